@@ -1,0 +1,88 @@
+"""All experiments in order, each stored as soon as it is done."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from calibration.experiment import Experiment, run
+from calibration.experiments.buffering import Buffering
+from calibration.experiments.contention import Contention
+from calibration.experiments.mesh_cases import CHECK_MESH, FIT_MESH
+from calibration.experiments.multicast import Multicast
+from calibration.experiments.systolic import SystolicExperiment
+from calibration.experiments.traffic import TrafficCheck
+from calibration.experiments.unicast import Unicast
+from calibration.harness.toolchain import tool_versions
+from calibration.store import save
+from tlm.calibrated import CalibrationResult, load_result
+from tlm.errors import InputError
+
+#: Later experiments rest on parameters of earlier ones.
+EXPERIMENTS: tuple[Experiment[Any], ...] = (
+    Unicast(),
+    Buffering(),
+    Contention(),
+    Multicast(),
+    TrafficCheck(),
+    SystolicExperiment(),
+)
+
+Progress = Callable[[str], None]
+
+
+def calibrate(
+    *,
+    quick: bool = False,
+    force: bool = False,
+    workers: int = 1,
+    progress: Progress = lambda message: None,
+) -> list[CalibrationResult]:
+    """Run every experiment whose stored result no longer holds.
+
+    A quick campaign keeps to the models that the fits build and stores nothing.
+
+    Args:
+        quick: Fewer check cases, on fewer models.
+        force: Also run what still holds.
+        workers: Verilator models built at a time.
+        progress: Told what is being done.
+
+    Raises:
+        SimulationError: if a model cannot be built or its data are wrong.
+        LawContradictedError: if the RTL does not behave as any parameters would have it.
+    """
+    todo = [e for e in EXPERIMENTS if force or quick or not _holds(e)]
+    _build_models(todo, quick, workers, progress)
+    results = []
+    for experiment in EXPERIMENTS:
+        if experiment not in todo:
+            progress(f"{experiment.name}: RTL unchanged, stored result holds")
+            results.append(load_result(experiment.name))
+            continue
+        progress(f"{experiment.name}: measuring on RTL")
+        result = run(experiment, quick=quick)
+        if not quick:
+            save(result)
+        results.append(result)
+    return results
+
+
+def _holds(experiment: Experiment[Any]) -> bool:
+    """Whether the stored result is of this RTL, these tools and these cases."""
+    try:
+        stored = load_result(experiment.name)
+    except InputError:
+        return False
+    planned = [experiment.label(case) for case in experiment.check_cases(quick=False)]
+    return stored.tools == tool_versions() and [p.case for p in stored.check] == planned
+
+
+def _build_models(
+    todo: Sequence[Experiment[Any]], quick: bool, workers: int, progress: Progress
+) -> None:
+    """Build what the experiments need, before any of them waits for it."""
+    meshes = [] if quick else [CHECK_MESH]
+    if any(not isinstance(experiment, SystolicExperiment) for experiment in todo):
+        progress("building the Verilated meshes")
+        with ThreadPoolExecutor(max_workers=workers) as pool:
+            list(pool.map(lambda mesh: mesh.build(), [FIT_MESH, *meshes]))

@@ -1,0 +1,106 @@
+"""What an experiment is, and how one is run: measure, identify, check blind.
+
+An experiment is data and four short functions; everything else (errors, hashes, the stored form)
+happens here, so that all experiments are judged alike.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from calibration.harness.toolchain import tool_versions
+from tlm.calibrated import (
+    CalibrationResult,
+    CheckPoint,
+    FitPoint,
+    Parameter,
+    combined_hash,
+    source_hashes,
+)
+
+Case = TypeVar("Case")
+Parameters = Mapping[str, Parameter]
+
+
+class LawContradictedError(Exception):
+    """The measurements do not follow the law whose constants were to be identified."""
+
+
+class Experiment(Protocol[Case]):
+    """One subject of calibration.
+
+    Attributes:
+        name: Name of the stored result.
+        subject: What is measured, in words.
+        sources: Verilog files the measurement rests on.
+        seed: Seed of everything random in its cases.
+    """
+
+    name: str
+    subject: str
+    sources: Sequence[Path]
+    seed: int
+
+    def fit_cases(self) -> Sequence[Case]:
+        """Cases from which the parameters are identified."""
+        ...
+
+    def check_cases(self, *, quick: bool) -> Sequence[Case]:
+        """Cases the fit has not seen; ``quick`` keeps to the models that the fit has built."""
+        ...
+
+    def measure(self, cases: Sequence[Case]) -> list[float]:
+        """Run the cases on RTL; one figure each, in order."""
+        ...
+
+    def identify(self, cases: Sequence[Case], values: Sequence[float]) -> dict[str, Parameter]:
+        """Parameters that explain the measurements.
+
+        Raises:
+            LawContradictedError: if none do.
+        """
+        ...
+
+    def predict(self, parameters: Parameters, cases: Sequence[Case]) -> list[float]:
+        """What the model says of the cases, in order."""
+        ...
+
+    def label(self, case: Case) -> str:
+        """The case in words that let a reader repeat it."""
+        ...
+
+
+def run(experiment: Experiment[Any], *, quick: bool) -> CalibrationResult:
+    """Measure, identify on one set of cases, check on another."""
+    fit_cases = experiment.fit_cases()
+    fit_values = experiment.measure(fit_cases) if fit_cases else []
+    parameters = experiment.identify(fit_cases, fit_values)
+    cases = experiment.check_cases(quick=quick)
+    seen = {experiment.label(case) for case in fit_cases}
+    assert not seen & {experiment.label(case) for case in cases}, "a check case was fitted"
+    measured = experiment.measure(cases)
+    predicted = experiment.predict(parameters, cases)
+    check = [
+        CheckPoint(case=experiment.label(case), rtl=rtl, model=model)
+        for case, rtl, model in zip(cases, measured, predicted, strict=True)
+    ]
+    errors = [abs(point.error_pct) for point in check]
+    worst = max(range(len(check)), key=lambda index: errors[index])
+    hashes = source_hashes(experiment.sources)
+    return CalibrationResult(
+        name=experiment.name,
+        subject=experiment.subject,
+        rtl_hash=combined_hash(hashes),
+        sources=hashes,
+        tools=tool_versions(),
+        seed=experiment.seed,
+        parameters=parameters,
+        fit=[
+            FitPoint(case=experiment.label(case), rtl=value)
+            for case, value in zip(fit_cases, fit_values, strict=True)
+        ],
+        check=check,
+        mean_abs_error_pct=sum(errors) / len(errors),
+        max_abs_error_pct=errors[worst],
+        worst_case=check[worst].case,
+    )

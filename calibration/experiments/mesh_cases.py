@@ -1,0 +1,160 @@
+"""Cases of traffic on a mesh: short scenes that are played one after the other on one model.
+
+Scenes do not see each other: a scene starts when the mesh has long been empty.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from calibration.experiment import LawContradictedError, Parameters
+from calibration.harness.mesh import NOC_SOURCES, RtlMesh
+from tlm.calibrated import load_result
+from tlm.interconnect.handshake import HandshakeMesh
+from tlm.interconnect.packets import Deliveries, Packets, TileSet
+from tlm.interconnect.zero_load import NocTiming
+
+#: The mesh that parameters are fitted on, and the one that only checks see.
+FIT_MESH = RtlMesh(rows=4, cols=4, fifo_depth=4)
+CHECK_MESH = RtlMesh(rows=8, cols=8, fifo_depth=4)
+
+_SETTLE_CYCLES = 50
+_Simulate = Callable[[RtlMesh, Packets], Deliveries]
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A few packets on a mesh.
+
+    Attributes:
+        mesh: Where.
+        label: The scene in words.
+        sends: (cycle after the scene's start, source node, destinations, flits), in queue order.
+        hops: From the source to the farthest destination.
+    """
+
+    mesh: RtlMesh
+    label: str
+    sends: tuple[tuple[int, int, TileSet, int], ...]
+    hops: int = 0
+
+    @property
+    def flits(self) -> int:
+        """Flits sent in all."""
+        return sum(send[3] for send in self.sends)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Cycles of one scene, from the first injection handshake to the last ejection handshake.
+
+    ``finishes`` holds each packet's last ejection handshake, counted from the scene's start.
+    """
+
+    cycles: int
+    finishes: tuple[int, ...]
+
+
+def play_rtl(scenes: Sequence[Scene]) -> list[Outcome]:
+    """Play scenes on the Verilated meshes they name, a run a mesh."""
+    return _play(scenes, lambda mesh, packets: mesh.simulate(packets))
+
+
+def play_model(scenes: Sequence[Scene], timing: NocTiming) -> list[Outcome]:
+    """Play scenes on the handshake model with a router's measured timing."""
+
+    def simulate(mesh: RtlMesh, packets: Packets) -> Deliveries:
+        own = replace(timing, fifo_depth=mesh.fifo_depth)
+        return HandshakeMesh(mesh.rows, mesh.cols, own).simulate(packets)
+
+    return _play(scenes, simulate)
+
+
+def _play(scenes: Sequence[Scene], simulate: _Simulate) -> list[Outcome]:
+    outcomes: dict[int, Outcome] = {}
+    for mesh in dict.fromkeys(scene.mesh for scene in scenes):
+        chosen = [index for index, scene in enumerate(scenes) if scene.mesh == mesh]
+        outcomes |= zip(chosen, _play_on([scenes[i] for i in chosen], mesh, simulate), strict=True)
+    return [outcomes[index] for index in range(len(scenes))]
+
+
+def _play_on(scenes: Sequence[Scene], mesh: RtlMesh, simulate: _Simulate) -> list[Outcome]:
+    items: list[tuple[int, int, TileSet, int]] = []
+    first_packet, starts, start = [0], [], 0
+    for scene in scenes:
+        starts.append(start)
+        items += [(start + after, source, to, flits) for after, source, to, flits in scene.sends]
+        first_packet.append(len(items))
+        # Longer than the scene can take even if its packets go one by one through one port.
+        longest = max(send[0] for send in scene.sends)
+        start += longest + scene.flits * 2 + 4 * (mesh.rows + mesh.cols) + _SETTLE_CYCLES
+    deliveries = simulate(mesh, Packets.of(items))
+    last = deliveries.last_ejected()
+    outcomes = []
+    for index, begin in enumerate(starts):
+        span = slice(first_packet[index], first_packet[index + 1])
+        end = starts[index + 1] if index + 1 < len(starts) else np.inf
+        assert last[span].max() < end, f"scene '{scenes[index].label}' ran into the next one"
+        finishes = tuple(int(cycle) - begin for cycle in last[span])
+        origin = int(deliveries.head_injected[span].min()) - begin
+        outcomes.append(Outcome(max(finishes) - origin, finishes))
+    return outcomes
+
+
+class SceneExperiment:
+    """What experiments on scenes share: figure of a scene is its cycles."""
+
+    sources: Sequence[Path] = NOC_SOURCES
+    seed = 20240229
+
+    def measure(self, cases: Sequence[Scene]) -> list[float]:
+        """Cycles of each scene on RTL."""
+        return [self.figure(outcome) for outcome in play_rtl(cases)]
+
+    def predict(self, parameters: Parameters, cases: Sequence[Scene]) -> list[float]:
+        """Cycles of each scene on the handshake model."""
+        timing = self.timing(parameters)
+        return [self.figure(outcome) for outcome in play_model(cases, timing)]
+
+    def figure(self, outcome: Outcome) -> float:
+        """The figure that is compared."""
+        return float(outcome.cycles)
+
+    def timing(self, parameters: Parameters) -> NocTiming:
+        """The router's timing, as far as measured by the experiments that came before."""
+        return timing_of(load_result("unicast").parameters)
+
+    def label(self, case: Scene) -> str:
+        """The scene in words."""
+        return case.label
+
+
+def timing_of(unicast: Parameters) -> NocTiming:
+    """Timing for the handshake model from the unicast parameters; each mesh brings its depth."""
+    return NocTiming(
+        hop_cycles=round(unicast["hop_cycles"].value),
+        ejection_cycles=round(unicast["ejection_cycles"].value),
+        fifo_depth=FIT_MESH.fifo_depth,
+        multicast_gap_cycles=0,
+        flit_bytes=8,
+    )
+
+
+def solve_exactly(rows: Sequence[Sequence[int]], values: Sequence[float]) -> list[int]:
+    """Whole numbers x with ``rows`` x = ``values``.
+
+    Raises:
+        LawContradictedError: if there are none.
+    """
+    matrix, right = np.array(rows, dtype=float), np.array(values, dtype=float)
+    solution, _, rank, _ = np.linalg.lstsq(matrix, right, rcond=None)
+    whole = np.rint(solution).astype(int)
+    if rank < matrix.shape[1] or (matrix @ whole != right).any():
+        worst = int(np.argmax(np.abs(matrix @ whole - right)))
+        raise LawContradictedError(
+            f"no whole constants fit: nearest {whole.tolist()}, fit point {worst} measured "
+            f"{right[worst]:g}, law {float(matrix[worst] @ whole):g}"
+        )
+    return [int(value) for value in whole]

@@ -1,0 +1,151 @@
+"""Build Verilog once per content and run cocotb benches on it.
+
+The cocotb runner would make every signal of the design public, which costs build time and most of
+the speed; here only the top module's ports are, and the rest of the recipe is cocotb's.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cocotb_tools.config
+from cocotb_tools.check_results import get_results
+from cocotb_tools.runner import get_runner
+from filelock import FileLock
+
+from calibration.harness.toolchain import tool_versions, verilator_environment
+from tlm.calibrated import REPOSITORY, source_hashes
+
+
+class SimulationError(RuntimeError):
+    """A build or a run that did not end well; the message carries the end of the log."""
+
+
+def cache_folder() -> Path:
+    """Folder of built models: ``$WAFERTLM_CACHE``, else ``build/`` beside the sources."""
+    return Path(os.environ.get("WAFERTLM_CACHE", REPOSITORY / "build"))
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """A built model: run benches on it as often as wanted."""
+
+    folder: Path
+    top: str
+    sources: tuple[Path, ...]
+    waves: bool
+
+    def run(self, module: str, plan: object, *, seed: int) -> Any:
+        """Run the cocotb module; it reads ``$WAFERTLM_PLAN`` and writes ``$WAFERTLM_RESULT``.
+
+        The bench itself bounds its simulated time (cocotb's ``timeout_time``).
+
+        Raises:
+            SimulationError: if a test of the bench fails or the simulator dies; the scratch
+                folder with its log (and wave) is then kept and named.
+        """
+        work = Path(tempfile.mkdtemp(prefix="wafertlm-"))
+        (work / "plan.json").write_text(json.dumps(plan))
+        environment = verilator_environment() | {
+            "WAFERTLM_PLAN": str(work / "plan.json"),
+            "WAFERTLM_RESULT": str(work / "result.json"),
+            "PYTHONPATH": os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")]),
+        }
+        log = work / "run.log"
+        problem = ""
+        try:
+            results = get_runner("verilator").test(
+                test_module=module,
+                hdl_toplevel=self.top,
+                hdl_toplevel_lang="verilog",
+                build_dir=self.folder,
+                test_dir=work,
+                results_xml=str(work / "results.xml"),
+                seed=seed,
+                waves=self.waves,
+                extra_env=environment,
+                log_file=log,
+            )
+            failed = get_results(results)[1]
+            problem = f"{failed} test(s) failed" if failed else ""
+        except (SystemExit, RuntimeError, OSError) as error:
+            problem = str(error)
+        if problem:
+            raise SimulationError(f"{module} on {self.top}: {problem}; see {work}\n{_tail(log)}")
+        outcome = json.loads((work / "result.json").read_text())
+        shutil.rmtree(work)
+        return outcome
+
+
+def build(
+    top: str,
+    sources: Sequence[Path],
+    parameters: Mapping[str, int],
+    *,
+    waves: bool = False,
+    flags: Sequence[str] = (),
+) -> Simulation:
+    """Verilate and compile ``top``; the same content is built once, also by two runs at a time.
+
+    Args:
+        top: Name of the top module.
+        sources: Verilog files and Verilator control files, in order of dependence.
+        parameters: Values of the top module's parameters.
+        waves: Whether runs record a VCD.
+        flags: More Verilator options.
+
+    Raises:
+        SimulationError: carrying the end of the tools' output.
+    """
+    versions = tool_versions()
+    key_parts = [top, source_hashes(sources), sorted(parameters.items()), waves, [*flags], versions]
+    key = hashlib.sha256(json.dumps(key_parts).encode()).hexdigest()[:16]
+    folder = cache_folder() / f"{top}-{key}"
+    simulation = Simulation(folder, top, tuple(sources), waves)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{folder}.lock"):
+        if not (folder / "done").is_file():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            _verilate(simulation, parameters, flags)
+            (folder / "done").touch()
+    return simulation
+
+
+def _verilate(simulation: Simulation, parameters: Mapping[str, int], flags: Sequence[str]) -> None:
+    libraries = cocotb_tools.config.libs_dir
+    main = cocotb_tools.config.share_dir / "lib" / "verilator" / "verilator.cpp"
+    command = [
+        "verilator", "--cc", "--exe", "--build", "-j", str(os.cpu_count()),
+        "--vpi", "--public-depth", "1", "--assert", "--prefix", "Vtop",
+        "--top-module", simulation.top, "-Mdir", str(simulation.folder), "-o", simulation.top,
+        "--timescale", "1ns/1ps", "-O3", "--x-assign", "fast",
+        # The packaged Verilator's precompiled headers are broken for models of several files.
+        # Short functions at -O1: an 8x8 mesh compiles in one minute instead of five.
+        "--output-split-cfuncs", "500", "-MAKEFLAGS", "OPT_FAST=-O1",
+        "-MAKEFLAGS", "CFG_CXXFLAGS_PCH_I=-include",
+        "-MAKEFLAGS", f"VM_TRACE={int(simulation.waves)}",
+        "-LDFLAGS", f"-Wl,-rpath,{libraries} -L{libraries} -lcocotbvpi_verilator",
+        *(["--trace"] if simulation.waves else []),
+        *flags,
+        *(f"-G{name}={value}" for name, value in sorted(parameters.items())),
+        *(str(path) for path in simulation.sources),
+        str(main),
+    ]  # fmt: skip
+    outcome = subprocess.run(
+        command, env=verilator_environment(), capture_output=True, text=True, check=False
+    )
+    if outcome.returncode:
+        output = (outcome.stdout + outcome.stderr)[-4000:]
+        raise SimulationError(f"building {simulation.top} failed:\n{output}")
+
+
+def _tail(log: Path) -> str:
+    return log.read_text(errors="replace")[-4000:] if log.is_file() else ""

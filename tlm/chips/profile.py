@@ -1,0 +1,134 @@
+"""The schema of a chip profile and its loader.
+
+A profile is a TOML file. Figures of foreign chips carry their source in ``[sources]``; a figure
+that our own RTL can show is not written in a profile at all: the profile names the calibration.
+"""
+
+import re
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, PositiveFloat, PositiveInt, ValidationError
+
+from tlm.errors import InputError
+
+_FOLDER = Path(__file__).parent
+_RTL_NAME = re.compile(r"rtl-([1-9]\d*)x([1-9]\d*)")
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Grid(_Table):
+    """Tiles of the chip."""
+
+    rows: PositiveInt
+    cols: PositiveInt
+
+
+class SystolicEngine(_Table):
+    """The project's own systolic array; its cycles come from the calibration."""
+
+    kind: Literal["systolic"]
+    rows: PositiveInt
+    cols: PositiveInt
+    dataflow: Literal["weight-stationary", "output-stationary"]
+
+
+class RedMulEEngine(_Table):
+    """The RedMulE matrix engine: ``height`` x ``width`` compute elements in its paper's naming."""
+
+    kind: Literal["redmule"]
+    height: PositiveInt
+    width: PositiveInt
+    pipeline_registers: PositiveInt
+    setup_cycles: PositiveInt
+    preload_cycles: PositiveInt
+
+
+class VectorMacEngine(_Table):
+    """A scalar or SIMD core that multiplies and accumulates in software."""
+
+    kind: Literal["vector-mac"]
+    macs_per_cycle: PositiveFloat
+    cycles_per_mac: PositiveFloat
+    call_overhead_cycles: PositiveFloat
+
+
+class Tile(_Table):
+    """One tile: engines and local memory."""
+
+    matrix: SystolicEngine | RedMulEEngine | VectorMacEngine
+    vector_flop_per_cycle: PositiveInt | None = None
+    sram_kib: PositiveFloat
+    sram_bytes_per_cycle: PositiveInt | None = None
+
+
+class Noc(_Table):
+    """The mesh network; without ``calibrated`` the timing stands here."""
+
+    flit_bytes: PositiveInt
+    hop_cycles: PositiveInt
+    injection_cycles: int
+    calibrated: bool = False
+    fifo_depth: PositiveInt | None = None
+
+
+class Memory(_Table):
+    """Off-chip memory."""
+
+    device: str
+    stacks: PositiveInt
+    channels: PositiveInt
+    bandwidth_bytes_per_s: PositiveFloat
+    capacity_bytes: PositiveInt
+    latency_cycles: PositiveInt
+
+
+class Chip(_Table):
+    """A chip profile.
+
+    ``sources`` maps each foreign figure (dotted name) to where it stands in print.
+    """
+
+    name: str
+    title: str
+    grid: Grid
+    clock_hz: PositiveFloat
+    tile: Tile
+    noc: Noc
+    memory: Memory | None = None
+    calibration: str | None = None
+    sources: dict[str, str] = {}
+
+
+def chip_names() -> tuple[str, ...]:
+    """Names of the shipped profiles, and the form of the family that is exactly the RTL."""
+    return (*sorted(path.stem for path in _FOLDER.glob("*.toml") if path.stem != "rtl"), "rtl-RxC")
+
+
+@cache
+def load_chip(name: str) -> Chip:
+    """Load a profile by name; ``rtl-4x4`` is the project's own RTL on 4 rows and 4 columns.
+
+    Raises:
+        InputError: for an unknown name, or naming the file and the field that does not fit.
+    """
+    own = _RTL_NAME.fullmatch(name)
+    path = _FOLDER / ("rtl.toml" if own else f"{name}.toml")
+    if name == "rtl" or not path.is_file():
+        raise InputError(f"unknown chip '{name}'; known: {', '.join(chip_names())}")
+    table = tomllib.loads(path.read_text(encoding="utf-8"))
+    if own:
+        table["grid"] = {"rows": int(own[1]), "cols": int(own[2])}
+    try:
+        return Chip.model_validate({"name": name, **table})
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise InputError(
+            f"{path.name}: {field}: {first['msg']} (found {first.get('input')!r})"
+        ) from error

@@ -1,0 +1,1 @@
+"""Matrix engines: cycles of a product by its shape."""

@@ -1,0 +1,20 @@
+"""The one exception that a user's bad input raises."""
+
+
+class InputError(Exception):
+    """Input that cannot be used.
+
+    The message is one line that names the file or option, the field, what was found and what is
+    allowed. The command prints it and exits with status 2; no traceback is shown.
+    """
+
+
+def choose(kind: str, name: str, known: dict[str, object] | list[str] | tuple[str, ...]) -> str:
+    """Return ``name`` if it is one of ``known``.
+
+    Raises:
+        InputError: naming the kind, what was found and every known name.
+    """
+    if name in known:
+        return name
+    raise InputError(f"unknown {kind} '{name}'; known: {', '.join(sorted(known))}")

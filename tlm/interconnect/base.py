@@ -1,0 +1,49 @@
+"""The swap point of the network: what every implementation of an interconnect does."""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from tlm.interconnect.packets import TileSet
+
+
+class EventKind(Enum):
+    """What happened at a tile's port."""
+
+    INJECTED = "injected"
+    EJECTED = "ejected"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """The tail flit of a packet went in at its source or came out at a destination.
+
+    The handshake takes place in ``cycle``; its effect is there at time ``cycle + 1``.
+    """
+
+    kind: EventKind
+    packet: int
+    node: int
+    cycle: int
+
+
+class Interconnect(Protocol):
+    """A network that is told packets and advanced in time."""
+
+    @property
+    def idle(self) -> bool:
+        """No packet is queued or on its way."""
+
+    def inject(self, cycle: int, source: int, destinations: TileSet, flits: int) -> int:
+        """Queue a packet at the interface of node ``source``; returns its number.
+
+        A node's packets go in in the order of these calls, a flit a cycle, none before its
+        ``cycle``, which must not lie before a cycle that has already been simulated.
+        """
+
+    def advance(self, until_cycle: int) -> list[Event]:
+        """Simulate up to the first cycle with an event; the events of that cycle.
+
+        Returns an empty list when ``until_cycle`` (itself not simulated) is reached first, or when
+        the network has become idle.
+        """

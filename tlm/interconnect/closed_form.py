@@ -1,0 +1,105 @@
+"""The mesh as a performance model: zero-load latency plus the mean wait at each link.
+
+Each link on a packet's X-first way is taken as a queue with random arrivals and packets of the mean
+length (M/D/1): mean wait = load x packet / (2 (1 - load)). It knows no back-pressure and no order,
+so it is meant for loads well below saturation; its error against the handshake model is printed
+beside it.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlm.interconnect.packets import Deliveries, Packets
+from tlm.interconnect.zero_load import NocTiming
+
+_HIGHEST_LOAD = 0.99
+
+
+def estimate(packets: Packets, rows: int, cols: int, cycles: int, timing: NocTiming) -> Deliveries:
+    """Deliveries of unicast packets at their mean times, one a packet.
+
+    Args:
+        packets: Unicast packets created over ``cycles``.
+        rows: Rows of the mesh.
+        cols: Columns of the mesh.
+        cycles: Cycles over which the packets were created.
+        timing: Measured constants of the router.
+    """
+    assert not packets.multicast.any(), "the closed form knows no multicast"
+    wait = _waits(packets, rows, cols, cycles)
+    hops = _hops(packets, cols)
+    head = timing.ejection_cycles + hops * timing.hop_cycles
+    tail = head + packets.flits - 1 + np.rint(wait).astype(np.int64)
+    return Deliveries(
+        head_injected=packets.cycle,
+        tail_injected=packets.cycle + packets.flits - 1,
+        packet=np.arange(len(packets)),
+        node=packets.row_first * cols + packets.col_first,
+        head_ejected=packets.cycle + tail - packets.flits + 1,
+        tail_ejected=packets.cycle + tail,
+    )
+
+
+def _hops(packets: Packets, cols: int) -> NDArray[np.int64]:
+    along_row = np.abs(packets.col_first - packets.source % cols)
+    along_column = np.abs(packets.row_first - packets.source // cols)
+    hops: NDArray[np.int64] = along_row + along_column
+    return hops
+
+
+def _waits(packets: Packets, rows: int, cols: int, cycles: int) -> NDArray[np.float64]:
+    """Mean wait of each packet over the links and the ejection port of its way."""
+    row, col = packets.source // cols, packets.source % cols
+    to_row, to_col = packets.row_first, packets.col_first
+    # Flits over link i of a line of links: difference of those that start before and end after.
+    east, west = np.zeros((rows, cols)), np.zeros((rows, cols))
+    south, north = np.zeros((rows, cols)), np.zeros((rows, cols))
+    _add(east, west, row, col, to_col, packets.flits)
+    _add(south.T, north.T, to_col, row, to_row, packets.flits)
+    port = np.zeros((rows, cols))
+    np.add.at(port, (to_row, to_col), packets.flits)
+    mean_flits = float(packets.flits.mean())
+    sums = [_wait_sums(load / cycles, mean_flits) for load in (east, west, south.T, north.T)]
+    along_row = np.where(
+        to_col > col, sums[0][row, to_col] - sums[0][row, col],
+        sums[1][row, col] - sums[1][row, to_col],
+    )  # fmt: skip
+    along_column = np.where(
+        to_row > row, sums[2][to_col, to_row] - sums[2][to_col, row],
+        sums[3][to_col, row] - sums[3][to_col, to_row],
+    )  # fmt: skip
+    ejection: NDArray[np.float64] = _wait(port / cycles, mean_flits)[to_row, to_col]
+    result: NDArray[np.float64] = along_row + along_column + ejection
+    return result
+
+
+def _add(
+    up: NDArray[np.float64],
+    down: NDArray[np.float64],
+    line: NDArray[np.int64],
+    start: NDArray[np.int64],
+    end: NDArray[np.int64],
+    flits: NDArray[np.int64],
+) -> None:
+    """Add flits to the links of lines: link i joins positions i and i + 1, one way or the other."""
+    for load, low, high, chosen in (
+        (up, start, end, end > start),
+        (down, end, start, end < start),
+    ):
+        np.add.at(load, (line[chosen], low[chosen]), flits[chosen])
+        np.subtract.at(load, (line[chosen], high[chosen]), flits[chosen])
+        np.cumsum(load, axis=1, out=load)
+
+
+def _wait(load: NDArray[np.float64], mean_flits: float) -> NDArray[np.float64]:
+    bounded = np.minimum(load, _HIGHEST_LOAD)
+    result: NDArray[np.float64] = bounded * mean_flits / (2 * (1 - bounded))
+    return result
+
+
+def _wait_sums(load: NDArray[np.float64], mean_flits: float) -> NDArray[np.float64]:
+    """Waits summed along each line, so that a way's wait is a difference of two entries."""
+    waits = _wait(load, mean_flits)
+    sums = np.zeros_like(waits)
+    sums[:, 1:] = np.cumsum(waits, axis=1)[:, :-1]
+    return sums

@@ -1,0 +1,138 @@
+"""Packets and their destinations, as plain arrays that every level reads."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlm.errors import InputError
+
+Int64s = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class TileSet:
+    """The tiles ``rows`` x ``cols`` of a mesh: a tile, row, column, rectangle or strided set."""
+
+    rows: range
+    cols: range
+
+    @classmethod
+    def tile(cls, row: int, col: int) -> Self:
+        """The set of one tile."""
+        return cls(range(row, row + 1), range(col, col + 1))
+
+    def __len__(self) -> int:
+        """Number of tiles."""
+        return len(self.rows) * len(self.cols)
+
+    def nodes(self, mesh_cols: int) -> list[int]:
+        """Node numbers, row by row, on a mesh of ``mesh_cols`` columns."""
+        return [row * mesh_cols + col for row in self.rows for col in self.cols]
+
+
+@dataclass(frozen=True, slots=True)
+class Packets:
+    """Packets in the order of their numbers; each field is an array of shape (packets,).
+
+    ``cycle`` is when the packet joins its source's queue; ``source`` a node number (row * columns +
+    column). Destinations are ``row_first, row_first + row_step, ..., row_last`` crossed with the
+    columns alike. A ``multicast`` packet goes by virtual cut-through.
+    """
+
+    cycle: Int64s
+    source: Int64s
+    flits: Int64s
+    multicast: Int64s
+    row_first: Int64s
+    row_last: Int64s
+    row_step: Int64s
+    col_first: Int64s
+    col_last: Int64s
+    col_step: Int64s
+
+    @classmethod
+    def of(cls, items: Iterable[tuple[int, int, TileSet, int]]) -> Self:
+        """Packets from ``(cycle, source node, destinations, flits)``; to several tiles: multicast.
+
+        Raises:
+            InputError: for a packet without a destination or without a flit.
+        """
+        rows = []
+        for number, (cycle, source, where, flits) in enumerate(items):
+            if len(where) == 0 or flits < 1 or cycle < 0:
+                raise InputError(
+                    f"packet {number}: cycle {cycle}, {len(where)} destinations, {flits} flits; "
+                    "a packet needs a cycle of 0 or more, a destination and a flit"
+                )
+            rows.append(
+                (cycle, source, flits, int(len(where) > 1))
+                + (where.rows[0], where.rows[-1], where.rows.step)
+                + (where.cols[0], where.cols[-1], where.cols.step)
+            )
+        table = np.array(rows, dtype=np.int64).reshape(len(rows), 10)
+        return cls(*(np.ascontiguousarray(column) for column in table.T))
+
+    def __len__(self) -> int:
+        """Number of packets."""
+        return len(self.cycle)
+
+    def destinations(self, number: int) -> TileSet:
+        """The destination tiles of one packet."""
+        return TileSet(
+            range(
+                int(self.row_first[number]),
+                int(self.row_last[number]) + 1,
+                int(self.row_step[number]),
+            ),
+            range(
+                int(self.col_first[number]),
+                int(self.col_last[number]) + 1,
+                int(self.col_step[number]),
+            ),
+        )
+
+    def destination_counts(self) -> Int64s:
+        """Number of destinations of each packet, shape (packets,)."""
+        rows = (self.row_last - self.row_first) // self.row_step + 1
+        cols = (self.col_last - self.col_first) // self.col_step + 1
+        return rows * cols
+
+    def columns(self) -> list[Int64s]:
+        """The arrays in the order of the fields."""
+        return [getattr(self, field.name) for field in fields(self)]
+
+
+@dataclass(frozen=True, slots=True)
+class Deliveries:
+    """What became of a list of packets.
+
+    ``head_injected`` and ``tail_injected`` have shape (packets,): the cycles of the handshakes at
+    the source. ``packet``, ``node``, ``head_ejected`` and ``tail_ejected`` have shape
+    (deliveries,), sorted by packet and then by node: a multicast is delivered at each destination.
+    """
+
+    head_injected: Int64s
+    tail_injected: Int64s
+    packet: Int64s
+    node: Int64s
+    head_ejected: Int64s
+    tail_ejected: Int64s
+
+    def last_ejected(self) -> Int64s:
+        """Cycle of each packet's last tail ejection, shape (packets,); -1 if never delivered."""
+        last = np.full(len(self.head_injected), -1, dtype=np.int64)
+        np.maximum.at(last, self.packet, self.tail_ejected)
+        return last
+
+    def latency_cycles(self) -> Int64s:
+        """Last tail ejection minus head injection of each packet, shape (packets,)."""
+        return self.last_ejected() - self.head_injected
+
+
+def cut(flits: int, bound_flits: int) -> list[int]:
+    """Lengths of the packets into which a transfer is cut: full ones, and the rest."""
+    full, rest = divmod(flits, bound_flits)
+    return [bound_flits] * full + ([rest] if rest else [])

@@ -1,0 +1,227 @@
+"""Synthetic traffic: who sends what to whom, the same packets at every level."""
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlm.errors import InputError, choose
+from tlm.interconnect.packets import Deliveries, Packets, TileSet
+
+PATTERNS = ("uniform", "transpose", "neighbor", "tornado", "hotspot")
+_HOTSPOT_SHARE = 0.2
+_SATURATED_BELOW = 0.98
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Bernoulli traffic on a mesh.
+
+    Attributes:
+        rows: Rows of the mesh.
+        cols: Columns of the mesh.
+        pattern: One of `PATTERNS`.
+        rate: Flits a node creates a cycle, in (0, 1].
+        packet_flits: Flits of a packet.
+        cycles: Cycles during which packets are created.
+        seed: Equal seeds give equal packets.
+        multicast_fraction: Share of packets that go to a random rectangle instead.
+        multicast_flits: Flits of such a packet; at most the routers' buffer depth.
+    """
+
+    rows: int
+    cols: int
+    pattern: str
+    rate: float
+    packet_flits: int
+    cycles: int
+    seed: int
+    multicast_fraction: float = 0.0
+    multicast_flits: int = 1
+
+    def __post_init__(self) -> None:
+        choose("traffic", self.pattern, PATTERNS)
+        if self.pattern == "transpose" and self.rows != self.cols:
+            raise InputError(
+                f"transpose traffic needs a square mesh, found {self.rows}x{self.cols}"
+            )
+        if self.rows * self.cols < 2:
+            raise InputError("traffic needs a mesh of at least two nodes")
+        if not 0 < self.rate <= min(1.0, self.packet_flits):
+            raise InputError(f"rate {self.rate} is not in (0, 1] flits per node per cycle")
+
+    @property
+    def warm_up_cycles(self) -> int:
+        """Cycles whose packets do not count."""
+        return self.cycles // 5
+
+    def packets(self) -> Packets:
+        """The packets, by cycle and then by node."""
+        rng = np.random.default_rng(self.seed)
+        nodes = self.rows * self.cols
+        created = rng.random((self.cycles, nodes)) < self.rate / self.packet_flits
+        cycle, source = np.nonzero(created)
+        destination = self._destinations(source, rng)
+        speaks = destination != source
+        cycle, source, destination = cycle[speaks], source[speaks], destination[speaks]
+        one = np.ones(len(cycle), dtype=np.int64)
+        row, col = destination // self.cols, destination % self.cols
+        table = [cycle, source, one * self.packet_flits, one * 0, row, row, one, col, col, one]
+        columns = [np.array(column, dtype=np.int64) for column in table]
+        if self.multicast_fraction > 0:
+            self._spread(columns, rng)
+        return Packets(*columns)
+
+    def _destinations(
+        self, source: NDArray[np.int64], rng: np.random.Generator
+    ) -> NDArray[np.int64]:
+        """Destination node of each packet; its own source where it stays silent."""
+        rows, cols, nodes = self.rows, self.cols, self.rows * self.cols
+        row, col = source // cols, source % cols
+        if self.pattern == "transpose":
+            return col * cols + row
+        if self.pattern == "neighbor":
+            return row * cols + (col + 1) % cols
+        if self.pattern == "tornado":
+            return row * cols + (col + (cols + 1) // 2 - 1) % cols
+        other = (source + rng.integers(1, nodes, len(source))) % nodes
+        if self.pattern == "hotspot":
+            spot = rows // 2 * cols + cols // 2
+            hot = (rng.random(len(source)) < _HOTSPOT_SHARE) & (source != spot)
+            other = np.where(hot, spot, other)
+        return other
+
+    def _spread(self, columns: list[NDArray[np.int64]], rng: np.random.Generator) -> None:
+        """Turn a share of the packets into multicasts to random rectangles of two tiles or more."""
+        chosen = rng.random(len(columns[0])) < self.multicast_fraction
+        count = int(chosen.sum())
+        row = np.sort(rng.integers(0, self.rows, (2, count)), axis=0)
+        col = np.sort(rng.integers(0, self.cols, (2, count)), axis=0)
+        wide = (row[0] < row[1]) | (col[0] < col[1])
+        chosen[np.nonzero(chosen)[0][~wide]] = False
+        columns[2][chosen] = self.multicast_flits
+        columns[3][chosen] = 1
+        columns[4][chosen], columns[5][chosen] = row[0][wide], row[1][wide]
+        columns[7][chosen], columns[8][chosen] = col[0][wide], col[1][wide]
+
+
+def read_packets(path: Path, rows: int, cols: int, bound_flits: int) -> Packets:
+    """Packets from a CSV file with the columns ``cycle,source,destinations,flits,kind``.
+
+    ``source`` is ``row:col``; ``destinations`` is ``row:col`` or a half-open rectangle
+    ``r0:r1 c0:c1``; ``kind`` is ``unicast`` or ``multicast``.
+
+    Raises:
+        InputError: naming the file, the line and the field.
+    """
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            lines = list(csv.DictReader(file))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from error
+    wanted = {"cycle", "source", "destinations", "flits", "kind"}
+    if not lines or not wanted <= set(lines[0]):
+        found = ", ".join(filter(None, lines[0])) if lines else "nothing"
+        raise InputError(f"{path}: needs the columns {', '.join(sorted(wanted))}; found {found}")
+    items = []
+    for number, line in enumerate(lines, start=2):
+        try:
+            items.append(_packet(line, rows, cols, bound_flits))
+        except (ValueError, TypeError, InputError) as error:
+            raise InputError(f"{path}: line {number}: {error}") from error
+    items.sort(key=lambda item: item[0])
+    return Packets.of(items)
+
+
+def _packet(
+    line: dict[str, str], rows: int, cols: int, bound_flits: int
+) -> tuple[int, int, TileSet, int]:
+    row, col = parse_tile(line["source"], rows, cols, separator=":")
+    kind = choose("kind", line["kind"], ("unicast", "multicast"))
+    parts = line["destinations"].split()
+    if len(parts) == 2:
+        where = parse_rectangle(",".join(parts), rows, cols)
+    else:
+        where = TileSet.tile(*parse_tile(line["destinations"], rows, cols, separator=":"))
+    flits = int(line["flits"])
+    if kind == "unicast" and len(where) != 1:
+        raise InputError(f"a unicast has one destination, found {len(where)}")
+    if len(where) > 1 and flits > bound_flits:
+        raise InputError(f"a multicast packet has at most {bound_flits} flits, found {flits}")
+    return int(line["cycle"]), row * cols + col, where, flits
+
+
+def parse_tile(text: str, rows: int, cols: int, separator: str = ",") -> tuple[int, int]:
+    """Row and column from ``R,C``.
+
+    Raises:
+        InputError: if it has another form or lies outside the mesh.
+    """
+    try:
+        row, col = (int(part) for part in text.split(separator))
+    except ValueError:
+        raise InputError(f"'{text}' is no tile; write ROW{separator}COL") from None
+    if not (0 <= row < rows and 0 <= col < cols):
+        raise InputError(f"tile {text} lies outside the {rows}x{cols} mesh")
+    return row, col
+
+
+def parse_rectangle(text: str, rows: int, cols: int) -> TileSet:
+    """Tiles from the half-open ``r0:r1,c0:c1``.
+
+    Raises:
+        InputError: if it has another form, is empty or lies outside the mesh.
+    """
+    try:
+        (r0, r1), (c0, c1) = ((int(end) for end in part.split(":")) for part in text.split(","))
+    except ValueError:
+        raise InputError(f"'{text}' is no rectangle; write r0:r1,c0:c1 (half-open)") from None
+    if not (0 <= r0 < r1 <= rows and 0 <= c0 < c1 <= cols):
+        raise InputError(f"rectangle {text} is empty or lies outside the {rows}x{cols} mesh")
+    return TileSet(range(r0, r1), range(c0, c1))
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficFigures:
+    """What the field reports of a traffic run; loads in flits per node per cycle."""
+
+    offered: float
+    accepted: float
+    latency_cycles: dict[str, float]
+    source_queue_cycles: float
+    packets: int
+    saturated: bool
+
+
+def figures(
+    packets: Packets, deliveries: Deliveries, nodes: int, warm_up: int, cycles: int
+) -> TrafficFigures:
+    """Figures over the packets created in the cycles ``warm_up`` to ``cycles``.
+
+    Raises:
+        InputError: if there is no such packet.
+    """
+    counted = (packets.cycle >= warm_up) & (packets.cycle < cycles)
+    if not counted.any():
+        raise InputError("no packet was created after the warm-up; raise the rate or the cycles")
+    last = deliveries.last_ejected()
+    latency = (last - deliveries.head_injected)[counted]
+    span = nodes * (cycles - warm_up)
+    offered = float(packets.flits[counted].sum() / span)
+    arrived = (last >= warm_up) & (last < cycles)
+    accepted = float(packets.flits[arrived].sum() / span)
+    return TrafficFigures(
+        offered=offered,
+        accepted=accepted,
+        latency_cycles={
+            "mean": float(latency.mean()),
+            "p50": float(np.percentile(latency, 50)),
+            "p99": float(np.percentile(latency, 99)),
+            "max": float(latency.max()),
+        },
+        source_queue_cycles=float((deliveries.head_injected - packets.cycle)[counted].mean()),
+        packets=int(counted.sum()),
+        saturated=accepted < _SATURATED_BELOW * offered,
+    )

@@ -1,0 +1,43 @@
+"""Closed forms of the network without contention: the `perf` level, and the arithmetic of `lt`.
+
+The laws are those of rtl/noc/router.sv; their constants are measured (calibration/experiments).
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class NocTiming:
+    """What the timing of a mesh is made of.
+
+    Attributes:
+        hop_cycles: From the write into a router's buffer to the write into the next one.
+        ejection_cycles: From the write into the last router's buffer to the tile's port.
+        fifo_depth: Flits that a router's input buffer holds.
+        multicast_gap_cycles: Idle cycles between multicast packets as long as the buffer.
+        flit_bytes: Payload of a flit.
+    """
+
+    hop_cycles: int
+    ejection_cycles: int
+    fifo_depth: int
+    multicast_gap_cycles: int
+    flit_bytes: int
+
+    def head_cycles(self, hops: int) -> int:
+        """From the head flit's injection handshake to its ejection handshake."""
+        return self.ejection_cycles + hops * self.hop_cycles
+
+    def unicast_cycles(self, hops: int, flits: int) -> int:
+        """From the head flit's injection handshake to the tail flit's ejection handshake."""
+        return self.head_cycles(hops) + flits - 1
+
+    def multicast_cycles(self, hops: int, flits: int) -> int:
+        """The same for a multicast whose farthest destination is ``hops`` away.
+
+        A transfer longer than a buffer is cut into packets as long as one; each but the first waits
+        until the buffer behind it is empty.
+        """
+        packets = -(-flits // self.fifo_depth)
+        waits = (packets - 1) * self.multicast_gap_cycles if hops else 0
+        return self.unicast_cycles(hops, flits) + waits
