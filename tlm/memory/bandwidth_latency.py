@@ -1,0 +1,99 @@
+"""Memory as a performance model: a latency, a bandwidth, and a bounded queue."""
+
+from collections import deque
+from dataclasses import dataclass
+
+from simpy import Environment
+
+from tlm.payload import GenericPayload, ResponseStatus
+from tlm.sockets import Answer, BlockingCall, PayloadEventQueue, Phase, Sync, TargetSocket
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelTiming:
+    """Figures of a channel.
+
+    Attributes:
+        latency_cycles: From the acceptance of a request to its first byte, unloaded.
+        bytes_per_cycle: Width of the data bus.
+        queue_depth: Requests accepted and not yet answered.
+    """
+
+    latency_cycles: int
+    bytes_per_cycle: int
+    queue_depth: int
+
+    def transfer_cycles(self, length_bytes: int) -> int:
+        """Cycles a transaction holds the data bus."""
+        return -(-length_bytes // self.bytes_per_cycle)
+
+
+class BandwidthLatencyMemory:
+    """A channel that answers in order: max(latency, turn on the data bus) + transfer.
+
+    With the queue full it withholds END_REQ. Its blocking transport is the same formula without the
+    queue, for initiators that run ahead on their own clock.
+    """
+
+    def __init__(self, env: Environment, timing: ChannelTiming) -> None:
+        self.socket = TargetSocket(self)
+        self._env = env
+        self._timing = timing
+        self._bus_free_cycle = 0
+        self._held: deque[GenericPayload] = deque()
+        self._in_flight = 0
+        self._unanswered: deque[GenericPayload] = deque()
+        self._response_open = False
+        self._events = PayloadEventQueue(env, self._data_ready)
+
+    def b_transport(self, payload: GenericPayload, delay_cycles: int) -> BlockingCall:
+        """Complete the transaction without waiting; returns the delay after its last byte."""
+        end = self._last_byte(int(self._env.now) + delay_cycles, payload.length_bytes)
+        payload.response_status = ResponseStatus.OK
+        return end - int(self._env.now)
+        yield  # a generator, though this model never waits
+
+    def nb_transport_fw(self, payload: GenericPayload, phase: Phase, delay_cycles: int) -> Answer:
+        """Accept a request if there is room for it, or be told that an answer was taken."""
+        assert delay_cycles == 0, "this memory is told of phases when they begin"
+        if phase is Phase.END_RESP:
+            self._response_taken()
+            return Sync.COMPLETED, phase, 0
+        if self._in_flight == self._timing.queue_depth:
+            self._held.append(payload)
+            return Sync.ACCEPTED, phase, 0
+        self._accept(payload)
+        return Sync.UPDATED, Phase.END_REQ, 0
+
+    def _accept(self, payload: GenericPayload) -> None:
+        self._in_flight += 1
+        now = int(self._env.now)
+        end = self._last_byte(now, payload.length_bytes)
+        self._events.notify(payload, Phase.BEGIN_RESP, end - now)
+
+    def _last_byte(self, accepted_cycle: int, length_bytes: int) -> int:
+        start = max(accepted_cycle + self._timing.latency_cycles, self._bus_free_cycle)
+        self._bus_free_cycle = start + self._timing.transfer_cycles(length_bytes)
+        return self._bus_free_cycle
+
+    def _data_ready(self, payload: GenericPayload, phase: Phase) -> None:
+        payload.response_status = ResponseStatus.OK
+        self._unanswered.append(payload)
+        self._answer_next()
+
+    def _answer_next(self) -> None:
+        if self._response_open or not self._unanswered:
+            return
+        self._response_open = True
+        payload = self._unanswered.popleft()
+        if self.socket.nb_transport_bw(payload, Phase.BEGIN_RESP, 0)[0] is Sync.COMPLETED:
+            self._response_taken()
+
+    def _response_taken(self) -> None:
+        self._response_open = False
+        self._in_flight -= 1
+        if self._held:
+            payload = self._held.popleft()
+            self._accept(payload)
+            self.socket.nb_transport_bw(payload, Phase.END_REQ, 0)
+        self._answer_next()

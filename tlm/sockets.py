@@ -1,0 +1,118 @@
+"""Sockets and the four phases of TLM-2.0 on SimPy (IEEE 1666-2023, clauses 11, 15 and 16).
+
+A transaction passes a socket in four phases: BEGIN_REQ (offered), END_REQ (accepted), BEGIN_RESP
+(answer offered), END_RESP (answer taken). A target that withholds END_REQ, or an initiator that
+withholds END_RESP, exerts back-pressure: no second request, or response, may be open on a socket.
+
+Time is SimPy's: a whole number of cycles. ``delay_cycles`` is an offset to it.
+"""
+
+from collections.abc import Callable, Generator
+from enum import Enum
+from typing import Any, Protocol
+
+from simpy import Environment
+
+from tlm.payload import GenericPayload
+
+
+class Phase(Enum):
+    """Points in the life of a non-blocking transaction."""
+
+    BEGIN_REQ = "begin request"
+    END_REQ = "end request"
+    BEGIN_RESP = "begin response"
+    END_RESP = "end response"
+
+
+class Sync(Enum):
+    """What a call of the non-blocking transport gives back.
+
+    ACCEPTED: nothing changed yet, an answer comes by a call the other way. UPDATED: the phase and
+    the delay returned are new. COMPLETED: the transaction is over.
+    """
+
+    ACCEPTED = "accepted"
+    UPDATED = "updated"
+    COMPLETED = "completed"
+
+
+Answer = tuple[Sync, Phase, int]
+BlockingCall = Generator[Any, Any, int]
+
+
+class Target(Protocol):
+    """What stands behind a target socket."""
+
+    def b_transport(self, payload: GenericPayload, delay_cycles: int) -> BlockingCall:
+        """Carry the transaction out; a generator whose value is the caller's new delay."""
+        ...
+
+    def nb_transport_fw(self, payload: GenericPayload, phase: Phase, delay_cycles: int) -> Answer:
+        """Be told BEGIN_REQ or END_RESP; never waits."""
+        ...
+
+
+class Initiator(Protocol):
+    """What stands behind an initiator socket."""
+
+    def nb_transport_bw(self, payload: GenericPayload, phase: Phase, delay_cycles: int) -> Answer:
+        """Be told END_REQ or BEGIN_RESP; never waits."""
+        ...
+
+
+class TargetSocket:
+    """The end of a connection at which requests arrive."""
+
+    def __init__(self, owner: Target) -> None:
+        self.owner = owner
+        self._peer: InitiatorSocket | None = None
+
+    def nb_transport_bw(self, payload: GenericPayload, phase: Phase, delay_cycles: int) -> Answer:
+        """Call the initiator."""
+        assert self._peer is not None, "target socket is not bound"
+        return self._peer.owner.nb_transport_bw(payload, phase, delay_cycles)
+
+
+class InitiatorSocket:
+    """The end of a connection from which requests are sent."""
+
+    def __init__(self, owner: Initiator) -> None:
+        self.owner = owner
+        self._peer: TargetSocket | None = None
+
+    def bind(self, target: TargetSocket) -> None:
+        """Connect both ends, once.
+
+        Raises:
+            ValueError: if either end is connected already.
+        """
+        if self._peer is not None or target._peer is not None:
+            raise ValueError("a socket is bound once")
+        self._peer, target._peer = target, self
+
+    def b_transport(self, payload: GenericPayload, delay_cycles: int) -> BlockingCall:
+        """Call the target and wait: ``delay = yield from socket.b_transport(payload, delay)``."""
+        return self._target().b_transport(payload, delay_cycles)
+
+    def nb_transport_fw(self, payload: GenericPayload, phase: Phase, delay_cycles: int) -> Answer:
+        """Call the target."""
+        return self._target().nb_transport_fw(payload, phase, delay_cycles)
+
+    def _target(self) -> Target:
+        assert self._peer is not None, "initiator socket is not bound"
+        return self._peer.owner
+
+
+class PayloadEventQueue:
+    """Hands payloads back after their delay: ``handle(payload, phase)`` is called at that time."""
+
+    def __init__(self, env: Environment, handle: Callable[[GenericPayload, Phase], None]) -> None:
+        self._env = env
+        self._handle = handle
+
+    def notify(self, payload: GenericPayload, phase: Phase, delay_cycles: int) -> None:
+        """Schedule the call; equal times keep the order of the notifications."""
+        event = self._env.timeout(delay_cycles)
+        assert event.callbacks is not None
+        event.callbacks.append(lambda _: self._handle(payload, phase))
