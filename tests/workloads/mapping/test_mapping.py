@@ -1,0 +1,107 @@
+"""Closed forms of GEMM and attention: worked by hand, bounded by rooflines, against the paper."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tlm.chips import load_chip
+from tlm.errors import InputError
+from workloads.mapping.attention import AttentionMapper, AttentionShape
+from workloads.mapping.gemm import GemmMapper
+from workloads.mapping.machine import Breakdown, Machine, is_modelled, machine_of
+
+_FLAT32 = machine_of(load_chip("flat32"))
+_GEMM = GemmMapper(_FLAT32, 2)
+_LLAMA3 = AttentionShape(kv_heads=8, queries_per_kv=4, head_dim=128, element_bytes=2)
+_ATTENTION = AttentionMapper(_FLAT32, _LLAMA3)
+
+
+def test_the_profile_gives_the_published_peak() -> None:
+    assert 2 * _FLAT32.macs_per_cycle * _FLAT32.clock_hz == pytest.approx(988e12, rel=0.03)
+    assert _FLAT32.memory_bytes_per_cycle * _FLAT32.clock_hz == pytest.approx(2e12)
+
+
+def test_other_chips_are_refused() -> None:
+    assert is_modelled(load_chip("flat32"))
+    with pytest.raises(InputError, match="chip 'wse2': no closed forms of it; allowed: chips with"):
+        machine_of(load_chip("wse2"))
+
+
+def test_one_block_on_one_tile_by_hand() -> None:
+    tile = replace(_FLAT32, rows=1, cols=1, cross_cycles=1, memory_bytes_per_cycle=8.0)
+    plan = GemmMapper(tile, 2).plan(32, 64, 16)
+    assert (plan.tiles, plan.block) == ((1, 1, 1), (32, 64, 16))
+    # Engine: set-up 39, preload 86, one tile of 16 x 4 cycles, drain 64 + 32.
+    compute = 39 + 86 + 64 + 96
+    # A and B of 512 and 1024 elements of 2 bytes in, C of 2048 out, at 8 bytes a cycle.
+    supply, write = 2 * (512 + 1024) / 8, 2 * 2048 / 8
+    assert plan.cycles.memory == supply
+    assert plan.cycles.total == compute + supply + write + 1 + tile.memory_latency_cycles
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 20_000), st.integers(1, 30_000), st.integers(1, 30_000))
+def test_a_gemm_is_never_faster_than_the_rooflines(m: int, n: int, k: int) -> None:
+    cycles = _GEMM.plan(m, n, k).cycles
+    assert cycles.total >= m * n * k / _FLAT32.macs_per_cycle
+    assert cycles.total >= 2 * (m * k + k * n + m * n) / _FLAT32.memory_bytes_per_cycle
+    assert min(cycles) >= 0
+
+
+def test_large_gemms_come_near_the_peak_and_flat_ones_near_the_bandwidth() -> None:
+    large = _GEMM.plan(4096, 28672, 4096).cycles
+    assert 4096 * 28672 * 4096 / _FLAT32.macs_per_cycle / large.total > 0.94
+    assert large.compute > 0
+    flat = _GEMM.plan(8, 28672, 4096).cycles
+    assert 28672 * 4096 * 2 / _FLAT32.memory_bytes_per_cycle / flat.total > 0.95
+    assert flat.memory > 0
+
+
+@pytest.mark.parametrize(("sequence", "least", "most"), [(4096, 0.90, 0.96), (512, 0.3, 0.6)])
+def test_attention_utilization_beside_the_paper(sequence: int, least: float, most: float) -> None:
+    # Fig. 9, no mask: 4 x 32 heads of 128; 92.7 % at S = 4096, short sequences far below.
+    shape = AttentionShape(kv_heads=128, queries_per_kv=1, head_dim=128, element_bytes=2)
+    cycles = AttentionMapper(_FLAT32, shape).prefill(sequence, 0, False)
+    macs = 128 * 2 * sequence**2 * 128
+    assert least < macs / _FLAT32.macs_per_cycle / cycles.total < most
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 9000), st.integers(0, 30_000))
+def test_prefill_attention_is_never_faster_than_the_rooflines(new: int, context: int) -> None:
+    cycles = _ATTENTION.prefill(new, context)
+    pairs = new * context + new * (new + 1) / 2
+    assert cycles.total >= 32 * 128 * 2 * pairs / _FLAT32.macs_per_cycle
+    kv_bytes = 2 * 8 * 128 * 2 * (context + new)
+    assert cycles.total >= kv_bytes / _FLAT32.memory_bytes_per_cycle
+    assert cycles.total <= _ATTENTION.prefill(new, context, False).total
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 300), st.integers(1, 20_000))
+def test_decode_attention_is_bound_by_reading_keys_and_values(sequences: int, each: int) -> None:
+    cycles = _ATTENTION.decode(sequences, sequences * each)
+    read = 2 * 8 * 128 * 2 * sequences * each / _FLAT32.memory_bytes_per_cycle
+    assert cycles.total >= read
+    if sequences >= 32 and each >= 1024:
+        assert cycles.memory > 0
+        assert cycles.total < 1.1 * read
+
+
+def _machine_without_the_network(machine: Machine) -> Machine:
+    return replace(machine, link_bytes_per_cycle=1 << 30, cross_cycles=0, hop_cycles=0)
+
+
+def test_a_faster_network_never_hurts_and_a_slow_one_is_exposed() -> None:
+    fast = GemmMapper(_machine_without_the_network(_FLAT32), 2).plan(4096, 4096, 4096).cycles
+    slow = GemmMapper(replace(_FLAT32, link_bytes_per_cycle=8), 2).plan(4096, 4096, 4096).cycles
+    assert fast.total <= _GEMM.plan(4096, 4096, 4096).cycles.total < slow.total
+    assert slow.communication > 0
+
+
+def test_breakdowns_add_and_scale() -> None:
+    both = Breakdown(1, 2, 3, 4).plus(Breakdown(10, 20, 30, 40)).times(0.5)
+    assert both == (5.5, 11.0, 16.5, 22.0)
+    assert both.total == 55.0

@@ -1,0 +1,96 @@
+"""Iteration times of Llama 3 8B on the 32 x 32-tile chip, and whole runs on it."""
+
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tlm.chips import load_chip
+from tlm.errors import InputError
+from workloads.models import load_model
+from workloads.serving.cost import Batch, Work
+from workloads.serving.generator import generate
+from workloads.serving.metrics import Slo
+from workloads.serving.run import run
+from workloads.serving.schedulers import Chunked, make_scheduler
+from workloads.serving.tile_cost import TileCost
+from workloads.serving.traces import load_trace
+
+_COST = TileCost(load_model("llama3-8b"), load_chip("flat32"))
+_BYTES_PER_S = 2.0e12
+_REAL = Path(__file__).parents[3] / "../shared/traces/azure_llm_2023_conversation.csv"
+
+
+def _decode(sequences: int, context: int) -> Batch:
+    return Batch((), sequences, sequences * context, sequences)
+
+
+def test_weights_and_cache_share_the_memory() -> None:
+    weights = 2 * 8_030_261_248
+    assert _COST.kv_capacity_tokens == (64 * 2**30 - weights) // 131072 // 16 * 16
+
+
+@pytest.mark.parametrize("sequences", [1, 32, 128])
+def test_decode_is_bound_by_reading_weights_and_cache(sequences: int) -> None:
+    read = 2 * (8_030_261_248 - 128256 * 4096) + sequences * 1024 * 131072
+    assert 1.0 < _COST.seconds(_decode(sequences, 1024)) / (read / _BYTES_PER_S) < 1.1
+    parts = _COST.breakdown(_decode(sequences, 1024))
+    assert parts.memory > 0.9 * parts.total
+
+
+def test_long_prefill_is_bound_by_compute() -> None:
+    batch = Batch(((4096, 0),), 0, 0, 1)
+    seconds = _COST.seconds(batch)
+    work = Work(batch.new_tokens, batch.logit_rows, batch.attention_pairs)
+    assert 0.85 < _COST.utilization(work, seconds) < 1.0
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(1, 4000), st.integers(0, 8000), st.integers(0, 200), st.integers(1, 4000))
+def test_more_decoding_beside_a_prompt_never_makes_it_faster(
+    new: int, context: int, sequences: int, each: int
+) -> None:
+    alone = Batch(((new, context),), 0, 0, 1)
+    mixed = Batch(((new, context),), sequences, sequences * each, sequences + 1)
+    # A few per cent of slack: a larger batch may be cut better.
+    assert _COST.seconds(mixed) >= 0.97 * _COST.seconds(alone)
+    assert _COST.seconds(mixed) == pytest.approx(_COST.breakdown(mixed).total)
+
+
+def test_a_model_that_does_not_fit_and_a_chip_without_memory_are_refused() -> None:
+    with pytest.raises(InputError, match="'qwen2-72b' on chip 'flat32': weights take 14541"):
+        TileCost(load_model("qwen2-72b"), load_chip("flat32"))
+    with pytest.raises(InputError, match="chip 'wse2': no closed forms"):
+        TileCost(load_model("llama3-8b"), load_chip("wse2"))
+
+
+def test_a_run_with_little_cache_preempts_and_still_completes() -> None:
+    trace = generate("sharegpt", 60, 20.0, 1.0, 1)
+    result = run(trace, Chunked(), _COST, kv_capacity_tokens=20_000, slo=Slo(5.0, 125.0))
+    assert result["completed"] == 60
+    assert result["kv"]["preemptions"] > 0
+    assert result["kv"]["peak_tokens"] <= result["kv"]["capacity_tokens"] == 20_000
+    assert 0 < result["utilization"] < 1
+    assert 0 <= result["slo_attainment"] <= 1
+
+
+def test_chunking_trades_first_tokens_for_steady_ones() -> None:
+    trace = generate("sharegpt", 300, 4.0, 1.0, 1)
+    chunked, continuous = (
+        run(trace, make_scheduler(name), _COST) for name in ("chunked", "continuous")
+    )
+    assert chunked["tbt_ms"]["p99"] < continuous["tbt_ms"]["p99"]
+    assert chunked["ttft_s"]["mean"] > continuous["ttft_s"]["mean"]
+    assert chunked["tbt_std_ms"] < continuous["tbt_std_ms"]
+
+
+@pytest.mark.skipif(not _REAL.is_file(), reason="the public trace is not here")
+def test_the_public_conversation_trace_at_its_own_rate() -> None:
+    trace = load_trace(_REAL)
+    begin = time.process_time()
+    result = run(trace, Chunked(), _COST, slo=Slo(1.0, 50.0))
+    assert len(trace) / (time.process_time() - begin) > 1000
+    assert result["completed"] == len(trace)
+    assert result["slo_attainment"] > 0.99

@@ -1,0 +1,1 @@
+"""Closed forms of kernels mapped on a grid of tiles with off-chip memory."""

@@ -1,0 +1,143 @@
+"""A chip profile as the closed forms use it: a grid of tiles with off-chip memory, in cycles."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tlm.chips import Chip
+from tlm.chips.profile import RedMulEEngine
+from tlm.compute.base import Compute
+from tlm.compute.redmule import RedMule
+from tlm.errors import InputError
+
+
+class Breakdown(NamedTuple):
+    """Exposed time on the critical path by what it waits for; the parts sum to the whole."""
+
+    compute: float = 0.0
+    communication: float = 0.0
+    memory: float = 0.0
+    overhead: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """All of it."""
+        return self.compute + self.communication + self.memory + self.overhead
+
+    def plus(self, other: "Breakdown") -> "Breakdown":
+        """This and then the other."""
+        return Breakdown(
+            self.compute + other.compute,
+            self.communication + other.communication,
+            self.memory + other.memory,
+            self.overhead + other.overhead,
+        )
+
+    def times(self, factor: float) -> "Breakdown":
+        """This, ``factor`` times (or in another unit)."""
+        return Breakdown(
+            self.compute * factor,
+            self.communication * factor,
+            self.memory * factor,
+            self.overhead * factor,
+        )
+
+
+def exposed(compute: float, communication: float, memory: float, total: float) -> Breakdown:
+    """Of three activities that overlap the longest is exposed; the rest of total is overhead."""
+    longest = max(compute, communication, memory)
+    rest = total - longest
+    if longest == compute:
+        return Breakdown(compute=compute, overhead=rest)
+    if longest == memory:
+        return Breakdown(memory=memory, overhead=rest)
+    return Breakdown(communication=communication, overhead=rest)
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What the closed forms need of a chip.
+
+    ``row_grain``, ``column_grain`` and ``inner_grain`` are the block sizes that fill the matrix
+    engine: C[rows, columns] = A[rows, inner] B[inner, columns].
+    """
+
+    rows: int
+    cols: int
+    clock_hz: float
+    engine: Compute
+    row_grain: int
+    column_grain: int
+    inner_grain: int
+    vector_ops_per_cycle: float
+    sram_bytes: int
+    link_bytes_per_cycle: int
+    hop_cycles: int
+    cross_cycles: int
+    memory_bytes_per_cycle: float
+    memory_latency_cycles: int
+    memory_bytes: int
+
+    @property
+    def tiles(self) -> int:
+        """Tiles of the grid."""
+        return self.rows * self.cols
+
+    @property
+    def macs_per_cycle(self) -> float:
+        """Peak multiply-accumulates of the chip."""
+        return self.tiles * self.engine.macs_per_cycle
+
+
+def machine_of(chip: Chip) -> Machine:
+    """Take from a profile what the closed forms need.
+
+    ``cross_cycles`` is the network's latency from corner to corner. The vector engine's
+    FLOP a cycle count a multiply-add as two, so half as many other operations.
+
+    Raises:
+        InputError: if the chip is not of tiles with a RedMulE and a vector engine and off-chip
+            memory.
+    """
+    tile, memory, noc = chip.tile, chip.memory, chip.noc
+    engine, vector = tile.matrix, tile.vector_flop_per_cycle
+    if memory is None or vector is None or not isinstance(engine, RedMulEEngine):
+        raise InputError(
+            f"chip '{chip.name}': no closed forms of it; allowed: chips with off-chip memory, a "
+            "vector engine and a 'redmule' matrix engine"
+        )
+    return Machine(
+        rows=chip.grid.rows,
+        cols=chip.grid.cols,
+        clock_hz=chip.clock_hz,
+        engine=_engine(engine),
+        row_grain=engine.width,
+        column_grain=engine.height * (engine.pipeline_registers + 1),
+        inner_grain=engine.height,
+        vector_ops_per_cycle=vector / 2,
+        sram_bytes=int(tile.sram_kib * 1024),
+        link_bytes_per_cycle=noc.flit_bytes,
+        hop_cycles=noc.hop_cycles,
+        cross_cycles=(chip.grid.rows + chip.grid.cols - 2) * noc.hop_cycles + noc.injection_cycles,
+        memory_bytes_per_cycle=memory.bandwidth_bytes_per_s / chip.clock_hz,
+        memory_latency_cycles=memory.latency_cycles,
+        memory_bytes=memory.capacity_bytes,
+    )
+
+
+def is_modelled(chip: Chip) -> bool:
+    """Whether ``machine_of`` knows such chips."""
+    try:
+        machine_of(chip)
+    except InputError:
+        return False
+    return True
+
+
+def _engine(engine: RedMulEEngine) -> Compute:
+    return RedMule(
+        height=engine.height,
+        width=engine.width,
+        pipeline_registers=engine.pipeline_registers,
+        setup_cycles=engine.setup_cycles,
+        preload_cycles=engine.preload_cycles,
+    )

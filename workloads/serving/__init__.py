@@ -1,0 +1,1 @@
+"""Serving of language models: traces, schedulers, the engine, iteration times, metrics."""

@@ -1,0 +1,81 @@
+"""The decoding requests, advanced together.
+
+All of them emit a token in every decode step, so who needs a block and who finishes is known when
+a request joins. Two calendars and a running sum make a step cost the changes, not the batch.
+"""
+
+from workloads.serving.kv import BLOCK_TOKENS, blocks_of
+from workloads.serving.request import Request
+
+
+class DecodingSet:
+    """Requests that emit one token a step, in the order in which they joined.
+
+    ``step`` counts the steps taken; ``context_tokens`` is the sum of the stored tokens of all
+    members.
+    """
+
+    def __init__(self) -> None:
+        self.step = 0
+        self.context_tokens = 0
+        self._members: dict[int, Request] = {}
+        self._block_due: list[dict[int, Request]] = [{} for _ in range(BLOCK_TOKENS)]
+        self._finishing: dict[int, dict[int, Request]] = {}
+
+    def __len__(self) -> int:
+        """Number of members."""
+        return len(self._members)
+
+    @property
+    def last(self) -> Request:
+        """The member that joined last."""
+        return next(reversed(self._members.values()))
+
+    def join(self, request: Request) -> None:
+        """Add a request whose keys and values are stored and that has tokens left to emit."""
+        request.joined_step = self.step
+        self.context_tokens += request.to_prefill
+        self._members[request.index] = request
+        self._due(request)[request.index] = request
+        self._finishing.setdefault(self._last_step(request), {})[request.index] = request
+
+    def leave(self, request: Request) -> int:
+        """Remove a member; returns the blocks it holds and books the tokens it has emitted."""
+        del self._members[request.index]
+        del self._due(request)[request.index]
+        self._finishing[self._last_step(request)].pop(request.index)
+        return self._settle(request)
+
+    @property
+    def blocks_due(self) -> int:
+        """Blocks that the next step needs: one for each member whose blocks are full."""
+        return len(self._block_due[self.step % BLOCK_TOKENS])
+
+    def advance(self) -> list[tuple[Request, int]]:
+        """Take a step: every member stores and emits a token.
+
+        Returns:
+            The members that emitted their last token, now removed, and the blocks each held.
+        """
+        self.context_tokens += len(self._members)
+        self.step += 1
+        finished = self._finishing.pop(self.step, {}).values()
+        for request in finished:
+            del self._members[request.index]
+            del self._due(request)[request.index]
+        return [(request, self._settle(request)) for request in finished]
+
+    def _settle(self, request: Request) -> int:
+        steps = self.step - request.joined_step
+        stored = request.to_prefill + steps
+        request.emitted += steps
+        self.context_tokens -= stored
+        return blocks_of(stored)
+
+    def _due(self, request: Request) -> dict[int, Request]:
+        """The calendar page of the steps in which a member's blocks are full."""
+        return self._block_due[(request.joined_step - request.to_prefill) % BLOCK_TOKENS]
+
+    def _last_step(self, request: Request) -> int:
+        left = request.output_tokens - request.emitted
+        return request.joined_step + left

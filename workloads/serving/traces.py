@@ -1,0 +1,204 @@
+"""Requests of a serving run, and reading them from a CSV file.
+
+Two headers are read, other columns being ignored:
+
+- ``arrived_at,num_prefill_tokens,num_decode_tokens``, the arrival in seconds;
+- ``TIMESTAMP,ContextTokens,GeneratedTokens``, the form of the public Azure LLM inference traces,
+  the arrival as ``2023-11-16 18:15:46.6805900`` (any number of decimals, UTC offset allowed).
+"""
+
+import csv
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlm.errors import InputError
+
+PS_PER_S = 10**12
+MAX_TOKENS = 10_000_000
+MAX_ARRIVAL_S = 1.0e10  # room for seconds since 1970
+MAX_SPAN_S = 8.64e6  # 100 days: an int64 holds 106 days of picoseconds
+
+_STAMP = re.compile(
+    r"(\d{4}-\d{2}-\d{2})[ T](\d{2}:\d{2}:\d{2})(?:\.(\d{1,12}))?(Z|[+-]\d{2}:\d{2})?", re.ASCII
+)
+_SECONDS = re.compile(r"\d+(\.\d*)?([eE][+-]?\d{1,3})?|\.\d+", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trace:
+    """Requests in order of arrival: three int64 arrays of one length.
+
+    ``arrival_ps`` is in picoseconds after the first arrival; the tokens are 1 or more.
+    """
+
+    arrival_ps: NDArray[np.int64]
+    prompt_tokens: NDArray[np.int64]
+    output_tokens: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        """Number of requests."""
+        return len(self.arrival_ps)
+
+    def rows(self) -> list[tuple[int, int, int]]:
+        """(Arrival in picoseconds, prompt tokens, output tokens) of each request."""
+        columns = (self.arrival_ps, self.prompt_tokens, self.output_tokens)
+        return list(zip(*(column.tolist() for column in columns), strict=True))
+
+    def head(self, requests: int) -> "Trace":
+        """The first ``requests`` requests (all, if there are fewer)."""
+        first = slice(requests)
+        return Trace(self.arrival_ps[first], self.prompt_tokens[first], self.output_tokens[first])
+
+    def scaled(self, rate_scale: float) -> "Trace":
+        """The same requests arriving ``rate_scale`` times as fast.
+
+        Raises:
+            InputError: if the scale is not positive or spreads the arrivals over 100 days.
+        """
+        if not (rate_scale > 0 and self.arrival_ps[-1] / rate_scale <= MAX_SPAN_S * PS_PER_S):
+            raise InputError(
+                f"rate scale: found {rate_scale}; allowed: positive, arrivals within 100 days"
+            )
+        arrival = np.rint(self.arrival_ps / rate_scale).astype(np.int64)
+        return Trace(arrival, self.prompt_tokens, self.output_tokens)
+
+
+class _Form(NamedTuple):
+    arrival: str
+    prompt: str
+    output: str
+    parse_arrival_ps: Callable[[str], int | None]
+    allowed_arrival: str
+
+
+def _seconds_ps(text: str) -> int | None:
+    if not _SECONDS.fullmatch(text):
+        return None
+    seconds = float(text)
+    return round(seconds * PS_PER_S) if seconds <= MAX_ARRIVAL_S else None
+
+
+def _stamp_ps(text: str) -> int | None:
+    match = _STAMP.fullmatch(text)
+    if match is None:
+        return None
+    day, clock, fraction, offset = match.groups()
+    try:
+        stamp = datetime.fromisoformat(f"{day}T{clock}{offset or '+00:00'}")
+    except ValueError:
+        return None
+    # datetime keeps microseconds only, the public traces have 100 ns: add the fraction by hand.
+    return int(stamp.timestamp()) * PS_PER_S + int((fraction or "").ljust(12, "0"))
+
+
+_FORMS = (
+    _Form(
+        "arrived_at",
+        "num_prefill_tokens",
+        "num_decode_tokens",
+        _seconds_ps,
+        f"seconds from 0 to {MAX_ARRIVAL_S:.0e}",
+    ),
+    _Form(
+        "TIMESTAMP",
+        "ContextTokens",
+        "GeneratedTokens",
+        _stamp_ps,
+        "a time like 2023-11-16 18:15:46.6805900",
+    ),
+)
+_ALLOWED_TOKENS = f"a whole number from 1 to {MAX_TOKENS}"
+
+
+def load_trace(path: Path) -> Trace:
+    """Read a request trace (UTF-8 CSV, byte order mark allowed, blank lines skipped).
+
+    Rows need not be in order of arrival (merged traces seldom are): they are sorted, rows of equal
+    arrival staying in file order. Time starts at the first arrival.
+
+    Raises:
+        InputError: if the file cannot be read as such a table; a bad cell is named by file, line,
+            column, value and what is allowed.
+    """
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            columns = _read(path.name, file)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path.name}: is not UTF-8 text (byte {error.start})") from error
+    except csv.Error as error:
+        raise InputError(f"{path.name}: is not a CSV table ({error})") from error
+    if not columns[0]:
+        raise InputError(f"{path.name}: holds no requests")
+    return _in_order(path.name, *columns)
+
+
+def _read(name: str, file: TextIO) -> tuple[list[int], list[int], list[int]]:
+    reader = csv.reader(file)
+    form, places = _header(name, [cell.strip() for cell in next(reader, [])])
+    arrivals: list[int] = []
+    prompts: list[int] = []
+    outputs: list[int] = []
+    width = max(places) + 1
+    for row in reader:
+        if not row:
+            continue
+        if len(row) < width:
+            raise InputError(
+                f"{name}: line {reader.line_num}: found {len(row)} cells; allowed: {width} or more"
+            )
+        cells = [row[place].strip() for place in places]
+        arrival = form.parse_arrival_ps(cells[0])
+        prompt, output = _tokens(cells[1]), _tokens(cells[2])
+        if arrival is None:
+            raise _bad_cell(name, reader.line_num, form.arrival, cells[0], form.allowed_arrival)
+        if prompt is None:
+            raise _bad_cell(name, reader.line_num, form.prompt, cells[1], _ALLOWED_TOKENS)
+        if output is None:
+            raise _bad_cell(name, reader.line_num, form.output, cells[2], _ALLOWED_TOKENS)
+        arrivals.append(arrival)
+        prompts.append(prompt)
+        outputs.append(output)
+    return arrivals, prompts, outputs
+
+
+def _header(name: str, header: list[str]) -> tuple[_Form, tuple[int, int, int]]:
+    for form in _FORMS:
+        names = (form.arrival, form.prompt, form.output)
+        if all(header.count(column) == 1 for column in names):
+            return form, (header.index(names[0]), header.index(names[1]), header.index(names[2]))
+    allowed = " or ".join(f"{form.arrival},{form.prompt},{form.output}" for form in _FORMS)
+    found = ",".join(header)[:80] or "nothing"
+    raise InputError(f"{name}: line 1: columns: found {found}; allowed: {allowed}, each once")
+
+
+def _tokens(text: str) -> int | None:
+    if not (text.isascii() and text.isdigit() and len(text) <= 20):
+        return None
+    tokens = int(text)
+    return tokens if 1 <= tokens <= MAX_TOKENS else None
+
+
+def _bad_cell(name: str, line: int, column: str, found: str, allowed: str) -> InputError:
+    return InputError(f"{name}: line {line}: {column}: found {found[:40]!r}; allowed: {allowed}")
+
+
+def _in_order(name: str, arrivals: list[int], prompts: list[int], outputs: list[int]) -> Trace:
+    first = min(arrivals)
+    if max(arrivals) - first > MAX_SPAN_S * PS_PER_S:
+        raise InputError(f"{name}: arrivals span more than 100 days")
+    arrival_ps = np.array([arrival - first for arrival in arrivals], dtype=np.int64)
+    order = np.argsort(arrival_ps, kind="stable")
+    return Trace(
+        arrival_ps[order],
+        np.array(prompts, dtype=np.int64)[order],
+        np.array(outputs, dtype=np.int64)[order],
+    )
