@@ -2,18 +2,37 @@
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 
-from tlm.calibrated import RESULTS_FOLDER, CalibrationResult, load_result, stored_names
+from tlm.calibrated import (
+    LEVELS_FILE,
+    RESULTS_FOLDER,
+    CalibrationResult,
+    LevelComparison,
+    LevelPoint,
+    load_levels,
+    load_result,
+    stored_names,
+)
 from tlm.errors import InputError
 
 
 def save(result: CalibrationResult) -> None:
     """Store a result as `calibration/results/NAME.json`; equal results are equal bytes."""
-    path = RESULTS_FOLDER / f"{result.name}.json"
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    scratch.write_text(result.model_dump_json(indent=1) + "\n", encoding="utf-8")
-    scratch.replace(path)
+    _write(RESULTS_FOLDER / f"{result.name}.json", result.model_dump_json(indent=1))
     load_result.cache_clear()
+
+
+def save_levels(points: list[LevelPoint]) -> None:
+    """Store a comparison of levels as `calibration/levels.json`."""
+    _write(LEVELS_FILE, LevelComparison(points=points).model_dump_json(indent=1))
+    load_levels.cache_clear()
+
+
+def _write(path: Path, text: str) -> None:
+    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    scratch.write_text(text + "\n", encoding="utf-8")
+    scratch.replace(path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from tlm.errors import InputError
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 RESULTS_FOLDER = REPOSITORY / "calibration" / "results"
+LEVELS_FILE = REPOSITORY / "calibration" / "levels.json"
 
 
 class _Record(BaseModel):
@@ -84,6 +85,32 @@ class CalibrationResult(_Record):
         return round(self.parameters[parameter].value)
 
 
+class LevelPoint(_Record):
+    """Cycles of one kernel case at adjacent levels."""
+
+    kernel: str
+    case: str
+    at: int
+    lt: int
+    perf: int
+
+    @property
+    def lt_error_pct(self) -> float:
+        """(lt - at) / at in per cent."""
+        return 100.0 * (self.lt - self.at) / self.at
+
+    @property
+    def perf_error_pct(self) -> float:
+        """(perf - lt) / lt in per cent."""
+        return 100.0 * (self.perf - self.lt) / self.lt
+
+
+class LevelComparison(_Record):
+    """Kernels at all levels; a file of its own, as no RTL run stands behind it."""
+
+    points: list[LevelPoint]
+
+
 def file_hash(path: Path) -> str:
     """Hash of a file's content; empty if there is no such file."""
     return hashlib.sha256(path.read_bytes()).hexdigest()[:16] if path.is_file() else ""
@@ -122,6 +149,39 @@ def load_result(name: str) -> CalibrationResult:
             "run 'wafertlm calibrate'"
         )
     return result
+
+
+@cache
+def load_levels() -> LevelComparison:
+    """The stored comparison of levels.
+
+    Raises:
+        InputError: if it is missing or cannot be read.
+    """
+    try:
+        return LevelComparison.model_validate_json(LEVELS_FILE.read_text(encoding="utf-8"))
+    except (OSError, ValidationError) as error:
+        raise InputError(f"{LEVELS_FILE}: {error}; run 'wafertlm calibrate'") from error
+
+
+def level_error_pct(kernel: str, noc: str, compute: str) -> float | None:
+    """Error of a kernel's levels against our RTL: the worst errors of adjacent levels, added.
+
+    Network and array against RTL (every stored experiment); then, over the kernel's checked cases,
+    ``lt`` against ``at`` and ``perf`` against ``lt``. None with the matrix engine as a roofline,
+    which nothing was checked against.
+    """
+    if compute == "perf":
+        return None
+    points = [point for point in load_levels().points if point.kernel == kernel]
+    if not points:
+        return None
+    error = max(load_result(name).max_abs_error_pct for name in stored_names())
+    if noc in ("lt", "perf"):
+        error += max(abs(point.lt_error_pct) for point in points)
+    if noc == "perf":
+        error += max(abs(point.perf_error_pct) for point in points)
+    return error
 
 
 def stored_names() -> list[str]:

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, PositiveFloat, PositiveInt, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, ValidationError
 
 from tlm.errors import InputError
 
@@ -61,20 +61,26 @@ class VectorMacEngine(_Table):
 class Tile(_Table):
     """One tile: engines and local memory."""
 
-    matrix: SystolicEngine | RedMulEEngine | VectorMacEngine
+    matrix: SystolicEngine | RedMulEEngine | VectorMacEngine = Field(discriminator="kind")
+    dtypes: tuple[str, ...]
     vector_flop_per_cycle: PositiveInt | None = None
     sram_kib: PositiveFloat
     sram_bytes_per_cycle: PositiveInt | None = None
 
 
-class Noc(_Table):
-    """The mesh network; without ``calibrated`` the timing stands here."""
+class CalibratedNoc(_Table):
+    """The project's own router: its timing is measured."""
 
+    kind: Literal["calibrated"]
+
+
+class ForeignNoc(_Table):
+    """The mesh network of a foreign chip; multicasts stream through it without a gap."""
+
+    kind: Literal["foreign"]
     flit_bytes: PositiveInt
     hop_cycles: PositiveInt
-    injection_cycles: int
-    calibrated: bool = False
-    fifo_depth: PositiveInt | None = None
+    ejection_cycles: PositiveInt
 
 
 class Memory(_Table):
@@ -99,7 +105,7 @@ class Chip(_Table):
     grid: Grid
     clock_hz: PositiveFloat
     tile: Tile
-    noc: Noc
+    noc: CalibratedNoc | ForeignNoc = Field(discriminator="kind")
     memory: Memory | None = None
     calibration: str | None = None
     sources: dict[str, str] = {}

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tlm.chips import Chip
-from tlm.chips.profile import RedMulEEngine
+from tlm.chips.profile import ForeignNoc, RedMulEEngine
 from tlm.compute.base import Compute
 from tlm.compute.redmule import RedMule
 from tlm.errors import InputError
@@ -100,7 +100,12 @@ def machine_of(chip: Chip) -> Machine:
     """
     tile, memory, noc = chip.tile, chip.memory, chip.noc
     engine, vector = tile.matrix, tile.vector_flop_per_cycle
-    if memory is None or vector is None or not isinstance(engine, RedMulEEngine):
+    if (
+        memory is None
+        or vector is None
+        or not isinstance(engine, RedMulEEngine)
+        or not isinstance(noc, ForeignNoc)
+    ):
         raise InputError(
             f"chip '{chip.name}': no closed forms of it; allowed: chips with off-chip memory, a "
             "vector engine and a 'redmule' matrix engine"
@@ -117,7 +122,7 @@ def machine_of(chip: Chip) -> Machine:
         sram_bytes=int(tile.sram_kib * 1024),
         link_bytes_per_cycle=noc.flit_bytes,
         hop_cycles=noc.hop_cycles,
-        cross_cycles=(chip.grid.rows + chip.grid.cols - 2) * noc.hop_cycles + noc.injection_cycles,
+        cross_cycles=(chip.grid.rows + chip.grid.cols - 2) * noc.hop_cycles + noc.ejection_cycles,
         memory_bytes_per_cycle=memory.bandwidth_bytes_per_s / chip.clock_hz,
         memory_latency_cycles=memory.latency_cycles,
         memory_bytes=memory.capacity_bytes,

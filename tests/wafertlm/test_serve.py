@@ -1,0 +1,123 @@
+"""What ``wafertlm serve`` returns and refuses."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from tlm.errors import InputError
+from wafertlm.commands.serve import ServeOptions, command, known_names, serve_result
+
+_GENERATED: dict[str, Any] = {
+    "model": "llama3-8b",
+    "chip": "flat32",
+    "scheduler": "chunked",
+    "workload": "sharegpt",
+    "rate_rps": 8.0,
+    "requests": 30,
+}
+
+
+def test_every_promised_figure_is_there() -> None:
+    seen: list[tuple[int, int]] = []
+    options = ServeOptions(**_GENERATED, slo_ttft_s=5.0, slo_tbt_ms=125.0)
+    result = serve_result(options, lambda done, total: seen.append((done, total)))
+    for table in ("ttft_s", "tbt_ms", "e2e_s", "queue_s"):
+        assert list(result[table]) == ["mean", "p50", "p90", "p99"]
+    assert set(result["kv"]) == {"capacity_tokens", "peak_tokens", "preemptions", "spilled_bytes"}
+    assert result["requests"] == result["completed"] == 30
+    assert result["slo_attainment"] == 1.0
+    for name in ("throughput_tok_s", "goodput_rps", "tbt_std_ms", "jain_index", "utilization"):
+        assert result[name] > 0
+    for name in ("energy_mj_per_output_token", "energy_mj_per_token", "expert_load_bytes"):
+        assert result[name] is None
+    assert result["error"] == {"level_pct": None, "profile_pct": None}
+    assert seen[-1] == (30, 30)
+
+
+def test_the_seed_decides() -> None:
+    first, again, other = (
+        serve_result(ServeOptions(**_GENERATED, seed=seed)) for seed in (1, 1, 2)
+    )
+    assert first == again
+    assert first["ttft_s"] != other["ttft_s"]
+
+
+def test_several_seeds_give_means_and_intervals() -> None:
+    merged = serve_result(ServeOptions(**_GENERATED, seed=1, seeds=2))
+    single = [serve_result(ServeOptions(**_GENERATED, seed=seed)) for seed in (1, 2)]
+    mean = sum(result["throughput_tok_s"] for result in single) / 2
+    assert merged["throughput_tok_s"] == pytest.approx(mean)
+    low, high = merged["ci95"]["throughput_tok_s"]
+    assert low < mean < high
+    assert merged["requests"] == 30
+
+
+def test_a_trace_can_be_cut_and_sped_up(tmp_path: Path) -> None:
+    path = tmp_path / "trace.csv"
+    rows = "".join(f"{second},100,10\n" for second in range(20))
+    path.write_text("arrived_at,num_prefill_tokens,num_decode_tokens\n" + rows)
+    names = {"model": "llama3-8b", "chip": "flat32", "scheduler": "continuous", "trace": path}
+    result = serve_result(ServeOptions(**names, requests=10, rate_scale=2.0))
+    assert result["requests"] == 10
+    assert result["span_s"] == pytest.approx(4.5, abs=0.2)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model": "gpt"}, "unknown model 'gpt'; known: codellama-34b"),
+        ({"chip": "cpu"}, "unknown chip 'cpu'; known: flat32"),
+        ({"chip": "wse2"}, "--chip: serving on 'wse2' is not modelled; known: flat32"),
+        ({"scheduler": "lifo"}, "unknown scheduler 'lifo'; known: chunked"),
+        ({"workload": "web"}, "unknown workload 'web'; known: arxiv"),
+        ({"workload": None}, "either --trace or --workload"),
+        ({"trace": Path("a.csv")}, "either --trace or --workload"),
+        ({"trace": Path("a.csv"), "workload": None}, "--rate: a trace has arrival times"),
+        ({"rate_rps": None}, "--workload: needs --rate and --requests"),
+        ({"requests": 0}, "--requests: found 0; allowed: 1 or more"),
+        ({"rate_scale": 0.0}, "rate scale: found 0.0"),
+        ({"seeds": 0}, "--seeds"),
+        ({"seed": -1}, "--seed"),
+        ({"slo_ttft_s": -1.0}, "--slo-ttft: found -1.0; allowed: positive"),
+        ({"token_budget": 0}, "token budget: found 0"),
+        ({"max_sequences": 0}, "max sequences: found 0"),
+        ({"kv_tokens": 100}, "request 1 in order of arrival: found"),
+        ({"kv_tokens": -5}, "--kv-tokens: found -5; allowed: 1 or more"),
+    ],
+)
+def test_unusable_options_are_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        serve_result(ServeOptions(**(_GENERATED | change)))
+
+
+def test_names_are_listed() -> None:
+    names = known_names()
+    assert "llama3-8b" in names["models"]
+    assert "flat32" in names["chips"]
+    assert {"chunked", "continuous"} <= set(names["schedulers"])
+    assert {"arxiv", "sharegpt"} <= set(names["workloads"])
+
+
+def test_the_command_prints_one_object_and_nothing_else() -> None:
+    line = "--model llama3-8b --chip flat32 --scheduler chunked --workload sharegpt --rate inf"
+    arguments = [*line.split(), "--requests", "5", "--seed", "3", "--json"]
+    first, again = (CliRunner().invoke(command, arguments) for _ in range(2))
+    result = json.loads(first.stdout)
+    assert result["options"]["rate_rps"] == "inf"
+    assert result["provenance"]["seed"] == 3
+    assert result["completed"] == 5
+    times = {"cpu_s", "wall_s", "compile_s"}
+    assert {name: value for name, value in result.items() if name not in times} == {
+        name: value for name, value in json.loads(again.stdout).items() if name not in times
+    }
+    assert "tbt_ms" in CliRunner().invoke(command, arguments[:-1]).stdout
+    assert "llama3-8b" in CliRunner().invoke(command, ["--list"]).stdout
+
+
+def test_a_missing_name_is_asked_for_with_those_that_exist() -> None:
+    outcome = CliRunner().invoke(command, ["--chip", "flat32"])
+    assert isinstance(outcome.exception, InputError)
+    assert str(outcome.exception).startswith("--model: not given; known: codellama-34b, llama2")

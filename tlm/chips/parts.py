@@ -1,0 +1,55 @@
+"""From a chip profile to the models of its parts."""
+
+from tlm.chips.profile import CalibratedNoc, Chip, RedMulEEngine, SystolicEngine
+from tlm.compute.base import Compute
+from tlm.compute.calibration import rtl_fold_timing
+from tlm.compute.redmule import RedMule
+from tlm.compute.systolic import Systolic
+from tlm.compute.vector_mac import VectorMac
+from tlm.interconnect.calibration import rtl_timing
+from tlm.interconnect.zero_load import NocTiming
+
+# A foreign network streams a multicast: no packet of it ever waits for an empty buffer.
+_UNBOUNDED_FLITS = 2**30
+
+
+def noc_timing(chip: Chip) -> NocTiming:
+    """Timing of a chip's network: measured, or what its profile says.
+
+    Raises:
+        InputError: if the calibration is missing or stale.
+    """
+    if isinstance(chip.noc, CalibratedNoc):
+        return rtl_timing()
+    return NocTiming(
+        hop_cycles=chip.noc.hop_cycles,
+        ejection_cycles=chip.noc.ejection_cycles,
+        fifo_depth=_UNBOUNDED_FLITS,
+        multicast_gap_cycles=0,
+        flit_bytes=chip.noc.flit_bytes,
+    )
+
+
+def matrix_engine(chip: Chip) -> Compute:
+    """Shape-aware model of a tile's matrix engine.
+
+    Raises:
+        InputError: if the calibration is missing or stale.
+    """
+    engine = chip.tile.matrix
+    if isinstance(engine, SystolicEngine):
+        timing = rtl_fold_timing(engine.dataflow)
+        return Systolic(engine.rows, engine.cols, engine.dataflow, timing)
+    if isinstance(engine, RedMulEEngine):
+        return RedMule(
+            height=engine.height,
+            width=engine.width,
+            pipeline_registers=engine.pipeline_registers,
+            setup_cycles=engine.setup_cycles,
+            preload_cycles=engine.preload_cycles,
+        )
+    return VectorMac(
+        macs_per_cycle=engine.macs_per_cycle,
+        cycles_per_mac=engine.cycles_per_mac,
+        call_overhead_cycles=engine.call_overhead_cycles,
+    )

@@ -1,0 +1,254 @@
+"""The approximately-timed engine: every tile's engines as SimPy processes, every packet on its way.
+
+The network is an `Interconnect` that a process of its own advances in step with SimPy: it never
+simulates a cycle before everything that happens at that time has happened.
+"""
+
+import math
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import simpy
+
+from tlm.engines.outcome import Outcome
+from tlm.engines.transfer_times import credit_cycles
+from tlm.interconnect.base import Event, EventKind, Interconnect
+from tlm.interconnect.packets import TileSet, cut
+from tlm.interconnect.zero_load import NocTiming
+from tlm.program import Engine, Multicast, Operation, Program, Send, Work, destination, segment_of
+
+Tile = tuple[int, int]
+_Process = Generator[simpy.Event, Any, None]
+
+
+class ProgramDeadlockError(RuntimeError):
+    """Operations that wait for tokens which nobody will give."""
+
+
+class _Token:
+    """A tile's token. The n-th take, in program order, gets the n-th unit given."""
+
+    def __init__(self, env: simpy.Environment, initial: int) -> None:
+        self._env = env
+        self._given = [0] * initial
+        self._waiting: dict[int, simpy.Event] = {}
+        self._tickets = 0
+
+    def ticket(self) -> int:
+        """Number of the next take in program order."""
+        self._tickets += 1
+        return self._tickets - 1
+
+    def take(self, ticket: int) -> Generator[simpy.Event, Any, int]:
+        """Wait for a unit; the value is the time at which it was given."""
+        if ticket >= len(self._given):
+            yield self._waiting.setdefault(ticket, self._env.event())
+        return self._given[ticket]
+
+    def give(self) -> None:
+        self._given.append(int(self._env.now))
+        waiting = self._waiting.pop(len(self._given) - 1, None)
+        if waiting is not None:
+            waiting.succeed()
+
+
+_Take = tuple[_Token, int]
+
+
+@dataclass(slots=True)
+class _Step:
+    """One operation at one tile, its tokens looked up."""
+
+    number: int
+    takes: list[_Take]
+    gives: list[_Token]
+
+
+@dataclass(slots=True)
+class _Busy(_Step):
+    cycles: int
+
+
+@dataclass(slots=True)
+class _Transfer(_Step):
+    """A transfer to ``where``; ``slots`` come with the time their credits travel."""
+
+    where: TileSet
+    parts: list[int]
+    slots: list[tuple[_Take, int]]
+    arrivals: dict[Tile, list[_Token]] = field(default_factory=dict)
+
+
+def run_at(program: Program, timing: NocTiming, network: Interconnect) -> Outcome:
+    """Run a program packet by packet.
+
+    Args:
+        program: What to run.
+        timing: Packet bound (``fifo_depth``) and latency of credits.
+        network: A network of the program's size, not yet used.
+
+    Raises:
+        InputError: if an operation does not fit the program.
+        ProgramDeadlockError: if operations wait for ever, naming one of them.
+    """
+    return _Run(program, timing, network).outcome()
+
+
+class _Run:
+    """State of one run."""
+
+    def __init__(self, program: Program, timing: NocTiming, network: Interconnect) -> None:
+        self._program = program
+        self._timing = timing
+        self._network = network
+        self._env = simpy.Environment()
+        self._tokens: dict[tuple[str, Tile], _Token] = {}
+        self._wake = self._env.event()
+        self._on_event: dict[tuple[EventKind, int, int], Callable[[], object]] = {}
+        shape = (program.rows, program.cols)
+        self._ends = np.zeros((len(Engine), *shape), dtype=np.int64)
+        self._arrived = np.zeros(shape, dtype=np.int64)
+        self._busy = np.zeros(shape, dtype=np.int64)
+
+    def outcome(self) -> Outcome:
+        """Run to the end."""
+        queues: dict[tuple[Tile, Engine], list[_Busy | _Transfer]] = {}
+        for number, operation in enumerate(self._program.operations()):
+            for tile, engine, step in self._expand(number, operation):
+                queues.setdefault((tile, engine), []).append(step)
+        processes = {
+            key: self._env.process(self._engine(*key, steps)) for key, steps in queues.items()
+        }
+        self._env.process(self._advance_network())
+        self._env.run()
+        stuck = [key for key, process in processes.items() if process.is_alive]
+        if stuck:
+            (tile, engine), others = stuck[0], len(stuck) - 1
+            raise ProgramDeadlockError(
+                f"the {engine.name} engine of tile {tile} waits for ever, as do {others} others"
+            )
+        return Outcome(self._ends, self._arrived, self._busy)
+
+    def _expand(
+        self, number: int, operation: Operation
+    ) -> Iterator[tuple[Tile, Engine, _Busy | _Transfer]]:
+        """An operation's steps, tile by tile; takes are numbered in this order."""
+        if isinstance(operation, Work):
+            tiles = operation.tiles
+            shape = (len(tiles.rows), len(tiles.cols))
+            cycles = np.broadcast_to(np.asarray(operation.cycles), shape)
+            for (i, j), each in np.ndenumerate(cycles):
+                tile = (tiles.rows[i], tiles.cols[j])
+                step = _Busy(number, *self._lookup(operation, tile), int(each))
+                yield tile, operation.engine, step
+            return
+        sources = operation.tiles if isinstance(operation, Send) else operation.roots
+        for row in sources.rows:
+            for col in sources.cols:
+                yield (row, col), Engine.TRANSFER, self._transfer(number, operation, (row, col))
+
+    def _transfer(self, number: int, operation: Send | Multicast, tile: Tile) -> _Transfer:
+        if isinstance(operation, Send):
+            where, parts = TileSet.tile(*destination(operation, *tile)), [operation.flits]
+        else:
+            where = segment_of(operation, *tile)
+            parts = cut(operation.flits, self._timing.fifo_depth)
+        step = _Transfer(number, *self._lookup(operation, tile), where, parts, [])
+        for row in where.rows:
+            for col in where.cols:
+                hops = abs(row - tile[0]) + abs(col - tile[1])
+                credit = credit_cycles(self._timing, hops)
+                for name in operation.slots:
+                    token = self._token(name, (row, col))
+                    step.slots.append(((token, token.ticket()), credit))
+                step.arrivals[row, col] = [
+                    self._token(name, (row, col)) for name in operation.arrivals
+                ]
+        return step
+
+    def _lookup(self, operation: Operation, tile: Tile) -> tuple[list[_Take], list[_Token]]:
+        takes = [self._token(name, tile) for name in operation.takes]
+        gives = [self._token(name, tile) for name in operation.gives]
+        return [(token, token.ticket()) for token in takes], gives
+
+    def _token(self, name: str, tile: Tile) -> _Token:
+        key = (name, tile)
+        if key not in self._tokens:
+            self._tokens[key] = _Token(self._env, self._program.tokens[name].initial)
+        return self._tokens[key]
+
+    def _engine(self, tile: Tile, engine: Engine, steps: list[_Busy | _Transfer]) -> _Process:
+        """An engine does its steps in order."""
+        for step in steps:
+            for token, ticket in step.takes:
+                yield from token.take(ticket)
+            if isinstance(step, _Busy):
+                yield self._env.timeout(step.cycles)
+                if engine is Engine.MATRIX:
+                    self._busy[tile] += step.cycles
+            else:
+                yield from self._send(tile, step)
+            self._ends[engine][tile] = self._env.now
+            for token in step.gives:
+                token.give()
+
+    def _send(self, tile: Tile, step: _Transfer) -> _Process:
+        """Wait for the credits, queue the packets, and wait until the last one has left."""
+        for (token, ticket), credit in step.slots:
+            known = (yield from token.take(ticket)) + credit
+            if known > self._env.now:
+                yield self._env.timeout(known - self._env.now)
+        source = tile[0] * self._program.cols + tile[1]
+        for flits in step.parts:
+            packet = self._network.inject(int(self._env.now), source, step.where, flits)
+        left = self._env.event()
+        self._on_event[EventKind.INJECTED, packet, source] = left.succeed
+        for (row, col), tokens in step.arrivals.items():
+            node = row * self._program.cols + col
+            self._on_event[EventKind.EJECTED, packet, node] = _Arrival(self, (row, col), tokens)
+        if not self._wake.triggered:
+            self._wake.succeed()
+        yield left
+
+    def arrive(self, tile: Tile, tokens: list[_Token]) -> None:
+        """A transfer has been written at a tile."""
+        self._arrived[tile] = self._env.now
+        for token in tokens:
+            token.give()
+
+    def _advance_network(self) -> _Process:
+        while True:
+            if self._network.idle:
+                self._wake = self._env.event()
+                yield self._wake
+            while self._env.peek() == self._env.now:
+                yield self._env.timeout(0)  # behind everything else that happens now
+            next_event = self._env.peek()
+            until = int(next_event) if math.isfinite(next_event) else 2**62
+            events = self._network.advance(until)
+            if events:
+                yield self._env.timeout(events[0].cycle + 1 - self._env.now)
+                self._dispatch(events)
+            elif not self._network.idle:
+                yield self._env.timeout(until - self._env.now)
+
+    def _dispatch(self, events: list[Event]) -> None:
+        """Effects of a cycle; packets but the last of a transfer have none."""
+        for event in events:
+            effect = self._on_event.pop((event.kind, event.packet, event.node), None)
+            if effect is not None:
+                effect()
+
+
+@dataclass(frozen=True, slots=True)
+class _Arrival:
+    """What the ejection of a transfer's tail does."""
+
+    run: _Run
+    tile: Tile
+    tokens: list[_Token]
+
+    def __call__(self) -> None:
+        self.run.arrive(self.tile, self.tokens)

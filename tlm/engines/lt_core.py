@@ -1,0 +1,294 @@
+"""Compiled max-plus updates of the loosely-timed engine: one call per operation, no event per tile.
+
+``state[row, slot, col]`` holds times: slots 0 to 3 are when the tile's engines are free, slot 4 when
+its ejection port is, and each token is a queue of ``depth`` slots, oldest first, `EMPTY` behind.
+Everything of a row lies together, and every step is a plain loop over columns, which the compiler
+turns into vector instructions.
+
+Columns are given as an index array and ``first``: the first index if they are consecutive (the fast
+path), else -1. Tokens come as ``(slot, depth)`` rows. A return value of 0 is success, ``slot`` a take
+of a token that is not there in program order, ``-slot`` a give beyond the token's depth.
+"""
+
+import numpy as np
+from numba import njit
+
+PORT = 4
+FIRST_TOKEN = 5
+EMPTY = np.int32(-1)
+_TRANSFER = 2
+
+
+@njit(cache=True)
+def _load(times, columns, first, out):
+    if first >= 0:
+        out[:] = times[first : first + len(out)]
+    else:
+        for j in range(len(out)):
+            out[j] = times[columns[j]]
+
+
+@njit(cache=True)
+def _store(times, columns, first, values):
+    if first >= 0:
+        times[first : first + len(values)] = values
+    else:
+        for j in range(len(values)):
+            times[columns[j]] = values[j]
+
+
+@njit(cache=True)
+def _fill(times, columns, first, value):
+    if first >= 0:
+        times[first : first + len(columns)] = value
+    else:
+        for j in range(len(columns)):
+            times[columns[j]] = value
+
+
+@njit(cache=True)
+def _take(bank, tokens, columns, first, delay, extra, start, scratch):
+    """Start no earlier than each token's oldest time plus its delay; drop those times."""
+    for k in range(len(tokens)):
+        slot, depth = tokens[k, 0], tokens[k, 1]
+        _load(bank[slot], columns, first, scratch)
+        earliest = np.int32(0)
+        for j in range(len(start)):
+            earliest = min(earliest, scratch[j])
+            start[j] = max(start[j], np.int32(scratch[j] + delay[j] + extra))
+        if earliest < 0:
+            return slot
+        for place in range(slot + 1, slot + depth):
+            _load(bank[place], columns, first, scratch)
+            _store(bank[place - 1], columns, first, scratch)
+        _fill(bank[slot + depth - 1], columns, first, EMPTY)
+    return 0
+
+
+@njit(cache=True)
+def _give(bank, tokens, columns, first, times, scratch, left):
+    """Append times to each token's queue."""
+    for k in range(len(tokens)):
+        slot, depth = tokens[k, 0], tokens[k, 1]
+        left[:] = times
+        for place in range(slot, slot + depth):
+            _load(bank[place], columns, first, scratch)
+            for j in range(len(left)):
+                is_free = scratch[j] < 0
+                scratch[j] = left[j] if is_free else scratch[j]
+                left[j] = EMPTY if is_free else left[j]
+            _store(bank[place], columns, first, scratch)
+        if left.max() >= 0:
+            return -slot
+    return 0
+
+
+@njit(cache=True)
+def _arrive(bank, tokens, columns, first, times, flits, scratch, left):
+    """Write transfers through the ejection port, a flit a cycle, and give their tokens."""
+    _load(bank[PORT], columns, first, scratch)
+    for j in range(len(times)):
+        times[j] = max(times[j], np.int32(scratch[j] + flits))
+    _store(bank[PORT], columns, first, times)
+    return _give(bank, tokens, columns, first, times, scratch, left)
+
+
+@njit(cache=True)
+def work(state, rows, columns, first, engine, takes, gives, cycles):
+    """Occupy an engine for ``cycles`` (shape (1, 1) for one number, else one per tile)."""
+    start, scratch, left, no_delay = _rows_of_zeros(4, len(columns))
+    uniform = cycles.size == 1
+    for i in range(len(rows)):
+        bank = state[rows[i]]
+        _load(bank[engine], columns, first, start)
+        fault = _take(bank, takes, columns, first, no_delay, 0, start, scratch)
+        if fault:
+            return fault
+        if uniform:
+            start += cycles[0, 0]
+        else:
+            start += cycles[i]
+        _store(bank[engine], columns, first, start)
+        fault = _give(bank, gives, columns, first, start, scratch, left)
+        if fault:
+            return fault
+    return 0
+
+
+@njit(cache=True)
+def _rows_of_zeros(count, size):
+    return np.zeros((count, size), dtype=np.int32)
+
+
+@njit(cache=True)
+def _begin_send(state, row, to_row, source, target, tokens, delays, flits, starts, buffers):
+    """Find when the sends of a row start (kept in order of target columns); hold the engine."""
+    columns, first, permutation = source
+    to_columns, to_first, inverse, straight = target
+    takes, slots = tokens
+    credit, credit_extra = delays
+    start, scratch, no_delay = buffers[0], buffers[1], buffers[2]
+    bank = state[row]
+    _load(bank[_TRANSFER], columns, first, start)
+    fault = _take(bank, takes, columns, first, no_delay, 0, start, scratch)
+    if fault:
+        return fault
+    if straight:
+        starts[:] = start
+    else:
+        for j in range(len(start)):
+            starts[j] = start[permutation[j]]
+    fault = _take(state[to_row], slots, to_columns, to_first, credit, credit_extra, starts, scratch)
+    if straight:
+        start[:] = starts
+    else:
+        for j in range(len(start)):
+            start[j] = starts[inverse[j]]
+    start += flits
+    _store(bank[_TRANSFER], columns, first, start)
+    return fault
+
+
+@njit(cache=True)
+def _end_send(state, row, to_row, source, target, tokens, delays, flits, starts, buffers):
+    """Give the tokens of the sends of a row at their sources and targets."""
+    columns, first, _ = source
+    to_columns, to_first, _, _ = target
+    gives, arrivals = tokens
+    latency, latency_extra = delays
+    times, scratch, left = buffers[0], buffers[1], buffers[3]
+    bank = state[row]
+    _load(bank[_TRANSFER], columns, first, times)
+    fault = _give(bank, gives, columns, first, times, scratch, left)
+    if fault:
+        return fault
+    for j in range(len(times)):
+        times[j] = starts[j] + latency[j] + latency_extra
+    return _arrive(state[to_row], arrivals, to_columns, to_first, times, flits, scratch, left)
+
+
+@njit(cache=True)
+def send(state, rows, to_rows, source, target, before, after, credit, latency, hop_cycles, flits):
+    """Unicast transfers of a product set to a product set.
+
+    Takes come before gives over the whole set, so a row whose target is another row waits for the
+    starts of all rows; transfers within rows are finished row by row, while a row is in the cache.
+
+    Args:
+        state: Times.
+        rows: Source rows.
+        to_rows: Target row of each.
+        source: Source columns, first, and for each target (sorted) the place of its source.
+        target: Target columns (sorted), first, for each source the place of its target, and whether
+            both orders are the same.
+        before: Tokens taken at the source and at the target.
+        after: Tokens given at the source and at the target.
+        credit: Per target column, delay of a credit over the hops along the row.
+        latency: Per target column, from start to arrival over the hops along the row.
+        hop_cycles: Further delay of both per hop along the column.
+        flits: Length of each transfer.
+    """
+    size = len(source[0])
+    buffers = _rows_of_zeros(4, size)
+    within_rows = True
+    for i in range(len(rows)):
+        within_rows &= rows[i] == to_rows[i]
+    starts = np.empty((1 if within_rows else len(rows), size), dtype=np.int32)
+    for i in range(len(rows)):
+        row, to_row = rows[i], to_rows[i]
+        begun = starts[0 if within_rows else i]
+        extra = abs(row - to_row) * hop_cycles
+        fault = _begin_send(
+            state, row, to_row, source, target, before, (credit, extra), flits, begun, buffers
+        )
+        if fault:
+            return fault
+        if within_rows:
+            fault = _end_send(
+                state, row, row, source, target, after, (latency, 0), flits, begun, buffers
+            )
+            if fault:
+                return fault
+    if within_rows:
+        return 0
+    for i in range(len(rows)):
+        row, to_row = rows[i], to_rows[i]
+        extra = abs(row - to_row) * hop_cycles
+        fault = _end_send(
+            state, row, to_row, source, target, after, (latency, extra), flits, starts[i], buffers
+        )
+        if fault:
+            return fault
+    return 0
+
+
+@njit(cache=True)
+def row_multicast(state, rows, root, columns, first, before, after, credit, latency, hold, flits):
+    """Multicasts from the column ``root[0]`` along each row.
+
+    Args:
+        state: Times.
+        rows: Rows of the roots.
+        root: Shape (1,): the column of the roots.
+        columns: Columns of the destinations.
+        first: First of them if consecutive, else -1.
+        before: Tokens taken at the root and at the destinations.
+        after: Tokens given at the root and at the destinations.
+        credit: Per destination, delay of its credit.
+        latency: Per destination, from start to arrival.
+        hold: Cycles the root's interface is busy.
+        flits: Length of the transfer.
+    """
+    times, scratch, left, _ = _rows_of_zeros(4, len(columns))
+    start, one, two, no_delay = _rows_of_zeros(4, 1)
+    at = root[0]
+    for i in range(len(rows)):
+        bank = state[rows[i]]
+        start[0] = bank[_TRANSFER, at]
+        fault = _take(bank, before[0], root, at, no_delay, 0, start, one)
+        if fault:
+            return fault
+        times[:] = start[0]
+        fault = _take(bank, before[1], columns, first, credit, 0, times, scratch)
+        if fault:
+            return fault
+        start[0] = times.max()
+        times[:] = start[0] + latency
+        start[0] += hold
+        bank[_TRANSFER, at] = start[0]
+        fault = _give(bank, after[0], root, at, start, one, two)
+        if fault:
+            return fault
+        fault = _arrive(bank, after[1], columns, first, times, flits, scratch, left)
+        if fault:
+            return fault
+    return 0
+
+
+@njit(cache=True)
+def column_multicast(
+    state, rows, root, columns, first, before, after, credit, latency, hold, flits
+):
+    """Multicasts from the row ``root`` along each column; arguments as of `row_multicast`."""
+    start, times, scratch, left, no_delay = _rows_of_zeros(5, len(columns))
+    _load(state[root, _TRANSFER], columns, first, start)
+    fault = _take(state[root], before[0], columns, first, no_delay, 0, start, scratch)
+    if fault:
+        return fault
+    for i in range(len(rows)):
+        bank = state[rows[i]]
+        fault = _take(bank, before[1], columns, first, no_delay, credit[i], start, scratch)
+        if fault:
+            return fault
+    times[:] = start + hold
+    _store(state[root, _TRANSFER], columns, first, times)
+    fault = _give(state[root], after[0], columns, first, times, scratch, left)
+    if fault:
+        return fault
+    for i in range(len(rows)):
+        times[:] = start + latency[i]
+        bank = state[rows[i]]
+        fault = _arrive(bank, after[1], columns, first, times, flits, scratch, left)
+        if fault:
+            return fault
+    return 0

@@ -1,0 +1,131 @@
+"""``wafertlm calibrate``: measure the RTL, fit the models to it, and check them blind."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from calibration.campaign import EXPERIMENTS, calibrate
+from calibration.experiment import LawContradictedError
+from calibration.harness.simulator import SimulationError
+from calibration.levels import compare_levels
+from tlm.calibrated import CalibrationResult, LevelPoint, combined_hash
+from wafertlm.output import CheckFailedError, Result, complete, emit, log
+from wafertlm.stopwatch import Stopwatch, stopwatch
+from workloads.kernels.catalogue import KERNELS
+
+
+def calibrate_result(
+    *,
+    quick: bool,
+    force: bool,
+    workers: int,
+    watch: Stopwatch,
+    progress: Callable[[str], None],
+) -> dict[str, Any]:
+    """Run the campaign; ``experiments`` holds a row each, ``rtl_hash`` what they rest on.
+
+    Raises:
+        CheckFailedError: if the RTL cannot be built, is wrong, or follows no law that is known.
+    """
+    try:
+        with watch.compiling():
+            results = calibrate(quick=quick, force=force, workers=workers, progress=progress)
+    except (SimulationError, LawContradictedError) as error:
+        raise CheckFailedError(str(error)) from error
+    levels = []
+    if not quick:
+        progress("kernels: comparing the levels above the RTL")
+        points = compare_levels()
+        levels = [_level_row(kernel, points) for kernel in KERNELS]
+    merged = {name: value for result in results for name, value in result.sources.items()}
+    return {
+        "experiments": [_row(result) for result in results],
+        "levels": levels,
+        "rtl_hash": combined_hash(merged),
+    }
+
+
+def _level_row(kernel: str, points: Sequence[LevelPoint]) -> dict[str, Any]:
+    """Errors of a kernel's levels, each against the level below it."""
+    chosen = [point for point in points if point.kernel == kernel]
+    lt, perf = ([abs(e) for e in errors] for errors in zip(
+        *((point.lt_error_pct, point.perf_error_pct) for point in chosen), strict=True
+    ))  # fmt: skip
+    return {
+        "kernel": kernel,
+        "points": len(chosen),
+        "lt_against_at_pct": {"mean": sum(lt) / len(lt), "max": max(lt)},
+        "perf_against_lt_pct": {"mean": sum(perf) / len(perf), "max": max(perf)},
+        "worst_case": chosen[lt.index(max(lt))].case,
+    }
+
+
+def _row(result: CalibrationResult) -> dict[str, Any]:
+    return {
+        "name": result.name,
+        "subject": result.subject,
+        "fit_points": len(result.fit),
+        "check_points": len(result.check),
+        "mean_abs_error_pct": result.mean_abs_error_pct,
+        "max_abs_error_pct": result.max_abs_error_pct,
+        "worst_case": result.worst_case,
+        "parameters": {name: p.model_dump() for name, p in result.parameters.items()},
+    }
+
+
+def render(result: Result) -> RenderableType:
+    """The error table, and the parameters with their intervals."""
+    errors = Table(
+        "experiment", "subject", "fit", "check", "mean error", "worst error", "worst case"
+    )
+    parameters = Table("parameter", "value", "95 % interval", "unit")
+    for row in result["experiments"]:
+        mean, worst = row["mean_abs_error_pct"], row["max_abs_error_pct"]
+        errors.add_row(
+            row["name"], row["subject"], str(row["fit_points"]), str(row["check_points"]),
+            f"{mean:.3g} %", f"{worst:.3g} %", row["worst_case"] if worst else "-",
+        )  # fmt: skip
+        for name, found in row["parameters"].items():
+            low, high = found["ci95"]
+            interval = "exact" if low == high else f"{low:g} to {high:g}"
+            parameters.add_row(
+                f"{row['name']}.{name}", f"{found['value']:g}", interval, found["unit"]
+            )
+    if not result["levels"]:
+        return Group(errors, parameters)
+    levels = Table("kernel", "cases", "lt against at: mean, worst", "perf against lt: mean, worst")
+    for row in result["levels"]:
+        pairs = (row["lt_against_at_pct"], row["perf_against_lt_pct"])
+        shown = (f"{pair['mean']:.2g} %, {pair['max']:.3g} %" for pair in pairs)
+        levels.add_row(row["kernel"], str(row["points"]), *shown)
+    return Group(errors, parameters, levels)
+
+
+@click.command("calibrate")
+@click.option("--quick", is_flag=True, help="Fewer check cases and models; stores nothing.")
+@click.option("--force", is_flag=True, help="Also measure what still holds.")
+@click.option("--workers", type=click.IntRange(min=1), default=1, help="Models built at a time.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--list", "as_list", is_flag=True, help="Print the experiments.")
+def command(quick: bool, force: bool, workers: int, as_json: bool, as_list: bool) -> None:
+    """Measure the RTL, fit the models to it, and check them blind.
+
+    Errors are over the check cases only, (model - RTL) / RTL.
+    """
+    if as_list:
+        names = {"experiments": [experiment.name for experiment in EXPERIMENTS]}
+        emit(names, as_json, lambda known: "\n".join(known["experiments"]))
+        return
+    with stopwatch() as watch:
+        figures = calibrate_result(
+            quick=quick, force=force, workers=workers, watch=watch, progress=log
+        )
+    rtl_hash = figures.pop("rtl_hash")
+    options = {"quick": quick}
+    result = complete(
+        "calibrate", options, figures, watch.times, rtl_hash=rtl_hash, calibration="rtl"
+    )
+    emit(result, as_json, render)

@@ -1,0 +1,278 @@
+"""``wafertlm kernel``: a kernel on a chip, at the level of detail that the question needs."""
+
+import os
+import re
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from rich.console import RenderableType
+from rich.table import Table
+
+from tlm.calibrated import level_error_pct, measured_rtl_hash
+from tlm.chips import Chip, chip_names, load_chip
+from tlm.chips.parts import matrix_engine, noc_timing
+from tlm.chips.profile import CalibratedNoc
+from tlm.compute.base import Compute
+from tlm.compute.roofline import Roofline
+from tlm.engines.at import run_at
+from tlm.engines.lt import run_lt
+from tlm.engines.outcome import Outcome
+from tlm.errors import InputError, choose
+from tlm.interconnect.handshake import HandshakeMesh
+from tlm.interconnect.zero_load import NocTiming
+from wafertlm.output import Result, complete, emit, store
+from wafertlm.stopwatch import stopwatch
+from workloads.kernels.catalogue import KERNELS
+from workloads.kernels.gemm import GemmPlan, plan_gemm
+
+LEVELS = ("at", "lt", "perf")
+_ELEMENT_BYTES = {"int8": 1, "int16": 2, "fp16": 2, "bf16": 2, "fp8": 1, "fp32": 4}
+_GRID = re.compile(r"([1-9]\d*)x([1-9]\d*)")
+_LARGEST_AT_TILES = 64 * 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelOptions:
+    """Options of the command."""
+
+    kernel: str
+    chip: str
+    grid: str
+    shape: str
+    dtype: str
+    level: str = "lt"
+    noc: str | None = None
+    compute: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    plan: GemmPlan
+    engine: Compute
+    cycles: int
+    busy_cycles: int
+    outcome: Outcome | None
+
+
+def kernel_result(options: KernelOptions) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Figures of a run, and its maps: arrays of shape (rows, columns), empty at level `perf`.
+
+    Raises:
+        InputError: for options that do not fit together or a problem that does not fit the chip.
+    """
+    choose("kernel", options.kernel, list(KERNELS))
+    chip = load_chip(options.chip)
+    noc, compute = _levels(options, chip)
+    run = _run(options, chip, noc, compute)
+    m, n, k = _shape(options.shape)
+    peak = run.plan.side**2 * matrix_engine(chip).macs_per_cycle
+    figures = {
+        "cycles": run.cycles,
+        "seconds": run.cycles / chip.clock_hz,
+        "utilization": m * n * k / (run.cycles * peak),
+        "breakdown_cycles": _breakdown(run, matrix_engine(chip)),
+        "error": {
+            "level_pct": level_error_pct(options.kernel, noc, compute),
+            "profile_pct": None,
+        },
+    }
+    return figures, {} if run.outcome is None else _maps(run.outcome)
+
+
+def known_names() -> dict[str, list[str]]:
+    """What the options may name."""
+    return {
+        "kernels": list(KERNELS),
+        "chips": list(chip_names()),
+        "levels": list(LEVELS),
+        "dtypes": list(_ELEMENT_BYTES),
+    }
+
+
+def _levels(options: KernelOptions, chip: Chip) -> tuple[str, str]:
+    """Levels of the network and of the matrix engine."""
+    mixes = "level at, lt or perf; --noc at|lt|perf with --compute at|perf"
+    for name, level in (("--level", options.level), ("--noc", options.noc)):
+        if level is not None and level not in LEVELS:
+            raise InputError(f"{name}: '{level}' does not run kernels; those that do: {mixes}")
+    noc = options.noc or options.level
+    compute = options.compute or ("perf" if options.level == "perf" else "at")
+    if compute not in ("at", "perf"):
+        raise InputError(f"--compute: found '{compute}'; those that run kernels: {mixes}")
+    if noc == "at" and not isinstance(chip.noc, CalibratedNoc):
+        raise InputError(
+            f"--chip: the profile of '{chip.name}' has no router to run packets on; "
+            "levels that it has: lt, perf"
+        )
+    return noc, compute
+
+
+def _run(options: KernelOptions, chip: Chip, noc: str, compute: str) -> _Run:
+    rows, cols = _grid(options.grid, chip)
+    choose("dtype", options.dtype, list(_ELEMENT_BYTES))
+    if options.dtype not in chip.tile.dtypes:
+        known = ", ".join(chip.tile.dtypes)
+        raise InputError(f"--dtype: chip '{chip.name}' computes {known}, found {options.dtype}")
+    timing, engine = noc_timing(chip), matrix_engine(chip)
+    element_bytes = _ELEMENT_BYTES[options.dtype]
+    if compute == "perf":
+        engine = Roofline(engine.macs_per_cycle, element_bytes=element_bytes)
+    kernel = KERNELS[options.kernel]
+    shape = _shape(options.shape)
+    plan = plan_gemm(shape, (rows, cols), element_bytes, timing.flit_bytes, engine)
+    _check_memory(plan, kernel.buffers, element_bytes, chip)
+    if noc == "perf":
+        cycles = kernel.closed_form(plan, timing)
+        return _Run(plan, engine, cycles, plan.side * plan.step_cycles, None)
+    outcome = _simulate(options.kernel, plan, timing, noc)
+    busy = int(outcome.matrix_busy_cycles[outcome.last_tile])
+    return _Run(plan, engine, outcome.cycles, busy, outcome)
+
+
+def _simulate(name: str, plan: GemmPlan, timing: NocTiming, noc: str) -> Outcome:
+    program = KERNELS[name].program(plan)
+    if noc == "lt":
+        return run_lt(program, timing)
+    if plan.side**2 > _LARGEST_AT_TILES:
+        raise InputError(
+            f"--grid: level at goes up to {_LARGEST_AT_TILES} tiles, found {plan.side**2}"
+        )
+    return run_at(program, timing, HandshakeMesh(plan.side, plan.side, timing))
+
+
+def _grid(text: str, chip: Chip) -> tuple[int, int]:
+    found = _GRID.fullmatch(text)
+    if found is None:
+        raise InputError(f"--grid: found '{text}'; write ROWSxCOLS, such as 8x8")
+    rows, cols = int(found[1]), int(found[2])
+    if rows > chip.grid.rows or cols > chip.grid.cols:
+        raise InputError(
+            f"--grid: chip '{chip.name}' has {chip.grid.rows}x{chip.grid.cols} tiles, found {text}"
+        )
+    return rows, cols
+
+
+def _shape(text: str) -> tuple[int, int, int]:
+    try:
+        m, n, k = (int(part) for part in text.split(","))
+    except ValueError:
+        raise InputError(f"--shape: found '{text}'; write M,N,K, such as 64,64,64") from None
+    return m, n, k
+
+
+def _check_memory(plan: GemmPlan, buffers: int, element_bytes: int, chip: Chip) -> None:
+    m, k, n = plan.block
+    needed = ((m * k + k * n) * buffers + m * n) * element_bytes
+    there = int(chip.tile.sram_kib * 1024)
+    if needed > there:
+        raise InputError(
+            f"--shape: blocks of {m}x{k}x{n} take {needed} bytes of a tile's memory; "
+            f"allowed on '{chip.name}': {there}"
+        )
+
+
+def _breakdown(run: _Run, engine: Compute) -> dict[str, int]:
+    """On the tile that ends last: ideal cycles of its products, the engine's rest, and waiting."""
+    ideal = min(run.busy_cycles, round(run.plan.side * run.plan.block_macs / engine.macs_per_cycle))
+    return {
+        "compute": ideal,
+        "communication": run.cycles - run.busy_cycles,
+        "memory": 0,
+        "overhead": run.busy_cycles - ideal,
+    }
+
+
+def _maps(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "finish_cycle": outcome.finish_cycle,
+        "matrix_busy_cycles": outcome.matrix_busy_cycles,
+        "wait_cycles": outcome.wait_cycles,
+    }
+
+
+def store_maps(maps: dict[str, Any], path: Path) -> None:
+    """Write arrays over tiles as a compressed ``.npz``, whole or not at all.
+
+    Raises:
+        InputError: naming the path, if it cannot be written.
+    """
+    scratch = path.with_name(f".{path.stem}.{os.getpid()}.npz")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.savez_compressed(scratch, **maps)
+        scratch.replace(path)
+    except OSError as error:
+        scratch.unlink(missing_ok=True)
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def _render(result: Result) -> RenderableType:
+    options = result["options"]
+    title = f"{options['kernel']} {options['shape']} on {options['grid']} of {options['chip']}"
+    table = Table("figure", "value", title=f"{title}, level {options['level']}")
+    table.add_row("cycles", f"{result['cycles']:,}")
+    table.add_row("seconds", f"{result['seconds']:.4g}")
+    table.add_row("utilization", f"{result['utilization']:.2%}")
+    for part, cycles in result["breakdown_cycles"].items():
+        table.add_row(f"cycles: {part}", f"{cycles:,}")
+    for kind, error in result["error"].items():
+        table.add_row(f"error {kind}", "not checked" if error is None else f"{error:.2f}")
+    table.add_row("cpu_s", f"{result['cpu_s']:.3g}")
+    return table
+
+
+def _render_names(names: Result) -> RenderableType:
+    return "\n".join(f"{kind}: {', '.join(known)}" for kind, known in names.items())
+
+
+@click.command("kernel")
+@click.argument("kernel", required=False)
+@click.option("--chip", help="Chip profile.")
+@click.option("--grid", help="ROWSxCOLS of its tiles.")
+@click.option("--shape", help="M,N,K of C[M,N] = A[M,K] B[K,N].")
+@click.option("--dtype", help="Type of the elements.")
+@click.option("--level", default="lt", show_default=True, help="at, lt or perf.")
+@click.option("--noc", help="Level of the network, if another.")
+@click.option("--compute", help="Level of the matrix engine, if another: at or perf.")
+@click.option("--out", type=click.Path(path_type=Path), help="Store the result (JSON).")
+@click.option("--map", "map_path", type=click.Path(path_type=Path), help="Store maps (npz).")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--list", "as_list", is_flag=True, help="Print what the options may name.")
+def command(
+    out: Path | None, map_path: Path | None, as_json: bool, as_list: bool, **given: Any
+) -> None:
+    """Run a kernel on a chip.
+
+    Its matrices lie in the tiles' memories before and after.
+    """
+    if as_list:
+        emit(known_names(), as_json, _render_names)
+        return
+    for name in ("kernel", "chip", "grid", "shape", "dtype"):
+        if given[name] is None:
+            raise InputError(f"kernel: {name} not given; see --help and --list")
+    options = KernelOptions(**given)
+    with stopwatch() as watch:
+        figures, maps = kernel_result(options)
+    result = complete_kernel(options, figures, watch.times)
+    if map_path is not None:
+        if not maps:
+            raise InputError("--map: level perf has no tiles to map; levels that do: at, lt")
+        store_maps(maps, map_path)
+    if out is not None:
+        store(result, out)
+    emit(result, as_json, _render)
+
+
+def complete_kernel(
+    options: KernelOptions, figures: dict[str, Any], times: dict[str, float]
+) -> dict[str, Any]:
+    """The command's result object; RTL stands behind the chips that are made of it."""
+    calibration = load_chip(options.chip).calibration
+    rtl_hash = None if calibration is None else measured_rtl_hash()
+    return complete(
+        "kernel", asdict(options), figures, times, rtl_hash=rtl_hash, calibration=calibration
+    )

@@ -1,0 +1,223 @@
+"""``wafertlm noc``: synthetic traffic or a collective on a mesh of the project's routers."""
+
+import re
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from calibration.harness.mesh import HangError, RtlMesh
+from tlm.calibrated import measured_rtl_hash
+from tlm.errors import InputError, choose
+from tlm.interconnect.calibration import rtl_timing
+from tlm.interconnect.closed_form import estimate
+from tlm.interconnect.collectives import COLLECTIVES, Collective, group_tiles
+from tlm.interconnect.handshake import DeadlockError, HandshakeMesh
+from tlm.interconnect.packets import Deliveries, Packets
+from tlm.interconnect.traffic import PATTERNS, Traffic, figures, parse_tile, read_packets
+from tlm.interconnect.zero_load import NocTiming
+from wafertlm.output import CheckFailedError, Result, complete, emit
+from wafertlm.stopwatch import Stopwatch, stopwatch
+
+LEVELS = ("rtl", "at", "perf")
+_LARGEST_RTL_SIDE = 8
+_MESH = re.compile(r"([1-9]\d*)x([1-9]\d*)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NocOptions:
+    """Options of the command; None where not given."""
+
+    mesh: str
+    level: str = "at"
+    traffic: str | None = None
+    rate: float | None = None
+    packet_flits: int = 4
+    cycles: int = 5000
+    seed: int = 0
+    multicast_fraction: float = 0.0
+    collective: str | None = None
+    group: str | None = None
+    source: str | None = None
+    flits: int | None = None
+    fifo_depth: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Network:
+    rows: int
+    cols: int
+    level: str
+    timing: NocTiming
+    watch: Stopwatch
+
+    @property
+    def nodes(self) -> int:
+        return self.rows * self.cols
+
+    def simulate(self, packets: Packets) -> Deliveries:
+        """Deliveries at level `rtl` or `at`."""
+        if self.level == "at":
+            return HandshakeMesh(self.rows, self.cols, self.timing).simulate(packets)
+        mesh = RtlMesh(self.rows, self.cols, self.timing.fifo_depth)
+        with self.watch.compiling():
+            mesh.build()
+        return mesh.simulate(packets)
+
+
+def noc_result(options: NocOptions, watch: Stopwatch) -> dict[str, Any]:
+    """Figures of a traffic run or of a collective.
+
+    Raises:
+        InputError: for options that do not fit together.
+        CheckFailedError: if the network stands still.
+    """
+    network = _network(options, watch)
+    if (options.traffic is None) == (options.collective is None):
+        raise InputError("noc: give either --traffic or --collective")
+    run = _traffic if options.traffic is not None else _collective
+    try:
+        return run(options, network)
+    except (DeadlockError, HangError) as error:
+        raise CheckFailedError(f"deadlock: {error}") from error
+
+
+def known_names() -> dict[str, list[str]]:
+    """What the options may name."""
+    names = {"traffic": PATTERNS, "collectives": COLLECTIVES, "levels": LEVELS}
+    return {kind: list(known) for kind, known in names.items()}
+
+
+def _network(options: NocOptions, watch: Stopwatch) -> _Network:
+    choose("level", options.level, LEVELS)
+    shape = _MESH.fullmatch(options.mesh)
+    if shape is None:
+        raise InputError(f"--mesh: found '{options.mesh}'; write ROWSxCOLS, such as 4x4")
+    rows, cols = int(shape[1]), int(shape[2])
+    if options.level == "rtl" and max(rows, cols) > _LARGEST_RTL_SIDE:
+        raise InputError(
+            f"--mesh: level rtl goes up to {_LARGEST_RTL_SIDE}x{_LARGEST_RTL_SIDE}, "
+            f"found {options.mesh}"
+        )
+    timing = rtl_timing()
+    if options.fifo_depth is not None:
+        if options.fifo_depth < 2:
+            raise InputError(f"--fifo-depth: found {options.fifo_depth}; allowed: 2 or more")
+        timing = replace(timing, fifo_depth=options.fifo_depth)
+    return _Network(rows, cols, options.level, timing, watch)
+
+
+def _traffic(options: NocOptions, network: _Network) -> dict[str, Any]:
+    assert options.traffic is not None
+    if options.traffic in PATTERNS:
+        if options.rate is None:
+            raise InputError("--traffic: needs --rate")
+        traffic = Traffic(
+            rows=network.rows,
+            cols=network.cols,
+            pattern=options.traffic,
+            rate=options.rate,
+            packet_flits=options.packet_flits,
+            cycles=options.cycles,
+            seed=options.seed,
+            multicast_fraction=options.multicast_fraction,
+            multicast_flits=min(options.packet_flits, network.timing.fifo_depth),
+        )
+        packets, warm_up, cycles = traffic.packets(), traffic.warm_up_cycles, options.cycles
+    else:
+        path = Path(options.traffic)
+        if not path.is_file():
+            raise InputError(
+                f"--traffic: '{options.traffic}' is no file and none of {', '.join(PATTERNS)}"
+            )
+        packets = read_packets(path, network.rows, network.cols, network.timing.fifo_depth)
+        warm_up, cycles = 0, int(packets.cycle.max()) + 1
+    if network.level == "perf":
+        if packets.multicast.any():
+            raise InputError("level perf knows no multicast traffic; levels that do: rtl, at")
+        deliveries = estimate(packets, network.rows, network.cols, cycles, network.timing)
+    else:
+        deliveries = network.simulate(packets)
+    return asdict(figures(packets, deliveries, network.nodes, warm_up, cycles))
+
+
+def _collective(options: NocOptions, network: _Network) -> dict[str, Any]:
+    assert options.collective is not None
+    if options.group is None or options.source is None or options.flits is None:
+        raise InputError("--collective: needs --group, --source and --flits")
+    root = parse_tile(options.source, network.rows, network.cols)
+    collective = Collective(
+        kind=options.collective,
+        rows=network.rows,
+        cols=network.cols,
+        root=root,
+        group=group_tiles(options.group, root, network.rows, network.cols),
+        flits=options.flits,
+        bound_flits=network.timing.fifo_depth,
+    )
+    if network.level == "perf":
+        cycles = collective.zero_load_cycles(network.timing)
+    else:
+        deliveries = network.simulate(collective.packets())
+        cycles = int(np.max(deliveries.tail_ejected) - np.min(deliveries.head_injected))
+    return {
+        "cycles": cycles,
+        "messages": collective.messages,
+        "flit_hops": collective.flit_hops,
+        "deadlock": False,
+    }
+
+
+def _render(result: Result) -> RenderableType:
+    options = result["options"]
+    what = options["traffic"] or options["collective"]
+    table = Table("figure", "value", title=f"{what} on {options['mesh']}, level {options['level']}")
+    for name, value in result.items():
+        if isinstance(value, bool | int | float):
+            table.add_row(name, f"{value:,.6g}" if not isinstance(value, bool) else str(value))
+        elif name == "latency_cycles":
+            for part, cycles in value.items():
+                table.add_row(f"latency_cycles {part}", f"{cycles:,.6g}")
+    return Group(table)
+
+
+def _render_names(names: Result) -> RenderableType:
+    return "\n".join(f"{kind}: {', '.join(known)}" for kind, known in names.items())
+
+
+@click.command("noc")
+@click.option("--mesh", help="ROWSxCOLS.")
+@click.option("--level", default="at", show_default=True, help="rtl, at or perf.")
+@click.option("--traffic", help="A pattern, or a CSV file cycle,source,destinations,flits,kind.")
+@click.option("--rate", type=float, help="Flits a node creates a cycle.")
+@click.option("--packet-flits", type=int, default=4, show_default=True, help="Flits of a packet.")
+@click.option("--cycles", type=int, default=5000, show_default=True, help="Cycles of creation.")
+@click.option("--multicast-fraction", type=float, default=0.0, help="Share of multicasts.")
+@click.option("--collective", help="A collective instead of traffic.")
+@click.option("--group", help="row, column, all or r0:r1,c0:c1 (half-open).")
+@click.option("--source", help="ROW,COL of the collective's root.")
+@click.option("--flits", type=int, help="Payload flits of the collective.")
+@click.option("--fifo-depth", type=int, help="Flits a router buffer holds.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the traffic.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--list", "as_list", is_flag=True, help="Print what the options may name.")
+def command(as_json: bool, as_list: bool, **given: Any) -> None:
+    """Run traffic or a collective on a mesh of the project's routers."""
+    if as_list:
+        emit(known_names(), as_json, _render_names)
+        return
+    if given["mesh"] is None:
+        raise InputError("--mesh: not given; write ROWSxCOLS, such as 4x4")
+    options = NocOptions(**given)
+    with stopwatch() as watch:
+        result = noc_result(options, watch)
+    seed = options.seed if options.traffic else None
+    rests_on = measured_rtl_hash()
+    whole = complete(
+        "noc", asdict(options), result, watch.times, rtl_hash=rests_on, calibration="rtl", seed=seed
+    )
+    emit(whole, as_json, _render)

@@ -1,0 +1,44 @@
+"""``wafertlm report``: stored results as one HTML page."""
+
+from pathlib import Path
+
+import click
+from rich.markup import escape
+
+from tlm.errors import InputError
+from wafertlm.output import complete, emit
+from wafertlm.stopwatch import stopwatch
+
+_FOLDER = click.Path(file_okay=False, path_type=Path)
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command
+@click.option(
+    "--results",
+    "folder",
+    type=_FOLDER,
+    default=Path("results"),
+    show_default=True,
+    help="Folder of stored results (--out of kernel and serve), searched with its subfolders.",
+)
+@click.option("--out", type=_FILE, help="The page to write.  [default: report.html in --results]")
+@click.option("--list", "as_list", is_flag=True, help="Print what there is to report.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(folder: Path, out: Path | None, as_list: bool, as_json: bool) -> None:
+    """Write the stored results into one self-contained HTML page."""
+    from wafertlm.report.page import CALIBRATION_FOLDER, write_report
+    from wafertlm.report.stored import load_results
+
+    if as_list:
+        results = load_results(folder, CALIBRATION_FOLDER)
+        names = [c.name for c in results.calibrations]
+        found = {"experiments": names, "kernels": [*results.kernels], "servings": [*results.serves]}
+        emit(found, as_json, lambda r: "\n".join(f"{k}: {', '.join(v)}" for k, v in r.items()))
+        return
+    if out is None and not folder.is_dir():
+        raise InputError(f"--results: no folder '{folder}'; allowed: a folder, or give --out")
+    with stopwatch() as watch:
+        figures = write_report(folder, out or folder / "report.html")
+    result = complete("report", {"results": folder}, figures, watch.times)
+    emit(result, as_json, lambda r: escape(f"report: {r['report']}"))

@@ -1,0 +1,155 @@
+"""What every command gives back: one JSON object or a table, its provenance, and stored results."""
+
+import hashlib
+import json
+import math
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console, RenderableType
+
+from tlm.errors import InputError
+from wafertlm import __version__
+
+TIMES = ("cpu_s", "wall_s", "compile_s")
+
+# Tables keep their columns together when piped into a file.
+_PIPED_WIDTH = 120
+
+Result = Mapping[str, Any]
+Progress = Callable[[int, int], None]
+
+
+class CheckFailedError(Exception):
+    """A check did not hold; the command prints the message and exits with status 1."""
+
+
+def complete(
+    command: str,
+    options: Mapping[str, Any],
+    figures: Result,
+    times: Mapping[str, float],
+    *,
+    rtl_hash: str | None = None,
+    calibration: str | None = None,
+    seed: int | None = None,
+) -> dict[str, Any]:
+    """A command's result object: what was asked, the figures, where they come from, their cost.
+
+    Args:
+        command: Name of the command, with the kind of result where it has several.
+        options: Every option that bears on the figures, defaults filled in; no output paths.
+        figures: The command's own fields.
+        times: ``Stopwatch.times``.
+        rtl_hash: Content hash of the RTL behind the figures; None where there is none.
+        calibration: Name of the calibration the figures rest on; None where there is none.
+        seed: Seed of the run; None where nothing is random.
+    """
+    plain_options = plain(options)
+    return {
+        "command": command,
+        "options": plain_options,
+        **plain(figures),
+        "provenance": {
+            "version": __version__,
+            "config_hash": config_hash({"command": command, "options": plain_options}),
+            "rtl_hash": rtl_hash,
+            "calibration": calibration,
+            "seed": seed,
+        },
+        **times,
+    }
+
+
+def config_hash(config: Mapping[str, Any]) -> str:
+    """Hash of a configuration's canonical JSON: equal settings, equal hash."""
+    text = json.dumps(plain(config), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def plain(value: Any) -> Any:
+    """The value in JSON's types; a number that is not finite becomes null.
+
+    Raises:
+        TypeError: for a type that has no such form.
+    """
+    if isinstance(value, Enum):
+        return plain(value.value)
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if hasattr(value, "tolist"):  # NumPy's scalars and arrays, without importing NumPy
+        return plain(value.tolist())
+    raise TypeError(f"{type(value).__name__} has no form in JSON: {value!r}")
+
+
+def emit(result: Result, as_json: bool, render: Callable[[Result], RenderableType]) -> None:
+    """Print a result on stdout: one JSON object, or what ``render`` makes of it."""
+    if as_json:
+        sys.stdout.write(_json(result))
+    else:
+        console().print(render(result))
+
+
+def store(result: Result, path: Path) -> None:
+    """Write a result as readable JSON, without its times: equal runs give equal bytes.
+
+    The file appears whole or not at all.
+
+    Raises:
+        InputError: naming the path, if it cannot be written.
+    """
+    kept = {name: value for name, value in result.items() if name not in TIMES}
+    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        scratch.write_text(_json(kept), encoding="utf-8")
+        scratch.replace(path)
+    except OSError as error:
+        scratch.unlink(missing_ok=True)
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def console() -> Console:
+    """Where results go: stdout."""
+    return Console(width=None if sys.stdout.isatty() else _PIPED_WIDTH, highlight=False)
+
+
+def log(message: str) -> None:
+    """A line of what is going on, on stderr."""
+    Console(stderr=True, highlight=False, soft_wrap=True).print(message)
+
+
+@contextmanager
+def progress(title: str) -> Iterator[Progress]:
+    """A bar on stderr, on a terminal only; call what is yielded with (done, of all)."""
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    terminal = Console(stderr=True)
+    with Bar(
+        *columns,
+        TimeElapsedColumn(),
+        console=terminal,
+        transient=True,
+        disable=not terminal.is_terminal,
+    ) as bar:
+        task = bar.add_task(title, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _json(result: Result) -> str:
+    return json.dumps(plain(result), indent=2, allow_nan=False) + "\n"

@@ -1,0 +1,1 @@
+"""The report: stored results as one self-contained HTML page."""

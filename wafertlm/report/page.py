@@ -1,0 +1,115 @@
+"""The page: results in, one HTML file out."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+import calibration
+from tlm.errors import InputError
+from wafertlm import __version__
+from wafertlm.report import figures
+from wafertlm.report.stored import Kernel, Provenance, Results, load_results
+
+CALIBRATION_FOLDER = Path(calibration.__file__).parent / "results"
+
+# Whole wafers side by side stay legible up to here.
+_MAX_MAPS = 4
+
+
+def write_report(
+    results_folder: Path, out: Path, calibration_folder: Path = CALIBRATION_FOLDER
+) -> dict[str, Any]:
+    """Write the page and return its path and how many results of each kind it shows.
+
+    Raises:
+        InputError: for a stored result that cannot be read, or an ``out`` that cannot be written.
+    """
+    results = load_results(results_folder, calibration_folder)
+    page = render_page(results)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{out}: cannot be written: {error.strerror}") from error
+    return {
+        "report": str(out),
+        "experiments": len(results.calibrations),
+        "kernels": len(results.kernels),
+        "servings": len(results.serves),
+    }
+
+
+def render_page(results: Results) -> str:
+    """The whole page as text."""
+    environment = Environment(
+        loader=PackageLoader("wafertlm.report", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(count=_count, figure=_figure, seconds=_seconds)
+    maps = dict(list(results.maps.items())[:_MAX_MAPS])
+    return environment.get_template("page.html").render(
+        version=__version__,
+        results=results,
+        kernels=[_kernel_row(results, stem, run) for stem, run in _ordered(results)],
+        worst=max(results.calibrations, key=lambda c: c.max_abs_error_pct, default=None),
+        check_points=sum(len(calibration.check) for calibration in results.calibrations),
+        parity=figures.parity(results.calibrations) if results.calibrations else None,
+        wafer=figures.wafer(maps) if maps else None,
+        latencies=figures.latencies(results.requests) if results.requests else None,
+        origins=list(_origins(results)),
+    )
+
+
+def _ordered(results: Results) -> list[tuple[str, Kernel]]:
+    """Runs of one problem together, the fastest first; problems by their size."""
+
+    def size(run: Kernel) -> list[int]:
+        return [int(extent) for extent in run.options.shape.split(",")]
+
+    return sorted(
+        results.kernels.items(),
+        key=lambda item: (size(item[1]), item[1].options.problem, item[1].cycles),
+    )
+
+
+def _kernel_row(results: Results, stem: str, run: Kernel) -> dict[str, Any]:
+    fastest = min(
+        other.cycles
+        for other in results.kernels.values()
+        if other.options.problem == run.options.problem
+    )
+    shares = {name: 100 * cycles / run.cycles for name, cycles in run.breakdown_cycles.items()}
+    return {"stem": stem, "run": run, "ratio": run.cycles / fastest, "shares": shares}
+
+
+def _origins(results: Results) -> Iterator[tuple[str, str, Provenance]]:
+    runs: list[tuple[str, Any]] = [*results.kernels.items(), *results.serves.items()]
+    for stem, run in runs:
+        yield stem, run.command, run.provenance
+
+
+def _count(value: float) -> str:
+    """A whole number in groups of three digits."""
+    return f"{value:,.0f}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+
+
+def _figure(value: float | None, digits: int = 3) -> str:
+    """A number to some significant digits; a dash where there is none."""
+    if value is None:
+        return "\N{EN DASH}"
+    if abs(value) >= 10**digits:
+        return _count(value)
+    return f"{value:.{digits}g}"
+
+
+def _seconds(value: float) -> str:
+    """A time in the unit that suits it."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if value >= scale:
+            return f"{_figure(value / scale)}\N{NO-BREAK SPACE}{unit}"
+    return f"{_figure(value / 1e-9)}\N{NO-BREAK SPACE}ns"

@@ -1,0 +1,221 @@
+"""Stored results as the report reads them: only the fields it shows, each checked."""
+
+import csv
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from tlm.errors import InputError
+
+MAP_ARRAYS = ("finish_cycle", "matrix_busy_cycles", "wait_cycles")
+REQUEST_COLUMNS = ("ttft_s", "e2e_s", "mean_tbt_ms")
+
+Values = NDArray[np.float64]
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Parameter(_Record):
+    """A calibrated parameter; an exact one has equal ends of ``ci95``."""
+
+    value: float
+    unit: str
+    ci95: tuple[float, float]
+
+
+class Point(_Record):
+    """A checked case: what the RTL took and what the model says."""
+
+    case: str
+    rtl: float
+    model: float
+
+    @property
+    def error_pct(self) -> float:
+        """Error of the model in per cent of the RTL."""
+        return 100 * (self.model - self.rtl) / self.rtl
+
+
+class Calibration(_Record):
+    """A stored calibration experiment."""
+
+    name: str
+    subject: str
+    rtl_hash: str
+    tools: dict[str, str]
+    seed: int
+    parameters: dict[str, Parameter]
+    fit: list[Any]
+    check: list[Point]
+    mean_abs_error_pct: float
+    max_abs_error_pct: float
+    worst_case: str | None
+
+
+class Provenance(_Record):
+    """Where a result's numbers come from."""
+
+    version: str
+    config_hash: str
+    rtl_hash: str | None
+    calibration: str | None
+    seed: int | None
+
+
+class KernelOptions(_Record):
+    """What a kernel run was asked for."""
+
+    kernel: str
+    chip: str
+    grid: str
+    shape: str
+    dtype: str
+    level: str
+
+    @property
+    def problem(self) -> tuple[str, ...]:
+        """What has to be equal for two kernels to be compared."""
+        return self.chip, self.grid, self.shape, self.dtype, self.level
+
+
+class Kernel(_Record):
+    """A stored kernel run."""
+
+    command: Literal["kernel"]
+    options: KernelOptions
+    cycles: int
+    seconds: float
+    utilization: float
+    breakdown_cycles: dict[str, float]
+    error: dict[str, float | None]
+    provenance: Provenance
+
+
+class ServeOptions(_Record):
+    """What a serving run was asked for."""
+
+    model: str
+    chip: str
+    scheduler: str
+
+
+class Distribution(_Record):
+    """Mean and percentiles; null where there is no value."""
+
+    mean: float | None
+    p50: float | None
+    p90: float | None
+    p99: float | None
+
+
+class Serve(_Record):
+    """A stored serving run."""
+
+    command: Literal["serve"]
+    options: ServeOptions
+    ttft_s: Distribution
+    tbt_ms: Distribution
+    e2e_s: Distribution
+    queue_s: Distribution
+    throughput_tok_s: float
+    requests: int
+    completed: int
+    error: dict[str, float | None]
+    provenance: Provenance
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """Everything the report shows; runs, maps and requests by the stem of their file."""
+
+    calibrations: list[Calibration] = field(default_factory=list)
+    kernels: dict[str, Kernel] = field(default_factory=dict)
+    maps: dict[str, dict[str, Values]] = field(default_factory=dict)
+    serves: dict[str, Serve] = field(default_factory=dict)
+    requests: dict[str, dict[str, Values]] = field(default_factory=dict)
+
+
+def load_results(folder: Path, calibration_folder: Path) -> Results:
+    """Read the stored runs under ``folder`` and the stored calibrations.
+
+    A run's file ``NAME.json`` may have a ``NAME.npz`` (kernel: arrays over tiles, see
+    ``MAP_ARRAYS``) or a ``NAME.csv`` (serve: a row per request, see ``REQUEST_COLUMNS``) beside it.
+
+    Raises:
+        InputError: naming the file and the field that cannot be used.
+    """
+    results = Results()
+    for path in sorted(calibration_folder.glob("*.json")):
+        results.calibrations.append(_parse(Calibration, path, _read(path)))
+    for path, table in _runs(folder):
+        stem = str(path.relative_to(folder).with_suffix(""))
+        if table["command"] == "kernel":
+            results.kernels[stem] = _parse(Kernel, path, table)
+            if path.with_suffix(".npz").is_file():
+                results.maps[stem] = _load_map(path.with_suffix(".npz"))
+        elif table["command"] == "serve":
+            results.serves[stem] = _parse(Serve, path, table)
+            if path.with_suffix(".csv").is_file():
+                results.requests[stem] = _load_requests(path.with_suffix(".csv"))
+    return results
+
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+def _runs(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """The results of commands; other files of the folder are no business of the report."""
+    for path in sorted(folder.rglob("*.json")):
+        table = _read(path)
+        if isinstance(table, dict) and "command" in table:
+            yield path, table
+
+
+def _read(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise InputError(f"{path}: not a readable JSON file: {error}") from error
+
+
+def _parse(model: type[_Model], path: Path, table: Any) -> _Model:
+    try:
+        return model.model_validate(table)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise InputError(f"{path}: {place}: {first['msg']}") from error
+
+
+def _load_map(path: Path) -> dict[str, Values]:
+    try:
+        with np.load(path) as arrays:
+            found = {name: np.asarray(arrays[name], dtype=np.float64) for name in MAP_ARRAYS}
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(f"{path}: needs the arrays {', '.join(MAP_ARRAYS)}: {error}") from error
+    shapes = {array.shape for array in found.values()}
+    if len(shapes) != 1 or len(next(iter(shapes))) != 2:
+        raise InputError(f"{path}: arrays over rows and columns of one grid; found {shapes}")
+    return found
+
+
+def _load_requests(path: Path) -> dict[str, Values]:
+    """Columns of the request table, without their empty cells (one token has no interval)."""
+    with path.open(newline="", encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    try:
+        return {
+            name: np.array([float(row[name]) for row in rows if row[name]], dtype=np.float64)
+            for name in REQUEST_COLUMNS
+        }
+    except (KeyError, TypeError, ValueError) as error:
+        wanted = ", ".join(REQUEST_COLUMNS)
+        raise InputError(f"{path}: needs numbers in the columns {wanted}: {error}") from error

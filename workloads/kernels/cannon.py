@@ -1,0 +1,15 @@
+"""Cannon's method on a mesh: compute-shift on natural rings, closed by a path across the whole line.
+
+Source: L. E. Cannon, "A cellular computer to implement the Kalman filter algorithm", 1969; mapped
+to a mesh as in WaferLLM, section 5.1.
+"""
+
+from tlm.program import Program
+from workloads.kernels.compute_shift import compute_shift
+from workloads.kernels.gemm import GemmPlan
+from workloads.kernels.ring import Ring
+
+
+def cannon(plan: GemmPlan, *, align: bool = True) -> Program:
+    """Program of Cannon's method; see `compute_shift`."""
+    return compute_shift(plan, Ring.natural(plan.side), align=align)
