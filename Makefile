@@ -1,0 +1,53 @@
+# Everything goes through .venv; `make help` lists the targets.
+
+PYTHON ?= python3
+VENV   := .venv
+RUN    := $(VENV)/bin/python
+TESTS  ?= tests
+# Workers of the test suite; a file's tests stay together, so that its simulations run once.
+XDIST  := -n auto --maxprocesses 4 --dist loadfile
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test test-slow lint format pins record-slow clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+install: $(VENV)/.installed ## create .venv with the command `wafertlm` and all that it needs
+
+demo: install ## calibrate on RTL, simulate a wafer, serve a model, write the report
+	$(RUN) -m wafertlm.demo
+
+test: lint ## static checks and the default tests
+	$(RUN) -m pytest $(XDIST) $(TESTS)
+
+test-slow: install ## the tests that take minutes: more RTL builds, larger shapes
+	$(RUN) -m pytest $(XDIST) -m slow $(TESTS)
+
+lint: install ## ruff, mypy and the Verilog lint
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(RUN) -m mypy
+	PYTHON=$(RUN) .ci/lint-verilog
+
+format: install ## put the Python sources into the one format
+	$(RUN) -m ruff check --fix .
+	$(RUN) -m ruff format .
+
+record-slow: test-slow ## run the slow tests and record that they hold for these sources
+	.ci/slow-tier-hash > .ci/slow-tier
+
+pins: ## renew constraints.txt from the newest versions that fit pyproject.toml
+	PYTHON=$(PYTHON) .ci/pin > constraints.new
+	mv constraints.new constraints.txt
+
+clean: ## remove built models and caches; .venv and results/ stay
+	rm -rf build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	@test -x $(RUN) || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+	  echo "error: $(PYTHON) cannot create a virtual environment:" \
+	       "install the system package python3-venv, or set PYTHON=..." >&2; exit 1; }
+	$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	@touch $@
