@@ -49,27 +49,46 @@ def _fill(times, columns, first, value):
 @njit(cache=True)
 def _take(bank, tokens, columns, first, delay, extra, start, scratch):
     """Start no earlier than each token's oldest time plus its delay; drop those times."""
+    size = len(start)
     for k in range(len(tokens)):
         slot, depth = tokens[k, 0], tokens[k, 1]
-        _load(bank[slot], columns, first, scratch)
-        earliest = np.int32(0)
-        for j in range(len(start)):
-            earliest = min(earliest, scratch[j])
-            start[j] = max(start[j], np.int32(scratch[j] + delay[j] + extra))
-        if earliest < 0:
+        missing = np.int32(0)
+        if first >= 0 and depth == 1:
+            times = bank[slot, first : first + size]
+            for j in range(size):
+                time = times[j]
+                missing |= time
+                start[j] = max(start[j], np.int32(time + delay[j] + extra))
+                times[j] = EMPTY
+        else:
+            _load(bank[slot], columns, first, scratch)
+            for j in range(size):
+                missing |= scratch[j]
+                start[j] = max(start[j], np.int32(scratch[j] + delay[j] + extra))
+            for place in range(slot + 1, slot + depth):
+                _load(bank[place], columns, first, scratch)
+                _store(bank[place - 1], columns, first, scratch)
+            _fill(bank[slot + depth - 1], columns, first, EMPTY)
+        if missing < 0:
             return slot
-        for place in range(slot + 1, slot + depth):
-            _load(bank[place], columns, first, scratch)
-            _store(bank[place - 1], columns, first, scratch)
-        _fill(bank[slot + depth - 1], columns, first, EMPTY)
     return 0
 
 
 @njit(cache=True)
 def _give(bank, tokens, columns, first, times, scratch, left):
     """Append times to each token's queue."""
+    size = len(times)
     for k in range(len(tokens)):
         slot, depth = tokens[k, 0], tokens[k, 1]
+        if first >= 0 and depth == 1:
+            places = bank[slot, first : first + size]
+            absent = np.int32(-1)
+            for j in range(size):
+                absent &= places[j]
+                places[j] = times[j]
+            if absent >= 0:
+                return -slot
+            continue
         left[:] = times
         for place in range(slot, slot + depth):
             _load(bank[place], columns, first, scratch)

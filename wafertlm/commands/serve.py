@@ -1,9 +1,12 @@
 """``wafertlm serve``: a model served on a chip under a request trace or a generated load."""
 
+import csv
 import hashlib
 import math
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,7 @@ from rich.table import Table
 
 from tlm.chips import chip_names, load_chip
 from tlm.errors import InputError
-from wafertlm.output import Progress, Result, complete, emit, progress
+from wafertlm.output import Progress, Result, complete, emit, progress, store
 from wafertlm.stopwatch import stopwatch
 from workloads.mapping.machine import is_modelled
 from workloads.models import load_model, model_names
@@ -60,7 +63,11 @@ class ServeOptions:
     max_sequences: int = DEFAULT_MAX_SEQUENCES
 
 
-def serve_result(options: ServeOptions, progress: Progress | None = None) -> dict[str, Any]:
+def serve_result(
+    options: ServeOptions,
+    progress: Progress | None = None,
+    requests_csv: Path | None = None,
+) -> dict[str, Any]:
     """Run the load once for each seed and return the command's figures.
 
     With several seeds every figure is their mean and ``ci95`` holds the intervals.
@@ -68,11 +75,14 @@ def serve_result(options: ServeOptions, progress: Progress | None = None) -> dic
     Args:
         options: what to run.
         progress: called with finished and all requests of the current run.
+        requests_csv: where to write a row per request, of a single seed.
 
     Raises:
         InputError: for options that do not fit together and unusable input.
     """
     _check(options)
+    if requests_csv is not None and options.seeds > 1:
+        raise InputError("--requests-csv: holds the requests of one run; leave out --seeds")
     if not is_modelled(load_chip(options.chip)):
         known = ", ".join(known_names()["chips"])
         raise InputError(f"--chip: serving on '{options.chip}' is not modelled; known: {known}")
@@ -87,6 +97,7 @@ def serve_result(options: ServeOptions, progress: Progress | None = None) -> dic
             kv_capacity_tokens=options.kv_tokens,
             max_sequences=options.max_sequences,
             progress=progress,
+            rows_to=None if requests_csv is None else partial(_write_rows, requests_csv),
         )
         for seed in range(options.seed, options.seed + options.seeds)
     ]
@@ -138,6 +149,23 @@ def _load(options: ServeOptions, seed: int) -> Trace:
     return trace if options.rate_scale == 1.0 else trace.scaled(options.rate_scale)
 
 
+def _write_rows(path: Path, rows: Iterator[dict[str, Any]]) -> None:
+    """Write the rows as CSV, whole or not at all."""
+    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with scratch.open("w", newline="", encoding="utf-8") as file:
+            first = next(rows)
+            writer = csv.DictWriter(file, fieldnames=list(first))
+            writer.writeheader()
+            writer.writerow(first)
+            writer.writerows(rows)
+        scratch.replace(path)
+    except OSError as error:
+        scratch.unlink(missing_ok=True)
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from error
+
+
 def _recorded(options: ServeOptions) -> dict[str, Any]:
     """The options as a result keeps them: a trace by its content, an infinite rate as text."""
     recorded = asdict(options)
@@ -173,6 +201,9 @@ def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:,.6g}"
 
 
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
 @click.command("serve")
 @click.option("--model", help="Model to serve.")
 @click.option("--chip", help="Chip to serve it on.")
@@ -190,9 +221,13 @@ def _number(value: float | None) -> str:
 @click.option("--token-budget", type=int, help="Tokens of an iteration (chunked: 512).")
 @click.option("--kv-tokens", type=int, help="Key-value memory, instead of what weights leave.")
 @click.option("--max-sequences", type=int, default=DEFAULT_MAX_SEQUENCES, help="Running at once.")
+@click.option("--out", type=_FILE, help="Store the result (JSON).")
+@click.option("--requests-csv", type=_FILE, help="Store a row per request.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--list", "as_list", is_flag=True, help="Print what the options may name.")
-def command(as_json: bool, as_list: bool, **given: Any) -> None:
+def command(
+    out: Path | None, requests_csv: Path | None, as_json: bool, as_list: bool, **given: Any
+) -> None:
     """Serve a language model's requests on a chip.
 
     The load is a CSV --trace or a --workload with --rate and --requests.
@@ -206,6 +241,16 @@ def command(as_json: bool, as_list: bool, **given: Any) -> None:
             raise InputError(f"--{name}: not given; known: {known}")
     options = ServeOptions(**given)
     with stopwatch() as watch, progress("requests") as bar:
-        figures = serve_result(options, bar)
+        figures = serve_result(options, bar, requests_csv)
+    result = complete_serve(options, figures, watch.times)
+    if out is not None:
+        store(result, out)
+    emit(result, as_json, _render)
+
+
+def complete_serve(
+    options: ServeOptions, figures: dict[str, Any], times: dict[str, float]
+) -> dict[str, Any]:
+    """The command's result object; no RTL stands behind a foreign chip."""
     seed = None if options.workload is None else options.seed
-    emit(complete("serve", _recorded(options), figures, watch.times, seed=seed), as_json, _render)
+    return complete("serve", _recorded(options), figures, times, seed=seed)

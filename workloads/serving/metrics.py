@@ -5,6 +5,7 @@ request; the summary is made of them at the end.
 """
 
 from array import array
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -134,6 +135,23 @@ class Recorder:
             "jain_index": self._jain_index(),
             "span_s": span_s,
         }
+
+    def request_rows(self, trace: Trace) -> Iterator[dict[str, float | int | None]]:
+        """A row per request, in order of arrival; no interval where there is a single token."""
+        decode_ps = self._last_ps - self._first_ps
+        for index in range(len(trace)):
+            intervals = int(self._emitted[index]) - 1
+            arrival_ps = int(trace.arrival_ps[index])
+            yield {
+                "arrival_s": arrival_ps / PS_PER_S,
+                "prompt_tokens": int(trace.prompt_tokens[index]),
+                "output_tokens": intervals + 1,
+                "ttft_s": (int(self._first_ps[index]) - arrival_ps) / PS_PER_S,
+                "e2e_s": (int(self._last_ps[index]) - arrival_ps) / PS_PER_S,
+                "mean_tbt_ms": int(decode_ps[index]) / intervals / (PS_PER_S / 1e3)
+                if intervals
+                else None,
+            }
 
     def _interval(self, interval_ps: int, count: int) -> bool:
         """Keep an interval; tells whether it is longer than the objective."""

@@ -1,6 +1,6 @@
 """One serving run, and the mean of several with other seeds."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,8 +24,11 @@ def run(
     kv_capacity_tokens: int | None = None,
     max_sequences: int = DEFAULT_MAX_SEQUENCES,
     progress: Progress | None = None,
+    rows_to: Callable[[Iterator[dict[str, Any]]], None] | None = None,
 ) -> dict[str, Any]:
     """Serve a trace to the end and return its figures (see ``Recorder.summary``).
+
+    ``rows_to`` is handed a row per request (see ``Recorder.request_rows``).
 
     ``kv_capacity_tokens`` takes the place of the model's own. ``peak_tokens`` counts whole blocks;
     nothing is ever spilled. ``utilization`` is over the time from first arrival to last completion.
@@ -51,6 +54,8 @@ def run(
     env.process(engine.run())
     env.run()
     summary = recorder.summary(trace)
+    if rows_to is not None:
+        rows_to(recorder.request_rows(trace))
     kv = {
         "capacity_tokens": engine.kv.capacity_tokens,
         "peak_tokens": engine.kv.peak_tokens,
