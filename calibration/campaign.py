@@ -73,8 +73,10 @@ def _holds(experiment: Experiment[Any]) -> bool:
         stored = load_result(experiment.name)
     except InputError:
         return False
-    planned = [experiment.label(case) for case in experiment.check_cases(quick=False)]
-    return stored.tools == tool_versions() and [p.case for p in stored.check] == planned
+    cases = (*experiment.fit_cases(), *experiment.check_cases(quick=False))
+    planned = [experiment.label(case) for case in cases]
+    measured = [point.case for point in stored.fit] + [point.case for point in stored.check]
+    return stored.tools == tool_versions() and measured == planned
 
 
 def _build_models(

@@ -1,6 +1,5 @@
 """Writing calibration results, whole or not at all."""
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from tlm.calibrated import (
     stored_names,
 )
 from tlm.errors import InputError
+from tlm.files import whole_file
 
 
 def save(result: CalibrationResult) -> None:
@@ -30,9 +30,8 @@ def save_levels(points: list[LevelPoint]) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    scratch.write_text(text + "\n", encoding="utf-8")
-    scratch.replace(path)
+    with whole_file(path) as scratch:
+        scratch.write_text(text + "\n", encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,12 +32,22 @@ class Token:
     """A counting semaphore that every tile has one of.
 
     Attributes:
-        initial: Units there at time 0.
+        initial: Units there from the start; as slots they need no credit to be known.
         depth: Most units given and not yet taken, counting in program order.
+
+    Raises:
+        InputError: if the depth is below 1, or does not hold the initial units.
     """
 
     initial: int = 0
     depth: int = 1
+
+    def __post_init__(self) -> None:
+        if self.depth < 1 or not 0 <= self.initial <= self.depth:
+            raise InputError(
+                f"token: initial {self.initial}, depth {self.depth}; "
+                "allowed: a depth of 1 or more, initial from 0 to depth"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +108,8 @@ class Multicast:
     Attributes:
         roots: Root tiles; a single column of them along rows, a single row along columns.
         along: Whether the segments lie in the roots' rows or columns.
-        segment: Columns (along rows) or rows (along columns) of the destinations; may hold the root.
+        segment: Columns (along rows) or rows (along columns) of the destinations, in rising order;
+            may hold the root. A segment of one tile is reached as by `Send`.
         flits: Length of the transfer.
         takes: Tokens taken at the root.
         slots: Tokens taken at every destination; they reach the root as credits.
@@ -164,18 +175,32 @@ def segment_of(multicast: Multicast, row: int, col: int) -> TileSet:
 def _fault(operation: Operation, program: Program) -> str | None:
     """What is wrong with an operation, if anything is."""
     names = {*operation.takes, *operation.gives}
-    if isinstance(operation, Work):
-        found = _work_fault(operation, program)
-    else:
+    if not isinstance(operation, Work):
         names |= {*operation.slots, *operation.arrivals}
-        is_send = isinstance(operation, Send)
-        found = _send_fault(operation, program) if is_send else _multicast_fault(operation, program)
-        if operation.flits < 1:
-            found = f"flits is {operation.flits}; a transfer has at least 1"
     unknown = sorted(names - program.tokens.keys())
     if unknown:
         return f"unknown token '{unknown[0]}'; known: {', '.join(sorted(program.tokens))}"
-    return found
+    if isinstance(operation, Work):
+        return _work_fault(operation, program)
+    fault = _transfer_fault(operation)
+    if fault is None and isinstance(operation, Send):
+        return _send_fault(operation, program)
+    if fault is None and isinstance(operation, Multicast):
+        return _multicast_fault(operation, program)
+    return fault
+
+
+def _transfer_fault(transfer: Send | Multicast) -> str | None:
+    if transfer.flits < 1:
+        return f"flits is {transfer.flits}; a transfer has at least 1"
+    for here, there, names in (
+        ("takes", "slots", {*transfer.takes} & {*transfer.slots}),
+        ("gives", "arrivals", {*transfer.gives} & {*transfer.arrivals}),
+    ):
+        # A tile is a source and a destination of the same operation: which unit would come first?
+        if names:
+            return f"token '{min(names)}' is among both {here} and {there}"
+    return None
 
 
 def _work_fault(work: Work, program: Program) -> str | None:
@@ -210,6 +235,8 @@ def _multicast_fault(multicast: Multicast, program: Program) -> str | None:
         return f"{len(across)} roots share a {multicast.along}; allowed: 1"
     if not len(multicast.segment):
         return "the segment is empty"
+    if multicast.segment.step < 1:
+        return f"the segment has a step of {multicast.segment.step}; allowed: 1 or more"
     first = segment_of(multicast, roots.rows[0], roots.cols[0])
     return _outside(roots, program) or _outside(first, program)
 

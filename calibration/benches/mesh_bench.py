@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from tlm.interconnect.packets import Deliveries, Packets
 
 _PATIENCE_CYCLES = 1000
+_LONGEST_MS = 20  # of 2 ns cycles: ten million
 Log = NDArray[np.uint64]
 
 
-@cocotb.test()
+@cocotb.test(timeout_time=_LONGEST_MS, timeout_unit="ms")
 async def replay(dut: Any) -> None:
     """Drive the plan of ``$WAFERTLM_PLAN`` and write what was seen to ``$WAFERTLM_RESULT``."""
     plan = json.loads(Path(os.environ["WAFERTLM_PLAN"]).read_text())

@@ -1,6 +1,7 @@
 """Cases of traffic on a mesh: short scenes that are played one after the other on one model.
 
-Scenes do not see each other: a scene starts when the mesh has long been empty.
+A scene starts when the mesh has long been empty; all that it sees of those before it is whose turn
+it is at the arbiters, on RTL and on the model alike.
 """
 
 from collections.abc import Callable, Sequence

@@ -49,7 +49,7 @@ class Simulation:
 
         Raises:
             SimulationError: if a test of the bench fails or the simulator dies; the scratch
-                folder with its log (and wave) is then kept and named.
+                folder with its log is then kept and named. With waves it is kept in any case.
         """
         work = Path(tempfile.mkdtemp(prefix="wafertlm-"))
         (work / "plan.json").write_text(json.dumps(plan))
@@ -80,7 +80,8 @@ class Simulation:
         if problem:
             raise SimulationError(f"{module} on {self.top}: {problem}; see {work}\n{_tail(log)}")
         outcome = json.loads((work / "result.json").read_text())
-        shutil.rmtree(work)
+        if not self.waves:
+            shutil.rmtree(work)
         return outcome
 
 

@@ -22,39 +22,60 @@ from tlm.program import Engine, Multicast, Operation, Program, Send, Work, desti
 Tile = tuple[int, int]
 _Process = Generator[simpy.Event, Any, None]
 
+_FROM_THE_START = -(2**62)
+"""Time of an initial unit: longer ago than any credit takes."""
+
 
 class ProgramDeadlockError(RuntimeError):
     """Operations that wait for tokens which nobody will give."""
 
 
 class _Token:
-    """A tile's token. The n-th take, in program order, gets the n-th unit given."""
+    """A tile's token; takes and gives are numbered before the run, in program order."""
 
     def __init__(self, env: simpy.Environment, initial: int) -> None:
         self._env = env
-        self._given = [0] * initial
+        self._given = dict.fromkeys(range(initial), _FROM_THE_START)
         self._waiting: dict[int, simpy.Event] = {}
-        self._tickets = 0
+        self._takes = 0
+        self._gives = initial
 
-    def ticket(self) -> int:
-        """Number of the next take in program order."""
-        self._tickets += 1
-        return self._tickets - 1
+    def next_take(self) -> "_Unit":
+        """The unit that the next take in program order gets."""
+        self._takes += 1
+        return _Unit(self, self._takes - 1)
 
-    def take(self, ticket: int) -> Generator[simpy.Event, Any, int]:
+    def next_give(self) -> "_Unit":
+        """The unit that the next give in program order gives."""
+        self._gives += 1
+        return _Unit(self, self._gives - 1)
+
+    def take(self, number: int) -> Generator[simpy.Event, Any, int]:
         """Wait for a unit; the value is the time at which it was given."""
-        if ticket >= len(self._given):
-            yield self._waiting.setdefault(ticket, self._env.event())
-        return self._given[ticket]
+        if number not in self._given:
+            yield self._waiting.setdefault(number, self._env.event())
+        return self._given.pop(number)
 
-    def give(self) -> None:
-        self._given.append(int(self._env.now))
-        waiting = self._waiting.pop(len(self._given) - 1, None)
+    def give(self, number: int) -> None:
+        """Give a unit now."""
+        self._given[number] = int(self._env.now)
+        waiting = self._waiting.pop(number, None)
         if waiting is not None:
             waiting.succeed()
 
 
-_Take = tuple[_Token, int]
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """A unit of a tile's token: the n-th take gets the n-th unit given."""
+
+    token: _Token
+    number: int
+
+    def take(self) -> Generator[simpy.Event, Any, int]:
+        return self.token.take(self.number)
+
+    def give(self) -> None:
+        self.token.give(self.number)
 
 
 @dataclass(slots=True)
@@ -62,8 +83,8 @@ class _Step:
     """One operation at one tile, its tokens looked up."""
 
     number: int
-    takes: list[_Take]
-    gives: list[_Token]
+    takes: list[_Unit]
+    gives: list[_Unit]
 
 
 @dataclass(slots=True)
@@ -77,8 +98,8 @@ class _Transfer(_Step):
 
     where: TileSet
     parts: list[int]
-    slots: list[tuple[_Take, int]]
-    arrivals: dict[Tile, list[_Token]] = field(default_factory=dict)
+    slots: list[tuple[_Unit, int]]
+    arrivals: dict[Tile, list[_Unit]] = field(default_factory=dict)
 
 
 def run_at(program: Program, timing: NocTiming, network: Interconnect) -> Outcome:
@@ -107,6 +128,7 @@ class _Run:
         self._tokens: dict[tuple[str, Tile], _Token] = {}
         self._wake = self._env.event()
         self._on_event: dict[tuple[EventKind, int, int], Callable[[], object]] = {}
+        self._begun: dict[tuple[Tile, Engine], int] = {}
         shape = (program.rows, program.cols)
         self._ends = np.zeros((len(Engine), *shape), dtype=np.int64)
         self._arrived = np.zeros(shape, dtype=np.int64)
@@ -125,9 +147,10 @@ class _Run:
         self._env.run()
         stuck = [key for key, process in processes.items() if process.is_alive]
         if stuck:
-            (tile, engine), others = stuck[0], len(stuck) - 1
+            tile, engine = stuck[0]
             raise ProgramDeadlockError(
-                f"the {engine.name} engine of tile {tile} waits for ever, as do {others} others"
+                f"operation {self._begun[stuck[0]]} waits for ever at the {engine.name} engine "
+                f"of tile {tile}; engines that wait for ever: {len(stuck)}"
             )
         return Outcome(self._ends, self._arrived, self._busy)
 
@@ -154,24 +177,24 @@ class _Run:
             where, parts = TileSet.tile(*destination(operation, *tile)), [operation.flits]
         else:
             where = segment_of(operation, *tile)
-            parts = cut(operation.flits, self._timing.fifo_depth)
+            bound = self._timing.fifo_depth if len(where) > 1 else operation.flits
+            parts = cut(operation.flits, bound)
         step = _Transfer(number, *self._lookup(operation, tile), where, parts, [])
         for row in where.rows:
             for col in where.cols:
                 hops = abs(row - tile[0]) + abs(col - tile[1])
                 credit = credit_cycles(self._timing, hops)
                 for name in operation.slots:
-                    token = self._token(name, (row, col))
-                    step.slots.append(((token, token.ticket()), credit))
+                    step.slots.append((self._token(name, (row, col)).next_take(), credit))
                 step.arrivals[row, col] = [
-                    self._token(name, (row, col)) for name in operation.arrivals
+                    self._token(name, (row, col)).next_give() for name in operation.arrivals
                 ]
         return step
 
-    def _lookup(self, operation: Operation, tile: Tile) -> tuple[list[_Take], list[_Token]]:
-        takes = [self._token(name, tile) for name in operation.takes]
-        gives = [self._token(name, tile) for name in operation.gives]
-        return [(token, token.ticket()) for token in takes], gives
+    def _lookup(self, operation: Operation, tile: Tile) -> tuple[list[_Unit], list[_Unit]]:
+        takes = [self._token(name, tile).next_take() for name in operation.takes]
+        gives = [self._token(name, tile).next_give() for name in operation.gives]
+        return takes, gives
 
     def _token(self, name: str, tile: Tile) -> _Token:
         key = (name, tile)
@@ -182,8 +205,9 @@ class _Run:
     def _engine(self, tile: Tile, engine: Engine, steps: list[_Busy | _Transfer]) -> _Process:
         """An engine does its steps in order."""
         for step in steps:
-            for token, ticket in step.takes:
-                yield from token.take(ticket)
+            self._begun[tile, engine] = step.number
+            for unit in step.takes:
+                yield from unit.take()
             if isinstance(step, _Busy):
                 yield self._env.timeout(step.cycles)
                 if engine is Engine.MATRIX:
@@ -191,13 +215,13 @@ class _Run:
             else:
                 yield from self._send(tile, step)
             self._ends[engine][tile] = self._env.now
-            for token in step.gives:
-                token.give()
+            for unit in step.gives:
+                unit.give()
 
     def _send(self, tile: Tile, step: _Transfer) -> _Process:
         """Wait for the credits, queue the packets, and wait until the last one has left."""
-        for (token, ticket), credit in step.slots:
-            known = (yield from token.take(ticket)) + credit
+        for unit, credit in step.slots:
+            known = (yield from unit.take()) + credit
             if known > self._env.now:
                 yield self._env.timeout(known - self._env.now)
         source = tile[0] * self._program.cols + tile[1]
@@ -205,18 +229,18 @@ class _Run:
             packet = self._network.inject(int(self._env.now), source, step.where, flits)
         left = self._env.event()
         self._on_event[EventKind.INJECTED, packet, source] = left.succeed
-        for (row, col), tokens in step.arrivals.items():
+        for (row, col), units in step.arrivals.items():
             node = row * self._program.cols + col
-            self._on_event[EventKind.EJECTED, packet, node] = _Arrival(self, (row, col), tokens)
+            self._on_event[EventKind.EJECTED, packet, node] = _Arrival(self, (row, col), units)
         if not self._wake.triggered:
             self._wake.succeed()
         yield left
 
-    def arrive(self, tile: Tile, tokens: list[_Token]) -> None:
+    def arrive(self, tile: Tile, units: list[_Unit]) -> None:
         """A transfer has been written at a tile."""
         self._arrived[tile] = self._env.now
-        for token in tokens:
-            token.give()
+        for unit in units:
+            unit.give()
 
     def _advance_network(self) -> _Process:
         while True:
@@ -248,7 +272,7 @@ class _Arrival:
 
     run: _Run
     tile: Tile
-    tokens: list[_Token]
+    units: list[_Unit]
 
     def __call__(self) -> None:
-        self.run.arrive(self.tile, self.tokens)
+        self.run.arrive(self.tile, self.units)

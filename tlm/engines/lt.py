@@ -51,7 +51,7 @@ class _Run:
         self._state[:, core.FIRST_TOKEN :] = core.EMPTY
         for name, token in program.tokens.items():
             first = self._slots[name][0]
-            self._state[:, first : first + token.initial] = 0
+            self._state[:, first : first + token.initial] = core.FROM_THE_START
         self._tables: dict[tuple[str, ...], NDArray[np.int64]] = {}
         self._busy = np.zeros((program.rows, program.cols), dtype=np.int64)
         self._busy_everywhere = 0
@@ -121,25 +121,26 @@ class _Run:
 
     def _multicast(self, multicast: Multicast) -> tuple[int, int]:
         timing, flits = self._timing, multicast.flits
+        forks = len(multicast.segment) > 1
         by_row = multicast.along == "row"
         roots = multicast.roots
         root = roots.cols[0] if by_row else roots.rows[0]
         hops = np.abs(np.array(multicast.segment) - root)
         columns, first = _columns(multicast.segment if by_row else roots.cols)
-        update = core.row_multicast if by_row else core.column_multicast
-        fault = update(
-            self._state,
-            np.array(roots.rows if by_row else multicast.segment),
-            np.array([root]) if by_row else root,
-            columns,
-            first,
+        law = (
             (self._table(multicast.takes), self._table(multicast.slots)),
             (self._table(multicast.gives), self._table(multicast.arrivals)),
             _per_hops(lambda hop: credit_cycles(timing, hop), hops),
-            _per_hops(lambda hop: arrival_cycles(timing, hop, flits, multicast=True), hops),
-            hold_cycles(timing, flits, multicast=True),
+            _per_hops(lambda hop: arrival_cycles(timing, hop, flits, multicast=forks), hops),
+            hold_cycles(timing, flits, multicast=forks),
             flits,
         )
+        if by_row:
+            rows, at = np.array(roots.rows), np.array([root])
+            fault = core.row_multicast(self._state, rows, at, columns, first, *law)
+        else:
+            rows = np.array(multicast.segment)
+            fault = core.column_multicast(self._state, rows, root, columns, first, *law)
         return self._transfer_cycles(int(hops.max()), flits), int(fault)
 
     def _transfer_cycles(self, hops: int, flits: int) -> int:
@@ -154,7 +155,7 @@ class _Run:
         return self._tables[names]
 
     def _keep_in_range(self, number: int, longest: int) -> None:
-        """No time exceeds the sum of the longest of all operations; look closer when that is large."""
+        """No time exceeds the sum of the operations' longest; look closer when that is large."""
         self._bound_cycles += longest
         if self._bound_cycles >= _LIMIT_CYCLES:
             self._bound_cycles = int(self._state.max()) + longest
@@ -182,4 +183,5 @@ def _columns(columns: range) -> tuple[NDArray[np.int64], int]:
 def _per_hops(law: Callable[[int], int], hops: NDArray[Any]) -> NDArray[np.int32]:
     """A law of the number of hops, applied to each."""
     longest = int(hops.max())
-    return np.array([law(hop) for hop in range(longest + 1)], dtype=np.int32)[hops]
+    times = np.array([law(hop) for hop in range(longest + 1)], dtype=np.int32)
+    return np.take(times, hops)

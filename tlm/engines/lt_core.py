@@ -1,26 +1,38 @@
-"""Compiled max-plus updates of the loosely-timed engine: one call per operation, no event per tile.
+"""Compiled max-plus updates of the loosely-timed engine: one call per operation, not per tile.
 
-``state[row, slot, col]`` holds times: slots 0 to 3 are when the tile's engines are free, slot 4 when
-its ejection port is, and each token is a queue of ``depth`` slots, oldest first, `EMPTY` behind.
-Everything of a row lies together, and every step is a plain loop over columns, which the compiler
-turns into vector instructions.
+``state[row, slot, col]`` holds times: slots 0 to 3 are when the tile's engines are free, slot 4
+when its ejection port is, and each token is a queue of ``depth`` slots, oldest first, `EMPTY`
+behind. Everything of a row lies together, and every step is a plain loop over columns, which the
+compiler turns into vector instructions.
 
-Columns are given as an index array and ``first``: the first index if they are consecutive (the fast
-path), else -1. Tokens come as ``(slot, depth)`` rows. A return value of 0 is success, ``slot`` a take
-of a token that is not there in program order, ``-slot`` a give beyond the token's depth.
+Columns are given as an index array and ``first``: the first index if they are consecutive (the
+fast path), else -1. Tokens come as ``(slot, depth)`` rows. A return value of 0 is success, ``slot``
+a take of a token that is not there in program order, ``-slot`` a give beyond the token's depth.
+
+All is in one file because the cache of compiled code does not see a change in another.
 """
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
+
+Times = NDArray[np.int32]
+Indices = NDArray[np.int64]
+_Source = tuple[Indices, int, Indices]
+_Target = tuple[Indices, int, Indices, bool]
+_Tokens = tuple[Indices, Indices]
+_Delays = tuple[Times, int]
 
 PORT = 4
 FIRST_TOKEN = 5
-EMPTY = np.int32(-1)
+EMPTY = np.int32(-(2**30))
+FROM_THE_START = np.int32(-(2**29))
+"""Time of an initial unit: longer ago than any credit takes."""
 _TRANSFER = 2
 
 
 @njit(cache=True)
-def _load(times, columns, first, out):
+def _load(times: Times, columns: Indices, first: int, out: Times) -> None:
     if first >= 0:
         out[:] = times[first : first + len(out)]
     else:
@@ -29,7 +41,7 @@ def _load(times, columns, first, out):
 
 
 @njit(cache=True)
-def _store(times, columns, first, values):
+def _store(times: Times, columns: Indices, first: int, values: Times) -> None:
     if first >= 0:
         times[first : first + len(values)] = values
     else:
@@ -38,7 +50,7 @@ def _store(times, columns, first, values):
 
 
 @njit(cache=True)
-def _fill(times, columns, first, value):
+def _fill(times: Times, columns: Indices, first: int, value: np.int32) -> None:
     if first >= 0:
         times[first : first + len(columns)] = value
     else:
@@ -47,63 +59,89 @@ def _fill(times, columns, first, value):
 
 
 @njit(cache=True)
-def _take(bank, tokens, columns, first, delay, extra, start, scratch):
+def _take(
+    bank: Times,
+    tokens: Indices,
+    columns: Indices,
+    first: int,
+    delay: Times,
+    extra: int,
+    start: Times,
+    scratch: Times,
+) -> int:
     """Start no earlier than each token's oldest time plus its delay; drop those times."""
     size = len(start)
     for k in range(len(tokens)):
         slot, depth = tokens[k, 0], tokens[k, 1]
-        missing = np.int32(0)
+        oldest = np.int32(0)
         if first >= 0 and depth == 1:
             times = bank[slot, first : first + size]
             for j in range(size):
                 time = times[j]
-                missing |= time
+                oldest = min(oldest, time)
                 start[j] = max(start[j], np.int32(time + delay[j] + extra))
                 times[j] = EMPTY
         else:
             _load(bank[slot], columns, first, scratch)
             for j in range(size):
-                missing |= scratch[j]
+                oldest = min(oldest, scratch[j])
                 start[j] = max(start[j], np.int32(scratch[j] + delay[j] + extra))
             for place in range(slot + 1, slot + depth):
                 _load(bank[place], columns, first, scratch)
                 _store(bank[place - 1], columns, first, scratch)
             _fill(bank[slot + depth - 1], columns, first, EMPTY)
-        if missing < 0:
-            return slot
+        if oldest == EMPTY:
+            return int(slot)
     return 0
 
 
 @njit(cache=True)
-def _give(bank, tokens, columns, first, times, scratch, left):
+def _give(
+    bank: Times,
+    tokens: Indices,
+    columns: Indices,
+    first: int,
+    times: Times,
+    scratch: Times,
+    left: Times,
+) -> int:
     """Append times to each token's queue."""
     size = len(times)
     for k in range(len(tokens)):
         slot, depth = tokens[k, 0], tokens[k, 1]
         if first >= 0 and depth == 1:
             places = bank[slot, first : first + size]
-            absent = np.int32(-1)
+            newest = EMPTY
             for j in range(size):
-                absent &= places[j]
+                newest = max(newest, places[j])
                 places[j] = times[j]
-            if absent >= 0:
-                return -slot
+            if newest != EMPTY:
+                return -int(slot)
             continue
         left[:] = times
         for place in range(slot, slot + depth):
             _load(bank[place], columns, first, scratch)
             for j in range(len(left)):
-                is_free = scratch[j] < 0
+                is_free = scratch[j] == EMPTY
                 scratch[j] = left[j] if is_free else scratch[j]
                 left[j] = EMPTY if is_free else left[j]
             _store(bank[place], columns, first, scratch)
-        if left.max() >= 0:
-            return -slot
+        if left.max() != EMPTY:
+            return -int(slot)
     return 0
 
 
 @njit(cache=True)
-def _arrive(bank, tokens, columns, first, times, flits, scratch, left):
+def _arrive(
+    bank: Times,
+    tokens: Indices,
+    columns: Indices,
+    first: int,
+    times: Times,
+    flits: int,
+    scratch: Times,
+    left: Times,
+) -> int:
     """Write transfers through the ejection port, a flit a cycle, and give their tokens."""
     _load(bank[PORT], columns, first, scratch)
     for j in range(len(times)):
@@ -113,7 +151,16 @@ def _arrive(bank, tokens, columns, first, times, flits, scratch, left):
 
 
 @njit(cache=True)
-def work(state, rows, columns, first, engine, takes, gives, cycles):
+def work(
+    state: Times,
+    rows: Indices,
+    columns: Indices,
+    first: int,
+    engine: int,
+    takes: Indices,
+    gives: Indices,
+    cycles: Times,
+) -> int:
     """Occupy an engine for ``cycles`` (shape (1, 1) for one number, else one per tile)."""
     start, scratch, left, no_delay = _rows_of_zeros(4, len(columns))
     uniform = cycles.size == 1
@@ -135,12 +182,23 @@ def work(state, rows, columns, first, engine, takes, gives, cycles):
 
 
 @njit(cache=True)
-def _rows_of_zeros(count, size):
+def _rows_of_zeros(count: int, size: int) -> Times:
     return np.zeros((count, size), dtype=np.int32)
 
 
 @njit(cache=True)
-def _begin_send(state, row, to_row, source, target, tokens, delays, flits, starts, buffers):
+def _begin_send(
+    state: Times,
+    row: int,
+    to_row: int,
+    source: _Source,
+    target: _Target,
+    tokens: _Tokens,
+    delays: _Delays,
+    flits: int,
+    starts: Times,
+    buffers: Times,
+) -> int:
     """Find when the sends of a row start (kept in order of target columns); hold the engine."""
     columns, first, permutation = source
     to_columns, to_first, inverse, straight = target
@@ -169,7 +227,18 @@ def _begin_send(state, row, to_row, source, target, tokens, delays, flits, start
 
 
 @njit(cache=True)
-def _end_send(state, row, to_row, source, target, tokens, delays, flits, starts, buffers):
+def _end_send(
+    state: Times,
+    row: int,
+    to_row: int,
+    source: _Source,
+    target: _Target,
+    tokens: _Tokens,
+    delays: _Delays,
+    flits: int,
+    starts: Times,
+    buffers: Times,
+) -> int:
     """Give the tokens of the sends of a row at their sources and targets."""
     columns, first, _ = source
     to_columns, to_first, _, _ = target
@@ -187,7 +256,19 @@ def _end_send(state, row, to_row, source, target, tokens, delays, flits, starts,
 
 
 @njit(cache=True)
-def send(state, rows, to_rows, source, target, before, after, credit, latency, hop_cycles, flits):
+def send(
+    state: Times,
+    rows: Indices,
+    to_rows: Indices,
+    source: _Source,
+    target: _Target,
+    before: _Tokens,
+    after: _Tokens,
+    credit: Times,
+    latency: Times,
+    hop_cycles: int,
+    flits: int,
+) -> int:
     """Unicast transfers of a product set to a product set.
 
     Takes come before gives over the whole set, so a row whose target is another row waits for the
@@ -242,7 +323,19 @@ def send(state, rows, to_rows, source, target, before, after, credit, latency, h
 
 
 @njit(cache=True)
-def row_multicast(state, rows, root, columns, first, before, after, credit, latency, hold, flits):
+def row_multicast(
+    state: Times,
+    rows: Indices,
+    root: Indices,
+    columns: Indices,
+    first: int,
+    before: _Tokens,
+    after: _Tokens,
+    credit: Times,
+    latency: Times,
+    hold: int,
+    flits: int,
+) -> int:
     """Multicasts from the column ``root[0]`` along each row.
 
     Args:
@@ -286,8 +379,18 @@ def row_multicast(state, rows, root, columns, first, before, after, credit, late
 
 @njit(cache=True)
 def column_multicast(
-    state, rows, root, columns, first, before, after, credit, latency, hold, flits
-):
+    state: Times,
+    rows: Indices,
+    root: int,
+    columns: Indices,
+    first: int,
+    before: _Tokens,
+    after: _Tokens,
+    credit: Times,
+    latency: Times,
+    hold: int,
+    flits: int,
+) -> int:
     """Multicasts from the row ``root`` along each column; arguments as of `row_multicast`."""
     start, times, scratch, left, no_delay = _rows_of_zeros(5, len(columns))
     _load(state[root, _TRANSFER], columns, first, start)

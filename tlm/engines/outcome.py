@@ -13,9 +13,10 @@ class Outcome:
     """Times of a program run on R x C tiles, in cycles.
 
     Attributes:
-        engine_end_cycle: Shape (4, R, C): when each engine (`Engine`) ended its last operation; 0 if
-            it had none.
-        last_arrival_cycle: Shape (R, C): when the last transfer into the tile was written; 0 if none.
+        engine_end_cycle: Shape (4, R, C): when each engine (`Engine`) ended its last operation; 0
+            if it had none.
+        last_arrival_cycle: Shape (R, C): when the last transfer into the tile was written; 0 if
+            none.
         matrix_busy_cycles: Shape (R, C): cycles the matrix engine worked.
     """
 
@@ -26,7 +27,8 @@ class Outcome:
     @property
     def finish_cycle(self) -> Cycles:
         """Shape (R, C): when the last operation or arrival at the tile ended."""
-        return np.maximum(self.engine_end_cycle.max(axis=0), self.last_arrival_cycle)
+        last_end: Cycles = self.engine_end_cycle.max(axis=0)
+        return np.maximum(last_end, self.last_arrival_cycle)
 
     @property
     def cycles(self) -> int:

@@ -8,9 +8,15 @@ from tlm.interconnect.zero_load import NocTiming
 
 
 def arrival_cycles(timing: NocTiming, hops: int, flits: int, *, multicast: bool = False) -> int:
-    """From the start of a transfer to the tokens at its destination."""
-    law = timing.multicast_cycles if multicast else timing.unicast_cycles
-    return law(hops, flits) + 1
+    """From the start of a transfer to the tokens at its destination.
+
+    A ``multicast`` has several destinations; at 0 hops its root is one of them.
+    """
+    if not multicast:
+        return timing.unicast_cycles(hops, flits) + 1
+    if hops == 0:
+        return timing.unicast_cycles(0, flits) + _waits_before_last_packet(timing, flits) + 1
+    return timing.multicast_cycles(hops, flits) + 1
 
 
 def credit_cycles(timing: NocTiming, hops: int) -> int:
@@ -21,10 +27,21 @@ def credit_cycles(timing: NocTiming, hops: int) -> int:
 def hold_cycles(timing: NocTiming, flits: int, *, multicast: bool = False) -> int:
     """From the start of a transfer to the tokens at its source.
 
-    A multicast packet follows its predecessor into the first buffer while that one leaves it, so of
-    the gaps between packets the interface sees all but the first.
+    The root's own buffer takes in flits while packets wait to leave it: the tail flit goes in when
+    the flit as far before it as the buffer is deep has left for the next router.
     """
-    if not multicast:
+    if not multicast or flits <= timing.fifo_depth:
         return flits
-    packets = -(-flits // timing.fifo_depth)
-    return flits + max(0, packets - 2) * timing.multicast_gap_cycles
+    left = flits - timing.fifo_depth + timing.hop_cycles + _waits_before_last_packet(timing, flits)
+    return max(flits, left + 1)
+
+
+def _waits_before_last_packet(timing: NocTiming, flits: int) -> int:
+    """Waits for empty buffers of a multicast's packets but the last.
+
+    The root's own copy of the last packet needs no more than that the packet before it is gone.
+    """
+    before = (flits - 1) // timing.fifo_depth * timing.fifo_depth
+    if before == 0:
+        return 0
+    return timing.multicast_cycles(1, before) - timing.unicast_cycles(1, before)

@@ -1,9 +1,10 @@
 """The mesh as a performance model: zero-load latency plus the mean wait at each link.
 
 Each link on a packet's X-first way is taken as a queue with random arrivals and packets of the mean
-length (M/D/1): mean wait = load x packet / (2 (1 - load)). It knows no back-pressure and no order,
-so it is meant for loads well below saturation; its error against the handshake model is printed
-beside it.
+length (M/D/1): mean wait = load x packet / (2 (1 - load)). Packets that share several links are
+taken to meet anew at each, which they do not, and nothing is known of back-pressure: it is a bound
+for light loads. On an 8x8 mesh its mean is above the handshake model's by 1 to 13 % for uniform
+traffic at a tenth of capacity, and by up to 67 % where whole flows share their way (transpose).
 """
 
 import numpy as np

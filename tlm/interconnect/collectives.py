@@ -62,7 +62,10 @@ class Collective:
     def zero_load_cycles(self, timing: NocTiming) -> int:
         """Cycles by the closed forms: the root sends back to back, nothing is in the way."""
         if self.kind == "multicast":
-            return timing.multicast_cycles(max(map(self._hops, self.group_tiles())), self.flits)
+            hops = max(map(self._hops, self.group_tiles()))
+            if len(self.group) == 1:  # goes as unicast packets
+                return timing.unicast_cycles(hops, self.flits)
+            return timing.multicast_cycles(hops, self.flits)
         finish = 0
         for index, target in enumerate(self._targets()):
             last = index * self.flits + timing.unicast_cycles(self._hops(target), self.flits)

@@ -13,6 +13,7 @@ from tlm.interconnect.packets import Deliveries, Packets, TileSet
 PATTERNS = ("uniform", "transpose", "neighbor", "tornado", "hotspot")
 _HOTSPOT_SHARE = 0.2
 _SATURATED_BELOW = 0.98
+_LARGEST = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,18 +119,22 @@ def read_packets(path: Path, rows: int, cols: int, bound_flits: int) -> Packets:
     """
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            lines = list(csv.DictReader(file))
+            reader = csv.DictReader(file)
+            columns = [name for name in reader.fieldnames or () if name]
+            lines = [(reader.line_num, line) for line in reader]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path}: cannot be read: {error}") from error
     wanted = {"cycle", "source", "destinations", "flits", "kind"}
-    if not lines or not wanted <= set(lines[0]):
-        found = ", ".join(filter(None, lines[0])) if lines else "nothing"
+    if not lines or not wanted <= set(columns):
+        found = ", ".join(columns) if lines else "nothing"
         raise InputError(f"{path}: needs the columns {', '.join(sorted(wanted))}; found {found}")
     items = []
-    for number, line in enumerate(lines, start=2):
+    for number, line in lines:
         try:
+            if None in line or None in line.values():
+                raise InputError(f"needs {len(columns)} fields, as the first line")
             items.append(_packet(line, rows, cols, bound_flits))
-        except (ValueError, TypeError, InputError) as error:
+        except (ValueError, InputError) as error:
             raise InputError(f"{path}: line {number}: {error}") from error
     items.sort(key=lambda item: item[0])
     return Packets.of(items)
@@ -145,12 +150,16 @@ def _packet(
         where = parse_rectangle(",".join(parts), rows, cols)
     else:
         where = TileSet.tile(*parse_tile(line["destinations"], rows, cols, separator=":"))
-    flits = int(line["flits"])
+    cycle, flits = int(line["cycle"]), int(line["flits"])
+    if not (0 <= cycle <= _LARGEST and 1 <= flits <= _LARGEST):
+        raise InputError(
+            f"cycle {cycle}, flits {flits}; allowed: cycles from 0, flits from 1, to {_LARGEST}"
+        )
     if kind == "unicast" and len(where) != 1:
         raise InputError(f"a unicast has one destination, found {len(where)}")
     if len(where) > 1 and flits > bound_flits:
         raise InputError(f"a multicast packet has at most {bound_flits} flits, found {flits}")
-    return int(line["cycle"]), row * cols + col, where, flits
+    return cycle, row * cols + col, where, flits
 
 
 def parse_tile(text: str, rows: int, cols: int, separator: str = ",") -> tuple[int, int]:

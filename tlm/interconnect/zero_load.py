@@ -35,9 +35,9 @@ class NocTiming:
     def multicast_cycles(self, hops: int, flits: int) -> int:
         """The same for a multicast whose farthest destination is ``hops`` away.
 
-        A transfer longer than a buffer is cut into packets as long as one; each but the first waits
-        until the buffer behind it is empty.
+        A transfer longer than a buffer is cut into packets as long as one, and a rest; each full
+        packet but the first waits until the buffer behind it is empty. The rest finds room enough.
         """
-        packets = -(-flits // self.fifo_depth)
-        waits = (packets - 1) * self.multicast_gap_cycles if hops else 0
+        full_packets = flits // self.fifo_depth
+        waits = max(full_packets - 1, 0) * self.multicast_gap_cycles if hops else 0
         return self.unicast_cycles(hops, flits) + waits

@@ -1,4 +1,4 @@
-"""Cannon's method on a mesh: compute-shift on natural rings, closed by a path across the whole line.
+"""Cannon's method on a mesh: compute-shift on natural rings, closed by a path across the line.
 
 Source: L. E. Cannon, "A cellular computer to implement the Kalman filter algorithm", 1969; mapped
 to a mesh as in WaferLLM, section 5.1.

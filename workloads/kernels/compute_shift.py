@@ -2,12 +2,12 @@
 
 The tiles of a row form a ring, and so do those of a column. The tile at places (i, j) begins with
 the blocks A(i, k) and B(k, j), k = i + j. In each of P steps every tile multiplies the blocks it
-holds, while A moves one place along the rows' rings and B along the columns'. Two buffers per matrix
-and tile: block s lies in buffer s mod 2, and comes in while block s - 1 is worked on.
+holds, while A moves one place along the rows' rings and B along the columns'. Two buffers per
+matrix and tile: block s lies in buffer s mod 2, and comes in while block s - 1 is worked on.
 
-A starts in the tiles' own order and is aligned on the machine: row i moves its blocks i places back,
-or P - i places forward if that is not longer, in at most floor(P/2) lock steps. B is put in place,
-skewed, by the host (as in WaferLLM's code).
+A starts in the tiles' own order and is aligned on the machine: row i moves its blocks i places
+back, or P - i places forward if that is not longer, in at most floor(P/2) lock steps. B is put in
+place, skewed, by the host (as in WaferLLM's code).
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""MeshGEMM (WaferLLM, section 5): compute-shift on interleaved rings, no shift longer than two hops."""
+"""MeshGEMM (WaferLLM, section 5): compute-shift on interleaved rings, two hops at most a shift."""
 
 from tlm.program import Program
 from workloads.kernels.compute_shift import compute_shift

@@ -1,8 +1,8 @@
 """Rings laid on a line of tiles.
 
-A cyclic shift moves every block one place along a ring. How the ring lies on the line decides how far
-a block travels: in the natural order the last tile sends across the whole line; interleaved, no tile
-sends farther than two hops.
+A cyclic shift moves every block one place along a ring. How the ring lies on the line decides how
+far a block travels: in the natural order the last tile sends across the whole line; interleaved, no
+tile sends farther than two hops.
 """
 
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class Ring:
 
     @classmethod
     def natural(cls, size: int) -> "Ring":
-        """The ring in the order of the line: one edge of ``size - 1`` hops, as in Cannon's method."""
+        """The ring in the order of the line: one edge of ``size - 1`` hops (Cannon's method)."""
         return cls(np.arange(size))
 
     @classmethod

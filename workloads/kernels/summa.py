@@ -3,8 +3,8 @@
 Two receive buffers per matrix and tile, as many as the compute-shift kernels have, so that what
 differs is how far blocks travel. The roots receive like every other tile of their row or column.
 
-Source: R. A. van de Geijn and J. Watts, "SUMMA: scalable universal matrix multiplication algorithm",
-1997; mapped to a mesh as in WaferLLM, section 5.1.
+Source: R. A. van de Geijn and J. Watts, "SUMMA: scalable universal matrix multiplication
+algorithm", 1997; mapped to a mesh as in WaferLLM, section 5.1.
 """
 
 from collections.abc import Iterator

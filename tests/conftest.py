@@ -1,0 +1,39 @@
+"""Settings and fixtures for all tests."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import settings
+
+from wafertlm.cli import run
+
+# The first example of a law often waits for Numba: no example has a deadline. The examples are the
+# same in every run, so that a change is judged by what it changes.
+settings.register_profile("wafertlm", deadline=None, derandomize=True, print_blob=True)
+settings.load_profile("wafertlm")
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What a run of the command leaves."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+
+Wafertlm = Callable[..., Ran]
+
+
+@pytest.fixture
+def wafertlm(capsys: pytest.CaptureFixture[str]) -> Wafertlm:
+    """Runs the command in this process: ``wafertlm("doctor", "--json")``."""
+
+    def call(*arguments: object) -> Ran:
+        capsys.readouterr()
+        status = run([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return Ran(status, captured.out, captured.err)
+
+    return call

@@ -1,0 +1,484 @@
+"""Programs run at `lt` and at `at`: whole timelines, and where the two levels must agree."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tlm.engines.at import ProgramDeadlockError, run_at
+from tlm.engines.lt import run_lt
+from tlm.engines.outcome import Outcome
+from tlm.errors import InputError
+from tlm.interconnect.handshake import HandshakeMesh
+from tlm.interconnect.packets import TileSet
+from tlm.interconnect.zero_load import NocTiming
+from tlm.program import Engine, Indices, Multicast, Operation, Program, Send, Token, Work
+from workloads.kernels.ring import Ring
+
+TIMING = NocTiming(1, 1, 4, 1, 8)
+Run = Callable[[Program, NocTiming], Outcome]
+
+
+def run_mesh(program: Program, timing: NocTiming) -> Outcome:
+    return run_at(program, timing, HandshakeMesh(program.rows, program.cols, timing))
+
+
+both_levels = pytest.mark.parametrize("run", [run_lt, run_mesh], ids=["lt", "at"])
+
+
+def program_of(
+    rows: int, cols: int, operations: list[Operation], **tokens: tuple[int, int]
+) -> Program:
+    named = {name: Token(*pair) for name, pair in tokens.items()}
+    return Program(rows, cols, named, lambda: iter(operations))
+
+
+def tile(col: int, row: int = 0) -> TileSet:
+    return TileSet.tile(row, col)
+
+
+def send(source: int, target: int, flits: int, **tokens: tuple[str, ...]) -> Send:
+    """From a tile of the first row to another."""
+    return Send(tile(source), np.array([0]), np.array([target]), flits, **tokens)
+
+
+def timeline(run: Run, program: Program) -> list[tuple[list[int], list[int]]]:
+    """When each operation ends at its tiles, and when it arrives at its destinations.
+
+    Read off runs of all beginnings of the program: nothing depends on what comes later.
+    """
+    operations = list(program.operations())
+    seen = []
+    for length, operation in enumerate(operations, start=1):
+        outcome = run(replace(program, build=lambda n=length: operations[:n]), TIMING)
+        if isinstance(operation, Work):
+            engine, tiles, targets = operation.engine, operation.tiles, None
+        elif isinstance(operation, Send):
+            engine, tiles = Engine.TRANSFER, operation.tiles
+            targets = (operation.to_rows, operation.to_cols)
+        else:
+            engine, tiles = Engine.TRANSFER, operation.roots
+            lines = (tiles.rows, operation.segment)
+            targets = lines if operation.along == "row" else (operation.segment, tiles.cols)
+        ends = outcome.engine_end_cycle[engine][np.ix_(tiles.rows, tiles.cols)]
+        arrivals = [] if targets is None else outcome.last_arrival_cycle[np.ix_(*targets)]
+        seen.append((np.ravel(ends).tolist(), np.ravel(arrivals).tolist()))
+    return seen
+
+
+# Operations
+
+
+@both_levels
+def test_engines_work_in_order_and_side_by_side(run: Run) -> None:
+    program = program_of(
+        1,
+        2,
+        [
+            Work(Engine.MATRIX, TileSet(range(1), range(2)), np.array([[5, 7]])),
+            Work(Engine.VECTOR, tile(0), 3),
+            Work(Engine.MATRIX, tile(0), 0),
+            Work(Engine.MATRIX, TileSet(range(1), range(2)), 2),
+        ],
+    )
+    assert timeline(run, program) == [([5, 7], []), ([3], []), ([5], []), ([7, 9], [])]
+    outcome = run(program, TIMING)
+    assert outcome.matrix_busy_cycles.tolist() == [[7, 9]]
+    assert outcome.finish_cycle.tolist() == [[7, 9]]
+    assert outcome.last_tile == (0, 1)
+
+
+@both_levels
+def test_a_send_arrives_a_flit_a_cycle_behind_its_head(run: Run) -> None:
+    # Start + one cycle at the port + a cycle a hop + the flits; the interface is free after them.
+    program = program_of(1, 4, [send(0, 3, 5), send(0, 1, 2), send(2, 2, 6)])
+    assert timeline(run, program) == [([5], [9]), ([7], [9]), ([6], [7])]
+
+
+@both_levels
+def test_every_tile_sends_to_its_own_destination(run: Run) -> None:
+    # Two rows change places while their tiles move one to the right.
+    swap = Send(TileSet(range(2), range(2)), np.array([1, 0]), np.array([1, 2]), 3)
+    assert timeline(run, program_of(2, 3, [swap])) == [([3] * 4, [6] * 4)]
+
+
+@both_levels
+def test_two_arrivals_share_the_ejection_port(run: Run) -> None:
+    program = program_of(1, 3, [send(0, 1, 5), send(2, 1, 5)])
+    assert timeline(run, program) == [([5], [7]), ([5], [12])]
+
+
+@both_levels
+@pytest.mark.parametrize("along", ["row", "column"])
+@pytest.mark.parametrize(
+    ("flits", "end", "arrivals"),
+    [
+        (3, 3, [4, 5, 6, 7]),
+        (4, 4, [5, 6, 7, 8]),
+        (6, 6, [7, 8, 9, 10]),  # 4 + 2: the rest finds room at once
+        (8, 8, [9, 11, 12, 13]),  # 4 + 4: a wait, but not for the root's own copy
+        (9, 9, [11, 12, 13, 14]),  # 4 + 4 + 1
+        (32, 36, [39, 41, 42, 43]),  # 7 waits, of which the buffer hides 3
+    ],
+)
+def test_a_multicast_reaches_its_root_and_the_farthest_tile(
+    run: Run, along: str, flits: int, end: int, arrivals: list[int]
+) -> None:
+    shape = (1, 4) if along == "row" else (4, 1)
+    multicast = Multicast(tile(0), along, range(4), flits)  # type: ignore[arg-type]
+    assert timeline(run, program_of(*shape, [multicast])) == [([end], arrivals)]
+
+
+@both_levels
+def test_every_row_multicasts_at_once(run: Run) -> None:
+    multicast = Multicast(TileSet(range(2), range(1, 2)), "row", range(0, 4, 2), 3)
+    assert timeline(run, program_of(2, 4, [multicast])) == [([3, 3], [5, 5, 5, 5])]
+
+
+@both_levels
+def test_a_segment_of_one_tile_is_a_unicast(run: Run) -> None:
+    multicasts = [
+        Multicast(tile(0), "row", range(2, 3), 16),
+        Multicast(tile(1), "row", range(1, 2), 9),
+    ]
+    program = program_of(1, 3, list(multicasts))
+    assert timeline(run, program) == [([16], [19]), ([9], [10])]
+
+
+# Tokens
+
+
+@both_levels
+def test_the_nth_take_gets_the_nth_unit_in_program_order(run: Run) -> None:
+    program = program_of(
+        1,
+        1,
+        [
+            Work(Engine.MATRIX, tile(0), 100, gives=("unit",)),
+            Work(Engine.VECTOR, tile(0), 10, gives=("unit",)),
+            Work(Engine.CONTROL, tile(0), 1, takes=("unit",)),
+            Work(Engine.VECTOR, tile(0), 1, takes=("unit",)),
+        ],
+        unit=(0, 2),
+    )
+    assert timeline(run, program) == [([100], []), ([10], []), ([101], []), ([11], [])]
+
+
+@both_levels
+def test_several_units_and_tokens_are_taken_together(run: Run) -> None:
+    program = program_of(
+        1,
+        1,
+        [
+            Work(Engine.VECTOR, tile(0), 4, gives=("a", "a")),
+            Work(Engine.MATRIX, tile(0), 9, gives=("b",)),
+            Work(Engine.CONTROL, tile(0), 1, takes=("a", "b", "a")),
+        ],
+        a=(0, 2),
+        b=(0, 1),
+    )
+    assert timeline(run, program) == [([4], []), ([9], []), ([10], [])]
+
+
+@both_levels
+def test_tokens_of_a_transfer(run: Run) -> None:
+    # Taken where the block lies; given at the source when it is gone, there when it has come.
+    program = program_of(
+        1,
+        3,
+        [
+            Work(Engine.MATRIX, tile(0), 7, gives=("block",)),
+            send(0, 2, 4, takes=("block",), gives=("gone",), arrivals=("block",)),
+            Work(Engine.VECTOR, tile(0), 1, takes=("gone",)),
+            Work(Engine.VECTOR, tile(2), 1, takes=("block",)),
+        ],
+        block=(0, 1),
+        gone=(0, 1),
+    )
+    assert timeline(run, program) == [([7], []), ([11], [14]), ([12], []), ([15], [])]
+
+
+@both_levels
+def test_a_ring_takes_before_it_gives(run: Run) -> None:
+    # All tiles of a column pass on the one block that they hold, twice.
+    around = Send(
+        TileSet(range(3), range(1)),
+        np.array([1, 2, 0]),
+        np.array([0]),
+        2,
+        takes=("block",),
+        arrivals=("block",),
+    )
+    program = program_of(3, 1, [around, around], block=(1, 1))
+    assert timeline(run, program) == [([2, 2, 2], [4, 4, 5]), ([7, 6, 6], [9, 8, 9])]
+
+
+def buffered(slots: int) -> Program:
+    """Four blocks of 8 flits over two hops, worked on for 20 cycles each."""
+    once: list[Operation] = [
+        send(0, 2, 8, slots=("free",), arrivals=("block",)),
+        Work(Engine.MATRIX, tile(2), 20, takes=("block",), gives=("free",)),
+    ]
+    return program_of(1, 3, once * 4, free=(slots, slots), block=(0, slots))
+
+
+@both_levels
+def test_one_slot_pays_for_the_way_of_its_credit(run: Run) -> None:
+    # Free at 31, known two hops away at 35; the block then takes 11 cycles.
+    assert timeline(run, buffered(1))[:6] == [
+        ([8], [11]),
+        ([31], []),
+        ([43], [46]),
+        ([66], []),
+        ([78], [81]),
+        ([101], []),
+    ]
+
+
+@both_levels
+def test_two_slots_hide_it(run: Run) -> None:
+    assert timeline(run, buffered(2)) == [
+        ([8], [11]),
+        ([31], []),
+        ([16], [19]),
+        ([51], []),
+        ([43], [46]),
+        ([71], []),
+        ([63], [66]),
+        ([91], []),
+    ]
+
+
+@both_levels
+def test_only_initial_slots_are_known_without_a_credit(run: Run) -> None:
+    program = program_of(
+        1,
+        4,
+        [
+            send(0, 3, 1, slots=("initial",)),
+            Work(Engine.CONTROL, tile(2), 0, gives=("given",)),
+            send(1, 2, 1, slots=("given",)),
+        ],
+        initial=(1, 1),
+        given=(0, 1),
+    )
+    assert timeline(run, program) == [([1], [5]), ([0], []), ([4], [6])]
+
+
+@both_levels
+def test_a_multicast_waits_for_a_slot_of_every_destination(run: Run) -> None:
+    # Known at the root at 10 + 1 + 1 + 1 and at 9 + 1 + 3 + 1.
+    program = program_of(
+        1,
+        4,
+        [
+            Work(Engine.MATRIX, TileSet(range(1), range(4)), np.array([[0, 10, 0, 9]])),
+            Work(Engine.MATRIX, TileSet(range(1), range(1, 4)), 0, gives=("free",)),
+            Multicast(tile(0), "row", range(1, 4), 2, slots=("free",)),
+        ],
+        free=(0, 1),
+    )
+    assert timeline(run, program)[2] == ([16], [18, 19, 20])
+
+
+# What is refused
+
+
+def faulty(*operations: Operation) -> Program:
+    return program_of(1, 2, list(operations), unit=(0, 1))
+
+
+GIVE = Work(Engine.VECTOR, tile(0), 1, gives=("unit",), label="give")
+TAKE = Work(Engine.MATRIX, tile(0), 1, takes=("unit",), label="take")
+GIVEN_TOO_OFTEN = "operation 1 (Work 'give') gives token 'unit' beyond its depth of 1"
+TAKEN_TOO_SOON = "takes token 'unit', which no earlier operation has given there"
+
+
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        (faulty(GIVE, GIVE), GIVEN_TOO_OFTEN),
+        (faulty(TAKE), f"operation 0 (Work 'take') {TAKEN_TOO_SOON}"),
+        (faulty(GIVE, TAKE, TAKE), f"operation 2 (Work 'take') {TAKEN_TOO_SOON}"),
+        (faulty(GIVE, send(0, 1, 1, slots=("unit",))), f"operation 1 (Send '') {TAKEN_TOO_SOON}"),
+        (
+            faulty(GIVE, Multicast(tile(1), "row", range(2), 1, slots=("unit",))),
+            f"operation 1 (Multicast '') {TAKEN_TOO_SOON}",
+        ),
+        (
+            faulty(send(0, 1, 1, arrivals=("unit",)), send(0, 1, 1, arrivals=("unit",))),
+            "operation 1 (Send '') gives token 'unit' beyond its depth of 1",
+        ),
+    ],
+)
+def test_lt_refuses_tokens_that_do_not_add_up(program: Program, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        run_lt(program, TIMING)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@both_levels
+def test_a_token_holds_as_many_units_as_it_is_deep(run: Run, depth: int) -> None:
+    tiles = TileSet(range(1), range(0, 4, 2))
+    give = Work(Engine.VECTOR, tiles, 5, gives=("unit",))
+    take = Work(Engine.MATRIX, tiles, 1, takes=("unit",))
+    operations = [*[give] * depth, *[take] * depth]
+    ends = run(program_of(1, 3, operations, unit=(0, depth)), TIMING).engine_end_cycle
+    assert ends[Engine.MATRIX].tolist() == [[5 * depth + 1, 0, 5 * depth + 1]]
+    with pytest.raises(InputError, match=f"beyond its depth of {depth}"):
+        run_lt(program_of(1, 3, [give, *operations], unit=(0, depth)), TIMING)
+
+
+def test_at_says_which_operation_waits_for_ever() -> None:
+    program = program_of(1, 2, [GIVE, TAKE, TAKE, send(1, 0, 1, takes=("unit",))], unit=(0, 1))
+    with pytest.raises(ProgramDeadlockError) as caught:
+        run_mesh(program, TIMING)
+    assert str(caught.value) == (
+        "operation 2 waits for ever at the MATRIX engine of tile (0, 0); "
+        "engines that wait for ever: 2"
+    )
+
+
+def test_lt_refuses_times_beyond_its_range() -> None:
+    long = [Work(Engine.MATRIX, tile(0), 2**29)] * 2
+    with pytest.raises(InputError, match="operation 1 ends after 1073741824 cycles"):
+        run_lt(program_of(1, 1, list(long)), TIMING)
+
+
+# Where the levels agree
+
+
+@st.composite
+def patterns(draw: st.DrawFn, rows: int, cols: int) -> Callable[..., Send]:
+    """A send in which every tile has links, and a destination, of its own, whenever it starts.
+
+    Along one axis: a ring (a link carries at most one of its edges), or a shift of every n-th tile
+    by n.
+    """
+    by_row = draw(st.booleans())
+    size = cols if by_row else rows
+    if draw(st.booleans()):
+        make = draw(st.sampled_from([Ring.natural, Ring.interleaved]))
+        line, targets = range(size), make(size).neighbours(draw(st.sampled_from([1, -1])))
+    else:
+        stride = draw(st.integers(1, size))
+        line = range(0, max(1, size - stride), stride)
+        targets = np.minimum(np.array(line) + stride, size - 1)
+        if draw(st.booleans()):
+            line, targets = range(size - 1 - line[-1], size, stride), size - 1 - targets[::-1]
+    across = range(0, rows if by_row else cols, draw(st.integers(1, 2)))
+    stay: Indices = np.array(across)
+    tiles = TileSet(across, line) if by_row else TileSet(line, across)
+    to = (stay, targets) if by_row else (targets, stay)
+    return lambda flits, **tokens: Send(tiles, *to, flits, **tokens)
+
+
+def jitter(draw: st.DrawFn, rows: int, cols: int, most: int) -> np.ndarray:
+    seed = draw(st.integers(0, 2**31 - 1))
+    return np.random.default_rng(seed).integers(0, most + 1, (rows, cols))
+
+
+sizes = st.integers(1, 8)
+
+
+@st.composite
+def pipelines(draw: st.DrawFn) -> Program:
+    """One pattern again and again: jittered work, bounded buffers, credits.
+
+    Free of contention because each link and each port serves one source throughout.
+    """
+    rows, cols, depth = draw(sizes), draw(sizes), draw(st.integers(1, 3))
+    pattern = draw(patterns(rows, cols))
+    sends = pattern(1)
+    everywhere = TileSet(range(rows), range(cols))
+    receivers = [TileSet.tile(int(row), int(col)) for row in sends.to_rows for col in sends.to_cols]
+    operations: list[Operation] = []
+    for _ in range(draw(st.integers(1, 5))):
+        flits = draw(st.integers(1, 40))
+        take_cycles = jitter(draw, rows, cols, 60)
+        operations += [
+            Work(Engine.VECTOR, everywhere, jitter(draw, rows, cols, 50)),
+            Work(Engine.VECTOR, sends.tiles, 0, gives=("block",)),
+            pattern(flits, takes=("block",), slots=("free",), gives=("gone",), arrivals=("come",)),
+            Work(Engine.CONTROL, sends.tiles, 3, takes=("gone",)),
+        ]
+        for where in receivers:
+            cycles = int(take_cycles[where.rows[0], where.cols[0]])
+            operations.append(Work(Engine.MATRIX, where, cycles, takes=("come",), gives=("free",)))
+    tokens = {"block": (0, 1), "gone": (0, 1), "free": (depth, depth), "come": (0, depth)}
+    return program_of(rows, cols, operations, **tokens)
+
+
+@st.composite
+def spaced(draw: st.DrawFn) -> Program:
+    """Any uncontended transfer after any other, each long after the one before it."""
+    rows, cols = draw(sizes), draw(sizes)
+    everywhere = TileSet(range(rows), range(cols))
+    operations: list[Operation] = []
+    spent = np.zeros((rows, cols), dtype=np.int64)
+    for phase in range(1, draw(st.integers(1, 4)) + 1):
+        until = 1000 * phase + jitter(draw, rows, cols, 30)
+        operations.append(Work(Engine.CONTROL, everywhere, until - spent))
+        spent = until
+        flits = draw(st.integers(1, 40))
+        kind = draw(st.sampled_from(["pattern", "single", "row", "column"]))
+        transfer: Send | Multicast
+        if kind == "pattern":
+            transfer = draw(patterns(rows, cols))(flits, arrivals=("come",))
+        elif kind == "single":
+            row, col = draw(st.integers(0, rows - 1)), draw(st.integers(0, cols - 1))
+            to_row, to_col = draw(st.integers(0, rows - 1)), draw(st.integers(0, cols - 1))
+            to = np.array([to_row]), np.array([to_col])
+            transfer = Send(tile(col, row), *to, flits, arrivals=("come",))
+        else:
+            transfer = draw(multicasts(rows, cols, kind, flits))
+        sources = transfer.tiles if isinstance(transfer, Send) else transfer.roots
+        operations += [
+            Work(Engine.CONTROL, sources, 0, gives=("go",)),
+            replace(transfer, takes=("go",), gives=("gone",)),
+            Work(Engine.VECTOR, sources, 1, takes=("gone",)),
+        ]
+    return program_of(rows, cols, operations, go=(0, 1), gone=(0, 1), come=(0, 4))
+
+
+@st.composite
+def multicasts(draw: st.DrawFn, rows: int, cols: int, along: str, flits: int) -> Multicast:
+    size, others = (cols, rows) if along == "row" else (rows, cols)
+    root = draw(st.integers(0, size - 1))
+    first = draw(st.integers(0, size - 1))
+    segment = range(first, draw(st.integers(first, size - 1)) + 1, draw(st.integers(1, 3)))
+    lines, at = range(0, others, draw(st.integers(1, 3))), range(root, root + 1)
+    roots = TileSet(lines, at) if along == "row" else TileSet(at, lines)
+    return Multicast(roots, along, segment, flits, arrivals=("come",))  # type: ignore[arg-type]
+
+
+def assert_equal(program: Program, timing: NocTiming) -> None:
+    lt, at = run_lt(program, timing), run_mesh(program, timing)
+    assert lt.engine_end_cycle.tolist() == at.engine_end_cycle.tolist()
+    assert lt.last_arrival_cycle.tolist() == at.last_arrival_cycle.tolist()
+    assert lt.matrix_busy_cycles.tolist() == at.matrix_busy_cycles.tolist()
+
+
+@settings(max_examples=60)
+@given(pipelines())
+def test_levels_agree_on_bounded_pipelines(program: Program) -> None:
+    assert_equal(program, TIMING)
+
+
+@settings(max_examples=80)
+@given(spaced(), st.integers(2, 9))
+def test_levels_agree_on_transfers_far_apart(program: Program, depth: int) -> None:
+    assert_equal(program, replace(TIMING, fifo_depth=depth))
+
+
+def test_levels_agree_on_every_segment_of_a_line() -> None:
+    for root in range(5):
+        for first in range(5):
+            for last in range(first, 5):
+                for flits in (1, 4, 5, 8, 13):
+                    multicast = Multicast(tile(root), "row", range(first, last + 1), flits)
+                    assert_equal(program_of(1, 5, [multicast]), TIMING)
