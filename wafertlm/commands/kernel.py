@@ -1,6 +1,5 @@
 """``wafertlm kernel``: a kernel on a chip, at the level of detail that the question needs."""
 
-import os
 import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from tlm.engines.at import run_at
 from tlm.engines.lt import run_lt
 from tlm.engines.outcome import Outcome
 from tlm.errors import InputError, choose
+from tlm.files import whole_file
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.zero_load import NocTiming
 from wafertlm.output import Result, complete, emit, store
@@ -194,19 +194,13 @@ def _maps(outcome: Outcome) -> dict[str, Any]:
 
 
 def store_maps(maps: dict[str, Any], path: Path) -> None:
-    """Write arrays over tiles as a compressed ``.npz``, whole or not at all.
+    """Write arrays over tiles as a compressed ``.npz``.
 
     Raises:
         InputError: naming the path, if it cannot be written.
     """
-    scratch = path.with_name(f".{path.stem}.{os.getpid()}.npz")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(path) as scratch:
         np.savez_compressed(scratch, **maps)
-        scratch.replace(path)
-    except OSError as error:
-        scratch.unlink(missing_ok=True)
-        raise InputError(f"{path}: cannot be written: {error.strerror}") from error
 
 
 def _render(result: Result) -> RenderableType:

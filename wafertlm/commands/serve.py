@@ -3,7 +3,6 @@
 import csv
 import hashlib
 import math
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -16,6 +15,7 @@ from rich.table import Table
 
 from tlm.chips import chip_names, load_chip
 from tlm.errors import InputError
+from tlm.files import whole_file
 from wafertlm.output import Progress, Result, complete, emit, progress, store
 from wafertlm.stopwatch import stopwatch
 from workloads.mapping.machine import is_modelled
@@ -150,20 +150,13 @@ def _load(options: ServeOptions, seed: int) -> Trace:
 
 
 def _write_rows(path: Path, rows: Iterator[dict[str, Any]]) -> None:
-    """Write the rows as CSV, whole or not at all."""
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with scratch.open("w", newline="", encoding="utf-8") as file:
-            first = next(rows)
-            writer = csv.DictWriter(file, fieldnames=list(first))
-            writer.writeheader()
-            writer.writerow(first)
-            writer.writerows(rows)
-        scratch.replace(path)
-    except OSError as error:
-        scratch.unlink(missing_ok=True)
-        raise InputError(f"{path}: cannot be written: {error.strerror}") from error
+    """Write the rows as CSV; there is at least one."""
+    with whole_file(path) as scratch, scratch.open("w", newline="", encoding="utf-8") as file:
+        first = next(rows)
+        writer = csv.DictWriter(file, fieldnames=list(first))
+        writer.writeheader()
+        writer.writerow(first)
+        writer.writerows(rows)
 
 
 def _recorded(options: ServeOptions) -> dict[str, Any]:

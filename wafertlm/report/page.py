@@ -1,13 +1,15 @@
 """The page: results in, one HTML file out."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 import calibration
-from tlm.errors import InputError
+from tlm.calibrated import LevelPoint
+from tlm.files import whole_file
 from wafertlm import __version__
 from wafertlm.report import figures
 from wafertlm.report.stored import Kernel, Provenance, Results, load_results
@@ -28,11 +30,8 @@ def write_report(
     """
     results = load_results(results_folder, calibration_folder)
     page = render_page(results)
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{out}: cannot be written: {error.strerror}") from error
+    with whole_file(out) as scratch:
+        scratch.write_text(page, encoding="utf-8")
     return {
         "report": str(out),
         "experiments": len(results.calibrations),
@@ -50,11 +49,12 @@ def render_page(results: Results) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(count=_count, figure=_figure, seconds=_seconds)
+    environment.filters.update(count=_count, figure=_figure, mean=fmean, seconds=_seconds)
     maps = dict(list(results.maps.items())[:_MAX_MAPS])
     return environment.get_template("page.html").render(
         version=__version__,
         results=results,
+        levels=list(_level_rows(results.levels)),
         kernels=[_kernel_row(results, stem, run) for stem, run in _ordered(results)],
         worst=max(results.calibrations, key=lambda c: c.max_abs_error_pct, default=None),
         check_points=sum(len(calibration.check) for calibration in results.calibrations),
@@ -63,6 +63,16 @@ def render_page(results: Results) -> str:
         latencies=figures.latencies(results.requests) if results.requests else None,
         origins=list(_origins(results)),
     )
+
+
+def _level_rows(points: Sequence[LevelPoint]) -> Iterator[dict[str, Any]]:
+    """Each kernel's errors of `lt` against `at` and of `perf` against `lt`, in per cent."""
+    for kernel in dict.fromkeys(point.kernel for point in points):
+        chosen = [point for point in points if point.kernel == kernel]
+        worst = max(chosen, key=lambda point: abs(point.lt_error_pct))
+        lt = [abs(point.lt_error_pct) for point in chosen]
+        perf = [abs(point.perf_error_pct) for point in chosen]
+        yield {"kernel": kernel, "cases": len(chosen), "lt": lt, "perf": perf, "worst": worst}
 
 
 def _ordered(results: Results) -> list[tuple[str, Kernel]]:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from tlm.calibrated import CalibrationResult, LevelComparison, LevelPoint
 from tlm.errors import InputError
 
 MAP_ARRAYS = ("finish_cycle", "matrix_busy_cycles", "wait_cycles")
@@ -21,43 +22,6 @@ Values = NDArray[np.float64]
 
 class _Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class Parameter(_Record):
-    """A calibrated parameter; an exact one has equal ends of ``ci95``."""
-
-    value: float
-    unit: str
-    ci95: tuple[float, float]
-
-
-class Point(_Record):
-    """A checked case: what the RTL took and what the model says."""
-
-    case: str
-    rtl: float
-    model: float
-
-    @property
-    def error_pct(self) -> float:
-        """Error of the model in per cent of the RTL."""
-        return 100 * (self.model - self.rtl) / self.rtl
-
-
-class Calibration(_Record):
-    """A stored calibration experiment."""
-
-    name: str
-    subject: str
-    rtl_hash: str
-    tools: dict[str, str]
-    seed: int
-    parameters: dict[str, Parameter]
-    fit: list[Any]
-    check: list[Point]
-    mean_abs_error_pct: float
-    max_abs_error_pct: float
-    worst_case: str | None
 
 
 class Provenance(_Record):
@@ -136,7 +100,8 @@ class Serve(_Record):
 class Results:
     """Everything the report shows; runs, maps and requests by the stem of their file."""
 
-    calibrations: list[Calibration] = field(default_factory=list)
+    calibrations: list[CalibrationResult] = field(default_factory=list)
+    levels: list[LevelPoint] = field(default_factory=list)
     kernels: dict[str, Kernel] = field(default_factory=dict)
     maps: dict[str, dict[str, Values]] = field(default_factory=dict)
     serves: dict[str, Serve] = field(default_factory=dict)
@@ -144,7 +109,7 @@ class Results:
 
 
 def load_results(folder: Path, calibration_folder: Path) -> Results:
-    """Read the stored runs under ``folder`` and the stored calibrations.
+    """Read the stored runs under ``folder``, the stored calibrations and the levels beside them.
 
     A run's file ``NAME.json`` may have a ``NAME.npz`` (kernel: arrays over tiles, see
     ``MAP_ARRAYS``) or a ``NAME.csv`` (serve: a row per request, see ``REQUEST_COLUMNS``) beside it.
@@ -154,7 +119,10 @@ def load_results(folder: Path, calibration_folder: Path) -> Results:
     """
     results = Results()
     for path in sorted(calibration_folder.glob("*.json")):
-        results.calibrations.append(_parse(Calibration, path, _read(path)))
+        results.calibrations.append(_parse(CalibrationResult, path, _read(path)))
+    levels = calibration_folder.parent / "levels.json"
+    if levels.is_file():
+        results.levels.extend(_parse(LevelComparison, levels, _read(levels)).points)
     for path, table in _runs(folder):
         stem = str(path.relative_to(folder).with_suffix(""))
         if table["command"] == "kernel":

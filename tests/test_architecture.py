@@ -1,0 +1,47 @@
+"""The folder tree is the architecture: who may import whom, and what the documents point at."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+ALLOWED = {
+    "tlm": set(),
+    "workloads": {"tlm"},
+    "calibration": {"tlm", "workloads"},
+    "wafertlm": {"tlm", "workloads", "calibration"},
+}
+
+
+def imported(path: Path) -> set[str]:
+    """Dotted names of what a file imports, also inside functions."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names.add(node.module)
+    return names
+
+
+@pytest.mark.parametrize("package", ALLOWED)
+def test_imports_point_one_way(package: str) -> None:
+    for path in (ROOT / package).rglob("*.py"):
+        for name in imported(path):
+            top = name.split(".")[0]
+            if top in ALLOWED and top != package:
+                assert top in ALLOWED[package], f"{path} imports {name}"
+                if (package, top) == ("calibration", "workloads"):
+                    assert name.startswith("workloads.kernels"), f"{path} imports {name}"
+
+
+@pytest.mark.parametrize(
+    "document", [path.relative_to(ROOT).as_posix() for path in ROOT.glob("*.md")]
+)
+def test_links_point_at_files(document: str) -> None:
+    text = (ROOT / document).read_text()
+    targets = re.findall(r"\]\((?!https?:)([^)#]+)", text)
+    missing = [target for target in targets if not (ROOT / target).exists()]
+    assert not missing

@@ -1,0 +1,227 @@
+"""The page: complete, self-contained, the same bytes from the same results."""
+
+import json
+import re
+import shlex
+from html.parser import HTMLParser
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import pytest
+
+from tlm.errors import InputError
+from wafertlm.report.page import CALIBRATION_FOLDER, write_report
+
+_PROVENANCE = {
+    "version": "0.1.0",
+    "config_hash": "c0ffee",
+    "rtl_hash": None,
+    "calibration": None,
+    "seed": 5,
+}
+_TIMES = {"mean": 1.25, "p50": 1.0, "p90": 2.0, "p99": 3.0}
+
+
+def kernel_run(**changes: Any) -> dict[str, Any]:
+    """A stored result of `wafertlm kernel`."""
+    options = {"kernel": "summa", "chip": "wse2", "grid": "4x6", "shape": "64,64,64"}
+    return {
+        "command": "kernel",
+        "options": {**options, "dtype": "fp16", "level": "lt"},
+        "cycles": 2000,
+        "seconds": 2e-6,
+        "utilization": 0.4321,
+        "breakdown_cycles": {"compute": 1500, "communication": 400, "memory": 0, "overhead": 100},
+        "error": {"level_pct": 1.5, "profile_pct": None},
+        "provenance": _PROVENANCE,
+    } | changes
+
+
+def serve_run(**changes: Any) -> dict[str, Any]:
+    """A stored result of `wafertlm serve`."""
+    return {
+        "command": "serve",
+        "options": {"model": "llama3-8b", "chip": "flat32", "scheduler": "chunked"},
+        **dict.fromkeys(("ttft_s", "tbt_ms", "e2e_s", "queue_s"), _TIMES),
+        "throughput_tok_s": 1234.5,
+        "requests": 3,
+        "completed": 3,
+        "error": {"level_pct": None, "profile_pct": None},
+        "provenance": _PROVENANCE,
+    } | changes
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """A folder with a kernel run and its map, and a serving run and its requests."""
+    folder = tmp_path / "results"
+    (folder / "wafer").mkdir(parents=True)
+    (folder / "wafer" / "summa.json").write_text(json.dumps(kernel_run()))
+    tiles = np.arange(24).reshape(4, 6)
+    np.savez_compressed(
+        folder / "wafer" / "summa.npz",
+        finish_cycle=1000 + tiles,
+        matrix_busy_cycles=tiles,
+        wait_cycles=10 * tiles,
+    )
+    (folder / "chat.json").write_text(json.dumps(serve_run()))
+    rows = "arrival_s,ttft_s,e2e_s,output_tokens,mean_tbt_ms\n0,1,1,1,\n1,2,4,3,1000\n2,1,2,2,900\n"
+    (folder / "chat.csv").write_text(rows)
+    return folder
+
+
+def page_of(folder: Path, calibrations: Path = CALIBRATION_FOLDER) -> str:
+    """The page's text."""
+    out = folder / "out" / "page.html"
+    write_report(folder, out, calibrations)
+    return out.read_text(encoding="utf-8")
+
+
+class _Page(HTMLParser):
+    """Collects the tags, what the page would load, and the texts it shows."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.loads: list[str] = []
+        self.tags: set[str] = set()
+        self.texts: list[str] = []
+        self.feed(re.sub("<style>.*?</style>", "", page, flags=re.DOTALL))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        loading = ("src", "href", "xlink:href", "srcset", "data", "poster", "action")
+        self.loads += [value or "" for name, value in attrs if name in loading]
+
+    def handle_data(self, data: str) -> None:
+        if words := data.split():
+            self.texts.append(" ".join(words))
+
+
+def shown_by(page: str) -> str:
+    """Everything the page says, with single spaces."""
+    return " ".join(_Page(page).texts)
+
+
+def test_the_page_loads_nothing(results: Path) -> None:
+    page = page_of(results)
+    parsed = _Page(page)
+    assert parsed.loads
+    assert all(address.startswith(("#", "data:image/")) for address in parsed.loads)
+    assert not {"script", "link", "iframe", "object", "base"} & parsed.tags
+    assert not re.search(r"@import|url\((?![\"']?(#|data:))", page)
+
+
+def test_equal_results_give_equal_bytes(results: Path) -> None:
+    assert page_of(results) == page_of(results)
+
+
+def test_the_page_shows_each_part_and_where_it_comes_from(results: Path) -> None:
+    page = page_of(results)
+    text = shown_by(page)
+    assert page.count("<svg") == 3
+    assert "not run yet" not in text
+    for shown in ("summa wse2 4x6 64, 64, 64 fp16, lt", "2 µs 43.2 1.00", "1.5 / –", "c0ffee"):
+        assert shown in text
+    assert "chat : llama3-8b on flat32, scheduler chunked: 3 of 3 requests completed" in text
+    assert "time to first token s 1.25 1 2 3" in text
+
+
+@pytest.mark.parametrize("error_pct", [0.0, 2.5])
+def test_the_error_table_and_the_figure_are_of_the_stored_checks(
+    tmp_path: Path, error_pct: float
+) -> None:
+    folder = tmp_path / "calibration" / "results"
+    folder.mkdir(parents=True)
+    stored = json.loads((CALIBRATION_FOLDER / "unicast.json").read_text())
+    for point in stored["check"]:
+        point["model"] = point["rtl"] * (1 + error_pct / 100)
+    stored |= {"mean_abs_error_pct": error_pct, "max_abs_error_pct": error_pct}
+    (folder / "unicast.json").write_text(json.dumps(stored))
+    page = page_of(tmp_path / "results", folder)
+    checks, fits = len(stored["check"]), len(stored["fit"])
+    text = shown_by(page)
+    worst = stored["worst_case"] if error_pct else "–"
+    row = f"unicast {stored['subject']} {fits} {checks} {error_pct:g} {error_pct:g} {worst}"
+    assert row in text
+    exact = 0 if error_pct else checks
+    assert f"<!-- {exact} of {checks} exact -->" in page
+    assert "hop_cycles" in text
+
+
+def test_kernels_of_one_problem_are_compared_with_the_fastest(results: Path) -> None:
+    other = kernel_run(cycles=1000, breakdown_cycles={"compute": 1000})
+    other["options"] = other["options"] | {"kernel": "mesh-gemm"}
+    (results / "mesh.json").write_text(json.dumps(other))
+    elsewhere = kernel_run(cycles=10)
+    elsewhere["options"] = elsewhere["options"] | {"shape": "8,8,8"}
+    (results / "small.json").write_text(json.dumps(elsewhere))
+    text = shown_by(page_of(results))
+    rows = re.findall(r"(\S+) wse2 4x6 (\d+), \d+, \d+ fp16, lt [\d ]+ µs 43.2 (\S+)", text)
+    assert rows == [("summa", "8", "1.00"), ("mesh-gemm", "64", "1.00"), ("summa", "64", "2.00")]
+
+
+def test_missing_parts_name_commands_that_exist(tmp_path: Path) -> None:
+    (tmp_path / "none").mkdir()
+    texts = _Page(page_of(tmp_path, tmp_path / "none")).texts
+    missing = [texts[i + 1] for i, text in enumerate(texts) if text == "not run yet:"]
+    commands = [line.removeprefix("wafertlm ") for line in missing]
+    assert [line.split()[0] for line in commands] == ["calibrate", "kernel", "serve"]
+    for line in commands:
+        name, *arguments = shlex.split(line)
+        command: click.Command = import_module(f"wafertlm.commands.{name}").command
+        with command.make_context(name, arguments):
+            pass  # parsed, not run
+
+
+def test_a_name_cannot_break_the_page(results: Path) -> None:
+    run = kernel_run()
+    run["options"] = run["options"] | {"kernel": "<script>alert(1)</script>"}
+    (results / "bad.json").write_text(json.dumps(run))
+    page = page_of(results)
+    assert "<script" not in page
+    assert "&lt;script&gt;" in page
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.json", "{", r"a\.json: not a readable JSON file"),
+        ("a.json", json.dumps(kernel_run(cycles="many")), r"a\.json: cycles: .*integer"),
+        ("a.json", json.dumps(serve_run(ttft_s=None)), r"a\.json: ttft_s: "),
+        ("chat.csv", "arrival_s\n1\n", r"chat\.csv: needs numbers in the columns ttft_s"),
+        ("wafer/summa.npz", "text", r"summa\.npz: needs the arrays finish_cycle"),
+    ],
+)
+def test_a_result_that_cannot_be_used_is_named(
+    results: Path, name: str, content: str, message: str
+) -> None:
+    (results / name).write_text(content)
+    with pytest.raises(InputError, match=message):
+        page_of(results)
+
+
+def test_other_files_are_no_business_of_the_report(results: Path) -> None:
+    (results / "notes.json").write_text('["mine"]')
+    (results / "lost.npz").write_text("not an array")
+    assert write_report(results, results / "page.html")["kernels"] == 1
+
+
+def test_the_command_reads_what_the_commands_store(wafertlm: Any, tmp_path: Path) -> None:
+    kernel = "kernel summa --chip rtl-4x4 --grid 4x4 --shape 64,64,64 --dtype int8"
+    serve = "serve --model llama3-8b --chip flat32 --scheduler chunked --workload sharegpt"
+    made = tmp_path / "made"
+    beside = ("--out", made / "k.json", "--map", made / "k.npz")
+    assert wafertlm(*kernel.split(), *beside).status == 0
+    beside = ("--out", made / "s.json", "--requests-csv", made / "s.csv")
+    assert wafertlm(*serve.split(), "--rate", 4, "--requests", 10, *beside).status == 0
+    ran = wafertlm("report", "--results", made, "--json")
+    assert ran.status == 0
+    result = json.loads(ran.stdout)
+    assert (result["kernels"], result["servings"]) == (1, 1)
+    assert Path(result["report"]) == made / "report.html"
+    assert (made / "report.html").read_text().count("<svg") == 3
+    listed = json.loads(wafertlm("report", "--results", made, "--list", "--json").stdout)
+    assert listed["kernels"] == ["k"]
