@@ -47,11 +47,11 @@ class _Run:
         for name, token in program.tokens.items():
             self._slots[name] = (slot, token.depth)
             slot += token.depth
-        self._state = np.zeros((program.rows, slot, program.cols), dtype=np.int32)
-        self._state[:, core.FIRST_TOKEN :] = core.EMPTY
+        self._state = np.zeros((slot, program.rows, program.cols), dtype=np.int32)
+        self._state[core.FIRST_TOKEN :] = core.EMPTY
         for name, token in program.tokens.items():
             first = self._slots[name][0]
-            self._state[:, first : first + token.initial] = core.FROM_THE_START
+            self._state[first : first + token.initial] = core.FROM_THE_START
         self._tables: dict[tuple[str, ...], NDArray[np.int64]] = {}
         self._busy = np.zeros((program.rows, program.cols), dtype=np.int64)
         self._busy_everywhere = 0
@@ -71,7 +71,7 @@ class _Run:
 
     def outcome(self) -> Outcome:
         """The times after the last operation."""
-        ends = self._state[:, : core.FIRST_TOKEN].transpose(1, 0, 2).astype(np.int64)
+        ends = self._state[: core.FIRST_TOKEN].astype(np.int64)
         return Outcome(
             engine_end_cycle=ends[: len(Engine)],
             last_arrival_cycle=ends[core.PORT],
@@ -94,7 +94,9 @@ class _Run:
         if isinstance(work.cycles, int) and len(work.tiles) == self._busy.size:
             self._busy_everywhere += work.cycles
         else:
-            self._busy[np.ix_(work.tiles.rows, work.tiles.cols)] += work.cycles
+            rows, cols = work.tiles.rows, work.tiles.cols
+            part = np.s_[rows.start : rows.stop : rows.step, cols.start : cols.stop : cols.step]
+            self._busy[part] += work.cycles
 
     def _send(self, send: Send) -> tuple[int, int]:
         rows, from_columns = np.array(send.tiles.rows), np.array(send.tiles.cols)

@@ -1,9 +1,11 @@
 """Compiled max-plus updates of the loosely-timed engine: one call per operation, not per tile.
 
-``state[row, slot, col]`` holds times: slots 0 to 3 are when the tile's engines are free, slot 4
+``state[slot, row, col]`` holds times: slots 0 to 3 are when the tile's engines are free, slot 4
 when its ejection port is, and each token is a queue of ``depth`` slots, oldest first, `EMPTY`
-behind. Everything of a row lies together, and every step is a plain loop over columns, which the
-compiler turns into vector instructions.
+behind. An operation streams through the few slots that it touches, and every step is a plain loop
+over consecutive columns, which the compiler turns into vector instructions: slices are copied by
+loops, and scratch rows are taken one by one, because whole-slice assignments and the rows of an
+unpacked array are not.
 
 Columns are given as an index array and ``first``: the first index if they are consecutive (the
 fast path), else -1. Tokens come as ``(slot, depth)`` rows. A return value of 0 is success, ``slot``
@@ -34,7 +36,9 @@ _TRANSFER = 2
 @njit(cache=True)
 def _load(times: Times, columns: Indices, first: int, out: Times) -> None:
     if first >= 0:
-        out[:] = times[first : first + len(out)]
+        part = times[first : first + len(out)]
+        for j in range(len(out)):
+            out[j] = part[j]
     else:
         for j in range(len(out)):
             out[j] = times[columns[j]]
@@ -43,7 +47,9 @@ def _load(times: Times, columns: Indices, first: int, out: Times) -> None:
 @njit(cache=True)
 def _store(times: Times, columns: Indices, first: int, values: Times) -> None:
     if first >= 0:
-        times[first : first + len(values)] = values
+        part = times[first : first + len(values)]
+        for j in range(len(values)):
+            part[j] = values[j]
     else:
         for j in range(len(values)):
             times[columns[j]] = values[j]
@@ -60,7 +66,8 @@ def _fill(times: Times, columns: Indices, first: int, value: np.int32) -> None:
 
 @njit(cache=True)
 def _take(
-    bank: Times,
+    state: Times,
+    row: int,
     tokens: Indices,
     columns: Indices,
     first: int,
@@ -75,21 +82,21 @@ def _take(
         slot, depth = tokens[k, 0], tokens[k, 1]
         oldest = np.int32(0)
         if first >= 0 and depth == 1:
-            times = bank[slot, first : first + size]
+            times = state[slot, row][first : first + size]
             for j in range(size):
                 time = times[j]
                 oldest = min(oldest, time)
                 start[j] = max(start[j], np.int32(time + delay[j] + extra))
                 times[j] = EMPTY
         else:
-            _load(bank[slot], columns, first, scratch)
+            _load(state[slot, row], columns, first, scratch)
             for j in range(size):
                 oldest = min(oldest, scratch[j])
                 start[j] = max(start[j], np.int32(scratch[j] + delay[j] + extra))
             for place in range(slot + 1, slot + depth):
-                _load(bank[place], columns, first, scratch)
-                _store(bank[place - 1], columns, first, scratch)
-            _fill(bank[slot + depth - 1], columns, first, EMPTY)
+                _load(state[place, row], columns, first, scratch)
+                _store(state[place - 1, row], columns, first, scratch)
+            _fill(state[slot + depth - 1, row], columns, first, EMPTY)
         if oldest == EMPTY:
             return int(slot)
     return 0
@@ -97,7 +104,8 @@ def _take(
 
 @njit(cache=True)
 def _give(
-    bank: Times,
+    state: Times,
+    row: int,
     tokens: Indices,
     columns: Indices,
     first: int,
@@ -110,7 +118,7 @@ def _give(
     for k in range(len(tokens)):
         slot, depth = tokens[k, 0], tokens[k, 1]
         if first >= 0 and depth == 1:
-            places = bank[slot, first : first + size]
+            places = state[slot, row][first : first + size]
             newest = EMPTY
             for j in range(size):
                 newest = max(newest, places[j])
@@ -120,12 +128,12 @@ def _give(
             continue
         left[:] = times
         for place in range(slot, slot + depth):
-            _load(bank[place], columns, first, scratch)
+            _load(state[place, row], columns, first, scratch)
             for j in range(len(left)):
                 is_free = scratch[j] == EMPTY
                 scratch[j] = left[j] if is_free else scratch[j]
                 left[j] = EMPTY if is_free else left[j]
-            _store(bank[place], columns, first, scratch)
+            _store(state[place, row], columns, first, scratch)
         if left.max() != EMPTY:
             return -int(slot)
     return 0
@@ -133,7 +141,8 @@ def _give(
 
 @njit(cache=True)
 def _arrive(
-    bank: Times,
+    state: Times,
+    row: int,
     tokens: Indices,
     columns: Indices,
     first: int,
@@ -143,11 +152,23 @@ def _arrive(
     left: Times,
 ) -> int:
     """Write transfers through the ejection port, a flit a cycle, and give their tokens."""
-    _load(bank[PORT], columns, first, scratch)
-    for j in range(len(times)):
-        times[j] = max(times[j], np.int32(scratch[j] + flits))
-    _store(bank[PORT], columns, first, times)
-    return _give(bank, tokens, columns, first, times, scratch, left)
+    if first >= 0:
+        port = state[PORT, row][first : first + len(times)]
+        for j in range(len(times)):
+            times[j] = max(times[j], np.int32(port[j] + flits))
+            port[j] = times[j]
+    else:
+        _load(state[PORT, row], columns, first, scratch)
+        for j in range(len(times)):
+            times[j] = max(times[j], np.int32(scratch[j] + flits))
+        _store(state[PORT, row], columns, first, times)
+    return _give(state, row, tokens, columns, first, times, scratch, left)
+
+
+@njit(cache=True)
+def _four_rows(size: int) -> tuple[Times, Times, Times, Times]:
+    rows = np.zeros((4, size), dtype=np.int32)
+    return rows[0], rows[1], rows[2], rows[3]
 
 
 @njit(cache=True)
@@ -162,28 +183,23 @@ def work(
     cycles: Times,
 ) -> int:
     """Occupy an engine for ``cycles`` (shape (1, 1) for one number, else one per tile)."""
-    start, scratch, left, no_delay = _rows_of_zeros(4, len(columns))
+    start, scratch, left, no_delay = _four_rows(len(columns))
     uniform = cycles.size == 1
     for i in range(len(rows)):
-        bank = state[rows[i]]
-        _load(bank[engine], columns, first, start)
-        fault = _take(bank, takes, columns, first, no_delay, 0, start, scratch)
+        row = rows[i]
+        _load(state[engine, row], columns, first, start)
+        fault = _take(state, row, takes, columns, first, no_delay, 0, start, scratch)
         if fault:
             return fault
         if uniform:
             start += cycles[0, 0]
         else:
             start += cycles[i]
-        _store(bank[engine], columns, first, start)
-        fault = _give(bank, gives, columns, first, start, scratch, left)
+        _store(state[engine, row], columns, first, start)
+        fault = _give(state, row, gives, columns, first, start, scratch, left)
         if fault:
             return fault
     return 0
-
-
-@njit(cache=True)
-def _rows_of_zeros(count: int, size: int) -> Times:
-    return np.zeros((count, size), dtype=np.int32)
 
 
 @njit(cache=True)
@@ -205,24 +221,25 @@ def _begin_send(
     takes, slots = tokens
     credit, credit_extra = delays
     start, scratch, no_delay = buffers[0], buffers[1], buffers[2]
-    bank = state[row]
-    _load(bank[_TRANSFER], columns, first, start)
-    fault = _take(bank, takes, columns, first, no_delay, 0, start, scratch)
+    _load(state[_TRANSFER, row], columns, first, start)
+    fault = _take(state, row, takes, columns, first, no_delay, 0, start, scratch)
     if fault:
         return fault
     if straight:
-        starts[:] = start
+        for j in range(len(start)):
+            starts[j] = start[j]
     else:
         for j in range(len(start)):
             starts[j] = start[permutation[j]]
-    fault = _take(state[to_row], slots, to_columns, to_first, credit, credit_extra, starts, scratch)
+    fault = _take(state, to_row, slots, to_columns, to_first, credit, credit_extra, starts, scratch)
     if straight:
-        start[:] = starts
+        for j in range(len(start)):
+            start[j] = starts[j]
     else:
         for j in range(len(start)):
             start[j] = starts[inverse[j]]
     start += flits
-    _store(bank[_TRANSFER], columns, first, start)
+    _store(state[_TRANSFER, row], columns, first, start)
     return fault
 
 
@@ -245,14 +262,13 @@ def _end_send(
     gives, arrivals = tokens
     latency, latency_extra = delays
     times, scratch, left = buffers[0], buffers[1], buffers[3]
-    bank = state[row]
-    _load(bank[_TRANSFER], columns, first, times)
-    fault = _give(bank, gives, columns, first, times, scratch, left)
+    _load(state[_TRANSFER, row], columns, first, times)
+    fault = _give(state, row, gives, columns, first, times, scratch, left)
     if fault:
         return fault
     for j in range(len(times)):
         times[j] = starts[j] + latency[j] + latency_extra
-    return _arrive(state[to_row], arrivals, to_columns, to_first, times, flits, scratch, left)
+    return _arrive(state, to_row, arrivals, to_columns, to_first, times, flits, scratch, left)
 
 
 @njit(cache=True)
@@ -289,7 +305,7 @@ def send(
         flits: Length of each transfer.
     """
     size = len(source[0])
-    buffers = _rows_of_zeros(4, size)
+    buffers = np.zeros((4, size), dtype=np.int32)
     within_rows = True
     for i in range(len(rows)):
         within_rows &= rows[i] == to_rows[i]
@@ -351,27 +367,27 @@ def row_multicast(
         hold: Cycles the root's interface is busy.
         flits: Length of the transfer.
     """
-    times, scratch, left, _ = _rows_of_zeros(4, len(columns))
-    start, one, two, no_delay = _rows_of_zeros(4, 1)
+    times, scratch, left, _ = _four_rows(len(columns))
+    start, one, two, no_delay = _four_rows(1)
     at = root[0]
     for i in range(len(rows)):
-        bank = state[rows[i]]
-        start[0] = bank[_TRANSFER, at]
-        fault = _take(bank, before[0], root, at, no_delay, 0, start, one)
+        row = rows[i]
+        start[0] = state[_TRANSFER, row, at]
+        fault = _take(state, row, before[0], root, at, no_delay, 0, start, one)
         if fault:
             return fault
         times[:] = start[0]
-        fault = _take(bank, before[1], columns, first, credit, 0, times, scratch)
+        fault = _take(state, row, before[1], columns, first, credit, 0, times, scratch)
         if fault:
             return fault
         start[0] = times.max()
         times[:] = start[0] + latency
         start[0] += hold
-        bank[_TRANSFER, at] = start[0]
-        fault = _give(bank, after[0], root, at, start, one, two)
+        state[_TRANSFER, row, at] = start[0]
+        fault = _give(state, row, after[0], root, at, start, one, two)
         if fault:
             return fault
-        fault = _arrive(bank, after[1], columns, first, times, flits, scratch, left)
+        fault = _arrive(state, row, after[1], columns, first, times, flits, scratch, left)
         if fault:
             return fault
     return 0
@@ -392,25 +408,26 @@ def column_multicast(
     flits: int,
 ) -> int:
     """Multicasts from the row ``root`` along each column; arguments as of `row_multicast`."""
-    start, times, scratch, left, no_delay = _rows_of_zeros(5, len(columns))
-    _load(state[root, _TRANSFER], columns, first, start)
-    fault = _take(state[root], before[0], columns, first, no_delay, 0, start, scratch)
+    start, scratch, left, no_delay = _four_rows(len(columns))
+    times = np.zeros(len(columns), dtype=np.int32)
+    _load(state[_TRANSFER, root], columns, first, start)
+    fault = _take(state, root, before[0], columns, first, no_delay, 0, start, scratch)
     if fault:
         return fault
     for i in range(len(rows)):
-        bank = state[rows[i]]
-        fault = _take(bank, before[1], columns, first, no_delay, credit[i], start, scratch)
+        row = rows[i]
+        fault = _take(state, row, before[1], columns, first, no_delay, credit[i], start, scratch)
         if fault:
             return fault
     times[:] = start + hold
-    _store(state[root, _TRANSFER], columns, first, times)
-    fault = _give(state[root], after[0], columns, first, times, scratch, left)
+    _store(state[_TRANSFER, root], columns, first, times)
+    fault = _give(state, root, after[0], columns, first, times, scratch, left)
     if fault:
         return fault
     for i in range(len(rows)):
         times[:] = start + latency[i]
-        bank = state[rows[i]]
-        fault = _arrive(bank, after[1], columns, first, times, flits, scratch, left)
+        row = rows[i]
+        fault = _arrive(state, row, after[1], columns, first, times, flits, scratch, left)
         if fault:
             return fault
     return 0

@@ -187,7 +187,7 @@ outcome = run_lt(program, timing)
 print(json.dumps({
     "cpu_s": time.process_time() - start,
     "extra_bytes": peak() - before,
-    "loop_cycles": outcome.cycles - 720 * 645,
+    "extra_cycles": outcome.cycles - 720 * 645,
 }))
 """
 
@@ -199,6 +199,5 @@ def test_a_wafer_fits_into_seconds_and_half_a_gigabyte() -> None:
     print(f"jittered MeshGEMM on 720x720 at lt: {seen}")
     assert seen["extra_bytes"] < 0.5 * 2**30
     assert seen["cpu_s"] < 60
-    # Every step waits for the slowest of ever more tiles: nearly 99 cycles more, never more.
-    alignment = 360 * 40
-    assert 720 * 60 < seen["loop_cycles"] < 720 * 99 + alignment
+    # A step takes the mean jitter more at least, its maximum at most; then there is the alignment.
+    assert 720 * 49.5 < seen["extra_cycles"] < 720 * 99 + 360 * 40
