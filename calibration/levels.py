@@ -18,7 +18,8 @@ from workloads.kernels.catalogue import KERNELS
 from workloads.kernels.gemm import plan_gemm
 
 _SIDES = (3, 4, 8)
-_BLOCKS = (8, 16, 32)
+# (m, k, n) of a tile: cubes, from fills-the-array to hides-the-transfers, and one that does not.
+_BLOCKS = ((8, 8, 8), (16, 16, 16), (32, 32, 32), (8, 32, 8))
 
 
 def compare_levels() -> list[LevelPoint]:
@@ -33,13 +34,14 @@ def _points() -> Iterator[LevelPoint]:
         chip = load_chip(f"rtl-{side}x{side}")
         timing, engine = noc_timing(chip), matrix_engine(chip)
         for block in _BLOCKS:
-            size = side * block
-            plan = plan_gemm((size, size, size), (side, side), 1, timing.flit_bytes, engine)
+            m, k, n = (side * size for size in block)
+            plan = plan_gemm((m, n, k), (side, side), 1, timing.flit_bytes, engine)
             for name, kernel in KERNELS.items():
                 program = kernel.program(plan)
                 yield LevelPoint(
                     kernel=name,
-                    case=f"{side}x{side} of {chip.name}, M=N=K={size}",
+                    case=f"{chip.name}: M={m} N={n} K={k}",
+                    balance=plan.balance,
                     at=run_at(program, timing, HandshakeMesh(side, side, timing)).cycles,
                     lt=run_lt(program, timing).cycles,
                     perf=kernel.closed_form(plan, timing),

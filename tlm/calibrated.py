@@ -6,6 +6,7 @@ models read it through here.
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -86,10 +87,15 @@ class CalibrationResult(_Record):
 
 
 class LevelPoint(_Record):
-    """Cycles of one kernel case at adjacent levels."""
+    """Cycles of one kernel case at adjacent levels.
+
+    ``balance`` is the cycles of a step's product over the flits of its transfers: below 1 the
+    transfers take longer.
+    """
 
     kernel: str
     case: str
+    balance: float
     at: int
     lt: int
     perf: int
@@ -164,18 +170,19 @@ def load_levels() -> LevelComparison:
         raise InputError(f"{LEVELS_FILE}: {error}; run 'wafertlm calibrate'") from error
 
 
-def level_error_pct(kernel: str, noc: str, compute: str) -> float | None:
+def level_error_pct(kernel: str, noc: str, compute: str, balance: float) -> float | None:
     """Error of a kernel's levels against our RTL: the worst errors of adjacent levels, added.
 
-    Network and array against RTL (every stored experiment); then, over the kernel's checked cases,
-    ``lt`` against ``at`` and ``perf`` against ``lt``. None with the matrix engine as a roofline,
-    which nothing was checked against.
+    Network and array against RTL (every stored experiment); then ``lt`` against ``at`` and ``perf``
+    against ``lt`` over the kernel's checked cases of the nearest ``balance``, on any grid. None
+    with the matrix engine as a roofline, which nothing was checked against.
     """
-    if compute == "perf":
-        return None
     points = [point for point in load_levels().points if point.kernel == kernel]
-    if not points:
+    if compute == "perf" or not points:
         return None
+    distances = [abs(math.log(point.balance / balance)) for point in points]
+    nearest = min(distances) + 1e-9
+    points = [p for p, distance in zip(points, distances, strict=True) if distance <= nearest]
     error = max(load_result(name).max_abs_error_pct for name in stored_names())
     if noc in ("lt", "perf"):
         error += max(abs(point.lt_error_pct) for point in points)

@@ -1,6 +1,6 @@
 """Programs run at `lt` and at `at`: whole timelines, and where the two levels must agree."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -30,7 +30,7 @@ both_levels = pytest.mark.parametrize("run", [run_lt, run_mesh], ids=["lt", "at"
 
 
 def program_of(
-    rows: int, cols: int, operations: list[Operation], **tokens: tuple[int, int]
+    rows: int, cols: int, operations: Sequence[Operation], **tokens: tuple[int, int]
 ) -> Program:
     named = {name: Token(*pair) for name, pair in tokens.items()}
     return Program(rows, cols, named, lambda: iter(operations))
@@ -112,6 +112,15 @@ def test_two_arrivals_share_the_ejection_port(run: Run) -> None:
 
 
 @both_levels
+def test_ports_of_a_strided_set_are_shared_alike(run: Run) -> None:
+    # From the left and from the right to the tiles 1 and 4.
+    targets = np.array([1, 4])
+    right = Send(TileSet(range(1), range(0, 4, 3)), np.array([0]), targets, 5)
+    left = Send(TileSet(range(1), range(2, 6, 3)), np.array([0]), targets, 5)
+    assert timeline(run, program_of(1, 6, [right, left])) == [([5, 5], [7, 7]), ([5, 5], [12, 12])]
+
+
+@both_levels
 @pytest.mark.parametrize("along", ["row", "column"])
 @pytest.mark.parametrize(
     ("flits", "end", "arrivals"),
@@ -144,8 +153,26 @@ def test_a_segment_of_one_tile_is_a_unicast(run: Run) -> None:
         Multicast(tile(0), "row", range(2, 3), 16),
         Multicast(tile(1), "row", range(1, 2), 9),
     ]
-    program = program_of(1, 3, list(multicasts))
+    program = program_of(1, 3, multicasts)
     assert timeline(run, program) == [([16], [19]), ([9], [10])]
+
+
+def test_a_segment_of_one_tile_is_not_cut() -> None:
+    # Two transfers of 8 flits to one port: one is through at 10, the other at 18.
+    program = program_of(
+        1,
+        3,
+        [
+            Multicast(tile(2), "row", range(1, 2), 8, arrivals=("right",)),
+            send(0, 1, 8, arrivals=("left",)),
+            Work(Engine.VECTOR, tile(1), 0, takes=("left",)),
+            Work(Engine.CONTROL, tile(1), 0, takes=("right",)),
+        ],
+        left=(0, 1),
+        right=(0, 1),
+    )
+    ends = run_mesh(program, TIMING).engine_end_cycle[:, 0, 1]
+    assert sorted(ends[[Engine.VECTOR, Engine.CONTROL]].tolist()) == [10, 18]
 
 
 # Tokens
@@ -269,26 +296,41 @@ def test_only_initial_slots_are_known_without_a_credit(run: Run) -> None:
 
 
 @both_levels
-def test_a_multicast_waits_for_a_slot_of_every_destination(run: Run) -> None:
+@pytest.mark.parametrize("along", ["row", "column"])
+def test_a_multicast_waits_for_a_slot_of_every_destination(run: Run, along: str) -> None:
     # Known at the root at 10 + 1 + 1 + 1 and at 9 + 1 + 3 + 1.
+    shape, receivers = (1, 4), TileSet(range(1), range(1, 4))
+    cycles = np.array([[10, 0, 9]])
+    if along == "column":
+        shape, receivers, cycles = (4, 1), TileSet(range(1, 4), range(1)), cycles.T
     program = program_of(
-        1,
-        4,
+        *shape,
         [
-            Work(Engine.MATRIX, TileSet(range(1), range(4)), np.array([[0, 10, 0, 9]])),
-            Work(Engine.MATRIX, TileSet(range(1), range(1, 4)), 0, gives=("free",)),
-            Multicast(tile(0), "row", range(1, 4), 2, slots=("free",)),
+            Work(Engine.MATRIX, receivers, cycles, gives=("free",)),
+            Multicast(tile(0), along, range(1, 4), 2, slots=("free",)),  # type: ignore[arg-type]
         ],
         free=(0, 1),
     )
-    assert timeline(run, program)[2] == ([16], [18, 19, 20])
+    assert timeline(run, program)[1] == ([16], [18, 19, 20])
+
+
+@both_levels
+def test_a_credit_travels_along_rows_and_columns(run: Run) -> None:
+    # Three hops from the first column, one from the second.
+    there = np.array([0, 3]), np.array([2, 1])
+    far = Send(TileSet(range(1, 3), range(2)), *there, 2, slots=("free",))
+    receivers = TileSet(range(0, 4, 3), range(1, 3))
+    program = program_of(
+        4, 3, [Work(Engine.MATRIX, receivers, 10, gives=("free",)), far], free=(0, 1)
+    )
+    assert timeline(run, program)[1] == ([17, 15, 17, 15], [21, 17, 21, 17])
 
 
 # What is refused
 
 
 def faulty(*operations: Operation) -> Program:
-    return program_of(1, 2, list(operations), unit=(0, 1))
+    return program_of(1, 2, operations, unit=(0, 1))
 
 
 GIVE = Work(Engine.VECTOR, tile(0), 1, gives=("unit",), label="give")
@@ -346,7 +388,7 @@ def test_at_says_which_operation_waits_for_ever() -> None:
 def test_lt_refuses_times_beyond_its_range() -> None:
     long = [Work(Engine.MATRIX, tile(0), 2**29)] * 2
     with pytest.raises(InputError, match="operation 1 ends after 1073741824 cycles"):
-        run_lt(program_of(1, 1, list(long)), TIMING)
+        run_lt(program_of(1, 1, long), TIMING)
 
 
 # Where the levels agree

@@ -75,7 +75,7 @@ def kernel_result(options: KernelOptions) -> tuple[dict[str, Any], dict[str, Any
         "utilization": m * n * k / (run.cycles * peak),
         "breakdown_cycles": _breakdown(run, matrix_engine(chip)),
         "error": {
-            "level_pct": level_error_pct(options.kernel, noc, compute),
+            "level_pct": level_error_pct(options.kernel, noc, compute, run.plan.balance),
             "profile_pct": None,
         },
     }

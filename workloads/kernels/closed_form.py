@@ -29,19 +29,15 @@ def summa_cycles(plan: GemmPlan, timing: NocTiming) -> int:
     """Cycles of SUMMA: every step waits for the tile farthest from its root."""
     roots = np.arange(plan.side)
     farthest = np.maximum(roots, plan.side - 1 - roots)
-    hops_law = [
-        credit_cycles(timing, hops) + arrival_cycles(timing, hops, plan.b_flits, multicast=True)
+    laws = [
+        (credit_cycles(timing, hops), arrival_cycles(timing, hops, plan.b_flits, multicast=True))
         for hops in range(plan.side)
     ]
-    way = np.array(hops_law)[farthest] + plan.a_flits
-    step = np.maximum.reduce(
-        [
-            np.full(plan.side, plan.step_cycles),
-            np.full(plan.side, plan.a_flits + plan.b_flits),
-            (plan.step_cycles + way) / 2,
-        ]
-    )
-    return round(float(way[0] + step[1:].sum()) + plan.step_cycles)
+    credit, arrival = np.array(laws)[farthest].T
+    there = plan.a_flits + arrival
+    step = np.maximum((plan.step_cycles + credit + there) / 2, plan.a_flits + plan.b_flits)
+    step = np.maximum(step, plan.step_cycles)
+    return round(float(there[0] + step[1:].sum()) + plan.step_cycles)
 
 
 def _lock_step_cycles(plan: GemmPlan, ring: Ring, timing: NocTiming) -> float:

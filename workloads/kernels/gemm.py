@@ -27,6 +27,11 @@ class GemmPlan:
     b_flits: int
 
     @property
+    def balance(self) -> float:
+        """Cycles of a block product over the flits of its two blocks."""
+        return self.step_cycles / (self.a_flits + self.b_flits)
+
+    @property
     def block_macs(self) -> int:
         """Multiply-accumulates of one block product."""
         m, k, n = self.block
