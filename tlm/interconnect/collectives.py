@@ -8,6 +8,7 @@ from tlm.interconnect.traffic import parse_rectangle
 from tlm.interconnect.zero_load import NocTiming
 
 COLLECTIVES = ("unicast", "multicast", "seq-multicast")
+_MOST_FLITS = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +39,8 @@ class Collective:
 
     def __post_init__(self) -> None:
         choose("collective", self.kind, COLLECTIVES)
-        if self.flits < 1:
-            raise InputError(f"--flits: found {self.flits}; allowed: 1 or more")
+        if not 1 <= self.flits <= _MOST_FLITS:
+            raise InputError(f"--flits: found {self.flits}; allowed: 1 to {_MOST_FLITS}")
         if not self._targets():
             raise InputError("--group: holds no tile but the source")
 

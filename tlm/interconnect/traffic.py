@@ -14,6 +14,8 @@ PATTERNS = ("uniform", "transpose", "neighbor", "tornado", "hotspot")
 _HOTSPOT_SHARE = 0.2
 _SATURATED_BELOW = 0.98
 _LARGEST = 2**31 - 1
+_MOST_CHANCES = 2**31
+_CHANCES_AT_A_TIME = 2**22
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +52,24 @@ class Traffic:
             )
         if self.rows * self.cols < 2:
             raise InputError("traffic needs a mesh of at least two nodes")
-        if not 0 < self.rate <= min(1.0, self.packet_flits):
+        for name, value, least in (
+            ("packet flits", self.packet_flits, 1),
+            ("multicast flits", self.multicast_flits, 1),
+            ("cycles", self.cycles, 1),
+            ("seed", self.seed, 0),
+        ):
+            if value < least:
+                raise InputError(f"{name}: found {value}; allowed: {least} or more")
+        if not 0 < self.rate <= 1:
             raise InputError(f"rate {self.rate} is not in (0, 1] flits per node per cycle")
+        if not 0 <= self.multicast_fraction <= 1:
+            raise InputError(f"multicast fraction {self.multicast_fraction} is not in [0, 1]")
+        if self.rows * self.cols * self.cycles > _MOST_CHANCES:
+            raise InputError(
+                f"{self.cycles} cycles on {self.rows}x{self.cols} nodes are "
+                f"{self.rows * self.cols * self.cycles:.3g} node-cycles; "
+                f"allowed: {_MOST_CHANCES:.3g}"
+            )
 
     @property
     def warm_up_cycles(self) -> int:
@@ -62,8 +80,7 @@ class Traffic:
         """The packets, by cycle and then by node."""
         rng = np.random.default_rng(self.seed)
         nodes = self.rows * self.cols
-        created = rng.random((self.cycles, nodes)) < self.rate / self.packet_flits
-        cycle, source = np.nonzero(created)
+        cycle, source = self._created(rng, nodes)
         destination = self._destinations(source, rng)
         speaks = destination != source
         cycle, source, destination = cycle[speaks], source[speaks], destination[speaks]
@@ -74,6 +91,20 @@ class Traffic:
         if self.multicast_fraction > 0:
             self._spread(columns, rng)
         return Packets(*columns)
+
+    def _created(
+        self, rng: np.random.Generator, nodes: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Cycle and source of each packet; drawn some cycles at a time, to bound the memory."""
+        chance = self.rate / self.packet_flits
+        at_a_time = max(1, _CHANCES_AT_A_TIME // nodes)
+        parts = []
+        for first in range(0, self.cycles, at_a_time):
+            count = min(at_a_time, self.cycles - first)
+            cycle, source = np.nonzero(rng.random((count, nodes)) < chance)
+            parts.append((cycle + first, source))
+        cycles, sources = zip(*parts, strict=True)
+        return np.concatenate(cycles), np.concatenate(sources)
 
     def _destinations(
         self, source: NDArray[np.int64], rng: np.random.Generator

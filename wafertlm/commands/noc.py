@@ -25,6 +25,8 @@ from wafertlm.stopwatch import Stopwatch, stopwatch
 
 LEVELS = ("rtl", "at", "perf")
 _LARGEST_RTL_SIDE = 8
+_LARGEST_SIDE = 1024
+_DEEPEST_FIFO = 256
 _MESH = re.compile(r"([1-9]\d*)x([1-9]\d*)")
 
 
@@ -98,15 +100,17 @@ def _network(options: NocOptions, watch: Stopwatch) -> _Network:
     if shape is None:
         raise InputError(f"--mesh: found '{options.mesh}'; write ROWSxCOLS, such as 4x4")
     rows, cols = int(shape[1]), int(shape[2])
-    if options.level == "rtl" and max(rows, cols) > _LARGEST_RTL_SIDE:
+    side = _LARGEST_RTL_SIDE if options.level == "rtl" else _LARGEST_SIDE
+    if max(rows, cols) > side:
         raise InputError(
-            f"--mesh: level rtl goes up to {_LARGEST_RTL_SIDE}x{_LARGEST_RTL_SIDE}, "
-            f"found {options.mesh}"
+            f"--mesh: level {options.level} goes up to {side}x{side}, found {options.mesh}"
         )
     timing = rtl_timing()
     if options.fifo_depth is not None:
-        if options.fifo_depth < 2:
-            raise InputError(f"--fifo-depth: found {options.fifo_depth}; allowed: 2 or more")
+        if not 2 <= options.fifo_depth <= _DEEPEST_FIFO:
+            raise InputError(
+                f"--fifo-depth: found {options.fifo_depth}; allowed: 2 to {_DEEPEST_FIFO}"
+            )
         timing = replace(timing, fifo_depth=options.fifo_depth)
     return _Network(rows, cols, options.level, timing, watch)
 

@@ -113,7 +113,7 @@ def test_other_groups_are_refused(text: str, message: str) -> None:
 def test_impossible_collectives_are_refused() -> None:
     with pytest.raises(InputError, match="unknown collective 'gossip'; known: multicast, seq-"):
         Collective("gossip", 4, 4, (0, 0), ROW, 1, 4)
-    with pytest.raises(InputError, match="--flits: found 0; allowed: 1 or more"):
+    with pytest.raises(InputError, match="--flits: found 0; allowed: 1 to 1048576"):
         Collective("multicast", 4, 4, (0, 0), ROW, 0, 4)
     with pytest.raises(InputError, match="--group: holds no tile but the source"):
         Collective("unicast", 4, 4, (2, 2), TileSet.tile(2, 2), 1, 4)

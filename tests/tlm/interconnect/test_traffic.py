@@ -108,6 +108,14 @@ def test_a_share_goes_to_several_tiles() -> None:
         ({"rate": 0.0}, "rate 0.0 is not in (0, 1] flits per node per cycle"),
         ({"rate": 1.5}, "rate 1.5 is not in (0, 1] flits per node per cycle"),
         ({"rate": float("nan")}, "rate nan is not in (0, 1] flits per node per cycle"),
+        ({"cycles": 0}, "cycles: found 0; allowed: 1 or more"),
+        ({"packet_flits": 0}, "packet flits: found 0; allowed: 1 or more"),
+        ({"seed": -1}, "seed: found -1; allowed: 0 or more"),
+        ({"multicast_fraction": 2.0}, "multicast fraction 2.0 is not in [0, 1]"),
+        (
+            {"cycles": 10**9},
+            "1000000000 cycles on 4x4 nodes are 1.6e+10 node-cycles; allowed: 2.15e+09",
+        ),
     ],
 )
 def test_impossible_traffic_is_refused(changes: dict[str, Any], message: str) -> None:
