@@ -1,6 +1,5 @@
 """``wafertlm kernel``: a kernel on a chip, at the level of detail that the question needs."""
 
-import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from tlm.errors import InputError, choose
 from tlm.files import whole_file
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.zero_load import NocTiming
+from wafertlm.options import parse_grid, render_names
 from wafertlm.output import Result, complete, emit, store
 from wafertlm.stopwatch import stopwatch
 from workloads.kernels.catalogue import KERNELS
@@ -30,7 +30,6 @@ from workloads.kernels.gemm import GemmPlan, plan_gemm
 
 LEVELS = ("at", "lt", "perf")
 _ELEMENT_BYTES = {"int8": 1, "int16": 2, "fp16": 2, "bf16": 2, "fp8": 1, "fp32": 4}
-_GRID = re.compile(r"([1-9]\d*)x([1-9]\d*)")
 _LARGEST_AT_TILES = 64 * 64
 
 
@@ -144,10 +143,7 @@ def _simulate(name: str, plan: GemmPlan, timing: NocTiming, noc: str) -> Outcome
 
 
 def _grid(text: str, chip: Chip) -> tuple[int, int]:
-    found = _GRID.fullmatch(text)
-    if found is None:
-        raise InputError(f"--grid: found '{text}'; write ROWSxCOLS, such as 8x8")
-    rows, cols = int(found[1]), int(found[2])
+    rows, cols = parse_grid("--grid", text)
     if rows > chip.grid.rows or cols > chip.grid.cols:
         raise InputError(
             f"--grid: chip '{chip.name}' has {chip.grid.rows}x{chip.grid.cols} tiles, found {text}"
@@ -218,10 +214,6 @@ def _render(result: Result) -> RenderableType:
     return table
 
 
-def _render_names(names: Result) -> RenderableType:
-    return "\n".join(f"{kind}: {', '.join(known)}" for kind, known in names.items())
-
-
 @click.command("kernel")
 @click.argument("kernel", required=False)
 @click.option("--chip", help="Chip profile.")
@@ -243,7 +235,7 @@ def command(
     Its matrices lie in the tiles' memories before and after.
     """
     if as_list:
-        emit(known_names(), as_json, _render_names)
+        emit(known_names(), as_json, render_names)
         return
     for name in ("kernel", "chip", "grid", "shape", "dtype"):
         if given[name] is None:

@@ -1,6 +1,5 @@
 """``wafertlm noc``: synthetic traffic or a collective on a mesh of the project's routers."""
 
-import re
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from tlm.interconnect.handshake import DeadlockError, HandshakeMesh
 from tlm.interconnect.packets import Deliveries, Packets
 from tlm.interconnect.traffic import PATTERNS, Traffic, figures, parse_tile, read_packets
 from tlm.interconnect.zero_load import NocTiming
+from wafertlm.options import parse_grid, render_names
 from wafertlm.output import CheckFailedError, Result, complete, emit
 from wafertlm.stopwatch import Stopwatch, stopwatch
 
@@ -27,7 +27,6 @@ LEVELS = ("rtl", "at", "perf")
 _LARGEST_RTL_SIDE = 8
 _LARGEST_SIDE = 1024
 _DEEPEST_FIFO = 256
-_MESH = re.compile(r"([1-9]\d*)x([1-9]\d*)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,10 +95,7 @@ def known_names() -> dict[str, list[str]]:
 
 def _network(options: NocOptions, watch: Stopwatch) -> _Network:
     choose("level", options.level, LEVELS)
-    shape = _MESH.fullmatch(options.mesh)
-    if shape is None:
-        raise InputError(f"--mesh: found '{options.mesh}'; write ROWSxCOLS, such as 4x4")
-    rows, cols = int(shape[1]), int(shape[2])
+    rows, cols = parse_grid("--mesh", options.mesh)
     side = _LARGEST_RTL_SIDE if options.level == "rtl" else _LARGEST_SIDE
     if max(rows, cols) > side:
         raise InputError(
@@ -189,10 +185,6 @@ def _render(result: Result) -> RenderableType:
     return Group(table)
 
 
-def _render_names(names: Result) -> RenderableType:
-    return "\n".join(f"{kind}: {', '.join(known)}" for kind, known in names.items())
-
-
 @click.command("noc")
 @click.option("--mesh", help="ROWSxCOLS.")
 @click.option("--level", default="at", show_default=True, help="rtl, at or perf.")
@@ -212,7 +204,7 @@ def _render_names(names: Result) -> RenderableType:
 def command(as_json: bool, as_list: bool, **given: Any) -> None:
     """Run traffic or a collective on a mesh of the project's routers."""
     if as_list:
-        emit(known_names(), as_json, _render_names)
+        emit(known_names(), as_json, render_names)
         return
     if given["mesh"] is None:
         raise InputError("--mesh: not given; write ROWSxCOLS, such as 4x4")

@@ -16,6 +16,7 @@ from rich.table import Table
 from tlm.chips import chip_names, load_chip
 from tlm.errors import InputError
 from tlm.files import whole_file
+from wafertlm.options import render_names
 from wafertlm.output import Progress, Result, complete, emit, progress, store
 from wafertlm.stopwatch import stopwatch
 from workloads.mapping.machine import is_modelled
@@ -170,10 +171,6 @@ def _recorded(options: ServeOptions) -> dict[str, Any]:
     return recorded
 
 
-def _render_names(names: Result) -> RenderableType:
-    return "\n".join(f"{kind}: {', '.join(known)}" for kind, known in names.items())
-
-
 def _render(result: Result) -> RenderableType:
     times = Table("", "mean", "p50", "p90", "p99", title=_title(result["options"]))
     for name in _TIMES:
@@ -226,7 +223,7 @@ def command(
     The load is a CSV --trace or a --workload with --rate and --requests.
     """
     if as_list:
-        emit(known_names(), as_json, _render_names)
+        emit(known_names(), as_json, render_names)
         return
     for name in ("model", "chip", "scheduler"):
         if given[name] is None:

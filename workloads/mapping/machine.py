@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tlm.chips import Chip
+from tlm.chips.parts import matrix_engine
 from tlm.chips.profile import ForeignNoc, RedMulEEngine
 from tlm.compute.base import Compute
-from tlm.compute.redmule import RedMule
 from tlm.errors import InputError
 
 
@@ -114,7 +114,7 @@ def machine_of(chip: Chip) -> Machine:
         rows=chip.grid.rows,
         cols=chip.grid.cols,
         clock_hz=chip.clock_hz,
-        engine=_engine(engine),
+        engine=matrix_engine(chip),
         row_grain=engine.width,
         column_grain=engine.height * (engine.pipeline_registers + 1),
         inner_grain=engine.height,
@@ -136,13 +136,3 @@ def is_modelled(chip: Chip) -> bool:
     except InputError:
         return False
     return True
-
-
-def _engine(engine: RedMulEEngine) -> Compute:
-    return RedMule(
-        height=engine.height,
-        width=engine.width,
-        pipeline_registers=engine.pipeline_registers,
-        setup_cycles=engine.setup_cycles,
-        preload_cycles=engine.preload_cycles,
-    )
