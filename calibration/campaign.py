@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from calibration.experiment import Experiment, run
@@ -9,12 +10,12 @@ from calibration.experiments.buffering import Buffering
 from calibration.experiments.contention import Contention
 from calibration.experiments.mesh_cases import CHECK_MESH, FIT_MESH
 from calibration.experiments.multicast import Multicast
-from calibration.experiments.systolic import SystolicExperiment
+from calibration.experiments.systolic import SystolicExperiment, build_arrays
 from calibration.experiments.traffic import TrafficCheck
 from calibration.experiments.unicast import Unicast
 from calibration.harness.toolchain import tool_versions
 from calibration.store import save
-from tlm.calibrated import CalibrationResult, load_result
+from tlm.calibrated import CalibrationResult, forget, hold, stored_result
 from tlm.errors import InputError
 
 #: Later experiments rest on parameters of earlier ones.
@@ -36,6 +37,7 @@ def calibrate(
     force: bool = False,
     workers: int = 1,
     progress: Progress = lambda message: None,
+    building: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> list[CalibrationResult]:
     """Run every experiment whose stored result no longer holds.
 
@@ -46,31 +48,37 @@ def calibrate(
         force: Also run what still holds.
         workers: Verilator models built at a time.
         progress: Told what is being done.
+        building: Entered while models are compiled.
 
     Raises:
         SimulationError: if a model cannot be built or its data are wrong.
         LawContradictedError: if the RTL does not behave as any parameters would have it.
     """
     todo = [e for e in EXPERIMENTS if force or quick or not _holds(e)]
-    _build_models(todo, quick, workers, progress)
+    with building():
+        _build_models(todo, quick, workers, progress)
     results = []
     for experiment in EXPERIMENTS:
         if experiment not in todo:
             progress(f"{experiment.name}: RTL unchanged, stored result holds")
-            results.append(load_result(experiment.name))
+            results.append(stored_result(experiment.name))
             continue
         progress(f"{experiment.name}: measuring on RTL")
         result = run(experiment, quick=quick)
-        if not quick:
+        # What comes later rests on it.
+        if quick:
+            hold(result)
+        else:
             save(result)
         results.append(result)
+    forget()
     return results
 
 
 def _holds(experiment: Experiment[Any]) -> bool:
     """Whether the stored result is of this RTL, these tools and these cases."""
     try:
-        stored = load_result(experiment.name)
+        stored = stored_result(experiment.name)
     except InputError:
         return False
     cases = (*experiment.fit_cases(), *experiment.check_cases(quick=False))
@@ -88,3 +96,6 @@ def _build_models(
         progress("building the Verilated meshes")
         with ThreadPoolExecutor(max_workers=workers) as pool:
             list(pool.map(lambda mesh: mesh.build(), [FIT_MESH, *meshes]))
+    if any(isinstance(experiment, SystolicExperiment) for experiment in todo):
+        progress("building the Verilated arrays")
+        build_arrays(quick=quick)

@@ -9,9 +9,10 @@ from tlm.calibrated import (
     CalibrationResult,
     LevelComparison,
     LevelPoint,
+    forget,
     load_levels,
-    load_result,
     stored_names,
+    stored_result,
 )
 from tlm.errors import InputError
 from tlm.files import whole_file
@@ -20,7 +21,7 @@ from tlm.files import whole_file
 def save(result: CalibrationResult) -> None:
     """Store a result as `calibration/results/NAME.json`; equal results are equal bytes."""
     _write(RESULTS_FOLDER / f"{result.name}.json", result.model_dump_json(indent=1))
-    load_result.cache_clear()
+    forget()
 
 
 def save_levels(points: list[LevelPoint]) -> None:
@@ -47,7 +48,7 @@ def status() -> list[Status]:
     states = []
     for name in stored_names():
         try:
-            load_result(name)
+            stored_result(name)
             states.append(Status(name, None))
         except InputError as error:
             states.append(Status(name, str(error)))

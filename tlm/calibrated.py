@@ -133,8 +133,31 @@ def combined_hash(hashes: Mapping[str, str]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-@cache
+_just_measured: dict[str, CalibrationResult] = {}
+
+
+def hold(result: CalibrationResult) -> None:
+    """Let a result take the place of the stored one, until `forget`: what follows rests on it."""
+    _just_measured[result.name] = result
+
+
+def forget() -> None:
+    """Drop what was held and read: results are read anew, as a new process does."""
+    _just_measured.clear()
+    stored_result.cache_clear()
+
+
 def load_result(name: str) -> CalibrationResult:
+    """The result of experiment ``name``: just measured, or stored and of the RTL at hand.
+
+    Raises:
+        InputError: if it is missing, cannot be read, or is stale; names the files that changed.
+    """
+    return _just_measured.get(name) or stored_result(name)
+
+
+@cache
+def stored_result(name: str) -> CalibrationResult:
     """The stored result of experiment ``name``, whose RTL must still be the RTL at hand.
 
     Raises:

@@ -17,6 +17,8 @@ def whole_file(path: Path) -> Iterator[Path]:
     Raises:
         InputError: naming the path, if it cannot be written.
     """
+    if not path.name:
+        raise InputError(f"'{path}' is no name of a file")
     scratch = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from calibration.experiment import LawContradictedError
 from calibration.experiment import Parameters as StoredParameters
-from calibration.harness.simulator import build
+from calibration.harness.simulator import Simulation, build
 from tlm.calibrated import REPOSITORY, Parameter
 from tlm.compute.calibration import fold_timing
 from tlm.compute.systolic import Dataflow, FoldTiming, Systolic
@@ -125,9 +125,19 @@ def _cases(
         yield SystolicCase(*array, dataflow, m, k, n)
 
 
+def build_arrays(*, quick: bool) -> None:
+    """Build the models that the experiment runs on, if they are not there yet."""
+    for array in (_FIT_ARRAY,) if quick else (_FIT_ARRAY, _OTHER_ARRAY):
+        _build(array)
+
+
+def _build(array: tuple[int, int]) -> Simulation:
+    return build("systolic_array", SOURCES, {"Rows": array[0], "Cols": array[1]})
+
+
 def _run(array: tuple[int, int], cases: Sequence[SystolicCase], seed: int) -> list[int]:
     rows, cols = array
-    simulation = build("systolic_array", SOURCES, {"Rows": rows, "Cols": cols})
+    simulation = _build(array)
     chains = [
         [
             {"dataflow": case.dataflow, "m": case.m, "k": case.k, "n": case.n}

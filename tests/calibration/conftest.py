@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from calibration.experiment import Parameters
-from tlm.calibrated import Parameter, load_result
+from tlm.calibrated import Parameter, forget
 
 
 class FakeExperiment:
@@ -58,9 +58,9 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
     monkeypatch.setattr("tlm.calibrated.REPOSITORY", tmp_path)
     monkeypatch.setattr("tlm.calibrated.RESULTS_FOLDER", results)
     monkeypatch.setattr("calibration.store.RESULTS_FOLDER", results)
-    load_result.cache_clear()
+    forget()
     yield tmp_path
-    load_result.cache_clear()
+    forget()
 
 
 @pytest.fixture

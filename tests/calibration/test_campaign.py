@@ -10,7 +10,7 @@ from calibration import campaign
 from calibration.campaign import calibrate
 from calibration.experiment import run
 from calibration.experiments.systolic import SystolicExperiment
-from tlm.calibrated import load_result
+from tlm.calibrated import CalibrationResult, forget, load_result
 
 if TYPE_CHECKING:
     from conftest import FakeExperiment
@@ -94,7 +94,7 @@ def test_what_has_changed_is_measured_again(
         fake.checked = [3, 5]
     else:
         stored(repository).write_text("{")
-    load_result.cache_clear()  # a new process
+    forget()  # a new process
     calibrate()
     assert len(fake.measured) == 4
     if what == "source":
@@ -108,9 +108,11 @@ def test_without_a_mesh_experiment_no_mesh_is_built(
         pass
 
     monkeypatch.setattr(campaign, "EXPERIMENTS", (Systolic(),))
-    monkeypatch.setattr(campaign, "run", lambda experiment, quick: None)
+    result = CalibrationResult.model_construct(name="systolic")
+    monkeypatch.setattr(campaign, "run", lambda experiment, quick: result)
+    monkeypatch.setattr(campaign, "build_arrays", lambda quick: built.append("arrays"))
     calibrate(quick=True)
-    assert built == []
+    assert built == ["arrays"]
 
 
 def test_errors_are_those_of_the_check_points(fake: "FakeExperiment") -> None:

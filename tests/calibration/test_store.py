@@ -7,7 +7,7 @@ import pytest
 
 from calibration.experiment import run
 from calibration.store import Status, save, status
-from tlm.calibrated import combined_hash, load_result, measured_rtl_hash, stored_names
+from tlm.calibrated import combined_hash, forget, load_result, measured_rtl_hash, stored_names
 from tlm.errors import InputError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def path(fake: "FakeExperiment", repository: Path) -> Path:
 
 
 def message(name: str = "fake") -> str:
-    load_result.cache_clear()  # a new process
+    forget()  # a new process
     with pytest.raises(InputError) as error:
         load_result(name)
     return str(error.value)

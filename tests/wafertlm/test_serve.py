@@ -33,8 +33,9 @@ def test_every_promised_figure_is_there() -> None:
     assert result["slo_attainment"] == 1.0
     for name in ("throughput_tok_s", "goodput_rps", "tbt_std_ms", "jain_index", "utilization"):
         assert result[name] > 0
-    for name in ("energy_mj_per_output_token", "energy_mj_per_token", "expert_load_bytes"):
+    for name in ("energy_mj_per_output_token", "energy_mj_per_token"):
         assert result[name] is None
+    assert result["expert_load_bytes"] == 0  # no experts in a dense model
     assert result["error"] == {"level_pct": None, "profile_pct": None}
     assert seen[-1] == (30, 30)
 
@@ -80,7 +81,7 @@ def test_a_trace_can_be_cut_and_sped_up(tmp_path: Path) -> None:
         ({"trace": Path("a.csv"), "workload": None}, "--rate: a trace has arrival times"),
         ({"rate_rps": None}, "--workload: needs --rate and --requests"),
         ({"requests": 0}, "--requests: found 0; allowed: 1 or more"),
-        ({"rate_scale": 0.0}, "rate scale: found 0.0"),
+        ({"rate_scale": 0.0}, "--rate-scale: found 0.0"),
         ({"seeds": 0}, "--seeds"),
         ({"seed": -1}, "--seed"),
         ({"slo_ttft_s": -1.0}, "--slo-ttft: found -1.0; allowed: positive"),

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, V
 from tlm.errors import InputError
 
 _FOLDER = Path(__file__).parent
-_RTL_NAME = re.compile(r"rtl-([1-9]\d*)x([1-9]\d*)")
+_RTL_NAME = re.compile(r"rtl-([1-9]\d{0,2})x([1-9]\d{0,2})")
 
 
 class _Table(BaseModel):
@@ -125,7 +125,7 @@ def load_chip(name: str) -> Chip:
     """
     own = _RTL_NAME.fullmatch(name)
     path = _FOLDER / ("rtl.toml" if own else f"{name}.toml")
-    if name == "rtl" or not path.is_file():
+    if not own and name not in chip_names():
         raise InputError(f"unknown chip '{name}'; known: {', '.join(chip_names())}")
     table = tomllib.loads(path.read_text(encoding="utf-8"))
     if own:

@@ -14,6 +14,7 @@ PATTERNS = ("uniform", "transpose", "neighbor", "tornado", "hotspot")
 _HOTSPOT_SHARE = 0.2
 _SATURATED_BELOW = 0.98
 _LARGEST = 2**31 - 1
+_MOST_FLITS = 2**20
 _MOST_CHANCES = 2**31
 _CHANCES_AT_A_TIME = 2**22
 
@@ -52,6 +53,8 @@ class Traffic:
             )
         if self.rows * self.cols < 2:
             raise InputError("traffic needs a mesh of at least two nodes")
+        if self.packet_flits > _MOST_FLITS:
+            raise InputError(f"packet flits: found {self.packet_flits}; allowed: to {_MOST_FLITS}")
         for name, value, least in (
             ("packet flits", self.packet_flits, 1),
             ("multicast flits", self.multicast_flits, 1),

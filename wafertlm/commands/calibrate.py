@@ -31,8 +31,13 @@ def calibrate_result(
         CheckFailedError: if the RTL cannot be built, is wrong, or follows no law that is known.
     """
     try:
-        with watch.compiling():
-            results = calibrate(quick=quick, force=force, workers=workers, progress=progress)
+        results = calibrate(
+            quick=quick,
+            force=force,
+            workers=workers,
+            progress=progress,
+            building=watch.compiling,
+        )
     except (SimulationError, LawContradictedError) as error:
         raise CheckFailedError(str(error)) from error
     levels = []

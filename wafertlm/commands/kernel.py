@@ -74,7 +74,10 @@ def kernel_result(options: KernelOptions) -> tuple[dict[str, Any], dict[str, Any
         "utilization": m * n * k / (run.cycles * peak),
         "breakdown_cycles": _breakdown(run, matrix_engine(chip)),
         "error": {
-            "level_pct": level_error_pct(options.kernel, noc, compute, run.plan.balance),
+            # Nothing of a foreign chip was ever held against our RTL.
+            "level_pct": level_error_pct(options.kernel, noc, compute, run.plan.balance)
+            if chip.calibration
+            else None,
             "profile_pct": None,
         },
     }
@@ -195,8 +198,8 @@ def store_maps(maps: dict[str, Any], path: Path) -> None:
     Raises:
         InputError: naming the path, if it cannot be written.
     """
-    with whole_file(path) as scratch:
-        np.savez_compressed(scratch, **maps)
+    with whole_file(path) as scratch, scratch.open("wb") as file:
+        np.savez_compressed(file, **maps)
 
 
 def _render(result: Result) -> RenderableType:
@@ -241,12 +244,12 @@ def command(
         if given[name] is None:
             raise InputError(f"kernel: {name} not given; see --help and --list")
     options = KernelOptions(**given)
+    if map_path is not None and (options.noc or options.level) == "perf":
+        raise InputError("--map: level perf has no tiles to map; levels that do: at, lt")
     with stopwatch() as watch:
         figures, maps = kernel_result(options)
     result = complete_kernel(options, figures, watch.times)
     if map_path is not None:
-        if not maps:
-            raise InputError("--map: level perf has no tiles to map; levels that do: at, lt")
         store_maps(maps, map_path)
     if out is not None:
         store(result, out)

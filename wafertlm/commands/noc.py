@@ -10,10 +10,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from calibration.harness.mesh import HangError, RtlMesh
-from tlm.calibrated import measured_rtl_hash
+from calibration.harness.simulator import SimulationError
+from tlm.calibrated import file_hash, measured_rtl_hash
 from tlm.errors import InputError, choose
 from tlm.interconnect.calibration import rtl_timing
-from tlm.interconnect.closed_form import estimate
+from tlm.interconnect.closed_form import estimate, highest_load
 from tlm.interconnect.collectives import COLLECTIVES, Collective, group_tiles
 from tlm.interconnect.handshake import DeadlockError, HandshakeMesh
 from tlm.interconnect.packets import Deliveries, Packets
@@ -26,6 +27,7 @@ from wafertlm.stopwatch import Stopwatch, stopwatch
 LEVELS = ("rtl", "at", "perf")
 _LARGEST_RTL_SIDE = 8
 _LARGEST_SIDE = 1024
+_ZERO_LOAD_CYCLES = 2**62
 _DEEPEST_FIFO = 256
 
 
@@ -85,6 +87,8 @@ def noc_result(options: NocOptions, watch: Stopwatch) -> dict[str, Any]:
         return run(options, network)
     except (DeadlockError, HangError) as error:
         raise CheckFailedError(f"deadlock: {error}") from error
+    except SimulationError as error:
+        raise CheckFailedError(str(error)) from error
 
 
 def known_names() -> dict[str, list[str]]:
@@ -135,14 +139,22 @@ def _traffic(options: NocOptions, network: _Network) -> dict[str, Any]:
                 f"--traffic: '{options.traffic}' is no file and none of {', '.join(PATTERNS)}"
             )
         packets = read_packets(path, network.rows, network.cols, network.timing.fifo_depth)
-        warm_up, cycles = 0, int(packets.cycle.max()) + 1
+        warm_up, cycles = 0, int((packets.cycle + packets.flits).max())
     if network.level == "perf":
         if packets.multicast.any():
             raise InputError("level perf knows no multicast traffic; levels that do: rtl, at")
-        deliveries = estimate(packets, network.rows, network.cols, cycles, network.timing)
+        # Packets of a list are no random arrivals: they are taken at zero load.
+        span = cycles if options.traffic in PATTERNS else _ZERO_LOAD_CYCLES
+        deliveries = estimate(packets, network.rows, network.cols, span, network.timing)
     else:
         deliveries = network.simulate(packets)
-    return asdict(figures(packets, deliveries, network.nodes, warm_up, cycles))
+    if options.traffic not in PATTERNS:  # a list of packets: until the last has come
+        cycles = max(cycles, int(deliveries.tail_ejected.max()) + 1)
+    found = figures(packets, deliveries, network.nodes, warm_up, cycles)
+    if network.level == "perf":
+        load = highest_load(packets, network.rows, network.cols, cycles)
+        found = replace(found, accepted=found.offered / max(1.0, load), saturated=load > 1)
+    return asdict(found)
 
 
 def _collective(options: NocOptions, network: _Network) -> dict[str, Any]:
@@ -170,6 +182,15 @@ def _collective(options: NocOptions, network: _Network) -> dict[str, Any]:
         "flit_hops": collective.flit_hops,
         "deadlock": False,
     }
+
+
+def _recorded(options: NocOptions) -> dict[str, Any]:
+    """The options as a result keeps them: a file of packets by its content."""
+    recorded = asdict(options)
+    if options.traffic is not None and options.traffic not in PATTERNS:
+        path = Path(options.traffic)
+        recorded["traffic"] = f"{path.name} {file_hash(path)}"
+    return recorded
 
 
 def _render(result: Result) -> RenderableType:
@@ -211,9 +232,10 @@ def command(as_json: bool, as_list: bool, **given: Any) -> None:
     options = NocOptions(**given)
     with stopwatch() as watch:
         result = noc_result(options, watch)
-    seed = options.seed if options.traffic else None
+    seed = options.seed if options.traffic in PATTERNS else None
     rests_on = measured_rtl_hash()
+    recorded = _recorded(options)
     whole = complete(
-        "noc", asdict(options), result, watch.times, rtl_hash=rests_on, calibration="rtl", seed=seed
+        "noc", recorded, result, watch.times, rtl_hash=rests_on, calibration="rtl", seed=seed
     )
     emit(whole, as_json, _render)

@@ -32,11 +32,11 @@ from workloads.serving.traces import Trace, load_trace
 _NOT_MODELLED = {
     "energy_mj_per_output_token": None,
     "energy_mj_per_token": None,
-    "expert_load_bytes": None,
+    "expert_load_bytes": 0,
 }
 _NOTES = (
     "energy: not modelled",
-    "expert_load_bytes: the models are dense",
+    "expert_load_bytes: 0, as the models are dense",
     "error: this level of the model has not been checked against RTL or against a machine",
 )
 _TIMES = ("ttft_s", "tbt_ms", "e2e_s", "queue_s")
@@ -133,8 +133,10 @@ def _check(options: ServeOptions) -> None:
         if value is not None and value < least:
             raise InputError(f"{name}: found {value}; allowed: {least} or more")
     for name, slo in (("--slo-ttft", options.slo_ttft_s), ("--slo-tbt", options.slo_tbt_ms)):
-        if slo is not None and not slo > 0:
-            raise InputError(f"{name}: found {slo}; allowed: positive")
+        if slo is not None and not 0 < slo < math.inf:
+            raise InputError(f"{name}: found {slo}; allowed: positive and finite")
+    if not 0 < options.rate_scale < math.inf:
+        raise InputError(f"--rate-scale: found {options.rate_scale}; allowed: positive and finite")
 
 
 def _load(options: ServeOptions, seed: int) -> Trace:
