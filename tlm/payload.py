@@ -4,8 +4,6 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, TypeVar
 
-from tlm.interconnect.packets import TileSet
-
 ExtensionT = TypeVar("ExtensionT")
 
 
@@ -61,12 +59,3 @@ class GenericPayload:
         """
         found: ExtensionT = self.extensions[kind]
         return found
-
-
-@dataclass(frozen=True, slots=True)
-class NocExtension:
-    """How a transaction crosses a mesh: from a node to a set of tiles, in so many flits."""
-
-    source: int
-    destinations: TileSet
-    flits: int
