@@ -29,7 +29,7 @@ def check(body: Callable[[Any], Awaitable[Seen]]) -> Any:
     async def run(dut: Any) -> None:
         Clock(dut.clk_i, _CLOCK_NS, unit="ns").start()
         await _reset(dut)
-        _record(body.__name__, await body(dut))
+        record(body.__name__, await body(dut))
 
     return run
 
@@ -44,7 +44,8 @@ async def _reset(dut: Any) -> None:
     dut.rst_ni.value = 1
 
 
-def _record(name: str, seen: Seen) -> None:
+def record(name: str, seen: Seen) -> None:
+    """Add what a check has seen to ``$WAFERTLM_RESULT``."""
     path = Path(os.environ["WAFERTLM_RESULT"])
     known = json.loads(path.read_text()) if path.is_file() else {}
     path.write_text(json.dumps(known | {name: seen}))

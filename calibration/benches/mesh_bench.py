@@ -15,7 +15,7 @@ from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, First, RisingEdge
 from numpy.typing import NDArray
 
-from tlm.interconnect.packets import Deliveries, Packets
+from tlm.interconnect.packets import Deliveries, Int64s, Kind, Packets
 
 _PATIENCE_CYCLES = 1000
 _LONGEST_MS = 20  # of 2 ns cycles: ten million
@@ -26,9 +26,11 @@ Log = NDArray[np.uint64]
 async def replay(dut: Any) -> None:
     """Drive the plan of ``$WAFERTLM_PLAN`` and write what was seen to ``$WAFERTLM_RESULT``."""
     plan = json.loads(Path(os.environ["WAFERTLM_PLAN"]).read_text())
-    packets = Packets(*np.array(plan["packets"], dtype=np.int64).reshape(-1, 10).T)
-    _write_stimulus(packets, plan["rows"], plan["cols"])
-    expected = int((packets.flits * packets.destination_counts()).sum())
+    columns = np.array(plan["packets"], dtype=np.int64).reshape(-1, len(Packets.__slots__)).T
+    packets, cols = Packets(*columns), plan["cols"]
+    _write_stimulus(packets, plan["rows"], cols)
+    wanted = expected_deliveries(packets, cols, loopback=plan["loopback"])
+    expected = int(packets.flits[wanted[:, 0]].sum())
 
     dut.rst_ni.value = 0
     dut.expected_flits_i.value = expected
@@ -36,6 +38,7 @@ async def replay(dut: Any) -> None:
     dut.stall_i.value = plan["stall"]
     dut.stall_seed_i.value = plan["stall_seed"]
     dut.patience_cycles_i.value = _PATIENCE_CYCLES
+    dut.wave_from_i.value = plan["wave_from"]
     Clock(dut.clk_i, 2, unit="ns").start(start_high=False)
     await ClockCycles(dut.clk_i, 3)
     dut.rst_ni.value = 1
@@ -44,89 +47,182 @@ async def replay(dut: Any) -> None:
     cycle = dut.cycle_o.value.to_unsigned()
     await ClockCycles(dut.clk_i, 2)
 
-    log = np.loadtxt("handshakes.txt", dtype=np.uint64, ndmin=2)
+    log = read_log(Path("handshakes.bin"))
     outcome: dict[str, Any] = {"hung_at_cycle": cycle - _PATIENCE_CYCLES if hung else None}
     if not hung:
-        deliveries = judge(packets, log, plan["cols"])
+        deliveries = judge(packets, log, wanted)
         outcome |= {name: getattr(deliveries, name).tolist() for name in Deliveries.__slots__}
     Path(os.environ["WAFERTLM_RESULT"]).write_text(json.dumps(outcome))
 
 
 def _write_stimulus(packets: Packets, rows: int, cols: int) -> None:
     """A file a node; the form stands in rtl/bench/replayer.sv."""
-    lines: dict[int, list[str]] = {node: [] for node in range(rows * cols)}
-    for number in range(len(packets)):
-        where = packets.destinations(number)
-        row_mask = sum(1 << row for row in where.rows)
-        col_mask = sum(1 << col for col in where.cols)
-        fields = (packets.cycle[number], number, packets.flits[number], packets.multicast[number])
-        text = " ".join(str(int(field)) for field in (*fields, row_mask, col_mask))
-        lines[int(packets.source[number])].append(text)
-    for node, content in lines.items():
-        Path(f"stimulus_{node}.txt").write_text("\n".join(content))
+    number, reduces = np.arange(len(packets)), packets.reduces
+    row = np.where(reduces, packets.root // cols, packets.row_first)
+    col = np.where(reduces, packets.root % cols, packets.col_first)
+    row_mask = _mask(packets.row_first, packets.row_last, packets.row_step, rows)
+    col_mask = _mask(packets.col_first, packets.col_last, packets.col_step, cols)
+    joint = np.where(packets.joint == number, number, 0)
+    fields = (packets.cycle, number, packets.flits, packets.kind, row, col)
+    table = np.column_stack([*(field.astype(np.uint64) for field in fields), row_mask, col_mask])
+    table = np.column_stack([table, joint.astype(np.uint64)])
+    for node in range(rows * cols):
+        own = table[packets.source == node].tolist()
+        text = "\n".join(" ".join(map(str, line)) for line in own)
+        Path(f"stimulus_{node}.txt").write_text(text)
 
 
-def payload(packet: NDArray[np.uint64], flit: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _mask(first: Int64s, last: Int64s, step: Int64s, size: int) -> Log:
+    """Bits of the marked places of each packet on a side of ``size``."""
+    place = np.arange(size)[:, None]
+    marked = (place >= first) & (place <= last) & ((place - first) % step == 0)
+    bits = np.uint64(1) << place.astype(np.uint64)
+    return np.asarray(np.where(marked, bits, np.uint64(0)).sum(axis=0, dtype=np.uint64))
+
+
+def read_log(path: Path) -> Log:
+    """Rows (0 injection or 1 ejection, node, cycle, last bit, payload) of a recorded run."""
+    words = np.fromfile(path, dtype="<u4").reshape(-1, 4).astype(np.uint64)
+    one = np.uint64(1)
+    tag, payload = words[:, 0], words[:, 2] << np.uint64(32) | words[:, 3]
+    columns = (tag & one, tag >> np.uint64(2), words[:, 1], tag >> one & one, payload)
+    return np.stack(columns, axis=1)
+
+
+def payload(packet: Log, flit: Log) -> Log:
     """Payload that the replayer gives to flit ``flit`` of packet ``packet``; shapes broadcast."""
     low = flit & np.uint64(0xFFFF)
     swapped = (low & np.uint64(0xFF)) << np.uint64(8) | low >> np.uint64(8)
     check = (packet & np.uint64(0xFFFF)) ^ swapped ^ np.uint64(0xA5C3)
-    whole: NDArray[np.uint64] = packet << np.uint64(32) | low << np.uint64(16) | check
+    whole: Log = packet << np.uint64(32) | low << np.uint64(16) | check
     return whole
 
 
-def judge(packets: Packets, log: Log, cols: int) -> Deliveries:
+def operand(packet: Log, flit: Log) -> Log:
+    """The low half of an operand's payload (``arbitrary`` in rtl/bench/replayer.sv)."""
+    word = np.uint64(0xFFFFFFFF)
+    x = (packet * np.uint64(0x9E3779B1) ^ flit * np.uint64(0x85EBCA77)) & word
+    x = (x ^ x >> np.uint64(15)) * np.uint64(0x2C1B3C6D) & word
+    return np.asarray(x ^ x >> np.uint64(12), dtype=np.uint64)
+
+
+def expected_deliveries(packets: Packets, cols: int, *, loopback: bool = True) -> Int64s:
+    """Rows (packet, node) of what the network owes, sorted; a reduction's by its joint number."""
+    counts = packets.destination_counts()
+    number = np.repeat(np.arange(len(packets)), counts)
+    nth = np.arange(len(number)) - np.repeat(np.cumsum(counts) - counts, counts)
+    wide = ((packets.col_last - packets.col_first) // packets.col_step + 1)[number]
+    row = packets.row_first[number] + nth // wide * packets.row_step[number]
+    col = packets.col_first[number] + nth % wide * packets.col_step[number]
+    node = np.where(packets.reduces[number], packets.root[number], row * cols + col)
+    own = (packets.kind[number] == Kind.MULTICAST) & (node == packets.source[number])
+    rows: Int64s = np.column_stack([number, node])
+    return rows if loopback else rows[~own]
+
+
+def judge(packets: Packets, log: Log, wanted: Int64s) -> Deliveries:
     """Check every handshake against the packets and condense them.
 
     Args:
         packets: What was to be sent.
         log: Shape (handshakes, 5): 0 injection or 1 ejection, node, cycle, last bit, payload.
-        cols: Columns of the mesh.
+        wanted: Shape (deliveries, 2): packet and node, sorted.
 
     Raises:
         AssertionError: naming the first packet and node at fault.
     """
-    expected_in: list[tuple[int, int]] = []
-    expected_out: list[tuple[int, int]] = []
-    for number in range(len(packets)):
-        expected_in.append((number, int(packets.source[number])))
-        expected_out.extend((number, node) for node in packets.destinations(number).nodes(cols))
-    injected = _streams(packets, log[log[:, 0] == 0], expected_in, "injected")
-    ejected = _streams(packets, log[log[:, 0] == 1], expected_out, "ejected")
+    injected = _injections(packets, log[log[:, 0] == 0])
+    ejected = _ejections(packets, log[log[:, 0] == 1], wanted)
     return Deliveries(
-        injected[:, 2], injected[:, 3], ejected[:, 0], ejected[:, 1], ejected[:, 2], ejected[:, 3]
+        injected[:, 0], injected[:, 1], ejected[:, 0], ejected[:, 1], ejected[:, 2], ejected[:, 3]
     )
 
 
-def _streams(
-    packets: Packets, log: Log, expected: list[tuple[int, int]], what: str
-) -> NDArray[np.int64]:
-    """Rows (packet, node, head cycle, tail cycle) of the streams, checked flit by flit."""
-    numbers = log[:, 4] >> np.uint64(32)
-    # Stable: flits of one packet at one node stay in the order in which they passed.
-    order = np.lexsort((log[:, 1], numbers))
-    log, numbers = log[order], numbers[order].astype(np.int64)
-    want = np.array(sorted(expected), dtype=np.int64).reshape(-1, 2)
-    lengths = packets.flits[want[:, 0]]
-    keys = np.stack([numbers, log[:, 1].astype(np.int64)], axis=1)
-    wanted_keys = np.repeat(want, lengths, axis=0)
-    if len(keys) != len(wanted_keys) or (keys != wanted_keys).any():
-        seen = {(int(a), int(b)) for a, b in keys}
-        missing = sorted(set(map(tuple, want.tolist())) - seen)[:3]
-        foreign = sorted(seen - set(map(tuple, want.tolist())))[:3]
-        raise AssertionError(
-            f"flits {what}: {len(keys)}, expected {len(wanted_keys)}; (packet, node) missing "
-            f"{missing}, never sent there {foreign}"
-        )
+def _flits_of(packets: Packets, numbers: Int64s) -> tuple[Log, Log, Int64s]:
+    """Packet and flit number of every flit of a list of packets, and where each packet starts."""
+    lengths = packets.flits[numbers]
     starts = np.cumsum(lengths) - lengths
-    flit = np.arange(len(keys)) - np.repeat(starts, lengths)
-    data = payload(numbers.astype(np.uint64), flit.astype(np.uint64))
-    last = flit == np.repeat(lengths, lengths) - 1
+    flit = np.arange(lengths.sum()) - np.repeat(starts, lengths)
+    return np.repeat(numbers, lengths).astype(np.uint64), flit.astype(np.uint64), starts
+
+
+def _sent(packets: Packets, packet: Log, flit: Log) -> Log:
+    """Payload with which each flit goes in."""
+    number = packet.astype(np.int64)
+    named = np.where(packets.joint[number] == number, packet, np.uint64(0))
+    reduced = named << np.uint64(32) | operand(packet, flit)
+    return np.where(packets.reduces[number], reduced, payload(packet, flit))
+
+
+def _received(packets: Packets, packet: Log, flit: Log) -> Log:
+    """Payload with which each flit comes out: of a reduction, what its operands amount to."""
+    data = _sent(packets, packet, flit)
+    reduced = np.nonzero(packets.reduces[packet.astype(np.int64)])[0]
+    if len(reduced) == 0:
+        return data
+    # Every operand's flits, next to each other by reduction and flit.
+    numbers = np.nonzero(packets.reduces)[0]
+    source, index, _ = _flits_of(packets, numbers)
+    joint = packets.joint[source.astype(np.int64)]
+    order = np.lexsort((index, joint))
+    group = np.stack([joint, index.astype(np.int64)], axis=1)[order]
+    first = np.nonzero(np.r_[True, (np.diff(group, axis=0) != 0).any(axis=1)])[0]
+    values = operand(source, index)[order]
+    total = np.add.reduceat(values, first) & np.uint64(0xFFFFFFFF)
+    signed = values.astype(np.uint32).view(np.int32)
+    largest = np.maximum.reduceat(signed, first).view(np.uint32).astype(np.uint64)
+    joint_of = group[first, 0]
+    low = np.where(packets.kind[joint_of] == Kind.MAXIMUM, largest, total)
+    # Both lists are sorted by joint number and flit; the wanted ones are a reduction's once.
+    data[reduced] = joint_of.astype(np.uint64) << np.uint64(32) | low
+    return data
+
+
+def _injections(packets: Packets, log: Log) -> Int64s:
+    """Rows (head cycle, tail cycle) by packet: each node sends its own in order, flit by flit."""
+    order = np.argsort(log[:, 1], kind="stable")
+    numbers = np.argsort(packets.source, kind="stable")
+    packet, flit, starts = _flits_of(packets, numbers)
+    node = packets.source[packet.astype(np.int64)].astype(np.uint64)
+    log = log[order]
+    if len(log) != len(packet) or (log[:, 1] != node).any():
+        raise AssertionError(f"flits injected: {len(log)}, expected {len(packet)}")
+    _compare(packets, log, packet, flit, _sent(packets, packet, flit), "injected")
+    cycles = np.empty((len(packets), 2), dtype=np.int64)
+    cycles[numbers, 0] = log[starts, 2]
+    cycles[numbers, 1] = log[starts + packets.flits[numbers] - 1, 2]
+    return cycles
+
+
+def _ejections(packets: Packets, log: Log, wanted: Int64s) -> Int64s:
+    """Rows (packet, node, head cycle, tail cycle), checked flit by flit."""
+    # Stable: flits of one packet at one node stay in the order in which they passed.
+    numbers = log[:, 4] >> np.uint64(32)
+    order = np.lexsort((log[:, 1], numbers))
+    log, numbers = log[order], numbers[order]
+    packet, flit, starts = _flits_of(packets, wanted[:, 0])
+    lengths = packets.flits[wanted[:, 0]]
+    node = np.repeat(wanted[:, 1], lengths).astype(np.uint64)
+    if len(log) != len(packet) or (numbers != packet).any() or (log[:, 1] != node).any():
+        seen = {(int(a), int(b)) for a, b in zip(numbers, log[:, 1], strict=True)}
+        due = {(int(a), int(b)) for a, b in wanted}
+        raise AssertionError(
+            f"flits ejected: {len(log)}, expected {len(packet)}; (packet, node) missing "
+            f"{sorted(due - seen)[:3]}, never sent there {sorted(seen - due)[:3]}"
+        )
+    _compare(packets, log, packet, flit, _received(packets, packet, flit), "ejected")
+    cycles = log[:, 2].astype(np.int64)
+    return np.column_stack([wanted, cycles[starts], cycles[starts + lengths - 1]])
+
+
+def _compare(packets: Packets, log: Log, packet: Log, flit: Log, data: Log, what: str) -> None:
+    """Payloads and last bits of sorted handshakes against what they must be."""
+    last = flit + np.uint64(1) == packets.flits[packet.astype(np.int64)].astype(np.uint64)
     wrong = np.nonzero((data != log[:, 4]) | (last != (log[:, 3] == 1)))[0]
     if len(wrong):
+        at = wrong[0]
         raise AssertionError(
-            f"packet {numbers[wrong[0]]} {what} at node {log[wrong[0], 1]}: flit {flit[wrong[0]]} "
-            f"has payload {int(log[wrong[0], 4]):#x}, expected {int(data[wrong[0]]):#x}"
+            f"packet {packet[at]} {what} at node {log[at, 1]}: flit {flit[at]} has payload "
+            f"{int(log[at, 4]):#x}, expected {int(data[at]):#x}, last bit {log[at, 3]}, "
+            f"cycle {log[at, 2]}"
         )
-    cycles = log[:, 2].astype(np.int64)
-    return np.column_stack([want, cycles[starts], cycles[starts + lengths - 1]])

@@ -1,55 +1,41 @@
-"""cocotb bench of one router: routes, grants, locks, forks and cut-through, cycle by cycle.
+"""cocotb bench of one router in a 3x3 mesh: grants, locks, forks and cut-through, cycle by cycle.
 
-A timeline is a list of (cycle, output, packet, flit). A flit accepted in one cycle is offered in
-the next at the earliest.
+The router has all features, one stage and no output buffers. A timeline is a list of (cycle,
+output, packet, flit). A flit accepted in one cycle is offered in the next at the earliest.
 """
 
 from itertools import product
 from typing import Any
 
 from calibration.benches.block_check import Seen, check
-from calibration.benches.router_driver import (
-    COLS,
-    DEPTH,
-    EAST,
-    LOCAL,
-    NORTH,
-    PORTS,
-    ROWS,
-    SOUTH,
-    SUBSETS,
-    WEST,
-    Packet,
-    Router,
-    Tile,
-    can_come,
-    outputs_of,
-)
+from calibration.benches.router_driver import Packet, Router
+from calibration.benches.router_neighbours import Neighbours
+from calibration.benches.router_variant import RouterVariant
+from calibration.benches.routes import EAST, LOCAL, NORTH, PORTS, SOUTH, WEST, subsets
 
+_VARIANT = RouterVariant.of_plan()
+_DEPTH = _VARIANT.depth
 _CENTRE, _ALL = (1, 1), frozenset({0, 1, 2})
-
-
-def _ports_at(at: Tile) -> list[int]:
-    """The ports of a router in this place that lead anywhere."""
-    inside = {NORTH: at[0] > 0, SOUTH: at[0] < ROWS - 1, WEST: at[1] > 0, EAST: at[1] < COLS - 1}
-    return [LOCAL, *(port for port, exists in inside.items() if exists)]
+#: Outputs that are links, and the tile behind each.
+_LINKS = ((NORTH, (0, 1)), (EAST, (1, 2)), (SOUTH, (2, 1)), (WEST, (1, 0)))
 
 
 @check
 async def every_route_from_every_place(dut: Any) -> Seen:
-    """All sets of destinations, all inputs, all nine places: the outputs of an X-first tree."""
-    cases, router = 0, Router(dut)
-    for node in range(ROWS * COLS):
-        router.at = (node // COLS, node % COLS)
-        for port in _ports_at(router.at):
-            for rows, cols in product(SUBSETS, SUBSETS):
-                packet = Packet(cases % 256, rows, cols)
-                if not can_come(packet, router.at, port):
+    """All destinations and all sets of them, all inputs, all nine places."""
+    cases, router, routes = 0, Router(dut, _VARIANT), _VARIANT.routes
+    for router.at in routes.tiles():
+        for port in routes.ports_at(router.at):
+            unicasts = [Packet.unicast(number, tile) for number, tile in enumerate(routes.tiles())]
+            sets = enumerate(product(subsets(3), subsets(3)), len(unicasts))
+            multicasts = [Packet.multicast(number, *chosen) for number, chosen in sets]
+            for packet in unicasts + multicasts:
+                expected = packet.outputs(_VARIANT, router.at, port)
+                if expected is None:
                     continue
                 router.send(port, packet)
                 await router.cycle()
                 outcome = await router.cycle()
-                expected = outputs_of(packet, router.at, port)
                 assert set(outcome.taken) == expected, f"{packet} by {port} at {router.at}"
                 cases += 1
     return {"cases": cases}
@@ -58,10 +44,10 @@ async def every_route_from_every_place(dut: Any) -> Seen:
 @check
 async def five_inputs_to_five_outputs_pass_together(dut: Any) -> Seen:
     """Packets that share no output do not see each other."""
-    router = Router(dut)
+    router = Router(dut, _VARIANT)
     ways = [(LOCAL, (0, 1)), (NORTH, (2, 1)), (SOUTH, (1, 1)), (EAST, (1, 0)), (WEST, (1, 2))]
     for port, tile in ways:
-        router.send(port, Packet.to(port, tile, 3))
+        router.send(port, Packet.unicast(port, tile, 3))
     await router.drain()
     assert sorted(router.log) == [
         (1 + flit, output, packet, flit)
@@ -77,12 +63,12 @@ async def waiting_inputs_take_turns(dut: Any) -> Seen:
 
     The packet from the east that goes first alone puts the south first in line.
     """
-    router = Router(dut)
-    router.send(EAST, Packet.to(99, _CENTRE))
+    router = Router(dut, _VARIANT)
+    router.send(EAST, Packet.unicast(99, _CENTRE))
     await router.drain()
     begin, router.log = router.now, []
     for port in range(PORTS):
-        router.send(port, *(Packet.to(10 * port + turn, _CENTRE, 2) for turn in range(3)))
+        router.send(port, *(Packet.unicast(10 * port + turn, _CENTRE, 2) for turn in range(3)))
     await router.drain()
     line = (SOUTH, WEST, LOCAL, NORTH, EAST)
     order = [(10 * port + turn, flit) for turn in range(3) for port in line for flit in range(2)]
@@ -94,11 +80,11 @@ async def waiting_inputs_take_turns(dut: Any) -> Seen:
 @check
 async def the_line_moves_when_a_packet_is_granted(dut: Any) -> Seen:
     """Three inputs come while the south sends: the west is next to it, whoever asked meanwhile."""
-    router = Router(dut)
-    router.send(SOUTH, Packet.to(SOUTH, _CENTRE, 3))
+    router = Router(dut, _VARIANT)
+    router.send(SOUTH, Packet.unicast(SOUTH, _CENTRE, 3))
     await router.cycle()
     for port in (LOCAL, NORTH, WEST):
-        router.send(port, Packet.to(port, _CENTRE))
+        router.send(port, Packet.unicast(port, _CENTRE))
     await router.drain()
     order = [entry[2] for entry in router.log if entry[3] == 0]
     assert order == [SOUTH, WEST, LOCAL, NORTH], order
@@ -108,9 +94,9 @@ async def the_line_moves_when_a_packet_is_granted(dut: Any) -> Seen:
 @check
 async def an_output_stays_with_its_packet_to_the_last_flit(dut: Any) -> Seen:
     """The packet from the north pauses after its head; the one from the west waits for its tail."""
-    router = Router(dut)
-    router.send(NORTH, Packet.to(1, (2, 1), 3))
-    router.send(WEST, Packet.to(2, (2, 1), 2))
+    router = Router(dut, _VARIANT)
+    router.send(NORTH, Packet.unicast(1, (2, 1), 3))
+    router.send(WEST, Packet.unicast(2, (2, 1), 2))
     await router.cycle(hold=1 << WEST)
     for _ in range(3):
         await router.cycle(hold=1 << NORTH)
@@ -124,11 +110,11 @@ async def an_output_stays_with_its_packet_to_the_last_flit(dut: Any) -> Seen:
 @check
 async def a_blocked_offer_does_not_change(dut: Any) -> Seen:
     """The local input is first in line, yet the offer of the west, made before, stands."""
-    router = Router(dut)
-    router.send(WEST, Packet.to(1, (1, 2)))
+    router = Router(dut, _VARIANT)
+    router.send(WEST, Packet.unicast(1, (1, 2)))
     await router.cycle(ready=0)
     await router.cycle(ready=0)
-    router.send(LOCAL, Packet.to(2, (1, 2)))
+    router.send(LOCAL, Packet.unicast(2, (1, 2)))
     for _ in range(4):
         assert (await router.cycle(ready=0)).offered == {EAST: (1, 0)}
     await router.drain()
@@ -142,8 +128,8 @@ async def branches_go_on_while_one_is_blocked(dut: Any) -> Seen:
 
     The others send each flit once, and what is behind in the buffer waits for the east to end.
     """
-    router = Router(dut)
-    router.send(WEST, Packet(1, _ALL, frozenset({1, 2}), 3), Packet.to(2, _CENTRE))
+    router = Router(dut, _VARIANT)
+    router.send(WEST, Packet.multicast(1, _ALL, frozenset({1, 2}), 3), Packet.unicast(2, _CENTRE))
     for _ in range(8):
         await router.cycle(ready=0b11111 & ~(1 << EAST))
     await router.drain()
@@ -157,12 +143,12 @@ async def branches_go_on_while_one_is_blocked(dut: Any) -> Seen:
 async def a_multicast_is_granted_when_the_whole_packet_has_room(dut: Any) -> Seen:
     """Blocked with one place too few, granted at once with enough, for all lengths and outputs."""
     cases = 0
-    for output, tile in ((NORTH, (0, 1)), (EAST, (1, 2)), (SOUTH, (2, 1)), (WEST, (1, 0))):
-        for flits in range(1, DEPTH + 1):
-            router = Router(dut)
+    for output, tile in _LINKS:
+        for flits in range(1, _DEPTH + 1):
+            router = Router(dut, _VARIANT)
             rows, cols = frozenset({1, tile[0]}), frozenset({1, tile[1]})
-            router.send(LOCAL, Packet(1, rows, cols, flits))
-            short = tuple(flits - 1 if o == output else DEPTH for o in range(1, PORTS))
+            router.send(LOCAL, Packet.multicast(1, rows, cols, flits))
+            short = tuple(flits - 1 if o == output else _DEPTH for o in range(1, PORTS))
             enough = tuple(flits if o == output else 0 for o in range(1, PORTS))
             for _ in range(flits + 2):
                 assert output not in (await router.cycle(free=short)).offered
@@ -179,9 +165,9 @@ async def a_multicast_is_granted_when_the_whole_packet_has_room(dut: Any) -> See
 @check
 async def a_unicast_needs_no_room_for_the_whole_packet(dut: Any) -> Seen:
     """Offered at once even with nothing free: valid waits for no ready."""
-    for output, tile in ((NORTH, (0, 1)), (EAST, (1, 2)), (SOUTH, (2, 1)), (WEST, (1, 0))):
-        router = Router(dut)
-        router.send(LOCAL, Packet.to(1, tile, 9))
+    for output, tile in _LINKS:
+        router = Router(dut, _VARIANT)
+        router.send(LOCAL, Packet.unicast(1, tile, 9))
         await router.cycle(ready=0, free=(0,) * 4)
         assert (await router.cycle(ready=0, free=(0,) * 4)).offered == {output: (1, 0)}
         await router.drain()
@@ -190,29 +176,53 @@ async def a_unicast_needs_no_room_for_the_whole_packet(dut: Any) -> Seen:
 
 
 @check
-async def a_multicast_without_room_lets_others_pass(dut: Any) -> Seen:
-    """What cannot be granted is not in line: a unicast behind another input goes east meanwhile."""
-    router = Router(dut)
-    router.send(LOCAL, Packet(1, frozenset({1}), frozenset({1, 2}), 4))
-    router.send(WEST, Packet.to(2, (1, 2), 2))
-    for _ in range(5):
+async def a_multicast_without_room_holds_its_output(dut: Any) -> Seen:
+    """It is in line like any other: a unicast that comes later waits for it, on this link alone."""
+    router = Router(dut, _VARIANT)
+    router.send(LOCAL, Packet.multicast(1, frozenset({1}), frozenset({1, 2}), 4))
+    await router.cycle(free=(3,) * 4)
+    router.send(WEST, Packet.unicast(2, (1, 2), 2))
+    router.send(NORTH, Packet.unicast(3, (2, 1), 2))
+    for _ in range(6):
         await router.cycle(free=(3,) * 4)
     await router.drain()
     east = [entry for entry in router.log if entry[1] == EAST]
-    unicast = [(1, EAST, 2, 0), (2, EAST, 2, 1)]
-    assert east == [*unicast, *((5 + f, EAST, 1, f) for f in range(4))], east
+    assert east == [*((7 + f, EAST, 1, f) for f in range(4)), (11, EAST, 2, 0), (12, EAST, 2, 1)]
+    south = [entry for entry in router.log if entry[1] == SOUTH]
+    assert south == [(2, SOUTH, 3, 0), (3, SOUTH, 3, 1)], south
     return {"flits": len(east)}
+
+
+@check
+async def unicasts_cannot_starve_a_multicast(dut: Any) -> Seen:
+    """The west never ceases to send east, where a place is freed every second cycle only.
+
+    There is never room for a whole multicast unless the link is kept for it; yet each goes after
+    one unicast.
+    """
+    router = Router(dut, _VARIANT)
+    neighbours = Neighbours(router, lambda: router.now % 2 == 0)
+    for turn in range(8):
+        router.send(LOCAL, Packet.multicast(turn, frozenset({0, 1}), frozenset({2}), _DEPTH))
+    for turn in range(64):
+        router.send(WEST, Packet.unicast(100 + turn, (turn % 3, 2)))
+    while len(router.log) < 8 * (_DEPTH + 1):
+        await neighbours.cycle()
+    order = [number for _, _, number, flit in router.log if flit == 0]
+    assert order == [number for turn in range(8) for number in (turn, 100 + turn)], order
+    await router.drain()
+    return {"multicasts": 8}
 
 
 @check
 async def a_blocked_router_takes_a_buffer_an_input(dut: Any) -> Seen:
     """Back-pressure: each input takes as many flits as its buffer holds, and says how many more."""
-    router = Router(dut)
+    router = Router(dut, _VARIANT)
     for port in range(PORTS):
-        router.send(port, Packet.to(port, _CENTRE, 8))
-    for cycle in range(DEPTH + 3):
-        assert (await router.cycle(ready=0)).in_free == [max(DEPTH - cycle, 0)] * PORTS
-    assert [len(queue) for queue in router.queues] == [8 - DEPTH] * PORTS
+        router.send(port, Packet.unicast(port, _CENTRE, 8))
+    for cycle in range(_DEPTH + 3):
+        assert (await router.cycle(ready=0)).in_free == [max(_DEPTH - cycle, 0)] * PORTS
+    assert [len(queue) for queue in router.queues] == [8 - _DEPTH] * PORTS
     await router.drain()
     assert len(router.log) == 8 * PORTS
-    return {"cycles": DEPTH + 3}
+    return {"cycles": _DEPTH + 3}

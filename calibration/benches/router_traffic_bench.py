@@ -1,105 +1,125 @@
-"""cocotb bench of one router under random traffic on all its ports."""
+"""cocotb bench of one router, of whatever parameters, under random traffic on all its ports."""
 
 import random
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import cocotb
 
 from calibration.benches.block_check import Seen, check
-from calibration.benches.router_driver import (
-    DEPTH,
-    PORTS,
-    SUBSETS,
-    Packet,
-    Router,
-    Tile,
-    can_come,
-    outputs_of,
-)
+from calibration.benches.router_driver import Kind, Packet, Router
+from calibration.benches.router_neighbours import Neighbours
+from calibration.benches.router_variant import RouterVariant
+from calibration.benches.routes import PORTS, subsets
 
-
-class _Neighbours:
-    """Buffers behind the outputs, read at a random pace, and what was granted with which room."""
-
-    def __init__(self, draw: random.Random) -> None:
-        """All empty."""
-        self._draw = draw
-        self._held = [0] * PORTS
-        self.pace = 1.0
-        self.cut_through = 0
-
-    def ready(self) -> int:
-        """Outputs that can take a flit; the tile refuses at random."""
-        links = sum((self._held[o] < DEPTH) << o for o in range(1, PORTS))
-        return links | (self._draw.random() < self.pace)
-
-    def free(self) -> tuple[int, ...]:
-        """Free places."""
-        return tuple(DEPTH - held for held in self._held[1:])
-
-    def clock(self, router: Router, offered: dict[int, tuple[int, int]], taken: list[int]) -> None:
-        """Check the rooms of new offers, then let flits in and out."""
-        for output, (number, flit) in offered.items():
-            packet = router.sent[number]
-            if output and flit == 0 and packet.multicast and self._held[output]:
-                room = DEPTH - self._held[output]
-                assert room >= packet.flits, f"{packet} granted {output} with {room} free"
-                self.cut_through += 1
-        for output in range(1, PORTS):
-            read = self._held[output] > 0 and self._draw.random() < self.pace
-            self._held[output] += (output in taken) - read
+_VARIANT = RouterVariant.of_plan()
+_ROWS, _COLS = subsets(_VARIANT.rows), subsets(_VARIANT.cols)
+_ROUNDS, _PACKETS = 12, 200
+_LONGEST_UNICAST = 12
+#: Numbers of the packets that must leave, in order, by input and output.
+Expected = dict[tuple[int, int], list[int]]
 
 
 @check
 async def random_traffic_leaves_as_the_routes_say(dut: Any) -> Seen:
-    """Unicasts and multicasts from all inputs, pauses and back-pressure: each flit where it must.
+    """All kinds of packets from all inputs, pauses and back-pressure: each flit where it must.
 
-    Per output, an input's packets leave in their order; the driver's monitors see the rest.
+    Per output, an input's packets leave in their order; the monitors see the rest.
     """
     draw = random.Random(cocotb.RANDOM_SEED)
     seen: Counter[str] = Counter()
-    for _ in range(12):
-        router, neighbours = Router(dut), _Neighbours(draw)
-        neighbours.pace = draw.choice((0.2, 0.6, 1.0))
-        expected = _random_queues(router, draw)
-        hold_pace, still = draw.choice((0.0, 0.4)), 0
+    for _ in range(_ROUNDS):
+        router = Router(dut, _VARIANT, draw.choice(_VARIANT.routes.tiles()))
+        pace, hold_pace = draw.choice((0.2, 0.6, 1.0)), draw.choice((0.0, 0.4))
+        neighbours = Neighbours(router, partial(_with_chance, draw, pace))
+        sources, expected, results = _fill(router, draw)
+        still = 0
         while still < 60:
             hold = sum((draw.random() < hold_pace) << port for port in range(PORTS))
-            outcome = await router.cycle(neighbours.ready(), neighbours.free(), hold)
-            neighbours.clock(router, outcome.offered, list(outcome.taken))
+            outcome = await neighbours.cycle(hold)
             still = 0 if outcome.taken or outcome.accepted else still + 1
-        for (port, output), numbers in expected.items():
-            left = [e[2] for e in router.log if e[1] == output and e[3] == 0]
-            own = [number for number in left if number % PORTS == port]
-            assert own == numbers, f"from {port} by {output}: {own}, expected {numbers}"
-        flits = sum(
-            router.sent[number].flits for numbers in expected.values() for number in numbers
-        )
-        assert len(router.log) == flits, f"{len(router.log)} flits left, expected {flits}"
-        seen["flits"] += flits
-        seen["cut_through_grants"] += neighbours.cut_through
+        router.assert_empty()
+        _assert_in_order(router, sources, expected)
+        flits = sum(router.sent[n].flits for left in expected.values() for n in left)
+        reduced = sum(router.sent[n].flits for n in results)
+        assert len(router.log) == flits + reduced, f"{len(router.log)}, not {flits} + {reduced}"
+        dropped = len(sources) - len({number for left in expected.values() for number in left})
+        seen.update(neighbours.seen | {"flits": flits, "reduced": reduced, "to_nobody": dropped})
     return dict(seen)
 
 
-def _random_queues(router: Router, draw: random.Random) -> dict[tuple[int, int], list[int]]:
-    """Queue 40 packets at each input; their numbers by input and output, in order."""
-    expected: dict[tuple[int, int], list[int]] = {}
-    for port in range(PORTS):
-        for turn in range(40):
-            packet = _random_packet(turn * PORTS + port, router.at, port, draw)
-            router.send(port, packet)
-            for output in outputs_of(packet, router.at, port):
-                expected.setdefault((port, output), []).append(packet.number)
-    return expected
+def _with_chance(draw: random.Random, chance: float) -> bool:
+    return draw.random() < chance
 
 
-def _random_packet(number: int, at: Tile, came_by: int, draw: random.Random) -> Packet:
-    """Half of the packets are unicasts."""
-    sets = SUBSETS if draw.random() < 0.5 else [s for s in SUBSETS if len(s) == 1]
+def _assert_in_order(router: Router, sources: dict[int, int], expected: Expected) -> None:
+    """Packets that came by one input and leave by one output do so in their order."""
+    left: Expected = {}
+    for _, output, number, flit in router.log:
+        if flit == 0 and number in sources:
+            left.setdefault((sources[number], output), []).append(number)
+    for way in left.keys() | expected.keys():
+        found, due = left.get(way), expected.get(way)
+        assert found == due, f"from {way[0]} by {way[1]}: {found}, expected {due}"
+
+
+def _fill(router: Router, draw: random.Random) -> tuple[dict[int, int], Expected, list[int]]:
+    """Queue packets at the inputs; where each came in, where it must leave, and the reductions.
+
+    The operands come in one order on all inputs, as they do in a mesh.
+    """
+    kinds = [Kind.UNICAST, *[Kind.MULTICAST] * _VARIANT.multicast]
+    kinds += [Kind.SUM, Kind.MAXIMUM] * _VARIANT.reduction
+    sources: dict[int, int] = {}
+    expected: Expected = {}
+    results = []
+    for number in range(_PACKETS):
+        kind = draw.choice(kinds)
+        if kind in (Kind.SUM, Kind.MAXIMUM):
+            _reduce(router, number, kind, draw)
+            results.append(number)
+            continue
+        port, packet, outputs = _one_that_comes(router, number, kind, draw)
+        router.send(port, packet)
+        sources[number] = port
+        for output in outputs:
+            expected.setdefault((port, output), []).append(number)
+    return sources, expected, results
+
+
+def _one_that_comes(
+    router: Router, number: int, kind: Kind, draw: random.Random
+) -> tuple[int, Packet, frozenset[int]]:
+    """A random packet that can come by an input, the input, and its outputs."""
+    routes = _VARIANT.routes
     while True:
-        rows, cols = draw.choice(sets), draw.choice(sets)
-        bound = DEPTH if len(rows) * len(cols) > 1 else 12
-        packet = Packet(number, rows, cols, draw.randint(1, bound))
-        if can_come(packet, at, came_by):
-            return packet
+        port = draw.choice(routes.ports_at(router.at))
+        if kind == Kind.UNICAST:
+            flits = draw.randint(1, _LONGEST_UNICAST)
+            packet = Packet.unicast(number, draw.choice(routes.tiles()), flits)
+        else:
+            packet = Packet.multicast(number, *_some(draw), draw.randint(1, _VARIANT.depth))
+        outputs = packet.outputs(_VARIANT, router.at, port)
+        if outputs is not None:
+            return port, packet, outputs
+
+
+def _reduce(router: Router, number: int, kind: Kind, draw: random.Random) -> None:
+    """Queue a random reduction's operands; few headers, so that equal ones follow each other."""
+    while True:
+        where = _some(draw) if draw.random() < 0.5 else (_ROWS[-1], _COLS[-1])
+        root = draw.choice(_VARIANT.routes.tiles())
+        tiles = frozenset((row, col) for row in where[0] for col in where[1])
+        inputs, _ = _VARIANT.routes.meeting(tiles, root, router.at)
+        if inputs:
+            break
+    flits = draw.randint(1, _VARIANT.depth)
+    for port in inputs:
+        data = tuple(draw.getrandbits(_VARIANT.payload_bits) for _ in range(flits))
+        router.send(port, Packet.operand(number, kind, root, where, data))
+
+
+def _some(draw: random.Random) -> tuple[frozenset[int], frozenset[int]]:
+    """Random rows and columns."""
+    return draw.choice(_ROWS), draw.choice(_COLS)

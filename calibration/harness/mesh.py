@@ -4,23 +4,34 @@ The stimulus goes to the replayers and the handshakes come from the recorders of
 rtl/bench/mesh_bench.sv; the bench that joins them is calibration/benches/mesh_bench.py.
 """
 
-from dataclasses import dataclass
+import os
+import re
+import shutil
+import tempfile
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from calibration.harness.simulator import Simulation, build
+from calibration.harness.coverage import Coverage, read_coverage
+from calibration.harness.simulator import Simulation, SimulationError, build
 from tlm.calibrated import REPOSITORY
+from tlm.errors import InputError
 from tlm.interconnect.packets import Deliveries, Packets
 
 _RTL = REPOSITORY / "rtl"
-NOC_SOURCES = tuple(
-    _RTL / "noc" / name
-    for name in ("fork_fifo.sv", "rr_arbiter.sv", "xy_route.sv", "router.sv", "mesh.sv")
-)
+_NOC_MODULES = (
+    "noc_pkg", "header", "rr_arbiter", "fifo", "fork_fifo", "tree_route", "reduce_route",
+    "input_port", "reduce_unit", "output_port", "router", "mesh",
+)  # fmt: skip
+NOC_SOURCES = tuple(_RTL / "noc" / f"{name}.sv" for name in _NOC_MODULES)
 _BENCH_SOURCES = tuple(
     _RTL / "bench" / name for name in ("bench.vlt", "replayer.sv", "mesh_bench.sv")
 )
+_COVERAGE_SOURCE = _RTL / "bench" / "router_coverage.sv"
+#: A failed run's wave begins this long before the failure.
+_WAVE_CYCLES = 2000
+_NO_WAVE = 2**32 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +55,57 @@ class HangError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class RtlMesh:
-    """A Verilated mesh of ``rows`` x ``cols`` routers with buffers of ``fifo_depth`` flits."""
+    """A Verilated mesh of ``rows`` x ``cols`` routers with buffers of ``fifo_depth`` flits.
+
+    The next fields are parameters of rtl/noc/mesh.sv. The last ones are about the model:
+
+    Attributes:
+        coverage: What happens in the routers is counted (rtl/bench/router_coverage.sv).
+        waves: A run leaves a wave.
+        wave_on_failure: A failed run is repeated on a model with waves; the error names the wave.
+            Not where ``$WAFERTLM_EXPECT_FAILURES`` is set, as it is while faults are put in.
+    """
 
     rows: int
     cols: int
     fifo_depth: int
+    output_depth: int = 0
+    stages: int = 1
+    y_first: bool = False
+    multicast: bool = True
+    reduction: bool = True
+    cut_through: bool = True
+    loopback: bool = True
+    reduce_stages: int = 1
+    coverage: bool = False
     waves: bool = False
+    wave_on_failure: bool = True
+
+    def __post_init__(self) -> None:
+        if self.coverage and not (self.multicast and self.reduction and self.cut_through):
+            raise InputError(
+                "coverage: found a mesh without multicast, reduction or cut-through; "
+                "allowed: one with all three"
+            )
 
     def build(self) -> Simulation:
         """The built model, from the cache if it is there."""
         sources: list[Path] = [*_BENCH_SOURCES[:1], *NOC_SOURCES, *_BENCH_SOURCES[1:]]
-        parameters = {"Rows": self.rows, "Cols": self.cols, "FifoDepth": self.fifo_depth}
+        if self.coverage:
+            sources.append(_COVERAGE_SOURCE)
+        parameters = {
+            "Rows": self.rows,
+            "Cols": self.cols,
+            "FifoDepth": self.fifo_depth,
+            "OutputDepth": self.output_depth,
+            "Stages": self.stages,
+            "YFirst": int(self.y_first),
+            "Multicast": int(self.multicast),
+            "Reduction": int(self.reduction),
+            "CutThrough": int(self.cut_through),
+            "Loopback": int(self.loopback),
+            "ReduceStages": self.reduce_stages,
+        }
         return build("mesh_bench", sources, parameters, waves=self.waves)
 
     def simulate(self, packets: Packets, *, sink: Sink | None = None) -> Deliveries:
@@ -66,19 +117,67 @@ class RtlMesh:
             HangError: if the mesh stands still.
             SimulationError: if the scoreboard finds anything wrong.
         """
-        sink = sink or Sink()
+        return self.simulate_covered(packets, sink=sink)[0]
+
+    def simulate_covered(
+        self, packets: Packets, *, sink: Sink | None = None
+    ) -> tuple[Deliveries, Coverage]:
+        """The same, and with ``coverage`` what happened in the routers.
+
+        Raises:
+            HangError: if the mesh stands still.
+            SimulationError: if the scoreboard finds anything wrong.
+        """
+        sink, folder = sink or Sink(), Path(tempfile.mkdtemp(prefix="wafertlm-"))
+        try:
+            deliveries = self._run(packets, sink, folder, wave_from=0)
+        except (HangError, SimulationError) as error:
+            expected = "WAFERTLM_EXPECT_FAILURES" in os.environ
+            if self.waves or expected or not self.wave_on_failure:
+                raise
+            wave = replace(self, waves=True)._wave_of_failure(packets, sink, str(error))
+            raise type(error)(f"{error}\n{wave}") from error
+        counts = read_coverage(folder) if self.coverage else {}
+        if not self.waves:
+            shutil.rmtree(folder)
+        return deliveries, counts
+
+    def _run(self, packets: Packets, sink: Sink, folder: Path, wave_from: int) -> Deliveries:
+        """One run in a folder, which keeps its files."""
         plan = {
             "rows": self.rows,
             "cols": self.cols,
+            "loopback": self.loopback,
             "packets": np.stack(packets.columns(), axis=1).tolist(),
             "hold_cycles": sink.hold_cycles,
             "stall": int(sink.stall_fraction * 256),
             "stall_seed": sink.seed,
+            "wave_from": wave_from if self.waves else _NO_WAVE,
         }
-        outcome = self.build().run("calibration.benches.mesh_bench", plan, seed=sink.seed)
+        bench = "calibration.benches.mesh_bench"
+        outcome = self.build().run(bench, plan, seed=sink.seed, folder=folder, bench_waves=True)
         if outcome["hung_at_cycle"] is not None:
             raise HangError(
                 f"{self.rows}x{self.cols} mesh stands still since cycle {outcome['hung_at_cycle']}"
             )
         columns = (np.array(outcome[name], dtype=np.int64) for name in Deliveries.__slots__)
         return Deliveries(*columns)
+
+    def _wave_of_failure(self, packets: Packets, sink: Sink, failure: str) -> str:
+        """Repeat a run that failed and say where its wave is."""
+        folder = Path(tempfile.mkdtemp(prefix="wafertlm-wave-"))
+        first = max(0, _cycle_of(failure) - _WAVE_CYCLES)
+        try:
+            self._run(packets, sink, folder, wave_from=first)
+        except (HangError, SimulationError):
+            return f"wave from cycle {first}: {folder / 'dump.vcd'}"
+        return f"no failure when repeated with waves: {folder}"
+
+
+def _cycle_of(failure: str) -> int:
+    """Cycle of a failure by its message; 0 if it names none."""
+    if named := re.search(r"cycle (\d+)", failure):
+        return int(named[1])
+    # An assertion of the Verilog names its time in picoseconds; a cycle is 2 ns.
+    asserted = re.search(r"\[(\d+)\] %Error", failure)
+    return int(asserted[1]) // 2000 if asserted else 0

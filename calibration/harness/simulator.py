@@ -42,16 +42,31 @@ class Simulation:
     sources: tuple[Path, ...]
     waves: bool
 
-    def run(self, module: str, plan: object, *, seed: int) -> Any:
+    def run(
+        self,
+        module: str,
+        plan: object,
+        *,
+        seed: int,
+        folder: Path | None = None,
+        bench_waves: bool = False,
+    ) -> Any:
         """Run the cocotb module; it reads ``$WAFERTLM_PLAN`` and writes ``$WAFERTLM_RESULT``.
 
         The bench itself bounds its simulated time (cocotb's ``timeout_time``).
+
+        Args:
+            module: The bench.
+            plan: What it reads, as JSON.
+            seed: Seed of the run.
+            folder: Where it runs and leaves its files; the caller removes it.
+            bench_waves: The Verilog itself says when a wave is recorded, instead of all the time.
 
         Raises:
             SimulationError: if a test of the bench fails or the simulator dies; the scratch
                 folder with its log is then kept and named. With waves it is kept in any case.
         """
-        work = Path(tempfile.mkdtemp(prefix="wafertlm-"))
+        work = folder or Path(tempfile.mkdtemp(prefix="wafertlm-"))
         (work / "plan.json").write_text(json.dumps(plan))
         environment = verilator_environment() | {
             "WAFERTLM_PLAN": str(work / "plan.json"),
@@ -69,7 +84,7 @@ class Simulation:
                 test_dir=work,
                 results_xml=str(work / "results.xml"),
                 seed=seed,
-                waves=self.waves,
+                waves=self.waves and not bench_waves,
                 extra_env=environment,
                 log_file=log,
             )
@@ -80,7 +95,7 @@ class Simulation:
         if problem:
             raise SimulationError(f"{module} on {self.top}: {problem}; see {work}\n{_tail(log)}")
         outcome = json.loads((work / "result.json").read_text())
-        if not self.waves:
+        if not (self.waves or folder):
             shutil.rmtree(work)
         return outcome
 
@@ -116,6 +131,7 @@ def build(
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
             _verilate(simulation, parameters, flags)
+            _drop_intermediates(folder)
             (folder / "done").touch()
     return simulation
 
@@ -146,6 +162,13 @@ def _verilate(simulation: Simulation, parameters: Mapping[str, int], flags: Sequ
     if outcome.returncode:
         output = (outcome.stdout + outcome.stderr)[-4000:]
         raise SimulationError(f"building {simulation.top} failed:\n{output}")
+
+
+def _drop_intermediates(folder: Path) -> None:
+    """Keep the program alone: what it was made of takes sixty times the room."""
+    for path in folder.iterdir():
+        if path.suffix in {".a", ".cpp", ".d", ".gch", ".h", ".o"}:
+            path.unlink()
 
 
 def _tail(log: Path) -> str:

@@ -1,14 +1,30 @@
 // A mesh with a replayer and a recorder at every node: cycles cost no Python.
 //
-// Every handshake at the tiles' ports is written to `handshakes.txt` in the working folder, one a line:
-// 0 for injection or 1 for ejection, node, cycle, last bit, payload.
+// Every handshake at the tiles' ports is written to `handshakes.bin` in the working folder as four
+// 32-bit words: {node, last, 1 for ejection}, cycle, high and low half of the payload.
 module mesh_bench #(
-  /// Rows of the mesh.
+  /// Rows of the mesh; at most 64.
   parameter int Rows = 4,
-  /// Columns of the mesh.
+  /// Columns of the mesh; at most 64.
   parameter int Cols = 4,
   /// Flits held by each input buffer of a router.
   parameter int FifoDepth = 4,
+  /// Flits held by each output of a router: 0, or at least 2.
+  parameter int OutputDepth = 0,
+  /// Cycles in which a flit passes a router, without output buffers: 1 or 2.
+  parameter int Stages = 1,
+  /// 0: along the row first, 1: along the column first.
+  parameter int YFirst = 0,
+  /// 1: the network forks multicasts.
+  parameter int Multicast = 1,
+  /// 1: the network combines reductions.
+  parameter int Reduction = 1,
+  /// 1: multicasts and reductions go by virtual cut-through; 0: by wormhole, and may hang.
+  parameter int CutThrough = 1,
+  /// 1: a sender among the destinations of its multicast gets a copy.
+  parameter int Loopback = 1,
+  /// Registers on the way of a reduction's result.
+  parameter int ReduceStages = 1,
   /// Nodes.
   localparam int Nodes = Rows * Cols
 ) (
@@ -26,6 +42,8 @@ module mesh_bench #(
   input  logic [31:0]      stall_seed_i,
   /// Cycles without a handshake after which the run counts as hung.
   input  logic [31:0]      patience_cycles_i,
+  /// Cycle from which a model with waves records one.
+  input  logic [31:0]      wave_from_i,
   /// Cycles since reset.
   output logic [31:0]      cycle_o,
   /// Everything expected has been ejected, and nothing more for `patience_cycles_i`.
@@ -34,8 +52,8 @@ module mesh_bench #(
   output logic             hung_o
 );
   localparam int PayloadWidth = 64;
-  localparam int CountWidth = $clog2(FifoDepth + 1);
-  localparam int FlitWidth = 2 + CountWidth + Rows + Cols + PayloadWidth;
+  localparam int FlitWidth = noc_pkg::flit_width(Rows, Cols, FifoDepth, PayloadWidth, Multicast,
+                                                 Reduction, CutThrough);
 
   logic [Nodes-1:0] inject_valid, inject_ready, eject_valid, eject_ready, replayed;
   logic [Nodes*FlitWidth-1:0] inject_flit, eject_flit;
@@ -50,7 +68,16 @@ module mesh_bench #(
     .Rows(Rows),
     .Cols(Cols),
     .FifoDepth(FifoDepth),
-    .PayloadWidth(PayloadWidth)
+    .OutputDepth(OutputDepth),
+    .PayloadWidth(PayloadWidth),
+    .Stages(Stages),
+    .YFirst(YFirst),
+    .Multicast(Multicast),
+    .Reduction(Reduction),
+    .CutThrough(CutThrough),
+    .Loopback(Loopback),
+    .ElementWidth(32),
+    .ReduceStages(ReduceStages)
   ) u_mesh (
     .clk_i,
     .rst_ni,
@@ -66,7 +93,10 @@ module mesh_bench #(
     replayer #(
       .Rows(Rows),
       .Cols(Cols),
-      .CountWidth(CountWidth),
+      .FifoDepth(FifoDepth),
+      .Multicast(Multicast),
+      .Reduction(Reduction),
+      .CutThrough(CutThrough),
       .Node(n)
     ) u_replayer (
       .clk_i,
@@ -116,20 +146,29 @@ module mesh_bench #(
   always @(posedge clk_i) begin
     if (!rst_ni && !opened) begin
       opened = 1'b1;
-      log_file = $fopen("handshakes.txt", "w");
+      log_file = $fopen("handshakes.bin", "wb");
+    end
+    if (rst_ni && cycle_q == wave_from_i) begin
+      $dumpfile("dump.vcd");
+      $dumpvars;
     end
     if (rst_ni && moving) begin
       for (int n = 0; n < Nodes; n++) begin
         if (inject_valid[n] && inject_ready[n]) begin
-          $fwrite(log_file, "0 %0d %0d %0d %0d\n", n, cycle_q, inject_flit[n*FlitWidth + FlitWidth - 1],
-                  inject_flit[n*FlitWidth +: 64]);
+          record(30'(n), 1'b0, inject_flit[n*FlitWidth +: FlitWidth]);
         end
         if (eject_valid[n] && eject_ready[n]) begin
-          $fwrite(log_file, "1 %0d %0d %0d %0d\n", n, cycle_q, eject_flit[n*FlitWidth + FlitWidth - 1],
-                  eject_flit[n*FlitWidth +: 64]);
+          record(30'(n), 1'b1, eject_flit[n*FlitWidth +: FlitWidth]);
         end
       end
     end
     if (rst_ni && (done_o || hung_o)) $fflush(log_file);
   end
+
+  task automatic record(input logic [29:0] node, input logic ejected, input logic [FlitWidth-1:0] flit);
+    logic unused_header;
+    unused_header = ^flit[FlitWidth-2:PayloadWidth];
+    $fwrite(log_file, "%u%u%u%u", {node, flit[FlitWidth-1], ejected}, cycle_q, flit[63:32],
+            flit[31:0]);
+  endtask
 endmodule

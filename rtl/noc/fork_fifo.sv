@@ -2,7 +2,8 @@
 //
 // The packet at the front names its branches. Each branch reads the flits of that packet in order and
 // may run ahead of the others; a flit's place is freed when every branch has read it. A branch that
-// has read the last flit is done and offers nothing until the packet has left by all of them.
+// has read the last flit is done and offers nothing until the packet has left by all of them. A packet
+// without a branch is dropped, a flit a cycle.
 module fork_fifo #(
   /// Bits of a flit.
   parameter int Width = 8,
@@ -111,7 +112,6 @@ module fork_fifo #(
 `ifndef SYNTHESIS
   always @(posedge clk_i) begin
     if (rst_ni) begin
-      assert (!front_valid_o || needed_i != '0) else $error("fork_fifo: packet without a branch");
       assert ((branch_taken_i & ~branch_valid_o) == '0) else $error("fork_fifo: empty branch taken");
     end
   end

@@ -8,14 +8,31 @@ module mesh #(
   parameter int Cols = 4,
   /// Flits held by each input buffer of a router.
   parameter int FifoDepth = 4,
+  /// Flits held by each output of a router: 0, or at least 2.
+  parameter int OutputDepth = 0,
   /// Bits of a flit's payload.
   parameter int PayloadWidth = 64,
+  /// Cycles in which a flit passes a router, without output buffers: 1 or 2.
+  parameter int Stages = 1,
+  /// 0: along the row first, 1: along the column first.
+  parameter int YFirst = 0,
+  /// 1: the network forks multicasts.
+  parameter int Multicast = 1,
+  /// 1: the network combines reductions.
+  parameter int Reduction = 1,
+  /// 1: multicasts and reductions go by virtual cut-through; 0: by wormhole, and may hang.
+  parameter int CutThrough = 1,
+  /// 1: a sender among the destinations of its multicast gets a copy.
+  parameter int Loopback = 1,
+  /// Bits of an element of a reduction; a divisor of PayloadWidth.
+  parameter int ElementWidth = 32,
+  /// Registers on the way of a reduction's result.
+  parameter int ReduceStages = 1,
   /// Nodes.
   localparam int Nodes = Rows * Cols,
-  /// Bits of a count of flits.
-  localparam int CountWidth = $clog2(FifoDepth + 1),
-  /// Bits of a flit: last, multicast, length, row mask, column mask, payload.
-  localparam int FlitWidth = 2 + CountWidth + Rows + Cols + PayloadWidth
+  /// Bits of a flit.
+  localparam int FlitWidth = noc_pkg::flit_width(Rows, Cols, FifoDepth, PayloadWidth, Multicast,
+                                                 Reduction, CutThrough)
 ) (
   /// Clock, rising edge.
   input  logic                       clk_i,
@@ -40,17 +57,20 @@ module mesh #(
   localparam int East = 2;
   localparam int South = 3;
   localparam int West = 4;
-  localparam int RowWidth = (Rows > 1) ? $clog2(Rows) : 1;
-  localparam int ColWidth = (Cols > 1) ? $clog2(Cols) : 1;
+  localparam int CountWidth = $clog2(FifoDepth + 1);
+  localparam int RowWidth = noc_pkg::index_width(Rows);
+  localparam int ColWidth = noc_pkg::index_width(Cols);
 
   logic [Ports-1:0] in_valid [Nodes];
   logic [Ports-1:0] in_ready [Nodes];
   logic [Ports*FlitWidth-1:0] in_flit [Nodes];
   logic [Ports*CountWidth-1:0] in_free [Nodes];
+  logic [Ports*CountWidth-1:0] in_operand_free [Nodes];
   logic [Ports-1:0] out_valid [Nodes];
   logic [Ports-1:0] out_ready [Nodes];
   logic [Ports*FlitWidth-1:0] out_flit [Nodes];
   logic [(Ports-1)*CountWidth-1:0] out_free [Nodes];
+  logic [(Ports-1)*CountWidth-1:0] out_operand_free [Nodes];
 
   for (genvar r = 0; r < Rows; r++) begin : gen_row
     for (genvar c = 0; c < Cols; c++) begin : gen_col
@@ -60,7 +80,16 @@ module mesh #(
         .Rows(Rows),
         .Cols(Cols),
         .FifoDepth(FifoDepth),
-        .PayloadWidth(PayloadWidth)
+        .OutputDepth(OutputDepth),
+        .PayloadWidth(PayloadWidth),
+        .Stages(Stages),
+        .YFirst(YFirst),
+        .Multicast(Multicast),
+        .Reduction(Reduction),
+        .CutThrough(CutThrough),
+        .Loopback(Loopback),
+        .ElementWidth(ElementWidth),
+        .ReduceStages(ReduceStages)
       ) u_router (
         .clk_i,
         .rst_ni,
@@ -70,10 +99,12 @@ module mesh #(
         .in_ready_o(in_ready[Node]),
         .in_flit_i(in_flit[Node]),
         .in_free_o(in_free[Node]),
+        .in_operand_free_o(in_operand_free[Node]),
         .out_valid_o(out_valid[Node]),
         .out_ready_i(out_ready[Node]),
         .out_flit_o(out_flit[Node]),
-        .out_free_i(out_free[Node])
+        .out_free_i(out_free[Node]),
+        .out_operand_free_i(out_operand_free[Node])
       );
 
       assign in_valid[Node][Local] = inject_valid_i[Node];
@@ -97,11 +128,14 @@ module mesh #(
           assign out_ready[Node][p] = in_ready[Neighbour][Facing];
           assign out_free[Node][(p-1)*CountWidth +: CountWidth] =
               in_free[Neighbour][Facing*CountWidth +: CountWidth];
+          assign out_operand_free[Node][(p-1)*CountWidth +: CountWidth] =
+              in_operand_free[Neighbour][Facing*CountWidth +: CountWidth];
         end else begin : gen_edge
           assign in_valid[Node][p] = 1'b0;
           assign in_flit[Node][p*FlitWidth +: FlitWidth] = '0;
           assign out_ready[Node][p] = 1'b0;
           assign out_free[Node][(p-1)*CountWidth +: CountWidth] = '0;
+          assign out_operand_free[Node][(p-1)*CountWidth +: CountWidth] = '0;
         end
       end
     end

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from tlm.errors import InputError
 from tlm.interconnect import handshake_core as core
 from tlm.interconnect.base import Event, EventKind
 from tlm.interconnect.packets import Deliveries, Packets, TileSet
@@ -106,6 +107,10 @@ class HandshakeMesh:
         return sorted({int(state.buffer_packet[b, state.front[b]]) for b in held})
 
     def _queue(self, packets: Packets) -> None:
+        if packets.reduces.any():
+            raise InputError(
+                "this level knows no reduction in the network; it knows unicasts and multicasts"
+            )
         self._grow(len(packets), int(packets.destination_counts().sum()))
         start = self._packets
         stop = start + len(packets)

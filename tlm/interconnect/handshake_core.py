@@ -48,13 +48,15 @@ class PacketStore(NamedTuple):
     cycle: Int64s
     source: Int64s
     flits: Int64s
-    multicast: Int64s
+    kind: Int64s
     row_first: Int64s
     row_last: Int64s
     row_step: Int64s
     col_first: Int64s
     col_last: Int64s
     col_step: Int64s
+    root: Int64s
+    joint: Int64s
     next_in_queue: Int64s
     head_injected: Int64s
     tail_injected: Int64s
@@ -191,26 +193,16 @@ def _neighbour_buffer(node: int, output: int, cols: int) -> int:
 
 
 @njit(cache=True, inline="always")
-def _requests(
-    state: State,
-    packets: PacketStore,
-    node: int,
-    cols: int,
-    stages: Int64s,
-    offers: Int64s,
-    asks: Int64s,
-) -> None:
-    """Find, per output, the inputs (a bit each) that offer a flit and those that may be granted."""
+def _requests(state: State, node: int, stages: Int64s, offers: Int64s) -> None:
+    """Find, per output, the inputs (a bit each) that offer a flit."""
     depth = state.buffer_packet.shape[1]
     for output in range(PORTS):
         offers[output] = 0
-        asks[output] = 0
     for port in range(PORTS):
         buffer = node * PORTS + port
         held = state.fill[buffer]
         if held == 0:
             continue
-        packet = state.buffer_packet[buffer, state.front[buffer]]
         branches = state.needed[buffer] & ~state.done[buffer]
         for output in range(PORTS):
             if not branches >> output & 1 or state.ahead[buffer, output] >= held:
@@ -221,19 +213,25 @@ def _requests(
             if state.buffer_written[buffer, place] + stages[output] > state.clock[0]:
                 continue
             offers[output] |= 1 << port
-            if output and packets.multicast[packet]:
-                free = depth - state.fill[_neighbour_buffer(node, output, cols)]
-                if free < packets.flits[packet]:
-                    continue
-            asks[output] |= 1 << port
 
 
 @njit(cache=True, inline="always")
-def _grant(state: State, index: int, asks: int) -> None:
+def _has_room(state: State, packets: PacketStore, buffer: int, output: int, behind: int) -> bool:
+    """Whether the buffer behind an output takes the flit: of a multicast's head, all the packet."""
+    free = state.buffer_packet.shape[1] - state.fill[behind]
+    packet = state.buffer_packet[buffer, state.front[buffer]]
+    started = state.ahead[buffer, output] > 0 or state.buffer_flit[buffer, state.front[buffer]] > 0
+    if packets.kind[packet] == 1 and not started:
+        return bool(free >= packets.flits[packet])
+    return bool(free > 0)
+
+
+@njit(cache=True, inline="always")
+def _grant(state: State, index: int, offers: int) -> None:
     """Give a free output to the first request in line: rtl/noc/rr_arbiter.sv."""
-    line = asks & state.preferred[index]
+    line = offers & state.preferred[index]
     if line == 0:
-        line = asks
+        line = offers
     winner = 0
     while not line >> winner & 1:
         winner += 1
@@ -263,7 +261,6 @@ def _decide(state: State, packets: PacketStore, cols: int, stages: Int64s) -> in
     cycle = state.clock[0]
     depth = state.buffer_packet.shape[1]
     offers = np.empty(PORTS, dtype=np.int64)
-    asks = np.empty(PORTS, dtype=np.int64)
     count = 0
     for position in range(state.clock[1]):
         node = state.active[position]
@@ -274,15 +271,21 @@ def _decide(state: State, packets: PacketStore, cols: int, stages: Int64s) -> in
             count += 1
         if state.held[node] == 0:
             continue
-        _requests(state, packets, node, cols, stages, offers, asks)
+        _requests(state, node, stages, offers)
         for output in range(PORTS):
             index = node * PORTS + output
-            if state.owner[index] < 0 and asks[output]:
-                _grant(state, index, asks[output])
+            if state.owner[index] < 0 and offers[output]:
+                _grant(state, index, offers[output])
             port = state.owner[index]
             if port < 0 or not offers[output] >> port & 1:
                 continue
-            if output == 0 or state.fill[_neighbour_buffer(node, output, cols)] < depth:
+            if output == 0 or _has_room(
+                state,
+                packets,
+                node * PORTS + port,
+                output,
+                _neighbour_buffer(node, output, cols),
+            ):
                 state.moves[count, 0] = node * PORTS + port
                 state.moves[count, 1] = output
                 count += 1

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from enum import IntEnum
 from typing import Self
 
 import numpy as np
@@ -33,54 +34,93 @@ class TileSet:
         return [row * mesh_cols + col for row in self.rows for col in self.cols]
 
 
+class Kind(IntEnum):
+    """What the network does with a packet."""
+
+    UNICAST = 0
+    MULTICAST = 1
+    SUM = 2
+    MAXIMUM = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Reduce:
+    """A reduction in the network: one packet of each tile of ``operands``, combined on the way.
+
+    ``root`` is the node number of the tile that gets the result, an operand's tile or not.
+    """
+
+    operands: TileSet
+    root: int
+    maximum: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Packets:
     """Packets in the order of their numbers; each field is an array of shape (packets,).
 
     ``cycle`` is when the packet joins its source's queue; ``source`` a node number (row * columns +
-    column). Destinations are ``row_first, row_first + row_step, ..., row_last`` crossed with the
-    columns alike. A ``multicast`` packet goes by virtual cut-through.
+    column); ``kind`` a `Kind`. ``row_first, row_first + row_step, ..., row_last`` crossed with the
+    columns alike are the destinations, or for an operand of a reduction the tiles that bring one,
+    and then ``root`` is the node that gets the result (else -1). ``joint`` is the lowest number
+    among the operands of one reduction, by which its result goes; else the packet's own number.
     """
 
     cycle: Int64s
     source: Int64s
     flits: Int64s
-    multicast: Int64s
+    kind: Int64s
     row_first: Int64s
     row_last: Int64s
     row_step: Int64s
     col_first: Int64s
     col_last: Int64s
     col_step: Int64s
+    root: Int64s
+    joint: Int64s
 
     @classmethod
-    def of(cls, items: Iterable[tuple[int, int, TileSet, int]]) -> Self:
+    def of(cls, items: Iterable[tuple[int, int, TileSet | Reduce, int]]) -> Self:
         """Packets from ``(cycle, source node, destinations, flits)``; to several tiles: multicast.
+
+        In the place of the destinations may stand a `Reduce`: the packet is one of its operands.
+        The n-th operands of equal `Reduce`s meet, one of each source.
 
         Raises:
             InputError: for a packet without a destination or without a flit.
         """
         rows = []
-        for number, (cycle, source, where, flits) in enumerate(items):
+        operands_seen: dict[tuple[int, Reduce], int] = {}
+        joints: dict[tuple[Reduce, int], int] = {}
+        for number, (cycle, source, goal, flits) in enumerate(items):
+            where = goal.operands if isinstance(goal, Reduce) else goal
             if len(where) == 0 or flits < 1 or cycle < 0:
                 raise InputError(
                     f"packet {number}: cycle {cycle}, {len(where)} destinations, {flits} flits; "
                     "a packet needs a cycle of 0 or more, a destination and a flit"
                 )
+            root, joint = -1, number
+            kind = Kind.UNICAST if len(where) == 1 else Kind.MULTICAST
+            if isinstance(goal, Reduce):
+                kind = Kind.MAXIMUM if goal.maximum else Kind.SUM
+                turn = operands_seen.get((source, goal), 0)
+                operands_seen[source, goal] = turn + 1
+                root, joint = goal.root, joints.setdefault((goal, turn), number)
             rows.append(
-                (cycle, source, flits, int(len(where) > 1))
+                (cycle, source, flits, kind)
                 + (where.rows[0], where.rows[-1], where.rows.step)
                 + (where.cols[0], where.cols[-1], where.cols.step)
+                + (root, joint)
             )
-        table = np.array(rows, dtype=np.int64).reshape(len(rows), 10)
+        table = np.array(rows, dtype=np.int64).reshape(len(rows), len(cls.__slots__))
         return cls(*(np.ascontiguousarray(column) for column in table.T))
 
     def __len__(self) -> int:
         """Number of packets."""
         return len(self.cycle)
 
-    def destinations(self, number: int) -> TileSet:
-        """The destination tiles of one packet."""
+    def tiles(self, number: int) -> TileSet:
+        """The destination tiles of one packet, or the tiles whose operands meet it."""
         return TileSet(
             range(
                 int(self.row_first[number]),
@@ -95,10 +135,15 @@ class Packets:
         )
 
     def destination_counts(self) -> Int64s:
-        """Number of destinations of each packet, shape (packets,)."""
+        """Deliveries of each packet, shape (packets,); a reduction's count by its joint number."""
         rows = (self.row_last - self.row_first) // self.row_step + 1
         cols = (self.col_last - self.col_first) // self.col_step + 1
-        return rows * cols
+        return np.where(self.reduces, self.joint == np.arange(len(self)), rows * cols)
+
+    @property
+    def reduces(self) -> NDArray[np.bool_]:
+        """Whether a packet is an operand of a reduction, shape (packets,)."""
+        return self.kind >= Kind.SUM
 
     def columns(self) -> list[Int64s]:
         """The arrays in the order of the fields."""
@@ -111,7 +156,8 @@ class Deliveries:
 
     ``head_injected`` and ``tail_injected`` have shape (packets,): the cycles of the handshakes at
     the source. ``packet``, ``node``, ``head_ejected`` and ``tail_ejected`` have shape
-    (deliveries,), sorted by packet and then by node: a multicast is delivered at each destination.
+    (deliveries,), sorted by packet and then by node: a multicast is delivered at each destination,
+    a reduction once, at its root and under its joint number.
     """
 
     head_injected: Int64s

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlm.errors import InputError, choose
-from tlm.interconnect.packets import Deliveries, Packets, TileSet
+from tlm.interconnect.packets import Deliveries, Kind, Packets, TileSet
 
 PATTERNS = ("uniform", "transpose", "neighbor", "tornado", "hotspot")
 _HOTSPOT_SHARE = 0.2
@@ -89,7 +89,8 @@ class Traffic:
         cycle, source, destination = cycle[speaks], source[speaks], destination[speaks]
         one = np.ones(len(cycle), dtype=np.int64)
         row, col = destination // self.cols, destination % self.cols
-        table = [cycle, source, one * self.packet_flits, one * 0, row, row, one, col, col, one]
+        table = [cycle, source, one * self.packet_flits, one * Kind.UNICAST]
+        table += [row, row, one, col, col, one, -one, np.arange(len(cycle))]
         columns = [np.array(column, dtype=np.int64) for column in table]
         if self.multicast_fraction > 0:
             self._spread(columns, rng)
@@ -137,7 +138,7 @@ class Traffic:
         wide = (row[0] < row[1]) | (col[0] < col[1])
         chosen[np.nonzero(chosen)[0][~wide]] = False
         columns[2][chosen] = self.multicast_flits
-        columns[3][chosen] = 1
+        columns[3][chosen] = Kind.MULTICAST
         columns[4][chosen], columns[5][chosen] = row[0][wide], row[1][wide]
         columns[7][chosen], columns[8][chosen] = col[0][wide], col[1][wide]
 

@@ -17,7 +17,7 @@ from tlm.interconnect.calibration import rtl_timing
 from tlm.interconnect.closed_form import estimate, highest_load
 from tlm.interconnect.collectives import COLLECTIVES, Collective, group_tiles
 from tlm.interconnect.handshake import DeadlockError, HandshakeMesh
-from tlm.interconnect.packets import Deliveries, Packets
+from tlm.interconnect.packets import Deliveries, Kind, Packets
 from tlm.interconnect.traffic import PATTERNS, Traffic, figures, parse_tile, read_packets
 from tlm.interconnect.zero_load import NocTiming
 from wafertlm.options import parse_grid, render_names
@@ -141,7 +141,7 @@ def _traffic(options: NocOptions, network: _Network) -> dict[str, Any]:
         packets = read_packets(path, network.rows, network.cols, network.timing.fifo_depth)
         warm_up, cycles = 0, int((packets.cycle + packets.flits).max())
     if network.level == "perf":
-        if packets.multicast.any():
+        if (packets.kind != Kind.UNICAST).any():
             raise InputError("level perf knows no multicast traffic; levels that do: rtl, at")
         # Packets of a list are no random arrivals: they are taken at zero load.
         span = cycles if options.traffic in PATTERNS else _ZERO_LOAD_CYCLES

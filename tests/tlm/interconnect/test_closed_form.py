@@ -59,5 +59,5 @@ def test_load_from_one_line_does_not_delay_another() -> None:
 
 def test_multicasts_are_out_of_its_reach() -> None:
     packets = Packets.of([(0, 0, TileSet(range(2), range(2)), 1)])
-    with pytest.raises(AssertionError, match="the closed form knows no multicast"):
+    with pytest.raises(AssertionError, match="the closed form knows unicasts only"):
         estimate(packets, 2, 2, 10, TIMING)

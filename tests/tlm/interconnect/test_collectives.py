@@ -44,7 +44,7 @@ def test_everyone_in_the_group_gets_everything(collective: Collective) -> None:
     received: dict[int, int] = {}
     for number in range(len(packets)):
         assert packets.source[number] == root
-        for node in packets.destinations(number).nodes(collective.cols):
+        for node in packets.tiles(number).nodes(collective.cols):
             received[node] = received.get(node, 0) + int(packets.flits[number])
     received[root] = collective.flits
     group = set(collective.group.nodes(collective.cols))

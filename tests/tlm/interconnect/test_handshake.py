@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tlm.errors import InputError
 from tlm.interconnect.base import Event, EventKind
 from tlm.interconnect.handshake import DeadlockError, HandshakeMesh
-from tlm.interconnect.packets import Deliveries, Packets, TileSet, cut
+from tlm.interconnect.packets import Deliveries, Packets, Reduce, TileSet, cut
 from tlm.interconnect.zero_load import NocTiming
 
 Item = tuple[int, int, TileSet, int]
@@ -111,6 +112,18 @@ def test_every_packet_arrives_once_everywhere_and_never_early(items: list[Item])
     assert (seen.tail_ejected - seen.head_injected[seen.packet] >= law).all()
     assert (seen.head_injected >= packets.cycle).all()
     assert (seen.tail_injected - seen.head_injected >= packets.flits - 1).all()
+
+
+def test_a_multicast_is_passed_over_by_one_packet_at_most() -> None:
+    # An unbroken stream along the row never lets the buffer behind run empty by itself.
+    stream: list[Item] = [(0, 0, TileSet.tile(0, 2), 3)] * 50
+    seen = run([*stream, (10, 1, TileSet(range(1), range(1, 3)), 4)], rows=1, cols=3)
+    assert seen.latency_cycles()[50] <= 3 + TIMING.fifo_depth + TIMING.multicast_cycles(1, 4)
+
+
+def test_reductions_are_refused() -> None:
+    with pytest.raises(InputError, match="knows no reduction in the network"):
+        HandshakeMesh(1, 2, TIMING).simulate(Packets.of([(0, 0, Reduce(TileSet.tile(0, 0), 1), 1)]))
 
 
 @settings(deadline=None)

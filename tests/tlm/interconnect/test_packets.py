@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tlm.errors import InputError
-from tlm.interconnect.packets import Deliveries, Packets, TileSet, cut
+from tlm.interconnect.packets import Deliveries, Packets, Reduce, TileSet, cut
 
 
 def test_nodes_are_numbered_row_by_row() -> None:
@@ -39,11 +39,23 @@ def test_packets_keep_what_they_were_made_of(items: list[tuple[int, int, TileSet
             source,
             flits,
         )
-        kept = packets.destinations(number)
+        kept = packets.tiles(number)
         assert kept.nodes(1000) == where.nodes(1000)
         assert packets.destination_counts()[number] == len(where)
-        assert packets.multicast[number] == (len(where) > 1)
+        assert packets.kind[number] == (len(where) > 1)
     assert all(column.flags.c_contiguous for column in packets.columns())
+
+
+def test_operands_of_one_reduction_meet_in_the_order_of_sending() -> None:
+    row = TileSet(range(1), range(0, 3, 2))
+    to_left, to_right = Reduce(row, root=0), Reduce(row, root=1, maximum=True)
+    order = [(2, to_left), (0, to_left), (0, to_right), (0, to_left), (2, to_right), (2, to_left)]
+    packets = Packets.of((0, source, goal, 4) for source, goal in order)
+    assert packets.kind.tolist() == [2, 2, 3, 2, 3, 2]
+    assert packets.root.tolist() == [0, 0, 1, 0, 1, 0]
+    assert packets.joint.tolist() == [0, 0, 2, 3, 2, 3]
+    assert packets.destination_counts().tolist() == [1, 0, 1, 1, 0, 0]
+    assert packets.tiles(4) == row
 
 
 @pytest.mark.parametrize(

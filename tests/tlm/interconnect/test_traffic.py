@@ -8,7 +8,7 @@ import pytest
 
 from tlm.errors import InputError
 from tlm.interconnect.handshake import HandshakeMesh
-from tlm.interconnect.packets import Deliveries, Packets, TileSet
+from tlm.interconnect.packets import Deliveries, Kind, Packets, TileSet
 from tlm.interconnect.traffic import PATTERNS, Traffic, figures, read_packets
 from tlm.interconnect.zero_load import NocTiming
 
@@ -84,7 +84,7 @@ def test_a_share_goes_to_several_tiles() -> None:
     traffic = made(rows=8, cols=8, multicast_fraction=0.25, multicast_flits=2)
     packets, plain = traffic.packets(), made(rows=8, cols=8).packets()
     several = packets.destination_counts() > 1
-    np.testing.assert_array_equal(several, packets.multicast == 1)
+    np.testing.assert_array_equal(several, packets.kind == Kind.MULTICAST)
     # One rectangle in 64 is a tile and stays a unicast.
     assert several.mean() == pytest.approx(0.25 * 63 / 64, abs=0.02)
     assert set(packets.flits[several].tolist()) == {2}
@@ -136,8 +136,8 @@ def test_packets_from_a_file(tmp_path: Path) -> None:
     assert packets.cycle.tolist() == [2, 5, 5]
     assert packets.source.tolist() == [15, 1, 4]
     assert packets.flits.tolist() == [4, 7, 1]
-    assert packets.multicast.tolist() == [1, 0, 0]
-    nodes = [packets.destinations(number).nodes(4) for number in range(3)]
+    assert packets.kind.tolist() == [1, 0, 0]
+    nodes = [packets.tiles(number).nodes(4) for number in range(3)]
     assert nodes == [[1, 2, 3, 5, 6, 7], [14], [4]]
 
 

@@ -1,0 +1,121 @@
+"""Which reductions may be in flight together, so that their operands cannot block each other.
+
+Two reductions may be in flight together only if (a) the same tiles bring their operands, and all of
+these issue them in the same order (the roots may differ), or (b) their trees share no link. The
+buffer of a tile's own operands counts as a link from the tile to itself.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tlm.errors import InputError
+from tlm.interconnect.packets import Int64s, Packets, TileSet
+
+#: From one node to the next; from a node to itself: where its tile's operands come in.
+Link = tuple[int, int]
+
+_RULE = (
+    "reductions in flight together need the same operand tiles, in the same order at each, "
+    "or trees without a common link"
+)
+
+
+def tree_links(operands: TileSet, root: int, cols: int, *, y_first: bool = False) -> set[Link]:
+    """Links that a reduction's operands cross: all dimension-ordered ways to the root.
+
+    Args:
+        operands: The tiles that bring one.
+        root: Node number of the tile that gets the result.
+        cols: Columns of the mesh.
+        y_first: Whether packets go along the column first.
+    """
+    links = {(node, node) for node in operands.nodes(cols)}
+    row, col = divmod(root, cols)
+    if y_first:
+        for line in operands.cols:
+            links |= {(a * cols + line, b * cols + line) for a, b in _ways(operands.rows, row)}
+        links |= {(row * cols + a, row * cols + b) for a, b in _ways(operands.cols, col)}
+    else:
+        for line in operands.rows:
+            links |= {(line * cols + a, line * cols + b) for a, b in _ways(operands.cols, col)}
+        links |= {(a * cols + col, b * cols + col) for a, b in _ways(operands.rows, row)}
+    return links
+
+
+def _ways(places: range, goal: int) -> Iterator[Link]:
+    """Steps on a line from the outermost places on either side to the goal."""
+    yield from ((at, at + 1) for at in range(places[0], goal))
+    yield from ((at, at - 1) for at in range(places[-1], goal, -1))
+
+
+def check_reductions(packets: Packets, cols: int, *, y_first: bool = False) -> None:
+    """Hold that any of the reductions may be in flight together, on a mesh of ``cols`` columns.
+
+    Each node issues its packets in the order of their numbers.
+
+    Raises:
+        InputError: naming two reductions that break the rule by their joint numbers, or one that
+            lacks an operand.
+    """
+    numbers = np.nonzero(packets.reduces)[0]
+    firsts = numbers[packets.joint[numbers] == numbers]
+    groups: dict[TileSet, list[int]] = {}
+    for joint in firsts.tolist():
+        groups.setdefault(packets.tiles(joint), []).append(joint)
+    for operands, joints in groups.items():
+        _check_order(packets, operands, cols, numbers, np.array(joints))
+    _check_links(packets, groups, cols, y_first=y_first)
+
+
+def _check_order(
+    packets: Packets, operands: TileSet, cols: int, numbers: Int64s, joints: Int64s
+) -> None:
+    """Each tile of a group brings one operand of each reduction, all in the same order."""
+    own = numbers[np.isin(packets.joint[numbers], joints)]
+    own = own[np.argsort(packets.source[own], kind="stable")]
+    nodes = np.array(operands.nodes(cols))
+    issued, source = packets.joint[own], packets.source[own]
+    for joint, count in zip(*np.unique(issued, return_counts=True), strict=True):
+        if count != len(nodes):
+            raise InputError(
+                f"reduction of packet {joint}: found operands of {count} tiles; allowed: one of "
+                f"each of its {len(nodes)} tiles"
+            )
+    expected = np.repeat(nodes, len(joints))
+    if (source != expected).any():
+        at = np.nonzero(source != expected)[0][0]
+        raise InputError(
+            f"reduction of packet {issued[at]}: found an operand of node {source[at]}; allowed: "
+            f"one of each of the nodes {', '.join(map(str, nodes))}"
+        )
+    turns = issued.reshape(len(nodes), len(joints))
+    wrong = np.argwhere(turns != turns[0])
+    if len(wrong):
+        node, turn = wrong[0]
+        raise InputError(
+            f"reductions of packets {turns[0, turn]} and {turns[node, turn]}: issued in another "
+            f"order by node {nodes[node]} than by node {nodes[0]}; {_RULE}"
+        )
+
+
+def _check_links(
+    packets: Packets, groups: dict[TileSet, list[int]], cols: int, *, y_first: bool
+) -> None:
+    """Trees of different groups share no link."""
+    owners: dict[Link, tuple[TileSet, int]] = {}
+    for operands, joints in groups.items():
+        roots, where = np.unique(packets.root[joints], return_index=True)
+        for root, index in zip(roots.tolist(), where.tolist(), strict=True):
+            for link in sorted(tree_links(operands, root, cols, y_first=y_first)):
+                owner, other = owners.setdefault(link, (operands, joints[index]))
+                if owner != operands:
+                    at = (
+                        f"node {link[0]}'s own operands"
+                        if link[0] == link[1]
+                        else (f"the link from node {link[0]} to node {link[1]}")
+                    )
+                    raise InputError(
+                        f"reductions of packets {other} and {joints[index]}: of different tiles, "
+                        f"both need {at}; {_RULE}"
+                    )
