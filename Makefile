@@ -8,7 +8,7 @@ TESTS  ?= tests
 XDIST  := -n auto --maxprocesses 4 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow lint format pins record-slow clean
+.PHONY: help install demo test test-slow lint format gates proofs stress mutations pins record-slow clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +33,18 @@ lint: install ## ruff, mypy and the Verilog lint
 format: install ## put the Python sources into the one format
 	$(RUN) -m ruff check --fix .
 	$(RUN) -m ruff format .
+
+gates: install ## count the gates of the router's variants anew, and store them
+	$(RUN) -m verification.gates --write
+
+proofs: install ## prove the FIFOs and the arbiter of the network
+	$(RUN) -m verification.prove
+
+mutations: install ## put small faults into the Verilog, one at a time, and see whether tests fail
+	$(RUN) -m verification.mutations
+
+stress: install ## press meshes of many forms with a million random packets
+	$(RUN) -m verification.stress
 
 record-slow: test-slow ## run the slow tests and record that they hold for these sources
 	.ci/slow-tier-hash > .ci/slow-tier

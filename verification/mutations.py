@@ -1,0 +1,257 @@
+"""``python -m verification.mutations``: would the tests notice?
+
+Small faults are put into the Verilog, one at a time, and the tests are run. `faults.toml` lists the
+faults: a place in a file, what stands there, what is put in its stead, and the tests that ought to
+fail. A fault that does not build, or at which a test fails for another reason than what the
+hardware did, counts as an error of the list.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+
+import click
+from pydantic import BaseModel, ConfigDict, ValidationError
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from tlm.calibrated import REPOSITORY, combined_hash, file_hash, source_hashes
+from tlm.errors import InputError
+from tlm.files import whole_file
+
+FAULTS = Path(__file__).with_name("faults.toml")
+RECORD = Path(__file__).with_name("mutations.json")
+_COPIED = ("calibration", "rtl", "tests", "tlm", "verification", "workloads", "pyproject.toml")
+_LONGEST_S = 900
+# What a failing test says if it is not the hardware's behaviour that failed it.
+_BESIDE_THE_POINT = ("SimulationError: building ", "is stale: ", "ImportError: ")
+
+
+class Fault(BaseModel):
+    """A fault: in ``file``, the only occurrence of ``old`` becomes ``new``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+
+class Caught(BaseModel):
+    """What became of a fault: the first test that failed, or None if none did."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    caught_by: str | None
+
+
+class Record(BaseModel):
+    """The last complete run, for the sources that it was made with."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    sources_hash: str
+    faults: list[Caught]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A fault's result and what it took."""
+
+    caught: Caught
+    seconds: float
+
+
+def read_faults(path: Path = FAULTS) -> list[Fault]:
+    """The faults of the list, each checked against the sources.
+
+    Raises:
+        InputError: for a malformed entry, two of one name, or text that is not in the file once.
+    """
+    try:
+        entries = tomllib.loads(path.read_text(encoding="utf-8"))["fault"]
+        faults = [Fault.model_validate(entry) for entry in entries]
+    except (KeyError, tomllib.TOMLDecodeError, ValidationError) as error:
+        raise InputError(f"{path}: {error}") from error
+    names = [fault.name for fault in faults]
+    for fault in faults:
+        if names.count(fault.name) > 1:
+            raise InputError(f"{path}: {names.count(fault.name)} faults named '{fault.name}'")
+        found = (REPOSITORY / fault.file).read_text(encoding="utf-8").count(fault.old)
+        if found != 1:
+            raise InputError(
+                f"{path}: fault '{fault.name}': its text occurs {found} times in {fault.file}, "
+                "must occur once"
+            )
+    return faults
+
+
+def sources_hash() -> str:
+    """Content hash of the Verilog and of the list of faults."""
+    return combined_hash(source_hashes([*sorted((REPOSITORY / "rtl").glob("[!b]*/*.sv")), FAULTS]))
+
+
+def run(faults: list[Fault], *, workers: int = 2) -> Iterator[Outcome]:
+    """Put in one fault after the other and run its tests; outcomes as they come.
+
+    Raises:
+        InputError: if a test fails without a fault, or fails for a reason beside the point.
+    """
+    with tempfile.TemporaryDirectory(prefix="wafertlm-mutations-") as folder:
+        copies: SimpleQueue[Path] = SimpleQueue()
+        for worker in range(workers):
+            copy = Path(folder) / str(worker)
+            _copy_sources(copy)
+            copies.put(copy)
+        cache = Path(folder) / "cache"
+
+        def attempt(fault: Fault) -> Outcome:
+            copy = copies.get()
+            try:
+                return _attempt(fault, copy, cache)
+            finally:
+                copies.put(copy)
+
+        healthy = copies.get()
+        tests = tuple(dict.fromkeys(test for fault in faults for test in fault.tests))
+        failed = _first_failure(tests, healthy, cache)
+        copies.put(healthy)
+        if failed:
+            raise InputError(f"{failed} fails without a fault: there is nothing to be learnt")
+        with ThreadPoolExecutor(workers) as pool:
+            yield from pool.map(attempt, faults)
+
+
+def _copy_sources(copy: Path) -> None:
+    copy.mkdir()
+    for name in _COPIED:
+        source = REPOSITORY / name
+        if source.is_dir():
+            shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, copy / name)
+
+
+def _attempt(fault: Fault, copy: Path, cache: Path) -> Outcome:
+    begin = time.monotonic()
+    own_cache = cache.with_name(f"{cache.name}-{fault.name}")
+    with _put_in(fault, copy):
+        failed = _first_failure(fault.tests, copy, own_cache)
+    shutil.rmtree(own_cache, ignore_errors=True)
+    return Outcome(Caught(name=fault.name, caught_by=failed), time.monotonic() - begin)
+
+
+@contextmanager
+def _put_in(fault: Fault, copy: Path) -> Iterator[None]:
+    """The copy with the fault; its stored calibrations stay those of the healthy hardware."""
+    path = copy / fault.file
+    text = path.read_text(encoding="utf-8")
+    healthy = file_hash(path)
+    path.write_text(text.replace(fault.old, fault.new), encoding="utf-8")
+    faulty = file_hash(path)
+    results = list((copy / "calibration" / "results").glob("*.json"))
+    _replace(results, healthy, faulty)
+    try:
+        yield
+    finally:
+        path.write_text(text, encoding="utf-8")
+        _replace(results, faulty, healthy)
+
+
+def _replace(paths: list[Path], old: str, new: str) -> None:
+    for path in paths:
+        path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+
+
+def _first_failure(tests: tuple[str, ...], copy: Path, cache: Path) -> str | None:
+    """The first of the tests that fails in the copy, or None.
+
+    Raises:
+        InputError: if pytest cannot run them, or a test fails for a reason beside the point.
+    """
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "", "-p", "no:cacheprovider"]
+    environment = {"WAFERTLM_CACHE": str(cache), "WAFERTLM_EXPECT_FAILURES": "1"}
+    try:
+        done = subprocess.run(
+            [*command, *tests], cwd=copy, capture_output=True, text=True, check=False,
+            timeout=_LONGEST_S, env=os.environ | environment,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return f"{tests[0]} (no end within {_LONGEST_S} s)"
+    if done.returncode == 0:
+        return None
+    summary = re.findall(r"^(?:FAILED|ERROR) (tests/.*?)(?: - .*)?$", done.stdout, re.MULTILINE)
+    if done.returncode != 1 or not summary:
+        raise InputError(f"pytest cannot run {', '.join(tests)}:\n{done.stdout[-2000:]}")
+    for reason in _BESIDE_THE_POINT:
+        if reason in done.stdout:
+            raise InputError(f"{summary[0]}: fails beside the point:\n{done.stdout[-2000:]}")
+    return str(summary[0])
+
+
+def save(outcomes: list[Outcome]) -> None:
+    """Keep the record of a complete run."""
+    record = Record(sources_hash=sources_hash(), faults=[outcome.caught for outcome in outcomes])
+    with whole_file(RECORD) as scratch:
+        scratch.write_text(record.model_dump_json(indent=1) + "\n", encoding="utf-8")
+
+
+def load() -> Record:
+    """The stored record."""
+    return Record.model_validate_json(RECORD.read_text(encoding="utf-8"))
+
+
+@click.command(help=__doc__)
+@click.option("--only", multiple=True, help="Name of a fault; again for more. Default: all.")
+@click.option("--workers", default=2, show_default=True, help="Faults tried at a time.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def main(only: tuple[str, ...], workers: int, as_json: bool) -> None:
+    """Try the faults, print what caught each; a complete run is recorded."""
+    console = Console(stderr=True)
+    try:
+        faults = [fault for fault in read_faults() if not only or fault.name in only]
+        if unknown := set(only) - {fault.name for fault in faults}:
+            raise InputError(f"no fault named {', '.join(sorted(unknown))} in {FAULTS}")
+        tries = track(run(faults, workers=workers), "faults", len(faults), console=console)
+        outcomes = list(tries)
+    except InputError as error:
+        console.print(f"error: {error}", style="red", markup=False)
+        sys.exit(2)
+    caught = sum(outcome.caught.caught_by is not None for outcome in outcomes)
+    if as_json:
+        found = [outcome.caught.model_dump() for outcome in outcomes]
+        print(json.dumps({"faults": found, "caught_pct": 100 * caught / len(faults)}))
+    else:
+        Console(width=None if sys.stdout.isatty() else 140).print(_table(outcomes))
+        print(f"caught {caught} of {len(faults)} faults: {100 * caught / len(faults):.4g} %")
+    if not only:
+        save(outcomes)
+    sys.exit(0 if caught == len(faults) else 1)
+
+
+def _table(outcomes: list[Outcome]) -> Table:
+    table = Table("fault", "caught by", "s")
+    for outcome in outcomes:
+        found = outcome.caught.caught_by or "[red]nothing[/red]"
+        table.add_row(outcome.caught.name, found, f"{outcome.seconds:.0f}")
+    return table
+
+
+if __name__ == "__main__":
+    main()

