@@ -59,6 +59,8 @@ VARIANTS: dict[str, dict[str, int]] = {
 } | {
     "2 flits an output": {"OutputDepth": 2},
     "2 stages": {"Stages": 2},
+    "YX": {"YFirst": 1},
+    "multicast, no loopback": {"Multicast": 1, "Loopback": 0},
     "multicast, unprotected": {"Multicast": 1, "CutThrough": 0},
     "reduction, unregistered": {"Reduction": 1, "ReduceStages": 0},
     "both, unprotected": {"Multicast": 1, "Reduction": 1, "CutThrough": 0},

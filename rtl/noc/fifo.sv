@@ -27,7 +27,7 @@ module fifo #(
   /// The oldest entry.
   output logic [Width-1:0]      data_o
 );
-  localparam int PointerWidth = $clog2(Depth);
+  localparam int PointerWidth = (Depth > 1) ? $clog2(Depth) : 1;
   localparam logic [PointerWidth-1:0] End = PointerWidth'(Depth - 1);
 
   if (Depth < 2) begin : gen_illegal_depth

@@ -43,10 +43,10 @@ module fork_fifo #(
   /// The branch's flit is taken; only where `branch_valid_o`.
   input  logic [Branches-1:0]       branch_taken_i
 );
-  localparam int PointerWidth = $clog2(Depth);
+  localparam int PointerWidth = (Depth > 1) ? $clog2(Depth) : 1;
 
   if (Depth < 2) begin : gen_illegal_depth
-    $error("fork_fifo: Depth must be at least 2");
+    $error("fork_fifo: Depth is %0d, must be at least 2", Depth);
   end
 
   logic [Width:0] memory_q [Depth];
@@ -57,7 +57,7 @@ module fork_fifo #(
   logic [Branches-1:0] done_q, passed;
   logic push, pop;
 
-  // Position `offset` behind `pointer`, around the end; offset is at most Depth - 1 where it is used.
+  // Position `offset` behind `pointer`, around the end; offset is at most Depth.
   function automatic logic [PointerWidth-1:0] behind(input logic [PointerWidth-1:0] pointer,
                                                      input logic [CountWidth-1:0] offset);
     logic [CountWidth:0] sum;

@@ -273,6 +273,48 @@ module input_port #(
   end
 
 `ifndef SYNTHESIS
+  // What a packet's first flit said, and how many flits of it have come.
+  localparam int HeaderWidth = FlitWidth - 1 - PayloadWidth;
+  logic [HeaderWidth-1:0] came, open_q;
+  logic [CountWidth-1:0] came_length;
+  logic came_multicast, came_reduce;
+  int came_q;
+  assign came = flit_i[PayloadWidth +: HeaderWidth];
+  header #(
+    .Rows(Rows),
+    .Cols(Cols),
+    .FifoDepth(FifoDepth),
+    .PayloadWidth(PayloadWidth),
+    .Multicast(Multicast),
+    .Reduction(Reduction),
+    .CutThrough(CutThrough)
+  ) u_came (
+    .flit_i(flit_i),
+    .row_o(),
+    .col_o(),
+    .row_mask_o(),
+    .col_mask_o(),
+    .length_o(came_length),
+    .multicast_o(came_multicast),
+    .reduce_o(came_reduce),
+    .maximum_o(),
+    .last_o()
+  );
+  always @(posedge clk_i) begin
+    if (!rst_ni) begin
+      came_q <= 0;
+    end else if (valid_i && ready_o) begin
+      came_q <= flit_i[FlitWidth-1] ? 0 : came_q + 1;
+      open_q <= came;
+      assert (came_q == 0 || came == open_q) else $error("input_port: a header changes in a packet");
+      // Longer ones would also void cut-through if the header's few bits cannot tell.
+      if (CutThrough != 0 && (came_multicast || came_reduce)) begin
+        assert (came_q < int'(came_length) && (!flit_i[FlitWidth-1] || came_q + 1 == int'(came_length)))
+        else $error("input_port: flit %0d of a packet whose header says %0d", came_q + 1, came_length);
+      end
+    end
+  end
+
   always @(posedge clk_i) begin
     if (rst_ni && front_valid) begin
       assert (needed != '0 || multicast_o) else $error("input_port: a flit goes nowhere");

@@ -61,6 +61,10 @@ module mesh #(
   localparam int RowWidth = noc_pkg::index_width(Rows);
   localparam int ColWidth = noc_pkg::index_width(Cols);
 
+  if (Rows < 1 || Cols < 1) begin : gen_illegal_shape
+    $error("mesh: Rows and Cols are %0d and %0d, must be at least 1", Rows, Cols);
+  end
+
   logic [Ports-1:0] in_valid [Nodes];
   logic [Ports-1:0] in_ready [Nodes];
   logic [Ports*FlitWidth-1:0] in_flit [Nodes];
@@ -107,6 +111,9 @@ module mesh #(
         .out_operand_free_i(out_operand_free[Node])
       );
 
+      // A tile need not know the room in front of it, nor an edge that behind it.
+      logic unused_free;
+      assign unused_free = ^{in_free[Node], in_operand_free[Node]};
       assign in_valid[Node][Local] = inject_valid_i[Node];
       assign inject_ready_o[Node] = in_ready[Node][Local];
       assign in_flit[Node][Local*FlitWidth +: FlitWidth] = inject_flit_i[Node*FlitWidth +: FlitWidth];
@@ -131,6 +138,11 @@ module mesh #(
           assign out_operand_free[Node][(p-1)*CountWidth +: CountWidth] =
               in_operand_free[Neighbour][Facing*CountWidth +: CountWidth];
         end else begin : gen_edge
+`ifndef SYNTHESIS
+          always @(posedge clk_i) begin
+            assert (!rst_ni || !out_valid[Node][p]) else $error("mesh: a packet leaves the mesh");
+          end
+`endif
           assign in_valid[Node][p] = 1'b0;
           assign in_flit[Node][p*FlitWidth +: FlitWidth] = '0;
           assign out_ready[Node][p] = 1'b0;
@@ -140,4 +152,19 @@ module mesh #(
       end
     end
   end
+
+`ifndef SYNTHESIS
+  // A tile's offer stands until it is taken, as an output's does.
+  for (genvar n = 0; n < Nodes; n++) begin : gen_offer
+    logic waiting_q;
+    logic [FlitWidth-1:0] flit_q;
+    always @(posedge clk_i) begin
+      waiting_q <= rst_ni & inject_valid_i[n] & !inject_ready_o[n];
+      flit_q <= inject_flit_i[n*FlitWidth +: FlitWidth];
+      assert (!rst_ni || !waiting_q
+              || (inject_valid_i[n] && inject_flit_i[n*FlitWidth +: FlitWidth] == flit_q))
+      else $error("mesh: a tile changed its offer or took it back");
+    end
+  end
+`endif
 endmodule

@@ -7,7 +7,7 @@ module output_port #(
   /// Inputs that may ask for this output.
   parameter int Requesters = 5,
   /// Bits of a flit.
-  parameter int FlitWidth = 77,
+  parameter int FlitWidth = 83,
   /// Flits held by each input buffer.
   parameter int FifoDepth = 4,
   /// Flits held between the switch and the link: 0, or at least 2.

@@ -5,8 +5,8 @@
 // pass `ReduceStages` registers and then stand in line at the output like a sixth input.
 //
 // Waiting for room holds nothing, lest packets wait for operands that have not come. Nobody is passed
-// over for ever by that: reductions that may be under way together never compete for one output, since
-// those with the same tiles have the same inputs there, and others share no link.
+// over for ever by that: reductions that may be under way together never compete for one link, since
+// those with the same tiles have the same inputs there, and others share no link. The tile needs no room.
 module reduce_unit #(
   /// Rows of the mesh.
   parameter int Rows = 4,
@@ -286,6 +286,12 @@ module reduce_unit #(
         else pending_q[o] <= pending_q[o] + ((start && target[o]) ? started : '0)
                            - CountWidth'(leaving_i[o-1]);
       end
+`ifndef SYNTHESIS
+      always @(posedge clk_i) begin
+        assert (!rst_ni || int'(pending_q[o]) <= FifoDepth)
+        else $error("reduce_unit: more flits on their way than there is room for");
+      end
+`endif
     end
   end else begin : gen_no_pending
     assign pending_q = '0;
@@ -294,9 +300,17 @@ module reduce_unit #(
   end
 
 `ifndef SYNTHESIS
+  localparam logic [Ports-1:0] Vertical = 5'b01010;
+  localparam logic [Ports-1:0] Horizontal = 5'b10100;
+  localparam logic [Ports-1:0] First = (YFirst == 0) ? Horizontal : Vertical;
+  localparam logic [Ports-1:0] Second = (YFirst == 0) ? Vertical : Horizontal;
   always @(posedge clk_i) begin
     if (rst_ni && step) begin
       assert ($onehot(target)) else $error("reduce_unit: a result goes nowhere");
+      // Not back, and not from the second dimension into the first.
+      assert ((operands & target & ~Ports'(1)) == '0
+              && ((operands & Second) == '0 || (target & First) == '0))
+      else $error("reduce_unit: illegal turn");
       for (int i = 0; i < Ports; i++) begin
         if (operands[i]) begin
           assert (partners[i] == operands) else $error("reduce_unit: an operand is left out");
@@ -304,10 +318,6 @@ module reduce_unit #(
           else $error("reduce_unit: operands of different lengths");
         end
       end
-    end
-    for (int o = 1; o < Ports; o++) begin
-      assert (!rst_ni || int'(pending_q[o]) <= FifoDepth)
-      else $error("reduce_unit: more flits on their way than there is room for");
     end
   end
 `endif

@@ -18,7 +18,7 @@ from verification.stress import FEW_MESHES
 
 # Failures are provoked here; only the tests about waves want one.
 SAFE = replace(FEW_MESHES[1], wave_on_failure=False)
-WORMHOLE = replace(SAFE, cut_through=False)
+WORMHOLE = replace(SAFE, cut_through=False, coverage=False)
 
 FLITS = 16
 ROW, ALL = TileSet(range(1), range(4)), TileSet(range(2), range(4))
@@ -116,6 +116,20 @@ def test_a_reduction_longer_than_a_buffer_is_refused_by_the_router() -> None:
     packets = Packets.of((0, node, Reduce(ALL, 0), 5) for node in range(8))
     with pytest.raises(SimulationError, match="reduce_unit: packet of 5 flits, buffers of 4"):
         SAFE.simulate(packets)
+
+
+@pytest.mark.parametrize("goal", [ALL, Reduce(ALL, 0)], ids=["multicast", "reduction"])
+def test_a_packet_longer_than_its_header_can_tell_is_refused(goal: TileSet | Reduce) -> None:
+    # Nine flits read as one in the header's three bits, which alone would look legal.
+    packets = Packets.of((0, node, goal, 9) for node in range(8 if isinstance(goal, Reduce) else 1))
+    with pytest.raises(SimulationError, match="flit 2 of a packet whose header says 1"):
+        SAFE.simulate(packets)
+
+
+def test_a_packet_to_nowhere_is_found() -> None:
+    # Column 5 of four: it goes east until the mesh ends.
+    with pytest.raises(SimulationError, match="mesh: a packet leaves the mesh"):
+        replace(SAFE, cols=3).simulate(Packets.of([(0, 0, TileSet.tile(0, 3), 1)]))
 
 
 def test_the_model_reports_a_deadlock() -> None:

@@ -45,7 +45,7 @@ def multicast_law(mesh: RtlMesh, hops: int, flits: int) -> int:
     waits = (
         max(part + router_cycles(mesh) - places, 0) for part in cut(flits, mesh.fifo_depth)[1:]
     )
-    return unicast_law(mesh, hops, flits) + (sum(waits) if hops else 0)
+    return unicast_law(mesh, hops, flits) + sum(waits)
 
 
 def reduction_law(mesh: RtlMesh, hops: int, flits: int) -> int:
@@ -107,8 +107,13 @@ def measured(mesh: RtlMesh, transfers: list[Transfer]) -> list[int]:
         cycle += 8 * (hops + 1) + 6 * flits + 20
     seen = mesh.simulate(Packets.of(items))
     last = seen.last_ejected()
-    spans = zip([0, *ends[:-1]], ends, strict=True)
-    return [int(last[a:b].max() - seen.head_injected[a:b].min()) for a, b in spans]
+    spans = list(zip([0, *ends[:-1]], ends, strict=True))
+    finishes = [int(last[a:b].max()) for a, b in spans]
+    assert all(end < items[b][0] for end, (_, b) in zip(finishes, spans[:-1], strict=False))
+    return [
+        end - int(seen.head_injected[a:b].min())
+        for end, (a, b) in zip(finishes, spans, strict=True)
+    ]
 
 
 def check(mesh: RtlMesh, kind: str, lengths: list[int]) -> None:
