@@ -119,8 +119,8 @@ def test_a_register_at_the_ejection_is_seen(
 def test_a_shallower_buffer_is_seen(
     calibrated_copy: Callable[[str, str, str], dict[str, Any]],
 ) -> None:
-    full = "assign ready_o = count_q != CountWidth'(Depth);"
-    found = calibrated_copy("fork_fifo.sv", full, full.replace("Depth)", "Depth - 1)"))
+    room = "assign ready_o = (offered_reduce ? operand_free_o : free_o) "
+    found = calibrated_copy("input_port.sv", room + "!= '0;", room + "> CountWidth'(1);")
     assert found == {
         "stale": NOC_RESULTS, "ejection_cycles": 1, "hop_cycles": 1, "serialisation_cycles": 1,
         "fifo_depth": 3,
