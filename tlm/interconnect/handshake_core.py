@@ -1,11 +1,14 @@
-"""Compiled core of the mesh at handshake level: the rules of rtl/noc, a cycle at a time.
+"""Compiled core of the mesh at handshake level: the rules of rtl/noc, a packet and a hop at a time.
 
-Only routers that hold a flit and interfaces that have one to send are visited, and stretches in
-which nothing moves are skipped. Within a cycle every decision reads the state before the cycle, as
-registers do; the moves are applied afterwards.
+Once a packet has an output, only buffers decide when its flits move: a flit goes at the earliest a
+cycle after the one before it, ``stages`` cycles after it came, and a cycle after a place behind has
+become free. Such times follow from each other, and are computed as soon as all that they rest on is
+known, ahead of the clock. Only grants need the order of time: requests are the events, kept in a
+wheel of cycles.
 
 Ports are 0 local, 1 north, 2 east, 3 south, 4 west. A buffer is ``node * 5 + port``, and so is an
-output.
+output. The n-th flit that a buffer takes stands in place n modulo the size of its ring, a power of
+two of at least the depth.
 """
 
 from typing import NamedTuple
@@ -18,416 +21,473 @@ PORTS = 5
 Int64s = NDArray[np.int64]
 NEVER = np.int64(2**62)
 
-
-class State(NamedTuple):
-    """Registers of the mesh. N nodes, D flits a buffer."""
-
-    buffer_packet: Int64s  # [N*5, D]
-    buffer_flit: Int64s  # [N*5, D] number of the flit within its packet
-    buffer_written: Int64s  # [N*5, D] cycle in which the flit came
-    front: Int64s  # [N*5] place of the oldest flit
-    fill: Int64s  # [N*5] flits it holds
-    needed: Int64s  # [N*5] bit per output: branches of the packet at the front
-    done: Int64s  # [N*5] bit per output: branches that have sent their last flit
-    ahead: Int64s  # [N*5, 5] flits a branch has sent that still hold a place
-    owner: Int64s  # [N*5] input that holds an output, or -1
-    preferred: Int64s  # [N*5] bit per input: first in line for an output
-    held: Int64s  # [N] flits in the five buffers of a node
-    queue_head: Int64s  # [N] packet at the head of the source queue, or -1
-    queue_tail: Int64s  # [N]
-    sent: Int64s  # [N] flits sent of that packet
-    active: Int64s  # [N] nodes to visit, the first clock[1] of them
-    is_active: NDArray[np.bool_]  # [N]
-    moves: Int64s  # [N*5 + N, 2] scratch: buffer and output (-1: injection)
-    clock: Int64s  # [3]: cycle, active nodes, deliveries
-
-
-class PacketStore(NamedTuple):
-    """Packets known so far; each array [capacity], events [capacity of deliveries]."""
-
-    cycle: Int64s
-    source: Int64s
-    flits: Int64s
-    kind: Int64s
-    row_first: Int64s
-    row_last: Int64s
-    row_step: Int64s
-    col_first: Int64s
-    col_last: Int64s
-    col_step: Int64s
-    root: Int64s
-    joint: Int64s
-    next_in_queue: Int64s
-    head_injected: Int64s
-    tail_injected: Int64s
-    event_packet: Int64s
-    event_node: Int64s
-    event_head: Int64s
-    event_tail: Int64s
+# Columns of `Mesh.buffers`: flits whose writing and whose leaving (by all branches) is known; the
+# packets in the buffer, a ring of `PACKETS` from `FIRST`; of the packet at the front the cycle from
+# which its header shows, a bit an output for the branches it needs and for those that hold their
+# output, and, an output each, the flits sent and when the last went (before: the grant, less one).
+WRITTEN, LEFT, FIRST, PACKETS, SHOWN_FROM, NEEDED, GRANTED, SENT, LAST_SENT = (
+    0,
+    1,
+    2,
+    3,
+    4,
+    5,
+    6,
+    7,
+    12,
+)
+_BUFFER_COLUMNS = 17
+# Columns of `Mesh.outputs`: input that holds it, or -1; cycle from which it is free, NEVER while
+# that is not known; a bit an input for requests that wait, and for who is first in line; scratch.
+OWNER, FREE_FROM, ASKING, PREFERRED, MARKED = range(5)
+# Columns of `Mesh.tiles`: packet to send or being sent, or -1, and the last that waits behind it;
+# flits of it that went in, and when the last went; cycle of the next look; head of the packet that
+# is coming out.
+QUEUE_HEAD, QUEUE_TAIL, QUEUE_SENT, QUEUE_LAST, WAKES_AT, HEAD_OUT = range(6)
+# Columns of `Mesh.packets`: those of `Packets` first.
+CYCLE, SOURCE, FLITS, KIND, ROW_FIRST, ROW_LAST, ROW_STEP, COL_FIRST, COL_LAST, COL_STEP = range(10)
+NEXT_IN_QUEUE, HEAD_INJECTED, TAIL_INJECTED = 12, 13, 14
+PACKET_COLUMNS = 15
+# Columns of `Mesh.deliveries`.
+DELIVERED, AT_NODE, HEAD_EJECTED, TAIL_EJECTED = range(4)
+# Columns of `Mesh.events`; NEXT links those of a place of the wheel, and those that are free.
+NEXT, TIME, WHAT, WHOM = range(4)
+# Kinds of events: a branch asks for its output, an output becomes free, a tile has a packet to
+# send, a tail went in, a tail came out.
+REQUEST, FREE, WAKE, INJECTED, EJECTED = range(5)
+# Places of `Mesh.now`.
+CLOCK, PENDING, UNUSED, DELIVERIES, OWED, REPORTING, REPORTED, DEPTH, MASK = range(9)
+_WHEEL = 4096
 
 
-def new_state(nodes: int, depth: int) -> State:
-    """A mesh of ``nodes`` routers after reset."""
+class Mesh(NamedTuple):
+    """All that is known of a mesh of N nodes; rings have R places."""
+
+    buffers: Int64s  # [N*5, 17]
+    write_time: Int64s  # [N*5, R]
+    leave_time: Int64s  # [N*5, R] while some branches have yet to send a flit: the latest so far
+    passed: Int64s  # [N*5, R] branches that have sent a flit, while others have not
+    ring_packet: Int64s  # [N*5, R] packets in a buffer
+    ring_start: Int64s  # [N*5, R] number of their first flit
+    outputs: Int64s  # [N*5, 5]
+    tiles: Int64s  # [N, 6]
+    packets: Int64s  # [capacity, 15]
+    deliveries: Int64s  # [capacity, 4]
+    events: Int64s  # [capacity, 4]
+    wheel: Int64s  # [4096] first event of a cycle, modulo the size, or -1
+    marked: Int64s  # [N*5] scratch: outputs with news in this cycle
+    work: Int64s  # [N*5] scratch: buffers from which more may be known to leave
+    in_work: NDArray[np.bool_]  # [N*5]
+    reports: Int64s  # [N*10, 2] events of the last cycle: kind, packet or delivery
+    now: Int64s  # [9]
+
+
+def new_mesh(nodes: int, depth: int) -> Mesh:
+    """A mesh of ``nodes`` routers after reset; the caller makes room for packets and deliveries."""
     buffers = nodes * PORTS
+    ring = 1 << (depth - 1).bit_length()
 
     def zeros(*shape: int) -> Int64s:
         return np.zeros(shape, dtype=np.int64)
 
-    return State(
-        buffer_packet=zeros(buffers, depth),
-        buffer_flit=zeros(buffers, depth),
-        buffer_written=zeros(buffers, depth),
-        front=zeros(buffers),
-        fill=zeros(buffers),
-        needed=zeros(buffers),
-        done=zeros(buffers),
-        ahead=zeros(buffers, PORTS),
-        owner=np.full(buffers, -1, dtype=np.int64),
-        preferred=np.full(buffers, 2**PORTS - 1, dtype=np.int64),
-        held=zeros(nodes),
-        queue_head=np.full(nodes, -1, dtype=np.int64),
-        queue_tail=np.full(nodes, -1, dtype=np.int64),
-        sent=zeros(nodes),
-        active=zeros(nodes),
-        is_active=np.zeros(nodes, dtype=np.bool_),
-        moves=zeros(buffers + nodes, 2),
-        clock=zeros(3),
+    outputs = zeros(buffers, 5)
+    outputs[:, OWNER] = -1
+    outputs[:, PREFERRED] = 2**PORTS - 1
+    tiles = zeros(nodes, 6)
+    tiles[:, [QUEUE_HEAD, QUEUE_TAIL, QUEUE_LAST, WAKES_AT]] = -1
+    # At most one request a branch, one release an output, and a few for a tile.
+    events = zeros(6 * buffers + 8 * nodes, 4)
+    events[:, NEXT] = np.arange(1, len(events) + 1)
+    return Mesh(
+        buffers=zeros(buffers, _BUFFER_COLUMNS),
+        write_time=zeros(buffers, ring),
+        leave_time=zeros(buffers, ring) - 1,
+        passed=zeros(buffers, ring),
+        ring_packet=zeros(buffers, ring),
+        ring_start=zeros(buffers, ring),
+        outputs=outputs,
+        tiles=tiles,
+        packets=zeros(64, PACKET_COLUMNS),
+        deliveries=zeros(64, 4),
+        events=events,
+        wheel=np.full(_WHEEL, -1, dtype=np.int64),
+        marked=zeros(buffers),
+        work=zeros(buffers),
+        in_work=np.zeros(buffers, dtype=np.bool_),
+        reports=zeros(2 * buffers, 2),
+        now=np.array([0, 0, 0, 0, 0, 0, 0, depth, ring - 1], dtype=np.int64),
     )
 
 
 @njit(cache=True, inline="always")
-def _branches(packets: PacketStore, packet: int, row: int, col: int, port: int) -> int:
-    """Outputs by which a packet leaves a router: rtl/noc/xy_route.sv."""
+def _branches(mesh: Mesh, packet: int, row: int, col: int, port: int) -> int:
+    """Outputs by which a packet leaves a router: rtl/noc/tree_route.sv."""
+    packets = mesh.packets
     along_row = port == 0 or port == 2 or port == 4
-    first, last, step = (
-        packets.col_first[packet],
-        packets.col_last[packet],
-        packets.col_step[packet],
-    )
+    first, last = packets[packet, COL_FIRST], packets[packet, COL_LAST]
     outputs = 0
     if along_row:
         if port != 2 and last > col:
             outputs |= 4
         if port != 4 and first < col:
             outputs |= 16
-    if not along_row or (first <= col <= last and (col - first) % step == 0):
-        first, last = packets.row_first[packet], packets.row_last[packet]
+    if not along_row or (first <= col <= last and (col - first) % packets[packet, COL_STEP] == 0):
+        first, last = packets[packet, ROW_FIRST], packets[packet, ROW_LAST]
         if port != 1 and first < row:
             outputs |= 2
         if port != 3 and last > row:
             outputs |= 8
-        if first <= row <= last and (row - first) % packets.row_step[packet] == 0:
+        if first <= row <= last and (row - first) % packets[packet, ROW_STEP] == 0:
             outputs |= 1
     return outputs
 
 
 @njit(cache=True, inline="always")
-def _activate(state: State, node: int) -> None:
-    if not state.is_active[node]:
-        state.is_active[node] = True
-        state.active[state.clock[1]] = node
-        state.clock[1] += 1
-
-
-@njit(cache=True, inline="always")
-def _push(
-    state: State, packets: PacketStore, buffer: int, packet: int, flit: int, cols: int
-) -> None:
-    """Write a flit into a buffer; the first one shows its packet's branches."""
-    depth = state.buffer_packet.shape[1]
-    place = state.front[buffer] + state.fill[buffer]
-    if place >= depth:
-        place -= depth
-    state.buffer_packet[buffer, place] = packet
-    state.buffer_flit[buffer, place] = flit
-    state.buffer_written[buffer, place] = state.clock[0]
-    node = buffer // PORTS
-    if state.fill[buffer] == 0:
-        state.needed[buffer] = _branches(packets, packet, node // cols, node % cols, buffer % PORTS)
-    state.fill[buffer] += 1
-    state.held[node] += 1
-    _activate(state, node)
-
-
-@njit(cache=True, inline="always")
-def _pop(state: State, packets: PacketStore, buffer: int, cols: int) -> None:
-    """Free the place of the oldest flit once every branch has sent it."""
-    needed = state.needed[buffer]
-    if needed == 0:  # emptied in this cycle by another branch
-        return
-    for output in range(PORTS):
-        if needed >> output & 1 and state.ahead[buffer, output] == 0:
-            return
-    for output in range(PORTS):
-        if needed >> output & 1:
-            state.ahead[buffer, output] -= 1
-    depth = state.buffer_packet.shape[1]
-    place = state.front[buffer]
-    packet = state.buffer_packet[buffer, place]
-    was_tail = state.buffer_flit[buffer, place] == packets.flits[packet] - 1
-    state.front[buffer] = place + 1 if place + 1 < depth else 0
-    state.fill[buffer] -= 1
-    node = buffer // PORTS
-    state.held[node] -= 1
-    if was_tail:
-        state.done[buffer] = 0
-        if state.fill[buffer] > 0:
-            following = state.buffer_packet[buffer, state.front[buffer]]
-            state.needed[buffer] = _branches(
-                packets, following, node // cols, node % cols, buffer % PORTS
-            )
-    if state.fill[buffer] == 0:
-        state.needed[buffer] = 0
-
-
-@njit(cache=True, inline="always")
-def _neighbour_buffer(node: int, output: int, cols: int) -> int:
-    """Input buffer behind an output that is not the local one."""
-    if output == 1:
+def _neighbour(node: int, port: int, cols: int) -> int:
+    """The facing port of the neighbour: buffer behind an output, output before a buffer."""
+    if port == 1:
         return (node - cols) * PORTS + 3
-    if output == 2:
+    if port == 2:
         return (node + 1) * PORTS + 4
-    if output == 3:
+    if port == 3:
         return (node + cols) * PORTS + 1
     return (node - 1) * PORTS + 2
 
 
 @njit(cache=True, inline="always")
-def _requests(state: State, node: int, stages: Int64s, offers: Int64s) -> None:
-    """Find, per output, the inputs (a bit each) that offer a flit."""
-    depth = state.buffer_packet.shape[1]
+def _schedule(mesh: Mesh, time: int, what: int, whom: int) -> None:
+    event = mesh.now[UNUSED]
+    mesh.now[UNUSED] = mesh.events[event, NEXT]
+    place = time & (_WHEEL - 1)
+    mesh.events[event, NEXT] = mesh.wheel[place]
+    mesh.events[event, TIME] = time
+    mesh.events[event, WHAT] = what
+    mesh.events[event, WHOM] = whom
+    mesh.wheel[place] = event
+    mesh.now[PENDING] += 1
+
+
+@njit(cache=True, inline="always")
+def _report(mesh: Mesh, time: int, what: int, whom: int) -> None:
+    """Tell the caller in the cycle in which it happens: this one, or one to come."""
+    if time > mesh.now[CLOCK]:
+        _schedule(mesh, time, what, whom)
+        return
+    number = mesh.now[REPORTED]
+    mesh.reports[number, 0] = what
+    mesh.reports[number, 1] = whom
+    mesh.now[REPORTED] = number + 1
+
+
+@njit(cache=True, inline="always")
+def _look_at(mesh: Mesh, buffer: int, top: int) -> int:
+    """Put a buffer on the stack of those that may be able to send more; the new top."""
+    if mesh.in_work[buffer]:
+        return top
+    mesh.in_work[buffer] = True
+    mesh.work[top] = buffer
+    return top + 1
+
+
+@njit(cache=True, inline="always")
+def _show_front(mesh: Mesh, buffer: int, cols: int, stages: Int64s) -> None:
+    """The packet at the front asks for its outputs as soon as its head is there."""
+    first = mesh.buffers[buffer, FIRST]
+    node = buffer // PORTS
+    packet, start = mesh.ring_packet[buffer, first], mesh.ring_start[buffer, first]
+    needed = _branches(mesh, packet, node // cols, node % cols, buffer % PORTS)
+    mesh.buffers[buffer, NEEDED] = needed
+    came = mesh.write_time[buffer, start & mesh.now[MASK]]
     for output in range(PORTS):
-        offers[output] = 0
-    for port in range(PORTS):
-        buffer = node * PORTS + port
-        held = state.fill[buffer]
-        if held == 0:
+        if needed >> output & 1:
+            mesh.buffers[buffer, SENT + output] = 0
+            time = max(came + stages[output], mesh.buffers[buffer, SHOWN_FROM])
+            _schedule(mesh, time, REQUEST, buffer * PORTS + output)
+
+
+@njit(cache=True, inline="always")
+def _enter(mesh: Mesh, buffer: int, packet: int, cols: int, stages: Int64s) -> None:
+    """A packet's head is the next flit that comes into a buffer; its time of writing is known."""
+    packets = mesh.buffers[buffer, PACKETS]
+    place = (mesh.buffers[buffer, FIRST] + packets) & mesh.now[MASK]
+    mesh.ring_packet[buffer, place] = packet
+    mesh.ring_start[buffer, place] = mesh.buffers[buffer, WRITTEN]
+    mesh.buffers[buffer, PACKETS] = packets + 1
+    if packets == 0:
+        _show_front(mesh, buffer, cols, stages)
+
+
+@njit(cache=True, inline="always")
+def _send(
+    mesh: Mesh, buffer: int, output: int, many: bool, cols: int, stages: Int64s, top: int
+) -> int:
+    """Send flits of the front packet by a branch that holds its output, as far as times are known.
+
+    Buffers from which more may leave for it go onto the stack; returns its top.
+    """
+    depth, mask, stage = mesh.now[DEPTH], mesh.now[MASK], stages[output]
+    first = mesh.buffers[buffer, FIRST]
+    packet = mesh.ring_packet[buffer, first]
+    flits = mesh.packets[packet, FLITS]
+    sent, time = mesh.buffers[buffer, SENT + output], mesh.buffers[buffer, LAST_SENT + output]
+    number = mesh.ring_start[buffer, first] + sent
+    count = min(flits - sent, mesh.buffers[buffer, WRITTEN] - number)
+    node = buffer // PORTS
+    behind = _neighbour(node, output, cols) if output else buffer
+    into = mesh.buffers[behind, WRITTEN]
+    if output:
+        places = mesh.buffers[behind, LEFT] + depth - into
+        if sent == 0 and mesh.packets[packet, KIND] == 1:
+            # Cut-through: the head waits for room for all of the packet.
+            if places < flits:
+                return top
+            time = max(time, mesh.leave_time[behind, (into + flits - 1 - depth) & mask])
+        count = min(count, places)
+    if count <= 0:
+        return top
+    for step in range(count):
+        place = (number + step) & mask
+        time = max(time + 1, mesh.write_time[buffer, place] + stage)
+        if output:
+            time = max(time, mesh.leave_time[behind, (into + step - depth) & mask] + 1)
+            mesh.write_time[behind, (into + step) & mask] = time
+        elif sent + step == 0:
+            mesh.tiles[node, HEAD_OUT] = time
+        if many:
+            if mesh.passed[buffer, place] > 0:
+                mesh.leave_time[buffer, place] = max(time, mesh.leave_time[buffer, place])
+            else:
+                mesh.leave_time[buffer, place] = time
+            mesh.passed[buffer, place] += 1
+        else:
+            mesh.leave_time[buffer, place] = time
+    mesh.buffers[buffer, SENT + output] = sent + count
+    mesh.buffers[buffer, LAST_SENT + output] = time
+    if output:
+        if sent == 0:
+            _enter(mesh, behind, packet, cols, stages)
+        mesh.buffers[behind, WRITTEN] = into + count
+        if mesh.buffers[behind, GRANTED]:
+            top = _look_at(mesh, behind, top)
+    if sent + count == flits:
+        mesh.buffers[buffer, GRANTED] &= ~(1 << output)
+        index = node * PORTS + output
+        mesh.outputs[index, OWNER] = -1
+        mesh.outputs[index, FREE_FROM] = time + 1
+        if mesh.outputs[index, ASKING]:
+            _schedule(mesh, time + 1, FREE, index)
+        if output == 0:
+            _deliver(mesh, packet, node, time)
+    return top
+
+
+@njit(cache=True, inline="always")
+def _deliver(mesh: Mesh, packet: int, node: int, tail: int) -> None:
+    number = mesh.now[DELIVERIES]
+    mesh.now[DELIVERIES] = number + 1
+    mesh.now[OWED] -= 1
+    mesh.deliveries[number, DELIVERED] = packet
+    mesh.deliveries[number, AT_NODE] = node
+    mesh.deliveries[number, HEAD_EJECTED] = mesh.tiles[node, HEAD_OUT]
+    mesh.deliveries[number, TAIL_EJECTED] = tail
+    if mesh.now[REPORTING]:
+        _report(mesh, tail, EJECTED, number)
+
+
+@njit(cache=True, inline="always")
+def _inject(mesh: Mesh, node: int, cols: int, stages: Int64s) -> None:
+    """Move flits of a tile's packets into its router, as far as times are known."""
+    buffer = node * PORTS
+    depth, mask = mesh.now[DEPTH], mesh.now[MASK]
+    while mesh.tiles[node, QUEUE_HEAD] >= 0:
+        packet = mesh.tiles[node, QUEUE_HEAD]
+        sent = mesh.tiles[node, QUEUE_SENT]
+        cycle, flits = mesh.packets[packet, CYCLE], mesh.packets[packet, FLITS]
+        if sent == 0 and cycle > mesh.now[CLOCK]:
+            if mesh.tiles[node, WAKES_AT] != cycle:
+                mesh.tiles[node, WAKES_AT] = cycle
+                _schedule(mesh, cycle, WAKE, node)
+            return
+        time = max(mesh.tiles[node, QUEUE_LAST], cycle - 1)
+        into = mesh.buffers[buffer, WRITTEN]
+        count = min(flits - sent, mesh.buffers[buffer, LEFT] + depth - into)
+        for step in range(count):
+            time = max(time + 1, mesh.leave_time[buffer, (into + step - depth) & mask] + 1)
+            mesh.write_time[buffer, (into + step) & mask] = time
+            if sent + step == 0:
+                mesh.packets[packet, HEAD_INJECTED] = time
+        if sent == 0 and count > 0:
+            _enter(mesh, buffer, packet, cols, stages)
+        mesh.buffers[buffer, WRITTEN] = into + count
+        mesh.tiles[node, QUEUE_LAST] = time
+        if sent + count < flits:
+            mesh.tiles[node, QUEUE_SENT] = sent + count
+            return
+        mesh.tiles[node, QUEUE_SENT] = 0
+        mesh.packets[packet, TAIL_INJECTED] = time
+        mesh.tiles[node, QUEUE_HEAD] = mesh.packets[packet, NEXT_IN_QUEUE]
+        if mesh.now[REPORTING]:
+            _report(mesh, time, INJECTED, packet)
+
+
+@njit(cache=True, inline="always")
+def _follow(mesh: Mesh, top: int, cols: int, stages: Int64s) -> None:
+    """Compute all times that follow from what is new in the buffers on the stack."""
+    while top:
+        top -= 1
+        buffer = mesh.work[top]
+        mesh.in_work[buffer] = False
+        local = buffer % PORTS == 0
+        if local and mesh.tiles[buffer // PORTS, QUEUE_HEAD] >= 0:
+            _inject(mesh, buffer // PORTS, cols, stages)
+        if mesh.buffers[buffer, GRANTED] == 0:
             continue
-        branches = state.needed[buffer] & ~state.done[buffer]
+        needed = mesh.buffers[buffer, NEEDED]
+        many = needed & (needed - 1) != 0
         for output in range(PORTS):
-            if not branches >> output & 1 or state.ahead[buffer, output] >= held:
-                continue
-            place = state.front[buffer] + state.ahead[buffer, output]
-            if place >= depth:
-                place -= depth
-            if state.buffer_written[buffer, place] + stages[output] > state.clock[0]:
-                continue
-            offers[output] |= 1 << port
+            if mesh.buffers[buffer, GRANTED] >> output & 1:
+                top = _send(mesh, buffer, output, many, cols, stages, top)
+        first = mesh.buffers[buffer, FIRST]
+        flits = mesh.packets[mesh.ring_packet[buffer, first], FLITS]
+        gone = flits
+        for output in range(PORTS):
+            if needed >> output & 1:
+                gone = min(gone, mesh.buffers[buffer, SENT + output])
+        before, left = mesh.buffers[buffer, LEFT], mesh.ring_start[buffer, first] + gone
+        if left == before:
+            continue
+        mesh.buffers[buffer, LEFT] = left
+        if many:
+            for number in range(before, left):
+                mesh.passed[buffer, number & mesh.now[MASK]] = 0
+        if gone == flits:
+            tail = mesh.leave_time[buffer, (left - 1) & mesh.now[MASK]]
+            mesh.buffers[buffer, SHOWN_FROM] = tail + 1
+            mesh.buffers[buffer, FIRST] = (first + 1) & mesh.now[MASK]
+            mesh.buffers[buffer, PACKETS] -= 1
+            if mesh.buffers[buffer, PACKETS] > 0:
+                _show_front(mesh, buffer, cols, stages)
+        # The places that became free may be waited for.
+        if local:
+            top = _look_at(mesh, buffer, top)
+        else:
+            feeder = _neighbour(buffer // PORTS, buffer % PORTS, cols)
+            if mesh.outputs[feeder, OWNER] >= 0:
+                top = _look_at(mesh, feeder // PORTS * PORTS + mesh.outputs[feeder, OWNER], top)
 
 
 @njit(cache=True, inline="always")
-def _has_room(state: State, packets: PacketStore, buffer: int, output: int, behind: int) -> bool:
-    """Whether the buffer behind an output takes the flit: of a multicast's head, all the packet."""
-    free = state.buffer_packet.shape[1] - state.fill[behind]
-    packet = state.buffer_packet[buffer, state.front[buffer]]
-    started = state.ahead[buffer, output] > 0 or state.buffer_flit[buffer, state.front[buffer]] > 0
-    if packets.kind[packet] == 1 and not started:
-        return bool(free >= packets.flits[packet])
-    return bool(free > 0)
-
-
-@njit(cache=True, inline="always")
-def _grant(state: State, index: int, offers: int) -> None:
-    """Give a free output to the first request in line: rtl/noc/rr_arbiter.sv."""
-    line = offers & state.preferred[index]
+def _grant(mesh: Mesh, index: int, top: int) -> int:
+    """Give an output that is free to the first request in line: rtl/noc/rr_arbiter.sv."""
+    clock, asking = mesh.now[CLOCK], mesh.outputs[index, ASKING]
+    if asking == 0 or mesh.outputs[index, FREE_FROM] > clock:
+        return top
+    line = asking & mesh.outputs[index, PREFERRED]
     if line == 0:
-        line = offers
+        line = asking
     winner = 0
     while not line >> winner & 1:
         winner += 1
-    state.owner[index] = winner
-    state.preferred[index] = 31 & ~((2 << winner) - 1)
+    mesh.outputs[index, PREFERRED] = 31 & ~((2 << winner) - 1)
+    mesh.outputs[index, ASKING] = asking & ~(1 << winner)
+    mesh.outputs[index, OWNER] = winner
+    mesh.outputs[index, FREE_FROM] = NEVER
+    buffer, output = index // PORTS * PORTS + winner, index % PORTS
+    mesh.buffers[buffer, GRANTED] |= 1 << output
+    mesh.buffers[buffer, LAST_SENT + output] = clock - 1
+    return _look_at(mesh, buffer, top)
+
+
+@njit(cache=True, inline="always")
+def _next_event(mesh: Mesh) -> int:
+    """Cycle of the first pending event."""
+    first = int(NEVER)
+    for place in range(_WHEEL):
+        event = mesh.wheel[place]
+        while event >= 0:
+            first = min(first, int(mesh.events[event, TIME]))
+            event = mesh.events[event, NEXT]
+    return first
 
 
 @njit(cache=True)
-def enqueue(state: State, packets: PacketStore, start: int, stop: int) -> None:
+def enqueue(mesh: Mesh, start: int, stop: int, deliveries: int) -> None:
     """Append the packets ``start`` to ``stop - 1`` to their sources' queues."""
     for packet in range(start, stop):
-        node = packets.source[packet]
-        packets.next_in_queue[packet] = -1
-        packets.head_injected[packet] = -1
-        packets.tail_injected[packet] = -1
-        if state.queue_head[node] < 0:
-            state.queue_head[node] = packet
+        node = mesh.packets[packet, SOURCE]
+        mesh.packets[packet, NEXT_IN_QUEUE] = -1
+        mesh.packets[packet, HEAD_INJECTED] = -1
+        mesh.packets[packet, TAIL_INJECTED] = -1
+        if mesh.tiles[node, QUEUE_HEAD] < 0:
+            mesh.tiles[node, QUEUE_HEAD] = packet
+            cycle = max(mesh.packets[packet, CYCLE], mesh.now[CLOCK])
+            mesh.tiles[node, WAKES_AT] = cycle
+            _schedule(mesh, cycle, WAKE, node)
         else:
-            packets.next_in_queue[state.queue_tail[node]] = packet
-        state.queue_tail[node] = packet
-        _activate(state, node)
+            mesh.packets[mesh.tiles[node, QUEUE_TAIL], NEXT_IN_QUEUE] = packet
+        mesh.tiles[node, QUEUE_TAIL] = packet
+    mesh.now[OWED] += deliveries
 
 
 @njit(cache=True)
-def _decide(state: State, packets: PacketStore, cols: int, stages: Int64s) -> int:
-    """Grants and handshakes of the cycle; returns the number of moves."""
-    cycle = state.clock[0]
-    depth = state.buffer_packet.shape[1]
-    offers = np.empty(PORTS, dtype=np.int64)
-    count = 0
-    for position in range(state.clock[1]):
-        node = state.active[position]
-        packet = state.queue_head[node]
-        if packet >= 0 and packets.cycle[packet] <= cycle and state.fill[node * PORTS] < depth:
-            state.moves[count, 0] = node
-            state.moves[count, 1] = -1
-            count += 1
-        if state.held[node] == 0:
-            continue
-        _requests(state, node, stages, offers)
-        for output in range(PORTS):
-            index = node * PORTS + output
-            if state.owner[index] < 0 and offers[output]:
-                _grant(state, index, offers[output])
-            port = state.owner[index]
-            if port < 0 or not offers[output] >> port & 1:
-                continue
-            if output == 0 or _has_room(
-                state,
-                packets,
-                node * PORTS + port,
-                output,
-                _neighbour_buffer(node, output, cols),
-            ):
-                state.moves[count, 0] = node * PORTS + port
-                state.moves[count, 1] = output
-                count += 1
-    return count
-
-
-@njit(cache=True, inline="always")
-def _inject(state: State, packets: PacketStore, node: int, cols: int) -> bool:
-    """Move a flit from the source queue into the local buffer; True if it was a tail."""
-    packet = state.queue_head[node]
-    flit = state.sent[node]
-    if flit == 0:
-        packets.head_injected[packet] = state.clock[0]
-    _push(state, packets, node * PORTS, packet, flit, cols)
-    if flit + 1 < packets.flits[packet]:
-        state.sent[node] = flit + 1
-        return False
-    packets.tail_injected[packet] = state.clock[0]
-    state.sent[node] = 0
-    state.queue_head[node] = packets.next_in_queue[packet]
-    return True
-
-
-@njit(cache=True, inline="always")
-def _forward(
-    state: State, packets: PacketStore, buffer: int, output: int, cols: int, open_delivery: Int64s
-) -> bool:
-    """Move a flit by one branch; True if a tail was ejected."""
-    cycle = state.clock[0]
-    node = buffer // PORTS
-    depth = state.buffer_packet.shape[1]
-    place = state.front[buffer] + state.ahead[buffer, output]
-    if place >= depth:
-        place -= depth
-    packet = state.buffer_packet[buffer, place]
-    flit = state.buffer_flit[buffer, place]
-    tail = bool(flit == packets.flits[packet] - 1)
-    state.ahead[buffer, output] += 1
-    if tail:
-        state.done[buffer] |= 1 << output
-        state.owner[node * PORTS + output] = -1
-    if output:
-        behind = _neighbour_buffer(node, output, cols)
-        _push(state, packets, behind, packet, flit, cols)
-        return False
-    if flit == 0:
-        open_delivery[node] = cycle
-    if tail:
-        number = state.clock[2]
-        packets.event_packet[number] = packet
-        packets.event_node[number] = node
-        packets.event_head[number] = open_delivery[node]
-        packets.event_tail[number] = cycle
-        state.clock[2] = number + 1
-    return tail
-
-
-@njit(cache=True, inline="always")
-def _retire(state: State) -> None:
-    """Drop the nodes that hold nothing and have nothing to send."""
-    kept = 0
-    for position in range(state.clock[1]):
-        node = state.active[position]
-        if state.held[node] > 0 or state.queue_head[node] >= 0:
-            state.active[kept] = node
-            kept += 1
-        else:
-            state.is_active[node] = False
-    state.clock[1] = kept
-
-
-@njit(cache=True)
-def _next_cycle(state: State, packets: PacketStore, stages: Int64s) -> int:
-    """First later cycle in which a flit may move by itself; NEVER if none can."""
-    cycle = state.clock[0]
-    best = int(NEVER)
-    depth = state.buffer_packet.shape[1]
-    for position in range(state.clock[1]):
-        node = state.active[position]
-        packet = state.queue_head[node]
-        if packet >= 0 and packets.cycle[packet] > cycle:
-            best = min(best, int(packets.cycle[packet]))
-        if state.held[node]:
-            for buffer in range(node * PORTS, node * PORTS + PORTS):
-                for ahead in range(state.fill[buffer]):
-                    written = state.buffer_written[buffer, (state.front[buffer] + ahead) % depth]
-                    for output in range(PORTS):
-                        if written + stages[output] > cycle:
-                            best = min(best, int(written + stages[output]))
-    return best
-
-
-@njit(cache=True)
-def run(
-    state: State,
-    packets: PacketStore,
-    cols: int,
-    stages: Int64s,
-    until: int,
-    stop_at_event: bool,
-    open_delivery: Int64s,
-    injected: Int64s,
-) -> int:
-    """Simulate until ``until``, an event (if asked), idleness or a hang.
+def run(mesh: Mesh, cols: int, stages: Int64s, until: int) -> int:
+    """Simulate until ``until``, the first cycle with reports, idleness or a hang.
 
     Args:
-        state: Registers; the cycle to simulate first is ``state.clock[0]``.
-        packets: Packets; deliveries are appended to it.
+        mesh: The mesh; the cycle to simulate first is ``now[CLOCK]``.
         cols: Columns of the mesh.
         stages: [5] per output, cycles from a flit's write into a buffer to its leaving by it.
         until: First cycle that is not simulated.
-        stop_at_event: Return after the first cycle with a tail injected or ejected.
-        open_delivery: Scratch [N]: cycle of the head flit of the packet being ejected.
-        injected: Out [N]: packets whose tail was injected in the last cycle.
 
     Returns:
-        Tails injected in the last cycle, or -1 if flits wait for each other for ever.
+        Reports of the last cycle, or -1 if packets wait for each other for ever.
     """
-    while state.clock[0] < until and state.clock[1] > 0:
-        count = _decide(state, packets, cols, stages)
-        before = state.clock[2]
-        tails = 0
-        for index in range(count):
-            buffer, output = state.moves[index]
-            if output < 0:
-                packet = state.queue_head[buffer]
-                if _inject(state, packets, buffer, cols):
-                    injected[tails] = packet
-                    tails += 1
-            else:
-                _forward(state, packets, buffer, output, cols, open_delivery)
-        for index in range(count):
-            if state.moves[index, 1] >= 0:
-                _pop(state, packets, state.moves[index, 0], cols)
-        if count == 0:
-            following = _next_cycle(state, packets, stages)
-            if following == NEVER:
-                return -1
-            state.clock[0] = min(following, until)
+    mesh.now[REPORTED], quiet = 0, 0
+    while mesh.now[REPORTED] == 0 and mesh.now[PENDING] > 0 and mesh.now[CLOCK] < until:
+        if quiet == _WHEEL:  # a whole turn without an event: the next one is far ahead
+            mesh.now[CLOCK] = min(_next_event(mesh), until)
+            quiet = 0
             continue
-        _retire(state)
-        state.clock[0] += 1
-        if stop_at_event and (tails > 0 or state.clock[2] > before):
-            return tails
-    return 0
+        clock = mesh.now[CLOCK]
+        place = clock & (_WHEEL - 1)
+        quiet = quiet + 1 if mesh.wheel[place] < 0 else 0
+        event, marked, top = mesh.wheel[place], 0, 0
+        mesh.wheel[place] = -1
+        while event >= 0:
+            following = mesh.events[event, NEXT]
+            if mesh.events[event, TIME] != clock:  # a turn of the wheel or more ahead
+                mesh.events[event, NEXT] = mesh.wheel[place]
+                mesh.wheel[place] = event
+                event = following
+                continue
+            what, whom = mesh.events[event, WHAT], mesh.events[event, WHOM]
+            mesh.events[event, NEXT] = mesh.now[UNUSED]
+            mesh.now[UNUSED] = event
+            mesh.now[PENDING] -= 1
+            event = following
+            if what == WAKE:
+                top = _look_at(mesh, whom * PORTS, top)
+                continue
+            if what >= INJECTED:
+                _report(mesh, clock, what, whom)
+                continue
+            index = whom
+            if what == REQUEST:
+                buffer = whom // PORTS
+                index = buffer // PORTS * PORTS + whom % PORTS
+                asking, free_from = mesh.outputs[index, ASKING], mesh.outputs[index, FREE_FROM]
+                mesh.outputs[index, ASKING] = asking | 1 << buffer % PORTS
+                if asking == 0 and clock < free_from < NEVER:
+                    _schedule(mesh, free_from, FREE, index)
+            if mesh.outputs[index, MARKED] == 0:
+                mesh.outputs[index, MARKED] = 1
+                mesh.marked[marked] = index
+                marked += 1
+        for position in range(marked):
+            mesh.outputs[mesh.marked[position], MARKED] = 0
+            top = _grant(mesh, mesh.marked[position], top)
+        _follow(mesh, top, cols, stages)
+        mesh.now[CLOCK] = clock + 1
+    if mesh.now[REPORTED] == 0 and mesh.now[PENDING] == 0 and mesh.now[OWED] > 0:
+        return -1
+    return int(mesh.now[REPORTED])
