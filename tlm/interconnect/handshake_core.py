@@ -25,18 +25,9 @@ NEVER = np.int64(2**62)
 # packets in the buffer, a ring of `PACKETS` from `FIRST`; of the packet at the front the cycle from
 # which its header shows, a bit an output for the branches it needs and for those that hold their
 # output, and, an output each, the flits sent and when the last went (before: the grant, less one).
-WRITTEN, LEFT, FIRST, PACKETS, SHOWN_FROM, NEEDED, GRANTED, SENT, LAST_SENT = (
-    0,
-    1,
-    2,
-    3,
-    4,
-    5,
-    6,
-    7,
-    12,
-)
-_BUFFER_COLUMNS = 17
+WRITTEN, LEFT, FIRST, PACKETS, SHOWN_FROM, NEEDED, GRANTED = range(7)
+SENT, LAST_SENT = 7, 7 + PORTS
+_BUFFER_COLUMNS = LAST_SENT + PORTS
 # Columns of `Mesh.outputs`: input that holds it, or -1; cycle from which it is free, NEVER while
 # that is not known; a bit an input for requests that wait, and for who is first in line; scratch.
 OWNER, FREE_FROM, ASKING, PREFERRED, MARKED = range(5)
@@ -63,7 +54,7 @@ _WHEEL = 4096
 class Mesh(NamedTuple):
     """All that is known of a mesh of N nodes; rings have R places."""
 
-    buffers: Int64s  # [N*5, 17]
+    buffers: Int64s  # [N*5, 17], see above; so for the others
     write_time: Int64s  # [N*5, R]
     leave_time: Int64s  # [N*5, R] while some branches have yet to send a flit: the latest so far
     passed: Int64s  # [N*5, R] branches that have sent a flit, while others have not
@@ -95,8 +86,9 @@ def new_mesh(nodes: int, depth: int) -> Mesh:
     outputs[:, PREFERRED] = 2**PORTS - 1
     tiles = zeros(nodes, 6)
     tiles[:, [QUEUE_HEAD, QUEUE_TAIL, QUEUE_LAST, WAKES_AT]] = -1
-    # At most one request a branch, one release an output, and a few for a tile.
-    events = zeros(6 * buffers + 8 * nodes, 4)
+    # At most one request a branch, one release an output, a few for a tile, and reports of as many
+    # packets as go into its buffer ahead of the clock.
+    events = zeros(6 * buffers + (8 + depth) * nodes, 4)
     events[:, NEXT] = np.arange(1, len(events) + 1)
     return Mesh(
         buffers=zeros(buffers, _BUFFER_COLUMNS),

@@ -3,6 +3,7 @@
 That it takes the cycles of the RTL is shown in tests/rtl/test_mesh.py.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -225,6 +226,19 @@ def test_packet_by_packet_is_the_same_as_all_at_once(items: list[Item], all_firs
 
     assert sorted(events, key=key) == sorted(expected, key=key)
     assert [event.cycle for event in events] == sorted(event.cycle for event in events)
+
+
+def test_many_short_packets_go_into_a_deep_buffer_ahead_of_the_clock() -> None:
+    mesh = HandshakeMesh(1, 2, replace(TIMING, fifo_depth=256))
+    for _ in range(400):
+        mesh.inject(0, 0, TileSet.tile(0, 1), 1)
+    events: list[Event] = []
+    while found := mesh.advance(10_000):
+        events += found
+    cycles = {kind: [e.cycle for e in events if e.kind is kind] for kind in EventKind}
+    assert cycles[EventKind.INJECTED] == list(range(400))
+    assert cycles[EventKind.EJECTED] == list(range(2, 402))
+    assert mesh.idle
 
 
 def test_advance_stops_before_the_cycle_it_is_given() -> None:
