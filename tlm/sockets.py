@@ -7,6 +7,7 @@ withholds END_RESP, exerts back-pressure: no second request, or response, may be
 Time is SimPy's: a whole number of cycles. ``delay_cycles`` is an offset to it.
 """
 
+from collections import deque
 from collections.abc import Callable, Generator
 from enum import Enum
 from typing import Any, Protocol
@@ -116,3 +117,37 @@ class PayloadEventQueue:
         event = self._env.timeout(delay_cycles)
         assert event.callbacks is not None
         event.callbacks.append(lambda _: self._handle(payload, phase))
+
+
+class ResponseQueue:
+    """A target's answers: each is offered when the one before it has been taken."""
+
+    def __init__(self, env: Environment, socket: TargetSocket) -> None:
+        self._env = env
+        self._socket = socket
+        self._waiting: deque[GenericPayload] = deque()
+        self._open = False
+
+    def put(self, payload: GenericPayload) -> None:
+        """Answer with BEGIN_RESP now, or as soon as it is this payload's turn."""
+        self._waiting.append(payload)
+        self._offer()
+
+    def taken(self, delay_cycles: int) -> None:
+        """To be called at END_RESP: the answer that is open is taken after the delay."""
+        if delay_cycles:
+            taken = self._env.timeout(delay_cycles)
+            assert taken.callbacks is not None
+            taken.callbacks.append(lambda _: self.taken(0))
+            return
+        self._open = False
+        self._offer()
+
+    def _offer(self) -> None:
+        if self._open or not self._waiting:
+            return
+        self._open = True
+        payload = self._waiting.popleft()
+        sync, _, delay = self._socket.nb_transport_bw(payload, Phase.BEGIN_RESP, 0)
+        if sync is not Sync.ACCEPTED:
+            self.taken(delay)

@@ -1,10 +1,8 @@
 """The approximately-timed engine: every tile's engines as SimPy processes, every packet on its way.
 
-The network is an `Interconnect` that a process of its own advances in step with SimPy: it never
-simulates a cycle before everything that happens at that time has happened.
+The network is an `Interconnect` advanced in step with SimPy (`SimpyNetwork`).
 """
 
-import math
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,9 +12,11 @@ import simpy
 
 from tlm.engines.outcome import Outcome
 from tlm.engines.transfer_times import credit_cycles
-from tlm.interconnect.base import Event, EventKind, Interconnect
-from tlm.interconnect.packets import TileSet, cut
+from tlm.interconnect.base import Interconnect
+from tlm.interconnect.packets import TileSet
+from tlm.interconnect.simpy_network import SimpyNetwork
 from tlm.interconnect.zero_load import NocTiming
+from tlm.lockstep import SteppedEnvironment
 from tlm.program import Engine, Multicast, Operation, Program, Send, Work, destination, segment_of
 
 Tile = tuple[int, int]
@@ -97,9 +97,9 @@ class _Transfer(_Step):
     """A transfer to ``where``; ``slots`` come with the time their credits travel."""
 
     where: TileSet
-    parts: list[int]
+    flits: int
     slots: list[tuple[_Unit, int]]
-    arrivals: dict[Tile, list[_Unit]] = field(default_factory=dict)
+    arrivals: dict[int, Callable[[int], object]] = field(default_factory=dict)
 
 
 def run_at(program: Program, timing: NocTiming, network: Interconnect) -> Outcome:
@@ -123,11 +123,9 @@ class _Run:
     def __init__(self, program: Program, timing: NocTiming, network: Interconnect) -> None:
         self._program = program
         self._timing = timing
-        self._network = network
-        self._env = simpy.Environment()
+        self._env = SteppedEnvironment()
+        self._network = SimpyNetwork(self._env, network, timing.fifo_depth)
         self._tokens: dict[tuple[str, Tile], _Token] = {}
-        self._wake = self._env.event()
-        self._on_event: dict[tuple[EventKind, int, int], Callable[[], object]] = {}
         self._begun: dict[tuple[Tile, Engine], int] = {}
         shape = (program.rows, program.cols)
         self._ends = np.zeros((len(Engine), *shape), dtype=np.int64)
@@ -143,7 +141,6 @@ class _Run:
         processes = {
             key: self._env.process(self._engine(*key, steps)) for key, steps in queues.items()
         }
-        self._env.process(self._advance_network())
         self._env.run()
         stuck = [key for key, process in processes.items() if process.is_alive]
         if stuck:
@@ -174,21 +171,19 @@ class _Run:
 
     def _transfer(self, number: int, operation: Send | Multicast, tile: Tile) -> _Transfer:
         if isinstance(operation, Send):
-            where, parts = TileSet.tile(*destination(operation, *tile)), [operation.flits]
+            where = TileSet.tile(*destination(operation, *tile))
         else:
             where = segment_of(operation, *tile)
-            bound = self._timing.fifo_depth if len(where) > 1 else operation.flits
-            parts = cut(operation.flits, bound)
-        step = _Transfer(number, *self._lookup(operation, tile), where, parts, [])
+        step = _Transfer(number, *self._lookup(operation, tile), where, operation.flits, [])
         for row in where.rows:
             for col in where.cols:
                 hops = abs(row - tile[0]) + abs(col - tile[1])
                 credit = credit_cycles(self._timing, hops)
                 for name in operation.slots:
                     step.slots.append((self._token(name, (row, col)).next_take(), credit))
-                step.arrivals[row, col] = [
-                    self._token(name, (row, col)).next_give() for name in operation.arrivals
-                ]
+                units = [self._token(name, (row, col)).next_give() for name in operation.arrivals]
+                node = row * self._program.cols + col
+                step.arrivals[node] = _Arrival(self, (row, col), units)
         return step
 
     def _lookup(self, operation: Operation, tile: Tile) -> tuple[list[_Unit], list[_Unit]]:
@@ -225,15 +220,8 @@ class _Run:
             if known > self._env.now:
                 yield self._env.timeout(known - self._env.now)
         source = tile[0] * self._program.cols + tile[1]
-        for flits in step.parts:
-            packet = self._network.inject(int(self._env.now), source, step.where, flits)
         left = self._env.event()
-        self._on_event[EventKind.INJECTED, packet, source] = left.succeed
-        for (row, col), units in step.arrivals.items():
-            node = row * self._program.cols + col
-            self._on_event[EventKind.EJECTED, packet, node] = _Arrival(self, (row, col), units)
-        if not self._wake.triggered:
-            self._wake.succeed()
+        self._network.send(source, step.where, step.flits, left.succeed, step.arrivals)
         yield left
 
     def arrive(self, tile: Tile, units: list[_Unit]) -> None:
@@ -241,29 +229,6 @@ class _Run:
         self._arrived[tile] = self._env.now
         for unit in units:
             unit.give()
-
-    def _advance_network(self) -> _Process:
-        while True:
-            if self._network.idle:
-                self._wake = self._env.event()
-                yield self._wake
-            while self._env.peek() == self._env.now:
-                yield self._env.timeout(0)  # behind everything else that happens now
-            next_event = self._env.peek()
-            until = int(next_event) if math.isfinite(next_event) else 2**62
-            events = self._network.advance(until)
-            if events:
-                yield self._env.timeout(events[0].cycle + 1 - self._env.now)
-                self._dispatch(events)
-            elif not self._network.idle:
-                yield self._env.timeout(until - self._env.now)
-
-    def _dispatch(self, events: list[Event]) -> None:
-        """Effects of a cycle; packets but the last of a transfer have none."""
-        for event in events:
-            effect = self._on_event.pop((event.kind, event.packet, event.node), None)
-            if effect is not None:
-                effect()
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,5 +239,5 @@ class _Arrival:
     tile: Tile
     units: list[_Unit]
 
-    def __call__(self) -> None:
+    def __call__(self, node: int) -> None:
         self.run.arrive(self.tile, self.units)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tlm.memory.bandwidth_latency import BandwidthLatencyMemory, ChannelTiming
 from tlm.memory.base import MemoryPort, PhaseTimes
 from tlm.payload import Command, GenericPayload, ResponseStatus
+from tlm.protocol import ProtocolChecker
 from tlm.sockets import InitiatorSocket, Phase, Sync, TargetSocket
 
 TIMING = ChannelTiming(latency_cycles=10, bytes_per_cycle=8, queue_depth=2)
@@ -24,7 +25,7 @@ def run(timing: ChannelTiming, requests: list[tuple[int, int]]) -> list[PhaseTim
     """Times of requests (cycle, bytes), sent through one port."""
     env = simpy.Environment()
     port, memory = MemoryPort(env), BandwidthLatencyMemory(env, timing)
-    port.socket.bind(memory.socket)
+    checker = ProtocolChecker(env, port.socket, memory.socket)
     found: dict[int, PhaseTimes] = {}
 
     def client(number: int, cycle: int, length: int) -> Generator[Any, Any, None]:
@@ -33,7 +34,9 @@ def run(timing: ChannelTiming, requests: list[tuple[int, int]]) -> list[PhaseTim
 
     for number, (cycle, length) in enumerate(requests):
         env.process(client(number, cycle, length))
-    env.run()
+    with checker:
+        env.run()
+    assert checker.completed == len(requests)
     return [found[number] for number in range(len(requests))]
 
 
@@ -75,7 +78,7 @@ def test_phases_are_ordered_bounded_and_never_beat_the_bus(
 def test_blocking_transport_advances_the_callers_own_clock() -> None:
     env = simpy.Environment()
     port, memory = MemoryPort(env), BandwidthLatencyMemory(env, TIMING)
-    port.socket.bind(memory.socket)
+    checker = ProtocolChecker(env, port.socket, memory.socket)
     delays = []
 
     def client() -> Generator[Any, Any, None]:
@@ -87,7 +90,8 @@ def test_blocking_transport_advances_the_callers_own_clock() -> None:
             delays.append((env.now, delay))
 
     env.process(client())
-    env.run()
+    with checker:
+        env.run()
     assert delays == [(0, 17), (0, 31)]
 
 
@@ -114,10 +118,10 @@ def test_an_initiator_may_withhold_end_resp() -> None:
             return Sync.ACCEPTED, phase, 0
 
     slow = Slow()
-    slow.socket.bind(memory.socket)
-    for _ in range(2):
-        assert slow.socket.nb_transport_fw(read(), Phase.BEGIN_REQ, 0)[0] is Sync.UPDATED
-    env.run()
+    with ProtocolChecker(env, slow.socket, memory.socket):
+        for _ in range(2):
+            assert slow.socket.nb_transport_fw(read(), Phase.BEGIN_REQ, 0)[0] is Sync.UPDATED
+        env.run()
     assert seen == [(14, "begin response"), (114, "begin response")]
 
 

@@ -1,0 +1,100 @@
+"""Models that simulate cycles by themselves, among SimPy processes."""
+
+import math
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, Protocol, TypeVar
+
+from simpy import Environment, Event
+from simpy.events import EventPriority
+
+_BEHIND_ALL = EventPriority(2)  # SimPy's own are 0 and 1
+
+
+class Dated(Protocol):
+    """Something that happened in a cycle; its effect is there at time ``cycle + 1``."""
+
+    @property
+    def cycle(self) -> int:
+        """When it happened."""
+
+
+DatedT = TypeVar("DatedT", bound=Dated)
+DatedCo = TypeVar("DatedCo", bound=Dated, covariant=True)
+
+
+class Stepped(Protocol[DatedCo]):
+    """A model that is given things to do and advanced in time."""
+
+    @property
+    def idle(self) -> bool:
+        """There is nothing to do."""
+
+    def advance(self, until_cycle: int) -> Sequence[DatedCo]:
+        """Simulate up to the first cycle in which something happens; what happens in it.
+
+        Returns nothing when ``until_cycle`` (itself not simulated) comes first, or idleness.
+        """
+
+
+class SteppedEnvironment(Environment):
+    """A SimPy clock, in cycles, that advances models in step with its events.
+
+    No model simulates a cycle before everything that happens at that time has happened. One that is
+    busy alone runs ahead to the next event; several go cycle by cycle, as each may act on another.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._models: list[tuple[Stepped[Any], Callable[[Sequence[Any]], None]]] = []
+        self._running = False
+
+    def attach(
+        self, model: Stepped[DatedT], dispatch: Callable[[Sequence[DatedT]], None]
+    ) -> Callable[[], None]:
+        """Take a model in.
+
+        Args:
+            model: What to advance; nobody else may.
+            dispatch: Told what happened in a cycle, at the time of its effect.
+
+        Returns:
+            What to call when the model has been given something to do at the present time.
+        """
+        self._models.append((model, dispatch))
+        return self._wake
+
+    def _wake(self) -> None:
+        if not self._running:
+            self._running = True
+            self.process(self._advance())
+
+    def _advance(self) -> Generator[Event, Any, None]:
+        while any(not model.idle for model, _ in self._models):
+            if self.peek() == self.now:
+                yield _BehindAll(self)
+            now = int(self.now)
+            busy = [(model, dispatch) for model, dispatch in self._models if not model.idle]
+            until = now + 1
+            if len(busy) == 1:
+                next_event = self.peek()
+                until = int(next_event) if math.isfinite(next_event) else 2**62
+            happened = [(dispatch, model.advance(until)) for model, dispatch in busy]
+            cycles = [events[0].cycle for _, events in happened if events]
+            if cycles:
+                yield self.timeout(cycles[0] + 1 - now)
+                for dispatch, events in happened:
+                    if events:
+                        dispatch(events)
+            elif any(not model.idle for model, _ in busy):
+                yield self.timeout(until - now)
+        self._running = False
+
+
+class _BehindAll(Event):
+    """Happens now, behind everything else that does."""
+
+    def __init__(self, env: Environment) -> None:
+        super().__init__(env)
+        self._ok = True
+        self._value = None
+        env.schedule(self, _BEHIND_ALL)
