@@ -159,7 +159,10 @@ def test_the_version(wafertlm: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("fly",), "unknown command 'fly'; known: doctor, calibrate, noc, kernel, serve, report"),
+        (
+            ("fly",),
+            "unknown command 'fly'; known: doctor, calibrate, noc, memory, kernel, serve, report",
+        ),
         (("doctor", "--fast"), "No such option"),
         (("noc",), "error: --mesh: not given; write ROWSxCOLS, such as 4x4\n"),
         (("kernel", "fft", *_KERNEL[2:]), "error: unknown kernel 'fft'; known: cannon, mesh-gemm"),
@@ -208,7 +211,7 @@ def test_how_a_command_ends_decides_the_status(
         raise raised
 
     module = ModuleType("wafertlm.commands.probe")
-    module.command = click.Command("probe", callback=end)  # type: ignore[attr-defined]
+    module.command = click.Command("probe", callback=end)  # type: ignore[attr-defined]  # it is made here
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setitem(cli.COMMANDS, "probe", "Ends badly.")
     ran = wafertlm("probe")

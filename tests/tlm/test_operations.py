@@ -1,48 +1,18 @@
-"""Programs run at `lt` and at `at`: whole timelines, and where the two levels must agree."""
+"""Operations, tokens and refusals of both engines, as whole timelines."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from tlm.engines.at import ProgramDeadlockError, run_at
+from tests.tlm.programs import TIMING, Along, Run, program_of, run_mesh, send, tile
+from tlm.engines.at import ProgramDeadlockError
 from tlm.engines.lt import run_lt
-from tlm.engines.outcome import Outcome
 from tlm.errors import InputError
-from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import TileSet
-from tlm.interconnect.zero_load import NocTiming
-from tlm.program import Engine, Indices, Multicast, Operation, Program, Send, Token, Work
-from workloads.kernels.ring import Ring
-
-TIMING = NocTiming(1, 1, 4, 1, 8)
-Run = Callable[[Program, NocTiming], Outcome]
-
-
-def run_mesh(program: Program, timing: NocTiming) -> Outcome:
-    return run_at(program, timing, HandshakeMesh(program.rows, program.cols, timing))
-
+from tlm.program import Engine, Multicast, Operation, Program, Send, Work
 
 both_levels = pytest.mark.parametrize("run", [run_lt, run_mesh], ids=["lt", "at"])
-
-
-def program_of(
-    rows: int, cols: int, operations: Sequence[Operation], **tokens: tuple[int, int]
-) -> Program:
-    named = {name: Token(*pair) for name, pair in tokens.items()}
-    return Program(rows, cols, named, lambda: iter(operations))
-
-
-def tile(col: int, row: int = 0) -> TileSet:
-    return TileSet.tile(row, col)
-
-
-def send(source: int, target: int, flits: int, **tokens: tuple[str, ...]) -> Send:
-    """From a tile of the first row to another."""
-    return Send(tile(source), np.array([0]), np.array([target]), flits, **tokens)
 
 
 def timeline(run: Run, program: Program) -> list[tuple[list[int], list[int]]]:
@@ -134,10 +104,10 @@ def test_ports_of_a_strided_set_are_shared_alike(run: Run) -> None:
     ],
 )
 def test_a_multicast_reaches_its_root_and_the_farthest_tile(
-    run: Run, along: str, flits: int, end: int, arrivals: list[int]
+    run: Run, along: Along, flits: int, end: int, arrivals: list[int]
 ) -> None:
     shape = (1, 4) if along == "row" else (4, 1)
-    multicast = Multicast(tile(0), along, range(4), flits)  # type: ignore[arg-type]
+    multicast = Multicast(tile(0), along, range(4), flits)
     assert timeline(run, program_of(*shape, [multicast])) == [([end], arrivals)]
 
 
@@ -297,7 +267,7 @@ def test_only_initial_slots_are_known_without_a_credit(run: Run) -> None:
 
 @both_levels
 @pytest.mark.parametrize("along", ["row", "column"])
-def test_a_multicast_waits_for_a_slot_of_every_destination(run: Run, along: str) -> None:
+def test_a_multicast_waits_for_a_slot_of_every_destination(run: Run, along: Along) -> None:
     # Known at the root at 10 + 1 + 1 + 1 and at 9 + 1 + 3 + 1.
     shape, receivers = (1, 4), TileSet(range(1), range(1, 4))
     cycles = np.array([[10, 0, 9]])
@@ -307,7 +277,7 @@ def test_a_multicast_waits_for_a_slot_of_every_destination(run: Run, along: str)
         *shape,
         [
             Work(Engine.MATRIX, receivers, cycles, gives=("free",)),
-            Multicast(tile(0), along, range(1, 4), 2, slots=("free",)),  # type: ignore[arg-type]
+            Multicast(tile(0), along, range(1, 4), 2, slots=("free",)),
         ],
         free=(0, 1),
     )
@@ -389,138 +359,3 @@ def test_lt_refuses_times_beyond_its_range() -> None:
     long = [Work(Engine.MATRIX, tile(0), 2**29)] * 2
     with pytest.raises(InputError, match="operation 1 ends after 1073741824 cycles"):
         run_lt(program_of(1, 1, long), TIMING)
-
-
-# Where the levels agree
-
-
-@st.composite
-def patterns(draw: st.DrawFn, rows: int, cols: int) -> Callable[..., Send]:
-    """A send in which every tile has links, and a destination, of its own, whenever it starts.
-
-    Along one axis: a ring (a link carries at most one of its edges), or a shift of every n-th tile
-    by n.
-    """
-    by_row = draw(st.booleans())
-    size = cols if by_row else rows
-    if draw(st.booleans()):
-        make = draw(st.sampled_from([Ring.natural, Ring.interleaved]))
-        line, targets = range(size), make(size).neighbours(draw(st.sampled_from([1, -1])))
-    else:
-        stride = draw(st.integers(1, size))
-        line = range(0, max(1, size - stride), stride)
-        targets = np.minimum(np.array(line) + stride, size - 1)
-        if draw(st.booleans()):
-            line, targets = range(size - 1 - line[-1], size, stride), size - 1 - targets[::-1]
-    across = range(0, rows if by_row else cols, draw(st.integers(1, 2)))
-    stay: Indices = np.array(across)
-    tiles = TileSet(across, line) if by_row else TileSet(line, across)
-    to = (stay, targets) if by_row else (targets, stay)
-    return lambda flits, **tokens: Send(tiles, *to, flits, **tokens)
-
-
-def jitter(draw: st.DrawFn, rows: int, cols: int, most: int) -> np.ndarray:
-    seed = draw(st.integers(0, 2**31 - 1))
-    return np.random.default_rng(seed).integers(0, most + 1, (rows, cols))
-
-
-sizes = st.integers(1, 8)
-
-
-@st.composite
-def pipelines(draw: st.DrawFn) -> Program:
-    """One pattern again and again: jittered work, bounded buffers, credits.
-
-    Free of contention because each link and each port serves one source throughout.
-    """
-    rows, cols, depth = draw(sizes), draw(sizes), draw(st.integers(1, 3))
-    pattern = draw(patterns(rows, cols))
-    sends = pattern(1)
-    everywhere = TileSet(range(rows), range(cols))
-    receivers = [TileSet.tile(int(row), int(col)) for row in sends.to_rows for col in sends.to_cols]
-    operations: list[Operation] = []
-    for _ in range(draw(st.integers(1, 5))):
-        flits = draw(st.integers(1, 40))
-        take_cycles = jitter(draw, rows, cols, 60)
-        operations += [
-            Work(Engine.VECTOR, everywhere, jitter(draw, rows, cols, 50)),
-            Work(Engine.VECTOR, sends.tiles, 0, gives=("block",)),
-            pattern(flits, takes=("block",), slots=("free",), gives=("gone",), arrivals=("come",)),
-            Work(Engine.CONTROL, sends.tiles, 3, takes=("gone",)),
-        ]
-        for where in receivers:
-            cycles = int(take_cycles[where.rows[0], where.cols[0]])
-            operations.append(Work(Engine.MATRIX, where, cycles, takes=("come",), gives=("free",)))
-    tokens = {"block": (0, 1), "gone": (0, 1), "free": (depth, depth), "come": (0, depth)}
-    return program_of(rows, cols, operations, **tokens)
-
-
-@st.composite
-def spaced(draw: st.DrawFn) -> Program:
-    """Any uncontended transfer after any other, each long after the one before it."""
-    rows, cols = draw(sizes), draw(sizes)
-    everywhere = TileSet(range(rows), range(cols))
-    operations: list[Operation] = []
-    spent = np.zeros((rows, cols), dtype=np.int64)
-    for phase in range(1, draw(st.integers(1, 4)) + 1):
-        until = 1000 * phase + jitter(draw, rows, cols, 30)
-        operations.append(Work(Engine.CONTROL, everywhere, until - spent))
-        spent = until
-        flits = draw(st.integers(1, 40))
-        kind = draw(st.sampled_from(["pattern", "single", "row", "column"]))
-        transfer: Send | Multicast
-        if kind == "pattern":
-            transfer = draw(patterns(rows, cols))(flits, arrivals=("come",))
-        elif kind == "single":
-            row, col = draw(st.integers(0, rows - 1)), draw(st.integers(0, cols - 1))
-            to_row, to_col = draw(st.integers(0, rows - 1)), draw(st.integers(0, cols - 1))
-            to = np.array([to_row]), np.array([to_col])
-            transfer = Send(tile(col, row), *to, flits, arrivals=("come",))
-        else:
-            transfer = draw(multicasts(rows, cols, kind, flits))
-        sources = transfer.tiles if isinstance(transfer, Send) else transfer.roots
-        operations += [
-            Work(Engine.CONTROL, sources, 0, gives=("go",)),
-            replace(transfer, takes=("go",), gives=("gone",)),
-            Work(Engine.VECTOR, sources, 1, takes=("gone",)),
-        ]
-    return program_of(rows, cols, operations, go=(0, 1), gone=(0, 1), come=(0, 4))
-
-
-@st.composite
-def multicasts(draw: st.DrawFn, rows: int, cols: int, along: str, flits: int) -> Multicast:
-    size, others = (cols, rows) if along == "row" else (rows, cols)
-    root = draw(st.integers(0, size - 1))
-    first = draw(st.integers(0, size - 1))
-    segment = range(first, draw(st.integers(first, size - 1)) + 1, draw(st.integers(1, 3)))
-    lines, at = range(0, others, draw(st.integers(1, 3))), range(root, root + 1)
-    roots = TileSet(lines, at) if along == "row" else TileSet(at, lines)
-    return Multicast(roots, along, segment, flits, arrivals=("come",))  # type: ignore[arg-type]
-
-
-def assert_equal(program: Program, timing: NocTiming) -> None:
-    lt, at = run_lt(program, timing), run_mesh(program, timing)
-    assert lt.engine_end_cycle.tolist() == at.engine_end_cycle.tolist()
-    assert lt.last_arrival_cycle.tolist() == at.last_arrival_cycle.tolist()
-    assert lt.matrix_busy_cycles.tolist() == at.matrix_busy_cycles.tolist()
-
-
-@settings(max_examples=60)
-@given(pipelines())
-def test_levels_agree_on_bounded_pipelines(program: Program) -> None:
-    assert_equal(program, TIMING)
-
-
-@settings(max_examples=80)
-@given(spaced(), st.integers(2, 9))
-def test_levels_agree_on_transfers_far_apart(program: Program, depth: int) -> None:
-    assert_equal(program, replace(TIMING, fifo_depth=depth))
-
-
-def test_levels_agree_on_every_segment_of_a_line() -> None:
-    for root in range(5):
-        for first in range(5):
-            for last in range(first, 5):
-                for flits in (1, 4, 5, 8, 13):
-                    multicast = Multicast(tile(root), "row", range(first, last + 1), flits)
-                    assert_equal(program_of(1, 5, [multicast]), TIMING)

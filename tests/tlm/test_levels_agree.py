@@ -1,0 +1,149 @@
+"""Where `lt` and `at` must agree to the cycle: programs without contention."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.tlm.programs import TIMING, Along, program_of, run_mesh, tile
+from tlm.engines.lt import run_lt
+from tlm.interconnect.packets import TileSet
+from tlm.interconnect.zero_load import NocTiming
+from tlm.program import Engine, Indices, Multicast, Operation, Program, Send, Work
+from workloads.kernels.ring import Ring
+
+
+@st.composite
+def patterns(draw: st.DrawFn, rows: int, cols: int) -> Callable[..., Send]:
+    """A send in which every tile has links, and a destination, of its own, whenever it starts.
+
+    Along one axis: a ring (a link carries at most one of its edges), or a shift of every n-th tile
+    by n.
+    """
+    by_row = draw(st.booleans())
+    size = cols if by_row else rows
+    if draw(st.booleans()):
+        make = draw(st.sampled_from([Ring.natural, Ring.interleaved]))
+        line, targets = range(size), make(size).neighbours(draw(st.sampled_from([1, -1])))
+    else:
+        stride = draw(st.integers(1, size))
+        line = range(0, max(1, size - stride), stride)
+        targets = np.minimum(np.array(line) + stride, size - 1)
+        if draw(st.booleans()):
+            line, targets = range(size - 1 - line[-1], size, stride), size - 1 - targets[::-1]
+    across = range(0, rows if by_row else cols, draw(st.integers(1, 2)))
+    stay: Indices = np.array(across)
+    tiles = TileSet(across, line) if by_row else TileSet(line, across)
+    to = (stay, targets) if by_row else (targets, stay)
+    return lambda flits, **tokens: Send(tiles, *to, flits, **tokens)
+
+
+def jitter(draw: st.DrawFn, rows: int, cols: int, most: int) -> np.ndarray:
+    seed = draw(st.integers(0, 2**31 - 1))
+    return np.random.default_rng(seed).integers(0, most + 1, (rows, cols))
+
+
+sizes = st.integers(1, 8)
+KINDS: list[Along | Literal["pattern", "single"]] = ["pattern", "single", "row", "column"]
+
+
+@st.composite
+def pipelines(draw: st.DrawFn) -> Program:
+    """One pattern again and again: jittered work, bounded buffers, credits.
+
+    Free of contention because each link and each port serves one source throughout.
+    """
+    rows, cols, depth = draw(sizes), draw(sizes), draw(st.integers(1, 3))
+    pattern = draw(patterns(rows, cols))
+    sends = pattern(1)
+    everywhere = TileSet(range(rows), range(cols))
+    receivers = [TileSet.tile(int(row), int(col)) for row in sends.to_rows for col in sends.to_cols]
+    operations: list[Operation] = []
+    for _ in range(draw(st.integers(1, 5))):
+        flits = draw(st.integers(1, 40))
+        take_cycles = jitter(draw, rows, cols, 60)
+        operations += [
+            Work(Engine.VECTOR, everywhere, jitter(draw, rows, cols, 50)),
+            Work(Engine.VECTOR, sends.tiles, 0, gives=("block",)),
+            pattern(flits, takes=("block",), slots=("free",), gives=("gone",), arrivals=("come",)),
+            Work(Engine.CONTROL, sends.tiles, 3, takes=("gone",)),
+        ]
+        for where in receivers:
+            cycles = int(take_cycles[where.rows[0], where.cols[0]])
+            operations.append(Work(Engine.MATRIX, where, cycles, takes=("come",), gives=("free",)))
+    tokens = {"block": (0, 1), "gone": (0, 1), "free": (depth, depth), "come": (0, depth)}
+    return program_of(rows, cols, operations, **tokens)
+
+
+@st.composite
+def spaced(draw: st.DrawFn) -> Program:
+    """Any uncontended transfer after any other, each long after the one before it."""
+    rows, cols = draw(sizes), draw(sizes)
+    everywhere = TileSet(range(rows), range(cols))
+    operations: list[Operation] = []
+    spent = np.zeros((rows, cols), dtype=np.int64)
+    for phase in range(1, draw(st.integers(1, 4)) + 1):
+        until = 1000 * phase + jitter(draw, rows, cols, 30)
+        operations.append(Work(Engine.CONTROL, everywhere, until - spent))
+        spent = until
+        flits = draw(st.integers(1, 40))
+        kind = draw(st.sampled_from(KINDS))
+        transfer: Send | Multicast
+        if kind == "pattern":
+            transfer = draw(patterns(rows, cols))(flits, arrivals=("come",))
+        elif kind == "single":
+            row, col = draw(st.integers(0, rows - 1)), draw(st.integers(0, cols - 1))
+            to_row, to_col = draw(st.integers(0, rows - 1)), draw(st.integers(0, cols - 1))
+            to = np.array([to_row]), np.array([to_col])
+            transfer = Send(tile(col, row), *to, flits, arrivals=("come",))
+        else:
+            transfer = draw(multicasts(rows, cols, kind, flits))
+        sources = transfer.tiles if isinstance(transfer, Send) else transfer.roots
+        operations += [
+            Work(Engine.CONTROL, sources, 0, gives=("go",)),
+            replace(transfer, takes=("go",), gives=("gone",)),
+            Work(Engine.VECTOR, sources, 1, takes=("gone",)),
+        ]
+    return program_of(rows, cols, operations, go=(0, 1), gone=(0, 1), come=(0, 4))
+
+
+@st.composite
+def multicasts(draw: st.DrawFn, rows: int, cols: int, along: Along, flits: int) -> Multicast:
+    size, others = (cols, rows) if along == "row" else (rows, cols)
+    root = draw(st.integers(0, size - 1))
+    first = draw(st.integers(0, size - 1))
+    segment = range(first, draw(st.integers(first, size - 1)) + 1, draw(st.integers(1, 3)))
+    lines, at = range(0, others, draw(st.integers(1, 3))), range(root, root + 1)
+    roots = TileSet(lines, at) if along == "row" else TileSet(at, lines)
+    return Multicast(roots, along, segment, flits, arrivals=("come",))
+
+
+def assert_equal(program: Program, timing: NocTiming) -> None:
+    lt, at = run_lt(program, timing), run_mesh(program, timing)
+    assert lt.engine_end_cycle.tolist() == at.engine_end_cycle.tolist()
+    assert lt.last_arrival_cycle.tolist() == at.last_arrival_cycle.tolist()
+    assert lt.matrix_busy_cycles.tolist() == at.matrix_busy_cycles.tolist()
+
+
+@settings(max_examples=60)
+@given(pipelines())
+def test_levels_agree_on_bounded_pipelines(program: Program) -> None:
+    assert_equal(program, TIMING)
+
+
+@settings(max_examples=80)
+@given(spaced(), st.integers(2, 9))
+def test_levels_agree_on_transfers_far_apart(program: Program, depth: int) -> None:
+    assert_equal(program, replace(TIMING, fifo_depth=depth))
+
+
+def test_levels_agree_on_every_segment_of_a_line() -> None:
+    for root in range(5):
+        for first in range(5):
+            for last in range(first, 5):
+                for flits in (1, 4, 5, 8, 13):
+                    multicast = Multicast(tile(root), "row", range(first, last + 1), flits)
+                    assert_equal(program_of(1, 5, [multicast]), TIMING)
