@@ -15,6 +15,7 @@ COMMANDS = {
     "doctor": "Check that this machine has what wafertlm needs.",
     "calibrate": "Measure the RTL, fit the models to it, and check them blind.",
     "noc": "Run traffic or a collective on a mesh.",
+    "memory": "Run a stream of requests through a DRAM channel.",
     "kernel": "Run a kernel on a chip.",
     "serve": "Serve a language model's requests on a chip.",
     "report": "Write stored results into one HTML page.",

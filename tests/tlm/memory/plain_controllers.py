@@ -1,0 +1,340 @@
+"""The controllers of tlm/memory/policies.py once more: lists, a step a tick, nothing clever.
+
+Every tick looks at every request and asks every rule of the device. It shares no code with the
+compiled core, which must give the same ticks.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tlm.memory.devices import Device
+
+_LONG_AGO = -(10**9)
+_COLUMNS = ("RD", "WR")
+
+
+@dataclass
+class Asked:
+    write: int
+    bank: int
+    row: int
+    column: int
+    taken: int = -1
+    ended: int = -1
+
+    def meets(self, other: "Asked") -> bool:
+        return (self.bank, self.row, self.column) == (other.bank, other.row, other.column)
+
+
+class Banks:
+    """Open rows, and when each command was given to whom."""
+
+    def __init__(self, device: Device, activate_ticks: int) -> None:
+        self.device, self.activate_ticks = device, activate_ticks
+        self.row = [-1] * device.banks
+        self._past: dict[tuple[str, str, int], list[int]] = defaultdict(list)
+
+    def needs(self, one: Asked) -> str:
+        if self.row[one.bank] == one.row:
+            return _COLUMNS[one.write]
+        return "ACT" if self.row[one.bank] < 0 else "PRE"
+
+    def earliest(self, tick: int, kind: str, bank: int = 0) -> int:
+        found = max(tick, *(since + wait for since, wait in self._rules(self.device, kind, bank)))
+        if self.device.edge_ticks == 2 and kind not in ("PRE", "PREA"):
+            found += found % 2
+        return found
+
+    def allows(self, tick: int, kind: str, bank: int = 0) -> bool:
+        return self.earliest(tick, kind, bank) == tick
+
+    def _rules(self, d: Device, kind: str, bank: int) -> Iterator[tuple[int, int]]:
+        group = bank // d.banks_per_group
+
+        def last(first: str, scope: str = "all", place: int = 0, nth: int = 1) -> int:
+            past = self._past[first, scope, place]
+            return past[-nth] if len(past) >= nth else _LONG_AGO
+
+        if kind not in _COLUMNS:
+            yield last("ACT"), self.activate_ticks
+            yield max(last("PRE"), last("PREA"), last("REF")), 1
+        if kind == "ACT":
+            yield last("ACT", "bank", bank), d.t_rc
+            yield last("ACT", "group", group), d.t_rrd_l
+            yield last("ACT"), d.t_rrd_s
+            yield last("ACT", nth=4), d.t_faw
+            yield max(last("PRE", "bank", bank), last("PREA")), d.t_rp
+            yield last("REF"), d.t_rfc
+        elif kind in ("PRE", "PREA"):
+            scope = ("bank", bank) if kind == "PRE" else ("all", 0)
+            yield last("ACT", *scope), d.t_ras
+            yield last("RD", *scope), d.t_rtp
+            yield last("WR", *scope), d.t_wtp
+            yield max(last("PRE"), last("PREA")), d.t_ppd
+        elif kind == "REF":
+            yield last("ACT"), d.t_rc_ref
+            yield max(last("PRE"), last("PREA")), d.t_rp_ref
+        elif kind == "RD":
+            yield last("ACT", "bank", bank), d.t_rcd_rd
+            yield last("RD"), d.t_ccd_s
+            yield last("RD", "group", group), d.t_ccd_l
+            yield last("WR"), d.t_wtr_s
+            yield last("WR", "group", group), d.t_wtr_l
+        else:
+            yield last("ACT", "bank", bank), d.t_rcd_wr
+            yield last("WR"), d.t_ccd_s
+            yield last("WR", "group", group), d.t_ccd_l
+            yield last("RD"), d.t_rtw
+
+    def give(self, tick: int, kind: str, bank: int = 0, row: int = -1) -> None:
+        for place in (("all", 0), ("group", bank // self.device.banks_per_group), ("bank", bank)):
+            self._past[kind, *place].append(tick)
+        if kind == "ACT":
+            self.row[bank] = row
+        elif kind == "PRE":
+            self.row[bank] = -1
+        elif kind == "PREA":
+            self.row = [-1] * len(self.row)
+
+
+class Controller:
+    """What all have in common: a closed loop of one requester, and answers."""
+
+    activate_ticks: int | None = None
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self.banks = Banks(device, self.activate_ticks or device.activate_ticks)
+        self.refreshing = False
+        self._answers: list[tuple[int, Asked]] = []
+
+    def run(self, asked: list[Asked], depth: int) -> None:
+        waiting, outstanding, offer_from, tick = list(asked), 0, 0, -1
+        while waiting or self._answers or outstanding:
+            tick += 1
+            self.refreshing |= tick > 0 and tick % self.device.t_refi == 0
+            for step in self.steps(tick):
+                free = waiting and outstanding < depth and offer_from <= tick
+                if step == "accept" and free and self.accepts(tick, waiting[0]):
+                    waiting.pop(0).taken = tick
+                    outstanding, offer_from = outstanding + 1, tick + 1
+            full = outstanding == depth
+            for answer in [a for a in self._answers if a[0] <= tick]:
+                self._answers.remove(answer)
+                answer[1].ended = tick
+                outstanding -= 1
+                offer_from = tick + 1 if full else offer_from
+
+    def steps(self, tick: int) -> Iterator[str]:
+        self.commands(tick)
+        yield "accept"
+
+    def commands(self, tick: int) -> None:
+        raise NotImplementedError
+
+    def accepts(self, tick: int, one: Asked) -> bool:
+        raise NotImplementedError
+
+    def answer(self, tick: int, one: Asked) -> None:
+        self._answers.append((tick, one))
+
+    def ready(self, tick: int, some: list[Asked], *kinds: str) -> list[Asked]:
+        """Those whose next command is one of some kinds, and allowed; the oldest first."""
+        needs = self.banks.needs
+        found = [a for a in some if needs(a) in kinds]
+        return [a for a in found if self.banks.allows(tick, needs(a), a.bank)]
+
+    def close_and_refresh(self, tick: int) -> None:
+        kind = "PREA" if max(self.banks.row) >= 0 else "REF"
+        if self.banks.allows(tick, kind):
+            self.banks.give(tick, kind)
+            self.refreshing = kind != "REF"
+
+
+class Ramulator(Controller):
+    def __init__(self, device: Device) -> None:
+        super().__init__(device)
+        self.buffers: tuple[list[Asked], list[Asked]] = ([], [])
+        self.active: list[Asked] = []
+        self.writing = 0
+
+    def _buffer(self) -> list[Asked]:
+        reads, writes = (len(buffer) for buffer in self.buffers)
+        if self.writing:
+            self.writing = int(not (writes < 0.2 * 32 and reads))
+        else:
+            self.writing = int(writes > 0.8 * 32 or not reads)
+        return self.buffers[self.writing]
+
+    def commands(self, tick: int) -> None:
+        source = self.active
+        found = self.ready(tick, source, *_COLUMNS)
+        if not found and not self.refreshing:
+            source = self._buffer()
+            found = self.ready(tick, source, *_COLUMNS)
+        if found:
+            one = min(found, key=lambda a: a.taken)
+            self.banks.give(tick, self.banks.needs(one), one.bank)
+            source.remove(one)
+            self.answer(tick if one.write else tick + self.device.rl + self.device.bl, one)
+        if self.refreshing:
+            if not self.active:
+                self.close_and_refresh(tick)
+            return
+        source = self._buffer()
+        kept = {a.bank for a in self.active}
+        for one in self.ready(tick, source, "ACT", "PRE"):
+            kind = self.banks.needs(one)
+            if kind == "PRE" and one.bank in kept:
+                continue
+            self.banks.give(tick, kind, one.bank, one.row)
+            if kind == "ACT":
+                source.remove(one)
+                self.active.append(one)
+            return
+
+    def accepts(self, tick: int, one: Asked) -> bool:
+        if any(one.meets(other) for other in self.buffers[1]):
+            self.answer(tick + 1, one)
+        elif len(self.buffers[one.write]) == 32:
+            return False
+        else:
+            self.buffers[one.write].append(one)
+        return True
+
+
+class Dramsim3(Controller):
+    activate_ticks = 1
+
+    def __init__(self, device: Device) -> None:
+        super().__init__(device)
+        self.front: tuple[list[Asked], list[Asked]] = ([], [])
+        self.queues: list[list[Asked]] = [[] for _ in range(device.banks)]
+        self.served = [0] * device.banks
+        self.turn = self.draining = 0
+
+    def _may(self, tick: int, queue: list[Asked], place: int) -> bool:
+        one, kind = queue[place], self.banks.needs(queue[place])
+        if not self.banks.allows(tick, kind, one.bank):
+            return False
+        if kind == "PRE":
+            hits = any(other.row == self.banks.row[one.bank] for other in queue)
+            return place == 0 and (not hits or self.served[one.bank] >= 4)
+        older = queue[:place]
+        return kind != "WR" or not any(a.meets(one) and not a.write for a in older)
+
+    def _next(self, tick: int) -> Asked | None:
+        for _ in self.queues:
+            self.turn = (self.turn + 1) % len(self.queues)
+            queue = self.queues[self.turn]
+            for place, one in enumerate(queue):
+                if self._may(tick, queue, place):
+                    return one
+        return None
+
+    def _give(self, tick: int, one: Asked) -> None:
+        kind = self.banks.needs(one)
+        self.banks.give(tick, kind, one.bank, one.row)
+        if kind in _COLUMNS:
+            self.queues[one.bank].remove(one)
+            self.served[one.bank] += 1
+            if kind == "RD":
+                self.answer(tick + self.device.rl + self.device.bl, one)
+        else:
+            self.served[one.bank] = 0
+
+    def commands(self, tick: int) -> None:
+        if self.refreshing:
+            opened = [bank for bank, row in enumerate(self.banks.row) if row >= 0]
+            able = [bank for bank in opened if self.banks.allows(tick, "PRE", bank)]
+            if able:
+                self.banks.give(tick, "PRE", able[0])
+                self.served[able[0]] = 0
+            elif not opened:
+                self.close_and_refresh(tick)
+        elif first := self._next(tick):
+            column = self.banks.needs(first) in _COLUMNS
+            self._give(tick, first)
+            second = self._next(tick)
+            if second and (self.banks.needs(second) in _COLUMNS) != column:
+                self._give(tick, second)
+        self._move()
+
+    def _move(self) -> None:
+        writes = len(self.front[1])
+        if not self.draining and (writes == 32 or (writes > 8 and not any(self.queues))):
+            self.draining = writes
+        source = self.front[self.draining > 0]
+        for one in source:
+            queue = self.queues[one.bank]
+            if len(queue) == 8:
+                continue
+            if self.draining:
+                if any(a.meets(one) and not a.write for a in self.front[0] + queue):
+                    self.draining = 0
+                    return
+                self.draining -= 1
+            source.remove(one)
+            queue.append(one)
+            return
+
+    def accepts(self, tick: int, one: Asked) -> bool:
+        if any(a.meets(one) and a.write for a in self.front[1] + self.queues[one.bank]):
+            self.answer(tick + 1, one)
+        elif len(self.front[one.write]) == 32:
+            return False
+        else:
+            self.front[one.write].append(one)
+            if one.write:
+                self.answer(tick + 1, one)
+        return True
+
+
+class Dramsys(Controller):
+    def __init__(self, device: Device) -> None:
+        super().__init__(device)
+        self.queues: list[list[Asked]] = [[] for _ in range(device.banks)]
+        self.last = self.queues[0]
+
+    def steps(self, tick: int) -> Iterator[str]:
+        yield "accept"
+        self.commands(tick)
+        yield "accept"
+
+    def commands(self, tick: int) -> None:
+        if self.refreshing:
+            self.close_and_refresh(tick)
+            return
+        rows, columns = [], []
+        for bank, queue in enumerate(self.queues):
+            if queue:
+                hits = [a for a in queue if a.row == self.banks.row[bank]]
+                (columns if hits else rows).append((hits or queue)[0])
+        found = self.ready(tick, columns, *_COLUMNS)
+        if rows:
+            one = min(rows, key=lambda a: (self._end(tick, a), a.taken))
+            kind = self.banks.needs(one)
+            if self.banks.allows(tick, kind, one.bank):
+                self.banks.give(tick, kind, one.bank, one.row)
+        if found:
+            one = min(found, key=lambda a: a.taken)
+            self.banks.give(tick, self.banks.needs(one), one.bank)
+            self.queues[one.bank].remove(one)
+            d = self.device
+            self.answer(tick + (d.wl if one.write else d.rl) + d.bl, one)
+
+    def _end(self, tick: int, one: Asked) -> int:
+        kind = self.banks.needs(one)
+        length = self.banks.activate_ticks if kind == "ACT" else 1
+        return self.banks.earliest(tick, kind, one.bank) + length
+
+    def accepts(self, tick: int, one: Asked) -> bool:
+        if len(self.last) == 8:
+            return False
+        self.last = self.queues[one.bank]
+        self.last.append(one)
+        return True
+
+
+CONTROLLERS = {"ramulator": Ramulator, "dramsim3": Dramsim3, "dramsys": Dramsys}

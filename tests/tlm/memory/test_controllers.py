@@ -1,0 +1,36 @@
+"""The compiled controllers against plain ones that look at everything in every tick."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.tlm.memory.plain_controllers import CONTROLLERS, Asked
+from tlm.memory.devices import HBM2, HBM3, HBM4, Device
+from tlm.memory.dram import DramChannel
+from tlm.memory.policies import POLICIES
+from tlm.memory.traffic import Traffic
+
+# Pattern, share of writes, bits of the addresses that are kept, so that rows are met again.
+_CASES = [("sequential", 0.0, 60), ("mixed", 0.5, 60), ("random", 0.3, 11), ("strided", 0.2, 60)]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("device", [HBM2, HBM3, HBM4], ids=["hbm2", "hbm3", "hbm4"])
+@pytest.mark.parametrize(("pattern", "writes", "bits"), _CASES)
+def test_every_request_ends_in_the_same_tick(
+    pattern: str, writes: float, bits: int, device: Device, policy: str
+) -> None:
+    count = 30 if pattern == "strided" else 120
+    traffic = Traffic(pattern=pattern, requests=count, write_fraction=writes, seed=31)
+    stream = traffic.stream(device)
+    stream = replace(stream, burst=stream.burst & ((1 << bits) - 1))
+    # The first refresh comes in the middle of things.
+    device = replace(device, t_refi=device.t_rfc + 3 * device.t_rc)
+    channel = DramChannel.of(device, POLICIES[policy])
+    places = channel.address_map.places(stream.burst)
+    columns = (stream.write, places.bank, places.row, places.column)
+    asked = [Asked(*fields) for fields in zip(*(c.tolist() for c in columns), strict=True)]
+    CONTROLLERS[policy](device).run(asked, depth=48)
+    found = channel.simulate(stream, 48)
+    assert found.end_req.tolist() == [a.taken for a in asked]
+    assert found.end_resp.tolist() == [a.ended for a in asked]

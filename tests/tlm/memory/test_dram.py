@@ -1,0 +1,382 @@
+"""The DRAM channel: every rule obeyed, every request answered once, and nothing skipped in time."""
+
+from collections.abc import Generator
+from dataclasses import asdict, fields, replace
+from typing import Any
+
+import numpy as np
+import pytest
+import simpy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from calibration.benches.dram_rules import Command as DramCommand
+from calibration.benches.dram_rules import Kind as CommandKind
+from calibration.benches.dram_rules import Timings, violations
+from calibration.experiments.memory_cases import MEMORIES, PATTERNS, requests_of
+from calibration.harness.memory import RtlMemory
+from tlm.errors import InputError
+from tlm.memory import dram_core as core
+from tlm.memory import dram_state as d
+from tlm.memory.base import MemoryPort, PhaseTimes
+from tlm.memory.devices import DEVICES, HBM2, HBM3, Device
+from tlm.memory.dram import RTL_HBM2, DramChannel, Outcome, Requests
+from tlm.memory.dram_target import DramMemory
+from tlm.memory.policies import POLICIES, RTL, Policy
+from tlm.payload import Command, GenericPayload, ResponseStatus
+from tlm.protocol import ProtocolChecker
+from tlm.sockets import InitiatorSocket, Phase, Sync
+
+ALL = {**POLICIES, "rtl": RTL}
+every_policy = pytest.mark.parametrize("policy", ALL.values(), ids=ALL.keys())
+every_device = pytest.mark.parametrize("device", DEVICES.values(), ids=DEVICES.keys())
+
+
+def mixture(device: Device, seed: int, count: int = 3000, requesters: int = 3) -> Requests:
+    """Requesters that walk, jump and meet, in both directions and with pauses."""
+    rng = np.random.default_rng(seed)
+    near = rng.integers(0, 4 * device.banks << device.column_bits, count)
+    walk = np.arange(count)
+    kind = rng.integers(0, 3, count)
+    anywhere = rng.integers(0, device.bursts, count)
+    burst = np.where(kind == 0, walk, np.where(kind == 1, near, anywhere))
+    counts = [count // requesters] * (requesters - 1)
+    counts.append(count - sum(counts))
+    pauses = rng.integers(0, 400, count) * (rng.random(count) < 0.02)
+    tick = np.concatenate([np.cumsum(part) for part in np.split(pauses, np.cumsum(counts)[:-1])])
+    return Requests(tick, rng.integers(0, 2, count), burst, counts)
+
+
+def stream(count: int, write: int = 0, step: int = 1) -> Requests:
+    burst = np.arange(count) * step
+    return Requests(np.zeros(count, dtype=np.int64), np.full(count, write), burst, (count,))
+
+
+def scattered(device: Device, count: int) -> Requests:
+    burst = np.random.default_rng(5).integers(0, device.bursts, count)
+    return replace(stream(count), burst=burst)
+
+
+def bandwidth(device: Device, outcome: Outcome) -> float:
+    ends = np.sort(outcome.end_resp)
+    first, last = len(ends) // 10, len(ends) * 9 // 10
+    return float((last - first) * device.bl / (ends[last] - ends[first]))
+
+
+def timings(device: Device) -> Timings:
+    return Timings(**{f.name: getattr(device, f.name) for f in fields(Timings)})
+
+
+# ---- the Verilog ----
+
+
+def rtl_channel(memory: RtlMemory) -> DramChannel:
+    """The model of a Verilated channel: there is nothing to fit."""
+    device = replace(
+        RTL_HBM2,
+        bank_groups=memory.bank_groups,
+        banks_per_group=memory.banks_per_group,
+        row_bits=memory.row_width,
+        column_bits=memory.col_width,
+        t_rp_ref=memory.timings.t_rp,
+        t_rc_ref=memory.timings.t_rc,
+        **asdict(memory.timings),
+    )
+    depths = {"read_depth": memory.queue_depth, "response_depth": memory.response_depth}
+    return DramChannel.of(device, replace(RTL, pass_limit=memory.pass_limit, **depths))
+
+
+@pytest.mark.rtl
+@pytest.mark.parametrize("outstanding", [None, 5], ids=["open", "closed"])
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("memory", MEMORIES.values(), ids=MEMORIES.keys())
+def test_every_phase_and_command_is_that_of_the_verilog(
+    memory: RtlMemory, pattern: str, outstanding: int | None
+) -> None:
+    asked = requests_of(pattern, memory, count=1500, seed=2718)
+    truth = memory.simulate(asked, outstanding=outstanding)
+    requests = Requests(asked.cycle, asked.write, asked.address, (len(asked),))
+    found = rtl_channel(memory).simulate(requests, outstanding, commands=True)
+    assert found.begin_req.tolist() == truth.offered.tolist()
+    assert found.end_req.tolist() == truth.taken.tolist()
+    assert found.begin_resp.tolist() == truth.appeared.tolist()
+    assert found.end_resp.tolist() == truth.answered.tolist()
+    last = found.commands[-1, 0]
+    expected = sorted(tuple(map(int, c)) for c in truth.commands if c.cycle <= last)
+    assert sorted(map(tuple, found.commands.tolist())) == expected
+
+
+# ---- rules, conservation, order ----
+
+
+@every_policy
+@every_device
+def test_commands_obey_every_rule(device: Device, policy: Policy) -> None:
+    asked = mixture(device, seed=1)
+    outcome = DramChannel.of(device, policy).simulate(asked, 16, commands=True)
+    log = [DramCommand(row[0], CommandKind(row[1]), *row[2:]) for row in outcome.commands.tolist()]
+    # Some controllers finish or close one by one before a refresh: its delay is judged below.
+    found = violations(log, timings(device), outcome.ticks)
+    assert [one for one in found if not one.startswith("tREFI")] == []
+    refreshes = [c.cycle for c in log if c.kind is CommandKind.REFRESH]
+    due = device.t_refi * np.arange(1, len(refreshes) + 1)
+    assert len(refreshes) >= outcome.ticks // device.t_refi - 1 > 0
+    longest = 2 * (device.t_rc + device.t_wtp) + device.banks * device.t_ppd
+    assert (due <= refreshes).all() and (refreshes <= due + longest).all()
+    if device.edge_ticks == 2:
+        on_edge = [
+            c for c in log if c.kind not in (CommandKind.PRECHARGE, CommandKind.PRECHARGE_ALL)
+        ]
+        assert all(c.cycle % 2 == 0 for c in on_edge)
+    closes = [c.cycle for c in log if c.kind is CommandKind.PRECHARGE]
+    assert (np.diff(closes) >= device.t_ppd).all()
+    row_bus = [c for c in log if c.kind < CommandKind.READ]
+    busy = policy.activate_ticks or device.activate_ticks
+    for first, then in zip(row_bus, row_bus[1:], strict=False):
+        assert then.cycle - first.cycle >= (busy if first.kind is CommandKind.ACTIVATE else 1)
+
+
+@every_policy
+@settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 10**6), depth=st.integers(1, 40), grain=st.integers(1, 9))
+def test_every_request_is_answered_once_and_phases_are_ordered(
+    policy: Policy, seed: int, depth: int, grain: int
+) -> None:
+    asked = mixture(HBM3, seed, count=600)
+    channel = replace(DramChannel.of(HBM3, policy), grain_requests=grain)
+    outcome = channel.simulate(asked, depth, commands=True)
+    assert (asked.tick <= outcome.begin_req).all()
+    assert (outcome.begin_req <= outcome.end_req).all()
+    assert (outcome.end_req < outcome.begin_resp).all()
+    assert (outcome.begin_resp == outcome.end_resp).all()
+    columns = outcome.commands[outcome.commands[:, 1] >= d.READ]
+    served = columns[:, 6].tolist()
+    # What has no command was answered, or absorbed, by a write to the same address that waited.
+    assert len(served) == len(set(served))
+    for number in set(range(len(asked))) - set(served):
+        assert asked.burst[number] in asked.burst[:][asked.write == 1]
+        assert outcome.end_resp[number] - outcome.end_req[number] <= HBM3.rl + HBM3.bl
+    assert (asked.write[columns[:, 6]] == columns[:, 1] - d.READ).all()
+    if policy is RTL:
+        assert len(served) == len(asked)
+    # One is taken a tick; of a requester in order, and no more than may be outstanding.
+    assert len(set(outcome.end_req.tolist())) == len(asked)
+    parts = np.split(np.arange(len(asked)), np.cumsum(asked.counts)[:-1])
+    for part in parts:
+        assert (np.diff(outcome.end_req[part]) > 0).all()
+        ends = np.sort(outcome.end_resp[part])
+        open_at = np.arange(1, len(part) + 1) - np.searchsorted(ends, outcome.end_req[part])
+        assert open_at.max() <= depth
+
+
+@every_policy
+@every_device
+def test_time_jumps_over_nothing(device: Device, policy: Policy) -> None:
+    """Looking in every tick finds the same commands as looking when something may happen."""
+    asked = mixture(device, seed=9, count=500)
+    channel = DramChannel.of(device, policy)
+    jumped = channel.simulate(asked, 12)
+    state = channel.new_state(len(asked.counts))
+    stops = np.cumsum(asked.counts)
+    state.ports[:, d.NEXT], state.ports[:, d.STOP] = stops - asked.counts, stops
+    state.ports[:, d.DEPTH] = 12
+    state = state._replace(requests=channel.table(asked.tick, asked.write, asked.burst))
+    state.now[d.LEFT] = len(asked)
+    tick = 0
+    looks = [d.COLUMN_AT, d.ACCEPT_AT]
+    if policy is POLICIES["dramsim3"]:
+        looks.append(d.SCHEDULE_AT)
+    else:
+        looks.append(d.ROW_AT)
+    while state.now[d.LEFT]:
+        state.now[looks] = tick
+        core.run(state, tick)
+        tick += 1
+    assert (state.requests[:, d.END_REQ] == jumped.end_req).all()
+    assert (state.requests[:, d.END_RESP] == jumped.end_resp).all()
+
+
+# ---- laws ----
+
+
+@every_policy
+@every_device
+def test_random_reads_come_to_the_activate_ceiling(device: Device, policy: Policy) -> None:
+    outcome = DramChannel.of(device, policy).simulate(scattered(device, 30_000), 64)
+    refresh = outcome.refresh_ticks / outcome.ticks
+    edge = device.edge_ticks
+    spacing = -(-device.t_rrd_s // edge) * edge
+    ceiling = min(4 / device.t_faw, 1 / spacing) * device.bl * (1 - refresh)
+    assert 0.9 * ceiling < bandwidth(device, outcome) <= ceiling * 1.005
+
+
+@every_policy
+@pytest.mark.parametrize("write", [0, 1], ids=["reads", "writes"])
+def test_sequences_lose_little_but_refresh(policy: Policy, write: int) -> None:
+    outcome = DramChannel.of(HBM2, policy).simulate(stream(30_000, write), 64)
+    refresh = outcome.refresh_ticks / outcome.ticks
+    assert refresh == pytest.approx(HBM2.t_rfc / HBM2.t_refi, abs=0.02)
+    assert 0.97 * (1 - refresh) < bandwidth(HBM2, outcome) <= (1 - refresh) * 1.02
+
+
+@every_policy
+@every_device
+def test_unloaded_latencies_are_sums_of_times(device: Device, policy: Policy) -> None:
+    """A closed bank, the open row, another row; the queue takes a tick, a bank queue two."""
+    row = device.banks << device.column_bits
+    far = 1000
+    asked = Requests(np.arange(3) * far, np.zeros(3, dtype=int), np.array([0, 0, row]), (3,))
+    latency = DramChannel.of(device, policy).simulate(asked).latency_ticks()
+    queue = {POLICIES["dramsim3"]: 2, POLICIES["dramsys"]: 0}.get(policy, 1)
+    edge = device.edge_ticks - 1
+    data = device.rl + device.bl
+    expected = [device.t_rcd_rd + data, data, device.t_rp + device.t_rcd_rd + data]
+    # Commands that need the rising edge wait for it.
+    assert all(
+        0 <= found - queue - want <= 3 * edge for found, want in zip(latency, expected, strict=True)
+    )
+    if not edge:
+        assert (latency - queue).tolist() == expected
+
+
+@every_policy
+def test_bandwidth_rises_with_what_is_outstanding(policy: Policy) -> None:
+    found = [
+        bandwidth(HBM3, DramChannel.of(HBM3, policy).simulate(scattered(HBM3, 8000), depth))
+        for depth in (1, 2, 4, 8, 16, 32)
+    ]
+    assert all(more > less for less, more in zip(found, found[1:], strict=False))
+
+
+def test_requesters_take_turns_by_the_grain() -> None:
+    count = 64
+    both = np.concatenate([np.arange(count), np.arange(count)])
+    asked = Requests(np.zeros(2 * count, int), np.zeros(2 * count, int), both, (count, count))
+    for grain in (1, 4):
+        channel = replace(DramChannel.of(HBM2, RTL), grain_requests=grain)
+        taken = channel.simulate(asked).end_req
+        order = np.argsort(taken) // count
+        # Nobody waits while he has the turn: a requester offers one request a tick.
+        assert order[: 4 * grain].tolist() == ([0] * grain + [1] * grain) * 2
+
+
+def test_wrong_input_is_refused() -> None:
+    channel = DramChannel.of(HBM2, RTL)
+    with pytest.raises(InputError, match="address .* bursts; hbm2 has 0 to"):
+        channel.simulate(stream(2, step=HBM2.bursts))
+    with pytest.raises(InputError, match="queue_depth: 0; must be at least 1"):
+        channel.simulate(stream(2), 0)
+    with pytest.raises(InputError, match="counts"):
+        Requests(np.zeros(2), np.zeros(2), np.zeros(2), (1,))
+    with pytest.raises(InputError, match="grain_requests: 0"):
+        replace(channel, grain_requests=0)
+    with pytest.raises(InputError, match="t_rp: 0; must be above 0"):
+        replace(HBM2, t_rp=0)
+    with pytest.raises(InputError, match="bank_groups: 3; must be a power of two"):
+        replace(HBM2, bank_groups=3)
+
+
+# ---- in SimPy ----
+
+
+def payload(channel: DramChannel, write: int, burst: int, bursts: int = 1) -> GenericPayload:
+    size = channel.device.burst_bytes
+    return GenericPayload(Command.WRITE if write else Command.READ, burst * size, bursts * size)
+
+
+def through_simpy(channel: DramChannel, asked: Requests) -> list[PhaseTimes]:
+    """The phases of requests that are sent through one port, each at its tick."""
+    env = simpy.Environment()
+    port, memory = MemoryPort(env), DramMemory(env, channel)
+    checker = ProtocolChecker(env, port.socket, memory.socket)
+    found: dict[int, PhaseTimes] = {}
+
+    def client(number: int) -> Generator[Any, Any, None]:
+        yield env.timeout(int(asked.tick[number]))
+        one = payload(channel, int(asked.write[number]), int(asked.burst[number]))
+        found[number] = yield from port.access(one)
+        assert one.response_status is ResponseStatus.OK
+
+    for number in range(len(asked)):
+        env.process(client(number))
+    with checker:
+        env.run()
+    assert checker.completed == len(asked)
+    return [found[number] for number in range(len(asked))]
+
+
+@every_policy
+@pytest.mark.parametrize("device", [HBM2, HBM3], ids=["hbm2", "hbm3"])
+def test_a_simulation_in_simpy_gives_the_batch(device: Device, policy: Policy) -> None:
+    channel = DramChannel.of(device, policy)
+    asked = mixture(device, seed=4, count=700, requesters=1)
+    # A long pause: refreshes that nobody watches.
+    asked = replace(asked, tick=asked.tick + 50_001 * (np.arange(700) > 350))
+    batch = channel.simulate(asked)
+    times = through_simpy(channel, asked)
+    assert [t.end_req for t in times] == batch.end_req.tolist()
+    assert [t.begin_resp for t in times] == batch.begin_resp.tolist()
+
+
+def test_blocking_transport_and_long_transactions() -> None:
+    channel = DramChannel.of(RTL_HBM2, RTL)
+    env = simpy.Environment()
+    port, memory = MemoryPort(env), DramMemory(env, channel)
+    checker = ProtocolChecker(env, port.socket, memory.socket)
+    ends = []
+
+    def client() -> Generator[Any, Any, None]:
+        delay = yield from port.socket.b_transport(payload(channel, 0, 0), 5)
+        ends.append(env.now + delay)
+        times = yield from port.access(payload(channel, 0, 0, bursts=8))
+        ends.append(times.end_resp - times.begin_req)
+
+    env.process(client())
+    with checker:
+        env.run()
+    # 1 + tRCD + L; then eight bursts over four groups, the last of them seven times tCCD_S on, as
+    # its rows open one after another: tRRD_S apart.
+    assert ends[0] == 5 + 1 + 15 + 16
+    alone = channel.simulate(replace(stream(9), burst=np.array([0, *range(8)]),
+                                     tick=np.array([5] + [ends[0] + 1] * 8)))  # fmt: skip
+    assert ends[1] == alone.end_resp[-1] - ends[0]
+
+
+def test_a_response_that_is_not_taken_keeps_its_place() -> None:
+    policy = replace(RTL, response_depth=2)
+    channel = DramChannel.of(RTL_HBM2, policy)
+    env = simpy.Environment()
+    memory = DramMemory(env, channel)
+    seen: list[tuple[int, Phase]] = []
+
+    class Slow:
+        def __init__(self) -> None:
+            self.socket = InitiatorSocket(self)
+            self.left = 4
+
+        def offer(self) -> None:
+            if self.left:
+                self.left -= 1
+                self.socket.nb_transport_fw(payload(channel, 0, self.left), Phase.BEGIN_REQ, 0)
+
+        def nb_transport_bw(self, one: GenericPayload, phase: Phase, delay_cycles: int) -> Any:
+            seen.append((int(env.now), phase))
+            if phase is Phase.END_REQ:
+                self.offer()
+            else:
+                taken = env.timeout(100)
+                assert taken.callbacks is not None
+                taken.callbacks.append(
+                    lambda _: self.socket.nb_transport_fw(one, Phase.END_RESP, 0)
+                )
+            return Sync.ACCEPTED, phase, 0
+
+    slow = Slow()
+    with ProtocolChecker(env, slow.socket, memory.socket):
+        slow.offer()
+        env.run()
+    answers = [time for time, phase in seen if phase is Phase.BEGIN_RESP]
+    first = 1 + 15 + 16
+    # The second waits behind the first; the third had no place before the first was taken.
+    assert answers[:2] == [first, first + 101]
+    assert len(answers) == 4 and (np.diff(answers) >= 101).all()

@@ -1,0 +1,123 @@
+"""How an address, counted in bursts, falls apart into bank, row and column, and over channels."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlm.errors import InputError, choose
+from tlm.memory.devices import Device
+
+Int64s = NDArray[np.int64]
+# Fields from the low end: bank group, column, bank, row.
+_ORDERS = {"bg-co-ba-ro": ("bg", "co", "ba", "ro"), "co-bg-ba-ro": ("co", "bg", "ba", "ro")}
+ADDRESS_MAPS = tuple(order + hashed for order in _ORDERS for hashed in ("", "-xor"))
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where requests go; shapes (n,).
+
+    Attributes:
+        bank: Number of the bank: group times banks of a group, plus bank in the group.
+        row: Row.
+        column: Column, in bursts.
+    """
+
+    bank: Int64s
+    row: Int64s
+    column: Int64s
+
+
+@dataclass(frozen=True, slots=True)
+class AddressMap:
+    """A bijection between bursts of a pseudo-channel and its places.
+
+    A name lists the fields from low to high bits. ``-xor`` hashes: bank group and bank are XORed
+    with the low bits of the row, the group with the lowest, so that addresses a power of two apart
+    do not meet in one bank.
+
+    Attributes:
+        name: One of ADDRESS_MAPS.
+        device: Whose fields.
+    """
+
+    name: str
+    device: Device
+
+    def __post_init__(self) -> None:
+        choose("address map", self.name, ADDRESS_MAPS)
+
+    def places(self, burst: Int64s) -> Places:
+        """Places of addresses.
+
+        Args:
+            burst: Shape (n,): addresses in bursts.
+
+        Raises:
+            InputError: for an address that the device does not have.
+        """
+        bad = np.nonzero((burst < 0) | (burst >= self.device.bursts))[0]
+        if len(bad):
+            raise InputError(
+                f"address {burst[bad[0]]} bursts; {self.device.name} has 0 to "
+                f"{self.device.bursts - 1}"
+            )
+        found: dict[str, Int64s] = {}
+        rest = burst
+        for field, bits in self._fields():
+            found[field] = rest & ((1 << bits) - 1)
+            rest = rest >> bits
+        group, bank = self._hashed(found["bg"], found["ba"], found["ro"])
+        return Places(group * self.device.banks_per_group + bank, found["ro"], found["co"])
+
+    def bursts(self, places: Places) -> Int64s:
+        """Addresses of places, the inverse of ``places``."""
+        per_group = self.device.banks_per_group
+        group, bank = self._hashed(places.bank // per_group, places.bank % per_group, places.row)
+        found = {"bg": group, "ba": bank, "ro": places.row, "co": places.column}
+        burst = np.zeros_like(places.row)
+        for field, bits in reversed(self._fields()):
+            burst = (burst << bits) | found[field]
+        return burst
+
+    def _fields(self) -> list[tuple[str, int]]:
+        bits = {
+            "bg": _bits(self.device.bank_groups),
+            "ba": _bits(self.device.banks_per_group),
+            "co": self.device.column_bits,
+            "ro": self.device.row_bits,
+        }
+        return [(field, bits[field]) for field in _ORDERS[self.name.removesuffix("-xor")]]
+
+    def _hashed(self, group: Int64s, bank: Int64s, row: Int64s) -> tuple[Int64s, Int64s]:
+        """Group and bank after the hash; applied twice it gives back what it was given."""
+        if not self.name.endswith("-xor"):
+            return group, bank
+        groups, banks = self.device.bank_groups, self.device.banks_per_group
+        return group ^ (row & (groups - 1)), bank ^ ((row >> _bits(groups)) & (banks - 1))
+
+
+def interleave(burst: Int64s, channels: int, grain_bursts: int) -> tuple[Int64s, Int64s]:
+    """Spread addresses over channels, ``grain_bursts`` in a row to each in turn.
+
+    Args:
+        burst: Shape (n,): addresses in bursts.
+        channels: Channels.
+        grain_bursts: Consecutive bursts that stay in a channel.
+
+    Returns:
+        The channel, and the address in it, of each; shapes (n,).
+
+    Raises:
+        InputError: if a count is below 1.
+    """
+    for name, count in (("channels", channels), ("grain_bursts", grain_bursts)):
+        if count < 1:
+            raise InputError(f"{name}: {count}; must be at least 1")
+    block, within = burst // grain_bursts, burst % grain_bursts
+    return block % channels, (block // channels) * grain_bursts + within
+
+
+def _bits(count: int) -> int:
+    return count.bit_length() - 1

@@ -1,0 +1,148 @@
+"""The DRAM channel of tlm/memory/dram.py as a memory in a SimPy simulation."""
+
+import numpy as np
+from simpy import Environment, Event
+from simpy.events import EventPriority
+
+from tlm.errors import InputError
+from tlm.memory import dram_core as core
+from tlm.memory import dram_state as d
+from tlm.memory.dram import DramChannel, Int64s
+from tlm.payload import Command, GenericPayload, ResponseStatus
+from tlm.sockets import Answer, BlockingCall, Phase, Sync, TargetSocket
+
+# After SimPy's own priorities: the channel looks when all that happens in a tick has happened.
+_LAST = EventPriority(2)
+
+
+class DramMemory:
+    """A memory whose cycles are the channel's ticks.
+
+    Requests of a tick are taken as in ``DramChannel.simulate``: END_REQ is withheld while there is
+    no place, and a response that is not taken keeps its place. A transaction longer than a burst is
+    so many requests, ended by the last; it begins and ends with whole bursts.
+    """
+
+    def __init__(self, env: Environment, channel: DramChannel) -> None:
+        self.socket = TargetSocket(self)
+        self._env = env
+        self._channel = channel
+        self._state = channel.new_state(1, by_hand=True)
+        self._asked = 0
+        self._of: dict[int, GenericPayload] = {}  # by the number of the request
+        self._untaken: dict[int, int] = {}  # bursts left, by the identity of the payload
+        self._unanswered: dict[int, int] = {}
+        self._ended: dict[int, Event] = {}  # blocking transport
+        self._shown_last = -1
+        self._look_at: int | None = None
+
+    def b_transport(self, payload: GenericPayload, delay_cycles: int) -> BlockingCall:
+        """Carry the transaction out, after the delay; the caller's new delay is 0."""
+        yield self._env.timeout(delay_cycles)
+        ended = self._ended[id(payload)] = self._env.event()
+        self._ask(payload)
+        yield ended
+        return 0
+
+    def nb_transport_fw(self, payload: GenericPayload, phase: Phase, delay_cycles: int) -> Answer:
+        """Be offered a request, or be told that an answer was taken."""
+        assert delay_cycles == 0, "this memory is told of phases when they begin"
+        if phase is Phase.END_RESP:
+            self._take()
+            self._look()
+            return Sync.COMPLETED, phase, 0
+        self._ask(payload)
+        return Sync.ACCEPTED, phase, 0
+
+    def _ask(self, payload: GenericPayload) -> None:
+        burst_bytes = self._channel.device.burst_bytes
+        count, rest = divmod(payload.length_bytes, burst_bytes)
+        if rest or payload.address % burst_bytes or count < 1:
+            raise InputError(
+                f"transaction of {payload.length_bytes} bytes at {payload.address}: "
+                f"must be whole bursts of {burst_bytes} bytes"
+            )
+        now = int(self._env.now)
+        state, first = self._state, self._asked
+        stop = first + count
+        if stop > len(state.requests):
+            self._state = state = state._replace(requests=_grown(state.requests, stop))
+        numbers = np.arange(count, dtype=np.int64)
+        state.requests[first:stop] = self._channel.table(
+            np.full(count, now), np.full(count, payload.command is Command.WRITE),
+            payload.address // burst_bytes + numbers,
+        )  # fmt: skip
+        self._untaken[id(payload)] = self._unanswered[id(payload)] = count
+        for number in range(first, stop):
+            self._of[number] = payload
+        self._asked = stop
+        # What has gone by while nobody asked: refreshes.
+        idle = not state.now[d.LEFT]
+        state.ports[0, d.STOP] = stop
+        state.now[d.LEFT] += count
+        if idle:
+            core.run(state, now - 1)
+        state.now[d.ACCEPT_AT] = min(state.now[d.ACCEPT_AT], now)
+        self._look()
+
+    def _look(self) -> None:
+        """Come back in the next tick in which something may happen."""
+        if not self._state.now[d.LEFT]:
+            return
+        tick = max(int(core.next_tick(self._state)), int(self._env.now))
+        if self._look_at is not None and self._look_at <= tick:
+            return
+        self._look_at = tick
+        event = Event(self._env)
+        event._ok, event._value = True, None
+        assert event.callbacks is not None
+        event.callbacks.append(lambda _: self._work(tick))
+        self._env.schedule(event, _LAST, tick - int(self._env.now))
+
+    def _work(self, tick: int) -> None:
+        if self._look_at != tick:
+            return  # overtaken by an earlier look
+        self._look_at = None
+        state = self._state
+        if core.next_tick(state) <= tick:
+            core.run(state, tick)
+            taken = int(state.now[d.TAKEN])
+            if taken >= 0:
+                self._taken(self._of[taken])
+            while (shown := int(state.now[d.SHOWN])) >= 0 and shown != self._shown_last:
+                self._shown_last = shown
+                self._shown(shown)
+                core.show_responses(state, tick)
+        self._look()
+
+    def _taken(self, payload: GenericPayload) -> None:
+        self._untaken[id(payload)] -= 1
+        if self._untaken[id(payload)]:
+            return
+        del self._untaken[id(payload)]
+        if id(payload) not in self._ended:
+            self.socket.nb_transport_bw(payload, Phase.END_REQ, 0)
+
+    def _shown(self, number: int) -> None:
+        payload = self._of.pop(number)
+        self._unanswered[id(payload)] -= 1
+        if self._unanswered[id(payload)]:
+            self._take()
+            return
+        del self._unanswered[id(payload)]
+        payload.response_status = ResponseStatus.OK
+        ended = self._ended.pop(id(payload), None)
+        if ended is not None:
+            self._take()
+            ended.succeed()
+        elif self.socket.nb_transport_bw(payload, Phase.BEGIN_RESP, 0)[0] is Sync.COMPLETED:
+            self._take()
+
+    def _take(self) -> None:
+        core.take_response(self._state, int(self._env.now))
+
+
+def _grown(table: Int64s, rows: int) -> Int64s:
+    grown = np.zeros((max(rows, 2 * len(table)), table.shape[1]), dtype=np.int64)
+    grown[: len(table)] = table
+    return grown

@@ -1,0 +1,154 @@
+"""Streams of requests to a DRAM channel, and the figures of a run."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlm.errors import InputError, choose
+from tlm.memory.devices import Device
+from tlm.memory.dram import Outcome, Requests
+
+Int64s = NDArray[np.int64]
+PATTERNS = ("sequential", "strided", "random", "mixed", "dma")
+#: Writes of each hundred, where not given.
+_WRITE_FRACTIONS = {"mixed": 0.5}
+_MOST_REQUESTS = 10_000_000
+_MOST_REQUESTERS = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """What requesters ask of a device.
+
+    Requester r of R has a region of its own, which begins at r times the R-th part of the device,
+    but for ``dma``, whose requesters share the device. Addresses wrap at the end of the device.
+    With N the requester's own count from 0, a burst each:
+
+    - sequential: the region's bursts in order.
+    - strided: N times ``stride_bytes`` from the region's begin.
+    - random: any burst of the device, independent of each other.
+    - mixed: sequential, reads and writes drawn at random.
+    - dma: blocks of ``block_bytes``, burst by burst; the k-th block of requester r begins at
+      r ``block_bytes`` + k ``stride_bytes``.
+
+    A request is a write with probability ``write_fraction``, each drawn on its own.
+
+    Attributes:
+        pattern: One of PATTERNS.
+        requests: Requests of all requesters together, shared out evenly.
+        requesters: Requesters.
+        block_bytes: Size of a block of ``dma``, whole bursts.
+        stride_bytes: Whole bursts; None for the natural one: a row of all banks (``strided``: each
+            request finds the same bank and the next row, unless the map hashes) or, for
+            ``dma``, the blocks of all requesters, so that together they are a sequence.
+        write_fraction: Share of writes; None for 0.5 in ``mixed`` and 0 elsewhere.
+        seed: Seed of places and directions.
+    """
+
+    pattern: str
+    requests: int
+    requesters: int = 1
+    block_bytes: int = 4096
+    stride_bytes: int | None = None
+    write_fraction: float | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        choose("pattern", self.pattern, PATTERNS)
+        if not 1 <= self.requesters <= _MOST_REQUESTERS:
+            raise InputError(
+                f"--requesters: found {self.requesters}; allowed: 1 to {_MOST_REQUESTERS}"
+            )
+        least = max(10, self.requesters)
+        if not least <= self.requests <= _MOST_REQUESTS:
+            raise InputError(
+                f"--requests: found {self.requests}; allowed: {least} to {_MOST_REQUESTS}"
+            )
+        fraction = self.write_fraction
+        if fraction is not None and not 0 <= fraction <= 1:
+            raise InputError(f"--write-fraction: found {fraction}; allowed: 0 to 1")
+        if self.seed < 0:
+            raise InputError(f"--seed: found {self.seed}; allowed: 0 or more")
+
+    def stream(self, device: Device) -> Requests:
+        """The requests, all offered as early as the requester's turn comes.
+
+        Raises:
+            InputError: for sizes that are not whole bursts or do not fit the device.
+        """
+        rng = np.random.default_rng(self.seed)
+        counts = [self.requests // self.requesters] * self.requesters
+        for extra in range(self.requests % self.requesters):
+            counts[extra] += 1
+        who = np.repeat(np.arange(self.requesters), counts)
+        number = np.concatenate([np.arange(count) for count in counts])
+        burst = self._bursts(device, who, number, rng) % device.bursts
+        fraction = self.write_fraction
+        if fraction is None:
+            fraction = _WRITE_FRACTIONS.get(self.pattern, 0.0)
+        write = (rng.random(self.requests) < fraction).astype(np.int64)
+        return Requests(np.zeros(self.requests, dtype=np.int64), write, burst, counts)
+
+    def _bursts(
+        self, device: Device, who: Int64s, number: Int64s, rng: np.random.Generator
+    ) -> Int64s:
+        begin = who * (device.bursts // self.requesters)
+        if self.pattern == "random":
+            return rng.integers(0, device.bursts, self.requests)
+        if self.pattern == "strided":
+            row_bytes = device.banks * device.burst_bytes << device.column_bits
+            return begin + number * self._in_bursts(device, "stride", self.stride_bytes, row_bytes)
+        if self.pattern == "dma":
+            block = self._in_bursts(device, "block", self.block_bytes, self.block_bytes)
+            together = self.block_bytes * self.requesters
+            stride = self._in_bursts(device, "stride", self.stride_bytes, together)
+            return who * block + number // block * stride + number % block
+        return begin + number
+
+    def _in_bursts(self, device: Device, name: str, given: int | None, natural: int) -> int:
+        size = natural if given is None else given
+        whole, burst = device.bursts * device.burst_bytes, device.burst_bytes
+        if not burst <= size <= whole or size % burst:
+            raise InputError(
+                f"--{name}-bytes: found {size}; allowed: multiples of {burst}, {burst} to {whole}"
+            )
+        return size // burst
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Figures of a run.
+
+    Attributes:
+        bandwidth_fraction: Bursts answered per time over the data bus' peak, from the time by
+            which a tenth of all answers had come to that by which nine tenths had.
+        read_latency_ns: Mean, median and 99th percentile of acceptance to last beat; None without
+            reads.
+        row_hit_fraction: Share of column commands to a row that had served one since its activate.
+        refresh_fraction: Share of the run from refreshes falling due to the end of their tRFC:
+            rows are closed, then no bank can be used.
+    """
+
+    bandwidth_fraction: float
+    read_latency_ns: dict[str, float] | None
+    row_hit_fraction: float
+    refresh_fraction: float
+
+
+def figures(device: Device, requests: Requests, outcome: Outcome) -> Figures:
+    """The figures of a run of requests on a device."""
+    ends = np.sort(outcome.end_resp)
+    first, last = len(ends) // 10, len(ends) * 9 // 10
+    span = int(ends[last] - ends[first])
+    latency = outcome.latency_ticks()[requests.write == 0] * device.tick_ns
+    reads = None
+    if len(latency):
+        p50, p99 = np.percentile(latency, [50, 99])
+        reads = {"mean": float(latency.mean()), "p50": float(p50), "p99": float(p99)}
+    return Figures(
+        bandwidth_fraction=(last - first) * device.bl / max(span, 1),
+        read_latency_ns=reads,
+        row_hit_fraction=outcome.row_hits / max(outcome.columns, 1),
+        refresh_fraction=outcome.refresh_ticks / outcome.ticks,
+    )
