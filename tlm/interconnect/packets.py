@@ -55,6 +55,20 @@ class Reduce:
     maximum: bool = False
 
 
+class Meetings:
+    """Which operands meet: the n-th of each source for equal reductions."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[int, Reduce], int] = {}
+        self._joints: dict[tuple[Reduce, int], int] = {}
+
+    def joint(self, number: int, source: int, goal: Reduce) -> int:
+        """The joint number of operand ``number``: the lowest among those that it meets."""
+        turn = self._seen.get((source, goal), 0)
+        self._seen[source, goal] = turn + 1
+        return self._joints.setdefault((goal, turn), number)
+
+
 @dataclass(frozen=True, slots=True)
 class Packets:
     """Packets in the order of their numbers; each field is an array of shape (packets,).
@@ -80,19 +94,29 @@ class Packets:
     joint: Int64s
 
     @classmethod
-    def of(cls, items: Iterable[tuple[int, int, TileSet | Reduce, int]]) -> Self:
+    def of(
+        cls,
+        items: Iterable[tuple[int, int, TileSet | Reduce, int]],
+        *,
+        first: int = 0,
+        meetings: Meetings | None = None,
+    ) -> Self:
         """Packets from ``(cycle, source node, destinations, flits)``; to several tiles: multicast.
 
         In the place of the destinations may stand a `Reduce`: the packet is one of its operands.
         The n-th operands of equal `Reduce`s meet, one of each source.
 
+        Args:
+            items: The packets.
+            first: Number of the first one.
+            meetings: Operands that came before these.
+
         Raises:
             InputError: for a packet without a destination or without a flit.
         """
         rows = []
-        operands_seen: dict[tuple[int, Reduce], int] = {}
-        joints: dict[tuple[Reduce, int], int] = {}
-        for number, (cycle, source, goal, flits) in enumerate(items):
+        meetings = meetings or Meetings()
+        for number, (cycle, source, goal, flits) in enumerate(items, first):
             where = goal.operands if isinstance(goal, Reduce) else goal
             if len(where) == 0 or flits < 1 or cycle < 0:
                 raise InputError(
@@ -103,9 +127,7 @@ class Packets:
             kind = Kind.UNICAST if len(where) == 1 else Kind.MULTICAST
             if isinstance(goal, Reduce):
                 kind = Kind.MAXIMUM if goal.maximum else Kind.SUM
-                turn = operands_seen.get((source, goal), 0)
-                operands_seen[source, goal] = turn + 1
-                root, joint = goal.root, joints.setdefault((goal, turn), number)
+                root, joint = goal.root, meetings.joint(number, source, goal)
             rows.append(
                 (cycle, source, flits, kind)
                 + (where.rows[0], where.rows[-1], where.rows.step)
@@ -134,11 +156,14 @@ class Packets:
             ),
         )
 
-    def destination_counts(self) -> Int64s:
-        """Deliveries of each packet, shape (packets,); a reduction's count by its joint number."""
+    def destination_counts(self, first: int = 0) -> Int64s:
+        """Deliveries of each packet, shape (packets,); a reduction's count by its joint number.
+
+        ``first`` is the number of the first packet.
+        """
         rows = (self.row_last - self.row_first) // self.row_step + 1
         cols = (self.col_last - self.col_first) // self.col_step + 1
-        return np.where(self.reduces, self.joint == np.arange(len(self)), rows * cols)
+        return np.where(self.reduces, self.joint == first + np.arange(len(self)), rows * cols)
 
     @property
     def reduces(self) -> NDArray[np.bool_]:

@@ -16,6 +16,11 @@ class NocTiming:
         fifo_depth: Flits that a router's input buffer holds.
         multicast_gap_cycles: Idle cycles between multicast packets as long as the buffer.
         flit_bytes: Payload of a flit.
+        output_depth: Flits that a router's output buffers; 0 without.
+        reduce_cycles: From the meeting of operands to their result.
+        y_first: Packets go along the column first.
+        cut_through: A multicast branch and a reduction wait for room for the whole packet.
+        loopback: A tile in the destinations of its own multicast gets a copy.
     """
 
     hop_cycles: int
@@ -23,6 +28,11 @@ class NocTiming:
     fifo_depth: int
     multicast_gap_cycles: int
     flit_bytes: int
+    output_depth: int = 0
+    reduce_cycles: int = 1
+    y_first: bool = False
+    cut_through: bool = True
+    loopback: bool = True
 
     def head_cycles(self, hops: int) -> int:
         """From the head flit's injection handshake to its ejection handshake."""

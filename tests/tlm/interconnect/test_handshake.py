@@ -122,9 +122,10 @@ def test_a_multicast_is_passed_over_by_one_packet_at_most() -> None:
     assert seen.latency_cycles()[50] <= 3 + TIMING.fifo_depth + TIMING.multicast_cycles(1, 4)
 
 
-def test_reductions_are_refused() -> None:
-    with pytest.raises(InputError, match="knows no reduction in the network"):
-        HandshakeMesh(1, 2, TIMING).simulate(Packets.of([(0, 0, Reduce(TileSet.tile(0, 0), 1), 1)]))
+def test_reductions_are_refused_where_there_is_no_unit() -> None:
+    mesh = HandshakeMesh(1, 2, TIMING, reductions=False)
+    with pytest.raises(InputError, match="made without reductions"):
+        mesh.simulate(Packets.of([(0, 0, Reduce(TileSet.tile(0, 0), 1), 1)]))
 
 
 @settings(deadline=None)

@@ -1,0 +1,304 @@
+"""The mesh in the order of time: what is sent, granted and delivered, cycle by cycle of the wheel.
+
+Once a packet has an output, only buffers decide when its flits move. Such times follow from each
+other, and are computed as soon as all that they rest on is known, ahead of the clock. Only grants
+and the starts of reductions need the order of time: these are the events.
+"""
+
+import sys
+
+from tlm.compiled import compiled, forget_stale
+from tlm.interconnect.handshake import events, flits, fronts, reduction, routes
+from tlm.interconnect.handshake import records as at
+from tlm.interconnect.handshake.events import ask, look_at, mark, report, schedule
+from tlm.interconnect.handshake.flits import append, came_at, left_at, move, room_from
+from tlm.interconnect.handshake.fronts import arrived, enter, freed, front, leave
+from tlm.interconnect.handshake.reduction import begin, combine, lowest, take_operands
+from tlm.interconnect.packets import Int64s
+
+# mypy: disable-error-code="no-any-return, return-value"
+# What comes out of an array is no int to the type checker, as it is to Numba.
+
+
+@compiled
+def _send(
+    m: Int64s, packets: Int64s, deliveries: Int64s, buffer: int, port: int, fork: bool
+) -> int:
+    """Send flits of the front packet by a branch that holds its output, as far as times are known.
+
+    Returns the flits that the branch has sent so far.
+    """
+    node, slot = m[buffer + at.NODE], m[buffer + at.SLOT]
+    output = m[node + at.NODE_OUTPUTS] + port * at.OUTPUT_COLUMNS
+    place = front(m, buffer)
+    packet, start = m[place], m[place + 1]
+    flits, kind = packets[packet, at.FLITS], packets[packet, at.KIND]
+    sent, time = m[buffer + at.SENT + port], m[buffer + at.LAST_SENT + port]
+    count = min(flits - sent, m[buffer + at.WRITTEN] - start - sent)
+    # Into the output's buffer, over the link, or to the tile.
+    target = m[output + at.BEHIND]
+    if slot < at.OUTPUTS and m[at.OUTPUT_DEPTH] > 0:
+        target = m[node + at.BUFFERS] + (at.OUTPUTS + port) * m[at.BUFFER_SIZE]
+    elif port > 0 and kind >= at.SUM:
+        target += at.OPERANDS * m[at.BUFFER_SIZE]
+    if target > 0:
+        whole = kind == at.MULTICAST and m[at.CUT_THROUGH] != 0
+        if whole and sent == 0 and port > 0 and slot < at.OUTPUTS:
+            room = room_from(m, output, flits)
+            if room == at.NEVER:
+                return 0
+            if m[at.OUTPUT_DEPTH] > 0 and room > m[at.CLOCK]:
+                # What is known later may let it go earlier.
+                schedule(m, room, at.LOOK, buffer)
+                return 0
+            time = max(time, room - 1)
+        count = min(count, m[target + at.LEFT] + m[target + at.PLACES] - m[target + at.WRITTEN])
+    if count <= 0:
+        return sent
+    latency = m[buffer + at.LATENCY] if port else m[buffer + at.EJECTION]
+    if sent == 0 and target == 0:
+        m[node + at.HEAD_OUT] = max(time + 1, came_at(m, buffer, start) + latency)
+    time = move(m, buffer, start + sent, latency, target, time, count, fork)
+    m[buffer + at.SENT + port] = sent + count
+    m[buffer + at.LAST_SENT + port] = time
+    if target > 0:
+        if slot < at.OUTPUTS:
+            m[output + (at.THROUGH if kind < at.SUM else at.RESULTS_THROUGH)] += count
+        if sent == 0:
+            enter(m, packets, target, packet, m[target + at.WRITTEN] - count)
+        arrived(m, target)
+    if sent + count == flits:
+        m[buffer + at.GRANTED] &= ~(1 << port)
+        if slot < at.OUTPUTS:
+            m[output + at.OWNER] = -1
+            m[output + at.FREE_FROM] = time + 1
+            if m[output + at.ASKING]:
+                schedule(m, time + 1, at.ASK, output * 8 + at.NOBODY)
+        if target == 0:
+            _deliver(m, deliveries, packet, node, time)
+    return sent + count
+
+
+@compiled
+def _deliver(m: Int64s, deliveries: Int64s, packet: int, node: int, tail: int) -> None:
+    number = m[at.KNOWN]
+    m[at.KNOWN] = number + 1
+    m[at.OWED] -= 1
+    deliveries[number, at.DELIVERED] = packet
+    deliveries[number, at.AT_NODE] = m[node + at.NUMBER]
+    deliveries[number, at.HEAD_EJECTED] = m[node + at.HEAD_OUT]
+    deliveries[number, at.TAIL_EJECTED] = tail
+    if m[at.REPORTING]:
+        report(m, tail, at.EJECTED, number)
+
+
+@compiled
+def _inject(m: Int64s, packets: Int64s, node: int) -> None:
+    """Move flits of a tile's packets into its router, as far as times are known."""
+    while m[node + at.QUEUE_HEAD] >= 0:
+        packet, sent = m[node + at.QUEUE_HEAD], m[node + at.QUEUE_SENT]
+        cycle, flits = packets[packet, at.CYCLE], packets[packet, at.FLITS]
+        if sent == 0 and cycle > m[at.CLOCK]:
+            if m[node + at.WAKES_AT] != cycle:
+                m[node + at.WAKES_AT] = cycle
+                schedule(m, cycle, at.WAKE, node)
+            return
+        buffer = m[node + at.BUFFERS]
+        if packets[packet, at.KIND] >= at.SUM:
+            buffer += at.OPERANDS * m[at.BUFFER_SIZE]
+        into = m[buffer + at.WRITTEN]
+        count = min(flits - sent, m[buffer + at.LEFT] + m[buffer + at.PLACES] - into)
+        if count <= 0:
+            return
+        time = max(m[node + at.QUEUE_LAST], cycle - 1)
+        time = move(m, 0, 0, 0, buffer, time, count, False)
+        if sent == 0:
+            packets[packet, at.HEAD_INJECTED] = came_at(m, buffer, into)
+            enter(m, packets, buffer, packet, into)
+        arrived(m, buffer)
+        m[node + at.QUEUE_LAST] = time
+        if sent + count < flits:
+            m[node + at.QUEUE_SENT] = sent + count
+            return
+        m[node + at.QUEUE_SENT] = 0
+        packets[packet, at.TAIL_INJECTED] = time
+        m[node + at.QUEUE_HEAD] = packets[packet, at.NEXT_IN_QUEUE]
+        if m[at.REPORTING]:
+            report(m, time, at.INJECTED, packet)
+
+
+@compiled
+def _follow(m: Int64s, packets: Int64s, deliveries: Int64s) -> None:
+    """Compute all times that follow from what is new in the buffers listed."""
+    while m[at.TOP]:
+        m[at.TOP] -= 1
+        buffer = m[m[at.STACK] + m[at.TOP]]
+        m[buffer + at.LISTED] = 0
+        if m[buffer + at.FEEDER] == 0:
+            if m[buffer + at.SLOT] == at.RESULT:
+                combine(m, packets, m[buffer + at.NODE])
+            else:
+                _inject(m, packets, m[buffer + at.NODE])
+        granted, needed = m[buffer + at.GRANTED], m[buffer + at.NEEDED]
+        if granted == 0:
+            continue
+        place = front(m, buffer)
+        packet, start = m[place], m[place + 1]
+        fork = needed & (needed - 1) != 0
+        if fork:
+            gone = packets[packet, at.FLITS]
+            for port in range(at.PORTS):
+                if granted >> port & 1:
+                    _send(m, packets, deliveries, buffer, port, True)
+                if needed >> port & 1:
+                    gone = min(gone, m[buffer + at.SENT + port])
+        else:
+            gone = _send(m, packets, deliveries, buffer, lowest(granted), False)
+        before, left = m[buffer + at.LEFT], start + gone
+        if left == before:
+            continue
+        m[buffer + at.LEFT] = left
+        if fork:
+            _close_forks(m, buffer, before, left)
+        if m[buffer + at.SLOT] == at.RESULT and m[at.REGISTERS] == 0:
+            take_operands(m, packets, m[buffer + at.NODE], before, left)
+        if gone == packets[packet, at.FLITS]:
+            leave(m, packets, buffer, left_at(m, buffer, left - 1))
+        freed(m, packets, buffer)
+
+
+@compiled
+def _close_forks(m: Int64s, buffer: int, before: int, left: int) -> None:
+    """Flits that all branches have sent leave."""
+    for flit in range(before, left):
+        place = buffer + at.RINGS + at.FORKS * m[at.RING_SIZE] + 2 * (flit & m[at.MASK])
+        append(m, buffer, at.LEAVES, at.LEAVE_RUNS, flit, m[place])
+        m[place + 1] = 0
+
+
+@compiled
+def _grant(m: Int64s, output: int) -> None:
+    """Give an output that is free to the first request in line: rtl/noc/rr_arbiter.sv."""
+    asking = m[output + at.ASKING]
+    if asking == 0 or m[output + at.FREE_FROM] > m[at.CLOCK]:
+        return
+    line = asking & m[output + at.PREFERRED]
+    winner = lowest(line if line else asking)
+    m[output + at.PREFERRED] = 63 & ~((2 << winner) - 1)
+    m[output + at.ASKING] = asking & ~(1 << winner)
+    m[output + at.OWNER] = winner
+    m[output + at.FREE_FROM] = at.NEVER
+    slot, port = at.RESULT if winner == at.PORTS else winner, m[output + at.PORT]
+    buffer = m[m[output + at.OUT_NODE] + at.BUFFERS] + slot * m[at.BUFFER_SIZE]
+    m[buffer + at.GRANTED] |= 1 << port
+    m[buffer + at.LAST_SENT + port] = m[at.CLOCK] - 1
+    look_at(m, buffer)
+
+
+@compiled
+def _next_event(m: Int64s) -> int:
+    """Cycle of the first pending event."""
+    first = at.NEVER
+    for place in range(m[at.WHEEL], m[at.WHEEL] + at.ROUND):
+        event = m[place]
+        while event > 0:
+            first = min(first, m[event + at.WHEN])
+            event = m[event + at.NEXT]
+    return first
+
+
+@compiled
+def _happen(m: Int64s) -> bool:
+    """Take the events of this cycle from the wheel; whether its place held any."""
+    place = m[at.WHEEL] + (m[at.CLOCK] & (at.ROUND - 1))
+    event = m[place]
+    if event == 0:
+        return False
+    m[place] = 0
+    while event > 0:
+        following = m[event + at.NEXT]
+        if m[event + at.WHEN] != m[at.CLOCK]:  # a turn of the wheel or more ahead
+            m[event + at.NEXT] = m[place]
+            m[place] = event
+            event = following
+            continue
+        what, whom = m[event + at.WHAT], m[event + at.WHOM]
+        m[event + at.NEXT] = m[at.UNUSED]
+        m[at.UNUSED] = event
+        m[at.PENDING] -= 1
+        event = following
+        if what == at.ASK:
+            if whom & 7 == at.NOBODY:
+                mark(m, whom >> 3)
+            else:
+                ask(m, m[at.CLOCK], whom >> 3, whom & 7)
+        elif what == at.WAKE:
+            look_at(m, m[whom + at.BUFFERS])
+        elif what == at.LOOK:
+            look_at(m, whom)
+        elif what == at.START:
+            if m[whom + at.START_AT] == m[at.CLOCK]:
+                m[whom + at.START_AT] = at.DUE
+                m[m[at.STARTING] + m[at.STARTS]] = whom
+                m[at.STARTS] += 1
+        else:
+            report(m, m[at.CLOCK], what, whom)
+    return True
+
+
+@compiled
+def enqueue(m: Int64s, packets: Int64s, start: int, stop: int, owed: int) -> None:
+    """Append the packets ``start`` to ``stop - 1`` to their sources' queues."""
+    for packet in range(start, stop):
+        node = m[at.NODES] + packets[packet, at.SOURCE] * at.NODE_COLUMNS
+        packets[packet, at.NEXT_IN_QUEUE] = -1
+        packets[packet, at.HEAD_INJECTED] = -1
+        packets[packet, at.TAIL_INJECTED] = -1
+        if m[node + at.QUEUE_HEAD] < 0:
+            m[node + at.QUEUE_HEAD] = packet
+            cycle = max(packets[packet, at.CYCLE], m[at.CLOCK])
+            m[node + at.WAKES_AT] = cycle
+            schedule(m, cycle, at.WAKE, node)
+        else:
+            packets[m[node + at.QUEUE_TAIL], at.NEXT_IN_QUEUE] = packet
+        m[node + at.QUEUE_TAIL] = packet
+    m[at.OWED] += owed
+
+
+@compiled
+def run(m: Int64s, packets: Int64s, deliveries: Int64s, until: int) -> int:
+    """Simulate until ``until``, the first cycle with reports, idleness or a hang.
+
+    Args:
+        m: The mesh; the cycle to simulate first is ``m[CLOCK]``.
+        packets: Shape (capacity, 15).
+        deliveries: Shape (capacity, 4); ``m[KNOWN]`` of them are known.
+        until: First cycle that is not simulated.
+
+    Returns:
+        Reports of the last cycle, or -1 if nothing is pending though deliveries are owed.
+    """
+    m[at.REPORTED], quiet = 0, 0
+    while m[at.REPORTED] == 0 and m[at.PENDING] > 0 and m[at.CLOCK] < until:
+        if quiet == at.ROUND:  # a whole turn without an event: the next one is far ahead
+            m[at.CLOCK] = min(_next_event(m), until)
+            quiet = 0
+            continue
+        if _happen(m):
+            quiet = 0
+            for place in range(m[at.STARTING], m[at.STARTING] + m[at.STARTS]):
+                begin(m, packets, m[place])
+            for place in range(m[at.MARKED], m[at.MARKED] + m[at.MARKS]):
+                m[m[place] + at.LISTED_OUTPUT] = 0
+                _grant(m, m[place])
+            m[at.STARTS] = m[at.MARKS] = 0
+            _follow(m, packets, deliveries)
+        else:
+            quiet += 1
+        m[at.CLOCK] += 1
+    if m[at.REPORTED] == 0 and m[at.PENDING] == 0 and m[at.OWED] > 0:
+        return -1
+    return m[at.REPORTED]
+
+
+forget_stale(run, [sys.modules[__name__], at, events, flits, fronts, reduction, routes])

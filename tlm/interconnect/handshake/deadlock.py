@@ -1,0 +1,166 @@
+"""Why a mesh stands still: which packets wait for each other, and where."""
+
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+
+from tlm.interconnect.handshake import records as at
+from tlm.interconnect.packets import Int64s, Kind
+
+_PORTS = ("the tile", "the north", "the east", "the south", "the west")
+
+
+class DeadlockError(RuntimeError):
+    """Packets that cannot go on, ever.
+
+    Attributes:
+        waiting: Numbers of the packets at the front of a buffer.
+        cycle: Descriptions of packets each of which waits for the next one, and the last one for
+            the first; empty if something else holds them up.
+        too_long: Numbers of packets that find no room in an empty buffer.
+    """
+
+    def __init__(
+        self, clock: int, waiting: list[int], cycle: list[str], too_long: list[int]
+    ) -> None:
+        super().__init__(clock, waiting, cycle, too_long)
+        self.waiting = waiting
+        self.cycle = cycle
+        self.too_long = too_long
+        self._clock = clock
+
+    def __str__(self) -> str:
+        """What waits for what, in words."""
+        found = f"no flit can move after cycle {self._clock}; waiting packets: {self.waiting}"
+        if self.cycle:
+            return f"{found}; {' waits for '.join([*self.cycle, 'the first one'])}"
+        if self.too_long:
+            return f"{found}; longer than a buffer: {self.too_long}"
+        return f"{found}, for operands that have not come"
+
+
+def explain(m: Int64s, packets: Int64s) -> DeadlockError:
+    """What a mesh waits for in which nothing is pending, though deliveries are owed."""
+    state = _Standstill(m, packets)
+    fronts = list(state.fronts())
+    graph = {buffer: set(state.waits_for(buffer)) for buffer in fronts}
+    waiting = sorted({state.packet(buffer) for buffer in fronts})
+    cycle: list[str] = []
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        # In the library's list each follows what it waits for, and the last is the first.
+        cycle = [state.describe(buffer) for buffer in reversed(error.args[1][1:])]
+    too_long = [number for number in waiting if state.is_too_long(number)]
+    return DeadlockError(int(m[at.CLOCK]), waiting, cycle, too_long)
+
+
+class _Standstill:
+    """A mesh in which nothing is pending; buffers are named by their addresses."""
+
+    def __init__(self, m: Int64s, packets: Int64s) -> None:
+        self._m = m
+        self._packets = packets
+
+    def fronts(self) -> Iterator[int]:
+        """Buffers that hold a packet."""
+        m = self._m
+        count, size = int(m[at.REPORTS] - m[at.STACK]), int(m[at.BUFFER_SIZE])
+        first = int(m[at.BUFFER_RECORDS])
+        for buffer in range(first, first + count * size, size):
+            if m[buffer + at.PACKETS] > 0:
+                yield buffer
+
+    def packet(self, buffer: int) -> int:
+        """Number of the packet at the front."""
+        return int(self._m[self._place(buffer)])
+
+    def is_too_long(self, packet: int) -> bool:
+        """Whether a packet that needs room for all of it is longer than a buffer."""
+        whole = self._m[at.CUT_THROUGH] != 0 and self._packets[packet, at.KIND] != Kind.UNICAST
+        places = self._m[at.DEPTH] + self._m[at.OUTPUT_DEPTH]
+        return bool(whole and self._packets[packet, at.FLITS] > places)
+
+    def describe(self, buffer: int) -> str:
+        """The packet at the front, and where it is."""
+        node, slot = self._m[buffer + at.NODE], int(self._m[buffer + at.SLOT])
+        if slot == at.RESULT:
+            where = "from the reduction unit"
+        elif slot >= at.OUTPUTS:
+            where = f"on its way to {_PORTS[slot - at.OUTPUTS]}"
+        else:
+            where = f"from {_PORTS[slot % at.OPERANDS]}"
+        tile = f"{self._m[node + at.ROW]},{self._m[node + at.COL]}"
+        return f"packet {self.packet(buffer)} at tile {tile} {where}"
+
+    def waits_for(self, buffer: int) -> Iterator[int]:
+        """Buffers whose front packets have to go on first."""
+        m, slot = self._m, int(self._m[buffer + at.SLOT])
+        if at.OPERANDS <= slot < at.RESULT:
+            yield from self._partners(buffer)
+            return
+        flits = int(self._packets[self.packet(buffer), at.FLITS])
+        for port in range(at.PORTS):
+            bit = 1 << port
+            if not m[buffer + at.NEEDED] & bit or m[buffer + at.SENT + port] == flits:
+                continue
+            output = int(m[m[buffer + at.NODE] + at.NODE_OUTPUTS]) + port * at.OUTPUT_COLUMNS
+            if not m[buffer + at.GRANTED] & bit:
+                if m[output + at.OWNER] >= 0:
+                    yield self._requester(output)
+            elif self._sent_all_that_came(buffer, port):
+                yield from self._feeder(buffer)
+            else:
+                yield self._target(buffer, output)
+
+    def _place(self, buffer: int) -> int:
+        m = self._m
+        return buffer + at.RINGS + at.QUEUE * int(m[at.RING_SIZE]) + 2 * int(m[buffer + at.FRONT])
+
+    def _slot(self, node: int, slot: int) -> int:
+        return int(self._m[node + at.BUFFERS]) + slot * int(self._m[at.BUFFER_SIZE])
+
+    def _requester(self, output: int) -> int:
+        owner = int(self._m[output + at.OWNER])
+        return self._slot(
+            int(self._m[output + at.OUT_NODE]), at.RESULT if owner == at.PORTS else owner
+        )
+
+    def _sent_all_that_came(self, buffer: int, port: int) -> bool:
+        start = int(self._m[self._place(buffer) + 1])
+        return bool(start + self._m[buffer + at.SENT + port] == self._m[buffer + at.WRITTEN])
+
+    def _feeder(self, buffer: int) -> Iterator[int]:
+        """The buffer that holds the rest of a packet, if it may send it."""
+        m, output = self._m, int(self._m[buffer + at.FEEDER])
+        full = m[buffer + at.WRITTEN] - m[buffer + at.LEFT] == m[buffer + at.PLACES]
+        if output == 0 or full:
+            return
+        if m[at.OUTPUT_DEPTH] > 0 and m[buffer + at.SLOT] < at.OUTPUTS:
+            yield self._slot(int(m[output + at.OUT_NODE]), at.OUTPUTS + int(m[output + at.PORT]))
+        elif m[output + at.OWNER] >= 0:
+            yield self._requester(output)
+
+    def _target(self, buffer: int, output: int) -> int:
+        """The buffer in which there is no room."""
+        m = self._m
+        reduces = self._packets[self.packet(buffer), at.KIND] >= Kind.SUM
+        behind = int(m[output + at.BEHIND]) + (at.OPERANDS if reduces else 0) * int(
+            m[at.BUFFER_SIZE]
+        )
+        if m[buffer + at.SLOT] < at.OUTPUTS and m[at.OUTPUT_DEPTH] > 0:
+            held = self._slot(int(m[output + at.OUT_NODE]), at.OUTPUTS + int(m[output + at.PORT]))
+            return held if m[held + at.PACKETS] > 0 else behind
+        return behind
+
+    def _partners(self, buffer: int) -> Iterator[int]:
+        """Operands of other reductions where those of this one should be; else its way out."""
+        m, node = self._m, int(self._m[buffer + at.NODE])
+        own = self._packets[self.packet(buffer), at.JOINT]
+        for port in range(at.PORTS):
+            partner = self._slot(node, at.OPERANDS + port)
+            there = m[buffer + at.NEEDED] >> port & 1 and m[partner + at.PACKETS] > 0
+            if there and self._packets[self.packet(partner), at.JOINT] != own:
+                yield partner
+        result = self._slot(node, at.RESULT)
+        if m[node + at.UNIT] >= 0 and m[result + at.PACKETS] > 0:
+            yield result

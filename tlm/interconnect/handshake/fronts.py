@@ -1,0 +1,157 @@
+"""Packets at the front of a buffer: they ask for outputs, or wait for the operands they meet."""
+
+from tlm.compiled import compiled
+from tlm.interconnect.handshake import records as at
+from tlm.interconnect.handshake.events import ask, look_at, schedule
+from tlm.interconnect.handshake.flits import came_at, left_at
+from tlm.interconnect.handshake.routes import partners, to_root, tree, way
+from tlm.interconnect.packets import Int64s
+
+# mypy: disable-error-code="no-any-return, return-value"
+# What comes out of an array is no int to the type checker, as it is to Numba.
+
+
+@compiled
+def front(m: Int64s, buffer: int) -> int:
+    """Ring place of the packet at the front."""
+    return buffer + at.RINGS + at.QUEUE * m[at.RING_SIZE] + 2 * m[buffer + at.FRONT]
+
+
+@compiled
+def _show_front(m: Int64s, packets: Int64s, buffer: int) -> None:
+    """The packet at the front asks for its outputs, or for its partners, once its head is there."""
+    node, slot = m[buffer + at.NODE], m[buffer + at.SLOT]
+    place = front(m, buffer)
+    packet, start = m[place], m[place + 1]
+    if slot >= at.OUTPUTS:  # nobody else wants the link
+        output = slot - at.OUTPUTS
+        m[buffer + at.NEEDED] = m[buffer + at.GRANTED] = 1 << output
+        m[buffer + at.SENT + output] = 0
+        m[buffer + at.LAST_SENT + output] = m[buffer + at.SHOWN_FROM] - 1
+        look_at(m, buffer)
+        return
+    came = came_at(m, buffer, start)
+    if at.OPERANDS <= slot < at.RESULT:
+        m[buffer + at.NEEDED] = partners(m, packets, packet, node)
+        m[buffer + at.SHOWN_FROM] = max(came + m[buffer + at.LATENCY], m[buffer + at.SHOWN_FROM])
+        consider(m, packets, node)
+        return
+    kind = packets[packet, at.KIND]
+    if kind == at.MULTICAST:
+        needed = tree(m, packets, packet, node, slot)
+        m[buffer + at.NEEDED] = needed
+        for output in range(at.PORTS):
+            if needed >> output & 1:
+                _stand_in_line(m, buffer, output, came)
+        return
+    if kind == at.UNICAST:
+        output = way(m, node, packets[packet, at.ROW_FIRST], packets[packet, at.COL_FIRST])
+    else:
+        output = to_root(m, packets, packet, node)
+    m[buffer + at.NEEDED] = 1 << output
+    _stand_in_line(m, buffer, output, came)
+
+
+@compiled
+def _stand_in_line(m: Int64s, buffer: int, port: int, came: int) -> None:
+    m[buffer + at.SENT + port] = 0
+    latency = m[buffer + at.LATENCY] if port else m[buffer + at.EJECTION]
+    time = max(came + latency, m[buffer + at.SHOWN_FROM])
+    output = m[m[buffer + at.NODE] + at.NODE_OUTPUTS] + port * at.OUTPUT_COLUMNS
+    ask(m, time, output, min(m[buffer + at.SLOT], at.PORTS))
+
+
+@compiled
+def ready_from(m: Int64s, packets: Int64s, node: int, port: int) -> int:
+    """Cycle from which the reduction whose first operand is at an input may start; or NEVER."""
+    size = m[at.BUFFER_SIZE]
+    base = m[node + at.BUFFERS] + at.OPERANDS * size
+    first = base + port * size
+    inputs = m[first + at.NEEDED]
+    if m[first + at.PACKETS] == 0 or inputs & ((1 << port) - 1):
+        return at.NEVER
+    packet, time = m[front(m, first)], at.LONG_AGO
+    for partner in range(at.PORTS):
+        if inputs >> partner & 1:
+            buffer = base + partner * size
+            other = m[front(m, buffer)]
+            if m[buffer + at.PACKETS] == 0 or packets[other, at.JOINT] != packets[packet, at.JOINT]:
+                return at.NEVER
+            time = max(time, m[buffer + at.SHOWN_FROM])
+    port = to_root(m, packets, packet, node)
+    if port > 0 and m[at.CUT_THROUGH] != 0:
+        output = m[node + at.NODE_OUTPUTS] + port * at.OUTPUT_COLUMNS
+        behind = m[output + at.BEHIND] + at.OPERANDS * size
+        flit = m[node + at.STARTED + port] + packets[packet, at.FLITS] - m[at.DEPTH] - 1
+        if flit >= m[behind + at.LEFT]:
+            return at.NEVER
+        if flit >= 0:
+            time = max(time, left_at(m, behind, flit) + 1)
+    return time
+
+
+@compiled
+def consider(m: Int64s, packets: Int64s, node: int) -> None:
+    """Have a reduction started as soon as one may."""
+    if m[node + at.UNIT] >= 0 or m[node + at.START_AT] == at.DUE:
+        return
+    time = at.NEVER
+    for port in range(at.PORTS):
+        time = min(time, ready_from(m, packets, node, port))
+    if time == at.NEVER:
+        return
+    time = max(time, m[node + at.UNIT_FREE_FROM])
+    if m[node + at.START_AT] < 0 or time < m[node + at.START_AT]:
+        m[node + at.START_AT] = time
+        schedule(m, time, at.START, node)
+
+
+@compiled
+def enter(m: Int64s, packets: Int64s, buffer: int, packet: int, start: int) -> None:
+    """A packet's head has come into a buffer as flit ``start``."""
+    mask, count = m[at.MASK], m[buffer + at.PACKETS]
+    place = (
+        buffer + at.RINGS + at.QUEUE * m[at.RING_SIZE] + 2 * ((m[buffer + at.FRONT] + count) & mask)
+    )
+    m[place], m[place + 1] = packet, start
+    m[buffer + at.PACKETS] = count + 1
+    if count == 0:
+        _show_front(m, packets, buffer)
+
+
+@compiled
+def leave(m: Int64s, packets: Int64s, buffer: int, tail: int) -> None:
+    """The packet at the front has left, its tail in cycle ``tail``."""
+    m[buffer + at.SHOWN_FROM] = tail + 1
+    m[buffer + at.FRONT] = (m[buffer + at.FRONT] + 1) & m[at.MASK]
+    m[buffer + at.PACKETS] -= 1
+    if m[buffer + at.PACKETS] > 0:
+        _show_front(m, packets, buffer)
+
+
+@compiled
+def arrived(m: Int64s, buffer: int) -> None:
+    """Flits have come into a buffer: what may take them is looked at."""
+    if at.OPERANDS <= m[buffer + at.SLOT] < at.RESULT:
+        node = m[buffer + at.NODE]
+        if m[node + at.UNIT] >= 0:
+            look_at(m, m[node + at.BUFFERS] + at.RESULT * m[at.BUFFER_SIZE])
+    elif m[buffer + at.GRANTED]:
+        look_at(m, buffer)
+
+
+@compiled
+def freed(m: Int64s, packets: Int64s, buffer: int) -> None:
+    """Places of a buffer have become free: what may fill them is looked at."""
+    output = m[buffer + at.FEEDER]
+    if output == 0:
+        look_at(m, buffer)
+        return
+    slot, node, owner = m[buffer + at.SLOT], m[output + at.OUT_NODE], m[output + at.OWNER]
+    if slot < at.OUTPUTS and m[at.OUTPUT_DEPTH] > 0:
+        arrived(m, m[node + at.BUFFERS] + (at.OUTPUTS + m[output + at.PORT]) * m[at.BUFFER_SIZE])
+    if at.OPERANDS <= slot < at.RESULT:
+        consider(m, packets, node)
+    if owner >= 0:
+        requester = at.RESULT if owner == at.PORTS else owner
+        look_at(m, m[node + at.BUFFERS] + requester * m[at.BUFFER_SIZE])

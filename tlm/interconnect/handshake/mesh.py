@@ -1,0 +1,134 @@
+"""The mesh at the approximately-timed level: every handshake of the RTL, without its signals."""
+
+import numpy as np
+
+from tlm.errors import InputError
+from tlm.interconnect.base import Event, EventKind
+from tlm.interconnect.handshake import records as at
+from tlm.interconnect.handshake.core import enqueue, run
+from tlm.interconnect.handshake.deadlock import explain
+from tlm.interconnect.handshake.state import new_mesh
+from tlm.interconnect.packets import (
+    Deliveries,
+    Int64s,
+    Kind,
+    Meetings,
+    Packets,
+    Reduce,
+    TileSet,
+)
+from tlm.interconnect.zero_load import NocTiming
+
+
+class HandshakeMesh:
+    """A compiled mesh of the project's routers (rtl/noc/mesh.sv), with all its contention.
+
+    Fed packet by packet and advanced in time it serves a co-simulation (`Interconnect`);
+    `simulate` runs a whole list of packets at once.
+
+    Args:
+        rows: Rows of the mesh.
+        cols: Columns of the mesh.
+        timing: What the routers are like.
+        reductions: Whether there are reduction units. Without, it takes a third of the memory.
+    """
+
+    def __init__(self, rows: int, cols: int, timing: NocTiming, *, reductions: bool = True) -> None:
+        self._cols = cols
+        self._timing = timing
+        self._reductions = reductions
+        self._mesh = new_mesh(rows, cols, timing, reductions=reductions)
+        self._packets = np.zeros((64, at.PACKET_COLUMNS), dtype=np.int64)
+        self._deliveries = np.zeros((64, at.DELIVERY_COLUMNS), dtype=np.int64)
+        self._count = 0
+        self._expected = 0
+        self._meetings = Meetings()
+
+    @property
+    def idle(self) -> bool:
+        """No packet is queued or on its way."""
+        return int(self._mesh[at.PENDING]) == 0
+
+    def inject(self, cycle: int, source: int, goal: TileSet | Reduce, flits: int) -> int:
+        """Queue a packet at a node's interface; returns its number (see `Interconnect`)."""
+        first = self._count
+        self._mesh[at.REPORTING] = 1
+        item = (cycle, source, goal, flits)
+        self._queue(Packets.of([item], first=first, meetings=self._meetings))
+        return first
+
+    def advance(self, until_cycle: int) -> list[Event]:
+        """Simulate up to the first cycle with an event (see `Interconnect`).
+
+        Operands may wait for others that are not injected yet.
+
+        Raises:
+            DeadlockError: if the packets on their way wait for each other for ever.
+        """
+        found = run(self._mesh, self._packets, self._deliveries, until_cycle)
+        if found < 0:
+            hang = explain(self._mesh, self._packets)
+            if hang.cycle or hang.too_long:
+                raise hang
+            return []
+        first, cycle = self._mesh[at.REPORTS], int(self._mesh[at.CLOCK]) - 1
+        reports = self._mesh[first : first + 2 * found].reshape(found, 2)
+        events = []
+        for kind, what in reports.tolist():
+            if kind == at.INJECTED:
+                source = int(self._packets[what, at.SOURCE])
+                events.append(Event(EventKind.INJECTED, what, source, cycle))
+            else:
+                packet, node = self._deliveries[what, : at.HEAD_EJECTED].tolist()
+                events.append(Event(EventKind.EJECTED, packet, node, cycle))
+        return sorted(events, key=lambda e: (e.kind is EventKind.EJECTED, e.packet, e.node))
+
+    def simulate(self, packets: Packets) -> Deliveries:
+        """Run packets to their delivery; each node sends its own in the order of their numbers.
+
+        Raises:
+            DeadlockError: if packets wait for each other, or for lacking operands, for ever.
+        """
+        self._queue(packets)
+        if run(self._mesh, self._packets, self._deliveries, at.NEVER) < 0:
+            raise explain(self._mesh, self._packets)
+        sent = self._packets[: self._count]
+        came = self._deliveries[: int(self._mesh[at.KNOWN])]
+        came = came[np.lexsort((came[:, at.AT_NODE], came[:, at.DELIVERED]))]
+        injected = (sent[:, column].copy() for column in (at.HEAD_INJECTED, at.TAIL_INJECTED))
+        return Deliveries(*injected, *(column.copy() for column in came.T))
+
+    def _queue(self, packets: Packets) -> None:
+        if packets.reduces.any() and not self._reductions:
+            raise InputError("packets: found a reduction; this mesh was made without reductions")
+        start, stop = self._count, self._count + len(packets)
+        deliveries = int(packets.destination_counts(start).sum())
+        if not self._timing.loopback:
+            deliveries -= _to_themselves(packets, self._cols)
+        self._expected += deliveries
+        self._packets = _grown(self._packets, stop)
+        self._deliveries = _grown(self._deliveries, self._expected)
+        for column, values in enumerate(packets.columns()):
+            self._packets[start:stop, column] = values
+        enqueue(self._mesh, self._packets, start, stop, deliveries)
+        self._count = stop
+
+
+def _grown(table: Int64s, rows: int) -> Int64s:
+    """A table of at least so many rows; at least doubled, so that growing row by row is linear."""
+    if rows <= len(table):
+        return table
+    grown = np.zeros((max(rows, 2 * len(table)), table.shape[1]), dtype=np.int64)
+    grown[: len(table)] = table
+    return grown
+
+
+def _to_themselves(packets: Packets, cols: int) -> int:
+    """Copies of multicasts that a mesh without loopback does not deliver."""
+    row, col = np.divmod(packets.source, cols)
+    inside = (
+        (packets.kind == Kind.MULTICAST) & (packets.row_first <= row) & (row <= packets.row_last)
+    )
+    inside &= (packets.col_first <= col) & (col <= packets.col_last)
+    inside &= (row - packets.row_first) % packets.row_step == 0
+    return int((inside & ((col - packets.col_first) % packets.col_step == 0)).sum())

@@ -1,0 +1,72 @@
+"""Where packets go: the routes of rtl/noc, from a router's place and a packet's header."""
+
+from tlm.compiled import compiled
+from tlm.interconnect.handshake import records as at
+from tlm.interconnect.packets import Int64s
+
+# mypy: disable-error-code="no-any-return, return-value"
+# What comes out of an array is no int to the type checker, as it is to Numba.
+
+
+@compiled
+def way(m: Int64s, node: int, row: int, col: int) -> int:
+    """Output towards a tile, dimension by dimension."""
+    if m[at.Y_FIRST] == 0 or row == m[node + at.ROW]:
+        if col > m[node + at.COL]:
+            return 2
+        if col < m[node + at.COL]:
+            return 4
+    if row > m[node + at.ROW]:
+        return 3
+    return 1 if row < m[node + at.ROW] else 0
+
+
+@compiled
+def tree(m: Int64s, packets: Int64s, packet: int, node: int, port: int) -> int:
+    """Outputs by which a multicast leaves a router, a bit each: rtl/noc/tree_route.sv."""
+    row, col = m[node + at.ROW], m[node + at.COL]
+    top, bottom = packets[packet, at.ROW_FIRST], packets[packet, at.ROW_LAST]
+    left, right = packets[packet, at.COL_FIRST], packets[packet, at.COL_LAST]
+    here_row = top <= row <= bottom and (row - top) % packets[packet, at.ROW_STEP] == 0
+    here_col = left <= col <= right and (col - left) % packets[packet, at.COL_STEP] == 0
+    vertical, horizontal = port == 1 or port == 3, port == 2 or port == 4
+    if m[at.Y_FIRST] == 0:
+        may_row, may_col, here = not vertical, vertical or here_col, here_row
+    else:
+        may_row, may_col, here = horizontal or here_row, not horizontal, here_col
+    outputs = 0
+    if may_col:
+        outputs |= (port != 1 and top < row) << 1 | (port != 3 and bottom > row) << 3
+    if may_row:
+        outputs |= (port != 2 and right > col) << 2 | (port != 4 and left < col) << 4
+    if here and (may_col if m[at.Y_FIRST] == 0 else may_row) and (port != 0 or m[at.LOOPBACK] != 0):
+        outputs |= 1
+    return outputs
+
+
+@compiled
+def partners(m: Int64s, packets: Int64s, packet: int, node: int) -> int:
+    """Inputs that bring operands of a reduction to a router: rtl/noc/reduce_route.sv."""
+    row, col = m[node + at.ROW], m[node + at.COL]
+    root = m[at.NODES] + packets[packet, at.ROOT] * at.NODE_COLUMNS
+    root_row, root_col = m[root + at.ROW], m[root + at.COL]
+    top, bottom = packets[packet, at.ROW_FIRST], packets[packet, at.ROW_LAST]
+    left, right = packets[packet, at.COL_FIRST], packets[packet, at.COL_LAST]
+    here_row = top <= row <= bottom and (row - top) % packets[packet, at.ROW_STEP] == 0
+    here_col = left <= col <= right and (col - left) % packets[packet, at.COL_STEP] == 0
+    along_row, along_col = here_row, root_col == col
+    if m[at.Y_FIRST] != 0:
+        along_row, along_col = root_row == row, here_col
+    inputs = int(here_row and here_col)
+    inputs |= (along_col and root_row >= row and top < row) << 1
+    inputs |= (along_row and root_col <= col and right > col) << 2
+    inputs |= (along_col and root_row <= row and bottom > row) << 3
+    inputs |= (along_row and root_col >= col and left < col) << 4
+    return inputs
+
+
+@compiled
+def to_root(m: Int64s, packets: Int64s, packet: int, node: int) -> int:
+    """Output by which a reduction leaves a router."""
+    root = m[at.NODES] + packets[packet, at.ROOT] * at.NODE_COLUMNS
+    return way(m, node, m[root + at.ROW], m[root + at.COL])

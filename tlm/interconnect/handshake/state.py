@@ -1,0 +1,157 @@
+"""Layout of the compiled mesh's records, and the mesh after reset."""
+
+import numpy as np
+
+from tlm.interconnect.handshake import records as at
+from tlm.interconnect.packets import Int64s
+from tlm.interconnect.zero_load import NocTiming
+
+#: Port by which a node is seen from its neighbour to the north, east, south, west.
+_FACING = {1: 3, 2: 4, 3: 1, 4: 2}
+
+
+def new_mesh(rows: int, cols: int, timing: NocTiming, *, reductions: bool) -> Int64s:
+    """All records of a mesh after reset.
+
+    Args:
+        rows: Rows of the mesh.
+        cols: Columns of the mesh.
+        timing: What its routers are like.
+        reductions: Whether there are reduction units, and buffers for operands.
+    """
+    nodes = rows * cols
+    slots = at.SLOTS if reductions or timing.output_depth > 0 else at.PORTS
+    longest = max(timing.fifo_depth + timing.output_depth, timing.reduce_cycles)
+    ring = 1 << (longest - 1).bit_length()
+    size = at.RINGS + at.RING_COUNT * 2 * ring
+    # At most one request a branch and a release an output; a few for a tile, a unit and a wait for
+    # room; and reports of as many packets as are in a tile's buffers ahead of the clock.
+    events = nodes * (8 * at.PORTS + 16 + timing.fifo_depth + timing.output_depth)
+    lengths = {
+        at.WHEEL: at.ROUND,
+        at.MARKED: nodes * at.PORTS,
+        at.STARTING: nodes,
+        at.STACK: nodes * slots,
+        at.REPORTS: 4 * nodes * at.PORTS,
+        at.NODES: nodes * at.NODE_COLUMNS,
+        at.OUTPUT_RECORDS: nodes * at.PORTS * at.OUTPUT_COLUMNS,
+        at.BUFFER_RECORDS: nodes * slots * size,
+        at.UNUSED: events * at.EVENT_COLUMNS,
+    }
+    ends = at.HEADER_COLUMNS + np.cumsum(list(lengths.values()))
+    m = np.zeros(ends[-1], dtype=np.int64)
+    m[list(lengths)] = ends - list(lengths.values())
+    m[at.EVENTS_END] = ends[-1]
+    m[at.BUFFER_SIZE], m[at.RING_SIZE] = size, 2 * ring
+    m[at.MASK] = ring - 1
+    m[at.DEPTH], m[at.OUTPUT_DEPTH] = timing.fifo_depth, timing.output_depth
+    m[at.REGISTERS] = timing.reduce_cycles
+    m[at.Y_FIRST], m[at.CUT_THROUGH] = timing.y_first, timing.cut_through
+    m[at.LOOPBACK] = timing.loopback
+    _set_nodes(m, nodes, cols, slots)
+    _set_outputs(m, rows, cols, slots)
+    _set_buffers(m, nodes, slots, timing)
+    _set_events(m)
+    return m
+
+
+def node_table(m: Int64s) -> Int64s:
+    """The nodes' records, a view of shape (nodes, columns)."""
+    return m[m[at.NODES] : m[at.OUTPUT_RECORDS]].reshape(-1, at.NODE_COLUMNS)
+
+
+def output_table(m: Int64s) -> Int64s:
+    """The outputs' records, a view of shape (nodes, 5, columns)."""
+    records = m[m[at.OUTPUT_RECORDS] : m[at.BUFFER_RECORDS]]
+    return records.reshape(-1, at.PORTS, at.OUTPUT_COLUMNS)
+
+
+def buffer_table(m: Int64s) -> Int64s:
+    """The buffers' records, a view of shape (nodes, slots, columns)."""
+    nodes = len(node_table(m))
+    end = m[at.BUFFER_RECORDS] + m[at.BUFFER_SIZE] * _buffer_count(m)
+    return m[m[at.BUFFER_RECORDS] : end].reshape(nodes, -1, int(m[at.BUFFER_SIZE]))
+
+
+def _buffer_count(m: Int64s) -> int:
+    """As many as the stack holds."""
+    return int(m[at.REPORTS] - m[at.STACK])
+
+
+def _addresses(first: int, count: int, size: int) -> Int64s:
+    return int(first) + size * np.arange(count, dtype=np.int64)
+
+
+def _set_nodes(m: Int64s, nodes: int, cols: int, slots: int) -> None:
+    table, size = node_table(m), int(m[at.BUFFER_SIZE])
+    table[:, at.NUMBER] = np.arange(nodes)
+    table[:, at.ROW], table[:, at.COL] = np.divmod(np.arange(nodes), cols)
+    table[:, at.BUFFERS] = _addresses(m[at.BUFFER_RECORDS], nodes, slots * size)
+    outputs = at.PORTS * at.OUTPUT_COLUMNS
+    table[:, at.NODE_OUTPUTS] = _addresses(m[at.OUTPUT_RECORDS], nodes, outputs)
+    idle = [at.QUEUE_HEAD, at.QUEUE_TAIL, at.QUEUE_LAST, at.WAKES_AT]
+    table[:, [*idle, at.UNIT, at.START_AT]] = -1
+    table[:, at.UNIT_PREFERRED] = 2**at.PORTS - 1
+
+
+def _set_outputs(m: Int64s, rows: int, cols: int, slots: int) -> None:
+    table, nodes = output_table(m), node_table(m)
+    table[..., at.OUT_NODE] = _addresses(m[at.NODES], len(nodes), at.NODE_COLUMNS)[:, None]
+    table[..., at.PORT] = np.arange(at.PORTS)
+    table[..., at.OWNER] = -1
+    table[..., at.PREFERRED] = 2 ** (at.PORTS + 1) - 1
+    row, col = nodes[:, at.ROW], nodes[:, at.COL]
+    numbers = nodes[:, at.NUMBER]
+    for port, step, inside in (
+        (1, -cols, row > 0),
+        (2, 1, col < cols - 1),
+        (3, cols, row < rows - 1),
+        (4, -1, col > 0),
+    ):
+        neighbours = nodes[numbers[inside] + step, at.BUFFERS]
+        table[inside, port, at.BEHIND] = neighbours + _FACING[port] * m[at.BUFFER_SIZE]
+
+
+def _set_buffers(m: Int64s, nodes: int, slots: int, timing: NocTiming) -> None:
+    table, outputs = buffer_table(m), output_table(m)
+    inputs, operands = slice(0, at.OPERANDS), slice(at.OPERANDS, at.RESULT)
+    result, links = slice(at.RESULT, at.OUTPUTS), slice(at.OUTPUTS, at.SLOTS)
+    table[..., at.NODE] = outputs[:, :1, at.OUT_NODE]
+    table[..., at.SLOT] = np.arange(slots)
+    # The cycle that an output's buffer costs is its own; the rest is the input's.
+    buffered = int(timing.output_depth > 0)
+    for where, places, link_cycles, tile_cycles in (
+        (
+            inputs,
+            timing.fifo_depth,
+            timing.hop_cycles - buffered,
+            timing.ejection_cycles - buffered,
+        ),
+        (operands, timing.fifo_depth, timing.hop_cycles - buffered, 0),
+        (result, timing.reduce_cycles, timing.reduce_cycles, timing.reduce_cycles),
+        (links, timing.output_depth, 1, 1),
+    ):
+        table[:, where, at.PLACES] = places
+        table[:, where, at.LATENCY] = link_cycles
+        table[:, where, at.EJECTION] = tile_cycles
+    # Before the first flit as many left, long ago, as there are places.
+    ring = int(m[at.RING_SIZE])
+    table[..., [at.WRITE_RUNS, at.LEAVE_RUNS]] = 1
+    for runs in (at.WRITES, at.LEAVES):
+        table[..., at.RINGS + runs * ring] = -table[..., at.PLACES]
+        table[..., at.RINGS + runs * ring + 1] = at.LONG_AGO
+    flat = table.reshape(-1, table.shape[-1])
+    feeders = _addresses(m[at.OUTPUT_RECORDS], nodes * at.PORTS, at.OUTPUT_COLUMNS)
+    behind = outputs[..., at.BEHIND].reshape(-1)
+    linked = behind > 0
+    fed = (behind[linked] - m[at.BUFFER_RECORDS]) // m[at.BUFFER_SIZE]
+    flat[fed, at.FEEDER] = feeders[linked]
+    if slots > at.PORTS:
+        flat[fed + at.OPERANDS, at.FEEDER] = feeders[linked]
+        table[:, links, at.FEEDER] = feeders.reshape(nodes, at.PORTS)
+
+
+def _set_events(m: Int64s) -> None:
+    records = m[m[at.UNUSED] : m[at.EVENTS_END]].reshape(-1, at.EVENT_COLUMNS)
+    following = _addresses(m[at.UNUSED], len(records) + 1, at.EVENT_COLUMNS)
+    records[:, at.NEXT] = following[1:]
