@@ -10,6 +10,7 @@ from calibration.experiments.buffering import Buffering
 from calibration.experiments.contention import Contention
 from calibration.experiments.mesh_cases import CHECK_MESH, FIT_MESH
 from calibration.experiments.multicast import Multicast
+from calibration.experiments.reduction import Reduction
 from calibration.experiments.systolic import SystolicExperiment, build_arrays
 from calibration.experiments.traffic import TrafficCheck
 from calibration.experiments.unicast import Unicast
@@ -24,6 +25,7 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
     Buffering(),
     Contention(),
     Multicast(),
+    Reduction(),
     TrafficCheck(),
     SystolicExperiment(),
 )

@@ -13,8 +13,9 @@ import numpy as np
 from calibration.experiment import LawContradictedError, Parameters
 from calibration.harness.mesh import NOC_SOURCES, RtlMesh
 from tlm.calibrated import load_result
+from tlm.interconnect.calibration import rtl_timing
 from tlm.interconnect.handshake import HandshakeMesh
-from tlm.interconnect.packets import Deliveries, Packets, TileSet
+from tlm.interconnect.packets import Deliveries, Packets, Reduce, TileSet
 from tlm.interconnect.zero_load import NocTiming
 
 #: The mesh that parameters are fitted on, and the one that only checks see.
@@ -32,13 +33,14 @@ class Scene:
     Attributes:
         mesh: Where.
         label: The scene in words.
-        sends: (cycle after the scene's start, source node, destinations, flits), in queue order.
-        hops: From the source to the farthest destination.
+        sends: (cycle after the scene's start, source node, destinations or reduction, flits), in
+            queue order.
+        hops: From the source to the farthest destination, or from the farthest operand to the root.
     """
 
     mesh: RtlMesh
     label: str
-    sends: tuple[tuple[int, int, TileSet, int], ...]
+    sends: tuple[tuple[int, int, TileSet | Reduce, int], ...]
     hops: int = 0
 
     @property
@@ -51,7 +53,8 @@ class Scene:
 class Outcome:
     """Cycles of one scene, from the first injection handshake to the last ejection handshake.
 
-    ``finishes`` holds each packet's last ejection handshake, counted from the scene's start.
+    ``finishes`` holds each packet's last ejection handshake, for operands that of the result, from
+    the scene's start on.
     """
 
     cycles: int
@@ -82,7 +85,7 @@ def _play(scenes: Sequence[Scene], simulate: _Simulate) -> list[Outcome]:
 
 
 def _play_on(scenes: Sequence[Scene], mesh: RtlMesh, simulate: _Simulate) -> list[Outcome]:
-    items: list[tuple[int, int, TileSet, int]] = []
+    items: list[tuple[int, int, TileSet | Reduce, int]] = []
     first_packet, starts, start = [0], [], 0
     for scene in scenes:
         starts.append(start)
@@ -91,8 +94,9 @@ def _play_on(scenes: Sequence[Scene], mesh: RtlMesh, simulate: _Simulate) -> lis
         # Longer than the scene can take even if its packets go one by one through one port.
         longest = max(send[0] for send in scene.sends)
         start += longest + scene.flits * 2 + 4 * (mesh.rows + mesh.cols) + _SETTLE_CYCLES
-    deliveries = simulate(mesh, Packets.of(items))
-    last = deliveries.last_ejected()
+    packets = Packets.of(items)
+    deliveries = simulate(mesh, packets)
+    last = deliveries.last_ejected()[packets.joint]
     outcomes = []
     for index, begin in enumerate(starts):
         span = slice(first_packet[index], first_packet[index + 1])
@@ -132,7 +136,7 @@ class SceneExperiment:
         return case.label
 
 
-def timing_of(unicast: Parameters) -> NocTiming:
+def timing_of(unicast: Parameters, *, reduce_cycles: int = 0) -> NocTiming:
     """Timing for the handshake model from the unicast parameters; each mesh brings its depth."""
     return NocTiming(
         hop_cycles=round(unicast["hop_cycles"].value),
@@ -140,6 +144,35 @@ def timing_of(unicast: Parameters) -> NocTiming:
         fifo_depth=FIT_MESH.fifo_depth,
         multicast_gap_cycles=0,
         flit_bytes=8,
+        reduce_cycles=reduce_cycles,
+    )
+
+
+def mesh_timing(mesh: RtlMesh) -> NocTiming:
+    """Timing of a mesh of any form: what was measured, and what its parameters add by themselves.
+
+    Measured are routers of one stage without output buffers. Each stage more and an output buffer
+    hold every flit for a cycle, on each hop and on the way out to the tile; a full multicast packet
+    goes earlier by the room in an output buffer.
+
+    Raises:
+        InputError: if a measurement is missing or stale.
+    """
+    measured = rtl_timing()
+    more_cycles = mesh.stages - 1 + int(mesh.output_depth > 0)
+    return replace(
+        measured,
+        hop_cycles=measured.hop_cycles + more_cycles,
+        ejection_cycles=measured.ejection_cycles + more_cycles,
+        fifo_depth=mesh.fifo_depth,
+        multicast_gap_cycles=max(
+            measured.multicast_gap_cycles + more_cycles - mesh.output_depth, 0
+        ),
+        output_depth=mesh.output_depth,
+        reduce_cycles=mesh.reduce_stages,
+        y_first=mesh.y_first,
+        cut_through=mesh.cut_through,
+        loopback=mesh.loopback,
     )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tlm.interconnect.collectives import COLLECTIVES
 from wafertlm.cli import run
 
 
@@ -46,6 +47,68 @@ def test_closed_form_knows_when_a_link_is_full(capsys: pytest.CaptureFixture[str
     heavy = figures(capsys, *mesh, "--rate", "0.9")
     assert not light["saturated"] and light["accepted"] == light["offered"]
     assert heavy["saturated"] and heavy["accepted"] < 0.7 * heavy["offered"]
+
+
+@pytest.mark.rtl
+@pytest.mark.parametrize("collective", COLLECTIVES)
+def test_collectives_take_the_same_cycles_at_all_levels(
+    collective: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ("--mesh", "4x4", "--collective", collective, "--group", "row", "--source", "1,0")
+    cycles = {
+        level: figures(capsys, *options, "--flits", "22", "--level", level)["cycles"]
+        for level in ("rtl", "at", "perf")
+    }
+    assert len(set(cycles.values())) == 1, cycles
+
+
+def test_a_second_stage_costs_a_cycle_a_router(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ("--mesh", "4x8", "--collective", "reduce", "--group", "all", "--source", "0,0")
+    one = figures(capsys, *options, "--flits", "4")["cycles"]
+    two = figures(capsys, *options, "--flits", "4", "--stages", "2")["cycles"]
+    assert two - one == 3 + 7 + 1
+
+
+_CLASH = """cycle,source,destinations,flits,kind
+0,0:0,0:1 0:4,16,multicast
+3,0:3,0:1 0:4,16,multicast
+"""
+
+
+def test_a_hang_is_told_with_the_packets_that_wait_for_each_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "clash.csv"
+    path.write_text(_CLASH)
+    options = ["noc", "--mesh", "1x4", "--traffic", str(path), "--unprotected", "--json"]
+    assert run(options) == 1
+    shown = capsys.readouterr()
+    result = json.loads(shown.out)
+    assert result["deadlock"]
+    assert "packet 0 at tile 0,2 from the west waits for packet 0 at tile 0,3" in result["reason"]
+    assert result["reason"] in shown.err
+
+
+_SUM = """cycle,source,destinations,flits,kind
+0,0:1,0:0 0:1 0:3,2,sum
+0,0:2,0:0 0:1 0:3,2,sum
+5,0:0,0:0 0:1 0:3,2,sum
+"""
+
+
+def test_a_reduction_of_a_file_waits_for_its_last_operand(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "sum.csv"
+    path.write_text(_SUM)
+    result = figures(capsys, "--mesh", "1x3", "--traffic", str(path))
+    assert result["packets"] == 3
+    # The last operand's own way, through the unit of the root's router; the first waits for it.
+    assert result["latency_cycles"]["p50"] == 5 + 2 + 1
+    assert result["latency_cycles"]["max"] == 5 + 2 + 1
+    path.write_text(_SUM[: _SUM.rindex("5,")])
+    assert run(["noc", "--mesh", "1x3", "--traffic", str(path)]) == 2
+    assert "found operands of 2 tiles; allowed: one of each of its 3" in capsys.readouterr().err
 
 
 def test_unwritable_names_are_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,4 +17,5 @@ def rtl_timing() -> NocTiming:
         fifo_depth=load_result("buffering").integer("fifo_depth"),
         multicast_gap_cycles=load_result("multicast").integer("gap_cycles"),
         flit_bytes=8,
+        reduce_cycles=load_result("reduction").integer("reduce_cycles"),
     )

@@ -3,29 +3,42 @@
 from dataclasses import dataclass
 
 from tlm.errors import InputError, choose
-from tlm.interconnect.packets import Packets, TileSet, cut
+from tlm.interconnect.packets import Packets, Reduce, TileSet, cut
 from tlm.interconnect.traffic import parse_rectangle
 from tlm.interconnect.zero_load import NocTiming
 
-COLLECTIVES = ("unicast", "multicast", "seq-multicast")
+COLLECTIVES = (
+    "unicast", "multicast", "reduce", "seq-multicast", "tree-multicast", "seq-reduce", "tree-reduce"
+)  # fmt: skip
 _MOST_FLITS = 2**20
+#: A message: sender, receiver.
+_Message = tuple[tuple[int, int], tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class Collective:
-    """A transfer of ``flits`` payload flits from a root to the tiles of a group.
+    """A transfer of ``flits`` payload flits from a root to a group's tiles, or from them to it.
 
-    A root inside the group has its data already. ``unicast`` is one message to each other tile of
-    the group, farthest first; ``seq-multicast`` the same in the order of the node numbers, as
-    software does it; ``multicast`` one message that the routers copy.
+    A root inside the group has its data already.
+
+    - ``unicast``: a message to each other tile of the group, farthest first.
+    - ``multicast``: one message, which the routers copy.
+    - ``reduce``: a message from each tile of the group, which the routers combine on the way; a
+      root inside the group brings its own without using a link.
+    - ``seq-multicast``: a message to each other tile in the order of the node numbers, as software
+      does it; ``seq-reduce``: one from each other tile, all offered together, to the root.
+    - ``tree-multicast``: a binomial tree in rounds, far messages first: in each round every tile
+      that has the data sends them to one that has not. ``tree-reduce``: the same backwards. A
+      round begins when the last message of the one before has come. Cycles of adding are not
+      counted.
 
     Attributes:
         kind: One of `COLLECTIVES`.
         rows: Rows of the mesh.
         cols: Columns of the mesh.
-        root: Row and column of the source.
-        group: The destinations.
-        flits: Payload flits; a multicast is cut into packets no longer than ``bound_flits``.
+        root: Row and column of the root.
+        group: The other side.
+        flits: Payload flits; of multicasts and reductions cut into packets of ``bound_flits``.
         bound_flits: Packet bound of the network.
     """
 
@@ -41,62 +54,123 @@ class Collective:
         choose("collective", self.kind, COLLECTIVES)
         if not 1 <= self.flits <= _MOST_FLITS:
             raise InputError(f"--flits: found {self.flits}; allowed: 1 to {_MOST_FLITS}")
-        if not self._targets():
+        if not self._others():
             raise InputError("--group: holds no tile but the source")
 
-    def packets(self) -> Packets:
-        """All packets, queued at the root in cycle 0."""
-        row, col = self.root
-        sends = self._transfers()
-        return Packets.of((0, row * self.cols + col, where, flits) for where, flits in sends)
+    def rounds(self) -> list[Packets]:
+        """Packets round by round, queued in cycle 0 of the round; all but trees have one."""
+        if self.kind in ("multicast", "reduce"):
+            parts = cut(self.flits, self.bound_flits)
+            goal: TileSet | Reduce = self.group
+            sources = [self._node(self.root)]
+            if self.kind == "reduce":
+                goal, sources = Reduce(self.group, self._node(self.root)), self._members()
+            return [Packets.of((0, node, goal, part) for node in sources for part in parts)]
+        return [
+            Packets.of(
+                (0, self._node(source), TileSet.tile(*target), self.flits)
+                for source, target in messages
+            )
+            for messages in self._rounds()
+        ]
 
     @property
     def messages(self) -> int:
-        """Transfers that the root issues."""
-        return 1 if self.kind == "multicast" else len(self._targets())
+        """Transfers that tiles issue."""
+        if self.kind == "multicast":
+            return 1
+        return len(self.group) if self.kind == "reduce" else len(self._others())
 
     @property
     def flit_hops(self) -> int:
         """Flits times links crossed, over all packets."""
-        return sum(flits * self._links(where) for where, flits in self._transfers())
+        if self.kind in ("multicast", "reduce"):
+            return self.flits * self._tree_links()
+        return self.flits * sum(_hops(*message) for part in self._rounds() for message in part)
 
     def zero_load_cycles(self, timing: NocTiming) -> int:
-        """Cycles by the closed forms: the root sends back to back, nothing is in the way."""
-        if self.kind == "multicast":
-            hops = max(map(self._hops, self.group_tiles()))
-            if len(self.group) == 1:  # goes as unicast packets
-                return timing.unicast_cycles(hops, self.flits)
+        """Cycles by the closed forms: tiles send back to back, and links are in nobody's way."""
+        hops = max(_hops(self.root, tile) for tile in self.group_tiles())
+        if self.kind == "reduce":
+            return timing.reduction_cycles(hops, self.flits)
+        if self.kind == "multicast" and len(self.group) > 1:
             return timing.multicast_cycles(hops, self.flits)
-        finish = 0
-        for index, target in enumerate(self._targets()):
-            last = index * self.flits + timing.unicast_cycles(self._hops(target), self.flits)
-            finish = max(finish, last)
-        return finish
+        if self.kind == "multicast":  # goes as unicast packets
+            return timing.unicast_cycles(hops, self.flits)
+        rounds = self._rounds()
+        return sum(self._round_cycles(part, timing) for part in rounds) + len(rounds) - 1
 
     def group_tiles(self) -> list[tuple[int, int]]:
         """Row and column of every tile of the group."""
         return [(row, col) for row in self.group.rows for col in self.group.cols]
 
-    def _targets(self) -> list[tuple[int, int]]:
-        tiles = [tile for tile in self.group_tiles() if tile != self.root]
+    def _round_cycles(self, messages: list[_Message], timing: NocTiming) -> int:
+        """The senders' ports, or the root's, pass a flit a cycle."""
+        if self.kind == "seq-reduce":
+            heads = sorted(timing.head_cycles(_hops(*message)) for message in messages)
+            free = 0
+            for head in heads:
+                free = max(free, head) + self.flits
+            return free - 1
+        before: dict[tuple[int, int], int] = {}
+        finish = 0
+        for message in messages:
+            waits = before.get(message[0], 0)
+            before[message[0]] = waits + self.flits
+            finish = max(finish, waits + timing.unicast_cycles(_hops(*message), self.flits))
+        return finish
+
+    def _rounds(self) -> list[list[_Message]]:
+        """Messages of the collectives in software."""
+        others = self._others()
+        if self.kind.startswith("tree"):
+            rounds = _binomial([self.root, *self._after_root(others)])
+            if self.kind == "tree-multicast":
+                return rounds
+            return [[(there, here) for here, there in part] for part in reversed(rounds)]
+        if self.kind == "seq-reduce":
+            return [[(tile, self.root) for tile in others]]
         if self.kind == "unicast":
-            tiles.sort(key=self._hops, reverse=True)
-        return tiles
+            others.sort(key=lambda tile: _hops(self.root, tile), reverse=True)
+        return [[(self.root, tile) for tile in others]]
 
-    def _transfers(self) -> list[tuple[TileSet, int]]:
-        if self.kind == "multicast":
-            return [(self.group, part) for part in cut(self.flits, self.bound_flits)]
-        return [(TileSet.tile(*tile), self.flits) for tile in self._targets()]
+    def _others(self) -> list[tuple[int, int]]:
+        return [tile for tile in self.group_tiles() if tile != self.root]
 
-    def _hops(self, tile: tuple[int, int]) -> int:
-        return abs(tile[0] - self.root[0]) + abs(tile[1] - self.root[1])
+    def _after_root(self, others: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """The others in order, from the one that follows the root on and around the end."""
+        following = [tile for tile in others if tile > self.root]
+        return following + others[: len(others) - len(following)]
 
-    def _links(self, where: TileSet) -> int:
-        """Links of the X-first tree from the root to a set of tiles."""
-        row, col = self.root
-        along_row = max(where.cols[-1] - col, 0) + max(col - where.cols[0], 0)
-        along_column = max(where.rows[-1] - row, 0) + max(row - where.rows[0], 0)
-        return along_row + along_column * len(where.cols)
+    def _members(self) -> list[int]:
+        return self.group.nodes(self.cols)
+
+    def _node(self, tile: tuple[int, int]) -> int:
+        return tile[0] * self.cols + tile[1]
+
+    def _tree_links(self) -> int:
+        """Links of the X-first tree between the root and the group."""
+        (row, col), rows, cols = self.root, self.group.rows, self.group.cols
+        along_row = max(cols[-1] - col, 0) + max(col - cols[0], 0)
+        along_column = max(rows[-1] - row, 0) + max(row - rows[0], 0)
+        if self.kind == "reduce":  # each row to the root's column, which gathers them
+            return along_row * len(rows) + along_column
+        return along_row + along_column * len(cols)
+
+
+def _hops(tile: tuple[int, int], other: tuple[int, int]) -> int:
+    return abs(tile[0] - other[0]) + abs(tile[1] - other[1])
+
+
+def _binomial(tiles: list[tuple[int, int]]) -> list[list[_Message]]:
+    """Rounds in which the first of some tiles reaches all: from half of the way on, halving."""
+    step = 1 << (len(tiles) - 1).bit_length()
+    rounds = []
+    while step > 1:
+        step //= 2
+        senders = range(0, len(tiles) - step, 2 * step)
+        rounds.append([(tiles[index], tiles[index + step]) for index in senders])
+    return rounds
 
 
 def group_tiles(text: str, root: tuple[int, int], rows: int, cols: int) -> TileSet:

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlm.errors import InputError, choose
-from tlm.interconnect.packets import Deliveries, Kind, Packets, TileSet
+from tlm.interconnect.ordering import check_reductions
+from tlm.interconnect.packets import Deliveries, Kind, Packets, Reduce, TileSet
 
 PATTERNS = ("uniform", "transpose", "neighbor", "tornado", "hotspot")
 _HOTSPOT_SHARE = 0.2
@@ -147,10 +148,13 @@ def read_packets(path: Path, rows: int, cols: int, bound_flits: int) -> Packets:
     """Packets from a CSV file with the columns ``cycle,source,destinations,flits,kind``.
 
     ``source`` is ``row:col``; ``destinations`` is ``row:col`` or a half-open rectangle
-    ``r0:r1 c0:c1``; ``kind`` is ``unicast`` or ``multicast``.
+    ``r0:r1 c0:c1``; ``kind`` is ``unicast`` or ``multicast``. An operand of a reduction has the
+    kind ``sum`` or ``maximum``, and in the place of destinations the root and the rectangle of all
+    tiles that bring an operand: ``row:col r0:r1 c0:c1``.
 
     Raises:
-        InputError: naming the file, the line and the field.
+        InputError: naming the file, the line and the field; or the reductions that may block each
+            other.
     """
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
@@ -172,16 +176,28 @@ def read_packets(path: Path, rows: int, cols: int, bound_flits: int) -> Packets:
         except (ValueError, InputError) as error:
             raise InputError(f"{path}: line {number}: {error}") from error
     items.sort(key=lambda item: item[0])
-    return Packets.of(items)
+    packets = Packets.of(items)
+    try:
+        check_reductions(packets, cols)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+    return packets
 
 
 def _packet(
     line: dict[str, str], rows: int, cols: int, bound_flits: int
-) -> tuple[int, int, TileSet, int]:
+) -> tuple[int, int, TileSet | Reduce, int]:
     row, col = parse_tile(line["source"], rows, cols, separator=":")
-    kind = choose("kind", line["kind"], ("unicast", "multicast"))
+    kind = choose("kind", line["kind"], ("unicast", "multicast", "sum", "maximum"))
     parts = line["destinations"].split()
-    if len(parts) == 2:
+    reduces = kind in ("sum", "maximum")
+    if reduces:
+        if len(parts) != 3:
+            raise InputError(
+                f"'{line['destinations']}' is no reduction; write ROW:COL r0:r1 c0:c1 (half-open)"
+            )
+        where = parse_rectangle(",".join(parts[1:]), rows, cols)
+    elif len(parts) == 2:
         where = parse_rectangle(",".join(parts), rows, cols)
     else:
         where = TileSet.tile(*parse_tile(line["destinations"], rows, cols, separator=":"))
@@ -192,9 +208,13 @@ def _packet(
         )
     if kind == "unicast" and len(where) != 1:
         raise InputError(f"a unicast has one destination, found {len(where)}")
-    if len(where) > 1 and flits > bound_flits:
-        raise InputError(f"a multicast packet has at most {bound_flits} flits, found {flits}")
-    return cycle, row * cols + col, where, flits
+    if (len(where) > 1 or reduces) and flits > bound_flits:
+        raise InputError(f"a {kind} packet has at most {bound_flits} flits, found {flits}")
+    if not reduces:
+        return cycle, row * cols + col, where, flits
+    root_row, root_col = parse_tile(parts[0], rows, cols, separator=":")
+    goal = Reduce(where, root_row * cols + root_col, maximum=kind == "maximum")
+    return cycle, row * cols + col, goal, flits
 
 
 def parse_tile(text: str, rows: int, cols: int, separator: str = ",") -> tuple[int, int]:
@@ -244,13 +264,15 @@ def figures(
 ) -> TrafficFigures:
     """Figures over the packets created in the cycles ``warm_up`` to ``cycles``.
 
+    An operand of a reduction arrives with the result.
+
     Raises:
         InputError: if there is no such packet.
     """
     counted = (packets.cycle >= warm_up) & (packets.cycle < cycles)
     if not counted.any():
         raise InputError("no packet was created after the warm-up; raise the rate or the cycles")
-    last = deliveries.last_ejected()
+    last = deliveries.last_ejected()[packets.joint]
     latency = (last - deliveries.head_injected)[counted]
     span = nodes * (cycles - warm_up)
     offered = float(packets.flits[counted].sum() / span)

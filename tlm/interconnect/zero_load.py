@@ -51,3 +51,17 @@ class NocTiming:
         full_packets = flits // self.fifo_depth
         waits = max(full_packets - 1, 0) * self.multicast_gap_cycles if hops else 0
         return self.unicast_cycles(hops, flits) + waits
+
+    def reduction_cycles(self, hops: int, flits: int) -> int:
+        """The same for a reduction whose farthest operand is ``hops`` from the root.
+
+        All operands are offered together. Each packet but the first of a transfer that is cut waits
+        until the buffer behind has room for all of it.
+        """
+        per_hop = self.hop_cycles + self.reduce_cycles
+        full, rest = divmod(flits, self.fifo_depth)
+        waits = max(full - 1, 0) * per_hop
+        if full and rest:
+            waits += max(rest + per_hop - self.fifo_depth, 0)
+        latency = self.ejection_cycles + self.reduce_cycles + hops * per_hop + flits - 1
+        return latency + (waits if hops else 0)

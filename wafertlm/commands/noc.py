@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 from rich.console import Group, RenderableType
 from rich.table import Table
 
+from calibration.experiments.mesh_cases import mesh_timing
 from calibration.harness.mesh import HangError, RtlMesh
 from calibration.harness.simulator import SimulationError
 from tlm.calibrated import file_hash, measured_rtl_hash
@@ -29,6 +29,7 @@ _LARGEST_RTL_SIDE = 8
 _LARGEST_SIDE = 1024
 _ZERO_LOAD_CYCLES = 2**62
 _DEEPEST_FIFO = 256
+_LONGEST_PACKET = 2**16 - 1  # the bench counts a packet's flits in 16 bits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,28 +49,39 @@ class NocOptions:
     source: str | None = None
     flits: int | None = None
     fifo_depth: int | None = None
+    stages: int = 1
+    unprotected: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class _Network:
-    rows: int
-    cols: int
+    mesh: RtlMesh
     level: str
     timing: NocTiming
     watch: Stopwatch
 
     @property
-    def nodes(self) -> int:
-        return self.rows * self.cols
+    def rows(self) -> int:
+        return self.mesh.rows
+
+    @property
+    def cols(self) -> int:
+        return self.mesh.cols
+
+    @property
+    def bound_flits(self) -> int:
+        """Longest packet of a multicast or a reduction."""
+        return self.timing.fifo_depth if self.mesh.cut_through else _LONGEST_PACKET
 
     def simulate(self, packets: Packets) -> Deliveries:
         """Deliveries at level `rtl` or `at`."""
         if self.level == "at":
-            return HandshakeMesh(self.rows, self.cols, self.timing).simulate(packets)
-        mesh = RtlMesh(self.rows, self.cols, self.timing.fifo_depth)
+            reductions = bool(packets.reduces.any())
+            model = HandshakeMesh(self.rows, self.cols, self.timing, reductions=reductions)
+            return model.simulate(packets)
         with self.watch.compiling():
-            mesh.build()
-        return mesh.simulate(packets)
+            self.mesh.build()
+        return self.mesh.simulate(packets)
 
 
 def noc_result(options: NocOptions, watch: Stopwatch) -> dict[str, Any]:
@@ -77,7 +89,7 @@ def noc_result(options: NocOptions, watch: Stopwatch) -> dict[str, Any]:
 
     Raises:
         InputError: for options that do not fit together.
-        CheckFailedError: if the network stands still.
+        CheckFailedError: if the RTL's data are wrong.
     """
     network = _network(options, watch)
     if (options.traffic is None) == (options.collective is None):
@@ -86,7 +98,7 @@ def noc_result(options: NocOptions, watch: Stopwatch) -> dict[str, Any]:
     try:
         return run(options, network)
     except (DeadlockError, HangError) as error:
-        raise CheckFailedError(f"deadlock: {error}") from error
+        return {"deadlock": True, "reason": str(error)}
     except SimulationError as error:
         raise CheckFailedError(str(error)) from error
 
@@ -105,14 +117,20 @@ def _network(options: NocOptions, watch: Stopwatch) -> _Network:
         raise InputError(
             f"--mesh: level {options.level} goes up to {side}x{side}, found {options.mesh}"
         )
-    timing = rtl_timing()
-    if options.fifo_depth is not None:
-        if not 2 <= options.fifo_depth <= _DEEPEST_FIFO:
-            raise InputError(
-                f"--fifo-depth: found {options.fifo_depth}; allowed: 2 to {_DEEPEST_FIFO}"
-            )
-        timing = replace(timing, fifo_depth=options.fifo_depth)
-    return _Network(rows, cols, options.level, timing, watch)
+    depth = rtl_timing().fifo_depth if options.fifo_depth is None else options.fifo_depth
+    if not 2 <= depth <= _DEEPEST_FIFO:
+        raise InputError(f"--fifo-depth: found {depth}; allowed: 2 to {_DEEPEST_FIFO}")
+    if options.stages not in (1, 2):
+        raise InputError(f"--stages: found {options.stages}; allowed: 1, 2")
+    mesh = RtlMesh(
+        rows,
+        cols,
+        depth,
+        stages=options.stages,
+        cut_through=not options.unprotected,
+        wave_on_failure=False,
+    )
+    return _Network(mesh, options.level, mesh_timing(mesh), watch)
 
 
 def _traffic(options: NocOptions, network: _Network) -> dict[str, Any]:
@@ -138,11 +156,11 @@ def _traffic(options: NocOptions, network: _Network) -> dict[str, Any]:
             raise InputError(
                 f"--traffic: '{options.traffic}' is no file and none of {', '.join(PATTERNS)}"
             )
-        packets = read_packets(path, network.rows, network.cols, network.timing.fifo_depth)
+        packets = read_packets(path, network.rows, network.cols, network.bound_flits)
         warm_up, cycles = 0, int((packets.cycle + packets.flits).max())
     if network.level == "perf":
         if (packets.kind != Kind.UNICAST).any():
-            raise InputError("level perf knows no multicast traffic; levels that do: rtl, at")
+            raise InputError("level perf knows unicast traffic only; levels that know all: rtl, at")
         # Packets of a list are no random arrivals: they are taken at zero load.
         span = cycles if options.traffic in PATTERNS else _ZERO_LOAD_CYCLES
         deliveries = estimate(packets, network.rows, network.cols, span, network.timing)
@@ -150,7 +168,7 @@ def _traffic(options: NocOptions, network: _Network) -> dict[str, Any]:
         deliveries = network.simulate(packets)
     if options.traffic not in PATTERNS:  # a list of packets: until the last has come
         cycles = max(cycles, int(deliveries.tail_ejected.max()) + 1)
-    found = figures(packets, deliveries, network.nodes, warm_up, cycles)
+    found = figures(packets, deliveries, network.rows * network.cols, warm_up, cycles)
     if network.level == "perf":
         load = highest_load(packets, network.rows, network.cols, cycles)
         found = replace(found, accepted=found.offered / max(1.0, load), saturated=load > 1)
@@ -169,13 +187,15 @@ def _collective(options: NocOptions, network: _Network) -> dict[str, Any]:
         root=root,
         group=group_tiles(options.group, root, network.rows, network.cols),
         flits=options.flits,
-        bound_flits=network.timing.fifo_depth,
+        bound_flits=network.bound_flits,
     )
     if network.level == "perf":
         cycles = collective.zero_load_cycles(network.timing)
     else:
-        deliveries = network.simulate(collective.packets())
-        cycles = int(np.max(deliveries.tail_ejected) - np.min(deliveries.head_injected))
+        rounds = [network.simulate(packets) for packets in collective.rounds()]
+        spans = [int(seen.tail_ejected.max() - seen.head_injected.min()) for seen in rounds]
+        # What has come in one cycle goes on in the next.
+        cycles = sum(spans) + len(spans) - 1
     return {
         "cycles": cycles,
         "messages": collective.messages,
@@ -219,6 +239,10 @@ def _render(result: Result) -> RenderableType:
 @click.option("--source", help="ROW,COL of the collective's root.")
 @click.option("--flits", type=int, help="Payload flits of the collective.")
 @click.option("--fifo-depth", type=int, help="Flits a router buffer holds.")
+@click.option("--stages", type=int, default=1, show_default=True, help="1 or 2 cycles an input.")
+@click.option(
+    "--unprotected", is_flag=True, help="Without cut-through: multicasts are not cut, and may hang."
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the traffic.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--list", "as_list", is_flag=True, help="Print what the options may name.")
@@ -239,3 +263,5 @@ def command(as_json: bool, as_list: bool, **given: Any) -> None:
         "noc", recorded, result, watch.times, rtl_hash=rests_on, calibration="rtl", seed=seed
     )
     emit(whole, as_json, _render)
+    if result.get("deadlock"):
+        raise CheckFailedError(f"deadlock: {result['reason']}")
