@@ -1,5 +1,6 @@
-"""Streams of requests to a DRAM channel, and the figures of a run."""
+"""Streams of requests to DRAM channels, and the figures of a run."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,15 +20,15 @@ _MOST_REQUESTERS = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """What requesters ask of a device.
+    """What requesters ask of the memory, which is one channel or several.
 
-    Requester r of R has a region of its own, which begins at r times the R-th part of the device,
-    but for ``dma``, whose requesters share the device. Addresses wrap at the end of the device.
+    Requester r of R has a region of its own, which begins at r times the R-th part of the memory,
+    but for ``dma``, whose requesters share the memory. Addresses wrap at the end of the memory.
     With N the requester's own count from 0, a burst each:
 
     - sequential: the region's bursts in order.
     - strided: N times ``stride_bytes`` from the region's begin.
-    - random: any burst of the device, independent of each other.
+    - random: any burst of the memory, independent of each other.
     - mixed: sequential, reads and writes drawn at random.
     - dma: blocks of ``block_bytes``, burst by burst; the k-th block of requester r begins at
       r ``block_bytes`` + k ``stride_bytes``.
@@ -71,8 +72,12 @@ class Traffic:
         if self.seed < 0:
             raise InputError(f"--seed: found {self.seed}; allowed: 0 or more")
 
-    def stream(self, device: Device) -> Requests:
+    def stream(self, device: Device, channels: int = 1) -> Requests:
         """The requests, all offered as early as the requester's turn comes.
+
+        Args:
+            device: What a channel is.
+            channels: Channels; addresses are of all of them together.
 
         Raises:
             InputError: for sizes that are not whole bursts or do not fit the device.
@@ -83,7 +88,8 @@ class Traffic:
             counts[extra] += 1
         who = np.repeat(np.arange(self.requesters), counts)
         number = np.concatenate([np.arange(count) for count in counts])
-        burst = self._bursts(device, who, number, rng) % device.bursts
+        size = channels * device.bursts
+        burst = self._bursts(device, size, who, number, rng) % size
         fraction = self.write_fraction
         if fraction is None:
             fraction = _WRITE_FRACTIONS.get(self.pattern, 0.0)
@@ -91,11 +97,11 @@ class Traffic:
         return Requests(np.zeros(self.requests, dtype=np.int64), write, burst, counts)
 
     def _bursts(
-        self, device: Device, who: Int64s, number: Int64s, rng: np.random.Generator
+        self, device: Device, size: int, who: Int64s, number: Int64s, rng: np.random.Generator
     ) -> Int64s:
-        begin = who * (device.bursts // self.requesters)
+        begin = who * (size // self.requesters)
         if self.pattern == "random":
-            return rng.integers(0, device.bursts, self.requests)
+            return rng.integers(0, size, self.requests)
         if self.pattern == "strided":
             row_bytes = device.banks * device.burst_bytes << device.column_bits
             return begin + number * self._in_bursts(device, "stride", self.stride_bytes, row_bytes)
@@ -121,13 +127,13 @@ class Figures:
     """Figures of a run.
 
     Attributes:
-        bandwidth_fraction: Bursts answered per time over the data bus' peak, from the time by
+        bandwidth_fraction: Bursts answered per time over the data buses' peak, from the time by
             which a tenth of all answers had come to that by which nine tenths had.
         read_latency_ns: Mean, median and 99th percentile of acceptance to last beat; None without
             reads.
         row_hit_fraction: Share of column commands to a row that had served one since its activate.
-        refresh_fraction: Share of the run from refreshes falling due to the end of their tRFC:
-            rows are closed, then no bank can be used.
+        refresh_fraction: Share of the channels' time from refreshes falling due to the end of their
+            tRFC: rows are closed, then no bank can be used.
     """
 
     bandwidth_fraction: float
@@ -136,19 +142,26 @@ class Figures:
     refresh_fraction: float
 
 
-def figures(device: Device, requests: Requests, outcome: Outcome) -> Figures:
-    """The figures of a run of requests on a device."""
-    ends = np.sort(outcome.end_resp)
+def figures(device: Device, runs: Sequence[tuple[Requests, Outcome]], channels: int = 1) -> Figures:
+    """The figures of channels of a device, from what each that was used was asked and did."""
+    ends = np.sort(np.concatenate([outcome.end_resp for _, outcome in runs]))
     first, last = len(ends) // 10, len(ends) * 9 // 10
     span = int(ends[last] - ends[first])
-    latency = outcome.latency_ticks()[requests.write == 0] * device.tick_ns
     reads = None
+    latency = device.tick_ns * np.concatenate(
+        [outcome.latency_ticks()[requests.write == 0] for requests, outcome in runs]
+    )
     if len(latency):
         p50, p99 = np.percentile(latency, [50, 99])
         reads = {"mean": float(latency.mean()), "p50": float(p50), "p99": float(p99)}
+    outcomes = [outcome for _, outcome in runs]
     return Figures(
-        bandwidth_fraction=(last - first) * device.bl / max(span, 1),
+        bandwidth_fraction=(last - first) * device.bl / max(span * channels, 1),
         read_latency_ns=reads,
-        row_hit_fraction=outcome.row_hits / max(outcome.columns, 1),
-        refresh_fraction=outcome.refresh_ticks / outcome.ticks,
+        row_hit_fraction=_share([o.row_hits for o in outcomes], [o.columns for o in outcomes]),
+        refresh_fraction=_share([o.refresh_ticks for o in outcomes], [o.ticks for o in outcomes]),
     )
+
+
+def _share(parts: list[int], wholes: list[int]) -> float:
+    return sum(parts) / max(sum(wholes), 1)

@@ -1,4 +1,4 @@
-"""``wafertlm memory``: streams of requests to a DRAM pseudo-channel, at the level of commands."""
+"""``wafertlm memory``: streams of requests to DRAM pseudo-channels, at the level of commands."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -11,6 +11,7 @@ from tlm.errors import InputError, choose
 from tlm.memory.address_map import ADDRESS_MAPS, AddressMap
 from tlm.memory.devices import DEVICES
 from tlm.memory.dram import DramChannel
+from tlm.memory.interleaved import InterleavedChannels
 from tlm.memory.policies import POLICIES
 from tlm.memory.traffic import PATTERNS, Traffic, figures
 from wafertlm.options import render_names
@@ -34,6 +35,8 @@ class MemoryOptions:
     stride_bytes: int | None = None
     write_fraction: float | None = None
     grain: int = 1
+    channels: int = 1
+    interleave_bytes: int = 256
     requests: int = 100_000
     seed: int = 0
 
@@ -63,8 +66,10 @@ def memory_result(options: MemoryOptions) -> dict[str, Any]:
     channel = DramChannel(
         device, POLICIES[options.policy], AddressMap(options.map, device), options.grain
     )
-    requests = traffic.stream(device)
-    return asdict(figures(device, requests, channel.simulate(requests, options.queue_depth)))
+    channels = InterleavedChannels(channel, options.channels, options.interleave_bytes)
+    requests = traffic.stream(device, options.channels)
+    runs = channels.simulate(requests, options.queue_depth)
+    return asdict(figures(device, runs, options.channels))
 
 
 def known_names() -> dict[str, list[str]]:
@@ -109,23 +114,27 @@ def _render(result: Result) -> RenderableType:
 @click.option(
     "--grain", type=int, default=1, show_default=True, help="Requests of a requester in a row."
 )
+@click.option("--channels", type=int, default=1, show_default=True, help="Pseudo-channels.")
+@click.option(
+    "--interleave-bytes", type=int, default=256, show_default=True, help="In a row in a channel."
+)
 @click.option("--requests", type=int, default=100_000, show_default=True, help="Of all requesters.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of places and directions.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--list", "as_list", is_flag=True, help="Print what the options may name.")
 def command(as_json: bool, as_list: bool, **given: Any) -> None:
-    """Run a stream of requests, a burst each, through a DRAM pseudo-channel.
+    """Run a stream of requests, a burst each, through DRAM pseudo-channels.
 
-    Patterns: sequential (each requester its own region of the device, in order), strided (the same,
+    Patterns: sequential (each requester its own region of the memory, in order), strided (the same,
     --stride-bytes apart), random (any burst), mixed (sequential, reads and writes at random), dma
     (requester r walks through blocks of --block-bytes that begin r blocks into the device and are
     --stride-bytes apart).
 
-    Closed loop: a requester has at most --queue-depth requests taken and not answered; latency
-    counts from acceptance to the last beat. bandwidth_fraction is of the pseudo-channel's peak,
-    over the middle 80 % of completions; row_hit_fraction, of column commands, those to a row that
-    had served one since its activate; refresh_fraction, of the time, that from a refresh falling
-    due to the end of its tRFC.
+    Closed loop: a requester has at most --queue-depth requests taken and not answered in each
+    channel, and the channels know nothing of each other; latency counts from acceptance to the last
+    beat. bandwidth_fraction is of the pseudo-channels' peak, over the middle 80 % of completions;
+    row_hit_fraction, of column commands, those to a row that had served one since its activate;
+    refresh_fraction, of the time, that from a refresh falling due to the end of its tRFC.
     """
     if as_list:
         emit(known_names(), as_json, render_names)

@@ -67,12 +67,12 @@ def test_figures_of_a_run_one_can_count() -> None:
     ends = 50 + 8 * np.arange(count)
     requests = Requests(np.zeros(count), np.arange(count) % 2, np.zeros(count), (count,))
     outcome = Outcome(ends - 40, ends - 32, ends, ends, 1000, 80, 20, 250, np.zeros((0, 7), int))
-    found = figures(HBM3, requests, outcome)
+    found = figures(HBM3, [(requests, outcome)])
     assert found.bandwidth_fraction == 0.5
     assert found.read_latency_ns == {"mean": 10.0, "p50": 10.0, "p99": 10.0}
     assert (found.row_hit_fraction, found.refresh_fraction) == (0.25, 0.25)
     writes = Requests(np.zeros(count), np.ones(count), np.zeros(count), (count,))
-    assert figures(HBM3, writes, outcome).read_latency_ns is None
+    assert figures(HBM3, [(writes, outcome)]).read_latency_ns is None
 
 
 @pytest.mark.parametrize(
