@@ -120,11 +120,20 @@ class PayloadEventQueue:
 
 
 class ResponseQueue:
-    """A target's answers: each is offered when the one before it has been taken."""
+    """A target's answers: each is offered when the one before it has been taken.
 
-    def __init__(self, env: Environment, socket: TargetSocket) -> None:
+    ``on_taken`` is called whenever one has been.
+    """
+
+    def __init__(
+        self,
+        env: Environment,
+        socket: TargetSocket,
+        on_taken: Callable[[], object] = lambda: None,
+    ) -> None:
         self._env = env
         self._socket = socket
+        self._on_taken = on_taken
         self._waiting: deque[GenericPayload] = deque()
         self._open = False
 
@@ -141,6 +150,7 @@ class ResponseQueue:
             taken.callbacks.append(lambda _: self.taken(0))
             return
         self._open = False
+        self._on_taken()
         self._offer()
 
     def _offer(self) -> None:

@@ -6,7 +6,15 @@ from dataclasses import dataclass
 from simpy import Environment
 
 from tlm.payload import GenericPayload, ResponseStatus
-from tlm.sockets import Answer, BlockingCall, PayloadEventQueue, Phase, Sync, TargetSocket
+from tlm.sockets import (
+    Answer,
+    BlockingCall,
+    PayloadEventQueue,
+    Phase,
+    ResponseQueue,
+    Sync,
+    TargetSocket,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +50,8 @@ class BandwidthLatencyMemory:
         self._bus_free_cycle = 0
         self._held: deque[GenericPayload] = deque()
         self._in_flight = 0
-        self._unanswered: deque[GenericPayload] = deque()
-        self._response_open = False
         self._events = PayloadEventQueue(env, self._data_ready)
+        self._responses = ResponseQueue(env, self.socket, self._response_taken)
 
     def b_transport(self, payload: GenericPayload, delay_cycles: int) -> BlockingCall:
         """Complete the transaction without waiting; returns the delay after its last byte."""
@@ -55,10 +62,10 @@ class BandwidthLatencyMemory:
 
     def nb_transport_fw(self, payload: GenericPayload, phase: Phase, delay_cycles: int) -> Answer:
         """Accept a request if there is room for it, or be told that an answer was taken."""
-        assert delay_cycles == 0, "this memory is told of phases when they begin"
         if phase is Phase.END_RESP:
-            self._response_taken()
-            return Sync.COMPLETED, phase, 0
+            self._responses.taken(delay_cycles)
+            return Sync.COMPLETED, phase, delay_cycles
+        assert delay_cycles == 0, "this memory is told of requests when they begin"
         if self._in_flight == self._timing.queue_depth:
             self._held.append(payload)
             return Sync.ACCEPTED, phase, 0
@@ -78,22 +85,11 @@ class BandwidthLatencyMemory:
 
     def _data_ready(self, payload: GenericPayload, phase: Phase) -> None:
         payload.response_status = ResponseStatus.OK
-        self._unanswered.append(payload)
-        self._answer_next()
-
-    def _answer_next(self) -> None:
-        if self._response_open or not self._unanswered:
-            return
-        self._response_open = True
-        payload = self._unanswered.popleft()
-        if self.socket.nb_transport_bw(payload, Phase.BEGIN_RESP, 0)[0] is Sync.COMPLETED:
-            self._response_taken()
+        self._responses.put(payload)
 
     def _response_taken(self) -> None:
-        self._response_open = False
         self._in_flight -= 1
         if self._held:
             payload = self._held.popleft()
             self._accept(payload)
             self.socket.nb_transport_bw(payload, Phase.END_REQ, 0)
-        self._answer_next()
