@@ -1,0 +1,138 @@
+"""The project's mesh as a Verilated program with a C++ driver: what the model is raced against."""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from filelock import FileLock
+
+from calibration.harness.mesh import NOC_SOURCES
+from calibration.harness.simulator import SimulationError, cache_folder
+from calibration.harness.toolchain import tool_versions, verilator_environment
+from tlm.calibrated import REPOSITORY, source_hashes
+from tlm.errors import InputError
+from tlm.interconnect.packets import Kind, Packets
+
+_DRIVER = Path(__file__).parent / "mesh_driver.cpp"
+_SOURCES = (REPOSITORY / "rtl" / "noc" / "noc.vlt", *NOC_SOURCES)
+_PAYLOAD_BITS = 64
+_MOST_NODES = 64
+#: As the calibration's models (calibration/harness/simulator.py), but made to be fast: the C++ at
+#: -O3 instead of -O1, nothing visible from outside, the Verilog's assertions left out.
+_OPTIONS = (
+    "--cc", "--exe", "--build", "--prefix", "Vmesh", "--top-module", "mesh", "-o", "driver",
+    "--timescale", "1ns/1ps", "-O3", "--x-assign", "fast", "--no-assert",
+    "--output-split-cfuncs", "500", "-MAKEFLAGS", "OPT_FAST=-O3",
+    # The packaged Verilator's precompiled headers are broken for models of several files.
+    "-MAKEFLAGS", "CFG_CXXFLAGS_PCH_I=-include",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Race:
+    """What a run of the driver did, and the CPU time of its cycles alone."""
+
+    deliveries: int
+    last_ejection_cycle: int
+    cpu_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class DrivenMesh:
+    """A Verilated mesh with all features, of at most 64 nodes, and buffers of ``fifo_depth``."""
+
+    rows: int
+    cols: int
+    fifo_depth: int
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.rows * self.cols <= _MOST_NODES:
+            raise InputError(
+                f"driver: found a {self.rows}x{self.cols} mesh; allowed: 2 to {_MOST_NODES} nodes"
+            )
+
+    @property
+    def flit_bits(self) -> int:
+        """Bits of a flit, as rtl/noc/noc_pkg.sv has them with multicasts and reductions."""
+        masks, length, flags = self.rows + self.cols, self.fifo_depth.bit_length(), 4
+        place = _index_bits(self.rows) + _index_bits(self.cols)
+        return _PAYLOAD_BITS + place + masks + length + flags
+
+    def build(self) -> Path:
+        """The program, from the cache if it is there.
+
+        Raises:
+            SimulationError: carrying the end of the tools' output.
+        """
+        shape = [self.rows, self.cols, self.fifo_depth, *_OPTIONS]
+        key_parts = [source_hashes([*_SOURCES, _DRIVER]), shape, tool_versions()]
+        key = hashlib.sha256(json.dumps(key_parts).encode()).hexdigest()[:16]
+        folder = cache_folder() / f"mesh_driver-{key}"
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(f"{folder}.lock"):
+            if not (folder / "driver").is_file():
+                with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+                    self._verilate(Path(scratch))
+                    folder.mkdir(exist_ok=True)
+                    shutil.copy2(Path(scratch) / "driver", folder / "driver.new")
+                (folder / "driver.new").rename(folder / "driver")
+        return folder / "driver"
+
+    def _verilate(self, folder: Path) -> None:
+        shape = {"Rows": self.rows, "Cols": self.cols, "FifoDepth": self.fifo_depth}
+        command = [
+            "verilator", *_OPTIONS, "-j", str(os.cpu_count()), "-Mdir", str(folder),
+            "-CFLAGS", f"-DNODES={self.rows * self.cols} -DFLIT_BITS={self.flit_bits}",
+            *(f"-G{name}={value}" for name, value in shape.items()),
+            *(str(path) for path in (*_SOURCES, _DRIVER)),
+        ]  # fmt: skip
+        outcome = subprocess.run(
+            command, env=verilator_environment(), capture_output=True, text=True, check=False
+        )
+        if outcome.returncode:
+            output = (outcome.stdout + outcome.stderr)[-4000:]
+            raise SimulationError(f"building the driver of mesh failed:\n{output}")
+
+    def run(self, packets: Packets, limit_cycles: int) -> Race:
+        """Run unicasts to their delivery, or up to a cycle.
+
+        Raises:
+            InputError: for packets that are not unicasts.
+            SimulationError: if the program fails.
+        """
+        program = self.build()
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "packets"
+            path.write_bytes(self.words(packets).tobytes())
+            command = [str(program), str(path), str(len(packets)), str(limit_cycles)]
+            outcome = subprocess.run(command, capture_output=True, text=True, check=False)
+        if outcome.returncode:
+            raise SimulationError(f"{program} ended with {outcome.returncode}: {outcome.stderr}")
+        deliveries, cycle, cpu_s = outcome.stdout.split()
+        return Race(int(deliveries), int(cycle), float(cpu_s))
+
+    def words(self, packets: Packets) -> np.ndarray[tuple[int, int], np.dtype[np.uint32]]:
+        """The packets as the driver reads them, shape (packets, words); see mesh_driver.cpp.
+
+        Raises:
+            InputError: for packets that are not unicasts.
+        """
+        if (packets.kind != Kind.UNICAST).any():
+            raise InputError("driver: found a packet that is not a unicast; allowed: unicasts")
+        words = np.zeros((len(packets), 3 + -(-self.flit_bits // 32)), dtype="<u4")
+        words[:, 0], words[:, 1], words[:, 2] = packets.cycle, packets.source, packets.flits
+        words[:, 3] = np.arange(len(packets))
+        # A unicast has no masks, and its length is not read.
+        place = packets.col_first | packets.row_first << _index_bits(self.cols)
+        words[:, 3 + _PAYLOAD_BITS // 32] = place
+        return words
+
+
+def _index_bits(size: int) -> int:
+    return max((size - 1).bit_length(), 1)
