@@ -8,7 +8,7 @@ TESTS  ?= tests
 XDIST  := -n auto --maxprocesses 4 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow lint format gates proofs stress mutations bench pins record-slow clean
+.PHONY: help install demo test test-slow lint format gates proofs stress mutations accuracy bench pins record-slow clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ mutations: install ## put small faults into the Verilog, one at a time, and see 
 
 stress: install ## press meshes of many forms with a million random packets
 	$(RUN) -m verification.stress
+
+accuracy: install ## compare the models of network and memory with the Verilog, and store the tables
+	$(RUN) -m verification.accuracy --write
 
 bench: install ## measure how fast the models and the command are, against their targets
 	$(RUN) -m tests.bench

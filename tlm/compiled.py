@@ -36,7 +36,9 @@ def forget_stale(entry: Callable[..., Any], modules: list[ModuleType]) -> None:
     """
     sources = [Path(str(module.__file__)) for module in modules]
     newest = max(source.stat().st_mtime for source in sources)
-    cache = Path(entry.stats.cache_path)  # type: ignore[attr-defined]  # of Numba's dispatcher
+    if not hasattr(entry, "stats"):  # $NUMBA_DISABLE_JIT: nothing is compiled
+        return
+    cache = Path(entry.stats.cache_path)
     for source in sources:
         for index in cache.glob(f"{source.stem}.*.nbi"):
             if index.stat().st_mtime < newest:

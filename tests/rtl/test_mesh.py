@@ -1,13 +1,11 @@
 """The mesh in Verilog: every packet once, in order and intact, and in the cycles of the model."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from calibration.benches.mesh_bench import expected_deliveries, judge, payload
-from calibration.experiments.mesh_cases import CHECK_MESH, FIT_MESH
+from calibration.experiments.mesh_cases import CHECK_MESH, FIT_MESH, mesh_timing
 from calibration.harness.mesh import RtlMesh, Sink
 from tlm.interconnect.calibration import rtl_timing
 from tlm.interconnect.handshake import HandshakeMesh
@@ -38,8 +36,7 @@ def _some(size: int, rng: np.random.Generator) -> range:
 
 
 def model_of(mesh: RtlMesh) -> HandshakeMesh:
-    timing = replace(rtl_timing(), fifo_depth=mesh.fifo_depth)
-    return HandshakeMesh(mesh.rows, mesh.cols, timing)
+    return HandshakeMesh(mesh.rows, mesh.cols, mesh_timing(mesh))
 
 
 def assert_equal(rtl: Deliveries, model: Deliveries) -> None:

@@ -13,6 +13,7 @@ from tlm.interconnect.handshake import records as at
 from tlm.interconnect.handshake.events import ask, look_at, mark, report, schedule
 from tlm.interconnect.handshake.flits import append, came_at, left_at, move, room_from
 from tlm.interconnect.handshake.fronts import arrived, enter, freed, front, leave
+from tlm.interconnect.handshake.records import Int32s
 from tlm.interconnect.handshake.reduction import begin, combine, lowest, take_operands
 from tlm.interconnect.packets import Int64s
 
@@ -22,7 +23,7 @@ from tlm.interconnect.packets import Int64s
 
 @compiled
 def _send(
-    m: Int64s, packets: Int64s, deliveries: Int64s, buffer: int, port: int, fork: bool
+    m: Int32s, packets: Int64s, deliveries: Int64s, buffer: int, port: int, fork: bool
 ) -> int:
     """Send flits of the front packet by a branch that holds its output, as far as times are known.
 
@@ -73,16 +74,18 @@ def _send(
             m[output + at.OWNER] = -1
             m[output + at.FREE_FROM] = time + 1
             if m[output + at.ASKING]:
-                schedule(m, time + 1, at.ASK, output * 8 + at.NOBODY)
+                schedule(m, time + 1, at.NOBODY, output)
         if target == 0:
-            _deliver(m, deliveries, packet, node, time)
+            _deliver(m, packets, deliveries, packet, node, time)
     return sent + count
 
 
 @compiled
-def _deliver(m: Int64s, deliveries: Int64s, packet: int, node: int, tail: int) -> None:
-    number = m[at.KNOWN]
-    m[at.KNOWN] = number + 1
+def _deliver(
+    m: Int32s, packets: Int64s, deliveries: Int64s, packet: int, node: int, tail: int
+) -> None:
+    number = packets[packet, at.NEXT_DELIVERY]
+    packets[packet, at.NEXT_DELIVERY] = number + 1
     m[at.OWED] -= 1
     deliveries[number, at.DELIVERED] = packet
     deliveries[number, at.AT_NODE] = m[node + at.NUMBER]
@@ -93,16 +96,11 @@ def _deliver(m: Int64s, deliveries: Int64s, packet: int, node: int, tail: int) -
 
 
 @compiled
-def _inject(m: Int64s, packets: Int64s, node: int) -> None:
+def _inject(m: Int32s, packets: Int64s, node: int) -> None:
     """Move flits of a tile's packets into its router, as far as times are known."""
     while m[node + at.QUEUE_HEAD] >= 0:
         packet, sent = m[node + at.QUEUE_HEAD], m[node + at.QUEUE_SENT]
         cycle, flits = packets[packet, at.CYCLE], packets[packet, at.FLITS]
-        if sent == 0 and cycle > m[at.CLOCK]:
-            if m[node + at.WAKES_AT] != cycle:
-                m[node + at.WAKES_AT] = cycle
-                schedule(m, cycle, at.WAKE, node)
-            return
         buffer = m[node + at.BUFFERS]
         if packets[packet, at.KIND] >= at.SUM:
             buffer += at.OPERANDS * m[at.BUFFER_SIZE]
@@ -128,7 +126,7 @@ def _inject(m: Int64s, packets: Int64s, node: int) -> None:
 
 
 @compiled
-def _follow(m: Int64s, packets: Int64s, deliveries: Int64s) -> None:
+def _follow(m: Int32s, packets: Int64s, deliveries: Int64s) -> None:
     """Compute all times that follow from what is new in the buffers listed."""
     while m[at.TOP]:
         m[at.TOP] -= 1
@@ -168,7 +166,7 @@ def _follow(m: Int64s, packets: Int64s, deliveries: Int64s) -> None:
 
 
 @compiled
-def _close_forks(m: Int64s, buffer: int, before: int, left: int) -> None:
+def _close_forks(m: Int32s, buffer: int, before: int, left: int) -> None:
     """Flits that all branches have sent leave."""
     for flit in range(before, left):
         place = buffer + at.RINGS + at.FORKS * m[at.RING_SIZE] + 2 * (flit & m[at.MASK])
@@ -177,7 +175,7 @@ def _close_forks(m: Int64s, buffer: int, before: int, left: int) -> None:
 
 
 @compiled
-def _grant(m: Int64s, output: int) -> None:
+def _grant(m: Int32s, output: int) -> None:
     """Give an output that is free to the first request in line: rtl/noc/rr_arbiter.sv."""
     asking = m[output + at.ASKING]
     if asking == 0 or m[output + at.FREE_FROM] > m[at.CLOCK]:
@@ -196,7 +194,7 @@ def _grant(m: Int64s, output: int) -> None:
 
 
 @compiled
-def _next_event(m: Int64s) -> int:
+def _next_event(m: Int32s) -> int:
     """Cycle of the first pending event."""
     first = at.NEVER
     for place in range(m[at.WHEEL], m[at.WHEEL] + at.ROUND):
@@ -208,7 +206,7 @@ def _next_event(m: Int64s) -> int:
 
 
 @compiled
-def _happen(m: Int64s) -> bool:
+def _happen(m: Int32s) -> bool:
     """Take the events of this cycle from the wheel; whether its place held any."""
     place = m[at.WHEEL] + (m[at.CLOCK] & (at.ROUND - 1))
     event = m[place]
@@ -227,13 +225,10 @@ def _happen(m: Int64s) -> bool:
         m[at.UNUSED] = event
         m[at.PENDING] -= 1
         event = following
-        if what == at.ASK:
-            if whom & 7 == at.NOBODY:
-                mark(m, whom >> 3)
-            else:
-                ask(m, m[at.CLOCK], whom >> 3, whom & 7)
-        elif what == at.WAKE:
-            look_at(m, m[whom + at.BUFFERS])
+        if what < at.NOBODY:
+            ask(m, m[at.CLOCK], whom, what)
+        elif what == at.NOBODY:
+            mark(m, whom)
         elif what == at.LOOK:
             look_at(m, whom)
         elif what == at.START:
@@ -247,7 +242,7 @@ def _happen(m: Int64s) -> bool:
 
 
 @compiled
-def enqueue(m: Int64s, packets: Int64s, start: int, stop: int, owed: int) -> None:
+def enqueue(m: Int32s, packets: Int64s, start: int, stop: int, owed: int) -> None:
     """Append the packets ``start`` to ``stop - 1`` to their sources' queues."""
     for packet in range(start, stop):
         node = m[at.NODES] + packets[packet, at.SOURCE] * at.NODE_COLUMNS
@@ -256,9 +251,7 @@ def enqueue(m: Int64s, packets: Int64s, start: int, stop: int, owed: int) -> Non
         packets[packet, at.TAIL_INJECTED] = -1
         if m[node + at.QUEUE_HEAD] < 0:
             m[node + at.QUEUE_HEAD] = packet
-            cycle = max(packets[packet, at.CYCLE], m[at.CLOCK])
-            m[node + at.WAKES_AT] = cycle
-            schedule(m, cycle, at.WAKE, node)
+            schedule(m, m[at.CLOCK], at.LOOK, m[node + at.BUFFERS])
         else:
             packets[m[node + at.QUEUE_TAIL], at.NEXT_IN_QUEUE] = packet
         m[node + at.QUEUE_TAIL] = packet
@@ -266,13 +259,13 @@ def enqueue(m: Int64s, packets: Int64s, start: int, stop: int, owed: int) -> Non
 
 
 @compiled
-def run(m: Int64s, packets: Int64s, deliveries: Int64s, until: int) -> int:
+def run(m: Int32s, packets: Int64s, deliveries: Int64s, until: int) -> int:
     """Simulate until ``until``, the first cycle with reports, idleness or a hang.
 
     Args:
         m: The mesh; the cycle to simulate first is ``m[CLOCK]``.
-        packets: Shape (capacity, 15).
-        deliveries: Shape (capacity, 4); ``m[KNOWN]`` of them are known.
+        packets: Shape (capacity, 16).
+        deliveries: Shape (capacity, 4); those of a packet are in a row.
         until: First cycle that is not simulated.
 
     Returns:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 
 from tlm.interconnect.handshake import records as at
+from tlm.interconnect.handshake.records import Int32s
 from tlm.interconnect.packets import Int64s, Kind
 
 _PORTS = ("the tile", "the north", "the east", "the south", "the west")
@@ -38,7 +39,7 @@ class DeadlockError(RuntimeError):
         return f"{found}, for operands that have not come"
 
 
-def explain(m: Int64s, packets: Int64s) -> DeadlockError:
+def explain(m: Int32s, packets: Int64s) -> DeadlockError:
     """What a mesh waits for in which nothing is pending, though deliveries are owed."""
     state = _Standstill(m, packets)
     fronts = list(state.fronts())
@@ -57,14 +58,14 @@ def explain(m: Int64s, packets: Int64s) -> DeadlockError:
 class _Standstill:
     """A mesh in which nothing is pending; buffers are named by their addresses."""
 
-    def __init__(self, m: Int64s, packets: Int64s) -> None:
+    def __init__(self, m: Int32s, packets: Int64s) -> None:
         self._m = m
         self._packets = packets
 
     def fronts(self) -> Iterator[int]:
         """Buffers that hold a packet."""
         m = self._m
-        count, size = int(m[at.REPORTS] - m[at.STACK]), int(m[at.BUFFER_SIZE])
+        count, size = int(m[at.BUFFER_COUNT]), int(m[at.BUFFER_SIZE])
         first = int(m[at.BUFFER_RECORDS])
         for buffer in range(first, first + count * size, size):
             if m[buffer + at.PACKETS] > 0:

@@ -2,14 +2,14 @@
 
 from tlm.compiled import compiled
 from tlm.interconnect.handshake import records as at
-from tlm.interconnect.packets import Int64s
+from tlm.interconnect.handshake.records import Int32s
 
 # mypy: disable-error-code="no-any-return, return-value"
 # What comes out of an array is no int to the type checker, as it is to Numba.
 
 
 @compiled
-def schedule(m: Int64s, time: int, what: int, whom: int) -> None:
+def schedule(m: Int32s, time: int, what: int, whom: int) -> None:
     """Put an event into the wheel."""
     event = m[at.UNUSED]
     assert event < m[at.EVENTS_END]
@@ -24,7 +24,7 @@ def schedule(m: Int64s, time: int, what: int, whom: int) -> None:
 
 
 @compiled
-def report(m: Int64s, time: int, what: int, whom: int) -> None:
+def report(m: Int32s, time: int, what: int, whom: int) -> None:
     """Tell the caller in the cycle in which it happens: this one, or one to come."""
     if time > m[at.CLOCK]:
         schedule(m, time, what, whom)
@@ -35,7 +35,7 @@ def report(m: Int64s, time: int, what: int, whom: int) -> None:
 
 
 @compiled
-def look_at(m: Int64s, buffer: int) -> None:
+def look_at(m: Int32s, buffer: int) -> None:
     """List a buffer of which more may be known."""
     if m[buffer + at.LISTED] == 0:
         m[buffer + at.LISTED] = 1
@@ -44,7 +44,7 @@ def look_at(m: Int64s, buffer: int) -> None:
 
 
 @compiled
-def mark(m: Int64s, output: int) -> None:
+def mark(m: Int32s, output: int) -> None:
     """List an output that may have to be granted in this cycle."""
     if m[output + at.LISTED_OUTPUT] == 0:
         m[output + at.LISTED_OUTPUT] = 1
@@ -53,12 +53,12 @@ def mark(m: Int64s, output: int) -> None:
 
 
 @compiled
-def ask(m: Int64s, time: int, output: int, requester: int) -> None:
+def ask(m: Int32s, time: int, output: int, requester: int) -> None:
     """Stand in line at an output from a cycle on, this one at the earliest."""
     if time > m[at.CLOCK]:
-        schedule(m, time, at.ASK, output * 8 + requester)
+        schedule(m, time, requester, output)
         return
     if m[output + at.ASKING] == 0 and m[at.CLOCK] < m[output + at.FREE_FROM] < at.NEVER:
-        schedule(m, m[output + at.FREE_FROM], at.ASK, output * 8 + at.NOBODY)
+        schedule(m, m[output + at.FREE_FROM], at.NOBODY, output)
     m[output + at.ASKING] |= 1 << requester
     mark(m, output)

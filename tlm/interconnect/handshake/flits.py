@@ -7,14 +7,14 @@ for its first flit holds for the others, and a run costs as much as a flit.
 
 from tlm.compiled import compiled
 from tlm.interconnect.handshake import records as at
-from tlm.interconnect.packets import Int64s
+from tlm.interconnect.handshake.records import Int32s
 
 # mypy: disable-error-code="no-any-return, return-value"
 # What comes out of an array is no int to the type checker, as it is to Numba.
 
 
 @compiled
-def _run_of(m: Int64s, buffer: int, ring: int, runs: int, number: int) -> int:
+def _run_of(m: Int32s, buffer: int, ring: int, runs: int, number: int) -> int:
     """The run, of so many, in which a flit is; it must be among the buffer's last R."""
     mask = m[at.MASK]
     base, run = buffer + at.RINGS + ring * m[at.RING_SIZE], runs - 1
@@ -24,7 +24,7 @@ def _run_of(m: Int64s, buffer: int, ring: int, runs: int, number: int) -> int:
 
 
 @compiled
-def came_at(m: Int64s, buffer: int, number: int) -> int:
+def came_at(m: Int32s, buffer: int, number: int) -> int:
     """When a flit came; of the last R."""
     run = _run_of(m, buffer, at.WRITES, m[buffer + at.WRITE_RUNS], number) & m[at.MASK]
     place = buffer + at.RINGS + at.WRITES * m[at.RING_SIZE] + 2 * run
@@ -32,7 +32,7 @@ def came_at(m: Int64s, buffer: int, number: int) -> int:
 
 
 @compiled
-def left_at(m: Int64s, buffer: int, number: int) -> int:
+def left_at(m: Int32s, buffer: int, number: int) -> int:
     """When a flit left; of the last R that did."""
     run = _run_of(m, buffer, at.LEAVES, m[buffer + at.LEAVE_RUNS], number) & m[at.MASK]
     place = buffer + at.RINGS + at.LEAVES * m[at.RING_SIZE] + 2 * run
@@ -40,7 +40,7 @@ def left_at(m: Int64s, buffer: int, number: int) -> int:
 
 
 @compiled
-def append(m: Int64s, buffer: int, ring: int, runs: int, number: int, time: int) -> None:
+def append(m: Int32s, buffer: int, ring: int, runs: int, number: int, time: int) -> None:
     """Flits come or leave a cycle after each other from ``number`` on; ``runs``: a column."""
     mask, count = m[at.MASK], m[buffer + runs]
     base = buffer + at.RINGS + ring * m[at.RING_SIZE]
@@ -53,7 +53,7 @@ def append(m: Int64s, buffer: int, ring: int, runs: int, number: int, time: int)
 
 @compiled
 def move(
-    m: Int64s,
+    m: Int32s,
     source: int,
     number: int,
     latency: int,
@@ -112,7 +112,7 @@ def move(
 
 
 @compiled
-def room_from(m: Int64s, output: int, flits: int) -> int:
+def room_from(m: Int32s, output: int, flits: int) -> int:
     """Cycle from which there is room for a packet behind an output; NEVER: not known yet.
 
     Nothing but the holder goes through the output meanwhile, so room comes by flits that leave the

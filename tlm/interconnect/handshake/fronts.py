@@ -4,6 +4,7 @@ from tlm.compiled import compiled
 from tlm.interconnect.handshake import records as at
 from tlm.interconnect.handshake.events import ask, look_at, schedule
 from tlm.interconnect.handshake.flits import came_at, left_at
+from tlm.interconnect.handshake.records import Int32s
 from tlm.interconnect.handshake.routes import partners, to_root, tree, way
 from tlm.interconnect.packets import Int64s
 
@@ -12,13 +13,13 @@ from tlm.interconnect.packets import Int64s
 
 
 @compiled
-def front(m: Int64s, buffer: int) -> int:
+def front(m: Int32s, buffer: int) -> int:
     """Ring place of the packet at the front."""
     return buffer + at.RINGS + at.QUEUE * m[at.RING_SIZE] + 2 * m[buffer + at.FRONT]
 
 
 @compiled
-def _show_front(m: Int64s, packets: Int64s, buffer: int) -> None:
+def _show_front(m: Int32s, packets: Int64s, buffer: int) -> None:
     """The packet at the front asks for its outputs, or for its partners, once its head is there."""
     node, slot = m[buffer + at.NODE], m[buffer + at.SLOT]
     place = front(m, buffer)
@@ -53,7 +54,7 @@ def _show_front(m: Int64s, packets: Int64s, buffer: int) -> None:
 
 
 @compiled
-def _stand_in_line(m: Int64s, buffer: int, port: int, came: int) -> None:
+def _stand_in_line(m: Int32s, buffer: int, port: int, came: int) -> None:
     m[buffer + at.SENT + port] = 0
     latency = m[buffer + at.LATENCY] if port else m[buffer + at.EJECTION]
     time = max(came + latency, m[buffer + at.SHOWN_FROM])
@@ -62,7 +63,7 @@ def _stand_in_line(m: Int64s, buffer: int, port: int, came: int) -> None:
 
 
 @compiled
-def ready_from(m: Int64s, packets: Int64s, node: int, port: int) -> int:
+def ready_from(m: Int32s, packets: Int64s, node: int, port: int) -> int:
     """Cycle from which the reduction whose first operand is at an input may start; or NEVER."""
     size = m[at.BUFFER_SIZE]
     base = m[node + at.BUFFERS] + at.OPERANDS * size
@@ -91,7 +92,7 @@ def ready_from(m: Int64s, packets: Int64s, node: int, port: int) -> int:
 
 
 @compiled
-def consider(m: Int64s, packets: Int64s, node: int) -> None:
+def consider(m: Int32s, packets: Int64s, node: int) -> None:
     """Have a reduction started as soon as one may."""
     if m[node + at.UNIT] >= 0 or m[node + at.START_AT] == at.DUE:
         return
@@ -107,7 +108,7 @@ def consider(m: Int64s, packets: Int64s, node: int) -> None:
 
 
 @compiled
-def enter(m: Int64s, packets: Int64s, buffer: int, packet: int, start: int) -> None:
+def enter(m: Int32s, packets: Int64s, buffer: int, packet: int, start: int) -> None:
     """A packet's head has come into a buffer as flit ``start``."""
     mask, count = m[at.MASK], m[buffer + at.PACKETS]
     place = (
@@ -120,7 +121,7 @@ def enter(m: Int64s, packets: Int64s, buffer: int, packet: int, start: int) -> N
 
 
 @compiled
-def leave(m: Int64s, packets: Int64s, buffer: int, tail: int) -> None:
+def leave(m: Int32s, packets: Int64s, buffer: int, tail: int) -> None:
     """The packet at the front has left, its tail in cycle ``tail``."""
     m[buffer + at.SHOWN_FROM] = tail + 1
     m[buffer + at.FRONT] = (m[buffer + at.FRONT] + 1) & m[at.MASK]
@@ -130,7 +131,7 @@ def leave(m: Int64s, packets: Int64s, buffer: int, tail: int) -> None:
 
 
 @compiled
-def arrived(m: Int64s, buffer: int) -> None:
+def arrived(m: Int32s, buffer: int) -> None:
     """Flits have come into a buffer: what may take them is looked at."""
     if at.OPERANDS <= m[buffer + at.SLOT] < at.RESULT:
         node = m[buffer + at.NODE]
@@ -141,7 +142,7 @@ def arrived(m: Int64s, buffer: int) -> None:
 
 
 @compiled
-def freed(m: Int64s, packets: Int64s, buffer: int) -> None:
+def freed(m: Int32s, packets: Int64s, buffer: int) -> None:
     """Places of a buffer have become free: what may fill them is looked at."""
     output = m[buffer + at.FEEDER]
     if output == 0:

@@ -45,6 +45,11 @@ class HandshakeMesh:
         self._meetings = Meetings()
 
     @property
+    def _clock(self) -> int:
+        """Cycle to simulate next."""
+        return int(self._mesh[at.CLOCK])
+
+    @property
     def idle(self) -> bool:
         """No packet is queued or on its way."""
         return int(self._mesh[at.PENDING]) == 0
@@ -93,8 +98,9 @@ class HandshakeMesh:
         if run(self._mesh, self._packets, self._deliveries, at.NEVER) < 0:
             raise explain(self._mesh, self._packets)
         sent = self._packets[: self._count]
-        came = self._deliveries[: int(self._mesh[at.KNOWN])]
-        came = came[np.lexsort((came[:, at.AT_NODE], came[:, at.DELIVERED]))]
+        came = self._deliveries[: self._expected]
+        if (sent[:, at.KIND] == Kind.MULTICAST).any():  # a packet's are in a row, in order of time
+            came = came[np.lexsort((came[:, at.AT_NODE], came[:, at.DELIVERED]))]
         injected = (sent[:, column].copy() for column in (at.HEAD_INJECTED, at.TAIL_INJECTED))
         return Deliveries(*injected, *(column.copy() for column in came.T))
 
@@ -102,15 +108,23 @@ class HandshakeMesh:
         if packets.reduces.any() and not self._reductions:
             raise InputError("packets: found a reduction; this mesh was made without reductions")
         start, stop = self._count, self._count + len(packets)
-        deliveries = int(packets.destination_counts(start).sum())
+        first, last = packets.cycle.min(initial=at.LATEST), packets.cycle.max(initial=0)
+        if first < self._clock or last >= at.LATEST:
+            raise InputError(
+                f"packets: found cycles {first} to {last}; "
+                f"allowed: {self._clock} to {at.LATEST - 1}"
+            )
+        deliveries = packets.destination_counts(start)
         if not self._timing.loopback:
-            deliveries -= _to_themselves(packets, self._cols)
-        self._expected += deliveries
+            deliveries = deliveries - _to_themselves(packets, self._cols)
+        following = self._expected + np.cumsum(deliveries)
+        self._expected += int(deliveries.sum())
         self._packets = _grown(self._packets, stop)
         self._deliveries = _grown(self._deliveries, self._expected)
         for column, values in enumerate(packets.columns()):
             self._packets[start:stop, column] = values
-        enqueue(self._mesh, self._packets, start, stop, deliveries)
+        self._packets[start:stop, at.NEXT_DELIVERY] = following - deliveries
+        enqueue(self._mesh, self._packets, start, stop, int(deliveries.sum()))
         self._count = stop
 
 
@@ -123,12 +137,14 @@ def _grown(table: Int64s, rows: int) -> Int64s:
     return grown
 
 
-def _to_themselves(packets: Packets, cols: int) -> int:
-    """Copies of multicasts that a mesh without loopback does not deliver."""
+def _to_themselves(packets: Packets, cols: int) -> Int64s:
+    """Copies of each packet that a mesh without loopback does not deliver, shape (packets,)."""
     row, col = np.divmod(packets.source, cols)
     inside = (
         (packets.kind == Kind.MULTICAST) & (packets.row_first <= row) & (row <= packets.row_last)
     )
     inside &= (packets.col_first <= col) & (col <= packets.col_last)
     inside &= (row - packets.row_first) % packets.row_step == 0
-    return int((inside & ((col - packets.col_first) % packets.col_step == 0)).sum())
+    inside &= (col - packets.col_first) % packets.col_step == 0
+    copies: Int64s = inside.astype(np.int64)
+    return copies

@@ -10,38 +10,44 @@ Ports are 0 local, 1 north, 2 east, 3 south, 4 west. A node's buffers have slots
 output the inputs, and as number 5 the registers behind the unit, are the requesters.
 """
 
-NEVER = 2**62
-LONG_AGO = -(2**40)
+import numpy as np
+from numpy.typing import NDArray
+
+Int32s = NDArray[np.int32]
+# Times are 32 bits wide, as all columns: half of the memory is twice of what caches hold.
+LATEST, NEVER, LONG_AGO = 2**30, 2**31 - 1, -(2**30)
 PORTS = 5
 OPERANDS, RESULT, OUTPUTS, SLOTS = 5, 10, 11, 16
 ROUND = 1024  # cycles of the wheel
 
-# The first record: the clock; events pending, and the first unused one; deliveries that are known
-# and that are owed; whether the caller wants reports, and how many there are; outputs, units and
-# buffers listed to be looked at; then lengths: a buffer's places, an output's, R - 1 where rings
-# have R places, registers of the reduction unit; three switches; where tables begin; and lengths of
-# records.
-CLOCK, PENDING, UNUSED, KNOWN, OWED, REPORTING, REPORTED, MARKS, STARTS, TOP = range(10)
-DEPTH, OUTPUT_DEPTH, MASK, REGISTERS, Y_FIRST, CUT_THROUGH, LOOPBACK = range(10, 17)
-WHEEL, MARKED, STARTING, STACK, REPORTS, NODES, OUTPUT_RECORDS, BUFFER_RECORDS = range(17, 25)
-BUFFER_SIZE, RING_SIZE, EVENTS_END, HEADER_COLUMNS = 25, 26, 27, 28
+# Records are padded to whole lines of a cache, of 16 columns.
+
+# The first record: the clock; events pending, and the first unused one; deliveries that are owed;
+# whether the caller wants reports, and how many there are; outputs, units and buffers listed to be
+# looked at; then lengths: a buffer's places, an output's, R - 1 where rings have R places,
+# registers of the reduction unit; three switches; where tables begin; and how many buffers there
+# are, and lengths of records.
+CLOCK, PENDING, UNUSED, OWED, REPORTING, REPORTED, MARKS, STARTS, TOP = range(9)
+DEPTH, OUTPUT_DEPTH, MASK, REGISTERS, Y_FIRST, CUT_THROUGH, LOOPBACK = range(9, 16)
+WHEEL, MARKED, STARTING, STACK, REPORTS, NODES, OUTPUT_RECORDS, BUFFER_RECORDS = range(16, 24)
+BUFFER_COUNT, BUFFER_SIZE, RING_SIZE, EVENTS_END, HEADER_COLUMNS = 24, 25, 26, 27, 32
 # A node: its number, place, first buffer and first output. The tile: packet to send or being sent,
-# or -1, and the last that waits behind it; flits of it that went in, and when the last went; cycle
-# of the next look; when the head of the packet that is coming out came.
+# or -1, and the last that waits behind it; flits of it that went in, and when the last went; when
+# the head of the packet that is coming out came.
 NUMBER, ROW, COL, BUFFERS, NODE_OUTPUTS = range(5)
-QUEUE_HEAD, QUEUE_TAIL, QUEUE_SENT, QUEUE_LAST, WAKES_AT, HEAD_OUT = range(5, 11)
+QUEUE_HEAD, QUEUE_TAIL, QUEUE_SENT, QUEUE_LAST, HEAD_OUT = range(5, 10)
 # Its reduction unit: reduction in it, or -1; a bit an input for its operands; flits combined, and
 # when the last was; cycle from which it is free; a bit an input for who is first in line; cycle of
 # the next start, or -1, or DUE: in this one; and, an output each, flits of the reductions started.
-UNIT, UNIT_INPUTS, UNIT_DONE, UNIT_LAST, UNIT_FREE_FROM, UNIT_PREFERRED, START_AT = range(11, 18)
-STARTED, NODE_COLUMNS = 18, 23
+UNIT, UNIT_INPUTS, UNIT_DONE, UNIT_LAST, UNIT_FREE_FROM, UNIT_PREFERRED, START_AT = range(10, 17)
+STARTED, NODE_COLUMNS = 17, 32
 DUE = -2
 # An output: its node and port, the input behind its link, or 0; requester that holds it, or -1;
 # cycle from which it is free, NEVER while that is not known; a bit a requester for those that wait,
 # and for who is first in line; whether it is listed; flits that went through of unicasts and
 # multicasts, and of results.
 OUT_NODE, PORT, BEHIND, OWNER, FREE_FROM, ASKING, PREFERRED, LISTED_OUTPUT = range(8)
-THROUGH, RESULTS_THROUGH, OUTPUT_COLUMNS = 8, 9, 10
+THROUGH, RESULTS_THROUGH, OUTPUT_COLUMNS = 8, 9, 16
 # A buffer: its node and slot; the output that feeds it, or 0; its places; cycles from a flit's
 # coming to its leaving for a link, and for the tile. Flits (numbered from 0) whose coming is known
 # and whose leaving by all branches is, and in how many runs; ring place of the packet at the front,
@@ -51,20 +57,19 @@ THROUGH, RESULTS_THROUGH, OUTPUT_COLUMNS = 8, 9, 10
 # the first: the grant, less one). Then the rings, each of RING_SIZE, which is 2 R.
 NODE, SLOT, FEEDER, PLACES, LATENCY, EJECTION = range(6)
 WRITTEN, WRITE_RUNS, LEFT, LEAVE_RUNS, FRONT, PACKETS, SHOWN_FROM = range(6, 13)
-NEEDED, GRANTED, LISTED, SENT, LAST_SENT, RINGS = 13, 14, 15, 16, 21, 26
+NEEDED, GRANTED, LISTED, SENT, LAST_SENT, RINGS = 13, 14, 15, 16, 21, 32
 # The rings of a buffer: runs of coming and of leaving (number of the first flit, its time); packets
 # (packet, number of its first flit); flits that a fork has sent by some branches (latest time, how
 # many).
 WRITES, LEAVES, QUEUE, FORKS, RING_COUNT = range(5)
 # An event: the next one in the same place of the wheel, or unused; its cycle; what and whom.
 NEXT, WHEN, WHAT, WHOM, EVENT_COLUMNS = range(5)
-# What: a requester asks for an output (``output * 8 + requester``; NOBODY: it is free again), a
-# tile has a packet to send, a reduction may start, a buffer is worth a look, a tail went in, a tail
-# came out.
-ASK, WAKE, START, LOOK, INJECTED, EJECTED = range(6)
-NOBODY = 7
-# `packets`: the fields of `Packets`, and the queue. `deliveries`.
+# What: a requester, by its number, asks for an output, or it is free again (NOBODY); a reduction
+# may start, a buffer is worth a look, a tail went in, a tail came out.
+NOBODY, START, LOOK, INJECTED, EJECTED = range(6, 11)
+# `packets`: the fields of `Packets`, the queue, and the row of its next delivery. `deliveries`.
 CYCLE, SOURCE, FLITS, KIND, ROW_FIRST, ROW_LAST, ROW_STEP, COL_FIRST, COL_LAST, COL_STEP = range(10)
-ROOT, JOINT, NEXT_IN_QUEUE, HEAD_INJECTED, TAIL_INJECTED, PACKET_COLUMNS = range(10, 16)
+ROOT, JOINT, NEXT_IN_QUEUE, HEAD_INJECTED, TAIL_INJECTED, NEXT_DELIVERY = range(10, 16)
+PACKET_COLUMNS = 16
 UNICAST, MULTICAST, SUM = 0, 1, 2
 DELIVERED, AT_NODE, HEAD_EJECTED, TAIL_EJECTED, DELIVERY_COLUMNS = range(5)

@@ -12,6 +12,7 @@ from tlm.interconnect.handshake.fronts import (
     leave,
     ready_from,
 )
+from tlm.interconnect.handshake.records import Int32s
 from tlm.interconnect.handshake.routes import to_root
 from tlm.interconnect.packets import Int64s
 
@@ -29,7 +30,7 @@ def lowest(bits: int) -> int:
 
 
 @compiled
-def begin(m: Int64s, packets: Int64s, node: int) -> None:
+def begin(m: Int32s, packets: Int64s, node: int) -> None:
     """Start the first in line of the reductions that may."""
     m[node + at.START_AT] = -1
     candidates = 0
@@ -50,7 +51,7 @@ def begin(m: Int64s, packets: Int64s, node: int) -> None:
 
 
 @compiled
-def combine(m: Int64s, packets: Int64s, node: int) -> None:
+def combine(m: Int32s, packets: Int64s, node: int) -> None:
     """Flits of the reduction in the unit go into its registers as far as times are known.
 
     Without registers they stay where they are until the result goes.
@@ -92,7 +93,7 @@ def combine(m: Int64s, packets: Int64s, node: int) -> None:
 
 
 @compiled
-def take_operands(m: Int64s, packets: Int64s, node: int, first: int, stop: int) -> None:
+def take_operands(m: Int32s, packets: Int64s, node: int, first: int, stop: int) -> None:
     """Operands leave their buffers with the flits ``first`` to ``stop - 1`` of the results.
 
     They do so when these come into the registers, or without registers when these go.

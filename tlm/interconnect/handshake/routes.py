@@ -2,6 +2,7 @@
 
 from tlm.compiled import compiled
 from tlm.interconnect.handshake import records as at
+from tlm.interconnect.handshake.records import Int32s
 from tlm.interconnect.packets import Int64s
 
 # mypy: disable-error-code="no-any-return, return-value"
@@ -9,7 +10,7 @@ from tlm.interconnect.packets import Int64s
 
 
 @compiled
-def way(m: Int64s, node: int, row: int, col: int) -> int:
+def way(m: Int32s, node: int, row: int, col: int) -> int:
     """Output towards a tile, dimension by dimension."""
     if m[at.Y_FIRST] == 0 or row == m[node + at.ROW]:
         if col > m[node + at.COL]:
@@ -22,7 +23,7 @@ def way(m: Int64s, node: int, row: int, col: int) -> int:
 
 
 @compiled
-def tree(m: Int64s, packets: Int64s, packet: int, node: int, port: int) -> int:
+def tree(m: Int32s, packets: Int64s, packet: int, node: int, port: int) -> int:
     """Outputs by which a multicast leaves a router, a bit each: rtl/noc/tree_route.sv."""
     row, col = m[node + at.ROW], m[node + at.COL]
     top, bottom = packets[packet, at.ROW_FIRST], packets[packet, at.ROW_LAST]
@@ -45,7 +46,7 @@ def tree(m: Int64s, packets: Int64s, packet: int, node: int, port: int) -> int:
 
 
 @compiled
-def partners(m: Int64s, packets: Int64s, packet: int, node: int) -> int:
+def partners(m: Int32s, packets: Int64s, packet: int, node: int) -> int:
     """Inputs that bring operands of a reduction to a router: rtl/noc/reduce_route.sv."""
     row, col = m[node + at.ROW], m[node + at.COL]
     root = m[at.NODES] + packets[packet, at.ROOT] * at.NODE_COLUMNS
@@ -66,7 +67,7 @@ def partners(m: Int64s, packets: Int64s, packet: int, node: int) -> int:
 
 
 @compiled
-def to_root(m: Int64s, packets: Int64s, packet: int, node: int) -> int:
+def to_root(m: Int32s, packets: Int64s, packet: int, node: int) -> int:
     """Output by which a reduction leaves a router."""
     root = m[at.NODES] + packets[packet, at.ROOT] * at.NODE_COLUMNS
     return way(m, node, m[root + at.ROW], m[root + at.COL])

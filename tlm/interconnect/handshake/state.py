@@ -2,15 +2,18 @@
 
 import numpy as np
 
+from tlm.errors import InputError
 from tlm.interconnect.handshake import records as at
-from tlm.interconnect.packets import Int64s
+from tlm.interconnect.handshake.records import Int32s
 from tlm.interconnect.zero_load import NocTiming
 
 #: Port by which a node is seen from its neighbour to the north, east, south, west.
 _FACING = {1: 3, 2: 4, 3: 1, 4: 2}
+#: Columns of a cache's line of 64 bytes.
+_LINE = 16
 
 
-def new_mesh(rows: int, cols: int, timing: NocTiming, *, reductions: bool) -> Int64s:
+def new_mesh(rows: int, cols: int, timing: NocTiming, *, reductions: bool) -> Int32s:
     """All records of a mesh after reset.
 
     Args:
@@ -23,7 +26,7 @@ def new_mesh(rows: int, cols: int, timing: NocTiming, *, reductions: bool) -> In
     slots = at.SLOTS if reductions or timing.output_depth > 0 else at.PORTS
     longest = max(timing.fifo_depth + timing.output_depth, timing.reduce_cycles)
     ring = 1 << (longest - 1).bit_length()
-    size = at.RINGS + at.RING_COUNT * 2 * ring
+    size = _whole_lines(at.RINGS + at.RING_COUNT * 2 * ring)
     # At most one request a branch and a release an output; a few for a tile, a unit and a wait for
     # room; and reports of as many packets as are in a tile's buffers ahead of the clock.
     events = nodes * (8 * at.PORTS + 16 + timing.fifo_depth + timing.output_depth)
@@ -38,11 +41,14 @@ def new_mesh(rows: int, cols: int, timing: NocTiming, *, reductions: bool) -> In
         at.BUFFER_RECORDS: nodes * slots * size,
         at.UNUSED: events * at.EVENT_COLUMNS,
     }
-    ends = at.HEADER_COLUMNS + np.cumsum(list(lengths.values()))
-    m = np.zeros(ends[-1], dtype=np.int64)
-    m[list(lengths)] = ends - list(lengths.values())
-    m[at.EVENTS_END] = ends[-1]
-    m[at.BUFFER_SIZE], m[at.RING_SIZE] = size, 2 * ring
+    whole = [_whole_lines(length) for length in lengths.values()]
+    ends = at.HEADER_COLUMNS + np.cumsum(whole)
+    if ends[-1] > at.NEVER:
+        raise InputError(f"mesh: found {rows}x{cols}; its records are too many for this model")
+    m = _aligned_zeros(int(ends[-1]))
+    m[list(lengths)] = ends - whole
+    m[at.EVENTS_END] = m[at.UNUSED] + lengths[at.UNUSED]
+    m[at.BUFFER_COUNT], m[at.BUFFER_SIZE], m[at.RING_SIZE] = nodes * slots, size, 2 * ring
     m[at.MASK] = ring - 1
     m[at.DEPTH], m[at.OUTPUT_DEPTH] = timing.fifo_depth, timing.output_depth
     m[at.REGISTERS] = timing.reduce_cycles
@@ -55,46 +61,53 @@ def new_mesh(rows: int, cols: int, timing: NocTiming, *, reductions: bool) -> In
     return m
 
 
-def node_table(m: Int64s) -> Int64s:
+def _whole_lines(columns: int) -> int:
+    """As many columns, rounded up to whole lines of a cache."""
+    return -(-columns // _LINE) * _LINE
+
+
+def _aligned_zeros(columns: int) -> Int32s:
+    """Zeros that begin with a line of the cache."""
+    room = np.zeros(columns + _LINE, dtype=np.int32)
+    skip = -room.ctypes.data // room.itemsize % _LINE
+    return room[skip : skip + columns]
+
+
+def node_table(m: Int32s) -> Int32s:
     """The nodes' records, a view of shape (nodes, columns)."""
     return m[m[at.NODES] : m[at.OUTPUT_RECORDS]].reshape(-1, at.NODE_COLUMNS)
 
 
-def output_table(m: Int64s) -> Int64s:
+def output_table(m: Int32s) -> Int32s:
     """The outputs' records, a view of shape (nodes, 5, columns)."""
     records = m[m[at.OUTPUT_RECORDS] : m[at.BUFFER_RECORDS]]
     return records.reshape(-1, at.PORTS, at.OUTPUT_COLUMNS)
 
 
-def buffer_table(m: Int64s) -> Int64s:
+def buffer_table(m: Int32s) -> Int32s:
     """The buffers' records, a view of shape (nodes, slots, columns)."""
-    nodes = len(node_table(m))
-    end = m[at.BUFFER_RECORDS] + m[at.BUFFER_SIZE] * _buffer_count(m)
-    return m[m[at.BUFFER_RECORDS] : end].reshape(nodes, -1, int(m[at.BUFFER_SIZE]))
+    first, size = int(m[at.BUFFER_RECORDS]), int(m[at.BUFFER_SIZE])
+    end = first + size * int(m[at.BUFFER_COUNT])
+    return m[first:end].reshape(len(node_table(m)), -1, size)
 
 
-def _buffer_count(m: Int64s) -> int:
-    """As many as the stack holds."""
-    return int(m[at.REPORTS] - m[at.STACK])
+def _addresses(first: int, count: int, size: int) -> Int32s:
+    return np.int32(first) + np.int32(size) * np.arange(count, dtype=np.int32)
 
 
-def _addresses(first: int, count: int, size: int) -> Int64s:
-    return int(first) + size * np.arange(count, dtype=np.int64)
-
-
-def _set_nodes(m: Int64s, nodes: int, cols: int, slots: int) -> None:
+def _set_nodes(m: Int32s, nodes: int, cols: int, slots: int) -> None:
     table, size = node_table(m), int(m[at.BUFFER_SIZE])
     table[:, at.NUMBER] = np.arange(nodes)
     table[:, at.ROW], table[:, at.COL] = np.divmod(np.arange(nodes), cols)
     table[:, at.BUFFERS] = _addresses(m[at.BUFFER_RECORDS], nodes, slots * size)
     outputs = at.PORTS * at.OUTPUT_COLUMNS
     table[:, at.NODE_OUTPUTS] = _addresses(m[at.OUTPUT_RECORDS], nodes, outputs)
-    idle = [at.QUEUE_HEAD, at.QUEUE_TAIL, at.QUEUE_LAST, at.WAKES_AT]
+    idle = [at.QUEUE_HEAD, at.QUEUE_TAIL, at.QUEUE_LAST]
     table[:, [*idle, at.UNIT, at.START_AT]] = -1
     table[:, at.UNIT_PREFERRED] = 2**at.PORTS - 1
 
 
-def _set_outputs(m: Int64s, rows: int, cols: int, slots: int) -> None:
+def _set_outputs(m: Int32s, rows: int, cols: int, slots: int) -> None:
     table, nodes = output_table(m), node_table(m)
     table[..., at.OUT_NODE] = _addresses(m[at.NODES], len(nodes), at.NODE_COLUMNS)[:, None]
     table[..., at.PORT] = np.arange(at.PORTS)
@@ -112,7 +125,7 @@ def _set_outputs(m: Int64s, rows: int, cols: int, slots: int) -> None:
         table[inside, port, at.BEHIND] = neighbours + _FACING[port] * m[at.BUFFER_SIZE]
 
 
-def _set_buffers(m: Int64s, nodes: int, slots: int, timing: NocTiming) -> None:
+def _set_buffers(m: Int32s, nodes: int, slots: int, timing: NocTiming) -> None:
     table, outputs = buffer_table(m), output_table(m)
     inputs, operands = slice(0, at.OPERANDS), slice(at.OPERANDS, at.RESULT)
     result, links = slice(at.RESULT, at.OUTPUTS), slice(at.OUTPUTS, at.SLOTS)
@@ -151,7 +164,7 @@ def _set_buffers(m: Int64s, nodes: int, slots: int, timing: NocTiming) -> None:
         table[:, links, at.FEEDER] = feeders.reshape(nodes, at.PORTS)
 
 
-def _set_events(m: Int64s) -> None:
+def _set_events(m: Int32s) -> None:
     records = m[m[at.UNUSED] : m[at.EVENTS_END]].reshape(-1, at.EVENT_COLUMNS)
     following = _addresses(m[at.UNUSED], len(records) + 1, at.EVENT_COLUMNS)
     records[:, at.NEXT] = following[1:]
