@@ -59,6 +59,14 @@ def check_reductions(packets: Packets, cols: int, *, y_first: bool = False) -> N
             lacks an operand.
     """
     numbers = np.nonzero(packets.reduces)[0]
+    unlike = packets.flits[numbers] != packets.flits[packets.joint[numbers]]
+    if unlike.any():
+        number = numbers[unlike][0]
+        raise InputError(
+            f"reduction of packet {packets.joint[number]}: found operands of "
+            f"{packets.flits[packets.joint[number]]} and {packets.flits[number]} flits; allowed: "
+            "equal lengths"
+        )
     firsts = numbers[packets.joint[numbers] == numbers]
     groups: dict[TileSet, list[int]] = {}
     for joint in firsts.tolist():

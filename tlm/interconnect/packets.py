@@ -161,9 +161,39 @@ class Packets:
 
         ``first`` is the number of the first packet.
         """
+        joint = self.joint == first + np.arange(len(self))
+        return np.where(self.reduces, joint, self.tile_counts())
+
+    def tile_counts(self) -> Int64s:
+        """Tiles in the set of each packet, shape (packets,)."""
         rows = (self.row_last - self.row_first) // self.row_step + 1
         cols = (self.col_last - self.col_first) // self.col_step + 1
-        return np.where(self.reduces, self.joint == first + np.arange(len(self)), rows * cols)
+        return rows * cols
+
+    def check_on(self, rows: int, cols: int) -> None:
+        """Hold that packets fit a mesh, and that operands come from tiles that bring one.
+
+        Raises:
+            InputError: naming the first packet that does not.
+        """
+        row, col = np.divmod(self.source, cols)
+        inside = np.ones(len(self), dtype=np.bool_)
+        for place, first, last, step, size in (
+            (row, self.row_first, self.row_last, self.row_step, rows),
+            (col, self.col_first, self.col_last, self.col_step, cols),
+        ):
+            inside &= (first >= 0) & (first <= last) & (last < size) & (step >= 1)
+            member = (first <= place) & (place <= last) & ((place - first) % step == 0)
+            inside &= member | ~self.reduces
+        inside &= (self.source >= 0) & (self.source < rows * cols) & (self.flits >= 1)
+        inside &= ~self.reduces | ((self.root >= 0) & (self.root < rows * cols))
+        if not inside.all():
+            number = int(np.nonzero(~inside)[0][0])
+            raise InputError(
+                f"packet {number}: found source {self.source[number]}, {self.tiles(number)}, "
+                f"{self.flits[number]} flits, root {self.root[number]}; allowed: nodes, tiles and "
+                f"roots on the {rows}x{cols} mesh, operands from tiles of their own set"
+            )
 
     @property
     def reduces(self) -> NDArray[np.bool_]:

@@ -14,7 +14,7 @@ from tlm.interconnect.packets import Deliveries, Kind, Packets, Reduce, TileSet
 PATTERNS = ("uniform", "transpose", "neighbor", "tornado", "hotspot")
 _HOTSPOT_SHARE = 0.2
 _SATURATED_BELOW = 0.98
-_LARGEST = 2**31 - 1
+_LATEST = 2**30 - 1
 _MOST_FLITS = 2**20
 _MOST_CHANCES = 2**31
 _CHANCES_AT_A_TIME = 2**22
@@ -202,9 +202,10 @@ def _packet(
     else:
         where = TileSet.tile(*parse_tile(line["destinations"], rows, cols, separator=":"))
     cycle, flits = int(line["cycle"]), int(line["flits"])
-    if not (0 <= cycle <= _LARGEST and 1 <= flits <= _LARGEST):
+    if not (0 <= cycle <= _LATEST and 1 <= flits <= _MOST_FLITS):
         raise InputError(
-            f"cycle {cycle}, flits {flits}; allowed: cycles from 0, flits from 1, to {_LARGEST}"
+            f"cycle {cycle}, flits {flits}; allowed: cycles 0 to {_LATEST}, flits 1 to "
+            f"{_MOST_FLITS}"
         )
     if kind == "unicast" and len(where) != 1:
         raise InputError(f"a unicast has one destination, found {len(where)}")

@@ -5,6 +5,8 @@ The laws are those of rtl/noc/router.sv; their constants are measured (calibrati
 
 from dataclasses import dataclass
 
+from tlm.errors import InputError
+
 
 @dataclass(frozen=True, slots=True)
 class NocTiming:
@@ -33,6 +35,26 @@ class NocTiming:
     y_first: bool = False
     cut_through: bool = True
     loopback: bool = True
+
+    def __post_init__(self) -> None:
+        """Hold that it can be built.
+
+        Raises:
+            InputError: naming the field.
+        """
+        buffered = int(self.output_depth > 0)
+        least = {
+            "hop_cycles": 1 + buffered,
+            "ejection_cycles": 1 + buffered,
+            "fifo_depth": 1,
+            "multicast_gap_cycles": 0,
+            "flit_bytes": 1,
+            "output_depth": 0,
+            "reduce_cycles": 0,
+        }
+        for name, allowed in least.items():
+            if getattr(self, name) < allowed:
+                raise InputError(f"{name}: found {getattr(self, name)}; allowed: {allowed} or more")
 
     def head_cycles(self, hops: int) -> int:
         """From the head flit's injection handshake to its ejection handshake."""

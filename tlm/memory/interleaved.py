@@ -9,6 +9,8 @@ from tlm.errors import InputError
 from tlm.memory.address_map import interleave
 from tlm.memory.dram import DramChannel, Outcome, Requests
 
+_MOST_CHANNELS = 4096
+
 
 @dataclass(frozen=True, slots=True)
 class InterleavedChannels:
@@ -29,11 +31,13 @@ class InterleavedChannels:
 
     def __post_init__(self) -> None:
         burst = self.channel.device.burst_bytes
-        if self.count < 1:
-            raise InputError(f"--channels: found {self.count}; allowed: 1 or more")
-        if self.interleave_bytes < burst or self.interleave_bytes % burst:
+        if not 1 <= self.count <= _MOST_CHANNELS:
+            raise InputError(f"--channels: found {self.count}; allowed: 1 to {_MOST_CHANNELS}")
+        most = burst * self.channel.device.bursts
+        if not burst <= self.interleave_bytes <= most or self.interleave_bytes % burst:
             raise InputError(
-                f"--interleave-bytes: found {self.interleave_bytes}; allowed: multiples of {burst}"
+                f"--interleave-bytes: found {self.interleave_bytes}; allowed: multiples of {burst} "
+                f"to {most}"
             )
 
     @property

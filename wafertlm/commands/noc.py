@@ -147,7 +147,7 @@ def _traffic(options: NocOptions, network: _Network) -> dict[str, Any]:
             cycles=options.cycles,
             seed=options.seed,
             multicast_fraction=options.multicast_fraction,
-            multicast_flits=min(options.packet_flits, network.timing.fifo_depth),
+            multicast_flits=min(options.packet_flits, network.bound_flits),
         )
         packets, warm_up, cycles = traffic.packets(), traffic.warm_up_cycles, options.cycles
     else:

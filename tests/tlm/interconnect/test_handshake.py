@@ -3,6 +3,7 @@
 That it takes the cycles of the RTL is shown in tests/rtl/test_mesh.py.
 """
 
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -273,3 +274,133 @@ def test_waiting_inputs_of_a_router_take_turns() -> None:
 def test_a_multicast_longer_than_a_buffer_never_goes() -> None:
     with pytest.raises(DeadlockError, match=r"no flit can move after cycle \d+; .*: \[1\]"):
         run([(0, 0, TileSet.tile(0, 0), 1), (0, 0, TileSet(range(2), range(2)), 5)])
+
+
+PAIR = TileSet(range(1), range(2))
+
+
+@pytest.mark.parametrize(
+    ("items", "message"),
+    [
+        ([(0, -1, TileSet.tile(0, 0), 3)], "packet 0: found source -1"),
+        ([(0, ROWS * COLS, TileSet.tile(0, 0), 3)], f"packet 0: found source {ROWS * COLS}"),
+        ([(0, 0, TileSet.tile(0, 0), 3), (0, 0, TileSet.tile(0, COLS), 3)], "packet 1: found"),
+        ([(0, 0, TileSet(range(-1, 2), range(2)), 3)], "packet 0: found"),
+        ([(0, 0, Reduce(PAIR, 99), 3)], "root 99"),
+        ([(0, 2, Reduce(PAIR, 0), 3)], "operands from tiles of their own set"),
+        ([(0, 0, Reduce(PAIR, 0), 2), (0, 1, Reduce(PAIR, 0), 4)], "packet 1: found 4 flits"),
+        ([(2**30, 0, TileSet.tile(0, 0), 3)], "found cycles 1073741824 to 1073741824; allowed: 0"),
+    ],
+)
+def test_packets_that_do_not_fit_are_refused(
+    items: list[tuple[int, int, TileSet | Reduce, int]], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        HandshakeMesh(ROWS, COLS, TIMING).simulate(Packets.of(items))
+
+
+def test_a_packet_that_comes_too_late_is_refused() -> None:
+    mesh = HandshakeMesh(ROWS, COLS, TIMING)
+    mesh.inject(10, 0, TileSet.tile(0, 1), 3)
+    while not mesh.idle:
+        mesh.advance(100)
+    with pytest.raises(InputError, match="found cycles 5 to 5; allowed: 1"):
+        mesh.inject(5, 0, TileSet.tile(0, 1), 3)
+    with pytest.raises(InputError, match="has been used"):
+        mesh.simulate(Packets.of([(200, 0, TileSet.tile(0, 1), 3)]))
+
+
+@pytest.mark.parametrize(
+    "field", ["hop_cycles", "ejection_cycles", "fifo_depth", "output_depth", "reduce_cycles"]
+)
+def test_routers_that_cannot_be_are_refused(field: str) -> None:
+    with pytest.raises(InputError, match=rf"{field}: found -1; allowed: \d or more"):
+        replace(TIMING, **{field: -1})
+    with pytest.raises(InputError, match="hop_cycles: found 1; allowed: 2 or more"):
+        replace(TIMING, hop_cycles=1, output_depth=2)
+    with pytest.raises(InputError, match="mesh: found 0x3"):
+        HandshakeMesh(0, 3, TIMING)
+
+
+def test_idle_cycles_cost_nothing() -> None:
+    # A billion of them: a look at each thousandth would take seconds.
+    begin = time.process_time()
+    seen = run([(0, 0, TileSet.tile(1, 1), 3), (10**9, 0, TileSet.tile(1, 1), 3)])
+    assert time.process_time() - begin < 1
+    assert seen.latency_cycles()[0] == seen.latency_cycles()[1]
+
+
+def test_reports_of_both_buffers_of_a_tile_find_room() -> None:
+    mesh = HandshakeMesh(1, 1, replace(TIMING, fifo_depth=256))
+    one = TileSet.tile(0, 0)
+    for _ in range(400):
+        mesh.inject(0, 0, one, 1)
+        mesh.inject(0, 0, Reduce(one, 0), 1)
+    events = []
+    while not mesh.idle:
+        events += mesh.advance(10**6)
+    assert len(events) == 2 * 800
+
+
+def test_operands_may_wait_for_others_that_are_not_there_yet() -> None:
+    mesh = HandshakeMesh(ROWS, COLS, TIMING)
+    mesh.inject(0, 0, Reduce(PAIR, 0), 2)
+    while not mesh.idle:
+        mesh.advance(1000)
+    mesh.inject(500, 1, Reduce(PAIR, 0), 2)
+    events = []
+    while not mesh.idle:
+        events += mesh.advance(1000)
+    assert [(e.packet, e.node) for e in events if e.kind is EventKind.EJECTED] == [(0, 0)]
+    with pytest.raises(DeadlockError, match="for operands that have not come"):
+        HandshakeMesh(ROWS, COLS, TIMING).simulate(Packets.of([(0, 0, Reduce(PAIR, 0), 2)]))
+
+
+def test_a_hang_among_operands_and_output_buffers_names_its_cycle() -> None:
+    # Everything has been sent, but what meets shares an output's buffer with what blocks it.
+    timing = replace(
+        TIMING, hop_cycles=3, ejection_cycles=3, output_depth=2, reduce_cycles=0, cut_through=False
+    )
+    goal = Reduce(TileSet(range(1, 4, 2), range(1)), 3)
+    there, here = TileSet.tile(2, 0), TileSet.tile(0, 0)
+    items: list[tuple[int, int, TileSet | Reduce, int]] = [
+        (2, 2, there, 11), (4, 3, there, 1), (3, 3, here, 17),
+        (3, 2, TileSet(range(4), range(1)), 6), (3, 1, goal, 2), (3, 3, goal, 2),
+        (0, 1, goal, 3), (0, 3, goal, 3),
+    ]  # fmt: skip
+    with pytest.raises(DeadlockError) as hang:
+        HandshakeMesh(4, 1, timing).simulate(Packets.of(items))
+    assert len(hang.value.cycle) > 1
+    assert not hang.value.too_long
+    mesh = HandshakeMesh(4, 1, timing)
+    for item in items:
+        mesh.inject(*item)
+    with pytest.raises(DeadlockError):
+        while not mesh.idle:
+            mesh.advance(1000)
+
+
+def test_every_hang_names_its_cycle() -> None:
+    rng = np.random.default_rng(8)
+    hangs = 0
+    for _ in range(300):
+        timing = replace(
+            TIMING, hop_cycles=2, ejection_cycles=2, output_depth=int(rng.choice([0, 2, 3])),
+            reduce_cycles=int(rng.integers(3)), cut_through=False,
+        )  # fmt: skip
+        group = Reduce(TileSet(range(0, 3, 2), range(2)), int(rng.integers(6)))
+        items: list[tuple[int, int, TileSet | Reduce, int]] = []
+        for _ in range(12):
+            where = TileSet(range(int(rng.integers(1, 4))), range(int(rng.integers(1, 3))))
+            items.append(
+                (int(rng.integers(9)), int(rng.integers(6)), where, int(rng.integers(1, 14)))
+            )
+        for turn in range(2):
+            flits, when = int(rng.integers(1, 5)), int(rng.integers(20))
+            items += [(when + turn, node, group, flits) for node in group.operands.nodes(2)]
+        try:
+            HandshakeMesh(3, 2, timing).simulate(Packets.of(items))
+        except DeadlockError as hang:
+            hangs += 1
+            assert hang.cycle, hang
+    assert hangs > 20

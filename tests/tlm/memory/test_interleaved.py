@@ -63,7 +63,7 @@ def test_bandwidth_is_that_of_all_channels() -> None:
 @pytest.mark.parametrize(
     ("count", "interleave_bytes", "message"),
     [
-        (0, 256, "--channels: found 0; allowed: 1 or more"),
+        (0, 256, "--channels: found 0; allowed: 1 to 4096"),
         (2, 48, "--interleave-bytes: found 48; allowed: multiples of 32"),
         (2, 0, "--interleave-bytes: found 0; allowed: multiples of 32"),
     ],

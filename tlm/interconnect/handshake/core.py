@@ -50,7 +50,9 @@ def _send(
                 return 0
             if m[at.OUTPUT_DEPTH] > 0 and room > m[at.CLOCK]:
                 # What is known later may let it go earlier.
-                schedule(m, room, at.LOOK, buffer)
+                if m[output + at.LOOK_AT] != room:
+                    m[output + at.LOOK_AT] = room
+                    schedule(m, room, at.LOOK, buffer)
                 return 0
             time = max(time, room - 1)
         count = min(count, m[target + at.LEFT] + m[target + at.PLACES] - m[target + at.WRITTEN])
@@ -207,11 +209,9 @@ def _next_event(m: Int32s) -> int:
 
 @compiled
 def _happen(m: Int32s) -> bool:
-    """Take the events of this cycle from the wheel; whether its place held any."""
+    """Take the events of this cycle from the wheel; whether there were any."""
     place = m[at.WHEEL] + (m[at.CLOCK] & (at.ROUND - 1))
-    event = m[place]
-    if event == 0:
-        return False
+    event, taken = m[place], False
     m[place] = 0
     while event > 0:
         following = m[event + at.NEXT]
@@ -224,7 +224,7 @@ def _happen(m: Int32s) -> bool:
         m[event + at.NEXT] = m[at.UNUSED]
         m[at.UNUSED] = event
         m[at.PENDING] -= 1
-        event = following
+        event, taken = following, True
         if what < at.NOBODY:
             ask(m, m[at.CLOCK], whom, what)
         elif what == at.NOBODY:
@@ -238,7 +238,7 @@ def _happen(m: Int32s) -> bool:
                 m[at.STARTS] += 1
         else:
             report(m, m[at.CLOCK], what, whom)
-    return True
+    return taken
 
 
 @compiled

@@ -5,6 +5,7 @@ from graphlib import CycleError, TopologicalSorter
 
 from tlm.interconnect.handshake import records as at
 from tlm.interconnect.handshake.records import Int32s
+from tlm.interconnect.handshake.routes import partners
 from tlm.interconnect.packets import Int64s, Kind
 
 _PORTS = ("the tile", "the north", "the east", "the south", "the west")
@@ -154,14 +155,44 @@ class _Standstill:
         return behind
 
     def _partners(self, buffer: int) -> Iterator[int]:
-        """Operands of other reductions where those of this one should be; else its way out."""
+        """What keeps the other operands of a reduction away, or else its way out."""
         m, node = self._m, int(self._m[buffer + at.NODE])
-        own = self._packets[self.packet(buffer), at.JOINT]
+        own = self.packet(buffer)
         for port in range(at.PORTS):
-            partner = self._slot(node, at.OPERANDS + port)
-            there = m[buffer + at.NEEDED] >> port & 1 and m[partner + at.PACKETS] > 0
-            if there and self._packets[self.packet(partner), at.JOINT] != own:
-                yield partner
+            if m[buffer + at.NEEDED] >> port & 1:
+                yield from self._absence(node, port, own)
         result = self._slot(node, at.RESULT)
         if m[node + at.UNIT] >= 0 and m[result + at.PACKETS] > 0:
             yield result
+
+    def _absence(self, node: int, port: int, packet: int) -> Iterator[int]:
+        """Buffers whose front packets keep a reduction's operand from an input."""
+        m, joint = self._m, self._packets[packet, at.JOINT]
+        buffer = self._slot(node, at.OPERANDS + port)
+        if m[buffer + at.PACKETS] > 0:
+            if self._packets[self.packet(buffer), at.JOINT] != joint:
+                yield buffer
+            return
+        if port == 0:  # behind what the tile cannot put in
+            for slot in (0, at.OPERANDS):
+                if m[self._slot(node, slot) + at.PACKETS] > 0:
+                    yield self._slot(node, slot)
+            return
+        output = int(m[buffer + at.FEEDER])
+        before = int(m[output + at.OUT_NODE])
+        held = self._slot(before, at.OUTPUTS + int(m[output + at.PORT]))
+        if m[at.OUTPUT_DEPTH] > 0 and m[held + at.PACKETS] > 0:
+            yield held
+        if m[output + at.OWNER] >= 0:
+            yield self._requester(output)
+        result = self._slot(before, at.RESULT)
+        if m[result + at.PACKETS] > 0:
+            yield result
+        inputs = partners(m, self._packets, packet, before)
+        for other in range(at.PORTS):
+            if inputs >> other & 1:
+                there = self._slot(before, at.OPERANDS + other)
+                if m[there + at.PACKETS] > 0:
+                    yield there
+                else:
+                    yield from self._absence(before, other, packet)

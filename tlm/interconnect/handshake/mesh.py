@@ -30,10 +30,17 @@ class HandshakeMesh:
         rows: Rows of the mesh.
         cols: Columns of the mesh.
         timing: What the routers are like.
-        reductions: Whether there are reduction units. Without, it takes a third of the memory.
+        reductions: Whether there are reduction units. Without, and without output buffers, a mesh
+            takes a third of the memory.
+
+    Raises:
+        InputError: for a mesh without a router, or one that is too large.
     """
 
     def __init__(self, rows: int, cols: int, timing: NocTiming, *, reductions: bool = True) -> None:
+        if rows < 1 or cols < 1:
+            raise InputError(f"mesh: found {rows}x{cols}; allowed: 1x1 or more")
+        self._rows = rows
         self._cols = cols
         self._timing = timing
         self._reductions = reductions
@@ -42,6 +49,7 @@ class HandshakeMesh:
         self._deliveries = np.zeros((64, at.DELIVERY_COLUMNS), dtype=np.int64)
         self._count = 0
         self._expected = 0
+        self._operands_lacking = 0
         self._meetings = Meetings()
 
     @property
@@ -51,11 +59,15 @@ class HandshakeMesh:
 
     @property
     def idle(self) -> bool:
-        """No packet is queued or on its way."""
+        """Nothing moves: no packet is on its way, or those that are wait for operands."""
         return int(self._mesh[at.PENDING]) == 0
 
     def inject(self, cycle: int, source: int, goal: TileSet | Reduce, flits: int) -> int:
-        """Queue a packet at a node's interface; returns its number (see `Interconnect`)."""
+        """Queue a packet at a node's interface; returns its number (see `Interconnect`).
+
+        Raises:
+            InputError: for a packet that does not fit the mesh, or comes too late.
+        """
         first = self._count
         self._mesh[at.REPORTING] = 1
         item = (cycle, source, goal, flits)
@@ -72,9 +84,8 @@ class HandshakeMesh:
         """
         found = run(self._mesh, self._packets, self._deliveries, until_cycle)
         if found < 0:
-            hang = explain(self._mesh, self._packets)
-            if hang.cycle or hang.too_long:
-                raise hang
+            if self._operands_lacking == 0:
+                raise explain(self._mesh, self._packets)
             return []
         first, cycle = self._mesh[at.REPORTS], int(self._mesh[at.CLOCK]) - 1
         reports = self._mesh[first : first + 2 * found].reshape(found, 2)
@@ -92,8 +103,11 @@ class HandshakeMesh:
         """Run packets to their delivery; each node sends its own in the order of their numbers.
 
         Raises:
+            InputError: for packets that do not fit the mesh, or a mesh that has been used.
             DeadlockError: if packets wait for each other, or for lacking operands, for ever.
         """
+        if self._count:
+            raise InputError("mesh: has been used; simulate takes a new one")
         self._queue(packets)
         if run(self._mesh, self._packets, self._deliveries, at.NEVER) < 0:
             raise explain(self._mesh, self._packets)
@@ -107,6 +121,7 @@ class HandshakeMesh:
     def _queue(self, packets: Packets) -> None:
         if packets.reduces.any() and not self._reductions:
             raise InputError("packets: found a reduction; this mesh was made without reductions")
+        packets.check_on(self._rows, self._cols)
         start, stop = self._count, self._count + len(packets)
         first, last = packets.cycle.min(initial=at.LATEST), packets.cycle.max(initial=0)
         if first < self._clock or last >= at.LATEST:
@@ -117,6 +132,8 @@ class HandshakeMesh:
         deliveries = packets.destination_counts(start)
         if not self._timing.loopback:
             deliveries = deliveries - _to_themselves(packets, self._cols)
+        reduces = packets.reduces
+        opened = reduces & (packets.joint == start + np.arange(len(packets)))
         following = self._expected + np.cumsum(deliveries)
         self._expected += int(deliveries.sum())
         self._packets = _grown(self._packets, stop)
@@ -124,8 +141,23 @@ class HandshakeMesh:
         for column, values in enumerate(packets.columns()):
             self._packets[start:stop, column] = values
         self._packets[start:stop, at.NEXT_DELIVERY] = following - deliveries
+        self._check_operands(start, stop)
+        self._operands_lacking += int(packets.tile_counts()[opened].sum() - reduces.sum())
         enqueue(self._mesh, self._packets, start, stop, int(deliveries.sum()))
         self._count = stop
+
+    def _check_operands(self, start: int, stop: int) -> None:
+        """Hold that operands are as long as the first one of their reduction, and of its kind."""
+        new = self._packets[start:stop]
+        first = self._packets[new[:, at.JOINT]]
+        other = (new[:, [at.FLITS, at.KIND]] != first[:, [at.FLITS, at.KIND]]).any(axis=1)
+        if other.any():
+            at_fault = int(np.nonzero(other)[0][0])
+            raise InputError(
+                f"packet {start + at_fault}: found {new[at_fault, at.FLITS]} flits and kind "
+                f"{Kind(new[at_fault, at.KIND]).name}; allowed: those of the reduction's first "
+                f"operand, packet {new[at_fault, at.JOINT]}"
+            )
 
 
 def _grown(table: Int64s, rows: int) -> Int64s:

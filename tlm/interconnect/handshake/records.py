@@ -45,9 +45,9 @@ DUE = -2
 # An output: its node and port, the input behind its link, or 0; requester that holds it, or -1;
 # cycle from which it is free, NEVER while that is not known; a bit a requester for those that wait,
 # and for who is first in line; whether it is listed; flits that went through of unicasts and
-# multicasts, and of results.
+# multicasts, and of results; cycle in which its holder is looked at again for room.
 OUT_NODE, PORT, BEHIND, OWNER, FREE_FROM, ASKING, PREFERRED, LISTED_OUTPUT = range(8)
-THROUGH, RESULTS_THROUGH, OUTPUT_COLUMNS = 8, 9, 16
+THROUGH, RESULTS_THROUGH, LOOK_AT, OUTPUT_COLUMNS = 8, 9, 10, 16
 # A buffer: its node and slot; the output that feeds it, or 0; its places; cycles from a flit's
 # coming to its leaving for a link, and for the tile. Flits (numbered from 0) whose coming is known
 # and whose leaving by all branches is, and in how many runs; ring place of the packet at the front,

@@ -27,9 +27,9 @@ def new_mesh(rows: int, cols: int, timing: NocTiming, *, reductions: bool) -> In
     longest = max(timing.fifo_depth + timing.output_depth, timing.reduce_cycles)
     ring = 1 << (longest - 1).bit_length()
     size = _whole_lines(at.RINGS + at.RING_COUNT * 2 * ring)
-    # At most one request a branch and a release an output; a few for a tile, a unit and a wait for
-    # room; and reports of as many packets as are in a tile's buffers ahead of the clock.
-    events = nodes * (8 * at.PORTS + 16 + timing.fifo_depth + timing.output_depth)
+    # At most one request a branch and a release an output; a few for a tile, a unit and waits for
+    # room; and reports of as many packets as are in a tile's two buffers ahead of the clock.
+    events = nodes * (8 * at.PORTS + 32 + 2 * timing.fifo_depth + timing.output_depth)
     lengths = {
         at.WHEEL: at.ROUND,
         at.MARKED: nodes * at.PORTS,
