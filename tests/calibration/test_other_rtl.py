@@ -102,7 +102,7 @@ def calibrated_copy(tmp_path: Path) -> Callable[[str, str, str], dict[str, Any]]
     return identify
 
 
-NOC_RESULTS = ["buffering", "contention", "multicast", "traffic", "unicast"]
+NOC_RESULTS = ["buffering", "contention", "multicast", "reduction", "traffic", "unicast"]
 
 
 def test_a_register_at_the_ejection_is_seen(
