@@ -1,6 +1,7 @@
 """How the hot loops are compiled with Numba, and how what is stored of them is kept in step."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
@@ -41,5 +42,6 @@ def forget_stale(entry: Callable[..., Any], modules: list[ModuleType]) -> None:
     cache = Path(entry.stats.cache_path)
     for source in sources:
         for index in cache.glob(f"{source.stem}.*.nbi"):
-            if index.stat().st_mtime < newest:
-                index.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):  # another process drops it too
+                if index.stat().st_mtime < newest:
+                    index.unlink()

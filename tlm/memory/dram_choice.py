@@ -274,6 +274,8 @@ def ramulator(s: State, t: int) -> None:
 def _in_bank_queue(s: State, t: int, bank: int) -> tuple[int, int]:
     """Slot of the first request of a bank queue whose next command is ready, or -1 and when."""
     lists, slots = s.lists, s.slots
+    if not lists[bank, d.COUNT]:
+        return -1, NEVER
     head = lists[bank, d.ENTRY]
     row = s.banks[bank, d.OPEN_ROW]
     if row < 0:
@@ -287,11 +289,14 @@ def _in_bank_queue(s: State, t: int, bank: int) -> tuple[int, int]:
             return head, t
     if hit < 0:
         return -1, after
+    read_at, write_at = d.column_from(s, t, bank, 0), d.column_from(s, t, bank, 1)
+    if read_at > t and write_at > t:
+        return -1, min(after, read_at, write_at)
     for place in range(d.ENTRY, d.ENTRY + lists[bank, d.COUNT]):
         slot = lists[bank, place]
         if slots[slot, d.ROW] != row:
             continue
-        time = d.column_from(s, t, bank, slots[slot, d.WRITE])
+        time = write_at if slots[slot, d.WRITE] else read_at
         if time > t:
             after = min(after, time)
         elif not slots[slot, d.WRITE] or _is_first(s, bank, place):
@@ -309,11 +314,14 @@ def dramsim3(s: State, t: int) -> None:
         bank = now[d.ROBIN]
         for _ in range(len(banks)):
             bank = (bank + 1) & (len(banks) - 1)
-            if s.lists[bank, d.COUNT]:
+            time = banks[bank, d.LOOK_FROM]
+            if time <= t:
                 slot, time = _in_bank_queue(s, t, bank)
                 if slot >= 0:
                     break
-                after = min(after, time)
+                # Commands to others make it no earlier.
+                banks[bank, d.LOOK_FROM] = time
+            after = min(after, time)
         if slot < 0:
             now[d.COLUMN_AT] = after
             return

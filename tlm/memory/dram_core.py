@@ -102,7 +102,7 @@ def _enter(s: State, t: int, request: int, port: int, seen_from: int) -> None:
     choice.wake_newcomer(s, seen_from, which, slot)
 
 
-@inlined
+@compiled
 def accept(s: State, t: int, seen_from: int) -> None:
     """Take one request, if somebody offers one and there is a place: requesters in turn."""
     now, ports = s.now, s.ports
@@ -152,12 +152,13 @@ def _schedule(s: State, t: int) -> None:
     """DRAMsim3: move one transaction on into its bank's queue."""
     now, rules, entry = s.now, s.rules, s.entry
     now[d.SCHEDULE_AT] = NEVER
-    if now[d.DRAINING] == 0:
+    if now[d.DRAINING] == 0 and not now[d.READ_FIRST]:
         writes = entry[1, 0]
         if writes >= rules[d.WRITE_DEPTH] or (
             writes > rules[d.DRAIN_LEVEL] and choice.find_oldest(s) < 0
         ):
             now[d.DRAINING] = writes
+    now[d.READ_FIRST] = 0
     write = 1 if now[d.DRAINING] > 0 else 0
     for place in range(1, 1 + entry[write, 0]):
         slot = entry[write, place]
@@ -167,7 +168,8 @@ def _schedule(s: State, t: int) -> None:
         now[d.SCHEDULE_AT] = t + 1
         if write:
             request = s.slots[slot, d.REQUEST]
-            if _waits_in_front(s, request, 0) or _waits_in(s, bank, request, 0):
+            now[d.READ_FIRST] = int(_waits_in_front(s, request, 0))
+            if now[d.READ_FIRST] or _waits_in(s, bank, request, 0):
                 now[d.DRAINING] = 0
                 return
             now[d.DRAINING] -= 1
@@ -177,6 +179,7 @@ def _schedule(s: State, t: int) -> None:
         now[d.WAITING + write] -= 1
         now[d.ACCEPT_AT] = min(now[d.ACCEPT_AT], t)
         d.push(s, bank, bank, slot)
+        s.banks[bank, d.LOOK_FROM] = 0
         choice.wake_newcomer(s, t + 1, bank, slot)
         return
 
@@ -226,7 +229,7 @@ def show_responses(s: State, t: int) -> None:
             take_response(s, t)
 
 
-@inlined
+@compiled
 def _refresh(s: State, t: int) -> None:
     """A refresh is due: close all rows as soon as they may be, then refresh."""
     now, kind = s.now, s.rules[d.KIND]
@@ -269,6 +272,7 @@ def _refresh(s: State, t: int) -> None:
     now[d.COLUMN_AT] = now[d.ROW_AT] = t + 1
     if kind == d.DRAMSIM3:
         now[d.ROW_AT] = NEVER
+        s.banks[:, d.LOOK_FROM] = 0
 
 
 @inlined

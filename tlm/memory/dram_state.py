@@ -35,11 +35,13 @@ FIRST_RESPONSE, RESPONSES, SHOW_FROM, SHOWN = range(29, 33)
 HOLDER, HELD, LAST_TAKEN, TAKEN = range(33, 37)
 WRITE_MODE, PASSES, OLDEST, ROBIN, DRAINING, LAST_BANK = range(37, 43)
 COLUMNS, HITS, REFRESH_TICKS, LOGGED = range(43, 47)
-NOW_PLACES = 47
+# DRAMsim3: no drain begins in this tick, as a write waits for a read that must move first.
+READ_FIRST, NOW_PLACES = 47, 48
 # Columns of `State.banks`: earliest next commands so far as the bank goes; columns since its
-# activate; the slot that waits for its column since it was taken from its buffer, or -1.
-OPEN_ROW, ACT_FROM, PRE_FROM, READ_FROM, WRITE_FROM, SERVED, ACTIVE = range(7)
-BANK_COLUMNS = 7
+# activate; the slot that waits for its column since it was taken from its buffer, or -1; DRAMsim3:
+# no command of its queue is ready before this tick.
+OPEN_ROW, ACT_FROM, PRE_FROM, READ_FROM, WRITE_FROM, SERVED, ACTIVE, LOOK_FROM = range(8)
+BANK_COLUMNS = 8
 # Columns of `State.groups`, as of banks.
 GROUP_ACT, GROUP_READ, GROUP_WRITE = range(3)
 # Columns of `State.lists`: requests in it; slot of the oldest that hits the open row, or -1; of
@@ -71,7 +73,7 @@ class State(NamedTuple):
     times: Int64s
     rules: Int64s
     now: Int64s
-    banks: Int64s  # [B, 7]
+    banks: Int64s  # [B, 8]
     groups: Int64s  # [G, 3]
     lists: Int64s  # [2 B, ENTRY + places]: requests of a bank; its writes apart where B + bank
     slots: Int64s  # [places, 8]
@@ -106,11 +108,15 @@ def precharge_from(s: State, t: int, bank: int) -> int:
     return int(max(t, s.banks[bank, PRE_FROM], s.now[ANY_PRE], s.now[ROW_BUS]))
 
 
-@compiled
+@inlined
 def log(s: State, t: int, kind: int, bank: int, row: int, column: int, request: int) -> None:
     """Note a command, if commands are noted."""
-    if not s.rules[LOGGING]:
-        return
+    if s.rules[LOGGING]:
+        _note(s, t, kind, bank, row, column, request)
+
+
+@compiled
+def _note(s: State, t: int, kind: int, bank: int, row: int, column: int, request: int) -> None:
     number = s.now[LOGGED]
     s.now[LOGGED] = number + 1
     bits = s.times[BANK_BITS]
@@ -168,7 +174,7 @@ def precharge(s: State, t: int, bank: int) -> None:
     log(s, t, PRECHARGE, bank, -1, -1, -1)
 
 
-@inlined
+@compiled
 def refresh(s: State, t: int) -> None:
     """Refresh all banks."""
     now = s.now
@@ -285,12 +291,12 @@ def respond(s: State, time: int, request: int, port: int) -> None:
 def serve(s: State, t: int, slot: int) -> None:
     """Give a request its column command, and its answer when that is done."""
     column(s, t, slot)
-    write = s.slots[slot, WRITE]
     kind = s.rules[KIND]
-    if not write:
-        respond(s, t + s.times[RL] + s.times[BL], s.slots[slot, REQUEST], s.slots[slot, PORT])
-    elif kind == RAMULATOR:
-        respond(s, t, s.slots[slot, REQUEST], s.slots[slot, PORT])
-    elif kind != DRAMSIM3:  # which has answered it long ago
-        respond(s, t + s.times[WL] + s.times[BL], s.slots[slot, REQUEST], s.slots[slot, PORT])
+    if not s.slots[slot, WRITE]:
+        time = t + s.times[RL] + s.times[BL]
+    else:
+        time = t if kind == RAMULATOR else t + s.times[WL] + s.times[BL]
+    # DRAMsim3 has answered a write long ago.
+    if kind != DRAMSIM3 or not s.slots[slot, WRITE]:
+        respond(s, time, s.slots[slot, REQUEST], s.slots[slot, PORT])
     release(s, slot)

@@ -30,7 +30,9 @@ class Kind(IntEnum):
     Round robin over banks: the first command ready, be it row or column, and in the
     same tick one more if the next bank in turn with a ready one has it for the other bus. In a bank
     queue the first ready in order; its oldest closes the row if nobody waits for it or after 4
-    columns. A refresh due stops all, and rows are closed one by one. Reads of one address are not
+    columns. A write that waits for a read in front of the queues ends the drain, and a read moves
+    next, where the simulator would begin the same drain for ever.
+    A refresh due stops all, and rows are closed one by one. Reads of one address are not
     merged here. After umd-memsys/DRAMsim3.
 
     DRAMSYS: a buffer a bank; the bank's oldest hit, or else its oldest request, asks for its

@@ -213,6 +213,7 @@ class Dramsim3(Controller):
         self.queues: list[list[Asked]] = [[] for _ in range(device.banks)]
         self.served = [0] * device.banks
         self.turn = self.draining = 0
+        self.read_first = False
 
     def _may(self, tick: int, queue: list[Asked], place: int) -> bool:
         one, kind = queue[place], self.banks.needs(queue[place])
@@ -263,8 +264,10 @@ class Dramsim3(Controller):
 
     def _move(self) -> None:
         writes = len(self.front[1])
-        if not self.draining and (writes == 32 or (writes > 8 and not any(self.queues))):
+        full = writes == 32 or (writes > 8 and not any(self.queues))
+        if not self.draining and not self.read_first and full:
             self.draining = writes
+        self.read_first = False
         source = self.front[self.draining > 0]
         for one in source:
             queue = self.queues[one.bank]
@@ -273,6 +276,7 @@ class Dramsim3(Controller):
             if self.draining:
                 if any(a.meets(one) and not a.write for a in self.front[0] + queue):
                     self.draining = 0
+                    self.read_first = any(a.meets(one) for a in self.front[0])
                     return
                 self.draining -= 1
             source.remove(one)

@@ -23,6 +23,7 @@ from tlm.memory.devices import DEVICES, HBM2, HBM3, Device
 from tlm.memory.dram import RTL_HBM2, DramChannel, Outcome, Requests
 from tlm.memory.dram_target import DramMemory
 from tlm.memory.policies import POLICIES, RTL, Policy
+from tlm.memory.traffic import Traffic
 from tlm.payload import Command, GenericPayload, ResponseStatus
 from tlm.protocol import ProtocolChecker
 from tlm.sockets import InitiatorSocket, Phase, Sync
@@ -380,3 +381,13 @@ def test_a_response_that_is_not_taken_keeps_its_place() -> None:
     # The second waits behind the first; the third had no place before the first was taken.
     assert answers[:2] == [first, first + 101]
     assert len(answers) == 4 and (np.diff(answers) >= 101).all()
+
+
+def test_reads_and_writes_of_the_same_addresses_come_to_an_end() -> None:
+    # A full write buffer whose first write waits for a read that has not moved.
+    stream = Traffic(pattern="sequential", requests=5000, requesters=2, write_fraction=0.5, seed=7)
+    requests = stream.stream(HBM2)
+    requests = replace(requests, burst=requests.burst & 0x1FFF)
+    for policy in POLICIES.values():
+        outcome = DramChannel.of(HBM2, policy).simulate(requests)
+        assert (outcome.end_resp > 0).all()
