@@ -17,6 +17,7 @@ TARGETS = {
     "buffering": 0.0,
     "contention": 0.0,
     "multicast": 0.0,
+    "reduction": 0.0,
     "systolic": 0.0,
     "traffic": 1.0,
 }
@@ -53,6 +54,11 @@ def test_the_parameters_of_the_router() -> None:
         "turnaround_cycles": 0,
         "fork_cycles": 0,
         "gap_cycles": 1,
+    }
+    reduction = load_result("reduction").parameters
+    assert {name: parameter.value for name, parameter in reduction.items()} == {
+        "reduce_cycles": 1,
+        "gap_cycles": 2,
     }
 
 
