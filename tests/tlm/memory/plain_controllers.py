@@ -4,6 +4,7 @@ Every tick looks at every request and asks every rule of the device. It shares n
 compiled core, which must give the same ticks.
 """
 
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -98,7 +99,7 @@ class Banks:
             self.row = [-1] * len(self.row)
 
 
-class Controller:
+class Controller(ABC):
     """What all have in common: a closed loop of one requester, and answers."""
 
     activate_ticks: int | None = None
@@ -130,11 +131,13 @@ class Controller:
         self.commands(tick)
         yield "accept"
 
+    @abstractmethod
     def commands(self, tick: int) -> None:
-        raise NotImplementedError
+        """Give the commands of a tick."""
 
+    @abstractmethod
     def accepts(self, tick: int, one: Asked) -> bool:
-        raise NotImplementedError
+        """Take a request if there is room for it."""
 
     def answer(self, tick: int, one: Asked) -> None:
         self._answers.append((tick, one))

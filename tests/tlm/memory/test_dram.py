@@ -1,7 +1,7 @@
 """The DRAM channel: every rule obeyed, every request answered once, and nothing skipped in time."""
 
 from collections.abc import Generator
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from tlm.memory.traffic import Traffic
 from tlm.payload import Command, GenericPayload, ResponseStatus
 from tlm.protocol import ProtocolChecker
 from tlm.sockets import InitiatorSocket, Phase, Sync
+from verification.accuracy_cases import memory_model
 
 ALL = {**POLICIES, "rtl": RTL}
 every_policy = pytest.mark.parametrize("policy", ALL.values(), ids=ALL.keys())
@@ -71,22 +72,6 @@ def timings(device: Device) -> Timings:
 # ---- the Verilog ----
 
 
-def rtl_channel(memory: RtlMemory) -> DramChannel:
-    """The model of a Verilated channel: there is nothing to fit."""
-    device = replace(
-        RTL_HBM2,
-        bank_groups=memory.bank_groups,
-        banks_per_group=memory.banks_per_group,
-        row_bits=memory.row_width,
-        column_bits=memory.col_width,
-        t_rp_ref=memory.timings.t_rp,
-        t_rc_ref=memory.timings.t_rc,
-        **asdict(memory.timings),
-    )
-    depths = {"read_depth": memory.queue_depth, "response_depth": memory.response_depth}
-    return DramChannel.of(device, replace(RTL, pass_limit=memory.pass_limit, **depths))
-
-
 @pytest.mark.rtl
 @pytest.mark.parametrize("outstanding", [None, 5], ids=["open", "closed"])
 @pytest.mark.parametrize("pattern", PATTERNS)
@@ -97,7 +82,7 @@ def test_every_phase_and_command_is_that_of_the_verilog(
     asked = requests_of(pattern, memory, count=1500, seed=2718)
     truth = memory.simulate(asked, outstanding=outstanding)
     requests = Requests(asked.cycle, asked.write, asked.address, (len(asked),))
-    found = rtl_channel(memory).simulate(requests, outstanding, commands=True)
+    found = memory_model(memory).simulate(requests, outstanding, commands=True)
     assert found.begin_req.tolist() == truth.offered.tolist()
     assert found.end_req.tolist() == truth.taken.tolist()
     assert found.begin_resp.tolist() == truth.appeared.tolist()
