@@ -6,6 +6,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
+import numpy as np
 from numba import njit
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -24,6 +25,12 @@ def inlined(function: _Function) -> _Function:
     """The same, as a part of every function that calls it."""
     made: _Function = njit(**_OPTIONS, inline="always")(function)
     return made
+
+
+@compiled
+def address(index: int) -> int:
+    """The same number, unsigned: Numba then leaves out its test for indices from an array's end."""
+    return np.uint32(index)  # type: ignore[return-value]  # an int to Numba
 
 
 def forget_stale(entry: Callable[..., Any], modules: list[ModuleType]) -> None:

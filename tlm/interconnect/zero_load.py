@@ -5,7 +5,14 @@ The laws are those of rtl/noc/router.sv; their constants are measured (calibrati
 
 from dataclasses import dataclass
 
-from tlm.errors import InputError
+from tlm.errors import InputError, choose
+
+#: How a router sends a multicast: each branch reads the buffer at its own pace; a flit goes when
+#: the last one has left by all branches, by each as soon as it can; by all in the same cycle.
+FORKS = ("own-pace", "flit-by-flit", "lockstep")
+#: Who gets an output: the next requester after the last winner; the first in line; or the winner
+#: of a tree of pairs that the bits of a pointer decide, which goes to the next request each time.
+ARBITERS = ("round-robin", "fixed", "tree")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +30,16 @@ class NocTiming:
         y_first: Packets go along the column first.
         cut_through: A multicast branch and a reduction wait for room for the whole packet.
         loopback: A tile in the destinations of its own multicast gets a copy.
+        fork: One of `FORKS`.
+        arbiter: One of `ARBITERS`.
+        line: Inputs (0 local, 1 north, 2 east, 3 south, 4 west, 5 the reduction unit) as they stand
+            in line at an output after reset.
+        turnaround_cycles: Idle cycles of an output between packets.
+        link_interval_cycles: From flit to flit on a link.
+        reduce_interval_cycles: From flit to flit of a reduction in a router.
+        operands_share: Operands wait for each other in the input buffers, in the way of all others;
+            one that meets no other passes as a unicast. Else they have buffers of their own.
+        operand_limit: Most operands that a router combines.
     """
 
     hop_cycles: int
@@ -35,6 +52,14 @@ class NocTiming:
     y_first: bool = False
     cut_through: bool = True
     loopback: bool = True
+    fork: str = "own-pace"
+    arbiter: str = "round-robin"
+    line: tuple[int, ...] = (0, 1, 2, 3, 4, 5)
+    turnaround_cycles: int = 0
+    link_interval_cycles: int = 1
+    reduce_interval_cycles: int = 1
+    operands_share: bool = False
+    operand_limit: int = 5
 
     def __post_init__(self) -> None:
         """Hold that it can be built.
@@ -51,10 +76,24 @@ class NocTiming:
             "flit_bytes": 1,
             "output_depth": 0,
             "reduce_cycles": 0,
+            "turnaround_cycles": 0,
+            "link_interval_cycles": 1,
+            "reduce_interval_cycles": 1,
+            "operand_limit": 1,
         }
         for name, allowed in least.items():
             if getattr(self, name) < allowed:
                 raise InputError(f"{name}: found {getattr(self, name)}; allowed: {allowed} or more")
+        choose("fork", self.fork, FORKS)
+        choose("arbiter", self.arbiter, ARBITERS)
+        if sorted(self.line) != [0, 1, 2, 3, 4, 5]:
+            raise InputError(f"line: found {list(self.line)}; allowed: 0 to 5, each once")
+        if self.operands_share and self.cut_through:
+            raise InputError("operands_share: found with cut_through; allowed: one of them")
+        if self.fork == "lockstep" and self.cut_through and self.output_depth:
+            raise InputError(
+                "fork: found lockstep with cut_through and output buffers; allowed: two of them"
+            )
 
     def head_cycles(self, hops: int) -> int:
         """From the head flit's injection handshake to its ejection handshake."""
@@ -62,7 +101,7 @@ class NocTiming:
 
     def unicast_cycles(self, hops: int, flits: int) -> int:
         """From the head flit's injection handshake to the tail flit's ejection handshake."""
-        return self.head_cycles(hops) + flits - 1
+        return self.head_cycles(hops) + (flits - 1) * (self.link_interval_cycles if hops else 1)
 
     def multicast_cycles(self, hops: int, flits: int) -> int:
         """The same for a multicast whose farthest destination is ``hops`` away.
@@ -77,13 +116,14 @@ class NocTiming:
     def reduction_cycles(self, hops: int, flits: int) -> int:
         """The same for a reduction whose farthest operand is ``hops`` from the root.
 
-        All operands are offered together. Each packet but the first of a transfer that is cut waits
-        until the buffer behind has room for all of it.
+        All operands are offered together, and have buffers of their own. Each packet but the first
+        of a transfer that is cut waits until the buffer behind has room for all of it.
         """
         per_hop = self.hop_cycles + self.reduce_cycles
         full, rest = divmod(flits, self.fifo_depth)
         waits = max(full - 1, 0) * per_hop
         if full and rest:
             waits += max(rest + per_hop - self.fifo_depth, 0)
-        latency = self.ejection_cycles + self.reduce_cycles + hops * per_hop + flits - 1
-        return latency + (waits if hops else 0)
+        interval = max(self.reduce_interval_cycles, self.link_interval_cycles if hops else 1)
+        latency = self.ejection_cycles + self.reduce_cycles + hops * per_hop
+        return latency + (flits - 1) * interval + (waits if hops else 0)

@@ -7,7 +7,7 @@ and the starts of reductions need the order of time: these are the events.
 
 import sys
 
-from tlm.compiled import compiled, forget_stale
+from tlm.compiled import address, compiled, forget_stale
 from tlm.interconnect.handshake import events, flits, fronts, reduction, routes
 from tlm.interconnect.handshake import records as at
 from tlm.interconnect.handshake.events import ask, look_at, mark, report, schedule
@@ -29,19 +29,20 @@ def _send(
 
     Returns the flits that the branch has sent so far.
     """
+    buffer = address(buffer)
     node, slot = m[buffer + at.NODE], m[buffer + at.SLOT]
-    output = m[node + at.NODE_OUTPUTS] + port * at.OUTPUT_COLUMNS
+    output = address(m[node + at.NODE_OUTPUTS] + port * at.OUTPUT_COLUMNS)
     place = front(m, buffer)
     packet, start = m[place], m[place + 1]
     flits, kind = packets[packet, at.FLITS], packets[packet, at.KIND]
     sent, time = m[buffer + at.SENT + port], m[buffer + at.LAST_SENT + port]
     count = min(flits - sent, m[buffer + at.WRITTEN] - start - sent)
     # Into the output's buffer, over the link, or to the tile.
-    target = m[output + at.BEHIND]
+    target = address(m[output + at.BEHIND])
     if slot < at.OUTPUTS and m[at.OUTPUT_DEPTH] > 0:
-        target = m[node + at.BUFFERS] + (at.OUTPUTS + port) * m[at.BUFFER_SIZE]
+        target = address(m[node + at.BUFFERS] + (at.OUTPUTS + port) * m[at.BUFFER_SIZE])
     elif port > 0 and kind >= at.SUM:
-        target += at.OPERANDS * m[at.BUFFER_SIZE]
+        target += m[at.OPERAND_SLOT] * m[at.BUFFER_SIZE]
     if target > 0:
         whole = kind == at.MULTICAST and m[at.CUT_THROUGH] != 0
         if whole and sent == 0 and port > 0 and slot < at.OUTPUTS:
@@ -56,17 +57,30 @@ def _send(
                 return 0
             time = max(time, room - 1)
         count = min(count, m[target + at.LEFT] + m[target + at.PLACES] - m[target + at.WRITTEN])
+    if fork and m[at.FORK] != at.OWN_PACE:  # one flit ahead of the slowest branch
+        count = min(count, m[buffer + at.LEFT] - start - sent + 1)
+        if sent > 0 and count > 0:
+            time = max(time, left_at(m, buffer, start + sent - 1))
     if count <= 0:
         return sent
+    interval = m[at.LINK_INTERVAL]
+    if interval > 1:
+        if port > 0 and (slot >= at.OUTPUTS or m[at.OUTPUT_DEPTH] == 0):
+            time = max(time, m[output + at.LINK_LAST] + interval - 1)
+        else:
+            interval = 1
     latency = m[buffer + at.LATENCY] if port else m[buffer + at.EJECTION]
     if sent == 0 and target == 0:
         m[node + at.HEAD_OUT] = max(time + 1, came_at(m, buffer, start) + latency)
-    time = move(m, buffer, start + sent, latency, target, time, count, fork)
+    time = move(m, buffer, start + sent, latency, target, time, count, interval, fork)
+    if interval > 1:
+        m[output + at.LINK_LAST] = time
     m[buffer + at.SENT + port] = sent + count
     m[buffer + at.LAST_SENT + port] = time
     if target > 0:
         if slot < at.OUTPUTS:
-            m[output + (at.THROUGH if kind < at.SUM else at.RESULTS_THROUGH)] += count
+            apart = kind >= at.SUM and m[at.OPERAND_SLOT] > 0
+            m[output + (at.RESULTS_THROUGH if apart else at.THROUGH)] += count
         if sent == 0:
             enter(m, packets, target, packet, m[target + at.WRITTEN] - count)
         arrived(m, target)
@@ -74,9 +88,10 @@ def _send(
         m[buffer + at.GRANTED] &= ~(1 << port)
         if slot < at.OUTPUTS:
             m[output + at.OWNER] = -1
-            m[output + at.FREE_FROM] = time + 1
+            free_from = time + 1 + m[at.TURNAROUND]
+            m[output + at.FREE_FROM] = free_from
             if m[output + at.ASKING]:
-                schedule(m, time + 1, at.NOBODY, output)
+                schedule(m, free_from, at.NOBODY, output)
         if target == 0:
             _deliver(m, packets, deliveries, packet, node, time)
     return sent + count
@@ -86,6 +101,7 @@ def _send(
 def _deliver(
     m: Int32s, packets: Int64s, deliveries: Int64s, packet: int, node: int, tail: int
 ) -> None:
+    node = address(node)
     number = packets[packet, at.NEXT_DELIVERY]
     packets[packet, at.NEXT_DELIVERY] = number + 1
     m[at.OWED] -= 1
@@ -100,18 +116,19 @@ def _deliver(
 @compiled
 def _inject(m: Int32s, packets: Int64s, node: int) -> None:
     """Move flits of a tile's packets into its router, as far as times are known."""
+    node = address(node)
     while m[node + at.QUEUE_HEAD] >= 0:
         packet, sent = m[node + at.QUEUE_HEAD], m[node + at.QUEUE_SENT]
         cycle, flits = packets[packet, at.CYCLE], packets[packet, at.FLITS]
         buffer = m[node + at.BUFFERS]
         if packets[packet, at.KIND] >= at.SUM:
-            buffer += at.OPERANDS * m[at.BUFFER_SIZE]
+            buffer += m[at.OPERAND_SLOT] * m[at.BUFFER_SIZE]
         into = m[buffer + at.WRITTEN]
         count = min(flits - sent, m[buffer + at.LEFT] + m[buffer + at.PLACES] - into)
         if count <= 0:
             return
         time = max(m[node + at.QUEUE_LAST], cycle - 1)
-        time = move(m, 0, 0, 0, buffer, time, count, False)
+        time = move(m, 0, 0, 0, buffer, time, count, 1, False)
         if sent == 0:
             packets[packet, at.HEAD_INJECTED] = came_at(m, buffer, into)
             enter(m, packets, buffer, packet, into)
@@ -147,6 +164,8 @@ def _follow(m: Int32s, packets: Int64s, deliveries: Int64s) -> None:
         fork = needed & (needed - 1) != 0
         if fork:
             gone = packets[packet, at.FLITS]
+            if m[at.FORK] == at.LOCKSTEP and not _aligned(m, packets, buffer):
+                continue
             for port in range(at.PORTS):
                 if granted >> port & 1:
                     _send(m, packets, deliveries, buffer, port, True)
@@ -160,6 +179,8 @@ def _follow(m: Int32s, packets: Int64s, deliveries: Int64s) -> None:
         m[buffer + at.LEFT] = left
         if fork:
             _close_forks(m, buffer, before, left)
+            if m[at.FORK] != at.OWN_PACE:
+                look_at(m, buffer)
         if m[buffer + at.SLOT] == at.RESULT and m[at.REGISTERS] == 0:
             take_operands(m, packets, m[buffer + at.NODE], before, left)
         if gone == packets[packet, at.FLITS]:
@@ -170,6 +191,7 @@ def _follow(m: Int32s, packets: Int64s, deliveries: Int64s) -> None:
 @compiled
 def _close_forks(m: Int32s, buffer: int, before: int, left: int) -> None:
     """Flits that all branches have sent leave."""
+    buffer = address(buffer)
     for flit in range(before, left):
         place = buffer + at.RINGS + at.FORKS * m[at.RING_SIZE] + 2 * (flit & m[at.MASK])
         append(m, buffer, at.LEAVES, at.LEAVE_RUNS, flit, m[place])
@@ -177,15 +199,85 @@ def _close_forks(m: Int32s, buffer: int, before: int, left: int) -> None:
 
 
 @compiled
+def _aligned(m: Int32s, packets: Int64s, buffer: int) -> bool:
+    """Have the branches of a fork send their next flit in the same cycle, if all can."""
+    buffer = address(buffer)
+    needed, place = m[buffer + at.NEEDED], front(m, buffer)
+    packet, start = m[place], m[place + 1]
+    sent, latest = 0, at.LONG_AGO
+    for port in range(at.PORTS):
+        if needed >> port & 1:
+            sent = m[buffer + at.SENT + port]
+            time = _sends_from(m, packets, buffer, port, packet, start + sent)
+            if time == at.NEVER:
+                return False
+            latest = max(latest, time)
+    for port in range(at.PORTS):
+        if needed >> port & 1:
+            m[buffer + at.LAST_SENT + port] = latest - 1
+    return True
+
+
+@compiled
+def _sends_from(
+    m: Int32s, packets: Int64s, buffer: int, port: int, packet: int, number: int
+) -> int:
+    """Cycle from which a branch alone could send a flit; NEVER: it cannot, or it is not known."""
+    buffer = address(buffer)
+    node = address(m[buffer + at.NODE])
+    output = address(m[node + at.NODE_OUTPUTS] + port * at.OUTPUT_COLUMNS)
+    if m[buffer + at.GRANTED] >> port & 1 == 0 or number >= m[buffer + at.WRITTEN]:
+        return at.NEVER
+    latency = m[buffer + at.LATENCY] if port else m[buffer + at.EJECTION]
+    time = max(came_at(m, buffer, number) + latency, m[buffer + at.LAST_SENT + port] + 1)
+    target = address(m[output + at.BEHIND])
+    if m[at.OUTPUT_DEPTH] > 0:
+        target = address(m[node + at.BUFFERS] + (at.OUTPUTS + port) * m[at.BUFFER_SIZE])
+    elif port > 0:
+        time = max(time, m[output + at.LINK_LAST] + m[at.LINK_INTERVAL])
+    if target == 0:
+        return time
+    if m[at.CUT_THROUGH] != 0 and m[buffer + at.SENT + port] == 0 and port > 0:
+        time = max(time, room_from(m, output, packets[packet, at.FLITS]))
+    freed = m[target + at.WRITTEN] - m[target + at.PLACES]
+    return max(time, left_at(m, target, freed) + 1) if freed < m[target + at.LEFT] else at.NEVER
+
+
+@compiled
+def _first_in_line(m: Int32s, output: int, asking: int) -> int:
+    """Place in line of the request that gets an output, and who is first in line after it."""
+    output = address(output)
+    if m[at.ARBITER] == at.ROUND_ROBIN:  # rtl/noc/rr_arbiter.sv
+        line = asking & m[output + at.PREFERRED]
+        winner = lowest(line if line else asking)
+        m[output + at.PREFERRED] = 63 & ~((2 << winner) - 1)
+        return winner
+    if m[at.ARBITER] == at.FIXED:
+        return lowest(asking)
+    # A tree over eight places: the upper half goes first if the pointer's bit says so.
+    pointer = m[output + at.PREFERRED]
+    first, half = 0, 4
+    while half:
+        lower = asking >> first & ((1 << half) - 1)
+        upper = asking >> (first + half) & ((1 << half) - 1)
+        if upper and (not lower or pointer & half):
+            first += half
+        half >>= 1
+    behind = asking & ~((2 << pointer) - 1)
+    m[output + at.PREFERRED] = lowest(behind if behind else asking)
+    return first
+
+
+@compiled
 def _grant(m: Int32s, output: int) -> None:
-    """Give an output that is free to the first request in line: rtl/noc/rr_arbiter.sv."""
+    """Give an output that is free to the first request in line."""
+    output = address(output)
     asking = m[output + at.ASKING]
     if asking == 0 or m[output + at.FREE_FROM] > m[at.CLOCK]:
         return
-    line = asking & m[output + at.PREFERRED]
-    winner = lowest(line if line else asking)
-    m[output + at.PREFERRED] = 63 & ~((2 << winner) - 1)
-    m[output + at.ASKING] = asking & ~(1 << winner)
+    place = _first_in_line(m, output, asking)
+    winner = m[at.AT_PLACE + place]
+    m[output + at.ASKING] = asking & ~(1 << place)
     m[output + at.OWNER] = winner
     m[output + at.FREE_FROM] = at.NEVER
     slot, port = at.RESULT if winner == at.PORTS else winner, m[output + at.PORT]
@@ -210,7 +302,7 @@ def _next_event(m: Int32s) -> int:
 @compiled
 def _happen(m: Int32s) -> bool:
     """Take the events of this cycle from the wheel; whether there were any."""
-    place = m[at.WHEEL] + (m[at.CLOCK] & (at.ROUND - 1))
+    place = address(m[at.WHEEL] + (m[at.CLOCK] & (at.ROUND - 1)))
     event, taken = m[place], False
     m[place] = 0
     while event > 0:
@@ -245,7 +337,7 @@ def _happen(m: Int32s) -> bool:
 def enqueue(m: Int32s, packets: Int64s, start: int, stop: int, owed: int) -> None:
     """Append the packets ``start`` to ``stop - 1`` to their sources' queues."""
     for packet in range(start, stop):
-        node = m[at.NODES] + packets[packet, at.SOURCE] * at.NODE_COLUMNS
+        node = address(m[at.NODES] + packets[packet, at.SOURCE] * at.NODE_COLUMNS)
         packets[packet, at.NEXT_IN_QUEUE] = -1
         packets[packet, at.HEAD_INJECTED] = -1
         packets[packet, at.TAIL_INJECTED] = -1

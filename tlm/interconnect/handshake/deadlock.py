@@ -96,15 +96,19 @@ class _Standstill:
 
     def waits_for(self, buffer: int) -> Iterator[int]:
         """Buffers whose front packets have to go on first."""
-        m, slot = self._m, int(self._m[buffer + at.SLOT])
-        if at.OPERANDS <= slot < at.RESULT:
-            yield from self._partners(buffer)
+        m = self._m
+        inputs = self._inputs(buffer)
+        if inputs:
+            yield from self._partners(buffer, inputs)
             return
         flits = int(self._packets[self.packet(buffer), at.FLITS])
+        gone = int(m[buffer + at.LEFT] - m[self._place(buffer) + 1])
         for port in range(at.PORTS):
             bit = 1 << port
             if not m[buffer + at.NEEDED] & bit or m[buffer + at.SENT + port] == flits:
                 continue
+            if m[at.FORK] != at.OWN_PACE and m[buffer + at.SENT + port] > gone:
+                continue  # it waits for the other branches
             output = int(m[m[buffer + at.NODE] + at.NODE_OUTPUTS]) + port * at.OUTPUT_COLUMNS
             if not m[buffer + at.GRANTED] & bit:
                 if m[output + at.OWNER] >= 0:
@@ -113,6 +117,14 @@ class _Standstill:
                 yield from self._feeder(buffer)
             else:
                 yield self._target(buffer, output)
+
+    def _inputs(self, buffer: int) -> int:
+        """A bit for each input that brings a partner of the operand at the front; 0 if none is."""
+        m, slot, packet = self._m, int(self._m[buffer + at.SLOT]), self.packet(buffer)
+        if slot >= at.RESULT or self._packets[packet, at.KIND] < Kind.SUM:
+            return 0
+        inputs = int(partners(m, self._packets, packet, m[buffer + at.NODE]))
+        return inputs if slot >= at.OPERANDS or inputs & (inputs - 1) else 0
 
     def _place(self, buffer: int) -> int:
         m = self._m
@@ -146,20 +158,19 @@ class _Standstill:
         """The buffer in which there is no room."""
         m = self._m
         reduces = self._packets[self.packet(buffer), at.KIND] >= Kind.SUM
-        behind = int(m[output + at.BEHIND]) + (at.OPERANDS if reduces else 0) * int(
-            m[at.BUFFER_SIZE]
-        )
+        apart = int(m[at.OPERAND_SLOT]) if reduces else 0
+        behind = int(m[output + at.BEHIND]) + apart * int(m[at.BUFFER_SIZE])
         if m[buffer + at.SLOT] < at.OUTPUTS and m[at.OUTPUT_DEPTH] > 0:
             held = self._slot(int(m[output + at.OUT_NODE]), at.OUTPUTS + int(m[output + at.PORT]))
             return held if m[held + at.PACKETS] > 0 else behind
         return behind
 
-    def _partners(self, buffer: int) -> Iterator[int]:
+    def _partners(self, buffer: int, inputs: int) -> Iterator[int]:
         """What keeps the other operands of a reduction away, or else its way out."""
         m, node = self._m, int(self._m[buffer + at.NODE])
         own = self.packet(buffer)
         for port in range(at.PORTS):
-            if m[buffer + at.NEEDED] >> port & 1:
+            if inputs >> port & 1:
                 yield from self._absence(node, port, own)
         result = self._slot(node, at.RESULT)
         if m[node + at.UNIT] >= 0 and m[result + at.PACKETS] > 0:
@@ -168,13 +179,13 @@ class _Standstill:
     def _absence(self, node: int, port: int, packet: int) -> Iterator[int]:
         """Buffers whose front packets keep a reduction's operand from an input."""
         m, joint = self._m, self._packets[packet, at.JOINT]
-        buffer = self._slot(node, at.OPERANDS + port)
+        buffer = self._slot(node, int(m[at.OPERAND_SLOT]) + port)
         if m[buffer + at.PACKETS] > 0:
             if self._packets[self.packet(buffer), at.JOINT] != joint:
                 yield buffer
             return
         if port == 0:  # behind what the tile cannot put in
-            for slot in (0, at.OPERANDS):
+            for slot in (0, int(m[at.OPERAND_SLOT])):
                 if m[self._slot(node, slot) + at.PACKETS] > 0:
                     yield self._slot(node, slot)
             return
@@ -191,7 +202,7 @@ class _Standstill:
         inputs = partners(m, self._packets, packet, before)
         for other in range(at.PORTS):
             if inputs >> other & 1:
-                there = self._slot(before, at.OPERANDS + other)
+                there = self._slot(before, int(m[at.OPERAND_SLOT]) + other)
                 if m[there + at.PACKETS] > 0:
                     yield there
                 else:

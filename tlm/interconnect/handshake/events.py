@@ -1,6 +1,6 @@
 """Events of the mesh, and lists of what has to be looked at in a cycle."""
 
-from tlm.compiled import compiled
+from tlm.compiled import address, compiled
 from tlm.interconnect.handshake import records as at
 from tlm.interconnect.handshake.records import Int32s
 
@@ -13,7 +13,7 @@ def schedule(m: Int32s, time: int, what: int, whom: int) -> None:
     """Put an event into the wheel."""
     event = m[at.UNUSED]
     assert event < m[at.EVENTS_END]
-    place = m[at.WHEEL] + (time & (at.ROUND - 1))
+    place = address(m[at.WHEEL] + (time & (at.ROUND - 1)))
     m[at.UNUSED] = m[event + at.NEXT]
     m[event + at.NEXT] = m[place]
     m[event + at.WHEN] = time
@@ -29,7 +29,7 @@ def report(m: Int32s, time: int, what: int, whom: int) -> None:
     if time > m[at.CLOCK]:
         schedule(m, time, what, whom)
         return
-    place = m[at.REPORTS] + 2 * m[at.REPORTED]
+    place = address(m[at.REPORTS] + 2 * m[at.REPORTED])
     m[place], m[place + 1] = what, whom
     m[at.REPORTED] += 1
 
@@ -37,6 +37,7 @@ def report(m: Int32s, time: int, what: int, whom: int) -> None:
 @compiled
 def look_at(m: Int32s, buffer: int) -> None:
     """List a buffer of which more may be known."""
+    buffer = address(buffer)
     if m[buffer + at.LISTED] == 0:
         m[buffer + at.LISTED] = 1
         m[m[at.STACK] + m[at.TOP]] = buffer
@@ -46,6 +47,7 @@ def look_at(m: Int32s, buffer: int) -> None:
 @compiled
 def mark(m: Int32s, output: int) -> None:
     """List an output that may have to be granted in this cycle."""
+    output = address(output)
     if m[output + at.LISTED_OUTPUT] == 0:
         m[output + at.LISTED_OUTPUT] = 1
         m[m[at.MARKED] + m[at.MARKS]] = output
@@ -55,10 +57,11 @@ def mark(m: Int32s, output: int) -> None:
 @compiled
 def ask(m: Int32s, time: int, output: int, requester: int) -> None:
     """Stand in line at an output from a cycle on, this one at the earliest."""
+    output = address(output)
     if time > m[at.CLOCK]:
         schedule(m, time, requester, output)
         return
     if m[output + at.ASKING] == 0 and m[at.CLOCK] < m[output + at.FREE_FROM] < at.NEVER:
         schedule(m, m[output + at.FREE_FROM], at.NOBODY, output)
-    m[output + at.ASKING] |= 1 << requester
+    m[output + at.ASKING] |= 1 << m[at.PLACE_OF + requester]
     mark(m, output)

@@ -5,7 +5,7 @@ after a place behind has become free. In a run all of these grow by a cycle a fl
 for its first flit holds for the others, and a run costs as much as a flit.
 """
 
-from tlm.compiled import compiled
+from tlm.compiled import address, compiled
 from tlm.interconnect.handshake import records as at
 from tlm.interconnect.handshake.records import Int32s
 
@@ -16,6 +16,7 @@ from tlm.interconnect.handshake.records import Int32s
 @compiled
 def _run_of(m: Int32s, buffer: int, ring: int, runs: int, number: int) -> int:
     """The run, of so many, in which a flit is; it must be among the buffer's last R."""
+    buffer = address(buffer)
     mask = m[at.MASK]
     base, run = buffer + at.RINGS + ring * m[at.RING_SIZE], runs - 1
     while m[base + 2 * (run & mask)] > number:
@@ -26,6 +27,7 @@ def _run_of(m: Int32s, buffer: int, ring: int, runs: int, number: int) -> int:
 @compiled
 def came_at(m: Int32s, buffer: int, number: int) -> int:
     """When a flit came; of the last R."""
+    buffer = address(buffer)
     run = _run_of(m, buffer, at.WRITES, m[buffer + at.WRITE_RUNS], number) & m[at.MASK]
     place = buffer + at.RINGS + at.WRITES * m[at.RING_SIZE] + 2 * run
     return m[place + 1] - m[place] + number
@@ -34,6 +36,7 @@ def came_at(m: Int32s, buffer: int, number: int) -> int:
 @compiled
 def left_at(m: Int32s, buffer: int, number: int) -> int:
     """When a flit left; of the last R that did."""
+    buffer = address(buffer)
     run = _run_of(m, buffer, at.LEAVES, m[buffer + at.LEAVE_RUNS], number) & m[at.MASK]
     place = buffer + at.RINGS + at.LEAVES * m[at.RING_SIZE] + 2 * run
     return m[place + 1] - m[place] + number
@@ -42,6 +45,7 @@ def left_at(m: Int32s, buffer: int, number: int) -> int:
 @compiled
 def append(m: Int32s, buffer: int, ring: int, runs: int, number: int, time: int) -> None:
     """Flits come or leave a cycle after each other from ``number`` on; ``runs``: a column."""
+    buffer = address(buffer)
     mask, count = m[at.MASK], m[buffer + runs]
     base = buffer + at.RINGS + ring * m[at.RING_SIZE]
     last = base + 2 * ((count - 1) & mask)
@@ -60,13 +64,17 @@ def move(
     target: int,
     time: int,
     count: int,
+    interval: int,
     fork: bool,
 ) -> int:
     """Move flits at the earliest after ``time``; returns when the last one went.
 
     ``count`` flits from buffer ``source``, from its flit ``number`` on, to buffer ``target``; 0 is
-    the tile. A flit leaves a fork when the last of its branches has sent it.
+    the tile. Flits follow each other after ``interval`` cycles at the earliest; if after more than
+    one, each is a run of its own. A flit leaves a fork when the last of its branches has sent it.
     """
+    source = address(source)
+    target = address(target)
     mask, end = m[at.MASK], number + count
     ring = m[at.RING_SIZE]
     into = places = write = write_runs = free = free_runs = 0
@@ -80,7 +88,7 @@ def move(
         free = _run_of(m, target, at.LEAVES, free_runs, into - places)
         m[target + at.WRITTEN] = into + count
     while number < end:
-        time, step = time + 1, end - number
+        time, step = time + 1, end - number if interval == 1 else 1
         if source > 0:
             while write + 1 < write_runs and m[writes + 2 * ((write + 1) & mask)] <= number:
                 write += 1
@@ -108,6 +116,8 @@ def move(
             append(m, source, at.LEAVES, at.LEAVE_RUNS, number, time)
         number += step
         time += step - 1
+        if number < end:
+            time += interval - 1
     return time
 
 
@@ -118,6 +128,7 @@ def room_from(m: Int32s, output: int, flits: int) -> int:
     Nothing but the holder goes through the output meanwhile, so room comes by flits that leave the
     buffer behind the link, and by results that leave the output's buffer for that of operands.
     """
+    output = address(output)
     behind, room = m[output + at.BEHIND], at.NEVER
     operands = behind + at.OPERANDS * m[at.BUFFER_SIZE]
     for results in range(m[at.OUTPUT_DEPTH] + 1):  # that still wait in the output's buffer

@@ -1,6 +1,6 @@
 """Packets at the front of a buffer: they ask for outputs, or wait for the operands they meet."""
 
-from tlm.compiled import compiled
+from tlm.compiled import address, compiled
 from tlm.interconnect.handshake import records as at
 from tlm.interconnect.handshake.events import ask, look_at, schedule
 from tlm.interconnect.handshake.flits import came_at, left_at
@@ -15,12 +15,14 @@ from tlm.interconnect.packets import Int64s
 @compiled
 def front(m: Int32s, buffer: int) -> int:
     """Ring place of the packet at the front."""
+    buffer = address(buffer)
     return buffer + at.RINGS + at.QUEUE * m[at.RING_SIZE] + 2 * m[buffer + at.FRONT]
 
 
 @compiled
 def _show_front(m: Int32s, packets: Int64s, buffer: int) -> None:
     """The packet at the front asks for its outputs, or for its partners, once its head is there."""
+    buffer = address(buffer)
     node, slot = m[buffer + at.NODE], m[buffer + at.SLOT]
     place = front(m, buffer)
     packet, start = m[place], m[place + 1]
@@ -31,13 +33,16 @@ def _show_front(m: Int32s, packets: Int64s, buffer: int) -> None:
         m[buffer + at.LAST_SENT + output] = m[buffer + at.SHOWN_FROM] - 1
         look_at(m, buffer)
         return
-    came = came_at(m, buffer, start)
-    if at.OPERANDS <= slot < at.RESULT:
-        m[buffer + at.NEEDED] = partners(m, packets, packet, node)
-        m[buffer + at.SHOWN_FROM] = max(came + m[buffer + at.LATENCY], m[buffer + at.SHOWN_FROM])
-        consider(m, packets, node)
-        return
-    kind = packets[packet, at.KIND]
+    came, kind = came_at(m, buffer, start), packets[packet, at.KIND]
+    if kind >= at.SUM and slot < at.RESULT:
+        inputs = partners(m, packets, packet, node)
+        if slot >= at.OPERANDS or inputs & (inputs - 1):
+            m[buffer + at.NEEDED] = inputs
+            m[buffer + at.SHOWN_FROM] = max(
+                came + m[buffer + at.LATENCY], m[buffer + at.SHOWN_FROM]
+            )
+            consider(m, packets, node)
+            return
     if kind == at.MULTICAST:
         needed = tree(m, packets, packet, node, slot)
         m[buffer + at.NEEDED] = needed
@@ -55,23 +60,31 @@ def _show_front(m: Int32s, packets: Int64s, buffer: int) -> None:
 
 @compiled
 def _stand_in_line(m: Int32s, buffer: int, port: int, came: int) -> None:
+    buffer = address(buffer)
     m[buffer + at.SENT + port] = 0
     latency = m[buffer + at.LATENCY] if port else m[buffer + at.EJECTION]
     time = max(came + latency, m[buffer + at.SHOWN_FROM])
-    output = m[m[buffer + at.NODE] + at.NODE_OUTPUTS] + port * at.OUTPUT_COLUMNS
+    output = address(m[m[buffer + at.NODE] + at.NODE_OUTPUTS] + port * at.OUTPUT_COLUMNS)
     ask(m, time, output, min(m[buffer + at.SLOT], at.PORTS))
 
 
 @compiled
 def ready_from(m: Int32s, packets: Int64s, node: int, port: int) -> int:
     """Cycle from which the reduction whose first operand is at an input may start; or NEVER."""
+    node = address(node)
     size = m[at.BUFFER_SIZE]
-    base = m[node + at.BUFFERS] + at.OPERANDS * size
+    base = address(m[node + at.BUFFERS] + m[at.OPERAND_SLOT] * size)
     first = base + port * size
-    inputs = m[first + at.NEEDED]
-    if m[first + at.PACKETS] == 0 or inputs & ((1 << port) - 1):
+    if m[first + at.PACKETS] == 0:
         return at.NEVER
     packet, time = m[front(m, first)], at.LONG_AGO
+    inputs = m[first + at.NEEDED]
+    if m[at.OPERAND_SLOT] == 0:  # what is needed may be outputs
+        inputs = partners(m, packets, packet, node) if packets[packet, at.KIND] >= at.SUM else 0
+        if inputs & (inputs - 1) == 0:
+            return at.NEVER
+    if inputs & ((1 << port) - 1):
+        return at.NEVER
     for partner in range(at.PORTS):
         if inputs >> partner & 1:
             buffer = base + partner * size
@@ -81,8 +94,8 @@ def ready_from(m: Int32s, packets: Int64s, node: int, port: int) -> int:
             time = max(time, m[buffer + at.SHOWN_FROM])
     port = to_root(m, packets, packet, node)
     if port > 0 and m[at.CUT_THROUGH] != 0:
-        output = m[node + at.NODE_OUTPUTS] + port * at.OUTPUT_COLUMNS
-        behind = m[output + at.BEHIND] + at.OPERANDS * size
+        output = address(m[node + at.NODE_OUTPUTS] + port * at.OUTPUT_COLUMNS)
+        behind = address(m[output + at.BEHIND] + at.OPERANDS * size)
         flit = m[node + at.STARTED + port] + packets[packet, at.FLITS] - m[at.DEPTH] - 1
         if flit >= m[behind + at.LEFT]:
             return at.NEVER
@@ -94,6 +107,7 @@ def ready_from(m: Int32s, packets: Int64s, node: int, port: int) -> int:
 @compiled
 def consider(m: Int32s, packets: Int64s, node: int) -> None:
     """Have a reduction started as soon as one may."""
+    node = address(node)
     if m[node + at.UNIT] >= 0 or m[node + at.START_AT] == at.DUE:
         return
     time = at.NEVER
@@ -110,6 +124,7 @@ def consider(m: Int32s, packets: Int64s, node: int) -> None:
 @compiled
 def enter(m: Int32s, packets: Int64s, buffer: int, packet: int, start: int) -> None:
     """A packet's head has come into a buffer as flit ``start``."""
+    buffer = address(buffer)
     mask, count = m[at.MASK], m[buffer + at.PACKETS]
     place = (
         buffer + at.RINGS + at.QUEUE * m[at.RING_SIZE] + 2 * ((m[buffer + at.FRONT] + count) & mask)
@@ -123,6 +138,7 @@ def enter(m: Int32s, packets: Int64s, buffer: int, packet: int, start: int) -> N
 @compiled
 def leave(m: Int32s, packets: Int64s, buffer: int, tail: int) -> None:
     """The packet at the front has left, its tail in cycle ``tail``."""
+    buffer = address(buffer)
     m[buffer + at.SHOWN_FROM] = tail + 1
     m[buffer + at.FRONT] = (m[buffer + at.FRONT] + 1) & m[at.MASK]
     m[buffer + at.PACKETS] -= 1
@@ -133,18 +149,20 @@ def leave(m: Int32s, packets: Int64s, buffer: int, tail: int) -> None:
 @compiled
 def arrived(m: Int32s, buffer: int) -> None:
     """Flits have come into a buffer: what may take them is looked at."""
-    if at.OPERANDS <= m[buffer + at.SLOT] < at.RESULT:
-        node = m[buffer + at.NODE]
+    buffer = address(buffer)
+    if m[at.OPERAND_SLOT] <= m[buffer + at.SLOT] < at.RESULT:
+        node = address(m[buffer + at.NODE])
         if m[node + at.UNIT] >= 0:
             look_at(m, m[node + at.BUFFERS] + at.RESULT * m[at.BUFFER_SIZE])
-    elif m[buffer + at.GRANTED]:
+    if m[buffer + at.GRANTED]:
         look_at(m, buffer)
 
 
 @compiled
 def freed(m: Int32s, packets: Int64s, buffer: int) -> None:
     """Places of a buffer have become free: what may fill them is looked at."""
-    output = m[buffer + at.FEEDER]
+    buffer = address(buffer)
+    output = address(m[buffer + at.FEEDER])
     if output == 0:
         look_at(m, buffer)
         return

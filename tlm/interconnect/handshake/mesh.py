@@ -7,7 +7,8 @@ from tlm.interconnect.base import Event, EventKind
 from tlm.interconnect.handshake import records as at
 from tlm.interconnect.handshake.core import enqueue, run
 from tlm.interconnect.handshake.deadlock import explain
-from tlm.interconnect.handshake.state import new_mesh
+from tlm.interconnect.handshake.routes import partners
+from tlm.interconnect.handshake.state import new_mesh, node_addresses
 from tlm.interconnect.packets import (
     Deliveries,
     Int64s,
@@ -142,6 +143,7 @@ class HandshakeMesh:
             self._packets[start:stop, column] = values
         self._packets[start:stop, at.NEXT_DELIVERY] = following - deliveries
         self._check_operands(start, stop)
+        self._check_meetings(start, stop)
         self._operands_lacking += int(packets.tile_counts()[opened].sum() - reduces.sum())
         enqueue(self._mesh, self._packets, start, stop, int(deliveries.sum()))
         self._count = stop
@@ -158,6 +160,23 @@ class HandshakeMesh:
                 f"{Kind(new[at_fault, at.KIND]).name}; allowed: those of the reduction's first "
                 f"operand, packet {new[at_fault, at.JOINT]}"
             )
+
+    def _check_meetings(self, start: int, stop: int) -> None:
+        """Hold that no router has to combine more operands than it can."""
+        limit = self._timing.operand_limit
+        if limit >= at.PORTS:
+            return
+        nodes = node_addresses(self._mesh).tolist()
+        for packet in range(start, stop):
+            if self._packets[packet, at.KIND] < at.SUM:
+                continue
+            inputs = (partners(self._mesh, self._packets, packet, node) for node in nodes)
+            most = max(int(bits).bit_count() for bits in inputs)
+            if most > limit:
+                raise InputError(
+                    f"packet {packet}: found a reduction of which {most} operands meet in a "
+                    f"router; allowed: {limit}"
+                )
 
 
 def _grown(table: Int64s, rows: int) -> Int64s:

@@ -5,9 +5,10 @@ A record is named by its address, the index of its first column, and records nam
 what was delivered, tables that grow.
 
 Ports are 0 local, 1 north, 2 east, 3 south, 4 west. A node's buffers have slots: 0 to 4 the inputs,
-5 to 9 their buffers for operands of reductions, 10 the registers behind the reduction unit, 11 to
-15 the outputs' buffers; a mesh without reductions and output buffers has the first five only. At an
-output the inputs, and as number 5 the registers behind the unit, are the requesters.
+5 to 9 their buffers for operands of reductions, unless these share the inputs', 10 the registers
+behind the reduction unit, 11 to 15 the outputs' buffers; a mesh without reductions and output
+buffers has the first five only. At an output the inputs, and as number 5 the registers behind the
+unit, are the requesters.
 """
 
 import numpy as np
@@ -25,12 +26,19 @@ ROUND = 1024  # cycles of the wheel
 # The first record: the clock; events pending, and the first unused one; deliveries that are owed;
 # whether the caller wants reports, and how many there are; outputs, units and buffers listed to be
 # looked at; then lengths: a buffer's places, an output's, R - 1 where rings have R places,
-# registers of the reduction unit; three switches; where tables begin; and how many buffers there
-# are, and lengths of records.
+# registers of the reduction unit; three switches; where tables begin; how many buffers there are,
+# and lengths of records; kinds of forks and arbiters; cycles that an output idles after a tail,
+# from flit to flit on a link and in a reduction unit; first slot of the buffers for operands; and
+# places in line by requester, and requesters by place.
 CLOCK, PENDING, UNUSED, OWED, REPORTING, REPORTED, MARKS, STARTS, TOP = range(9)
 DEPTH, OUTPUT_DEPTH, MASK, REGISTERS, Y_FIRST, CUT_THROUGH, LOOPBACK = range(9, 16)
 WHEEL, MARKED, STARTING, STACK, REPORTS, NODES, OUTPUT_RECORDS, BUFFER_RECORDS = range(16, 24)
-BUFFER_COUNT, BUFFER_SIZE, RING_SIZE, EVENTS_END, HEADER_COLUMNS = 24, 25, 26, 27, 32
+BUFFER_COUNT, BUFFER_SIZE, RING_SIZE, EVENTS_END = range(24, 28)
+FORK, ARBITER, TURNAROUND, LINK_INTERVAL, UNIT_INTERVAL, OPERAND_SLOT = range(28, 34)
+PLACE_OF, AT_PLACE, HEADER_COLUMNS = 34, 40, 48
+# Kinds of forks and of arbiters, as `zero_load.FORKS` and `ARBITERS`.
+OWN_PACE, FLIT_BY_FLIT, LOCKSTEP = range(3)
+ROUND_ROBIN, FIXED, TREE = range(3)
 # A node: its number, place, first buffer and first output. The tile: packet to send or being sent,
 # or -1, and the last that waits behind it; flits of it that went in, and when the last went; when
 # the head of the packet that is coming out came.
@@ -45,9 +53,10 @@ DUE = -2
 # An output: its node and port, the input behind its link, or 0; requester that holds it, or -1;
 # cycle from which it is free, NEVER while that is not known; a bit a requester for those that wait,
 # and for who is first in line; whether it is listed; flits that went through of unicasts and
-# multicasts, and of results; cycle in which its holder is looked at again for room.
+# multicasts, and of results; cycle in which its holder is looked at again for room; when the last
+# flit went over its link.
 OUT_NODE, PORT, BEHIND, OWNER, FREE_FROM, ASKING, PREFERRED, LISTED_OUTPUT = range(8)
-THROUGH, RESULTS_THROUGH, LOOK_AT, OUTPUT_COLUMNS = 8, 9, 10, 16
+THROUGH, RESULTS_THROUGH, LOOK_AT, LINK_LAST, OUTPUT_COLUMNS = 8, 9, 10, 11, 16
 # A buffer: its node and slot; the output that feeds it, or 0; its places; cycles from a flit's
 # coming to its leaving for a link, and for the tile. Flits (numbered from 0) whose coming is known
 # and whose leaving by all branches is, and in how many runs; ring place of the packet at the front,

@@ -1,6 +1,6 @@
 """The reduction unit of a router, rtl/noc/reduce_unit.sv."""
 
-from tlm.compiled import compiled
+from tlm.compiled import address, compiled
 from tlm.interconnect.handshake import records as at
 from tlm.interconnect.handshake.flits import append, came_at, left_at
 from tlm.interconnect.handshake.fronts import (
@@ -32,6 +32,7 @@ def lowest(bits: int) -> int:
 @compiled
 def begin(m: Int32s, packets: Int64s, node: int) -> None:
     """Start the first in line of the reductions that may."""
+    node = address(node)
     m[node + at.START_AT] = -1
     candidates = 0
     for port in range(at.PORTS):
@@ -40,12 +41,12 @@ def begin(m: Int32s, packets: Int64s, node: int) -> None:
     line = candidates & m[node + at.UNIT_PREFERRED]
     winner = lowest(line if line else candidates)
     m[node + at.UNIT_PREFERRED] = 31 & ~((2 << winner) - 1)
-    buffer = m[node + at.BUFFERS] + (at.OPERANDS + winner) * m[at.BUFFER_SIZE]
+    buffer = m[node + at.BUFFERS] + (m[at.OPERAND_SLOT] + winner) * m[at.BUFFER_SIZE]
     packet = m[front(m, buffer)]
     m[node + at.UNIT] = packets[packet, at.JOINT]
     m[node + at.UNIT_INPUTS] = m[buffer + at.NEEDED]
     m[node + at.UNIT_DONE] = 0
-    m[node + at.UNIT_LAST] = m[at.CLOCK] - 1
+    m[node + at.UNIT_LAST] = m[at.CLOCK] - m[at.UNIT_INTERVAL]
     m[node + at.STARTED + to_root(m, packets, packet, node)] += packets[packet, at.FLITS]
     combine(m, packets, node)
 
@@ -56,14 +57,16 @@ def combine(m: Int32s, packets: Int64s, node: int) -> None:
 
     Without registers they stay where they are until the result goes.
     """
+    node = address(node)
     joint, registers, size = m[node + at.UNIT], m[at.REGISTERS], m[at.BUFFER_SIZE]
     if joint < 0:
         return
-    base = m[node + at.BUFFERS] + at.OPERANDS * size
-    result = m[node + at.BUFFERS] + at.RESULT * size
+    base = address(m[node + at.BUFFERS] + m[at.OPERAND_SLOT] * size)
+    result = address(m[node + at.BUFFERS] + at.RESULT * size)
     done = begun = m[node + at.UNIT_DONE]
     while done < packets[joint, at.FLITS]:
-        into, time, known = m[result + at.WRITTEN], m[node + at.UNIT_LAST] + 1, True
+        into, known = m[result + at.WRITTEN], True
+        time = m[node + at.UNIT_LAST] + m[at.UNIT_INTERVAL]
         if registers > 0:  # a full line of registers moves on in the cycle in which one leaves
             if m[result + at.LEFT] + registers <= into:
                 break
@@ -98,9 +101,10 @@ def take_operands(m: Int32s, packets: Int64s, node: int, first: int, stop: int) 
 
     They do so when these come into the registers, or without registers when these go.
     """
+    node = address(node)
     size, inputs, time, left, start = m[at.BUFFER_SIZE], m[node + at.UNIT_INPUTS], 0, 0, 0
-    base = m[node + at.BUFFERS] + at.OPERANDS * size
-    result = m[node + at.BUFFERS] + at.RESULT * size
+    base = address(m[node + at.BUFFERS] + m[at.OPERAND_SLOT] * size)
+    result = address(m[node + at.BUFFERS] + at.RESULT * size)
     for port in range(at.PORTS):
         if inputs >> port & 1:
             buffer = base + port * size
@@ -113,7 +117,7 @@ def take_operands(m: Int32s, packets: Int64s, node: int, first: int, stop: int) 
     ended = left - start == packets[m[node + at.UNIT], at.FLITS]
     if ended:
         m[node + at.UNIT] = -1
-        m[node + at.UNIT_FREE_FROM] = time + 1
+        m[node + at.UNIT_FREE_FROM] = time + m[at.UNIT_INTERVAL]
     for port in range(at.PORTS):
         if inputs >> port & 1:
             if ended:

@@ -1,6 +1,6 @@
 """Where packets go: the routes of rtl/noc, from a router's place and a packet's header."""
 
-from tlm.compiled import compiled
+from tlm.compiled import address, compiled
 from tlm.interconnect.handshake import records as at
 from tlm.interconnect.handshake.records import Int32s
 from tlm.interconnect.packets import Int64s
@@ -12,6 +12,7 @@ from tlm.interconnect.packets import Int64s
 @compiled
 def way(m: Int32s, node: int, row: int, col: int) -> int:
     """Output towards a tile, dimension by dimension."""
+    node = address(node)
     if m[at.Y_FIRST] == 0 or row == m[node + at.ROW]:
         if col > m[node + at.COL]:
             return 2
@@ -25,6 +26,7 @@ def way(m: Int32s, node: int, row: int, col: int) -> int:
 @compiled
 def tree(m: Int32s, packets: Int64s, packet: int, node: int, port: int) -> int:
     """Outputs by which a multicast leaves a router, a bit each: rtl/noc/tree_route.sv."""
+    node = address(node)
     row, col = m[node + at.ROW], m[node + at.COL]
     top, bottom = packets[packet, at.ROW_FIRST], packets[packet, at.ROW_LAST]
     left, right = packets[packet, at.COL_FIRST], packets[packet, at.COL_LAST]
@@ -48,6 +50,7 @@ def tree(m: Int32s, packets: Int64s, packet: int, node: int, port: int) -> int:
 @compiled
 def partners(m: Int32s, packets: Int64s, packet: int, node: int) -> int:
     """Inputs that bring operands of a reduction to a router: rtl/noc/reduce_route.sv."""
+    node = address(node)
     row, col = m[node + at.ROW], m[node + at.COL]
     root = m[at.NODES] + packets[packet, at.ROOT] * at.NODE_COLUMNS
     root_row, root_col = m[root + at.ROW], m[root + at.COL]
@@ -69,5 +72,6 @@ def partners(m: Int32s, packets: Int64s, packet: int, node: int) -> int:
 @compiled
 def to_root(m: Int32s, packets: Int64s, packet: int, node: int) -> int:
     """Output by which a reduction leaves a router."""
+    node = address(node)
     root = m[at.NODES] + packets[packet, at.ROOT] * at.NODE_COLUMNS
     return way(m, node, m[root + at.ROW], m[root + at.COL])

@@ -5,7 +5,7 @@ import numpy as np
 from tlm.errors import InputError
 from tlm.interconnect.handshake import records as at
 from tlm.interconnect.handshake.records import Int32s
-from tlm.interconnect.zero_load import NocTiming
+from tlm.interconnect.zero_load import ARBITERS, FORKS, NocTiming
 
 #: Port by which a node is seen from its neighbour to the north, east, south, west.
 _FACING = {1: 3, 2: 4, 3: 1, 4: 2}
@@ -24,7 +24,7 @@ def new_mesh(rows: int, cols: int, timing: NocTiming, *, reductions: bool) -> In
     """
     nodes = rows * cols
     slots = at.SLOTS if reductions or timing.output_depth > 0 else at.PORTS
-    longest = max(timing.fifo_depth + timing.output_depth, timing.reduce_cycles)
+    longest = max(timing.fifo_depth + timing.output_depth, _unit_places(timing))
     ring = 1 << (longest - 1).bit_length()
     size = _whole_lines(at.RINGS + at.RING_COUNT * 2 * ring)
     # At most one request a branch and a release an output; a few for a tile, a unit and waits for
@@ -51,14 +51,26 @@ def new_mesh(rows: int, cols: int, timing: NocTiming, *, reductions: bool) -> In
     m[at.BUFFER_COUNT], m[at.BUFFER_SIZE], m[at.RING_SIZE] = nodes * slots, size, 2 * ring
     m[at.MASK] = ring - 1
     m[at.DEPTH], m[at.OUTPUT_DEPTH] = timing.fifo_depth, timing.output_depth
-    m[at.REGISTERS] = timing.reduce_cycles
+    m[at.REGISTERS] = _unit_places(timing)
     m[at.Y_FIRST], m[at.CUT_THROUGH] = timing.y_first, timing.cut_through
     m[at.LOOPBACK] = timing.loopback
+    m[at.FORK], m[at.ARBITER] = FORKS.index(timing.fork), ARBITERS.index(timing.arbiter)
+    m[at.TURNAROUND] = timing.turnaround_cycles
+    m[at.LINK_INTERVAL] = timing.link_interval_cycles
+    m[at.UNIT_INTERVAL] = timing.reduce_interval_cycles
+    m[at.OPERAND_SLOT] = 0 if timing.operands_share else at.OPERANDS
+    m[at.AT_PLACE : at.AT_PLACE + len(timing.line)] = timing.line
+    m[at.PLACE_OF : at.PLACE_OF + len(timing.line)] = np.argsort(timing.line)
     _set_nodes(m, nodes, cols, slots)
     _set_outputs(m, rows, cols, slots)
     _set_buffers(m, nodes, slots, timing)
     _set_events(m)
     return m
+
+
+def _unit_places(timing: NocTiming) -> int:
+    """Flits of results that a reduction unit holds."""
+    return -(-timing.reduce_cycles // timing.reduce_interval_cycles)
 
 
 def _whole_lines(columns: int) -> int:
@@ -95,6 +107,11 @@ def _addresses(first: int, count: int, size: int) -> Int32s:
     return np.int32(first) + np.int32(size) * np.arange(count, dtype=np.int32)
 
 
+def node_addresses(m: Int32s) -> Int32s:
+    """The nodes' addresses, shape (nodes,)."""
+    return _addresses(m[at.NODES], len(node_table(m)), at.NODE_COLUMNS)
+
+
 def _set_nodes(m: Int32s, nodes: int, cols: int, slots: int) -> None:
     table, size = node_table(m), int(m[at.BUFFER_SIZE])
     table[:, at.NUMBER] = np.arange(nodes)
@@ -112,7 +129,10 @@ def _set_outputs(m: Int32s, rows: int, cols: int, slots: int) -> None:
     table[..., at.OUT_NODE] = _addresses(m[at.NODES], len(nodes), at.NODE_COLUMNS)[:, None]
     table[..., at.PORT] = np.arange(at.PORTS)
     table[..., at.OWNER] = -1
-    table[..., at.PREFERRED] = 2 ** (at.PORTS + 1) - 1
+    # All are first in line, and so is who stands in place 0 by the pointer of a tree.
+    arbiter = m[at.ARBITER]
+    table[..., at.PREFERRED] = 0 if arbiter == at.TREE else 2 ** (at.PORTS + 1) - 1
+    table[..., at.LINK_LAST] = at.LONG_AGO
     row, col = nodes[:, at.ROW], nodes[:, at.COL]
     numbers = nodes[:, at.NUMBER]
     for port, step, inside in (
@@ -141,7 +161,7 @@ def _set_buffers(m: Int32s, nodes: int, slots: int, timing: NocTiming) -> None:
             timing.ejection_cycles - buffered,
         ),
         (operands, timing.fifo_depth, timing.hop_cycles - buffered, 0),
-        (result, timing.reduce_cycles, timing.reduce_cycles, timing.reduce_cycles),
+        (result, _unit_places(timing), timing.reduce_cycles, timing.reduce_cycles),
         (links, timing.output_depth, 1, 1),
     ):
         table[:, where, at.PLACES] = places
