@@ -34,6 +34,8 @@ class NocTiming:
         arbiter: One of `ARBITERS`.
         line: Inputs (0 local, 1 north, 2 east, 3 south, 4 west, 5 the reduction unit) as they stand
             in line at an output after reset.
+        lock_on_transfer: An output is a packet's when its first flit goes; until then another that
+            comes may be first in line. Else it is from the cycle of the choice on.
         turnaround_cycles: Idle cycles of an output between packets.
         link_interval_cycles: From flit to flit on a link.
         reduce_interval_cycles: From flit to flit of a reduction in a router.
@@ -55,6 +57,7 @@ class NocTiming:
     fork: str = "own-pace"
     arbiter: str = "round-robin"
     line: tuple[int, ...] = (0, 1, 2, 3, 4, 5)
+    lock_on_transfer: bool = False
     turnaround_cycles: int = 0
     link_interval_cycles: int = 1
     reduce_interval_cycles: int = 1

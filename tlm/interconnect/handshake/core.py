@@ -11,8 +11,15 @@ from tlm.compiled import address, compiled, forget_stale
 from tlm.interconnect.handshake import events, flits, fronts, reduction, routes
 from tlm.interconnect.handshake import records as at
 from tlm.interconnect.handshake.events import ask, look_at, mark, report, schedule
-from tlm.interconnect.handshake.flits import append, came_at, left_at, move, room_from
-from tlm.interconnect.handshake.fronts import arrived, enter, freed, front, leave
+from tlm.interconnect.handshake.flits import (
+    append,
+    came_at,
+    free_place_from,
+    left_at,
+    move,
+    room_from,
+)
+from tlm.interconnect.handshake.fronts import arrived, enter, freed, front, leave, wait_for_room
 from tlm.interconnect.handshake.records import Int32s
 from tlm.interconnect.handshake.reduction import begin, combine, lowest, take_operands
 from tlm.interconnect.packets import Int64s
@@ -275,6 +282,10 @@ def _grant(m: Int32s, output: int) -> None:
     asking = m[output + at.ASKING]
     if asking == 0 or m[output + at.FREE_FROM] > m[at.CLOCK]:
         return
+    if m[at.LATE_LOCK] != 0:
+        wait_for_room(m, output)
+        if free_place_from(m, output) > m[at.CLOCK]:
+            return
     place = _first_in_line(m, output, asking)
     winner = m[at.AT_PLACE + place]
     m[output + at.ASKING] = asking & ~(1 << place)

@@ -144,3 +144,19 @@ def room_from(m: Int32s, output: int, flits: int) -> int:
         if last < m[operands + at.WRITTEN]:
             room = min(room, max(time, came_at(m, operands, last) + 1))
     return room
+
+
+@compiled
+def free_place_from(m: Int32s, output: int) -> int:
+    """Cycle from which a flit can leave the switch by an output; NEVER: not known yet."""
+    output = address(output)
+    target = m[output + at.BEHIND]
+    if m[at.OUTPUT_DEPTH] > 0:
+        slot = at.OUTPUTS + m[output + at.PORT]
+        target = m[m[output + at.OUT_NODE] + at.BUFFERS] + slot * m[at.BUFFER_SIZE]
+    if target == 0:
+        return at.LONG_AGO
+    target = address(target)
+    linked = m[output + at.LINK_LAST] + m[at.LINK_INTERVAL] if m[at.OUTPUT_DEPTH] == 0 else 0
+    freed = m[target + at.WRITTEN] - m[target + at.PLACES]
+    return max(linked, left_at(m, target, freed) + 1) if freed < m[target + at.LEFT] else at.NEVER

@@ -3,7 +3,7 @@
 from tlm.compiled import address, compiled
 from tlm.interconnect.handshake import records as at
 from tlm.interconnect.handshake.events import ask, look_at, schedule
-from tlm.interconnect.handshake.flits import came_at, left_at
+from tlm.interconnect.handshake.flits import came_at, free_place_from, left_at
 from tlm.interconnect.handshake.records import Int32s
 from tlm.interconnect.handshake.routes import partners, to_root, tree, way
 from tlm.interconnect.packets import Int64s
@@ -159,6 +159,16 @@ def arrived(m: Int32s, buffer: int) -> None:
 
 
 @compiled
+def wait_for_room(m: Int32s, output: int) -> None:
+    """Have an output that is nobody's looked at when a flit can go, if that is known."""
+    output = address(output)
+    room = free_place_from(m, output)
+    if m[at.CLOCK] < room < at.NEVER and m[output + at.ROOM_AT] != room:
+        m[output + at.ROOM_AT] = room
+        schedule(m, room, at.NOBODY, output)
+
+
+@compiled
 def freed(m: Int32s, packets: Int64s, buffer: int) -> None:
     """Places of a buffer have become free: what may fill them is looked at."""
     buffer = address(buffer)
@@ -171,6 +181,8 @@ def freed(m: Int32s, packets: Int64s, buffer: int) -> None:
         arrived(m, m[node + at.BUFFERS] + (at.OUTPUTS + m[output + at.PORT]) * m[at.BUFFER_SIZE])
     if at.OPERANDS <= slot < at.RESULT:
         consider(m, packets, node)
+    if owner < 0 and m[at.LATE_LOCK] != 0 and m[output + at.ASKING]:
+        wait_for_room(m, output)
     if owner >= 0:
         requester = at.RESULT if owner == at.PORTS else owner
         look_at(m, m[node + at.BUFFERS] + requester * m[at.BUFFER_SIZE])

@@ -28,14 +28,15 @@ ROUND = 1024  # cycles of the wheel
 # looked at; then lengths: a buffer's places, an output's, R - 1 where rings have R places,
 # registers of the reduction unit; three switches; where tables begin; how many buffers there are,
 # and lengths of records; kinds of forks and arbiters; cycles that an output idles after a tail,
-# from flit to flit on a link and in a reduction unit; first slot of the buffers for operands; and
-# places in line by requester, and requesters by place.
+# from flit to flit on a link and in a reduction unit; first slot of the buffers for operands;
+# whether an output is held only from the first flit on; and places in line by requester, and
+# requesters by place.
 CLOCK, PENDING, UNUSED, OWED, REPORTING, REPORTED, MARKS, STARTS, TOP = range(9)
 DEPTH, OUTPUT_DEPTH, MASK, REGISTERS, Y_FIRST, CUT_THROUGH, LOOPBACK = range(9, 16)
 WHEEL, MARKED, STARTING, STACK, REPORTS, NODES, OUTPUT_RECORDS, BUFFER_RECORDS = range(16, 24)
 BUFFER_COUNT, BUFFER_SIZE, RING_SIZE, EVENTS_END = range(24, 28)
 FORK, ARBITER, TURNAROUND, LINK_INTERVAL, UNIT_INTERVAL, OPERAND_SLOT = range(28, 34)
-PLACE_OF, AT_PLACE, HEADER_COLUMNS = 34, 40, 48
+LATE_LOCK, PLACE_OF, AT_PLACE, HEADER_COLUMNS = 34, 35, 41, 48
 # Kinds of forks and of arbiters, as `zero_load.FORKS` and `ARBITERS`.
 OWN_PACE, FLIT_BY_FLIT, LOCKSTEP = range(3)
 ROUND_ROBIN, FIXED, TREE = range(3)
@@ -54,9 +55,10 @@ DUE = -2
 # cycle from which it is free, NEVER while that is not known; a bit a requester for those that wait,
 # and for who is first in line; whether it is listed; flits that went through of unicasts and
 # multicasts, and of results; cycle in which its holder is looked at again for room; when the last
-# flit went over its link.
+# flit went over its link; cycle in which it is looked at again for a first flit's room.
 OUT_NODE, PORT, BEHIND, OWNER, FREE_FROM, ASKING, PREFERRED, LISTED_OUTPUT = range(8)
-THROUGH, RESULTS_THROUGH, LOOK_AT, LINK_LAST, OUTPUT_COLUMNS = 8, 9, 10, 11, 16
+THROUGH, RESULTS_THROUGH, LOOK_AT, LINK_LAST, ROOM_AT = range(8, 13)
+OUTPUT_COLUMNS = 16
 # A buffer: its node and slot; the output that feeds it, or 0; its places; cycles from a flit's
 # coming to its leaving for a link, and for the tile. Flits (numbered from 0) whose coming is known
 # and whose leaving by all branches is, and in how many runs; ring place of the packet at the front,

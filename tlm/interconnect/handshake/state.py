@@ -55,6 +55,7 @@ def new_mesh(rows: int, cols: int, timing: NocTiming, *, reductions: bool) -> In
     m[at.Y_FIRST], m[at.CUT_THROUGH] = timing.y_first, timing.cut_through
     m[at.LOOPBACK] = timing.loopback
     m[at.FORK], m[at.ARBITER] = FORKS.index(timing.fork), ARBITERS.index(timing.arbiter)
+    m[at.LATE_LOCK] = timing.lock_on_transfer
     m[at.TURNAROUND] = timing.turnaround_cycles
     m[at.LINK_INTERVAL] = timing.link_interval_cycles
     m[at.UNIT_INTERVAL] = timing.reduce_interval_cycles
