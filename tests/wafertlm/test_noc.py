@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tlm.interconnect.collectives import COLLECTIVES
+from tlm.interconnect.collectives import COLLECTIVES, Collective
+from tlm.interconnect.packets import Packets, TileSet
 from wafertlm.cli import run
 
 
@@ -87,6 +88,23 @@ def test_a_hang_is_told_with_the_packets_that_wait_for_each_other(
     assert result["deadlock"]
     assert "packet 0 at tile 0,2 from the west waits for packet 0 at tile 0,3" in result["reason"]
     assert result["reason"] in shown.err
+
+
+def test_a_collective_that_hangs_has_all_its_figures_but_the_cycles(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # A collective alone in the mesh does not hang: two multicasts that do stand in for its packets.
+    row = TileSet(range(1), range(4))
+    clash = [Packets.of([(0, 0, row, 16), (3, 3, row, 16)])]
+    monkeypatch.setattr(Collective, "rounds", lambda _: clash)
+    collective = ("--collective", "multicast", "--group", "row", "--source", "0,0", "--flits", "16")
+    assert run(["noc", "--mesh", "1x4", *collective, "--unprotected", "--json"]) == 1
+    result = json.loads(capsys.readouterr().out)
+    assert result["cycles"] is None
+    assert result["messages"] == 1
+    assert result["flit_hops"] == 3 * 16
+    assert result["deadlock"]
+    assert "waits for the first one" in result["reason"]
 
 
 _SUM = """cycle,source,destinations,flits,kind

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
-from tlm.interconnect.packets import TileSet
+from tlm.interconnect.packets import Reduce, TileSet
 
 
 class EventKind(Enum):
@@ -18,7 +18,8 @@ class EventKind(Enum):
 class Event:
     """The tail flit of a packet went in at its source or came out at a destination.
 
-    The handshake takes place in ``cycle``; its effect is there at time ``cycle + 1``.
+    The result of a reduction comes out at its root, as the lowest packet among its operands. The
+    handshake takes place in ``cycle``; its effect is there at time ``cycle + 1``.
     """
 
     kind: EventKind
@@ -32,10 +33,12 @@ class Interconnect(Protocol):
 
     @property
     def idle(self) -> bool:
-        """No packet is queued or on its way."""
+        """Nothing moves: no packet is on its way, or those that are wait for operands."""
 
-    def inject(self, cycle: int, source: int, destinations: TileSet, flits: int) -> int:
+    def inject(self, cycle: int, source: int, goal: TileSet | Reduce, flits: int) -> int:
         """Queue a packet at the interface of node ``source``; returns its number.
+
+        ``goal`` are its destinations, or the reduction of which it is an operand.
 
         A node's packets go in in the order of these calls, a flit a cycle, none before its
         ``cycle``, which must not lie before a cycle that has already been simulated.
@@ -45,5 +48,5 @@ class Interconnect(Protocol):
         """Simulate up to the first cycle with an event; the events of that cycle.
 
         Returns an empty list when ``until_cycle`` (itself not simulated) is reached first, or when
-        the network has become idle.
+        the network has become idle. Raises an error if packets wait for each other for ever.
         """

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from simpy import Environment
 
-from tlm.interconnect.packets import TileSet
+from tlm.interconnect.packets import Reduce, TileSet
 from tlm.interconnect.simpy_network import SimpyNetwork
 from tlm.payload import Command, GenericPayload, ResponseStatus
 from tlm.sockets import (
@@ -26,15 +26,32 @@ class Destinations:
     tiles: TileSet
 
 
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """Extension of a payload: its data is one operand of a reduction.
+
+    The n-th operands of equal reductions meet, one from the interface of each of the operands'
+    tiles, all of one length.
+    """
+
+    reduction: Reduce
+
+
 class NetworkInterface:
     """A target at a tile that writes at other tiles, one or many, over the network.
 
+    A payload says where by one of two extensions: `Destinations`, or `Operand` if its data is to
+    be combined with that of other tiles on the way, and the result written at the root. The network
+    is a model of times: it moves no bytes, and leaves ``data`` as it is.
+
     A request is open while its flits wait for their turn and leave: END_REQ comes when the last one
     has left the interface, so that a busy network holds the initiator back. BEGIN_RESP comes when
-    the last flit has been written at every destination. Answers come in the order of these times.
+    the last flit has been written at every destination; for all operands of a reduction at once,
+    when that of the result has been. Answers come in the order of these times.
 
     What it cannot do is answered at once: COMMAND_ERROR to all but WRITE, BURST_ERROR to no bytes,
-    ADDRESS_ERROR to a payload without `Destinations` or with one that is not on the mesh.
+    ADDRESS_ERROR to a payload without either extension, with both, with a tile that is not on the
+    mesh, or with an operand that this tile does not bring.
 
     Args:
         env: Clock of the network.
@@ -97,8 +114,9 @@ class NetworkInterface:
         left: Callable[[int], object],
         arrived: Callable[[], object],
     ) -> None:
-        where = payload.extension(Destinations).tiles
-        nodes = where.nodes(self._cols)
+        goal = _goal(payload)
+        assert goal is not None, "looked at before"
+        nodes = [goal.root] if isinstance(goal, Reduce) else goal.nodes(self._cols)
         missing = set(nodes)
 
         def one_arrived(node: int) -> None:
@@ -107,7 +125,7 @@ class NetworkInterface:
                 arrived()
 
         flits = -(-payload.length_bytes // self._flit_bytes)
-        self._network.send(self._node, where, flits, left, dict.fromkeys(nodes, one_arrived))
+        self._network.send(self._node, goal, flits, left, dict.fromkeys(nodes, one_arrived))
 
     def _answer(self, payload: GenericPayload) -> None:
         payload.response_status = ResponseStatus.OK
@@ -119,10 +137,28 @@ class NetworkInterface:
             return ResponseStatus.COMMAND_ERROR
         if payload.length_bytes < 1:
             return ResponseStatus.BURST_ERROR
-        where = payload.extensions.get(Destinations)
-        if where is None or len(where.tiles) == 0:
+        goal = _goal(payload)
+        if goal is None or not self._on_mesh(goal):
             return ResponseStatus.ADDRESS_ERROR
-        for line, size in ((where.tiles.rows, self._rows), (where.tiles.cols, self._cols)):
-            if min(line) < 0 or max(line) >= size:
-                return ResponseStatus.ADDRESS_ERROR
         return ResponseStatus.INCOMPLETE
+
+    def _on_mesh(self, goal: TileSet | Reduce) -> bool:
+        """Whether the mesh has all of the tiles, and an operand is one that this tile brings."""
+        tiles = goal.operands if isinstance(goal, Reduce) else goal
+        if len(tiles) == 0:
+            return False
+        for line, size in ((tiles.rows, self._rows), (tiles.cols, self._cols)):
+            if min(line) < 0 or max(line) >= size:
+                return False
+        if isinstance(goal, TileSet):
+            return True
+        return self._node in tiles.nodes(self._cols) and 0 <= goal.root < self._rows * self._cols
+
+
+def _goal(payload: GenericPayload) -> TileSet | Reduce | None:
+    """Where the data is to go; None if a payload does not say, or says two things."""
+    destinations: Destinations | None = payload.extensions.get(Destinations)
+    operand: Operand | None = payload.extensions.get(Operand)
+    if destinations and not operand:
+        return destinations.tiles
+    return operand.reduction if operand and not destinations else None

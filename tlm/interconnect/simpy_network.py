@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
+from tlm.errors import InputError
 from tlm.interconnect.base import Event, EventKind, Interconnect
-from tlm.interconnect.packets import TileSet, cut
+from tlm.interconnect.packets import Meetings, Reduce, TileSet, cut
 from tlm.lockstep import SteppedEnvironment
 
 
@@ -13,46 +14,71 @@ class SimpyNetwork:
     Args:
         env: The clock of the senders.
         network: A network not yet used; nobody else may advance it.
-        multicast_flits: Longest packet to several tiles; longer transfers are cut into such.
+        bound_flits: Longest packet of a multicast or a reduction; longer transfers are cut into
+            such.
     """
 
-    def __init__(
-        self, env: SteppedEnvironment, network: Interconnect, multicast_flits: int
-    ) -> None:
+    def __init__(self, env: SteppedEnvironment, network: Interconnect, bound_flits: int) -> None:
         self._env = env
         self._network = network
-        self._multicast_flits = multicast_flits
-        self._effects: dict[tuple[EventKind, int, int], Callable[[int], object]] = {}
+        self._bound_flits = bound_flits
+        self._effects: dict[tuple[EventKind, int, int], list[Callable[[int], object]]] = {}
+        self._meetings = Meetings()
+        self._operand_flits: dict[int, int] = {}
         self._wake = env.attach(network, self._dispatch)
 
     def send(
         self,
         source: int,
-        where: TileSet,
+        goal: TileSet | Reduce,
         flits: int,
         left: Callable[[int], object],
         arrivals: dict[int, Callable[[int], object]],
     ) -> None:
         """Queue a transfer at a node's interface, behind those that are there.
 
+        The n-th operands of equal `Reduce`s meet, one of each of their tiles; each is sent at its
+        own time. Which reductions may be in flight together says `tlm.interconnect.ordering`.
+
         Args:
             source: Node that sends.
-            where: Tiles that receive.
+            goal: Tiles that receive, or the reduction of which this is an operand.
             flits: Length of the transfer.
             left: Called with the source when the last flit has left its interface.
-            arrivals: Called with their keys, nodes, when the last flit has been written there.
+            arrivals: Called with their keys, nodes, when the last flit has been written there: of
+                an operand the last of the result, at the root.
+
+        Raises:
+            InputError: for an operand that is not as long as those that it meets.
         """
-        bound = self._multicast_flits if len(where) > 1 else flits
+        bound = flits if isinstance(goal, TileSet) and len(goal) == 1 else self._bound_flits
         for part in cut(flits, bound):
-            packet = self._network.inject(int(self._env.now), source, where, part)
+            packet = self._network.inject(int(self._env.now), source, goal, part)
         # A tree delivers packets in their order: of a transfer only the last one matters.
-        self._effects[EventKind.INJECTED, packet, source] = left
+        self._effects[EventKind.INJECTED, packet, source] = [left]
+        if isinstance(goal, Reduce):
+            packet = self._result(packet, source, goal, flits)
         for node, arrived in arrivals.items():
-            self._effects[EventKind.EJECTED, packet, node] = arrived
+            self._effects.setdefault((EventKind.EJECTED, packet, node), []).append(arrived)
         self._wake()
+
+    def _result(self, packet: int, source: int, goal: Reduce, flits: int) -> int:
+        """The number by which the network tells the end of a result: its first operand's."""
+        first = self._meetings.joint(packet, source, goal)
+        expected = self._operand_flits.setdefault(first, flits)
+        if flits != expected:
+            raise InputError(
+                f"operand of node {source}: found {flits} flits; allowed: {expected}, as those "
+                "that it meets"
+            )
+        return first
 
     def _dispatch(self, events: Sequence[Event]) -> None:
         for event in events:
-            effect = self._effects.pop((event.kind, event.packet, event.node), None)
-            if effect is not None:
+            if event.kind is EventKind.EJECTED:
+                self._operand_flits.pop(event.packet, None)
+            for effect in self._effects.pop((event.kind, event.packet, event.node), ()):
                 effect(event.node)
+        if self._network.idle:
+            # Nothing will move by itself. A network that owes deliveries tells why.
+            self._network.advance(int(self._env.now))

@@ -14,19 +14,12 @@ synthesizable single-cycle interconnection network for Shared-L1 processor clust
 from dataclasses import dataclass, fields
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from tlm.errors import InputError
+from tlm.memory import sram_core as core
 
 Int64s = NDArray[np.int64]
-_NEVER = np.int64(2**62)
-
-# Columns of the tables below: of accesses, requesters and banks, and places of `now`.
-_CYCLE, _REQUESTER, _FIRST_WORD, _WORDS, _NEXT, _SERVED_AT = range(6)
-_HEAD, _TAIL, _WORDS_LEFT = range(3)
-_TURN, _ASKING, _SERVED = range(3)
-_CLOCK, _OPEN = range(2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,24 +99,20 @@ class SramBanks:
         if requesters < 1:
             raise InputError(f"SRAM: {requesters} requesters; it must be 1 or more")
         self._timing = timing
-        self._accesses = np.zeros((64, 6), dtype=np.int64)
+        self._requesters = requesters
+        self._state = core.new_state(timing.banks, requesters)
         self._count = 0
-        self._requesters = np.full((requesters, 3), -1, dtype=np.int64)
-        self._requesters[:, _WORDS_LEFT] = 0
-        self._wanted = np.zeros((requesters, timing.banks), dtype=np.int64)
-        self._banks = np.zeros((timing.banks, 3), dtype=np.int64)
-        self._now = np.zeros(2, dtype=np.int64)
-        self._served = np.zeros(requesters, dtype=np.int64)
 
     @property
     def idle(self) -> bool:
         """Every access has been served."""
-        return int(self._now[_OPEN]) == 0
+        return int(self._state.now[core.DONE]) == self._count
 
     @property
     def words_served(self) -> Int64s:
         """Words that each bank has served, shape (banks,)."""
-        return self._banks[:, _SERVED].copy()
+        served: Int64s = self._state.banks[core.WORDS_ASKED] - self._state.wanted.sum(axis=0)
+        return served
 
     def access(self, cycle: int, requester: int, address: int, length_bytes: int) -> int:
         """Queue an access behind the others of its requester; returns its number.
@@ -135,16 +124,16 @@ class SramBanks:
             length_bytes: Bytes, at least one.
         """
         first, words = self._timing.words(address, length_bytes)
-        row = np.array([[cycle, requester, first, words, -1, -1]], dtype=np.int64)
-        self._queue(row)
-        return self._count - 1
+        return self._queue(1, cycle, requester, first, words)
 
     def advance(self, until_cycle: int) -> list[Served]:
         """Simulate up to the first cycle in which an access's last word is served."""
-        found = self._run(until_cycle, True)
+        state = self._state
+        found = core.run(state, self._count, self._timing.ports, until_cycle, True)
+        table = state.accesses
         return [
-            Served(int(number), *self._accesses[number, [_REQUESTER, _SERVED_AT]].tolist())
-            for number in self._served[:found]
+            Served(number, int(table[number, core.REQUESTER]), int(table[number, core.SERVED_AT]))
+            for number in state.requesters[core.SERVED, :found].tolist()
         ]
 
     def simulate(self, accesses: Accesses) -> Int64s:
@@ -156,38 +145,33 @@ class SramBanks:
         Raises:
             InputError: for arrays of unequal shapes, or an access that cannot be.
         """
-        first = self._count
-        self._queue(_table(self._timing, len(self._requesters), accesses))
-        self._run(int(_NEVER), False)
-        served = self._accesses[first : self._count, _SERVED_AT]
+        _check(accesses, self._requesters)
+        width = self._timing.bank_width_bytes
+        word = accesses.address // width
+        last = (accesses.address + accesses.length_bytes - 1) // width
+        columns = (accesses.cycle, accesses.requester, word, last - word + 1)
+        first = self._queue(len(word), *columns)
+        core.run(self._state, self._count, self._timing.ports, core.NEVER, False)
+        served: Int64s = self._state.accesses[first : self._count, core.SERVED_AT]
         return served + np.where(accesses.write, 1, self._timing.read_latency_cycles)
 
-    def _queue(self, rows: Int64s) -> None:
-        start, stop = self._count, self._count + len(rows)
-        if stop > len(self._accesses):
-            grown = np.zeros((max(stop, 2 * len(self._accesses)), 6), dtype=np.int64)
-            grown[:start] = self._accesses[:start]
-            self._accesses = grown
-        self._accesses[start:stop] = rows
-        _enqueue(self._accesses, self._requesters, self._now, start, stop)
+    def _queue(self, count: int, *columns: int | Int64s) -> int:
+        """Queue accesses by their first columns; returns the number of the first."""
+        start, stop = self._count, self._count + count
+        table = self._state.accesses
+        if stop > len(table):
+            grown = np.zeros((max(stop, 2 * len(table)), core.ACCESS_COLUMNS), dtype=np.int64)
+            grown[:start] = table[:start]
+            self._state = self._state._replace(accesses=grown)
+            table = grown
+        for column, values in enumerate(columns):
+            table[start:stop, column] = values
         self._count = stop
-
-    def _run(self, until: int, one_event: bool) -> int:
-        found = _run(
-            self._accesses,
-            self._requesters,
-            self._wanted,
-            self._banks,
-            self._now,
-            self._served,
-            self._timing.ports,
-            until,
-            one_event,
-        )
-        return int(found)
+        return start
 
 
-def _table(timing: SramTiming, requesters: int, accesses: Accesses) -> Int64s:
+def _check(accesses: Accesses, requesters: int) -> None:
+    """Hold that there are such accesses."""
     columns = [getattr(accesses, field.name) for field in fields(accesses)]
     shapes = [np.shape(column) for column in columns]
     if len(set(shapes)) != 1 or len(shapes[0]) != 1:
@@ -205,95 +189,3 @@ def _table(timing: SramTiming, requesters: int, accesses: Accesses) -> Int64s:
                 f"SRAM access {wrong[0]}: {field} is {values[wrong[0]]}; "
                 f"allowed are {lowest} to {below - 1}"
             )
-    width = timing.bank_width_bytes
-    first = accesses.address // width
-    last = (accesses.address + accesses.length_bytes - 1) // width
-    none = np.full(len(first), -1, dtype=np.int64)
-    table = (accesses.cycle, accesses.requester, first, last - first + 1, none, none)
-    return np.stack(table, axis=1).astype(np.int64)
-
-
-@njit(cache=True)
-def _enqueue(accesses: Int64s, requesters: Int64s, now: Int64s, start: int, stop: int) -> None:
-    """Append the accesses ``start`` to ``stop - 1`` to the queues of their requesters."""
-    for access in range(start, stop):
-        requester = accesses[access, _REQUESTER]
-        if requesters[requester, _HEAD] < 0:
-            requesters[requester, _HEAD] = access
-        else:
-            accesses[requesters[requester, _TAIL], _NEXT] = access
-        requesters[requester, _TAIL] = access
-    now[_OPEN] += stop - start
-
-
-@njit(cache=True)
-def _ask(
-    accesses: Int64s, requesters: Int64s, wanted: Int64s, banks: Int64s, requester: int
-) -> None:
-    """The access at the head of a requester's queue asks for its words."""
-    access = requesters[requester, _HEAD]
-    words, count = accesses[access, _WORDS], len(banks)
-    each, rest = words // count, words % count
-    bank = accesses[access, _FIRST_WORD] % count
-    for place in range(count):
-        asked = each + (place < rest)
-        wanted[requester, bank] = asked
-        banks[bank, _ASKING] += asked
-        bank = bank + 1 if bank + 1 < count else 0
-    requesters[requester, _WORDS_LEFT] = words
-
-
-@njit(cache=True)
-def _run(
-    accesses: Int64s,
-    requesters: Int64s,
-    wanted: Int64s,
-    banks: Int64s,
-    now: Int64s,
-    served: Int64s,
-    ports: int,
-    until: int,
-    one_event: bool,
-) -> int:
-    """Simulate up to ``until``, the end, or if so asked the first cycle that completes an access.
-
-    Returns how many it completes; their numbers are in ``served``.
-    """
-    members = len(requesters)
-    found = 0
-    while now[_OPEN] > 0 and now[_CLOCK] < until and (found == 0 or not one_event):
-        clock = now[_CLOCK]
-        found, busy, next_start = 0, False, _NEVER
-        for requester in range(members):
-            head = requesters[requester, _HEAD]
-            if requesters[requester, _WORDS_LEFT] == 0 and head >= 0:
-                if accesses[head, _CYCLE] > clock:
-                    next_start = min(next_start, accesses[head, _CYCLE])
-                    continue
-                _ask(accesses, requesters, wanted, banks, requester)
-            busy |= requesters[requester, _WORDS_LEFT] > 0
-        if not busy:
-            now[_CLOCK] = min(int(next_start), until)
-            continue
-        for bank in range(len(banks)):
-            grants = min(ports, banks[bank, _ASKING])
-            banks[bank, _ASKING] -= grants
-            banks[bank, _SERVED] += grants
-            turn = banks[bank, _TURN]
-            while grants > 0:
-                if wanted[turn, bank] > 0:
-                    wanted[turn, bank] -= 1
-                    requesters[turn, _WORDS_LEFT] -= 1
-                    grants -= 1
-                    if requesters[turn, _WORDS_LEFT] == 0:
-                        served[found] = requesters[turn, _HEAD]
-                        found += 1
-                turn = turn + 1 if turn + 1 < members else 0
-            banks[bank, _TURN] = turn
-        for place in range(found):
-            access = served[place]
-            accesses[access, _SERVED_AT] = clock
-            requesters[accesses[access, _REQUESTER], _HEAD] = accesses[access, _NEXT]
-        now[_OPEN] -= found
-        now[_CLOCK] = clock + 1
-    return found

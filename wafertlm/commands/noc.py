@@ -30,6 +30,7 @@ _LARGEST_SIDE = 1024
 _ZERO_LOAD_CYCLES = 2**62
 _DEEPEST_FIFO = 256
 _LONGEST_PACKET = 2**16 - 1  # the bench counts a packet's flits in 16 bits
+_HANGS = (DeadlockError, HangError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +86,10 @@ class _Network:
 
 
 def noc_result(options: NocOptions, watch: Stopwatch) -> dict[str, Any]:
-    """Figures of a traffic run or of a collective.
+    """Figures of a traffic run or of a collective; of what hangs ``deadlock`` and the ``reason``.
+
+    A collective that hangs has no ``cycles``; its ``messages`` and ``flit_hops`` are those that it
+    asks for.
 
     Raises:
         InputError: for options that do not fit together.
@@ -97,8 +101,8 @@ def noc_result(options: NocOptions, watch: Stopwatch) -> dict[str, Any]:
     run = _traffic if options.traffic is not None else _collective
     try:
         return run(options, network)
-    except (DeadlockError, HangError) as error:
-        return {"deadlock": True, "reason": str(error)}
+    except _HANGS as hang:
+        return _hung(hang)
     except SimulationError as error:
         raise CheckFailedError(str(error)) from error
 
@@ -189,19 +193,25 @@ def _collective(options: NocOptions, network: _Network) -> dict[str, Any]:
         flits=options.flits,
         bound_flits=network.bound_flits,
     )
+    issued = {"messages": collective.messages, "flit_hops": collective.flit_hops}
+    try:
+        cycles = _collective_cycles(collective, network)
+    except _HANGS as hang:
+        return {"cycles": None, **issued, **_hung(hang)}
+    return {"cycles": cycles, **issued, "deadlock": False}
+
+
+def _collective_cycles(collective: Collective, network: _Network) -> int:
     if network.level == "perf":
-        cycles = collective.zero_load_cycles(network.timing)
-    else:
-        rounds = [network.simulate(packets) for packets in collective.rounds()]
-        spans = [int(seen.tail_ejected.max() - seen.head_injected.min()) for seen in rounds]
-        # What has come in one cycle goes on in the next.
-        cycles = sum(spans) + len(spans) - 1
-    return {
-        "cycles": cycles,
-        "messages": collective.messages,
-        "flit_hops": collective.flit_hops,
-        "deadlock": False,
-    }
+        return collective.zero_load_cycles(network.timing)
+    rounds = [network.simulate(packets) for packets in collective.rounds()]
+    spans = [int(seen.tail_ejected.max() - seen.head_injected.min()) for seen in rounds]
+    # What has come in one cycle goes on in the next.
+    return sum(spans) + len(spans) - 1
+
+
+def _hung(hang: RuntimeError) -> dict[str, Any]:
+    return {"deadlock": True, "reason": str(hang)}
 
 
 def _recorded(options: NocOptions) -> dict[str, Any]:

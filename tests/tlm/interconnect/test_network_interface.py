@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tlm.errors import InputError
 from tlm.interconnect.handshake import HandshakeMesh
-from tlm.interconnect.network_interface import Destinations, NetworkInterface
-from tlm.interconnect.packets import Packets, TileSet, cut
+from tlm.interconnect.network_interface import Destinations, NetworkInterface, Operand
+from tlm.interconnect.packets import Packets, Reduce, TileSet, cut
 from tlm.interconnect.simpy_network import SimpyNetwork
 from tlm.interconnect.zero_load import NocTiming
 from tlm.lockstep import SteppedEnvironment
@@ -24,13 +25,13 @@ TIMING = NocTiming(
     hop_cycles=1, ejection_cycles=1, fifo_depth=4, multicast_gap_cycles=1, flit_bytes=8
 )
 Tile = tuple[int, int]
-Write = tuple[int, Tile, TileSet, int]
-"""Cycle, from, to, bytes."""
+Write = tuple[int, Tile, TileSet | Reduce, int]
+"""Cycle, from, to (or the reduction that it is an operand of), bytes."""
 
 
-def write(where: TileSet, length_bytes: int) -> GenericPayload:
+def write(goal: TileSet | Reduce, length_bytes: int) -> GenericPayload:
     payload = GenericPayload(Command.WRITE, address=0, length_bytes=length_bytes)
-    payload.extend(Destinations(where))
+    payload.extend(Operand(goal) if isinstance(goal, Reduce) else Destinations(goal))
     return payload
 
 
@@ -61,9 +62,11 @@ def run(writes: list[Write]) -> list[PhaseTimes]:
     mesh = Mesh()
     found: dict[int, PhaseTimes] = {}
 
-    def client(number: int, cycle: int, tile: Tile, where: TileSet, length: int) -> Generator[Any]:
+    def client(
+        number: int, cycle: int, tile: Tile, goal: TileSet | Reduce, length: int
+    ) -> Generator[Any]:
         yield mesh.env.timeout(cycle)
-        payload = write(where, length)
+        payload = write(goal, length)
         found[number] = yield from mesh.ports[tile].access(payload)
         assert payload.response_status is ResponseStatus.OK
 
@@ -80,10 +83,11 @@ def flits_of(length_bytes: int) -> int:
 def packets_of(writes: list[Write]) -> tuple[Packets, list[int]]:
     """The packets of the writes, and the number of each one's last."""
     items, last = [], []
-    for cycle, (row, col), where, length in writes:
+    for cycle, (row, col), goal, length in writes:
         flits = flits_of(length)
-        for part in cut(flits, TIMING.fifo_depth if len(where) > 1 else flits):
-            items.append((cycle, row * COLS + col, where, part))
+        whole = isinstance(goal, TileSet) and len(goal) == 1
+        for part in cut(flits, flits if whole else TIMING.fifo_depth):
+            items.append((cycle, row * COLS + col, goal, part))
         last.append(len(items) - 1)
     return Packets.of(items), last
 
@@ -98,6 +102,26 @@ def spans(draw: st.DrawFn, size: int) -> range:
 
 
 tile_sets = st.builds(TileSet, spans(ROWS), spans(COLS))
+
+
+@st.composite
+def crowds(draw: st.DrawFn) -> list[Write]:
+    """Writes to one tile and to several, and reductions of one group, close together.
+
+    The group's tiles issue their operands in the same order, each some cycles late.
+    """
+    cycles, lengths = st.integers(0, 30), st.integers(1, 100)
+    writes: list[Write] = draw(st.lists(st.tuples(cycles, tiles, tile_sets, lengths), max_size=20))
+    group = draw(tile_sets)
+    members = [divmod(node, COLS) for node in group.nodes(COLS)]
+    late = draw(st.lists(cycles, min_size=len(members), max_size=len(members)))
+    for cycle in sorted(draw(st.lists(cycles, max_size=4))):
+        goal = Reduce(group, draw(st.integers(0, ROWS * COLS - 1)), maximum=draw(st.booleans()))
+        length = draw(lengths)
+        writes += [
+            (cycle + after, at, goal, length) for at, after in zip(members, late, strict=True)
+        ]
+    return sorted(writes, key=lambda one: one[0])
 
 
 @given(tiles, tiles, st.integers(1, 200), st.integers(0, 20))
@@ -129,17 +153,59 @@ def test_a_busy_port_withholds_end_req() -> None:
     ]
 
 
-@given(st.lists(st.tuples(st.integers(0, 30), tiles, tile_sets, st.integers(1, 100)), max_size=25))
+@given(tile_sets, tiles, st.integers(1, 200))
+def test_operands_offered_together_take_the_closed_form(
+    group: TileSet, root: Tile, length: int
+) -> None:
+    goal = Reduce(group, root[0] * COLS + root[1])
+    members = [divmod(node, COLS) for node in group.nodes(COLS)]
+    hops = max(abs(row - root[0]) + abs(col - root[1]) for row, col in members)
+    for seen in run([(5, tile, goal, length) for tile in members]):
+        assert seen.begin_resp == 5 + TIMING.reduction_cycles(hops, flits_of(length)) + 1
+
+
+def test_all_operands_are_answered_when_the_result_has_been_written() -> None:
+    # The first and the last are 40 cycles apart; nobody's interface is held up by it.
+    row = Reduce(TileSet(range(1), range(3)), root=0)
+    answered = 40 + TIMING.reduction_cycles(2, 2) + 1
+    assert run([(0, (0, 0), row, 16), (20, (0, 1), row, 16), (40, (0, 2), row, 16)]) == [
+        PhaseTimes(0, 2, answered, answered),
+        PhaseTimes(20, 22, answered, answered),
+        PhaseTimes(40, 42, answered, answered),
+    ]
+
+
+@given(crowds())
 def test_writes_take_the_cycles_of_the_network_by_itself(writes: list[Write]) -> None:
     """Any contention: the same as all packets at once, each tile's in the order of its requests."""
-    writes = sorted(writes, key=lambda one: one[0])
-    if not writes:
-        return
     packets, last = packets_of(writes)
     alone = HandshakeMesh(ROWS, COLS, TIMING).simulate(packets)
     times = run(writes)
+    written = alone.last_ejected()[packets.joint[last]]
     assert [t.end_req for t in times] == (alone.tail_injected[last] + 1).tolist()
-    assert [t.begin_resp for t in times] == (alone.last_ejected()[last] + 1).tolist()
+    assert [t.begin_resp for t in times] == (written + 1).tolist()
+
+
+@pytest.mark.parametrize(
+    ("length", "message"),
+    [
+        (32, "operand of node 1: found 4 flits; allowed: 8, as those that it meets"),
+        (48, "packet 3: found 2 flits and kind SUM; allowed: those of the reduction's first"),
+    ],
+)
+def test_operands_that_meet_are_of_one_length(length: int, message: str) -> None:
+    # Of 64 bytes, which go as two packets.
+    pair = Reduce(TileSet(range(1), range(2)), root=0)
+    with pytest.raises(InputError, match=message):
+        run([(0, (0, 0), pair, 64), (0, (0, 1), pair, length)])
+
+
+def test_an_operand_without_partners_is_not_answered() -> None:
+    mesh, payload = Mesh(), write(Reduce(TileSet(range(1), range(2)), root=0), 8)
+    end = mesh.env.process(mesh.ports[0, 0].socket.b_transport(payload, 0))
+    mesh.env.run()
+    assert end.is_alive
+    assert payload.response_status is ResponseStatus.INCOMPLETE
 
 
 def test_blocking_writes_wait_for_their_delay_and_the_network() -> None:
@@ -200,24 +266,35 @@ def test_requests_may_be_offered_and_answers_taken_ahead_of_time(by_call: bool) 
     ]
 
 
+PAIR = TileSet(range(1), range(2))
+
+
+NOWHERE = [
+    [],
+    [Destinations(TileSet.tile(0, COLS))],
+    [Destinations(TileSet(range(-1, 1), range(1)))],
+    [Destinations(TileSet(range(0), range(1)))],
+    [Operand(Reduce(PAIR, ROWS * COLS))],
+    [Operand(Reduce(PAIR, -1))],
+    [Operand(Reduce(TileSet.tile(0, 1), 0))],  # not brought by this tile
+    [Operand(Reduce(TileSet(range(1), range(COLS + 1)), 0))],
+    [Destinations(PAIR), Operand(Reduce(PAIR, 0))],
+]
+
+
 @pytest.mark.parametrize(
-    ("command", "where", "status"),
-    [
-        (Command.READ, TileSet.tile(0, 0), ResponseStatus.COMMAND_ERROR),
-        (Command.WRITE, TileSet.tile(0, COLS), ResponseStatus.ADDRESS_ERROR),
-        (Command.WRITE, TileSet(range(-1, 1), range(1)), ResponseStatus.ADDRESS_ERROR),
-        (Command.WRITE, TileSet(range(0), range(1)), ResponseStatus.ADDRESS_ERROR),
-        (Command.WRITE, None, ResponseStatus.ADDRESS_ERROR),
-    ],
+    ("command", "extensions", "status"),
+    [(Command.READ, [Destinations(PAIR)], ResponseStatus.COMMAND_ERROR)]
+    + [(Command.WRITE, extensions, ResponseStatus.ADDRESS_ERROR) for extensions in NOWHERE],
 )
 def test_what_cannot_be_done_is_answered_at_once(
-    command: Command, where: TileSet | None, status: ResponseStatus
+    command: Command, extensions: list[object], status: ResponseStatus
 ) -> None:
     mesh = Mesh()
     payload, blocking = (GenericPayload(command, address=0, length_bytes=8) for _ in range(2))
-    if where is not None:
-        payload.extend(Destinations(where))
-        blocking.extend(Destinations(where))
+    for extension in extensions:
+        payload.extend(extension)
+        blocking.extend(extension)
     socket = mesh.ports[0, 0].socket
     assert socket.nb_transport_fw(payload, Phase.BEGIN_REQ, 3) == (
         Sync.COMPLETED,

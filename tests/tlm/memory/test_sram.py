@@ -85,6 +85,20 @@ def test_every_cycle_is_that_of_the_slow_model(timing: SramTiming, accesses: lis
     assert run(timing, accesses) == slowly(timing, accesses)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_many_requesters_and_banks_are_those_of_the_slow_model(seed: int) -> None:
+    # More than a row of bits of both.
+    rng = np.random.default_rng(seed)
+    timing = SramTiming(int(rng.integers(33, 99)), WIDTH, int(rng.integers(1, 4)))
+    requesters, span = int(rng.integers(33, 99)), int(rng.choice([5, 400]))
+    accesses: list[Access] = [
+        (cycle, int(rng.integers(requesters)), int(rng.integers(2000)), length, True)
+        for cycle, length in rng.integers(1, [span, 1500], size=(400, 2)).tolist()
+    ]
+    accesses.sort(key=lambda access: access[0])
+    assert run(timing, accesses, requesters) == slowly(timing, accesses, requesters)
+
+
 @given(
     st.integers(1, 16),
     st.integers(0, 40),
@@ -206,6 +220,13 @@ def test_twice_the_banks_never_hold_simultaneous_accesses_longer(
 def test_times_far_apart_are_skipped() -> None:
     far = [(0, 0, 0, 1, True), (10**15, 1, 0, 1, True), (10**15, 0, 0, 1, True)]
     assert run(TIMING, far) == [1, 10**15 + 1, 10**15 + 2]  # it is requester 1's turn
+
+
+def test_a_lone_access_is_served_at_once_until_another_begins() -> None:
+    # A cycle at a time this would take days.
+    words, begin = 8 * 10**12, 10**11
+    both = [(0, 0, 0, words * WIDTH, True), (begin, 1, 0, 2 * WIDTH, True)]
+    assert run(TIMING, both) == [10**12 + 1, begin + 1]
 
 
 @pytest.mark.parametrize("field", ["banks", "bank_width_bytes", "ports", "read_latency_cycles"])
