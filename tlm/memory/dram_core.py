@@ -7,330 +7,323 @@ the next tick (DRAMSys: in the same).
 
 import sys
 
-from tlm.compiled import compiled, forget_stale, inlined
+from tlm.compiled import address, compiled, forget_stale
 from tlm.memory import dram_choice as choice
 from tlm.memory import dram_state as d
-from tlm.memory.dram_state import NEVER, State
+from tlm.memory.dram_state import NEVER, Int64s
+
+# mypy: disable-error-code="no-any-return"
+# What comes out of an array is no int to the type checker, as it is to Numba.
 
 
 @compiled
-def _waits_in(s: State, which: int, request: int, write: int) -> bool:
-    """A read or write to the request's address waits in a bank's list."""
-    for place in range(d.ENTRY, d.ENTRY + s.lists[which, d.COUNT]):
-        slot = s.lists[which, place]
+def _waits_in(m: Int64s, queue: int, bank: int, row: int, column: int, write: int) -> bool:
+    """A read or write to an address waits in a queue, a bank's or one in front."""
+    first = m[queue + d.PLACES]
+    for place in range(first, first + m[queue + d.COUNT]):
+        slot = m[place]
         if (
-            s.slots[slot, d.COLUMN] == s.requests[request, d.ASKED_COLUMN]
-            and s.slots[slot, d.ROW] == s.requests[request, d.ASKED_ROW]
-            and s.slots[slot, d.WRITE] == write
+            m[slot + d.COLUMN] == column
+            and m[slot + d.ROW] == row
+            and m[slot + d.BANK] == bank
+            and m[slot + d.WRITE] == write
         ):
             return True
     return False
 
 
 @compiled
-def _waits_in_front(s: State, request: int, write: int) -> bool:
-    """A read or write to the request's address waits in front of the bank queues."""
-    slots, requests = s.slots, s.requests
-    for place in range(1, 1 + s.entry[write, 0]):
-        slot = s.entry[write, place]
-        if (
-            slots[slot, d.COLUMN] == requests[request, d.ASKED_COLUMN]
-            and slots[slot, d.ROW] == requests[request, d.ASKED_ROW]
-            and slots[slot, d.BANK] == requests[request, d.ASKED_BANK]
-        ):
-            return True
-    return False
-
-
-@inlined
-def _needs_no_place(s: State, request: int) -> bool:
+def _needs_no_place(m: Int64s, requests: Int64s, request: int) -> bool:
     """A waiting write to the same address answers the request."""
-    kind, bank = s.rules[d.KIND], s.requests[request, d.ASKED_BANK]
+    kind, bank = m[d.KIND], address(requests[request, d.ASKED_BANK])
+    row, column = requests[request, d.ASKED_ROW], requests[request, d.ASKED_COLUMN]
     if kind == d.RAMULATOR:
-        return bool(s.now[d.WAITING + 1]) and _waits_in(s, len(s.banks) + bank, request, 1)
+        return _waits_in(m, bank + d.WRITE_QUEUE, bank, row, column, 1)
     if kind == d.DRAMSIM3:
-        return _waits_in_front(s, request, 1) or _waits_in(s, bank, request, 1)
+        return _waits_in(m, d.FRONT_WRITES, bank, row, column, 1) or _waits_in(
+            m, bank + d.QUEUE, bank, row, column, 1
+        )
     return False
 
 
-@inlined
-def _has_place(s: State, write: int) -> bool:
-    kind, rules, now = s.rules[d.KIND], s.rules, s.now
+@compiled
+def _has_place(m: Int64s, write: int) -> bool:
+    kind = m[d.KIND]
     if kind == d.RTL:
-        return bool(now[d.WAITING_BEFORE] < rules[d.READ_DEPTH])
+        return m[d.WAITING_BEFORE] < m[d.READ_DEPTH]
     if kind == d.DRAMSYS:
-        return bool(s.lists[now[d.LAST_BANK], d.COUNT] < rules[d.BANK_DEPTH])
-    if now[d.RESPONSES] >= rules[d.RESPONSE_DEPTH]:
+        return m[m[d.LAST_BANK] + d.QUEUE + d.COUNT] < m[d.BANK_DEPTH]
+    if m[d.RESPONSES] >= m[d.RESPONSE_DEPTH]:
         return False
-    return bool(now[d.WAITING + write] < rules[d.READ_DEPTH + write])
+    return m[d.WAITING + write] < m[d.READ_DEPTH + write]
 
 
-@inlined
-def _enter(s: State, t: int, request: int, port: int, seen_from: int) -> None:
+@compiled
+def _enter(m: Int64s, requests: Int64s, t: int, request: int, port: int, seen_from: int) -> None:
     """Put a request into a slot and where it is to wait."""
-    now, slots, requests = s.now, s.slots, s.requests
-    kind, write = s.rules[d.KIND], requests[request, d.ASKED_WRITE]
-    bank = requests[request, d.ASKED_BANK]
-    slot = now[d.FREE_SLOT]
-    now[d.FREE_SLOT] = slots[slot, d.NEXT_FREE]
-    slots[slot, d.REQUEST] = request
-    slots[slot, d.AGE] = now[d.NEXT_AGE]
-    slots[slot, d.WRITE] = write
-    slots[slot, d.BANK] = bank
-    slots[slot, d.ROW] = requests[request, d.ASKED_ROW]
-    slots[slot, d.COLUMN] = requests[request, d.ASKED_COLUMN]
-    slots[slot, d.PORT] = port
-    now[d.NEXT_AGE] += 1
+    kind, write = m[d.KIND], requests[request, d.ASKED_WRITE]
+    bank = address(requests[request, d.ASKED_BANK])
+    slot = m[d.FREE_SLOT]
+    m[d.FREE_SLOT] = m[slot + d.NEXT_FREE]
+    m[slot + d.REQUEST] = request
+    m[slot + d.AGE] = m[d.NEXT_AGE]
+    m[slot + d.WRITE] = write
+    m[slot + d.BANK] = bank
+    m[slot + d.ROW] = requests[request, d.ASKED_ROW]
+    m[slot + d.COLUMN] = requests[request, d.ASKED_COLUMN]
+    m[slot + d.PORT] = port
+    m[d.NEXT_AGE] += 1
     if kind == d.DRAMSIM3:
-        s.entry[write, 0] += 1
-        s.entry[write, s.entry[write, 0]] = slot
-        now[d.WAITING + write] += 1
-        now[d.SCHEDULE_AT] = min(now[d.SCHEDULE_AT], t + 1)
+        d.append(m, d.FRONT_WRITES if write else d.FRONT_READS, slot)
+        m[d.WAITING + write] += 1
+        d.lower(m, d.SCHEDULE_AT, t + 1)
         if write:
-            d.respond(s, t + 1, request, port)
+            d.respond(m, t + 1, request, port)
         return
-    which = bank
+    queue = bank + d.QUEUE
     if kind == d.RAMULATOR:
-        now[d.WAITING + write] += 1
-        which += len(s.banks) * write
+        m[d.WAITING + write] += 1
+        queue += d.QUEUE_COLUMNS * write
     else:
-        now[d.WAITING] += 1
-    if now[d.OLDEST] < 0:
-        now[d.OLDEST] = slot
-    now[d.LAST_BANK] = bank
-    d.push(s, which, bank, slot)
-    choice.wake_newcomer(s, seen_from, which, slot)
+        m[d.WAITING] += 1
+    if m[d.OLDEST] < 0:
+        m[d.OLDEST] = slot
+    m[d.LAST_BANK] = bank
+    d.push(m, queue, slot)
+    choice.wake_newcomer(m, seen_from, queue, slot)
 
 
 @compiled
-def accept(s: State, t: int, seen_from: int) -> None:
+def _next_port(m: Int64s, port: int) -> int:
+    """Whose turn it is after a port's."""
+    port += d.PORT_COLUMNS
+    return port if port < m[d.PORTS_END] else m[d.PORTS]
+
+
+@compiled
+def accept(m: Int64s, requests: Int64s, t: int, seen_from: int) -> None:
     """Take one request, if somebody offers one and there is a place: requesters in turn."""
-    now, ports = s.now, s.ports
-    if now[d.LAST_TAKEN] == t:
-        now[d.ACCEPT_AT] = t + 1
+    if m[d.LAST_TAKEN] == t:
+        m[d.ACCEPT_AT] = t + 1
         return
-    port = now[d.HOLDER]
-    if now[d.HELD] >= s.rules[d.GRAIN]:
-        port = port + 1 if port + 1 < len(ports) else 0
-        now[d.HOLDER], now[d.HELD] = port, 0
-    now[d.ACCEPT_AT] = NEVER
+    port = m[d.HOLDER]
+    if m[d.HELD] >= m[d.GRAIN]:
+        port = _next_port(m, port)
+        m[d.HOLDER], m[d.HELD] = port, 0
+    m[d.ACCEPT_AT] = NEVER
     begin, absorbed = 0, False
-    for _ in range(len(ports)):
-        request = ports[port, d.NEXT]
-        if request < ports[port, d.STOP] and ports[port, d.OUTSTANDING] < ports[port, d.DEPTH]:
-            begin = max(ports[port, d.OFFER_FROM], s.requests[request, d.BEGIN_REQ])
+    for _ in range(m[d.PORTS], m[d.PORTS_END], d.PORT_COLUMNS):
+        request = m[port + d.NEXT]
+        if request < m[port + d.STOP] and m[port + d.OUTSTANDING] < m[port + d.DEPTH]:
+            begin = max(m[port + d.OFFER_FROM], requests[request, d.BEGIN_REQ])
             if begin > t:
-                now[d.ACCEPT_AT] = min(now[d.ACCEPT_AT], begin)
+                d.lower(m, d.ACCEPT_AT, begin)
             else:
-                absorbed = _needs_no_place(s, request)
-                if absorbed or _has_place(s, s.requests[request, d.ASKED_WRITE]):
+                absorbed = _needs_no_place(m, requests, request)
+                if absorbed or _has_place(m, requests[request, d.ASKED_WRITE]):
                     break
-                if now[d.WAITING] < now[d.WAITING_BEFORE]:
-                    now[d.ACCEPT_AT] = t + 1  # RTL: the place that is left in this tick
-        port = port + 1 if port + 1 < len(ports) else 0
+                if m[d.WAITING] < m[d.WAITING_BEFORE]:
+                    m[d.ACCEPT_AT] = t + 1  # RTL: the place that is left in this tick
+        port = _next_port(m, port)
     else:
         return
-    s.requests[request, d.BEGIN_REQ] = begin
-    s.requests[request, d.END_REQ] = t
-    ports[port, d.NEXT] += 1
-    ports[port, d.OUTSTANDING] += 1
-    ports[port, d.OFFER_FROM] = t + 1
-    if port != now[d.HOLDER]:
-        now[d.HOLDER], now[d.HELD] = port, 0
-    now[d.HELD] += 1
-    now[d.LAST_TAKEN] = t
-    now[d.TAKEN] = request
-    now[d.ACCEPT_AT] = t + 1
+    requests[request, d.BEGIN_REQ] = begin
+    requests[request, d.END_REQ] = t
+    m[port + d.NEXT] += 1
+    m[port + d.OUTSTANDING] += 1
+    m[port + d.OFFER_FROM] = t + 1
+    if port != m[d.HOLDER]:
+        m[d.HOLDER], m[d.HELD] = port, 0
+    m[d.HELD] += 1
+    m[d.LAST_TAKEN] = t
+    m[d.TAKEN] = request
+    m[d.ACCEPT_AT] = t + 1
     if absorbed:
-        d.respond(s, t + 1, request, port)
+        d.respond(m, t + 1, request, port)
     else:
-        _enter(s, t, request, port, seen_from)
-
-
-@inlined
-def _schedule(s: State, t: int) -> None:
-    """DRAMsim3: move one transaction on into its bank's queue."""
-    now, rules, entry = s.now, s.rules, s.entry
-    now[d.SCHEDULE_AT] = NEVER
-    if now[d.DRAINING] == 0 and not now[d.READ_FIRST]:
-        writes = entry[1, 0]
-        if writes >= rules[d.WRITE_DEPTH] or (
-            writes > rules[d.DRAIN_LEVEL] and choice.find_oldest(s) < 0
-        ):
-            now[d.DRAINING] = writes
-    now[d.READ_FIRST] = 0
-    write = 1 if now[d.DRAINING] > 0 else 0
-    for place in range(1, 1 + entry[write, 0]):
-        slot = entry[write, place]
-        bank = s.slots[slot, d.BANK]
-        if s.lists[bank, d.COUNT] >= rules[d.BANK_DEPTH]:
-            continue
-        now[d.SCHEDULE_AT] = t + 1
-        if write:
-            request = s.slots[slot, d.REQUEST]
-            now[d.READ_FIRST] = int(_waits_in_front(s, request, 0))
-            if now[d.READ_FIRST] or _waits_in(s, bank, request, 0):
-                now[d.DRAINING] = 0
-                return
-            now[d.DRAINING] -= 1
-        for at in range(place, entry[write, 0]):
-            entry[write, at] = entry[write, at + 1]
-        entry[write, 0] -= 1
-        now[d.WAITING + write] -= 1
-        now[d.ACCEPT_AT] = min(now[d.ACCEPT_AT], t)
-        d.push(s, bank, bank, slot)
-        s.banks[bank, d.LOOK_FROM] = 0
-        choice.wake_newcomer(s, t + 1, bank, slot)
-        return
-
-
-@inlined
-def take_response(s: State, t: int) -> None:
-    """The oldest answer, which is shown, is taken."""
-    now = s.now
-    place = now[d.FIRST_RESPONSE] & (len(s.responses) - 1)
-    port = s.responses[place, d.RESPONSE_PORT]
-    s.requests[s.responses[place, d.RESPONSE_REQUEST], d.END_RESP] = t
-    if now[d.RESPONSES] >= s.rules[d.RESPONSE_DEPTH]:
-        now[d.COLUMN_AT] = min(now[d.COLUMN_AT], t + 1)
-        now[d.ACCEPT_AT] = min(now[d.ACCEPT_AT], t + 1)
-    now[d.FIRST_RESPONSE] += 1
-    now[d.RESPONSES] -= 1
-    now[d.LEFT] -= 1
-    now[d.SHOWN] = -1
-    # The Verilog shows one a cycle; nobody shows the next while one is held back.
-    begun = s.requests[s.responses[place, d.RESPONSE_REQUEST], d.BEGIN_RESP]
-    now[d.SHOW_FROM] = t + 1 if begun < t or s.rules[d.KIND] == d.RTL else t
-    if s.ports[port, d.OUTSTANDING] == s.ports[port, d.DEPTH]:
-        s.ports[port, d.OFFER_FROM] = max(s.ports[port, d.OFFER_FROM], t + 1)
-        now[d.ACCEPT_AT] = min(now[d.ACCEPT_AT], t + 1)
-    s.ports[port, d.OUTSTANDING] -= 1
-    if now[d.RESPONSES]:
-        place = now[d.FIRST_RESPONSE] & (len(s.responses) - 1)
-        now[d.RESPONSE_AT] = s.responses[place, d.RESPONSE_TIME]
-        if s.rules[d.BY_HAND]:
-            now[d.RESPONSE_AT] = max(now[d.RESPONSE_AT], now[d.SHOW_FROM])
-    else:
-        now[d.RESPONSE_AT] = NEVER
-
-
-@inlined
-def show_responses(s: State, t: int) -> None:
-    """Answers whose time has come begin, and are taken at once if nobody takes them by hand."""
-    now = s.now
-    while now[d.RESPONSE_AT] <= t:
-        place = now[d.FIRST_RESPONSE] & (len(s.responses) - 1)
-        request = s.responses[place, d.RESPONSE_REQUEST]
-        s.requests[request, d.BEGIN_RESP] = t
-        if s.rules[d.BY_HAND]:
-            now[d.SHOWN] = request
-            now[d.RESPONSE_AT] = NEVER
-        else:
-            take_response(s, t)
+        _enter(m, requests, t, request, port, seen_from)
 
 
 @compiled
-def _refresh(s: State, t: int) -> None:
+def _schedule(m: Int64s, t: int) -> None:
+    """DRAMsim3: move one transaction on into its bank's queue."""
+    m[d.SCHEDULE_AT] = NEVER
+    if m[d.DRAINING] == 0 and not m[d.READ_FIRST]:
+        writes = m[d.FRONT_WRITES + d.COUNT]
+        if writes >= m[d.WRITE_DEPTH] or (writes > m[d.DRAIN_LEVEL] and choice.find_oldest(m) < 0):
+            m[d.DRAINING] = writes
+    m[d.READ_FIRST] = 0
+    write = m[d.DRAINING] > 0
+    front = d.FRONT_WRITES if write else d.FRONT_READS
+    first = m[front + d.PLACES]
+    for place in range(first, first + m[front + d.COUNT]):
+        slot = m[place]
+        bank = address(m[slot + d.BANK])
+        if m[bank + d.QUEUE + d.COUNT] >= m[d.BANK_DEPTH]:
+            continue
+        m[d.SCHEDULE_AT] = t + 1
+        if write:
+            row, column = m[slot + d.ROW], m[slot + d.COLUMN]
+            m[d.READ_FIRST] = _waits_in(m, d.FRONT_READS, bank, row, column, 0)
+            if m[d.READ_FIRST] or _waits_in(m, bank + d.QUEUE, bank, row, column, 0):
+                m[d.DRAINING] = 0
+                return
+            m[d.DRAINING] -= 1
+        d.remove(m, front, slot)
+        m[d.WAITING + write] -= 1
+        d.lower(m, d.ACCEPT_AT, t)
+        d.push(m, bank + d.QUEUE, slot)
+        m[bank + d.LOOK_FROM] = 0
+        choice.wake_newcomer(m, t + 1, bank + d.QUEUE, slot)
+        return
+
+
+@compiled
+def take_response(m: Int64s, requests: Int64s, t: int) -> None:
+    """The oldest answer, which is shown, is taken."""
+    answer = d.response(m, m[d.FIRST_RESPONSE])
+    port, request = m[answer + d.RESPONSE_PORT], m[answer + d.RESPONSE_REQUEST]
+    requests[request, d.END_RESP] = t
+    if m[d.RESPONSES] >= m[d.RESPONSE_DEPTH]:
+        d.lower(m, d.COLUMN_AT, t + 1)
+        d.lower(m, d.ACCEPT_AT, t + 1)
+    m[d.FIRST_RESPONSE] += 1
+    m[d.RESPONSES] -= 1
+    m[d.LEFT] -= 1
+    m[d.SHOWN] = -1
+    # The Verilog shows one a cycle; nobody shows the next while one is held back.
+    begun = requests[request, d.BEGIN_RESP]
+    m[d.SHOW_FROM] = t + 1 if begun < t or m[d.KIND] == d.RTL else t
+    if m[port + d.OUTSTANDING] == m[port + d.DEPTH]:
+        m[port + d.OFFER_FROM] = max(m[port + d.OFFER_FROM], t + 1)
+        d.lower(m, d.ACCEPT_AT, t + 1)
+    m[port + d.OUTSTANDING] -= 1
+    if m[d.RESPONSES]:
+        m[d.RESPONSE_AT] = m[d.response(m, m[d.FIRST_RESPONSE]) + d.RESPONSE_TIME]
+        if m[d.BY_HAND]:
+            m[d.RESPONSE_AT] = max(m[d.RESPONSE_AT], m[d.SHOW_FROM])
+    else:
+        m[d.RESPONSE_AT] = NEVER
+
+
+@compiled
+def show_responses(m: Int64s, requests: Int64s, t: int) -> None:
+    """Answers whose time has come begin, and are taken at once if nobody takes them by hand."""
+    while m[d.RESPONSE_AT] <= t:
+        request = m[d.response(m, m[d.FIRST_RESPONSE]) + d.RESPONSE_REQUEST]
+        requests[request, d.BEGIN_RESP] = t
+        if m[d.BY_HAND]:
+            m[d.SHOWN] = request
+            m[d.RESPONSE_AT] = NEVER
+        else:
+            take_response(m, requests, t)
+
+
+@compiled
+def _refresh(m: Int64s, t: int) -> None:
     """A refresh is due: close all rows as soon as they may be, then refresh."""
-    now, kind = s.now, s.rules[d.KIND]
-    now[d.REFRESH_AT] = NEVER
-    if now[d.ACTIVES]:
+    kind = m[d.KIND]
+    m[d.REFRESH_AT] = NEVER
+    if m[d.ACTIVES]:
         return  # the last of them calls again
-    if now[d.OPEN_BANKS]:
-        ready = NEVER if kind == d.DRAMSIM3 else max(now[d.ANY_PRE], now[d.ROW_BUS])
-        for bank in range(len(s.banks)):
-            if s.banks[bank, d.OPEN_ROW] < 0:
+    if m[d.OPEN_BANKS]:
+        ready = NEVER if kind == d.DRAMSIM3 else max(m[d.ANY_PRE], m[d.ROW_BUS])
+        for record in range(d.BANKS, m[d.BANKS_END], d.BANK_COLUMNS):
+            bank = address(record)
+            if m[bank + d.OPEN_ROW] < 0:
                 continue
             if kind != d.DRAMSIM3:
-                ready = max(ready, s.banks[bank, d.PRE_FROM])
+                ready = max(ready, m[bank + d.PRE_FROM])
                 continue
-            time = d.precharge_from(s, t, bank)
+            time = d.precharge_from(m, t, bank)
             if time <= t:
-                d.precharge(s, t, bank)
-                now[d.REFRESH_AT] = t + 1
+                d.precharge(m, t, bank)
+                m[d.REFRESH_AT] = t + 1
                 return
             ready = min(ready, time)
         if ready > t:
-            now[d.REFRESH_AT] = ready
+            m[d.REFRESH_AT] = ready
             return
-        for bank in range(len(s.banks)):
-            if s.banks[bank, d.OPEN_ROW] >= 0:
-                d.close(s, t, bank)
-        d.note_precharge(s, t)
-        d.log(s, t, d.PRECHARGE_ALL, -1, -1, -1, -1)
-    edge = s.times[d.EDGE_MASK]
-    ready = (max(t, now[d.REF_FROM], now[d.ROW_BUS]) + edge) & ~edge
+        for record in range(d.BANKS, m[d.BANKS_END], d.BANK_COLUMNS):
+            bank = address(record)
+            if m[bank + d.OPEN_ROW] >= 0:
+                d.close(m, t, bank)
+        d.note_precharge(m, t)
+        d.log(m, t, d.PRECHARGE_ALL, -1, -1, -1, -1)
+    edge = m[d.EDGE_MASK]
+    ready = (max(t, m[d.REF_FROM], m[d.ROW_BUS]) + edge) & ~edge
     if ready > t:
-        now[d.REFRESH_AT] = ready
+        m[d.REFRESH_AT] = ready
         return
-    d.refresh(s, t)
-    for which in range(len(s.lists)):
-        d.find(s, which, which if which < len(s.banks) else which - len(s.banks))
-    now[d.PENDING_REFRESH] = 0
-    now[d.REFRESH_DUE] += s.times[d.REFI]
-    now[d.REFRESH_AT] = now[d.REFRESH_DUE]
-    now[d.COLUMN_AT] = now[d.ROW_AT] = t + 1
+    d.refresh(m, t)
+    for record in range(d.BANKS, m[d.BANKS_END], d.BANK_COLUMNS):
+        bank = address(record)
+        d.find(m, bank + d.QUEUE, bank)
+        d.find(m, bank + d.WRITE_QUEUE, bank)
+        m[bank + d.LOOK_FROM] = 0
+    m[d.PENDING_REFRESH] = 0
+    m[d.REFRESH_DUE] += m[d.REFI]
+    m[d.REFRESH_AT] = m[d.REFRESH_DUE]
+    m[d.COLUMN_AT] = m[d.ROW_AT] = t + 1
     if kind == d.DRAMSIM3:
-        now[d.ROW_AT] = NEVER
-        s.banks[:, d.LOOK_FROM] = 0
-
-
-@inlined
-def next_tick(s: State) -> int:
-    """The next tick in which something may happen."""
-    now = s.now
-    t = min(now[d.ACCEPT_AT], now[d.RESPONSE_AT], now[d.REFRESH_AT], now[d.SCHEDULE_AT])
-    if not now[d.PENDING_REFRESH]:
-        t = min(t, now[d.COLUMN_AT], now[d.ROW_AT])
-    elif now[d.ACTIVES]:
-        t = min(t, now[d.COLUMN_AT])
-    return int(max(t, now[d.CLOCK] + 1))
+        m[d.ROW_AT] = NEVER
 
 
 @compiled
-def run(s: State, until: int) -> int:
+def next_tick(m: Int64s) -> int:
+    """The next tick in which something may happen."""
+    t = min(m[d.ACCEPT_AT], m[d.RESPONSE_AT], m[d.REFRESH_AT], m[d.SCHEDULE_AT])
+    if not m[d.PENDING_REFRESH]:
+        t = min(t, m[d.COLUMN_AT], m[d.ROW_AT])
+    elif m[d.ACTIVES]:
+        t = min(t, m[d.COLUMN_AT])
+    return int(max(t, m[d.CLOCK] + 1))
+
+
+@compiled
+def run(m: Int64s, requests: Int64s, until: int) -> int:
     """Simulate to a tick, inclusive, or until no request is left; returns the next tick.
 
     With answers taken by hand it stops after a tick in which a request was taken or an answer is
     shown: TAKEN and SHOWN tell which. It also stops when the log of commands is full.
     """
-    now, kind = s.now, s.rules[d.KIND]
-    while now[d.LEFT] > 0:
-        t = next_tick(s)
-        if t > until or (s.rules[d.LOGGING] and now[d.LOGGED] + 2 > len(s.log)):
+    kind = m[d.KIND]
+    while m[d.LEFT] > 0:
+        t = next_tick(m)
+        if t > until or (m[d.LOG_ROWS] and m[d.LOGGED] + 2 > m[d.LOG_ROWS]):
             return t
-        now[d.CLOCK] = t
-        now[d.TAKEN] = -1
-        now[d.WAITING_BEFORE] = now[d.WAITING]
-        if kind == d.DRAMSYS and now[d.ACCEPT_AT] <= t:
-            accept(s, t, t)
-        due = now[d.REFRESH_AT] <= t
-        if due and not now[d.PENDING_REFRESH]:
-            now[d.PENDING_REFRESH] = 1
+        m[d.CLOCK] = t
+        m[d.TAKEN] = -1
+        m[d.WAITING_BEFORE] = m[d.WAITING]
+        if kind == d.DRAMSYS and m[d.ACCEPT_AT] <= t:
+            accept(m, requests, t, t)
+        due = m[d.REFRESH_AT] <= t
+        if due and not m[d.PENDING_REFRESH]:
+            m[d.PENDING_REFRESH] = 1
         if kind == d.RAMULATOR:
-            choice.ramulator(s, t)
-            if now[d.PENDING_REFRESH] and now[d.REFRESH_AT] <= t:
-                _refresh(s, t)
+            choice.ramulator(m, t)
+            if m[d.PENDING_REFRESH] and m[d.REFRESH_AT] <= t:
+                _refresh(m, t)
         elif due:
-            _refresh(s, t)
-        elif not now[d.PENDING_REFRESH]:
+            _refresh(m, t)
+        elif not m[d.PENDING_REFRESH]:
             if kind == d.RTL:
-                choice.rtl(s, t)
+                choice.rtl(m, t)
             elif kind == d.DRAMSYS:
-                choice.dramsys(s, t)
-            elif now[d.COLUMN_AT] <= t:
-                choice.dramsim3(s, t)
-        if now[d.SCHEDULE_AT] <= t:
-            _schedule(s, t)
-        if now[d.ACCEPT_AT] <= t:
-            accept(s, t, t + 1)
-        if kind == d.RAMULATOR and not now[d.PENDING_REFRESH]:
-            choice.choose_mode(s, t + 1, t + 1)
-        if now[d.RESPONSE_AT] <= t:
-            show_responses(s, t)
-        if s.rules[d.BY_HAND] and (now[d.TAKEN] >= 0 or now[d.SHOWN] >= 0):
+                choice.dramsys(m, t)
+            elif m[d.COLUMN_AT] <= t:
+                choice.dramsim3(m, t)
+        if m[d.SCHEDULE_AT] <= t:
+            _schedule(m, t)
+        if m[d.ACCEPT_AT] <= t:
+            accept(m, requests, t, t + 1)
+        if kind == d.RAMULATOR and not m[d.PENDING_REFRESH]:
+            choice.choose_mode(m, t + 1, t + 1)
+        if m[d.RESPONSE_AT] <= t:
+            show_responses(m, requests, t)
+        if m[d.BY_HAND] and (m[d.TAKEN] >= 0 or m[d.SHOWN] >= 0):
             break
-    return next_tick(s)
+    return next_tick(m)
 
 
 forget_stale(run, [sys.modules[__name__], choice, d])

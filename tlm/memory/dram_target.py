@@ -7,7 +7,9 @@ from simpy.events import EventPriority
 from tlm.errors import InputError
 from tlm.memory import dram_core as core
 from tlm.memory import dram_state as d
-from tlm.memory.dram import DramChannel, Int64s
+from tlm.memory.dram import DramChannel
+from tlm.memory.dram_layout import port_table
+from tlm.memory.dram_state import Int64s
 from tlm.payload import Command, GenericPayload, ResponseStatus
 from tlm.sockets import Answer, BlockingCall, Phase, Sync, TargetSocket
 
@@ -27,7 +29,10 @@ class DramMemory:
         self.socket = TargetSocket(self)
         self._env = env
         self._channel = channel
-        self._state = channel.new_state(1, by_hand=True)
+        self._m = channel.new_state(1)
+        self._m[d.BY_HAND] = 1
+        self._port = port_table(self._m)[0]
+        self._requests = np.zeros((0, d.REQUEST_COLUMNS), dtype=np.int64)
         self._asked = 0
         self._of: dict[int, GenericPayload] = {}  # by the number of the request
         self._untaken: dict[int, int] = {}  # bursts left, by the identity of the payload
@@ -63,12 +68,12 @@ class DramMemory:
                 f"must be whole bursts of {burst_bytes} bytes"
             )
         now = int(self._env.now)
-        state, first = self._state, self._asked
+        m, first = self._m, self._asked
         stop = first + count
-        if stop > len(state.requests):
-            self._state = state = state._replace(requests=_grown(state.requests, stop))
+        if stop > len(self._requests):
+            self._requests = _grown(self._requests, stop)
         numbers = np.arange(count, dtype=np.int64)
-        state.requests[first:stop] = self._channel.table(
+        self._requests[first:stop] = self._channel.table(
             np.full(count, now), np.full(count, payload.command is Command.WRITE),
             payload.address // burst_bytes + numbers,
         )  # fmt: skip
@@ -77,19 +82,19 @@ class DramMemory:
             self._of[number] = payload
         self._asked = stop
         # What has gone by while nobody asked: refreshes.
-        idle = not state.now[d.LEFT]
-        state.ports[0, d.STOP] = stop
-        state.now[d.LEFT] += count
+        idle = not m[d.LEFT]
+        self._port[d.STOP] = stop
+        m[d.LEFT] += count
         if idle:
-            core.run(state, now - 1)
-        state.now[d.ACCEPT_AT] = min(state.now[d.ACCEPT_AT], now)
+            core.run(m, self._requests, now - 1)
+        m[d.ACCEPT_AT] = min(m[d.ACCEPT_AT], now)
         self._look()
 
     def _look(self) -> None:
         """Come back in the next tick in which something may happen."""
-        if not self._state.now[d.LEFT]:
+        if not self._m[d.LEFT]:
             return
-        tick = max(int(core.next_tick(self._state)), int(self._env.now))
+        tick = max(int(core.next_tick(self._m)), int(self._env.now))
         if self._look_at is not None and self._look_at <= tick:
             return
         self._look_at = tick
@@ -103,16 +108,16 @@ class DramMemory:
         if self._look_at != tick:
             return  # overtaken by an earlier look
         self._look_at = None
-        state = self._state
-        if core.next_tick(state) <= tick:
-            core.run(state, tick)
-            taken = int(state.now[d.TAKEN])
+        m = self._m
+        if core.next_tick(m) <= tick:
+            core.run(m, self._requests, tick)
+            taken = int(m[d.TAKEN])
             if taken >= 0:
                 self._taken(self._of[taken])
-            while (shown := int(state.now[d.SHOWN])) >= 0 and shown != self._shown_last:
+            while (shown := int(m[d.SHOWN])) >= 0 and shown != self._shown_last:
                 self._shown_last = shown
                 self._shown(shown)
-                core.show_responses(state, tick)
+                core.show_responses(m, self._requests, tick)
         self._look()
 
     def _taken(self, payload: GenericPayload) -> None:
@@ -139,7 +144,7 @@ class DramMemory:
             self._take()
 
     def _take(self) -> None:
-        core.take_response(self._state, int(self._env.now))
+        core.take_response(self._m, self._requests, int(self._env.now))
 
 
 def _grown(table: Int64s, rows: int) -> Int64s:

@@ -16,11 +16,13 @@ from calibration.benches.dram_rules import Timings, violations
 from calibration.experiments.memory_cases import MEMORIES, PATTERNS, requests_of
 from calibration.harness.memory import RtlMemory
 from tlm.errors import InputError
+from tlm.memory import dram
 from tlm.memory import dram_core as core
 from tlm.memory import dram_state as d
 from tlm.memory.base import MemoryPort, PhaseTimes
 from tlm.memory.devices import DEVICES, HBM2, HBM3, Device
 from tlm.memory.dram import RTL_HBM2, DramChannel, Outcome, Requests
+from tlm.memory.dram_layout import port_table
 from tlm.memory.dram_target import DramMemory
 from tlm.memory.policies import POLICIES, RTL, Policy
 from tlm.memory.traffic import Traffic
@@ -162,24 +164,36 @@ def test_time_jumps_over_nothing(device: Device, policy: Policy) -> None:
     asked = mixture(device, seed=9, count=500)
     channel = DramChannel.of(device, policy)
     jumped = channel.simulate(asked, 12)
-    state = channel.new_state(len(asked.counts))
+    m = channel.new_state(len(asked.counts))
     stops = np.cumsum(asked.counts)
-    state.ports[:, d.NEXT], state.ports[:, d.STOP] = stops - asked.counts, stops
-    state.ports[:, d.DEPTH] = 12
-    state = state._replace(requests=channel.table(asked.tick, asked.write, asked.burst))
-    state.now[d.LEFT] = len(asked)
+    ports = port_table(m)
+    ports[:, d.NEXT], ports[:, d.STOP] = stops - asked.counts, stops
+    ports[:, d.DEPTH] = 12
+    requests = channel.table(asked.tick, asked.write, asked.burst)
+    m[d.LEFT] = len(asked)
     tick = 0
     looks = [d.COLUMN_AT, d.ACCEPT_AT]
     if policy is POLICIES["dramsim3"]:
         looks.append(d.SCHEDULE_AT)
     else:
         looks.append(d.ROW_AT)
-    while state.now[d.LEFT]:
-        state.now[looks] = tick
-        core.run(state, tick)
+    while m[d.LEFT]:
+        m[looks] = tick
+        core.run(m, requests, tick)
         tick += 1
-    assert (state.requests[:, d.END_REQ] == jumped.end_req).all()
-    assert (state.requests[:, d.END_RESP] == jumped.end_resp).all()
+    assert (requests[:, d.END_REQ] == jumped.end_req).all()
+    assert (requests[:, d.END_RESP] == jumped.end_resp).all()
+
+
+@every_policy
+def test_a_full_log_loses_no_command(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
+    channel, asked = DramChannel.of(HBM3, policy), mixture(HBM3, seed=2, count=300)
+    whole = channel.simulate(asked, 16, commands=True)
+    monkeypatch.setattr(dram, "_LOG_ROWS", 7)
+    pieces = channel.simulate(asked, 16, commands=True)
+    assert pieces.commands.tolist() == whole.commands.tolist()
+    assert pieces.end_resp.tolist() == whole.end_resp.tolist()
+    assert channel.simulate(asked, 16).commands.shape == (0, d.LOG_COLUMNS)
 
 
 # ---- laws ----
