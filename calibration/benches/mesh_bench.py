@@ -60,8 +60,8 @@ def _write_stimulus(packets: Packets, rows: int, cols: int) -> None:
     number, reduces = np.arange(len(packets)), packets.reduces
     row = np.where(reduces, packets.root // cols, packets.row_first)
     col = np.where(reduces, packets.root % cols, packets.col_first)
-    row_mask = _mask(packets.row_first, packets.row_last, packets.row_step, rows)
-    col_mask = _mask(packets.col_first, packets.col_last, packets.col_step, cols)
+    row_mask = mask(packets.row_first, packets.row_last, packets.row_step, rows)
+    col_mask = mask(packets.col_first, packets.col_last, packets.col_step, cols)
     joint = np.where(packets.joint == number, number, 0)
     fields = (packets.cycle, number, packets.flits, packets.kind, row, col)
     table = np.column_stack([*(field.astype(np.uint64) for field in fields), row_mask, col_mask])
@@ -72,7 +72,7 @@ def _write_stimulus(packets: Packets, rows: int, cols: int) -> None:
         Path(f"stimulus_{node}.txt").write_text(text)
 
 
-def _mask(first: Int64s, last: Int64s, step: Int64s, size: int) -> Log:
+def mask(first: Int64s, last: Int64s, step: Int64s, size: int) -> Log:
     """Bits of the marked places of each packet on a side of ``size``."""
     place = np.arange(size)[:, None]
     marked = (place >= first) & (place <= last) & ((place - first) % step == 0)
@@ -98,12 +98,16 @@ def payload(packet: Log, flit: Log) -> Log:
     return whole
 
 
-def operand(packet: Log, flit: Log) -> Log:
-    """The low half of an operand's payload (``arbitrary`` in rtl/bench/replayer.sv)."""
+def operand(packet: Log, flit: Log, element_bits: int = 32) -> Log:
+    """The low half of an operand's payload (``arbitrary`` in rtl/bench/replayer.sv).
+
+    Of a 64-bit element its upper bits alone: no sum of a mesh's operands reaches the high half.
+    """
     word = np.uint64(0xFFFFFFFF)
     x = (packet * np.uint64(0x9E3779B1) ^ flit * np.uint64(0x85EBCA77)) & word
     x = (x ^ x >> np.uint64(15)) * np.uint64(0x2C1B3C6D) & word
-    return np.asarray(x ^ x >> np.uint64(12), dtype=np.uint64)
+    x = x ^ x >> np.uint64(12)
+    return np.asarray(x >> np.uint64(12 if element_bits == 64 else 0), dtype=np.uint64)
 
 
 def expected_deliveries(packets: Packets, cols: int, *, loopback: bool = True) -> Int64s:
@@ -120,25 +124,26 @@ def expected_deliveries(packets: Packets, cols: int, *, loopback: bool = True) -
     return rows if loopback else rows[~own]
 
 
-def judge(packets: Packets, log: Log, wanted: Int64s) -> Deliveries:
+def judge(packets: Packets, log: Log, wanted: Int64s, element_bits: int = 32) -> Deliveries:
     """Check every handshake against the packets and condense them.
 
     Args:
         packets: What was to be sent.
         log: Shape (handshakes, 5): 0 injection or 1 ejection, node, cycle, last bit, payload.
         wanted: Shape (deliveries, 2): packet and node, sorted.
+        element_bits: Width of a reduction's elements.
 
     Raises:
         AssertionError: naming the first packet and node at fault.
     """
-    injected = _injections(packets, log[log[:, 0] == 0])
-    ejected = _ejections(packets, log[log[:, 0] == 1], wanted)
+    injected = _injections(packets, log[log[:, 0] == 0], element_bits)
+    ejected = _ejections(packets, log[log[:, 0] == 1], wanted, element_bits)
     return Deliveries(
         injected[:, 0], injected[:, 1], ejected[:, 0], ejected[:, 1], ejected[:, 2], ejected[:, 3]
     )
 
 
-def _flits_of(packets: Packets, numbers: Int64s) -> tuple[Log, Log, Int64s]:
+def flits_of(packets: Packets, numbers: Int64s) -> tuple[Log, Log, Int64s]:
     """Packet and flit number of every flit of a list of packets, and where each packet starts."""
     lengths = packets.flits[numbers]
     starts = np.cumsum(lengths) - lengths
@@ -146,61 +151,71 @@ def _flits_of(packets: Packets, numbers: Int64s) -> tuple[Log, Log, Int64s]:
     return np.repeat(numbers, lengths).astype(np.uint64), flit.astype(np.uint64), starts
 
 
-def _sent(packets: Packets, packet: Log, flit: Log) -> Log:
+def sent(packets: Packets, packet: Log, flit: Log, element_bits: int = 32) -> Log:
     """Payload with which each flit goes in."""
     number = packet.astype(np.int64)
     named = np.where(packets.joint[number] == number, packet, np.uint64(0))
-    reduced = named << np.uint64(32) | operand(packet, flit)
+    reduced = named << np.uint64(32) | operand(packet, flit, element_bits)
     return np.where(packets.reduces[number], reduced, payload(packet, flit))
 
 
-def _received(packets: Packets, packet: Log, flit: Log) -> Log:
+def _received(packets: Packets, packet: Log, flit: Log, element_bits: int) -> Log:
     """Payload with which each flit comes out: of a reduction, what its operands amount to."""
-    data = _sent(packets, packet, flit)
+    data = sent(packets, packet, flit, element_bits)
     reduced = np.nonzero(packets.reduces[packet.astype(np.int64)])[0]
     if len(reduced) == 0:
         return data
     # Every operand's flits, next to each other by reduction and flit.
     numbers = np.nonzero(packets.reduces)[0]
-    source, index, _ = _flits_of(packets, numbers)
+    source, index, _ = flits_of(packets, numbers)
     joint = packets.joint[source.astype(np.int64)]
     order = np.lexsort((index, joint))
     group = np.stack([joint, index.astype(np.int64)], axis=1)[order]
     first = np.nonzero(np.r_[True, (np.diff(group, axis=0) != 0).any(axis=1)])[0]
-    values = operand(source, index)[order]
-    total = np.add.reduceat(values, first) & np.uint64(0xFFFFFFFF)
-    signed = values.astype(np.uint32).view(np.int32)
-    largest = np.maximum.reduceat(signed, first).view(np.uint32).astype(np.uint64)
-    joint_of = group[first, 0]
-    low = np.where(packets.kind[joint_of] == Kind.MAXIMUM, largest, total)
+    values = sent(packets, source, index, element_bits)[order]
+    maximum = packets.kind[group[first, 0]] == Kind.MAXIMUM
     # Both lists are sorted by joint number and flit; the wanted ones are a reduction's once.
-    data[reduced] = joint_of.astype(np.uint64) << np.uint64(32) | low
+    data[reduced] = _combined(values, first, maximum, element_bits)
     return data
 
 
-def _injections(packets: Packets, log: Log) -> Int64s:
+def _combined(values: Log, first: Int64s, maximum: NDArray[np.bool_], element_bits: int) -> Log:
+    """Sum or signed maximum, element by element, of runs of payloads that start at ``first``."""
+    result = np.zeros(len(first), dtype=np.uint64)
+    unused = np.uint64(64 - element_bits)
+    for lsb in range(0, 64, element_bits):
+        # An element at the top of a word wraps and compares as one of its own width.
+        top = values >> np.uint64(lsb) << unused
+        total = np.add.reduceat(top, first)
+        largest = np.maximum.reduceat(top.view(np.int64), first).view(np.uint64)
+        result |= np.where(maximum, largest, total) >> unused << np.uint64(lsb)
+    return result
+
+
+def _injections(packets: Packets, log: Log, element_bits: int) -> Int64s:
     """Rows (head cycle, tail cycle) by packet: each node sends its own in order, flit by flit."""
     order = np.argsort(log[:, 1], kind="stable")
     numbers = np.argsort(packets.source, kind="stable")
-    packet, flit, starts = _flits_of(packets, numbers)
+    packet, flit, starts = flits_of(packets, numbers)
     node = packets.source[packet.astype(np.int64)].astype(np.uint64)
     log = log[order]
     if len(log) != len(packet) or (log[:, 1] != node).any():
         raise AssertionError(f"flits injected: {len(log)}, expected {len(packet)}")
-    _compare(packets, log, packet, flit, _sent(packets, packet, flit), "injected")
+    data = sent(packets, packet, flit, element_bits)
+    _compare(packets, log, packet, flit, data, "injected")
     cycles = np.empty((len(packets), 2), dtype=np.int64)
     cycles[numbers, 0] = log[starts, 2]
     cycles[numbers, 1] = log[starts + packets.flits[numbers] - 1, 2]
     return cycles
 
 
-def _ejections(packets: Packets, log: Log, wanted: Int64s) -> Int64s:
+def _ejections(packets: Packets, log: Log, wanted: Int64s, element_bits: int) -> Int64s:
     """Rows (packet, node, head cycle, tail cycle), checked flit by flit."""
     # Stable: flits of one packet at one node stay in the order in which they passed.
     numbers = log[:, 4] >> np.uint64(32)
     order = np.lexsort((log[:, 1], numbers))
     log, numbers = log[order], numbers[order]
-    packet, flit, starts = _flits_of(packets, wanted[:, 0])
+    packet, flit, starts = flits_of(packets, wanted[:, 0])
     lengths = packets.flits[wanted[:, 0]]
     node = np.repeat(wanted[:, 1], lengths).astype(np.uint64)
     if len(log) != len(packet) or (numbers != packet).any() or (log[:, 1] != node).any():
@@ -210,7 +225,8 @@ def _ejections(packets: Packets, log: Log, wanted: Int64s) -> Int64s:
             f"flits ejected: {len(log)}, expected {len(packet)}; (packet, node) missing "
             f"{sorted(due - seen)[:3]}, never sent there {sorted(seen - due)[:3]}"
         )
-    _compare(packets, log, packet, flit, _received(packets, packet, flit), "ejected")
+    data = _received(packets, packet, flit, element_bits)
+    _compare(packets, log, packet, flit, data, "ejected")
     cycles = log[:, 2].astype(np.int64)
     return np.column_stack([wanted, cycles[starts], cycles[starts + lengths - 1]])
 

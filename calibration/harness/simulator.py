@@ -21,7 +21,7 @@ from cocotb_tools.runner import get_runner
 from filelock import FileLock
 
 from calibration.harness.toolchain import tool_versions, verilator_environment
-from tlm.calibrated import REPOSITORY, source_hashes
+from tlm.calibrated import REPOSITORY, file_hash
 
 
 class SimulationError(RuntimeError):
@@ -107,6 +107,8 @@ def build(
     *,
     waves: bool = False,
     flags: Sequence[str] = (),
+    include_folders: Sequence[Path] = (),
+    written: Mapping[str, str] | None = None,
 ) -> Simulation:
     """Verilate and compile ``top``; the same content is built once, also by two runs at a time.
 
@@ -116,21 +118,35 @@ def build(
         parameters: Values of the top module's parameters.
         waves: Whether runs record a VCD.
         flags: More Verilator options.
+        include_folders: Where included files are looked for; any change in them counts.
+        written: More Verilog, text by file name, that the caller has written for this model.
 
     Raises:
         SimulationError: carrying the end of the tools' output.
     """
-    versions = tool_versions()
-    key_parts = [top, source_hashes(sources), sorted(parameters.items()), waves, [*flags], versions]
+    written = dict(written or {})
+    included = [
+        (path.relative_to(place).as_posix(), file_hash(path))
+        for place in include_folders
+        for path in sorted(place.rglob("*"))
+    ]
+    key_parts = [
+        top, [file_hash(path) for path in sources], included, sorted(written.items()),
+        sorted(parameters.items()), waves, [*flags], tool_versions(),
+    ]  # fmt: skip
     key = hashlib.sha256(json.dumps(key_parts).encode()).hexdigest()[:16]
     folder = cache_folder() / f"{top}-{key}"
-    simulation = Simulation(folder, top, tuple(sources), waves)
+    simulation = Simulation(folder, top, (*sources, *(folder / name for name in written)), waves)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{folder}.lock"):
         if not (folder / "done").is_file():
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
-            _verilate(simulation, parameters, flags)
+            for name, text in written.items():
+                (folder / name).write_text(text)
+            _verilate(
+                simulation, parameters, [*flags, *(f"-I{place}" for place in include_folders)]
+            )
             _drop_intermediates(folder)
             (folder / "done").touch()
     return simulation

@@ -1,0 +1,1 @@
+"""Somebody else's mesh: what its user says of it, and the harness that runs packets through it."""

@@ -1,0 +1,230 @@
+"""Packets through somebody else's Verilated mesh: what goes in, what comes out, and when.
+
+Stimuli go to the replayers and handshakes come from the recorders of rtl/bench/blackbox_bench.sv;
+the bench that runs them is calibration/benches/blackbox_bench.py.
+"""
+
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from calibration.benches.mesh_bench import Log, expected_deliveries, judge, read_log
+from calibration.blackbox.header import FlitLayout, Words
+from calibration.blackbox.spec import MeshSpec
+from calibration.harness.mesh import HangError
+from calibration.harness.simulator import Simulation, SimulationError, build
+from tlm.calibrated import REPOSITORY
+from tlm.errors import InputError
+from tlm.interconnect.packets import Deliveries, Packets
+
+_BENCH = REPOSITORY / "rtl" / "bench"
+_BENCH_SOURCES = tuple(
+    _BENCH / name for name in ("blackbox.vlt", "flit_replayer.sv", "blackbox_bench.sv")
+)
+_LONGEST_CYCLES = 10_000_000
+_NEVER = 2**32 - 1
+_UNBOUNDED = 2**32 - 1
+#: More than four times the flits that are due, and some: a mesh that makes flits of its own.
+_EXCESS = (4, 10_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Nodes that take nothing before a cycle; the others always do.
+
+    Attributes:
+        nodes: Node numbers.
+        until_cycle: First cycle in which they take flits; beyond ten million: never.
+    """
+
+    nodes: tuple[int, ...] = ()
+    until_cycle: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BlackBoxMesh:
+    """A Verilated mesh of ``rows`` x ``cols`` nodes of which the specification alone is known."""
+
+    spec: MeshSpec
+    rows: int
+    cols: int
+
+    def __post_init__(self) -> None:
+        self.spec.check_size(self.rows, self.cols)
+
+    def layout(self) -> FlitLayout:
+        """Its flits."""
+        return FlitLayout(self.spec, self.rows, self.cols)
+
+    def build(self, waves: bool = False) -> Simulation:
+        """The built model, from the cache if it is there.
+
+        Raises:
+            SimulationError: carrying the end of Verilator's output.
+        """
+        rtl, layout = self.spec.rtl, self.layout()
+        parameters = {
+            "Nodes": self.rows * self.cols,
+            "FlitWidth": layout.width,
+            "PayloadLsb": layout.payload_lsb,
+            "LastBit": layout.last_bit,
+        }
+        return build(
+            "blackbox_bench",
+            [*self.spec.source_files(), *_BENCH_SOURCES],
+            parameters,
+            waves=waves,
+            flags=[
+                *rtl.verilator_options,
+                *(f"-D{name}={value}" for name, value in sorted(rtl.defines.items())),
+            ],
+            include_folders=self.spec.include_folders(),
+            written={"blackbox_dut.sv": _adapter(self.spec, self.rows, self.cols, layout.width)},
+        )
+
+    def simulate(
+        self, packets: Packets, *, hold: Hold | None = None, loopback: bool = True
+    ) -> Deliveries:
+        """Run packets to their delivery; each node sends its own in the order of their numbers.
+
+        Every flit is checked on the way: data, order, completeness, exactly one copy a destination.
+
+        Args:
+            packets: What is sent.
+            hold: Nodes that take nothing for some time.
+            loopback: A sender among the destinations of its multicast gets a copy.
+
+        Raises:
+            InputError: for a packet that headers of this mesh cannot express.
+            HangError: if the mesh stands still though flits are due.
+            SimulationError: if the model cannot be built, or anything comes out wrong.
+        """
+        words = self.layout().encode(packets)
+        wanted = expected_deliveries(packets, self.cols, loopback=loopback)
+        due = int(packets.flits[wanted[:, 0]].sum())
+        most = _EXCESS[0] * due + _EXCESS[1]
+        folder = Path(tempfile.mkdtemp(prefix="wafertlm-"))
+        log, outcome = self._run(packets, words, hold or Hold(), _LONGEST_CYCLES, most, folder)
+        injected, ejected = (int((log[:, 0] == kind).sum()) for kind in (0, 1))
+        missing = injected < len(words) or ejected < due
+        what = f"{self.spec.name} {self.rows}x{self.cols}"
+        counts = f"{injected} of {len(words)} flits injected, {ejected} of {due} ejected"
+        if outcome["quiet"] and missing:
+            shutil.rmtree(folder)
+            since = int(log[-1, 2]) + 1 if len(log) else 0
+            raise HangError(f"{what} stands still since cycle {since}: {counts}")
+        if not outcome["quiet"]:
+            raise SimulationError(
+                f"{what} moves still in cycle {outcome['cycles']}: {counts}; see {folder}"
+            )
+        try:
+            deliveries = judge(packets, log, wanted, self.spec.features.element_bits)
+        except AssertionError as error:
+            raise SimulationError(f"{what}: {error}; see {folder}") from error
+        shutil.rmtree(folder)
+        return deliveries
+
+    def observe(self, packets: Packets, *, hold: Hold | None = None, cycles: int = 100_000) -> Log:
+        """Run packets and judge nothing: what the mesh does is to be found out.
+
+        Args:
+            packets: What is sent.
+            hold: Nodes that take nothing for some time.
+            cycles: The run ends here, if the mesh has not come to rest before.
+
+        Returns:
+            Every handshake in order of time, shape (handshakes, 5): 0 injection or 1 ejection,
+            node, cycle, last bit, low 64 bits of the payload.
+
+        Raises:
+            InputError: for a packet that headers of this mesh cannot express.
+            SimulationError: if the model cannot be built, or an assertion in it fails.
+        """
+        words = self.layout().encode(packets)
+        folder = Path(tempfile.mkdtemp(prefix="wafertlm-"))
+        log, _ = self._run(packets, words, hold or Hold(), cycles, _UNBOUNDED, folder)
+        shutil.rmtree(folder)
+        return log
+
+    def _run(
+        self,
+        packets: Packets,
+        words: Words,
+        hold: Hold,
+        most_cycles: int,
+        most_flits: int,
+        folder: Path,
+    ) -> tuple[Log, Any]:
+        """One run in a folder: its handshakes, and the last ``cycles`` and whether ``quiet``."""
+        nodes = self.rows * self.cols
+        if not all(0 <= node < nodes for node in hold.nodes):
+            raise InputError(f"hold: found nodes {hold.nodes}; allowed: 0 to {nodes - 1}")
+        starts = packets.cycle.repeat(packets.flits)
+        senders = packets.source.repeat(packets.flits)
+        digits = -(-self.layout().width // 4)
+        lines = np.array([*map(" ".join, zip(map(str, starts), _hex(words, digits), strict=True))])
+        for node in range(nodes):
+            text = "\n".join(lines[senders == node].tolist())
+            (folder / f"stimulus_{node}.txt").write_text(text)
+        plan = {
+            "reset_cycles": self.spec.reset.cycles,
+            "hold_nodes": sorted(set(hold.nodes)),
+            "hold_until_cycle": hold.until_cycle if hold.until_cycle <= _LONGEST_CYCLES else _NEVER,
+            "most_cycles": most_cycles,
+            "most_flits": min(most_flits, _UNBOUNDED),
+        }
+        bench = "calibration.benches.blackbox_bench"
+        outcome = self.build().run(bench, plan, seed=1, folder=folder)
+        return read_log(folder / "handshakes.bin"), outcome
+
+
+def _hex(words: Words, digits: int) -> list[str]:
+    """Each flit in hexadecimal."""
+    text = np.ascontiguousarray(words[:, ::-1]).astype(">u8").tobytes().hex()
+    whole = 16 * words.shape[1]
+    return [text[end - digits : end] for end in range(whole, len(text) + 1, whole)]
+
+
+def _adapter(spec: MeshSpec, rows: int, cols: int, width: int) -> str:
+    """The module by which rtl/bench/blackbox_bench.sv reaches the mesh under its own names."""
+    nodes, ports = rows * cols, spec.ports
+    parameters = dict(spec.rtl.parameters)
+    if spec.mesh.rows_parameter and spec.mesh.cols_parameter:
+        parameters |= {spec.mesh.rows_parameter: rows, spec.mesh.cols_parameter: cols}
+    values = ", ".join(f".{name}({value})" for name, value in parameters.items())
+    reset = "rst_ni" if spec.reset.active == "low" else "!rst_ni"
+    # Port here, port of the mesh, direction here, bits.
+    table = [
+        ("inject_valid_i", ports.inject_valid, "input", nodes),
+        ("inject_ready_o", ports.inject_ready, "output", nodes),
+        ("inject_flit_i", ports.inject_flit, "input", nodes * width),
+        ("eject_valid_o", ports.eject_valid, "output", nodes),
+        ("eject_ready_i", ports.eject_ready, "input", nodes),
+        ("eject_flit_o", ports.eject_flit, "output", nodes * width),
+    ]
+    lines = [
+        f"// Joins the mesh of {spec.file.name} to the bench; {rows} x {cols} nodes, flits of "
+        f"{width} bits.",
+        "module blackbox_dut (",
+        "  input logic clk_i,",
+        "  input logic rst_ni,",
+        ",\n".join(f"  {way} logic [{bits - 1}:0] {here}" for here, _, way, bits in table),
+        ");",
+        f"  {spec.rtl.top} {f'#({values}) ' if values else ''}u_mesh (",
+        f"    .{spec.clock.port}(clk_i),",
+        f"    .{spec.reset.port}({reset}),",
+        ",\n".join(f"    .{there}({here})" for here, there, _, _ in table),
+        "  );",
+    ]
+    # Where the specification lets warnings pass, a flit of another width must not.
+    lines += [
+        f"  initial if ($bits(u_mesh.{there}) != {bits})\n"
+        f'    $fatal(1, "{there}: found %0d bits; by {spec.file.name}: {bits}", '
+        f"$bits(u_mesh.{there}));"
+        for _, there, _, bits in table
+    ]
+    return "\n".join([*lines, "endmodule", ""])

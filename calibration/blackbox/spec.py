@@ -1,0 +1,369 @@
+"""What the user of another mesh says of it: one TOML file, read and checked here.
+
+``docs/own_rtl/mesh.toml`` is an example with every table.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PositiveInt,
+    PrivateAttr,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
+
+from tlm.errors import InputError
+
+#: How a header names several tiles.
+Masks = Literal["bitmask", "dont-care"]
+#: Names of the operations, by which `tlm.interconnect.packets.Kind` names them too.
+Operation = Literal["unicast", "multicast", "sum", "maximum"]
+_Identifier = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_$]*$")]
+_NAMED_WIDTHS = ("rows", "cols", "row_index", "col_index")
+_LARGEST_SIDE = 64
+_LEAST_FIT = (3, 4)
+_NARROWEST_MAXIMUM = 32
+
+
+def _size(text: object) -> tuple[int, int]:
+    """Rows and columns of a size such as ``4x4``."""
+    found = re.fullmatch(r"([1-9]\d?)x([1-9]\d?)", text) if isinstance(text, str) else None
+    size = (int(found[1]), int(found[2])) if found else (0, 0)
+    if not 1 <= min(size) <= max(size) <= _LARGEST_SIDE:
+        raise ValueError(f"found {text!r}; allowed: ROWSxCOLS, 1 to {_LARGEST_SIDE} each")
+    return size
+
+
+def _bits(found: object) -> object:
+    """A width as it stands: a number, or a name for one that follows the size of the mesh."""
+    number = isinstance(found, int) and not isinstance(found, bool) and found >= 1
+    if not number and found not in _NAMED_WIDTHS:
+        raise ValueError(f"found {found!r}; allowed: 1 and more, or {', '.join(_NAMED_WIDTHS)}")
+    return found
+
+
+_Size = Annotated[tuple[int, int], BeforeValidator(_size)]
+_Bits = Annotated[int | str, BeforeValidator(_bits)]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_keys(cls, table: object) -> object:
+        for key in table if isinstance(table, dict) else ():
+            if key not in cls.model_fields:
+                raise ValueError(f"found key '{key}'; allowed: {', '.join(cls.model_fields)}")
+        return table
+
+
+class Rtl(_Table):
+    """The Verilog; files and folders relative to the specification."""
+
+    top: _Identifier
+    sources: Annotated[tuple[str, ...], Field(min_length=1, strict=False)]
+    include_folders: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    defines: dict[_Identifier, str | int] = {}
+    parameters: dict[_Identifier, int] = {}
+    verilator_options: Annotated[tuple[str, ...], Field(strict=False)] = ()
+
+
+class Mesh(_Table):
+    """Its sizes, (rows, columns): those of the fit and those that only blind checks see."""
+
+    rows_parameter: _Identifier | None = None
+    cols_parameter: _Identifier | None = None
+    fit: _Size
+    check: Annotated[tuple[_Size, ...], Field(strict=False)]
+
+    @model_validator(mode="after")
+    def _sizes_can_be_built(self) -> Self:
+        if (self.rows_parameter is None) != (self.cols_parameter is None):
+            raise ValueError(
+                "found one of rows_parameter and cols_parameter; allowed: both or neither"
+            )
+        if self.rows_parameter is None and self.check:
+            raise ValueError(
+                "check: found sizes; allowed: [] without rows_parameter and cols_parameter"
+            )
+        if self.fit[0] < _LEAST_FIT[0] or self.fit[1] < _LEAST_FIT[1]:
+            raise ValueError(
+                f"fit: found {_text(self.fit)}; allowed: {_text(_LEAST_FIT)} and larger"
+            )
+        return self
+
+
+class Clock(_Table):
+    """The clock; the mesh reacts to its rising edge."""
+
+    port: _Identifier
+
+
+class Reset(_Table):
+    """The reset, and for how many cycles it is given."""
+
+    port: _Identifier
+    active: Literal["low", "high"]
+    cycles: PositiveInt = 5
+
+
+class Ports(_Table):
+    """Names of the tiles' ports: flat vectors, a slice a node."""
+
+    inject_valid: _Identifier
+    inject_ready: _Identifier
+    inject_flit: _Identifier
+    eject_valid: _Identifier
+    eject_ready: _Identifier
+    eject_flit: _Identifier
+
+
+class FlitField(_Table):
+    """A field of the flit; ``bits`` by name follow the size of the mesh."""
+
+    field: Literal[
+        "payload", "row", "col", "row_mask", "col_mask", "source_row", "source_col", "length",
+        "operation", "constant", "last",
+    ]  # fmt: skip
+    bits: _Bits
+    values: dict[Operation, Annotated[int, Field(ge=0)]] = {}
+    value: Annotated[int, Field(ge=0)] | None = None
+
+    def width(self, rows: int, cols: int) -> int:
+        """Its bits on a mesh of ``rows`` x ``cols``."""
+        named = (rows, cols, index_bits(rows), index_bits(cols))
+        if isinstance(self.bits, str):
+            return dict(zip(_NAMED_WIDTHS, named, strict=True))[self.bits]
+        return self.bits
+
+    @model_validator(mode="after")
+    def _keys_belong_to_the_field(self) -> Self:
+        if (self.field == "operation") != bool(self.values):
+            raise ValueError(f"{self.field}: values belong to 'operation', which needs them")
+        if (self.field == "constant") != (self.value is not None):
+            raise ValueError(f"{self.field}: value belongs to 'constant', which needs it")
+        if self.field == "payload" and (isinstance(self.bits, str) or self.bits < 64):
+            raise ValueError(f"payload: found bits = {self.bits!r}; allowed: 64 and more")
+        if self.field == "last" and self.bits != 1:
+            raise ValueError(f"last: found bits = {self.bits!r}; allowed: 1")
+        codes = list(self.values.values())
+        if len(set(codes)) < len(codes):
+            raise ValueError(f"operation: found values = {self.values}; allowed: a code once")
+        return self
+
+
+class Features(_Table):
+    """What the network does beside unicasts, and how its headers name the tiles."""
+
+    multicast: Masks | None = None
+    reduction: Masks | None = None
+    reduction_around: Literal["root", "source"] = "root"
+    element_bits: Literal[8, 16, 32, 64] = 32
+
+    @model_validator(mode="after")
+    def _around_is_read(self) -> Self:
+        if "reduction_around" in self.model_fields_set and self.reduction != "dont-care":
+            raise ValueError(
+                "reduction_around: found it; allowed: only with reduction = 'dont-care'"
+            )
+        return self
+
+
+class Limits(_Table):
+    """Bounds of the network; None: to be found by trying."""
+
+    packet_flits: PositiveInt | None = None
+    multicast_flits: PositiveInt | None = None
+    reduction_flits: PositiveInt | None = None
+    reduction_operands: Annotated[int, Field(ge=2)] | None = None
+
+
+class MeshSpec(_Table):
+    """Another mesh: where its Verilog is, how its ports and flits look, what it can do."""
+
+    name: Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]+$")]
+    rtl: Rtl
+    mesh: Mesh
+    clock: Clock
+    reset: Reset
+    ports: Ports
+    flit: Annotated[tuple[FlitField, ...], Field(strict=False)]
+    features: Features = Features()
+    limits: Limits = Limits()
+    _file: Path = PrivateAttr()
+
+    def __hash__(self) -> int:
+        """Dictionaries have no hash: that of the whole as text."""
+        return hash((self._file, self.model_dump_json()))
+
+    @property
+    def file(self) -> Path:
+        """The file that was read."""
+        return self._file
+
+    @property
+    def folder(self) -> Path:
+        """The folder to which sources are relative."""
+        return self._file.parent
+
+    def source_files(self) -> list[Path]:
+        """The Verilog files in order of dependence."""
+        return [self.folder / name for name in self.rtl.sources]
+
+    def include_folders(self) -> list[Path]:
+        """The folders in which included files are looked for."""
+        return [self.folder / name for name in self.rtl.include_folders]
+
+    def sizes(self) -> list[tuple[int, int]]:
+        """Rows and columns of the fit's mesh, then of each mesh of the checks."""
+        return [self.mesh.fit, *self.mesh.check]
+
+    def operations(self) -> dict[Operation, int]:
+        """Codes of the operations that the network knows; without any field for them, unicasts."""
+        return self.field("operation").values if self.has("operation") else {"unicast": 0}
+
+    def has(self, name: str) -> bool:
+        """Whether a flit has a field."""
+        return any(field.field == name for field in self.flit)
+
+    def field(self, name: str) -> FlitField:
+        """A field that is there once."""
+        return next(field for field in self.flit if field.field == name)
+
+    def check_size(self, rows: int, cols: int) -> None:
+        """Hold that the mesh can be built in a size.
+
+        Raises:
+            InputError: if it has one size only, or a field is too narrow for this one.
+        """
+        for problem in self._problems_of_size(rows, cols):
+            raise InputError(f"{self.file.name}: {problem}")
+
+    def _problems_of_size(self, rows: int, cols: int) -> Iterator[str]:
+        if self.mesh.rows_parameter is None and (rows, cols) != self.mesh.fit:
+            yield (
+                f"mesh: found size {rows}x{cols}; allowed without rows_parameter: "
+                f"{_text(self.mesh.fit)}"
+            )
+        bitmask = "bitmask" in (self.features.multicast, self.features.reduction)
+        for side, size in (("row", rows), ("col", cols)):
+            needed = {side: index_bits(size), f"source_{side}": index_bits(size)}
+            needed[f"{side}_mask"] = size if bitmask else index_bits(size)
+            for field in self.flit:
+                bits, least = field.width(rows, cols), needed.get(field.field, 1)
+                if bits < least:
+                    yield (
+                        f"flit: {field.field}: found {bits} bits; allowed on {rows}x{cols}: "
+                        f"{least} and more"
+                    )
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        """What holds between tables."""
+        problems = [*self._problems_of_fields(), *self._problems_of_operations()]
+        for rows, cols in self.sizes():
+            problems += self._problems_of_size(rows, cols)
+        rows_cols = {self.mesh.rows_parameter, self.mesh.cols_parameter}
+        for name in sorted(rows_cols & self.rtl.parameters.keys(), key=str):
+            problems.append(
+                f"rtl.parameters: found '{name}'; allowed: others than rows and columns"
+            )
+        ports = [self.clock.port, self.reset.port, *self.ports.model_dump().values()]
+        for name in {name for name in ports if ports.count(name) > 1}:
+            problems.append(f"ports: found '{name}' twice; allowed: a port once")
+        if problems:
+            raise ValueError(problems[0])
+        return self
+
+    def _problems_of_fields(self) -> Iterator[str]:
+        names = [field.field for field in self.flit]
+        needed = {"payload", "row", "col", "last"}
+        if self.features.multicast or self.features.reduction:
+            needed |= {"row_mask", "col_mask", "operation"}
+        if self.features.reduction_around == "source":
+            needed |= {"source_row", "source_col"}
+        for name in sorted(needed - {*names}):
+            yield f"flit: found no field '{name}'; allowed: one, by [features]"
+        for name in names:
+            if name != "constant" and names.count(name) > 1:
+                yield f"flit: found field '{name}' {names.count(name)} times; allowed: once"
+        for field in self.flit:
+            codes = [*field.values.values(), *([] if field.value is None else [field.value])]
+            bits = field.width(*self.mesh.fit)
+            if codes and max(codes) >= 1 << bits:
+                yield f"flit: {field.field}: found code {max(codes)}; allowed: below {1 << bits}"
+
+    def _problems_of_operations(self) -> Iterator[str]:
+        found = {*self.operations()} if self.has("operation") else {"unicast"}
+        multicast = {"multicast"} if self.features.multicast else set()
+        reductions = {"sum", "maximum"} if self.features.reduction else set()
+        least = {"unicast"} | multicast
+        if not least <= found <= least | reductions or bool(found & reductions) != bool(reductions):
+            some = " and one or both of maximum, sum" if reductions else ""
+            yield (
+                f"flit: operation: found values for {', '.join(sorted(found))}; "
+                f"allowed by [features]: {', '.join(sorted(least))}{some}"
+            )
+        if "maximum" in found and self.features.element_bits < _NARROWEST_MAXIMUM:
+            yield (
+                f"features: element_bits: found {self.features.element_bits}; "
+                f"allowed with maximum: {_NARROWEST_MAXIMUM} and 64"
+            )
+
+
+def index_bits(size: int) -> int:
+    """Bits of an index below ``size``, at least 1."""
+    return max(1, (size - 1).bit_length())
+
+
+def load_spec(path: Path) -> MeshSpec:
+    """Read a specification; its sources must be there.
+
+    Raises:
+        InputError: naming the file, the field, what was found and what is allowed.
+    """
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}; allowed: a specification in TOML") from error
+    except ValueError as error:
+        raise InputError(f"{path}: {error}; allowed: TOML") from error
+    try:
+        spec = MeshSpec.model_validate(table)
+    except ValidationError as error:
+        raise InputError(f"{path.name}: {_first_problem(error)}") from error
+    spec._file = path.resolve()
+    for key, paths, there in (
+        ("sources", spec.source_files(), Path.is_file),
+        ("include_folders", spec.include_folders(), Path.is_dir),
+    ):
+        for missing in (place for place in paths if not there(place)):
+            raise InputError(f"{path.name}: rtl.{key}: found no {missing}; allowed: what is there")
+    return spec
+
+
+def _first_problem(error: ValidationError) -> str:
+    """Field, what was found and what is allowed."""
+    first: Any = error.errors()[0]
+    place = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "value_error":
+        problem = str(first["ctx"]["error"])
+    elif first["type"] == "missing":
+        problem = "found nothing; this key is needed"
+    else:
+        problem = f"found {first['input']!r}; {first['msg']}"
+    return f"{place}: {problem}" if place else problem
+
+
+def _text(size: tuple[int, int]) -> str:
+    return f"{size[0]}x{size[1]}"

@@ -1,0 +1,102 @@
+"""Runs through other meshes: cycles, faults that are seen, holds, and builds that fail."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from calibration.blackbox.mesh import BlackBoxMesh, Hold
+from calibration.blackbox.spec import MeshSpec
+from calibration.harness.mesh import HangError, RtlMesh, Sink
+from calibration.harness.simulator import SimulationError
+from tlm.errors import InputError
+from tlm.interconnect.packets import Deliveries, Packets, TileSet
+from verification.scenes import Scene
+
+Changed = Callable[..., MeshSpec]
+
+pytestmark = pytest.mark.rtl
+
+FEW = Packets.of(
+    [
+        (0, 0, TileSet.tile(0, 3), 2),
+        (0, 5, TileSet.tile(2, 1), 3),
+        (9, 5, TileSet.tile(2, 1), 1),
+        (9, 11, TileSet.tile(2, 3), 1),
+    ]
+)
+
+
+@pytest.mark.parametrize(("number", "family"), [*enumerate(("rows", "everyone", "apart"))])
+@pytest.mark.parametrize("hold_cycles", [0, 400])
+def test_the_own_mesh_takes_the_same_cycles(
+    own_spec: MeshSpec, number: int, family: str, hold_cycles: int
+) -> None:
+    mesh = RtlMesh(3, 4, 4)
+    packets = Scene(mesh, 1500, (0.02, 0.08, 0.5)[number], family, seed=9100 + number).draw()
+    assert {*packets.kind.tolist()} == {0, 1, 2, 3}
+    seen = BlackBoxMesh(own_spec, 3, 4).simulate(packets, hold=Hold((*range(12),), hold_cycles))
+    own = mesh.simulate(packets, sink=Sink(hold_cycles))
+    for name in Deliveries.__slots__:
+        np.testing.assert_array_equal(getattr(seen, name), getattr(own, name), err_msg=name)
+
+
+def test_a_mesh_of_one_size_with_other_names(toy_spec: MeshSpec) -> None:
+    seen = BlackBoxMesh(toy_spec, 3, 4).simulate(FEW)
+    assert seen.head_injected.tolist() == seen.head_ejected.tolist() == [0, 2, 9, 10]
+    assert seen.tail_injected.tolist() == seen.tail_ejected.tolist() == [1, 4, 9, 10]
+    assert seen.node.tolist() == [3, 9, 9, 11]
+
+
+def test_a_held_node_stands_in_the_way(toy_spec: MeshSpec) -> None:
+    mesh = BlackBoxMesh(toy_spec, 3, 4)
+    late = mesh.simulate(FEW, hold=Hold((9,), 1500))
+    assert late.tail_ejected.tolist() == [1, 1502, 1503, 1504]
+    with pytest.raises(HangError) as caught:
+        mesh.simulate(FEW, hold=Hold((9,), 10**9))
+    assert str(caught.value) == (
+        "toy 3x4 stands still since cycle 2: 2 of 7 flits injected, 2 of 7 ejected"
+    )
+
+
+def test_everything_that_passes_is_observed(toy_spec: MeshSpec) -> None:
+    mesh = BlackBoxMesh(toy_spec, 3, 4)
+    log = mesh.observe(FEW, hold=Hold((9,), 10**9))
+    # 0 injected or 1 ejected, node, cycle, last bit
+    assert log[:, :4].tolist() == [[0, 0, 0, 0], [1, 3, 0, 0], [0, 0, 1, 1], [1, 3, 1, 1]]
+    assert (log[0::2, 4] == log[1::2, 4]).all()
+    assert mesh.observe(FEW, cycles=4)[:, 2].tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        (1, "packet 0 ejected at node 3: flit 0 has payload 0xb5c3, expected 0xa5c3"),
+        (2, r"missing \[\(0, 3\), .* never sent there \[\(0, 2\)"),
+        (3, "stands still since cycle 11: 7 of 7 flits injected, 0 of 7 ejected"),
+        (4, "packet 0 ejected at node 3: flit 0 .* last bit 1"),
+    ],
+)
+def test_faults_are_seen(changed_toy: Changed, fault: int, message: str) -> None:
+    spec = changed_toy(("value = 0", f"value = {fault}"), ('name = "toy"', 'name = "faulty"'))
+    with pytest.raises(HangError if fault == 3 else SimulationError, match=message):
+        BlackBoxMesh(spec, 3, 4).simulate(FEW)
+
+
+def test_a_port_that_is_not_there(changed_toy: Changed) -> None:
+    spec = changed_toy(('inject_valid = "send_valid"', 'inject_valid = "offer_valid"'))
+    with pytest.raises(SimulationError, match="Pin not found: 'offer_valid'"):
+        BlackBoxMesh(spec, 3, 4).build()
+
+
+def test_flits_of_another_width(changed_toy: Changed) -> None:
+    spec = changed_toy(("bits = 64", "bits = 65"))
+    with pytest.raises(SimulationError, match="send_flit: found 864 bits; by spec.toml: 876"):
+        BlackBoxMesh(spec, 3, 4).simulate(FEW)
+
+
+def test_nodes_that_are_not_there(toy_spec: MeshSpec) -> None:
+    with pytest.raises(InputError, match=r"^hold: found nodes \(12,\); allowed: 0 to 11$"):
+        BlackBoxMesh(toy_spec, 3, 4).simulate(FEW, hold=Hold((12,), 5))
+    with pytest.raises(InputError, match="found size 4x4"):
+        BlackBoxMesh(toy_spec, 4, 4)

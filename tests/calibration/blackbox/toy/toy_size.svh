@@ -1,0 +1,1 @@
+`define TILES 12
