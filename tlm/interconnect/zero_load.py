@@ -34,6 +34,7 @@ class NocTiming:
         arbiter: One of `ARBITERS`.
         line: Inputs (0 local, 1 north, 2 east, 3 south, 4 west, 5 the reduction unit) as they stand
             in line at an output after reset.
+        return_cycles: From a flit's leaving an input buffer until its place can be filled again.
         lock_on_transfer: An output is a packet's when its first flit goes; until then another that
             comes may be first in line. Else it is from the cycle of the choice on.
         turnaround_cycles: Idle cycles of an output between packets.
@@ -57,6 +58,7 @@ class NocTiming:
     fork: str = "own-pace"
     arbiter: str = "round-robin"
     line: tuple[int, ...] = (0, 1, 2, 3, 4, 5)
+    return_cycles: int = 1
     lock_on_transfer: bool = False
     turnaround_cycles: int = 0
     link_interval_cycles: int = 1
@@ -79,6 +81,7 @@ class NocTiming:
             "flit_bytes": 1,
             "output_depth": 0,
             "reduce_cycles": 0,
+            "return_cycles": 1,
             "turnaround_cycles": 0,
             "link_interval_cycles": 1,
             "reduce_interval_cycles": 1,

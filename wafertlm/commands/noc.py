@@ -8,18 +8,17 @@ import click
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from calibration.experiments.mesh_cases import mesh_timing
 from calibration.harness.mesh import HangError, RtlMesh
 from calibration.harness.simulator import SimulationError
-from tlm.calibrated import file_hash, measured_rtl_hash
+from tlm.calibrated import file_hash
 from tlm.errors import InputError, choose
 from tlm.interconnect.calibration import rtl_timing
 from tlm.interconnect.closed_form import estimate, highest_load
 from tlm.interconnect.collectives import COLLECTIVES, Collective, group_tiles
-from tlm.interconnect.handshake import DeadlockError, HandshakeMesh
+from tlm.interconnect.handshake import DeadlockError
 from tlm.interconnect.packets import Deliveries, Kind, Packets
 from tlm.interconnect.traffic import PATTERNS, Traffic, figures, parse_tile, read_packets
-from tlm.interconnect.zero_load import NocTiming
+from wafertlm.networks import Network, ProjectNetwork, own_network, simulate_at
 from wafertlm.options import parse_grid, render_names
 from wafertlm.output import CheckFailedError, Result, complete, emit
 from wafertlm.stopwatch import Stopwatch, stopwatch
@@ -29,7 +28,6 @@ _LARGEST_RTL_SIDE = 8
 _LARGEST_SIDE = 1024
 _ZERO_LOAD_CYCLES = 2**62
 _DEEPEST_FIFO = 256
-_LONGEST_PACKET = 2**16 - 1  # the bench counts a packet's flits in 16 bits
 _HANGS = (DeadlockError, HangError)
 
 
@@ -50,42 +48,36 @@ class NocOptions:
     source: str | None = None
     flits: int | None = None
     fifo_depth: int | None = None
-    stages: int = 1
+    stages: int | None = None
     unprotected: bool = False
+    rtl: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class _Network:
-    mesh: RtlMesh
+class _Run:
+    """A network at a level."""
+
+    network: Network
     level: str
-    timing: NocTiming
     watch: Stopwatch
 
     @property
     def rows(self) -> int:
-        return self.mesh.rows
+        return self.network.rows
 
     @property
     def cols(self) -> int:
-        return self.mesh.cols
-
-    @property
-    def bound_flits(self) -> int:
-        """Longest packet of a multicast or a reduction."""
-        return self.timing.fifo_depth if self.mesh.cut_through else _LONGEST_PACKET
+        return self.network.cols
 
     def simulate(self, packets: Packets) -> Deliveries:
         """Deliveries at level `rtl` or `at`."""
+        self.network.check(packets)
         if self.level == "at":
-            reductions = bool(packets.reduces.any())
-            model = HandshakeMesh(self.rows, self.cols, self.timing, reductions=reductions)
-            return model.simulate(packets)
-        with self.watch.compiling():
-            self.mesh.build()
-        return self.mesh.simulate(packets)
+            return simulate_at(self.network, packets)
+        return self.network.simulate_rtl(packets, self.watch.compiling)
 
 
-def noc_result(options: NocOptions, watch: Stopwatch) -> dict[str, Any]:
+def noc_result(options: NocOptions, watch: Stopwatch) -> tuple[dict[str, Any], Network]:
     """Figures of a traffic run or of a collective; of what hangs ``deadlock`` and the ``reason``.
 
     A collective that hangs has no ``cycles``; its ``messages`` and ``flit_hops`` are those that it
@@ -95,14 +87,14 @@ def noc_result(options: NocOptions, watch: Stopwatch) -> dict[str, Any]:
         InputError: for options that do not fit together.
         CheckFailedError: if the RTL's data are wrong.
     """
-    network = _network(options, watch)
+    network = _network(options)
     if (options.traffic is None) == (options.collective is None):
         raise InputError("noc: give either --traffic or --collective")
-    run = _traffic if options.traffic is not None else _collective
+    figures_of = _traffic if options.traffic is not None else _collective
     try:
-        return run(options, network)
+        return figures_of(options, _Run(network, options.level, watch)), network
     except _HANGS as hang:
-        return _hung(hang)
+        return _hung(hang), network
     except SimulationError as error:
         raise CheckFailedError(str(error)) from error
 
@@ -113,7 +105,7 @@ def known_names() -> dict[str, list[str]]:
     return {kind: list(known) for kind, known in names.items()}
 
 
-def _network(options: NocOptions, watch: Stopwatch) -> _Network:
+def _network(options: NocOptions) -> Network:
     choose("level", options.level, LEVELS)
     rows, cols = parse_grid("--mesh", options.mesh)
     side = _LARGEST_RTL_SIDE if options.level == "rtl" else _LARGEST_SIDE
@@ -121,37 +113,52 @@ def _network(options: NocOptions, watch: Stopwatch) -> _Network:
         raise InputError(
             f"--mesh: level {options.level} goes up to {side}x{side}, found {options.mesh}"
         )
+    if options.rtl is not None:
+        return _own_network(options, rows, cols)
     depth = rtl_timing().fifo_depth if options.fifo_depth is None else options.fifo_depth
     if not 2 <= depth <= _DEEPEST_FIFO:
         raise InputError(f"--fifo-depth: found {depth}; allowed: 2 to {_DEEPEST_FIFO}")
-    if options.stages not in (1, 2):
+    if options.stages not in (None, 1, 2):
         raise InputError(f"--stages: found {options.stages}; allowed: 1, 2")
     mesh = RtlMesh(
         rows,
         cols,
         depth,
-        stages=options.stages,
+        stages=options.stages or 1,
         cut_through=not options.unprotected,
         wave_on_failure=False,
     )
-    return _Network(mesh, options.level, mesh_timing(mesh), watch)
+    return ProjectNetwork(rows, cols, mesh)
 
 
-def _traffic(options: NocOptions, network: _Network) -> dict[str, Any]:
+def _own_network(options: NocOptions, rows: int, cols: int) -> Network:
+    assert options.rtl is not None
+    for name, given in (
+        ("fifo-depth", options.fifo_depth is not None),
+        ("stages", options.stages is not None),
+        ("unprotected", options.unprotected),
+        ("level perf", options.level == "perf"),
+    ):
+        if given:
+            raise InputError(f"--{name}: found with --rtl; allowed: for the project's own mesh")
+    return own_network(options.rtl, rows, cols)
+
+
+def _traffic(options: NocOptions, run: _Run) -> dict[str, Any]:
     assert options.traffic is not None
     if options.traffic in PATTERNS:
         if options.rate is None:
             raise InputError("--traffic: needs --rate")
         traffic = Traffic(
-            rows=network.rows,
-            cols=network.cols,
+            rows=run.rows,
+            cols=run.cols,
             pattern=options.traffic,
             rate=options.rate,
             packet_flits=options.packet_flits,
             cycles=options.cycles,
             seed=options.seed,
             multicast_fraction=options.multicast_fraction,
-            multicast_flits=min(options.packet_flits, network.bound_flits),
+            multicast_flits=min(options.packet_flits, run.network.bound_flits),
         )
         packets, warm_up, cycles = traffic.packets(), traffic.warm_up_cycles, options.cycles
     else:
@@ -160,51 +167,51 @@ def _traffic(options: NocOptions, network: _Network) -> dict[str, Any]:
             raise InputError(
                 f"--traffic: '{options.traffic}' is no file and none of {', '.join(PATTERNS)}"
             )
-        packets = read_packets(path, network.rows, network.cols, network.bound_flits)
+        packets = read_packets(path, run.rows, run.cols, run.network.bound_flits)
         warm_up, cycles = 0, int((packets.cycle + packets.flits).max())
-    if network.level == "perf":
+    if run.level == "perf":
         if (packets.kind != Kind.UNICAST).any():
             raise InputError("level perf knows unicast traffic only; levels that know all: rtl, at")
         # Packets of a list are no random arrivals: they are taken at zero load.
         span = cycles if options.traffic in PATTERNS else _ZERO_LOAD_CYCLES
-        deliveries = estimate(packets, network.rows, network.cols, span, network.timing)
+        deliveries = estimate(packets, run.rows, run.cols, span, run.network.timing)
     else:
-        deliveries = network.simulate(packets)
+        deliveries = run.simulate(packets)
     if options.traffic not in PATTERNS:  # a list of packets: until the last has come
         cycles = max(cycles, int(deliveries.tail_ejected.max()) + 1)
-    found = figures(packets, deliveries, network.rows * network.cols, warm_up, cycles)
-    if network.level == "perf":
-        load = highest_load(packets, network.rows, network.cols, cycles)
+    found = figures(packets, deliveries, run.rows * run.cols, warm_up, cycles)
+    if run.level == "perf":
+        load = highest_load(packets, run.rows, run.cols, cycles)
         found = replace(found, accepted=found.offered / max(1.0, load), saturated=load > 1)
     return asdict(found)
 
 
-def _collective(options: NocOptions, network: _Network) -> dict[str, Any]:
+def _collective(options: NocOptions, run: _Run) -> dict[str, Any]:
     assert options.collective is not None
     if options.group is None or options.source is None or options.flits is None:
         raise InputError("--collective: needs --group, --source and --flits")
-    root = parse_tile(options.source, network.rows, network.cols)
+    root = parse_tile(options.source, run.rows, run.cols)
     collective = Collective(
         kind=options.collective,
-        rows=network.rows,
-        cols=network.cols,
+        rows=run.rows,
+        cols=run.cols,
         root=root,
-        group=group_tiles(options.group, root, network.rows, network.cols),
+        group=group_tiles(options.group, root, run.rows, run.cols),
         flits=options.flits,
-        bound_flits=network.bound_flits,
+        bound_flits=run.network.bound_flits,
     )
     issued = {"messages": collective.messages, "flit_hops": collective.flit_hops}
     try:
-        cycles = _collective_cycles(collective, network)
+        cycles = _collective_cycles(collective, run)
     except _HANGS as hang:
         return {"cycles": None, **issued, **_hung(hang)}
     return {"cycles": cycles, **issued, "deadlock": False}
 
 
-def _collective_cycles(collective: Collective, network: _Network) -> int:
-    if network.level == "perf":
-        return collective.zero_load_cycles(network.timing)
-    rounds = [network.simulate(packets) for packets in collective.rounds()]
+def _collective_cycles(collective: Collective, run: _Run) -> int:
+    if run.level == "perf":
+        return collective.zero_load_cycles(run.network.timing)
+    rounds = [run.simulate(packets) for packets in collective.rounds()]
     spans = [int(seen.tail_ejected.max() - seen.head_injected.min()) for seen in rounds]
     # What has come in one cycle goes on in the next.
     return sum(spans) + len(spans) - 1
@@ -220,6 +227,8 @@ def _recorded(options: NocOptions) -> dict[str, Any]:
     if options.traffic is not None and options.traffic not in PATTERNS:
         path = Path(options.traffic)
         recorded["traffic"] = f"{path.name} {file_hash(path)}"
+    if options.rtl is not None:
+        recorded["rtl"] = Path(options.rtl).name
     return recorded
 
 
@@ -249,15 +258,16 @@ def _render(result: Result) -> RenderableType:
 @click.option("--source", help="ROW,COL of the collective's root.")
 @click.option("--flits", type=int, help="Payload flits of the collective.")
 @click.option("--fifo-depth", type=int, help="Flits a router buffer holds.")
-@click.option("--stages", type=int, default=1, show_default=True, help="1 or 2 cycles an input.")
+@click.option("--stages", type=int, help="1 or 2 cycles an input; 1 if not given.")
 @click.option(
     "--unprotected", is_flag=True, help="Without cut-through: multicasts are not cut, and may hang."
 )
+@click.option("--rtl", metavar="SPEC", help="A mesh of your own, calibrated by its SPEC.toml.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the traffic.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--list", "as_list", is_flag=True, help="Print what the options may name.")
 def command(as_json: bool, as_list: bool, **given: Any) -> None:
-    """Run traffic or a collective on a mesh of the project's routers."""
+    """Run traffic or a collective on a mesh of the project's routers, or of your own."""
     if as_list:
         emit(known_names(), as_json, render_names)
         return
@@ -265,12 +275,16 @@ def command(as_json: bool, as_list: bool, **given: Any) -> None:
         raise InputError("--mesh: not given; write ROWSxCOLS, such as 4x4")
     options = NocOptions(**given)
     with stopwatch() as watch:
-        result = noc_result(options, watch)
+        result, network = noc_result(options, watch)
     seed = options.seed if options.traffic in PATTERNS else None
-    rests_on = measured_rtl_hash()
-    recorded = _recorded(options)
     whole = complete(
-        "noc", recorded, result, watch.times, rtl_hash=rests_on, calibration="rtl", seed=seed
+        "noc",
+        _recorded(options),
+        result,
+        watch.times,
+        rtl_hash=network.rtl_hash,
+        calibration=network.calibration,
+        seed=seed,
     )
     emit(whole, as_json, _render)
     if result.get("deadlock"):

@@ -247,7 +247,9 @@ def _sends_from(
     if m[at.CUT_THROUGH] != 0 and m[buffer + at.SENT + port] == 0 and port > 0:
         time = max(time, room_from(m, output, packets[packet, at.FLITS]))
     freed = m[target + at.WRITTEN] - m[target + at.PLACES]
-    return max(time, left_at(m, target, freed) + 1) if freed < m[target + at.LEFT] else at.NEVER
+    if freed >= m[target + at.LEFT]:
+        return at.NEVER
+    return max(time, left_at(m, target, freed) + m[target + at.RETURN])
 
 
 @compiled

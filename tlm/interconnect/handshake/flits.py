@@ -101,7 +101,7 @@ def move(
             while free + 1 < free_runs and m[leaves + 2 * ((free + 1) & mask)] <= freed:
                 free += 1
             place = leaves + 2 * (free & mask)
-            time = max(time, m[place + 1] - m[place] + freed + 1)
+            time = max(time, m[place + 1] - m[place] + freed + m[target + at.RETURN])
             if free + 1 < free_runs:
                 step = min(step, m[leaves + 2 * ((free + 1) & mask)] - freed)
             append(m, target, at.WRITES, at.WRITE_RUNS, into, time)
@@ -137,7 +137,7 @@ def room_from(m: Int32s, output: int, flits: int) -> int:
         if flit >= m[behind + at.LEFT]:
             break
         if flit >= 0:
-            time = left_at(m, behind, flit) + 1
+            time = left_at(m, behind, flit) + m[behind + at.RETURN]
         last = m[output + at.RESULTS_THROUGH] - results - 1
         if last < 0:
             return min(room, time)
@@ -159,4 +159,6 @@ def free_place_from(m: Int32s, output: int) -> int:
     target = address(target)
     linked = m[output + at.LINK_LAST] + m[at.LINK_INTERVAL] if m[at.OUTPUT_DEPTH] == 0 else 0
     freed = m[target + at.WRITTEN] - m[target + at.PLACES]
-    return max(linked, left_at(m, target, freed) + 1) if freed < m[target + at.LEFT] else at.NEVER
+    if freed >= m[target + at.LEFT]:
+        return at.NEVER
+    return max(linked, left_at(m, target, freed) + m[target + at.RETURN])

@@ -100,7 +100,7 @@ def ready_from(m: Int32s, packets: Int64s, node: int, port: int) -> int:
         if flit >= m[behind + at.LEFT]:
             return at.NEVER
         if flit >= 0:
-            time = max(time, left_at(m, behind, flit) + 1)
+            time = max(time, left_at(m, behind, flit) + m[behind + at.RETURN])
     return time
 
 

@@ -161,17 +161,29 @@ class HandshakeMesh:
                 f"operand, packet {new[at_fault, at.JOINT]}"
             )
 
+    def most_meeting(self, goal: Reduce) -> int:
+        """Most operands of a reduction that one router combines."""
+        first = goal.operands.nodes(self._cols)[0]
+        row = np.array(Packets.of([(0, first, goal, 1)]).columns()).T
+        packet = np.zeros((1, at.PACKET_COLUMNS), dtype=np.int64)
+        packet[:, : row.shape[1]] = row
+        return self._most_meeting(packet, 0)
+
+    def _most_meeting(self, packets: Int64s, packet: int) -> int:
+        nodes = node_addresses(self._mesh).tolist()
+        inputs = (partners(self._mesh, packets, packet, node) for node in nodes)
+        return max(int(bits).bit_count() for bits in inputs)
+
     def _check_meetings(self, start: int, stop: int) -> None:
         """Hold that no router has to combine more operands than it can."""
         limit = self._timing.operand_limit
         if limit >= at.PORTS:
             return
-        nodes = node_addresses(self._mesh).tolist()
         for packet in range(start, stop):
-            if self._packets[packet, at.KIND] < at.SUM:
+            joint = self._packets[packet, at.JOINT] == packet
+            if self._packets[packet, at.KIND] < at.SUM or not joint:
                 continue
-            inputs = (partners(self._mesh, self._packets, packet, node) for node in nodes)
-            most = max(int(bits).bit_count() for bits in inputs)
+            most = self._most_meeting(self._packets, packet)
             if most > limit:
                 raise InputError(
                     f"packet {packet}: found a reduction of which {most} operands meet in a "

@@ -65,10 +65,11 @@ OUTPUT_COLUMNS = 16
 # and how many there are; cycle from which the front one shows its header; a bit an output (for an
 # operand: an input that brings a partner) for the branches it needs and for those that hold their
 # output; whether it is listed; and, an output each, the flits sent and when the last went (before
-# the first: the grant, less one). Then the rings, each of RING_SIZE, which is 2 R.
+# the first: the grant, less one); cycles from a flit's leaving until its place can be filled. Then
+# the rings, each of RING_SIZE, which is 2 R.
 NODE, SLOT, FEEDER, PLACES, LATENCY, EJECTION = range(6)
 WRITTEN, WRITE_RUNS, LEFT, LEAVE_RUNS, FRONT, PACKETS, SHOWN_FROM = range(6, 13)
-NEEDED, GRANTED, LISTED, SENT, LAST_SENT, RINGS = 13, 14, 15, 16, 21, 32
+NEEDED, GRANTED, LISTED, SENT, LAST_SENT, RETURN, RINGS = 13, 14, 15, 16, 21, 26, 32
 # The rings of a buffer: runs of coming and of leaving (number of the first flit, its time); packets
 # (packet, number of its first flit); flits that a fork has sent by some branches (latest time, how
 # many).

@@ -168,6 +168,8 @@ def _set_buffers(m: Int32s, nodes: int, slots: int, timing: NocTiming) -> None:
         table[:, where, at.PLACES] = places
         table[:, where, at.LATENCY] = link_cycles
         table[:, where, at.EJECTION] = tile_cycles
+    table[..., at.RETURN] = 1
+    table[:, : at.RESULT, at.RETURN] = timing.return_cycles
     # Before the first flit as many left, long ago, as there are places.
     ring = int(m[at.RING_SIZE])
     table[..., [at.WRITE_RUNS, at.LEAVE_RUNS]] = 1

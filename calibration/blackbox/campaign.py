@@ -1,0 +1,145 @@
+"""Calibration of somebody else's mesh: all experiments in order, and what they found, stored.
+
+The result lies beside the specification as NAME.calibration.json and goes stale with the sources.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from calibration.blackbox.experiments.buffering import Buffering
+from calibration.blackbox.experiments.contention import Contention
+from calibration.blackbox.experiments.hang import Hang
+from calibration.blackbox.experiments.load import LoadCheck
+from calibration.blackbox.experiments.multicast import Multicast
+from calibration.blackbox.experiments.reduction import Reduction
+from calibration.blackbox.experiments.unicast import Unicast
+from calibration.blackbox.spec import MeshSpec
+from calibration.blackbox.subject import Subject
+from calibration.experiment import Experiment, misses, run
+from calibration.harness.toolchain import tool_versions
+from tlm.calibrated import CalibrationResult, source_hashes
+from tlm.errors import InputError
+from tlm.files import whole_file
+from tlm.interconnect.zero_load import NocTiming
+
+
+class OwnCalibration(BaseModel):
+    """What was found out of a mesh.
+
+    Attributes:
+        sources: Hash of the specification and of each source, by name beside the specification.
+        tools: Versions of the tools.
+        network: The fields of `NocTiming`.
+        packet_flits: Longest packet that was tried, or is allowed.
+        multicast_flits: Longest multicast; None without multicasts.
+        reduction_flits: Longest operand; None without reductions.
+        not_represented: What the model cannot be like, and how far it is off, a line each.
+        results: Of each experiment.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    sources: dict[str, str]
+    tools: dict[str, str]
+    network: dict[str, Any]
+    packet_flits: int
+    multicast_flits: int | None
+    reduction_flits: int | None
+    not_represented: list[str]
+    results: list[CalibrationResult]
+
+    def timing(self) -> NocTiming:
+        """The mesh as the model takes it."""
+        return NocTiming(**{**self.network, "line": tuple(self.network["line"])})
+
+
+def experiments(subject: Subject) -> list[Experiment[Any]]:
+    """Those that a mesh of these features allows; later ones rest on what earlier ones found."""
+    listed: list[Experiment[Any]] = [Unicast(subject), Buffering(subject), Contention(subject)]
+    if subject.multicasts:
+        listed.append(Multicast(subject))
+    if subject.reductions:
+        listed.append(Reduction(subject))
+    listed.append(LoadCheck(subject))
+    if subject.multicasts:
+        listed.append(Hang(subject))
+    return listed
+
+
+def calibrate_own(
+    spec: MeshSpec,
+    *,
+    quick: bool = False,
+    workers: int = 1,
+    progress: Callable[[str], None] = lambda message: None,
+    building: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> OwnCalibration:
+    """Find out what a mesh is like, and check it blind; a quick campaign stores nothing.
+
+    Raises:
+        SimulationError: if a model cannot be built or its data are wrong.
+        LawContradictedError: if the mesh follows no law that is known.
+    """
+    subject = Subject(spec)
+    progress("building the Verilated meshes")
+    with building(), ThreadPoolExecutor(max_workers=workers) as pool:
+        sizes = dict.fromkeys(subject.check_sizes(quick=quick))
+        list(pool.map(lambda size: subject.mesh(size).build(), sizes))
+    results = []
+    for experiment in experiments(subject):
+        progress(f"{experiment.name}: measuring on RTL")
+        result = run(experiment, quick=quick, folder=spec.folder)
+        subject.not_represented += misses(experiment, result)
+        results.append(result)
+    found = OwnCalibration(
+        sources=source_hashes(subject.sources(), spec.folder),
+        tools=tool_versions(),
+        network=asdict(subject.timing),
+        packet_flits=subject.packet_flits,
+        multicast_flits=subject.multicast_flits if subject.multicasts else None,
+        reduction_flits=subject.reduction_flits if subject.reductions else None,
+        not_represented=subject.not_represented,
+        results=results,
+    )
+    if not quick:
+        with whole_file(calibration_file(spec)) as scratch:
+            scratch.write_text(found.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    return found
+
+
+def calibration_file(spec: MeshSpec) -> Path:
+    """Where the calibration of a mesh lies."""
+    return spec.folder / f"{spec.name}.calibration.json"
+
+
+def load_own(spec: MeshSpec) -> OwnCalibration:
+    """The stored calibration of a mesh, whose sources must still be those at hand.
+
+    Raises:
+        InputError: if it is missing, cannot be read, or is stale; names the files that changed.
+    """
+    path = calibration_file(spec)
+    again = f"run 'wafertlm calibrate --rtl {spec.file}'"
+    try:
+        found = OwnCalibration.model_validate_json(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"no calibration of '{spec.name}' ({path}); {again}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise InputError(f"{path}: {first['loc']}: {first['msg']}; {again}") from error
+    now = source_hashes([spec.file, *spec.source_files()], spec.folder)
+    changed = sorted(
+        name for name in {**now, **found.sources} if now.get(name) != found.sources.get(name)
+    )
+    if changed:
+        raise InputError(
+            f"calibration of '{spec.name}' is stale: {', '.join(changed)} changed since it was "
+            f"measured; {again}"
+        )
+    return found

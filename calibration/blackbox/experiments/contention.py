@@ -1,0 +1,127 @@
+"""Who gets an output: the order of routing, the kind of arbiter, its line, when it is held."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import permutations
+
+import numpy as np
+
+from calibration.blackbox.experiments.base import SceneExperiment, common, kind
+from calibration.blackbox.scenes import Scene, Send, Size, closest, forms
+from tlm.calibrated import Parameter
+from tlm.interconnect.packets import TileSet
+from tlm.interconnect.zero_load import ARBITERS, NocTiming
+
+_FIT_CROWDS, _FIT_BURSTS = 8, 4
+_CHECK_CROWDS, _CHECK_BURSTS = 20, 5
+_BURST_PACKETS, _BURST_CYCLES = 80, 30
+_PORTS = ("local", "north", "east", "south", "west")
+
+
+class Contention(SceneExperiment):
+    """Nothing but arbiters and room decides when packets that meet go on."""
+
+    name = "contention"
+    subject = "deliveries of packets that meet at outputs"
+
+    def fit_cases(self) -> list[Scene]:
+        """All neighbours to one tile, all ways into one column, random crowds and bursts."""
+        rng = np.random.default_rng(self.seed)
+        crowds = [self._crowd(self.mesh.fit, rng, i) for i in range(_FIT_CROWDS)]
+        bursts = [self._burst(self.mesh.fit, rng, i) for i in range(_FIT_BURSTS)]
+        return [self._neighbours(), self._column(), *crowds, *bursts]
+
+    def check_cases(self, *, quick: bool) -> list[Scene]:
+        """Other crowds, all to one tile, and other bursts, from anywhere to anywhere."""
+        rng = np.random.default_rng(self.seed + 1)
+        scenes = []
+        for size in self.mesh.check_sizes(quick=quick):
+            scenes += [self._crowd(size, rng, _FIT_CROWDS + i) for i in range(_CHECK_CROWDS)]
+            scenes += [self._burst(size, rng, _FIT_BURSTS + i) for i in range(_CHECK_BURSTS)]
+        return scenes
+
+    def identify(self, cases: Sequence[Scene], values: Sequence[float]) -> dict[str, Parameter]:
+        """The forms that explain all orders; first those of the neighbours, then of all inputs."""
+        known = forms(
+            [self.mesh.timing],
+            turnaround_cycles=range(4),
+            return_cycles=range(1, 5),
+            arbiter=ARBITERS,
+            lock_on_transfer=(False, True),
+            line=[(*line, 0, 5) for line in permutations((1, 2, 3, 4))],
+        )
+        known, _ = closest(known, cases[:1], values[:1])
+        known = forms(known, y_first=(False, True))
+        known = [form for given in known for form in _with_local(given)]
+        known, _ = closest(known, cases[:2], values[:2])
+        found = self.choose(known, cases, values, "order at the outputs")
+        self.mesh.timing = found[0]
+        return {
+            "y_first": common(found, lambda f: int(f.y_first), "1: along columns first"),
+            "arbiter": kind(found, "arbiter", ARBITERS),
+            "lock_on_transfer": common(
+                found, lambda f: int(f.lock_on_transfer), "1: held from the first flit on"
+            ),
+            "return_cycles": common(found, lambda f: f.return_cycles, "cycles/flit"),
+            "turnaround_cycles": common(found, lambda f: f.turnaround_cycles, "cycles/packet"),
+            **{f"place_{name}": _place(found, port) for port, name in enumerate(_PORTS)},
+        }
+
+    def _neighbours(self) -> Scene:
+        return self._meet("neighbours of 1,1 to it", TileSet.tile(1, 1), _around(1, 1))
+
+    def _column(self) -> Scene:
+        """From 1,2 and around it to 2,2; its own packets start when the others' have come."""
+        around = {**_around(1, 2), (1, 2): self.mesh.timing.hop_cycles}
+        del around[2, 2]
+        return self._meet("around 1,2 to 2,2", TileSet.tile(2, 2), around)
+
+    def _meet(self, label: str, to: TileSet, starts: dict[tuple[int, int], int]) -> Scene:
+        rows, cols = self.mesh.fit
+        flits = min(2, self.mesh.packet_flits)
+        sends: list[Send] = [
+            (start, row * cols + col, to, flits)
+            for (row, col), start in starts.items()
+            for _ in range(4)
+            if row < rows and col < cols
+        ]
+        return Scene(self.mesh.fit, f"{rows}x{cols}: {label}, 4 packets each", tuple(sends))
+
+    def _crowd(self, size: Size, rng: np.random.Generator, number: int) -> Scene:
+        nodes = size[0] * size[1]
+        target = int(rng.integers(nodes))
+        to = TileSet.tile(*divmod(target, size[1]))
+        sources = rng.choice(nodes, size=int(rng.integers(3, 8)), replace=False)
+        sends: tuple[Send, ...] = tuple(
+            (int(rng.integers(8)), int(node), to, flits)
+            for node in sources
+            if node != target
+            for flits in rng.integers(1, min(12, self.mesh.packet_flits) + 1, 2).tolist()
+        )
+        label = f"{size[0]}x{size[1]}: crowd {number}, {len(sends)} packets to {target}"
+        return Scene(size, label, sends)
+
+    def _burst(self, size: Size, rng: np.random.Generator, number: int) -> Scene:
+        """Far more than the mesh can take: requests come while outputs are blocked."""
+        sends: list[Send] = []
+        for _ in range(_BURST_PACKETS):
+            source, end = rng.choice(size[0] * size[1], 2, replace=False).tolist()
+            flits = int(rng.integers(1, min(6, self.mesh.packet_flits) + 1))
+            cycle = int(rng.integers(_BURST_CYCLES))
+            sends.append((cycle, source, TileSet.tile(*divmod(end, size[1])), flits))
+        label = f"{size[0]}x{size[1]}: burst {number}, {_BURST_PACKETS} packets"
+        return Scene(size, label, tuple(sorted(sends, key=lambda send: send[0])))
+
+
+def _with_local(form: NocTiming) -> list[NocTiming]:
+    """The form with the tile's own input wherever it may stand among the others."""
+    others = form.line[:4]
+    return [replace(form, line=(*others[:place], 0, *others[place:], 5)) for place in range(5)]
+
+
+def _place(found: Sequence[NocTiming], port: int) -> Parameter:
+    return common(found, lambda form: form.line.index(port), "in line")
+
+
+def _around(row: int, col: int) -> dict[tuple[int, int], int]:
+    return dict.fromkeys([(row - 1, col), (row, col + 1), (row + 1, col), (row, col - 1)], 0)

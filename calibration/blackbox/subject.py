@@ -1,0 +1,208 @@
+"""A mesh under calibration: its Verilog, what has been found out of it, and what it cannot be."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from calibration.benches.mesh_bench import Log
+from calibration.blackbox.header import FlitLayout
+from calibration.blackbox.mesh import BlackBoxMesh, Hold
+from calibration.blackbox.scenes import Goal, Scene, Send, Size, play
+from calibration.blackbox.spec import MeshSpec
+from calibration.harness.mesh import HangError
+from calibration.harness.simulator import SimulationError
+from tlm.interconnect.handshake import HandshakeMesh
+from tlm.interconnect.packets import Deliveries, Packets, Reduce, TileSet
+from tlm.interconnect.zero_load import NocTiming
+
+#: Longest packet that is tried.
+LONGEST_FLITS = 64
+_PORTS = 5
+
+
+class Subject:
+    """What experiments share: the meshes, and the timing as far as it is known.
+
+    Attributes:
+        spec: What the user says of the mesh.
+        timing: What has been found out; each experiment adds its part.
+        not_represented: What no form of the model can be, a line each.
+    """
+
+    def __init__(self, spec: MeshSpec) -> None:
+        self.spec = spec
+        # Buffers that never fill, until their depth is known.
+        self.timing = NocTiming(
+            hop_cycles=1,
+            ejection_cycles=1,
+            fifo_depth=LONGEST_FLITS,
+            multicast_gap_cycles=0,
+            flit_bytes=spec.field("payload").width(*spec.mesh.fit) // 8,
+            cut_through=False,
+        )
+        self.not_represented: list[str] = []
+
+    @property
+    def fit(self) -> Size:
+        """The size on which parameters are identified."""
+        return self.spec.mesh.fit
+
+    def check_sizes(self, *, quick: bool) -> list[Size]:
+        """The sizes of the checks."""
+        return [self.fit] if quick else self.spec.sizes()
+
+    def mesh(self, size: Size) -> BlackBoxMesh:
+        """The Verilated mesh."""
+        return BlackBoxMesh(self.spec, *size)
+
+    def sources(self) -> list[Path]:
+        """What every measurement rests on."""
+        return [self.spec.file, *self.spec.source_files()]
+
+    def simulate(self, size: Size, packets: Packets) -> Deliveries:
+        """Deliveries on the Verilated mesh."""
+        return self.mesh(size).simulate(packets, loopback=self.loopback)
+
+    def measure(self, scenes: list[Scene]) -> list[float]:
+        """The figures of scenes on the Verilated meshes."""
+        return play(scenes, self.simulate)
+
+    def observe(self, items: list[Send], held: tuple[int, ...] = ()) -> Log:
+        """Handshakes on the fit's mesh, judged by nobody; ``held`` nodes never take a flit."""
+        hold = Hold(held, until_cycle=2**31)
+        return self.mesh(self.fit).observe(Packets.of(items), hold=hold)
+
+    @property
+    def packet_flits(self) -> int:
+        """Longest unicast."""
+        return self.spec.limits.packet_flits or LONGEST_FLITS
+
+    @property
+    def multicasts(self) -> bool:
+        """Whether the network forks."""
+        return self.spec.features.multicast is not None
+
+    @property
+    def reductions(self) -> bool:
+        """Whether the network combines."""
+        return self.spec.features.reduction is not None
+
+    @cached_property
+    def loopback(self) -> bool:
+        """Whether a sender among the destinations of its multicast gets a copy."""
+        if not self.multicasts:
+            return True
+        pair = TileSet(range(1), range(2))
+        log = self.observe([(0, 0, pair, 1)])
+        return bool(((log[:, 0] == 1) & (log[:, 1] == 0)).any())
+
+    @cached_property
+    def multicast_flits(self) -> int:
+        """Longest multicast: as the specification says, or that gets through on the fit's mesh."""
+        pair = TileSet(range(1), range(2))
+        return self.spec.limits.multicast_flits or self._longest(
+            lambda flits: [(0, 2 * self.fit[1], pair, flits)]
+        )
+
+    @cached_property
+    def reduction_flits(self) -> int:
+        """Longest operand, found alike."""
+        pair = Reduce(TileSet(range(1), range(2)), root=0, maximum=self.maximum_only)
+        return self.spec.limits.reduction_flits or self._longest(
+            lambda flits: [(0, node, pair, flits) for node in (0, 1)]
+        )
+
+    @property
+    def maximum_only(self) -> bool:
+        """The network knows no sums."""
+        return "sum" not in self.spec.operations()
+
+    @cached_property
+    def operand_limit(self) -> int:
+        """Most operands that a router combines: as specified, or found by trying."""
+        if self.spec.limits.reduction_operands:
+            return min(self.spec.limits.reduction_operands, _PORTS)
+        rows, cols = self.fit
+        limit = 1
+        for wanted in range(2, _PORTS + 1):
+            goal = next(
+                (
+                    reduce
+                    for height in (1, 2, 3, 4)
+                    for width in (2, 3, 4)
+                    for root in range(rows * cols)
+                    if self.can_name(
+                        self.fit,
+                        reduce := self.reduce(
+                            TileSet(range(min(height, rows)), range(min(width, cols))), root
+                        ),
+                    )
+                    and self.meeting(reduce) == wanted
+                ),
+                None,
+            )
+            if goal is None:
+                continue
+            items: list[Send] = [(0, node, goal, 1) for node in goal.operands.nodes(cols)]
+            if not self._gets_through(items):
+                break
+            limit = wanted
+        return limit
+
+    def reduce(self, operands: TileSet, root: int) -> Reduce:
+        """A reduction of a kind that the network knows."""
+        return Reduce(operands, root, maximum=self.maximum_only)
+
+    def meeting(self, goal: Reduce, size: Size | None = None) -> int:
+        """Most operands of a reduction that meet in one router."""
+        return HandshakeMesh(*(size or self.fit), self.timing).most_meeting(goal)
+
+    def can_name(self, size: Size, goal: Goal) -> bool:
+        """Whether headers can name a set or a reduction."""
+        return FlitLayout(self.spec, *size).names(goal)
+
+    def random_set(self, size: Size, rng: np.random.Generator) -> TileSet:
+        """Several tiles that headers can name: rectangles and strided sets."""
+        while True:
+            where = TileSet(*(_places(side, rng) for side in size))
+            if len(where) > 1 and self.can_name(size, where):
+                return where
+
+    def random_reduction(self, size: Size, rng: np.random.Generator) -> Reduce:
+        """A reduction that headers can name and routers can combine."""
+        while True:
+            where = TileSet(*(_places(side, rng) for side in size))
+            goal = self.reduce(where, int(rng.integers(size[0] * size[1])))
+            named = len(where) > 1 and self.can_name(size, goal)
+            if named and self.meeting(goal, size) <= self.operand_limit:
+                return goal
+
+    def settle(self, **fields: object) -> None:
+        """Note what has been found out."""
+        self.timing = replace(self.timing, **fields)  # type: ignore[arg-type]  # of their fields
+
+    def _longest(self, items: Callable[[int], list[Send]]) -> int:
+        """Most flits, by doubling and then halving, with which packets get through."""
+        good, bad = 1, LONGEST_FLITS + 1
+        while bad - good > 1:
+            middle = min(2 * good, LONGEST_FLITS) if bad > LONGEST_FLITS else (good + bad) // 2
+            if self._gets_through(items(middle)):
+                good = middle
+            else:
+                bad = middle
+        return good
+
+    def _gets_through(self, items: list[Send]) -> bool:
+        try:
+            self.simulate(self.fit, Packets.of(items))
+        except (HangError, SimulationError):
+            return False
+        return True
+
+
+def _places(side: int, rng: np.random.Generator) -> range:
+    first, last = sorted(int(value) for value in rng.integers(0, side, 2))
+    return range(first, last + 1, int(rng.choice([1, 1, 2, 3])))

@@ -1,0 +1,172 @@
+"""The networks that `wafertlm noc` runs on: the project's own mesh in its forms, and others'."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from calibration.blackbox.campaign import OwnCalibration, load_own
+from calibration.blackbox.mesh import BlackBoxMesh
+from calibration.blackbox.spec import MeshSpec, load_spec
+from calibration.experiments.mesh_cases import mesh_timing
+from calibration.harness.mesh import RtlMesh
+from tlm.calibrated import combined_hash, measured_rtl_hash
+from tlm.errors import InputError
+from tlm.interconnect.handshake import HandshakeMesh
+from tlm.interconnect.packets import Deliveries, Kind, Packets
+from tlm.interconnect.zero_load import NocTiming
+
+LONGEST_PACKET = 2**16 - 1  # the bench counts a packet's flits in 16 bits
+
+
+class Network(Protocol):
+    """A mesh at two levels, and what is known of it."""
+
+    @property
+    def rows(self) -> int:
+        """Rows of the mesh."""
+
+    @property
+    def cols(self) -> int:
+        """Columns of the mesh."""
+
+    @property
+    def timing(self) -> NocTiming:
+        """What its routers are like."""
+
+    @property
+    def bound_flits(self) -> int:
+        """Longest packet of a multicast or a reduction."""
+
+    @property
+    def calibration(self) -> str:
+        """Name of the calibration on which the timing rests."""
+
+    @property
+    def rtl_hash(self) -> str:
+        """Hash of the Verilog that was calibrated."""
+
+    def simulate_rtl(
+        self, packets: Packets, building: Callable[[], AbstractContextManager[None]]
+    ) -> Deliveries:
+        """Deliveries on the Verilated mesh, which is built in the context."""
+
+    def check(self, packets: Packets) -> None:
+        """Hold that the network knows kinds of packets.
+
+        Raises:
+            InputError: naming the first that it does not.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectNetwork:
+    """A mesh of rtl/noc."""
+
+    rows: int
+    cols: int
+    mesh: RtlMesh
+
+    @property
+    def calibration(self) -> str:
+        """That of rtl/."""
+        return "rtl"
+
+    @property
+    def timing(self) -> NocTiming:
+        """As measured, and as its parameters say."""
+        return mesh_timing(self.mesh)
+
+    @property
+    def bound_flits(self) -> int:
+        """The depth of the buffers; without cut-through there is no bound."""
+        return self.mesh.fifo_depth if self.mesh.cut_through else LONGEST_PACKET
+
+    @property
+    def rtl_hash(self) -> str:
+        """Hash of all the Verilog that was measured."""
+        return measured_rtl_hash()
+
+    def simulate_rtl(
+        self, packets: Packets, building: Callable[[], AbstractContextManager[None]]
+    ) -> Deliveries:
+        """Deliveries on the Verilated mesh."""
+        with building():
+            self.mesh.build()
+        return self.mesh.simulate(packets)
+
+    def check(self, packets: Packets) -> None:
+        """All kinds are known."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnNetwork:
+    """A mesh of somebody else's routers, as far as its calibration knows them."""
+
+    rows: int
+    cols: int
+    spec: MeshSpec
+    found: OwnCalibration
+
+    @property
+    def timing(self) -> NocTiming:
+        """As identified."""
+        return self.found.timing()
+
+    @property
+    def bound_flits(self) -> int:
+        """The smallest of the bounds that were found."""
+        bounds = (self.found.multicast_flits, self.found.reduction_flits, self.found.packet_flits)
+        return min(bound for bound in bounds if bound is not None)
+
+    @property
+    def calibration(self) -> str:
+        """The specification's name."""
+        return self.spec.name
+
+    @property
+    def rtl_hash(self) -> str:
+        """Hash of the specification and its sources."""
+        return combined_hash(self.found.sources)
+
+    def simulate_rtl(
+        self, packets: Packets, building: Callable[[], AbstractContextManager[None]]
+    ) -> Deliveries:
+        """Deliveries on the Verilated mesh."""
+        mesh = BlackBoxMesh(self.spec, self.rows, self.cols)
+        with building():
+            mesh.build()
+        return mesh.simulate(packets, loopback=self.timing.loopback)
+
+    def check(self, packets: Packets) -> None:
+        """Hold that there are multicasts and reductions where they are asked for."""
+        known = {name.upper() for name in self.spec.operations()}
+        for kind in sorted({Kind(int(value)) for value in packets.kind}):
+            if kind.name not in known:
+                raise InputError(
+                    f"{self.spec.file.name}: features: found a packet of kind "
+                    f"{kind.name.lower()}; allowed: {', '.join(sorted(known)).lower()}"
+                )
+
+
+def own_network(spec_file: str, rows: int, cols: int) -> OwnNetwork:
+    """The network of a specification, which has been calibrated.
+
+    Raises:
+        InputError: if the specification is wrong, or its calibration missing or stale.
+    """
+    spec = load_spec(Path(spec_file))
+    return OwnNetwork(rows, cols, spec, load_own(spec))
+
+
+def simulate_at(network: Network, packets: Packets) -> Deliveries:
+    """Deliveries on the handshake model.
+
+    Raises:
+        DeadlockError: if packets wait for each other for ever.
+    """
+    reductions = bool(packets.reduces.any())
+    return HandshakeMesh(
+        network.rows, network.cols, network.timing, reductions=reductions
+    ).simulate(packets)
