@@ -1,17 +1,19 @@
 """All experiments in order, each stored as soon as it is done."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from calibration.experiment import Experiment, run
+from calibration.experiment import Experiment, RtlModel, misses, run
 from calibration.experiments.buffering import Buffering
+from calibration.experiments.collective import SoftwareCollectives
 from calibration.experiments.contention import Contention
-from calibration.experiments.mesh_cases import CHECK_MESH, FIT_MESH
+from calibration.experiments.memory import MemoryBandwidth, MemoryLatency
+from calibration.experiments.mix import MixCheck
 from calibration.experiments.multicast import Multicast
 from calibration.experiments.reduction import Reduction
-from calibration.experiments.systolic import SystolicExperiment, build_arrays
+from calibration.experiments.systolic import SystolicExperiment
 from calibration.experiments.traffic import TrafficCheck
 from calibration.experiments.unicast import Unicast
 from calibration.harness.toolchain import tool_versions
@@ -26,8 +28,12 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
     Contention(),
     Multicast(),
     Reduction(),
+    SoftwareCollectives(),
     TrafficCheck(),
+    MixCheck(),
     SystolicExperiment(),
+    MemoryLatency(),
+    MemoryBandwidth(),
 )
 
 Progress = Callable[[str], None]
@@ -43,7 +49,8 @@ def calibrate(
 ) -> list[CalibrationResult]:
     """Run every experiment whose stored result no longer holds.
 
-    A quick campaign keeps to the models that the fits build and stores nothing.
+    A quick campaign keeps to the models that the fits build and stores nothing. One that was
+    stopped goes on with the experiment that it was at.
 
     Args:
         quick: Fewer check cases, on fewer models.
@@ -57,8 +64,10 @@ def calibrate(
         LawContradictedError: if the RTL does not behave as any parameters would have it.
     """
     todo = [e for e in EXPERIMENTS if force or quick or not _holds(e)]
-    with building():
-        _build_models(todo, quick, workers, progress)
+    if todo:
+        progress("building the Verilated models")
+        with building(), ThreadPoolExecutor(max_workers=workers) as pool:
+            list(pool.map(lambda model: model.build(), models(todo, quick=quick)))
     results = []
     for experiment in EXPERIMENTS:
         if experiment not in todo:
@@ -77,27 +86,28 @@ def calibrate(
     return results
 
 
+def models(experiments: Iterable[Experiment[Any]], *, quick: bool) -> list[RtlModel]:
+    """What has to be built for some experiments, each model once."""
+    return list(dict.fromkeys(e.rtl(case) for e in experiments for case in _cases(e, quick=quick)))
+
+
+def missed_targets(results: Iterable[CalibrationResult]) -> Iterator[str]:
+    """Targets that results of a campaign miss, a line each."""
+    found = {result.name: result for result in results}
+    for experiment in EXPERIMENTS:
+        yield from misses(experiment, found[experiment.name])
+
+
 def _holds(experiment: Experiment[Any]) -> bool:
     """Whether the stored result is of this RTL, these tools and these cases."""
     try:
         stored = stored_result(experiment.name)
     except InputError:
         return False
-    cases = (*experiment.fit_cases(), *experiment.check_cases(quick=False))
-    planned = [experiment.label(case) for case in cases]
+    planned = [experiment.label(case) for case in _cases(experiment, quick=False)]
     measured = [point.case for point in stored.fit] + [point.case for point in stored.check]
     return stored.tools == tool_versions() and measured == planned
 
 
-def _build_models(
-    todo: Sequence[Experiment[Any]], quick: bool, workers: int, progress: Progress
-) -> None:
-    """Build what the experiments need, before any of them waits for it."""
-    meshes = [] if quick else [CHECK_MESH]
-    if any(not isinstance(experiment, SystolicExperiment) for experiment in todo):
-        progress("building the Verilated meshes")
-        with ThreadPoolExecutor(max_workers=workers) as pool:
-            list(pool.map(lambda mesh: mesh.build(), [FIT_MESH, *meshes]))
-    if any(isinstance(experiment, SystolicExperiment) for experiment in todo):
-        progress("building the Verilated arrays")
-        build_arrays(quick=quick)
+def _cases(experiment: Experiment[Any], *, quick: bool) -> list[Any]:
+    return [*experiment.fit_cases(), *experiment.check_cases(quick=quick)]

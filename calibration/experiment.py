@@ -1,10 +1,11 @@
 """What an experiment is, and how one is run: measure, identify, check blind.
 
-An experiment is data and four short functions; everything else (errors, hashes, the stored form)
-happens here, so that all experiments are judged alike.
+An experiment is data and a few short functions; everything else (errors, hashes, the stored form)
+happens here, so that all experiments are judged alike. How to write one: docs/experiments.md.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -26,6 +27,26 @@ class LawContradictedError(Exception):
     """The measurements do not follow the law whose constants were to be identified."""
 
 
+class RtlModel(Hashable, Protocol):
+    """Verilog with its parameters; equal ones are built once."""
+
+    def build(self) -> object:
+        """Build it, if it is not in the cache."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """Largest errors that are allowed over the check cases, in per cent."""
+
+    mean_pct: float
+    worst_pct: float
+
+
+#: Every check case to the cycle.
+EXACT = Targets(mean_pct=0.0, worst_pct=0.0)
+
+
 class Experiment(Protocol[Case]):
     """One subject of calibration.
 
@@ -34,12 +55,14 @@ class Experiment(Protocol[Case]):
         subject: What is measured, in words.
         sources: Verilog files the measurement rests on.
         seed: Seed of everything random in its cases.
+        targets: What its errors may be.
     """
 
     name: str
     subject: str
     sources: Sequence[Path]
     seed: int
+    targets: Targets
 
     def fit_cases(self) -> Sequence[Case]:
         """Cases from which the parameters are identified."""
@@ -47,6 +70,10 @@ class Experiment(Protocol[Case]):
 
     def check_cases(self, *, quick: bool) -> Sequence[Case]:
         """Cases the fit has not seen; ``quick`` keeps to the models that the fit has built."""
+        ...
+
+    def rtl(self, case: Case) -> RtlModel:
+        """What has to be built for a case."""
         ...
 
     def measure(self, cases: Sequence[Case]) -> list[float]:
@@ -70,8 +97,16 @@ class Experiment(Protocol[Case]):
         ...
 
 
-def run(experiment: Experiment[Any], *, quick: bool) -> CalibrationResult:
-    """Measure, identify on one set of cases, check on another."""
+def run(
+    experiment: Experiment[Any], *, quick: bool, folder: Path | None = None
+) -> CalibrationResult:
+    """Measure, identify on one set of cases, check on another.
+
+    Args:
+        experiment: What is measured.
+        quick: Fewer check cases.
+        folder: From where the names of its sources are seen; None: the repository.
+    """
     fit_cases = experiment.fit_cases()
     fit_values = experiment.measure(fit_cases) if fit_cases else []
     parameters = experiment.identify(fit_cases, fit_values)
@@ -86,7 +121,7 @@ def run(experiment: Experiment[Any], *, quick: bool) -> CalibrationResult:
     ]
     errors = [abs(point.error_pct) for point in check]
     worst = max(range(len(check)), key=lambda index: errors[index])
-    hashes = source_hashes(experiment.sources)
+    hashes = source_hashes(experiment.sources, folder)
     return CalibrationResult(
         name=experiment.name,
         subject=experiment.subject,
@@ -104,3 +139,19 @@ def run(experiment: Experiment[Any], *, quick: bool) -> CalibrationResult:
         max_abs_error_pct=errors[worst],
         worst_case=check[worst].case,
     )
+
+
+def misses(experiment: Experiment[Any], result: CalibrationResult) -> list[str]:
+    """Targets that a result misses, a line each."""
+    targets, name = experiment.targets, experiment.name
+    lines = []
+    if result.mean_abs_error_pct > targets.mean_pct:
+        lines.append(
+            f"{name}: mean error {result.mean_abs_error_pct:.3g} %, allowed {targets.mean_pct:g} %"
+        )
+    if result.max_abs_error_pct > targets.worst_pct:
+        lines.append(
+            f"{name}: {result.worst_case}: error {result.max_abs_error_pct:.3g} %, "
+            f"allowed {targets.worst_pct:g} %"
+        )
+    return lines

@@ -5,17 +5,36 @@ from pathlib import Path
 
 from tlm.calibrated import (
     LEVELS_FILE,
+    REPOSITORY,
     RESULTS_FOLDER,
     CalibrationResult,
     LevelComparison,
     LevelPoint,
     forget,
-    load_levels,
+    source_hashes,
     stored_names,
     stored_result,
 )
 from tlm.errors import InputError
 from tlm.files import whole_file
+
+#: What the levels' timing comes from.
+_RESULTS = ("unicast", "buffering", "multicast", "reduction", "systolic")
+#: What they are made of: the engines, the network, the array, kernels, and what chooses the cases.
+_MODELS = (
+    "calibration/levels.py",
+    "tlm/chips",
+    "tlm/compute",
+    "tlm/engines",
+    "tlm/interconnect/calibration.py",
+    "tlm/interconnect/handshake",
+    "tlm/interconnect/packets.py",
+    "tlm/interconnect/simpy_network.py",
+    "tlm/interconnect/zero_load.py",
+    "tlm/lockstep.py",
+    "tlm/program.py",
+    "workloads/kernels",
+)
 
 
 def save(result: CalibrationResult) -> None:
@@ -25,9 +44,18 @@ def save(result: CalibrationResult) -> None:
 
 
 def save_levels(points: list[LevelPoint]) -> None:
-    """Store a comparison of levels as `calibration/levels.json`."""
-    _write(LEVELS_FILE, LevelComparison(points=points).model_dump_json(indent=1))
-    load_levels.cache_clear()
+    """Store a comparison of levels as `calibration/levels.json`, with what it rests on."""
+    levels = LevelComparison(sources=source_hashes(level_sources()), points=points)
+    _write(LEVELS_FILE, levels.model_dump_json(indent=1))
+    forget()
+
+
+def level_sources() -> list[Path]:
+    """Files that decide what the levels say: stored results, and the sources of the models."""
+    paths = [RESULTS_FOLDER / f"{name}.json" for name in _RESULTS]
+    for place in (REPOSITORY / name for name in _MODELS):
+        paths += [place] if place.is_file() else [*place.rglob("*.py"), *place.rglob("*.toml")]
+    return paths
 
 
 def _write(path: Path, text: str) -> None:

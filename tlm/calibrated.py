@@ -7,7 +7,9 @@ models read it through here.
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Self
@@ -77,9 +79,12 @@ class CalibrationResult(_Record):
     max_abs_error_pct: float
     worst_case: str
 
-    def changed_sources(self) -> list[str]:
-        """Files that are no longer what was measured."""
-        return [name for name, old in self.sources.items() if file_hash(REPOSITORY / name) != old]
+    def changed_sources(self, folder: Path | None = None) -> list[str]:
+        """Files that are no longer what was measured.
+
+        Their names are as seen from the folder, the repository where there is none.
+        """
+        return _changed(self.sources, folder or REPOSITORY)
 
     def integer(self, parameter: str) -> int:
         """Value of an exact parameter."""
@@ -112,9 +117,18 @@ class LevelPoint(_Record):
 
 
 class LevelComparison(_Record):
-    """Kernels at all levels; a file of its own, as no RTL run stands behind it."""
+    """Kernels at all levels; a file of its own, as no RTL run stands behind it.
 
+    ``sources`` maps each file that the comparison rests on, stored results and models, to the hash
+    of its content.
+    """
+
+    sources: dict[str, str]
     points: list[LevelPoint]
+
+    def changed_sources(self) -> list[str]:
+        """Files that are no longer what was compared."""
+        return _changed(self.sources, REPOSITORY)
 
 
 def file_hash(path: Path) -> str:
@@ -122,9 +136,16 @@ def file_hash(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()[:16] if path.is_file() else ""
 
 
-def source_hashes(paths: Iterable[Path]) -> dict[str, str]:
-    """Hash of each file, by its name within the repository."""
-    return {path.relative_to(REPOSITORY).as_posix(): file_hash(path) for path in sorted(paths)}
+def source_hashes(paths: Iterable[Path], folder: Path | None = None) -> dict[str, str]:
+    """Hash of each file, by its name as seen from a folder: the repository where there is none."""
+    start = folder or REPOSITORY
+    return {
+        Path(os.path.relpath(path, start)).as_posix(): file_hash(path) for path in sorted(paths)
+    }
+
+
+def _changed(sources: Mapping[str, str], folder: Path) -> list[str]:
+    return [name for name, old in sources.items() if file_hash(folder / name) != old]
 
 
 def combined_hash(hashes: Mapping[str, str]) -> str:
@@ -134,6 +155,22 @@ def combined_hash(hashes: Mapping[str, str]) -> str:
 
 
 _just_measured: dict[str, CalibrationResult] = {}
+_stale_allowed = False
+
+
+@contextmanager
+def stale_allowed(allowed: bool = True) -> Iterator[None]:
+    """Within it, if ``allowed``, stored figures are read although they are stale."""
+    global _stale_allowed
+    if not allowed:
+        yield
+        return
+    _stale_allowed = True
+    try:
+        yield
+    finally:
+        _stale_allowed = False
+        forget()
 
 
 def hold(result: CalibrationResult) -> None:
@@ -145,6 +182,7 @@ def forget() -> None:
     """Drop what was held and read: results are read anew, as a new process does."""
     _just_measured.clear()
     stored_result.cache_clear()
+    load_levels.cache_clear()
 
 
 def load_result(name: str) -> CalibrationResult:
@@ -172,7 +210,7 @@ def stored_result(name: str) -> CalibrationResult:
         first = error.errors()[0]
         raise InputError(f"{path}: {first['loc']}: {first['msg']}") from error
     changed = result.changed_sources()
-    if changed:
+    if changed and not _stale_allowed:
         raise InputError(
             f"calibration '{name}' is stale: {', '.join(changed)} changed since it was measured; "
             "run 'wafertlm calibrate'"
@@ -182,15 +220,22 @@ def stored_result(name: str) -> CalibrationResult:
 
 @cache
 def load_levels() -> LevelComparison:
-    """The stored comparison of levels.
+    """The stored comparison of levels, of the results and models at hand.
 
     Raises:
-        InputError: if it is missing or cannot be read.
+        InputError: if it is missing, cannot be read, or is stale; names the files that changed.
     """
     try:
-        return LevelComparison.model_validate_json(LEVELS_FILE.read_text(encoding="utf-8"))
+        levels = LevelComparison.model_validate_json(LEVELS_FILE.read_text(encoding="utf-8"))
     except (OSError, ValidationError) as error:
         raise InputError(f"{LEVELS_FILE}: {error}; run 'wafertlm calibrate'") from error
+    changed = levels.changed_sources()
+    if changed and not _stale_allowed:
+        raise InputError(
+            f"comparison of levels is stale: {', '.join(changed)} changed since it was made; "
+            "run 'wafertlm calibrate'"
+        )
+    return levels
 
 
 def level_error_pct(kernel: str, noc: str, compute: str, balance: float) -> float | None:

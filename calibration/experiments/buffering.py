@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from calibration.experiment import LawContradictedError, Parameters
+from calibration.experiment import EXACT, LawContradictedError, Parameters
 from calibration.experiments.mesh_cases import CHECK_MESH, FIT_MESH, solve_exactly
 from calibration.harness.mesh import NOC_SOURCES, RtlMesh, Sink
 from tlm.calibrated import Parameter
@@ -30,6 +30,7 @@ class Buffering:
     subject = "flits accepted against a blocked tile"
     sources: Sequence[Path] = NOC_SOURCES
     seed = 1
+    targets = EXACT
 
     def fit_cases(self) -> list[Path1D]:
         """Two path lengths on the small mesh."""
@@ -40,6 +41,10 @@ class Buffering:
         small = [Path1D(FIT_MESH, 2, 2)]
         large = [Path1D(CHECK_MESH, row, row or 5) for row in range(CHECK_MESH.rows)]
         return small if quick else small + large
+
+    def rtl(self, case: Path1D) -> RtlMesh:
+        """The mesh."""
+        return case.mesh
 
     def measure(self, cases: Sequence[Path1D]) -> list[float]:
         """Flits that went in before the tiles began to take any."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from calibration.experiment import LawContradictedError, Parameters
+from calibration.experiment import EXACT, LawContradictedError, Parameters
 from calibration.harness.mesh import NOC_SOURCES, RtlMesh
 from tlm.calibrated import load_result
 from tlm.interconnect.calibration import rtl_timing
@@ -113,6 +113,11 @@ class SceneExperiment:
 
     sources: Sequence[Path] = NOC_SOURCES
     seed = 20240229
+    targets = EXACT
+
+    def rtl(self, case: Scene) -> RtlMesh:
+        """The mesh."""
+        return case.mesh
 
     def measure(self, cases: Sequence[Scene]) -> list[float]:
         """Cycles of each scene on RTL."""
@@ -134,6 +139,18 @@ class SceneExperiment:
     def label(self, case: Scene) -> str:
         """The scene in words."""
         return case.label
+
+
+def some(size: int, rng: np.random.Generator) -> range:
+    """Places on a side: one, some next to each other, or every second or third."""
+    first, last = sorted(int(value) for value in rng.integers(0, size, 2))
+    return range(first, last + 1, int(rng.integers(1, 4)))
+
+
+def span(places: range) -> str:
+    """Places as a label shows them."""
+    step = f":{places.step}" if places.step > 1 else ""
+    return f"{places.start}:{places.stop}{step}"
 
 
 def timing_of(unicast: Parameters, *, reduce_cycles: int = 0) -> NocTiming:

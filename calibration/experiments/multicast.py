@@ -10,6 +10,8 @@ from calibration.experiments.mesh_cases import (
     Scene,
     SceneExperiment,
     solve_exactly,
+    some,
+    span,
     timing_of,
 )
 from calibration.harness.mesh import RtlMesh
@@ -33,16 +35,11 @@ def _scene(mesh: RtlMesh, source: int, where: TileSet, flits: int) -> Scene:
     row, col = divmod(source, mesh.cols)
     hops = max(abs(r - row) + abs(c - col) for r in where.rows for c in where.cols)
     label = (
-        f"{mesh.rows}x{mesh.cols}: {row},{col} to rows {_span(where.rows)} columns "
-        f"{_span(where.cols)}, {flits} flits"
+        f"{mesh.rows}x{mesh.cols}: {row},{col} to rows {span(where.rows)} columns "
+        f"{span(where.cols)}, {flits} flits"
     )
     sends = tuple((0, source, where, part) for part in cut(flits, mesh.fifo_depth))
     return Scene(mesh, label, sends, hops)
-
-
-def _span(values: range) -> str:
-    step = f":{values.step}" if values.step > 1 else ""
-    return f"{values.start}:{values.stop}{step}"
 
 
 class Multicast(SceneExperiment):
@@ -64,7 +61,7 @@ class Multicast(SceneExperiment):
         scenes = {}
         for mesh in (FIT_MESH,) if quick else (FIT_MESH, CHECK_MESH):
             for _ in range(_CHECKS_A_MESH):
-                where = TileSet(_some(mesh.rows, rng), _some(mesh.cols, rng))
+                where = TileSet(some(mesh.rows, rng), some(mesh.cols, rng))
                 source = int(rng.integers(mesh.rows * mesh.cols))
                 if len(where) > 1:
                     scene = _scene(mesh, source, where, int(rng.integers(1, _MOST_FLITS + 1)))
@@ -84,12 +81,6 @@ class Multicast(SceneExperiment):
             "fork_cycles": Parameter.exact(fork, "cycles"),
             "gap_cycles": Parameter.exact(gap, "cycles/packet"),
         }
-
-
-def _some(size: int, rng: np.random.Generator) -> range:
-    first, last = sorted(int(value) for value in rng.integers(0, size, 2))
-    step = int(rng.integers(1, 4))
-    return range(first, last + 1, step)
 
 
 _FITTED = {_scene(FIT_MESH, *case).label for case in _FIT}

@@ -11,6 +11,8 @@ from calibration.experiments.mesh_cases import (
     Scene,
     SceneExperiment,
     solve_exactly,
+    some,
+    span,
     timing_of,
 )
 from calibration.harness.mesh import RtlMesh
@@ -36,7 +38,7 @@ def _scene(mesh: RtlMesh, where: TileSet, root: int, flits: int) -> Scene:
     row, col = divmod(root, mesh.cols)
     hops = max(abs(r - row) + abs(c - col) for r in where.rows for c in where.cols)
     label = (
-        f"{mesh.rows}x{mesh.cols}: rows {_span(where.rows)} columns {_span(where.cols)} to "
+        f"{mesh.rows}x{mesh.cols}: rows {span(where.rows)} columns {span(where.cols)} to "
         f"{row},{col}, {flits} flits"
     )
     goal = Reduce(where, root)
@@ -46,11 +48,6 @@ def _scene(mesh: RtlMesh, where: TileSet, root: int, flits: int) -> Scene:
         for part in cut(flits, mesh.fifo_depth)
     )
     return Scene(mesh, label, sends, hops)
-
-
-def _span(values: range) -> str:
-    step = f":{values.step}" if values.step > 1 else ""
-    return f"{values.start}:{values.stop}{step}"
 
 
 class Reduction(SceneExperiment):
@@ -72,7 +69,7 @@ class Reduction(SceneExperiment):
         scenes = {}
         for mesh in (FIT_MESH,) if quick else (FIT_MESH, CHECK_MESH):
             for _ in range(_CHECKS_A_MESH):
-                where = TileSet(_some(mesh.rows, rng), _some(mesh.cols, rng))
+                where = TileSet(some(mesh.rows, rng), some(mesh.cols, rng))
                 root = int(rng.integers(mesh.rows * mesh.cols))
                 scene = _scene(mesh, where, root, int(rng.integers(1, _MOST_FLITS + 1)))
                 scenes[scene.label] = scene
@@ -98,11 +95,6 @@ class Reduction(SceneExperiment):
             load_result("unicast").parameters,
             reduce_cycles=round(parameters["reduce_cycles"].value),
         )
-
-
-def _some(size: int, rng: np.random.Generator) -> range:
-    first, last = sorted(int(value) for value in rng.integers(0, size, 2))
-    return range(first, last + 1, int(rng.integers(1, 4)))
 
 
 _FITTED = {_scene(FIT_MESH, *case).label for case in _FIT}

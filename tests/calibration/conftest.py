@@ -1,12 +1,22 @@
 """An experiment without RTL, and a repository of its own for it."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from calibration.experiment import Parameters
+from calibration.experiment import EXACT, Parameters
 from tlm.calibrated import Parameter, forget
+
+
+@dataclass(frozen=True)
+class FakeModel:
+    name: str
+    built: list[str] = field(compare=False)
+
+    def build(self) -> None:
+        self.built.append(self.name)
 
 
 class FakeExperiment:
@@ -15,17 +25,20 @@ class FakeExperiment:
     Attributes:
         source: Its Verilog: a number.
         measured: Every batch of cases that was measured.
+        built: Names of the models that were built, in order.
         offset_of_model: What the model adds to its predictions.
     """
 
-    name = "fake"
     subject = "numbers"
     seed = 5
+    targets = EXACT
 
-    def __init__(self, source: Path) -> None:
+    def __init__(self, source: Path, name: str = "fake") -> None:
+        self.name = name
         self.source = source
         self.sources: Sequence[Path] = [source]
         self.measured: list[list[int]] = []
+        self.built: list[str] = []
         self.offset_of_model = 0.0
         self.checked = [3, 4]
 
@@ -34,6 +47,9 @@ class FakeExperiment:
 
     def check_cases(self, *, quick: bool) -> list[int]:
         return self.checked[:1] if quick else self.checked
+
+    def rtl(self, case: int) -> FakeModel:
+        return FakeModel("small" if case < 4 else "large", self.built)
 
     def measure(self, cases: Sequence[int]) -> list[float]:
         self.measured.append(list(cases))
@@ -58,6 +74,9 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
     monkeypatch.setattr("tlm.calibrated.REPOSITORY", tmp_path)
     monkeypatch.setattr("tlm.calibrated.RESULTS_FOLDER", results)
     monkeypatch.setattr("calibration.store.RESULTS_FOLDER", results)
+    monkeypatch.setattr("calibration.store.REPOSITORY", tmp_path)
+    for module in ("tlm.calibrated", "calibration.store"):
+        monkeypatch.setattr(f"{module}.LEVELS_FILE", tmp_path / "calibration" / "levels.json")
     forget()
     yield tmp_path
     forget()

@@ -1,38 +1,25 @@
 """What a campaign runs, what it keeps, and what it stores."""
 
-from dataclasses import dataclass, field
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from calibration import campaign
-from calibration.campaign import calibrate
-from calibration.experiment import run
-from calibration.experiments.systolic import SystolicExperiment
-from tlm.calibrated import CalibrationResult, forget, load_result
+from calibration.campaign import EXPERIMENTS, calibrate, missed_targets, models
+from calibration.experiment import Targets, run
+from tlm.calibrated import forget, load_levels, load_result
 
 if TYPE_CHECKING:
     from conftest import FakeExperiment
 
 
-@dataclass(eq=False)
-class FakeMesh:
-    built: list[str] = field(default_factory=list)
-    name: str = "mesh"
-
-    def build(self) -> None:
-        self.built.append(self.name)
-
-
 @pytest.fixture
 def built(monkeypatch: pytest.MonkeyPatch, fake: "FakeExperiment") -> list[str]:
-    """A campaign of the one experiment; the names of the meshes it builds."""
-    names: list[str] = []
+    """A campaign of the one experiment; the names of the models it builds."""
     monkeypatch.setattr(campaign, "EXPERIMENTS", (fake,))
-    monkeypatch.setattr(campaign, "FIT_MESH", FakeMesh(names, "fit"))
-    monkeypatch.setattr(campaign, "CHECK_MESH", FakeMesh(names, "check"))
-    return names
+    return fake.built
 
 
 def stored(repository: Path) -> Path:
@@ -44,13 +31,13 @@ def test_a_result_that_holds_is_kept(
 ) -> None:
     told: list[str] = []
     (first,) = calibrate(progress=told.append)
-    assert told == ["building the Verilated meshes", "fake: measuring on RTL"]
+    assert told == ["building the Verilated models", "fake: measuring on RTL"]
     assert fake.measured == [[1, 2], [3, 4]]
     told.clear()
     assert calibrate(progress=told.append) == [first]
     assert told == ["fake: RTL unchanged, stored result holds"]
     assert len(fake.measured) == 2
-    assert built == ["fit", "check"]
+    assert built == ["small", "large"]
     assert [path.name for path in stored(repository).parent.iterdir()] == ["fake.json"]
 
 
@@ -69,7 +56,7 @@ def test_quick_measures_less_and_stores_nothing(
 ) -> None:
     (result,) = calibrate(quick=True)
     assert [point.case for point in result.check] == ["case 3"]
-    assert built == ["fit"]
+    assert built == ["small"]
     assert not stored(repository).exists()
     calibrate()
     calibrate(quick=True)
@@ -101,18 +88,72 @@ def test_what_has_changed_is_measured_again(
         assert load_result("fake").integer("offset") == 7
 
 
-def test_without_a_mesh_experiment_no_mesh_is_built(
-    built: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Systolic(SystolicExperiment):
-        pass
+def test_a_campaign_builds_few_models_and_a_quick_one_fewer() -> None:
+    quick, full = (models(EXPERIMENTS, quick=quick) for quick in (True, False))
+    assert len(full) == len(set(full)) <= 4
+    assert set(quick) < set(full)
 
-    monkeypatch.setattr(campaign, "EXPERIMENTS", (Systolic(),))
-    result = CalibrationResult.model_construct(name="systolic")
-    monkeypatch.setattr(campaign, "run", lambda experiment, quick: result)
-    monkeypatch.setattr(campaign, "build_arrays", lambda quick: built.append("arrays"))
-    calibrate(quick=True)
-    assert built == ["arrays"]
+
+def test_a_campaign_that_was_stopped_goes_on_where_it_was(
+    fake: "FakeExperiment", built: list[str], repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    second = type(fake)(fake.source, "second")
+    monkeypatch.setattr(campaign, "EXPERIMENTS", (fake, second))
+
+    def stop(cases: object) -> list[float]:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as context:
+        context.setattr(second, "measure", stop)
+        with pytest.raises(KeyboardInterrupt):
+            calibrate()
+    assert [path.name for path in stored(repository).parent.iterdir()] == ["fake.json"]
+    forget()  # a new process
+    calibrate()
+    assert (len(fake.measured), len(second.measured)) == (2, 2)
+
+
+def test_workers_do_not_change_a_byte(
+    fake: "FakeExperiment", built: list[str], repository: Path
+) -> None:
+    calibrate(workers=1)
+    one = stored(repository).read_bytes()
+    calibrate(workers=2, force=True)
+    assert stored(repository).read_bytes() == one
+    assert sorted(built) == ["large", "large", "small", "small"]
+
+
+def test_a_missed_target_is_named_with_its_worst_case(
+    fake: "FakeExperiment", built: list[str]
+) -> None:
+    assert list(missed_targets([run(fake, quick=False)])) == []
+    fake.source.write_text("2")
+    fake.offset_of_model = 1  # 25 % and 10 % off
+    results = [run(fake, quick=False)]
+    assert list(missed_targets(results)) == [
+        "fake: mean error 17.5 %, allowed 0 %",
+        "fake: case 3: error 25 %, allowed 0 %",
+    ]
+    fake.targets = Targets(mean_pct=20, worst_pct=24.9)
+    assert list(missed_targets(results)) == ["fake: case 3: error 25 %, allowed 24.9 %"]
+    fake.targets = Targets(mean_pct=17.5, worst_pct=25)
+    assert list(missed_targets(results)) == []
+
+
+def test_a_missed_target_is_status_1_of_the_command(
+    wafertlm: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = [load_result(experiment.name) for experiment in EXPERIMENTS]
+    points = load_levels().points
+    monkeypatch.setattr("wafertlm.commands.calibrate.compare_levels", lambda: points)
+    monkeypatch.setattr("wafertlm.commands.calibrate.calibrate", lambda **options: results)
+    assert wafertlm("calibrate").status == 0
+    off = {"max_abs_error_pct": 1.5, "worst_case": "case 7"}
+    results[0] = results[0].model_copy(update=off)
+    ran = wafertlm("calibrate", "--json")
+    assert ran.status == 1
+    assert ran.stderr.endswith("check failed: unicast: case 7: error 1.5 %, allowed 0 %\n")
+    assert json.loads(ran.stdout)["misses"] == ["unicast: case 7: error 1.5 %, allowed 0 %"]
 
 
 def test_errors_are_those_of_the_check_points(fake: "FakeExperiment") -> None:

@@ -1,4 +1,4 @@
-"""Meshes of other shapes and depths, and Verilog that is not what was measured."""
+"""Meshes and arrays of other shapes, and Verilog that is not what was measured."""
 
 import json
 import os
@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from calibration.experiments.systolic import SystolicExperiment
 from calibration.harness.mesh import RtlMesh
 from calibration.harness.simulator import cache_folder
-from tlm.calibrated import REPOSITORY
+from tlm.calibrated import REPOSITORY, load_result
 from tlm.interconnect.calibration import rtl_timing
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import Deliveries, Packets
@@ -68,6 +69,13 @@ def test_other_meshes_take_the_cycles_of_the_model(mesh: RtlMesh) -> None:
         assert_equal(mesh, packets, timing.fifo_depth)
 
 
+def test_another_array_takes_the_cycles_of_the_law() -> None:
+    experiment = SystolicExperiment()
+    cases = [replace(case, rows=4, cols=6) for case in experiment.check_cases(quick=False)]
+    predicted = experiment.predict(load_result("systolic").parameters, cases)
+    assert predicted == experiment.measure(cases)
+
+
 def assert_equal(mesh: RtlMesh, packets: Packets, depth: int) -> None:
     timing = replace(rtl_timing(), fifo_depth=depth)
     model = HandshakeMesh(mesh.rows, mesh.cols, timing).simulate(packets)
@@ -102,7 +110,10 @@ def calibrated_copy(tmp_path: Path) -> Callable[[str, str, str], dict[str, Any]]
     return identify
 
 
-NOC_RESULTS = ["buffering", "contention", "multicast", "reduction", "traffic", "unicast"]
+NOC_RESULTS = [
+    *("buffering", "collective", "contention", "mix", "multicast", "reduction", "traffic"),
+    "unicast",
+]
 
 
 def test_a_register_at_the_ejection_is_seen(

@@ -4,27 +4,17 @@ from typing import Any
 
 import pytest
 
-from calibration.campaign import EXPERIMENTS, calibrate
-from calibration.experiment import Experiment, run
+from calibration.campaign import EXPERIMENTS, calibrate, missed_targets
+from calibration.experiment import Experiment, misses, run
 from calibration.experiments.contention import Contention
+from calibration.experiments.memory_cases import HBM2
 from calibration.experiments.multicast import Multicast
 from calibration.harness.toolchain import tool_versions
 from tlm.calibrated import RESULTS_FOLDER, load_result, stored_names
 
-# Per cent; everything but mean latencies under load is exact.
-TARGETS = {
-    "unicast": 0.0,
-    "buffering": 0.0,
-    "contention": 0.0,
-    "multicast": 0.0,
-    "reduction": 0.0,
-    "systolic": 0.0,
-    "traffic": 1.0,
-}
-
 
 def test_every_experiment_is_stored() -> None:
-    assert stored_names() == sorted(TARGETS) == sorted(e.name for e in EXPERIMENTS)
+    assert stored_names() == sorted(e.name for e in EXPERIMENTS)
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda experiment: str(experiment.name))
@@ -35,7 +25,8 @@ def test_a_stored_result_is_fresh_and_within_its_target(experiment: Experiment[A
     planned = [experiment.label(case) for case in experiment.check_cases(quick=False)]
     assert [point.case for point in result.check] == planned
     errors = [abs(point.error_pct) for point in result.check]
-    assert result.max_abs_error_pct == max(errors) <= TARGETS[experiment.name]
+    assert result.max_abs_error_pct == max(errors)
+    assert misses(experiment, result) == []
     assert result.mean_abs_error_pct == pytest.approx(sum(errors) / len(errors))
     assert result.worst_case in planned
 
@@ -62,16 +53,28 @@ def test_the_parameters_of_the_router() -> None:
     }
 
 
+def test_the_times_of_the_memory_channel_are_those_of_its_verilog() -> None:
+    found = load_result("memory").parameters
+    times = HBM2.timings
+    latencies = {"read_latency": times.rl, "write_latency": times.wl}
+    assert {name: parameter.value for name, parameter in found.items()} == {
+        name: latencies[name] + times.bl + 1 if name in latencies else getattr(times, name)
+        for name in found
+    }
+
+
 @pytest.mark.rtl
 def test_the_rtl_shows_the_stored_parameters_again() -> None:
     before = {path: path.read_bytes() for path in RESULTS_FOLDER.iterdir()}
+    results = []
     for result in calibrate(quick=True):
         stored = load_result(result.name)
         assert result.parameters == stored.parameters
         assert result.fit == stored.fit
         assert result.rtl_hash == stored.rtl_hash
         assert result.check == stored.check[: len(result.check)]
-        assert result.max_abs_error_pct <= TARGETS[result.name]
+        results.append(result)
+    assert list(missed_targets(results)) == []
     assert {path: path.read_bytes() for path in RESULTS_FOLDER.iterdir()} == before
 
 

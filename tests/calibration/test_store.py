@@ -1,13 +1,24 @@
 """Stored results: whole, readable, and refused when they no longer hold."""
 
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from calibration.experiment import run
-from calibration.store import Status, save, status
-from tlm.calibrated import combined_hash, forget, load_result, measured_rtl_hash, stored_names
+from calibration.store import Status, level_sources, save, save_levels, status
+from tlm.calibrated import (
+    REPOSITORY,
+    LevelPoint,
+    combined_hash,
+    forget,
+    load_levels,
+    load_result,
+    measured_rtl_hash,
+    stale_allowed,
+    stored_names,
+)
 from tlm.errors import InputError
 
 if TYPE_CHECKING:
@@ -49,6 +60,56 @@ def test_a_changed_source_makes_it_stale(fake: "FakeExperiment", path: Path) -> 
     load_result("fake")
 
 
+def test_a_stale_result_is_read_where_that_is_allowed_and_nowhere_else(
+    fake: "FakeExperiment", path: Path
+) -> None:
+    fake.source.write_text("1")
+    forget()  # a new process
+    with stale_allowed(True):
+        assert load_result("fake").integer("offset") == 0
+    with pytest.raises(InputError, match="is stale"):
+        load_result("fake")
+    with stale_allowed(False), pytest.raises(InputError, match="is stale"):
+        load_result("fake")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    ["calibration/results/unicast.json", "tlm/engines/lt.py", "tlm/chips/a.toml", "tlm/program.py"],
+)
+def test_a_comparison_of_levels_is_stale_with_what_it_rests_on(
+    repository: Path, changed: str
+) -> None:
+    file = repository / changed
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("0")
+    points = [LevelPoint(kernel="k", case="c", balance=1.0, at=4, lt=5, perf=6)]
+    save_levels(points)
+    assert load_levels().points == points
+    file.write_text("1")
+    forget()  # a new process
+    with pytest.raises(InputError) as error:
+        load_levels()
+    assert str(error.value) == (
+        f"comparison of levels is stale: {changed} changed since it was made; "
+        "run 'wafertlm calibrate'"
+    )
+    with stale_allowed():
+        assert load_levels().points == points
+    file.write_text("0")
+    assert load_levels().points == points
+
+
+def test_a_comparison_of_levels_rests_on_all_models_that_it_runs() -> None:
+    names = {path.relative_to(REPOSITORY).as_posix() for path in level_sources()}
+    assert all((REPOSITORY / name).is_file() for name in names)
+    assert {
+        "calibration/results/systolic.json", "calibration/levels.py", "tlm/engines/at.py",
+        "tlm/interconnect/handshake/core.py", "tlm/compute/systolic.py", "tlm/chips/rtl.toml",
+        "workloads/kernels/closed_form.py",
+    } <= names  # fmt: skip
+
+
 def test_saving_takes_effect_at_once(fake: "FakeExperiment", path: Path) -> None:
     assert load_result("fake").integer("offset") == 0
     fake.source.write_text("9")
@@ -88,3 +149,31 @@ def test_the_hash_of_all_measured_verilog(fake: "FakeExperiment", path: Path) ->
     assert measured_rtl_hash() != before
     assert combined_hash({"a": "1", "b": "2"}) == combined_hash({"b": "2", "a": "1"})
     assert combined_hash({"a": "1", "b": "2"}) != combined_hash({"a": "2", "b": "1"})
+
+
+def test_a_kernel_refuses_a_stale_comparison_unless_that_is_allowed(
+    wafertlm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    levels = load_levels()
+    old = levels.model_copy(update={"sources": levels.sources | {"tlm/engines/lt.py": "0"}})
+    file = tmp_path / "levels.json"
+    file.write_text(old.model_dump_json())
+    monkeypatch.setattr("tlm.calibrated.LEVELS_FILE", file)
+    forget()  # a new process
+    arguments = ("kernel", "mesh-gemm", "--chip", "rtl-4x4", "--grid", "4x4")
+    arguments += ("--shape", "64,64,64", "--dtype", "int8", "--level", "perf", "--compute", "at")
+    stale = (
+        "comparison of levels is stale: tlm/engines/lt.py changed since it was made; "
+        "run 'wafertlm calibrate'"
+    )
+    ran = wafertlm(*arguments, "--json")
+    assert (ran.status, ran.stdout, ran.stderr) == (2, "", f"error: {stale}\n")
+    checks = json.loads(wafertlm("doctor", "--json").stdout)["checks"]
+    assert [check["found"] for check in checks if not check["ok"]] == [stale]
+    allowed = json.loads(wafertlm(*arguments, "--json", "--allow-stale").stdout)
+    assert allowed["options"]["allow_stale"] is True
+    forget()
+    monkeypatch.undo()
+    fresh = json.loads(wafertlm(*arguments, "--json").stdout)
+    assert fresh["options"]["allow_stale"] is False
+    assert fresh["error"] == allowed["error"]

@@ -7,7 +7,7 @@ import click
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from calibration.campaign import EXPERIMENTS, calibrate
+from calibration.campaign import EXPERIMENTS, calibrate, missed_targets
 from calibration.experiment import LawContradictedError
 from calibration.harness.simulator import SimulationError
 from calibration.levels import compare_levels
@@ -26,6 +26,8 @@ def calibrate_result(
     progress: Callable[[str], None],
 ) -> dict[str, Any]:
     """Run the campaign; ``experiments`` holds a row each, ``rtl_hash`` what they rest on.
+
+    ``misses`` says, a line each, which targets an error is above.
 
     Raises:
         CheckFailedError: if the RTL cannot be built, is wrong, or follows no law that is known.
@@ -48,6 +50,7 @@ def calibrate_result(
     merged = {name: value for result in results for name, value in result.sources.items()}
     return {
         "experiments": [_row(result) for result in results],
+        "misses": list(missed_targets(results)),
         "levels": levels,
         "rtl_hash": combined_hash(merged),
     }
@@ -118,7 +121,8 @@ def render(result: Result) -> RenderableType:
 def command(quick: bool, force: bool, workers: int, as_json: bool, as_list: bool) -> None:
     """Measure the RTL, fit the models to it, and check them blind.
 
-    Errors are over the check cases only, (model - RTL) / RTL.
+    Errors are over the check cases only, (model - RTL) / RTL. Exit status 1 if one is above its
+    experiment's target.
     """
     if as_list:
         names = {"experiments": [experiment.name for experiment in EXPERIMENTS]}
@@ -134,3 +138,5 @@ def command(quick: bool, force: bool, workers: int, as_json: bool, as_list: bool
         "calibrate", options, figures, watch.times, rtl_hash=rtl_hash, calibration="rtl"
     )
     emit(result, as_json, render)
+    if figures["misses"]:
+        raise CheckFailedError("; ".join(figures["misses"]))

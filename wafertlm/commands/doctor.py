@@ -88,17 +88,23 @@ def check_verilator() -> Check:
 
 
 def check_calibration() -> Check:
-    """The stored calibration: complete, and of the Verilog that is here."""
+    """The stored calibration: complete, and of the Verilog and the models that are here."""
     remedy = "run `wafertlm calibrate`"
     try:
         from calibration.campaign import EXPERIMENTS
         from calibration.store import status
+        from tlm.calibrated import load_levels
+        from tlm.errors import InputError
     except ImportError as error:
         return _check("calibration", False, f"cannot be imported: {error}", "see above")
     states = {state.name: state.problem for state in status()}
     missing = [f"'{e.name}' is missing" for e in EXPERIMENTS if e.name not in states]
     problems = missing + [problem for problem in states.values() if problem is not None]
-    found = "; ".join(problems) or f"{len(states)} experiments, RTL unchanged"
+    try:
+        load_levels()
+    except InputError as error:
+        problems.append(str(error))
+    found = "; ".join(problems) or f"{len(states)} experiments, RTL and models unchanged"
     return _check("calibration", not problems, found, remedy)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from rich.console import RenderableType
 from rich.table import Table
 
-from tlm.calibrated import level_error_pct, measured_rtl_hash
+from tlm.calibrated import level_error_pct, measured_rtl_hash, stale_allowed
 from tlm.chips import Chip, chip_names, load_chip
 from tlm.chips.parts import matrix_engine, noc_timing
 from tlm.chips.profile import CalibratedNoc
@@ -45,6 +45,7 @@ class KernelOptions:
     level: str = "lt"
     noc: str | None = None
     compute: str | None = None
+    allow_stale: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +61,14 @@ def kernel_result(options: KernelOptions) -> tuple[dict[str, Any], dict[str, Any
     """Figures of a run, and its maps: arrays of shape (rows, columns), empty at level `perf`.
 
     Raises:
-        InputError: for options that do not fit together or a problem that does not fit the chip.
+        InputError: for options that do not fit together, a problem that does not fit the chip, or
+            stale measurements, unless ``allow_stale``.
     """
+    with stale_allowed(options.allow_stale):
+        return _figures(options)
+
+
+def _figures(options: KernelOptions) -> tuple[dict[str, Any], dict[str, Any]]:
     choose("kernel", options.kernel, list(KERNELS))
     chip = load_chip(options.chip)
     noc, compute = _levels(options, chip)
@@ -228,6 +235,7 @@ def _render(result: Result) -> RenderableType:
 @click.option("--compute", help="Level of the matrix engine, if another: at or perf.")
 @click.option("--out", type=click.Path(path_type=Path), help="Store the result (JSON).")
 @click.option("--map", "map_path", type=click.Path(path_type=Path), help="Store maps (npz).")
+@click.option("--allow-stale", is_flag=True, help="Use measurements that are out of date.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--list", "as_list", is_flag=True, help="Print what the options may name.")
 def command(
@@ -261,7 +269,8 @@ def complete_kernel(
 ) -> dict[str, Any]:
     """The command's result object; RTL stands behind the chips that are made of it."""
     calibration = load_chip(options.chip).calibration
-    rtl_hash = None if calibration is None else measured_rtl_hash()
+    with stale_allowed(options.allow_stale):
+        rtl_hash = None if calibration is None else measured_rtl_hash()
     return complete(
         "kernel", asdict(options), figures, times, rtl_hash=rtl_hash, calibration=calibration
     )
