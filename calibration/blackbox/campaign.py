@@ -5,7 +5,7 @@ The result lies beside the specification as NAME.calibration.json and goes stale
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -76,16 +76,25 @@ def calibrate_own(
     spec: MeshSpec,
     *,
     quick: bool = False,
+    force: bool = False,
     workers: int = 1,
     progress: Callable[[str], None] = lambda message: None,
     building: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> OwnCalibration:
-    """Find out what a mesh is like, and check it blind; a quick campaign stores nothing.
+    """Find out what a mesh is like, and check it blind, unless what is stored still holds.
+
+    A quick campaign keeps to the size of the fit, and stores nothing.
 
     Raises:
         SimulationError: if a model cannot be built or its data are wrong.
         LawContradictedError: if the mesh follows no law that is known.
     """
+    if not (quick or force):
+        with suppress(InputError):
+            found = load_own(spec)
+            if found.tools == tool_versions():
+                progress("sources unchanged, the stored result holds")
+                return found
     subject = Subject(spec)
     progress("building the Verilated meshes")
     with building(), ThreadPoolExecutor(max_workers=workers) as pool:

@@ -1,14 +1,18 @@
 """``wafertlm calibrate``: measure the RTL, fit the models to it, and check them blind."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Group, RenderableType
 from rich.table import Table
 
+from calibration.blackbox.campaign import calibrate_own, calibration_file
+from calibration.blackbox.spec import load_spec
 from calibration.campaign import EXPERIMENTS, calibrate, missed_targets
 from calibration.experiment import LawContradictedError
+from calibration.harness.mesh import HangError
 from calibration.harness.simulator import SimulationError
 from calibration.levels import compare_levels
 from tlm.calibrated import CalibrationResult, LevelPoint, combined_hash
@@ -53,6 +57,45 @@ def calibrate_result(
         "misses": list(missed_targets(results)),
         "levels": levels,
         "rtl_hash": combined_hash(merged),
+    }
+
+
+def own_result(
+    spec_file: str,
+    *,
+    quick: bool,
+    force: bool,
+    workers: int,
+    watch: Stopwatch,
+    progress: Callable[[str], None],
+) -> tuple[str, dict[str, Any]]:
+    """Calibrate a mesh of the user's own; its name, and figures as of the project's campaign.
+
+    ``network`` holds what was found out in words, ``not_represented`` what the model cannot be.
+
+    Raises:
+        InputError: if the specification is wrong.
+        CheckFailedError: if the RTL cannot be built, is wrong, or follows no law that is known.
+    """
+    spec = load_spec(Path(spec_file))
+    try:
+        found = calibrate_own(
+            spec,
+            quick=quick,
+            force=force,
+            workers=workers,
+            progress=progress,
+            building=watch.compiling,
+        )
+    except (SimulationError, HangError, LawContradictedError) as error:
+        raise CheckFailedError(str(error)) from error
+    return spec.name, {
+        "experiments": [_row(result) for result in found.results],
+        "levels": [],
+        "network": found.network,
+        "not_represented": found.not_represented,
+        "stored": None if quick else calibration_file(spec).name,
+        "rtl_hash": combined_hash(found.sources),
     }
 
 
@@ -102,6 +145,9 @@ def render(result: Result) -> RenderableType:
             parameters.add_row(
                 f"{row['name']}.{name}", f"{found['value']:g}", interval, found["unit"]
             )
+    if "not_represented" in result:
+        lines = result["not_represented"] or ["nothing: the model explains all that was measured"]
+        return Group(errors, parameters, "not represented:", *(f"  {line}" for line in lines))
     if not result["levels"]:
         return Group(errors, parameters)
     levels = Table("kernel", "cases", "lt against at: mean, worst", "perf against lt: mean, worst")
@@ -114,29 +160,37 @@ def render(result: Result) -> RenderableType:
 
 @click.command("calibrate")
 @click.option("--quick", is_flag=True, help="Fewer check cases and models; stores nothing.")
+@click.option("--rtl", metavar="SPEC", help="A mesh of your own, as its SPEC.toml says.")
 @click.option("--force", is_flag=True, help="Also measure what still holds.")
 @click.option("--workers", type=click.IntRange(min=1), default=1, help="Models built at a time.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--list", "as_list", is_flag=True, help="Print the experiments.")
-def command(quick: bool, force: bool, workers: int, as_json: bool, as_list: bool) -> None:
+def command(
+    quick: bool, rtl: str | None, force: bool, workers: int, as_json: bool, as_list: bool
+) -> None:
     """Measure the RTL, fit the models to it, and check them blind.
 
     Errors are over the check cases only, (model - RTL) / RTL. Exit status 1 if one is above its
-    experiment's target.
+    experiment's target; of a mesh of your own that is a finding, and what is above is told.
     """
     if as_list:
         names = {"experiments": [experiment.name for experiment in EXPERIMENTS]}
         emit(names, as_json, lambda known: "\n".join(known["experiments"]))
         return
+    name, options = "rtl", {"quick": quick, "rtl": Path(rtl).name if rtl else None}
     with stopwatch() as watch:
-        figures = calibrate_result(
-            quick=quick, force=force, workers=workers, watch=watch, progress=log
-        )
+        if rtl is None:
+            figures = calibrate_result(
+                quick=quick, force=force, workers=workers, watch=watch, progress=log
+            )
+        else:
+            name, figures = own_result(
+                rtl, quick=quick, force=force, workers=workers, watch=watch, progress=log
+            )
     rtl_hash = figures.pop("rtl_hash")
-    options = {"quick": quick}
     result = complete(
-        "calibrate", options, figures, watch.times, rtl_hash=rtl_hash, calibration="rtl"
+        "calibrate", options, figures, watch.times, rtl_hash=rtl_hash, calibration=name
     )
     emit(result, as_json, render)
-    if figures["misses"]:
+    if figures.get("misses"):
         raise CheckFailedError("; ".join(figures["misses"]))
