@@ -12,7 +12,7 @@ from tlm.calibrated import Parameter
 from tlm.interconnect.handshake import DeadlockError
 from tlm.interconnect.packets import Packets
 
-_PAIRS_A_MESH = 12
+_PAIRS_A_MESH = 15
 _LONGEST_FLITS = 24
 _DELIVERED, _HUNG = 1.0, 2.0
 
@@ -28,7 +28,7 @@ class Hang(SceneExperiment):
         return []
 
     def check_cases(self, *, quick: bool) -> list[Scene]:
-        """Random pairs of large sets, on every size."""
+        """Random pairs of large sets, most of them long, on every size."""
         rng = np.random.default_rng(self.seed + 2)
         sizes = self.mesh.check_sizes(quick=quick)
         return [self._pair(size, rng, i) for size in sizes for i in range(_PAIRS_A_MESH)]
@@ -62,10 +62,10 @@ class Hang(SceneExperiment):
 
     def _pair(self, size: Size, rng: np.random.Generator, number: int) -> Scene:
         nodes = size[0] * size[1]
-        sets = [self.mesh.random_set(size, rng) for _ in range(6)]
+        sets = [self.mesh.random_set(size, rng) for _ in range(12)]
         sets = sorted(sets, key=len)[-2:]
         longest = min(self.mesh.multicast_flits, _LONGEST_FLITS)
-        flits = rng.integers(1, longest + 1, 2).tolist()
+        flits = [longest, int(rng.integers(1, longest + 1))]
         sources = rng.choice(nodes, 2, replace=False).tolist()
         sends: list[Send] = [
             (int(rng.integers(4)), source, where, length)
