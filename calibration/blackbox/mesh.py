@@ -79,6 +79,7 @@ class BlackBoxMesh:
             parameters,
             waves=waves,
             flags=[
+                "-Wno-fatal",  # warnings about a user's Verilog are hers
                 *rtl.verilator_options,
                 *(f"-D{name}={value}" for name, value in sorted(rtl.defines.items())),
             ],

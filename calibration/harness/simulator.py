@@ -172,12 +172,19 @@ def _verilate(simulation: Simulation, parameters: Mapping[str, int], flags: Sequ
         *(str(path) for path in simulation.sources),
         str(main),
     ]  # fmt: skip
-    outcome = subprocess.run(
-        command, env=verilator_environment(), capture_output=True, text=True, check=False
-    )
+    outcome = _outcome(command)
+    if outcome.returncode and "V3Gate" in outcome.stderr:
+        # This Verilator's removal of gates breaks on some functions; the model is right without.
+        outcome = _outcome([*command, "-fno-gate"])
     if outcome.returncode:
         output = (outcome.stdout + outcome.stderr)[-4000:]
         raise SimulationError(f"building {simulation.top} failed:\n{output}")
+
+
+def _outcome(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, env=verilator_environment(), capture_output=True, text=True, check=False
+    )
 
 
 def _drop_intermediates(folder: Path) -> None:

@@ -1,14 +1,17 @@
 """Runs through other meshes: cycles, faults that are seen, holds, and builds that fail."""
 
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from calibration.blackbox.mesh import BlackBoxMesh, Hold
-from calibration.blackbox.spec import MeshSpec
+from calibration.blackbox.spec import MeshSpec, load_spec
 from calibration.harness.mesh import HangError, RtlMesh, Sink
 from calibration.harness.simulator import SimulationError
+from tlm.calibrated import REPOSITORY
 from tlm.errors import InputError
 from tlm.interconnect.packets import Deliveries, Packets, TileSet
 from verification.scenes import Scene
@@ -100,3 +103,26 @@ def test_nodes_that_are_not_there(toy_spec: MeshSpec) -> None:
         BlackBoxMesh(toy_spec, 3, 4).simulate(FEW, hold=Hold((12,), 5))
     with pytest.raises(InputError, match="found size 4x4"):
         BlackBoxMesh(toy_spec, 4, 4)
+
+
+@pytest.mark.slow
+def test_a_function_on_which_this_verilator_breaks_is_built_all_the_same(tmp_path: Path) -> None:
+    folder = tmp_path / "mask_mesh"
+    shutil.copytree(REPOSITORY / "docs" / "own_rtl" / "mask_mesh", folder)
+    fifo = folder / "mask_fifo.sv"
+    function = (
+        "  function automatic logic [IndexWidth-1:0] next(input logic [IndexWidth-1:0] index);\n"
+        "    return (index == End) ? '0 : index + IndexWidth'(1);\n"
+        "  endfunction\n"
+    )
+    text = fifo.read_text()
+    for old, new in (
+        ("  flit_t places_q [Depth];", f"{function}  flit_t places_q [Depth];"),
+        ("(read_q == End) ? '0 : read_q + IndexWidth'(1)", "next(read_q)"),
+        ("(write_q == End) ? '0 : write_q + IndexWidth'(1)", "next(write_q)"),
+    ):
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    fifo.write_text(text)
+    seen = BlackBoxMesh(load_spec(folder / "mask_mesh.toml"), 3, 4).simulate(FEW)
+    assert seen.tail_ejected.min() > 0
