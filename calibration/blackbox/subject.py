@@ -100,6 +100,18 @@ class Subject:
         return bool(((log[:, 0] == 1) & (log[:, 1] == 0)).any())
 
     @cached_property
+    def flits_mix(self) -> bool:
+        """Whether flits of packets from two senders mix on the way into a tile."""
+        log = self.observe([(0, node, TileSet.tile(0, 1), self._mixing_flits) for node in (0, 2)])
+        mine = log[(log[:, 0] == 1) & (log[:, 1] == 1)]
+        senders = mine[:, 4] >> np.uint64(32)
+        return int((senders[1:] != senders[:-1]).sum()) > 1
+
+    @property
+    def _mixing_flits(self) -> int:
+        return min(8, self.packet_flits)
+
+    @cached_property
     def multicast_flits(self) -> int:
         """Longest multicast: as the specification says, or that gets through on the fit's mesh."""
         pair = TileSet(range(1), range(2))
