@@ -18,6 +18,7 @@ COMMANDS = {
     "memory": "Run a stream of requests through a DRAM channel.",
     "kernel": "Run a kernel on a chip.",
     "serve": "Serve a language model's requests on a chip.",
+    "replay": "Run a check case of a stored calibration again, with a wave.",
     "report": "Write stored results into one HTML page.",
 }
 

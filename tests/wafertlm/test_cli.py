@@ -161,7 +161,8 @@ def test_the_version(wafertlm: Any) -> None:
     [
         (
             ("fly",),
-            "unknown command 'fly'; known: doctor, calibrate, noc, memory, kernel, serve, report",
+            "unknown command 'fly'; known: doctor, calibrate, noc, memory, kernel, serve, "
+            "replay, report",
         ),
         (("doctor", "--fast"), "No such option"),
         (("noc",), "error: --mesh: not given; write ROWSxCOLS, such as 4x4\n"),

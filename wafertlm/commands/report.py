@@ -23,22 +23,26 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     help="Folder of stored results (--out of kernel and serve), searched with its subfolders.",
 )
 @click.option("--out", type=_FILE, help="The page to write.  [default: report.html in --results]")
+@click.option("--rtl", metavar="SPEC", help="Also a mesh of your own, calibrated by its SPEC.toml.")
 @click.option("--list", "as_list", is_flag=True, help="Print what there is to report.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def command(folder: Path, out: Path | None, as_list: bool, as_json: bool) -> None:
+def command(folder: Path, out: Path | None, rtl: str | None, as_list: bool, as_json: bool) -> None:
     """Write the stored results into one self-contained HTML page."""
     from wafertlm.report.page import CALIBRATION_FOLDER, write_report
     from wafertlm.report.stored import load_results
 
     if as_list:
-        results = load_results(folder, CALIBRATION_FOLDER)
+        results = load_results(folder, CALIBRATION_FOLDER, rtl)
         names = [c.name for c in results.calibrations]
-        found = {"experiments": names, "kernels": [*results.kernels], "servings": [*results.serves]}
+        own = [c.name for c in results.own.found.results] if results.own else []
+        found = {"experiments": names, "own_experiments": own}
+        found |= {"kernels": [*results.kernels], "servings": [*results.serves]}
         emit(found, as_json, lambda r: "\n".join(f"{k}: {', '.join(v)}" for k, v in r.items()))
         return
     if out is None and not folder.is_dir():
         raise InputError(f"--results: no folder '{folder}'; allowed: a folder, or give --out")
     with stopwatch() as watch:
-        figures = write_report(folder, out or folder / "report.html")
-    result = complete("report", {"results": folder}, figures, watch.times)
+        figures = write_report(folder, out or folder / "report.html", spec_file=rtl)
+    options = {"results": folder, "rtl": Path(rtl).name if rtl else None}
+    result = complete("report", options, figures, watch.times)
     emit(result, as_json, lambda r: escape(f"report: {r['report']}"))

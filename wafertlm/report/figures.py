@@ -1,23 +1,28 @@
 """The report's figures as SVG that takes its ink from the page, so that it follows its theme."""
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import matplotlib
 import numpy as np
 from markupsafe import Markup
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from tlm.calibrated import CalibrationResult
+from tlm.calibrated import CalibrationResult, CheckPoint
 from wafertlm.report.stored import Values
 
 # Okabe and Ito's colours, told apart under the common colour deficiencies; markers say it again.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 _MARKERS = ("o", "s", "^", "D", "v", "P")
 _LINES = ("-", "--", "-.", ":")
+
+# Panels of groups side by side; figures that span more than this factor have logarithmic axes.
+_MOST_WIDE = 3
+_LOGARITHMIC_FROM = 20
 
 # Drawn in this colour, replaced by the page's text colour.
 _INK = "#010203"
@@ -39,22 +44,33 @@ _STYLE: dict[Any, Any] = {
 }
 
 
-def parity(calibrations: Sequence[CalibrationResult]) -> Markup:
-    """Model against RTL over the check points, and the error that is left, by experiment."""
+def against_rtl(calibration: CalibrationResult, unit: str) -> Markup:
+    """Model against RTL over an experiment's check points, and beside it what is left between them.
+
+    What is left has a panel for each group of cases, against the figure of the RTL.
+    """
+    groups = _groups(calibration.check)
+    wide = min(len(groups), _MOST_WIDE)
+    high = -(-len(groups) // wide)
     with matplotlib.rc_context(_STYLE):
-        figure = Figure(figsize=(9.0, 4.0))
-        against, errors = figure.subplots(1, 2)
-        for index, calibration in enumerate(calibrations):
-            points = [point for point in calibration.check if point.rtl > 0]
+        figure = Figure(figsize=(9.0, 2.5 * high))
+        grid = figure.add_gridspec(high, 1 + wide)
+        parity = figure.add_subplot(grid[0, 0])
+        panels = [figure.add_subplot(grid[at // wide, 1 + at % wide]) for at in range(len(groups))]
+        for index, (axes, (group, points)) in enumerate(zip(panels, groups.items(), strict=True)):
             rtl = [point.rtl for point in points]
-            # Few points lie over many, so that no experiment hides another.
-            look = _look(index) | {"zorder": 2 + 1 / (1 + len(points))}
-            against.plot(rtl, [point.model for point in points], **look)
-            # The cases of an experiment are spread over its lane: equal errors stay countable.
-            lane = index + np.linspace(-0.28, 0.28, len(points))
-            errors.plot([point.error_pct for point in points], lane, **look)
-        _parity_axes(against)
-        _error_axes(errors, calibrations)
+            parity.plot(rtl, [point.model for point in points], **_look(index))
+            axes.plot(rtl, [point.error_pct for point in points], **_look(index))
+            _error_axes(axes, group, points)
+        _parity_axes(parity, unit)
+        widest = max(1.0, *(1.1 * abs(point.error_pct) for point in calibration.check))
+        for axes in panels:
+            axes.set(xscale=parity.get_xscale(), xlim=parity.get_xlim(), xlabel=f"RTL ({unit})")
+            axes.set_ylim(-widest, widest)
+        for axis in (parity.yaxis, *(axes.xaxis for axes in (parity, *panels))):
+            _plain_ticks(axis)
+        for axes in panels[::wide]:
+            axes.set_ylabel("error (% of RTL)")
         return _svg(figure)
 
 
@@ -114,29 +130,39 @@ def _look(index: int) -> dict[str, Any]:
     }
 
 
-def _parity_axes(axes: Axes) -> None:
-    unit = "(cycles; flits for buffering)"
-    axes.set(xscale="log", yscale="log", xlabel=f"RTL {unit}", ylabel=f"model {unit}")
+def _groups(points: Iterable[CheckPoint]) -> dict[str, list[CheckPoint]]:
+    """Check points by what their case says before a colon: the mesh, where there are several."""
+    groups: dict[str, list[CheckPoint]] = {}
+    for point in points:
+        group, colon, _ = point.case.partition(":")
+        groups.setdefault(group if colon else "", []).append(point)
+    return groups
+
+
+def _parity_axes(axes: Axes, unit: str) -> None:
     low, high = axes.dataLim.intervalx
     axes.plot([low, high], [low, high], color=_INK, linewidth=0.8, zorder=0)
-    axes.set_title("model against RTL, cases the fit has not seen", loc="left")
+    scale = "log" if high > _LOGARITHMIC_FROM * low else "linear"
+    axes.set(xscale=scale, yscale=scale, xlabel=f"RTL ({unit})", ylabel=f"model ({unit})")
+    axes.set_title("model against RTL", loc="left")
     axes.grid(True)
 
 
-def _error_axes(axes: Axes, calibrations: Sequence[CalibrationResult]) -> None:
-    """A lane for each experiment, from the top; zero in the middle, however small the errors."""
-    labels = []
-    for calibration in calibrations:
-        exact = sum(point.model == point.rtl for point in calibration.check)
-        labels.append(f"{calibration.name}\n{exact} of {len(calibration.check)} exact")
-    axes.set_yticks(range(len(labels)), labels)
-    axes.set_ylim(len(labels) - 0.5, -0.5)
-    widest = max(1.0, *(1.1 * abs(end) for end in axes.dataLim.intervalx))
-    axes.set(xlim=(-widest, widest), xlabel="error of the model (% of RTL)")
-    axes.xaxis.set_major_locator(MaxNLocator(5))
-    axes.axvline(0, color=_INK, linewidth=0.8, zorder=0)
-    axes.set_title("what is left between them", loc="left")
-    axes.grid(True, axis="x")
+def _plain_ticks(axis: Axis) -> None:
+    """Numbers without exponents, on a logarithmic axis one or two a decade."""
+    if axis.get_scale() == "log":
+        axis.set_major_locator(LogLocator(subs=(1, 3)))
+        axis.set_minor_formatter(NullFormatter())
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
+def _error_axes(axes: Axes, group: str, points: Sequence[CheckPoint]) -> None:
+    """Zero in the middle, however small the errors."""
+    exact = f"{sum(point.model == point.rtl for point in points)} of {len(points)} exact"
+    axes.set_title(f"{group}\n{exact}".strip(), loc="left")
+    axes.axhline(0, color=_INK, linewidth=0.8, zorder=0)
+    axes.yaxis.set_major_locator(MaxNLocator(5))
+    axes.grid(True)
 
 
 def _tiles(axes: Axes, values: Values, title: str, span: tuple[float, float]) -> None:

@@ -1,5 +1,6 @@
 """The page: results in, one HTML file out."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
@@ -8,33 +9,47 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 import calibration
-from tlm.calibrated import LevelPoint
+from tlm.calibrated import CalibrationResult, LevelPoint
 from tlm.files import whole_file
 from wafertlm import __version__
+from wafertlm.replay import worst
 from wafertlm.report import figures
 from wafertlm.report.stored import Kernel, Provenance, Results, load_results
 
 CALIBRATION_FOLDER = Path(calibration.__file__).parent / "results"
+
+# What the figures of experiments count; those of all others are cycles.
+UNITS = {
+    "buffering": "flits",
+    "hang": "2: hangs",
+    "memory-bandwidth": "requests a cycle",
+}
 
 # Whole wafers side by side stay legible up to here.
 _MAX_MAPS = 4
 
 
 def write_report(
-    results_folder: Path, out: Path, calibration_folder: Path = CALIBRATION_FOLDER
+    results_folder: Path,
+    out: Path,
+    calibration_folder: Path = CALIBRATION_FOLDER,
+    spec_file: str | None = None,
 ) -> dict[str, Any]:
     """Write the page and return its path and how many results of each kind it shows.
+
+    With the specification of a mesh of the user's own it shows that one's calibration too.
 
     Raises:
         InputError: for a stored result that cannot be read, or an ``out`` that cannot be written.
     """
-    results = load_results(results_folder, calibration_folder)
+    results = load_results(results_folder, calibration_folder, spec_file)
     page = render_page(results)
     with whole_file(out) as scratch:
         scratch.write_text(page, encoding="utf-8")
     return {
         "report": str(out),
         "experiments": len(results.calibrations),
+        "own_experiments": len(results.own.found.results) if results.own else 0,
         "kernels": len(results.kernels),
         "servings": len(results.serves),
     }
@@ -58,11 +73,43 @@ def render_page(results: Results) -> str:
         kernels=[_kernel_row(results, stem, run) for stem, run in _ordered(results)],
         worst=max(results.calibrations, key=lambda c: c.max_abs_error_pct, default=None),
         check_points=sum(len(calibration.check) for calibration in results.calibrations),
-        parity=figures.parity(results.calibrations) if results.calibrations else None,
+        campaigns=list(_campaigns(results)),
         wafer=figures.wafer(maps) if maps else None,
         latencies=figures.latencies(results.requests) if results.requests else None,
         origins=list(_origins(results)),
     )
+
+
+def _campaigns(results: Results) -> Iterator[dict[str, Any]]:
+    """The project's experiments, then those of the user's mesh, each with its figure."""
+    listed: list[tuple[str, list[CalibrationResult], str | None, list[str]]] = []
+    if results.calibrations:
+        listed.append(("Models against RTL", results.calibrations, None, []))
+    if own := results.own:
+        found = own.found
+        listed.append(
+            (f"Mesh {own.name} against RTL", found.results, own.spec_file, found.not_represented)
+        )
+    for title, calibrations, spec_file, not_represented in listed:
+        rows = [_experiment(calibration, spec_file) for calibration in calibrations]
+        yield {
+            "title": title,
+            "experiments": rows,
+            "own": spec_file is not None,
+            "not_represented": not_represented,
+        }
+
+
+def _experiment(calibration: CalibrationResult, spec_file: str | None) -> dict[str, Any]:
+    """An experiment, its figure, and the command that runs its worst case on RTL with a wave."""
+    number, name = worst(calibration.check), calibration.name
+    words = ["wafertlm", "replay", name, *(["--rtl", spec_file] if spec_file else [])]
+    return {
+        "result": calibration,
+        "figure": figures.against_rtl(calibration, UNITS.get(name, "cycles")),
+        "worst_case": calibration.check[number].case,
+        "replay": shlex.join([*words, "--case", str(number), "--wave", f"{name}.vcd"]),
+    }
 
 
 def _level_rows(points: Sequence[LevelPoint]) -> Iterator[dict[str, Any]]:

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from calibration.blackbox.campaign import OwnCalibration, load_own
+from calibration.blackbox.spec import load_spec
 from tlm.calibrated import CalibrationResult, LevelComparison, LevelPoint
 from tlm.errors import InputError
 
@@ -97,9 +99,19 @@ class Serve(_Record):
 
 
 @dataclass(frozen=True, slots=True)
+class Own:
+    """The calibration of a mesh of the user's own, and its specification as the user names it."""
+
+    name: str
+    spec_file: str
+    found: OwnCalibration
+
+
+@dataclass(frozen=True, slots=True)
 class Results:
     """Everything the report shows; runs, maps and requests by the stem of their file."""
 
+    own: Own | None = None
     calibrations: list[CalibrationResult] = field(default_factory=list)
     levels: list[LevelPoint] = field(default_factory=list)
     kernels: dict[str, Kernel] = field(default_factory=dict)
@@ -108,8 +120,10 @@ class Results:
     requests: dict[str, dict[str, Values]] = field(default_factory=dict)
 
 
-def load_results(folder: Path, calibration_folder: Path) -> Results:
+def load_results(folder: Path, calibration_folder: Path, spec_file: str | None = None) -> Results:
     """Read the stored runs under ``folder``, the stored calibrations and the levels beside them.
+
+    With the specification of a mesh of the user's own, its calibration too.
 
     A run's file ``NAME.json`` may have a ``NAME.npz`` (kernel: arrays over tiles, see
     ``MAP_ARRAYS``) or a ``NAME.csv`` (serve: a row per request, see ``REQUEST_COLUMNS``) beside it.
@@ -117,7 +131,7 @@ def load_results(folder: Path, calibration_folder: Path) -> Results:
     Raises:
         InputError: naming the file and the field that cannot be used.
     """
-    results = Results()
+    results = Results(own=None if spec_file is None else _load_own(spec_file))
     for path in sorted(calibration_folder.glob("*.json")):
         results.calibrations.append(_parse(CalibrationResult, path, _read(path)))
     levels = calibration_folder.parent / "levels.json"
@@ -134,6 +148,11 @@ def load_results(folder: Path, calibration_folder: Path) -> Results:
             if path.with_suffix(".csv").is_file():
                 results.requests[stem] = _load_requests(path.with_suffix(".csv"))
     return results
+
+
+def _load_own(spec_file: str) -> Own:
+    spec = load_spec(Path(spec_file))
+    return Own(spec.name, spec_file, load_own(spec))
 
 
 _Model = TypeVar("_Model", bound=BaseModel)

@@ -1,0 +1,224 @@
+"""Harnesses of the calibration whose runs can be looked at: packets, deliveries and a wave.
+
+They build and run what the calibration does. A model with waves is one build more; it does the same
+in every cycle.
+"""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from calibration.benches.mesh_bench import Log
+from calibration.blackbox.campaign import OwnCalibration
+from calibration.blackbox.header import Words
+from calibration.blackbox.mesh import BlackBoxMesh, Hold
+from calibration.blackbox.scenes import Size
+from calibration.blackbox.spec import MeshSpec
+from calibration.blackbox.subject import Subject
+from calibration.experiment import Experiment
+from calibration.experiments.systolic import SOURCES, RtlArray, SystolicCase, SystolicExperiment
+from calibration.harness.memory import RtlMemory
+from calibration.harness.mesh import RtlMesh, Sink
+from calibration.harness.simulator import Simulation, build
+from tlm.errors import InputError
+from tlm.interconnect.packets import Deliveries, Packets
+from wafertlm.networks import Network, OwnNetwork, ProjectNetwork
+
+
+@dataclass(slots=True)
+class Watch:
+    """What is wanted of a run, and what the last one left.
+
+    Attributes:
+        wave: Where its wave goes; None: none is recorded.
+        own_packets: So many packets, the last of the run, are the case's; None: all.
+        first_cycle: When the first of them is due; None if no packets ran.
+        network: The mesh that delivered the packets, at all levels.
+        packets: What was sent; None if no packets ran, or not to tiles that take all at once.
+        deliveries: When they were delivered.
+    """
+
+    wave: Path | None = None
+    own_packets: int | None = None
+    first_cycle: int | None = None
+    network: Network | None = None
+    packets: Packets | None = None
+    deliveries: Deliveries | None = None
+
+    def first_packet(self, packets: Packets) -> int:
+        """Number of the case's first packet."""
+        return 0 if self.own_packets is None else len(packets) - self.own_packets
+
+    def due(self, packets: Packets) -> int:
+        """Note and return in which cycle the case's first packet is due."""
+        self.first_cycle = int(packets.cycle[self.first_packet(packets) :].min())
+        return self.first_cycle
+
+    def keep(self, folder: Path) -> None:
+        """Take the wave out of a run's folder."""
+        if self.wave is not None and (folder / "dump.vcd").is_file():
+            shutil.move(folder / "dump.vcd", self.wave)
+
+    def saw(self, network: Network, packets: Packets, deliveries: Deliveries) -> None:
+        """Note what was delivered."""
+        self.network, self.packets, self.deliveries = network, packets, deliveries
+
+
+def watched(
+    experiment: Experiment[Any], cases: list[Any], watch: Watch
+) -> tuple[Experiment[Any], list[Any]]:
+    """An experiment of the project and its cases, on harnesses that are watched.
+
+    Raises:
+        InputError: if a wave is wanted of a harness that leaves none.
+    """
+    if isinstance(experiment, SystolicExperiment):
+        return (_watched_systolic(watch) if watch.wave else experiment), cases
+    # Cases on one harness are one run: they stay on one.
+    known: dict[Any, Any] = {}
+    seen = []
+    for case in cases:
+        name, harness = _harness(case)
+        if harness not in known:
+            known[harness] = _watched_harness(harness, watch)
+        seen.append(replace(case, **{name: known[harness]}) if name else case)
+    return experiment, seen
+
+
+def watched_subject(spec: MeshSpec, found: OwnCalibration, watch: Watch) -> Subject:
+    """A mesh of somebody else's, as its calibration left it, on a harness that is watched."""
+
+    class WatchedMesh(BlackBoxMesh):
+        def build(self, waves: bool = False) -> Simulation:
+            return super().build(waves=watch.wave is not None)
+
+        def simulate(
+            self, packets: Packets, *, hold: Hold | None = None, loopback: bool = True
+        ) -> Deliveries:
+            deliveries = super().simulate(packets, hold=hold, loopback=loopback)
+            if hold is None:
+                network = OwnNetwork(self.rows, self.cols, spec, found)
+                watch.saw(network, packets, deliveries)
+            return deliveries
+
+        def _run(
+            self,
+            packets: Packets,
+            words: Words,
+            hold: Hold,
+            most_cycles: int,
+            most_flits: int,
+            folder: Path,
+        ) -> tuple[Log, Any]:
+            watch.due(packets)
+            try:
+                return super()._run(packets, words, hold, most_cycles, most_flits, folder)
+            finally:
+                watch.keep(folder)
+
+    class WatchedSubject(Subject):
+        def mesh(self, size: Size) -> BlackBoxMesh:
+            return WatchedMesh(self.spec, *size)
+
+    subject = WatchedSubject(spec)
+    subject.timing = found.timing()
+    # What is known needs no trying on RTL.
+    subject.loopback = subject.timing.loopback
+    subject.operand_limit = subject.timing.operand_limit
+    if found.multicast_flits is not None:
+        subject.multicast_flits = found.multicast_flits
+    if found.reduction_flits is not None:
+        subject.reduction_flits = found.reduction_flits
+    return subject
+
+
+def _harness(case: Any) -> tuple[str, Any]:
+    """The field of a case that holds its harness, and the harness; empty and None without one."""
+    for field in fields(case) if is_dataclass(case) else ():
+        if isinstance(harness := getattr(case, field.name), RtlMesh | RtlMemory):
+            return field.name, harness
+    return "", None
+
+
+def _watched_harness(harness: Any, watch: Watch) -> Any:
+    if isinstance(harness, RtlMesh):
+        return _watched_mesh(harness, watch)
+    if watch.wave is None:
+        return harness
+    if isinstance(harness, RtlMemory):
+        return _watched_memory(harness, watch)
+    raise InputError(
+        "--wave: found with cases whose harness leaves no wave; allowed: with cases on a mesh, a "
+        "memory channel or an array"
+    )
+
+
+def _watched_mesh(mesh: RtlMesh, watch: Watch) -> RtlMesh:
+    class WatchedMesh(RtlMesh):
+        def simulate(self, packets: Packets, *, sink: Sink | None = None) -> Deliveries:
+            wave_from = watch.due(packets)
+            with _folder(watch) as folder:
+                deliveries = self._run(packets, sink or Sink(), folder, wave_from)
+            if sink is None:
+                watch.saw(ProjectNetwork(self.rows, self.cols, mesh), packets, deliveries)
+            return deliveries
+
+    return WatchedMesh(**_values(mesh) | {"waves": watch.wave is not None})
+
+
+def _watched_memory(memory: RtlMemory, watch: Watch) -> RtlMemory:
+    class WatchedMemory(RtlMemory):
+        def build(self) -> Simulation:
+            return _watched_simulation(super().build(), watch)
+
+    return WatchedMemory(**_values(memory) | {"waves": True})
+
+
+def _watched_systolic(watch: Watch) -> SystolicExperiment:
+    class WatchedArray(RtlArray):
+        def build(self) -> Simulation:
+            parameters = {"Rows": self.rows, "Cols": self.cols}
+            plain = build("systolic_array", SOURCES, parameters, waves=True)
+            return _watched_simulation(plain, watch)
+
+    class WatchedSystolic(SystolicExperiment):
+        def rtl(self, case: SystolicCase) -> RtlArray:
+            return WatchedArray(case.rows, case.cols)
+
+    return WatchedSystolic()
+
+
+def _watched_simulation(simulation: Simulation, watch: Watch) -> Simulation:
+    class WatchedSimulation(Simulation):
+        def run(
+            self,
+            module: str,
+            plan: object,
+            *,
+            seed: int,
+            folder: Path | None = None,
+            bench_waves: bool = False,
+        ) -> Any:
+            with _folder(watch) as own:
+                return super().run(module, plan, seed=seed, folder=own, bench_waves=bench_waves)
+
+    return WatchedSimulation(**_values(simulation))
+
+
+@contextmanager
+def _folder(watch: Watch) -> Iterator[Path]:
+    """Where a run leaves its files; it stays if the run fails, whose message names it."""
+    folder = Path(tempfile.mkdtemp(prefix="wafertlm-"))
+    try:
+        yield folder
+    finally:
+        watch.keep(folder)
+    shutil.rmtree(folder)
+
+
+def _values(record: Any) -> dict[str, Any]:
+    return {field.name: getattr(record, field.name) for field in fields(record)}
