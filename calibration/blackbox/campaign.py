@@ -61,7 +61,7 @@ class OwnCalibration(BaseModel):
 
 def experiments(subject: Subject) -> list[Experiment[Any]]:
     """Those that a mesh of these features allows; later ones rest on what earlier ones found."""
-    listed: list[Experiment[Any]] = [Unicast(subject), Buffering(subject), Contention(subject)]
+    listed: list[Experiment[Any]] = [Buffering(subject), Unicast(subject), Contention(subject)]
     if subject.multicasts:
         listed.append(Multicast(subject))
     if subject.reductions:

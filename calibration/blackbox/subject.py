@@ -34,10 +34,10 @@ class Subject:
 
     def __init__(self, spec: MeshSpec) -> None:
         self.spec = spec
-        # Buffers that never fill, until their depth is known.
+        # Buffers that never fill, until their depth is known; cycles that any buffers allow.
         self.timing = NocTiming(
-            hop_cycles=1,
-            ejection_cycles=1,
+            hop_cycles=2,
+            ejection_cycles=2,
             fifo_depth=LONGEST_FLITS,
             multicast_gap_cycles=0,
             flit_bytes=spec.field("payload").width(*spec.mesh.fit) // 8,

@@ -26,6 +26,7 @@ class NocTiming:
         multicast_gap_cycles: Idle cycles between multicast packets as long as the buffer.
         flit_bytes: Payload of a flit.
         output_depth: Flits that a router's output buffers; 0 without.
+        tile_depth: The same of the output to the tile; None: as the others.
         reduce_cycles: From the meeting of operands to their result.
         y_first: Packets go along the column first.
         cut_through: A multicast branch and a reduction wait for room for the whole packet.
@@ -34,7 +35,8 @@ class NocTiming:
         arbiter: One of `ARBITERS`.
         line: Inputs (0 local, 1 north, 2 east, 3 south, 4 west, 5 the reduction unit) as they stand
             in line at an output after reset.
-        return_cycles: From a flit's leaving an input buffer until its place can be filled again.
+        return_cycles: From a flit's leaving an input buffer until its place can be filled again; 0:
+            in the same cycle, also where the buffer is full.
         lock_on_transfer: An output is a packet's when its first flit goes; until then another that
             comes may be first in line. Else it is from the cycle of the choice on.
         turnaround_cycles: Idle cycles of an output between packets.
@@ -51,6 +53,7 @@ class NocTiming:
     multicast_gap_cycles: int
     flit_bytes: int
     output_depth: int = 0
+    tile_depth: int | None = None
     reduce_cycles: int = 1
     y_first: bool = False
     cut_through: bool = True
@@ -72,16 +75,16 @@ class NocTiming:
         Raises:
             InputError: naming the field.
         """
-        buffered = int(self.output_depth > 0)
         least = {
-            "hop_cycles": 1 + buffered,
-            "ejection_cycles": 1 + buffered,
+            "hop_cycles": 1 + int(self.output_depth > 0),
+            "ejection_cycles": 1 + int(self.tile_places > 0),
             "fifo_depth": 1,
             "multicast_gap_cycles": 0,
             "flit_bytes": 1,
             "output_depth": 0,
+            "tile_places": 0,
             "reduce_cycles": 0,
-            "return_cycles": 1,
+            "return_cycles": 0,
             "turnaround_cycles": 0,
             "link_interval_cycles": 1,
             "reduce_interval_cycles": 1,
@@ -100,6 +103,11 @@ class NocTiming:
             raise InputError(
                 "fork: found lockstep with cut_through and output buffers; allowed: two of them"
             )
+
+    @property
+    def tile_places(self) -> int:
+        """Flits that the output to the tile buffers."""
+        return self.output_depth if self.tile_depth is None else self.tile_depth
 
     def head_cycles(self, hops: int) -> int:
         """From the head flit's injection handshake to its ejection handshake."""

@@ -14,6 +14,7 @@ from calibration.blackbox.subject import Subject
 from calibration.experiment import EXACT, LawContradictedError, Parameters
 from calibration.experiments.mesh_cases import solve_exactly
 from tlm.calibrated import Parameter
+from tlm.errors import InputError
 from tlm.interconnect.packets import Packets, TileSet
 
 _OFFERED_FLITS = 200
@@ -34,7 +35,10 @@ class Path1D:
 
 
 class Buffering:
-    """Flits taken = (input + output) x (hops + 1); by a tile at the way, once it is full: input."""
+    """Flits taken: input x (hops + 1) + output x hops + the tile's; by a tile at the way: input.
+
+    The tile at the way offers its flits when all is full.
+    """
 
     name = "buffering"
     subject = "flits accepted against a blocked tile"
@@ -76,24 +80,32 @@ class Buffering:
         return [accepted[case] for case in cases]
 
     def identify(self, cases: Sequence[Path1D], values: Sequence[float]) -> dict[str, Parameter]:
-        """Both depths.
+        """Depths of inputs, and of outputs to links and to tiles.
 
         Raises:
             LawContradictedError: if the flits are no such sum.
         """
         rows = [self._law(case) for case in cases]
-        inputs, outputs = solve_exactly(rows, values)
+        inputs, outputs, last = solve_exactly(rows, values)
         if max(values) >= _OFFERED_FLITS:
             raise LawContradictedError("the path took every flit that was offered")
-        self.mesh.settle(fifo_depth=inputs, output_depth=outputs)
+        try:
+            self.mesh.settle(
+                fifo_depth=inputs,
+                output_depth=outputs,
+                tile_depth=None if last == outputs else last,
+            )
+        except InputError as error:
+            raise LawContradictedError(f"no router is such: {error}") from error
         return {
             "input_depth": exact(inputs, "flits"),
             "output_depth": exact(outputs, "flits"),
+            "tile_depth": exact(last, "flits"),
         }
 
     def predict(self, parameters: Parameters, cases: Sequence[Path1D]) -> list[float]:
         """By the law."""
-        depths = [parameters[f"{name}_depth"].value for name in ("input", "output")]
+        depths = [parameters[f"{name}_depth"].value for name in ("input", "output", "tile")]
         return [float(np.dot(self._law(case), depths)) for case in cases]
 
     def label(self, case: Path1D) -> str:
@@ -101,8 +113,8 @@ class Buffering:
         counted = "" if case.side is None else f", counted at column {case.side}"
         return f"{case.size[0]}x{case.size[1]}: row {case.row}, {case.hops} hops{counted}"
 
-    def _law(self, case: Path1D) -> tuple[int, int]:
-        return (case.hops + 1, case.hops + 1) if case.side is None else (1, 0)
+    def _law(self, case: Path1D) -> tuple[int, int, int]:
+        return (case.hops + 1, case.hops, 1) if case.side is None else (1, 0, 0)
 
     def _run(self, size: Size, cases: Sequence[Path1D]) -> Log:
         items: list[Send] = []

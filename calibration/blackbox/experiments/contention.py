@@ -1,21 +1,27 @@
 """Who gets an output: the order of routing, the kind of arbiter, its line, when it is held."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
 
-from calibration.blackbox.experiments.base import SceneExperiment, common, kind
+from calibration.blackbox.experiments.base import SceneExperiment, common, exact, kind
+from calibration.blackbox.experiments.unicast import LONGEST_RETURN_CYCLES
 from calibration.blackbox.scenes import Scene, Send, Size, closest, forms
 from tlm.calibrated import Parameter
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import ARBITERS, NocTiming
 
-_FIT_CROWDS, _FIT_BURSTS = 8, 4
-_CHECK_CROWDS, _CHECK_BURSTS = 20, 5
-_BURST_PACKETS, _BURST_CYCLES = 80, 30
+_FIT_CROWDS, _FIT_BURSTS = 8, 6
+_CHECK_CROWDS, _CHECK_BURSTS = 20, 6
+# So many packets for each flit that a router's port holds: outputs must be blocked for long.
+_BURST_PACKETS, _LEAST_PACKETS, _MOST_PACKETS, _BURST_CYCLES = 40, 160, 400, 30
 _PORTS = ("local", "north", "east", "south", "west")
+#: The four neighbours in line, the tile's own input and the reduction unit behind them.
+_ROWS = [(*row, 0, 5) for row in permutations((1, 2, 3, 4))]
+#: In a tree the place itself counts, not only who comes before whom.
+_TREE_ROWS = [line for line in permutations(range(6)) if line.index(0) < line.index(5)]
 
 
 class Contention(SceneExperiment):
@@ -42,21 +48,19 @@ class Contention(SceneExperiment):
 
     def identify(self, cases: Sequence[Scene], values: Sequence[float]) -> dict[str, Parameter]:
         """The forms that explain all orders; first those of the neighbours, then of all inputs."""
-        known = forms(
-            [self.mesh.timing],
-            turnaround_cycles=range(4),
-            return_cycles=range(1, 5),
-            arbiter=ARBITERS,
-            lock_on_transfer=(False, True),
-            line=[(*line, 0, 5) for line in permutations((1, 2, 3, 4))],
-        )
-        known, _ = closest(known, cases[:1], values[:1])
-        known = forms(known, y_first=(False, True))
-        known = [form for given in known for form in _with_local(given)]
-        known, _ = closest(known, cases[:2], values[:2])
+        known = self._narrowed(cases, values, ARBITERS[:2], _ROWS)
+        if closest(known, cases, values)[1] > 0:
+            known += self._narrowed(cases, values, ("tree",), _TREE_ROWS)
         found = self.choose(known, cases, values, "order at the outputs")
         self.mesh.timing = found[0]
+        if self.mesh.flits_mix:
+            self.mesh.not_represented.append(
+                "flits of packets mix at an output; the model holds it for a packet"
+            )
         return {
+            "lock_grain": exact(
+                int(not self.mesh.flits_mix), "0: an output is a flit's, 1: a packet's"
+            ),
             "y_first": common(found, lambda f: int(f.y_first), "1: along columns first"),
             "arbiter": kind(found, "arbiter", ARBITERS),
             "lock_on_transfer": common(
@@ -66,6 +70,27 @@ class Contention(SceneExperiment):
             "turnaround_cycles": common(found, lambda f: f.turnaround_cycles, "cycles/packet"),
             **{f"place_{name}": _place(found, port) for port, name in enumerate(_PORTS)},
         }
+
+    def _narrowed(
+        self,
+        cases: Sequence[Scene],
+        values: Sequence[float],
+        arbiters: Sequence[str],
+        lines: Iterable[tuple[int, ...]],
+    ) -> list[NocTiming]:
+        """The forms that explain the neighbours best, and of these the ways into the column."""
+        known = forms(
+            [self.mesh.timing],
+            turnaround_cycles=range(4),
+            return_cycles=range(1 + LONGEST_RETURN_CYCLES),
+            arbiter=arbiters,
+            lock_on_transfer=(False, True),
+            line=lines,
+        )
+        known, _ = closest(known, cases[:1], values[:1])
+        known = forms(known, y_first=(False, True))
+        known = [form for given in known for form in _with_local(given)]
+        return closest(known, cases[:2], values[:2])[0]
 
     def _neighbours(self) -> Scene:
         return self._meet("neighbours of 1,1 to it", TileSet.tile(1, 1), _around(1, 1))
@@ -102,19 +127,29 @@ class Contention(SceneExperiment):
         return Scene(size, label, sends)
 
     def _burst(self, size: Size, rng: np.random.Generator, number: int) -> Scene:
-        """Far more than the mesh can take: requests come while outputs are blocked."""
+        """Far more than the mesh can take: requests come while outputs are blocked.
+
+        Every second burst is of short packets: the more heads, the more choices.
+        """
+        timing = self.mesh.timing
+        count = _BURST_PACKETS * (timing.fifo_depth + timing.output_depth)
+        count = min(max(count, _LEAST_PACKETS), _MOST_PACKETS)
+        longest = min(6 if number % 2 else 2, self.mesh.packet_flits)
         sends: list[Send] = []
-        for _ in range(_BURST_PACKETS):
+        for _ in range(count):
             source, end = rng.choice(size[0] * size[1], 2, replace=False).tolist()
-            flits = int(rng.integers(1, min(6, self.mesh.packet_flits) + 1))
+            flits = int(rng.integers(1, longest + 1))
             cycle = int(rng.integers(_BURST_CYCLES))
             sends.append((cycle, source, TileSet.tile(*divmod(end, size[1])), flits))
-        label = f"{size[0]}x{size[1]}: burst {number}, {_BURST_PACKETS} packets"
+        label = f"{size[0]}x{size[1]}: burst {number}, {count} packets"
         return Scene(size, label, tuple(sorted(sends, key=lambda send: send[0])))
 
 
 def _with_local(form: NocTiming) -> list[NocTiming]:
     """The form with the tile's own input wherever it may stand among the others."""
+    if form.arbiter == "tree":
+        swapped = {0: 5, 5: 0}
+        return [form, replace(form, line=tuple(swapped.get(port, port) for port in form.line))]
     others = form.line[:4]
     return [replace(form, line=(*others[:place], 0, *others[place:], 5)) for place in range(5)]
 

@@ -10,30 +10,37 @@ from tlm.calibrated import Parameter
 from tlm.interconnect.packets import TileSet
 
 _FIT_ALONE = 6
-_FIT_AMONG = 8
+_FIT_AMONG = 4
+_FIT_CROWDED = 6
 _CHECKS_A_MESH = 30
 _LONGEST_FLITS = 24
 #: Slowest adder that is recognised.
 _LONGEST_CYCLES = 16
+# A crowd: so often the same reduction, so many unicasts to its root.
+_ROUNDS, _ROUND_CYCLES, _CROWD = 4, 12, 40
 
 
 class Reduction(SceneExperiment):
-    """One reduction at a time, alone or among unicasts."""
+    """One group of operands at a time: alone, among unicasts, or again and again in a crowd."""
 
     name = "reduction"
     subject = "results of a reduction, alone and among unicasts"
 
     def fit_cases(self) -> list[Scene]:
-        """Random groups and roots: alone, then with unicasts in the way."""
-        rng = np.random.default_rng(self.seed)
+        """Pairs, then random groups and roots: alone, with unicasts in the way, crowded.
+
+        Pairs come first: they must see arbiters as they are after reset.
+        """
+        rng, size = np.random.default_rng(self.seed), self.mesh.fit
         kinds = [False] * _FIT_ALONE + [True] * _FIT_AMONG
-        return [self._scene(self.mesh.fit, rng, i, among) for i, among in enumerate(kinds)]
+        scenes = self._pairs() + [self._scene(size, rng, i, a) for i, a in enumerate(kinds)]
+        return scenes + [self._crowded(size, rng, len(kinds) + i) for i in range(_FIT_CROWDED)]
 
     def check_cases(self, *, quick: bool) -> list[Scene]:
         """Others."""
         rng = np.random.default_rng(self.seed + 1)
         return [
-            self._scene(size, rng, i, bool(i % 2))
+            self._scene(size, rng, i, i % 3 == 1) if i % 3 < 2 else self._crowded(size, rng, i)
             for size in self.mesh.check_sizes(quick=quick)
             for i in range(_CHECKS_A_MESH)
         ]
@@ -41,18 +48,23 @@ class Reduction(SceneExperiment):
     def identify(self, cases: Sequence[Scene], values: Sequence[float]) -> dict[str, Parameter]:
         """From reductions that are alone the cycles; from the others who waits for whom."""
         cycles = range(_LONGEST_CYCLES + 1)
+        # Where there are multicasts, these have told it.
+        whole = (self.mesh.timing.cut_through,) if self.mesh.multicasts else (False, True)
         known = forms(
             [self.mesh.timing],
+            cut_through=whole,
             operand_limit=[self.mesh.operand_limit],
             operands_share=(False, True),
             reduce_cycles=cycles,
         )
+        first = len(self._pairs())
+        alone = range(first, first + _FIT_ALONE)
         # One flit alone does not show the interval.
-        short = [i for i in range(_FIT_ALONE) if cases[i].sends[0][3] == 1]
+        short = [i for i in alone if cases[i].sends[0][3] == 1]
         if short:
             known, _ = closest(known, [cases[i] for i in short], [values[i] for i in short])
         known = forms(known, reduce_interval_cycles=range(1, _LONGEST_CYCLES + 2))
-        known, _ = closest(known, cases[:_FIT_ALONE], values[:_FIT_ALONE])
+        known, _ = closest(known, [cases[i] for i in alone], [values[i] for i in alone])
         inputs = [port for port in self.mesh.timing.line if port != 5]
         lines = [(*inputs[:place], 5, *inputs[place:]) for place in reversed(range(6))]
         known = forms(known, line=lines)
@@ -63,6 +75,9 @@ class Reduction(SceneExperiment):
             "reduce_interval_cycles": common(
                 found, lambda f: f.reduce_interval_cycles, "cycles/flit"
             ),
+            "cut_through": common(
+                found, lambda f: int(f.cut_through), "1: a result waits for a packet's room"
+            ),
             "operand_limit": exact(self.mesh.operand_limit, "operands/router"),
             "operands_share": common(
                 found, lambda f: int(f.operands_share), "1: they wait in the input buffers"
@@ -70,6 +85,26 @@ class Reduction(SceneExperiment):
             "place_reduction": common(found, lambda f: f.line.index(5), "in line"),
             "reduction_flits": exact(self.mesh.reduction_flits, "flits/packet at most"),
         }
+
+    def _pairs(self) -> list[Scene]:
+        """At one tile after the other a sum and a unicast, which starts a cycle later each time.
+
+        Where both come in the same cycle the output has not been used before.
+        """
+        rows, cols = self.mesh.fit
+        scenes = []
+        for late, node in enumerate(range(rows * cols)):
+            row, col = divmod(node, cols)
+            across = (row ^ 1 if row ^ 1 < rows else row - 1) * cols + col
+            goal = self.mesh.reduce(
+                TileSet(range(row, row + 1), range(col & ~1, (col & ~1) + 2)), node
+            )
+            if (col ^ 1) < cols and self.mesh.can_name(self.mesh.fit, goal):
+                sends: list[Send] = [(0, beside, goal, 1) for beside in (node, node ^ 1)]
+                sends.append((late, across, TileSet.tile(row, col), 1))
+                label = f"{rows}x{cols}: sum at {node}, unicast {late} cycles later"
+                scenes.append(Scene(self.mesh.fit, label, tuple(sends)))
+        return scenes
 
     def _scene(self, size: Size, rng: np.random.Generator, number: int, among: bool) -> Scene:
         rows, cols = size
@@ -88,3 +123,33 @@ class Reduction(SceneExperiment):
             f"{goal.operands.cols} to {goal.root}, {len(sends) - len(goal.operands)} unicasts"
         )
         return Scene(size, label, tuple(sends))
+
+    def _crowded(self, size: Size, rng: np.random.Generator, number: int) -> Scene:
+        """Unicasts that go where the results go: at every router they want the same output.
+
+        As all have one end, they can never wait in a circle, however operands wait.
+        """
+        cols = size[1]
+        # Of many operands: most routers on the way then have results of their own.
+        goals = [self.mesh.random_reduction(size, rng) for _ in range(6)]
+        goal = max(goals, key=lambda goal: len(goal.operands))
+        to = TileSet.tile(*divmod(goal.root, cols))
+        flits = int(rng.integers(1, min(self.mesh.reduction_flits, 4) + 1))
+        sends: list[Send] = [
+            (turn * _ROUND_CYCLES, node, goal, flits)
+            for turn in range(_ROUNDS)
+            for node in goal.operands.nodes(cols)
+        ]
+        # Half of them from tiles that bring operands: these meet results at the first router.
+        senders = [*rng.integers(size[0] * cols, size=_CROWD // 2)]
+        senders += [*rng.choice(goal.operands.nodes(cols), size=_CROWD - len(senders))]
+        for node in map(int, senders):
+            cycle = int(rng.integers(_ROUNDS * _ROUND_CYCLES))
+            length = int(rng.integers(1, min(2, self.mesh.packet_flits) + 1))
+            if node != goal.root:
+                sends.append((cycle, node, to, length))
+        label = (
+            f"{size[0]}x{cols}: {number}, {_ROUNDS} times {flits} flits from rows "
+            f"{goal.operands.rows}, columns {goal.operands.cols} to {goal.root}, {_CROWD} unicasts"
+        )
+        return Scene(size, label, tuple(sorted(sends, key=lambda send: send[0])))

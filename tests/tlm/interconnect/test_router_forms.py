@@ -95,6 +95,45 @@ def test_lockstep_branches_send_in_the_same_cycles() -> None:
     assert set(np.diff(seen.tail_ejected[mine])) == {1}  # a hop farther, a cycle later
 
 
+@pytest.mark.parametrize(("return_cycles", "interval"), [(0, 1), (1, 2), (3, 4)])
+def test_a_register_passes_a_flit_a_cycle_where_its_place_returns_at_once(
+    return_cycles: int, interval: int
+) -> None:
+    timing = replace(WORMHOLE, fifo_depth=1, return_cycles=return_cycles)
+    seen = run(timing, (0, 0, TileSet.tile(0, 3), 8))
+    assert seen.tail_ejected[0] == 4 + 7 * interval
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_room_that_comes_in_a_cycle_is_given_away_in_it(late: bool) -> None:
+    # One flit a packet: every output is given away anew each cycle, and all buffers are full.
+    timing = replace(WORMHOLE, fifo_depth=1, return_cycles=0, lock_on_transfer=late)
+    seen = run(timing, *[(0, 0, TileSet.tile(0, 3), 1)] * 8)
+    assert seen.tail_ejected.tolist() == list(range(4, 12))
+
+
+@given(
+    tile_depth=st.integers(0, 3),
+    output_depth=st.sampled_from([0, 2]),
+    hops=st.integers(0, 3),
+    flits=st.integers(1, 9),
+)
+def test_the_output_to_the_tile_has_a_buffer_of_its_own_depth(
+    tile_depth: int, output_depth: int, hops: int, flits: int
+) -> None:
+    timing = replace(
+        PLAIN,
+        hop_cycles=2,
+        ejection_cycles=2,
+        output_depth=output_depth,
+        tile_depth=tile_depth,
+    )
+    seen = run(timing, (0, 0, TileSet.tile(0, hops), flits))
+    slow = 2 if tile_depth == 1 else 1  # one place takes a flit every second cycle
+    assert seen.head_ejected[0] == 2 + 2 * hops
+    assert seen.tail_ejected[0] == seen.head_ejected[0] + slow * (flits - 1)
+
+
 def test_a_fixed_arbiter_starves_the_last_in_line() -> None:
     timing = replace(PLAIN, arbiter="fixed")
     assert order(timing, [1, 4, 9]) == [1, 1, 1, 9, 9, 9, 4, 4, 4]
@@ -160,6 +199,8 @@ def test_overlapping_long_multicasts_hang_where_forks_go_flit_by_flit() -> None:
         ({"arbiter": "coin"}, "arbiter.*coin.*round-robin"),
         ({"line": (0, 1, 2)}, "line: found"),
         ({"operands_share": True}, "operands_share: found with cut_through"),
+        ({"return_cycles": -1}, "return_cycles: found -1; allowed: 0 or more"),
+        ({"tile_depth": 1}, "ejection_cycles: found 1; allowed: 2 or more"),
         ({"link_interval_cycles": 0}, "link_interval_cycles: found 0; allowed: 1 or more"),
     ],
 )

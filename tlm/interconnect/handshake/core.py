@@ -46,7 +46,7 @@ def _send(
     count = min(flits - sent, m[buffer + at.WRITTEN] - start - sent)
     # Into the output's buffer, over the link, or to the tile.
     target = address(m[output + at.BEHIND])
-    if slot < at.OUTPUTS and m[at.OUTPUT_DEPTH] > 0:
+    if slot < at.OUTPUTS and m[at.OUTPUT_DEPTH if port else at.TILE_DEPTH] > 0:
         target = address(m[node + at.BUFFERS] + (at.OUTPUTS + port) * m[at.BUFFER_SIZE])
     elif port > 0 and kind >= at.SUM:
         target += m[at.OPERAND_SLOT] * m[at.BUFFER_SIZE]
@@ -238,7 +238,7 @@ def _sends_from(
     latency = m[buffer + at.LATENCY] if port else m[buffer + at.EJECTION]
     time = max(came_at(m, buffer, number) + latency, m[buffer + at.LAST_SENT + port] + 1)
     target = address(m[output + at.BEHIND])
-    if m[at.OUTPUT_DEPTH] > 0:
+    if m[at.OUTPUT_DEPTH if port else at.TILE_DEPTH] > 0:
         target = address(m[node + at.BUFFERS] + (at.OUTPUTS + port) * m[at.BUFFER_SIZE])
     elif port > 0:
         time = max(time, m[output + at.LINK_LAST] + m[at.LINK_INTERVAL])
@@ -386,11 +386,15 @@ def run(m: Int32s, packets: Int64s, deliveries: Int64s, until: int) -> int:
             quiet = 0
             for place in range(m[at.STARTING], m[at.STARTING] + m[at.STARTS]):
                 begin(m, packets, m[place])
-            for place in range(m[at.MARKED], m[at.MARKED] + m[at.MARKS]):
-                m[m[place] + at.LISTED_OUTPUT] = 0
-                _grant(m, m[place])
-            m[at.STARTS] = m[at.MARKS] = 0
-            _follow(m, packets, deliveries)
+            m[at.STARTS] = 0
+            granting = True
+            while granting:  # again where room came in this very cycle
+                for place in range(m[at.MARKED], m[at.MARKED] + m[at.MARKS]):
+                    m[m[place] + at.LISTED_OUTPUT] = 0
+                    _grant(m, m[place])
+                m[at.MARKS] = 0
+                _follow(m, packets, deliveries)
+                granting = m[at.MARKS] > 0
         else:
             quiet += 1
         m[at.CLOCK] += 1

@@ -160,7 +160,8 @@ class _Standstill:
         reduces = self._packets[self.packet(buffer), at.KIND] >= Kind.SUM
         apart = int(m[at.OPERAND_SLOT]) if reduces else 0
         behind = int(m[output + at.BEHIND]) + apart * int(m[at.BUFFER_SIZE])
-        if m[buffer + at.SLOT] < at.OUTPUTS and m[at.OUTPUT_DEPTH] > 0:
+        depth = m[at.OUTPUT_DEPTH if m[output + at.PORT] else at.TILE_DEPTH]
+        if m[buffer + at.SLOT] < at.OUTPUTS and depth > 0:
             held = self._slot(int(m[output + at.OUT_NODE]), at.OUTPUTS + int(m[output + at.PORT]))
             return held if m[held + at.PACKETS] > 0 else behind
         return behind

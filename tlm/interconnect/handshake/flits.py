@@ -150,9 +150,9 @@ def room_from(m: Int32s, output: int, flits: int) -> int:
 def free_place_from(m: Int32s, output: int) -> int:
     """Cycle from which a flit can leave the switch by an output; NEVER: not known yet."""
     output = address(output)
-    target = m[output + at.BEHIND]
-    if m[at.OUTPUT_DEPTH] > 0:
-        slot = at.OUTPUTS + m[output + at.PORT]
+    target, port = m[output + at.BEHIND], m[output + at.PORT]
+    if m[at.OUTPUT_DEPTH if port else at.TILE_DEPTH] > 0:
+        slot = at.OUTPUTS + port
         target = m[m[output + at.OUT_NODE] + at.BUFFERS] + slot * m[at.BUFFER_SIZE]
     if target == 0:
         return at.LONG_AGO

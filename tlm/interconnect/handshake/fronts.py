@@ -2,7 +2,7 @@
 
 from tlm.compiled import address, compiled
 from tlm.interconnect.handshake import records as at
-from tlm.interconnect.handshake.events import ask, look_at, schedule
+from tlm.interconnect.handshake.events import ask, look_at, mark, schedule
 from tlm.interconnect.handshake.flits import came_at, free_place_from, left_at
 from tlm.interconnect.handshake.records import Int32s
 from tlm.interconnect.handshake.routes import partners, to_root, tree, way
@@ -183,6 +183,8 @@ def freed(m: Int32s, packets: Int64s, buffer: int) -> None:
         consider(m, packets, node)
     if owner < 0 and m[at.LATE_LOCK] != 0 and m[output + at.ASKING]:
         wait_for_room(m, output)
+        if free_place_from(m, output) == m[at.CLOCK]:
+            mark(m, output)
     if owner >= 0:
         requester = at.RESULT if owner == at.PORTS else owner
         look_at(m, m[node + at.BUFFERS] + requester * m[at.BUFFER_SIZE])

@@ -29,14 +29,14 @@ ROUND = 1024  # cycles of the wheel
 # registers of the reduction unit; three switches; where tables begin; how many buffers there are,
 # and lengths of records; kinds of forks and arbiters; cycles that an output idles after a tail,
 # from flit to flit on a link and in a reduction unit; first slot of the buffers for operands;
-# whether an output is held only from the first flit on; and places in line by requester, and
-# requesters by place.
+# whether an output is held only from the first flit on; places in line by requester, and requesters
+# by place; and the length of the buffer of an output to a tile.
 CLOCK, PENDING, UNUSED, OWED, REPORTING, REPORTED, MARKS, STARTS, TOP = range(9)
 DEPTH, OUTPUT_DEPTH, MASK, REGISTERS, Y_FIRST, CUT_THROUGH, LOOPBACK = range(9, 16)
 WHEEL, MARKED, STARTING, STACK, REPORTS, NODES, OUTPUT_RECORDS, BUFFER_RECORDS = range(16, 24)
 BUFFER_COUNT, BUFFER_SIZE, RING_SIZE, EVENTS_END = range(24, 28)
 FORK, ARBITER, TURNAROUND, LINK_INTERVAL, UNIT_INTERVAL, OPERAND_SLOT = range(28, 34)
-LATE_LOCK, PLACE_OF, AT_PLACE, HEADER_COLUMNS = 34, 35, 41, 48
+LATE_LOCK, PLACE_OF, AT_PLACE, TILE_DEPTH, HEADER_COLUMNS = 34, 35, 41, 47, 48
 # Kinds of forks and of arbiters, as `zero_load.FORKS` and `ARBITERS`.
 OWN_PACE, FLIT_BY_FLIT, LOCKSTEP = range(3)
 ROUND_ROBIN, FIXED, TREE = range(3)

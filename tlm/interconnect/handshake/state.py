@@ -23,13 +23,14 @@ def new_mesh(rows: int, cols: int, timing: NocTiming, *, reductions: bool) -> In
         reductions: Whether there are reduction units, and buffers for operands.
     """
     nodes = rows * cols
-    slots = at.SLOTS if reductions or timing.output_depth > 0 else at.PORTS
-    longest = max(timing.fifo_depth + timing.output_depth, _unit_places(timing))
+    depth = max(timing.output_depth, timing.tile_places)
+    slots = at.SLOTS if reductions or depth > 0 else at.PORTS
+    longest = max(timing.fifo_depth + depth, _unit_places(timing))
     ring = 1 << (longest - 1).bit_length()
     size = _whole_lines(at.RINGS + at.RING_COUNT * 2 * ring)
     # At most one request a branch and a release an output; a few for a tile, a unit and waits for
     # room; and reports of as many packets as are in a tile's two buffers ahead of the clock.
-    events = nodes * (8 * at.PORTS + 32 + 2 * timing.fifo_depth + timing.output_depth)
+    events = nodes * (8 * at.PORTS + 32 + 2 * timing.fifo_depth + depth)
     lengths = {
         at.WHEEL: at.ROUND,
         at.MARKED: nodes * at.PORTS,
@@ -51,6 +52,7 @@ def new_mesh(rows: int, cols: int, timing: NocTiming, *, reductions: bool) -> In
     m[at.BUFFER_COUNT], m[at.BUFFER_SIZE], m[at.RING_SIZE] = nodes * slots, size, 2 * ring
     m[at.MASK] = ring - 1
     m[at.DEPTH], m[at.OUTPUT_DEPTH] = timing.fifo_depth, timing.output_depth
+    m[at.TILE_DEPTH] = timing.tile_places
     m[at.REGISTERS] = _unit_places(timing)
     m[at.Y_FIRST], m[at.CUT_THROUGH] = timing.y_first, timing.cut_through
     m[at.LOOPBACK] = timing.loopback
@@ -153,17 +155,18 @@ def _set_buffers(m: Int32s, nodes: int, slots: int, timing: NocTiming) -> None:
     table[..., at.NODE] = outputs[:, :1, at.OUT_NODE]
     table[..., at.SLOT] = np.arange(slots)
     # The cycle that an output's buffer costs is its own; the rest is the input's.
-    buffered = int(timing.output_depth > 0)
+    buffered, tile_buffered = int(timing.output_depth > 0), int(timing.tile_places > 0)
     for where, places, link_cycles, tile_cycles in (
         (
             inputs,
             timing.fifo_depth,
             timing.hop_cycles - buffered,
-            timing.ejection_cycles - buffered,
+            timing.ejection_cycles - tile_buffered,
         ),
         (operands, timing.fifo_depth, timing.hop_cycles - buffered, 0),
         (result, _unit_places(timing), timing.reduce_cycles, timing.reduce_cycles),
         (links, timing.output_depth, 1, 1),
+        (slice(at.OUTPUTS, at.OUTPUTS + 1), timing.tile_places, 1, 1),
     ):
         table[:, where, at.PLACES] = places
         table[:, where, at.LATENCY] = link_cycles
