@@ -1,5 +1,7 @@
 """``wafertlm kernel``: a kernel on a chip, at the level of detail that the question needs."""
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -9,19 +11,24 @@ import numpy as np
 from rich.console import RenderableType
 from rich.table import Table
 
-from tlm.calibrated import level_error_pct, measured_rtl_hash, stale_allowed
+from tlm.calibrated import level_error_pct, stale_allowed
 from tlm.chips import Chip, chip_names, load_chip
 from tlm.chips.parts import matrix_engine, noc_timing
 from tlm.chips.profile import CalibratedNoc
 from tlm.compute.base import Compute
 from tlm.compute.roofline import Roofline
-from tlm.engines.at import run_at
 from tlm.engines.lt import run_lt
 from tlm.engines.outcome import Outcome
 from tlm.errors import InputError, choose
 from tlm.files import whole_file
-from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.zero_load import NocTiming
+from wafertlm.kernel_networks import (
+    OwnRouters,
+    own_routers,
+    provenance_hash,
+    run_at_model,
+    run_at_rtl,
+)
 from wafertlm.options import parse_grid, render_names
 from wafertlm.output import Result, complete, emit, store
 from wafertlm.stopwatch import stopwatch
@@ -29,8 +36,11 @@ from workloads.kernels.catalogue import KERNELS
 from workloads.kernels.gemm import GemmPlan, plan_gemm
 
 LEVELS = ("at", "lt", "perf")
+_RTL = "rtl"
 _ELEMENT_BYTES = {"int8": 1, "int16": 2, "fp16": 2, "bf16": 2, "fp8": 1, "fp32": 4}
 _LARGEST_AT_TILES = 64 * 64
+_LARGEST_RTL_SIDE = 8
+_Building = Callable[[], AbstractContextManager[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +55,7 @@ class KernelOptions:
     level: str = "lt"
     noc: str | None = None
     compute: str | None = None
+    rtl: str | None = None
     allow_stale: bool = False
 
 
@@ -55,24 +66,49 @@ class _Run:
     cycles: int
     busy_cycles: int
     outcome: Outcome | None
+    network: dict[str, Any] | None = None
 
 
-def kernel_result(options: KernelOptions) -> tuple[dict[str, Any], dict[str, Any]]:
+@dataclass(frozen=True, slots=True)
+class _Networks:
+    """What packets run on: levels, somebody's own routers, and how Verilog is built and watched."""
+
+    noc: str
+    compute: str
+    own: OwnRouters | None
+    waves: Path | None
+    building: _Building
+
+
+def kernel_result(
+    options: KernelOptions, *, waves: Path | None = None, building: _Building = nullcontext
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Figures of a run, and its maps: arrays of shape (rows, columns), empty at level `perf`.
+
+    Args:
+        options: What is run.
+        waves: A VCD file of the network, where it is Verilog.
+        building: The context in which Verilog is built.
 
     Raises:
         InputError: for options that do not fit together, a problem that does not fit the chip, or
             stale measurements, unless ``allow_stale``.
+        CheckFailedError: if the network hangs, or its Verilog is at fault.
     """
     with stale_allowed(options.allow_stale):
-        return _figures(options)
+        choose("kernel", options.kernel, list(KERNELS))
+        chip = load_chip(options.chip)
+        noc, compute = _levels(options, chip)
+        if waves is not None and noc != "rtl":
+            raise InputError(f"--waves: found network at level {noc}; allowed: --noc rtl")
+        own = _own(options)
+        return _figures(options, chip, _Networks(noc, compute, own, waves, building))
 
 
-def _figures(options: KernelOptions) -> tuple[dict[str, Any], dict[str, Any]]:
-    choose("kernel", options.kernel, list(KERNELS))
-    chip = load_chip(options.chip)
-    noc, compute = _levels(options, chip)
-    run = _run(options, chip, noc, compute)
+def _figures(
+    options: KernelOptions, chip: Chip, networks: _Networks
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    run = _run(options, chip, networks)
     m, n, k = _shape(options.shape)
     peak = run.plan.side**2 * matrix_engine(chip).macs_per_cycle
     figures = {
@@ -82,13 +118,21 @@ def _figures(options: KernelOptions) -> tuple[dict[str, Any], dict[str, Any]]:
         "breakdown_cycles": _breakdown(run, matrix_engine(chip)),
         "error": {
             # Nothing of a foreign chip was ever held against our RTL.
-            "level_pct": level_error_pct(options.kernel, noc, compute, run.plan.balance)
-            if chip.calibration
-            else None,
+            "level_pct": _level_pct(options.kernel, networks, run) if chip.calibration else None,
             "profile_pct": None,
         },
     }
+    if run.network is not None:
+        figures["network"] = run.network
     return figures, {} if run.outcome is None else _maps(run.outcome)
+
+
+def _level_pct(kernel: str, networks: _Networks, run: _Run) -> float | None:
+    """Error of the levels used; of somebody's own network modelled that of its calibration too."""
+    error = level_error_pct(kernel, networks.noc, networks.compute, run.plan.balance)
+    if error is None or networks.own is None or networks.noc == "rtl":
+        return error
+    return max(error, networks.own.worst_error_pct)
 
 
 def known_names() -> dict[str, list[str]]:
@@ -97,21 +141,28 @@ def known_names() -> dict[str, list[str]]:
         "kernels": list(KERNELS),
         "chips": list(chip_names()),
         "levels": list(LEVELS),
+        "noc": [_RTL, *LEVELS],
         "dtypes": list(_ELEMENT_BYTES),
     }
 
 
 def _levels(options: KernelOptions, chip: Chip) -> tuple[str, str]:
     """Levels of the network and of the matrix engine."""
-    mixes = "level at, lt or perf; --noc at|lt|perf with --compute at|perf"
-    for name, level in (("--level", options.level), ("--noc", options.noc)):
-        if level is not None and level not in LEVELS:
+    mixes = "level at, lt or perf; --noc rtl|at|lt|perf with --compute at|perf"
+    for name, level, known in (
+        ("--level", options.level, LEVELS),
+        ("--noc", options.noc, (_RTL, *LEVELS)),
+    ):
+        if level is not None and level not in known:
             raise InputError(f"{name}: '{level}' does not run kernels; those that do: {mixes}")
     noc = options.noc or options.level
     compute = options.compute or ("perf" if options.level == "perf" else "at")
     if compute not in ("at", "perf"):
         raise InputError(f"--compute: found '{compute}'; those that run kernels: {mixes}")
-    if noc == "at" and not isinstance(chip.noc, CalibratedNoc):
+    if options.rtl is not None:
+        if noc not in (_RTL, "at"):
+            raise InputError(f"--rtl: found network at level {noc}; allowed: --noc rtl|at")
+    elif noc in (_RTL, "at") and not isinstance(chip.noc, CalibratedNoc):
         raise InputError(
             f"--chip: the profile of '{chip.name}' has no router to run packets on; "
             "levels that it has: lt, perf"
@@ -119,37 +170,55 @@ def _levels(options: KernelOptions, chip: Chip) -> tuple[str, str]:
     return noc, compute
 
 
-def _run(options: KernelOptions, chip: Chip, noc: str, compute: str) -> _Run:
+def _own(options: KernelOptions) -> OwnRouters | None:
+    if options.rtl is None:
+        return None
+    return own_routers(options.rtl, allow_stale=options.allow_stale)
+
+
+def _run(options: KernelOptions, chip: Chip, networks: _Networks) -> _Run:
     rows, cols = _grid(options.grid, chip)
     choose("dtype", options.dtype, list(_ELEMENT_BYTES))
     if options.dtype not in chip.tile.dtypes:
         known = ", ".join(chip.tile.dtypes)
         raise InputError(f"--dtype: chip '{chip.name}' computes {known}, found {options.dtype}")
-    timing, engine = noc_timing(chip), matrix_engine(chip)
+    own = networks.own
+    timing = noc_timing(chip) if own is None else own.timing
+    engine = matrix_engine(chip)
     element_bytes = _ELEMENT_BYTES[options.dtype]
-    if compute == "perf":
+    if networks.compute == "perf":
         engine = Roofline(engine.macs_per_cycle, element_bytes=element_bytes)
     kernel = KERNELS[options.kernel]
     shape = _shape(options.shape)
     plan = plan_gemm(shape, (rows, cols), element_bytes, timing.flit_bytes, engine)
     _check_memory(plan, kernel.buffers, element_bytes, chip)
-    if noc == "perf":
+    if networks.noc == "perf":
         cycles = kernel.closed_form(plan, timing)
         return _Run(plan, engine, cycles, plan.side * plan.step_cycles, None)
-    outcome = _simulate(options.kernel, plan, timing, noc)
+    outcome, network = _simulate(options.kernel, plan, timing, networks)
     busy = int(outcome.matrix_busy_cycles[outcome.last_tile])
-    return _Run(plan, engine, outcome.cycles, busy, outcome)
+    return _Run(plan, engine, outcome.cycles, busy, outcome, network)
 
 
-def _simulate(name: str, plan: GemmPlan, timing: NocTiming, noc: str) -> Outcome:
+def _simulate(
+    name: str, plan: GemmPlan, timing: NocTiming, networks: _Networks
+) -> tuple[Outcome, dict[str, Any] | None]:
+    """What came of a program, and of a network in Verilog which one that was."""
     program = KERNELS[name].program(plan)
-    if noc == "lt":
-        return run_lt(program, timing)
+    if networks.noc == "lt":
+        return run_lt(program, timing), None
+    if networks.noc == _RTL:
+        if plan.side > _LARGEST_RTL_SIDE:
+            side = _LARGEST_RTL_SIDE
+            raise InputError(
+                f"--grid: --noc rtl goes up to {side}x{side} tiles, found {plan.side}x{plan.side}"
+            )
+        return run_at_rtl(program, timing, networks.own, networks.waves, networks.building)
     if plan.side**2 > _LARGEST_AT_TILES:
         raise InputError(
             f"--grid: level at goes up to {_LARGEST_AT_TILES} tiles, found {plan.side**2}"
         )
-    return run_at(program, timing, HandshakeMesh(plan.side, plan.side, timing))
+    return run_at_model(program, timing, networks.own), None
 
 
 def _grid(text: str, chip: Chip) -> tuple[int, int]:
@@ -220,6 +289,8 @@ def _render(result: Result) -> RenderableType:
         table.add_row(f"cycles: {part}", f"{cycles:,}")
     for kind, error in result["error"].items():
         table.add_row(f"error {kind}", "not checked" if error is None else f"{error:.2f}")
+    for name, value in result.get("network", {}).items():
+        table.add_row(f"network {name}", f"{value:,}" if isinstance(value, int) else value)
     table.add_row("cpu_s", f"{result['cpu_s']:.3g}")
     return table
 
@@ -231,15 +302,24 @@ def _render(result: Result) -> RenderableType:
 @click.option("--shape", help="M,N,K of C[M,N] = A[M,K] B[K,N].")
 @click.option("--dtype", help="Type of the elements.")
 @click.option("--level", default="lt", show_default=True, help="at, lt or perf.")
-@click.option("--noc", help="Level of the network, if another.")
+@click.option("--noc", help="Level of the network, if another: rtl, at, lt or perf.")
 @click.option("--compute", help="Level of the matrix engine, if another: at or perf.")
+@click.option("--rtl", metavar="SPEC", help="A network of your own, calibrated by its SPEC.toml.")
+@click.option(
+    "--waves", type=click.Path(path_type=Path), help="Record the network at --noc rtl (VCD)."
+)
 @click.option("--out", type=click.Path(path_type=Path), help="Store the result (JSON).")
 @click.option("--map", "map_path", type=click.Path(path_type=Path), help="Store maps (npz).")
 @click.option("--allow-stale", is_flag=True, help="Use measurements that are out of date.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--list", "as_list", is_flag=True, help="Print what the options may name.")
 def command(
-    out: Path | None, map_path: Path | None, as_json: bool, as_list: bool, **given: Any
+    waves: Path | None,
+    out: Path | None,
+    map_path: Path | None,
+    as_json: bool,
+    as_list: bool,
+    **given: Any,
 ) -> None:
     """Run a kernel on a chip.
 
@@ -255,7 +335,7 @@ def command(
     if map_path is not None and (options.noc or options.level) == "perf":
         raise InputError("--map: level perf has no tiles to map; levels that do: at, lt")
     with stopwatch() as watch:
-        figures, maps = kernel_result(options)
+        figures, maps = kernel_result(options, waves=waves, building=watch.compiling)
     result = complete_kernel(options, figures, watch.times)
     if map_path is not None:
         store_maps(maps, map_path)
@@ -267,10 +347,13 @@ def command(
 def complete_kernel(
     options: KernelOptions, figures: dict[str, Any], times: dict[str, float]
 ) -> dict[str, Any]:
-    """The command's result object; RTL stands behind the chips that are made of it."""
+    """The command's result object; RTL stands behind the chips and networks that are made of it."""
     calibration = load_chip(options.chip).calibration
+    rtl_hash, recorded = None, asdict(options)
     with stale_allowed(options.allow_stale):
-        rtl_hash = None if calibration is None else measured_rtl_hash()
-    return complete(
-        "kernel", asdict(options), figures, times, rtl_hash=rtl_hash, calibration=calibration
-    )
+        own = _own(options)
+        if own is not None:
+            calibration, recorded["rtl"] = own.spec.name, own.spec.file.name
+        if calibration is not None:
+            rtl_hash = provenance_hash(own)
+    return complete("kernel", recorded, figures, times, rtl_hash=rtl_hash, calibration=calibration)

@@ -1,0 +1,1 @@
+"""Verilated meshes as the network of a running program, in its process."""

@@ -1,0 +1,371 @@
+// Runs a Verilated mesh from event to event: offers queued packets at every node, takes all that comes
+// out, and judges it. calibration/loop/interconnect.py is the other side.
+//
+// A flit's payload is {packet number, bits that depend on packet and flit}; of an operand {joint number,
+// such bits}, with a zero for the number in all operands of a reduction but one: sum and maximum then
+// carry the number too. So every flit that comes out is known, and what it has to be.
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdint>
+#include <cstdio>
+#include <deque>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "Vblackbox_dut.h"
+#include "verilated.h"
+#include "verilated_vcd_c.h"
+
+namespace {
+
+constexpr unsigned kNodes = LOOP_NODES, kFlitBits = LOOP_FLIT_BITS;
+constexpr unsigned kPayloadLsb = LOOP_PAYLOAD_LSB, kLastBit = LOOP_LAST_BIT;
+constexpr unsigned kElementBits = LOOP_ELEMENT_BITS;
+constexpr unsigned kFlitWords = (kFlitBits + 31) / 32;
+// A mesh may need some cycles to leave its reset, as one does that synchronises it.
+constexpr unsigned kSettleCycles = 16;
+constexpr uint64_t kHalfCyclePs = 1000;
+constexpr size_t kKeptText = 2000;
+static_assert(kNodes <= 64, "the handshakes are kept in a word of 64 bits");
+static_assert(kFlitBits > 64, "the flits of all nodes are kept in words of 32 bits");
+
+enum Operation : uint32_t { kCarry = 0, kSum = 1, kMaximum = 2 };
+enum Outcome : int { kUntil = 0, kEvents = 1, kStill = 2, kFailed = 3 };
+
+// All packets that go from one node to the same goal and are as long.
+struct Shape {
+  unsigned node;
+  uint32_t flits;
+  Operation operation;
+  uint32_t header[kFlitWords];
+  std::vector<uint32_t> destinations;
+};
+
+struct Packet {
+  uint64_t start;
+  uint32_t number, joint, shape;
+};
+
+struct Node {
+  std::deque<Packet> packets;  // queued, in order; the first one may be on its way in
+  uint32_t sent = 0;           // its flits that went in
+};
+
+// What a node is to get: of a result the operands' data so far.
+struct Due {
+  uint32_t flits, came = 0;
+  std::vector<uint64_t> result;
+};
+
+struct Event {
+  uint32_t ejected, packet, node;
+};
+
+// Shared with Python: `_State` in interconnect.py has the same fields.
+struct State {
+  uint64_t cycle = 0, clocked = 0;
+  uint32_t event_count = 0;
+  const Event* events = nullptr;
+  const char* failure = nullptr;
+};
+
+struct Loop {
+  State state;
+  Vblackbox_dut* mesh;
+  VerilatedVcdC* wave;
+  uint64_t first_ps = 0;  // time at which cycle 0 begins
+  uint64_t quiet = 0;     // clocked cycles since anything new was offered, or a flit moved
+  uint64_t offered = 0, queued = 0;  // a bit a node
+  Node nodes[kNodes];
+  std::vector<Shape> shapes;
+  std::unordered_map<uint64_t, Due> due;
+  std::vector<Event> events;
+  std::string failure;
+};
+
+Loop* running = nullptr;  // what is evaluated now
+std::string printed;      // the end of what the Verilog has printed
+std::string stopped;      // why a model stopped that has no loop yet
+
+void set_bits(uint32_t* words, unsigned lsb, unsigned bits, const uint32_t* value) {
+  for (unsigned bit = 0; bit < bits;) {
+    const unsigned shift = (lsb + bit) % 32, from = bit % 32;
+    const unsigned count = std::min(32 - std::max(shift, from), bits - bit);
+    const uint32_t ones = count == 32 ? ~0u : (1u << count) - 1;
+    uint32_t& word = words[(lsb + bit) / 32];
+    word = (word & ~(ones << shift)) | ((value[bit / 32] >> from & ones) << shift);
+    bit += count;
+  }
+}
+
+void set_payload(uint32_t* flit, uint64_t payload) {
+  const uint32_t halves[2] = {static_cast<uint32_t>(payload), static_cast<uint32_t>(payload >> 32)};
+  set_bits(flit, kPayloadLsb, 64, halves);
+}
+
+template <typename Wide>
+uint32_t bits_at(const Wide& words, unsigned lsb) {  // 32 of them, which the flits' words hold
+  const unsigned word = lsb / 32, shift = lsb % 32;
+  return shift ? words[word] >> shift | words[word + 1] << (32 - shift) : words[word];
+}
+
+uint64_t arbitrary(uint32_t packet, uint32_t flit) {
+  uint32_t x = (packet + 1) * 0x9E3779B1u ^ flit * 0x85EBCA77u;
+  x = (x ^ x >> 15) * 0x2C1B3C6Du;
+  return x ^ x >> 12;
+}
+
+uint64_t payload(const Packet& packet, Operation operation, uint32_t flit) {
+  if (operation == kCarry) return uint64_t{packet.number} << 32 | arbitrary(packet.number, flit);
+  // Of a 64-bit element no sum of a mesh's operands may reach the number.
+  const uint64_t bits = arbitrary(packet.number, flit) >> (kElementBits == 64 ? 12 : 0);
+  return (packet.number == packet.joint ? uint64_t{packet.joint} << 32 : 0) | bits;
+}
+
+// Element by element; one at the top of a word wraps and compares as one of its own width.
+uint64_t combined(Operation operation, uint64_t a, uint64_t b) {
+  uint64_t result = 0;
+  for (unsigned lsb = 0; lsb < 64; lsb += kElementBits) {
+    const unsigned unused = 64 - kElementBits;
+    const uint64_t x = a >> lsb << unused, y = b >> lsb << unused;
+    const bool less = static_cast<int64_t>(x) < static_cast<int64_t>(y);
+    const uint64_t both = operation == kSum ? x + y : less ? y : x;
+    result |= both >> unused << lsb;
+  }
+  return result;
+}
+
+uint64_t key_of(uint32_t node, uint32_t packet) { return uint64_t{node} << 32 | packet; }
+
+void fail(Loop& loop, const char* format, ...) {
+  if (!loop.failure.empty()) return;
+  char text[400];
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  loop.failure = text;
+}
+
+// All models share a context, which refuses new ones at another time than 0.
+void clock(Loop& loop, int level, uint64_t now_ps) {
+  running = &loop;
+  loop.mesh->contextp()->time(now_ps);
+  loop.mesh->clk_i = level;
+  loop.mesh->eval();
+  if (loop.wave) loop.wave->dump(now_ps);
+  loop.mesh->contextp()->time(0);
+  running = nullptr;
+}
+
+void offer(Loop& loop) {
+  for (uint64_t rest = loop.queued & ~loop.offered; rest; rest &= rest - 1) {
+    const unsigned n = static_cast<unsigned>(__builtin_ctzll(rest));
+    const Node& node = loop.nodes[n];
+    const Packet& packet = node.packets.front();
+    if (packet.start > loop.state.cycle) continue;
+    const Shape& shape = loop.shapes[packet.shape];
+    uint32_t flit[kFlitWords];
+    std::copy(shape.header, shape.header + kFlitWords, flit);
+    set_payload(flit, payload(packet, shape.operation, node.sent));
+    const uint32_t last = node.sent + 1 == shape.flits;
+    set_bits(flit, kLastBit, 1, &last);
+    set_bits(&loop.mesh->inject_flit_i[0], n * kFlitBits, kFlitBits, flit);
+    loop.offered |= uint64_t{1} << n;
+    loop.quiet = 0;
+  }
+  loop.mesh->inject_valid_i = loop.offered;
+}
+
+void went_in(Loop& loop, unsigned n) {
+  Node& node = loop.nodes[n];
+  if (++node.sent < loop.shapes[node.packets.front().shape].flits) return;
+  loop.events.push_back({0, node.packets.front().number, n});
+  node.sent = 0;
+  node.packets.pop_front();
+  if (node.packets.empty()) loop.queued &= ~(uint64_t{1} << n);
+}
+
+void came_out(Loop& loop, unsigned n) {
+  const auto& flits = loop.mesh->eject_flit_o;
+  const unsigned lsb = n * kFlitBits;
+  const uint32_t low = bits_at(flits, lsb + kPayloadLsb);
+  const uint32_t number = bits_at(flits, lsb + kPayloadLsb + 32);
+  const uint64_t seen = uint64_t{number} << 32 | low;
+  const bool last = flits[(lsb + kLastBit) / 32] >> (lsb + kLastBit) % 32 & 1;
+  const auto found = loop.due.find(key_of(n, number));
+  const unsigned long long cycle = loop.state.cycle, shown = seen;
+  if (found == loop.due.end()) {
+    fail(loop, "packet %u is not due at node %u, where a flit with payload %#llx was ejected in cycle %llu",
+         number, n, shown, cycle);
+    return;
+  }
+  Due& due = found->second;
+  const uint64_t wanted = due.result.empty() ? uint64_t{number} << 32 | arbitrary(number, due.came)
+                                             : due.result[due.came];
+  if (seen != wanted || last != (due.came + 1 == due.flits)) {
+    fail(loop, "packet %u ejected at node %u: flit %u of %u has payload %#llx, expected %#llx, "
+         "last bit %d, cycle %llu", number, n, due.came, due.flits, shown,
+         static_cast<unsigned long long>(wanted), last, cycle);
+    return;
+  }
+  if (++due.came < due.flits) return;
+  loop.due.erase(found);
+  loop.events.push_back({1, number, n});
+}
+
+void simulate_cycle(Loop& loop) {
+  const uint64_t now_ps = loop.first_ps + loop.state.cycle * 2 * kHalfCyclePs;
+  offer(loop);
+  clock(loop, 0, now_ps);
+  const uint64_t taken = loop.offered & loop.mesh->inject_ready_o;
+  for (uint64_t rest = taken; rest; rest &= rest - 1) went_in(loop, static_cast<unsigned>(__builtin_ctzll(rest)));
+  loop.offered &= ~taken;
+  const uint64_t ejected = loop.mesh->eject_valid_o;
+  for (uint64_t rest = ejected; rest; rest &= rest - 1) came_out(loop, static_cast<unsigned>(__builtin_ctzll(rest)));
+  clock(loop, 1, now_ps + kHalfCyclePs);
+  loop.quiet = taken || ejected ? 0 : loop.quiet + 1;
+  ++loop.state.cycle;
+  ++loop.state.clocked;
+}
+
+// The earliest start of a packet that is not offered; the largest number if there is none.
+uint64_t next_start(const Loop& loop) {
+  uint64_t first = ~uint64_t{0};
+  for (uint64_t rest = loop.queued & ~loop.offered; rest; rest &= rest - 1)
+    first = std::min(first, loop.nodes[__builtin_ctzll(rest)].packets.front().start);
+  return first;
+}
+
+int outcome(Loop& loop, int found) {
+  loop.state.events = loop.events.data();
+  loop.state.event_count = static_cast<uint32_t>(loop.events.size());
+  loop.state.failure = loop.failure.empty() ? nullptr : loop.failure.c_str();
+  return loop.failure.empty() ? found : kFailed;
+}
+
+void stop(const char* what, const char* file, int line) {
+  std::string& why = running ? running->failure : stopped;
+  if (why.empty()) why = what + std::string(" at ") + file + ":" + std::to_string(line) + ": " + printed;
+}
+
+}  // namespace
+
+// What Verilator calls; the wrapper of pyverilator has the hook for $finish.
+using FinishCallback = void (*)(const char*, int, const char*);
+extern FinishCallback vl_user_finish;
+void vl_stop(const char* file, int line, const char*) VL_MT_UNSAFE { stop("the Verilog stopped", file, line); }
+void vl_fatal(const char* file, int line, const char*, const char* message) VL_MT_UNSAFE {
+  stop(message, file, line);
+}
+
+extern "C" {
+
+int loop_print(const char* format, ...) {
+  char text[1000];
+  va_list arguments;
+  va_start(arguments, format);
+  const int count = std::vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  printed += text;
+  if (printed.size() > kKeptText) printed.erase(0, printed.size() - kKeptText);
+  return count;
+}
+
+// Takes a model over, whose inputs are all zero, and leaves it at cycle 0, out of reset.
+Loop* loop_new(Vblackbox_dut* mesh, VerilatedVcdC* wave, uint32_t reset_cycles) {
+  vl_user_finish = [](const char* file, int line, const char*) { stop("the Verilog called $finish", file, line); };
+  Loop* loop = new Loop{};
+  loop->mesh = mesh;
+  loop->wave = wave;
+  loop->failure.swap(stopped);
+  for (uint32_t cycle = 0; cycle < reset_cycles + kSettleCycles; ++cycle) {
+    mesh->rst_ni = cycle >= reset_cycles;
+    clock(*loop, 0, loop->first_ps);
+    clock(*loop, 1, loop->first_ps + kHalfCyclePs);
+    loop->first_ps += 2 * kHalfCyclePs;
+  }
+  mesh->eject_ready_i = ~uint64_t{0} >> (64 - kNodes);
+  outcome(*loop, kUntil);
+  return loop;
+}
+
+State* loop_state(Loop* loop) { return &loop->state; }
+
+void loop_delete(Loop* loop) {
+  loop->mesh->final();
+  delete loop;
+  printed.clear();
+}
+
+// Registers a shape and returns its number; `header` is a flit without payload and last bit.
+uint32_t loop_shape(Loop* loop, uint32_t node, uint32_t flits, uint32_t operation, const uint32_t* header,
+                    uint32_t destination_count, const uint32_t* destinations) {
+  Shape shape{node, flits, static_cast<Operation>(operation), {}, {}};
+  std::copy(header, header + kFlitWords, shape.header);
+  shape.destinations.assign(destinations, destinations + destination_count);
+  loop->shapes.push_back(shape);
+  return static_cast<uint32_t>(loop->shapes.size() - 1);
+}
+
+// Queues a packet; a reduction's operands name the number of the first one of them.
+void loop_push(Loop* loop, uint32_t shape_number, uint32_t number, uint32_t joint, uint64_t start) {
+  const Shape& shape = loop->shapes[shape_number];
+  const Packet packet{start, number, joint, shape_number};
+  loop->nodes[shape.node].packets.push_back(packet);
+  loop->queued |= uint64_t{1} << shape.node;
+  for (const uint32_t node : shape.destinations) {
+    Due& due = loop->due[key_of(node, joint)];
+    due.flits = shape.flits;
+    if (shape.operation == kCarry) continue;
+    const bool first = number == joint;
+    if (first) due.result.resize(shape.flits);
+    for (uint32_t flit = 0; flit < shape.flits; ++flit) {
+      const uint64_t own = payload(packet, shape.operation, flit);
+      due.result[flit] = first ? own : combined(shape.operation, due.result[flit], own);
+    }
+  }
+}
+
+// Simulates up to the first cycle with an event, or to cycle `until`, or until the mesh stands still:
+// nothing has moved or was newly offered for `rest_cycles`, and no packet waits for its time. Time in
+// which it stands still and packets wait is skipped.
+int loop_run(Loop* loop, uint64_t until, uint64_t rest_cycles) {
+  loop->events.clear();
+  while (loop->state.cycle < until && loop->failure.empty()) {
+    if (loop->quiet >= rest_cycles) {
+      const uint64_t next = next_start(*loop);
+      if (next == ~uint64_t{0}) return outcome(*loop, kStill);
+      if (next > loop->state.cycle) {
+        loop->state.cycle = std::min(next, until);
+        continue;
+      }
+    }
+    simulate_cycle(*loop);
+    if (!loop->events.empty()) return outcome(*loop, kEvents);
+  }
+  return outcome(*loop, kUntil);
+}
+
+// Lets a mesh in which nothing is due come to rest, and skips to cycle `until`.
+int loop_skip(Loop* loop, uint64_t until, uint64_t rest_cycles) {
+  const int found = loop_run(loop, until, rest_cycles);
+  if (found == kStill) loop->state.cycle = until;
+  return found;
+}
+
+// Packets that are due, in the order of packets and nodes: pairs (packet, node); returns how many there are.
+uint32_t loop_due(Loop* loop, uint32_t most, uint32_t* pairs) {
+  std::vector<std::pair<uint32_t, uint32_t>> all;
+  for (const auto& [key, due] : loop->due) all.emplace_back(static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32));
+  std::sort(all.begin(), all.end());
+  for (size_t at = 0; at < std::min<size_t>(all.size(), most); ++at) {
+    pairs[2 * at] = all[at].first;
+    pairs[2 * at + 1] = all[at].second;
+  }
+  return static_cast<uint32_t>(all.size());
+}
+
+}  // extern "C"

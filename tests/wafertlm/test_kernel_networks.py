@@ -1,0 +1,157 @@
+"""Kernels whose packets go through Verilog, the project's and somebody's own."""
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from calibration.blackbox.campaign import OwnCalibration, calibration_file
+from calibration.blackbox.spec import load_spec
+from tlm.calibrated import REPOSITORY, load_result, source_hashes
+from tlm.interconnect.zero_load import NocTiming
+from workloads.kernels.catalogue import KERNELS
+
+MASK = REPOSITORY / "docs" / "own_rtl" / "mask_mesh"
+#: What `wafertlm calibrate --rtl` finds of the mask mesh.
+MASK_TIMING = NocTiming(
+    hop_cycles=2,
+    ejection_cycles=2,
+    fifo_depth=2,
+    multicast_gap_cycles=0,
+    flit_bytes=8,
+    output_depth=2,
+    reduce_cycles=3,
+    cut_through=False,
+    fork="flit-by-flit",
+    line=(1, 2, 3, 4, 0, 5),
+    lock_on_transfer=True,
+    reduce_interval_cycles=3,
+    operands_share=True,
+    operand_limit=2,
+)
+Run = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def kernel(wafertlm: Any) -> Run:
+    """Runs a kernel of small blocks; its result."""
+
+    def run(name: str, *options: object, grid: str = "4x4", status: int = 0) -> dict[str, Any]:
+        fixed = ("--chip", "rtl-8x8", "--grid", grid, "--shape", "48,36,24", "--dtype", "int8")
+        ran = wafertlm("kernel", name, *fixed, "--level", "at", *options, "--json")
+        assert ran.status == status, ran.stderr
+        return json.loads(ran.stdout) if status == 0 else {"stderr": ran.stderr}
+
+    return run
+
+
+@pytest.fixture
+def mask_spec(tmp_path: Path) -> Path:
+    """The mask mesh with a calibration, as if it had just been made."""
+    shutil.copytree(MASK, tmp_path / "mask", ignore=shutil.ignore_patterns("*.json"))
+    spec = load_spec(tmp_path / "mask" / "mask_mesh.toml")
+    found = OwnCalibration(
+        sources=source_hashes([spec.file, *spec.source_files()], spec.folder),
+        tools={},
+        network=asdict(MASK_TIMING),
+        packet_flits=64,
+        multicast_flits=5,
+        reduction_flits=5,
+        not_represented=[],
+        results=[load_result("unicast")],
+    )
+    calibration_file(spec).write_text(found.model_dump_json())
+    return spec.file
+
+
+@pytest.mark.rtl
+@pytest.mark.parametrize("grid", [pytest.param("3x3", marks=pytest.mark.slow), "4x4"])
+@pytest.mark.parametrize("name", KERNELS)
+def test_rtl_takes_the_cycles_of_the_model(kernel: Run, name: str, grid: str) -> None:
+    modelled, rtl = kernel(name, grid=grid), kernel(name, "--noc", "rtl", grid=grid)
+    for figure in ("cycles", "breakdown_cycles", "error"):
+        assert rtl[figure] == modelled[figure]
+    assert rtl["network"]["mesh"] == f"rtl-mesh {grid}"
+    assert 0 < rtl["network"]["clocked_cycles"] <= rtl["cycles"]
+    assert rtl["provenance"]["calibration"] == "rtl"
+
+
+@pytest.mark.rtl
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["cannon", "mesh-gemm"])
+def test_own_routers_take_the_cycles_of_their_model(
+    kernel: Run, mask_spec: Path, name: str
+) -> None:
+    own = ("--rtl", mask_spec)
+    modelled, rtl = kernel(name, *own, "--noc", "at"), kernel(name, *own, "--noc", "rtl")
+    assert rtl["cycles"] == modelled["cycles"] > kernel(name)["cycles"]
+    assert rtl["network"]["mesh"] == "mask-mesh 4x4"
+    assert rtl["network"]["rtl_hash"] == rtl["provenance"]["rtl_hash"]
+    assert (rtl["provenance"]["calibration"], rtl["options"]["rtl"]) == (
+        "mask-mesh",
+        "mask_mesh.toml",
+    )
+
+
+@pytest.mark.rtl
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            ("= out_flit[n][Local]", "= out_flit[n][Local] ^ (FlitWidth'(n == 5) << 40)"),
+            "check failed: mask-mesh 4x4: packet 2 ejected at node 5: flit 0 of ",
+        ),
+        (
+            ("= out_valid[n][Local]", "= out_valid[n][Local] && n != 5"),
+            "check failed: deadlock: mask-mesh 4x4 stands still since cycle ",
+        ),
+    ],
+    ids=["changes data", "hangs"],
+)
+def test_a_broken_router_fails_the_check(
+    kernel: Run, mask_spec: Path, change: tuple[str, str], message: str
+) -> None:
+    mesh = mask_spec.parent / "mask_mesh.sv"
+    assert mesh.read_text().count(change[0]) == 1
+    mesh.write_text(mesh.read_text().replace(*change))
+    own = ("--rtl", mask_spec, "--noc", "rtl", "--allow-stale")
+    assert kernel("cannon", *own, status=1)["stderr"].startswith(message)
+
+
+def test_a_changed_router_runs_if_stale_is_allowed(kernel: Run, mask_spec: Path) -> None:
+    fresh = kernel("cannon", "--rtl", mask_spec)
+    router = mask_spec.parent / "mask_router.sv"
+    router.write_text(router.read_text() + "// half finished\n")
+    refused = kernel("cannon", "--rtl", mask_spec, status=2)
+    assert "mask_router.sv changed since it was measured" in refused["stderr"]
+    allowed = kernel("cannon", "--rtl", mask_spec, "--allow-stale")
+    assert allowed["cycles"] == fresh["cycles"]
+
+
+def test_a_multicast_that_no_header_can_name(kernel: Run, mask_spec: Path) -> None:
+    refused = kernel("summa", "--rtl", mask_spec, grid="3x3", status=2)
+    assert refused["stderr"] == (
+        "error: mask_mesh.toml: features.multicast: found a kernel with a multicast to rows "
+        "range(0, 1), columns range(0, 3); allowed: dont-care\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--noc", "rtl", "--grid", "9x9", "--chip", "rtl-9x9"), "--noc rtl goes up to 8x8 tiles"),
+        (("--noc", "rtl", "--chip", "wse2", "--dtype", "fp16"), "'wse2' has no router"),
+        (("--waves", "a.vcd"), "--waves: found network at level at; allowed: --noc rtl"),
+        (("--noc", "lt", "--rtl", "no.toml"), "--rtl: found network at level lt; allowed: --noc"),
+        (("--rtl", "no.toml"), "no.toml: No such file"),
+        (("--noc", "fast"), "--noc: 'fast' does not run kernels"),
+        (("--level", "rtl"), "--level: 'rtl' does not run kernels"),
+    ],
+)
+def test_options_that_do_not_fit(kernel: Run, options: tuple[str, ...], message: str) -> None:
+    assert message in kernel("cannon", *options, status=2)["stderr"]
