@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
+
 from calibration.blackbox.campaign import OwnCalibration, load_own
+from calibration.blackbox.header import check_names
 from calibration.blackbox.mesh import BlackBoxMesh
 from calibration.blackbox.spec import MeshSpec, load_spec
 from calibration.experiments.mesh_cases import mesh_timing
@@ -18,6 +21,13 @@ from tlm.interconnect.packets import Deliveries, Kind, Packets
 from tlm.interconnect.zero_load import NocTiming
 
 LONGEST_PACKET = 2**16 - 1  # the bench counts a packet's flits in 16 bits
+#: Names of the bounds in a calibration.
+_BOUNDS = {
+    Kind.UNICAST: "packet_flits",
+    Kind.MULTICAST: "multicast_flits",
+    Kind.SUM: "reduction_flits",
+    Kind.MAXIMUM: "reduction_flits",
+}
 
 
 class Network(Protocol):
@@ -35,9 +45,8 @@ class Network(Protocol):
     def timing(self) -> NocTiming:
         """What its routers are like."""
 
-    @property
-    def bound_flits(self) -> int:
-        """Longest packet of a multicast or a reduction."""
+    def bound_flits(self, kind: Kind) -> int:
+        """Longest packet of a kind."""
 
     @property
     def calibration(self) -> str:
@@ -53,10 +62,10 @@ class Network(Protocol):
         """Deliveries on the Verilated mesh, which is built in the context."""
 
     def check(self, packets: Packets) -> None:
-        """Hold that the network knows kinds of packets.
+        """Hold that the network can carry packets, before anything is built.
 
         Raises:
-            InputError: naming the first that it does not.
+            InputError: naming the first that it cannot.
         """
 
 
@@ -78,10 +87,10 @@ class ProjectNetwork:
         """As measured, and as its parameters say."""
         return mesh_timing(self.mesh)
 
-    @property
-    def bound_flits(self) -> int:
-        """The depth of the buffers; without cut-through there is no bound."""
-        return self.mesh.fifo_depth if self.mesh.cut_through else LONGEST_PACKET
+    def bound_flits(self, kind: Kind) -> int:
+        """The depth of the buffers; of unicasts, and without cut-through, there is no bound."""
+        bounded = self.mesh.cut_through and kind != Kind.UNICAST
+        return self.mesh.fifo_depth if bounded else LONGEST_PACKET
 
     @property
     def rtl_hash(self) -> str:
@@ -97,7 +106,7 @@ class ProjectNetwork:
         return self.mesh.simulate(packets)
 
     def check(self, packets: Packets) -> None:
-        """All kinds are known."""
+        """All kinds are known; bounds are held where packets are read and cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +123,15 @@ class OwnNetwork:
         """As identified."""
         return self.found.timing()
 
-    @property
-    def bound_flits(self) -> int:
-        """The smallest of the bounds that were found."""
-        bounds = (self.found.multicast_flits, self.found.reduction_flits, self.found.packet_flits)
-        return min(bound for bound in bounds if bound is not None)
+    def bound_flits(self, kind: Kind) -> int:
+        """As found, of unicasts as specified; where there is none, what the bench can count."""
+        bounds = {
+            Kind.UNICAST: self.spec.limits.packet_flits,
+            Kind.MULTICAST: self.found.multicast_flits,
+            Kind.SUM: self.found.reduction_flits,
+            Kind.MAXIMUM: self.found.reduction_flits,
+        }
+        return bounds[kind] or LONGEST_PACKET
 
     @property
     def calibration(self) -> str:
@@ -140,14 +153,22 @@ class OwnNetwork:
         return mesh.simulate(packets, loopback=self.timing.loopback)
 
     def check(self, packets: Packets) -> None:
-        """Hold that there are multicasts and reductions where they are asked for."""
-        known = {name.upper() for name in self.spec.operations()}
-        for kind in sorted({Kind(int(value)) for value in packets.kind}):
+        """Hold the operations, the sets that headers can name, and the bounds that were found."""
+        known, file = {name.upper() for name in self.spec.operations()}, self.spec.file.name
+        for kind in (Kind(value) for value in np.unique(packets.kind).tolist()):
             if kind.name not in known:
                 raise InputError(
-                    f"{self.spec.file.name}: features: found a packet of kind "
+                    f"{file}: features: found a packet of kind "
                     f"{kind.name.lower()}; allowed: {', '.join(sorted(known)).lower()}"
                 )
+            bound, name = self.bound_flits(kind), _BOUNDS[kind]
+            for number in np.nonzero((packets.kind == kind) & (packets.flits > bound))[0].tolist():
+                raise InputError(
+                    f"{file}: {name}: packet {number}: found {kind.name.lower()} of "
+                    f"{packets.flits[number]} flits; allowed: 1 to {bound}"
+                )
+        packets.check_on(self.rows, self.cols)
+        check_names(self.spec, packets, self.cols)
 
 
 def own_network(spec_file: str, rows: int, cols: int) -> OwnNetwork:

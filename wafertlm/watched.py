@@ -97,9 +97,16 @@ def watched_subject(spec: MeshSpec, found: OwnCalibration, watch: Watch) -> Subj
             return super().build(waves=watch.wave is not None)
 
         def simulate(
-            self, packets: Packets, *, hold: Hold | None = None, loopback: bool = True
+            self,
+            packets: Packets,
+            *,
+            hold: Hold | None = None,
+            loopback: bool = True,
+            keep_failures: bool = True,
         ) -> Deliveries:
-            deliveries = super().simulate(packets, hold=hold, loopback=loopback)
+            deliveries = super().simulate(
+                packets, hold=hold, loopback=loopback, keep_failures=keep_failures
+            )
             if hold is None:
                 network = OwnNetwork(self.rows, self.cols, spec, found)
                 watch.saw(network, packets, deliveries)

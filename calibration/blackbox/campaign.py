@@ -1,16 +1,18 @@
 """Calibration of somebody else's mesh: all experiments in order, and what they found, stored.
 
-The result lies beside the specification as NAME.calibration.json and goes stale with the sources.
+The result lies beside the specification as NAME.calibration.json and goes stale with the sources,
+and with the model and the experiments that it rests on.
 """
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
 
 from calibration.blackbox.experiments.buffering import Buffering
 from calibration.blackbox.experiments.contention import Contention
@@ -22,19 +24,39 @@ from calibration.blackbox.experiments.unicast import Unicast
 from calibration.blackbox.spec import MeshSpec
 from calibration.blackbox.subject import Subject
 from calibration.experiment import Experiment, misses, run
+from calibration.harness.simulator import included_files
 from calibration.harness.toolchain import tool_versions
-from tlm.calibrated import CalibrationResult, source_hashes
+from tlm.calibrated import REPOSITORY, CalibrationResult, combined_hash, source_hashes
 from tlm.errors import InputError
 from tlm.files import whole_file
 from tlm.interconnect.zero_load import NocTiming
+
+#: What finds a mesh out: the model, the experiments, and the bench.
+_MODEL = (
+    "calibration/blackbox/**/*.py",
+    "rtl/bench/blackbox_bench.sv",
+    "rtl/bench/flit_replayer.sv",
+    "tlm/interconnect/handshake/*.py",
+    "tlm/interconnect/zero_load.py",
+)
+_TIMING = TypeAdapter(NocTiming)
+
+
+def model_hash() -> str:
+    """Hash of the model and the experiments that there are now."""
+    return combined_hash(
+        source_hashes(path for pattern in _MODEL for path in REPOSITORY.glob(pattern))
+    )
 
 
 class OwnCalibration(BaseModel):
     """What was found out of a mesh.
 
     Attributes:
-        sources: Hash of the specification and of each source, by name beside the specification.
+        sources: Hash of the specification, of each source and each file that may be included, by
+            name beside the specification.
         tools: Versions of the tools.
+        model: Hash of the model and the experiments it was found with.
         network: The fields of `NocTiming`.
         packet_flits: Longest packet that was tried, or is allowed.
         multicast_flits: Longest multicast; None without multicasts.
@@ -47,6 +69,7 @@ class OwnCalibration(BaseModel):
 
     sources: dict[str, str]
     tools: dict[str, str]
+    model: str = Field(default_factory=model_hash)
     network: dict[str, Any]
     packet_flits: int
     multicast_flits: int | None
@@ -56,7 +79,20 @@ class OwnCalibration(BaseModel):
 
     def timing(self) -> NocTiming:
         """The mesh as the model takes it."""
-        return NocTiming(**{**self.network, "line": tuple(self.network["line"])})
+        return _TIMING.validate_python(self.network)
+
+    @field_validator("network")
+    @classmethod
+    def _is_a_timing(cls, network: dict[str, Any]) -> dict[str, Any]:
+        known = {field.name for field in fields(NocTiming)}
+        if wrong := sorted(known ^ network.keys()):
+            problem = "not there" if wrong[0] in known else "not known"
+            raise ValueError(f"{wrong[0]}: {problem}; allowed: the fields of NocTiming")
+        try:
+            _TIMING.validate_python(network)
+        except InputError as error:
+            raise ValueError(str(error)) from error
+        return network
 
 
 def experiments(subject: Subject) -> list[Experiment[Any]]:
@@ -88,6 +124,7 @@ def calibrate_own(
     Raises:
         SimulationError: if a model cannot be built or its data are wrong.
         LawContradictedError: if the mesh follows no law that is known.
+        InputError: if the folder of the specification cannot be written.
     """
     if not (quick or force):
         with suppress(InputError):
@@ -95,6 +132,8 @@ def calibrate_own(
             if found.tools == tool_versions():
                 progress("sources unchanged, the stored result holds")
                 return found
+    if not quick:
+        _hold_writable(spec.folder)
     subject = Subject(spec)
     progress("building the Verilated meshes")
     with building(), ThreadPoolExecutor(max_workers=workers) as pool:
@@ -107,8 +146,9 @@ def calibrate_own(
         subject.not_represented += misses(experiment, result)
         results.append(result)
     found = OwnCalibration(
-        sources=source_hashes(subject.sources(), spec.folder),
+        sources=_hashes(spec),
         tools=tool_versions(),
+        model=model_hash(),
         network=asdict(subject.timing),
         packet_flits=subject.packet_flits,
         multicast_flits=subject.multicast_flits if subject.multicasts else None,
@@ -142,13 +182,36 @@ def load_own(spec: MeshSpec) -> OwnCalibration:
     except ValidationError as error:
         first = error.errors()[0]
         raise InputError(f"{path}: {first['loc']}: {first['msg']}; {again}") from error
-    now = source_hashes([spec.file, *spec.source_files()], spec.folder)
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: {error}; {again}") from error
+    now = _hashes(spec)
     changed = sorted(
         name for name in {**now, **found.sources} if now.get(name) != found.sources.get(name)
     )
+    # A result that does not say on which model it rests is older than the one there is.
+    if "model" not in found.model_fields_set or found.model != model_hash():
+        changed.append("the model")
     if changed:
         raise InputError(
             f"calibration of '{spec.name}' is stale: {', '.join(changed)} changed since it was "
             f"measured; {again}"
         )
     return found
+
+
+def _hashes(spec: MeshSpec) -> dict[str, str]:
+    """Hash of every file of the user's on which a calibration rests."""
+    included = included_files(spec.include_folders())
+    return source_hashes([spec.file, *spec.source_files(), *included], spec.folder)
+
+
+def _hold_writable(folder: Path) -> None:
+    """Hold that the result can be stored, before the measurements are made."""
+    try:
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise InputError(
+            f"{folder}: cannot be written: {error.strerror}; allowed: a folder in which the "
+            "calibration can be stored"
+        ) from error

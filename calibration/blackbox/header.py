@@ -39,24 +39,26 @@ class FlitLayout:
         lsb = {field.field: place for field, place, _ in self._places}
         self.payload_lsb, self.last_bit = lsb["payload"], lsb["last"]
 
+    @property
+    def longest_flits(self) -> int | None:
+        """Longest packet that the field ``length`` can count; None without the field."""
+        if not self._spec.has("length"):
+            return None
+        most: int = (1 << self._spec.field("length").width(self._rows, self._cols)) - 1
+        return most
+
     def names(self, goal: TileSet | Reduce) -> bool:
         """Whether a header can name these destinations, or this reduction."""
-        features, operations = self._spec.features, self._spec.operations()
         where = goal.operands if isinstance(goal, Reduce) else goal
-        if not self._inside(where):
-            return False
-        if not isinstance(goal, Reduce):
-            one = len(where) == 1
-            return one or (features.multicast is not None and _named(where, features.multicast))
-        if ("maximum" if goal.maximum else "sum") not in operations or features.reduction is None:
-            return False
-        row, col = divmod(goal.root, self._cols)
-        free = features.reduction == "bitmask" or features.reduction_around == "source"
-        around = free or (row in where.rows and col in where.cols)
-        return 0 <= row < self._rows and around and _named(where, features.reduction)
+        root = goal.root // self._cols if isinstance(goal, Reduce) else 0
+        inside = self._inside(where) and 0 <= root < self._rows
+        return inside and _names(self._spec, goal, self._cols)
 
     def encode(self, packets: Packets) -> Words:
         """All flits, shape (flits, words): packet by packet, flit by flit.
+
+        The length of a unicast is cut to its field: routers that let unicasts be longer than the
+        field counts do not read it.
 
         Raises:
             InputError: for the first packet that headers of this mesh cannot express.
@@ -91,20 +93,14 @@ class FlitLayout:
             InputError: naming the first that they cannot.
         """
         packets.check_on(self._rows, self._cols)
-        known: dict[TileSet | Reduce, bool] = {}
-        for number in np.nonzero(packets.kind != Kind.UNICAST)[0].tolist():
-            where, kind = packets.tiles(number), Kind(int(packets.kind[number]))
-            goal: TileSet | Reduce = where
-            if kind >= Kind.SUM:
-                goal = Reduce(where, int(packets.root[number]), kind == Kind.MAXIMUM)
-            if goal not in known:
-                known[goal] = self.names(goal)
-            if not known[goal]:
-                features = self._spec.features
+        check_names(self._spec, packets, self._cols)
+        longest = self.longest_flits
+        if longest is not None:
+            counted = np.where(packets.kind == Kind.UNICAST, 0, packets.flits)
+            for number in np.nonzero(counted > longest)[0].tolist():
                 raise InputError(
-                    f"{self._spec.file.name}: packet {number}: found {goal}; allowed by "
-                    f"[features]: operations {', '.join(self._spec.operations())}, multicast to "
-                    f"{features.multicast} sets, reduction of {features.reduction} sets"
+                    f"{self._spec.file.name}: packet {number}: found {counted[number]} flits; "
+                    f"allowed by the field length: 1 to {longest}"
                 )
 
     def _header(self, packets: Packets) -> dict[str, NDArray[np.int64] | Words]:
@@ -136,6 +132,49 @@ class FlitLayout:
     def _inside(self, where: TileSet) -> bool:
         sides = ((where.rows, self._rows), (where.cols, self._cols))
         return all(len(side) > 0 and side[0] >= 0 and side[-1] < size for side, size in sides)
+
+
+def check_names(spec: MeshSpec, packets: Packets, cols: int) -> None:
+    """Hold that headers can name all destinations and reductions, on a mesh of any size.
+
+    Args:
+        spec: How headers name them.
+        packets: Packets that lie inside the mesh.
+        cols: Columns of the mesh.
+
+    Raises:
+        InputError: naming the first packet for which they cannot.
+    """
+    known: dict[TileSet | Reduce, bool] = {}
+    for number in np.nonzero(packets.kind != Kind.UNICAST)[0].tolist():
+        where, kind = packets.tiles(number), Kind(int(packets.kind[number]))
+        goal: TileSet | Reduce = where
+        if kind >= Kind.SUM:
+            goal = Reduce(where, int(packets.root[number]), kind == Kind.MAXIMUM)
+        if goal not in known:
+            known[goal] = _names(spec, goal, cols)
+        if not known[goal]:
+            features = spec.features
+            raise InputError(
+                f"{spec.file.name}: packet {number}: found {goal}; allowed by "
+                f"[features]: operations {', '.join(spec.operations())}, multicast to "
+                f"{features.multicast} sets, reduction of {features.reduction} sets"
+            )
+
+
+def _names(spec: MeshSpec, goal: TileSet | Reduce, cols: int) -> bool:
+    """Whether a header can name what lies inside the mesh."""
+    features = spec.features
+    if not isinstance(goal, Reduce):
+        one = len(goal) == 1
+        return one or (features.multicast is not None and _named(goal, features.multicast))
+    operation = "maximum" if goal.maximum else "sum"
+    if operation not in spec.operations() or features.reduction is None:
+        return False
+    row, col = divmod(goal.root, cols)
+    free = features.reduction == "bitmask" or features.reduction_around == "source"
+    around = free or (row in goal.operands.rows and col in goal.operands.cols)
+    return around and _named(goal.operands, features.reduction)
 
 
 def _named(where: TileSet, masks: str) -> bool:

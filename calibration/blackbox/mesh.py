@@ -88,7 +88,12 @@ class BlackBoxMesh:
         )
 
     def simulate(
-        self, packets: Packets, *, hold: Hold | None = None, loopback: bool = True
+        self,
+        packets: Packets,
+        *,
+        hold: Hold | None = None,
+        loopback: bool = True,
+        keep_failures: bool = True,
     ) -> Deliveries:
         """Run packets to their delivery; each node sends its own in the order of their numbers.
 
@@ -98,24 +103,37 @@ class BlackBoxMesh:
             packets: What is sent.
             hold: Nodes that take nothing for some time.
             loopback: A sender among the destinations of its multicast gets a copy.
+            keep_failures: The folder of a run that goes wrong is kept, and the error names it. Not
+                where it is tried whether packets get through.
 
         Raises:
             InputError: for a packet that headers of this mesh cannot express.
             HangError: if the mesh stands still though flits are due.
             SimulationError: if the model cannot be built, or anything comes out wrong.
         """
+        folder = Path(tempfile.mkdtemp(prefix="wafertlm-"))
+        keep = False
+        try:
+            return self._deliveries(packets, hold or Hold(), loopback, folder)
+        except SimulationError:
+            keep = keep_failures
+            raise
+        finally:
+            if not keep:
+                shutil.rmtree(folder)
+
+    def _deliveries(self, packets: Packets, hold: Hold, loopback: bool, folder: Path) -> Deliveries:
+        """What `simulate` says, in a folder."""
         words = self.layout().encode(packets)
         wanted = expected_deliveries(packets, self.cols, loopback=loopback)
         due = int(packets.flits[wanted[:, 0]].sum())
         most = _EXCESS[0] * due + _EXCESS[1]
-        folder = Path(tempfile.mkdtemp(prefix="wafertlm-"))
-        log, outcome = self._run(packets, words, hold or Hold(), _LONGEST_CYCLES, most, folder)
+        log, outcome = self._run(packets, words, hold, _LONGEST_CYCLES, most, folder)
         injected, ejected = (int((log[:, 0] == kind).sum()) for kind in (0, 1))
         missing = injected < len(words) or ejected < due
         what = f"{self.spec.name} {self.rows}x{self.cols}"
         counts = f"{injected} of {len(words)} flits injected, {ejected} of {due} ejected"
         if outcome["quiet"] and missing:
-            shutil.rmtree(folder)
             since = int(log[-1, 2]) + 1 if len(log) else 0
             raise HangError(f"{what} stands still since cycle {since}: {counts}")
         if not outcome["quiet"]:
@@ -123,11 +141,9 @@ class BlackBoxMesh:
                 f"{what} moves still in cycle {outcome['cycles']}: {counts}; see {folder}"
             )
         try:
-            deliveries = judge(packets, log, wanted, self.spec.features.element_bits)
+            return judge(packets, log, wanted, self.spec.features.element_bits)
         except AssertionError as error:
             raise SimulationError(f"{what}: {error}; see {folder}") from error
-        shutil.rmtree(folder)
-        return deliveries
 
     def observe(self, packets: Packets, *, hold: Hold | None = None, cycles: int = 100_000) -> Log:
         """Run packets and judge nothing: what the mesh does is to be found out.

@@ -51,6 +51,10 @@ class ScenesMixedError(Exception):
     """A scene took so long that the next one had begun."""
 
 
+class NoFormError(Exception):
+    """The model has no form in which scenes can be played."""
+
+
 def play(scenes: Sequence[Scene], simulate: Simulate) -> list[float]:
     """The figure of each scene, a run a size: the weighted mean cycle of heads and tails delivered.
 
@@ -100,33 +104,52 @@ def model(size: Size, timing: NocTiming, packets: Packets) -> HandshakeMesh:
 def closest(
     candidates: Iterable[NocTiming], scenes: Sequence[Scene], measured: Sequence[float]
 ) -> tuple[list[NocTiming], float]:
-    """The candidates that explain measurements best, and how far they are off.
+    """The candidates that explain measurements best, and how far they are off on average.
 
     Returns:
-        The candidates whose worst scene is off least, and by how much, in cycles: those that
-        explain everything, and 0, if there are any.
+        Those that explain everything, and 0, if there are any; else those whose scenes are off
+        least in the mean, and by how many cycles.
 
     Raises:
-        ValueError: if all candidates contradict the scenes in their nature.
+        NoFormError: if all candidates contradict the scenes in their nature.
     """
-    best: list[NocTiming] = []
-    least = np.inf
+    found = _by_misfit(candidates, scenes, measured)
+    least = found[0][0]
+    return [candidate for misfit, candidate in found if misfit == least], least
+
+
+def shortlist(
+    candidates: Iterable[NocTiming], scenes: Sequence[Scene], measured: Sequence[float], most: int
+) -> list[NocTiming]:
+    """The ``most`` candidates whose scenes are off least, and all that are off as much as these.
+
+    Raises:
+        NoFormError: if all candidates contradict the scenes in their nature.
+    """
+    found = _by_misfit(candidates, scenes, measured)
+    bound = found[min(most, len(found)) - 1][0]
+    return [candidate for misfit, candidate in found if misfit <= bound]
+
+
+def _by_misfit(
+    candidates: Iterable[NocTiming], scenes: Sequence[Scene], measured: Sequence[float]
+) -> list[tuple[float, NocTiming]]:
+    """Mean cycles that a candidate's scenes are off, the least first; else in the order given."""
+    found = []
     for candidate in candidates:
         try:
             figures = play_model(scenes, candidate)
         except (DeadlockError, InputError, ScenesMixedError):
             continue
-        misfit = float(np.abs(np.subtract(figures, measured)).max())
-        if misfit < least:
-            best, least = [], misfit
-        if misfit == least:
-            best.append(candidate)
-    if not best:
-        raise ValueError("no candidate can play the scenes")
-    return best, least
+        found.append((float(np.abs(np.subtract(figures, measured)).mean()), candidate))
+    if not found:
+        raise NoFormError(
+            f"no form of the model can deliver '{scenes[0].label}' and what follows it"
+        )
+    return sorted(found, key=lambda pair: pair[0])
 
 
-def forms(timings: Iterable[NocTiming], **fields: Iterable[object]) -> Iterable[NocTiming]:
+def forms(timings: Iterable[NocTiming], **fields: Iterable[object]) -> list[NocTiming]:
     """Every timing with every combination of other fields that can be."""
     grown = list(timings)
     for name, values in fields.items():

@@ -32,6 +32,7 @@ _NAMED_WIDTHS = ("rows", "cols", "row_index", "col_index")
 _LARGEST_SIDE = 64
 _LEAST_FIT = (3, 4)
 _NARROWEST_MAXIMUM = 32
+_LONGEST_RESET_CYCLES = 10_000
 
 
 def _size(text: object) -> tuple[int, int]:
@@ -96,10 +97,17 @@ class Mesh(_Table):
             raise ValueError(
                 "check: found sizes; allowed: [] without rows_parameter and cols_parameter"
             )
-        if self.fit[0] < _LEAST_FIT[0] or self.fit[1] < _LEAST_FIT[1]:
-            raise ValueError(
-                f"fit: found {_text(self.fit)}; allowed: {_text(_LEAST_FIT)} and larger"
-            )
+        for name, size in (("fit", self.fit), *(("check", size) for size in self.check)):
+            if size[0] < _LEAST_FIT[0] or size[1] < _LEAST_FIT[1]:
+                raise ValueError(
+                    f"{name}: found {_text(size)}; allowed: {_text(_LEAST_FIT)} and larger"
+                )
+        for size in self.check:
+            # A size of the fit is no blind check; one twice would be measured twice.
+            if self.check.count(size) > 1 or size == self.fit:
+                raise ValueError(
+                    f"check: found {_text(size)} again; allowed: a size once, and not the fit's"
+                )
         return self
 
 
@@ -114,7 +122,7 @@ class Reset(_Table):
 
     port: _Identifier
     active: Literal["low", "high"]
-    cycles: PositiveInt = 5
+    cycles: Annotated[int, Field(ge=1, le=_LONGEST_RESET_CYCLES)] = 5
 
 
 class Ports(_Table):
@@ -136,8 +144,9 @@ class FlitField(_Table):
         "operation", "constant", "last",
     ]  # fmt: skip
     bits: _Bits
-    values: dict[Operation, Annotated[int, Field(ge=0)]] = {}
-    value: Annotated[int, Field(ge=0)] | None = None
+    # Codes are handled as 64-bit numbers, however wide the field is.
+    values: dict[Operation, Annotated[int, Field(ge=0, lt=2**63)]] = {}
+    value: Annotated[int, Field(ge=0, lt=2**64)] | None = None
 
     def width(self, rows: int, cols: int) -> int:
         """Its bits on a mesh of ``rows`` x ``cols``."""

@@ -12,8 +12,9 @@ from calibration.blackbox.header import FlitLayout
 from calibration.blackbox.mesh import BlackBoxMesh, Hold
 from calibration.blackbox.scenes import Goal, Scene, Send, Size, play
 from calibration.blackbox.spec import MeshSpec
+from calibration.experiment import LawContradictedError
 from calibration.harness.mesh import HangError
-from calibration.harness.simulator import SimulationError
+from calibration.harness.simulator import SimulationError, included_files
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import Deliveries, Packets, Reduce, TileSet
 from tlm.interconnect.zero_load import NocTiming
@@ -21,6 +22,7 @@ from tlm.interconnect.zero_load import NocTiming
 #: Longest packet that is tried.
 LONGEST_FLITS = 64
 _PORTS = 5
+_TRIES = 10_000
 
 
 class Subject:
@@ -60,7 +62,8 @@ class Subject:
 
     def sources(self) -> list[Path]:
         """What every measurement rests on."""
-        return [self.spec.file, *self.spec.source_files()]
+        included = included_files(self.spec.include_folders())
+        return [self.spec.file, *self.spec.source_files(), *included]
 
     def simulate(self, size: Size, packets: Packets) -> Deliveries:
         """Deliveries on the Verilated mesh."""
@@ -79,6 +82,11 @@ class Subject:
     def packet_flits(self) -> int:
         """Longest unicast."""
         return self.spec.limits.packet_flits or LONGEST_FLITS
+
+    @property
+    def longest_tried_flits(self) -> int:
+        """Longest multicast or operand that is tried: a header must be able to count it."""
+        return min(LONGEST_FLITS, self.mesh(self.fit).layout().longest_flits or LONGEST_FLITS)
 
     @property
     def multicasts(self) -> bool:
@@ -162,6 +170,11 @@ class Subject:
             if not self._gets_through(items):
                 break
             limit = wanted
+        if limit < 2:
+            raise LawContradictedError(
+                "no reduction of two operands gets through: are the operation's codes and "
+                "reduction_around as the mesh has them?"
+            )
         return limit
 
     def reduce(self, operands: TileSet, root: int) -> Reduce:
@@ -178,19 +191,24 @@ class Subject:
 
     def random_set(self, size: Size, rng: np.random.Generator) -> TileSet:
         """Several tiles that headers can name: rectangles and strided sets."""
-        while True:
+        for _ in range(_TRIES):
             where = TileSet(*(_places(side, rng) for side in size))
             if len(where) > 1 and self.can_name(size, where):
                 return where
+        raise LawContradictedError(f"headers name no set of tiles on {size[0]}x{size[1]}")
 
     def random_reduction(self, size: Size, rng: np.random.Generator) -> Reduce:
         """A reduction that headers can name and routers can combine."""
-        while True:
+        for _ in range(_TRIES):
             where = TileSet(*(_places(side, rng) for side in size))
             goal = self.reduce(where, int(rng.integers(size[0] * size[1])))
             named = len(where) > 1 and self.can_name(size, goal)
             if named and self.meeting(goal, size) <= self.operand_limit:
                 return goal
+        raise LawContradictedError(
+            f"no reduction of {self.operand_limit} operands a router can be named on "
+            f"{size[0]}x{size[1]}"
+        )
 
     def settle(self, **fields: object) -> None:
         """Note what has been found out."""
@@ -198,9 +216,10 @@ class Subject:
 
     def _longest(self, items: Callable[[int], list[Send]]) -> int:
         """Most flits, by doubling and then halving, with which packets get through."""
-        good, bad = 1, LONGEST_FLITS + 1
+        most = self.longest_tried_flits
+        good, bad = 1, most + 1
         while bad - good > 1:
-            middle = min(2 * good, LONGEST_FLITS) if bad > LONGEST_FLITS else (good + bad) // 2
+            middle = min(2 * good, most) if bad > most else (good + bad) // 2
             if self._gets_through(items(middle)):
                 good = middle
             else:
@@ -209,7 +228,9 @@ class Subject:
 
     def _gets_through(self, items: list[Send]) -> bool:
         try:
-            self.simulate(self.fit, Packets.of(items))
+            self.mesh(self.fit).simulate(
+                Packets.of(items), loopback=self.loopback, keep_failures=False
+            )
         except (HangError, SimulationError):
             return False
         return True

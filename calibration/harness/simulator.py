@@ -22,15 +22,24 @@ from filelock import FileLock
 
 from calibration.harness.toolchain import tool_versions, verilator_environment
 from tlm.calibrated import REPOSITORY, file_hash
+from tlm.errors import InputError
+
+_MOST_ERROR_LINES = 15
 
 
 class SimulationError(RuntimeError):
-    """A build or a run that did not end well; the message carries the end of the log."""
+    """A build or a run that did not end well; the message carries the errors and the log's end."""
 
 
 def cache_folder() -> Path:
     """Folder of built models: ``$WAFERTLM_CACHE``, else ``build/`` beside the sources."""
     return Path(os.environ.get("WAFERTLM_CACHE", REPOSITORY / "build"))
+
+
+def included_files(folders: Sequence[Path]) -> list[Path]:
+    """All files of include folders but stored calibrations, which are made from the others."""
+    paths = (path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file())
+    return [path for path in paths if not path.name.endswith(".calibration.json")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +102,11 @@ class Simulation:
         except (SystemExit, RuntimeError, OSError) as error:
             problem = str(error)
         if problem:
-            raise SimulationError(f"{module} on {self.top}: {problem}; see {work}\n{_tail(log)}")
+            output = log.read_text(errors="replace") if log.is_file() else ""
+            raise SimulationError(
+                f"{module} on {self.top}: {problem}; see {work}\n{_first_errors(output, 1)}"
+                f"{output[-4000:]}"
+            )
         outcome = json.loads((work / "result.json").read_text())
         if not (self.waves or folder):
             shutil.rmtree(work)
@@ -122,13 +135,14 @@ def build(
         written: More Verilog, text by file name, that the caller has written for this model.
 
     Raises:
-        SimulationError: carrying the end of the tools' output.
+        SimulationError: carrying the first errors and the end of the tools' output.
+        InputError: if the folder of built models cannot be written.
     """
     written = dict(written or {})
     included = [
         (path.relative_to(place).as_posix(), file_hash(path))
         for place in include_folders
-        for path in sorted(place.rglob("*"))
+        for path in included_files([place])
     ]
     key_parts = [
         top, [file_hash(path) for path in sources], included, sorted(written.items()),
@@ -137,7 +151,7 @@ def build(
     key = hashlib.sha256(json.dumps(key_parts).encode()).hexdigest()[:16]
     folder = cache_folder() / f"{top}-{key}"
     simulation = Simulation(folder, top, (*sources, *(folder / name for name in written)), waves)
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    _hold_writable(folder.parent)
     with FileLock(f"{folder}.lock"):
         if not (folder / "done").is_file():
             shutil.rmtree(folder, ignore_errors=True)
@@ -177,8 +191,22 @@ def _verilate(simulation: Simulation, parameters: Mapping[str, int], flags: Sequ
         # This Verilator's removal of gates breaks on some functions; the model is right without.
         outcome = _outcome([*command, "-fno-gate"])
     if outcome.returncode:
-        output = (outcome.stdout + outcome.stderr)[-4000:]
-        raise SimulationError(f"building {simulation.top} failed:\n{output}")
+        output = outcome.stdout + outcome.stderr
+        first = _first_errors(output, _MOST_ERROR_LINES)
+        raise SimulationError(f"building {simulation.top} failed:\n{first}{output[-4000:]}")
+
+
+def _hold_writable(cache: Path) -> None:
+    """Make the folder of built models, if it is missing."""
+    problem = "" if not cache.is_dir() or os.access(cache, os.W_OK) else "cannot be written"
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        problem = error.strerror or str(error)
+    if problem:
+        raise InputError(
+            f"$WAFERTLM_CACHE: found {cache}: {problem}; allowed: a folder that can be written"
+        )
 
 
 def _outcome(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
@@ -194,5 +222,7 @@ def _drop_intermediates(folder: Path) -> None:
             path.unlink()
 
 
-def _tail(log: Path) -> str:
-    return log.read_text(errors="replace")[-4000:] if log.is_file() else ""
+def _first_errors(output: str, most: int) -> str:
+    """The first lines with an error: what follows, such as warnings, may push them out of sight."""
+    lines = [line for line in output.splitlines() if "%Error" in line or "%Fatal" in line]
+    return "".join(f"{line}\n" for line in lines[:most])

@@ -1,11 +1,18 @@
 """The command `noc` beyond what all commands have in common."""
 
 import json
+import shutil
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from calibration.blackbox.campaign import OwnCalibration, calibration_file
+from calibration.blackbox.mesh import BlackBoxMesh
+from calibration.blackbox.spec import load_spec
+from tlm.calibrated import REPOSITORY, source_hashes
+from tlm.interconnect.calibration import rtl_timing
 from tlm.interconnect.collectives import COLLECTIVES, Collective
 from tlm.interconnect.packets import Packets, TileSet
 from wafertlm.cli import run
@@ -144,3 +151,91 @@ def test_unwritable_names_are_refused(capsys: pytest.CaptureFixture[str]) -> Non
     ]
     assert run([*kernel, "--out", ""]) == 2
     assert "no name of a file" in capsys.readouterr().err
+
+
+@pytest.fixture
+def mask_spec(tmp_path: Path) -> str:
+    """The mask mesh with a calibration in which the two bounds differ."""
+    shutil.copytree(REPOSITORY / "docs" / "own_rtl" / "mask_mesh", tmp_path / "mask")
+    spec = load_spec(tmp_path / "mask" / "mask_mesh.toml")
+    found = OwnCalibration(
+        sources=source_hashes([spec.file, *spec.source_files()], spec.folder),
+        tools={},
+        network=asdict(replace(rtl_timing(), fifo_depth=6)),
+        packet_flits=64,
+        multicast_flits=6,
+        reduction_flits=3,
+        not_represented=[],
+        results=[],
+    )
+    calibration_file(spec).write_text(found.model_dump_json())
+    return str(spec.file)
+
+
+@pytest.mark.parametrize("level", ["at", "rtl"])
+@pytest.mark.parametrize(
+    ("packets", "message"),
+    [
+        (["0,0:0,0:3 0:1,1,multicast"], "packet 0: found TileSet(rows=range(0, 3), cols=range(0, "),
+        (
+            ["0,0:0,3:3 0:2 0:1,1,sum", "0,1:0,3:3 0:2 0:1,1,sum"],
+            "packet 0: found Reduce(operands=TileSet(rows=range(0, 2), cols=range(0, 1)), root=15",
+        ),
+        (
+            ["0,0:0,0:0 0:2 0:1,1,maximum", "0,1:0,0:0 0:2 0:1,1,maximum"],
+            "features: found a packet of kind maximum; allowed: multicast, sum, unicast",
+        ),
+        (
+            ["0,0:0,0:0 0:2 0:1,4,sum", "0,1:0,0:0 0:2 0:1,4,sum"],
+            "reduction_flits: packet 0: found sum of 4 flits; allowed: 1 to 3",
+        ),
+    ],
+)
+def test_what_own_routers_cannot_carry_is_refused_before_a_build(
+    mask_spec: str,
+    level: str,
+    packets: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.delattr(BlackBoxMesh, "build")
+    path = tmp_path / "packets.csv"
+    path.write_text("\n".join(["cycle,source,destinations,flits,kind", *packets, ""]))
+    options = ("--rtl", mask_spec, "--mesh", "4x4", "--level", level, "--traffic", str(path))
+    assert run(["noc", *options]) == 2
+    assert capsys.readouterr().err.startswith(f"error: mask_mesh.toml: {message}")
+
+
+def test_own_multicasts_longer_than_found(
+    mask_spec: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "packets.csv"
+    for flits, status in ((6, 0), (7, 2)):
+        path.write_text(f"cycle,source,destinations,flits,kind\n0,0:0,0:2 0:1,{flits},multicast\n")
+        assert run(["noc", "--rtl", mask_spec, "--mesh", "4x4", "--traffic", str(path)]) == status
+    assert "a multicast packet has at most 6 flits, found 7" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("collective", "bound"), [("multicast", 6), ("reduce", 3)])
+def test_own_collectives_are_cut_to_the_bound_of_their_kind(
+    mask_spec: str,
+    collective: str,
+    bound: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lengths: set[int] = set()
+    rounds = Collective.rounds
+
+    def noted(self: Collective) -> list[Packets]:
+        lengths.update(*(packets.flits.tolist() for packets in rounds(self)))
+        return rounds(self)
+
+    monkeypatch.setattr(Collective, "rounds", noted)
+    # Larger than a field of 4 bits can name: the model alone runs it.
+    options = ("--rtl", mask_spec, "--mesh", "32x4", "--collective", collective)
+    found = figures(capsys, *options, "--group", "column", "--source", "0,0", "--flits", "12")
+    assert found["cycles"] > 31
+    assert lengths == {bound}

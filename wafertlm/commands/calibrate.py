@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from calibration.blackbox.campaign import calibrate_own, calibration_file
+from calibration.blackbox.scenes import NoFormError, ScenesMixedError
 from calibration.blackbox.spec import load_spec
 from calibration.campaign import EXPERIMENTS, calibrate, missed_targets
 from calibration.experiment import LawContradictedError
@@ -16,6 +17,7 @@ from calibration.harness.mesh import HangError
 from calibration.harness.simulator import SimulationError
 from calibration.levels import compare_levels
 from tlm.calibrated import CalibrationResult, LevelPoint, combined_hash
+from tlm.interconnect.handshake import DeadlockError
 from wafertlm.output import CheckFailedError, Result, complete, emit, log
 from wafertlm.stopwatch import Stopwatch, stopwatch
 from workloads.kernels.catalogue import KERNELS
@@ -44,7 +46,7 @@ def calibrate_result(
             progress=progress,
             building=watch.compiling,
         )
-    except (SimulationError, LawContradictedError) as error:
+    except (SimulationError, HangError, LawContradictedError) as error:
         raise CheckFailedError(str(error)) from error
     levels = []
     if not quick:
@@ -89,6 +91,18 @@ def own_result(
         )
     except (SimulationError, HangError, LawContradictedError) as error:
         raise CheckFailedError(str(error)) from error
+    except ScenesMixedError as error:
+        raise CheckFailedError(
+            f"{spec.file.name}: packets are slower than any mesh is taken to be: {error}"
+        ) from error
+    except NoFormError as error:
+        raise CheckFailedError(
+            f"{spec.file.name}: the mesh is like no form of the model: {error}"
+        ) from error
+    except DeadlockError as error:
+        raise CheckFailedError(
+            f"{spec.file.name}: the model that was found hangs where the mesh does not: {error}"
+        ) from error
     return spec.name, {
         "experiments": [_row(result) for result in found.results],
         "levels": [],

@@ -70,8 +70,7 @@ class _Run:
         return self.network.cols
 
     def simulate(self, packets: Packets) -> Deliveries:
-        """Deliveries at level `rtl` or `at`."""
-        self.network.check(packets)
+        """Deliveries at level `rtl` or `at` of packets that the network can carry."""
         if self.level == "at":
             return simulate_at(self.network, packets)
         return self.network.simulate_rtl(packets, self.watch.compiling)
@@ -158,7 +157,7 @@ def _traffic(options: NocOptions, run: _Run) -> dict[str, Any]:
             cycles=options.cycles,
             seed=options.seed,
             multicast_fraction=options.multicast_fraction,
-            multicast_flits=min(options.packet_flits, run.network.bound_flits),
+            multicast_flits=min(options.packet_flits, run.network.bound_flits(Kind.MULTICAST)),
         )
         packets, warm_up, cycles = traffic.packets(), traffic.warm_up_cycles, options.cycles
     else:
@@ -167,8 +166,10 @@ def _traffic(options: NocOptions, run: _Run) -> dict[str, Any]:
             raise InputError(
                 f"--traffic: '{options.traffic}' is no file and none of {', '.join(PATTERNS)}"
             )
-        packets = read_packets(path, run.rows, run.cols, run.network.bound_flits)
+        longest = max(run.network.bound_flits(kind) for kind in (Kind.MULTICAST, Kind.SUM))
+        packets = read_packets(path, run.rows, run.cols, longest)
         warm_up, cycles = 0, int((packets.cycle + packets.flits).max())
+    run.network.check(packets)
     if run.level == "perf":
         if (packets.kind != Kind.UNICAST).any():
             raise InputError("level perf knows unicast traffic only; levels that know all: rtl, at")
@@ -198,7 +199,9 @@ def _collective(options: NocOptions, run: _Run) -> dict[str, Any]:
         root=root,
         group=group_tiles(options.group, root, run.rows, run.cols),
         flits=options.flits,
-        bound_flits=run.network.bound_flits,
+        bound_flits=run.network.bound_flits(
+            Kind.SUM if options.collective == "reduce" else Kind.MULTICAST
+        ),
     )
     issued = {"messages": collective.messages, "flit_hops": collective.flit_hops}
     try:
@@ -211,7 +214,10 @@ def _collective(options: NocOptions, run: _Run) -> dict[str, Any]:
 def _collective_cycles(collective: Collective, run: _Run) -> int:
     if run.level == "perf":
         return collective.zero_load_cycles(run.network.timing)
-    rounds = [run.simulate(packets) for packets in collective.rounds()]
+    asked = collective.rounds()
+    for packets in asked:
+        run.network.check(packets)
+    rounds = [run.simulate(packets) for packets in asked]
     spans = [int(seen.tail_ejected.max() - seen.head_injected.min()) for seen in rounds]
     # What has come in one cycle goes on in the next.
     return sum(spans) + len(spans) - 1

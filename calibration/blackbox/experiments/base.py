@@ -52,8 +52,8 @@ class SceneExperiment:
         best, misfit = closest(candidates, scenes, measured)
         if misfit > 0:
             self.mesh.not_represented.append(
-                f"{what}: no form of the model explains every fit case; the best one is off by "
-                f"{misfit:.2f} cycles in the worst"
+                f"{what}: no form of the model explains every fit case; the nearest that was found "
+                f"is off by {misfit:.2f} cycles in the mean"
             )
         return best
 
@@ -61,6 +61,15 @@ class SceneExperiment:
 def exact(value: int, unit: str) -> Parameter:
     """An identified number."""
     return Parameter.exact(value, unit)
+
+
+def bound(flits: int, specified: int | None, tried: int) -> Parameter:
+    """The longest packet, and how it is known."""
+    if specified:
+        how = "as specified"
+    else:
+        how = "none longer was tried" if flits == tried else "longer ones get stuck"
+    return Parameter.exact(flits, f"flits/packet, {how}")
 
 
 def common(forms: Sequence[NocTiming], value: Callable[[NocTiming], int], unit: str) -> Parameter:

@@ -17,7 +17,6 @@ from tlm.calibrated import Parameter
 from tlm.errors import InputError
 from tlm.interconnect.packets import Packets, TileSet
 
-_OFFERED_FLITS = 200
 _LATER_CYCLE = 3000
 
 
@@ -87,7 +86,7 @@ class Buffering:
         """
         rows = [self._law(case) for case in cases]
         inputs, outputs, last = solve_exactly(rows, values)
-        if max(values) >= _OFFERED_FLITS:
+        if max(values) >= self._offered_flits(self.mesh.fit):
             raise LawContradictedError("the path took every flit that was offered")
         try:
             self.mesh.settle(
@@ -116,14 +115,19 @@ class Buffering:
     def _law(self, case: Path1D) -> tuple[int, int, int]:
         return (case.hops + 1, case.hops, 1) if case.side is None else (1, 0, 0)
 
+    def _offered_flits(self, size: Size) -> int:
+        """More than a row is taken to hold, and once that is known than it holds."""
+        timing = self.mesh.timing
+        return 50 + size[1] * (timing.fifo_depth + max(timing.output_depth, timing.tile_places))
+
     def _run(self, size: Size, cases: Sequence[Path1D]) -> Log:
         items: list[Send] = []
         for case in cases:
             to = TileSet.tile(case.row, case.hops)
-            items += [(0, case.row * size[1], to, 1)] * _OFFERED_FLITS
+            items += [(0, case.row * size[1], to, 1)] * self._offered_flits(size)
             if case.side is not None:
                 node = case.row * size[1] + case.side
-                items += [(_LATER_CYCLE, node, to, 1)] * _OFFERED_FLITS
+                items += [(_LATER_CYCLE, node, to, 1)] * self._offered_flits(size)
         held = tuple(case.row * size[1] + case.hops for case in cases)
         hold = Hold(held, until_cycle=2**31)
         return self.mesh.mesh(size).observe(Packets.of(items), hold=hold)

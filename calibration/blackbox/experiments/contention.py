@@ -8,7 +8,7 @@ import numpy as np
 
 from calibration.blackbox.experiments.base import SceneExperiment, common, exact, kind
 from calibration.blackbox.experiments.unicast import LONGEST_RETURN_CYCLES
-from calibration.blackbox.scenes import Scene, Send, Size, closest, forms
+from calibration.blackbox.scenes import Scene, Send, Size, closest, forms, shortlist
 from tlm.calibrated import Parameter
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import ARBITERS, NocTiming
@@ -17,6 +17,8 @@ _FIT_CROWDS, _FIT_BURSTS = 8, 6
 _CHECK_CROWDS, _CHECK_BURSTS = 20, 6
 # So many packets for each flit that a router's port holds: outputs must be blocked for long.
 _BURST_PACKETS, _LEAST_PACKETS, _MOST_PACKETS, _BURST_CYCLES = 40, 160, 400, 30
+#: Forms that are kept to the end where none explains everything.
+_NEARLY = 60
 _PORTS = ("local", "north", "east", "south", "west")
 #: The four neighbours in line, the tile's own input and the reduction unit behind them.
 _ROWS = [(*row, 0, 5) for row in permutations((1, 2, 3, 4))]
@@ -48,9 +50,11 @@ class Contention(SceneExperiment):
 
     def identify(self, cases: Sequence[Scene], values: Sequence[float]) -> dict[str, Parameter]:
         """The forms that explain all orders; first those of the neighbours, then of all inputs."""
-        known = self._narrowed(cases, values, ARBITERS[:2], _ROWS)
+        known = self._narrowed(cases, values, ARBITERS[:2], _ROWS, most=1)
         if closest(known, cases, values)[1] > 0:
-            known += self._narrowed(cases, values, ("tree",), _TREE_ROWS)
+            # What explains no first scene wholly may be the nearest on all.
+            known += self._narrowed(cases, values, ("tree",), _TREE_ROWS, most=1)
+            known += self._narrowed(cases, values, ARBITERS[:2], _ROWS, most=_NEARLY)
         found = self.choose(known, cases, values, "order at the outputs")
         self.mesh.timing = found[0]
         if self.mesh.flits_mix:
@@ -77,6 +81,7 @@ class Contention(SceneExperiment):
         values: Sequence[float],
         arbiters: Sequence[str],
         lines: Iterable[tuple[int, ...]],
+        most: int,
     ) -> list[NocTiming]:
         """The forms that explain the neighbours best, and of these the ways into the column."""
         known = forms(
@@ -87,10 +92,10 @@ class Contention(SceneExperiment):
             lock_on_transfer=(False, True),
             line=lines,
         )
-        known, _ = closest(known, cases[:1], values[:1])
+        known = shortlist(known, cases[:1], values[:1], most)
         known = forms(known, y_first=(False, True))
         known = [form for given in known for form in _with_local(given)]
-        return closest(known, cases[:2], values[:2])[0]
+        return shortlist(known, cases[:2], values[:2], most)
 
     def _neighbours(self) -> Scene:
         return self._meet("neighbours of 1,1 to it", TileSet.tile(1, 1), _around(1, 1))

@@ -116,7 +116,7 @@ class LoadCheck:
         ).packets()
         if not case.multicasts:
             return traffic
-        # One after the other, so that they cannot wait for each other, whatever the fork.
+        # Without cut-through only those of a flit cannot wait for each other for ever.
         rng = np.random.default_rng(self.seed)
         items: list[Send] = [
             (int(cycle), int(source), traffic.tiles(number), int(flits))
@@ -124,7 +124,8 @@ class LoadCheck:
                 zip(traffic.cycle, traffic.source, traffic.flits, strict=True)
             )
         ]
-        flits = min(case.packet_flits, self.mesh.multicast_flits)
+        whole = self.mesh.timing.cut_through
+        flits = min(case.packet_flits, self.mesh.multicast_flits) if whole else 1
         for number in range(_MULTICASTS):
             where = self.mesh.random_set(case.size, rng)
             cycle = number * _CYCLES // _MULTICASTS

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from calibration.blackbox.experiments.base import SceneExperiment, common, exact
-from calibration.blackbox.scenes import Scene, Send, Size, closest, forms
+from calibration.blackbox.experiments.base import SceneExperiment, bound, common, exact
+from calibration.blackbox.scenes import Scene, Send, Size, closest, forms, shortlist
 from tlm.calibrated import Parameter
 from tlm.interconnect.packets import TileSet
+from tlm.interconnect.zero_load import NocTiming
 
 _FIT_ALONE = 6
 _FIT_AMONG = 4
@@ -16,6 +17,8 @@ _CHECKS_A_MESH = 30
 _LONGEST_FLITS = 24
 #: Slowest adder that is recognised.
 _LONGEST_CYCLES = 16
+#: Forms that are kept to the end where none explains everything.
+_NEARLY = 60
 # A crowd: so often the same reduction, so many unicasts to its root.
 _ROUNDS, _ROUND_CYCLES, _CROWD = 4, 12, 40
 
@@ -47,27 +50,10 @@ class Reduction(SceneExperiment):
 
     def identify(self, cases: Sequence[Scene], values: Sequence[float]) -> dict[str, Parameter]:
         """From reductions that are alone the cycles; from the others who waits for whom."""
-        cycles = range(_LONGEST_CYCLES + 1)
-        # Where there are multicasts, these have told it.
-        whole = (self.mesh.timing.cut_through,) if self.mesh.multicasts else (False, True)
-        known = forms(
-            [self.mesh.timing],
-            cut_through=whole,
-            operand_limit=[self.mesh.operand_limit],
-            operands_share=(False, True),
-            reduce_cycles=cycles,
-        )
-        first = len(self._pairs())
-        alone = range(first, first + _FIT_ALONE)
-        # One flit alone does not show the interval.
-        short = [i for i in alone if cases[i].sends[0][3] == 1]
-        if short:
-            known, _ = closest(known, [cases[i] for i in short], [values[i] for i in short])
-        known = forms(known, reduce_interval_cycles=range(1, _LONGEST_CYCLES + 2))
-        known, _ = closest(known, [cases[i] for i in alone], [values[i] for i in alone])
-        inputs = [port for port in self.mesh.timing.line if port != 5]
-        lines = [(*inputs[:place], 5, *inputs[place:]) for place in reversed(range(6))]
-        known = forms(known, line=lines)
+        known = self._narrowed(cases, values, most=1)
+        if closest(known, cases, values)[1] > 0:
+            # What explains those that are alone not wholly may be the nearest on all.
+            known += self._narrowed(cases, values, most=_NEARLY)
         found = self.choose(known, cases, values, "reductions")
         self.mesh.timing = found[0]
         return {
@@ -83,8 +69,37 @@ class Reduction(SceneExperiment):
                 found, lambda f: int(f.operands_share), "1: they wait in the input buffers"
             ),
             "place_reduction": common(found, lambda f: f.line.index(5), "in line"),
-            "reduction_flits": exact(self.mesh.reduction_flits, "flits/packet at most"),
+            "reduction_flits": bound(
+                self.mesh.reduction_flits,
+                self.mesh.spec.limits.reduction_flits,
+                self.mesh.longest_tried_flits,
+            ),
         }
+
+    def _narrowed(
+        self, cases: Sequence[Scene], values: Sequence[float], most: int
+    ) -> list[NocTiming]:
+        """The forms that explain reductions that are alone best, with the unit at any place."""
+        # Where there are multicasts, these have told it.
+        whole = (self.mesh.timing.cut_through,) if self.mesh.multicasts else (False, True)
+        known = forms(
+            [self.mesh.timing],
+            cut_through=whole,
+            operand_limit=[self.mesh.operand_limit],
+            operands_share=(False, True),
+            reduce_cycles=range(_LONGEST_CYCLES + 1),
+        )
+        first = len(self._pairs())
+        alone = range(first, first + _FIT_ALONE)
+        # One flit alone does not show the interval.
+        short = [i for i in alone if cases[i].sends[0][3] == 1]
+        if short:
+            known = shortlist(known, [cases[i] for i in short], [values[i] for i in short], most)
+        known = forms(known, reduce_interval_cycles=range(1, _LONGEST_CYCLES + 2))
+        known = shortlist(known, [cases[i] for i in alone], [values[i] for i in alone], most)
+        inputs = [port for port in self.mesh.timing.line if port != 5]
+        lines = [(*inputs[:place], 5, *inputs[place:]) for place in reversed(range(6))]
+        return forms(known, line=lines)
 
     def _pairs(self) -> list[Scene]:
         """At one tile after the other a sum and a unicast, which starts a cycle later each time.

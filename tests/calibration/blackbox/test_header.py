@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from calibration.benches.mesh_bench import judge, operand, payload, sent
-from calibration.blackbox.header import FlitLayout
+from calibration.blackbox.header import FlitLayout, check_names
 from calibration.blackbox.spec import MeshSpec
 from tlm.errors import InputError
 from tlm.interconnect.packets import Deliveries, Packets, Reduce, TileSet
@@ -134,6 +134,41 @@ def test_packets_that_a_header_cannot_express(dont_care: MeshSpec, toy_spec: Mes
         FlitLayout(toy_spec, 3, 4).encode(packets)
     with pytest.raises(InputError, match="packet 0: found source 0, .* roots on the 3x4 mesh"):
         FlitLayout(toy_spec, 3, 4).encode(Packets.of([(0, 0, TileSet.tile(3, 1), 1)]))
+
+
+def test_a_wide_constant(changed_own: Changed) -> None:
+    most = 2**64 - 1
+    spec = changed_own(
+        ('field = "length"\nbits = 3 ', f'field = "constant"\nvalue = {most}\nbits = 70 ')
+    )
+    layout = FlitLayout(spec, 3, 5)
+    assert layout.longest_flits is None
+    (words,) = layout.encode(Packets.of([(0, 0, TileSet.tile(0, 0), 1)]))
+    # 77 bits below: payload, row, column and masks; the last bit above.
+    assert whole(words) >> 77 == most | 1 << 73
+
+
+def test_a_length_that_does_not_fit(own_spec: MeshSpec) -> None:
+    layout = FlitLayout(own_spec, 4, 4)
+    assert layout.longest_flits == 7
+    pair = TileSet(range(2), range(1))
+    layout.encode(Packets.of([(0, 5, TileSet.tile(0, 1), 8), (0, 0, pair, 7)]))
+    for goal in (pair, Reduce(pair, 3)):
+        packets = Packets.of([(0, 5, TileSet.tile(0, 1), 9), (0, 0, goal, 8)])
+        with pytest.raises(InputError) as caught:
+            layout.encode(packets)
+        assert str(caught.value) == (
+            "mesh.toml: packet 1: found 8 flits; allowed by the field length: 1 to 7"
+        )
+
+
+def test_names_on_meshes_that_cannot_be_built(dont_care: MeshSpec, toy_spec: MeshSpec) -> None:
+    far = Packets.of([(0, 0, TileSet(range(64, 128), range(1)), 1)])
+    check_names(dont_care, far, cols=256)
+    odd = Packets.of([(0, 0, TileSet(range(65, 129), range(1)), 1)])
+    for spec, packets in ((dont_care, odd), (toy_spec, far)):
+        with pytest.raises(InputError, match="packet 0: found TileSet"):
+            check_names(spec, packets, cols=256)
 
 
 @pytest.mark.parametrize(

@@ -86,16 +86,49 @@ def test_faults_are_seen(changed_toy: Changed, fault: int, message: str) -> None
         BlackBoxMesh(spec, 3, 4).simulate(FEW)
 
 
+def test_the_folder_of_a_failed_run_is_kept_unless_it_was_tried(
+    changed_toy: Changed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mesh = BlackBoxMesh(
+        changed_toy(("value = 0", "value = 1"), ('"toy"\n\n', '"faulty"\n\n')), 3, 4
+    )
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(runs))
+    with pytest.raises(SimulationError):
+        mesh.simulate(FEW, keep_failures=False)
+    assert not [*runs.iterdir()]
+    with pytest.raises(SimulationError) as caught:
+        mesh.simulate(FEW)
+    (kept,) = runs.iterdir()
+    assert str(caught.value).endswith(f"; see {kept}")
+
+
 def test_a_port_that_is_not_there(changed_toy: Changed) -> None:
     spec = changed_toy(('inject_valid = "send_valid"', 'inject_valid = "offer_valid"'))
-    with pytest.raises(SimulationError, match="Pin not found: 'offer_valid'"):
+    with pytest.raises(SimulationError) as caught:
         BlackBoxMesh(spec, 3, 4).build()
+    first = str(caught.value).splitlines()[1]
+    assert first.startswith("%Error") and "Pin not found: 'offer_valid'" in first
 
 
 def test_flits_of_another_width(changed_toy: Changed) -> None:
     spec = changed_toy(("bits = 64", "bits = 65"))
-    with pytest.raises(SimulationError, match="send_flit: found 864 bits; by spec.toml: 876"):
+    with pytest.raises(SimulationError) as caught:
         BlackBoxMesh(spec, 3, 4).simulate(FEW)
+    assert "send_flit: found 864 bits; by spec.toml: 876" in str(caught.value).splitlines()[1]
+
+
+def test_a_folder_of_models_that_cannot_be_made(
+    toy_spec: MeshSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    for cache in (file, file / "models"):
+        monkeypatch.setenv("WAFERTLM_CACHE", str(cache))
+        with pytest.raises(InputError) as caught:
+            BlackBoxMesh(toy_spec, 3, 4).build()
+        assert str(caught.value).startswith(f"$WAFERTLM_CACHE: found {cache}: ")
 
 
 def test_nodes_that_are_not_there(toy_spec: MeshSpec) -> None:

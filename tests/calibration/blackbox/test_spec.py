@@ -47,6 +47,32 @@ def test_a_specification_is_a_key(own_spec: MeshSpec, changed_own: Changed) -> N
         ),
         ('fit = "4x4"', 'fit = "big"', "mesh.fit: found 'big'; allowed: ROWSxCOLS, 1 to 64 each"),
         ('fit = "4x4"', 'fit = "3x3"', "mesh: fit: found 3x3; allowed: 3x4 and larger"),
+        ('check = ["5x5"]', 'check = ["3x3"]', "mesh: check: found 3x3; allowed: 3x4 and larger"),
+        (
+            'check = ["5x5"]',
+            'check = ["5x5", "3x4", "5x5"]',
+            "mesh: check: found 5x5 again; allowed: a size once, and not the fit's",
+        ),
+        (
+            'check = ["5x5"]',
+            'check = ["4x4"]',
+            "mesh: check: found 4x4 again; allowed: a size once, and not the fit's",
+        ),
+        (
+            'active = "low"',
+            'active = "low"\ncycles = 10001',
+            "reset.cycles: found 10001; Input should be less than or equal to 10000",
+        ),
+        (
+            'bits = "rows"',
+            f'bits = "rows"\n[[flit]]\nfield = "constant"\nbits = 80\nvalue = {2**64}',
+            f"flit.5.value: found {2**64}; Input should be less than {2**64}",
+        ),
+        (
+            VALUES,
+            f"values = {{ unicast = {2**63} }}",
+            f"flit.6.values.unicast: found {2**63}; Input should be less than {2**63}",
+        ),
         (
             'rows_parameter = "Rows"',
             "",
