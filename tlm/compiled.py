@@ -1,15 +1,21 @@
 """How the hot loops are compiled with Numba, and how what is stored of them is kept in step."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from graphlib import TopologicalSorter
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
-from numba import njit
+from numba import njit, types
+
+# A column, or the record that begins with it. Unsigned: Numba then leaves out its test for indices
+# that count from an array's end.
+Address = Annotated[int, types.uint32]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+_PLAIN = {int: types.int64, bool: types.boolean}
 # The cores make no arrays. Counting references to those that they are given would take a third to
 # two thirds of their time.
 _OPTIONS: dict[str, Any] = {"cache": True, "_nrt": False}
@@ -28,27 +34,56 @@ def inlined(function: _Function) -> _Function:
 
 
 @compiled
-def address(index: int) -> int:
-    """The same number, unsigned: Numba then leaves out its test for indices from an array's end."""
+def address(index: int) -> Address:
+    """The same number as an address."""
     return np.uint32(index)  # type: ignore[return-value]  # an int to Numba
 
 
-def forget_stale(entry: Callable[..., Any], modules: list[ModuleType]) -> None:
-    """Drop stored machine code of ``entry`` and its callees that is older than their sources.
+def prepare(*entries: Callable[..., Any]) -> None:
+    """Compile functions and all that they call, each once, for the types of its annotations.
 
-    Numba looks at a function's own file only, not at those of what it calls.
+    Left to itself Numba compiles a function again for every width of its arguments, and stores
+    machine code that it takes for good as long as the function's own file is unchanged, whatever
+    becomes of the files of what it calls.
 
-    Args:
-        entry: A compiled function, not called yet.
-        modules: The modules that it is made of, its own among them, in one folder.
+    Raises:
+        KeyError: if a parameter is of a type that is not known here.
     """
-    sources = [Path(str(module.__file__)) for module in modules]
-    newest = max(source.stat().st_mtime for source in sources)
-    if not hasattr(entry, "stats"):  # $NUMBA_DISABLE_JIT: nothing is compiled
+    calls: dict[Any, set[Any]] = {}
+    for entry in entries:
+        if hasattr(entry, "py_func"):  # else $NUMBA_DISABLE_JIT: nothing is compiled
+            _find_calls(entry, calls)
+    _forget_stale(calls)
+    for function in TopologicalSorter(calls).static_order():
+        if not function.signatures:  # else a part of what was prepared before
+            function.compile(tuple(_parameters(function.py_func)))
+            function.disable_compile()
+
+
+def _find_calls(function: Any, calls: dict[Any, set[Any]]) -> None:
+    """Enter a function and all that it calls, each with the compiled functions that it names."""
+    if function in calls:
         return
-    cache = Path(entry.stats.cache_path)
-    for source in sources:
-        for index in cache.glob(f"{source.stem}.*.nbi"):
+    code, known = function.py_func.__code__, function.py_func.__globals__
+    scopes = [known, *(vars(each) for each in known.values() if isinstance(each, ModuleType))]
+    named = (scope.get(name) for scope in scopes for name in code.co_names)
+    calls[function] = {each for each in named if hasattr(each, "py_func")}
+    for callee in calls[function]:
+        _find_calls(callee, calls)
+
+
+def _parameters(function: Callable[..., Any]) -> Iterator[types.Type]:
+    for name, hint in get_type_hints(function, include_extras=True).items():
+        if name != "return":
+            yield get_args(hint)[1] if get_origin(hint) is Annotated else _PLAIN[hint]
+
+
+def _forget_stale(functions: Iterable[Any]) -> None:
+    """Drop stored machine code that is older than the newest of the sources."""
+    sources = {function: Path(function.py_func.__code__.co_filename) for function in functions}
+    newest = max((source.stat().st_mtime for source in sources.values()), default=0.0)
+    for function, source in sources.items():
+        for index in Path(function.stats.cache_path).glob(f"{source.stem}.*.nbi"):
             with suppress(FileNotFoundError):  # another process drops it too
                 if index.stat().st_mtime < newest:
                     index.unlink()

@@ -171,4 +171,5 @@ class DramChannel:
             requesters: Requesters; what each may have outstanding is unbounded.
             log_rows: Commands that can be noted before the core stops; 0: none is noted.
         """
+        core.ready()
         return layout.new_state(self.device, self.policy, requesters, self.grain_requests, log_rows)

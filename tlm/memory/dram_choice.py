@@ -5,28 +5,28 @@ and sets COLUMN_AT and ROW_AT to the next tick that can see another; whatever ch
 elsewhere lowers them. They may be too early, never too late.
 """
 
-from tlm.compiled import address, compiled
+from tlm.compiled import Address, address, compiled
 from tlm.memory import dram_state as d
-from tlm.memory.dram_state import NEVER, Int64s
+from tlm.memory.dram_state import NEVER, Records
 
 # mypy: disable-error-code="no-any-return"
 # What comes out of an array is no int to the type checker, as it is to Numba.
 
 
 @compiled
-def _is_older(m: Int64s, slot: int, other: int) -> bool:
+def _is_older(m: Records, slot: Address, other: int) -> bool:
     """A request is older than another, or there is no other."""
     return other < 0 or m[slot + d.AGE] < m[other + d.AGE]
 
 
 @compiled
-def _row_from(m: Int64s, t: int, bank: int) -> int:
+def _row_from(m: Records, t: int, bank: Address) -> int:
     """Earliest command that opens a bank for another row, from tick t on."""
     return d.activate_from(m, t, bank) if m[bank + d.OPEN_ROW] < 0 else d.precharge_from(m, t, bank)
 
 
 @compiled
-def wake_columns(m: Int64s, t: int, bank: int) -> None:
+def wake_columns(m: Records, t: int, bank: Address) -> None:
     """A row has been opened: its columns may come after their time."""
     if m[d.KIND] == d.RAMULATOR and m[bank + d.QUEUE + d.HIT] < 0:
         active = m[bank + d.ACTIVE]
@@ -39,7 +39,7 @@ def wake_columns(m: Int64s, t: int, bank: int) -> None:
 
 
 @compiled
-def wake_newcomer(m: Int64s, t: int, queue: int, slot: int) -> None:
+def wake_newcomer(m: Records, t: int, queue: Address, slot: Address) -> None:
     """A request has been put into a bank's queue and is looked at from tick t on."""
     bank = address(m[slot + d.BANK])
     row = m[bank + d.OPEN_ROW]
@@ -52,7 +52,7 @@ def wake_newcomer(m: Int64s, t: int, queue: int, slot: int) -> None:
 
 
 @compiled
-def give_row_command(m: Int64s, t: int, slot: int) -> bool:
+def give_row_command(m: Records, t: int, slot: Address) -> bool:
     """Open the bank of a request, or close it; whether it was opened."""
     bank = address(m[slot + d.BANK])
     opens = m[bank + d.OPEN_ROW] < 0
@@ -69,7 +69,7 @@ def give_row_command(m: Int64s, t: int, slot: int) -> bool:
 
 
 @compiled
-def _is_first(m: Int64s, place: int, first: int) -> bool:
+def _is_first(m: Records, place: int, first: int) -> bool:
     """No older request of the queue has the address of the one in a place; ``first``: its first."""
     slot = m[place]
     for other_place in range(first, place):
@@ -80,7 +80,7 @@ def _is_first(m: Int64s, place: int, first: int) -> bool:
 
 
 @compiled
-def find_oldest(m: Int64s) -> int:
+def find_oldest(m: Records) -> int:
     """Slot of the oldest request in the banks' queues, or NOBODY."""
     oldest = d.NOBODY
     for record in range(d.BANKS, m[d.BANKS_END], d.BANK_COLUMNS):
@@ -93,7 +93,7 @@ def find_oldest(m: Int64s) -> int:
 
 
 @compiled
-def _rtl_column(m: Int64s, t: int, urgent: bool, oldest: int) -> None:
+def _rtl_column(m: Records, t: int, urgent: bool, oldest: int) -> None:
     m[d.COLUMN_AT] = NEVER
     if m[d.RESPONSES] >= m[d.RESPONSE_DEPTH]:
         return
@@ -142,7 +142,7 @@ def _rtl_column(m: Int64s, t: int, urgent: bool, oldest: int) -> None:
 
 
 @compiled
-def _rtl_row(m: Int64s, t: int, urgent: bool, oldest: int) -> None:
+def _rtl_row(m: Records, t: int, urgent: bool, oldest: int) -> None:
     best, after = d.NOBODY, NEVER
     for record in range(d.BANKS, m[d.BANKS_END], d.BANK_COLUMNS):
         bank = address(record)
@@ -165,7 +165,7 @@ def _rtl_row(m: Int64s, t: int, urgent: bool, oldest: int) -> None:
 
 
 @compiled
-def rtl(m: Int64s, t: int) -> None:
+def rtl(m: Records, t: int) -> None:
     """Both commands are chosen at once, on the state before either."""
     urgent, oldest = m[d.PASSES] >= m[d.PASS_LIMIT], m[d.OLDEST]
     if m[d.COLUMN_AT] <= t:
@@ -180,7 +180,7 @@ def rtl(m: Int64s, t: int) -> None:
 
 
 @compiled
-def choose_mode(m: Int64s, column_tick: int, row_tick: int) -> None:
+def choose_mode(m: Records, column_tick: int, row_tick: int) -> None:
     """Serve reads or writes from the buses' next choices on."""
     reads, writes = m[d.WAITING], m[d.WAITING + 1]
     if m[d.WRITE_MODE]:
@@ -194,7 +194,7 @@ def choose_mode(m: Int64s, column_tick: int, row_tick: int) -> None:
 
 
 @compiled
-def _ramulator_column(m: Int64s, t: int) -> None:
+def _ramulator_column(m: Records, t: int) -> None:
     queue = d.QUEUE + m[d.WRITE_MODE] * d.QUEUE_COLUMNS
     buffers = not m[d.PENDING_REFRESH]
     active, best, after = d.NOBODY, d.NOBODY, NEVER
@@ -237,7 +237,7 @@ def _ramulator_column(m: Int64s, t: int) -> None:
 
 
 @compiled
-def _ramulator_row(m: Int64s, t: int) -> None:
+def _ramulator_row(m: Records, t: int) -> None:
     queue = d.QUEUE + m[d.WRITE_MODE] * d.QUEUE_COLUMNS
     best, after = d.NOBODY, NEVER
     for record in range(d.BANKS, m[d.BANKS_END], d.BANK_COLUMNS):
@@ -266,7 +266,7 @@ def _ramulator_row(m: Int64s, t: int) -> None:
 
 
 @compiled
-def ramulator(m: Int64s, t: int) -> None:
+def ramulator(m: Records, t: int) -> None:
     """The column bus chooses first."""
     if m[d.COLUMN_AT] <= t:
         _ramulator_column(m, t)
@@ -278,7 +278,7 @@ def ramulator(m: Int64s, t: int) -> None:
 
 
 @compiled
-def _in_bank_queue(m: Int64s, t: int, bank: int) -> tuple[int, int]:
+def _in_bank_queue(m: Records, t: int, bank: Address) -> tuple[int, int]:
     """Slot of the first request of a bank queue whose next command is ready, or NOBODY and when."""
     if not m[bank + d.QUEUE + d.COUNT]:
         return d.NOBODY, NEVER
@@ -312,7 +312,7 @@ def _in_bank_queue(m: Int64s, t: int, bank: int) -> tuple[int, int]:
 
 
 @compiled
-def dramsim3(m: Int64s, t: int) -> None:
+def dramsim3(m: Records, t: int) -> None:
     """Round robin over bank queues, once more for the other bus."""
     first_is_column = False
     for turn in range(2):
@@ -353,7 +353,7 @@ def dramsim3(m: Int64s, t: int) -> None:
 
 
 @compiled
-def _dramsys_column(m: Int64s, t: int) -> None:
+def _dramsys_column(m: Records, t: int) -> None:
     best, after = d.NOBODY, NEVER
     for record in range(d.BANKS, m[d.BANKS_END], d.BANK_COLUMNS):
         bank = address(record)
@@ -378,7 +378,7 @@ def _dramsys_column(m: Int64s, t: int) -> None:
 
 
 @compiled
-def _dramsys_row(m: Int64s, t: int) -> None:
+def _dramsys_row(m: Records, t: int) -> None:
     """The command that would end first, then the oldest; nobody steps in if it is not ready."""
     best, best_end, best_time, after = d.NOBODY, NEVER, NEVER, NEVER
     for record in range(d.BANKS, m[d.BANKS_END], d.BANK_COLUMNS):
@@ -403,7 +403,7 @@ def _dramsys_row(m: Int64s, t: int) -> None:
 
 
 @compiled
-def dramsys(m: Int64s, t: int) -> None:
+def dramsys(m: Records, t: int) -> None:
     """A row and a column command have a bus each."""
     if m[d.COLUMN_AT] <= t:
         _dramsys_column(m, t)

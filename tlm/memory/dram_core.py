@@ -5,19 +5,19 @@ commands, then what moves into the queues, then answers; a request that is taken
 the next tick (DRAMSys: in the same).
 """
 
-import sys
+from functools import cache
 
-from tlm.compiled import address, compiled, forget_stale
+from tlm.compiled import Address, address, compiled, prepare
 from tlm.memory import dram_choice as choice
 from tlm.memory import dram_state as d
-from tlm.memory.dram_state import NEVER, Int64s
+from tlm.memory.dram_state import NEVER, Records, Table
 
 # mypy: disable-error-code="no-any-return"
 # What comes out of an array is no int to the type checker, as it is to Numba.
 
 
 @compiled
-def _waits_in(m: Int64s, queue: int, bank: int, row: int, column: int, write: int) -> bool:
+def _waits_in(m: Records, queue: Address, bank: Address, row: int, column: int, write: int) -> bool:
     """A read or write to an address waits in a queue, a bank's or one in front."""
     first = m[queue + d.PLACES]
     for place in range(first, first + m[queue + d.COUNT]):
@@ -33,7 +33,7 @@ def _waits_in(m: Int64s, queue: int, bank: int, row: int, column: int, write: in
 
 
 @compiled
-def _needs_no_place(m: Int64s, requests: Int64s, request: int) -> bool:
+def _needs_no_place(m: Records, requests: Table, request: int) -> bool:
     """A waiting write to the same address answers the request."""
     kind, bank = m[d.KIND], address(requests[request, d.ASKED_BANK])
     row, column = requests[request, d.ASKED_ROW], requests[request, d.ASKED_COLUMN]
@@ -47,7 +47,7 @@ def _needs_no_place(m: Int64s, requests: Int64s, request: int) -> bool:
 
 
 @compiled
-def _has_place(m: Int64s, write: int) -> bool:
+def _has_place(m: Records, write: int) -> bool:
     kind = m[d.KIND]
     if kind == d.RTL:
         return m[d.WAITING_BEFORE] < m[d.READ_DEPTH]
@@ -59,7 +59,7 @@ def _has_place(m: Int64s, write: int) -> bool:
 
 
 @compiled
-def _enter(m: Int64s, requests: Int64s, t: int, request: int, port: int, seen_from: int) -> None:
+def _enter(m: Records, requests: Table, t: int, request: int, port: int, seen_from: int) -> None:
     """Put a request into a slot and where it is to wait."""
     kind, write = m[d.KIND], requests[request, d.ASKED_WRITE]
     bank = address(requests[request, d.ASKED_BANK])
@@ -94,14 +94,14 @@ def _enter(m: Int64s, requests: Int64s, t: int, request: int, port: int, seen_fr
 
 
 @compiled
-def _next_port(m: Int64s, port: int) -> int:
+def _next_port(m: Records, port: int) -> int:
     """Whose turn it is after a port's."""
     port += d.PORT_COLUMNS
     return port if port < m[d.PORTS_END] else m[d.PORTS]
 
 
 @compiled
-def accept(m: Int64s, requests: Int64s, t: int, seen_from: int) -> None:
+def accept(m: Records, requests: Table, t: int, seen_from: int) -> None:
     """Take one request, if somebody offers one and there is a place: requesters in turn."""
     if m[d.LAST_TAKEN] == t:
         m[d.ACCEPT_AT] = t + 1
@@ -145,7 +145,7 @@ def accept(m: Int64s, requests: Int64s, t: int, seen_from: int) -> None:
 
 
 @compiled
-def _schedule(m: Int64s, t: int) -> None:
+def _schedule(m: Records, t: int) -> None:
     """DRAMsim3: move one transaction on into its bank's queue."""
     m[d.SCHEDULE_AT] = NEVER
     if m[d.DRAINING] == 0 and not m[d.READ_FIRST]:
@@ -179,7 +179,7 @@ def _schedule(m: Int64s, t: int) -> None:
 
 
 @compiled
-def take_response(m: Int64s, requests: Int64s, t: int) -> None:
+def take_response(m: Records, requests: Table, t: int) -> None:
     """The oldest answer, which is shown, is taken."""
     answer = d.response(m, m[d.FIRST_RESPONSE])
     port, request = m[answer + d.RESPONSE_PORT], m[answer + d.RESPONSE_REQUEST]
@@ -207,7 +207,7 @@ def take_response(m: Int64s, requests: Int64s, t: int) -> None:
 
 
 @compiled
-def show_responses(m: Int64s, requests: Int64s, t: int) -> None:
+def show_responses(m: Records, requests: Table, t: int) -> None:
     """Answers whose time has come begin, and are taken at once if nobody takes them by hand."""
     while m[d.RESPONSE_AT] <= t:
         request = m[d.response(m, m[d.FIRST_RESPONSE]) + d.RESPONSE_REQUEST]
@@ -220,7 +220,7 @@ def show_responses(m: Int64s, requests: Int64s, t: int) -> None:
 
 
 @compiled
-def _refresh(m: Int64s, t: int) -> None:
+def _refresh(m: Records, t: int) -> None:
     """A refresh is due: close all rows as soon as they may be, then refresh."""
     kind = m[d.KIND]
     m[d.REFRESH_AT] = NEVER
@@ -270,7 +270,7 @@ def _refresh(m: Int64s, t: int) -> None:
 
 
 @compiled
-def next_tick(m: Int64s) -> int:
+def next_tick(m: Records) -> int:
     """The next tick in which something may happen."""
     t = min(m[d.ACCEPT_AT], m[d.RESPONSE_AT], m[d.REFRESH_AT], m[d.SCHEDULE_AT])
     if not m[d.PENDING_REFRESH]:
@@ -281,7 +281,7 @@ def next_tick(m: Int64s) -> int:
 
 
 @compiled
-def run(m: Int64s, requests: Int64s, until: int) -> int:
+def run(m: Records, requests: Table, until: int) -> int:
     """Simulate to a tick, inclusive, or until no request is left; returns the next tick.
 
     With answers taken by hand it stops after a tick in which a request was taken or an answer is
@@ -326,4 +326,7 @@ def run(m: Int64s, requests: Int64s, until: int) -> int:
     return next_tick(m)
 
 
-forget_stale(run, [sys.modules[__name__], choice, d])
+@cache
+def ready() -> None:
+    """Compile the channel, or load what was compiled."""
+    prepare(run)

@@ -7,15 +7,20 @@ Which command is given, and when, is chosen in tlm/memory/dram_choice.py and run
 tlm/memory/dram_core.py.
 """
 
+from typing import Annotated
+
 import numpy as np
+from numba import types
 from numpy.typing import NDArray
 
-from tlm.compiled import address, compiled
+from tlm.compiled import Address, address, compiled
 
 # mypy: disable-error-code="no-any-return"
 # What comes out of an array is no int to the type checker, as it is to Numba.
 
 Int64s = NDArray[np.int64]
+Records = Annotated[Int64s, types.int64[::1]]
+Table = Annotated[Int64s, types.int64[:, ::1]]
 NEVER = 2**62
 NOBODY = -1  # where a slot could be named
 # A queue: how many slots are in it; the oldest that hits the open row, and the oldest that does
@@ -80,33 +85,33 @@ RTL, RAMULATOR, DRAMSIM3, DRAMSYS = range(4)
 
 
 @compiled
-def lower(m: Int64s, which: int, tick: int) -> None:
+def lower(m: Records, which: int, tick: int) -> None:
     """Look at something in a tick, at the latest; ``which``: the column of its next one."""
     m[which] = min(m[which], tick)
 
 
 @compiled
-def column_from(m: Int64s, t: int, bank: int, write: int) -> int:
+def column_from(m: Records, t: int, bank: Address, write: int) -> int:
     """Earliest read or write of a bank's open row, from tick t on."""
     edge = m[EDGE_MASK]
     return (max(t, m[bank + READ_FROM + write], m[ANY_READ + write]) + edge) & ~edge
 
 
 @compiled
-def activate_from(m: Int64s, t: int, bank: int) -> int:
+def activate_from(m: Records, t: int, bank: Address) -> int:
     """Earliest activate of a closed bank, from tick t on."""
     edge = m[EDGE_MASK]
     return (max(t, m[bank + ACT_FROM], m[ANY_ACT], m[ROW_BUS]) + edge) & ~edge
 
 
 @compiled
-def precharge_from(m: Int64s, t: int, bank: int) -> int:
+def precharge_from(m: Records, t: int, bank: Address) -> int:
     """Earliest precharge of an open bank, from tick t on."""
     return max(t, m[bank + PRE_FROM], m[ANY_PRE], m[ROW_BUS])
 
 
 @compiled
-def log(m: Int64s, t: int, kind: int, bank: int, row: int, column: int, request: int) -> None:
+def log(m: Records, t: int, kind: int, bank: int, row: int, column: int, request: int) -> None:
     """Note a command, if commands are noted; bank -1: to all of them."""
     if m[LOG_ROWS] == 0:
         return
@@ -122,7 +127,7 @@ def log(m: Int64s, t: int, kind: int, bank: int, row: int, column: int, request:
 
 
 @compiled
-def _delay_group(m: Int64s, bank: int, command: int, time: int) -> None:
+def _delay_group(m: Records, bank: Address, command: int, time: int) -> None:
     """No bank of the group has this next command before a time; ``command``: its column."""
     first = bank - ((bank - BANKS) & m[GROUP_MASK])
     for place in range(first, first + m[GROUP_MASK], BANK_COLUMNS):
@@ -131,7 +136,7 @@ def _delay_group(m: Int64s, bank: int, command: int, time: int) -> None:
 
 
 @compiled
-def activate(m: Int64s, t: int, bank: int, row: int) -> None:
+def activate(m: Records, t: int, bank: Address, row: int) -> None:
     """Open a row."""
     m[bank + OPEN_ROW] = row
     m[bank + ACT_FROM] = t + m[RC]
@@ -151,7 +156,7 @@ def activate(m: Int64s, t: int, bank: int, row: int) -> None:
 
 
 @compiled
-def close(m: Int64s, t: int, bank: int) -> None:
+def close(m: Records, t: int, bank: Address) -> None:
     """What a precharge does to a bank."""
     m[bank + OPEN_ROW] = -1
     m[bank + ACT_FROM] = max(m[bank + ACT_FROM], t + m[RP])
@@ -159,7 +164,7 @@ def close(m: Int64s, t: int, bank: int) -> None:
 
 
 @compiled
-def note_precharge(m: Int64s, t: int) -> None:
+def note_precharge(m: Records, t: int) -> None:
     """What a precharge does to the channel."""
     m[ANY_PRE] = t + m[PPD]
     m[ROW_BUS] = t + 1
@@ -167,7 +172,7 @@ def note_precharge(m: Int64s, t: int) -> None:
 
 
 @compiled
-def precharge(m: Int64s, t: int, bank: int) -> None:
+def precharge(m: Records, t: int, bank: Address) -> None:
     """Close a bank's row."""
     close(m, t, bank)
     note_precharge(m, t)
@@ -175,7 +180,7 @@ def precharge(m: Int64s, t: int, bank: int) -> None:
 
 
 @compiled
-def refresh(m: Int64s, t: int) -> None:
+def refresh(m: Records, t: int) -> None:
     """Refresh all banks."""
     m[ANY_ACT] = max(m[ANY_ACT], t + m[RFC])
     m[REF_FROM] = t + m[RFC]
@@ -185,7 +190,7 @@ def refresh(m: Int64s, t: int) -> None:
 
 
 @compiled
-def column(m: Int64s, t: int, slot: int) -> None:
+def column(m: Records, t: int, slot: Address) -> None:
     """Read or write the burst of the request in a slot."""
     bank, write = address(m[slot + BANK]), m[slot + WRITE]
     if write:
@@ -206,7 +211,7 @@ def column(m: Int64s, t: int, slot: int) -> None:
 
 
 @compiled
-def find(m: Int64s, queue: int, bank: int) -> None:
+def find(m: Records, queue: Address, bank: Address) -> None:
     """Find a queue's oldest requests again, after its bank's row or the queue has changed."""
     row, first = m[bank + OPEN_ROW], m[queue + PLACES]
     hit, miss = NOBODY, NOBODY
@@ -226,14 +231,14 @@ def find(m: Int64s, queue: int, bank: int) -> None:
 
 
 @compiled
-def append(m: Int64s, queue: int, slot: int) -> None:
+def append(m: Records, queue: Address, slot: Address) -> None:
     """Put a request behind all others of any queue."""
     m[m[queue + PLACES] + m[queue + COUNT]] = slot
     m[queue + COUNT] += 1
 
 
 @compiled
-def remove(m: Int64s, queue: int, slot: int) -> None:
+def remove(m: Records, queue: Address, slot: Address) -> None:
     """Take a request out of any queue."""
     place = m[queue + PLACES]
     last = place + m[queue + COUNT] - 1
@@ -245,7 +250,7 @@ def remove(m: Int64s, queue: int, slot: int) -> None:
 
 
 @compiled
-def push(m: Int64s, queue: int, slot: int) -> None:
+def push(m: Records, queue: Address, slot: Address) -> None:
     """Put a request behind all others of a bank's queue."""
     append(m, queue, slot)
     row = m[address(m[slot + BANK]) + OPEN_ROW]
@@ -255,7 +260,7 @@ def push(m: Int64s, queue: int, slot: int) -> None:
 
 
 @compiled
-def take_out(m: Int64s, queue: int, slot: int) -> None:
+def take_out(m: Records, queue: Address, slot: Address) -> None:
     """Take a request from a bank's queue."""
     remove(m, queue, slot)
     if slot == m[queue + HIT] or slot == m[queue + MISS]:
@@ -263,20 +268,20 @@ def take_out(m: Int64s, queue: int, slot: int) -> None:
 
 
 @compiled
-def release(m: Int64s, slot: int) -> None:
+def release(m: Records, slot: Address) -> None:
     """Give a slot back."""
     m[slot + NEXT_FREE] = m[FREE_SLOT]
     m[FREE_SLOT] = slot
 
 
 @compiled
-def response(m: Int64s, number: int) -> int:
+def response(m: Records, number: int) -> int:
     """Where the ring holds a response."""
     return m[RING] + (number & m[RING_MASK]) * RESPONSE_COLUMNS
 
 
 @compiled
-def respond(m: Int64s, time: int, request: int, port: int) -> None:
+def respond(m: Records, time: int, request: int, port: int) -> None:
     """Have an answer at a time; answers leave in order of time."""
     first = m[FIRST_RESPONSE]
     number = first + m[RESPONSES]
@@ -298,7 +303,7 @@ def respond(m: Int64s, time: int, request: int, port: int) -> None:
 
 
 @compiled
-def serve(m: Int64s, t: int, slot: int) -> None:
+def serve(m: Records, t: int, slot: Address) -> None:
     """Give a request its column command, and its answer when that is done."""
     column(m, t, slot)
     kind, write = m[KIND], m[slot + WRITE]

@@ -289,6 +289,7 @@ PAIR = TileSet(range(1), range(2))
         ([(0, 0, Reduce(PAIR, 99), 3)], "root 99"),
         ([(0, 2, Reduce(PAIR, 0), 3)], "operands from tiles of their own set"),
         ([(0, 0, Reduce(PAIR, 0), 2), (0, 1, Reduce(PAIR, 0), 4)], "packet 1: found 4 flits"),
+        ([(0, 0, TileSet.tile(0, 0), 2**30)], "found 1073741824 flits; allowed: up to 1073741823"),
         ([(2**30, 0, TileSet.tile(0, 0), 3)], "found cycles 1073741824 to 1073741824; allowed: 0"),
     ],
 )

@@ -5,12 +5,11 @@ other, and are computed as soon as all that they rest on is known, ahead of the 
 and the starts of reductions need the order of time: these are the events.
 """
 
-import sys
+from functools import cache
 
-from tlm.compiled import address, compiled, forget_stale
-from tlm.interconnect.handshake import events, flits, fronts, reduction, routes
+from tlm.compiled import Address, address, compiled, prepare
 from tlm.interconnect.handshake import records as at
-from tlm.interconnect.handshake.events import ask, look_at, mark, report, schedule
+from tlm.interconnect.handshake.events import ask, look_at, lowest, mark, report, schedule
 from tlm.interconnect.handshake.flits import (
     append,
     came_at,
@@ -20,9 +19,8 @@ from tlm.interconnect.handshake.flits import (
     room_from,
 )
 from tlm.interconnect.handshake.fronts import arrived, enter, freed, front, leave, wait_for_room
-from tlm.interconnect.handshake.records import Int32s
-from tlm.interconnect.handshake.reduction import begin, combine, lowest, take_operands
-from tlm.interconnect.packets import Int64s
+from tlm.interconnect.handshake.records import Records, Table
+from tlm.interconnect.handshake.reduction import begin, combine, take_operands
 
 # mypy: disable-error-code="no-any-return, return-value"
 # What comes out of an array is no int to the type checker, as it is to Numba.
@@ -30,13 +28,12 @@ from tlm.interconnect.packets import Int64s
 
 @compiled
 def _send(
-    m: Int32s, packets: Int64s, deliveries: Int64s, buffer: int, port: int, fork: bool
+    m: Records, packets: Table, deliveries: Table, buffer: Address, port: int, fork: bool
 ) -> int:
     """Send flits of the front packet by a branch that holds its output, as far as times are known.
 
     Returns the flits that the branch has sent so far.
     """
-    buffer = address(buffer)
     node, slot = m[buffer + at.NODE], m[buffer + at.SLOT]
     output = address(m[node + at.NODE_OUTPUTS] + port * at.OUTPUT_COLUMNS)
     place = front(m, buffer)
@@ -106,9 +103,8 @@ def _send(
 
 @compiled
 def _deliver(
-    m: Int32s, packets: Int64s, deliveries: Int64s, packet: int, node: int, tail: int
+    m: Records, packets: Table, deliveries: Table, packet: int, node: Address, tail: int
 ) -> None:
-    node = address(node)
     number = packets[packet, at.NEXT_DELIVERY]
     packets[packet, at.NEXT_DELIVERY] = number + 1
     m[at.OWED] -= 1
@@ -121,9 +117,8 @@ def _deliver(
 
 
 @compiled
-def _inject(m: Int32s, packets: Int64s, node: int) -> None:
+def _inject(m: Records, packets: Table, node: Address) -> None:
     """Move flits of a tile's packets into its router, as far as times are known."""
-    node = address(node)
     while m[node + at.QUEUE_HEAD] >= 0:
         packet, sent = m[node + at.QUEUE_HEAD], m[node + at.QUEUE_SENT]
         cycle, flits = packets[packet, at.CYCLE], packets[packet, at.FLITS]
@@ -152,7 +147,7 @@ def _inject(m: Int32s, packets: Int64s, node: int) -> None:
 
 
 @compiled
-def _follow(m: Int32s, packets: Int64s, deliveries: Int64s) -> None:
+def _follow(m: Records, packets: Table, deliveries: Table) -> None:
     """Compute all times that follow from what is new in the buffers listed."""
     while m[at.TOP]:
         m[at.TOP] -= 1
@@ -196,9 +191,8 @@ def _follow(m: Int32s, packets: Int64s, deliveries: Int64s) -> None:
 
 
 @compiled
-def _close_forks(m: Int32s, buffer: int, before: int, left: int) -> None:
+def _close_forks(m: Records, buffer: Address, before: int, left: int) -> None:
     """Flits that all branches have sent leave."""
-    buffer = address(buffer)
     for flit in range(before, left):
         place = buffer + at.RINGS + at.FORKS * m[at.RING_SIZE] + 2 * (flit & m[at.MASK])
         append(m, buffer, at.LEAVES, at.LEAVE_RUNS, flit, m[place])
@@ -206,9 +200,8 @@ def _close_forks(m: Int32s, buffer: int, before: int, left: int) -> None:
 
 
 @compiled
-def _aligned(m: Int32s, packets: Int64s, buffer: int) -> bool:
+def _aligned(m: Records, packets: Table, buffer: Address) -> bool:
     """Have the branches of a fork send their next flit in the same cycle, if all can."""
-    buffer = address(buffer)
     needed, place = m[buffer + at.NEEDED], front(m, buffer)
     packet, start = m[place], m[place + 1]
     sent, latest = 0, at.LONG_AGO
@@ -227,10 +220,9 @@ def _aligned(m: Int32s, packets: Int64s, buffer: int) -> bool:
 
 @compiled
 def _sends_from(
-    m: Int32s, packets: Int64s, buffer: int, port: int, packet: int, number: int
+    m: Records, packets: Table, buffer: Address, port: int, packet: int, number: int
 ) -> int:
     """Cycle from which a branch alone could send a flit; NEVER: it cannot, or it is not known."""
-    buffer = address(buffer)
     node = address(m[buffer + at.NODE])
     output = address(m[node + at.NODE_OUTPUTS] + port * at.OUTPUT_COLUMNS)
     if m[buffer + at.GRANTED] >> port & 1 == 0 or number >= m[buffer + at.WRITTEN]:
@@ -253,9 +245,8 @@ def _sends_from(
 
 
 @compiled
-def _first_in_line(m: Int32s, output: int, asking: int) -> int:
+def _first_in_line(m: Records, output: Address, asking: int) -> int:
     """Place in line of the request that gets an output, and who is first in line after it."""
-    output = address(output)
     if m[at.ARBITER] == at.ROUND_ROBIN:  # rtl/noc/rr_arbiter.sv
         line = asking & m[output + at.PREFERRED]
         winner = lowest(line if line else asking)
@@ -278,9 +269,8 @@ def _first_in_line(m: Int32s, output: int, asking: int) -> int:
 
 
 @compiled
-def _grant(m: Int32s, output: int) -> None:
+def _grant(m: Records, output: Address) -> None:
     """Give an output that is free to the first request in line."""
-    output = address(output)
     asking = m[output + at.ASKING]
     if asking == 0 or m[output + at.FREE_FROM] > m[at.CLOCK]:
         return
@@ -301,7 +291,7 @@ def _grant(m: Int32s, output: int) -> None:
 
 
 @compiled
-def _next_event(m: Int32s) -> int:
+def _next_event(m: Records) -> int:
     """Cycle of the first pending event."""
     first = at.NEVER
     for place in range(m[at.WHEEL], m[at.WHEEL] + at.ROUND):
@@ -313,7 +303,7 @@ def _next_event(m: Int32s) -> int:
 
 
 @compiled
-def _happen(m: Int32s) -> bool:
+def _happen(m: Records) -> bool:
     """Take the events of this cycle from the wheel; whether there were any."""
     place = address(m[at.WHEEL] + (m[at.CLOCK] & (at.ROUND - 1)))
     event, taken = m[place], False
@@ -347,7 +337,7 @@ def _happen(m: Int32s) -> bool:
 
 
 @compiled
-def enqueue(m: Int32s, packets: Int64s, start: int, stop: int, owed: int) -> None:
+def enqueue(m: Records, packets: Table, start: int, stop: int, owed: int) -> None:
     """Append the packets ``start`` to ``stop - 1`` to their sources' queues."""
     for packet in range(start, stop):
         node = address(m[at.NODES] + packets[packet, at.SOURCE] * at.NODE_COLUMNS)
@@ -364,7 +354,7 @@ def enqueue(m: Int32s, packets: Int64s, start: int, stop: int, owed: int) -> Non
 
 
 @compiled
-def run(m: Int32s, packets: Int64s, deliveries: Int64s, until: int) -> int:
+def run(m: Records, packets: Table, deliveries: Table, until: int) -> int:
     """Simulate until ``until``, the first cycle with reports, idleness or a hang.
 
     Args:
@@ -403,4 +393,7 @@ def run(m: Int32s, packets: Int64s, deliveries: Int64s, until: int) -> int:
     return m[at.REPORTED]
 
 
-forget_stale(run, [sys.modules[__name__], at, events, flits, fronts, reduction, routes])
+@cache
+def ready() -> None:
+    """Compile the mesh, or load what was compiled."""
+    prepare(run, enqueue)

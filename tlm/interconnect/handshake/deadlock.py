@@ -6,7 +6,7 @@ from graphlib import CycleError, TopologicalSorter
 from tlm.interconnect.handshake import records as at
 from tlm.interconnect.handshake.records import Int32s
 from tlm.interconnect.handshake.routes import partners
-from tlm.interconnect.packets import Int64s, Kind
+from tlm.interconnect.packets import Kind
 
 _PORTS = ("the tile", "the north", "the east", "the south", "the west")
 
@@ -40,7 +40,7 @@ class DeadlockError(RuntimeError):
         return f"{found}, for operands that have not come"
 
 
-def explain(m: Int32s, packets: Int64s) -> DeadlockError:
+def explain(m: Int32s, packets: Int32s) -> DeadlockError:
     """What a mesh waits for in which nothing is pending, though deliveries are owed."""
     state = _Standstill(m, packets)
     fronts = list(state.fronts())
@@ -59,7 +59,7 @@ def explain(m: Int32s, packets: Int64s) -> DeadlockError:
 class _Standstill:
     """A mesh in which nothing is pending; buffers are named by their addresses."""
 
-    def __init__(self, m: Int32s, packets: Int64s) -> None:
+    def __init__(self, m: Int32s, packets: Int32s) -> None:
         self._m = m
         self._packets = packets
 

@@ -1,15 +1,22 @@
 """Events of the mesh, and lists of what has to be looked at in a cycle."""
 
-from tlm.compiled import address, compiled
+from tlm.compiled import Address, address, compiled
 from tlm.interconnect.handshake import records as at
-from tlm.interconnect.handshake.records import Int32s
+from tlm.interconnect.handshake.records import Records
 
 # mypy: disable-error-code="no-any-return, return-value"
 # What comes out of an array is no int to the type checker, as it is to Numba.
 
 
 @compiled
-def schedule(m: Int32s, time: int, what: int, whom: int) -> None:
+def lowest(bits: int) -> int:
+    """Number of the lowest bit that is set, of the first six; found without a branch."""
+    bit = bits & -bits
+    return (bit > 1) + (bit > 2) + (bit > 4) + (bit > 8) + (bit > 16)
+
+
+@compiled
+def schedule(m: Records, time: int, what: int, whom: int) -> None:
     """Put an event into the wheel."""
     event = m[at.UNUSED]
     assert event < m[at.EVENTS_END]
@@ -24,7 +31,7 @@ def schedule(m: Int32s, time: int, what: int, whom: int) -> None:
 
 
 @compiled
-def report(m: Int32s, time: int, what: int, whom: int) -> None:
+def report(m: Records, time: int, what: int, whom: int) -> None:
     """Tell the caller in the cycle in which it happens: this one, or one to come."""
     if time > m[at.CLOCK]:
         schedule(m, time, what, whom)
@@ -35,9 +42,8 @@ def report(m: Int32s, time: int, what: int, whom: int) -> None:
 
 
 @compiled
-def look_at(m: Int32s, buffer: int) -> None:
+def look_at(m: Records, buffer: Address) -> None:
     """List a buffer of which more may be known."""
-    buffer = address(buffer)
     if m[buffer + at.LISTED] == 0:
         m[buffer + at.LISTED] = 1
         m[m[at.STACK] + m[at.TOP]] = buffer
@@ -45,9 +51,8 @@ def look_at(m: Int32s, buffer: int) -> None:
 
 
 @compiled
-def mark(m: Int32s, output: int) -> None:
+def mark(m: Records, output: Address) -> None:
     """List an output that may have to be granted in this cycle."""
-    output = address(output)
     if m[output + at.LISTED_OUTPUT] == 0:
         m[output + at.LISTED_OUTPUT] = 1
         m[m[at.MARKED] + m[at.MARKS]] = output
@@ -55,9 +60,8 @@ def mark(m: Int32s, output: int) -> None:
 
 
 @compiled
-def ask(m: Int32s, time: int, output: int, requester: int) -> None:
+def ask(m: Records, time: int, output: Address, requester: int) -> None:
     """Stand in line at an output from a cycle on, this one at the earliest."""
-    output = address(output)
     if time > m[at.CLOCK]:
         schedule(m, time, requester, output)
         return

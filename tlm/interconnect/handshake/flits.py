@@ -5,18 +5,17 @@ after a place behind has become free. In a run all of these grow by a cycle a fl
 for its first flit holds for the others, and a run costs as much as a flit.
 """
 
-from tlm.compiled import address, compiled
+from tlm.compiled import Address, address, compiled
 from tlm.interconnect.handshake import records as at
-from tlm.interconnect.handshake.records import Int32s
+from tlm.interconnect.handshake.records import Records
 
 # mypy: disable-error-code="no-any-return, return-value"
 # What comes out of an array is no int to the type checker, as it is to Numba.
 
 
 @compiled
-def _run_of(m: Int32s, buffer: int, ring: int, runs: int, number: int) -> int:
+def _run_of(m: Records, buffer: Address, ring: int, runs: int, number: int) -> int:
     """The run, of so many, in which a flit is; it must be among the buffer's last R."""
-    buffer = address(buffer)
     mask = m[at.MASK]
     base, run = buffer + at.RINGS + ring * m[at.RING_SIZE], runs - 1
     while m[base + 2 * (run & mask)] > number:
@@ -25,27 +24,24 @@ def _run_of(m: Int32s, buffer: int, ring: int, runs: int, number: int) -> int:
 
 
 @compiled
-def came_at(m: Int32s, buffer: int, number: int) -> int:
+def came_at(m: Records, buffer: Address, number: int) -> int:
     """When a flit came; of the last R."""
-    buffer = address(buffer)
     run = _run_of(m, buffer, at.WRITES, m[buffer + at.WRITE_RUNS], number) & m[at.MASK]
     place = buffer + at.RINGS + at.WRITES * m[at.RING_SIZE] + 2 * run
     return m[place + 1] - m[place] + number
 
 
 @compiled
-def left_at(m: Int32s, buffer: int, number: int) -> int:
+def left_at(m: Records, buffer: Address, number: int) -> int:
     """When a flit left; of the last R that did."""
-    buffer = address(buffer)
     run = _run_of(m, buffer, at.LEAVES, m[buffer + at.LEAVE_RUNS], number) & m[at.MASK]
     place = buffer + at.RINGS + at.LEAVES * m[at.RING_SIZE] + 2 * run
     return m[place + 1] - m[place] + number
 
 
 @compiled
-def append(m: Int32s, buffer: int, ring: int, runs: int, number: int, time: int) -> None:
+def append(m: Records, buffer: Address, ring: int, runs: int, number: int, time: int) -> None:
     """Flits come or leave a cycle after each other from ``number`` on; ``runs``: a column."""
-    buffer = address(buffer)
     mask, count = m[at.MASK], m[buffer + runs]
     base = buffer + at.RINGS + ring * m[at.RING_SIZE]
     last = base + 2 * ((count - 1) & mask)
@@ -57,11 +53,11 @@ def append(m: Int32s, buffer: int, ring: int, runs: int, number: int, time: int)
 
 @compiled
 def move(
-    m: Int32s,
-    source: int,
+    m: Records,
+    source: Address,
     number: int,
     latency: int,
-    target: int,
+    target: Address,
     time: int,
     count: int,
     interval: int,
@@ -73,8 +69,6 @@ def move(
     the tile. Flits follow each other after ``interval`` cycles at the earliest; if after more than
     one, each is a run of its own. A flit leaves a fork when the last of its branches has sent it.
     """
-    source = address(source)
-    target = address(target)
     mask, end = m[at.MASK], number + count
     ring = m[at.RING_SIZE]
     into = places = write = write_runs = free = free_runs = 0
@@ -122,13 +116,12 @@ def move(
 
 
 @compiled
-def room_from(m: Int32s, output: int, flits: int) -> int:
+def room_from(m: Records, output: Address, flits: int) -> int:
     """Cycle from which there is room for a packet behind an output; NEVER: not known yet.
 
     Nothing but the holder goes through the output meanwhile, so room comes by flits that leave the
     buffer behind the link, and by results that leave the output's buffer for that of operands.
     """
-    output = address(output)
     behind, room = m[output + at.BEHIND], at.NEVER
     operands = behind + at.OPERANDS * m[at.BUFFER_SIZE]
     for results in range(m[at.OUTPUT_DEPTH] + 1):  # that still wait in the output's buffer
@@ -147,9 +140,8 @@ def room_from(m: Int32s, output: int, flits: int) -> int:
 
 
 @compiled
-def free_place_from(m: Int32s, output: int) -> int:
+def free_place_from(m: Records, output: Address) -> int:
     """Cycle from which a flit can leave the switch by an output; NEVER: not known yet."""
-    output = address(output)
     target, port = m[output + at.BEHIND], m[output + at.PORT]
     if m[at.OUTPUT_DEPTH if port else at.TILE_DEPTH] > 0:
         slot = at.OUTPUTS + port

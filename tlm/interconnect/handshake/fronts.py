@@ -1,28 +1,25 @@
 """Packets at the front of a buffer: they ask for outputs, or wait for the operands they meet."""
 
-from tlm.compiled import address, compiled
+from tlm.compiled import Address, address, compiled
 from tlm.interconnect.handshake import records as at
 from tlm.interconnect.handshake.events import ask, look_at, mark, schedule
 from tlm.interconnect.handshake.flits import came_at, free_place_from, left_at
-from tlm.interconnect.handshake.records import Int32s
+from tlm.interconnect.handshake.records import Records, Table
 from tlm.interconnect.handshake.routes import partners, to_root, tree, way
-from tlm.interconnect.packets import Int64s
 
 # mypy: disable-error-code="no-any-return, return-value"
 # What comes out of an array is no int to the type checker, as it is to Numba.
 
 
 @compiled
-def front(m: Int32s, buffer: int) -> int:
+def front(m: Records, buffer: Address) -> int:
     """Ring place of the packet at the front."""
-    buffer = address(buffer)
     return buffer + at.RINGS + at.QUEUE * m[at.RING_SIZE] + 2 * m[buffer + at.FRONT]
 
 
 @compiled
-def _show_front(m: Int32s, packets: Int64s, buffer: int) -> None:
+def _show_front(m: Records, packets: Table, buffer: Address) -> None:
     """The packet at the front asks for its outputs, or for its partners, once its head is there."""
-    buffer = address(buffer)
     node, slot = m[buffer + at.NODE], m[buffer + at.SLOT]
     place = front(m, buffer)
     packet, start = m[place], m[place + 1]
@@ -59,8 +56,7 @@ def _show_front(m: Int32s, packets: Int64s, buffer: int) -> None:
 
 
 @compiled
-def _stand_in_line(m: Int32s, buffer: int, port: int, came: int) -> None:
-    buffer = address(buffer)
+def _stand_in_line(m: Records, buffer: Address, port: int, came: int) -> None:
     m[buffer + at.SENT + port] = 0
     latency = m[buffer + at.LATENCY] if port else m[buffer + at.EJECTION]
     time = max(came + latency, m[buffer + at.SHOWN_FROM])
@@ -69,9 +65,8 @@ def _stand_in_line(m: Int32s, buffer: int, port: int, came: int) -> None:
 
 
 @compiled
-def ready_from(m: Int32s, packets: Int64s, node: int, port: int) -> int:
+def ready_from(m: Records, packets: Table, node: Address, port: int) -> int:
     """Cycle from which the reduction whose first operand is at an input may start; or NEVER."""
-    node = address(node)
     size = m[at.BUFFER_SIZE]
     base = address(m[node + at.BUFFERS] + m[at.OPERAND_SLOT] * size)
     first = base + port * size
@@ -105,9 +100,8 @@ def ready_from(m: Int32s, packets: Int64s, node: int, port: int) -> int:
 
 
 @compiled
-def consider(m: Int32s, packets: Int64s, node: int) -> None:
+def consider(m: Records, packets: Table, node: Address) -> None:
     """Have a reduction started as soon as one may."""
-    node = address(node)
     if m[node + at.UNIT] >= 0 or m[node + at.START_AT] == at.DUE:
         return
     time = at.NEVER
@@ -122,9 +116,8 @@ def consider(m: Int32s, packets: Int64s, node: int) -> None:
 
 
 @compiled
-def enter(m: Int32s, packets: Int64s, buffer: int, packet: int, start: int) -> None:
+def enter(m: Records, packets: Table, buffer: Address, packet: int, start: int) -> None:
     """A packet's head has come into a buffer as flit ``start``."""
-    buffer = address(buffer)
     mask, count = m[at.MASK], m[buffer + at.PACKETS]
     place = (
         buffer + at.RINGS + at.QUEUE * m[at.RING_SIZE] + 2 * ((m[buffer + at.FRONT] + count) & mask)
@@ -136,9 +129,8 @@ def enter(m: Int32s, packets: Int64s, buffer: int, packet: int, start: int) -> N
 
 
 @compiled
-def leave(m: Int32s, packets: Int64s, buffer: int, tail: int) -> None:
+def leave(m: Records, packets: Table, buffer: Address, tail: int) -> None:
     """The packet at the front has left, its tail in cycle ``tail``."""
-    buffer = address(buffer)
     m[buffer + at.SHOWN_FROM] = tail + 1
     m[buffer + at.FRONT] = (m[buffer + at.FRONT] + 1) & m[at.MASK]
     m[buffer + at.PACKETS] -= 1
@@ -147,9 +139,8 @@ def leave(m: Int32s, packets: Int64s, buffer: int, tail: int) -> None:
 
 
 @compiled
-def arrived(m: Int32s, buffer: int) -> None:
+def arrived(m: Records, buffer: Address) -> None:
     """Flits have come into a buffer: what may take them is looked at."""
-    buffer = address(buffer)
     if m[at.OPERAND_SLOT] <= m[buffer + at.SLOT] < at.RESULT:
         node = address(m[buffer + at.NODE])
         if m[node + at.UNIT] >= 0:
@@ -159,9 +150,8 @@ def arrived(m: Int32s, buffer: int) -> None:
 
 
 @compiled
-def wait_for_room(m: Int32s, output: int) -> None:
+def wait_for_room(m: Records, output: Address) -> None:
     """Have an output that is nobody's looked at when a flit can go, if that is known."""
-    output = address(output)
     room = free_place_from(m, output)
     if m[at.CLOCK] < room < at.NEVER and m[output + at.ROOM_AT] != room:
         m[output + at.ROOM_AT] = room
@@ -169,9 +159,8 @@ def wait_for_room(m: Int32s, output: int) -> None:
 
 
 @compiled
-def freed(m: Int32s, packets: Int64s, buffer: int) -> None:
+def freed(m: Records, packets: Table, buffer: Address) -> None:
     """Places of a buffer have become free: what may fill them is looked at."""
-    buffer = address(buffer)
     output = address(m[buffer + at.FEEDER])
     if output == 0:
         look_at(m, buffer)

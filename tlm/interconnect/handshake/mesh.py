@@ -5,8 +5,9 @@ import numpy as np
 from tlm.errors import InputError
 from tlm.interconnect.base import Event, EventKind
 from tlm.interconnect.handshake import records as at
-from tlm.interconnect.handshake.core import enqueue, run
+from tlm.interconnect.handshake.core import enqueue, ready, run
 from tlm.interconnect.handshake.deadlock import explain
+from tlm.interconnect.handshake.records import Int32s
 from tlm.interconnect.handshake.routes import partners
 from tlm.interconnect.handshake.state import new_mesh, node_addresses
 from tlm.interconnect.packets import (
@@ -41,13 +42,14 @@ class HandshakeMesh:
     def __init__(self, rows: int, cols: int, timing: NocTiming, *, reductions: bool = True) -> None:
         if rows < 1 or cols < 1:
             raise InputError(f"mesh: found {rows}x{cols}; allowed: 1x1 or more")
+        ready()
         self._rows = rows
         self._cols = cols
         self._timing = timing
         self._reductions = reductions
         self._mesh = new_mesh(rows, cols, timing, reductions=reductions)
-        self._packets = np.zeros((64, at.PACKET_COLUMNS), dtype=np.int64)
-        self._deliveries = np.zeros((64, at.DELIVERY_COLUMNS), dtype=np.int64)
+        self._packets = np.zeros((64, at.PACKET_COLUMNS), dtype=np.int32)
+        self._deliveries = np.zeros((64, at.DELIVERY_COLUMNS), dtype=np.int32)
         self._count = 0
         self._expected = 0
         self._operands_lacking = 0
@@ -116,8 +118,8 @@ class HandshakeMesh:
         came = self._deliveries[: self._expected]
         if (sent[:, at.KIND] == Kind.MULTICAST).any():  # a packet's are in a row, in order of time
             came = came[np.lexsort((came[:, at.AT_NODE], came[:, at.DELIVERED]))]
-        injected = (sent[:, column].copy() for column in (at.HEAD_INJECTED, at.TAIL_INJECTED))
-        return Deliveries(*injected, *(column.copy() for column in came.T))
+        columns = (*sent[:, [at.HEAD_INJECTED, at.TAIL_INJECTED]].T, *came.T)
+        return Deliveries(*(column.astype(np.int64) for column in columns))
 
     def _queue(self, packets: Packets) -> None:
         if packets.reduces.any() and not self._reductions:
@@ -130,6 +132,9 @@ class HandshakeMesh:
                 f"packets: found cycles {first} to {last}; "
                 f"allowed: {self._clock} to {at.LATEST - 1}"
             )
+        longest = packets.flits.max(initial=0)
+        if longest >= at.LATEST:
+            raise InputError(f"packets: found {longest} flits; allowed: up to {at.LATEST - 1}")
         deliveries = packets.destination_counts(start)
         if not self._timing.loopback:
             deliveries = deliveries - _to_themselves(packets, self._cols)
@@ -142,9 +147,10 @@ class HandshakeMesh:
         for column, values in enumerate(packets.columns()):
             self._packets[start:stop, column] = values
         self._packets[start:stop, at.NEXT_DELIVERY] = following - deliveries
-        self._check_operands(start, stop)
-        self._check_meetings(start, stop)
-        self._operands_lacking += int(packets.tile_counts()[opened].sum() - reduces.sum())
+        if reduces.any():
+            self._check_operands(start, stop)
+            self._check_meetings(start, stop)
+            self._operands_lacking += int(packets.tile_counts()[opened].sum() - reduces.sum())
         enqueue(self._mesh, self._packets, start, stop, int(deliveries.sum()))
         self._count = stop
 
@@ -165,11 +171,11 @@ class HandshakeMesh:
         """Most operands of a reduction that one router combines."""
         first = goal.operands.nodes(self._cols)[0]
         row = np.array(Packets.of([(0, first, goal, 1)]).columns()).T
-        packet = np.zeros((1, at.PACKET_COLUMNS), dtype=np.int64)
+        packet = np.zeros((1, at.PACKET_COLUMNS), dtype=np.int32)
         packet[:, : row.shape[1]] = row
         return self._most_meeting(packet, 0)
 
-    def _most_meeting(self, packets: Int64s, packet: int) -> int:
+    def _most_meeting(self, packets: Int32s, packet: int) -> int:
         nodes = node_addresses(self._mesh).tolist()
         inputs = (partners(self._mesh, packets, packet, node) for node in nodes)
         return max(int(bits).bit_count() for bits in inputs)
@@ -191,11 +197,11 @@ class HandshakeMesh:
                 )
 
 
-def _grown(table: Int64s, rows: int) -> Int64s:
+def _grown(table: Int32s, rows: int) -> Int32s:
     """A table of at least so many rows; at least doubled, so that growing row by row is linear."""
     if rows <= len(table):
         return table
-    grown = np.zeros((max(rows, 2 * len(table)), table.shape[1]), dtype=np.int64)
+    grown = np.zeros((max(rows, 2 * len(table)), table.shape[1]), dtype=np.int32)
     grown[: len(table)] = table
     return grown
 

@@ -11,10 +11,15 @@ buffers has the first five only. At an output the inputs, and as number 5 the re
 unit, are the requesters.
 """
 
+from typing import Annotated
+
 import numpy as np
+from numba import types
 from numpy.typing import NDArray
 
 Int32s = NDArray[np.int32]
+Records = Annotated[Int32s, types.int32[::1]]
+Table = Annotated[Int32s, types.int32[:, ::1]]
 # Times are 32 bits wide, as all columns: half of the memory is twice of what caches hold.
 LATEST, NEVER, LONG_AGO = 2**30, 2**31 - 1, -(2**30)
 PORTS = 5

@@ -1,7 +1,8 @@
 """The reduction unit of a router, rtl/noc/reduce_unit.sv."""
 
-from tlm.compiled import address, compiled
+from tlm.compiled import Address, address, compiled
 from tlm.interconnect.handshake import records as at
+from tlm.interconnect.handshake.events import lowest
 from tlm.interconnect.handshake.flits import append, came_at, left_at
 from tlm.interconnect.handshake.fronts import (
     arrived,
@@ -12,27 +13,16 @@ from tlm.interconnect.handshake.fronts import (
     leave,
     ready_from,
 )
-from tlm.interconnect.handshake.records import Int32s
+from tlm.interconnect.handshake.records import Records, Table
 from tlm.interconnect.handshake.routes import to_root
-from tlm.interconnect.packets import Int64s
 
 # mypy: disable-error-code="no-any-return, return-value"
 # What comes out of an array is no int to the type checker, as it is to Numba.
 
 
 @compiled
-def lowest(bits: int) -> int:
-    """The lowest bit that is set."""
-    bit = 0
-    while not bits >> bit & 1:
-        bit += 1
-    return bit
-
-
-@compiled
-def begin(m: Int32s, packets: Int64s, node: int) -> None:
+def begin(m: Records, packets: Table, node: Address) -> None:
     """Start the first in line of the reductions that may."""
-    node = address(node)
     m[node + at.START_AT] = -1
     candidates = 0
     for port in range(at.PORTS):
@@ -52,12 +42,11 @@ def begin(m: Int32s, packets: Int64s, node: int) -> None:
 
 
 @compiled
-def combine(m: Int32s, packets: Int64s, node: int) -> None:
+def combine(m: Records, packets: Table, node: Address) -> None:
     """Flits of the reduction in the unit go into its registers as far as times are known.
 
     Without registers they stay where they are until the result goes.
     """
-    node = address(node)
     joint, registers, size = m[node + at.UNIT], m[at.REGISTERS], m[at.BUFFER_SIZE]
     if joint < 0:
         return
@@ -96,12 +85,11 @@ def combine(m: Int32s, packets: Int64s, node: int) -> None:
 
 
 @compiled
-def take_operands(m: Int32s, packets: Int64s, node: int, first: int, stop: int) -> None:
+def take_operands(m: Records, packets: Table, node: Address, first: int, stop: int) -> None:
     """Operands leave their buffers with the flits ``first`` to ``stop - 1`` of the results.
 
     They do so when these come into the registers, or without registers when these go.
     """
-    node = address(node)
     size, inputs, time, left, start = m[at.BUFFER_SIZE], m[node + at.UNIT_INPUTS], 0, 0, 0
     base = address(m[node + at.BUFFERS] + m[at.OPERAND_SLOT] * size)
     result = address(m[node + at.BUFFERS] + at.RESULT * size)

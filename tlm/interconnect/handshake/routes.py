@@ -1,32 +1,27 @@
 """Where packets go: the routes of rtl/noc, from a router's place and a packet's header."""
 
-from tlm.compiled import address, compiled
+from tlm.compiled import Address, compiled
 from tlm.interconnect.handshake import records as at
-from tlm.interconnect.handshake.records import Int32s
-from tlm.interconnect.packets import Int64s
+from tlm.interconnect.handshake.records import Records, Table
 
 # mypy: disable-error-code="no-any-return, return-value"
 # What comes out of an array is no int to the type checker, as it is to Numba.
 
 
 @compiled
-def way(m: Int32s, node: int, row: int, col: int) -> int:
+def way(m: Records, node: Address, row: int, col: int) -> int:
     """Output towards a tile, dimension by dimension."""
-    node = address(node)
-    if m[at.Y_FIRST] == 0 or row == m[node + at.ROW]:
-        if col > m[node + at.COL]:
-            return 2
-        if col < m[node + at.COL]:
-            return 4
-    if row > m[node + at.ROW]:
-        return 3
-    return 1 if row < m[node + at.ROW] else 0
+    # No branch but the first, as a processor could not foresee which way a packet goes.
+    sideways = 2 * (col > m[node + at.COL]) + 4 * (col < m[node + at.COL])
+    lengthwise = 3 * (row > m[node + at.ROW]) + (row < m[node + at.ROW])
+    if m[at.Y_FIRST] != 0:
+        return lengthwise if lengthwise else sideways
+    return sideways if sideways else lengthwise
 
 
 @compiled
-def tree(m: Int32s, packets: Int64s, packet: int, node: int, port: int) -> int:
+def tree(m: Records, packets: Table, packet: int, node: Address, port: int) -> int:
     """Outputs by which a multicast leaves a router, a bit each: rtl/noc/tree_route.sv."""
-    node = address(node)
     row, col = m[node + at.ROW], m[node + at.COL]
     top, bottom = packets[packet, at.ROW_FIRST], packets[packet, at.ROW_LAST]
     left, right = packets[packet, at.COL_FIRST], packets[packet, at.COL_LAST]
@@ -48,9 +43,8 @@ def tree(m: Int32s, packets: Int64s, packet: int, node: int, port: int) -> int:
 
 
 @compiled
-def partners(m: Int32s, packets: Int64s, packet: int, node: int) -> int:
+def partners(m: Records, packets: Table, packet: int, node: Address) -> int:
     """Inputs that bring operands of a reduction to a router: rtl/noc/reduce_route.sv."""
-    node = address(node)
     row, col = m[node + at.ROW], m[node + at.COL]
     root = m[at.NODES] + packets[packet, at.ROOT] * at.NODE_COLUMNS
     root_row, root_col = m[root + at.ROW], m[root + at.COL]
@@ -70,8 +64,7 @@ def partners(m: Int32s, packets: Int64s, packet: int, node: int) -> int:
 
 
 @compiled
-def to_root(m: Int32s, packets: Int64s, packet: int, node: int) -> int:
+def to_root(m: Records, packets: Table, packet: int, node: Address) -> int:
     """Output by which a reduction leaves a router."""
-    node = address(node)
     root = m[at.NODES] + packets[packet, at.ROOT] * at.NODE_COLUMNS
     return way(m, node, m[root + at.ROW], m[root + at.COL])

@@ -1,0 +1,68 @@
+"""Compiled functions: each for the types it is annotated with, and anew when a source is newer."""
+
+import os
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_SOURCES = {
+    "plain_part": """
+from tlm.compiled import Address, compiled
+
+@compiled
+def twice(index: Address) -> int:
+    return 2 * index
+""",
+    "plain_whole": """
+import plain_part as part
+from tlm.compiled import compiled, prepare
+
+@compiled
+def run(index: int, more: bool) -> int:
+    return part.twice(index) + more
+""",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Two modules, one of which calls the other, on the path."""
+    for name, text in _SOURCES.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield tmp_path
+    _forget()
+
+
+def _forget() -> None:
+    for name in _SOURCES:
+        sys.modules.pop(name, None)
+
+
+def _prepared() -> Any:
+    """The modules loaded anew, as by another process."""
+    _forget()
+    whole = import_module("plain_whole")
+    whole.prepare(whole.run)
+    return whole
+
+
+def test_a_function_is_compiled_once_for_the_types_of_its_annotations(folder: Path) -> None:
+    whole = _prepared()
+    assert whole.run(4, True) == 9
+    assert [str(types) for types in whole.run.signatures] == ["(int64, bool)"]
+    assert [str(types) for types in whole.part.twice.signatures] == ["(uint32,)"]
+
+
+def test_a_change_of_what_is_called_is_seen(folder: Path) -> None:
+    """Numba alone looks at the file of the caller only."""
+    assert _prepared().run(4, True) == 9
+    source = folder / "plain_part.py"
+    source.write_text(source.read_text().replace("2 * index", "3 * index"))
+    later = source.stat().st_mtime + 10
+    os.utime(source, (later, later))
+    assert _prepared().run(4, True) == 13
