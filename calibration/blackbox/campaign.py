@@ -24,7 +24,7 @@ from calibration.blackbox.experiments.unicast import Unicast
 from calibration.blackbox.spec import MeshSpec
 from calibration.blackbox.subject import Subject
 from calibration.experiment import Experiment, misses, run
-from calibration.harness.simulator import included_files
+from calibration.harness.cache import included_files
 from calibration.harness.toolchain import tool_versions
 from tlm.calibrated import REPOSITORY, CalibrationResult, combined_hash, source_hashes
 from tlm.errors import InputError

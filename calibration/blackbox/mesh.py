@@ -84,7 +84,7 @@ class BlackBoxMesh:
                 *(f"-D{name}={value}" for name, value in sorted(rtl.defines.items())),
             ],
             include_folders=self.spec.include_folders(),
-            written={"blackbox_dut.sv": _adapter(self.spec, self.rows, self.cols, layout.width)},
+            written={"blackbox_dut.sv": adapter(self.spec, self.rows, self.cols, layout.width)},
         )
 
     def simulate(
@@ -206,7 +206,7 @@ def _hex(words: Words, digits: int) -> list[str]:
     return [text[end - digits : end] for end in range(whole, len(text) + 1, whole)]
 
 
-def _adapter(spec: MeshSpec, rows: int, cols: int, width: int) -> str:
+def adapter(spec: MeshSpec, rows: int, cols: int, width: int) -> str:
     """The module by which rtl/bench/blackbox_bench.sv reaches the mesh under its own names."""
     nodes, ports = rows * cols, spec.ports
     parameters = dict(spec.rtl.parameters)

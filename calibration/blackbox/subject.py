@@ -13,8 +13,9 @@ from calibration.blackbox.mesh import BlackBoxMesh, Hold
 from calibration.blackbox.scenes import Goal, Scene, Send, Size, play
 from calibration.blackbox.spec import MeshSpec
 from calibration.experiment import LawContradictedError
+from calibration.harness.cache import included_files
 from calibration.harness.mesh import HangError
-from calibration.harness.simulator import SimulationError, included_files
+from calibration.harness.simulator import SimulationError
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import Deliveries, Packets, Reduce, TileSet
 from tlm.interconnect.zero_load import NocTiming

@@ -4,7 +4,6 @@ The cocotb runner would make every signal of the design public, which costs buil
 the speed; here only the top module's ports are, and the rest of the recipe is cocotb's.
 """
 
-import hashlib
 import json
 import os
 import shutil
@@ -18,28 +17,16 @@ from typing import Any
 import cocotb_tools.config
 from cocotb_tools.check_results import get_results
 from cocotb_tools.runner import get_runner
-from filelock import FileLock
 
+from calibration.harness.cache import cached, included_content
 from calibration.harness.toolchain import tool_versions, verilator_environment
 from tlm.calibrated import REPOSITORY, file_hash
-from tlm.errors import InputError
 
 _MOST_ERROR_LINES = 15
 
 
 class SimulationError(RuntimeError):
     """A build or a run that did not end well; the message carries the errors and the log's end."""
-
-
-def cache_folder() -> Path:
-    """Folder of built models: ``$WAFERTLM_CACHE``, else ``build/`` beside the sources."""
-    return Path(os.environ.get("WAFERTLM_CACHE", REPOSITORY / "build"))
-
-
-def included_files(folders: Sequence[Path]) -> list[Path]:
-    """All files of include folders but stored calibrations, which are made from the others."""
-    paths = (path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file())
-    return [path for path in paths if not path.name.endswith(".calibration.json")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,31 +126,21 @@ def build(
         InputError: if the folder of built models cannot be written.
     """
     written = dict(written or {})
-    included = [
-        (path.relative_to(place).as_posix(), file_hash(path))
-        for place in include_folders
-        for path in included_files([place])
-    ]
-    key_parts = [
-        top, [file_hash(path) for path in sources], included, sorted(written.items()),
-        sorted(parameters.items()), waves, [*flags], tool_versions(),
+    content = [
+        top, [file_hash(path) for path in sources], included_content(include_folders),
+        sorted(written.items()), sorted(parameters.items()), waves, [*flags], tool_versions(),
     ]  # fmt: skip
-    key = hashlib.sha256(json.dumps(key_parts).encode()).hexdigest()[:16]
-    folder = cache_folder() / f"{top}-{key}"
-    simulation = Simulation(folder, top, (*sources, *(folder / name for name in written)), waves)
-    _hold_writable(folder.parent)
-    with FileLock(f"{folder}.lock"):
-        if not (folder / "done").is_file():
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir()
-            for name, text in written.items():
-                (folder / name).write_text(text)
-            _verilate(
-                simulation, parameters, [*flags, *(f"-I{place}" for place in include_folders)]
-            )
-            _drop_intermediates(folder)
-            (folder / "done").touch()
-    return simulation
+
+    def model(folder: Path) -> Simulation:
+        return Simulation(folder, top, (*sources, *(folder / name for name in written)), waves)
+
+    def make(folder: Path) -> None:
+        for name, text in written.items():
+            (folder / name).write_text(text)
+        includes = [f"-I{place}" for place in include_folders]
+        _verilate(model(folder), parameters, [*flags, *includes])
+
+    return model(cached(top, content, make))
 
 
 def _verilate(simulation: Simulation, parameters: Mapping[str, int], flags: Sequence[str]) -> None:
@@ -196,30 +173,10 @@ def _verilate(simulation: Simulation, parameters: Mapping[str, int], flags: Sequ
         raise SimulationError(f"building {simulation.top} failed:\n{first}{output[-4000:]}")
 
 
-def _hold_writable(cache: Path) -> None:
-    """Make the folder of built models, if it is missing."""
-    problem = "" if not cache.is_dir() or os.access(cache, os.W_OK) else "cannot be written"
-    try:
-        cache.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        problem = error.strerror or str(error)
-    if problem:
-        raise InputError(
-            f"$WAFERTLM_CACHE: found {cache}: {problem}; allowed: a folder that can be written"
-        )
-
-
 def _outcome(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         command, env=verilator_environment(), capture_output=True, text=True, check=False
     )
-
-
-def _drop_intermediates(folder: Path) -> None:
-    """Keep the program alone: what it was made of takes sixty times the room."""
-    for path in folder.iterdir():
-        if path.suffix in {".a", ".cpp", ".d", ".gch", ".h", ".o"}:
-            path.unlink()
 
 
 def _first_errors(output: str, most: int) -> str:

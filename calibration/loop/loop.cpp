@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "Vblackbox_dut.h"
+#include "stop.h"
 #include "verilated.h"
 #include "verilated_vcd_c.h"
 
@@ -27,7 +28,6 @@ constexpr unsigned kFlitWords = (kFlitBits + 31) / 32;
 // A mesh may need some cycles to leave its reset, as one does that synchronises it.
 constexpr unsigned kSettleCycles = 16;
 constexpr uint64_t kHalfCyclePs = 1000;
-constexpr size_t kKeptText = 2000;
 static_assert(kNodes <= 64, "the handshakes are kept in a word of 64 bits");
 static_assert(kFlitBits > 64, "the flits of all nodes are kept in words of 32 bits");
 
@@ -84,10 +84,6 @@ struct Loop {
   std::vector<Event> events;
   std::string failure;
 };
-
-Loop* running = nullptr;  // what is evaluated now
-std::string printed;      // the end of what the Verilog has printed
-std::string stopped;      // why a model stopped that has no loop yet
 
 void set_bits(uint32_t* words, unsigned lsb, unsigned bits, const uint32_t* value) {
   for (unsigned bit = 0; bit < bits;) {
@@ -151,13 +147,13 @@ void fail(Loop& loop, const char* format, ...) {
 
 // All models share a context, which refuses new ones at another time than 0.
 void clock(Loop& loop, int level, uint64_t now_ps) {
-  running = &loop;
+  stop::reason = &loop.failure;
   loop.mesh->contextp()->time(now_ps);
   loop.mesh->clk_i = level;
   loop.mesh->eval();
   if (loop.wave) loop.wave->dump(now_ps);
   loop.mesh->contextp()->time(0);
-  running = nullptr;
+  stop::reason = &stop::early;
 }
 
 void offer(Loop& loop) {
@@ -246,41 +242,17 @@ int outcome(Loop& loop, int found) {
   return loop.failure.empty() ? found : kFailed;
 }
 
-void stop(const char* what, const char* file, int line) {
-  std::string& why = running ? running->failure : stopped;
-  if (why.empty()) why = what + std::string(" at ") + file + ":" + std::to_string(line) + ": " + printed;
-}
-
 }  // namespace
-
-// What Verilator calls; the wrapper of pyverilator has the hook for $finish.
-using FinishCallback = void (*)(const char*, int, const char*);
-extern FinishCallback vl_user_finish;
-void vl_stop(const char* file, int line, const char*) VL_MT_UNSAFE { stop("the Verilog stopped", file, line); }
-void vl_fatal(const char* file, int line, const char*, const char* message) VL_MT_UNSAFE {
-  stop(message, file, line);
-}
 
 extern "C" {
 
-int loop_print(const char* format, ...) {
-  char text[1000];
-  va_list arguments;
-  va_start(arguments, format);
-  const int count = std::vsnprintf(text, sizeof text, format, arguments);
-  va_end(arguments);
-  printed += text;
-  if (printed.size() > kKeptText) printed.erase(0, printed.size() - kKeptText);
-  return count;
-}
-
 // Takes a model over, whose inputs are all zero, and leaves it at cycle 0, out of reset.
 Loop* loop_new(Vblackbox_dut* mesh, VerilatedVcdC* wave, uint32_t reset_cycles) {
-  vl_user_finish = [](const char* file, int line, const char*) { stop("the Verilog called $finish", file, line); };
+  stop::watch_finish();
   Loop* loop = new Loop{};
   loop->mesh = mesh;
   loop->wave = wave;
-  loop->failure.swap(stopped);
+  loop->failure.swap(stop::early);
   for (uint32_t cycle = 0; cycle < reset_cycles + kSettleCycles; ++cycle) {
     mesh->rst_ni = cycle >= reset_cycles;
     clock(*loop, 0, loop->first_ps);
@@ -297,7 +269,7 @@ State* loop_state(Loop* loop) { return &loop->state; }
 void loop_delete(Loop* loop) {
   loop->mesh->final();
   delete loop;
-  printed.clear();
+  stop::printed.clear();
 }
 
 // Registers a shape and returns its number; `header` is a flit without payload and last bit.

@@ -1,19 +1,16 @@
 """The project's mesh as a Verilated program with a C++ driver: what the model is raced against."""
 
-import hashlib
-import json
 import os
-import shutil
 import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from filelock import FileLock
 
+from calibration.harness.cache import cached
 from calibration.harness.mesh import NOC_SOURCES
-from calibration.harness.simulator import SimulationError, cache_folder
+from calibration.harness.simulator import SimulationError
 from calibration.harness.toolchain import tool_versions, verilator_environment
 from tlm.calibrated import REPOSITORY, source_hashes
 from tlm.errors import InputError
@@ -71,18 +68,8 @@ class DrivenMesh:
             SimulationError: carrying the end of the tools' output.
         """
         shape = [self.rows, self.cols, self.fifo_depth, *_OPTIONS]
-        key_parts = [source_hashes([*_SOURCES, _DRIVER]), shape, tool_versions()]
-        key = hashlib.sha256(json.dumps(key_parts).encode()).hexdigest()[:16]
-        folder = cache_folder() / f"mesh_driver-{key}"
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(f"{folder}.lock"):
-            if not (folder / "driver").is_file():
-                with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-                    self._verilate(Path(scratch))
-                    folder.mkdir(exist_ok=True)
-                    shutil.copy2(Path(scratch) / "driver", folder / "driver.new")
-                (folder / "driver.new").rename(folder / "driver")
-        return folder / "driver"
+        content = [source_hashes([*_SOURCES, _DRIVER]), shape, tool_versions()]
+        return cached("mesh_driver", content, self._verilate) / "driver"
 
     def _verilate(self, folder: Path) -> None:
         shape = {"Rows": self.rows, "Cols": self.cols, "FifoDepth": self.fifo_depth}

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from calibration.experiments.systolic import SystolicExperiment
+from calibration.harness.cache import cache_folder
 from calibration.harness.mesh import RtlMesh
-from calibration.harness.simulator import cache_folder
 from tlm.calibrated import REPOSITORY, load_result
 from tlm.interconnect.calibration import rtl_timing
 from tlm.interconnect.handshake import HandshakeMesh

@@ -19,8 +19,8 @@ from calibration.blackbox.campaign import (
 )
 from calibration.blackbox.scenes import NoFormError, ScenesMixedError
 from calibration.blackbox.spec import MeshSpec, load_spec
+from calibration.harness.cache import included_files
 from calibration.harness.mesh import HangError
-from calibration.harness.simulator import included_files
 from tlm.calibrated import source_hashes
 from tlm.errors import InputError
 from tlm.interconnect.calibration import rtl_timing
