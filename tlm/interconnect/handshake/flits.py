@@ -14,11 +14,11 @@ from tlm.interconnect.handshake.records import Records
 
 
 @compiled
-def _run_of(m: Records, buffer: Address, ring: int, runs: int, number: int) -> int:
+def _run_of(m: Records, buffer: Address, kind: int, runs: int, number: int) -> int:
     """The run, of so many, in which a flit is; it must be among the buffer's last R."""
     mask = m[at.MASK]
-    base, run = buffer + at.RINGS + ring * m[at.RING_SIZE], runs - 1
-    while m[base + 2 * (run & mask)] > number:
+    base, run = buffer + at.RINGS + kind, runs - 1
+    while m[base + at.RUN * (run & mask)] > number:
         run -= 1
     return run
 
@@ -27,7 +27,7 @@ def _run_of(m: Records, buffer: Address, ring: int, runs: int, number: int) -> i
 def came_at(m: Records, buffer: Address, number: int) -> int:
     """When a flit came; of the last R."""
     run = _run_of(m, buffer, at.WRITES, m[buffer + at.WRITE_RUNS], number) & m[at.MASK]
-    place = buffer + at.RINGS + at.WRITES * m[at.RING_SIZE] + 2 * run
+    place = buffer + at.RINGS + at.WRITES + at.RUN * run
     return m[place + 1] - m[place] + number
 
 
@@ -35,18 +35,18 @@ def came_at(m: Records, buffer: Address, number: int) -> int:
 def left_at(m: Records, buffer: Address, number: int) -> int:
     """When a flit left; of the last R that did."""
     run = _run_of(m, buffer, at.LEAVES, m[buffer + at.LEAVE_RUNS], number) & m[at.MASK]
-    place = buffer + at.RINGS + at.LEAVES * m[at.RING_SIZE] + 2 * run
+    place = buffer + at.RINGS + at.LEAVES + at.RUN * run
     return m[place + 1] - m[place] + number
 
 
 @compiled
-def append(m: Records, buffer: Address, ring: int, runs: int, number: int, time: int) -> None:
+def append(m: Records, buffer: Address, kind: int, runs: int, number: int, time: int) -> None:
     """Flits come or leave a cycle after each other from ``number`` on; ``runs``: a column."""
     mask, count = m[at.MASK], m[buffer + runs]
-    base = buffer + at.RINGS + ring * m[at.RING_SIZE]
-    last = base + 2 * ((count - 1) & mask)
+    base = buffer + at.RINGS + kind
+    last = base + at.RUN * ((count - 1) & mask)
     if m[last + 1] - m[last] != time - number:
-        place = base + 2 * (count & mask)
+        place = base + at.RUN * (count & mask)
         m[place], m[place + 1] = number, time
         m[buffer + runs] = count + 1
 
@@ -70,9 +70,9 @@ def move(
     one, each is a run of its own. A flit leaves a fork when the last of its branches has sent it.
     """
     mask, end = m[at.MASK], number + count
-    ring = m[at.RING_SIZE]
     into = places = write = write_runs = free = free_runs = 0
-    writes, leaves = source + at.RINGS + at.WRITES * ring, target + at.RINGS + at.LEAVES * ring
+    writes, leaves = source + at.RINGS + at.WRITES, target + at.RINGS + at.LEAVES
+    forks = source + at.RINGS + at.FORKS * m[at.RING_SIZE]
     if source > 0:
         write_runs = m[source + at.WRITE_RUNS]
         write = _run_of(m, source, at.WRITES, write_runs, number)
@@ -84,25 +84,25 @@ def move(
     while number < end:
         time, step = time + 1, end - number if interval == 1 else 1
         if source > 0:
-            while write + 1 < write_runs and m[writes + 2 * ((write + 1) & mask)] <= number:
+            while write + 1 < write_runs and m[writes + at.RUN * ((write + 1) & mask)] <= number:
                 write += 1
-            place = writes + 2 * (write & mask)
+            place = writes + at.RUN * (write & mask)
             time = max(time, m[place + 1] - m[place] + number + latency)
             if write + 1 < write_runs:
-                step = min(step, m[writes + 2 * ((write + 1) & mask)] - number)
+                step = min(step, m[writes + at.RUN * ((write + 1) & mask)] - number)
         if target > 0:
             freed = into - places
-            while free + 1 < free_runs and m[leaves + 2 * ((free + 1) & mask)] <= freed:
+            while free + 1 < free_runs and m[leaves + at.RUN * ((free + 1) & mask)] <= freed:
                 free += 1
-            place = leaves + 2 * (free & mask)
+            place = leaves + at.RUN * (free & mask)
             time = max(time, m[place + 1] - m[place] + freed + m[target + at.RETURN])
             if free + 1 < free_runs:
-                step = min(step, m[leaves + 2 * ((free + 1) & mask)] - freed)
+                step = min(step, m[leaves + at.RUN * ((free + 1) & mask)] - freed)
             append(m, target, at.WRITES, at.WRITE_RUNS, into, time)
             into += step
         if fork:
             for ahead in range(step):
-                place = source + at.RINGS + at.FORKS * ring + 2 * ((number + ahead) & mask)
+                place = forks + 2 * ((number + ahead) & mask)
                 sent_before = m[place + 1] > 0
                 m[place] = max(time + ahead, m[place]) if sent_before else time + ahead
                 m[place + 1] += 1

@@ -65,20 +65,23 @@ OUT_NODE, PORT, BEHIND, OWNER, FREE_FROM, ASKING, PREFERRED, LISTED_OUTPUT = ran
 THROUGH, RESULTS_THROUGH, LOOK_AT, LINK_LAST, ROOM_AT = range(8, 13)
 OUTPUT_COLUMNS = 16
 # A buffer: its node and slot; the output that feeds it, or 0; its places; cycles from a flit's
-# coming to its leaving for a link, and for the tile. Flits (numbered from 0) whose coming is known
-# and whose leaving by all branches is, and in how many runs; ring place of the packet at the front,
-# and how many there are; cycle from which the front one shows its header; a bit an output (for an
-# operand: an input that brings a partner) for the branches it needs and for those that hold their
-# output; whether it is listed; and, an output each, the flits sent and when the last went (before
-# the first: the grant, less one); cycles from a flit's leaving until its place can be filled. Then
-# the rings, each of RING_SIZE, which is 2 R.
-NODE, SLOT, FEEDER, PLACES, LATENCY, EJECTION = range(6)
+# coming to its leaving for a link; cycles from a flit's leaving until its place can be filled.
+# Flits (numbered from 0) whose coming is known and whose leaving by all branches is, and in how
+# many runs; ring place of the packet at the front, and how many there are; cycle from which the
+# front one shows its header; a bit an output (for an operand: an input that brings a partner) for
+# the branches it needs and for those that hold their output; whether it is listed. Up to here what
+# every hop needs, in one line of a cache; then, an output each, the flits sent and when the last
+# went (before the first: the grant, less one); cycles from a flit's coming to its leaving for the
+# tile. Then the rings.
+NODE, SLOT, FEEDER, PLACES, LATENCY, RETURN = range(6)
 WRITTEN, WRITE_RUNS, LEFT, LEAVE_RUNS, FRONT, PACKETS, SHOWN_FROM = range(6, 13)
-NEEDED, GRANTED, LISTED, SENT, LAST_SENT, RETURN, RINGS = 13, 14, 15, 16, 21, 26, 32
-# The rings of a buffer: runs of coming and of leaving (number of the first flit, its time); packets
-# (packet, number of its first flit); flits that a fork has sent by some branches (latest time, how
-# many).
-WRITES, LEAVES, QUEUE, FORKS, RING_COUNT = range(5)
+NEEDED, GRANTED, LISTED, SENT, LAST_SENT, EJECTION, RINGS = 13, 14, 15, 16, 21, 26, 32
+# The rings of a buffer, of R records each: runs of coming and, beside them, as both are needed
+# together, of leaving (number of the first flit, its time); from two RING_SIZE on, which is 2 R,
+# packets (packet, number of its first flit); then flits that a fork has sent by some branches
+# (latest time, how many).
+WRITES, LEAVES, RUN = 0, 2, 4
+QUEUE, FORKS, RING_COUNT = 2, 3, 4
 # An event: the next one in the same place of the wheel, or unused; its cycle; what and whom.
 NEXT, WHEN, WHAT, WHOM, EVENT_COLUMNS = range(5)
 # What: a requester, by its number, asks for an output, or it is free again (NOBODY); a reduction

@@ -174,11 +174,10 @@ def _set_buffers(m: Int32s, nodes: int, slots: int, timing: NocTiming) -> None:
     table[..., at.RETURN] = 1
     table[:, : at.RESULT, at.RETURN] = timing.return_cycles
     # Before the first flit as many left, long ago, as there are places.
-    ring = int(m[at.RING_SIZE])
     table[..., [at.WRITE_RUNS, at.LEAVE_RUNS]] = 1
-    for runs in (at.WRITES, at.LEAVES):
-        table[..., at.RINGS + runs * ring] = -table[..., at.PLACES]
-        table[..., at.RINGS + runs * ring + 1] = at.LONG_AGO
+    for kind in (at.WRITES, at.LEAVES):
+        table[..., at.RINGS + kind] = -table[..., at.PLACES]
+        table[..., at.RINGS + kind + 1] = at.LONG_AGO
     flat = table.reshape(-1, table.shape[-1])
     feeders = _addresses(m[at.OUTPUT_RECORDS], nodes * at.PORTS, at.OUTPUT_COLUMNS)
     behind = outputs[..., at.BEHIND].reshape(-1)
