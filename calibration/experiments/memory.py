@@ -5,6 +5,7 @@ decides when that is cannot be found so: four activates in tFAW, tRC beside tRAS
 latency divides into the way to the burst and the burst; there the device's table stands.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -123,7 +124,7 @@ def _in_words(requests: Iterable[tuple[int, _Place]]) -> str:
     return ", ".join(f"{names[w]} row {r} bank {b} group {g}" for w, (r, b, g) in requests)
 
 
-class _MemoryExperiment:
+class _MemoryExperiment(ABC):
     """What both experiments share: the streams, and how they are run."""
 
     sources: Sequence[Path] = MEMORY_SOURCES
@@ -142,9 +143,9 @@ class _MemoryExperiment:
         """The requests in words."""
         return case.label
 
+    @abstractmethod
     def figure(self, taken: Int64s, answered: Int64s) -> float:
         """What is compared; cycles of each request."""
-        raise NotImplementedError
 
     def measure(self, cases: Sequence[Probe | Stream]) -> list[float]:
         """Figures on RTL."""

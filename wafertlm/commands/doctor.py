@@ -61,17 +61,17 @@ def check_tool(name: str, package: str) -> Check:
     return _check(name, *_first_line([path, "--version"]), remedy)
 
 
-def check_package(name: str) -> Check:
-    """A Python package: there, and importable."""
+def check_package(name: str, module: str | None = None) -> Check:
+    """A Python package: there, and importable, under the name of its module if that is another."""
     remedy = f"reinstall: `make install` (or `pip install {name}`)"
     try:
         found = version(name)
-        importlib.import_module(name)
+        importlib.import_module(module or name)
     except PackageNotFoundError:
-        return _check(name, False, "not installed", remedy)
+        return _check(module or name, False, "not installed", remedy)
     except ImportError as error:
-        return _check(name, False, f"cannot be imported: {error}", remedy)
-    return _check(name, True, found, remedy)
+        return _check(module or name, False, f"cannot be imported: {error}", remedy)
+    return _check(module or name, True, found, remedy)
 
 
 def check_verilator() -> Check:
@@ -132,6 +132,7 @@ CHECKS: dict[str, Callable[[], Check]] = {
     "perl": partial(check_tool, "perl", "perl"),
     "verilator": check_verilator,
     "cocotb": partial(check_package, "cocotb"),
+    "pyverilator": partial(check_package, "pyverilator-mm", "pyverilator"),
     "numba": partial(check_package, "numba"),
     "calibration": check_calibration,
     "disk": check_disk,
