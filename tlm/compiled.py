@@ -27,6 +27,12 @@ def compiled(function: _Function) -> _Function:
     return made
 
 
+def unlocked(function: _Function) -> _Function:
+    """The same, for a function that runs in several threads at once."""
+    made: _Function = njit(**_OPTIONS, nogil=True)(function)
+    return made
+
+
 def inlined(function: _Function) -> _Function:
     """The same, as a part of every function that calls it."""
     made: _Function = njit(**_OPTIONS, inline="always")(function)

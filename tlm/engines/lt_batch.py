@@ -1,0 +1,137 @@
+"""Batches of steps: which operations go over the grid together, and by what blocks.
+
+By rows go operations whose sends stay within a few rows; by columns those that move nothing along
+the rows. Threads share the blocks: of columns as they are; of rows first parts that shrink from
+step to step, each as far as its neighbour's sends reach, and then what lies between them.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlm.engines.lt_build import Built, Fields
+from tlm.engines.lt_core import REGION, sweep
+from tlm.engines.lt_queues import Times
+from tlm.engines.lt_table import STEP, Pools
+from tlm.engines.lt_tables import CycleTables
+from tlm.program import Operation
+
+_CACHE_BYTES = 2**20
+_MOST_STEPS = 256
+_BLOCK_ROWS = 8
+Fault = tuple[int, Operation, int]
+
+
+class Batch:
+    """Operations that are done together."""
+
+    def __init__(self, state: Times, pools: Pools, tables: CycleTables, threads: int) -> None:
+        self._state, self._pools, self._tables = state, pools, tables
+        self._threads = threads
+        self._rows, slots, self._cols = state.shape
+        self._window_rows = _CACHE_BYTES // (4 * slots * self._cols)
+        self._scratch = [np.zeros((6, self._cols), dtype=np.int32) for _ in range(threads)]
+        self._operations: list[tuple[int, Operation]] = []
+        self._steps: list[Fields] = []
+        self._end_batch()
+
+    def _end_batch(self) -> None:
+        self._operations.clear()
+        self._steps.clear()
+        self._skew = self._reach = 0
+        self._by_row = self._by_column = True
+
+    def takes(self, built: Built) -> bool:
+        """Whether an operation goes with those taken up so far."""
+        if not self._steps:
+            return True
+        by_row = self._by_row and not built.by_column
+        far = self._skew + self._reach + 2 * built.reach > self._window_rows
+        by_row &= not built.reach or not far
+        by_column = self._by_column and built.straight
+        return (by_row or by_column) and len(self._steps) < _MOST_STEPS
+
+    def add(self, number: int, operation: Operation, built: Built) -> None:
+        """Take an operation up."""
+        for step in built.steps:
+            self._skew += built.reach + (0 if step is built.steps[-1] and built.reach else self._reach)
+            self._reach = built.reach
+            self._steps.append({**step, "operation": len(self._operations), "skew": self._skew})
+        self._operations.append((number, operation))
+        self._by_row &= not built.by_column
+        self._by_column &= built.straight
+
+    def run(self) -> Fault | None:
+        """Do the operations taken up; the first fault in program order, if there is one."""
+        if not self._steps:
+            return None
+        steps = np.zeros(len(self._steps), dtype=STEP)
+        names = STEP.names or ()
+        for k, step in enumerate(self._steps):
+            steps[k] = tuple(step.get(name, 0) for name in names)
+        if self._by_row:
+            phases = self._row_regions()
+        else:
+            steps["skew"] = 0
+            phases = [self._column_regions()]
+        faults = [np.full((len(steps), 2), -1, dtype=np.int64) for _ in range(self._threads)]
+        for regions in phases:
+            self._sweep(steps, regions, faults)
+        found = [(k, *own[k]) for own in faults for k in np.flatnonzero(own[:, 0] >= 0)]
+        fault = None
+        if found:
+            k, _, slot = min(found)
+            fault = (*self._operations[steps[k]["operation"]], int(slot))
+        self._end_batch()
+        return fault
+
+    def _row_regions(self) -> list[list[tuple[int, ...]]]:
+        """First the parts of the threads, then what lies between them."""
+        parts = self._threads if self._rows >= 4 * self._threads * (self._skew + 1) else 1
+        cuts = [self._rows * part // parts for part in range(parts + 1)]
+        columns = (_BLOCK_ROWS, 0, self._cols)
+        shrinking = [
+            (low, int(low > 0), high, -int(high < self._rows), *columns)
+            for low, high in zip(cuts, cuts[1:], strict=False)
+        ]
+        between = [(cut, -1, cut, 1, *columns) for cut in cuts[1:-1]]
+        return [shrinking, between] if self._skew else [shrinking]
+
+    def _column_regions(self) -> list[tuple[int, ...]]:
+        width = min(_BLOCK_COLUMNS, -(-self._cols // self._threads))
+        return [
+            (0, 0, self._rows, 0, self._rows, first, min(first + width, self._cols))
+            for first in range(0, self._cols, width)
+        ]
+
+    def _sweep(
+        self,
+        steps: NDArray[np.void],
+        regions: list[tuple[int, ...]],
+        faults: list[NDArray[np.int64]],
+    ) -> None:
+        records = np.array(regions, dtype=REGION)
+        shares = [records[t :: self._threads] for t in range(self._threads)]
+
+        def work(thread: int) -> None:
+            for region in shares[thread]:
+                sweep(
+                    steps,
+                    self._pools.indices,
+                    self._pools.delays,
+                    self._tables.values,
+                    self._state,
+                    np.array([region]),
+                    self._scratch[thread],
+                    faults[thread],
+                )
+
+        if self._threads == 1 or len(regions) == 1:
+            work(0)
+        else:
+            with ThreadPoolExecutor(self._threads) as pool:
+                list(pool.map(work, range(self._threads)))
+
+
+_BLOCK_COLUMNS = 256

@@ -1,0 +1,174 @@
+"""From operations of a program to steps of the loosely-timed engine (`tlm.engines.lt_table`)."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlm.engines.lt_table import (
+    BEGIN_SEND,
+    COLUMN_MULTICAST,
+    END_SEND,
+    ROW_MULTICAST,
+    SEND,
+    WORK,
+    Pools,
+)
+from tlm.engines.transfer_times import arrival_cycles, credit_cycles, hold_cycles
+from tlm.interconnect.zero_load import NocTiming
+from tlm.program import Indices, Multicast, Send, Work
+
+Fields = dict[str, int]
+Lines = Iterable[int] | Indices
+PlaceTokens = Callable[[tuple[str, ...], bool, int, int], Fields]
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """An operation as steps.
+
+    Attributes:
+        steps: Fields of `lt_table.STEP`; those left out are 0.
+        reach: Rows between a source and its target, at most.
+        straight: Whether nothing moves along the rows.
+        by_column: Whether a step spans all rows of a column.
+        longest_cycles: More than the operation can add to any time.
+    """
+
+    steps: tuple[Fields, ...]
+    reach: int
+    straight: bool
+    by_column: bool
+    longest_cycles: int
+
+
+class Builder:
+    """Builds steps, and keeps what operations share."""
+
+    def __init__(self, timing: NocTiming, pools: Pools) -> None:
+        self._timing = timing
+        self._pools = pools
+        self._kept: dict[tuple[Any, ...], Any] = {}
+
+    def forget(self) -> None:
+        """Forget what lies in the pools."""
+        self._kept.clear()
+
+    def work(self, work: Work, tokens: Fields, cycles: int, table: int) -> Built:
+        """Steps of work, of some cycles or of a table of them."""
+        step: Fields = {
+            "kind": WORK,
+            "engine": int(work.engine),
+            **_rows(work.tiles.rows),
+            **self._columns(work.tiles.cols),
+            **tokens,
+            "cycles": 0 if table >= 0 else cycles,
+            "table": table,
+        }
+        return Built((step,), 0, straight=True, by_column=False, longest_cycles=cycles)
+
+    def send(self, send: Send, tokens: Fields) -> Built:
+        """Steps of unicasts."""
+        law, farthest, straight = self._keep(
+            self._send_law, send.tiles.cols, send.to_cols.tobytes(), send.flits
+        )
+        lines, reach = self._keep(self._send_rows, send.tiles.rows, send.to_rows.tobytes())
+        step = {**lines, **law, **tokens, "kind": SEND, "flits": send.flits, "table": -1}
+        steps: tuple[Fields, ...] = (step,)
+        if reach:
+            steps = ({**step, "kind": BEGIN_SEND}, {**step, "kind": END_SEND})
+        longest = _transfer_cycles(self._timing, farthest + reach, send.flits)
+        return Built(steps, reach, straight, by_column=False, longest_cycles=longest)
+
+    def _send_rows(self, rows: range, targets: bytes) -> tuple[Fields, int]:
+        to_rows = np.frombuffer(targets, dtype=np.int64)
+        hops = np.abs(to_rows - np.array(rows))
+        fields = {
+            **_rows(rows),
+            "to_rows": self._pools.put_indices(to_rows),
+            "extra": self._pools.put_delays(hops * self._timing.hop_cycles),
+        }
+        return fields, int(hops.max())
+
+    def _send_law(self, cols: range, targets: bytes, flits: int) -> tuple[Fields, int, bool]:
+        to_cols = np.frombuffer(targets, dtype=np.int64)
+        order = np.argsort(to_cols, kind="stable")
+        hops = np.abs(to_cols - np.array(cols))[order]
+        fields = {**self._columns(cols)}
+        there = self._columns(to_cols[order])
+        fields |= {"to_columns": there["columns"], "to_first": there["first"]}
+        if (order == np.arange(len(order))).all():
+            fields |= {"order": -1, "inverse": -1}
+        else:
+            inverse = np.argsort(order, kind="stable")
+            fields["order"] = self._pools.put_indices(order)
+            fields["inverse"] = self._pools.put_indices(inverse)
+        fields |= self._delays(hops, lambda hop: arrival_cycles(self._timing, hop, flits))
+        straight = bool((to_cols == np.array(cols)).all())
+        return fields, int(hops.max()), straight
+
+    def multicast(self, multicast: Multicast, tokens: Fields) -> Built:
+        """The step of multicasts."""
+        by_row = multicast.along == "row"
+        roots, segment = multicast.roots, multicast.segment
+        root = roots.cols[0] if by_row else roots.rows[0]
+        law, farthest = self._keep(self._multicast_law, segment, root, multicast.flits)
+        if by_row:
+            lines = {**_rows(roots.rows), **self._columns(segment)}
+            where = {"kind": ROW_MULTICAST, "root": self._pools.put_indices([root])}
+        else:
+            lines = {**_rows(segment), **self._columns(roots.cols)}
+            where = {"kind": COLUMN_MULTICAST, "root": root}
+        step = {**lines, **law, **tokens, **where, "flits": multicast.flits, "table": -1}
+        longest = _transfer_cycles(self._timing, farthest, multicast.flits)
+        return Built((step,), 0, straight=not by_row, by_column=not by_row, longest_cycles=longest)
+
+    def _multicast_law(self, segment: range, root: int, flits: int) -> tuple[Fields, int]:
+        forks = len(segment) > 1
+        hops = np.abs(np.array(segment) - root)
+        fields = self._delays(
+            hops, lambda hop: arrival_cycles(self._timing, hop, flits, multicast=forks)
+        )
+        fields["hold"] = hold_cycles(self._timing, flits, multicast=forks)
+        return fields, int(hops.max())
+
+    def _delays(self, hops: NDArray[np.int64], arrival: Callable[[int], int]) -> Fields:
+        """A credit's delay and a transfer's latency over each number of hops."""
+        counts = range(int(hops.max()) + 1)
+        laws = {
+            "credit": [credit_cycles(self._timing, hop) for hop in counts],
+            "latency": [arrival(hop) for hop in counts],
+        }
+        return {
+            name: self._pools.put_delays(np.array(law)[hops]) for name, law in laws.items()
+        }
+
+    def _columns(self, columns: Lines) -> Fields:
+        if isinstance(columns, range):
+            fields: Fields = self._keep(self._indexed, columns)
+            return fields
+        return self._indexed(columns)
+
+    def _indexed(self, columns: Lines) -> Fields:
+        indices = np.array(columns)
+        first = int(indices[0]) if (np.diff(indices) == 1).all() else -1
+        offset = self._pools.put_indices(indices)
+        return {"columns": offset, "first": first, "size": len(indices)}
+
+    def _keep(self, make: Callable[..., Any], *arguments: Any) -> Any:
+        key = (make.__name__, *arguments)
+        if key not in self._kept:
+            self._kept[key] = make(*arguments)
+        return self._kept[key]
+
+
+def _rows(rows: range) -> Fields:
+    return {"row_first": rows.start, "row_step": rows.step, "rows": len(rows)}
+
+
+def _transfer_cycles(timing: NocTiming, hops: int, flits: int) -> int:
+    """More than a transfer and its credit can add to any time."""
+    arrival = arrival_cycles(timing, hops, flits, multicast=True)
+    return arrival + credit_cycles(timing, hops) + flits

@@ -1,0 +1,54 @@
+"""Compiled updates of the loosely-timed engine by what spans whole columns of tiles.
+
+Arguments are those of `tlm.engines.lt_rows`, with all rows of the state: a step is one update of
+every row that it reaches, side by side over the columns ``begin`` to ``end`` of its set.
+"""
+
+from typing import Any
+
+from tlm.compiled import compiled
+from tlm.engines.lt_queues import Indices, Times, arrive, give, load, store, take, take_here
+from tlm.engines.lt_rows import pairs
+
+_TRANSFER = 2
+
+
+@compiled
+def column_multicast(
+    step: Any,
+    indices: Indices,
+    delays: Times,
+    state: Times,
+    begin: int,
+    end: int,
+    scratch: Times,
+) -> int:
+    """Multicast from the root along each column."""
+    size = end - begin
+    columns = indices[step.columns + begin : step.columns + end]
+    first = step.first + begin if step.first >= 0 else -1
+    start, times = scratch[0][:size], scratch[3][:size]
+    spare, left, credit = scratch[1][:size], scratch[2][:size], scratch[4][:size]
+    root = state[step.root]
+    load(root[_TRANSFER], columns, first, start)
+    fault = take_here(root, pairs(indices, step.takes, step.n_takes), columns, first, start, spare)
+    slots = pairs(indices, step.slots, step.n_slots)
+    for j in range(size):
+        credit[j] = 0
+    for i in range(step.rows if step.n_slots else 0):
+        row, delay = state[step.row_first + i * step.row_step], delays[step.credit + i]
+        missing = take(row, slots, columns, first, credit, delay, start, spare)
+        fault = fault or missing
+    for j in range(size):
+        times[j] = start[j] + step.hold
+    store(root[_TRANSFER], columns, first, times)
+    gives = pairs(indices, step.gives, step.n_gives)
+    fault = fault or give(root, gives, columns, first, times, spare, left)
+    arrivals = pairs(indices, step.arrivals, step.n_arrivals)
+    for i in range(step.rows):
+        row, delay = state[step.row_first + i * step.row_step], delays[step.latency + i]
+        for j in range(size):
+            times[j] = start[j] + delay
+        full = arrive(row, arrivals, columns, first, times, step.flits, spare, left)
+        fault = fault or full
+    return fault

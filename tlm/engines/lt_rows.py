@@ -1,0 +1,172 @@
+"""Compiled updates of the loosely-timed engine by work and by transfers, a row of tiles at a time.
+
+All take a step's record, the two pools that its offsets lie in, and views of the rows of state that
+they change (`tlm.engines.lt_queues`). ``begin`` and ``end`` are the part of the step's columns to
+update, ``scratch`` holds rows to compute in. The first fault is returned, 0 if there is none.
+"""
+
+from typing import Any
+
+from tlm.compiled import compiled, inlined
+from tlm.engines.lt_queues import Indices, Times, arrive, give, load, store, take, take_here
+
+_TRANSFER = 2
+
+
+@inlined
+def pairs(indices: Indices, offset: int, count: int) -> Indices:
+    """The tokens at an offset: rows of slot and depth."""
+    return indices[offset : offset + 2 * count].reshape((count, 2))
+
+
+@compiled
+def work(
+    step: Any,
+    indices: Indices,
+    tables: Times,
+    row: Times,
+    number: int,
+    begin: int,
+    end: int,
+    scratch: Times,
+) -> int:
+    """Occupy an engine of the tiles of row ``number``."""
+    size = end - begin
+    columns = indices[step.columns + begin : step.columns + end]
+    first = step.first + begin if step.first >= 0 else -1
+    times, spare, left = scratch[0][:size], scratch[1][:size], scratch[2][:size]
+    load(row[step.engine], columns, first, times)
+    fault = take_here(row, pairs(indices, step.takes, step.n_takes), columns, first, times, spare)
+    if step.table < 0:
+        for j in range(size):
+            times[j] += step.cycles
+    else:
+        load(tables[step.table, number], columns, first, spare)
+        for j in range(size):
+            times[j] += spare[j]
+    store(row[step.engine], columns, first, times)
+    gives = pairs(indices, step.gives, step.n_gives)
+    return fault or give(row, gives, columns, first, times, spare, left)
+
+
+@compiled
+def begin_send(
+    step: Any,
+    indices: Indices,
+    delays: Times,
+    row: Times,
+    to_row: Times,
+    extra: int,
+    begin: int,
+    end: int,
+    scratch: Times,
+) -> int:
+    """Find when the sends of a row start (``scratch[3]``, in order of targets); hold the engine."""
+    size = end - begin
+    columns = indices[step.columns + begin : step.columns + end]
+    first = step.first + begin if step.first >= 0 else -1
+    to_columns = indices[step.to_columns + begin : step.to_columns + end]
+    to_first = step.to_first + begin if step.to_first >= 0 else -1
+    start, spare, starts = scratch[0][:size], scratch[1][:size], scratch[3][:size]
+    load(row[_TRANSFER], columns, first, start)
+    fault = take_here(row, pairs(indices, step.takes, step.n_takes), columns, first, start, spare)
+    _reorder(start, indices, step.order, starts)
+    slots = pairs(indices, step.slots, step.n_slots)
+    credit = delays[step.credit + begin : step.credit + end]
+    missing = take(to_row, slots, to_columns, to_first, credit, extra, starts, spare)
+    _reorder(starts, indices, step.inverse, start)
+    for j in range(size):
+        start[j] += step.flits
+    store(row[_TRANSFER], columns, first, start)
+    return fault or missing
+
+
+@compiled
+def end_send(
+    step: Any,
+    indices: Indices,
+    delays: Times,
+    row: Times,
+    to_row: Times,
+    extra: int,
+    begin: int,
+    end: int,
+    scratch: Times,
+) -> int:
+    """Give the tokens of the sends of a row, which start as ``scratch[3]`` says."""
+    size = end - begin
+    columns = indices[step.columns + begin : step.columns + end]
+    first = step.first + begin if step.first >= 0 else -1
+    to_columns = indices[step.to_columns + begin : step.to_columns + end]
+    to_first = step.to_first + begin if step.to_first >= 0 else -1
+    times, spare, left = scratch[0][:size], scratch[1][:size], scratch[2][:size]
+    fault = 0
+    if step.n_gives:
+        load(row[_TRANSFER], columns, first, times)
+        gives = pairs(indices, step.gives, step.n_gives)
+        fault = give(row, gives, columns, first, times, spare, left)
+    starts = scratch[3][:size]
+    latency = delays[step.latency + begin : step.latency + end]
+    for j in range(size):
+        times[j] = starts[j] + latency[j] + extra
+    arrivals = pairs(indices, step.arrivals, step.n_arrivals)
+    full = arrive(to_row, arrivals, to_columns, to_first, times, step.flits, spare, left)
+    return fault or full
+
+
+@compiled
+def starts_again(
+    step: Any, indices: Indices, row: Times, begin: int, end: int, scratch: Times
+) -> None:
+    """Find in ``scratch[3]`` when the sends of a row have started, as `begin_send` does."""
+    size = end - begin
+    columns = indices[step.columns + begin : step.columns + end]
+    first = step.first + begin if step.first >= 0 else -1
+    times = scratch[0][:size]
+    load(row[_TRANSFER], columns, first, times)
+    for j in range(size):
+        times[j] -= step.flits
+    _reorder(times, indices, step.order, scratch[3][:size])
+
+
+@compiled
+def _reorder(times: Times, indices: Indices, order: int, out: Times) -> None:
+    """Times in an order that lies at an offset; below 0: as they are."""
+    if order < 0:
+        for j in range(len(times)):
+            out[j] = times[j]
+    else:
+        places = indices[order : order + len(times)]
+        for j in range(len(times)):
+            out[j] = times[places[j]]
+
+
+@compiled
+def row_multicast(
+    step: Any, indices: Indices, delays: Times, row: Times, scratch: Times
+) -> int:
+    """Multicast from the root along a row."""
+    size = step.size
+    columns = indices[step.columns : step.columns + size]
+    at = indices[step.root : step.root + 1]
+    times, spare, left = scratch[0][:size], scratch[1][:size], scratch[2][:size]
+    start, one, two = scratch[3][:1], scratch[4][:1], scratch[5][:1]
+    start[0] = row[_TRANSFER, at[0]]
+    fault = take_here(row, pairs(indices, step.takes, step.n_takes), at, at[0], start, one)
+    for j in range(size):
+        times[j] = start[0]
+    slots = pairs(indices, step.slots, step.n_slots)
+    credit = delays[step.credit : step.credit + size]
+    fault = fault or take(row, slots, columns, step.first, credit, 0, times, spare)
+    latest = start[0]
+    for j in range(size):
+        latest = max(latest, times[j])
+    latency = delays[step.latency : step.latency + size]
+    for j in range(size):
+        times[j] = latest + latency[j]
+    start[0] = latest + step.hold
+    row[_TRANSFER, at[0]] = start[0]
+    fault = fault or give(row, pairs(indices, step.gives, step.n_gives), at, at[0], start, one, two)
+    arrivals = pairs(indices, step.arrivals, step.n_arrivals)
+    full = arrive(row, arrivals, columns, step.first, times, step.flits, spare, left)
+    return fault or full

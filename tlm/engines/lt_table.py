@@ -1,0 +1,110 @@
+"""Operations as the compiled steps of the loosely-timed engine read them: records and one pool.
+
+A step is an operation, or a half of a send that leaves its rows: takes come before gives over the
+whole set. Everything that it names by an offset lies in the pool of 64-bit numbers.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+WORK, SEND, BEGIN_SEND, END_SEND, ROW_MULTICAST, COLUMN_MULTICAST, ROW_REDUCE, COLUMN_REDUCE = range(
+    8
+)
+
+STEP = np.dtype(
+    [
+        (name, np.int64)
+        for name in (
+            "kind",
+            "engine",
+            "operation",  # its number in the program
+            "row_first",
+            "row_step",
+            "rows",
+            "to_rows",  # offset: target of each row
+            "columns",  # offset: source columns, rising
+            "first",  # the first of them if they are consecutive, else -1
+            "size",
+            "to_columns",  # offset: target columns, rising
+            "to_first",
+            "order",  # offset: for each target the place of its source; -1 if the same
+            "inverse",  # offset: for each source the place of its target
+            "root",  # column (row) of the roots
+            "takes",
+            "n_takes",
+            "slots",
+            "n_slots",
+            "gives",
+            "n_gives",
+            "arrivals",
+            "n_arrivals",
+            "credit",  # offset: delay of a credit, per target
+            "latency",  # offset: from start to arrival, per target
+            "extra",  # offset: further delay of both over the rows crossed, per source row
+            "flits",
+            "hold",  # cycles that a source's interface is busy
+            "cycles",  # of work, if the same everywhere
+            "table",  # of cycles, else -1
+            "skew",  # rows that the step lies behind the first of its batch
+        )
+    ]
+)
+Steps = NDArray[np.void]
+
+
+class Pools:
+    """The numbers that steps name by offsets; what is put twice lies there once."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all; offsets given so far mean nothing any more."""
+        self._indices = _Pool(np.int64)
+        self._delays = _Pool(np.int32)
+
+    @property
+    def indices(self) -> NDArray[np.int64]:
+        """Columns, rows, orders and tokens."""
+        return self._indices.values
+
+    @property
+    def delays(self) -> NDArray[np.int32]:
+        """Delays in cycles."""
+        return self._delays.values
+
+    @property
+    def entries(self) -> int:
+        """Numbers held."""
+        return self._indices.used + self._delays.used
+
+    def put_indices(self, values: ArrayLike) -> int:
+        """Offset of some indices."""
+        return self._indices.put(values)
+
+    def put_delays(self, values: ArrayLike) -> int:
+        """Offset of some delays."""
+        return self._delays.put(values)
+
+
+class _Pool:
+    """An array that grows."""
+
+    def __init__(self, dtype: DTypeLike) -> None:
+        self.values: NDArray[Any] = np.zeros(1024, dtype=dtype)
+        self.used = 0
+        self._offsets: dict[bytes, int] = {}
+
+    def put(self, values: ArrayLike) -> int:
+        array = np.asarray(values, dtype=self.values.dtype).ravel()
+        key = array.tobytes()
+        offset = self._offsets.get(key)
+        if offset is None:
+            offset, self.used = self.used, self.used + len(array)
+            if self.used > len(self.values):
+                self.values = np.resize(self.values, 2 * self.used)
+            self.values[offset : self.used] = array
+            self._offsets[key] = offset
+        return offset

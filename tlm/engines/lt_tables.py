@@ -1,0 +1,79 @@
+"""Cycles of work that differ from tile to tile, and how long the matrix engines have worked."""
+
+from collections import Counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlm.engines.lt_queues import Times
+from tlm.interconnect.packets import TileSet
+from tlm.program import Engine, Work
+
+TABLES = 8
+
+
+class CycleTables:
+    """Tables that the compiled steps read, a few at a time.
+
+    An array that cannot be written is read in once, however many operations bring it.
+
+    Attributes:
+        values: Shape (tables, rows, columns); only what is in use has been written.
+    """
+
+    def __init__(self, rows: int, cols: int) -> None:
+        self.values: Times = np.empty((TABLES, rows, cols), dtype=np.int32)
+        self._held: list[tuple[Work, int]] = []
+        self._numbers: dict[tuple[int, TileSet], int] = {}
+        self._busy = np.zeros((rows, cols), dtype=np.int64)
+        self._busy_cycles: Counter[TileSet] = Counter()
+        self._busy_tables: Counter[int] = Counter()
+
+    @property
+    def full(self) -> bool:
+        """Whether there is no room for another."""
+        return len(self._held) == TABLES
+
+    def put(self, work: Work) -> tuple[int, int]:
+        """Number of the table of some work, -1 if its cycles are one number, and the longest."""
+        matrix = work.engine is Engine.MATRIX
+        if isinstance(work.cycles, int):
+            self._busy_cycles[work.tiles] += matrix * work.cycles
+            return -1, work.cycles
+        number, longest = self._number(work, work.cycles)
+        self._busy_tables[number] += matrix
+        return number, longest
+
+    def _number(self, work: Work, cycles: NDArray[np.int64]) -> tuple[int, int]:
+        key = (id(cycles), work.tiles)
+        number = self._numbers.get(key, len(self._held))
+        if number == len(self._held):
+            self.values[number][_part(work.tiles)] = cycles
+            self._held.append((work, int(cycles.max())))
+            if not cycles.flags.writeable:
+                self._numbers[key] = number
+        return number, self._held[number][1]
+
+    def clear(self) -> None:
+        """Forget the tables, whose work is done."""
+        for number, times in self._busy_tables.items():
+            part = _part(self._held[number][0].tiles)
+            self._busy[part] += self.values[number][part] * times
+        self._busy_tables.clear()
+        self._held.clear()
+        self._numbers.clear()
+
+    def busy_cycles(self) -> NDArray[np.int64]:
+        """Cycles that each tile's matrix engine has worked, shape (rows, columns)."""
+        self.clear()
+        for tiles, cycles in self._busy_cycles.items():
+            self._busy[_part(tiles)] += cycles
+        self._busy_cycles.clear()
+        return self._busy
+
+
+def _part(tiles: TileSet) -> tuple[slice, slice]:
+    return (
+        slice(tiles.rows.start, tiles.rows.stop, tiles.rows.step),
+        slice(tiles.cols.start, tiles.cols.stop, tiles.cols.step),
+    )
