@@ -221,10 +221,10 @@ def _send_fault(send: Send, program: Program) -> str | None:
     ):
         if len(targets) != len(sources):
             return f"to_{axis} has {len(targets)} entries for {len(sources)} {axis}"
-        if len(np.unique(targets)) < len(targets):
-            return f"to_{axis} names a destination twice"
         if len(targets) and not 0 <= targets.min() <= targets.max() < size:
             return f"to_{axis} leaves the grid of {program.rows} x {program.cols} tiles"
+        if len(targets) and np.bincount(targets).max() > 1:
+            return f"to_{axis} names a destination twice"
     return _outside(send.tiles, program)
 
 
@@ -243,6 +243,7 @@ def _multicast_fault(multicast: Multicast, program: Program) -> str | None:
 
 def _outside(tiles: TileSet, program: Program) -> str | None:
     for indices, size in ((tiles.rows, program.rows), (tiles.cols, program.cols)):
-        if not len(indices) or min(indices) < 0 or max(indices) >= size:
+        ends = (indices[0], indices[-1]) if len(indices) else (-1, -1)
+        if min(ends) < 0 or max(ends) >= size:
             return f"tiles {tiles} on a grid of {program.rows} x {program.cols}"
     return None

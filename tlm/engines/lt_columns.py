@@ -28,16 +28,16 @@ def column_multicast(
     columns = indices[step.columns + begin : step.columns + end]
     first = step.first + begin if step.first >= 0 else -1
     start, times = scratch[0][:size], scratch[3][:size]
-    spare, left, credit = scratch[1][:size], scratch[2][:size], scratch[4][:size]
+    spare, left, none = scratch[1][:size], scratch[2][:size], scratch[4][:size]
     root = state[step.root]
     load(root[_TRANSFER], columns, first, start)
     fault = take_here(root, pairs(indices, step.takes, step.n_takes), columns, first, start, spare)
     slots = pairs(indices, step.slots, step.n_slots)
     for j in range(size):
-        credit[j] = 0
+        none[j] = 0
     for i in range(step.rows if step.n_slots else 0):
         row, delay = state[step.row_first + i * step.row_step], delays[step.credit + i]
-        missing = take(row, slots, columns, first, credit, delay, start, spare)
+        missing = take(row, slots, columns, first, none, delay, start, spare)
         fault = fault or missing
     for j in range(size):
         times[j] = start[j] + step.hold
@@ -48,7 +48,9 @@ def column_multicast(
     for i in range(step.rows):
         row, delay = state[step.row_first + i * step.row_step], delays[step.latency + i]
         for j in range(size):
-            times[j] = start[j] + delay
-        full = arrive(row, arrivals, columns, first, times, step.flits, spare, left)
+            times[j] = start[j]
+        full = arrive(
+            row, arrivals, columns, first, times, none, delay, step.flits, spare, left
+        )
         fault = fault or full
     return fault

@@ -15,7 +15,7 @@ from tlm.compiled import compiled, forget_stale, unlocked
 from tlm.engines import lt_columns, lt_queues, lt_rows, lt_table
 from tlm.engines.lt_columns import column_multicast
 from tlm.engines.lt_queues import Indices, Times
-from tlm.engines.lt_rows import begin_send, end_send, row_multicast, starts_again, work
+from tlm.engines.lt_rows import begin_send, end_send, resume_send, row_multicast, work
 from tlm.engines.lt_table import (
     BEGIN_SEND,
     COLUMN_MULTICAST,
@@ -118,7 +118,7 @@ def _do(
             to_row = state[to_number]
             extra = delays[step.extra + i]
             if kind == END_SEND:
-                starts_again(step, indices, row, begin, end, scratch)
+                resume_send(step, indices, row, begin, end, scratch)
             else:
                 fault = begin_send(
                     step, indices, delays, row, to_row, extra, begin, end, scratch

@@ -163,19 +163,27 @@ def arrive(
     columns: Indices,
     first: int,
     times: Times,
+    latency: Times,
+    extra: int,
     flits: int,
     scratch: Times,
     left: Times,
 ) -> int:
-    """Write transfers through the ejection port, a flit a cycle, and give their tokens."""
+    """Write transfers that start at ``times`` through the ejection port, and give their tokens.
+
+    They come after their latency, and a flit a cycle behind what the port has been given before.
+    ``times`` becomes when they have come.
+    """
     if first >= 0:
         port = row[PORT][first : first + len(times)]
         for j in range(len(times)):
-            times[j] = max(times[j], np.int32(port[j] + flits))
-            port[j] = times[j]
+            time = max(np.int32(times[j] + latency[j] + extra), np.int32(port[j] + flits))
+            times[j] = time
+            port[j] = time
     else:
         load(row[PORT], columns, first, scratch)
         for j in range(len(times)):
-            times[j] = max(times[j], np.int32(scratch[j] + flits))
+            time = np.int32(times[j] + latency[j] + extra)
+            times[j] = max(time, np.int32(scratch[j] + flits))
         store(row[PORT], columns, first, times)
     return give(row, tokens, columns, first, times, scratch, left)

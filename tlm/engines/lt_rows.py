@@ -61,24 +61,42 @@ def begin_send(
     end: int,
     scratch: Times,
 ) -> int:
-    """Find when the sends of a row start (``scratch[3]``, in order of targets); hold the engine."""
+    """Find when the sends of a row start (``scratch[3]``, in order of targets); hold the engine.
+
+    ``scratch[0]`` is when it is free.
+    """
     size = end - begin
     columns = indices[step.columns + begin : step.columns + end]
     first = step.first + begin if step.first >= 0 else -1
-    to_columns = indices[step.to_columns + begin : step.to_columns + end]
-    to_first = step.to_first + begin if step.to_first >= 0 else -1
-    start, spare, starts = scratch[0][:size], scratch[1][:size], scratch[3][:size]
-    load(row[_TRANSFER], columns, first, start)
-    fault = take_here(row, pairs(indices, step.takes, step.n_takes), columns, first, start, spare)
-    _reorder(start, indices, step.order, starts)
-    slots = pairs(indices, step.slots, step.n_slots)
-    credit = delays[step.credit + begin : step.credit + end]
-    missing = take(to_row, slots, to_columns, to_first, credit, extra, starts, spare)
-    _reorder(starts, indices, step.inverse, start)
-    for j in range(size):
-        start[j] += step.flits
-    store(row[_TRANSFER], columns, first, start)
+    free, spare, starts = scratch[0][:size], scratch[1][:size], scratch[3][:size]
+    load(row[_TRANSFER], columns, first, free)
+    fault = take_here(row, pairs(indices, step.takes, step.n_takes), columns, first, free, spare)
+    _reorder(free, indices, step.order, 0, starts)
+    missing = 0
+    if step.n_slots:
+        to_columns = indices[step.to_columns + begin : step.to_columns + end]
+        to_first = step.to_first + begin if step.to_first >= 0 else -1
+        slots = pairs(indices, step.slots, step.n_slots)
+        credit = delays[step.credit + begin : step.credit + end]
+        missing = take(to_row, slots, to_columns, to_first, credit, extra, starts, spare)
+        _reorder(starts, indices, step.inverse, step.flits, free)
+    else:
+        for j in range(size):
+            free[j] += step.flits
+    store(row[_TRANSFER], columns, first, free)
     return fault or missing
+
+
+@compiled
+def resume_send(
+    step: Any, indices: Indices, row: Times, begin: int, end: int, scratch: Times
+) -> None:
+    """Find again in ``scratch`` what `begin_send` left there."""
+    size = end - begin
+    columns = indices[step.columns + begin : step.columns + end]
+    first = step.first + begin if step.first >= 0 else -1
+    load(row[_TRANSFER], columns, first, scratch[0][:size])
+    _reorder(scratch[0][:size], indices, step.order, -step.flits, scratch[3][:size])
 
 
 @compiled
@@ -93,52 +111,36 @@ def end_send(
     end: int,
     scratch: Times,
 ) -> int:
-    """Give the tokens of the sends of a row, which start as ``scratch[3]`` says."""
+    """Give the tokens of the sends of a row, of which ``scratch`` holds the times."""
     size = end - begin
-    columns = indices[step.columns + begin : step.columns + end]
-    first = step.first + begin if step.first >= 0 else -1
-    to_columns = indices[step.to_columns + begin : step.to_columns + end]
-    to_first = step.to_first + begin if step.to_first >= 0 else -1
-    times, spare, left = scratch[0][:size], scratch[1][:size], scratch[2][:size]
+    free, spare, left = scratch[0][:size], scratch[1][:size], scratch[2][:size]
     fault = 0
     if step.n_gives:
-        load(row[_TRANSFER], columns, first, times)
+        columns = indices[step.columns + begin : step.columns + end]
+        first = step.first + begin if step.first >= 0 else -1
         gives = pairs(indices, step.gives, step.n_gives)
-        fault = give(row, gives, columns, first, times, spare, left)
-    starts = scratch[3][:size]
+        fault = give(row, gives, columns, first, free, spare, left)
+    to_columns = indices[step.to_columns + begin : step.to_columns + end]
+    to_first = step.to_first + begin if step.to_first >= 0 else -1
+    times = scratch[3][:size]
     latency = delays[step.latency + begin : step.latency + end]
-    for j in range(size):
-        times[j] = starts[j] + latency[j] + extra
     arrivals = pairs(indices, step.arrivals, step.n_arrivals)
-    full = arrive(to_row, arrivals, to_columns, to_first, times, step.flits, spare, left)
+    full = arrive(
+        to_row, arrivals, to_columns, to_first, times, latency, extra, step.flits, spare, left
+    )
     return fault or full
 
 
 @compiled
-def starts_again(
-    step: Any, indices: Indices, row: Times, begin: int, end: int, scratch: Times
-) -> None:
-    """Find in ``scratch[3]`` when the sends of a row have started, as `begin_send` does."""
-    size = end - begin
-    columns = indices[step.columns + begin : step.columns + end]
-    first = step.first + begin if step.first >= 0 else -1
-    times = scratch[0][:size]
-    load(row[_TRANSFER], columns, first, times)
-    for j in range(size):
-        times[j] -= step.flits
-    _reorder(times, indices, step.order, scratch[3][:size])
-
-
-@compiled
-def _reorder(times: Times, indices: Indices, order: int, out: Times) -> None:
-    """Times in an order that lies at an offset; below 0: as they are."""
+def _reorder(times: Times, indices: Indices, order: int, later: int, out: Times) -> None:
+    """Times, some cycles later, in an order that lies at an offset; below 0: as they are."""
     if order < 0:
         for j in range(len(times)):
-            out[j] = times[j]
+            out[j] = times[j] + later
     else:
         places = indices[order : order + len(times)]
         for j in range(len(times)):
-            out[j] = times[places[j]]
+            out[j] = times[places[j]] + later
 
 
 @compiled
@@ -163,10 +165,12 @@ def row_multicast(
         latest = max(latest, times[j])
     latency = delays[step.latency : step.latency + size]
     for j in range(size):
-        times[j] = latest + latency[j]
+        times[j] = latest
     start[0] = latest + step.hold
     row[_TRANSFER, at[0]] = start[0]
     fault = fault or give(row, pairs(indices, step.gives, step.n_gives), at, at[0], start, one, two)
     arrivals = pairs(indices, step.arrivals, step.n_arrivals)
-    full = arrive(row, arrivals, columns, step.first, times, step.flits, spare, left)
+    full = arrive(
+        row, arrivals, columns, step.first, times, latency, 0, step.flits, spare, left
+    )
     return fault or full
