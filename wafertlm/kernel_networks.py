@@ -22,7 +22,7 @@ from tlm.engines.outcome import Outcome
 from tlm.errors import InputError
 from tlm.interconnect.handshake import DeadlockError, HandshakeMesh
 from tlm.interconnect.zero_load import NocTiming
-from tlm.program import Multicast, Program, Send, segment_of
+from tlm.program import Multicast, Program, Send, root_tiles, segment_of
 from wafertlm.output import CheckFailedError
 
 
@@ -63,15 +63,14 @@ class OwnRouters:
                     f"allowed: {limit}"
                 )
             if isinstance(operation, Multicast):
-                for row in operation.roots.rows:
-                    for col in operation.roots.cols:
-                        goal = segment_of(operation, row, col)
-                        if not layout.names(goal):
-                            raise InputError(
-                                f"{name}: features.multicast: found a kernel with a multicast to "
-                                f"rows {goal.rows}, columns {goal.cols}; allowed: "
-                                f"{self.spec.features.multicast or 'none'}"
-                            )
+                for root in root_tiles(operation):
+                    goal = segment_of(operation, *root)
+                    if not layout.names(goal):
+                        raise InputError(
+                            f"{name}: features.multicast: found a kernel with a multicast to "
+                            f"rows {goal.rows}, columns {goal.cols}; allowed: "
+                            f"{self.spec.features.multicast or 'none'}"
+                        )
 
 
 def own_routers(spec_file: str, *, allow_stale: bool) -> OwnRouters:

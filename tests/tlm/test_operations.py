@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from tests.tlm.programs import TIMING, Along, Run, program_of, run_mesh, send, tile
-from tlm.engines.at import ProgramDeadlockError
 from tlm.engines.lt import run_lt
 from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet
-from tlm.program import Engine, Multicast, Operation, Program, Send, Work
+from tlm.program import Engine, Multicast, Operation, Program, Reduce, Roots, Send, Work
+from tlm.steps import ProgramDeadlockError
 
 both_levels = pytest.mark.parametrize("run", [run_lt, run_mesh], ids=["lt", "at"])
+both_reduce = pytest.mark.parametrize("run", [run_mesh], ids=["at"])
 
 
 def timeline(run: Run, program: Program) -> list[tuple[list[int], list[int]]]:
@@ -30,9 +31,12 @@ def timeline(run: Run, program: Program) -> list[tuple[list[int], list[int]]]:
             engine, tiles = Engine.TRANSFER, operation.tiles
             targets = (operation.to_rows, operation.to_cols)
         else:
+            assert isinstance(operation.roots, TileSet)
             engine, tiles = Engine.TRANSFER, operation.roots
-            lines = (tiles.rows, operation.segment)
-            targets = lines if operation.along == "row" else (operation.segment, tiles.cols)
+            reached = (tiles.rows, operation.segment)
+            targets = reached if operation.along == "row" else (operation.segment, tiles.cols)
+            if isinstance(operation, Reduce):
+                tiles, targets = TileSet(*targets), (tiles.rows, tiles.cols)
         ends = outcome.engine_end_cycle[engine][np.ix_(tiles.rows, tiles.cols)]
         arrivals = [] if targets is None else outcome.last_arrival_cycle[np.ix_(*targets)]
         seen.append((np.ravel(ends).tolist(), np.ravel(arrivals).tolist()))
@@ -143,6 +147,98 @@ def test_a_segment_of_one_tile_is_not_cut() -> None:
     )
     ends = run_mesh(program, TIMING).engine_end_cycle[:, 0, 1]
     assert sorted(ends[[Engine.VECTOR, Engine.CONTROL]].tolist()) == [10, 18]
+
+
+@both_levels
+@pytest.mark.parametrize("along", ["row", "column"])
+def test_roots_may_lie_at_places_of_their_own(run: Run, along: Along) -> None:
+    # The diagonal to whole lines: every tile is as far from its root as from the diagonal.
+    multicast = Multicast(Roots(range(3), np.arange(3)), along, range(3), 2)
+    outcome = run(program_of(3, 3, [multicast]), TIMING)
+    distance = np.abs(np.subtract.outer(np.arange(3), np.arange(3)))
+    assert outcome.last_arrival_cycle.tolist() == (3 + distance).tolist()
+    assert outcome.engine_end_cycle[Engine.TRANSFER].tolist() == np.diag([2] * 3).tolist()
+
+
+@both_reduce
+@pytest.mark.parametrize("along", ["row", "column"])
+@pytest.mark.parametrize(
+    ("flits", "ends", "arrival"),
+    [
+        # Two cycles a router and one at the port; the outermost operand has three links to go.
+        (1, [1, 1, 1, 1], 9),
+        (4, [4, 4, 4, 4], 12),
+        # 4 + 1: the rest finds room at once. A fifth flit waits until the first has met the others,
+        # two cycles later a router, and left its place.
+        (5, [5, 5, 7, 9], 13),
+    ],
+)
+def test_a_reduction_reaches_its_root(
+    run: Run, along: Along, flits: int, ends: list[int], arrival: int
+) -> None:
+    shape = (1, 4) if along == "row" else (4, 1)
+    reduce = Reduce(tile(0), along, range(4), flits)
+    assert timeline(run, program_of(*shape, [reduce])) == [(ends[::-1], [arrival])]
+
+
+@both_reduce
+def test_a_root_need_not_contribute(run: Run) -> None:
+    reduce = Reduce(tile(0), "row", range(1, 4, 2), 2)
+    assert timeline(run, program_of(1, 4, [reduce])) == [([2, 2], [10])]
+
+
+@both_reduce
+def test_a_reduction_waits_for_its_last_contributor(run: Run) -> None:
+    # Ready at 20 one hop away, or at 20 three hops away: the others' operands wait on the way.
+    for late, arrival in ((1, 26), (3, 30)):
+        program = program_of(
+            1,
+            4,
+            [
+                Work(Engine.VECTOR, TileSet(range(1), range(4)), 3, gives=("ready",)),
+                Work(Engine.VECTOR, tile(late), 17, takes=("ready",), gives=("ready",)),
+                Reduce(
+                    tile(0),
+                    "row",
+                    range(4),
+                    2,
+                    takes=("ready",),
+                    gives=("gone",),
+                    arrivals=("sum",),
+                ),
+                Work(Engine.CONTROL, TileSet(range(1), range(4)), 0, takes=("gone",)),
+                Work(Engine.MATRIX, tile(0), 5, takes=("sum",)),
+            ],
+            ready=(0, 1),
+            gone=(0, 1),
+            sum=(0, 1),
+        )
+        ends, arrived = timeline(run, program)[2]
+        assert ends == [22 if contributor == late else 5 for contributor in range(4)]
+        assert arrived == [arrival]
+        assert run(program, TIMING).engine_end_cycle[Engine.MATRIX, 0, 0] == arrival + 5
+
+
+@both_reduce
+def test_the_roots_slot_reaches_every_contributor(run: Run) -> None:
+    # Free at 10: known 1, 2 and 3 hops away at 13, 14 and 15, and at the root itself at 12.
+    program = program_of(
+        1,
+        4,
+        [
+            Work(Engine.MATRIX, tile(0), 10, gives=("free",)),
+            Reduce(tile(0), "row", range(4), 2, slots=("free",)),
+        ],
+        free=(0, 1),
+    )
+    assert timeline(run, program)[1] == ([14, 15, 16, 17], [25])
+
+
+@both_reduce
+def test_every_row_reduces_to_a_root_of_its_own(run: Run) -> None:
+    reduce = Reduce(Roots(range(3), np.array([2, 1, 0])), "row", range(3), 1)
+    outcome = run(program_of(3, 3, [reduce]), TIMING)
+    assert outcome.last_arrival_cycle.tolist() == [[0, 0, 7], [0, 5, 0], [7, 0, 0]]
 
 
 # Tokens

@@ -11,14 +11,21 @@ import pytest
 from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet
 from tlm.program import (
+    Buffer,
     Engine,
+    Gemm,
     Multicast,
     Operation,
     Program,
+    Reduce,
+    Roots,
     Send,
+    Task,
     Token,
+    Vector,
     Work,
     destination,
+    root_tiles,
     segment_of,
 )
 
@@ -32,7 +39,24 @@ STAY, ALONG = np.arange(1), np.array([1, 2, 0])
 
 def operations_of(*operations: Operation) -> list[Operation]:
     tokens = {"here": Token(), "there": Token()}
-    return list(Program(2, 3, tokens, lambda: operations).operations())
+    return list(Program(2, 3, tokens, lambda: operations, BUFFERS).operations())
+
+
+BUFFERS = {
+    "a": Buffer(4, 6, 8),
+    "b": Buffer(6, 2, 8),
+    "c": Buffer(4, 2, 32),
+    "column": Buffer(4, 1, 32),
+    "half": Buffer(2, 2, 32, within="c", offset=4),
+}
+
+
+def matrix(task: Task) -> Work:
+    return Work(Engine.MATRIX, ALL, 1, task=task)
+
+
+def vector(task: Task) -> Work:
+    return Work(Engine.VECTOR, ALL, 1, task=task)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +72,7 @@ def operations_of(*operations: Operation) -> list[Operation]:
         ),
         (
             Work(Engine.TRANSFER, ALL, 1),
-            "operation 1 (Work ''): engine TRANSFER only moves data; use Send or Multicast",
+            "operation 1 (Work ''): engine TRANSFER only moves data; use Send, Multicast or Reduce",
         ),
         (
             Work(Engine.MATRIX, ALL, -1),
@@ -113,6 +137,59 @@ def operations_of(*operations: Operation) -> list[Operation]:
             "operation 1 (Multicast ''): tiles TileSet(rows=range(0, 3), cols=range(0, 1)) "
             "on a grid of 2 x 3",
         ),
+        (
+            Reduce(COLUMN, "row", range(1, 4), 1),
+            "operation 1 (Reduce ''): tiles TileSet(rows=range(0, 2), cols=range(1, 4)) "
+            "on a grid of 2 x 3",
+        ),
+        (
+            Reduce(Roots(range(2), np.array([2])), "row", range(3), 1),
+            "operation 1 (Reduce ''): roots has 1 places for 2 rows",
+        ),
+        (
+            Multicast(Roots(range(2), np.array([2, 3])), "row", range(3), 1),
+            "operation 1 (Multicast ''): roots leave the grid of 2 x 3 tiles",
+        ),
+        (
+            Send(ROW, STAY, ALONG, 1, source="a"),
+            "operation 1 (Send ''): source 'a' and target 'None'; allowed: both or neither",
+        ),
+        (
+            Send(ROW, STAY, ALONG, 1, source="a", target="d"),
+            "operation 1 (Send ''): unknown buffer 'd'; known: a, b, c, column, half",
+        ),
+        (
+            Reduce(COLUMN, "row", range(3), 1, source="c", target="b"),
+            "operation 1 (Reduce ''): source 'c' is 4 x 2 of 32 bits, target 'b' 6 x 2 of 8",
+        ),
+        (
+            matrix(Gemm("b", "a", "c")),
+            "operation 1 (Work ''): a product of 6 x 2 and 4 x 6 into 4 x 2",
+        ),
+        (
+            matrix(Vector("exp", "c", "c")),
+            "operation 1 (Work ''): a task of engine VECTOR on engine MATRIX",
+        ),
+        (
+            vector(Vector("add", "c", "c")),
+            "operation 1 (Work ''): 'add' has no second operand",
+        ),
+        (
+            vector(Vector("exp", "c", "c", b="c")),
+            "operation 1 (Work ''): 'exp' has a second operand",
+        ),
+        (
+            vector(Vector("row-sum", "c", "c")),
+            "operation 1 (Work ''): 'row-sum' of 4 x 2 into 4 x 2; allowed: 4 x 1",
+        ),
+        (
+            vector(Vector("maximum", "column", "column", b="c")),
+            "operation 1 (Work ''): 'maximum' of 4 x 1 and 4 x 2",
+        ),
+        (
+            vector(Vector("scale", "c", "c", multiplier=2**15)),
+            "operation 1 (Work ''): multiplier 32768, shift 0; allowed: -32768 to 32767, 0 to 63",
+        ),
     ],
 )
 def test_an_operation_that_does_not_fit_is_named(operation: Operation, message: str) -> None:
@@ -120,6 +197,41 @@ def test_an_operation_that_does_not_fit_is_named(operation: Operation, message: 
     with pytest.raises(InputError) as caught:
         operations_of(fine, operation)
     assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        (Buffer(2, 2, 32, within="half"), "within 'half', which is no buffer of its own"),
+        (Buffer(2, 2, 32, within="d"), "within 'd', which is no buffer of its own"),
+        (
+            Buffer(2, 2, 32, within="c", offset=5),
+            "9 elements of 32 bits up to its end; allowed within 'c': 8 of 32",
+        ),
+    ],
+)
+def test_a_part_lies_within_a_buffer(part: Buffer, message: str) -> None:
+    program = Program(1, 1, {}, list, {**BUFFERS, "part": part})
+    with pytest.raises(InputError) as caught:
+        list(program.operations())
+    assert str(caught.value) == f"buffer 'part': {message}"
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ({"rows": 0}, "buffer of 0 x 1 elements of 8 bits; allowed: 1 or more of each"),
+        ({"offset": 1}, "buffer: offset 1; allowed: 0 or more, within another buffer"),
+    ],
+)
+def test_sizes_of_buffers(sizes: dict[str, int], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Buffer(**{"rows": 1, "columns": 1, "bits": 8, **sizes})
+
+
+def test_memory_of_a_tile() -> None:
+    # Packed: 24 + 12 + 32 + 16 bytes; a part takes nothing.
+    assert Program(1, 1, {}, list, BUFFERS).tile_bytes == 84
 
 
 @pytest.mark.parametrize(("initial", "depth"), [(2, 1), (-1, 1), (0, 0)])
@@ -141,6 +253,11 @@ def test_who_sends_to_whom() -> None:
     assert segment_of(along_row, 1, 0) == TileSet(range(1, 2), range(1, 3))
     along_column = Multicast(ROW, "column", range(2), 1)
     assert segment_of(along_column, 0, 2) == TileSet(range(2), range(2, 3))
+    assert root_tiles(along_row) == [(0, 0), (1, 0)]
+    assert root_tiles(along_column) == [(0, 0), (0, 1), (0, 2)]
+    diagonal = Roots(range(1, 3), np.array([0, 1]))
+    assert root_tiles(Reduce(diagonal, "row", range(3), 1)) == [(1, 0), (2, 1)]
+    assert root_tiles(Reduce(diagonal, "column", range(3), 1)) == [(0, 1), (1, 2)]
 
 
 def test_the_example_of_the_page_prints_what_the_page_says() -> None:

@@ -3,8 +3,8 @@
 The network is an `Interconnect` advanced in step with SimPy (`SimpyNetwork`).
 """
 
-from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,94 +12,20 @@ import simpy
 
 from tlm.engines.outcome import Outcome
 from tlm.engines.transfer_times import credit_cycles
+from tlm.interconnect import packets
 from tlm.interconnect.base import Interconnect
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.simpy_network import SimpyNetwork
 from tlm.interconnect.zero_load import NocTiming
 from tlm.lockstep import SteppedEnvironment
-from tlm.program import Engine, Multicast, Operation, Program, Send, Work, destination, segment_of
+from tlm.operations import Reduce
+from tlm.program import Engine, Program
+from tlm.steps import ProgramDeadlockError, Step, Tile, TransferStep, Unit, WorkStep, expand
 
-Tile = tuple[int, int]
 _Process = Generator[simpy.Event, Any, None]
 
 _FROM_THE_START = -(2**62)
 """Time of an initial unit: longer ago than any credit takes."""
-
-
-class ProgramDeadlockError(RuntimeError):
-    """Operations that wait for tokens which nobody will give."""
-
-
-class _Token:
-    """A tile's token; takes and gives are numbered before the run, in program order."""
-
-    def __init__(self, env: simpy.Environment, initial: int) -> None:
-        self._env = env
-        self._given = dict.fromkeys(range(initial), _FROM_THE_START)
-        self._waiting: dict[int, simpy.Event] = {}
-        self._takes = 0
-        self._gives = initial
-
-    def next_take(self) -> "_Unit":
-        """The unit that the next take in program order gets."""
-        self._takes += 1
-        return _Unit(self, self._takes - 1)
-
-    def next_give(self) -> "_Unit":
-        """The unit that the next give in program order gives."""
-        self._gives += 1
-        return _Unit(self, self._gives - 1)
-
-    def take(self, number: int) -> Generator[simpy.Event, Any, int]:
-        """Wait for a unit; the value is the time at which it was given."""
-        if number not in self._given:
-            yield self._waiting.setdefault(number, self._env.event())
-        return self._given.pop(number)
-
-    def give(self, number: int) -> None:
-        """Give a unit now."""
-        self._given[number] = int(self._env.now)
-        waiting = self._waiting.pop(number, None)
-        if waiting is not None:
-            waiting.succeed()
-
-
-@dataclass(frozen=True, slots=True)
-class _Unit:
-    """A unit of a tile's token: the n-th take gets the n-th unit given."""
-
-    token: _Token
-    number: int
-
-    def take(self) -> Generator[simpy.Event, Any, int]:
-        return self.token.take(self.number)
-
-    def give(self) -> None:
-        self.token.give(self.number)
-
-
-@dataclass(slots=True)
-class _Step:
-    """One operation at one tile, its tokens looked up."""
-
-    number: int
-    takes: list[_Unit]
-    gives: list[_Unit]
-
-
-@dataclass(slots=True)
-class _Busy(_Step):
-    cycles: int
-
-
-@dataclass(slots=True)
-class _Transfer(_Step):
-    """A transfer to ``where``; ``slots`` come with the time their credits travel."""
-
-    where: TileSet
-    flits: int
-    slots: list[tuple[_Unit, int]]
-    arrivals: dict[int, Callable[[int], object]] = field(default_factory=dict)
 
 
 def run_at(program: Program, timing: NocTiming, network: Interconnect) -> Outcome:
@@ -117,15 +43,44 @@ def run_at(program: Program, timing: NocTiming, network: Interconnect) -> Outcom
     return _Run(program, timing, network).outcome()
 
 
+class _Units:
+    """Which units have been given, and when."""
+
+    def __init__(self, env: simpy.Environment, program: Program) -> None:
+        self._env = env
+        self._initial = {name: token.initial for name, token in program.tokens.items()}
+        self._given: dict[Unit, int] = {}
+        self._waiting: dict[Unit, simpy.Event] = {}
+
+    def take(self, unit: Unit) -> Generator[simpy.Event, Any, int]:
+        """Wait for a unit; the value is the time at which it was given."""
+        if unit.number < self._initial[unit.token]:
+            return _FROM_THE_START
+        if unit not in self._given:
+            if unit not in self._waiting:
+                self._waiting[unit] = self._env.event()
+            yield self._waiting[unit]
+        return self._given[unit]
+
+    def give(self, units: Iterable[Unit]) -> None:
+        """Give units now."""
+        for unit in units:
+            self._given[unit] = int(self._env.now)
+            waiting = self._waiting.pop(unit, None)
+            if waiting is not None:
+                waiting.succeed()
+
+
 class _Run:
     """State of one run."""
 
     def __init__(self, program: Program, timing: NocTiming, network: Interconnect) -> None:
         self._program = program
-        self._timing = timing
         self._env = SteppedEnvironment()
         self._network = SimpyNetwork(self._env, network, timing.fifo_depth)
-        self._tokens: dict[tuple[str, Tile], _Token] = {}
+        self._units = _Units(self._env, program)
+        farthest = program.rows + program.cols
+        self._credit_cycles = [credit_cycles(timing, hops) for hops in range(farthest)]
         self._begun: dict[tuple[Tile, Engine], int] = {}
         shape = (program.rows, program.cols)
         self._ends = np.zeros((len(Engine), *shape), dtype=np.int64)
@@ -134,10 +89,9 @@ class _Run:
 
     def outcome(self) -> Outcome:
         """Run to the end."""
-        queues: dict[tuple[Tile, Engine], list[_Busy | _Transfer]] = {}
-        for number, operation in enumerate(self._program.operations()):
-            for tile, engine, step in self._expand(number, operation):
-                queues.setdefault((tile, engine), []).append(step)
+        queues: dict[tuple[Tile, Engine], list[Step]] = {}
+        for step in expand(self._program):
+            queues.setdefault((step.tile, step.engine), []).append(step)
         processes = {
             key: self._env.process(self._engine(*key, steps)) for key, steps in queues.items()
         }
@@ -151,84 +105,50 @@ class _Run:
             )
         return Outcome(self._ends, self._arrived, self._busy)
 
-    def _expand(
-        self, number: int, operation: Operation
-    ) -> Iterator[tuple[Tile, Engine, _Busy | _Transfer]]:
-        """An operation's steps, tile by tile; takes are numbered in this order."""
-        if isinstance(operation, Work):
-            tiles = operation.tiles
-            shape = (len(tiles.rows), len(tiles.cols))
-            cycles = np.broadcast_to(np.asarray(operation.cycles), shape)
-            for (i, j), each in np.ndenumerate(cycles):
-                tile = (tiles.rows[i], tiles.cols[j])
-                step = _Busy(number, *self._lookup(operation, tile), int(each))
-                yield tile, operation.engine, step
-            return
-        sources = operation.tiles if isinstance(operation, Send) else operation.roots
-        for row in sources.rows:
-            for col in sources.cols:
-                yield (row, col), Engine.TRANSFER, self._transfer(number, operation, (row, col))
-
-    def _transfer(self, number: int, operation: Send | Multicast, tile: Tile) -> _Transfer:
-        if isinstance(operation, Send):
-            where = TileSet.tile(*destination(operation, *tile))
-        else:
-            where = segment_of(operation, *tile)
-        step = _Transfer(number, *self._lookup(operation, tile), where, operation.flits, [])
-        for row in where.rows:
-            for col in where.cols:
-                hops = abs(row - tile[0]) + abs(col - tile[1])
-                credit = credit_cycles(self._timing, hops)
-                for name in operation.slots:
-                    step.slots.append((self._token(name, (row, col)).next_take(), credit))
-                units = [self._token(name, (row, col)).next_give() for name in operation.arrivals]
-                node = row * self._program.cols + col
-                step.arrivals[node] = _Arrival(self, (row, col), units)
-        return step
-
-    def _lookup(self, operation: Operation, tile: Tile) -> tuple[list[_Unit], list[_Unit]]:
-        takes = [self._token(name, tile).next_take() for name in operation.takes]
-        gives = [self._token(name, tile).next_give() for name in operation.gives]
-        return takes, gives
-
-    def _token(self, name: str, tile: Tile) -> _Token:
-        key = (name, tile)
-        if key not in self._tokens:
-            self._tokens[key] = _Token(self._env, self._program.tokens[name].initial)
-        return self._tokens[key]
-
-    def _engine(self, tile: Tile, engine: Engine, steps: list[_Busy | _Transfer]) -> _Process:
+    def _engine(self, tile: Tile, engine: Engine, steps: list[Step]) -> _Process:
         """An engine does its steps in order."""
         for step in steps:
             self._begun[tile, engine] = step.number
             for unit in step.takes:
-                yield from unit.take()
-            if isinstance(step, _Busy):
+                yield from self._units.take(unit)
+            if isinstance(step, WorkStep):
                 yield self._env.timeout(step.cycles)
                 if engine is Engine.MATRIX:
                     self._busy[tile] += step.cycles
-            else:
-                yield from self._send(tile, step)
+            elif isinstance(step, TransferStep):
+                yield from self._send(step)
             self._ends[engine][tile] = self._env.now
-            for unit in step.gives:
-                unit.give()
+            self._units.give(step.gives)
 
-    def _send(self, tile: Tile, step: _Transfer) -> _Process:
+    def _send(self, step: TransferStep) -> _Process:
         """Wait for the credits, queue the packets, and wait until the last one has left."""
-        for unit, credit in step.slots:
-            known = (yield from unit.take()) + credit
+        for unit in step.slots:
+            given = yield from self._units.take(unit)
+            known = given + self._credit_cycles[_hops(step.tile, unit.tile)]
             if known > self._env.now:
                 yield self._env.timeout(known - self._env.now)
-        source = tile[0] * self._program.cols + tile[1]
         left = self._env.event()
-        self._network.send(source, step.where, step.flits, left.succeed, step.arrivals)
+        arrivals: dict[int, Callable[[int], object]] = {
+            self._node(tile): _Arrival(self, tile, units) for tile, units in step.arrivals.items()
+        }
+        goal = self._goal(step)
+        self._network.send(self._node(step.tile), goal, step.flits, left.succeed, arrivals)
         yield left
 
-    def arrive(self, tile: Tile, units: list[_Unit]) -> None:
+    def _goal(self, step: TransferStep) -> TileSet | packets.Reduce:
+        operation = step.operation
+        if step.root is None or not isinstance(operation, Reduce):
+            return step.members
+        root = self._node(step.root)
+        return packets.Reduce(step.members, root, maximum=operation.operation == "maximum")
+
+    def _node(self, tile: Tile) -> int:
+        return tile[0] * self._program.cols + tile[1]
+
+    def arrive(self, tile: Tile, units: list[Unit]) -> None:
         """A transfer has been written at a tile."""
         self._arrived[tile] = self._env.now
-        for unit in units:
-            unit.give()
+        self._units.give(units)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +157,11 @@ class _Arrival:
 
     run: _Run
     tile: Tile
-    units: list[_Unit]
+    units: list[Unit]
 
     def __call__(self, node: int) -> None:
         self.run.arrive(self.tile, self.units)
+
+
+def _hops(tile: Tile, other: Tile) -> int:
+    return abs(tile[0] - other[0]) + abs(tile[1] - other[1])

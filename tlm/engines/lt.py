@@ -16,8 +16,9 @@ from tlm.engines.lt_tables import CycleTables
 from tlm.engines.lt_tokens import TokenFaultError, initial_state, place_units
 from tlm.engines.outcome import Outcome
 from tlm.errors import InputError
+from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
-from tlm.program import Engine, Multicast, Operation, Program, Send, TileSet, Work
+from tlm.program import Engine, Operation, Program, Reduce, Send, Work, root_lines
 
 _LIMIT_CYCLES = 2**30
 """Times are 32-bit; a run may take this long, and no operation longer."""
@@ -92,9 +93,15 @@ class _Run:
             here = _lines(operation.tiles)
             there = (len(operation.to_rows), len(operation.to_cols))
             return self._builder.send(operation, self._tokens(operation, here, there))
-        roots, size = _lines(operation.roots), len(operation.segment)
-        there = (roots[0], size) if operation.along == "row" else (size, roots[1])
-        return self._builder.multicast(operation, self._tokens(operation, roots, there))
+        if isinstance(operation, Reduce):
+            raise InputError("not yet")
+        lines, places = root_lines(operation)
+        by_row = operation.along == "row"
+        roots = (len(lines), 1) if by_row else (1, len(lines))
+        size = len(operation.segment)
+        segments = (len(lines), size) if by_row else (size, len(lines))
+        tokens = self._tokens(operation, roots, segments)
+        return self._builder.collective(operation, lines, places, tokens)
 
     def _build_work(self, work: Work) -> Built:
         if self._tables.full:

@@ -109,21 +109,33 @@ class Builder:
         straight = bool((to_cols == np.array(cols)).all())
         return fields, int(hops.max()), straight
 
-    def multicast(self, multicast: Multicast, tokens: Fields) -> Built:
-        """The step of multicasts."""
-        by_row = multicast.along == "row"
-        roots, segment = multicast.roots, multicast.segment
-        root = roots.cols[0] if by_row else roots.rows[0]
-        law, farthest = self._keep(self._multicast_law, segment, root, multicast.flits)
-        if by_row:
-            lines = {**_rows(roots.rows), **self._columns(segment)}
-            where = {"kind": ROW_MULTICAST, "root": self._pools.put_indices([root])}
+    def collective(
+        self, multicast: Multicast, lines: range, places: Indices, tokens: Fields
+    ) -> Built:
+        """Steps of multicasts from roots at some places of some lines (rows, or columns)."""
+        segment, flits = multicast.segment, multicast.flits
+        laws = [self._keep(self._multicast_law, segment, root, flits) for root in places.tolist()]
+        longest = max(_transfer_cycles(self._timing, farthest, flits) for _, farthest in laws)
+        step = {**laws[0][0], **tokens, "flits": flits, "table": -1}
+        if multicast.along == "row":
+            step |= {
+                "kind": ROW_MULTICAST,
+                "root": self._pools.put_indices(places),
+                "law": self._pools.put_indices([(f["credit"], f["latency"]) for f, _ in laws]),
+                **_rows(lines),
+                **self._columns(segment),
+            }
+            return Built((step,), 0, straight=False, by_column=False, longest_cycles=longest)
+        step |= {"kind": COLUMN_MULTICAST, **_rows(segment)}
+        steps: tuple[Fields, ...]
+        if (places == places[0]).all():
+            steps = ({**step, "root": int(places[0]), **self._columns(lines)},)
         else:
-            lines = {**_rows(segment), **self._columns(roots.cols)}
-            where = {"kind": COLUMN_MULTICAST, "root": root}
-        step = {**lines, **law, **tokens, **where, "flits": multicast.flits, "table": -1}
-        longest = _transfer_cycles(self._timing, farthest, multicast.flits)
-        return Built((step,), 0, straight=not by_row, by_column=not by_row, longest_cycles=longest)
+            steps = tuple(
+                {**step, **law, "root": root, **self._columns(range(line, line + 1))}
+                for line, root, (law, _) in zip(lines, places.tolist(), laws, strict=True)
+            )
+        return Built(steps, 0, straight=True, by_column=True, longest_cycles=longest)
 
     def _multicast_law(self, segment: range, root: int, flits: int) -> tuple[Fields, int]:
         forks = len(segment) > 1

@@ -112,7 +112,7 @@ def _do(
         if kind == WORK:
             fault = work(step, indices, tables, row, number, begin, end, scratch)
         elif kind == ROW_MULTICAST:
-            fault = row_multicast(step, indices, delays, row, scratch)
+            fault = row_multicast(step, indices, delays, row, i, scratch)
         else:
             to_number = indices[step.to_rows + i]
             to_row = state[to_number]

@@ -145,12 +145,13 @@ def _reorder(times: Times, indices: Indices, order: int, later: int, out: Times)
 
 @compiled
 def row_multicast(
-    step: Any, indices: Indices, delays: Times, row: Times, scratch: Times
+    step: Any, indices: Indices, delays: Times, row: Times, i: int, scratch: Times
 ) -> int:
-    """Multicast from the root along a row."""
+    """Multicast from the root along the ``i``-th row."""
     size = step.size
     columns = indices[step.columns : step.columns + size]
-    at = indices[step.root : step.root + 1]
+    at = indices[step.root + i : step.root + i + 1]
+    credit, latency = indices[step.law + 2 * i], indices[step.law + 2 * i + 1]
     times, spare, left = scratch[0][:size], scratch[1][:size], scratch[2][:size]
     start, one, two = scratch[3][:1], scratch[4][:1], scratch[5][:1]
     start[0] = row[_TRANSFER, at[0]]
@@ -158,19 +159,18 @@ def row_multicast(
     for j in range(size):
         times[j] = start[0]
     slots = pairs(indices, step.slots, step.n_slots)
-    credit = delays[step.credit : step.credit + size]
-    fault = fault or take(row, slots, columns, step.first, credit, 0, times, spare)
+    missing = take(
+        row, slots, columns, step.first, delays[credit : credit + size], 0, times, spare
+    )
     latest = start[0]
     for j in range(size):
         latest = max(latest, times[j])
-    latency = delays[step.latency : step.latency + size]
     for j in range(size):
         times[j] = latest
     start[0] = latest + step.hold
     row[_TRANSFER, at[0]] = start[0]
-    fault = fault or give(row, pairs(indices, step.gives, step.n_gives), at, at[0], start, one, two)
+    over = give(row, pairs(indices, step.gives, step.n_gives), at, at[0], start, one, two)
     arrivals = pairs(indices, step.arrivals, step.n_arrivals)
-    full = arrive(
-        row, arrivals, columns, step.first, times, latency, 0, step.flits, spare, left
-    )
-    return fault or full
+    law = delays[latency : latency + size]
+    full = arrive(row, arrivals, columns, step.first, times, law, 0, step.flits, spare, left)
+    return fault or missing or over or full

@@ -31,7 +31,8 @@ STEP = np.dtype(
             "to_first",
             "order",  # offset: for each target the place of its source; -1 if the same
             "inverse",  # offset: for each source the place of its target
-            "root",  # column (row) of the roots
+            "root",  # row of the roots, or offset: column of each row's
+            "law",  # offset: for each row the offsets of credit and latency
             "takes",
             "n_takes",
             "slots",

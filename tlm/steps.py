@@ -1,0 +1,177 @@
+"""Programs tile by tile: the steps of every engine, and which unit of a token each takes and gives.
+
+Takes and gives are numbered in program order, before anything runs: the n-th take of a token at a
+tile gets the n-th unit given there, also where a later unit is there earlier.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from tlm.interconnect.packets import TileSet
+from tlm.operations import (
+    Engine,
+    Multicast,
+    Operation,
+    Reduce,
+    Send,
+    Work,
+    destination,
+    root_tiles,
+    segment_of,
+)
+from tlm.program import Program
+
+Tile = tuple[int, int]
+
+
+class ProgramDeadlockError(RuntimeError):
+    """Operations that wait for tokens which nobody will give."""
+
+
+class Unit(NamedTuple):
+    """A unit of a tile's token: the ``number``-th that is taken, and that is given, there."""
+
+    token: str
+    tile: Tile
+    number: int
+
+
+@dataclass(slots=True)
+class Step:
+    """One operation at one tile.
+
+    Attributes:
+        number: Number of the operation in the program.
+        operation: The operation.
+        engine: The tile's engine that does it.
+        tile: Row and column.
+        takes: Units taken at the start.
+        gives: Units given at the end.
+    """
+
+    number: int
+    operation: Operation
+    engine: Engine
+    tile: Tile
+    takes: list[Unit]
+    gives: list[Unit]
+
+
+@dataclass(slots=True)
+class WorkStep(Step):
+    """Work of some cycles."""
+
+    cycles: int
+
+
+@dataclass(slots=True)
+class TransferStep(Step):
+    """A tile's part in a transfer.
+
+    Attributes:
+        root: The tile that gets the result of a reduction; None of other transfers.
+        members: Destinations; of a reduction its contributors.
+        slots: Units taken at the tiles that are written to. Contributors of a reduction share
+            those of the root.
+        arrivals: By the tile that is written to, the units given there; of a reduction at its first
+            contributor only.
+    """
+
+    root: Tile | None
+    members: TileSet
+    flits: int
+    slots: list[Unit] = field(default_factory=list)
+    arrivals: dict[Tile, list[Unit]] = field(default_factory=dict)
+
+
+def expand(program: Program) -> Iterator[Step]:
+    """The steps of a program, operation by operation.
+
+    Raises:
+        InputError: if an operation does not fit the program.
+    """
+    numbers = _Numbers(program)
+    for number, operation in enumerate(program.operations()):
+        if isinstance(operation, Work):
+            yield from _work(number, operation, numbers)
+        elif isinstance(operation, Send):
+            for tile in _tiles(operation.tiles):
+                goal = TileSet.tile(*destination(operation, *tile))
+                yield _spread(number, operation, tile, goal, numbers)
+        elif isinstance(operation, Multicast):
+            for tile in root_tiles(operation):
+                yield _spread(number, operation, tile, segment_of(operation, *tile), numbers)
+        else:
+            for root in root_tiles(operation):
+                yield from _gather(number, operation, root, numbers)
+
+
+class _Numbers:
+    """How many units of each tile's tokens have been taken and given."""
+
+    def __init__(self, program: Program) -> None:
+        self._initial = {name: token.initial for name, token in program.tokens.items()}
+        self._taken: Counter[tuple[str, Tile]] = Counter()
+        self._given: Counter[tuple[str, Tile]] = Counter()
+
+    def take(self, names: Iterable[str], tile: Tile) -> list[Unit]:
+        """The next units in program order that a tile takes."""
+        units = []
+        for name in names:
+            units.append(Unit(name, tile, self._taken[name, tile]))
+            self._taken[name, tile] += 1
+        return units
+
+    def give(self, names: Iterable[str], tile: Tile) -> list[Unit]:
+        """The next units in program order that are given at a tile."""
+        units = []
+        for name in names:
+            units.append(Unit(name, tile, self._initial[name] + self._given[name, tile]))
+            self._given[name, tile] += 1
+        return units
+
+
+def _tiles(tiles: TileSet) -> Iterator[Tile]:
+    return ((row, col) for row in tiles.rows for col in tiles.cols)
+
+
+def _work(number: int, work: Work, numbers: _Numbers) -> Iterator[WorkStep]:
+    tiles = work.tiles
+    shape = (len(tiles.rows), len(tiles.cols))
+    cycles = np.broadcast_to(np.asarray(work.cycles), shape).ravel().tolist()
+    for tile, each in zip(_tiles(tiles), cycles, strict=True):
+        takes, gives = numbers.take(work.takes, tile), numbers.give(work.gives, tile)
+        yield WorkStep(number, work, work.engine, tile, takes, gives, each)
+
+
+def _spread(
+    number: int, transfer: Send | Multicast, tile: Tile, goal: TileSet, numbers: _Numbers
+) -> TransferStep:
+    """A transfer from a tile to one or many."""
+    takes, gives = numbers.take(transfer.takes, tile), numbers.give(transfer.gives, tile)
+    step = TransferStep(
+        number, transfer, Engine.TRANSFER, tile, takes, gives, None, goal, transfer.flits
+    )
+    for there in _tiles(goal):
+        step.slots += numbers.take(transfer.slots, there)
+        step.arrivals[there] = numbers.give(transfer.arrivals, there)
+    return step
+
+
+def _gather(number: int, reduce: Reduce, root: Tile, numbers: _Numbers) -> Iterator[TransferStep]:
+    """The contributors to one root."""
+    members = segment_of(reduce, *root)
+    slots = numbers.take(reduce.slots, root)
+    arrivals = {root: numbers.give(reduce.arrivals, root)}
+    for tile in _tiles(members):
+        takes, gives = numbers.take(reduce.takes, tile), numbers.give(reduce.gives, tile)
+        step = TransferStep(
+            number, reduce, Engine.TRANSFER, tile, takes, gives, root, members, reduce.flits
+        )
+        step.slots, step.arrivals = slots, arrivals
+        yield step
+        arrivals = {}
