@@ -1,0 +1,190 @@
+"""Programs on real blocks: what they compute, whatever the time it takes.
+
+Every tile's engines do their steps in order, each as soon as its tokens are there; which of those
+that could happen happens next is drawn at random. So a program whose tokens do not keep a block
+from being overwritten too early, or read too early, gives wrong results under some seeds.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from tlm.arithmetic import Integers, vector, wrap
+from tlm.data import Gemm, Task
+from tlm.operations import Engine, Reduce
+from tlm.program import Program, Transfer, Work
+from tlm.steps import ProgramDeadlockError, Step, Tile, TransferStep, Unit, expand
+
+_Key = tuple[Tile, Engine]
+
+
+class Memory:
+    """The buffers of every tile of a program.
+
+    ``memory[name]`` is the array of shape (grid rows, grid columns, rows, columns) that holds
+    buffer ``name`` of every tile, to read or to write. What nobody has written is random.
+
+    Args:
+        program: Whose buffers these are.
+        seed: Of what nobody has written.
+    """
+
+    def __init__(self, program: Program, seed: int = 0) -> None:
+        rng = np.random.default_rng(seed)
+        self._arrays: dict[str, Integers] = {}
+        grid = (program.rows, program.cols)
+        for name, buffer in program.buffers.items():
+            if buffer.within is None:
+                half = 1 << (buffer.bits - 1)
+                self._arrays[name] = rng.integers(-half, half, (*grid, *buffer.shape))
+        for name, buffer in program.buffers.items():
+            if buffer.within is not None:
+                last = buffer.offset + buffer.rows * buffer.columns
+                whole = self._arrays[buffer.within].reshape(*grid, -1)
+                part = whole[:, :, buffer.offset : last]
+                self._arrays[name] = part.reshape(*grid, *buffer.shape)
+
+    def __getitem__(self, name: str) -> Integers:
+        return self._arrays[name]
+
+
+def run_functional(program: Program, memory: Memory, seed: int = 0) -> None:
+    """Run a program on the blocks in ``memory``, which then holds its results.
+
+    Args:
+        program: What to run, with data.
+        memory: Its buffers.
+        seed: Of the order in which happens what need not wait.
+
+    Raises:
+        InputError: if an operation does not fit the program.
+        ProgramDeadlockError: if operations wait for ever, naming one of them.
+    """
+    _Run(program, memory, seed).run()
+
+
+@dataclass(slots=True)
+class _Gathering:
+    """A reduction on its way: the operands that have left, and how many have not."""
+
+    operands: list[Integers] = field(default_factory=list)
+    units: list[Unit] = field(default_factory=list)
+    missing: int = 0
+
+
+class _Run:
+    """State of one run: what waits, and what may happen."""
+
+    def __init__(self, program: Program, memory: Memory, seed: int) -> None:
+        self._buffers = program.buffers
+        self._memory = memory
+        self._rng = np.random.default_rng(seed)
+        self._queues: dict[_Key, deque[Step]] = {}
+        for step in expand(program):
+            self._queues.setdefault((step.tile, step.engine), deque()).append(step)
+        self._initial = {name: token.initial for name, token in program.tokens.items()}
+        self._given: set[Unit] = set()
+        self._waiting: dict[Unit, list[_Key]] = {}
+        self._possible: list[Callable[[], None]] = []
+        self._gatherings: dict[tuple[int, Tile], _Gathering] = {}
+
+    def run(self) -> None:
+        """Let things happen until nothing can."""
+        for key in self._queues:
+            self._begin_next(key)
+        while self._possible:
+            choice = int(self._rng.integers(len(self._possible)))
+            chosen = self._possible[choice]
+            self._possible[choice] = self._possible[-1]
+            self._possible.pop()
+            chosen()
+        stuck = [key for key, queue in self._queues.items() if queue]
+        if stuck:
+            tile, engine = stuck[0]
+            raise ProgramDeadlockError(
+                f"operation {self._queues[stuck[0]][0].number} waits for ever at the "
+                f"{engine.name} engine of tile {tile}; engines that wait for ever: {len(stuck)}"
+            )
+
+    def _begin_next(self, key: _Key) -> None:
+        """The first step of an engine's queue begins, or waits for a unit."""
+        if not self._queues[key]:
+            return
+        step = self._queues[key][0]
+        units = [*step.takes, *(step.slots if isinstance(step, TransferStep) else ())]
+        for unit in units:
+            if unit.number >= self._initial[unit.token] and unit not in self._given:
+                self._waiting.setdefault(unit, []).append(key)
+                return
+        self._possible.append(partial(self._end, key))
+
+    def _end(self, key: _Key) -> None:
+        """The step at the front of an engine's queue ends; of a transfer, the tail has left."""
+        step = self._queues[key].popleft()
+        operation = step.operation
+        if isinstance(operation, Work):
+            if operation.task is not None:
+                self._compute(operation.task, step.tile)
+        else:
+            assert isinstance(step, TransferStep)
+            self._leave(step, operation)
+        self._give(step.gives)
+        self._begin_next(key)
+
+    def _give(self, units: Iterable[Unit]) -> None:
+        for unit in units:
+            self._given.add(unit)
+            for key in self._waiting.pop(unit, ()):
+                self._begin_next(key)
+
+    def _compute(self, task: Task, tile: Tile) -> None:
+        memory = self._memory
+        if isinstance(task, Gemm):
+            product = memory[task.a][tile] @ memory[task.b][tile]
+            kept = memory[task.c][tile] if task.accumulate else 0
+            memory[task.c][tile] = wrap(kept + product, self._buffers[task.c].bits)
+            return
+        a, b = memory[task.a][tile], None if task.b is None else memory[task.b][tile]
+        bits = self._buffers[task.out].bits
+        result = vector(task.operation, a, b, bits, task.multiplier, task.shift)
+        memory[task.out][tile] = result
+
+    def _leave(self, step: TransferStep, transfer: Transfer) -> None:
+        """A tile's block is on its way; a reduction's result when all operands are."""
+        data = None if transfer.source is None else self._memory[transfer.source][step.tile].copy()
+        if isinstance(transfer, Reduce):
+            self._combine(step, transfer, data)
+            return
+        for tile, units in step.arrivals.items():
+            self._possible.append(partial(self._arrive, transfer.target, tile, units, data))
+
+    def _combine(self, step: TransferStep, reduce: Reduce, operand: Integers | None) -> None:
+        assert step.root is not None
+        key = (step.number, step.root)
+        gathering = self._gatherings.setdefault(key, _Gathering())
+        gathering.units += step.arrivals.get(step.root, [])
+        gathering.missing = (gathering.missing or len(step.members)) - 1
+        if operand is not None:
+            gathering.operands.append(operand)
+        if gathering.missing:
+            return
+        del self._gatherings[key]
+        data = None
+        if reduce.target is not None:
+            operands = np.stack(gathering.operands)
+            sums = wrap(operands.sum(axis=0), self._buffers[reduce.target].bits)
+            data = sums if reduce.operation == "sum" else operands.max(axis=0)
+        self._possible.append(
+            partial(self._arrive, reduce.target, step.root, gathering.units, data)
+        )
+
+    def _arrive(
+        self, target: str | None, tile: Tile, units: list[Unit], data: Integers | None
+    ) -> None:
+        """A block is written at a tile."""
+        if target is not None and data is not None:
+            self._memory[target][tile] = data
+        self._give(units)
