@@ -4,8 +4,10 @@ Source: L. E. Cannon, "A cellular computer to implement the Kalman filter algori
 to a mesh as in WaferLLM, section 5.1.
 """
 
+from tlm.arithmetic import Integers
+from tlm.functional import Memory
 from tlm.program import Program
-from workloads.kernels.compute_shift import compute_shift
+from workloads.kernels.compute_shift import compute_shift, place_skewed
 from workloads.kernels.gemm import GemmPlan
 from workloads.kernels.ring import Ring
 
@@ -13,3 +15,8 @@ from workloads.kernels.ring import Ring
 def cannon(plan: GemmPlan, *, align: bool = True) -> Program:
     """Program of Cannon's method; see `compute_shift`."""
     return compute_shift(plan, Ring.natural(plan.side), align=align)
+
+
+def place(plan: GemmPlan, memory: Memory, a: Integers, b: Integers, *, align: bool = True) -> None:
+    """Put A (M, K) and B (K, N) where the program expects them."""
+    place_skewed(plan, Ring.natural(plan.side), memory, a, b, align=align)

@@ -6,22 +6,26 @@ holds, while A moves one place along the rows' rings and B along the columns'. T
 matrix and tile: block s lies in buffer s mod 2, and comes in while block s - 1 is worked on.
 
 A starts in the tiles' own order and is aligned on the machine: row i moves its blocks i places
-back, or P - i places forward if that is not longer, in at most floor(P/2) lock steps. B is put in
-place, skewed, by the host (as in WaferLLM's code).
+back, or P - i places forward if that is not longer, in at most floor(P/2) lock steps, each into the
+other buffer; where they start is so chosen that they end in buffer 0. B is put in place, skewed,
+by the host (as in WaferLLM's code).
 """
 
 from collections.abc import Iterator
 
 import numpy as np
 
+from tlm.arithmetic import Integers
+from tlm.functional import Memory
 from tlm.interconnect.packets import TileSet
-from tlm.program import Engine, Indices, Operation, Program, Send, Token, Work
+from tlm.program import Engine, Gemm, Indices, Operation, Program, Send, Token, Work
+from workloads.kernels.blocks import cut
 from workloads.kernels.gemm import GemmPlan
 from workloads.kernels.ring import Ring
 
 
 def compute_shift(plan: GemmPlan, ring: Ring, *, align: bool = True) -> Program:
-    """Program of C = A B by P compute-shift steps.
+    """Program of C = A B by P compute-shift steps; the product is in buffer ``c``.
 
     Labels: ``A`` and ``B`` are moves of a block into the other buffer, ``C`` a block product.
 
@@ -33,7 +37,30 @@ def compute_shift(plan: GemmPlan, ring: Ring, *, align: bool = True) -> Program:
     tokens = _loop_tokens("a", aligned=not align) | _loop_tokens("b", aligned=True)
     if align:
         tokens |= {"align.block": Token(initial=1), "align.free": Token(initial=1)}
-    return Program(plan.side, plan.side, tokens, lambda: _operations(plan, ring, align))
+    buffers = plan.buffers(("a.0", "a.1"), ("b.0", "b.1"), ("c",))
+    return Program(plan.side, plan.side, tokens, lambda: _operations(plan, ring, align), buffers)
+
+
+def place_skewed(
+    plan: GemmPlan, ring: Ring, memory: Memory, a: Integers, b: Integers, *, align: bool = True
+) -> None:
+    """Put A (M, K) and B (K, N) where the program expects them."""
+    side = plan.side
+    blocks_a, blocks_b = cut(a, side, side), cut(b, side, side)
+    tile_at = np.argsort(ring.position)
+    lines = np.arange(side)
+    inner = tile_at[np.add.outer(ring.position, ring.position) % side]
+    memory["b.0"][:] = blocks_b[inner, lines[None, :]]
+    if not align:
+        memory["a.0"][:] = blocks_a[lines[:, None], inner]
+        return
+    odd = alignment_steps(ring) % 2 == 1
+    memory["a.0"][~odd], memory["a.1"][odd] = blocks_a[~odd], blocks_a[odd]
+
+
+def alignment_steps(ring: Ring) -> Indices:
+    """Shape (P,): lock steps in which the blocks of each row are aligned."""
+    return np.minimum(ring.position, ring.size - ring.position)
 
 
 def _loop_tokens(matrix: str, *, aligned: bool) -> dict[str, Token]:
@@ -63,6 +90,7 @@ def _operations(plan: GemmPlan, ring: Ring, align: bool) -> Iterator[Operation]:
             plan.step_cycles,
             takes=("a.work", "b.work"),
             gives=(f"a.worked.{here}", f"b.worked.{here}"),
+            task=Gemm(f"a.{here}", f"b.{here}", "c", accumulate=step > 0),
             label="C",
         )
         if step == side - 1:
@@ -80,6 +108,8 @@ def _operations(plan: GemmPlan, ring: Ring, align: bool) -> Iterator[Operation]:
                 slots=(f"{matrix}.worked.{other}", f"{matrix}.sent.{other}"),
                 gives=(f"{matrix}.sent.{here}",),
                 arrivals=(f"{matrix}.work", f"{matrix}.send"),
+                source=f"{matrix}.{here}",
+                target=f"{matrix}.{other}",
                 label=matrix.upper(),
             )
 
@@ -87,12 +117,12 @@ def _operations(plan: GemmPlan, ring: Ring, align: bool) -> Iterator[Operation]:
 def _alignment(plan: GemmPlan, ring: Ring) -> Iterator[Operation]:
     """Lock steps of A: in step s move the rows that have more than s places to go."""
     side = plan.side
-    back, forward = ring.position, side - ring.position
+    back = ring.position < side - ring.position
+    steps = alignment_steps(ring)
     for step in range(side // 2):
-        for rows, direction in (
-            (np.flatnonzero((back < forward) & (back > step)), -1),
-            (np.flatnonzero((back >= forward) & (forward > step)), 1),
-        ):
+        for direction, buffer in ((-1, 0), (-1, 1), (1, 0), (1, 1)):
+            moves = (back == (direction < 0)) & (steps > step) & ((steps - step) % 2 == buffer)
+            rows = np.flatnonzero(moves)
             if not len(rows):
                 continue
             yield Send(
@@ -104,6 +134,8 @@ def _alignment(plan: GemmPlan, ring: Ring) -> Iterator[Operation]:
                 slots=("align.free",),
                 gives=("align.free",),
                 arrivals=("align.block",),
+                source=f"a.{buffer}",
+                target=f"a.{1 - buffer}",
                 label="A",
             )
     yield Work(
@@ -117,6 +149,6 @@ def _alignment(plan: GemmPlan, ring: Ring) -> Iterator[Operation]:
 
 
 def _as_range(indices: Indices) -> range:
-    """Evenly spaced rows as a range; both rings move every row or every other row of a part."""
+    """Evenly spaced rows as a range: rings move every second or fourth row of a part."""
     step = int(indices[1] - indices[0]) if len(indices) > 1 else 1
     return range(int(indices[0]), int(indices[-1]) + 1, step)

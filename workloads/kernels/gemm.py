@@ -1,30 +1,55 @@
-"""A matrix product cut into blocks over a square grid of tiles."""
+"""A matrix product cut into blocks over a grid of tiles."""
 
+import math
 from dataclasses import dataclass
 
-from tlm.compute.base import Compute, ceil_div, check_shape
-from tlm.errors import InputError
+from tlm.compute.base import ceil_div, check_shape
+from tlm.program import Buffer
+from workloads.kernels.target import Target
+
+Shape = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class GemmPlan:
-    """C[M,N] = A[M,K] B[K,N] on ``side`` x ``side`` tiles, a block of each matrix per tile.
+    """C[M,N] = A[M,K] B[K,N] on ``rows`` x ``cols`` tiles.
 
-    Every dimension is padded up to a multiple of the side, as WaferLLM's code does.
+    K is cut into as many panels as rows and columns have both as a divisor of; on a square grid a
+    tile then has a panel of A and one of B. Every dimension is padded up to whole blocks, as
+    WaferLLM's code does.
 
     Attributes:
-        side: Tiles along each edge of the grid.
-        block: Rows, depth and columns (m, k, n) of a tile's blocks.
+        rows: Rows of tiles.
+        cols: Columns of tiles.
+        block: Rows, depth and columns (m, k, n) of a block product; k is the width of a panel.
         step_cycles: Cycles of one block product on a tile.
         a_flits: Flits of a block of A.
         b_flits: Flits of a block of B.
+        c_flits: Flits of a block of C.
+        element_bits: Bits of an element of A and B.
+        sum_bits: Bits of an element of C.
     """
 
-    side: int
+    rows: int
+    cols: int
     block: tuple[int, int, int]
     step_cycles: int
     a_flits: int
     b_flits: int
+    c_flits: int = 1
+    element_bits: int = 8
+    sum_bits: int = 32
+
+    @property
+    def side(self) -> int:
+        """Tiles along each edge of a square grid."""
+        assert self.rows == self.cols
+        return self.rows
+
+    @property
+    def panels(self) -> int:
+        """Panels of K: block products of a tile."""
+        return math.lcm(self.rows, self.cols)
 
     @property
     def balance(self) -> float:
@@ -32,34 +57,57 @@ class GemmPlan:
         return self.step_cycles / (self.a_flits + self.b_flits)
 
     @property
-    def block_macs(self) -> int:
-        """Multiply-accumulates of one block product."""
+    def tile_macs(self) -> int:
+        """Multiply-accumulates of a tile, those of padding among them."""
         m, k, n = self.block
-        return m * k * n
+        return m * k * n * self.panels
+
+    @property
+    def tile_matrix_cycles(self) -> int:
+        """Cycles of a tile's block products."""
+        return self.step_cycles * self.panels
+
+    def buffers(
+        self, a: tuple[str, ...], b: tuple[str, ...], c: tuple[str, ...]
+    ) -> dict[str, Buffer]:
+        """Buffers for blocks of A, of B and of C."""
+        m, k, n = self.block
+        return (
+            dict.fromkeys(a, Buffer(m, k, self.element_bits))
+            | dict.fromkeys(b, Buffer(k, n, self.element_bits))
+            | dict.fromkeys(c, Buffer(m, n, self.sum_bits))
+        )
 
 
-def plan_gemm(
-    shape: tuple[int, int, int],
-    grid: tuple[int, int],
-    element_bytes: int,
-    flit_bytes: int,
-    compute: Compute,
-) -> GemmPlan:
-    """Plan a product ``shape`` = (M, N, K) on ``grid`` = (rows, columns).
+def plan_gemm(shape: Shape, target: Target) -> GemmPlan:
+    """Plan a product ``shape`` = (M, N, K) on any grid.
 
     Raises:
-        InputError: for a grid that is not square, or a size below 1.
+        InputError: for a size below 1.
     """
-    rows, cols = grid
-    if rows != cols or rows < 1:
-        raise InputError(f"grid {rows}x{cols}: these kernels run on square grids")
     size_m, size_n, size_k = shape
     check_shape(size_m, size_k, size_n)
-    m, k, n = (ceil_div(size, rows) for size in (size_m, size_k, size_n))
+    rows, cols = target.rows, target.cols
+    m, n = ceil_div(size_m, rows), ceil_div(size_n, cols)
+    k = ceil_div(size_k, math.lcm(rows, cols))
     return GemmPlan(
-        side=rows,
+        rows=rows,
+        cols=cols,
         block=(m, k, n),
-        step_cycles=compute.gemm_cycles(m, k, n),
-        a_flits=ceil_div(m * k * element_bytes, flit_bytes),
-        b_flits=ceil_div(k * n * element_bytes, flit_bytes),
+        step_cycles=target.matrix.gemm_cycles(m, k, n),
+        a_flits=target.flits(m * k, target.element_bits),
+        b_flits=target.flits(k * n, target.element_bits),
+        c_flits=target.flits(m * n, target.sum_bits),
+        element_bits=target.element_bits,
+        sum_bits=target.sum_bits,
     )
+
+
+def plan_square_gemm(shape: Shape, target: Target) -> GemmPlan:
+    """The same on a square grid.
+
+    Raises:
+        InputError: for a size below 1, or a grid that is not square.
+    """
+    target.square_side()
+    return plan_gemm(shape, target)

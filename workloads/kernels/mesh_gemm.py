@@ -1,7 +1,9 @@
 """MeshGEMM (WaferLLM, section 5): compute-shift on interleaved rings, two hops at most a shift."""
 
+from tlm.arithmetic import Integers
+from tlm.functional import Memory
 from tlm.program import Program
-from workloads.kernels.compute_shift import compute_shift
+from workloads.kernels.compute_shift import compute_shift, place_skewed
 from workloads.kernels.gemm import GemmPlan
 from workloads.kernels.ring import Ring
 
@@ -9,3 +11,8 @@ from workloads.kernels.ring import Ring
 def mesh_gemm(plan: GemmPlan, *, align: bool = True) -> Program:
     """Program of MeshGEMM; see `compute_shift`."""
     return compute_shift(plan, Ring.interleaved(plan.side), align=align)
+
+
+def place(plan: GemmPlan, memory: Memory, a: Integers, b: Integers, *, align: bool = True) -> None:
+    """Put A (M, K) and B (K, N) where the program expects them."""
+    place_skewed(plan, Ring.interleaved(plan.side), memory, a, b, align=align)

@@ -1,4 +1,6 @@
-"""SUMMA on a mesh: in step k column k multicasts its blocks of A along the rows, row k those of B.
+"""SUMMA on a mesh: step by step the panels of A are multicast along the rows, those of B down.
+
+On a square grid, in step k column k multicasts its blocks of A, and row k those of B.
 
 Two receive buffers per matrix and tile, as many as the compute-shift kernels have, so that what
 differs is how far blocks travel. The roots receive like every other tile of their row or column.
@@ -9,51 +11,53 @@ algorithm", 1997; mapped to a mesh as in WaferLLM, section 5.1.
 
 from collections.abc import Iterator
 
+from tlm.arithmetic import Integers
+from tlm.functional import Memory
 from tlm.interconnect.packets import TileSet
-from tlm.program import Engine, Multicast, Operation, Program, Token, Work
+from tlm.program import Engine, Gemm, Operation, Program, Token, Work
 from workloads.kernels.gemm import GemmPlan
+from workloads.kernels.panels import own_buffers, place_panels, spread_panel
 
 
 def summa(plan: GemmPlan) -> Program:
-    """Program of SUMMA; labels ``A`` and ``B`` are the multicasts, ``C`` a block product."""
+    """Program of SUMMA, the product in buffer ``c``.
+
+    Labels: ``A`` and ``B`` are the multicasts, ``C`` a block product.
+    """
     tokens = {
         f"{matrix}.{what}.{buffer}": Token(initial=int(what == "free"))
         for matrix in "ab"
         for what in ("there", "free")
         for buffer in (0, 1)
     }
-    return Program(plan.side, plan.side, tokens, lambda: _operations(plan))
+    buffers = own_buffers(plan) | plan.buffers(("a.0", "a.1"), ("b.0", "b.1"), ("c",))
+    return Program(plan.rows, plan.cols, tokens, lambda: _operations(plan), buffers)
+
+
+def place(plan: GemmPlan, memory: Memory, a: Integers, b: Integers) -> None:
+    """Put A (M, K) and B (K, N) where the program expects them."""
+    place_panels(plan, memory, a, b)
 
 
 def _operations(plan: GemmPlan) -> Iterator[Operation]:
-    side = plan.side
-    lines = range(side)
-    for step in lines:
+    everywhere = TileSet(range(plan.rows), range(plan.cols))
+    for step in range(plan.panels):
         buffer = step % 2
-        root = range(step, step + 1)
-        yield Multicast(
-            TileSet(lines, root),
-            "row",
-            lines,
-            plan.a_flits,
-            slots=(f"a.free.{buffer}",),
-            arrivals=(f"a.there.{buffer}",),
-            label="A",
-        )
-        yield Multicast(
-            TileSet(root, lines),
-            "column",
-            lines,
-            plan.b_flits,
-            slots=(f"b.free.{buffer}",),
-            arrivals=(f"b.there.{buffer}",),
-            label="B",
-        )
+        for matrix in "ab":
+            yield spread_panel(
+                plan,
+                matrix,
+                step,
+                slots=(f"{matrix}.free.{buffer}",),
+                arrivals=(f"{matrix}.there.{buffer}",),
+                target=f"{matrix}.{buffer}",
+            )
         yield Work(
             Engine.MATRIX,
-            TileSet(lines, lines),
+            everywhere,
             plan.step_cycles,
             takes=(f"a.there.{buffer}", f"b.there.{buffer}"),
             gives=(f"a.free.{buffer}", f"b.free.{buffer}"),
+            task=Gemm(f"a.{buffer}", f"b.{buffer}", "c", accumulate=step > 0),
             label="C",
         )

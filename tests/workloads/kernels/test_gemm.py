@@ -3,30 +3,53 @@
 import pytest
 
 from tlm.compute.vector_mac import VectorMac
+from tlm.compute.vector_unit import VectorUnit
 from tlm.errors import InputError
-from workloads.kernels.gemm import GemmPlan, plan_gemm
+from workloads.kernels.gemm import GemmPlan, plan_gemm, plan_square_gemm
+from workloads.kernels.target import Target
 
 COMPUTE = VectorMac(1.0, 1.0, 100.0)
 
 
-def test_every_dimension_is_padded_to_a_multiple_of_the_side() -> None:
-    # M, N, K = 10, 7, 13 on 4 x 4: blocks of 3 x 4 and 4 x 2, fp16 in flits of 4 bytes.
-    plan = plan_gemm((10, 7, 13), (4, 4), 2, 4, COMPUTE)
-    assert plan == GemmPlan(4, (3, 4, 2), COMPUTE.gemm_cycles(3, 4, 2), a_flits=6, b_flits=4)
-    assert plan.block_macs == 24
+def fp16(rows: int, cols: int) -> Target:
+    """A machine of fp16 in flits of 4 bytes."""
+    return Target(rows, cols, 4, 16, 16, COMPUTE, VectorUnit(2))
+
+
+def test_every_dimension_is_padded_to_whole_blocks() -> None:
+    # M, N, K = 10, 7, 13 on 4 x 4: blocks of 3 x 4 and 4 x 2.
+    plan = plan_gemm((10, 7, 13), fp16(4, 4))
+    cycles = COMPUTE.gemm_cycles(3, 4, 2)
+    assert plan == GemmPlan(4, 4, (3, 4, 2), cycles, 6, 4, 3, element_bits=16, sum_bits=16)
+    assert (plan.side, plan.panels, plan.tile_macs) == (4, 4, 96)
+
+
+def test_panels_of_a_grid_that_is_not_square() -> None:
+    # Four rows and six columns share panels of a twelfth.
+    plan = plan_gemm((8, 12, 24), fp16(4, 6))
+    assert (plan.panels, plan.block) == (12, (2, 2, 2))
 
 
 def test_a_block_smaller_than_a_flit_takes_a_flit() -> None:
-    plan = plan_gemm((1, 1, 1), (2, 2), 1, 8, COMPUTE)
-    assert (plan.a_flits, plan.b_flits) == (1, 1)
+    plan = plan_gemm((1, 1, 1), fp16(2, 2))
+    assert (plan.a_flits, plan.b_flits, plan.c_flits) == (1, 1, 1)
 
 
-@pytest.mark.parametrize("grid", [(2, 3), (0, 0)])
-def test_grids_are_square(grid: tuple[int, int]) -> None:
-    with pytest.raises(InputError, match=f"^grid {grid[0]}x{grid[1]}: these kernels run on square"):
-        plan_gemm((4, 4, 4), grid, 2, 4, COMPUTE)
+def test_memory_of_blocks() -> None:
+    buffers = plan_gemm((10, 7, 13), fp16(4, 4)).buffers(("a",), ("b",), ("c",))
+    assert [buffers[name].size_bytes for name in "abc"] == [24, 16, 12]
+
+
+def test_some_kernels_need_a_square_grid() -> None:
+    with pytest.raises(InputError, match="^grid 2x3: this kernel runs on square grids$"):
+        plan_square_gemm((4, 4, 4), fp16(2, 3))
+
+
+def test_a_grid_has_a_tile() -> None:
+    with pytest.raises(InputError, match="^grid 0x3: a kernel needs a tile$"):
+        fp16(0, 3)
 
 
 def test_sizes_are_checked() -> None:
-    with pytest.raises(InputError):
-        plan_gemm((4, 0, 4), (2, 2), 2, 4, COMPUTE)
+    with pytest.raises(InputError, match="matrix product: N is 0"):
+        plan_gemm((4, 0, 4), fp16(2, 2))

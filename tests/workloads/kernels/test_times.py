@@ -30,7 +30,7 @@ cannon_loop = partial(cannon, align=False)
 
 
 def plan_of(side: int, step_cycles: int, flits: int) -> GemmPlan:
-    return GemmPlan(side, (1, 1, 1), step_cycles, flits, flits)
+    return GemmPlan(side, side, (1, 1, 1), step_cycles, flits, flits)
 
 
 def cycles_at_both(kernel: Kernel, plan: GemmPlan) -> tuple[int, int]:
@@ -168,7 +168,7 @@ from workloads.kernels.gemm import GemmPlan
 from workloads.kernels.mesh_gemm import mesh_gemm
 
 timing = NocTiming(1, 1, 2**30, 0, 4)
-run_lt(mesh_gemm(GemmPlan(4, (1, 1, 1), 1, 1, 1)), timing)  # compile
+run_lt(mesh_gemm(GemmPlan(4, 4, (1, 1, 1), 1, 1, 1)), timing)  # compile
 
 def jittered(program):
     noise = np.random.default_rng(1).integers(0, 100, (program.rows, program.cols))
@@ -180,7 +180,7 @@ def jittered(program):
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
-program = mesh_gemm(GemmPlan(720, (6, 6, 6), 645, 18, 18))
+program = mesh_gemm(GemmPlan(720, 720, (6, 6, 6), 645, 18, 18))
 program = replace(program, build=lambda program=program: jittered(program))
 before, start = peak(), time.process_time()
 outcome = run_lt(program, timing)

@@ -1,0 +1,31 @@
+"""Random matrices, and kernels run on them."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tlm.arithmetic import Integers
+from tlm.compute.vector_mac import VectorMac
+from tlm.compute.vector_unit import VectorUnit
+from tlm.functional import Memory, run_functional
+from tlm.program import Program
+from workloads.kernels.target import Target
+
+
+def target(rows: int, cols: int) -> Target:
+    """A machine of int8 with 8-byte flits."""
+    return Target(rows, cols, 8, 8, 32, VectorMac(1.0, 1.0, 0.0), VectorUnit(2, 3))
+
+
+def operands(*shapes: tuple[int, int], seed: int = 0) -> list[Integers]:
+    """Random int8 matrices."""
+    rng = np.random.default_rng([seed, *np.ravel(shapes).tolist()])
+    return [rng.integers(-128, 128, shape) for shape in shapes]
+
+
+def computed(program: Program, place: Callable[[Memory], None], seed: int = 0) -> Memory:
+    """Memory after a program ran on what was placed in it."""
+    memory = Memory(program, seed)
+    place(memory)
+    run_functional(program, memory, seed)
+    return memory

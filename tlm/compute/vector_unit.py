@@ -1,0 +1,33 @@
+"""The vector engine of a tile: passes over blocks, a word of elements a cycle.
+
+The law is that of rtl/tile/vector_unit.sv (rtl/tile/README.md, "Vector unit"): from the first
+operand to the last result, W words a row and R rows take W R + 3 cycles, whatever the operation.
+"""
+
+from dataclasses import dataclass
+
+from tlm.compute.base import ceil_div
+from tlm.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class VectorUnit:
+    """A vector engine.
+
+    Attributes:
+        lanes: Elements of a word.
+        pipeline_cycles: Cycles of a pass beyond one a word.
+    """
+
+    lanes: int
+    pipeline_cycles: int = 0
+
+    def pass_cycles(self, rows: int, columns: int) -> int:
+        """Cycles of one operation over a block; its rows are whole numbers of words.
+
+        Raises:
+            InputError: if a size is below 1.
+        """
+        if rows < 1 or columns < 1:
+            raise InputError(f"vector pass: {rows} x {columns}; sizes are at least 1")
+        return rows * ceil_div(columns, self.lanes) + self.pipeline_cycles

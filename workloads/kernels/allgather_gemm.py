@@ -1,0 +1,53 @@
+"""All-gather GEMM: every tile gets all blocks of its row of A and of its column of B first.
+
+All tiles multicast their own panels at once; a tile multiplies panel after panel as they come. It
+has a buffer for each, so that nothing waits for room: what SUMMA's two buffers save is what this
+needs of memory.
+
+Source: the all-gather product that WaferLLM, section 5.1, compares MeshGEMM with.
+"""
+
+from collections.abc import Iterator
+
+from tlm.arithmetic import Integers
+from tlm.functional import Memory
+from tlm.interconnect.packets import TileSet
+from tlm.program import Engine, Gemm, Operation, Program, Token, Work
+from workloads.kernels.gemm import GemmPlan
+from workloads.kernels.panels import own_buffers, place_panels, spread_panel
+
+
+def allgather_gemm(plan: GemmPlan) -> Program:
+    """Program of the product, which is in buffer ``c``; labels as those of SUMMA."""
+    tokens = {f"{matrix}.there.{panel}": Token() for matrix in "ab" for panel in range(plan.panels)}
+    gathered = [tuple(f"{matrix}.{panel}" for panel in range(plan.panels)) for matrix in "ab"]
+    buffers = own_buffers(plan) | plan.buffers(gathered[0], gathered[1], ("c",))
+    return Program(plan.rows, plan.cols, tokens, lambda: _operations(plan), buffers)
+
+
+def place(plan: GemmPlan, memory: Memory, a: Integers, b: Integers) -> None:
+    """Put A (M, K) and B (K, N) where the program expects them."""
+    place_panels(plan, memory, a, b)
+
+
+def _operations(plan: GemmPlan) -> Iterator[Operation]:
+    for panel in range(plan.panels):
+        for matrix in "ab":
+            yield spread_panel(
+                plan,
+                matrix,
+                panel,
+                slots=(),
+                arrivals=(f"{matrix}.there.{panel}",),
+                target=f"{matrix}.{panel}",
+            )
+    everywhere = TileSet(range(plan.rows), range(plan.cols))
+    for panel in range(plan.panels):
+        yield Work(
+            Engine.MATRIX,
+            everywhere,
+            plan.step_cycles,
+            takes=(f"a.there.{panel}", f"b.there.{panel}"),
+            task=Gemm(f"a.{panel}", f"b.{panel}", "c", accumulate=panel > 0),
+            label="C",
+        )

@@ -1,0 +1,217 @@
+"""Reductions and all-reductions along lines of tiles, in the network or in software.
+
+A part lies in one buffer of every tile of a line. An all-reduction leaves the sum, or the maximum,
+of a line's parts in the same buffer of all its tiles; a reduction leaves it at the root alone.
+
+| method | parts come together | the result goes out |
+|---|---|---|
+| ``network`` | combined by the routers, into a second buffer of the root | multicast |
+| ``chain`` | from both ends of the line inwards, every tile adding its part | multicast |
+| ``k-tree`` | chains in groups, then a chain of the groups' roots, and so on | multicast |
+| ``tree`` | a binomial tree of messages | the same tree backwards |
+| ``sequential`` | a message from each tile to the root | a message to each |
+
+In software a tile has two receive buffers, and its vector engine adds what has come.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tlm.errors import choose
+from tlm.program import Buffer, Engine, Operation, Token, Vector, Work
+from workloads.kernels.line import (
+    Lines,
+    Message,
+    chain,
+    even_runs,
+    k_tree,
+    sequential,
+    tree,
+)
+
+METHODS = ("network", "chain", "k-tree", "tree", "sequential")
+SOFTWARE = METHODS[1:]
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """A (all-)reduction along lines.
+
+    Attributes:
+        lines: The lines.
+        root: Place of the root on each line.
+        method: One of `METHODS`.
+        name: First part of the names of its own buffers and tokens.
+        value: Buffer of the parts.
+        there: Token of the parts: taken from every tile that has one, given where the result is.
+        flits: Length of a part.
+        combine_cycles: Cycles of the vector engine to combine two parts.
+        operation: ``sum`` or ``maximum``.
+        groups: Of a ``k-tree``: groups of each level but the last.
+
+    Raises:
+        InputError: for an unknown method.
+    """
+
+    lines: Lines
+    root: int
+    method: str
+    name: str
+    value: str
+    there: str
+    flits: int
+    combine_cycles: int
+    operation: Literal["sum", "maximum"] = "sum"
+    groups: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        choose("collective", self.method, METHODS)
+
+    @property
+    def result(self) -> str:
+        """Buffer of the root in which a reduction leaves its result."""
+        return f"{self.name}.total" if self.method == "network" else self.value
+
+    def tokens(self) -> dict[str, Token]:
+        """Tokens that the program needs for it, beside ``there``."""
+        names = ("total", "left") if self.method == "network" else ("kept", "left")
+        tokens = {f"{self.name}.{name}": Token() for name in names}
+        if self.method == "network":
+            return tokens | {f"{self.name}.free": Token(initial=1)}
+        for index in range(2):
+            tokens[f"{self.name}.there.{index}"] = Token()
+            tokens[f"{self.name}.free.{index}"] = Token(initial=1)
+        return tokens
+
+    def buffers(self, part: Buffer) -> dict[str, Buffer]:
+        """Buffers that it needs beside that of the parts, which are like ``part``."""
+        if self.method == "network":
+            return {f"{self.name}.total": part}
+        return {f"{self.name}.in.{index}": part for index in range(2)}
+
+    def reduce(self) -> Iterator[Operation]:
+        """The result at the root, with token ``NAME.total``; ``NAME.left`` where a part has left.
+
+        Who has used the result gives `released`.
+        """
+        if self.method == "network":
+            yield self._reduce(gives=(f"{self.name}.left",))
+            return
+        for stage in self._gather_stages():
+            yield from self._gather(stage, gives=(f"{self.name}.left",))
+        yield self._turn(range(self.root, self.root + 1), self.there, f"{self.name}.total")
+
+    @property
+    def released(self) -> str:
+        """Token by which the root says that the result of `reduce` is no longer needed."""
+        return f"{self.name}.free" if self.method == "network" else f"{self.name}.left"
+
+    def all_reduce(self) -> Iterator[Operation]:
+        """The result everywhere, where the parts were."""
+        whole = {"target": self.value, "arrivals": (self.there,), "label": self.name}
+        if self.method == "network":
+            yield self._reduce(gives=())
+            yield self.lines.multicast(
+                self.root,
+                self.flits,
+                takes=(f"{self.name}.total",),
+                gives=(f"{self.name}.free",),
+                source=f"{self.name}.total",
+                **whole,
+            )
+            return
+        for parts in self._gather_stages():
+            yield from self._gather(parts, gives=())
+        if self.method in ("chain", "k-tree"):
+            yield self.lines.multicast(
+                self.root, self.flits, takes=(self.there,), source=self.value, **whole
+            )
+            return
+        for stage in reversed(self._stages()):
+            yield from self._spread([(there, here) for here, there in stage])
+
+    def _reduce(self, gives: tuple[str, ...]) -> Operation:
+        return self.lines.reduce(
+            self.root,
+            self.flits,
+            operation=self.operation,
+            takes=(self.there,),
+            slots=(f"{self.name}.free",),
+            gives=gives,
+            arrivals=(f"{self.name}.total",),
+            source=self.value,
+            target=f"{self.name}.total",
+            label=self.name,
+        )
+
+    def _stages(self) -> list[list[Message]]:
+        length = self.lines.length
+        if self.method == "k-tree":
+            return [stage for level in k_tree(length, self.groups) for stage in level.stages]
+        stages = {"chain": chain, "tree": tree, "sequential": sequential}[self.method]
+        return stages(length, self.root)
+
+    def _gather_stages(self) -> Iterator[dict[int, list[Message]]]:
+        """Messages of each stage by the receive buffer: a tile's are used in turn."""
+        received: Counter[int] = Counter()
+        for stage in self._stages():
+            by_buffer: dict[int, list[Message]] = {}
+            for message in sorted(stage):
+                by_buffer.setdefault(received[message[1]] % 2, []).append(message)
+                received[message[1]] += 1
+            yield by_buffer
+
+    def _gather(
+        self, stage: dict[int, list[Message]], gives: tuple[str, ...]
+    ) -> Iterator[Operation]:
+        for index, messages in stage.items():
+            come, free = f"{self.name}.there.{index}", f"{self.name}.free.{index}"
+            received = f"{self.name}.in.{index}"
+            yield from self._send(
+                messages,
+                takes=(self.there,),
+                slots=(free,),
+                gives=gives,
+                arrivals=(come,),
+                target=received,
+            )
+            operation: Literal["add", "maximum"] = "add" if self.operation == "sum" else "maximum"
+            for places in even_runs(sorted(target for _, target in messages)):
+                yield Work(
+                    Engine.VECTOR,
+                    self.lines.tiles(places),
+                    self.combine_cycles,
+                    takes=(self.there, come),
+                    gives=(self.there, free),
+                    task=Vector(operation, self.value, self.value, b=received),
+                    label=self.name,
+                )
+
+    def _spread(self, stage: list[Message]) -> Iterator[Operation]:
+        """Senders keep what they send."""
+        kept = f"{self.name}.kept"
+        messages = sorted(stage)
+        yield from self._send(
+            messages, takes=(self.there,), gives=(kept,), arrivals=(self.there,), target=self.value
+        )
+        for places in even_runs(source for source, _ in messages):
+            yield self._turn(places, kept, self.there)
+
+    def _send(self, messages: list[Message], **names: Any) -> Iterator[Operation]:
+        targets = dict(messages)
+        for sources in even_runs(targets):
+            yield self.lines.send(
+                sources,
+                [targets[source] for source in sources],
+                self.flits,
+                source=self.value,
+                label=self.name,
+                **names,
+            )
+
+    def _turn(self, places: range, taken: str, given: str) -> Operation:
+        """A unit of one token becomes one of another."""
+        tiles = self.lines.tiles(places)
+        return Work(Engine.CONTROL, tiles, 0, takes=(taken,), gives=(given,), label=self.name)

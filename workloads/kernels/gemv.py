@@ -1,0 +1,157 @@
+"""A vector times a matrix over a grid of tiles: partial sums and an all-reduction of columns.
+
+c[N] = a[K] B[K,N]. Tile (r, c) has part r of a, which all tiles of its row have too, and the block
+(r, c) of B. It multiplies them; the partial sums of a column are then added, and every tile of the
+column gets the sum, so that the next product can begin (WaferLLM, section 6.2).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tlm.arithmetic import Integers
+from tlm.compute.base import ceil_div, check_shape
+from tlm.errors import InputError
+from tlm.functional import Memory
+from tlm.interconnect.packets import TileSet
+from tlm.program import Buffer, Engine, Gemm, Operation, Program, Token, Work
+from workloads.kernels.blocks import cut
+from workloads.kernels.collectives import Reduction
+from workloads.kernels.gemm import Shape
+from workloads.kernels.line import Lines
+from workloads.kernels.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class GemvPlan:
+    """A product of a vector and a matrix on ``rows`` x ``cols`` tiles, padded to whole blocks.
+
+    Attributes:
+        rows: Rows of tiles.
+        cols: Columns of tiles.
+        block: Depth and columns (k, n) of a tile's block of B.
+        product_cycles: Cycles of a tile's product.
+        c_flits: Flits of a tile's part of c.
+        combine_cycles: Cycles of the vector engine to add two parts of c.
+        element_bits: Bits of an element of a and B.
+        sum_bits: Bits of an element of c.
+        parts: Parts into which c is cut (ring), each of a whole number of flits; else 1.
+    """
+
+    rows: int
+    cols: int
+    block: tuple[int, int]
+    product_cycles: int
+    c_flits: int
+    combine_cycles: int
+    element_bits: int = 8
+    sum_bits: int = 32
+    parts: int = 1
+
+    @property
+    def balance(self) -> float:
+        """Cycles of a product over the flits of its result."""
+        return self.product_cycles / (self.c_flits * self.parts)
+
+    @property
+    def tile_macs(self) -> int:
+        """Multiply-accumulates of a tile, those of padding among them."""
+        return self.block[0] * self.block[1]
+
+    @property
+    def tile_matrix_cycles(self) -> int:
+        """Cycles of a tile's product."""
+        return self.product_cycles
+
+    @property
+    def columns(self) -> Lines:
+        """The columns of tiles, along which sums are made."""
+        return Lines("column", range(self.cols), self.rows)
+
+    @property
+    def everywhere(self) -> TileSet:
+        """All tiles."""
+        return TileSet(range(self.rows), range(self.cols))
+
+    @property
+    def buffers(self) -> dict[str, Buffer]:
+        """Buffers ``a``, ``b`` and ``c``."""
+        k, n = self.block
+        return {
+            "a": Buffer(1, k, self.element_bits),
+            "b": Buffer(k, n, self.element_bits),
+            "c": Buffer(1, n, self.sum_bits),
+        }
+
+    def product(self, gives: tuple[str, ...]) -> Work:
+        """The product of every tile."""
+        return Work(
+            Engine.MATRIX,
+            self.everywhere,
+            self.product_cycles,
+            gives=gives,
+            task=Gemm("a", "b", "c"),
+            label="C",
+        )
+
+
+def plan_gemv(shape: Shape, target: Target, *, ring: bool = False) -> GemvPlan:
+    """Plan a product ``shape`` = (1, N, K); for a ``ring`` c is cut into a part for each row.
+
+    Raises:
+        InputError: for an M other than 1, or a size below 1.
+    """
+    size_m, size_n, size_k = shape
+    if size_m != 1:
+        raise InputError(f"--shape: found M = {size_m}; a vector times a matrix has M = 1")
+    check_shape(1, size_k, size_n)
+    parts = target.rows if ring else 1
+    part = ceil_div(ceil_div(size_n, target.cols), parts)
+    if ring:  # whole flits
+        flit = max(1, 8 * target.flit_bytes // target.sum_bits)
+        part = ceil_div(part, flit) * flit
+    k, n = ceil_div(size_k, target.rows), part * parts
+    return GemvPlan(
+        rows=target.rows,
+        cols=target.cols,
+        block=(k, n),
+        product_cycles=target.matrix.gemm_cycles(1, k, n),
+        c_flits=target.flits(part, target.sum_bits),
+        combine_cycles=target.vector.pass_cycles(1, part),
+        element_bits=target.element_bits,
+        sum_bits=target.sum_bits,
+        parts=parts,
+    )
+
+
+def gemv(plan: GemvPlan, method: str, root: int, groups: tuple[int, ...] = ()) -> Program:
+    """Program with an all-reduction by one of `workloads.kernels.collectives.METHODS`.
+
+    Every tile of column j then has part j of the product in buffer ``c``.
+    """
+    reduction = Reduction(
+        plan.columns,
+        root,
+        method,
+        "sum",
+        "c",
+        "c.there",
+        plan.c_flits,
+        plan.combine_cycles,
+        groups=groups,
+    )
+
+    def operations() -> Iterator[Operation]:
+        yield plan.product(("c.there",))
+        yield from reduction.all_reduce()
+
+    tokens = {"c.there": Token()} | reduction.tokens()
+    buffers = plan.buffers
+    return Program(
+        plan.rows, plan.cols, tokens, operations, buffers | reduction.buffers(buffers["c"])
+    )
+
+
+def place(plan: GemvPlan, memory: Memory, a: Integers, b: Integers) -> None:
+    """Put a (1, K) and B (K, N) where the program expects them."""
+    memory["a"][:] = cut(a, 1, plan.rows).swapaxes(0, 1)
+    memory["b"][:] = cut(b, plan.rows, plan.cols, width=plan.block[1])

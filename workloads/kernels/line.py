@@ -1,0 +1,167 @@
+"""Lines of tiles that all do the same: rows or columns of a grid, and messages along them."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tlm.errors import InputError
+from tlm.interconnect.packets import TileSet
+from tlm.program import Along, Multicast, Reduce, Roots, Send
+
+#: A message between places on a line: from, to.
+Message = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Parallel lines.
+
+    Attributes:
+        along: Whether they are rows or columns.
+        lines: Which rows or columns.
+        length: Places on each: 0 to ``length`` - 1.
+    """
+
+    along: Along
+    lines: range
+    length: int
+
+    def tiles(self, places: range) -> TileSet:
+        """The tiles at some places of all lines."""
+        if self.along == "row":
+            return TileSet(self.lines, places)
+        return TileSet(places, self.lines)
+
+    def send(self, sources: range, targets: list[int], flits: int, **names: Any) -> Send:
+        """Every line's tile at each of the sources sends to the target at the same index."""
+        stay, to = np.array(self.lines), np.array(targets)
+        pair = (stay, to) if self.along == "row" else (to, stay)
+        return Send(self.tiles(sources), *pair, flits, **names)
+
+    def multicast(self, root: int, flits: int, **names: Any) -> Multicast:
+        """Every line's tile at the root's place sends to the whole line."""
+        return Multicast(
+            self.tiles(range(root, root + 1)), self.along, range(self.length), flits, **names
+        )
+
+    def reduce(self, root: int, flits: int, **names: Any) -> Reduce:
+        """Every line is combined into its tile at the root's place."""
+        return Reduce(
+            self.tiles(range(root, root + 1)), self.along, range(self.length), flits, **names
+        )
+
+    def roots(self, places: list[int]) -> Roots:
+        """A root on each line, at a place of its own."""
+        return Roots(self.lines, np.array(places))
+
+
+def even_runs(places: Iterable[int]) -> Iterator[range]:
+    """Rising places as evenly spaced ranges, each as long as it can be."""
+    run: list[int] = []
+    for place in places:
+        if len(run) >= 2 and place - run[-1] != run[1] - run[0]:
+            yield _as_range(run)
+            run = []
+        run.append(place)
+    if run:
+        yield _as_range(run)
+
+
+def _as_range(run: list[int]) -> range:
+    step = run[1] - run[0] if len(run) > 1 else 1
+    return range(run[0], run[-1] + 1, step)
+
+
+# Stages of messages by which a line's parts are combined at a root
+
+
+def chain(length: int, root: int, members: list[int] | None = None) -> list[list[Message]]:
+    """From both ends inwards, each tile adding its part: as many stages as the longer side has.
+
+    ``members`` are the places that take part, all by default; ``root`` is one of them.
+    """
+    members = list(range(length)) if members is None else members
+    middle = members.index(root)
+    stages = []
+    for distance in range(max(middle, len(members) - 1 - middle), 0, -1):
+        left, right = middle - distance, middle + distance
+        stage = []
+        if left >= 0:
+            stage.append((members[left], members[left + 1]))
+        if right < len(members):
+            stage.append((members[right], members[right - 1]))
+        stages.append(stage)
+    return stages
+
+
+def tree(length: int, root: int) -> list[list[Message]]:
+    """A binomial tree: in each round half of the tiles that still have a part send it on."""
+    order = [root, *range(root + 1, length), *range(root)]
+    rounds, step = [], 1
+    while step < length:
+        senders = range(step, length, 2 * step)
+        rounds.append([(order[index], order[index - step]) for index in senders])
+        step *= 2
+    return rounds
+
+
+def sequential(length: int, root: int) -> list[list[Message]]:
+    """Every tile sends to the root, which adds one part after the other."""
+    return [[(place, root)] for place in range(length) if place != root]
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A level of a K-tree: groups of the members that are left, each with a root in its middle."""
+
+    groups: list[list[int]]
+
+    @property
+    def roots(self) -> list[int]:
+        """The members that are left for the next level."""
+        return [group[len(group) // 2] for group in self.groups]
+
+    @property
+    def stages(self) -> list[list[Message]]:
+        """Chains in all groups at once, the last stages together."""
+        chains = [chain(0, group[len(group) // 2], group) for group in self.groups]
+        longest = max(map(len, chains))
+        stages: list[list[Message]] = [[] for _ in range(longest)]
+        for own in chains:
+            for index, stage in enumerate(own, longest - len(own)):
+                stages[index] += stage
+        return [sorted(stage) for stage in stages]
+
+
+def k_tree(length: int, groups: tuple[int, ...]) -> list[Level]:
+    """A tree over a line (WaferLLM, section 6.2).
+
+    Args:
+        length: Tiles of the line.
+        groups: How many groups each level but the last has; the last is one group. Groups are as
+            equal as they can be. One number is WaferLLM's two-level tree.
+
+    Raises:
+        InputError: if a level has more groups than members, or none.
+    """
+    members = list(range(length))
+    levels = []
+    for count in (*groups, 1):
+        if not 1 <= count <= len(members):
+            raise InputError(
+                f"--groups: found {count} groups of {len(members)}; allowed: 1 to {len(members)}"
+            )
+        bounds = np.linspace(0, len(members), count + 1).round().astype(int).tolist()
+        pairs = zip(bounds, bounds[1:], strict=False)
+        level = Level([members[first:last] for first, last in pairs])
+        levels.append(level)
+        members = level.roots
+    return levels
+
+
+def default_groups(length: int) -> tuple[int, ...]:
+    """Groups of a two-level tree: about the square root, and odd, so that the root is in the middle."""
+    root = max(1, round(length**0.5))
+    return (min(root + (root + 1) % 2, length),)

@@ -1,0 +1,90 @@
+"""Transposed MeshGEMM, C = A B^T, without a transposition (WaferLLM, section 5.3).
+
+A[M, K] and B[N, K] lie in the tiles' own order. In each of P steps every tile multiplies its block
+of A with the block of B that it holds, while B moves one place along the interleaved rings of the
+columns; the products of a row are summed in the network into the tile of that block of C. All tiles
+of a row hold the same block row of B, so the root is another tile of the row in every step.
+
+Within a tile a block of B lies transposed, K by N, as the matrix engine reads it. Two buffers for
+blocks of B, two for products on their way.
+"""
+
+from collections.abc import Iterator
+
+from tlm.arithmetic import Integers
+from tlm.functional import Memory
+from tlm.interconnect.packets import TileSet
+from tlm.program import Engine, Gemm, Operation, Program, Reduce, Roots, Send, Token, Work
+from workloads.kernels.blocks import cut
+from workloads.kernels.gemm import GemmPlan
+from workloads.kernels.ring import Ring
+
+
+def mesh_gemm_t(plan: GemmPlan) -> Program:
+    """Program of C = A B^T, which is in buffer ``c``.
+
+    Labels: ``B`` are moves of a block, ``C`` a block product and the sum of a row's.
+    """
+    there = Token(initial=1)
+    tokens = {
+        "b.work": there,
+        "b.send": there,
+        "b.worked.0": Token(),
+        "b.sent.0": Token(),
+        "b.worked.1": there,
+        "b.sent.1": there,
+        "part.there": Token(depth=2),
+        "part.free": Token(initial=2, depth=2),
+    }
+    buffers = plan.buffers(("a",), ("b.0", "b.1"), ("part.0", "part.1", "c"))
+    return Program(plan.side, plan.side, tokens, lambda: _operations(plan), buffers)
+
+
+def place(plan: GemmPlan, memory: Memory, a: Integers, b: Integers) -> None:
+    """Put A (M, K) and B (N, K) where the program expects them."""
+    memory["a"][:] = cut(a, plan.side, plan.side)
+    memory["b.0"][:] = cut(b, plan.side, plan.side).swapaxes(2, 3)
+
+
+def _operations(plan: GemmPlan) -> Iterator[Operation]:
+    side = plan.side
+    lines = range(side)
+    everywhere = TileSet(lines, lines)
+    ring = Ring.interleaved(side)
+    stay, along = ring.neighbours(0), ring.neighbours(1)
+    for step in range(side):
+        here, other = step % 2, (step + 1) % 2
+        yield Work(
+            Engine.MATRIX,
+            everywhere,
+            plan.step_cycles,
+            takes=("b.work", "part.free"),
+            gives=(f"b.worked.{here}", "part.there"),
+            task=Gemm("a", f"b.{here}", f"part.{here}"),
+            label="C",
+        )
+        if step < side - 1:
+            yield Send(
+                everywhere,
+                along,
+                stay,
+                plan.b_flits,
+                takes=("b.send",),
+                slots=(f"b.worked.{other}", f"b.sent.{other}"),
+                gives=(f"b.sent.{here}",),
+                arrivals=("b.work", "b.send"),
+                source=f"b.{here}",
+                target=f"b.{other}",
+                label="B",
+            )
+        yield Reduce(
+            Roots(lines, ring.neighbours(-step)),
+            "row",
+            lines,
+            plan.c_flits,
+            takes=("part.there",),
+            gives=("part.free",),
+            source=f"part.{here}",
+            target="c",
+            label="C",
+        )

@@ -1,0 +1,58 @@
+"""Panels of K: how SUMMA and the all-gather product lay A and B on a grid that need not be square.
+
+K is cut into lcm(rows, columns) panels. Tile (r, c) has block row r of A in the panels of column c,
+and block column c of B in the panels of row r: each an equal share, in order.
+"""
+
+from tlm.arithmetic import Integers
+from tlm.functional import Memory
+from tlm.interconnect.packets import TileSet
+from tlm.program import Buffer, Multicast
+from workloads.kernels.blocks import cut
+from workloads.kernels.gemm import GemmPlan
+
+
+def own_buffers(plan: GemmPlan) -> dict[str, Buffer]:
+    """Buffers ``a.own.I`` and ``b.own.I`` of a tile's own panels."""
+    return plan.buffers(
+        tuple(f"a.own.{index}" for index in range(plan.panels // plan.cols)),
+        tuple(f"b.own.{index}" for index in range(plan.panels // plan.rows)),
+        (),
+    )
+
+
+def place_panels(plan: GemmPlan, memory: Memory, a: Integers, b: Integers) -> None:
+    """Put A (M, K) and B (K, N) into the tiles' own panels."""
+    a_share, b_share = plan.panels // plan.cols, plan.panels // plan.rows
+    blocks_a, blocks_b = cut(a, plan.rows, plan.panels), cut(b, plan.panels, plan.cols)
+    for index in range(a_share):
+        memory[f"a.own.{index}"][:] = blocks_a[:, index::a_share]
+    for index in range(b_share):
+        memory[f"b.own.{index}"][:] = blocks_b[index::b_share]
+
+
+def spread_panel(
+    plan: GemmPlan,
+    matrix: str,
+    panel: int,
+    *,
+    target: str,
+    slots: tuple[str, ...],
+    arrivals: tuple[str, ...],
+) -> Multicast:
+    """The multicast of a panel of A along all rows, or of B along all columns."""
+    across = plan.cols if matrix == "a" else plan.rows
+    owner, index = divmod(panel, plan.panels // across)
+    root = range(owner, owner + 1)
+    lines = range(plan.rows), range(plan.cols)
+    return Multicast(
+        TileSet(lines[0], root) if matrix == "a" else TileSet(root, lines[1]),
+        "row" if matrix == "a" else "column",
+        range(across),
+        plan.a_flits if matrix == "a" else plan.b_flits,
+        slots=slots,
+        arrivals=arrivals,
+        source=f"{matrix}.own.{index}",
+        target=target,
+        label=matrix.upper(),
+    )

@@ -1,0 +1,48 @@
+"""What a kernel has to know of the machine that it is planned for."""
+
+from dataclasses import dataclass
+
+from tlm.compute.base import Compute, ceil_div
+from tlm.compute.vector_unit import VectorUnit
+from tlm.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A grid of tiles.
+
+    Attributes:
+        rows: Rows of tiles that the kernel may use.
+        cols: Columns.
+        flit_bytes: Payload of a flit.
+        element_bits: Bits of an operand.
+        sum_bits: Bits of a sum of products.
+        matrix: The matrix engine.
+        vector: The vector engine.
+    """
+
+    rows: int
+    cols: int
+    flit_bytes: int
+    element_bits: int
+    sum_bits: int
+    matrix: Compute
+    vector: VectorUnit
+
+    def __post_init__(self) -> None:
+        if self.rows < 1 or self.cols < 1:
+            raise InputError(f"grid {self.rows}x{self.cols}: a kernel needs a tile")
+
+    def square_side(self) -> int:
+        """Tiles along each edge of the grid.
+
+        Raises:
+            InputError: if it is not square.
+        """
+        if self.rows != self.cols:
+            raise InputError(f"grid {self.rows}x{self.cols}: this kernel runs on square grids")
+        return self.rows
+
+    def flits(self, elements: int, bits: int) -> int:
+        """Flits of some elements."""
+        return ceil_div(elements * bits, 8 * self.flit_bytes)
