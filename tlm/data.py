@@ -28,6 +28,8 @@ class Buffer:
         bits: Bits of an element.
         within: A buffer that this one is a part of; its elements must have as many bits.
         offset: Elements of that buffer before the first of this one.
+        offchip: It lies in off-chip memory and takes no room of the tile; what is sent from it, or
+            written to it, costs the network and no more.
 
     Raises:
         InputError: if a size is below 1, or the offset below 0 or without a buffer.
@@ -38,6 +40,7 @@ class Buffer:
     bits: int
     within: str | None = None
     offset: int = 0
+    offchip: bool = False
 
     def __post_init__(self) -> None:
         if min(self.rows, self.columns, self.bits) < 1:
@@ -154,8 +157,9 @@ def unknown_buffer(names: tuple[str, ...], buffers: Mapping[str, Buffer]) -> str
 
 
 def peak_bytes(buffers: Mapping[str, Buffer]) -> int:
-    """Memory that every tile needs: all buffers that are not part of another."""
-    return sum(buffer.size_bytes for buffer in buffers.values() if buffer.within is None)
+    """Memory that every tile needs: all buffers that are neither part of another nor off chip."""
+    own = (buffer for buffer in buffers.values() if buffer.within is None and not buffer.offchip)
+    return sum(buffer.size_bytes for buffer in own)
 
 
 def _gemm_fault(a: tuple[int, int], b: tuple[int, int], c: tuple[int, int]) -> str | None:

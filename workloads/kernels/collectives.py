@@ -16,7 +16,7 @@ In software a tile has two receive buffers, and its vector engine adds what has 
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from tlm.errors import choose
@@ -41,7 +41,7 @@ class Reduction:
 
     Attributes:
         lines: The lines.
-        root: Place of the root on each line.
+        root: Place of the root on every line, or one for each line.
         method: One of `METHODS`.
         name: First part of the names of its own buffers and tokens.
         value: Buffer of the parts.
@@ -56,7 +56,7 @@ class Reduction:
     """
 
     lines: Lines
-    root: int
+    root: int | tuple[int, ...]
     method: str
     name: str
     value: str
@@ -76,10 +76,10 @@ class Reduction:
 
     def tokens(self) -> dict[str, Token]:
         """Tokens that the program needs for it, beside ``there``."""
-        names = ("total", "left") if self.method == "network" else ("kept", "left")
-        tokens = {f"{self.name}.{name}": Token() for name in names}
+        tokens = {f"{self.name}.{name}": Token() for name in ("total", "left")}
         if self.method == "network":
             return tokens | {f"{self.name}.free": Token(initial=1)}
+        tokens[f"{self.name}.kept"] = Token()
         for index in range(2):
             tokens[f"{self.name}.there.{index}"] = Token()
             tokens[f"{self.name}.free.{index}"] = Token(initial=1)
@@ -99,9 +99,10 @@ class Reduction:
         if self.method == "network":
             yield self._reduce(gives=(f"{self.name}.left",))
             return
-        for stage in self._gather_stages():
-            yield from self._gather(stage, gives=(f"{self.name}.left",))
-        yield self._turn(range(self.root, self.root + 1), self.there, f"{self.name}.total")
+        for part, root in self._rooted():
+            for parts in part._gather_stages(root):
+                yield from part._gather(parts, gives=(f"{self.name}.left",))
+            yield part._turn(range(root, root + 1), self.there, f"{self.name}.total")
 
     @property
     def released(self) -> str:
@@ -110,27 +111,39 @@ class Reduction:
 
     def all_reduce(self) -> Iterator[Operation]:
         """The result everywhere, where the parts were."""
-        whole = {"target": self.value, "arrivals": (self.there,), "label": self.name}
         if self.method == "network":
             yield self._reduce(gives=())
-            yield self.lines.multicast(
-                self.root,
-                self.flits,
-                takes=(f"{self.name}.total",),
-                gives=(f"{self.name}.free",),
-                source=f"{self.name}.total",
-                **whole,
-            )
+            yield self._multicast(f"{self.name}.total", f"{self.name}.total", f"{self.name}.free")
             return
-        for parts in self._gather_stages():
-            yield from self._gather(parts, gives=())
+        for part, root in self._rooted():
+            for parts in part._gather_stages(root):
+                yield from part._gather(parts, gives=())
         if self.method in ("chain", "k-tree"):
-            yield self.lines.multicast(
-                self.root, self.flits, takes=(self.there,), source=self.value, **whole
-            )
+            yield self._multicast(self.value, self.there)
             return
-        for stage in reversed(self._stages()):
-            yield from self._spread([(there, here) for here, there in stage])
+        for part, root in self._rooted():
+            for stage in reversed(part._stages(root)):
+                yield from part._spread([(there, here) for here, there in stage])
+
+    def _rooted(self) -> Iterator[tuple["Reduction", int]]:
+        """The same reduction on sets of lines that have their roots at one place."""
+        if isinstance(self.root, int):
+            yield self, self.root
+            return
+        for line, root in zip(self.lines.lines, self.root, strict=True):
+            yield replace(self, lines=replace(self.lines, lines=range(line, line + 1))), root
+
+    def _multicast(self, source: str, takes: str, *gives: str) -> Operation:
+        return self.lines.multicast(
+            self.root,
+            self.flits,
+            takes=(takes,),
+            gives=gives,
+            arrivals=(self.there,),
+            source=source,
+            target=self.value,
+            label=self.name,
+        )
 
     def _reduce(self, gives: tuple[str, ...]) -> Operation:
         return self.lines.reduce(
@@ -146,17 +159,17 @@ class Reduction:
             label=self.name,
         )
 
-    def _stages(self) -> list[list[Message]]:
+    def _stages(self, root: int) -> list[list[Message]]:
         length = self.lines.length
         if self.method == "k-tree":
             return [stage for level in k_tree(length, self.groups) for stage in level.stages]
         stages = {"chain": chain, "tree": tree, "sequential": sequential}[self.method]
-        return stages(length, self.root)
+        return stages(length, root)
 
-    def _gather_stages(self) -> Iterator[dict[int, list[Message]]]:
+    def _gather_stages(self, root: int) -> Iterator[dict[int, list[Message]]]:
         """Messages of each stage by the receive buffer: a tile's are used in turn."""
         received: Counter[int] = Counter()
-        for stage in self._stages():
+        for stage in self._stages(root):
             by_buffer: dict[int, list[Message]] = {}
             for message in sorted(stage):
                 by_buffer.setdefault(received[message[1]] % 2, []).append(message)

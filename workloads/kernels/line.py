@@ -40,21 +40,18 @@ class Lines:
         pair = (stay, to) if self.along == "row" else (to, stay)
         return Send(self.tiles(sources), *pair, flits, **names)
 
-    def multicast(self, root: int, flits: int, **names: Any) -> Multicast:
-        """Every line's tile at the root's place sends to the whole line."""
-        return Multicast(
-            self.tiles(range(root, root + 1)), self.along, range(self.length), flits, **names
-        )
+    def multicast(self, root: int | tuple[int, ...], flits: int, **names: Any) -> Multicast:
+        """The root of every line, at one place or at one a line, sends to the whole line."""
+        return Multicast(self._roots(root), self.along, range(self.length), flits, **names)
 
-    def reduce(self, root: int, flits: int, **names: Any) -> Reduce:
-        """Every line is combined into its tile at the root's place."""
-        return Reduce(
-            self.tiles(range(root, root + 1)), self.along, range(self.length), flits, **names
-        )
+    def reduce(self, root: int | tuple[int, ...], flits: int, **names: Any) -> Reduce:
+        """Every line is combined into its root."""
+        return Reduce(self._roots(root), self.along, range(self.length), flits, **names)
 
-    def roots(self, places: list[int]) -> Roots:
-        """A root on each line, at a place of its own."""
-        return Roots(self.lines, np.array(places))
+    def _roots(self, root: int | tuple[int, ...]) -> TileSet | Roots:
+        if isinstance(root, int):
+            return self.tiles(range(root, root + 1))
+        return Roots(self.lines, np.array(root))
 
 
 def even_runs(places: Iterable[int]) -> Iterator[range]:
@@ -162,6 +159,6 @@ def k_tree(length: int, groups: tuple[int, ...]) -> list[Level]:
 
 
 def default_groups(length: int) -> tuple[int, ...]:
-    """Groups of a two-level tree: about the square root, and odd, so that the root is in the middle."""
+    """Groups of a two-level tree: about the square root, and odd, for a root in the middle."""
     root = max(1, round(length**0.5))
     return (min(root + (root + 1) % 2, length),)

@@ -50,8 +50,9 @@ def place(plan: GemvPlan, memory: Memory, a: Integers, b: Integers) -> None:
 def result(plan: GemvPlan, memory: Memory) -> Integers:
     """Shape (rows, padded N): the product as each row of tiles has it."""
     back = np.argsort(_order(plan), axis=1)
-    in_order = np.take_along_axis(memory["c"], back[:, None, None, :], axis=3)
-    return in_order.reshape(plan.rows, -1)
+    in_order: Integers = np.take_along_axis(memory["c"], back[:, None, None, :], axis=3)
+    rows: Integers = in_order.reshape(plan.rows, -1)
+    return rows
 
 
 def _order(plan: GemvPlan) -> Indices:
@@ -59,7 +60,8 @@ def _order(plan: GemvPlan) -> Indices:
     count = plan.parts
     parts = np.arange(plan.block[1]).reshape(count, -1)
     place = Ring.interleaved(plan.rows).position
-    return parts[np.add.outer(place, np.arange(count)) % count].reshape(plan.rows, -1)
+    order: Indices = parts[np.add.outer(place, np.arange(count)) % count]
+    return order.reshape(plan.rows, -1)
 
 
 def _operations(plan: GemvPlan) -> Iterator[Operation]:

@@ -19,6 +19,7 @@ class Target:
         sum_bits: Bits of a sum of products.
         matrix: The matrix engine.
         vector: The vector engine.
+        tile_bytes: Memory of a tile.
     """
 
     rows: int
@@ -28,6 +29,7 @@ class Target:
     sum_bits: int
     matrix: Compute
     vector: VectorUnit
+    tile_bytes: int = 2**62
 
     def __post_init__(self) -> None:
         if self.rows < 1 or self.cols < 1:

@@ -1,0 +1,126 @@
+"""Softmax and attention on real blocks: near the exact result, and equal however they are cut."""
+
+from dataclasses import replace
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from tests.workloads.kernels.products import computed, target
+from tlm.arithmetic import Integers
+from tlm.errors import InputError
+from workloads.kernels import flash_attention, flat_attention, softmax
+from workloads.kernels.attention import AttentionShape
+from workloads.kernels.flash_attention import FlashPlan, plan_flash
+from workloads.kernels.flat_attention import FlatPlan, plan_flat
+from workloads.kernels.softmax import plan_softmax
+
+METHODS = ["network", "chain", "tree", "sequential"]
+
+
+def exact_softmax(scores: Integers, unit: float) -> np.ndarray:
+    scaled = scores * unit
+    powers = np.exp(scaled - scaled.max(axis=-1, keepdims=True))
+    return powers / powers.sum(axis=-1, keepdims=True)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("grid", [(1, 1), (2, 2), (3, 5), (4, 4)])
+def test_softmax_of_rows(grid: tuple[int, int], method: str) -> None:
+    scores = np.random.default_rng(1).integers(-2000, 2000, (7, 18))
+    plan = plan_softmax((7, 18), target(*grid), method, unit=1 / 256)
+    program = softmax.softmax(plan)
+    memory = computed(program, lambda at: softmax.place(plan, at, scores))
+    m, n = plan.block
+    powers = memory["s"].swapaxes(1, 2).reshape(grid[0] * m, grid[1] * n)[:7, :18]
+    totals = memory["sum"].swapaxes(1, 2).reshape(grid[0] * m, grid[1])[:7]
+    assert (totals == powers.sum(axis=1, keepdims=True)).all()
+    shares = powers / totals[:, :1]
+    # An exponent of two is cut off at a 256th, which is 0.27 %.
+    assert np.abs(shares - exact_softmax(scores, 1 / 256)).max() < 0.003
+
+
+def attention(plan: FlatPlan | FlashPlan, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Attention as the program has it, and exactly."""
+    kernel: ModuleType = flat_attention if isinstance(plan, FlatPlan) else flash_attention
+    build = kernel.flat_attention if isinstance(plan, FlatPlan) else kernel.flash_attention
+    shape = plan.shape
+    rng = np.random.default_rng(5)
+    q = rng.integers(-90, 90, (shape.heads, shape.rows, shape.qk_depth))
+    k = rng.integers(-90, 90, (shape.heads, shape.kv_length, shape.qk_depth))
+    v = rng.integers(-128, 128, (shape.heads, shape.kv_length, shape.v_depth))
+    memory = computed(build(plan), lambda at: kernel.place(plan, at, q, k, v), seed)
+    output, totals = kernel.result(plan, memory)
+    exact = exact_softmax(q @ k.swapaxes(1, 2), UNIT) @ v
+    return output / 127 * 2**16 / totals[:, :, None], exact
+
+
+UNIT = 1 / 4096
+SHAPE = AttentionShape(1, 3, 3, 6, 20, 8, 5)
+
+
+@pytest.mark.parametrize("schedule", ["naive", "async"])
+@pytest.mark.parametrize("grid", [(1, 1), (2, 2), (3, 5), (4, 4)])
+def test_flat_attention(grid: tuple[int, int], schedule: str) -> None:
+    plan = plan_flat(SHAPE, target(*grid), "network", schedule, UNIT)
+    assert (plan.q_blocks, plan.kv_blocks) == (1, 1)
+    for seed in range(2):
+        found, exact = attention(plan, seed)
+        assert np.abs(found - exact).max() < 2.0
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("schedule", ["naive", "async"])
+def test_flat_attention_in_blocks(schedule: str, method: str) -> None:
+    # A head of keys in two to ten blocks, rows in one or two: earlier results are corrected.
+    shape = AttentionShape(1, 6, 3, 6, 20, 8, 5)
+    cuts = set()
+    for tile_bytes in (1400, 700, 450):
+        small = replace(target(2, 2), tile_bytes=tile_bytes)
+        plan = plan_flat(shape, small, method, schedule, UNIT)
+        cuts.add((plan.q_blocks, plan.kv_blocks))
+        assert flat_attention.flat_attention(plan).tile_bytes <= tile_bytes
+        found, exact = attention(plan)
+        assert np.abs(found - exact).max() < 2.0
+    assert len(cuts) == 3, cuts
+
+
+@pytest.mark.parametrize("turns", [1, 2])
+@pytest.mark.parametrize("grid", [(1, 1), (2, 2), (5, 3), (4, 4)])
+def test_flash_attention(grid: tuple[int, int], turns: int) -> None:
+    plan = plan_flash(AttentionShape(1, 10, 5, 6, 20, 8, 5), target(*grid), turns, UNIT)
+    assert (plan.q_blocks, plan.kv_blocks, plan.depth) == (1, grid[0], turns)
+    for seed in range(2):
+        found, exact = attention(plan, seed)
+        assert np.abs(found - exact).max() < 2.0
+
+
+@pytest.mark.parametrize("turns", [1, 2])
+def test_flash_attention_in_smaller_blocks(turns: int) -> None:
+    cuts = set()
+    for tile_bytes in (1200, 450, 250):
+        small = replace(target(2, 2), tile_bytes=tile_bytes * turns)
+        plan = plan_flash(AttentionShape(1, 10, 5, 6, 20, 8, 5), small, turns, UNIT)
+        cuts.add((plan.q_blocks, plan.kv_blocks))
+        found, exact = attention(plan)
+        assert np.abs(found - exact).max() < 2.0
+    assert len(cuts) == 3, cuts
+
+
+def test_keys_are_not_padded() -> None:
+    with pytest.raises(InputError) as caught:
+        plan_flat(AttentionShape(1, 1, 1, 4, 7, 8, 8), target(2, 3))
+    assert str(caught.value) == (
+        "--shape: found 7 keys; allowed: multiples of 3, a part for each column of tiles"
+    )
+
+
+def test_heads_share_keys_in_equal_numbers() -> None:
+    with pytest.raises(InputError, match="found 5 heads of Q for 2 of K and V; allowed: a mul"):
+        AttentionShape(1, 5, 2, 4, 7, 8, 8)
+
+
+def test_a_row_has_to_fit() -> None:
+    small = replace(target(2, 2), tile_bytes=100)
+    with pytest.raises(InputError, match="a single row takes [0-9]+ bytes of a tile's memory"):
+        plan_flat(SHAPE, small)

@@ -1,0 +1,380 @@
+"""Attention block by block on tiles: what FlashAttention and FlatAttention have in common.
+
+A **stream** is a block of rows of Q (of one head, or of the query heads that share keys and values)
+on its way through all blocks of keys and values. For each of them a tile
+
+1. multiplies its block of Q with one of K^T (matrix engine): scores, in 32 bits;
+2. finds the maxima of rows, those of earlier blocks included; takes them off; exponentials, their
+   sums, and the exponentials in the width of operands (vector engine); corrects the sums and the
+   output of earlier blocks by the exponential of how much the maxima have grown;
+3. multiplies them with the block of V and adds to the output (matrix engine).
+
+The vector unit does not divide: the result is the output and the sums of rows, whose quotient is
+attention. An exponential of one is 2^16 in the sums and the largest operand in the output.
+
+The steps of consecutive items overlap if `depth` is 2: then two streams take turns, and while the
+vector engine has one, the matrix engine has the other.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tlm.arithmetic import Integers
+from tlm.errors import InputError
+from tlm.interconnect.packets import TileSet
+from tlm.program import Buffer, Engine, Gemm, Operation, Token, Work
+from workloads.kernels.collectives import Reduction
+from workloads.kernels.passes import Factor, Passes
+from workloads.kernels.softmax import NEGATIVE
+from workloads.kernels.target import Target
+
+_ONE_BITS = 16
+"""An exponential of one is 2 to this."""
+_SHARE = Factor(1, 2)
+"""From an exponential to a factor of `multiply`, which has 15 bits beside its sign."""
+_SHARE_BITS = 14
+
+#: Work on a stream's next block of keys, or of values: what brings it into a buffer.
+Loads = Callable[["Item"], Iterator[Operation]]
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionShape:
+    """Sizes of attention, in the order of ``--shape``.
+
+    Attributes:
+        batch: Sequences.
+        q_heads: Heads of Q, a multiple of ``kv_heads``.
+        kv_heads: Heads of K and V.
+        q_length: Rows of Q of a head.
+        kv_length: Rows of K and V of a head.
+        qk_depth: Columns of Q and K.
+        v_depth: Columns of V.
+
+    Raises:
+        InputError: for a size below 1, or heads that cannot share.
+    """
+
+    batch: int
+    q_heads: int
+    kv_heads: int
+    q_length: int
+    kv_length: int
+    qk_depth: int
+    v_depth: int
+
+    def __post_init__(self) -> None:
+        sizes = (self.batch, self.q_heads, self.kv_heads, self.q_length)
+        if min(*sizes, self.kv_length, self.qk_depth, self.v_depth) < 1:
+            raise InputError(f"--shape: found {self}; allowed: sizes of 1 or more")
+        if self.q_heads % self.kv_heads:
+            raise InputError(
+                f"--shape: found {self.q_heads} heads of Q for {self.kv_heads} of K and V; "
+                "allowed: a multiple"
+            )
+
+    @property
+    def heads(self) -> int:
+        """Problems of their own: heads of K and V over the batch."""
+        return self.batch * self.kv_heads
+
+    @property
+    def rows(self) -> int:
+        """Rows of Q of each: those of the heads that share K and V, one after the other."""
+        return self.q_length * self.q_heads // self.kv_heads
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates."""
+        return self.heads * self.rows * self.kv_length * (self.qk_depth + self.v_depth)
+
+
+def whole_keys(shape: AttentionShape, parts: int, what: str) -> int:
+    """Keys of each of some equal parts: a key that pads would count as one, so there are none.
+
+    Raises:
+        InputError: if the parts are not equal.
+    """
+    if shape.kv_length % parts:
+        raise InputError(
+            f"--shape: found {shape.kv_length} keys; allowed: multiples of {parts}, "
+            f"a part for each {what} of tiles"
+        )
+    return shape.kv_length // parts
+
+
+def row_blocks(matrix: Integers, tiles: int, blocks: int, height: int) -> Integers:
+    """Shape (blocks, tiles, height, columns): a head's rows, block by block, tile by tile."""
+    padded = np.zeros((blocks * tiles * height, matrix.shape[1]), dtype=np.int64)
+    padded[: len(matrix)] = matrix
+    return padded.reshape(blocks, tiles, height, -1)
+
+
+def offchip(name: str, buffer: Buffer, count: int) -> dict[str, Buffer]:
+    """Buffers ``NAME.0``, ``NAME.1``, ... in off-chip memory."""
+    return {f"{name}.{index}": replace(buffer, offchip=True) for index in range(count)}
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What a tile works on at a time.
+
+    Attributes:
+        rows: Rows of Q.
+        keys: Rows of K and V.
+        qk_depth: Columns of Q and K.
+        v_depth: Columns of V.
+    """
+
+    rows: int
+    keys: int
+    qk_depth: int
+    v_depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A block of keys for a stream.
+
+    Attributes:
+        stream: Number of the stream.
+        block: Number of the block of K and V among the stream's.
+        first: It is the stream's first.
+        last: It is the stream's last.
+        slot: Buffers of the blocks on their way.
+        state: Buffers of the stream.
+    """
+
+    stream: int
+    block: int
+    first: bool
+    last: bool
+    slot: int
+    state: int
+
+
+def items(streams: int, blocks: int, depth: int) -> list[Item]:
+    """Blocks of streams in the order of work: ``depth`` streams take turns."""
+    order = []
+    for first in range(0, streams, depth):
+        group = range(first, min(first + depth, streams))
+        order += [(stream, block) for block in range(blocks) for stream in group]
+    return [
+        Item(stream, block, block == 0, block == blocks - 1, number % depth, stream % depth)
+        for number, (stream, block) in enumerate(order)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """The work of attention on the tiles of a set, and what it needs.
+
+    Attributes:
+        tiles: Tiles that take part.
+        target: The grid.
+        block: What a tile works on at a time.
+        depth: Items under way at a time: 1 or 2.
+        streams: Number of streams.
+        exponent: From scores to exponents of two.
+        maximum: How maxima of rows come together over tiles; None if a tile has whole rows.
+        total: The same of sums.
+    """
+
+    tiles: TileSet
+    target: Target
+    block: Block
+    depth: int
+    streams: int
+    exponent: Factor
+    maximum: Reduction | None = None
+    total: Reduction | None = None
+
+    @property
+    def scores_cycles(self) -> int:
+        """Cycles of the product of Q and K."""
+        block = self.block
+        return self.target.matrix.gemm_cycles(block.rows, block.qk_depth, block.keys)
+
+    @property
+    def output_cycles(self) -> int:
+        """Cycles of the product with V."""
+        block = self.block
+        return self.target.matrix.gemm_cycles(block.rows, block.keys, block.v_depth)
+
+    def softmax_cycles(self, *, first: bool) -> int:
+        """Cycles of the passes over an item, reductions apart."""
+        block, vector = self.block, self.target.vector
+        column = vector.pass_cycles(block.rows, 1)
+        wide = 6 * vector.pass_cycles(block.rows, block.keys)
+        if first:
+            return wide + 3 * column
+        return wide + 9 * column + vector.pass_cycles(block.rows, block.v_depth)
+
+    def buffers(self) -> dict[str, Buffer]:
+        """Buffers of the tiles: blocks on their way, streams, and what is left of each."""
+        block, target = self.block, self.target
+        column = Buffer(block.rows, 1, target.sum_bits)
+        sums = Buffer(block.rows, block.keys, target.sum_bits)
+        buffers = dict.fromkeys(("top", "sum", "negative", "share"), column)
+        for index in range(self.depth):
+            buffers |= {
+                f"q.{index}": Buffer(block.rows, block.qk_depth, target.element_bits),
+                f"k.{index}": Buffer(block.qk_depth, block.keys, target.element_bits),
+                f"v.{index}": Buffer(block.keys, block.v_depth, target.element_bits),
+                f"s.{index}": sums,
+                f"p.{index}": replace(sums, bits=target.element_bits),
+                f"o.{index}": Buffer(block.rows, block.v_depth, target.sum_bits),
+                f"maximum.{index}": column,
+                f"total.{index}": column,
+            }
+        buffers |= offchip("total.out", column, self.streams)
+        buffers |= offchip("o.out", buffers["o.0"], self.streams)
+        for reduction in (self.maximum, self.total):
+            buffers |= {} if reduction is None else reduction.buffers(column)
+        return buffers
+
+    def tokens(self) -> dict[str, Token]:
+        """Tokens of the steps; loads give ``q.there.STATE``, ``k.there.SLOT``, ``v.there.SLOT``."""
+        tokens = {"top.there": Token(), "sum.there": Token()}
+        for index in range(self.depth):
+            tokens |= {f"{name}.there.{index}": Token() for name in ("q", "k", "v", "s", "p", "o")}
+            tokens |= {
+                f"{name}.free.{index}": Token(initial=1) for name in ("q", "k", "v", "s", "p")
+            }
+            tokens |= {f"o.kept.{index}": Token(), f"o.{index}.left": Token(initial=1)}
+        for reduction in (self.maximum, self.total):
+            tokens |= {} if reduction is None else reduction.tokens()
+        return tokens
+
+    def operations(
+        self,
+        load_keys: Loads,
+        load_values: Loads,
+        finish: Callable[[Item], Iterator[Operation]],
+        blocks: int,
+    ) -> Iterator[Operation]:
+        """All streams.
+
+        Args:
+            load_keys: Brings K, and at a stream's first block Q, to an item's buffers.
+            load_values: Brings V.
+            finish: What becomes of a stream's output, in buffer ``o.STATE`` with token
+                ``o.there.STATE``; gives ``o.STATE.left`` when it is no longer needed.
+            blocks: Blocks of keys of a stream.
+        """
+        order = items(self.streams, blocks, self.depth)
+        passes = Passes(self.tiles, self.target, self.buffers(), "softmax")
+        if self.depth == 1:
+            for item in order:
+                yield from load_keys(item)
+                yield from load_values(item)
+                yield self._scores(item)
+                yield from self._softmax(item, passes)
+                yield self._output(item)
+                if item.last:
+                    yield from finish(item)
+            return
+        yield from load_keys(order[0])
+        yield from load_values(order[0])
+        yield self._scores(order[0])
+        for before, item, after in zip([None, *order], order, [*order[1:], None], strict=False):
+            if after is not None:
+                yield from load_keys(after)
+                yield self._scores(after)
+            yield from self._softmax(item, passes)
+            if after is not None:
+                yield from load_values(after)
+            if before is not None and before.last:
+                yield from finish(before)
+            yield self._output(item)
+        yield from finish(order[-1])
+
+    def _scores(self, item: Item) -> Work:
+        slot = item.slot
+        return Work(
+            Engine.MATRIX,
+            self.tiles,
+            self.scores_cycles,
+            takes=(
+                f"k.there.{slot}",
+                f"s.free.{slot}",
+                *((f"q.there.{item.state}",) if item.first else ()),
+            ),
+            gives=(
+                f"k.free.{slot}",
+                f"s.there.{slot}",
+                *((f"q.free.{item.state}",) if item.last else ()),
+            ),
+            task=Gemm(f"q.{item.state}", f"k.{slot}", f"s.{slot}"),
+            label="scores",
+        )
+
+    def _softmax(self, item: Item, passes: Passes) -> Iterator[Operation]:
+        slot, state = item.slot, item.state
+        s, maximum = f"s.{slot}", f"maximum.{state}"
+        give = () if self.maximum is None else ("top.there",)
+        take = (f"s.there.{slot}",)
+        if item.first:
+            yield passes("row-maximum", s, "top", takes=take, gives=give)
+        else:
+            yield passes("row-maximum", s, "top", takes=take)
+            yield passes("maximum", "top", "top", maximum, gives=give)
+        if self.maximum is not None:
+            yield from self.maximum.all_reduce()
+        yield passes("scale", "top", "negative", factor=NEGATIVE, takes=give)
+        if not item.first:
+            yield passes("add", maximum, "share", "negative")
+            yield passes("scale", "share", "share", factor=self.exponent)
+            yield passes("exp", "share", "share")
+            yield passes("scale", "share", "share", factor=_SHARE)
+        yield passes("scale", "top", maximum)
+        yield passes("add", s, s, "negative")
+        yield passes("scale", s, s, factor=self.exponent)
+        yield passes("exp", s, s)
+        give = () if self.total is None else ("sum.there",)
+        yield passes("row-sum", s, "sum", gives=give)
+        if self.total is not None:
+            yield from self.total.all_reduce()
+        yield from self._correct(item, passes, give)
+        one = Factor(2 ** (self.target.element_bits - 1) - 1, _ONE_BITS)
+        yield passes(
+            "quantize",
+            s,
+            f"p.{slot}",
+            factor=one,
+            takes=(f"p.free.{slot}",),
+            gives=(f"p.there.{slot}", f"s.free.{slot}"),
+        )
+
+    def _correct(self, item: Item, passes: Passes, take: tuple[str, ...]) -> Iterator[Operation]:
+        """Sums and output of earlier blocks by the growth of the maxima."""
+        total, output = f"total.{item.state}", f"o.{item.state}"
+        if item.first:
+            yield passes("scale", "sum", total, takes=take)
+            return
+        down, kept = Factor(1, _SHARE_BITS), f"o.kept.{item.state}"
+        yield passes("multiply", total, total, "share", down, takes=take)
+        yield passes("add", total, total, "sum")
+        yield passes("multiply", output, output, "share", down, takes=(kept,))
+
+    def _output(self, item: Item) -> Work:
+        slot, state = item.slot, item.state
+        return Work(
+            Engine.MATRIX,
+            self.tiles,
+            self.output_cycles,
+            takes=(
+                f"p.there.{slot}",
+                f"v.there.{slot}",
+                *((f"o.{state}.left",) if item.first else ()),
+            ),
+            gives=(
+                f"p.free.{slot}",
+                f"v.free.{slot}",
+                f"o.there.{state}" if item.last else f"o.kept.{state}",
+            ),
+            task=Gemm(f"p.{slot}", f"v.{slot}", f"o.{state}", accumulate=not item.first),
+            label="output",
+        )

@@ -1,0 +1,258 @@
+"""FlatAttention: all tiles of a grid work on a head together.
+
+A head's block of Q lies over the rows of tiles, its block of keys and values over the columns.
+Slices come from off-chip memory to the tiles of the diagonal, which multicast those of Q along
+their rows and those of K and V along their columns. Maxima and sums of rows are all-reduced along
+the rows of tiles, and the output is reduced to the diagonal at the end of a stream. ``naive`` does
+one after the other; ``async`` has two streams under way, so that matrix products of one hide the
+rest of the other.
+
+Source: FlatAttention, section III: Algorithm 2, and III-C for the asynchronous schedule.
+
+Off-chip memory is not modelled: a multicast begins as if its slice lay in the tile.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tlm.arithmetic import Integers
+from tlm.compute.base import ceil_div
+from tlm.errors import InputError, choose
+from tlm.functional import Memory
+from tlm.interconnect.packets import TileSet
+from tlm.program import Operation, Program, Token
+from workloads.kernels.attention import (
+    AttentionShape,
+    Block,
+    Core,
+    Item,
+    offchip,
+    row_blocks,
+    whole_keys,
+)
+from workloads.kernels.collectives import Reduction
+from workloads.kernels.line import Lines
+from workloads.kernels.passes import Factor, Passes
+from workloads.kernels.softmax import diagonal, reductions
+from workloads.kernels.target import Target
+
+SCHEDULES = ("naive", "async")
+
+
+@dataclass(frozen=True, slots=True)
+class FlatPlan:
+    """Attention on a grid that works as one group.
+
+    Attributes:
+        target: The grid.
+        shape: The problem.
+        block: What a tile works on at a time.
+        q_blocks: Blocks into which the rows of a head are cut beside the rows of tiles.
+        kv_blocks: Blocks of keys beside the columns of tiles.
+        method: How parts of rows come together (`workloads.kernels.collectives`).
+        schedule: One of `SCHEDULES`.
+        exponent: From scores to exponents of two.
+    """
+
+    target: Target
+    shape: AttentionShape
+    block: Block
+    q_blocks: int
+    kv_blocks: int
+    method: str
+    schedule: str
+    exponent: Factor
+
+    @property
+    def depth(self) -> int:
+        """Items under way at a time."""
+        return 2 if self.schedule == "async" and self.streams > 1 else 1
+
+    @property
+    def streams(self) -> int:
+        """Blocks of rows of Q of all heads."""
+        return self.shape.heads * self.q_blocks
+
+    @property
+    def core(self) -> Core:
+        """The work of a tile."""
+        target, block = self.target, self.block
+        flits = target.flits(block.rows, target.sum_bits)
+        maximum, total = reductions(target, self.method, flits, block.rows)
+        return Core(
+            tiles=TileSet(range(target.rows), range(target.cols)),
+            target=target,
+            block=block,
+            depth=self.depth,
+            streams=self.streams,
+            exponent=self.exponent,
+            maximum=maximum,
+            total=total,
+        )
+
+    @property
+    def flits(self) -> dict[str, int]:
+        """Flits of a tile's slices of Q, K, V and of the output."""
+        block, target = self.block, self.target
+        return {
+            "q": target.flits(block.rows * block.qk_depth, target.element_bits),
+            "k": target.flits(block.keys * block.qk_depth, target.element_bits),
+            "v": target.flits(block.keys * block.v_depth, target.element_bits),
+            "o": target.flits(block.rows * block.v_depth, target.sum_bits),
+        }
+
+    def output(self, state: int) -> Reduction:
+        """The reduction of a stream's output to the diagonal."""
+        target, block = self.target, self.block
+        return Reduction(
+            Lines("row", range(target.rows), target.cols),
+            tuple(diagonal(target.rows, target.cols)),
+            self.method,
+            f"o.{state}",
+            f"o.{state}",
+            f"o.there.{state}",
+            self.flits["o"],
+            target.vector.pass_cycles(block.rows, block.v_depth),
+        )
+
+
+def plan_flat(
+    shape: AttentionShape,
+    target: Target,
+    method: str = "network",
+    schedule: str = "async",
+    unit: float | None = None,
+) -> FlatPlan:
+    """Plan attention: blocks as large as the memory of a tile allows, the keys cut first.
+
+    Args:
+        shape: The problem.
+        target: The grid.
+        method: How parts of rows come together.
+        schedule: One of `SCHEDULES`.
+        unit: Of a score; by default one over the root of the depth, by 16.
+
+    Raises:
+        InputError: for an unknown name, or if no block fits.
+    """
+    choose("schedule", schedule, SCHEDULES)
+    unit = shape.qk_depth**-0.5 / 16 if unit is None else unit
+    exponent = Factor.of_exponent(unit)
+    rows, keys = ceil_div(shape.rows, target.rows), whole_keys(shape, target.cols, "column")
+    q_blocks = kv_blocks = 1
+    while True:
+        block = Block(ceil_div(rows, q_blocks), keys // kv_blocks, shape.qk_depth, shape.v_depth)
+        plan = FlatPlan(target, shape, block, q_blocks, kv_blocks, method, schedule, exponent)
+        if flat_attention(plan).tile_bytes <= target.tile_bytes:
+            return plan
+        if block.keys >= block.rows and block.keys > 1:
+            kv_blocks = next(n for n in range(kv_blocks + 1, keys + 1) if keys % n == 0)
+        elif block.rows > 1:
+            q_blocks *= 2
+        else:
+            raise InputError(
+                f"--shape: a single row takes {flat_attention(plan).tile_bytes} bytes of a tile's "
+                f"memory; allowed: {target.tile_bytes}"
+            )
+
+
+def flat_attention(plan: FlatPlan) -> Program:
+    """Program of all heads; stream i's output is in ``o.out.i``, its sums in ``total.out.i``."""
+    target, core = plan.target, plan.core
+    tokens, buffers = core.tokens(), core.buffers()
+    for state in range(plan.depth):
+        output = plan.output(state)
+        tokens |= output.tokens() | {f"o.{state}.left": Token(initial=1)}
+        buffers |= output.buffers(buffers[f"o.{state}"])
+    buffers |= offchip("q.own", buffers["q.0"], plan.streams)
+    for name in "kv":
+        blocks = plan.shape.heads * plan.kv_blocks
+        buffers |= offchip(f"{name}.own", buffers[f"{name}.0"], blocks)
+    rows = Lines("row", range(target.rows), target.cols)
+    columns = Lines("column", range(target.cols), target.rows)
+
+    def load(name: str, lines: Lines, source: str, index: int) -> Operation:
+        return lines.multicast(
+            tuple(diagonal(len(lines.lines), lines.length)),
+            plan.flits[name],
+            slots=(f"{name}.free.{index}",),
+            arrivals=(f"{name}.there.{index}",),
+            source=source,
+            target=f"{name}.{index}",
+            label=name,
+        )
+
+    def load_keys(item: Item) -> Iterator[Operation]:
+        if item.first:
+            yield load("q", rows, f"q.own.{item.stream}", item.state)
+        yield load("k", columns, f"k.own.{_keys(plan, item)}", item.slot)
+
+    def load_values(item: Item) -> Iterator[Operation]:
+        yield load("v", columns, f"v.own.{_keys(plan, item)}", item.slot)
+
+    def finish(item: Item) -> Iterator[Operation]:
+        output = plan.output(item.state)
+        yield from output.reduce()
+        everywhere = Passes(core.tiles, target, buffers, "output")
+        yield everywhere("scale", f"total.{item.state}", f"total.out.{item.stream}")
+        for row, col in enumerate(diagonal(target.rows, target.cols)):
+            passes = replace(everywhere, tiles=TileSet.tile(row, col))
+            yield passes(
+                "scale",
+                output.result,
+                f"o.out.{item.stream}",
+                takes=(f"{output.name}.total",),
+                gives=(output.released,),
+            )
+
+    def operations() -> Iterator[Operation]:
+        return core.operations(load_keys, load_values, finish, plan.kv_blocks)
+
+    return Program(target.rows, target.cols, tokens, operations, buffers)
+
+
+def _keys(plan: FlatPlan, item: Item) -> int:
+    """Number of an item's block of keys among those of all heads."""
+    return item.stream // plan.q_blocks * plan.kv_blocks + item.block
+
+
+def place(plan: FlatPlan, memory: Memory, q: Integers, k: Integers, v: Integers) -> None:
+    """Put Q, K and V where the program expects them.
+
+    Args:
+        plan: The plan.
+        memory: Of the program.
+        q: Shape (heads, rows, depth): the query heads that share K and V one after the other.
+        k: Shape (heads, keys, depth).
+        v: Shape (heads, keys, depth of V).
+    """
+    rows, cols = plan.target.rows, plan.target.cols
+    for head in range(plan.shape.heads):
+        for block, part in enumerate(row_blocks(q[head], rows, plan.q_blocks, plan.block.rows)):
+            memory[f"q.own.{head * plan.q_blocks + block}"][:] = part[:, None]
+        keys = row_blocks(k[head], cols, plan.kv_blocks, plan.block.keys)
+        values = row_blocks(v[head], cols, plan.kv_blocks, plan.block.keys)
+        for block in range(plan.kv_blocks):
+            number = head * plan.kv_blocks + block
+            memory[f"k.own.{number}"][:] = keys[block].swapaxes(1, 2)[None]
+            memory[f"v.own.{number}"][:] = values[block][None]
+
+
+def result(plan: FlatPlan, memory: Memory) -> tuple[Integers, Integers]:
+    """Output, shape (heads, rows, depth of V), and sums of rows, shape (heads, rows)."""
+    rows = np.arange(plan.target.rows)
+    roots = np.array(diagonal(plan.target.rows, plan.target.cols))
+    outputs = [memory[f"o.out.{stream}"][rows, roots] for stream in range(plan.streams)]
+    totals = [memory[f"total.out.{stream}"][rows, roots] for stream in range(plan.streams)]
+    return (
+        _heads(plan, np.stack(outputs)),
+        _heads(plan, np.stack(totals))[:, :, 0],
+    )
+
+
+def _heads(plan: FlatPlan, parts: Integers) -> Integers:
+    """From (streams, rows of tiles, rows, columns) to (heads, rows, columns)."""
+    whole: Integers = parts.reshape(plan.shape.heads, -1, parts.shape[-1])
+    return whole[:, : plan.shape.rows]
