@@ -12,8 +12,8 @@ on its way through all blocks of keys and values. For each of them a tile
 The vector unit does not divide: the result is the output and the sums of rows, whose quotient is
 attention. An exponential of one is 2^16 in the sums and the largest operand in the output.
 
-The steps of consecutive items overlap if `depth` is 2: then two streams take turns, and while the
-vector engine has one, the matrix engine has the other.
+The steps of consecutive blocks overlap if the depth is 2: the matrix engine has the scores of the
+next one while the vector engine has this one. Two streams then take turns, if there are two.
 """
 
 from collections.abc import Callable, Iterator
@@ -156,13 +156,14 @@ class Item:
 
 
 def items(streams: int, blocks: int, depth: int) -> list[Item]:
-    """Blocks of streams in the order of work: ``depth`` streams take turns."""
+    """Blocks of streams in the order of work: up to ``depth`` streams take turns."""
     order = []
-    for first in range(0, streams, depth):
-        group = range(first, min(first + depth, streams))
+    states = min(depth, streams)
+    for first in range(0, streams, states):
+        group = range(first, min(first + states, streams))
         order += [(stream, block) for block in range(blocks) for stream in group]
     return [
-        Item(stream, block, block == 0, block == blocks - 1, number % depth, stream % depth)
+        Item(stream, block, block == 0, block == blocks - 1, number % depth, stream % states)
         for number, (stream, block) in enumerate(order)
     ]
 
@@ -175,7 +176,7 @@ class Core:
         tiles: Tiles that take part.
         target: The grid.
         block: What a tile works on at a time.
-        depth: Items under way at a time: 1 or 2.
+        depth: Blocks under way at a time: 1 or 2.
         streams: Number of streams.
         exponent: From scores to exponents of two.
         maximum: How maxima of rows come together over tiles; None if a tile has whole rows.
@@ -190,6 +191,11 @@ class Core:
     exponent: Factor
     maximum: Reduction | None = None
     total: Reduction | None = None
+
+    @property
+    def states(self) -> int:
+        """Streams under way at a time."""
+        return min(self.depth, self.streams)
 
     @property
     def scores_cycles(self) -> int:
@@ -220,11 +226,14 @@ class Core:
         buffers = dict.fromkeys(("top", "sum", "negative", "share"), column)
         for index in range(self.depth):
             buffers |= {
-                f"q.{index}": Buffer(block.rows, block.qk_depth, target.element_bits),
                 f"k.{index}": Buffer(block.qk_depth, block.keys, target.element_bits),
                 f"v.{index}": Buffer(block.keys, block.v_depth, target.element_bits),
                 f"s.{index}": sums,
                 f"p.{index}": replace(sums, bits=target.element_bits),
+            }
+        for index in range(self.states):
+            buffers |= {
+                f"q.{index}": Buffer(block.rows, block.qk_depth, target.element_bits),
                 f"o.{index}": Buffer(block.rows, block.v_depth, target.sum_bits),
                 f"maximum.{index}": column,
                 f"total.{index}": column,

@@ -4,8 +4,7 @@ A column of tiles has a head; each of its tiles has a part of the rows of Q, and
 blocks of keys and values. Block j comes from off-chip memory to tile j mod R of the column, which
 sends it to each of the R tiles, one message after the other: no tile shares what it loads, which is
 what FlatAttention's multicasts save. ``flash-attention-2`` has one block under way at a time,
-``flash-attention-3`` two, of two streams that take turns: the products of one hide the softmax of
-the other.
+``flash-attention-3`` two: the product of the next block's scores hides the softmax of this one.
 
 Sources: T. Dao, "FlashAttention-2", 2023; J. Shah et al., "FlashAttention-3", 2024; mapped to tiles
 as in FlatAttention, section III-A and Algorithm 1. Off-chip memory is not modelled.
@@ -46,7 +45,7 @@ class FlashPlan:
         block: What a tile works on at a time.
         q_blocks: Blocks into which the rows of a head are cut beside the rows of tiles.
         kv_blocks: Blocks of keys.
-        turns: Streams that a tile has under way: 1 or 2.
+        turns: Blocks that a tile has under way: 1 or 2.
         exponent: From scores to exponents of two.
     """
 
@@ -70,8 +69,8 @@ class FlashPlan:
 
     @property
     def depth(self) -> int:
-        """Items under way at a time."""
-        return min(self.turns, self.streams)
+        """Blocks under way at a time."""
+        return min(self.turns, self.streams * self.kv_blocks)
 
     @property
     def core(self) -> Core:
@@ -107,7 +106,7 @@ def plan_flash(
     Args:
         shape: The problem.
         target: The grid.
-        turns: Streams that a tile has under way: 1 or 2.
+        turns: Blocks that a tile has under way: 1 or 2.
         unit: Of a score; by default one over the root of the depth, by 16.
 
     Raises:

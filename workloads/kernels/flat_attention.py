@@ -67,8 +67,8 @@ class FlatPlan:
 
     @property
     def depth(self) -> int:
-        """Items under way at a time."""
-        return 2 if self.schedule == "async" and self.streams > 1 else 1
+        """Blocks under way at a time."""
+        return 2 if self.schedule == "async" and self.streams * self.kv_blocks > 1 else 1
 
     @property
     def streams(self) -> int:
@@ -162,7 +162,7 @@ def flat_attention(plan: FlatPlan) -> Program:
     """Program of all heads; stream i's output is in ``o.out.i``, its sums in ``total.out.i``."""
     target, core = plan.target, plan.core
     tokens, buffers = core.tokens(), core.buffers()
-    for state in range(plan.depth):
+    for state in range(core.states):
         output = plan.output(state)
         tokens |= output.tokens() | {f"o.{state}.left": Token(initial=1)}
         buffers |= output.buffers(buffers[f"o.{state}"])
