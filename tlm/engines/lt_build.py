@@ -18,11 +18,10 @@ from tlm.engines.lt_table import (
 )
 from tlm.engines.transfer_times import arrival_cycles, credit_cycles, hold_cycles
 from tlm.interconnect.zero_load import NocTiming
-from tlm.program import Indices, Multicast, Send, Work
+from tlm.operations import Collective, Indices, Send, Work, root_lines
 
 Fields = dict[str, int]
 Lines = Iterable[int] | Indices
-PlaceTokens = Callable[[tuple[str, ...], bool, int, int], Fields]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +108,9 @@ class Builder:
         straight = bool((to_cols == np.array(cols)).all())
         return fields, int(hops.max()), straight
 
-    def collective(
-        self, multicast: Multicast, lines: range, places: Indices, tokens: Fields
-    ) -> Built:
-        """Steps of multicasts from roots at some places of some lines (rows, or columns)."""
+    def collective(self, multicast: Collective, tokens: Fields) -> Built:
+        """Steps of multicasts or reductions."""
+        lines, places = root_lines(multicast)
         segment, flits = multicast.segment, multicast.flits
         laws = [self._keep(self._multicast_law, segment, root, flits) for root in places.tolist()]
         longest = max(_transfer_cycles(self._timing, farthest, flits) for _, farthest in laws)

@@ -7,7 +7,7 @@ update, ``scratch`` holds rows to compute in. The first fault is returned, 0 if 
 
 from typing import Any
 
-from tlm.compiled import compiled, inlined
+from tlm.compiled import address, compiled, inlined
 from tlm.engines.lt_queues import Indices, Times, arrive, give, load, store, take, take_here
 
 _TRANSFER = 2
@@ -61,25 +61,27 @@ def begin_send(
     end: int,
     scratch: Times,
 ) -> int:
-    """Find when the sends of a row start (``scratch[3]``, in order of targets); hold the engine.
+    """Find when the sends of a row start, and hold the engine.
 
-    ``scratch[0]`` is when it is free.
+    Leaves when it is free in ``scratch[0]``, and the starts in order of targets, if that is another
+    one, in ``scratch[3]``.
     """
     size = end - begin
     columns = indices[step.columns + begin : step.columns + end]
     first = step.first + begin if step.first >= 0 else -1
-    free, spare, starts = scratch[0][:size], scratch[1][:size], scratch[3][:size]
+    free, spare = scratch[0][:size], scratch[1][:size]
     load(row[_TRANSFER], columns, first, free)
     fault = take_here(row, pairs(indices, step.takes, step.n_takes), columns, first, free, spare)
-    _reorder(free, indices, step.order, 0, starts)
-    missing = 0
-    if step.n_slots:
-        to_columns = indices[step.to_columns + begin : step.to_columns + end]
-        to_first = step.to_first + begin if step.to_first >= 0 else -1
-        slots = pairs(indices, step.slots, step.n_slots)
-        credit = delays[step.credit + begin : step.credit + end]
-        missing = take(to_row, slots, to_columns, to_first, credit, extra, starts, spare)
-        _reorder(starts, indices, step.inverse, step.flits, free)
+    starts = scratch[0 if step.order < 0 else 3][:size]
+    if step.order >= 0:
+        _reorder(free, indices[step.order : step.order + size], 0, starts)
+    to_columns = indices[step.to_columns + begin : step.to_columns + end]
+    to_first = step.to_first + begin if step.to_first >= 0 else -1
+    slots = pairs(indices, step.slots, step.n_slots)
+    credit = delays[step.credit + begin : step.credit + end]
+    missing = take(to_row, slots, to_columns, to_first, credit, extra, starts, spare)
+    if step.order >= 0 and step.n_slots:
+        _reorder(starts, indices[step.inverse : step.inverse + size], step.flits, free)
     else:
         for j in range(size):
             free[j] += step.flits
@@ -96,7 +98,9 @@ def resume_send(
     columns = indices[step.columns + begin : step.columns + end]
     first = step.first + begin if step.first >= 0 else -1
     load(row[_TRANSFER], columns, first, scratch[0][:size])
-    _reorder(scratch[0][:size], indices, step.order, -step.flits, scratch[3][:size])
+    if step.order >= 0:
+        order = indices[step.order : step.order + size]
+        _reorder(scratch[0][:size], order, -step.flits, scratch[3][:size])
 
 
 @compiled
@@ -122,25 +126,22 @@ def end_send(
         fault = give(row, gives, columns, first, free, spare, left)
     to_columns = indices[step.to_columns + begin : step.to_columns + end]
     to_first = step.to_first + begin if step.to_first >= 0 else -1
-    times = scratch[3][:size]
+    times, later = scratch[3][:size], extra
+    if step.order < 0:
+        times, later = free, extra - step.flits
     latency = delays[step.latency + begin : step.latency + end]
     arrivals = pairs(indices, step.arrivals, step.n_arrivals)
     full = arrive(
-        to_row, arrivals, to_columns, to_first, times, latency, extra, step.flits, spare, left
+        to_row, arrivals, to_columns, to_first, times, latency, later, step.flits, spare, left
     )
     return fault or full
 
 
 @compiled
-def _reorder(times: Times, indices: Indices, order: int, later: int, out: Times) -> None:
-    """Times, some cycles later, in an order that lies at an offset; below 0: as they are."""
-    if order < 0:
-        for j in range(len(times)):
-            out[j] = times[j] + later
-    else:
-        places = indices[order : order + len(times)]
-        for j in range(len(times)):
-            out[j] = times[places[j]] + later
+def _reorder(times: Times, places: Indices, later: int, out: Times) -> None:
+    """Times, some cycles later, in another order."""
+    for j in range(len(out)):
+        out[j] = times[address(places[j])] + later
 
 
 @compiled

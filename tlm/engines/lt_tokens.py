@@ -1,95 +1,132 @@
 """Where the units of a program's tokens lie in the state of the loosely-timed engine.
 
-Which unit an operation takes or gives depends on the program alone, not on times. So while all
-operations on a token are on all tiles, its units are counted here, and a step names the one place
-that it reads or writes. A token that some operation takes or gives at fewer tiles becomes a queue
-at every tile, which the compiled steps keep in order.
+Which unit an operation takes or gives depends on the program alone, not on times. So the units of a
+token that is only taken and given everywhere at once are counted here: a step names the one place
+that it reads or writes, and tokens that it gives together share one. A token that some operation
+takes or gives at fewer tiles is a queue at every tile, which the compiled steps keep in order.
 """
 
-from collections.abc import Iterable
-
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping
 
 from tlm.engines.lt_queues import EMPTY, FIRST_TOKEN, FROM_THE_START, Times
+from tlm.operations import Operation, Reduce, Send, Work, root_lines
 from tlm.program import Token
+
+Place = tuple[int, int]
+"""Of a token in the state: its first slot, and the depth of its queue; 0 if it is no queue."""
 
 
 class TokenFaultError(Exception):
     """A unit that no operation has given, or one too many; the argument says so."""
 
 
+def tokens_by_tiles(operation: Operation) -> list[tuple[str, tuple[str, ...], tuple[int, int]]]:
+    """Field, tokens, and the rows and columns of the tiles where they are taken or given."""
+    if isinstance(operation, Work):
+        tiles = len(operation.tiles.rows), len(operation.tiles.cols)
+        return [("takes", operation.takes, tiles), ("gives", operation.gives, tiles)]
+    if isinstance(operation, Send):
+        here = len(operation.tiles.rows), len(operation.tiles.cols)
+        there = len(operation.to_rows), len(operation.to_cols)
+    else:
+        roots, size = len(root_lines(operation)[0]), len(operation.segment)
+        here, there = (roots, 1), (roots, size)
+        if operation.along == "column":
+            here, there = (1, roots), (size, roots)
+        if isinstance(operation, Reduce):
+            here, there = there, here
+    return [
+        ("takes", operation.takes, here),
+        ("slots", operation.slots, there),
+        ("gives", operation.gives, here),
+        ("arrivals", operation.arrivals, there),
+    ]
+
+
 class Units:
-    """Units of one token.
+    """Places of all units.
 
     Attributes:
-        name: Of the token.
-        slot: Its first place in the state.
-        depth: Its places.
-        queued: Whether it is a queue at every tile.
+        slots: Slots of the state, those of engines and ports included.
     """
 
-    def __init__(self, name: str, slot: int, token: Token) -> None:
-        self.name, self.slot, self.depth = name, slot, token.depth
-        self.queued = False
-        self._head, self._count = 0, token.initial
+    def __init__(self, tokens: Mapping[str, Token], queued: Iterable[str]) -> None:
+        self._tokens = tokens
+        self._queues: dict[str, Place] = {}
+        self.slots = FIRST_TOKEN
+        for name in sorted(set(queued) & tokens.keys()):
+            self._queues[name] = (self.slots, tokens[name].depth)
+            self.slots += tokens[name].depth
+        counted = {name: token for name, token in tokens.items() if name not in self._queues}
+        last = self.slots + sum(token.depth for token in counted.values())
+        self._free = list(reversed(range(self.slots, last)))
+        self.slots = last
+        self._sharers: Counter[int] = Counter()
+        self._given: dict[str, deque[int]] = {name: deque() for name in counted}
+        for name, token in counted.items():
+            for _ in range(token.initial):
+                self._add((name,), self._free.pop())
 
-    def take(self) -> int:
-        """Place of the oldest unit, which is taken everywhere.
+    def set_initial(self, state: Times) -> None:
+        """Set the state before a program: shape (rows, slots, columns)."""
+        state[:, :FIRST_TOKEN] = 0
+        for name, (slot, depth) in self._queues.items():
+            state[:, slot : slot + depth] = EMPTY
+            state[:, slot : slot + self._tokens[name].initial] = FROM_THE_START
+        for place in self._sharers:
+            state[:, place] = FROM_THE_START
+
+    def take(self, names: tuple[str, ...]) -> list[Place]:
+        """Places from which a step takes units.
 
         Raises:
-            TokenFaultError: if there is none.
+            TokenFaultError: if a unit has not been given anywhere.
         """
-        if not self._count:
-            raise TokenFaultError(self.taken_too_soon)
-        place = self.slot + self._head
-        self._head = (self._head + 1) % self.depth
-        self._count -= 1
-        return place
+        return [self._queues[name] if name in self._queues else self._oldest(name) for name in names]
 
-    def give(self) -> int:
-        """Place of the next unit, which is given everywhere.
+    def _oldest(self, name: str) -> Place:
+        if not self._given[name]:
+            raise TokenFaultError(taken_too_soon(name))
+        place = self._given[name].popleft()
+        self._sharers[place] -= 1
+        if not self._sharers[place]:
+            self._free.append(place)
+        return place, 0
+
+    def give(self, names: tuple[str, ...]) -> list[Place]:
+        """Places to which a step gives units.
 
         Raises:
-            TokenFaultError: if the token holds no more.
+            TokenFaultError: if a token is given everywhere beyond its depth.
         """
-        if self._count == self.depth:
-            raise TokenFaultError(self.given_too_often)
-        self._count += 1
-        return self.slot + (self._head + self._count - 1) % self.depth
+        places = [self._queues[name] for name in names if name in self._queues]
+        counts = Counter(name for name in names if name not in self._queues)
+        for name, count in counts.items():
+            if len(self._given[name]) + count > self._tokens[name].depth:
+                raise TokenFaultError(self.given_too_often(name))
+        if counts:
+            place = self._free.pop()
+            for name, count in counts.items():
+                self._add((name,) * count, place)
+            places.append((place, 0))
+        return places
 
-    def to_queue(self, state: Times) -> None:
-        """Put the units in order, the oldest first, and mark the free places."""
-        self.queued = True
-        places = [(self._head + i) % self.depth for i in range(self.depth)]
-        mine = state[:, self.slot : self.slot + self.depth]
-        if places[: self._count] != list(range(self._count)):
-            mine[:, : self._count] = mine[:, places[: self._count]]
-        mine[:, self._count :] = EMPTY
+    def _add(self, names: tuple[str, ...], place: int) -> None:
+        for name in names:
+            self._given[name].append(place)
+            self._sharers[place] += 1
 
-    @property
-    def taken_too_soon(self) -> str:
-        """What is wrong with a take of a unit that is not there."""
-        return f"takes token '{self.name}', which no earlier operation has given there"
+    def fault(self, slot: int) -> str:
+        """What is wrong with a queue, as the compiled steps tell it."""
+        name = next(name for name, place in self._queues.items() if place[0] == abs(slot))
+        return taken_too_soon(name) if slot > 0 else self.given_too_often(name)
 
-    @property
-    def given_too_often(self) -> str:
+    def given_too_often(self, name: str) -> str:
         """What is wrong with a give beyond the depth."""
-        return f"gives token '{self.name}' beyond its depth of {self.depth}"
+        return f"gives token '{name}' beyond its depth of {self._tokens[name].depth}"
 
 
-def place_units(tokens: Iterable[tuple[str, Token]]) -> dict[str, Units]:
-    """The units of all tokens, one behind the other."""
-    units: dict[str, Units] = {}
-    slot = FIRST_TOKEN
-    for name, token in tokens:
-        units[name] = Units(name, slot, token)
-        slot += token.depth
-    return units
-
-
-def initial_state(state: Times, units: Iterable[tuple[Units, Token]]) -> None:
-    """Set the state before a program."""
-    state[:, :FIRST_TOKEN] = 0
-    for each, token in units:
-        state[:, each.slot : each.slot + token.initial] = FROM_THE_START
-
-
+def taken_too_soon(name: str) -> str:
+    """What is wrong with a take of a unit that is not there."""
+    return f"takes token '{name}', which no earlier operation has given there"
