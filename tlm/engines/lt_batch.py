@@ -17,7 +17,7 @@ from tlm.engines.lt_table import STEP, Pools
 from tlm.engines.lt_tables import CycleTables
 from tlm.program import Operation
 
-_CACHE_BYTES = 2**20
+_CACHE_BYTES = 2**22
 _MOST_STEPS = 256
 _BLOCK_ROWS = 8
 Fault = tuple[int, Operation, int]

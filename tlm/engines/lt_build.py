@@ -102,8 +102,8 @@ class Builder:
             fields |= {"order": -1, "inverse": -1}
         else:
             inverse = np.argsort(order, kind="stable")
-            fields["order"] = self._pools.put_indices(order)
-            fields["inverse"] = self._pools.put_indices(inverse)
+            fields["order"] = self._pools.put_order(order)
+            fields["inverse"] = self._pools.put_order(inverse)
         fields |= self._delays(hops, lambda hop: arrival_cycles(self._timing, hop, flits))
         straight = bool((to_cols == np.array(cols)).all())
         return fields, int(hops.max()), straight

@@ -7,6 +7,8 @@ update, ``scratch`` holds rows to compute in. The first fault is returned, 0 if 
 
 from typing import Any
 
+import numpy as np
+
 from tlm.compiled import address, compiled, inlined
 from tlm.engines.lt_queues import Indices, Times, arrive, give, load, store, take, take_here
 
@@ -74,14 +76,14 @@ def begin_send(
     fault = take_here(row, pairs(indices, step.takes, step.n_takes), columns, first, free, spare)
     starts = scratch[0 if step.order < 0 else 3][:size]
     if step.order >= 0:
-        _reorder(free, indices[step.order : step.order + size], 0, starts)
+        _reorder(free, indices, step.order, 0, starts)
     to_columns = indices[step.to_columns + begin : step.to_columns + end]
     to_first = step.to_first + begin if step.to_first >= 0 else -1
     slots = pairs(indices, step.slots, step.n_slots)
     credit = delays[step.credit + begin : step.credit + end]
     missing = take(to_row, slots, to_columns, to_first, credit, extra, starts, spare)
     if step.order >= 0 and step.n_slots:
-        _reorder(starts, indices[step.inverse : step.inverse + size], step.flits, free)
+        _reorder(starts, indices, step.inverse, step.flits, free)
     else:
         for j in range(size):
             free[j] += step.flits
@@ -99,8 +101,7 @@ def resume_send(
     first = step.first + begin if step.first >= 0 else -1
     load(row[_TRANSFER], columns, first, scratch[0][:size])
     if step.order >= 0:
-        order = indices[step.order : step.order + size]
-        _reorder(scratch[0][:size], order, -step.flits, scratch[3][:size])
+        _reorder(scratch[0][:size], indices, step.order, -step.flits, scratch[3][:size])
 
 
 @compiled
@@ -138,10 +139,17 @@ def end_send(
 
 
 @compiled
-def _reorder(times: Times, places: Indices, later: int, out: Times) -> None:
-    """Times, some cycles later, in another order."""
-    for j in range(len(out)):
-        out[j] = times[address(places[j])] + later
+def _reorder(times: Times, indices: Indices, order: int, later: int, out: Times) -> None:
+    """Times, some cycles later, in an order that lies at an offset (`lt_table.Pools.put_order`)."""
+    even, odd = indices[order], indices[order + 1]
+    low, high, exceptions = indices[order + 2], indices[order + 3], indices[order + 4]
+    at_even, at_odd, part = times[low + even :], times[low + odd :], out[low:high]
+    for j in range(high - low):
+        from_even, from_odd = at_even[j], at_odd[j]
+        part[j] = np.int32((from_odd if (low + j) & 1 else from_even) + later)
+    pairs = indices[order + 5 : order + 5 + 2 * exceptions]
+    for k in range(exceptions):
+        out[address(pairs[2 * k])] = times[address(pairs[2 * k + 1])] + later
 
 
 @compiled

@@ -29,7 +29,7 @@ STEP = np.dtype(
             "size",
             "to_columns",  # offset: target columns, rising
             "to_first",
-            "order",  # offset: for each target the place of its source; -1 if the same
+            "order",  # offset: for each target the place of its source (`put_order`); -1 if the same
             "inverse",  # offset: for each source the place of its target
             "root",  # row of the roots, or offset: column of each row's
             "law",  # offset: for each row the offsets of credit and latency
@@ -88,6 +88,28 @@ class Pools:
     def put_delays(self, values: ArrayLike) -> int:
         """Offset of some delays."""
         return self._delays.put(values)
+
+
+    def put_order(self, places: NDArray[np.int64]) -> int:
+        """Offset of an order: where each of some times comes from.
+
+        Rings shift even and odd places each by one distance, but for a few at their ends. So an
+        order is: the distances, the part of the places that have both neighbours, the number of
+        exceptions, and each exception's place and where it comes from.
+        """
+        own = np.arange(len(places))
+        distance = places - own
+        even, odd = _commonest(distance[::2]), _commonest(distance[1::2])
+        low = max(0, -even, -odd)
+        high = max(low, len(places) - max(0, even, odd))
+        regular = (own >= low) & (own < high) & (distance == np.where(own & 1, odd, even))
+        exceptions = np.stack([own, places], axis=1)[~regular]
+        return self.put_indices([even, odd, low, high, len(exceptions), *exceptions.ravel()])
+
+
+def _commonest(distances: NDArray[np.int64]) -> int:
+    values, counts = np.unique(distances, return_counts=True)
+    return int(values[counts.argmax()]) if len(values) else 0
 
 
 class _Pool:
