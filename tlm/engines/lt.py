@@ -9,9 +9,10 @@ import numpy as np
 from tlm.engines.lt_batch import Batch
 from tlm.engines.lt_build import Builder, Built, Fields
 from tlm.engines.lt_queues import FIRST_TOKEN, PORT
+from tlm.engines.lt_scan import scan, tokens_by_tiles, turn
 from tlm.engines.lt_table import Pools
 from tlm.engines.lt_tables import CycleTables
-from tlm.engines.lt_tokens import TokenFaultError, Units, tokens_by_tiles
+from tlm.engines.lt_tokens import TokenFaultError, Units
 from tlm.engines.outcome import Outcome
 from tlm.errors import InputError
 from tlm.interconnect.zero_load import NocTiming
@@ -46,13 +47,15 @@ class _Run:
     """State of one run."""
 
     def __init__(self, program: Program, timing: NocTiming, threads: int) -> None:
-        grid = (program.rows, program.cols)
-        self._units = Units(program.tokens, _queued(program))
-        self._state = np.empty((program.rows, self._units.slots, program.cols), dtype=np.int32)
+        form = scan(program)
+        self._turned = form.turned
+        rows, cols = (program.rows, program.cols)[:: -1 if form.turned else 1]
+        self._units = Units(program.tokens, form.queued)
+        self._state = np.empty((rows, self._units.slots, cols), dtype=np.int32)
         self._units.set_initial(self._state)
         self._pools = Pools()
         self._builder = Builder(timing, self._pools)
-        self._tables = CycleTables(*grid)
+        self._tables = CycleTables(rows, cols, turned=form.turned)
         self._batch = Batch(self._state, self._pools, self._tables, threads)
         self._bound_cycles = 0
 
@@ -60,7 +63,7 @@ class _Run:
         """Take an operation up; it is done with others."""
         self._make_room()
         try:
-            built = self._build(operation)
+            built = self._build(turn(operation) if self._turned else operation)
         except TokenFaultError as fault:
             self._flush()
             raise InputError(f"{_name(number, operation)} {fault}") from None
@@ -72,7 +75,8 @@ class _Run:
     def outcome(self) -> Outcome:
         """The times after the last operation."""
         self._flush()
-        ends = self._state[:, :FIRST_TOKEN].transpose(1, 0, 2).astype(np.int64)
+        axes = (1, 2, 0) if self._turned else (1, 0, 2)
+        ends = np.ascontiguousarray(self._state[:, :FIRST_TOKEN].transpose(axes), dtype=np.int64)
         return Outcome(
             engine_end_cycle=ends[: len(Engine)],
             last_arrival_cycle=ends[PORT],
@@ -84,7 +88,7 @@ class _Run:
         for field, names, _ in tokens_by_tiles(operation):
             taken = field in ("takes", "slots")
             places = self._units.take(names) if taken else self._units.give(names)
-            tokens |= {field: self._pools.put_indices(places), f"n_{field}": len(places)}
+            tokens[field], tokens["n_" + field] = self._pools.put_places(places), len(places)
         if isinstance(operation, Work):
             table, longest = self._tables.put(operation)
             return self._builder.work(operation, tokens, longest, table)
@@ -118,18 +122,6 @@ class _Run:
             self._bound_cycles = int(latest) + longest
             if self._bound_cycles >= _LIMIT_CYCLES:
                 raise InputError(f"operation {number} ends after {_LIMIT_CYCLES} cycles")
-
-
-def _queued(program: Program) -> set[str]:
-    """Tokens that some operation takes or gives at a part of the tiles only."""
-    everywhere = (program.rows, program.cols)
-    return {
-        name
-        for operation in program.build()
-        for _, names, tiles in tokens_by_tiles(operation)
-        if tiles != everywhere
-        for name in names
-    }
 
 
 def _name(number: int, operation: Operation) -> str:

@@ -6,6 +6,7 @@ step to step, each as far as its neighbour's sends reach, and then what lies bet
 """
 
 from concurrent.futures import ThreadPoolExecutor
+from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from tlm.program import Operation
 _CACHE_BYTES = 2**22
 _MOST_STEPS = 256
 _BLOCK_ROWS = 8
+_FIELDS = STEP.names or ()
 Fault = tuple[int, Operation, int]
 
 
@@ -67,9 +69,8 @@ class Batch:
         if not self._steps:
             return None
         steps = np.zeros(len(self._steps), dtype=STEP)
-        names = STEP.names or ()
         for k, step in enumerate(self._steps):
-            steps[k] = tuple(step.get(name, 0) for name in names)
+            steps[k] = tuple(map(step.get, _FIELDS, repeat(0)))
         if self._by_row:
             phases = self._row_regions()
         else:
@@ -99,7 +100,7 @@ class Batch:
         return [shrinking, between] if self._skew else [shrinking]
 
     def _column_regions(self) -> list[tuple[int, ...]]:
-        width = min(_BLOCK_COLUMNS, -(-self._cols // self._threads))
+        width = -(-self._cols // self._threads)
         return [
             (0, 0, self._rows, 0, self._rows, first, min(first + width, self._cols))
             for first in range(0, self._cols, width)
@@ -132,6 +133,3 @@ class Batch:
         else:
             with ThreadPoolExecutor(self._threads) as pool:
                 list(pool.map(work, range(self._threads)))
-
-
-_BLOCK_COLUMNS = 256

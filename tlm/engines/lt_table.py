@@ -65,6 +65,7 @@ class Pools:
         """Forget all; offsets given so far mean nothing any more."""
         self._indices = _Pool(np.int64)
         self._delays = _Pool(np.int32)
+        self._places: dict[tuple[tuple[int, int], ...], int] = {}
 
     @property
     def indices(self) -> NDArray[np.int64]:
@@ -84,6 +85,13 @@ class Pools:
     def put_indices(self, values: ArrayLike) -> int:
         """Offset of some indices."""
         return self._indices.put(values)
+
+    def put_places(self, places: list[tuple[int, int]]) -> int:
+        """Offset of tokens' places."""
+        key = tuple(places)
+        if key not in self._places:
+            self._places[key] = self.put_indices(places)
+        return self._places[key]
 
     def put_delays(self, values: ArrayLike) -> int:
         """Offset of some delays."""

@@ -15,13 +15,15 @@ TABLES = 8
 class CycleTables:
     """Tables that the compiled steps read, a few at a time.
 
-    An array that cannot be written is read in once, however many operations bring it.
+    An array that cannot be written is read in once, however many operations bring it. If rows and
+    columns of the tiles are ``turned``, those of the arrays and of what comes out are not.
 
     Attributes:
         values: Shape (tables, rows, columns); only what is in use has been written.
     """
 
-    def __init__(self, rows: int, cols: int) -> None:
+    def __init__(self, rows: int, cols: int, *, turned: bool) -> None:
+        self._turned = turned
         self.values: Times = np.empty((TABLES, rows, cols), dtype=np.int32)
         self._held: list[tuple[Work, int]] = []
         self._numbers: dict[tuple[int, TileSet], int] = {}
@@ -48,7 +50,7 @@ class CycleTables:
         key = (id(cycles), work.tiles)
         number = self._numbers.get(key, len(self._held))
         if number == len(self._held):
-            self.values[number][_part(work.tiles)] = cycles
+            self.values[number][_part(work.tiles)] = cycles.T if self._turned else cycles
             self._held.append((work, int(cycles.max())))
             if not cycles.flags.writeable:
                 self._numbers[key] = number
@@ -64,12 +66,12 @@ class CycleTables:
         self._numbers.clear()
 
     def busy_cycles(self) -> NDArray[np.int64]:
-        """Cycles that each tile's matrix engine has worked, shape (rows, columns)."""
+        """Cycles that each tile's matrix engine has worked, as the program's tiles lie."""
         self.clear()
         for tiles, cycles in self._busy_cycles.items():
             self._busy[_part(tiles)] += cycles
         self._busy_cycles.clear()
-        return self._busy
+        return np.ascontiguousarray(self._busy.T) if self._turned else self._busy
 
 
 def _part(tiles: TileSet) -> tuple[slice, slice]:

@@ -10,7 +10,6 @@ from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 
 from tlm.engines.lt_queues import EMPTY, FIRST_TOKEN, FROM_THE_START, Times
-from tlm.operations import Operation, Reduce, Send, Work, root_lines
 from tlm.program import Token
 
 Place = tuple[int, int]
@@ -19,29 +18,6 @@ Place = tuple[int, int]
 
 class TokenFaultError(Exception):
     """A unit that no operation has given, or one too many; the argument says so."""
-
-
-def tokens_by_tiles(operation: Operation) -> list[tuple[str, tuple[str, ...], tuple[int, int]]]:
-    """Field, tokens, and the rows and columns of the tiles where they are taken or given."""
-    if isinstance(operation, Work):
-        tiles = len(operation.tiles.rows), len(operation.tiles.cols)
-        return [("takes", operation.takes, tiles), ("gives", operation.gives, tiles)]
-    if isinstance(operation, Send):
-        here = len(operation.tiles.rows), len(operation.tiles.cols)
-        there = len(operation.to_rows), len(operation.to_cols)
-    else:
-        roots, size = len(root_lines(operation)[0]), len(operation.segment)
-        here, there = (roots, 1), (roots, size)
-        if operation.along == "column":
-            here, there = (1, roots), (size, roots)
-        if isinstance(operation, Reduce):
-            here, there = there, here
-    return [
-        ("takes", operation.takes, here),
-        ("slots", operation.slots, there),
-        ("gives", operation.gives, here),
-        ("arrivals", operation.arrivals, there),
-    ]
 
 
 class Units:

@@ -1,0 +1,112 @@
+"""What the loosely-timed engine wants to know of a whole program before it runs it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from tlm.interconnect.packets import TileSet
+from tlm.operations import (
+    Collective,
+    Operation,
+    Reduce,
+    Roots,
+    Send,
+    Work,
+    root_lines,
+)
+from tlm.program import Program
+
+_ROW_COST_TILES = 150
+"""To take up a row costs as much as so many tiles of it."""
+
+Lines = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A program's form.
+
+    Attributes:
+        operations: How many there are.
+        queued: Tokens that some operation takes or gives at a part of the tiles only.
+        turned: Whether rows and columns should change places: rows of state are updated at once.
+    """
+
+    operations: int
+    queued: frozenset[str]
+    turned: bool
+
+
+def scan(program: Program) -> Scan:
+    """Read a program once."""
+    everywhere = (program.rows, program.cols)
+    queued: set[str] = set()
+    count = upright = turned = 0
+    for operation in program.build():
+        count += 1
+        for _, names, (rows, cols) in tokens_by_tiles(operation):
+            if (rows, cols) != everywhere:
+                queued.update(names)
+        rows, cols = _extent(operation)
+        upright += rows * (cols + _ROW_COST_TILES)
+        turned += cols * (rows + _ROW_COST_TILES)
+    return Scan(count, frozenset(queued & program.tokens.keys()), turned < upright)
+
+
+def turn(operation: Operation) -> Operation:
+    """The same operation with rows for columns; the cycles of work stay as they are."""
+    if isinstance(operation, Work):
+        return replace(operation, tiles=_turned(operation.tiles))
+    if isinstance(operation, Send):
+        return replace(
+            operation,
+            tiles=_turned(operation.tiles),
+            to_rows=operation.to_cols,
+            to_cols=operation.to_rows,
+        )
+    return _turn_collective(operation)
+
+
+def _turn_collective(collective: Collective) -> Collective:
+    roots = collective.roots
+    return replace(
+        collective,
+        roots=roots if isinstance(roots, Roots) else _turned(roots),
+        along="column" if collective.along == "row" else "row",
+    )
+
+
+def _turned(tiles: TileSet) -> TileSet:
+    return TileSet(tiles.cols, tiles.rows)
+
+
+def tokens_by_tiles(operation: Operation) -> Iterator[tuple[str, tuple[str, ...], Lines]]:
+    """Field, tokens, and the rows and columns of the tiles where they are taken or given."""
+    if isinstance(operation, Work):
+        here = there = (len(operation.tiles.rows), len(operation.tiles.cols))
+    elif isinstance(operation, Send):
+        here = (len(operation.tiles.rows), len(operation.tiles.cols))
+        there = (len(operation.to_rows), len(operation.to_cols))
+    else:
+        here, there = _roots_and_segments(operation)
+        if isinstance(operation, Reduce):
+            here, there = there, here
+    yield "takes", operation.takes, here
+    if not isinstance(operation, Work):
+        yield "slots", operation.slots, there
+    yield "gives", operation.gives, here
+    if not isinstance(operation, Work):
+        yield "arrivals", operation.arrivals, there
+
+
+def _roots_and_segments(collective: Collective) -> tuple[Lines, Lines]:
+    lines, size = len(root_lines(collective)[0]), len(collective.segment)
+    if collective.along == "row":
+        return (lines, 1), (lines, size)
+    return (1, lines), (size, lines)
+
+
+def _extent(operation: Operation) -> Lines:
+    """Rows and columns of the most tiles that an operation updates."""
+    if isinstance(operation, Work | Send):
+        return len(operation.tiles.rows), len(operation.tiles.cols)
+    return _roots_and_segments(operation)[1]
