@@ -112,26 +112,30 @@ class Builder:
         """Steps of multicasts or reductions."""
         lines, places = root_lines(multicast)
         segment, flits = multicast.segment, multicast.flits
-        laws = [self._keep(self._multicast_law, segment, root, flits) for root in places.tolist()]
-        longest = max(_transfer_cycles(self._timing, farthest, flits) for _, farthest in laws)
-        step = {**laws[0][0], **tokens, "flits": flits, "table": -1}
+        distinct = dict.fromkeys(places.tolist())
+        laws = {r: self._keep(self._multicast_law, segment, r, flits) for r in distinct}
+        farthest = max(hops for _, hops in laws.values())
+        longest = _transfer_cycles(self._timing, farthest, flits)
+        law = laws[int(places[0])][0]
+        step = {**law, **tokens, "flits": flits, "table": -1}
         if multicast.along == "row":
+            offsets = {root: (law["credit"], law["latency"]) for root, (law, _) in laws.items()}
             step |= {
                 "kind": ROW_MULTICAST,
                 "root": self._pools.put_indices(places),
-                "law": self._pools.put_indices([(f["credit"], f["latency"]) for f, _ in laws]),
+                "law": self._pools.put_indices([offsets[root] for root in places.tolist()]),
                 **_rows(lines),
                 **self._columns(segment),
             }
             return Built((step,), 0, straight=False, by_column=False, longest_cycles=longest)
         step |= {"kind": COLUMN_MULTICAST, **_rows(segment)}
         steps: tuple[Fields, ...]
-        if (places == places[0]).all():
+        if len(distinct) == 1:
             steps = ({**step, "root": int(places[0]), **self._columns(lines)},)
         else:
             steps = tuple(
-                {**step, **law, "root": root, **self._columns(range(line, line + 1))}
-                for line, root, (law, _) in zip(lines, places.tolist(), laws, strict=True)
+                {**step, **laws[root][0], "root": root, **self._columns(range(line, line + 1))}
+                for line, root in zip(lines, places.tolist(), strict=True)
             )
         return Built(steps, 0, straight=True, by_column=True, longest_cycles=longest)
 
