@@ -12,7 +12,17 @@ from tests.tlm.programs import TIMING, Along, program_of, run_mesh, tile
 from tlm.engines.lt import run_lt
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
-from tlm.program import Engine, Indices, Multicast, Operation, Program, Send, Work
+from tlm.program import (
+    Engine,
+    Indices,
+    Multicast,
+    Operation,
+    Program,
+    Reduce,
+    Roots,
+    Send,
+    Work,
+)
 from workloads.kernels.ring import Ring
 
 
@@ -48,6 +58,7 @@ def jitter(draw: st.DrawFn, rows: int, cols: int, most: int) -> np.ndarray:
 
 sizes = st.integers(1, 8)
 KINDS: list[Along | Literal["pattern", "single"]] = ["pattern", "single", "row", "column"]
+ALONG: list[Along] = ["row", "column"]
 
 
 @st.composite
@@ -121,6 +132,31 @@ def multicasts(draw: st.DrawFn, rows: int, cols: int, along: Along, flits: int) 
     return Multicast(roots, along, segment, flits, arrivals=("come",))
 
 
+@st.composite
+def reductions(draw: st.DrawFn) -> Program:
+    """Reductions of some lines to roots of their own, from contributors that come when they come.
+
+    What waits for other operands has a buffer of its own, in nobody's way.
+    """
+    rows, cols, along = draw(sizes), draw(sizes), draw(st.sampled_from(ALONG))
+    size, lines = (cols, rows) if along == "row" else (rows, cols)
+    everywhere = TileSet(range(rows), range(cols))
+    operations: list[Operation] = []
+    for phase in range(1, draw(st.integers(1, 3)) + 1):
+        first = draw(st.integers(0, size - 1))
+        segment = range(first, draw(st.integers(first, size - 1)) + 1, draw(st.integers(1, 3)))
+        chosen = range(0, lines, draw(st.integers(1, 3)))
+        places = st.lists(st.integers(0, size - 1), min_size=len(chosen), max_size=len(chosen))
+        roots = Roots(chosen, np.array(draw(places)))
+        ready = jitter(draw, rows, cols, draw(st.sampled_from([0, 3, 80])))
+        operations += [
+            Work(Engine.VECTOR, everywhere, 1000 * phase + ready),
+            Work(Engine.VECTOR, everywhere, 0, gives=(f"block.{phase}",)),
+            Reduce(roots, along, segment, draw(st.integers(1, 20)), takes=(f"block.{phase}",)),
+        ]
+    return program_of(rows, cols, operations, **{f"block.{phase}": (0, 1) for phase in (1, 2, 3)})
+
+
 def assert_equal(program: Program, timing: NocTiming) -> None:
     lt, at = run_lt(program, timing), run_mesh(program, timing)
     assert lt.engine_end_cycle.tolist() == at.engine_end_cycle.tolist()
@@ -138,6 +174,12 @@ def test_levels_agree_on_bounded_pipelines(program: Program) -> None:
 @given(spaced(), st.integers(2, 9))
 def test_levels_agree_on_transfers_far_apart(program: Program, depth: int) -> None:
     assert_equal(program, replace(TIMING, fifo_depth=depth))
+
+
+@settings(max_examples=80)
+@given(reductions(), st.integers(2, 9), st.integers(0, 2))
+def test_levels_agree_on_reductions(program: Program, depth: int, reduce_cycles: int) -> None:
+    assert_equal(program, replace(TIMING, fifo_depth=depth, reduce_cycles=reduce_cycles))
 
 
 def test_levels_agree_on_every_segment_of_a_line() -> None:

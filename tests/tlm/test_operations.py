@@ -13,7 +13,6 @@ from tlm.program import Engine, Multicast, Operation, Program, Reduce, Roots, Se
 from tlm.steps import ProgramDeadlockError
 
 both_levels = pytest.mark.parametrize("run", [run_lt, run_mesh], ids=["lt", "at"])
-both_reduce = pytest.mark.parametrize("run", [run_mesh], ids=["at"])
 
 
 def timeline(run: Run, program: Program) -> list[tuple[list[int], list[int]]]:
@@ -160,7 +159,7 @@ def test_roots_may_lie_at_places_of_their_own(run: Run, along: Along) -> None:
     assert outcome.engine_end_cycle[Engine.TRANSFER].tolist() == np.diag([2] * 3).tolist()
 
 
-@both_reduce
+@both_levels
 @pytest.mark.parametrize("along", ["row", "column"])
 @pytest.mark.parametrize(
     ("flits", "ends", "arrival"),
@@ -181,13 +180,13 @@ def test_a_reduction_reaches_its_root(
     assert timeline(run, program_of(*shape, [reduce])) == [(ends[::-1], [arrival])]
 
 
-@both_reduce
+@both_levels
 def test_a_root_need_not_contribute(run: Run) -> None:
     reduce = Reduce(tile(0), "row", range(1, 4, 2), 2)
     assert timeline(run, program_of(1, 4, [reduce])) == [([2, 2], [10])]
 
 
-@both_reduce
+@both_levels
 def test_a_reduction_waits_for_its_last_contributor(run: Run) -> None:
     # Ready at 20 one hop away, or at 20 three hops away: the others' operands wait on the way.
     for late, arrival in ((1, 26), (3, 30)):
@@ -219,7 +218,7 @@ def test_a_reduction_waits_for_its_last_contributor(run: Run) -> None:
         assert run(program, TIMING).engine_end_cycle[Engine.MATRIX, 0, 0] == arrival + 5
 
 
-@both_reduce
+@both_levels
 def test_the_roots_slot_reaches_every_contributor(run: Run) -> None:
     # Free at 10: known 1, 2 and 3 hops away at 13, 14 and 15, and at the root itself at 12.
     program = program_of(
@@ -234,7 +233,7 @@ def test_the_roots_slot_reaches_every_contributor(run: Run) -> None:
     assert timeline(run, program)[1] == ([14, 15, 16, 17], [25])
 
 
-@both_reduce
+@both_levels
 def test_every_row_reduces_to_a_root_of_its_own(run: Run) -> None:
     reduce = Reduce(Roots(range(3), np.array([2, 1, 0])), "row", range(3), 1)
     outcome = run(program_of(3, 3, [reduce]), TIMING)

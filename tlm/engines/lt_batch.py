@@ -57,7 +57,9 @@ class Batch:
     def add(self, number: int, operation: Operation, built: Built) -> None:
         """Take an operation up."""
         for step in built.steps:
-            self._skew += built.reach + (0 if step is built.steps[-1] and built.reach else self._reach)
+            self._skew += built.reach + (
+                0 if step is built.steps[-1] and built.reach else self._reach
+            )
             self._reach = built.reach
             self._steps.append({**step, "operation": len(self._operations), "skew": self._skew})
         self._operations.append((number, operation))

@@ -10,15 +10,17 @@ from numpy.typing import NDArray
 from tlm.engines.lt_table import (
     BEGIN_SEND,
     COLUMN_MULTICAST,
+    COLUMN_REDUCE,
     END_SEND,
     ROW_MULTICAST,
+    ROW_REDUCE,
     SEND,
     WORK,
     Pools,
 )
 from tlm.engines.transfer_times import arrival_cycles, credit_cycles, hold_cycles
 from tlm.interconnect.zero_load import NocTiming
-from tlm.operations import Collective, Indices, Send, Work, root_lines
+from tlm.operations import Collective, Indices, Reduce, Send, Work, root_lines
 
 Fields = dict[str, int]
 Lines = Iterable[int] | Indices
@@ -108,27 +110,28 @@ class Builder:
         straight = bool((to_cols == np.array(cols)).all())
         return fields, int(hops.max()), straight
 
-    def collective(self, multicast: Collective, tokens: Fields) -> Built:
+    def collective(self, collective: Collective, tokens: Fields) -> Built:
         """Steps of multicasts or reductions."""
-        lines, places = root_lines(multicast)
-        segment, flits = multicast.segment, multicast.flits
+        lines, places = root_lines(collective)
+        segment, flits = collective.segment, collective.flits
+        reduces = isinstance(collective, Reduce)
+        make = self._reduce_law if reduces else self._multicast_law
         distinct = dict.fromkeys(places.tolist())
-        laws = {r: self._keep(self._multicast_law, segment, r, flits) for r in distinct}
-        farthest = max(hops for _, hops in laws.values())
-        longest = _transfer_cycles(self._timing, farthest, flits)
+        laws = {r: self._keep(make, segment, r, flits) for r in distinct}
+        longest = max(cycles for _, cycles in laws.values())
         law = laws[int(places[0])][0]
         step = {**law, **tokens, "flits": flits, "table": -1}
-        if multicast.along == "row":
+        if collective.along == "row":
             offsets = {root: (law["credit"], law["latency"]) for root, (law, _) in laws.items()}
             step |= {
-                "kind": ROW_MULTICAST,
+                "kind": ROW_REDUCE if reduces else ROW_MULTICAST,
                 "root": self._pools.put_indices(places),
                 "law": self._pools.put_indices([offsets[root] for root in places.tolist()]),
                 **_rows(lines),
                 **self._columns(segment),
             }
             return Built((step,), 0, straight=False, by_column=False, longest_cycles=longest)
-        step |= {"kind": COLUMN_MULTICAST, **_rows(segment)}
+        step |= {"kind": COLUMN_REDUCE if reduces else COLUMN_MULTICAST, **_rows(segment)}
         steps: tuple[Fields, ...]
         if len(distinct) == 1:
             steps = ({**step, "root": int(places[0]), **self._columns(lines)},)
@@ -146,7 +149,28 @@ class Builder:
             hops, lambda hop: arrival_cycles(self._timing, hop, flits, multicast=forks)
         )
         fields["hold"] = hold_cycles(self._timing, flits, multicast=forks)
-        return fields, int(hops.max())
+        return fields, _transfer_cycles(self._timing, int(hops.max()), flits)
+
+    def _reduce_law(self, segment: range, root: int, flits: int) -> tuple[Fields, int]:
+        timing = self._timing
+        hops = np.abs(np.array(segment) - root)
+        farthest = int(hops.max())
+        per_hop = timing.hop_cycles + timing.reduce_cycles
+        arrival = timing.reduction_cycles(farthest, flits) + 1
+        interval = max(timing.reduce_interval_cycles, timing.link_interval_cycles)
+        # The flit that leaves its place in the first buffer to the tail.
+        packets, flit = divmod(flits - timing.fifo_depth - 1, timing.fifo_depth)
+        packets = max(packets, -1)
+        fields = {
+            "credit": self._pools.put_delays([credit_cycles(timing, hop) for hop in hops]),
+            "latency": self._pools.put_delays([arrival - farthest * per_hop]),
+            "per_hop": per_hop,
+            "packet": timing.fifo_depth * interval,
+            "ahead": packets,
+            "hold": flit * interval + timing.hop_cycles + 2,
+        }
+        longest = arrival + credit_cycles(timing, farthest) + (packets + 2) * (per_hop + flits)
+        return fields, longest
 
     def _delays(self, hops: NDArray[np.int64], arrival: Callable[[int], int]) -> Fields:
         """A credit's delay and a transfer's latency over each number of hops."""
@@ -155,9 +179,7 @@ class Builder:
             "credit": [credit_cycles(self._timing, hop) for hop in counts],
             "latency": [arrival(hop) for hop in counts],
         }
-        return {
-            name: self._pools.put_delays(np.array(law)[hops]) for name, law in laws.items()
-        }
+        return {name: self._pools.put_delays(np.array(law)[hops]) for name, law in laws.items()}
 
     def _columns(self, columns: Lines) -> Fields:
         if isinstance(columns, range):

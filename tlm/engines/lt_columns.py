@@ -49,8 +49,6 @@ def column_multicast(
         row, delay = state[step.row_first + i * step.row_step], delays[step.latency + i]
         for j in range(size):
             times[j] = start[j]
-        full = arrive(
-            row, arrivals, columns, first, times, none, delay, step.flits, spare, left
-        )
+        full = arrive(row, arrivals, columns, first, times, none, delay, step.flits, spare, left)
         fault = fault or full
     return fault

@@ -12,16 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlm.compiled import compiled, forget_stale, unlocked
-from tlm.engines import lt_columns, lt_queues, lt_rows, lt_table
+from tlm.engines import lt_columns, lt_queues, lt_reduce, lt_rows, lt_table
 from tlm.engines.lt_columns import column_multicast
 from tlm.engines.lt_queues import Indices, Times
+from tlm.engines.lt_reduce import column_reduce, row_reduce
 from tlm.engines.lt_rows import begin_send, end_send, resume_send, row_multicast, work
 from tlm.engines.lt_table import (
     BEGIN_SEND,
     COLUMN_MULTICAST,
+    COLUMN_REDUCE,
     END_SEND,
     ROW_MULTICAST,
-    SEND,
+    ROW_REDUCE,
     WORK,
     Steps,
 )
@@ -99,8 +101,11 @@ def _do(
     if begin >= end or low >= high:
         return
     kind = step.kind
-    if kind == COLUMN_MULTICAST:
-        fault = column_multicast(step, indices, delays, state, begin, end, scratch)
+    if kind == COLUMN_MULTICAST or kind == COLUMN_REDUCE:
+        if kind == COLUMN_MULTICAST:
+            fault = column_multicast(step, indices, delays, state, begin, end, scratch)
+        else:
+            fault = column_reduce(step, indices, delays, state, begin, end, scratch)
         if fault and faults[k, 0] < 0:
             faults[k, 0], faults[k, 1] = 0, fault
         return
@@ -113,6 +118,8 @@ def _do(
             fault = work(step, indices, tables, row, number, begin, end, scratch)
         elif kind == ROW_MULTICAST:
             fault = row_multicast(step, indices, delays, row, i, scratch)
+        elif kind == ROW_REDUCE:
+            fault = row_reduce(step, indices, delays, row, i, scratch)
         else:
             to_number = indices[step.to_rows + i]
             to_row = state[to_number]
@@ -120,9 +127,7 @@ def _do(
             if kind == END_SEND:
                 resume_send(step, indices, row, begin, end, scratch)
             else:
-                fault = begin_send(
-                    step, indices, delays, row, to_row, extra, begin, end, scratch
-                )
+                fault = begin_send(step, indices, delays, row, to_row, extra, begin, end, scratch)
             if kind != BEGIN_SEND:
                 full = end_send(step, indices, delays, row, to_row, extra, begin, end, scratch)
                 fault = fault or full
@@ -146,4 +151,4 @@ def _place(columns: Indices, first: int, column: int) -> int:
     return low
 
 
-forget_stale(sweep, [sys.modules[__name__], lt_columns, lt_queues, lt_rows, lt_table])
+forget_stale(sweep, [sys.modules[__name__], lt_columns, lt_queues, lt_reduce, lt_rows, lt_table])

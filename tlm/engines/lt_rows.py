@@ -168,9 +168,7 @@ def row_multicast(
     for j in range(size):
         times[j] = start[0]
     slots = pairs(indices, step.slots, step.n_slots)
-    missing = take(
-        row, slots, columns, step.first, delays[credit : credit + size], 0, times, spare
-    )
+    missing = take(row, slots, columns, step.first, delays[credit : credit + size], 0, times, spare)
     latest = start[0]
     for j in range(size):
         latest = max(latest, times[j])

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-WORK, SEND, BEGIN_SEND, END_SEND, ROW_MULTICAST, COLUMN_MULTICAST, ROW_REDUCE, COLUMN_REDUCE = range(
-    8
+WORK, SEND, BEGIN_SEND, END_SEND, ROW_MULTICAST, COLUMN_MULTICAST, ROW_REDUCE, COLUMN_REDUCE = (
+    range(8)
 )
 
 STEP = np.dtype(
@@ -32,7 +32,7 @@ STEP = np.dtype(
             "order",  # offset: for each target the place of its source (`put_order`); -1 if the same
             "inverse",  # offset: for each source the place of its target
             "root",  # row of the roots, or offset: column of each row's
-            "law",  # offset: for each row the offsets of credit and latency
+            "law",  # offset: for each row the offsets of credit (and latency)
             "takes",
             "n_takes",
             "slots",
@@ -48,6 +48,9 @@ STEP = np.dtype(
             "hold",  # cycles that a source's interface is busy
             "cycles",  # of work, if the same everywhere
             "table",  # of cycles, else -1
+            "per_hop",  # of a reduction: cycles from router to router
+            "packet",  # of a reduction: cycles of a full packet
+            "ahead",  # of a reduction: packets ahead of what makes room for the tail, else -1
             "skew",  # rows that the step lies behind the first of its batch
         )
     ]
@@ -96,7 +99,6 @@ class Pools:
     def put_delays(self, values: ArrayLike) -> int:
         """Offset of some delays."""
         return self._delays.put(values)
-
 
     def put_order(self, places: NDArray[np.int64]) -> int:
         """Offset of an order: where each of some times comes from.

@@ -59,7 +59,9 @@ class Units:
         Raises:
             TokenFaultError: if a unit has not been given anywhere.
         """
-        return [self._queues[name] if name in self._queues else self._oldest(name) for name in names]
+        return [
+            self._queues[name] if name in self._queues else self._oldest(name) for name in names
+        ]
 
     def _oldest(self, name: str) -> Place:
         if not self._given[name]:

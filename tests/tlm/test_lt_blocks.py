@@ -1,0 +1,90 @@
+"""`lt` goes over the grid by blocks, in threads and with rows for columns: all times stay the same."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.tlm.programs import TIMING
+from tests.tlm.test_levels_agree import pipelines, reductions, spaced
+from tlm.engines import lt, lt_batch
+from tlm.engines.lt import run_lt
+from tlm.engines.lt_scan import Scan, scan, turn
+from tlm.engines.outcome import Outcome
+from tlm.program import Engine, Operation, Program, Work
+from workloads.kernels.cannon import cannon
+from workloads.kernels.gemm import GemmPlan
+from workloads.kernels.mesh_gemm import mesh_gemm
+from workloads.kernels.summa import summa
+
+KERNELS = {"mesh-gemm": mesh_gemm, "cannon": cannon, "summa": summa}
+
+
+def jittered(kernel: str, side: int) -> Program:
+    """A kernel whose block products take from 20 to 60 cycles."""
+    plan = GemmPlan(side, (1, 1, 1), 1, 6, 6)
+    program = KERNELS[kernel](plan)
+    cycles = np.random.default_rng(side).integers(20, 61, (side, side))
+
+    def build() -> Iterator[Operation]:
+        for operation in program.build():
+            if isinstance(operation, Work) and operation.engine is Engine.MATRIX:
+                operation = replace(operation, cycles=cycles, task=None)
+            yield operation
+
+    return replace(program, build=build)
+
+
+def times(outcome: Outcome) -> list[bytes]:
+    return [
+        outcome.engine_end_cycle.tobytes(),
+        outcome.last_arrival_cycle.tobytes(),
+        outcome.matrix_busy_cycles.tobytes(),
+    ]
+
+
+def one_by_one(monkeypatch: pytest.MonkeyPatch, program: Program) -> Outcome:
+    """A run that does each operation on the whole grid before the next."""
+    with monkeypatch.context() as patch:
+        patch.setattr(lt_batch, "_MOST_STEPS", 1)
+        patch.setattr(lt_batch, "_BLOCK_ROWS", 10**6)
+        return run_lt(program, TIMING)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("rows", [1, 7])
+def test_blocks_and_threads_change_nothing(
+    monkeypatch: pytest.MonkeyPatch, kernel: str, threads: int, rows: int
+) -> None:
+    program = jittered(kernel, 80)
+    wanted = times(one_by_one(monkeypatch, program))
+    monkeypatch.setattr(lt_batch, "_BLOCK_ROWS", rows)
+    monkeypatch.setattr(lt_batch, "_CACHE_BYTES", 40 * 4 * 20 * 80)
+    assert times(run_lt(program, TIMING, threads=threads)) == wanted
+
+
+@settings(max_examples=60)
+@given(st.one_of(pipelines(), spaced(), reductions()))
+def test_rows_for_columns_change_nothing(program: Program) -> None:
+    outcomes = []
+    for turned in (False, True):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(lt, "scan", lambda p, t=turned: replace(scan(p), turned=t))
+            outcomes.append(times(run_lt(program, TIMING)))
+    assert outcomes[0] == outcomes[1]
+
+
+@given(st.one_of(pipelines(), spaced(), reductions()))
+def test_an_operation_turned_twice_is_itself(program: Program) -> None:
+    for operation in program.operations():
+        assert repr(turn(turn(operation))) == repr(operation)
+
+
+def test_long_rows_are_updated_at_once() -> None:
+    form: Scan = scan(jittered("mesh-gemm", 8))
+    assert not form.turned
+    assert form.operations == sum(1 for _ in jittered("mesh-gemm", 8).build())
