@@ -5,44 +5,84 @@ by computation. Where links and ports contend, `lt` differs from `at`; the close
 `lt` where tiles do not all do the same.
 """
 
+import math
 from collections.abc import Iterator
 
 from calibration.store import save_levels
 from tlm.calibrated import LevelPoint
 from tlm.chips import load_chip
-from tlm.chips.parts import matrix_engine, noc_timing
+from tlm.chips.parts import matrix_engine, noc_timing, vector_engine
 from tlm.engines.at import run_at
 from tlm.engines.lt import run_lt
 from tlm.interconnect.handshake import HandshakeMesh
-from workloads.kernels.catalogue import KERNELS
-from workloads.kernels.gemm import plan_gemm
+from workloads.kernels.catalogue import ATTENTION, GEMM, KERNELS, Kernel, Sizes
+from workloads.kernels.target import Target
 
-_SIDES = (3, 4, 8)
+Grid = tuple[int, int]
+_SQUARE: tuple[Grid, ...] = ((3, 3), (4, 4), (8, 8))
+_ANY: tuple[Grid, ...] = ((3, 5), (4, 4), (8, 8))
+_FEW: tuple[Grid, ...] = ((3, 5), (4, 4), (6, 6))
 # (m, k, n) of a tile: cubes, from fills-the-array to hides-the-transfers, and one that does not.
-_BLOCKS = ((8, 8, 8), (16, 16, 16), (32, 32, 32), (8, 32, 8))
+_GEMM_BLOCKS = ((8, 8, 8), (16, 16, 16), (32, 32, 32), (8, 32, 8))
+# (k, n) of a tile.
+_GEMV_BLOCKS = ((16, 8), (64, 16), (128, 64))
+# (rows, columns) of a tile.
+_SOFTMAX_BLOCKS = ((4, 8), (16, 16), (32, 64))
+# (rows of Q, keys, depth) of a tile, a head for each column of tiles.
+_ATTENTION_BLOCKS = ((8, 8, 16), (16, 16, 32), (32, 32, 32))
 
 
 def compare_levels() -> list[LevelPoint]:
     """Run every kernel on every case at all levels, and store the outcome."""
-    points = list(_points())
+    points = list(level_points(KERNELS))
     save_levels(points)
     return points
 
 
-def _points() -> Iterator[LevelPoint]:
-    for side in _SIDES:
-        chip = load_chip(f"rtl-{side}x{side}")
-        timing, engine = noc_timing(chip), matrix_engine(chip)
-        for block in _BLOCKS:
-            m, k, n = (side * size for size in block)
-            plan = plan_gemm((m, n, k), (side, side), 1, timing.flit_bytes, engine)
-            for name, kernel in KERNELS.items():
-                program = kernel.program(plan)
-                yield LevelPoint(
-                    kernel=name,
-                    case=f"{chip.name}: M={m} N={n} K={k}",
-                    balance=plan.balance,
-                    at=run_at(program, timing, HandshakeMesh(side, side, timing)).cycles,
-                    lt=run_lt(program, timing).cycles,
-                    perf=kernel.closed_form(plan, timing),
-                )
+def level_points(kernels: dict[str, Kernel]) -> Iterator[LevelPoint]:
+    """Run some kernels on every case at all levels."""
+    for name, kernel in kernels.items():
+        for grid in _grids(name, kernel):
+            for sizes in _problems(name, kernel, grid):
+                yield _point(name, kernel, grid, sizes)
+
+
+def _grids(name: str, kernel: Kernel) -> tuple[Grid, ...]:
+    if kernel.form == ATTENTION:  # long runs
+        return _FEW
+    return _ANY if name.endswith("gemv") or kernel.form != GEMM else _SQUARE
+
+
+def _point(name: str, kernel: Kernel, grid: Grid, sizes: Sizes) -> LevelPoint:
+    chip = load_chip(f"rtl-{grid[0]}x{grid[1]}")
+    timing = noc_timing(chip)
+    target = Target(*grid, timing.flit_bytes, 8, 32, matrix_engine(chip), vector_engine(chip))
+    plan = kernel.planned(sizes, target)
+    program = kernel.program(plan)
+    shown = zip(kernel.form.text.split(","), sizes, strict=True)
+    return LevelPoint(
+        kernel=name,
+        case=f"{chip.name}: " + " ".join(f"{size}={value}" for size, value in shown),
+        balance=plan.balance,
+        at=run_at(program, timing, HandshakeMesh(*grid, timing)).cycles,
+        lt=run_lt(program, timing).cycles,
+        perf=kernel.closed_form(plan, timing),
+    )
+
+
+def _problems(name: str, kernel: Kernel, grid: Grid) -> Iterator[Sizes]:
+    """Sizes that give the tiles of a grid their blocks."""
+    rows, cols = grid
+    if kernel.form == ATTENTION:
+        for queries, keys, depth in _ATTENTION_BLOCKS:
+            keys *= math.lcm(rows, cols)  # the one or the other shares them
+            yield 1, cols, cols, rows * queries, keys, depth, depth
+    elif kernel.form != GEMM:
+        for height, width in _SOFTMAX_BLOCKS:
+            yield rows * height, cols * width
+    elif name.endswith("gemv"):
+        for depth, width in _GEMV_BLOCKS:
+            yield 1, cols * width, rows * depth
+    else:
+        for m, k, n in _GEMM_BLOCKS:
+            yield rows * m, cols * n, rows * k

@@ -25,6 +25,7 @@ _MODELS = (
     "calibration/levels.py",
     "tlm/chips",
     "tlm/compute",
+    "tlm/data.py",
     "tlm/engines",
     "tlm/interconnect/calibration.py",
     "tlm/interconnect/handshake",
@@ -32,7 +33,9 @@ _MODELS = (
     "tlm/interconnect/simpy_network.py",
     "tlm/interconnect/zero_load.py",
     "tlm/lockstep.py",
+    "tlm/operations.py",
     "tlm/program.py",
+    "tlm/steps.py",
     "workloads/kernels",
 )
 

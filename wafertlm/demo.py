@@ -17,8 +17,9 @@ from tlm.errors import InputError
 from wafertlm.commands.calibrate import calibrate_result
 from wafertlm.commands.calibrate import render as render_calibration
 from wafertlm.commands.doctor import doctor_result
-from wafertlm.commands.kernel import KernelOptions, complete_kernel, kernel_result, store_maps
+from wafertlm.commands.kernel import complete_kernel, store_maps
 from wafertlm.commands.serve import ServeOptions, complete_serve, serve_result
+from wafertlm.kernel_runs import KernelOptions, kernel_result
 from wafertlm.output import CheckFailedError, console, log, progress, store
 from wafertlm.report.page import write_report
 from wafertlm.stopwatch import Stopwatch, stopwatch

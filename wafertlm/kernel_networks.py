@@ -20,9 +20,11 @@ from tlm.calibrated import combined_hash, measured_rtl_hash, source_hashes
 from tlm.engines.at import run_at
 from tlm.engines.outcome import Outcome
 from tlm.errors import InputError
+from tlm.interconnect import packets
 from tlm.interconnect.handshake import DeadlockError, HandshakeMesh
+from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
-from tlm.program import Multicast, Program, Send, root_tiles, segment_of
+from tlm.program import Multicast, Program, Reduce, Send, Work, root_tiles, segment_of
 from wafertlm.output import CheckFailedError
 
 
@@ -37,6 +39,11 @@ class OwnRouters:
     def timing(self) -> NocTiming:
         """As identified."""
         return self.found.timing()
+
+    @property
+    def combines(self) -> bool:
+        """Whether they reduce."""
+        return self.spec.features.reduction is not None
 
     @property
     def rtl_hash(self) -> str:
@@ -62,15 +69,31 @@ class OwnRouters:
                     f"{name}: limits.packet_flits: found a transfer of {operation.flits} flits; "
                     f"allowed: {limit}"
                 )
-            if isinstance(operation, Multicast):
-                for root in root_tiles(operation):
-                    goal = segment_of(operation, *root)
-                    if not layout.names(goal):
-                        raise InputError(
-                            f"{name}: features.multicast: found a kernel with a multicast to "
-                            f"rows {goal.rows}, columns {goal.cols}; allowed: "
-                            f"{self.spec.features.multicast or 'none'}"
-                        )
+            if isinstance(operation, Send | Work):
+                continue
+            for root in root_tiles(operation):
+                tiles = segment_of(operation, *root)
+                if not layout.names(_goal(operation, root, tiles, program.cols)):
+                    feature, allowed = _feature(operation, self.spec)
+                    raise InputError(
+                        f"{name}: features.{feature}: found a kernel with a {feature} of "
+                        f"rows {tiles.rows}, columns {tiles.cols}; allowed: {allowed or 'none'}"
+                    )
+
+
+def _goal(
+    operation: Multicast | Reduce, root: tuple[int, int], tiles: TileSet, cols: int
+) -> TileSet | packets.Reduce:
+    if isinstance(operation, Multicast):
+        return tiles
+    maximum = operation.operation == "maximum"
+    return packets.Reduce(tiles, root[0] * cols + root[1], maximum)
+
+
+def _feature(operation: Multicast | Reduce, spec: MeshSpec) -> tuple[str, str | None]:
+    if isinstance(operation, Multicast):
+        return "multicast", spec.features.multicast
+    return "reduction", spec.features.reduction
 
 
 def own_routers(spec_file: str, *, allow_stale: bool) -> OwnRouters:
@@ -149,7 +172,8 @@ def _project_mesh(program: Program, timing: NocTiming) -> RtlMesh:
 
 
 def _cut(timing: NocTiming, own: OwnRouters | None) -> NocTiming:
-    """The timing whose buffer is the longest multicast: the engine cuts longer ones."""
-    if own is None or own.found.multicast_flits is None:
+    """The timing whose buffer is the longest multicast or operand: the engine cuts longer ones."""
+    if own is None:
         return timing
-    return replace(timing, fifo_depth=min(timing.fifo_depth, own.found.multicast_flits))
+    bounds = (timing.fifo_depth, own.found.multicast_flits, own.found.reduction_flits)
+    return replace(timing, fifo_depth=min(bound for bound in bounds if bound is not None))

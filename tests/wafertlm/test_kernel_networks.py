@@ -136,7 +136,7 @@ def test_a_changed_router_runs_if_stale_is_allowed(kernel: Run, mask_spec: Path)
 def test_a_multicast_that_no_header_can_name(kernel: Run, mask_spec: Path) -> None:
     refused = kernel("summa", "--rtl", mask_spec, grid="3x3", status=2)
     assert refused["stderr"] == (
-        "error: mask_mesh.toml: features.multicast: found a kernel with a multicast to rows "
+        "error: mask_mesh.toml: features.multicast: found a kernel with a multicast of rows "
         "range(0, 1), columns range(0, 3); allowed: dont-care\n"
     )
 

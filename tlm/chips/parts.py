@@ -1,11 +1,19 @@
 """From a chip profile to the models of its parts."""
 
-from tlm.chips.profile import CalibratedNoc, Chip, RedMulEEngine, SystolicEngine
+from tlm.chips.profile import (
+    CalibratedNoc,
+    Chip,
+    RedMulEEngine,
+    SystolicEngine,
+    VectorMacEngine,
+)
 from tlm.compute.base import Compute
 from tlm.compute.calibration import rtl_fold_timing
 from tlm.compute.redmule import RedMule
 from tlm.compute.systolic import Systolic
 from tlm.compute.vector_mac import VectorMac
+from tlm.compute.vector_unit import RTL_VECTOR_UNIT, VectorUnit
+from tlm.errors import InputError
 from tlm.interconnect.calibration import rtl_timing
 from tlm.interconnect.zero_load import NocTiming
 
@@ -27,7 +35,25 @@ def noc_timing(chip: Chip) -> NocTiming:
         fifo_depth=_UNBOUNDED_FLITS,
         multicast_gap_cycles=0,
         flit_bytes=chip.noc.flit_bytes,
+        reduce_cycles=chip.noc.reduce_cycles or 1,
     )
+
+
+def combines_in_network(chip: Chip) -> bool:
+    """Whether a chip's network reduces: the project's own does."""
+    return isinstance(chip.noc, CalibratedNoc) or chip.noc.reduce_cycles is not None
+
+
+def vector_engine(chip: Chip) -> VectorUnit:
+    """A tile's vector engine; of a core that multiplies in software, its lanes."""
+    engine = chip.tile.matrix
+    if isinstance(engine, SystolicEngine):
+        return RTL_VECTOR_UNIT
+    if chip.tile.vector_flop_per_cycle is not None:
+        return VectorUnit(lanes=chip.tile.vector_flop_per_cycle)
+    if isinstance(engine, VectorMacEngine):
+        return VectorUnit(lanes=int(engine.macs_per_cycle))
+    raise InputError(f"chip '{chip.name}': tile.vector_flop_per_cycle is not given")
 
 
 def matrix_engine(chip: Chip) -> Compute:

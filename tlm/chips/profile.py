@@ -75,12 +75,17 @@ class CalibratedNoc(_Table):
 
 
 class ForeignNoc(_Table):
-    """The mesh network of a foreign chip; multicasts stream through it without a gap."""
+    """The mesh network of a foreign chip; multicasts stream through it without a gap.
+
+    ``reduce_cycles``: from the meeting of operands in a router to their result; None if the network
+    combines nothing.
+    """
 
     kind: Literal["foreign"]
     flit_bytes: PositiveInt
     hop_cycles: PositiveInt
     ejection_cycles: PositiveInt
+    reduce_cycles: PositiveInt | None = None
 
 
 class Memory(_Table):

@@ -1,16 +1,93 @@
 """The kernels by name."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any, Protocol
 
+from tlm.errors import InputError
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Program
+from workloads.kernels import (
+    closed_form,
+    closed_form_attention,
+    closed_form_lines,
+    flash_attention,
+    flat_attention,
+    mesh_gemv,
+    pipeline_gemv,
+    ring_gemv,
+    softmax,
+)
+from workloads.kernels.allgather_gemm import allgather_gemm
+from workloads.kernels.attention import AttentionShape
 from workloads.kernels.cannon import cannon
-from workloads.kernels.closed_form import compute_shift_cycles, summa_cycles
-from workloads.kernels.gemm import GemmPlan
+from workloads.kernels.gemm import GemmPlan, plan_gemm, plan_square_gemm
+from workloads.kernels.gemv import gemv, plan_gemv
 from workloads.kernels.mesh_gemm import mesh_gemm
+from workloads.kernels.mesh_gemm_t import mesh_gemm_t
 from workloads.kernels.ring import Ring
 from workloads.kernels.summa import summa
+from workloads.kernels.target import Target
+
+Sizes = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What the sizes of a problem mean.
+
+    Attributes:
+        text: Their names, in order.
+        example: Sizes to write.
+    """
+
+    text: str
+    example: str
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.text.split(","))
+
+
+GEMM = Form("M,N,K", "64,64,64")
+ROWS = Form("M,N", "64,64")
+ATTENTION = Form("B,Hq,Hkv,Sq,Skv,Dqk,Dv", "1,4,4,64,64,16,16")
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """Variants of kernels; None is what a kernel does by itself.
+
+    Attributes:
+        collective: How reductions are made (`workloads.kernels.collectives`).
+        groups: Groups of each level but the last of a K-tree.
+        schedule: Of FlatAttention: ``naive`` or ``async``.
+    """
+
+    collective: str | None = None
+    groups: tuple[int, ...] | None = None
+    schedule: str | None = None
+
+
+class Plan(Protocol):
+    """A problem cut over tiles."""
+
+    @property
+    def balance(self) -> float:
+        """Cycles of a step's work over the flits of its transfers."""
+
+    @property
+    def tile_macs(self) -> int:
+        """Multiply-accumulates of a tile, those of padding among them."""
+
+    @property
+    def tile_matrix_cycles(self) -> int:
+        """Cycles of a tile's products."""
+
+    @property
+    def tile_vector_cycles(self) -> int:
+        """Cycles of the vector passes that every tile makes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,22 +95,128 @@ class Kernel:
     """A kernel at every level.
 
     Attributes:
+        form: What its sizes mean.
+        macs: Multiply-accumulates of a problem, without padding.
+        plan: Cuts a problem over tiles.
         program: Builds its program.
         closed_form: Its cycles at level `perf`.
-        buffers: Blocks of A, and of B, that a tile holds at a time.
+        choices: Names of the `Choices` that it has.
     """
 
-    program: Callable[[GemmPlan], Program]
-    closed_form: Callable[[GemmPlan, NocTiming], int]
-    buffers: int
+    form: Form
+    macs: Callable[[Sizes], int]
+    plan: Callable[[Sizes, Target, Choices], Any]
+    program: Callable[[Any], Program]
+    closed_form: Callable[[Any, NocTiming], int]
+    choices: tuple[str, ...] = ()
+
+    def planned(self, sizes: Sizes, target: Target, choices: Choices = Choices()) -> Plan:
+        """A plan for some sizes.
+
+        Raises:
+            InputError: if their number, the grid or a choice does not fit.
+        """
+        if len(sizes) != self.form.count:
+            text = ",".join(map(str, sizes))
+            raise InputError(
+                f"--shape: found '{text}'; write {self.form.text}, such as {self.form.example}"
+            )
+        for field in fields(choices):
+            if getattr(choices, field.name) is not None and field.name not in self.choices:
+                known = ", ".join(f"--{name}" for name in self.choices) or "none"
+                raise InputError(f"--{field.name}: this kernel has other choices: {known}")
+        plan: Plan = self.plan(sizes, target, choices)
+        return plan
+
+
+def _gemm(
+    plan: Callable[[Any, Target], GemmPlan],
+    program: Callable[[GemmPlan], Program],
+    form: Callable[[GemmPlan, NocTiming], int],
+) -> Kernel:
+    return Kernel(
+        GEMM,
+        lambda sizes: sizes[0] * sizes[1] * sizes[2],
+        lambda sizes, target, _: plan(sizes, target),
+        program,
+        form,
+    )
 
 
 def _on(ring: Callable[[int], Ring]) -> Callable[[GemmPlan, NocTiming], int]:
-    return lambda plan, timing: compute_shift_cycles(plan, ring(plan.side), timing)
+    return lambda plan, timing: closed_form.compute_shift_cycles(plan, ring(plan.side), timing)
+
+
+def _plan_transposed(sizes: Any, target: Target) -> GemmPlan:
+    if not target.in_network:
+        raise InputError(
+            "kernel: mesh-gemm-t sums in the network, and this chip's routers do not combine"
+        )
+    return plan_square_gemm(sizes, target)
+
+
+def _gemv(
+    plan: Callable[[Any, Target, Choices], Any],
+    program: Callable[[Any], Program] = gemv,
+    form: Callable[[Any, NocTiming], int] = closed_form_lines.gemv_cycles,
+    choices: tuple[str, ...] = (),
+) -> Kernel:
+    return Kernel(GEMM, lambda sizes: sizes[0] * sizes[1] * sizes[2], plan, program, form, choices)
+
+
+def _flash(turns: int) -> Kernel:
+    return Kernel(
+        ATTENTION,
+        lambda sizes: AttentionShape(*sizes).macs,
+        lambda sizes, target, _: flash_attention.plan_flash(AttentionShape(*sizes), target, turns),
+        flash_attention.flash_attention,
+        closed_form_attention.flash_attention_cycles,
+    )
 
 
 KERNELS = {
-    "mesh-gemm": Kernel(mesh_gemm, _on(Ring.interleaved), buffers=2),
-    "cannon": Kernel(cannon, _on(Ring.natural), buffers=2),
-    "summa": Kernel(summa, summa_cycles, buffers=3),
+    "mesh-gemm": _gemm(plan_square_gemm, mesh_gemm, _on(Ring.interleaved)),
+    "mesh-gemm-t": _gemm(_plan_transposed, mesh_gemm_t, closed_form.mesh_gemm_t_cycles),
+    "cannon": _gemm(plan_square_gemm, cannon, _on(Ring.natural)),
+    "summa": _gemm(plan_gemm, summa, closed_form.summa_cycles),
+    "allgather-gemm": _gemm(plan_gemm, allgather_gemm, closed_form.allgather_cycles),
+    "mesh-gemv": _gemv(
+        lambda sizes, target, choices: mesh_gemv.plan_mesh_gemv(
+            sizes, target, choices.groups, choices.collective or "k-tree"
+        ),
+        choices=("collective", "groups"),
+    ),
+    "pipeline-gemv": _gemv(
+        lambda sizes, target, _: pipeline_gemv.plan_pipeline_gemv(sizes, target)
+    ),
+    "ring-gemv": _gemv(
+        lambda sizes, target, _: plan_gemv(sizes, target, ring=True),
+        ring_gemv.ring_gemv,
+        closed_form_lines.ring_gemv_cycles,
+    ),
+    "softmax": Kernel(
+        ROWS,
+        lambda _: 0,
+        lambda sizes, target, choices: softmax.plan_softmax(
+            (sizes[0], sizes[1]), target, target.method(choices.collective)
+        ),
+        softmax.softmax,
+        closed_form_lines.softmax_cycles,
+        ("collective",),
+    ),
+    "flash-attention-2": _flash(1),
+    "flash-attention-3": _flash(2),
+    "flat-attention": Kernel(
+        ATTENTION,
+        lambda sizes: AttentionShape(*sizes).macs,
+        lambda sizes, target, choices: flat_attention.plan_flat(
+            AttentionShape(*sizes),
+            target,
+            target.method(choices.collective),
+            choices.schedule or "async",
+        ),
+        flat_attention.flat_attention,
+        closed_form_attention.flat_attention_cycles,
+        ("collective", "schedule"),
+    ),
 }

@@ -11,6 +11,7 @@ import numpy as np
 
 from tlm.engines.transfer_times import arrival_cycles, credit_cycles
 from tlm.interconnect.zero_load import NocTiming
+from tlm.program import Indices
 from workloads.kernels.gemm import GemmPlan
 from workloads.kernels.ring import Ring
 
@@ -26,18 +27,42 @@ def compute_shift_cycles(plan: GemmPlan, ring: Ring, timing: NocTiming) -> int:
 
 
 def summa_cycles(plan: GemmPlan, timing: NocTiming) -> int:
-    """Cycles of SUMMA: every step waits for the tile farthest from its root."""
-    roots = np.arange(plan.side)
-    farthest = np.maximum(roots, plan.side - 1 - roots)
-    laws = [
-        (credit_cycles(timing, hops), arrival_cycles(timing, hops, plan.b_flits, multicast=True))
-        for hops in range(plan.side)
-    ]
-    credit, arrival = np.array(laws)[farthest].T
-    there = plan.a_flits + arrival
+    """Cycles of SUMMA: every step waits for the tile farthest from its roots."""
+    steps = np.arange(plan.panels)
+    a_roots, b_roots = (steps * size // plan.panels for size in (plan.cols, plan.rows))
+    a_hops = np.maximum(a_roots, plan.cols - 1 - a_roots)
+    b_hops = np.maximum(b_roots, plan.rows - 1 - b_roots)
+    credit = np.array([credit_cycles(timing, int(hops)) for hops in np.maximum(a_hops, b_hops)])
+    there = np.maximum(
+        _multicast_cycles(timing, a_hops, plan.a_flits),
+        plan.a_flits + _multicast_cycles(timing, b_hops, plan.b_flits),
+    )
     step = np.maximum((plan.step_cycles + credit + there) / 2, plan.a_flits + plan.b_flits)
     step = np.maximum(step, plan.step_cycles)
     return round(float(there[0] + step[1:].sum()) + plan.step_cycles)
+
+
+def allgather_cycles(plan: GemmPlan, timing: NocTiming) -> int:
+    """Cycles of the all-gather product: bound by its products, or by what a port has to take."""
+    far = max(plan.rows, plan.cols) - 1
+    first = plan.a_flits + arrival_cycles(timing, far, plan.b_flits, multicast=True)
+    come = plan.panels * (plan.a_flits + plan.b_flits) + arrival_cycles(timing, 0, 0)
+    return max(first + plan.panels * plan.step_cycles, come + plan.step_cycles)
+
+
+def mesh_gemm_t_cycles(plan: GemmPlan, timing: NocTiming) -> int:
+    """Cycles of transposed MeshGEMM: moves of B, and at the end the last sum of a row."""
+    side, longest = plan.side, min(2, plan.side - 1)
+    # Packets of an operand follow each other with gaps.
+    sums = timing.reduction_cycles(longest, plan.c_flits) - timing.reduction_cycles(longest, 1) + 1
+    round_trip = credit_cycles(timing, longest) + arrival_cycles(timing, longest, plan.b_flits)
+    step = max(plan.step_cycles, plan.b_flits + sums, (plan.step_cycles + round_trip) / 2)
+    last = timing.reduction_cycles(side - 1, plan.c_flits) + 1
+    return round((side - 1) * step + plan.step_cycles + last)
+
+
+def _multicast_cycles(timing: NocTiming, hops: Indices, flits: int) -> Indices:
+    return np.array([arrival_cycles(timing, int(each), flits, multicast=True) for each in hops])
 
 
 def _lock_step_cycles(plan: GemmPlan, ring: Ring, timing: NocTiming) -> float:

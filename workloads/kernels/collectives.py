@@ -11,7 +11,8 @@ of a line's parts in the same buffer of all its tiles; a reduction leaves it at 
 | ``tree`` | a binomial tree of messages | the same tree backwards |
 | ``sequential`` | a message from each tile to the root | a message to each |
 
-In software a tile has two receive buffers, and its vector engine adds what has come.
+In software a tile has two receive buffers, of a K-tree two for each level, and its vector engine
+adds what has come.
 """
 
 from collections import Counter
@@ -80,7 +81,7 @@ class Reduction:
         if self.method == "network":
             return tokens | {f"{self.name}.free": Token(initial=1)}
         tokens[f"{self.name}.kept"] = Token()
-        for index in range(2):
+        for index in range(self._receive_buffers):
             tokens[f"{self.name}.there.{index}"] = Token()
             tokens[f"{self.name}.free.{index}"] = Token(initial=1)
         return tokens
@@ -89,7 +90,11 @@ class Reduction:
         """Buffers that it needs beside that of the parts, which are like ``part``."""
         if self.method == "network":
             return {f"{self.name}.total": part}
-        return {f"{self.name}.in.{index}": part for index in range(2)}
+        return {f"{self.name}.in.{index}": part for index in range(self._receive_buffers)}
+
+    @property
+    def _receive_buffers(self) -> int:
+        return 2 * (len(self.groups) + 1)
 
     def reduce(self) -> Iterator[Operation]:
         """The result at the root, with token ``NAME.total``; ``NAME.left`` where a part has left.
@@ -160,21 +165,24 @@ class Reduction:
         )
 
     def _stages(self, root: int) -> list[list[Message]]:
-        length = self.lines.length
-        if self.method == "k-tree":
-            return [stage for level in k_tree(length, self.groups) for stage in level.stages]
         stages = {"chain": chain, "tree": tree, "sequential": sequential}[self.method]
-        return stages(length, root)
+        return stages(self.lines.length, root)
 
     def _gather_stages(self, root: int) -> Iterator[dict[int, list[Message]]]:
         """Messages of each stage by the receive buffer: a tile's are used in turn."""
-        received: Counter[int] = Counter()
-        for stage in self._stages(root):
-            by_buffer: dict[int, list[Message]] = {}
-            for message in sorted(stage):
-                by_buffer.setdefault(received[message[1]] % 2, []).append(message)
-                received[message[1]] += 1
-            yield by_buffer
+        if self.method == "k-tree":
+            levels = [level.stages for level in k_tree(self.lines.length, self.groups)]
+        else:
+            levels = [self._stages(root)]
+        for level, stages in enumerate(levels):
+            received: Counter[int] = Counter()
+            for stage in stages:
+                by_buffer: dict[int, list[Message]] = {}
+                for message in stage:
+                    index = 2 * level + received[message[1]] % 2
+                    by_buffer.setdefault(index, []).append(message)
+                    received[message[1]] += 1
+                yield by_buffer
 
     def _gather(
         self, stage: dict[int, list[Message]], gives: tuple[str, ...]
@@ -213,7 +221,7 @@ class Reduction:
             yield self._turn(places, kept, self.there)
 
     def _send(self, messages: list[Message], **names: Any) -> Iterator[Operation]:
-        targets = dict(messages)
+        targets = dict(sorted(messages))
         for sources in even_runs(targets):
             yield self.lines.send(
                 sources,

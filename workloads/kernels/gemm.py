@@ -67,6 +67,11 @@ class GemmPlan:
         """Cycles of a tile's block products."""
         return self.step_cycles * self.panels
 
+    @property
+    def tile_vector_cycles(self) -> int:
+        """There are no passes of the vector engine."""
+        return 0
+
     def buffers(
         self, a: tuple[str, ...], b: tuple[str, ...], c: tuple[str, ...]
     ) -> dict[str, Buffer]:

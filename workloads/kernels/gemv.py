@@ -35,6 +35,9 @@ class GemvPlan:
         element_bits: Bits of an element of a and B.
         sum_bits: Bits of an element of c.
         parts: Parts into which c is cut (ring), each of a whole number of flits; else 1.
+        method: How partial sums come together (`workloads.kernels.collectives`), but for a ring.
+        root: The tile of a column where they do.
+        groups: Of a K-tree: groups of each level but the last.
     """
 
     rows: int
@@ -46,6 +49,9 @@ class GemvPlan:
     element_bits: int = 8
     sum_bits: int = 32
     parts: int = 1
+    method: str = "chain"
+    root: int = 0
+    groups: tuple[int, ...] = ()
 
     @property
     def balance(self) -> float:
@@ -61,6 +67,26 @@ class GemvPlan:
     def tile_matrix_cycles(self) -> int:
         """Cycles of a tile's product."""
         return self.product_cycles
+
+    @property
+    def tile_vector_cycles(self) -> int:
+        """Additions of the all-reduction are not counted here."""
+        return 0
+
+    @property
+    def reduction(self) -> Reduction:
+        """The all-reduction of the partial sums."""
+        return Reduction(
+            self.columns,
+            self.root,
+            self.method,
+            "sum",
+            "c",
+            "c.there",
+            self.c_flits,
+            self.combine_cycles,
+            groups=self.groups,
+        )
 
     @property
     def columns(self) -> Lines:
@@ -123,32 +149,17 @@ def plan_gemv(shape: Shape, target: Target, *, ring: bool = False) -> GemvPlan:
     )
 
 
-def gemv(plan: GemvPlan, method: str, root: int, groups: tuple[int, ...] = ()) -> Program:
-    """Program with an all-reduction by one of `workloads.kernels.collectives.METHODS`.
-
-    Every tile of column j then has part j of the product in buffer ``c``.
-    """
-    reduction = Reduction(
-        plan.columns,
-        root,
-        method,
-        "sum",
-        "c",
-        "c.there",
-        plan.c_flits,
-        plan.combine_cycles,
-        groups=groups,
-    )
+def gemv(plan: GemvPlan) -> Program:
+    """Program of the product; every tile of column j then has part j of it in buffer ``c``."""
+    reduction = plan.reduction
 
     def operations() -> Iterator[Operation]:
         yield plan.product(("c.there",))
         yield from reduction.all_reduce()
 
     tokens = {"c.there": Token()} | reduction.tokens()
-    buffers = plan.buffers
-    return Program(
-        plan.rows, plan.cols, tokens, operations, buffers | reduction.buffers(buffers["c"])
-    )
+    buffers = plan.buffers | reduction.buffers(plan.buffers["c"])
+    return Program(plan.rows, plan.cols, tokens, operations, buffers)
 
 
 def place(plan: GemvPlan, memory: Memory, a: Integers, b: Integers) -> None:

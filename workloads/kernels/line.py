@@ -77,20 +77,20 @@ def _as_range(run: list[int]) -> range:
 def chain(length: int, root: int, members: list[int] | None = None) -> list[list[Message]]:
     """From both ends inwards, each tile adding its part: as many stages as the longer side has.
 
-    ``members`` are the places that take part, all by default; ``root`` is one of them.
+    Of the last stage the message of the shorter side comes first. ``members`` are the places that
+    take part, all by default; ``root`` is one of them.
     """
     members = list(range(length)) if members is None else members
-    middle = members.index(root)
-    stages = []
-    for distance in range(max(middle, len(members) - 1 - middle), 0, -1):
-        left, right = middle - distance, middle + distance
-        stage = []
-        if left >= 0:
-            stage.append((members[left], members[left + 1]))
-        if right < len(members):
-            stage.append((members[right], members[right - 1]))
-        stages.append(stage)
-    return stages
+    middle, last = members.index(root), len(members) - 1
+    sides = sorted([(middle, -1), (last - middle, 1)])
+    return [
+        [
+            (members[middle + way * distance], members[middle + way * (distance - 1)])
+            for length, way in sides
+            if distance <= length
+        ]
+        for distance in range(sides[1][0], 0, -1)
+    ]
 
 
 def tree(length: int, root: int) -> list[list[Message]]:
@@ -129,7 +129,7 @@ class Level:
         for own in chains:
             for index, stage in enumerate(own, longest - len(own)):
                 stages[index] += stage
-        return [sorted(stage) for stage in stages]
+        return stages
 
 
 def k_tree(length: int, groups: tuple[int, ...]) -> list[Level]:

@@ -6,18 +6,31 @@ again. On P tiles in G groups of g, with r = floor(g/2) and the root at floor(G/
 max(r, g-1-r) + max(floor(G/2), G-1-floor(G/2)) stages in which a core adds and passes on.
 """
 
-from tlm.program import Program
-from workloads.kernels.gemv import GemvPlan, gemv
+from dataclasses import replace
+
+from workloads.kernels.gemm import Shape
+from workloads.kernels.gemv import GemvPlan, plan_gemv
 from workloads.kernels.line import default_groups, k_tree
+from workloads.kernels.target import Target
 
 
-def mesh_gemv(plan: GemvPlan, groups: tuple[int, ...] | None = None) -> Program:
-    """Program of MeshGEMV.
+def plan_mesh_gemv(
+    shape: Shape, target: Target, groups: tuple[int, ...] | None = None, method: str = "k-tree"
+) -> GemvPlan:
+    """Plan MeshGEMV.
 
     Args:
-        plan: Blocks and cycles.
+        shape: (1, N, K).
+        target: The grid.
         groups: Groups of each level but the last; by default two levels, about the square root.
+        method: Another way than a K-tree, to compare with it; its root is in the middle.
+
+    Raises:
+        InputError: if the shape, the groups or the method do not fit.
     """
+    plan = plan_gemv(shape, target)
+    if method != "k-tree":
+        return replace(plan, method=target.method(method), root=plan.rows // 2)
     groups = default_groups(plan.rows) if groups is None else groups
     root = k_tree(plan.rows, groups)[-1].roots[0]
-    return gemv(plan, "k-tree", root, groups)
+    return replace(plan, method=method, root=root, groups=groups)

@@ -4,10 +4,18 @@ The root is at the end of the column: P - 1 stages of one hop each, and P - 1 ho
 (WaferLLM, section 6.1: what Cerebras' own GEMV does).
 """
 
-from tlm.program import Program
-from workloads.kernels.gemv import GemvPlan, gemv
+from dataclasses import replace
+
+from workloads.kernels.gemm import Shape
+from workloads.kernels.gemv import GemvPlan, plan_gemv
+from workloads.kernels.target import Target
 
 
-def pipeline_gemv(plan: GemvPlan) -> Program:
-    """Program of the pipelined product."""
-    return gemv(plan, "chain", plan.rows - 1)
+def plan_pipeline_gemv(shape: Shape, target: Target) -> GemvPlan:
+    """Plan the pipelined product of ``shape`` = (1, N, K).
+
+    Raises:
+        InputError: if the shape does not fit.
+    """
+    plan = plan_gemv(shape, target)
+    return replace(plan, method="chain", root=plan.rows - 1)

@@ -20,6 +20,7 @@ class Target:
         matrix: The matrix engine.
         vector: The vector engine.
         tile_bytes: Memory of a tile.
+        in_network: Whether routers combine the operands of reductions.
     """
 
     rows: int
@@ -30,6 +31,7 @@ class Target:
     matrix: Compute
     vector: VectorUnit
     tile_bytes: int = 2**62
+    in_network: bool = True
 
     def __post_init__(self) -> None:
         if self.rows < 1 or self.cols < 1:
@@ -44,6 +46,21 @@ class Target:
         if self.rows != self.cols:
             raise InputError(f"grid {self.rows}x{self.cols}: this kernel runs on square grids")
         return self.rows
+
+    def method(self, chosen: str | None) -> str:
+        """How parts of a reduction come together: as chosen, else in the network or by a tree.
+
+        Raises:
+            InputError: if the network was chosen, and does not combine.
+        """
+        if chosen is None:
+            return "network" if self.in_network else "tree"
+        if chosen == "network" and not self.in_network:
+            raise InputError(
+                "--collective: found 'network'; this chip's routers do not combine operands: "
+                "choose chain, tree or sequential"
+            )
+        return chosen
 
     def flits(self, elements: int, bits: int) -> int:
         """Flits of some elements."""

@@ -1,17 +1,18 @@
 """Vectors times matrices: every tile of a column gets its part of the product, bit for bit."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tests.workloads.kernels.products import computed, operands, target
 from tlm.arithmetic import Integers
 from tlm.errors import InputError
-from tlm.program import Program
 from workloads.kernels import ring_gemv
 from workloads.kernels.collectives import METHODS
 from workloads.kernels.gemv import GemvPlan, gemv, place, plan_gemv
-from workloads.kernels.mesh_gemv import mesh_gemv
-from workloads.kernels.pipeline_gemv import pipeline_gemv
+from workloads.kernels.mesh_gemv import plan_mesh_gemv
+from workloads.kernels.pipeline_gemv import plan_pipeline_gemv
 
 GRIDS = [(1, 1), (2, 2), (4, 3), (5, 1), (7, 2), (8, 2), (9, 2), (12, 1)]
 SHAPES = [(1, 1, 1), (1, 9, 11), (1, 30, 16)]
@@ -19,7 +20,8 @@ grids = pytest.mark.parametrize("grid", GRIDS)
 shapes = pytest.mark.parametrize("shape", SHAPES)
 
 
-def check(program: Program, plan: GemvPlan, shape: tuple[int, int, int]) -> None:
+def check(plan: GemvPlan, shape: tuple[int, int, int]) -> None:
+    program = gemv(plan)
     a, b = operands((1, shape[2]), (shape[2], shape[1]))
     for seed in range(2):
         memory = computed(program, lambda at: place(plan, at, a, b), seed)
@@ -34,21 +36,18 @@ def check_rows(rows: Integers, a: Integers, b: Integers) -> None:
 @grids
 @shapes
 def test_mesh_gemv(grid: tuple[int, int], shape: tuple[int, int, int]) -> None:
-    plan = plan_gemv(shape, target(*grid))
-    check(mesh_gemv(plan), plan, shape)
+    check(plan_mesh_gemv(shape, target(*grid)), shape)
 
 
 @pytest.mark.parametrize("groups", [(), (1,), (2,), (4,), (5,), (11,), (6, 2), (8, 3, 2), (11, 11)])
 def test_mesh_gemv_with_any_groups(groups: tuple[int, ...]) -> None:
-    plan = plan_gemv((1, 6, 24), target(11, 2))
-    check(mesh_gemv(plan, groups), plan, (1, 6, 24))
+    check(plan_mesh_gemv((1, 6, 24), target(11, 2), groups), (1, 6, 24))
 
 
 @grids
 @shapes
 def test_pipeline_gemv(grid: tuple[int, int], shape: tuple[int, int, int]) -> None:
-    plan = plan_gemv(shape, target(*grid))
-    check(pipeline_gemv(plan), plan, shape)
+    check(plan_pipeline_gemv(shape, target(*grid)), shape)
 
 
 @grids
@@ -67,7 +66,7 @@ def test_ring_gemv(grid: tuple[int, int], shape: tuple[int, int, int]) -> None:
 @pytest.mark.parametrize("method", [method for method in METHODS if method != "k-tree"])
 def test_every_method_from_any_root(method: str, root: int) -> None:
     plan = plan_gemv((1, 8, 20), target(7, 2))
-    check(gemv(plan, method, root), plan, (1, 8, 20))
+    check(replace(plan, method=method, root=root), (1, 8, 20))
 
 
 def test_a_matrix_is_refused() -> None:
@@ -78,8 +77,12 @@ def test_a_matrix_is_refused() -> None:
 
 
 def test_groups_are_of_members() -> None:
-    plan = plan_gemv((1, 8, 8), target(4, 2))
-    with pytest.raises(InputError, match="^--groups: found 5 groups of 4; allowed: 1 to 4$"):
-        mesh_gemv(plan, (5,))
-    with pytest.raises(InputError, match="^--groups: found 3 groups of 2; allowed: 1 to 2$"):
-        mesh_gemv(plan, (2, 3))
+    for groups, found in (((5,), "5 groups of 4; allowed: 1 to 4"), ((2, 3), "3 groups of 2; ")):
+        with pytest.raises(InputError, match=f"^--groups: found {found}"):
+            plan_mesh_gemv((1, 8, 8), target(4, 2), groups)
+
+
+def test_a_network_that_does_not_combine() -> None:
+    alone = replace(target(4, 2), in_network=False)
+    with pytest.raises(InputError, match="^--collective: found 'network'; this chip's routers do"):
+        plan_mesh_gemv((1, 8, 8), alone, method="network")

@@ -1,0 +1,333 @@
+"""A kernel on a chip at any level: what the command, and the demo, run."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tlm.calibrated import level_error_pct, stale_allowed
+from tlm.chips import Chip, chip_names, load_chip
+from tlm.chips.parts import combines_in_network, matrix_engine, noc_timing, vector_engine
+from tlm.chips.profile import CalibratedNoc
+from tlm.compute.base import Compute
+from tlm.compute.roofline import Roofline
+from tlm.engines.lt import run_lt
+from tlm.engines.outcome import Outcome
+from tlm.errors import InputError, choose
+from tlm.interconnect.zero_load import NocTiming
+from tlm.program import Engine, Program, Work
+from wafertlm.kernel_networks import OwnRouters, own_routers, run_at_model, run_at_rtl
+from wafertlm.options import parse_grid
+from workloads.kernels.catalogue import KERNELS, Choices, Plan, Sizes
+from workloads.kernels.collectives import METHODS
+from workloads.kernels.flat_attention import SCHEDULES
+from workloads.kernels.target import Target
+
+LEVELS = ("at", "lt", "perf")
+_RTL = "rtl"
+#: Bits of an element, and of a sum of products.
+_BITS = {
+    "int8": (8, 32),
+    "int16": (16, 32),
+    "fp16": (16, 16),
+    "bf16": (16, 16),
+    "fp8": (8, 16),
+    "fp32": (32, 32),
+}
+_LARGEST_AT_TILES = 64 * 64
+_LARGEST_RTL_SIDE = 8
+_Building = Callable[[], AbstractContextManager[None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelOptions:
+    """Options of the command."""
+
+    kernel: str
+    chip: str
+    grid: str
+    shape: str
+    dtype: str
+    level: str = "lt"
+    noc: str | None = None
+    compute: str | None = None
+    rtl: str | None = None
+    collective: str | None = None
+    groups: str | None = None
+    schedule: str | None = None
+    allow_stale: bool = False
+
+    @property
+    def choices(self) -> Choices:
+        """The kernel's variant.
+
+        Raises:
+            InputError: if the groups are not numbers.
+        """
+        groups = None if self.groups is None else _numbers("--groups", self.groups, "21 or 100,10")
+        return Choices(self.collective, groups, self.schedule)
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What came of a run, and on the tile that ends last how long its engines worked."""
+
+    plan: Plan
+    macs: int
+    cycles: int
+    matrix_cycles: int
+    vector_cycles: int
+    outcome: Outcome | None
+    network: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Networks:
+    """What packets run on: levels, somebody's own routers, and how Verilog is built and watched."""
+
+    noc: str
+    compute: str
+    own: OwnRouters | None
+    waves: Path | None
+    building: _Building
+
+
+def kernel_result(
+    options: KernelOptions, *, waves: Path | None = None, building: _Building = nullcontext
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Figures of a run, and its maps: arrays of shape (rows, columns), empty at level `perf`.
+
+    Args:
+        options: What is run.
+        waves: A VCD file of the network, where it is Verilog.
+        building: The context in which Verilog is built.
+
+    Raises:
+        InputError: for options that do not fit together, a problem that does not fit the chip, or
+            stale measurements, unless ``allow_stale``.
+        CheckFailedError: if the network hangs, or its Verilog is at fault.
+    """
+    with stale_allowed(options.allow_stale):
+        choose("kernel", options.kernel, list(KERNELS))
+        chip = load_chip(options.chip)
+        noc, compute = _levels(options, chip)
+        if waves is not None and noc != "rtl":
+            raise InputError(f"--waves: found network at level {noc}; allowed: --noc rtl")
+        own = own_network(options)
+        return _figures(options, chip, _Networks(noc, compute, own, waves, building))
+
+
+def _figures(
+    options: KernelOptions, chip: Chip, networks: _Networks
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    run = _run(options, chip, networks)
+    rows, cols = _grid(options.grid, chip)
+    engine = matrix_engine(chip)
+    figures = {
+        "cycles": run.cycles,
+        "seconds": run.cycles / chip.clock_hz,
+        "utilization": run.macs / (run.cycles * rows * cols * engine.macs_per_cycle),
+        "breakdown_cycles": _breakdown(run, engine),
+        "error": {
+            # Nothing of a foreign chip was ever held against our RTL.
+            "level_pct": _level_pct(options, networks, run) if chip.calibration else None,
+            "profile_pct": None,
+        },
+    }
+    if run.network is not None:
+        figures["network"] = run.network
+    return figures, {} if run.outcome is None else _maps(run.outcome)
+
+
+def _level_pct(options: KernelOptions, networks: _Networks, run: _Run) -> float | None:
+    """Error of the levels used; of somebody's own network modelled that of its calibration too.
+
+    Levels are compared on the kernels' default variants.
+    """
+    if options.choices != Choices():
+        return None
+    error = level_error_pct(options.kernel, networks.noc, networks.compute, run.plan.balance)
+    if error is None or networks.own is None or networks.noc == "rtl":
+        return error
+    return max(error, networks.own.worst_error_pct)
+
+
+def known_names() -> dict[str, list[str]]:
+    """What the options may name."""
+    return {
+        "kernels": list(KERNELS),
+        "chips": list(chip_names()),
+        "levels": list(LEVELS),
+        "noc": [_RTL, *LEVELS],
+        "dtypes": list(_BITS),
+        "collectives": list(METHODS),
+        "schedules": list(SCHEDULES),
+    }
+
+
+def _levels(options: KernelOptions, chip: Chip) -> tuple[str, str]:
+    """Levels of the network and of the matrix engine."""
+    mixes = "level at, lt or perf; --noc rtl|at|lt|perf with --compute at|perf"
+    for name, level, known in (
+        ("--level", options.level, LEVELS),
+        ("--noc", options.noc, (_RTL, *LEVELS)),
+    ):
+        if level is not None and level not in known:
+            raise InputError(f"{name}: '{level}' does not run kernels; those that do: {mixes}")
+    noc = options.noc or options.level
+    compute = options.compute or ("perf" if options.level == "perf" else "at")
+    if compute not in ("at", "perf"):
+        raise InputError(f"--compute: found '{compute}'; those that run kernels: {mixes}")
+    if options.rtl is not None:
+        if noc not in (_RTL, "at"):
+            raise InputError(f"--rtl: found network at level {noc}; allowed: --noc rtl|at")
+    elif noc in (_RTL, "at") and not isinstance(chip.noc, CalibratedNoc):
+        raise InputError(
+            f"--chip: the profile of '{chip.name}' has no router to run packets on; "
+            "levels that it has: lt, perf"
+        )
+    return noc, compute
+
+
+def _run(options: KernelOptions, chip: Chip, networks: _Networks) -> _Run:
+    own = networks.own
+    timing = noc_timing(chip) if own is None else own.timing
+    kernel, sizes = KERNELS[options.kernel], _numbers("--shape", options.shape, "64,64,64")
+    target = _target(options, chip, networks, timing)
+    plan = kernel.planned(sizes, target, options.choices)
+    program = kernel.program(plan)
+    _check_memory(program, chip)
+    macs = kernel.macs(sizes)
+    if networks.noc == "perf":
+        matrix, vector = plan.tile_matrix_cycles, plan.tile_vector_cycles
+        return _Run(plan, macs, kernel.closed_form(plan, timing), matrix, vector, None)
+    outcome, network = _simulate(program, timing, networks)
+    matrix = int(outcome.matrix_busy_cycles[outcome.last_tile])
+    vector = _vector_cycles(program, outcome.last_tile)
+    return _Run(plan, macs, outcome.cycles, matrix, vector, outcome, network)
+
+
+def _target(options: KernelOptions, chip: Chip, networks: _Networks, timing: NocTiming) -> Target:
+    rows, cols = _grid(options.grid, chip)
+    choose("dtype", options.dtype, list(_BITS))
+    if options.dtype not in chip.tile.dtypes:
+        known = ", ".join(chip.tile.dtypes)
+        raise InputError(f"--dtype: chip '{chip.name}' computes {known}, found {options.dtype}")
+    element_bits, sum_bits = _BITS[options.dtype]
+    engine = matrix_engine(chip)
+    if networks.compute == "perf":
+        engine = Roofline(engine.macs_per_cycle, element_bytes=element_bits // 8)
+    own = networks.own
+    return Target(
+        rows=rows,
+        cols=cols,
+        flit_bytes=timing.flit_bytes,
+        element_bits=element_bits,
+        sum_bits=sum_bits,
+        matrix=engine,
+        vector=vector_engine(chip),
+        tile_bytes=_tile_bytes(chip),
+        in_network=combines_in_network(chip) if own is None else own.combines,
+    )
+
+
+def _simulate(
+    program: Program, timing: NocTiming, networks: _Networks
+) -> tuple[Outcome, dict[str, Any] | None]:
+    """What came of a program, and of a network in Verilog which one that was."""
+    rows, cols = program.rows, program.cols
+    if networks.noc == "lt":
+        return run_lt(program, timing), None
+    if networks.noc == _RTL:
+        if max(rows, cols) > _LARGEST_RTL_SIDE:
+            side = _LARGEST_RTL_SIDE
+            raise InputError(
+                f"--grid: --noc rtl goes up to {side}x{side} tiles, found {rows}x{cols}"
+            )
+        return run_at_rtl(program, timing, networks.own, networks.waves, networks.building)
+    if rows * cols > _LARGEST_AT_TILES:
+        raise InputError(
+            f"--grid: level at goes up to {_LARGEST_AT_TILES} tiles, found {rows * cols}"
+        )
+    return run_at_model(program, timing, networks.own), None
+
+
+def _vector_cycles(program: Program, tile: tuple[int, int]) -> int:
+    """Cycles that a tile's vector engine works."""
+    total = 0
+    for operation in program.operations():
+        if not isinstance(operation, Work) or operation.engine is not Engine.VECTOR:
+            continue
+        rows, cols = operation.tiles.rows, operation.tiles.cols
+        if tile[0] in rows and tile[1] in cols:
+            cycles = np.broadcast_to(np.asarray(operation.cycles), (len(rows), len(cols)))
+            total += int(cycles[rows.index(tile[0]), cols.index(tile[1])])
+    return total
+
+
+def _grid(text: str, chip: Chip) -> tuple[int, int]:
+    rows, cols = parse_grid("--grid", text)
+    if rows > chip.grid.rows or cols > chip.grid.cols:
+        raise InputError(
+            f"--grid: chip '{chip.name}' has {chip.grid.rows}x{chip.grid.cols} tiles, found {text}"
+        )
+    return rows, cols
+
+
+def _numbers(option: str, text: str, example: str) -> Sizes:
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise InputError(
+            f"{option}: found '{text}'; write whole numbers, such as {example}"
+        ) from None
+
+
+def _tile_bytes(chip: Chip) -> int:
+    return int(chip.tile.sram_kib * 1024)
+
+
+def _check_memory(program: Program, chip: Chip) -> None:
+    needed, there = program.tile_bytes, _tile_bytes(chip)
+    if needed > there:
+        raise InputError(
+            f"--shape: the kernel's buffers take {needed} bytes of a tile's memory; "
+            f"allowed on '{chip.name}': {there}"
+        )
+
+
+def _breakdown(run: _Run, engine: Compute) -> dict[str, int]:
+    """On the tile that ends last: ideal cycles of its products, the engine's rest, and waiting.
+
+    Vector passes count as compute as far as the matrix engine stood still meanwhile, at most.
+    """
+    ideal = min(run.matrix_cycles, round(run.plan.tile_macs / engine.macs_per_cycle))
+    passes = min(run.vector_cycles, run.cycles - run.matrix_cycles)
+    return {
+        "compute": ideal + passes,
+        "communication": run.cycles - run.matrix_cycles - passes,
+        "memory": 0,
+        "overhead": run.matrix_cycles - ideal,
+    }
+
+
+def _maps(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "finish_cycle": outcome.finish_cycle,
+        "matrix_busy_cycles": outcome.matrix_busy_cycles,
+        "wait_cycles": outcome.wait_cycles,
+    }
+
+
+def own_network(options: KernelOptions) -> OwnRouters | None:
+    """Somebody's own routers, if the options name some.
+
+    Raises:
+        InputError: if the specification is wrong, or its calibration missing or stale.
+    """
+    if options.rtl is None:
+        return None
+    return own_routers(options.rtl, allow_stale=options.allow_stale)

@@ -1,0 +1,110 @@
+"""Collectives along lines, and the kernels made of them, as performance models.
+
+All parts of a line are taken to be there at the same time. A stage in software is a message and an
+addition; a root that gets two messages at once adds them one after the other.
+"""
+
+from tlm.engines.transfer_times import arrival_cycles, credit_cycles
+from tlm.interconnect.zero_load import NocTiming
+from workloads.kernels.collectives import Reduction
+from workloads.kernels.gemv import GemvPlan
+from workloads.kernels.line import k_tree, tree
+from workloads.kernels.softmax import SoftmaxPlan, reductions
+
+
+def reduce_cycles(reduction: Reduction, timing: NocTiming) -> int:
+    """Cycles until the result is at the root, whose place is the farthest of those given."""
+    length, flits = reduction.lines.length, reduction.flits
+    farthest = _farthest(reduction)
+    if reduction.method == "network":
+        return timing.reduction_cycles(farthest, flits) + 1
+    if reduction.method == "sequential":
+        return _sequential_cycles(reduction, timing)
+    if reduction.method == "tree":
+        return _tree_cycles(reduction, timing, reduction.combine_cycles)
+    groups = reduction.groups if reduction.method == "k-tree" else ()
+    if reduction.method == "chain":
+        return _chain_cycles(reduction, timing, [farthest, length - 1 - farthest], 1)
+    total, spacing = 0, 1
+    for level in k_tree(length, groups):
+        longest = max(map(len, level.groups))
+        sides = [longest // 2, (longest - 1) // 2]
+        total += _chain_cycles(reduction, timing, sides, spacing)
+        spacing *= longest
+    return total
+
+
+def all_reduce_cycles(reduction: Reduction, timing: NocTiming) -> int:
+    """Cycles until the result is everywhere."""
+    length, flits = reduction.lines.length, reduction.flits
+    come = reduce_cycles(reduction, timing)
+    if reduction.method == "sequential":
+        last = max(length - 2, 0) * flits + arrival_cycles(timing, _farthest(reduction), flits)
+        return come + (last if length > 1 else 0)
+    if reduction.method == "tree":
+        return come + _tree_cycles(reduction, timing, 0)
+    spread = arrival_cycles(timing, _farthest(reduction), flits, multicast=length > 1)
+    return come + spread
+
+
+def gemv_cycles(plan: GemvPlan, timing: NocTiming) -> int:
+    """Cycles of a product of a vector and a matrix with an all-reduction."""
+    return plan.product_cycles + all_reduce_cycles(plan.reduction, timing)
+
+
+def ring_gemv_cycles(plan: GemvPlan, timing: NocTiming) -> int:
+    """Cycles with a ring: each shift is a message; half of them end in an addition."""
+    shifts = plan.rows - 1
+    if not shifts:
+        return plan.product_cycles
+    # A part goes once around but for an edge of one hop.
+    around = timing.hop_cycles * (2 * shifts - 1)
+    message = arrival_cycles(timing, 0, plan.c_flits)
+    return plan.product_cycles + shifts * (2 * message + plan.combine_cycles) + 2 * around
+
+
+def softmax_cycles(plan: SoftmaxPlan, timing: NocTiming) -> int:
+    """Cycles of a softmax: the passes, and between them the two all-reductions."""
+    both = reductions(plan.target, plan.method, plan.column_flits, plan.block[0])
+    return plan.tile_vector_cycles + sum(all_reduce_cycles(each, timing) for each in both)
+
+
+def _roots(reduction: Reduction) -> tuple[int, ...]:
+    return (reduction.root,) if isinstance(reduction.root, int) else reduction.root
+
+
+def _farthest(reduction: Reduction) -> int:
+    return max(max(root, reduction.lines.length - 1 - root) for root in _roots(reduction))
+
+
+def _tree_cycles(reduction: Reduction, timing: NocTiming, combine_cycles: int) -> int:
+    """Rounds of a tree, from the worst root: each as long as its farthest message."""
+    flits, length = reduction.flits, reduction.lines.length
+    return max(
+        sum(
+            arrival_cycles(timing, max(abs(a - b) for a, b in stage), flits) + combine_cycles
+            for stage in tree(length, root)
+        )
+        for root in _roots(reduction)
+    )
+
+
+def _chain_cycles(reduction: Reduction, timing: NocTiming, sides: list[int], spacing: int) -> int:
+    """Chains from both sides: as long as the longer one; both ends of equal ones meet."""
+    message = arrival_cycles(timing, spacing, reduction.flits)
+    stages = max(sides) * (message + reduction.combine_cycles)
+    meet = max(sides) > 0 and sides[0] == sides[1]
+    return stages + (max(reduction.combine_cycles, reduction.flits) if meet else 0)
+
+
+def _sequential_cycles(reduction: Reduction, timing: NocTiming) -> int:
+    """Messages to one root, which has two buffers."""
+    others, farthest = reduction.lines.length - 1, _farthest(reduction)
+    if not others:
+        return 0
+    flits, combine = reduction.flits, reduction.combine_cycles
+    round_trip = credit_cycles(timing, farthest) + arrival_cycles(timing, farthest, flits)
+    pace = max(flits, combine, (round_trip + combine) / 2)
+    nearest = arrival_cycles(timing, 1, flits)
+    free = min(others, 2)  # these need no credit
+    return round(nearest + free * max(flits, combine) + (others - free) * pace)
