@@ -99,6 +99,12 @@ class Memory(_Table):
     latency_cycles: PositiveInt
 
 
+class Limits(_Table):
+    """What a program has to keep within, beside the tile's memory."""
+
+    routing_paths: PositiveInt | None = None
+
+
 class Chip(_Table):
     """A chip profile.
 
@@ -112,6 +118,7 @@ class Chip(_Table):
     tile: Tile
     noc: CalibratedNoc | ForeignNoc = Field(discriminator="kind")
     memory: Memory | None = None
+    limits: Limits = Limits()
     calibration: str | None = None
     sources: dict[str, str] = {}
 
