@@ -1,0 +1,175 @@
+"""The check of a program: one walk in program order that gathers all, and what does not hold."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlm.check import core
+from tlm.check.cycles import cycle_through, giver_of
+from tlm.check.order import Reductions
+from tlm.check.report import (
+    Finding,
+    Latency,
+    Limits,
+    Memory,
+    Report,
+    Routing,
+    Tile,
+)
+from tlm.check.routes import Routes
+from tlm.check.usage import Usage, longest_hops, transfers
+from tlm.check.walk import Fault, Walk
+from tlm.program import Operation, Program, Reduce
+
+Progress = Callable[[int, int], None]
+_PROGRESS_STEP = 64
+
+
+def check_program(
+    program: Program, limits: Limits | None = None, progress: Progress | None = None
+) -> Report:
+    """Check a program without running it.
+
+    Args:
+        program: What is checked.
+        limits: What a tile and its router hold.
+        progress: Called with (operations done, of all).
+
+    Raises:
+        InputError: if an operation does not fit the program.
+    """
+    gathered = _Gathered(program)
+    total = sum(1 for _ in program.build()) if progress else 0
+    for number, operation in enumerate(program.operations()):
+        gathered.add(number, operation)
+        if progress and number % _PROGRESS_STEP == 0:
+            progress(number, total)
+    return gathered.report(limits or Limits())
+
+
+class _Gathered:
+    """What is known after some operations."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._walk = Walk(program)
+        self._routes = Routes(program)
+        self._reductions = Reductions(program)
+        self._usage = Usage(program)
+        self._faults: dict[str, tuple[int, Operation, Fault]] = {}
+        self._more = 0
+        self._operations = 0
+        self._latency = Latency(0, 0, None, 0, 0)
+
+    def add(self, number: int, operation: Operation) -> None:
+        """Go over an operation; of a token the first fault is kept, others follow from it."""
+        self._operations = number + 1
+        self._routes.add(operation)
+        self._usage.add(operation)
+        if isinstance(operation, Reduce):
+            self._reductions.add(operation)
+        self._measure(number, operation)
+        fault = self._walk.apply(operation)
+        if fault is None:
+            return
+        assert fault.token is not None
+        self._more += fault.token in self._faults
+        self._faults.setdefault(fault.token, (number, operation, fault))
+
+    def report(self, limits: Limits) -> Report:
+        """All that was found."""
+        chain_hops, chain = divmod(self._walk.greatest, core.HOP)
+        memory, routing = self._memory(limits), self._routing(limits)
+        findings = [self._token_finding(*found) for found in self._faults.values()]
+        # Where units are missing, what is known of reductions has no ground.
+        findings += [] if findings else self._reductions.findings()
+        findings += _limit_findings(memory, routing)
+        return Report(
+            operations=self._operations,
+            parallelism=self._usage.parallelism(),
+            latency=replace(self._latency, chain_hops=chain_hops, chain_stages=max(chain - 1, 0)),
+            memory=memory,
+            routing=routing,
+            findings=tuple(findings),
+            more=self._more,
+        )
+
+    def _measure(self, number: int, operation: Operation) -> None:
+        hops, latency = longest_hops(operation), self._latency
+        if hops is None:
+            return
+        first = latency.longest_operation is None or hops > latency.longest_hops
+        self._latency = replace(
+            latency,
+            transfers=latency.transfers + transfers(operation),
+            longest_hops=max(hops, latency.longest_hops),
+            longest_operation=number if first else latency.longest_operation,
+        )
+
+    def _memory(self, limits: Limits) -> Memory:
+        used = self._usage.bytes_used()
+        return Memory(int(used.max()), _place(used), limits.tile_bytes)
+
+    def _routing(self, limits: Limits) -> Routing:
+        paths = self._routes.paths()
+        most = int(paths.max())
+        return Routing(most, self._routes.at_least, _place(paths), limits.routing_paths)
+
+    def _token_finding(self, number: int, operation: Operation, fault: Fault) -> Finding:
+        assert fault.token is not None
+        tile = (fault.row, fault.col)
+        depth = self._program.tokens[fault.token].depth
+        if fault.kind == core.BEYOND_DEPTH:
+            rule, what = "token", f"gives a unit of '{fault.token}' beyond its depth of {depth}"
+        else:
+            rule, what = self._missing(number, fault)
+        return Finding(
+            rule=rule,
+            message=f"tile {tile}: {what}",
+            operation=number,
+            label=operation.label,
+            tile=tile,
+            token=fault.token,
+        )
+
+    def _missing(self, number: int, fault: Fault) -> tuple[str, str]:
+        """Why a unit is not there: nobody gives it, or a later operation, perhaps in a cycle."""
+        assert fault.token is not None
+        takes = f"takes a unit of '{fault.token}' that"
+        giver = giver_of(self._program, fault.token, (fault.row, fault.col), number)
+        if giver is None:
+            return "token", f"{takes} no operation gives"
+        cycle = cycle_through(self._program, number, giver)
+        if cycle is None:
+            return "token", f"{takes} operation {giver} gives, which comes later in program order"
+        ways = " for ".join(str(step) for step in cycle)
+        return "cycle", (
+            f"{takes} operation {giver} gives, which comes later; operations may wait for each "
+            f"other: {ways}"
+        )
+
+
+def _limit_findings(memory: Memory, routing: Routing) -> list[Finding]:
+    findings = []
+    if memory.limit_bytes is not None and memory.peak_bytes > memory.limit_bytes:
+        message = (
+            f"tile {memory.tile}: buffers take {memory.peak_bytes} bytes; "
+            f"a tile has {memory.limit_bytes}"
+        )
+        findings.append(Finding("memory", message, tile=memory.tile))
+    if routing.limit_paths is not None and routing.most_paths > routing.limit_paths:
+        at_least = "at least " if routing.at_least else ""
+        message = (
+            f"tile {routing.tile}: {at_least}{routing.most_paths} distinct routes begin, pass or "
+            f"end here; a router holds {routing.limit_paths}"
+        )
+        findings.append(Finding("routing", message, tile=routing.tile))
+    return findings
+
+
+def _place(values: NDArray[np.int64]) -> Tile:
+    """The first tile with the greatest value."""
+    row, col = np.unravel_index(int(values.argmax()), values.shape)
+    return int(row), int(col)

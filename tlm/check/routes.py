@@ -1,0 +1,143 @@
+"""Distinct routes through each tile's router: the R of PLMR (WaferLLM, sections 3.1 and 5.1).
+
+A route is a source and its destinations, or a root and its contributors; packets go along the row
+first. A router holds those that begin, pass and end at it, as often as they are used.
+"""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from tlm.check.walk import along, root_indices
+from tlm.program import Collective, Operation, Program, Reduce, Send, Work
+
+_Counts = NDArray[np.int32]
+_Indices = NDArray[np.int64]
+#: Destinations of one source that are told apart; one that has more exceeds any limit met so far.
+MOST_DESTINATIONS = 64
+
+
+class Routes:
+    """The routes of a program's transfers.
+
+    ``at_least``: some source has more destinations than are told apart, so there may be more.
+    Memory per tile: 4 bytes for each distinct destination that the busiest source has.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self._shape = (program.rows, program.cols)
+        self._targets = np.full((2, *self._shape), -1, dtype=np.int32)
+        self._seen: set[tuple[object, ...]] = set()
+        self._trees: dict[tuple[object, ...], NDArray[np.bool_]] = {}
+        self.at_least = False
+
+    def add(self, operation: Operation) -> None:
+        """Take note of the routes that an operation uses."""
+        if isinstance(operation, Work):
+            return
+        if isinstance(operation, Send):
+            to_rows, to_cols = operation.to_rows, operation.to_cols
+            key = (operation.tiles, to_rows.tobytes(), to_cols.tobytes())
+            if key not in self._seen:
+                self._seen.add(key)
+                sources = (along(operation.tiles.rows), along(operation.tiles.cols))
+                self._add_sends(sources, (to_rows, to_cols))
+        elif len(operation.segment) == 1 and not isinstance(operation, Reduce):
+            self._add_single(operation)
+        else:
+            self._add_trees(operation)
+
+    def paths(self) -> NDArray[np.int64]:
+        """Routes through each tile, shape (rows, columns)."""
+        rows, cols = self._shape
+        by_row = np.zeros((rows, cols + 1), dtype=np.int64)
+        by_column = np.zeros((rows + 1, cols), dtype=np.int64)
+        for layer in self._targets:
+            _count_ways(layer, by_row, by_column)
+        for (kind, segment, place), lines in self._trees.items():
+            assert isinstance(segment, range)
+            assert isinstance(place, int)
+            low, high = min(segment[0], place), max(segment[-1], place)
+            if kind in ("row", "reduce row"):
+                by_row[:, low] += lines
+                by_row[:, high + 1] -= lines
+            else:
+                by_column[low] += lines
+                by_column[high + 1] -= lines
+        counted = np.cumsum(by_row, axis=1)[:, :cols]
+        counted += np.cumsum(by_column, axis=0)[:rows]
+        return counted
+
+    def _add_sends(
+        self, sources: tuple[_Indices, _Indices], targets: tuple[_Indices, _Indices]
+    ) -> None:
+        while not _add(self._targets, sources, targets):
+            layers = len(self._targets)
+            if layers == MOST_DESTINATIONS:
+                self.at_least = True
+                return
+            more = np.full((layers, *self._shape), -1, dtype=np.int32)
+            self._targets = np.concatenate([self._targets, more])
+
+    def _add_single(self, operation: Collective) -> None:
+        """A multicast to one tile goes as unicasts, one from each root."""
+        target = along(operation.segment)
+        for row, col in zip(*root_indices(operation), strict=True):
+            source = (np.array([row]), np.array([col]))
+            by_row = operation.along == "row"
+            self._add_sends(source, (source[0], target) if by_row else (target, source[1]))
+
+    def _add_trees(self, operation: Collective) -> None:
+        by_row = operation.along == "row"
+        kind = f"reduce {operation.along}" if isinstance(operation, Reduce) else operation.along
+        rows, cols = root_indices(operation)
+        lines, places = (rows, cols) if by_row else (cols, rows)
+        for place in np.unique(places).tolist():
+            key = (kind, operation.segment, place)
+            if key not in self._trees:
+                self._trees[key] = np.zeros(self._shape[0 if by_row else 1], dtype=np.bool_)
+            self._trees[key][lines[places == place]] = True
+
+
+@njit(cache=True)
+def _add(
+    layers: _Counts,
+    sources: tuple[_Indices, _Indices],
+    targets: tuple[_Indices, _Indices],
+) -> bool:
+    """Enter each source's destination unless it is there; False where there is no room."""
+    cols = layers.shape[2]
+    fits = True
+    for i in range(len(sources[0])):
+        for j in range(len(sources[1])):
+            row, col = sources[0][i], sources[1][j]
+            target = targets[0][i] * cols + targets[1][j]
+            if target == row * cols + col:
+                continue
+            place = 0
+            while place < len(layers) and layers[place, row, col] not in (-1, target):
+                place += 1
+            if place < len(layers):
+                layers[place, row, col] = target
+            else:
+                fits = False
+    return fits
+
+
+@njit(cache=True)
+def _count_ways(layer: _Counts, by_row: _Indices, by_column: _Indices) -> None:
+    """Add the ways of a layer of destinations as steps along rows and columns."""
+    rows, cols = layer.shape
+    for row in range(rows):
+        for col in range(cols):
+            if layer[row, col] < 0:
+                continue
+            to_row, to_col = divmod(layer[row, col], cols)
+            by_row[row, min(col, to_col)] += 1
+            by_row[row, max(col, to_col) + 1] -= 1
+            if to_row > row:
+                by_column[row + 1, to_col] += 1
+                by_column[to_row + 1, to_col] -= 1
+            elif to_row < row:
+                by_column[to_row, to_col] += 1
+                by_column[row, to_col] -= 1
