@@ -6,49 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tlm.programs import program_of, send, tile
-from tlm.check import Limits, Report, check_program
+from tlm.check import Limits, check_program
 from tlm.data import Buffer
 from tlm.interconnect.packets import TileSet
 from tlm.program import Engine, Gemm, Multicast, Operation, Program, Reduce, Send, Work
-from workloads.kernels.cannon import cannon
-from workloads.kernels.gemm import GemmPlan
-from workloads.kernels.mesh_gemm import mesh_gemm
-from workloads.kernels.summa import summa
 
 SIZES = (2, 3, 5, 8, 13)
-
-
-def plan(side: int) -> GemmPlan:
-    return GemmPlan(side=side, block=(2, 2, 2), step_cycles=10, a_flits=4, b_flits=4)
-
-
-@pytest.mark.parametrize("side", SIZES)
-def test_hops_of_the_gemm_kernels(side: int) -> None:
-    """Critical hops of a step (WaferLLM, section 5.1): 2, N - 1 and up to N - 1."""
-    longest = [
-        check_program(build(plan(side))).latency.longest_hops
-        for build in (mesh_gemm, cannon, summa)
-    ]
-    assert longest == [min(side - 1, 2), side - 1, side - 1]
-
-
-@pytest.mark.parametrize("side", SIZES)
-def test_routing_paths_of_the_gemm_kernels(side: int) -> None:
-    """SUMMA: one from each root of the row and one from each of the column; the others: a few."""
-    paths = {
-        build: check_program(build(plan(side))).routing.most_paths
-        for build in (mesh_gemm, cannon, summa)
-    }
-    assert paths[summa] == 2 * side
-    assert paths[mesh_gemm] <= 9
-    assert paths[cannon] <= 9
-
-
-@pytest.mark.parametrize("build", [mesh_gemm, cannon, summa])
-def test_every_tile_of_a_gemm_works_alike(build: object) -> None:
-    report: Report = check_program(build(plan(6)))  # type: ignore[operator]
-    assert report.holds
-    assert (report.parallelism.busy_share, report.parallelism.balance) == (1.0, 1.0)
 
 
 def pipeline(size: int) -> Program:
