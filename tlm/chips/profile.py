@@ -99,6 +99,18 @@ class Memory(_Table):
     latency_cycles: PositiveInt
 
 
+class Dies(_Table):
+    """A wafer of dies, each as the rest of the profile says, and the links between them."""
+
+    rows: PositiveInt
+    cols: PositiveInt
+    link_bytes_per_s: PositiveFloat
+    link_latency_s: PositiveFloat
+    port_bytes_per_s: PositiveFloat
+    packet_bytes: PositiveInt
+    buffer_bytes: PositiveInt
+
+
 class Limits(_Table):
     """What a program has to keep within, beside the tile's memory."""
 
@@ -119,6 +131,7 @@ class Chip(_Table):
     noc: CalibratedNoc | ForeignNoc = Field(discriminator="kind")
     memory: Memory | None = None
     limits: Limits = Limits()
+    dies: Dies | None = None
     calibration: str | None = None
     sources: dict[str, str] = {}
 

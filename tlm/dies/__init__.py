@@ -1,0 +1,1 @@
+"""Wafers of dies: links between them, collectives over a mesh of dies, and runs of kernels."""

@@ -1,0 +1,84 @@
+"""Collectives between dies at level `perf`: closed forms from the parameters of the links.
+
+All-to-all and hand-over: the k-th messages of all dies form a round, which lasts as long as its
+busiest link or port; the longest way is added as latency. Packets that stand in each other's way
+are not known of. All-gather and all-reduce: as many steps along each line as it has dies but one;
+in each a block goes to the neighbour, and inner dies get and send two.
+"""
+
+import numpy as np
+
+from tlm.dies.collectives import collective
+from tlm.dies.links import DieMesh
+from tlm.dies.messages import Int64s, Messages
+from tlm.interconnect.packets import TileSet
+
+
+def collective_ticks(name: str, mesh: DieMesh, group: TileSet, size: int) -> int:
+    """Ticks of a collective (`tlm.dies.collectives`) by its closed form.
+
+    Raises:
+        InputError: as `collective`.
+    """
+    if name not in ("all-gather", "all-reduce"):
+        return _routed_ticks(collective(name, mesh, group, size), mesh)
+    rows, cols = len(group.rows), len(group.cols)
+    if name == "all-gather":
+        return _line_ticks(mesh, cols, size) + _line_ticks(mesh, rows, size * cols)
+    per_row = -(-size // cols)
+    per_die = -(-per_row // rows)
+    return 2 * (_line_ticks(mesh, cols, per_row) + _line_ticks(mesh, rows, per_die))
+
+
+def _line_ticks(mesh: DieMesh, dies: int, size: int) -> int:
+    at_ports = size * mesh.port_ticks_per_unit * (2 if dies > 2 else 1)
+    block = max(mesh.link_ticks(size), at_ports)
+    return (dies - 1) * (mesh.hop_ticks + mesh.ejection_ticks + block)
+
+
+def _routed_ticks(messages: Messages, mesh: DieMesh) -> int:
+    hops = np.abs(messages.source % mesh.cols - messages.target % mesh.cols)
+    hops += np.abs(messages.source // mesh.cols - messages.target // mesh.cols)
+    # Messages of one source keep their order, so the round of each is its place among them.
+    order = np.argsort(messages.source, kind="stable")
+    firsts = np.searchsorted(messages.source[order], messages.source[order])
+    rounds = np.zeros_like(order)
+    rounds[order] = np.arange(len(order)) - firsts
+    busiest = sum(
+        _round_ticks(messages.part(rounds == number), mesh) for number in range(rounds.max() + 1)
+    )
+    return busiest + int(hops.max()) * mesh.hop_ticks + mesh.ejection_ticks
+
+
+def _round_ticks(messages: Messages, mesh: DieMesh) -> int:
+    links = int(link_loads(messages, mesh).max(initial=0))
+    ports = max(
+        int(np.bincount(dies, messages.units).max()) for dies in (messages.source, messages.target)
+    )
+    return max(mesh.link_ticks(links), ports * mesh.port_ticks_per_unit)
+
+
+def link_loads(messages: Messages, mesh: DieMesh) -> Int64s:
+    """Units over the links to the north, east, south and west, shape (rows, columns, 4)."""
+    row, col = np.divmod(messages.source, mesh.cols)
+    to_row, to_col = np.divmod(messages.target, mesh.cols)
+    along_rows = _line_loads(row, col, to_col, messages.units, (mesh.rows, mesh.cols))
+    along_cols = _line_loads(to_col, row, to_row, messages.units, (mesh.cols, mesh.rows))
+    east, west = along_rows
+    south, north = (load.T for load in along_cols)
+    return np.stack([north, east, south, west], axis=-1)
+
+
+def _line_loads(
+    line: Int64s, start: Int64s, end: Int64s, units: Int64s, shape: tuple[int, int]
+) -> tuple[Int64s, Int64s]:
+    """Units that leave each place of each line upwards, and downwards."""
+    up, down = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+    for chosen, load, low, high in ((end > start, up, start, end), (end < start, down, end, start)):
+        np.add.at(load, (line[chosen], low[chosen]), units[chosen])
+        np.subtract.at(load, (line[chosen], high[chosen]), units[chosen])
+        np.cumsum(load, axis=1, out=load)
+    # Downwards, what crosses from place i + 1 to i leaves place i + 1.
+    down[:, 1:] = down[:, :-1].copy()
+    down[:, 0] = 0
+    return up, down

@@ -1,0 +1,136 @@
+"""Collectives between dies as messages that the dies' software sends.
+
+A group is a rectangle of dies. All-gather and all-reduce go dimension by dimension, along lines: on
+a line every die passes what it has got from its left neighbour on to the right one, and the other
+way round, block by block; no link then carries more than the farthest die has to get.
+"""
+
+from collections.abc import Callable
+
+from tlm.dies.links import DieMesh
+from tlm.dies.messages import Messages, Plan
+from tlm.errors import InputError, choose
+from tlm.interconnect.packets import TileSet
+
+#: Messages that a die has to have got, by its number.
+_Got = dict[int, list[int]]
+
+
+def all_to_all(mesh: DieMesh, group: TileSet, size: int) -> Messages:
+    """Every die sends ``size`` to every other: first to the next one, last to the one before."""
+    dies, plan = group.nodes(mesh.cols), Plan()
+    for step in range(1, len(dies)):
+        for place, source in enumerate(dies):
+            plan.send(source, dies[(place + step) % len(dies)], size)
+    return plan.messages()
+
+
+def all_gather(mesh: DieMesh, group: TileSet, size: int) -> Messages:
+    """Every die has a block of ``size``; in the end each has all of them."""
+    plan = Plan()
+    got: _Got = {die: [] for die in group.nodes(mesh.cols)}
+    _gather(plan, _rows(mesh, group), size, got)
+    _gather(plan, _columns(mesh, group), size * len(group.cols), got)
+    return plan.messages()
+
+
+def all_reduce(mesh: DieMesh, group: TileSet, size: int) -> Messages:
+    """Every die has ``size``; in the end each has the sum. Cycles of adding are not counted.
+
+    The sums are scattered along rows and then columns, and gathered the other way round; parts are
+    rounded up.
+    """
+    plan = Plan()
+    got: _Got = {die: [] for die in group.nodes(mesh.cols)}
+    per_row = -(-size // len(group.cols))
+    per_die = -(-per_row // len(group.rows))
+    _scatter(plan, _rows(mesh, group), per_row, got)
+    _scatter(plan, _columns(mesh, group), per_die, got)
+    _gather(plan, _columns(mesh, group), per_die, got)
+    _gather(plan, _rows(mesh, group), per_row, got)
+    return plan.messages()
+
+
+def hand_over(mesh: DieMesh, group: TileSet, size: int) -> Messages:
+    """Every die sends ``size`` to the die at its place in the next group.
+
+    The mesh is cut into groups like the given one, the first; they form a pipeline, row by row.
+    """
+    rows, cols = len(group.rows), len(group.cols)
+    if mesh.rows % rows or mesh.cols % cols or mesh.dies == rows * cols:
+        raise InputError(
+            f"--group: groups of {rows}x{cols} dies do not cut a mesh of "
+            f"{mesh.rows}x{mesh.cols} into a pipeline"
+        )
+    corners = [(r, c) for r in range(0, mesh.rows, rows) for c in range(0, mesh.cols, cols)]
+    plan = Plan()
+    for (row, col), (to_row, to_col) in zip(corners[:-1], corners[1:], strict=True):
+        for i in range(rows):
+            for j in range(cols):
+                source = (row + i) * mesh.cols + col + j
+                plan.send(source, (to_row + i) * mesh.cols + to_col + j, size)
+    return plan.messages()
+
+
+COLLECTIVES: dict[str, Callable[[DieMesh, TileSet, int], Messages]] = {
+    "all-to-all": all_to_all,
+    "all-gather": all_gather,
+    "all-reduce": all_reduce,
+    "hand-over": hand_over,
+}
+
+
+def collective(name: str, mesh: DieMesh, group: TileSet, size: int) -> Messages:
+    """Messages of a collective of a group.
+
+    Args:
+        name: One of `COLLECTIVES`.
+        mesh: The dies.
+        group: Those that take part; of a hand-over the first group.
+        size: Units: of all-to-all each message, of all-gather each die's block, of all-reduce the
+            whole, of a hand-over each die's.
+
+    Raises:
+        InputError: for an unknown name, a size below 1 or a group of one die.
+    """
+    choose("collective", name, list(COLLECTIVES))
+    if size < 1:
+        raise InputError(f"--bytes: found {size}; allowed: 1 or more")
+    if len(group) < 2 and name != "hand-over":
+        raise InputError(f"--group: found {len(group)} die; {name} needs 2 or more")
+    return COLLECTIVES[name](mesh, group, size)
+
+
+def _rows(mesh: DieMesh, group: TileSet) -> list[list[int]]:
+    return [[row * mesh.cols + col for col in group.cols] for row in group.rows]
+
+
+def _columns(mesh: DieMesh, group: TileSet) -> list[list[int]]:
+    return [[row * mesh.cols + col for row in group.rows] for col in group.cols]
+
+
+def _gather(plan: Plan, lines: list[list[int]], size: int, got: _Got) -> None:
+    """Along each line all dies get the blocks of all. What a die has got grows by what comes."""
+    before = {die: list(numbers) for die, numbers in got.items()}
+    for line in lines:
+        for way in (line, line[::-1]):
+            came: dict[tuple[int, int], int] = {}
+            for step in range(1, len(way)):
+                for place in range(step, len(way)):
+                    owner, source, target = place - step, way[place - 1], way[place]
+                    after = before[source] if step == 1 else [came[owner, place - 1]]
+                    came[owner, place] = plan.send(source, target, size, after)
+                    got[target].append(came[owner, place])
+
+
+def _scatter(plan: Plan, lines: list[list[int]], size: int, got: _Got) -> None:
+    """Along each line every die gets the sum of its part: from both ends, added on the way."""
+    before = {die: list(numbers) for die, numbers in got.items()}
+    for line in lines:
+        for way in (line, line[::-1]):
+            for owner in range(len(way) - 1, 0, -1):
+                carried: list[int] = []
+                for place in range(owner):
+                    after = before[way[place]] + carried
+                    carried = [plan.send(way[place], way[place + 1], size, after)]
+                got[way[owner]] += carried

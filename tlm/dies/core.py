@@ -1,0 +1,224 @@
+"""Compiled packets on a mesh of dies: link occupancy, arbitration and credits, event by event.
+
+Every die has five inputs and five outputs: 0 the die, 1 north, 2 east, 3 south, 4 west; packets go
+along the row first. An input is a queue of packets; the first one asks for its output from the
+moment its head is there. An output takes the next asking input in turn (round-robin) when it is
+free, the input's last packet has left, and the next die has room for the whole packet. Inputs from
+the die are unbounded and hold what may be sent, in order.
+
+Events are kept in a binary heap of (time, number) keys, so that equal times keep the order in which
+the events came up.
+"""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Int64s = NDArray[np.int64]
+
+PORTS = 5
+_NONE = -1
+_HEAD, _FREE, _CREDIT, _MESSAGE = 0, 1, 2, 3
+#: Numbers of a mesh, as in `tlm.dies.links.DieMesh`.
+ROWS, COLS, UNIT, PORT, HOP, EJECT, RETURN, PACKET, BUFFER = range(9)
+
+
+@njit(cache=True)
+def _with_room(heap: Int64s, size: int) -> Int64s:
+    """A heap with room for a few events more."""
+    if size + 5 <= len(heap):
+        return heap
+    more = np.zeros((2 * len(heap), heap.shape[1]), dtype=np.int64)
+    more[:size] = heap[:size]
+    return more
+
+
+@njit(cache=True)
+def _append(
+    packet: int, die: int, port: int, following: Int64s, first: Int64s, last: Int64s
+) -> None:
+    """Put a packet at the end of an input's queue."""
+    if first[die, port] == _NONE:
+        first[die, port] = packet
+    else:
+        following[last[die, port]] = packet
+    last[die, port] = packet
+
+
+@njit(cache=True)
+def _push(heap: Int64s, size: int, time: int, number: int, a: int, b: int, c: int) -> int:
+    """Add an event (kind a, with b and c); the new size."""
+    at = size
+    while at > 0:
+        up = (at - 1) >> 1
+        if heap[up, 0] < time or (heap[up, 0] == time and heap[up, 1] < number):
+            break
+        heap[at] = heap[up]
+        at = up
+    heap[at, 0], heap[at, 1], heap[at, 2], heap[at, 3], heap[at, 4] = time, number, a, b, c
+    return size + 1
+
+
+@njit(cache=True)
+def _drop_first(heap: Int64s, size: int) -> int:
+    """Remove the first event; the new size."""
+    size -= 1
+    time, number = heap[size, 0], heap[size, 1]
+    at = 0
+    while True:
+        down = 2 * at + 1
+        if down >= size:
+            break
+        if down + 1 < size and (
+            heap[down + 1, 0] < heap[down, 0]
+            or (heap[down + 1, 0] == heap[down, 0] and heap[down + 1, 1] < heap[down, 1])
+        ):
+            down += 1
+        if time < heap[down, 0] or (time == heap[down, 0] and number < heap[down, 1]):
+            break
+        heap[at] = heap[down]
+        at = down
+    heap[at] = heap[size]
+    return size
+
+
+@njit(cache=True)
+def _output(die: int, target: int, cols: int) -> int:
+    """The port by which a packet leaves a die."""
+    col, to_col = die % cols, target % cols
+    if to_col != col:
+        return 2 if to_col > col else 4
+    row, to_row = die // cols, target // cols
+    if to_row != row:
+        return 3 if to_row > row else 1
+    return 0
+
+
+@njit(cache=True)
+def _neighbour(die: int, port: int, cols: int) -> int:
+    if port == 1:
+        return die - cols
+    if port == 2:
+        return die + 1
+    if port == 3:
+        return die + cols
+    return die - 1
+
+
+@njit(cache=True)
+def run(
+    mesh: Int64s,
+    messages: tuple[Int64s, Int64s, Int64s],
+    first_packet: Int64s,
+    waits: Int64s,
+    children: tuple[Int64s, Int64s],
+    sent: Int64s,
+    arrived: Int64s,
+    link_units: Int64s,
+) -> int:
+    """Run messages to their delivery; the number of those that arrived.
+
+    Args:
+        mesh: Its numbers.
+        messages: Source, target and units of each.
+        first_packet: Shape (messages + 1,): number of each message's first packet.
+        waits: Shape (messages,): messages that each still waits for.
+        children: Messages that wait for each, as offsets and numbers.
+        sent: Shape (messages,): time at which each may be sent (result).
+        arrived: Shape (messages,): time at which its last unit has arrived (result).
+        link_units: Shape (dies, 5): units that left by each port (result).
+    """
+    source, target, units = messages
+    cols, dies = mesh[COLS], mesh[ROWS] * mesh[COLS]
+    packets = first_packet[-1]
+    message_of = np.zeros(packets, dtype=np.int64)
+    for number in range(len(source)):
+        message_of[first_packet[number] : first_packet[number + 1]] = number
+    following = np.full(packets, _NONE, dtype=np.int64)
+    first = np.full((dies, PORTS), _NONE, dtype=np.int64)
+    last = np.full((dies, PORTS), _NONE, dtype=np.int64)
+    input_free = np.zeros((dies, PORTS), dtype=np.int64)
+    output_free = np.zeros((dies, PORTS), dtype=np.int64)
+    turn = np.zeros((dies, PORTS), dtype=np.int64)
+    room = np.full((dies, PORTS), mesh[BUFFER], dtype=np.int64)
+    missing = first_packet[1:] - first_packet[:-1]
+    heap = np.zeros((1024, 5), dtype=np.int64)
+    size, events, done = 0, 0, 0
+    for number in range(len(source)):
+        if waits[number] == 0:
+            heap = _with_room(heap, size)
+            size = _push(heap, size, 0, events, _MESSAGE, source[number], number)
+            events += 1
+    while size:
+        now, kind, die, port = heap[0, 0], heap[0, 2], heap[0, 3], heap[0, 4]
+        size = _drop_first(heap, size)
+        if kind == _HEAD:  # port holds the input in its last digit, and the packet
+            _append(port // PORTS, die, port % PORTS, following, first, last)
+        elif kind == _CREDIT:  # port holds the output in its last digit, and the units
+            room[die, port % PORTS] += port // PORTS
+        elif kind == _MESSAGE:  # port holds the message
+            for packet in range(first_packet[port], first_packet[port + 1]):
+                _append(packet, die, 0, following, first, last)
+        for out in range(PORTS):
+            if output_free[die, out] > now:
+                continue
+            chosen = _NONE
+            for k in range(PORTS):
+                port_in = (turn[die, out] + k) % PORTS
+                packet = first[die, port_in]
+                if packet == _NONE or input_free[die, port_in] > now:
+                    continue
+                message = message_of[packet]
+                if _output(die, target[message], cols) == out:
+                    part = min(
+                        mesh[PACKET],
+                        units[message] - (packet - first_packet[message]) * mesh[PACKET],
+                    )
+                    if out == 0 or room[die, out] >= part:
+                        chosen = port_in
+                        break
+            if chosen == _NONE:
+                continue
+            heap = _with_room(heap, size)
+            turn[die, out] = chosen + 1
+            packet = first[die, chosen]
+            first[die, chosen] = following[packet]
+            following[packet] = _NONE
+            # Where a die's port and a link differ, the packet's tail goes at the slower's pace, and
+            # the faster port is free for another packet before.
+            slower, port_rate = max(mesh[UNIT], mesh[PORT]), mesh[PORT]
+            left = now + part * (mesh[UNIT] if chosen and out else slower)
+            output_free[die, out] = left if out else now + part * port_rate
+            input_free[die, chosen] = left if chosen else now + part * port_rate
+            link_units[die, out] += part
+            size = _push(heap, size, left, events, _FREE, die, 0)
+            events += 1
+            if not (chosen and out) and port_rate < mesh[UNIT]:
+                size = _push(heap, size, now + part * port_rate, events, _FREE, die, 0)
+                events += 1
+            if chosen:
+                back, towards = _neighbour(die, chosen, cols), (chosen + 1) % 4 + 1
+                credit = part * PORTS + towards
+                size = _push(heap, size, left + mesh[RETURN], events, _CREDIT, back, credit)
+                events += 1
+            if out:
+                room[die, out] -= part
+                next_die, next_port = _neighbour(die, out, cols), (out + 1) % 4 + 1
+                head = packet * PORTS + next_port
+                size = _push(heap, size, now + mesh[HOP], events, _HEAD, next_die, head)
+                events += 1
+                continue
+            missing[message] -= 1
+            arrived[message] = max(arrived[message], left + mesh[EJECT])
+            if missing[message]:
+                continue
+            done += 1
+            for k in range(children[0][message], children[0][message + 1]):
+                child = children[1][k]
+                waits[child] -= 1
+                sent[child] = max(sent[child], arrived[message])
+                if waits[child] == 0:
+                    heap = _with_room(heap, size)
+                    size = _push(heap, size, sent[child], events, _MESSAGE, source[child], child)
+                    events += 1
+    return done

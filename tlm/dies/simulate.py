@@ -1,0 +1,81 @@
+"""Running messages over the links of a wafer."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tlm.dies.core import PORTS, run
+from tlm.dies.links import DieMesh
+from tlm.dies.messages import Int64s, Messages
+from tlm.errors import InputError
+
+_MOST_PACKETS = 2**26
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What became of messages.
+
+    Attributes:
+        sent: Shape (messages,): tick at which each might be sent.
+        arrived: Shape (messages,): tick at which its last unit had arrived.
+        link_units: Shape (rows, columns, 4): units over the links to the north, east, south, west.
+    """
+
+    sent: Int64s
+    arrived: Int64s
+    link_units: Int64s
+
+    @property
+    def ticks(self) -> int:
+        """When the last message had arrived."""
+        return int(self.arrived.max(initial=0))
+
+
+def simulate(messages: Messages, mesh: DieMesh) -> Traffic:
+    """Run messages packet by packet (`tlm.dies.core`).
+
+    Memory is 24 bytes for each packet.
+
+    Raises:
+        InputError: for messages that do not fit the mesh, or are too many to run.
+    """
+    _check(messages, mesh)
+    packets = -(-messages.units // mesh.packet_units)
+    if packets.sum() > _MOST_PACKETS:
+        raise InputError(
+            f"messages of {packets.sum()} packets; allowed: {_MOST_PACKETS}, or larger packets"
+        )
+    first_packet = np.concatenate([[0], np.cumsum(packets)])
+    order = np.argsort(messages.before, kind="stable")
+    offsets = np.searchsorted(messages.before[order], np.arange(len(messages) + 1))
+    sent, arrived = np.zeros((2, len(messages)), dtype=np.int64)
+    link_units = np.zeros((mesh.dies, PORTS), dtype=np.int64)
+    done = run(
+        np.array(
+            [
+                *(mesh.rows, mesh.cols, mesh.ticks_per_unit, mesh.port_ticks_per_unit),
+                *(mesh.hop_ticks, mesh.ejection_ticks, mesh.credit_ticks),
+                *(mesh.packet_units, mesh.buffer_units),
+            ]
+        ),
+        (messages.source, messages.target, messages.units),
+        first_packet,
+        np.bincount(messages.after, minlength=len(messages)),
+        (offsets, messages.after[order]),
+        sent,
+        arrived,
+        link_units,
+    )
+    assert done == len(messages), "dimension-ordered packets cannot hold each other up for ever"
+    return Traffic(sent, arrived, link_units[:, 1:].reshape(mesh.rows, mesh.cols, PORTS - 1))
+
+
+def _check(messages: Messages, mesh: DieMesh) -> None:
+    ends = np.concatenate([messages.source, messages.target])
+    if ((ends < 0) | (ends >= mesh.dies)).any():
+        raise InputError(f"messages leave the mesh of {mesh.rows}x{mesh.cols} dies")
+    if (messages.source == messages.target).any() or (messages.units < 1).any():
+        raise InputError("messages: found one to its own die, or without data; allowed: neither")
+    if (messages.before >= messages.after).any():
+        raise InputError("messages: found one that waits for a later one; allowed: earlier ones")
