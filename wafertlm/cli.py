@@ -17,6 +17,7 @@ COMMANDS = {
     "noc": "Run traffic or a collective on a mesh.",
     "memory": "Run a stream of requests through a DRAM channel.",
     "kernel": "Run a kernel on a chip.",
+    "dies": "Run a collective between the dies of a wafer.",
     "serve": "Serve a language model's requests on a chip.",
     "replay": "Run a check case of a stored calibration again, with a wave.",
     "report": "Write stored results into one HTML page.",

@@ -9,7 +9,7 @@ from tlm.dies.links import DieMesh
 from tlm.dies.messages import Int64s, Messages
 from tlm.errors import InputError
 
-_MOST_PACKETS = 2**26
+_MOST_PACKETS = 2**24
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,8 @@
 """The links between dies: laws, and the handshake mesh where both describe the same thing."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -189,3 +192,17 @@ def test_bad_input() -> None:
         die_mesh(load_chip("flat32"))
     with pytest.raises(InputError, match="buffer_units: found 3; allowed: 4 or more"):
         mesh_of(2, 2, 4, 3)
+
+
+def test_the_document_states_the_errors_of_the_closed_forms() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "dies.md").read_text(encoding="utf-8")
+    mesh = die_mesh(load_chip("flat32-wafer"))
+    table = re.findall(r"^\| (\d+) \| (.+) \|$", text, re.MULTILINE)
+    assert len(table) == 4
+    for size, cells in table[:3]:  # the last takes seconds
+        for name, stated in zip(COLLECTIVES, cells.split(" | "), strict=True):
+            side = 4 if name == "hand-over" else 8
+            group = TileSet(range(side), range(side))
+            ticks = simulate(collective(name, mesh, group, int(size)), mesh).ticks
+            error = 100 * (collective_ticks(name, mesh, group, int(size)) / ticks - 1)
+            assert float(stated) == pytest.approx(error, abs=0.051), (name, size)
