@@ -1,0 +1,82 @@
+"""Maps: how many flits of a program cross each link of the mesh, whenever they do."""
+
+from collections import Counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlm.interconnect.packets import Int64s
+from tlm.program import Collective, Program, Reduce, Send, Work, root_lines
+
+#: A line's steps: flits that begin (above 0) or end to cross the links from each place upwards
+#: (row 0) and downwards (row 1), as bytes of an array of shape (2, places + 1).
+_Steps = bytes
+
+
+def link_flits(program: Program) -> dict[str, NDArray[np.int64]]:
+    """Flits over the links to the north, east, south and west of each tile, shape (rows, columns).
+
+    Packets go along the row first; a multicast crosses each link of its tree once, and so does the
+    result of a reduction so far. The counts hold at every level. Time and memory depend on the
+    tiles and on the operations that differ, not on how often they are repeated.
+    """
+    lines = _Lines(program)
+    for operation in program.operations():
+        if isinstance(operation, Send):
+            lines.send(operation)
+        elif not isinstance(operation, Work):
+            lines.tree(operation)
+    east, west = lines.loads("row")
+    south, north = (load.T for load in lines.loads("column"))
+    return {"north": north.copy(), "east": east, "south": south.copy(), "west": west}
+
+
+class _Lines:
+    """Loads of rows and of columns: which lines have which steps, and how often."""
+
+    def __init__(self, program: Program) -> None:
+        self._size = {"row": program.cols, "column": program.rows}
+        self._counts: dict[str, Counter[tuple[bytes, _Steps]]] = {
+            "row": Counter(),
+            "column": Counter(),
+        }
+
+    def send(self, send: Send) -> None:
+        """Along the rows of the sources, then along the columns of the destinations."""
+        rows, cols = np.array(send.tiles.rows), np.array(send.tiles.cols)
+        self._add("row", rows, cols, send.to_cols, send.flits)
+        self._add("column", send.to_cols, rows, send.to_rows, send.flits)
+
+    def tree(self, collective: Collective) -> None:
+        """From the root to both ends of its segment, or the other way round."""
+        lines, places = root_lines(collective)
+        numbers, segment = np.array(lines), collective.segment
+        for place in np.unique(places).tolist():
+            near = np.full(2, place)
+            far = np.array([min(segment[0], place), max(segment[-1], place)])
+            start, end = (far, near) if isinstance(collective, Reduce) else (near, far)
+            self._add(collective.along, numbers[places == place], start, end, collective.flits)
+
+    def loads(self, along: str) -> tuple[Int64s, Int64s]:
+        """Flits from each place upwards, and downwards, shape (lines, places)."""
+        size, lines = self._size[along], self._size["column" if along == "row" else "row"]
+        steps = np.zeros((2, lines, size + 1), dtype=np.int64)
+        for (numbers, change), count in self._counts[along].items():
+            chosen = np.frombuffer(numbers, dtype=np.int64)
+            each = np.frombuffer(change, dtype=np.int64).reshape(2, size + 1)
+            steps[:, chosen] += count * each[:, None]
+        up, down = np.cumsum(steps, axis=2)[:, :, :size]
+        return up, down
+
+    def _add(self, along: str, lines: Int64s, start: Int64s, end: Int64s, flits: int) -> None:
+        """Transfers from ``start`` to ``end`` on each of some lines."""
+        steps = np.zeros((2, self._size[along] + 1), dtype=np.int64)
+        upwards, downwards = end > start, end < start
+        np.add.at(steps[0], start[upwards], flits)
+        np.subtract.at(steps[0], end[upwards], flits)
+        # The link from place i downwards is i's.
+        np.add.at(steps[1], end[downwards] + 1, flits)
+        np.subtract.at(steps[1], start[downwards] + 1, flits)
+        if steps.any():
+            key = (np.ascontiguousarray(lines, dtype=np.int64).tobytes(), steps.tobytes())
+            self._counts[along][key] += 1

@@ -1,0 +1,230 @@
+"""Timelines in the Chrome trace format, which Perfetto (ui.perfetto.dev) opens.
+
+A tile is a process, its engines are threads, and so is what it receives; an arrow leads from a
+transfer's start to its arrival. Counters show the flits a cycle on the links that leave a tile. A
+cycle is shown as a microsecond.
+
+Format: "Trace Event Format", Google, phases X, M, C, s and f.
+"""
+
+import gzip
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tlm.errors import InputError
+from tlm.files import whole_file
+from tlm.interconnect.packets import TileSet
+from tlm.operations import Engine
+from tlm.trace.recorder import Tile
+
+_RECEIVE = len(Engine)
+_THREADS = (*(engine.name.lower() for engine in Engine), "receive")
+_LINKS = ("north", "east", "south", "west")
+MOST_SPANS = 200_000
+_COUNTER_BINS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    tile: Tile
+    thread: int
+    number: int
+    label: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Transfer:
+    number: int
+    source: Tile
+    target: Tile
+    flits: int
+    start: int
+    arrival: int
+
+
+class Timeline:
+    """A recorder that keeps what concerns the tiles of a region, of every n-th operation.
+
+    Attributes:
+        dropped: Spans for which there was no room.
+    """
+
+    def __init__(
+        self, region: TileSet, cols: int, *, every: int = 1, most_spans: int = MOST_SPANS
+    ) -> None:
+        """Begin.
+
+        Args:
+            region: Tiles that are shown.
+            cols: Columns of the whole grid.
+            every: Only operations whose number is a multiple of this are shown.
+            most_spans: Room.
+
+        Raises:
+            InputError: if ``every`` is below 1.
+        """
+        if every < 1:
+            raise InputError(f"--every: found {every}; allowed: 1 or more")
+        self._region = region
+        self._cols = cols
+        self._every = every
+        self._room = most_spans
+        self._spans: list[_Span] = []
+        self._transfers: list[_Transfer] = []
+        self.dropped = 0
+
+    def operation(
+        self, number: int, label: str, engine: Engine, tile: Tile, start_cycle: int, end_cycle: int
+    ) -> None:
+        """See `Recorder`."""
+        if self._wanted(number, tile):
+            self._keep(_Span(tile, int(engine), number, label, start_cycle, end_cycle))
+
+    def transfer(
+        self,
+        number: int,
+        label: str,
+        source: Tile,
+        target: Tile,
+        flits: int,
+        start_cycle: int,
+        arrival_cycle: int,
+    ) -> None:
+        """See `Recorder`."""
+        came, sent = self._wanted(number, target), self._wanted(number, source)
+        if came:
+            begun = max(start_cycle, arrival_cycle - flits)
+            self._keep(_Span(target, _RECEIVE, number, label, begun, arrival_cycle))
+        if (came or sent) and not self.dropped:
+            self._transfers.append(
+                _Transfer(number, source, target, flits, start_cycle, arrival_cycle)
+            )
+
+    def write(self, path: Path) -> None:
+        """Write a compressed trace (``.json.gz``); equal runs give equal bytes.
+
+        Raises:
+            InputError: naming the path, if it cannot be written.
+        """
+        events = [*self._names(), *self._slices(), *self._arrows(), *self._counters()]
+        trace = {"traceEvents": events, "otherData": {"microsecond": "1 cycle"}}
+        text = json.dumps(trace, separators=(",", ":")).encode()
+        with whole_file(path) as scratch, scratch.open("wb") as file:
+            file.write(gzip.compress(text, mtime=0))
+
+    def _wanted(self, number: int, tile: Tile) -> bool:
+        region = self._region
+        return number % self._every == 0 and tile[0] in region.rows and tile[1] in region.cols
+
+    def _keep(self, span: _Span) -> None:
+        if len(self._spans) < self._room:
+            self._spans.append(span)
+        else:
+            self.dropped += 1
+
+    def _process(self, tile: Tile) -> int:
+        return tile[0] * self._cols + tile[1]
+
+    def _names(self) -> Iterator[dict[str, Any]]:
+        threads = sorted({(span.tile, span.thread) for span in self._spans})
+        for tile in sorted({tile for tile, _ in threads}):
+            yield _name("process_name", self._process(tile), 0, f"tile {tile[0]},{tile[1]}")
+        for tile, thread in threads:
+            yield _name("thread_name", self._process(tile), thread, _THREADS[thread])
+
+    def _slices(self) -> Iterator[dict[str, Any]]:
+        for span in sorted(self._spans, key=_order):
+            yield {
+                "ph": "X",
+                "name": span.label or _THREADS[span.thread],
+                "pid": self._process(span.tile),
+                "tid": span.thread,
+                "ts": span.start,
+                "dur": span.end - span.start,
+                "args": {"operation": span.number},
+            }
+
+    def _arrows(self) -> Iterator[dict[str, Any]]:
+        """From the source's transfer to the target's receipt, where both are shown."""
+        both = [
+            each
+            for each in self._transfers
+            if self._wanted(each.number, each.source) and self._wanted(each.number, each.target)
+        ]
+        for number, each in enumerate(sorted(both, key=_way)):
+            ends = (
+                ("s", each.source, int(Engine.TRANSFER), each.start),
+                ("f", each.target, _RECEIVE, max(each.start, each.arrival - each.flits)),
+            )
+            for phase, tile, thread, time in ends:
+                yield {
+                    "ph": phase,
+                    "name": "transfer",
+                    "cat": "transfer",
+                    "id": number,
+                    "pid": self._process(tile),
+                    "tid": thread,
+                    "ts": time,
+                    **({"bp": "e"} if phase == "f" else {}),
+                }
+
+    def _counters(self) -> Iterator[dict[str, Any]]:
+        """Flits a cycle on the links of the region's tiles, each transfer spread over its time."""
+        if not self._transfers:
+            return
+        last = max(each.arrival for each in self._transfers)
+        bin_cycles = -(-max(last, 1) // _COUNTER_BINS)
+        loads: dict[tuple[Tile, int], dict[int, float]] = {}
+        seen: set[tuple[object, ...]] = set()
+        for each in sorted(self._transfers, key=_way):
+            for tile, link in _links(each.source, each.target):
+                # Branches of a multicast share their way: its flits cross it once.
+                key = (each.number, each.source, tile, link, each.start)
+                if key not in seen and self._wanted(each.number, tile):
+                    seen.add(key)
+                    _spread(loads.setdefault((tile, link), {}), each, bin_cycles)
+        for (tile, link), bins in sorted(loads.items()):
+            for at in sorted({*bins, *(number + 1 for number in bins)}):
+                yield {
+                    "ph": "C",
+                    "name": f"link {_LINKS[link]}",
+                    "pid": self._process(tile),
+                    "ts": at * bin_cycles,
+                    "args": {"flits a cycle": round(bins.get(at, 0.0) / bin_cycles, 4)},
+                }
+
+
+def _name(kind: str, process: int, thread: int, name: str) -> dict[str, Any]:
+    return {"ph": "M", "name": kind, "pid": process, "tid": thread, "args": {"name": name}}
+
+
+def _order(span: _Span) -> tuple[object, ...]:
+    return span.start, span.tile, span.thread, span.number, span.end
+
+
+def _way(each: _Transfer) -> tuple[object, ...]:
+    return each.start, each.number, each.source, each.target
+
+
+def _links(source: Tile, target: Tile) -> Iterator[tuple[Tile, int]]:
+    """Tile and direction of the links of a way, along the row first."""
+    row, (to_row, to_col) = source[0], target
+    step = 1 if to_col > source[1] else -1
+    for col in range(source[1], to_col, step):
+        yield (row, col), 1 if step > 0 else 3
+    step = 1 if to_row > row else -1
+    for at in range(row, to_row, step):
+        yield (at, to_col), 2 if step > 0 else 0
+
+
+def _spread(bins: dict[int, float], each: _Transfer, bin_cycles: int) -> None:
+    """Add a transfer's flits to the bins that it lasts through."""
+    start, end = each.start, max(each.arrival, each.start + 1)
+    for at in range(start // bin_cycles, -(-end // bin_cycles)):
+        part = min(end, (at + 1) * bin_cycles) - max(start, at * bin_cycles)
+        bins[at] = bins.get(at, 0.0) + each.flits * part / (end - start)
