@@ -21,6 +21,7 @@ from tlm.lockstep import SteppedEnvironment
 from tlm.operations import Reduce
 from tlm.program import Engine, Program
 from tlm.steps import ProgramDeadlockError, Step, Tile, TransferStep, Unit, WorkStep, expand
+from tlm.trace.recorder import Recorder
 
 _Process = Generator[simpy.Event, Any, None]
 
@@ -28,19 +29,25 @@ _FROM_THE_START = -(2**62)
 """Time of an initial unit: longer ago than any credit takes."""
 
 
-def run_at(program: Program, timing: NocTiming, network: Interconnect) -> Outcome:
+def run_at(
+    program: Program,
+    timing: NocTiming,
+    network: Interconnect,
+    recorder: Recorder | None = None,
+) -> Outcome:
     """Run a program packet by packet.
 
     Args:
         program: What to run.
         timing: Packet bound (``fifo_depth``) and latency of credits.
         network: A network of the program's size, not yet used.
+        recorder: Is told of every operation and transfer.
 
     Raises:
         InputError: if an operation does not fit the program.
         ProgramDeadlockError: if operations wait for ever, naming one of them.
     """
-    return _Run(program, timing, network).outcome()
+    return _Run(program, timing, network, recorder).outcome()
 
 
 class _Units:
@@ -74,8 +81,15 @@ class _Units:
 class _Run:
     """State of one run."""
 
-    def __init__(self, program: Program, timing: NocTiming, network: Interconnect) -> None:
+    def __init__(
+        self,
+        program: Program,
+        timing: NocTiming,
+        network: Interconnect,
+        recorder: Recorder | None,
+    ) -> None:
         self._program = program
+        self._recorder = recorder
         self._env = SteppedEnvironment()
         self._network = SimpyNetwork(self._env, network, timing.fifo_depth)
         self._units = _Units(self._env, program)
@@ -111,29 +125,38 @@ class _Run:
             self._begun[tile, engine] = step.number
             for unit in step.takes:
                 yield from self._units.take(unit)
+            start = int(self._env.now)
             if isinstance(step, WorkStep):
                 yield self._env.timeout(step.cycles)
                 if engine is Engine.MATRIX:
                     self._busy[tile] += step.cycles
             elif isinstance(step, TransferStep):
-                yield from self._send(step)
+                start = yield from self._send(step)
             self._ends[engine][tile] = self._env.now
+            if self._recorder is not None:
+                label, end = step.operation.label, int(self._env.now)
+                self._recorder.operation(step.number, label, engine, tile, start, end)
             self._units.give(step.gives)
 
-    def _send(self, step: TransferStep) -> _Process:
-        """Wait for the credits, queue the packets, and wait until the last one has left."""
+    def _send(self, step: TransferStep) -> Generator[simpy.Event, Any, int]:
+        """Wait for the credits, queue the packets, and wait until the last one has left.
+
+        The value is the time at which the credits were there.
+        """
         for unit in step.slots:
             given = yield from self._units.take(unit)
             known = given + self._credit_cycles[_hops(step.tile, unit.tile)]
             if known > self._env.now:
                 yield self._env.timeout(known - self._env.now)
-        left = self._env.event()
+        left, start = self._env.event(), int(self._env.now)
         arrivals: dict[int, Callable[[int], object]] = {
-            self._node(tile): _Arrival(self, tile, units) for tile, units in step.arrivals.items()
+            self._node(tile): _Arrival(self, step, start, tile, units)
+            for tile, units in step.arrivals.items()
         }
         goal = self._goal(step)
         self._network.send(self._node(step.tile), goal, step.flits, left.succeed, arrivals)
         yield left
+        return start
 
     def _goal(self, step: TransferStep) -> TileSet | packets.Reduce:
         operation = step.operation
@@ -145,9 +168,12 @@ class _Run:
     def _node(self, tile: Tile) -> int:
         return tile[0] * self._program.cols + tile[1]
 
-    def arrive(self, tile: Tile, units: list[Unit]) -> None:
+    def arrive(self, step: TransferStep, start: int, tile: Tile, units: list[Unit]) -> None:
         """A transfer has been written at a tile."""
         self._arrived[tile] = self._env.now
+        if self._recorder is not None:
+            label, now = step.operation.label, int(self._env.now)
+            self._recorder.transfer(step.number, label, step.tile, tile, step.flits, start, now)
         self._units.give(units)
 
 
@@ -156,11 +182,13 @@ class _Arrival:
     """What the ejection of a transfer's tail does."""
 
     run: _Run
+    step: TransferStep
+    start: int
     tile: Tile
     units: list[Unit]
 
     def __call__(self, node: int) -> None:
-        self.run.arrive(self.tile, self.units)
+        self.run.arrive(self.step, self.start, self.tile, self.units)
 
 
 def _hops(tile: Tile, other: Tile) -> int:
