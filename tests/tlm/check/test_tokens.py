@@ -5,9 +5,9 @@ import pytest
 
 from tests.tlm.programs import TIMING, program_of, run_mesh, send, tile
 from tlm.check import check_program
-from tlm.engines.at import ProgramDeadlockError
 from tlm.interconnect.packets import TileSet
 from tlm.program import Engine, Multicast, Operation, Program, Send, Work
+from tlm.steps import ProgramDeadlockError
 
 
 def findings(program: Program) -> list[tuple[str, int | None, str]]:
