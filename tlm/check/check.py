@@ -21,10 +21,13 @@ from tlm.check.report import (
 from tlm.check.routes import Routes
 from tlm.check.usage import Usage, longest_hops, transfers
 from tlm.check.walk import Fault, Walk
-from tlm.program import Operation, Program, Reduce
+from tlm.program import Engine, Operation, Program, Reduce
+from tlm.room import hold_room
 
 Progress = Callable[[int, int], None]
 _PROGRESS_STEP = 64
+#: Per tile: busy cycles, bytes used, routes, and four destinations of a source.
+_NOTED_BYTES = 48
 
 
 def check_program(
@@ -38,8 +41,9 @@ def check_program(
         progress: Called with (operations done, of all).
 
     Raises:
-        InputError: if an operation does not fit the program.
+        InputError: if an operation does not fit the program, or the check the machine's memory.
     """
+    hold_room(f"check of {program.rows}x{program.cols} tiles", _bytes(program))
     gathered = _Gathered(program)
     total = sum(1 for _ in program.build()) if progress else 0
     for number, operation in enumerate(program.operations()):
@@ -47,6 +51,12 @@ def check_program(
         if progress and number % _PROGRESS_STEP == 0:
             progress(number, total)
     return gathered.report(limits or Limits())
+
+
+def _bytes(program: Program) -> int:
+    """The marks of engines and units, and what is noted of each tile beside them."""
+    places = len(Engine) + sum(token.depth for token in program.tokens.values())
+    return program.rows * program.cols * (8 * places + len(program.buffers) + _NOTED_BYTES)
 
 
 class _Gathered:

@@ -85,3 +85,16 @@ def test_a_ring_takes_some_two_hops_for_each_tile(rows: int) -> None:
     assert report.findings == ()
     assert report.latency.longest_hops <= 2
     assert report.latency.chain_stages == 2 * (rows - 1) - 1
+
+
+@pytest.mark.slow
+def test_a_wafer_of_half_a_million_tiles() -> None:
+    """MeshGEMM on 720x720 tiles keeps within the limits of WSE-2; SUMMA needs too many routes."""
+    limits = Limits(tile_bytes=48 * 1024, routing_paths=32)
+    report = check_program(gemm(mesh_gemm, 720), limits)
+    assert report.findings == ()
+    assert (report.latency.longest_hops, report.routing.most_paths) == (2, 9)
+    (found,) = check_program(gemm(summa, 720), limits).findings
+    assert found.message == (
+        "tile (0, 0): 1440 distinct routes begin, pass or end here; a router holds 32"
+    )
