@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from tlm.interconnect.packets import TileSet
 from tlm.operations import Engine
 
 Tile = tuple[int, int]
@@ -9,6 +10,10 @@ Tile = tuple[int, int]
 
 class Recorder(Protocol):
     """Takes note of operations and transfers, in any order. Cycles as of docs/programs.md."""
+
+    @property
+    def region(self) -> TileSet:
+        """Tiles that matter; an engine may tell of others too."""
 
     def operation(
         self, number: int, label: str, engine: Engine, tile: Tile, start_cycle: int, end_cycle: int

@@ -51,6 +51,7 @@ class Timeline:
     """A recorder that keeps what concerns the tiles of a region, of every n-th operation.
 
     Attributes:
+        region: Those tiles.
         dropped: Spans for which there was no room.
     """
 
@@ -70,7 +71,7 @@ class Timeline:
         """
         if every < 1:
             raise InputError(f"--every: found {every}; allowed: 1 or more")
-        self._region = region
+        self.region = region
         self._cols = cols
         self._every = every
         self._room = most_spans
@@ -118,7 +119,7 @@ class Timeline:
             file.write(gzip.compress(text, mtime=0))
 
     def _wanted(self, number: int, tile: Tile) -> bool:
-        region = self._region
+        region = self.region
         return number % self._every == 0 and tile[0] in region.rows and tile[1] in region.cols
 
     def _keep(self, span: _Span) -> None:
