@@ -36,9 +36,10 @@ _LATENCY_CYCLES = 3
 _HANG_CYCLES = 2000
 #: Operations by name: their codes, as in rtl/tile/vector_unit.sv.
 OPERATIONS = {
-    "add": 0, "maximum": 1, "scale": 2, "quantize": 3, "exp": 4, "row sum": 6, "row maximum": 7,
+    "add": 0, "maximum": 1, "scale": 2, "quantize": 3, "exp": 4, "multiply": 5,
+    "row sum": 6, "row maximum": 7,
 }  # fmt: skip
-_TWO_OPERANDS = ("add", "maximum")
+_TWO_OPERANDS = ("add", "maximum", "multiply")
 _EDGES = np.array([-(2**31), -(2**31) + 1, -1, 0, 1, 2**31 - 1])
 
 
@@ -60,6 +61,8 @@ def computed(job: dict[str, Any], a: Int64s, b: Int64s, operand_width: int) -> I
         case "scale" | "quantize" as operation:
             top = 2 ** ((32 if operation == "scale" else operand_width) - 1)
             results = np.clip(a * job["multiplier"] >> job["shift"], -top, top - 1)
+        case "multiply":
+            results = np.clip(a * b.astype(np.int16) >> job["shift"], -(2**31), 2**31 - 1)
         case "exp":
             results = exp2(a)
         case "row sum":

@@ -29,13 +29,15 @@ module vector_lane #(
   localparam logic signed [47:0] WideMax = 48'sh7fff_ffff;
   localparam logic signed [47:0] NarrowMax = (48'sd1 <<< (OperandWidth - 1)) - 48'sd1;
 
-  logic signed [47:0] value_d, value_q, shifted, top, bottom;
+  logic signed [47:0] value_d, value_q, scaled, shifted, top, bottom;
   logic [5:0] amount_d, amount_q;
   logic [31:0] combined, data_q;
   logic [15:0] power;
   logic [23:0] halvings;
   logic positive;
 
+  // Multiply takes its factor from B, scale and quantize theirs from the job.
+  assign scaled = 48'($signed(a_i)) * 48'($signed(operation_i[2] ? b_i[15:0] : multiplier_i));
   assign positive = ~a_i[31] & (a_i != '0);
   // 2^(a/256) is the power of the exponent's fraction, halved as often as its whole part says. The
   // fraction is counted from the whole number below; so below zero there is at least one halving.
@@ -56,12 +58,17 @@ module vector_lane #(
     unique case (operation_i[2:1])
       2'd0: value_d = 48'($signed(combined));
       2'd1: begin
-        value_d = 48'($signed(a_i)) * 48'($signed(multiplier_i));
+        value_d = scaled;
         amount_d = shift_i;
       end
       2'd2: begin
-        value_d = 48'({power, 1'b0});
-        if (!positive) amount_d = (halvings > 24'd17) ? 6'd17 : halvings[5:0];
+        if (operation_i[0]) begin
+          value_d = scaled;
+          amount_d = shift_i;
+        end else begin
+          value_d = 48'({power, 1'b0});
+          if (!positive) amount_d = (halvings > 24'd17) ? 6'd17 : halvings[5:0];
+        end
       end
       default: value_d = 48'($signed(a_i));
     endcase

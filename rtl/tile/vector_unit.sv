@@ -6,11 +6,12 @@
 //   2  scale                       A * multiplier, shifted right, saturated to 32 bits
 //   3  quantize                    the same, saturated to OperandWidth bits
 //   4  exp                         2^(A / 256) in steps of 2^-16; A above zero counts as zero
+//   5  multiply                    A * low 16 bits of B, shifted right, saturated to 32 bits
 //   6  row sum                     the sum of a row's elements, wrapping
 //   7  row maximum                 the largest of a row's elements
 //
 // Elements are two's complement; element 0 of a word is in its low bits. B is taken together with A by
-// add and maximum, and not at all by the others. A row's result is a word with it in every element.
+// add, maximum and multiply, and not at all by the others. A row's result is a word with it in every element.
 //
 // A result that is offered and not taken stops the whole unit. A missing operand stops nothing: what
 // is inside moves on.
@@ -38,7 +39,7 @@ module vector_unit #(
   input  logic [LengthWidth-1:0] job_rows_i,
   /// Factor of scale and quantize, two's complement.
   input  logic [15:0]            job_multiplier_i,
-  /// Bits by which scale and quantize shift right, rounding down.
+  /// Bits by which scale, quantize and multiply shift right, rounding down.
   input  logic [5:0]             job_shift_i,
   /// A word of A is offered.
   input  logic                   a_valid_i,

@@ -19,7 +19,7 @@ SOURCES = [
         "exp2_table", "vector_lane", "vector_reduce", "vector_sequencer", "vector_unit",
     )
 ]  # fmt: skip
-OPERATIONS = ("add", "maximum", "scale", "quantize", "exp", "row sum", "row maximum")
+OPERATIONS = ("add", "maximum", "scale", "quantize", "exp", "multiply", "row sum", "row maximum")
 #: Words a row and rows: the smallest, one row, one word a row, and more of both.
 SHAPES = ((1, 1), (9, 1), (1, 9), (2, 3), (7, 5))
 STALLS: tuple[dict[str, float], ...] = (
