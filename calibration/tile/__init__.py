@@ -1,0 +1,1 @@
+"""Meshes of tiles in Verilog: descriptors, loading, running in this process, reading back."""

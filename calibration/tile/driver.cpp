@@ -1,0 +1,317 @@
+// Loads a Verilated mesh of tiles, runs it, notes what its engines do, and reads memories back.
+// calibration/tile/machine.py is the other side.
+//
+// One model, rtl/bench/tile_node.sv, stands for every node; the links between them are here. What goes over
+// a link depends in this order: free places come from registers alone, offers from registers and free places,
+// ready from offers. So three looks at the links, neighbour by neighbour, settle a cycle.
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "Vtile_node.h"
+#include "verilated.h"
+#include "verilated_vcd_c.h"
+
+namespace {
+
+constexpr unsigned kRows = TILE_ROWS, kCols = TILE_COLS, kTiles = kRows * kCols;
+constexpr unsigned kCountBits = TILE_COUNT_BITS, kFlitWords = TILE_FLIT_WORDS;
+constexpr unsigned kQueues = 4, kLinks = 4;
+constexpr unsigned kArrival = 2 * kQueues;  // after the starts and the ends
+constexpr uint64_t kHalfCyclePs = 1000;
+constexpr uint64_t kResetCycles = 4;
+constexpr size_t kKeptText = 2000;
+
+enum Outcome : int { kEnded = 0, kStill = 1, kTooLong = 2, kFailed = 3 };
+
+struct Event {
+  uint64_t cycle;
+  uint32_t tile, kind;
+};
+
+// Shared with Python: `_State` in machine.py has the same fields.
+struct State {
+  uint64_t cycle = 0, event_count = 0;
+  const Event* events = nullptr;
+  const char* failure = nullptr;
+};
+
+// A node's neighbour behind one of its links, north, east, south, west, and that one's link back.
+struct Link {
+  Vtile_node* neighbour = nullptr;
+  unsigned facing = 0;
+};
+
+struct Node {
+  std::unique_ptr<Vtile_node> model;
+  Link links[kLinks];
+};
+
+struct Machine {
+  State state;
+  VerilatedVcdC wave;
+  uint64_t now_ps = 0;
+  Node nodes[kTiles];
+  std::vector<Event> events;
+  std::string failure;
+};
+
+Machine* running = nullptr;  // what is evaluated now
+std::string printed;         // the end of what the Verilog has printed
+
+template <typename Port>
+uint32_t field(const Port& port, unsigned index, unsigned bits) {
+  return static_cast<uint32_t>(port >> index * bits) & ((1u << bits) - 1);
+}
+
+template <typename Port>
+void set(Port& port, uint64_t value) {
+  port = static_cast<Port>(value);
+}
+
+// Free places behind every link.
+void pass_free(Node& node) {
+  uint64_t free = 0, operand_free = 0;
+  for (unsigned p = 0; p < kLinks; ++p) {
+    const Link& link = node.links[p];
+    if (!link.neighbour) continue;
+    free |= uint64_t{field(link.neighbour->in_free_o, link.facing, kCountBits)} << p * kCountBits;
+    operand_free |= uint64_t{field(link.neighbour->in_operand_free_o, link.facing, kCountBits)} << p * kCountBits;
+  }
+  set(node.model->out_free_i, free);
+  set(node.model->out_operand_free_i, operand_free);
+}
+
+// What the neighbours offer; whether they offer anything.
+bool pass_offers(Node& node) {
+  Vtile_node& model = *node.model;
+  unsigned valid = 0, credits = 0;
+  for (unsigned p = 0; p < kLinks; ++p) {
+    const Link& link = node.links[p];
+    if (!link.neighbour) continue;
+    if (link.neighbour->out_valid_o >> link.facing & 1) {
+      valid |= 1u << p;
+      std::memcpy(&model.in_flit_i[p * kFlitWords], &link.neighbour->out_flit_o[link.facing * kFlitWords],
+                  kFlitWords * sizeof(uint32_t));
+    }
+    if (link.neighbour->credit_out_valid_o >> link.facing & 1) {
+      credits |= 1u << p;
+      model.credit_in_flit_i[p] = link.neighbour->credit_out_flit_o[link.facing];
+    }
+  }
+  model.in_valid_i = static_cast<CData>(valid);
+  model.credit_in_valid_i = static_cast<CData>(credits);
+  return valid | credits;
+}
+
+void pass_ready(Node& node) {
+  unsigned ready = 0, credits = 0;
+  for (unsigned p = 0; p < kLinks; ++p) {
+    const Link& link = node.links[p];
+    if (!link.neighbour) continue;
+    ready |= (link.neighbour->in_ready_o >> link.facing & 1u) << p;
+    credits |= (link.neighbour->credit_in_ready_o >> link.facing & 1u) << p;
+  }
+  node.model->out_ready_i = static_cast<CData>(ready);
+  node.model->credit_out_ready_i = static_cast<CData>(credits);
+}
+
+void clock(Machine& machine, int level) {
+  for (Node& node : machine.nodes) node.model->clk_i = static_cast<CData>(level);
+}
+
+// All models share a context, which refuses new ones at another time than 0.
+void at(Machine& machine) {
+  running = &machine;
+  machine.nodes[0].model->contextp()->time(machine.now_ps);
+}
+
+void dump(Machine& machine) {
+  if (machine.wave.isOpen()) machine.wave.dump(machine.now_ps);
+  machine.nodes[0].model->contextp()->time(0);
+  machine.now_ps += kHalfCyclePs;
+  running = nullptr;
+}
+
+// The first half of a cycle: everything settles.
+void settle(Machine& machine) {
+  at(machine);
+  clock(machine, 0);
+  for (Node& node : machine.nodes) pass_free(node);
+  for (Node& node : machine.nodes) node.model->eval();
+  for (Node& node : machine.nodes) {
+    if (pass_offers(node)) node.model->eval();
+  }
+  for (Node& node : machine.nodes) pass_ready(node);
+  dump(machine);
+}
+
+// The second half: registers take what has settled.
+void step(Machine& machine) {
+  at(machine);
+  clock(machine, 1);
+  for (Node& node : machine.nodes) node.model->eval();
+  dump(machine);
+}
+
+// Starts, ends and arrivals of the cycle; whether anything else moves.
+bool note(Machine& machine) {
+  bool busy = false;
+  for (unsigned t = 0; t < kTiles; ++t) {
+    const Vtile_node& model = *machine.nodes[t].model;
+    for (uint32_t bits = model.start_o | uint32_t{model.end_o} << kQueues; bits; bits &= bits - 1)
+      machine.events.push_back({machine.state.cycle, t, static_cast<uint32_t>(__builtin_ctz(bits))});
+    if (model.arrived_o) machine.events.push_back({machine.state.cycle, t, kArrival});
+    busy |= model.busy_o;
+  }
+  return busy;
+}
+
+bool idle(const Machine& machine) {
+  return std::all_of(std::begin(machine.nodes), std::end(machine.nodes),
+                     [](const Node& node) { return node.model->idle_o; });
+}
+
+int outcome(Machine& machine, int found) {
+  machine.state.events = machine.events.data();
+  machine.state.event_count = machine.events.size();
+  machine.state.failure = machine.failure.empty() ? nullptr : machine.failure.c_str();
+  return machine.failure.empty() ? found : kFailed;
+}
+
+void stop(const char* what, const char* file, int line) {
+  if (!running || !running->failure.empty()) return;
+  running->failure = what + std::string(" at ") + file + ":" + std::to_string(line) + ": " + printed;
+}
+
+void join(Machine& machine) {
+  for (unsigned n = 0; n < kTiles; ++n) {
+    Node& node = machine.nodes[n];
+    const unsigned row = n / kCols, col = n % kCols;
+    node.model->row_i = static_cast<CData>(row);
+    node.model->col_i = static_cast<CData>(col);
+    if (row > 0) node.links[0] = {machine.nodes[n - kCols].model.get(), 2};
+    if (col + 1 < kCols) node.links[1] = {machine.nodes[n + 1].model.get(), 3};
+    if (row + 1 < kRows) node.links[2] = {machine.nodes[n + kCols].model.get(), 0};
+    if (col > 0) node.links[3] = {machine.nodes[n - 1].model.get(), 1};
+  }
+}
+
+}  // namespace
+
+// What Verilator calls; the wrapper of pyverilator has the hook for $finish.
+using FinishCallback = void (*)(const char*, int, const char*);
+extern FinishCallback vl_user_finish;
+void vl_stop(const char* file, int line, const char*) VL_MT_UNSAFE { stop("the Verilog stopped", file, line); }
+void vl_fatal(const char* file, int line, const char*, const char* message) VL_MT_UNSAFE {
+  stop(message, file, line);
+}
+
+extern "C" {
+
+int loop_print(const char* format, ...) {
+  char text[1000];
+  va_list arguments;
+  va_start(arguments, format);
+  const int count = std::vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  printed += text;
+  if (printed.size() > kKeptText) printed.erase(0, printed.size() - kKeptText);
+  return count;
+}
+
+// With a path, a wave is written there.
+Machine* machine_new(const char* wave) {
+  vl_user_finish = [](const char* file, int line, const char*) { stop("the Verilog called $finish", file, line); };
+  Machine* machine = new Machine{};
+  if (wave) Verilated::traceEverOn(true);
+  for (unsigned n = 0; n < kTiles; ++n) {
+    const std::string name = "node_" + std::to_string(n / kCols) + "_" + std::to_string(n % kCols);
+    machine->nodes[n].model = std::make_unique<Vtile_node>(name.c_str());
+    if (wave) machine->nodes[n].model->trace(&machine->wave, 99);
+  }
+  if (wave) machine->wave.open(wave);
+  join(*machine);
+  return machine;
+}
+
+State* machine_state(Machine* machine) { return &machine->state; }
+
+void machine_delete(Machine* machine) {
+  for (Node& node : machine->nodes) node.model->final();
+  if (machine->wave.isOpen()) machine->wave.close();
+  delete machine;
+  printed.clear();
+}
+
+// Resets all but the memories; the next run begins at cycle 0.
+int machine_reset(Machine* machine) {
+  machine->events.clear();
+  machine->state.cycle = 0;
+  for (Node& node : machine->nodes) {
+    node.model->run_i = 0;
+    node.model->rst_ni = 0;
+  }
+  for (uint64_t cycle = 0; cycle < kResetCycles; ++cycle) {
+    settle(*machine);
+    step(*machine);
+  }
+  for (Node& node : machine->nodes) node.model->rst_ni = 1;
+  return outcome(*machine, kEnded);
+}
+
+// Writes, or reads, words of all tiles at once, a cycle for each of the longest list. Tile t's addresses and
+// words are those from begin[t] to begin[t+1].
+int machine_load(Machine* machine, int read, uint32_t space, const uint64_t* begin, const uint16_t* addresses,
+                 uint64_t* words) {
+  uint64_t longest = 0;
+  for (unsigned t = 0; t < kTiles; ++t) longest = std::max(longest, begin[t + 1] - begin[t]);
+  for (uint64_t n = 0; n < longest && machine->failure.empty(); ++n) {
+    for (unsigned t = 0; t < kTiles; ++t) {
+      Vtile_node& model = *machine->nodes[t].model;
+      const uint64_t place = begin[t] + n;
+      model.load_valid_i = place < begin[t + 1];
+      if (!model.load_valid_i) continue;
+      model.load_read_i = static_cast<CData>(read);
+      model.load_space_i = static_cast<CData>(space);
+      model.load_address_i = addresses[place];
+      model.load_data_i = words[place];
+    }
+    // Nothing else runs, so every tile's port is served at once.
+    settle(*machine);
+    step(*machine);
+    for (unsigned t = 0; read && t < kTiles; ++t) {
+      if (begin[t] + n < begin[t + 1]) words[begin[t] + n] = machine->nodes[t].model->load_data_o;
+    }
+  }
+  for (Node& node : machine->nodes) node.model->load_valid_i = 0;
+  settle(*machine);
+  step(*machine);
+  return outcome(*machine, kEnded);
+}
+
+// Runs until no descriptor is left and nothing has moved for `patience` cycles; or until nothing has moved for as
+// long though descriptors are left; or to cycle `limit`.
+int machine_run(Machine* machine, uint64_t limit, uint64_t patience) {
+  for (Node& node : machine->nodes) node.model->run_i = 1;
+  uint64_t quiet = 0;
+  while (machine->state.cycle < limit && machine->failure.empty()) {
+    settle(*machine);
+    const size_t before = machine->events.size();
+    const bool busy = note(*machine);
+    quiet = busy || machine->events.size() > before ? 0 : quiet + 1;
+    const bool done = idle(*machine);
+    step(*machine);
+    ++machine->state.cycle;
+    if (quiet >= patience) return outcome(*machine, done ? kEnded : kStill);
+  }
+  return outcome(*machine, kTooLong);
+}
+
+}  // extern "C"

@@ -1,0 +1,304 @@
+"""A Verilated mesh of tiles in this process: load it, run it, see what it did."""
+
+import ctypes
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibration.harness.mesh import HangError
+from calibration.harness.simulator import SimulationError
+from calibration.loop.pyverilator_fit import PyVerilator
+from calibration.tile.descriptors import DESCRIPTOR_WORDS, TOKENS, Descriptor, Words
+from calibration.tile.model import TileModel
+from tlm.errors import InputError
+from tlm.program import Engine
+
+_SCRATCHPAD, _DESCRIPTOR, _TOKEN = range(3)  # load_space_i of rtl/tile/tile.sv
+_STILL, _TOO_LONG = 1, 2  # outcomes of a run (driver.cpp)
+_ARRIVAL = 2 * len(Engine)
+#: Cycles without any movement after which nothing moves any more.
+_PATIENCE_CYCLES = 100
+_MOST_UNITS = 249
+_SHOWN = 5
+_EVENT = np.dtype([("cycle", np.uint64), ("tile", np.uint32), ("kind", np.uint32)])
+
+
+class _State(ctypes.Structure):
+    """`State` of driver.cpp."""
+
+    _fields_ = [
+        ("cycle", ctypes.c_uint64),
+        ("event_count", ctypes.c_uint64),
+        ("events", ctypes.c_void_p),
+        ("failure", ctypes.c_char_p),
+    ]
+
+
+@dataclass(slots=True)
+class TileImage:
+    """What a tile is loaded with before a run.
+
+    Attributes:
+        queues: Descriptors of each engine, in order.
+        tokens: Units of tokens that are there from the start.
+        memory: Words of the scratchpad by their first address.
+    """
+
+    queues: dict[Engine, list[Descriptor]] = field(default_factory=dict)
+    tokens: dict[int, int] = field(default_factory=dict)
+    memory: dict[int, Words] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A descriptor at work: from the cycle of its start to that of its end, both included."""
+
+    tile: int
+    engine: Engine
+    number: int
+    start_cycle: int
+    end_cycle: int
+    label: str
+
+    @property
+    def cycles(self) -> int:
+        """How long its engine had it."""
+        return self.end_cycle - self.start_cycle + 1
+
+
+@dataclass(frozen=True, slots=True)
+class TileRun:
+    """What a run did.
+
+    Attributes:
+        cycles: Cycles up to the last end or arrival, included.
+        spans: Every descriptor, by tile, engine and number.
+        arrivals: Tile and cycle of every transfer's last word, in order of time.
+    """
+
+    cycles: int
+    spans: tuple[Span, ...]
+    arrivals: tuple[tuple[int, int], ...]
+
+    def of(self, tile: int, engine: Engine) -> list[Span]:
+        """What one engine did, in order."""
+        return [span for span in self.spans if (span.tile, span.engine) == (tile, engine)]
+
+
+class TileMachine:
+    """A Verilated mesh of tiles; memories keep what they hold from run to run.
+
+    Args:
+        model: The mesh; built if it is not yet.
+        waves: A VCD file that is written as it runs.
+
+    Raises:
+        SimulationError: if the model cannot be built.
+    """
+
+    def __init__(self, model: TileModel, *, waves: Path | None = None) -> None:
+        self.model = model
+        self._simulator = PyVerilator(str(model.build()))
+        self._library = _declared(self._simulator.lib)
+        path = None if waves is None else str(waves).encode()
+        self._machine = self._library.machine_new(path)
+        self._state: _State = self._library.machine_state(self._machine).contents
+
+    def __enter__(self) -> Self:
+        """The machine itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Let the model go, and end its wave."""
+        self.close()
+
+    def close(self) -> None:
+        """Let the model go, and end its wave."""
+        if self._machine is not None:
+            self._library.machine_delete(self._machine)
+            self._machine = None
+
+    def run(self, images: Mapping[int, TileImage], *, limit_cycles: int = 10_000_000) -> TileRun:
+        """Reset, load the tiles named in ``images`` and run until no descriptor is left.
+
+        Raises:
+            InputError: for what a tile cannot hold.
+            HangError: if descriptors are left and nothing moves, or they take longer than allowed.
+            SimulationError: if the Verilog stops.
+        """
+        self._check(images)
+        self._hold(self._library.machine_reset(self._machine))
+        self._load(images)
+        found = self._library.machine_run(self._machine, limit_cycles, _PATIENCE_CYCLES)
+        self._hold(found)
+        starts, ends, arrivals = self._events()
+        if found in (_STILL, _TOO_LONG):
+            raise HangError(self._left(images, ends, found == _STILL))
+        spans = tuple(
+            Span(tile, engine, number, starts[tile, engine][number], ends[tile, engine][number],
+                 descriptor.label)
+            for tile, image in sorted(images.items())
+            for engine, queue in sorted(image.queues.items())
+            for number, descriptor in enumerate(queue)
+        )  # fmt: skip
+        last = [span.end_cycle for span in spans] + [cycle for _, cycle in arrivals]
+        return TileRun(max(last, default=-1) + 1, spans, tuple(arrivals))
+
+    def read(self, tile: int, address: int, count: int) -> Words:
+        """``count`` words of a tile's scratchpad from ``address`` on."""
+        self._check_words(tile, address, count)
+        counts = [count if t == tile else 0 for t in range(self.model.tiles)]
+        addresses = np.arange(address, address + count, dtype=np.uint16)
+        words = np.zeros(count, dtype=np.uint64)
+        self._move(True, _SCRATCHPAD, counts, addresses, words)
+        return words
+
+    def _check(self, images: Mapping[int, TileImage]) -> None:
+        for tile, image in images.items():
+            if not 0 <= tile < self.model.tiles:
+                raise InputError(f"tile: found {tile}; allowed: 0 to {self.model.tiles - 1}")
+            for engine, queue in image.queues.items():
+                if len(queue) > self.model.queue_depth:
+                    raise InputError(
+                        f"tile {tile}: {engine.name.lower()} queue: found {len(queue)} "
+                        f"descriptors; allowed: {self.model.queue_depth}"
+                    )
+            for token, units in image.tokens.items():
+                if not (0 <= token < TOKENS and 0 <= units <= _MOST_UNITS):
+                    raise InputError(
+                        f"tile {tile}: found {units} units of token {token}; "
+                        f"allowed: 0 to {_MOST_UNITS} of tokens 0 to {TOKENS - 1}"
+                    )
+            for address, words in image.memory.items():
+                self._check_words(tile, address, len(words))
+
+    def _check_words(self, tile: int, address: int, count: int) -> None:
+        if not 0 <= address <= address + count <= self.model.memory_words:
+            raise InputError(
+                f"tile {tile}: found words {address} to {address + count - 1}; "
+                f"allowed: 0 to {self.model.memory_words - 1}"
+            )
+
+    def _load(self, images: Mapping[int, TileImage]) -> None:
+        tiles = [images.get(tile, TileImage()) for tile in range(self.model.tiles)]
+        for space, of_image in (
+            (_SCRATCHPAD, _memory_words),
+            (_DESCRIPTOR, self._descriptor_words),
+            (_TOKEN, _token_words),
+        ):
+            lists = [of_image(image) for image in tiles]
+            addresses = np.concatenate([pair[0] for pair in lists]).astype(np.uint16)
+            words = np.concatenate([pair[1] for pair in lists]).astype(np.uint64)
+            self._move(False, space, [len(pair[0]) for pair in lists], addresses, words)
+
+    def _descriptor_words(self, image: TileImage) -> tuple[NDArray[np.int64], Words]:
+        per_queue = self.model.queue_depth * DESCRIPTOR_WORDS
+        return _joined(
+            (engine * per_queue, np.concatenate([item.encode() for item in queue]))
+            for engine, queue in image.queues.items()
+            if queue
+        )
+
+    def _move(
+        self, read: bool, space: int, counts: Sequence[int], addresses: NDArray[np.uint16],
+        words: Words,
+    ) -> None:  # fmt: skip
+        begin = np.concatenate([[0], np.cumsum(counts)]).astype(np.uint64)
+        arrays = [array.ctypes.data for array in (begin, addresses, words)]
+        self._hold(self._library.machine_load(self._machine, int(read), space, *arrays))
+
+    def _events(
+        self,
+    ) -> tuple[
+        dict[tuple[int, Engine], list[int]],
+        dict[tuple[int, Engine], list[int]],
+        list[tuple[int, int]],
+    ]:
+        """Cycles of starts and of ends by tile and engine, and the arrivals."""
+        count = self._state.event_count
+        raw = ctypes.string_at(self._state.events, count * _EVENT.itemsize) if count else b""
+        starts: dict[tuple[int, Engine], list[int]] = {}
+        ends: dict[tuple[int, Engine], list[int]] = {}
+        arrivals = []
+        for cycle, tile, kind in np.frombuffer(raw, dtype=_EVENT).tolist():
+            if kind == _ARRIVAL:
+                arrivals.append((tile, cycle))
+            else:
+                of_kind = ends if kind >= len(Engine) else starts
+                of_kind.setdefault((tile, Engine(kind % len(Engine))), []).append(cycle)
+        return starts, ends, arrivals
+
+    def _left(
+        self,
+        images: Mapping[int, TileImage],
+        ends: Mapping[tuple[int, Engine], list[int]],
+        still: bool,
+    ) -> str:
+        """Which descriptors have not ended."""
+        left = [
+            f"tile {tile} {engine.name.lower()} {len(ended)} '{queue[len(ended)].label}'"
+            for tile, image in sorted(images.items())
+            for engine, queue in sorted(image.queues.items())
+            if len(ended := ends.get((tile, engine), [])) < len(queue)
+        ]
+        since = self._state.cycle - _PATIENCE_CYCLES
+        what = (
+            f"stands still since cycle {since}" if still else f"runs at cycle {self._state.cycle}"
+        )
+        more = ", ..." if len(left) > _SHOWN else ""
+        return (
+            f"{self.model.name} {what}; {len(left)} queues have not ended, next: "
+            f"{', '.join(left[:_SHOWN])}{more}"
+        )
+
+    def _hold(self, _outcome: int) -> None:
+        """Raise what went wrong in the Verilog."""
+        if self._state.failure is not None:
+            text = self._state.failure.decode(errors="replace").strip()
+            raise SimulationError(f"{self.model.name}: {text}")
+
+
+def _memory_words(image: TileImage) -> tuple[NDArray[np.int64], Words]:
+    return _joined(image.memory.items())
+
+
+def _token_words(image: TileImage) -> tuple[NDArray[np.int64], Words]:
+    return _joined((token, np.array([units])) for token, units in image.tokens.items())
+
+
+def _joined(blocks: Iterable[tuple[int, NDArray[Any]]]) -> tuple[NDArray[np.int64], Words]:
+    """Addresses and words of blocks."""
+    pairs = list(blocks)
+    addresses = [np.arange(first, first + len(words)) for first, words in pairs]
+    empty = np.zeros(0, dtype=np.int64)
+    return (
+        np.concatenate([empty, *addresses]),
+        np.concatenate([empty.astype(np.uint64), *(w.astype(np.uint64) for _, w in pairs)]),
+    )
+
+
+def _declared(library: Any) -> Any:
+    """The functions of driver.cpp with their types."""
+    pointer, u32, u64 = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64
+    signatures = {
+        "machine_new": (pointer, [ctypes.c_char_p]),
+        "machine_state": (ctypes.POINTER(_State), [pointer]),
+        "machine_delete": (None, [pointer]),
+        "machine_reset": (ctypes.c_int, [pointer]),
+        "machine_load": (ctypes.c_int, [pointer, ctypes.c_int, u32, pointer, pointer, pointer]),
+        "machine_run": (ctypes.c_int, [pointer, u64, u64]),
+    }
+    for name, (result, arguments) in signatures.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library

@@ -1,0 +1,165 @@
+"""The sequencer in Verilog: in-order queues, counting tokens, credits, and small programs."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from calibration.harness.mesh import HangError
+from calibration.tile.descriptors import Credit, Descriptor, Transfer, TransferKind, Vector, Wait
+from calibration.tile.layout import block_of, rows_of
+from calibration.tile.machine import TileImage, TileMachine, TileRun
+from calibration.tile.model import TileModel
+from tlm.errors import InputError
+from tlm.program import Engine
+
+pytestmark = pytest.mark.rtl
+
+
+@pytest.fixture(scope="module")
+def machine() -> Iterator[TileMachine]:
+    with TileMachine(TileModel(2, 2)) as machine:
+        yield machine
+
+
+def wait(
+    cycles: int,
+    takes: tuple[int, ...] = (),
+    gives: tuple[int, ...] = (),
+    credits: tuple[Credit, ...] = (),
+    label: str = "",
+) -> Descriptor:
+    return Descriptor(Wait(cycles), frozenset(takes), frozenset(gives), credits, label)
+
+
+def timeline(run: TileRun, tile: int, engine: Engine) -> list[tuple[int, int]]:
+    """First and last cycles of an engine's descriptors."""
+    return [(span.start_cycle, span.end_cycle) for span in run.of(tile, engine)]
+
+
+def test_a_queue_is_in_order_and_tokens_are_there_in_the_next_cycle(machine: TileMachine) -> None:
+    queues = {
+        Engine.MATRIX: [wait(10, gives=(1,)), wait(5, takes=(2,)), wait(3)],
+        Engine.VECTOR: [wait(4, takes=(1,), gives=(2,)), wait(2)],
+    }
+    run = machine.run({1: TileImage(queues)})
+    # In cycle 14 both could start; it is the matrix queue's turn.
+    assert timeline(run, 1, Engine.MATRIX) == [(0, 9), (14, 18), (19, 21)]
+    assert timeline(run, 1, Engine.VECTOR) == [(10, 13), (15, 16)]
+
+
+def test_tokens_are_counted(machine: TileMachine) -> None:
+    queues = {
+        Engine.CONTROL: [wait(2, gives=(7,))] * 3,
+        Engine.VECTOR: [wait(20, takes=(7,))] * 5,
+    }
+    run = machine.run({0: TileImage(queues, tokens={7: 2})})
+    # Two units are there from the start, three come at once: all of them are taken, in time.
+    starts = [start for start, _ in timeline(run, 0, Engine.VECTOR)]
+    assert np.diff(starts).tolist() == [20] * 4
+
+
+def test_of_descriptors_that_could_start_together_one_does(machine: TileMachine) -> None:
+    queues = {engine: [wait(6)] * 2 for engine in Engine}
+    run = machine.run({0: TileImage(queues)})
+    starts = [timeline(run, 0, engine)[0][0] for engine in Engine]
+    assert sorted(starts) == [0, 1, 2, 3]
+    # Two that want the same unit: it is taken once.
+    pair = {engine: [wait(4, takes=(3,), gives=(3,))] for engine in (Engine.MATRIX, Engine.VECTOR)}
+    spans = machine.run({0: TileImage(pair, tokens={3: 1})}).spans
+    assert spans[1].start_cycle == spans[0].end_cycle + 1
+
+
+def test_a_credit_takes_the_way_of_a_flit(machine: TileMachine) -> None:
+    for tile, hops in ((1, 1), (3, 2), (0, 0)):
+        giver = [wait(5, credits=(Credit(0, 0, 11),))]
+        images = {tile: TileImage({Engine.VECTOR: giver})}
+        taker = {Engine.CONTROL: [wait(2, takes=(11,))]}
+        images.setdefault(0, TileImage()).queues.update(taker)
+        run = machine.run(images)
+        # Given at 5, offered in that cycle, one flit over h hops, there in the next cycle.
+        assert timeline(run, 0, Engine.CONTROL)[0][0] == 5 + 1 + hops + 1
+
+
+def test_credits_leave_one_a_cycle_and_none_is_lost(machine: TileMachine) -> None:
+    # All engines of all tiles give eight credits each to tile 2: 256 units in all.
+    credits = tuple(Credit(1, 0, 20 + n) for n in range(8))
+    images = {
+        tile: TileImage({engine: [wait(2, credits=credits)] for engine in Engine})
+        for tile in range(4)
+    }
+    takers = [wait(2, takes=tuple(range(20, 28)))] * 16
+    images[2].queues[Engine.CONTROL] = images[2].queues[Engine.CONTROL] + takers
+    run = machine.run(images)
+    assert run.of(2, Engine.CONTROL)[-1].start_cycle > 4 * 4 * 8
+
+
+def test_double_buffering_between_two_tiles(machine: TileMachine) -> None:
+    # docs/programs.md, "An example": four blocks, each worked on for 20 cycles, one or two slots.
+    def images(slots: int) -> dict[int, TileImage]:
+        send = [
+            Descriptor(Transfer(TransferKind.UNICAST, 8, 0, 64, col=1, token=1), frozenset([2]))
+        ] * 4
+        work = [wait(20, takes=(1,), credits=(Credit(0, 0, 2),))] * 4
+        return {
+            0: TileImage({Engine.TRANSFER: send}, {2: slots}, {0: np.zeros(8, np.uint64)}),
+            1: TileImage({Engine.MATRIX: work}),
+        }
+
+    for slots, issue_cycles in ((1, 4 * 3), (2, 3)):
+        # One hop: a block takes 1 + 1 + 8 cycles and 3 to be issued, a credit 1 + 1 + 1.
+        run = machine.run(images(slots))
+        work = timeline(run, 1, Engine.MATRIX)
+        rounds = 4 * (10 + 20) + 3 * 3 if slots == 1 else 10 + 4 * 20
+        assert work[-1][1] + 1 == rounds + issue_cycles
+
+
+def test_a_relay_in_software(machine: TileMachine) -> None:
+    # Tile 1 gets a block from 0, adds its own, and passes the sum on to 3: a reduction in software.
+    here, own, sum_there = 64, 129, 194
+    blocks = np.random.default_rng(6).integers(-1000, 1000, (2, 1, 32))
+    flits = 16
+    add = Vector("add", flits, 1, here, flits, sum_there, flits, flits, b=own, b_row=flits)
+    unicast = TransferKind.UNICAST
+    first = Descriptor(Transfer(unicast, flits, 0, here, row=0, col=1, token=1))
+    on = Descriptor(Transfer(unicast, flits, sum_there, here, row=1, col=1), frozenset([2]))
+    images = {
+        0: TileImage({Engine.TRANSFER: [first]}, memory={0: rows_of(blocks[0])}),
+        1: TileImage(
+            {
+                Engine.VECTOR: [Descriptor(add, frozenset([1]), frozenset([2]))],
+                Engine.TRANSFER: [on],
+            },
+            memory={own: rows_of(blocks[1])},
+        ),
+    }
+    run = machine.run(images)
+    got = block_of(machine.read(3, here, flits), (1, 32))
+    np.testing.assert_array_equal(got, blocks.sum(axis=0))
+    # A stage: the block's flits on the link, the pass of the vector engine, issuing the next.
+    [sent] = run.of(0, Engine.TRANSFER)
+    [forwarded] = run.of(1, Engine.TRANSFER)
+    link, touch, issue = 1 + 1 + flits, flits + 6, 3
+    assert forwarded.start_cycle - sent.start_cycle == issue + link + touch
+
+
+def test_a_program_that_waits_for_ever_says_where(machine: TileMachine) -> None:
+    queues = {Engine.VECTOR: [wait(4), wait(4, takes=(9,), label="never")]}
+    with pytest.raises(HangError) as error:
+        machine.run({2: TileImage(queues)})
+    assert str(error.value) == (
+        "tile mesh 2x2 stands still since cycle 4; 1 queues have not ended, next: "
+        "tile 2 vector 1 'never'"
+    )
+
+
+def test_what_a_tile_cannot_hold_is_refused(machine: TileMachine) -> None:
+    with pytest.raises(InputError) as error:
+        machine.run({0: TileImage({Engine.MATRIX: [wait(2)] * 257})})
+    assert str(error.value) == "tile 0: matrix queue: found 257 descriptors; allowed: 256"
+    with pytest.raises(InputError) as error:
+        machine.run({0: TileImage(memory={4000: np.zeros(97, np.uint64)})})
+    assert str(error.value) == "tile 0: found words 4000 to 4096; allowed: 0 to 4095"
+    with pytest.raises(InputError) as error:
+        wait(2, takes=(64,)).encode()
+    assert str(error.value) == "descriptor: token: found 64; allowed: 0 to 63"
