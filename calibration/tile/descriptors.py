@@ -14,6 +14,7 @@ Words = NDArray[np.uint64]
 TOKENS = 64
 DESCRIPTOR_WORDS = 8
 CREDITS = 8
+TRANSFER_TOKENS = 2
 _RUN = 1
 _TWO_OPERANDS = ("add", "maximum", "multiply")
 #: Operations of the vector unit (rtl/tile/vector_unit.sv).
@@ -61,10 +62,11 @@ class Matrix:
         length: Steps of a fold.
         panels_m: Panels of A.
         panels_n: Panels of B, or of W: n columns of the result each.
-        a: Address of A; step s of panel i is the word ``a + i * a_panel + s``.
-        b: Address of B or W, alike.
+        a: Address of A; step s of panel i is the word ``a + i * a_panel + s * a_step``.
+        b: Address of B or W; step s of panel j is the word ``b + j * b_panel + s``.
         c: Address of C; row r of panels (i, j) is at ``c + i * c_panel + r * c_row + j * n / 2``.
         a_panel: Distance of panels of A.
+        a_step: Distance of words in them.
         b_panel: Distance of panels of B.
         c_panel: Distance of the results of panels of A.
         c_row: Distance of rows of results.
@@ -80,6 +82,7 @@ class Matrix:
     panels_m: int = 1
     panels_n: int = 1
     a_panel: int = 0
+    a_step: int = 1
     b_panel: int = 0
     c_panel: int = 0
 
@@ -138,7 +141,7 @@ class Transfer:
         col: Its column.
         row_mask: Rows of a multicast's destinations or of a reduction's operands, a bit each.
         col_mask: Their columns.
-        token: Token given at the destination when the last word is written; None gives none.
+        tokens: Tokens given at the destination when the last word is written, two at most.
         carry: The flits carry address and token; of a reduction one operand's do, all else always.
     """
 
@@ -150,7 +153,7 @@ class Transfer:
     col: int = 0
     row_mask: int = 0
     col_mask: int = 0
-    token: int | None = None
+    tokens: tuple[int, ...] = ()
     carry: bool = True
     rows: int = 1
     source_row: int = 0
@@ -235,7 +238,7 @@ def _matrix_words(job: Matrix) -> tuple[int, int, int, int]:
         flags | _field("folds", folds, 16, 1) << 16 | _field("length", job.length, 16, 1) << 32,
         _joined([job.a, job.b, job.c, _field("panels_m", job.panels_m, 16, 1)], "matrix address"),
         _joined([job.a_panel, job.b_panel, job.c_panel, job.c_row], "matrix distance"),
-        _field("panels_n", job.panels_n, 16, 1),
+        _joined([_field("panels_n", job.panels_n, 16, 1), job.a_step], "matrix distance"),
     )
 
 
@@ -257,15 +260,20 @@ def _vector_words(job: Vector) -> tuple[int, int, int, int]:
 
 
 def _transfer_words(job: Transfer) -> tuple[int, int, int, int]:
-    first = _RUN | job.kind << 4 | (job.token is not None) << 6 | job.carry << 7
-    first |= _field("token", job.token or 0, 6) << 8
+    if len(job.tokens) > TRANSFER_TOKENS:
+        raise InputError(
+            f"transfer: found {len(job.tokens)} tokens; allowed: at most {TRANSFER_TOKENS}"
+        )
+    token, second = (_field("token", each, 6) for each in (*job.tokens, 0, 0)[:2])
+    first = _RUN | job.kind << 4 | (len(job.tokens) > 0) << 6 | job.carry << 7 | token << 8
+    second |= (len(job.tokens) > 1) << 6
     first |= _field("row", job.row, 4) << 16 | _field("column", job.col, 4) << 20
     first |= _field("words", job.words, 16, 1) << 32 | _field("rows", job.rows, 16, 1) << 48
     flits = _field("flits", job.words * job.rows, 16, 1)
     return (
         first,
         _joined([job.source, job.source_row, job.target, job.target_row], "transfer address"),
-        _joined([job.col_mask, job.row_mask, flits], "transfer mask"),
+        _joined([job.col_mask, job.row_mask, flits, second], "transfer mask"),
         0,
     )
 

@@ -9,7 +9,7 @@
 //   0  bit 4 output-stationary, 5 accumulate, 31:16 folds, 47:32 length
 //   1  addresses of A, B and the result, panels of A's rows; 16 bits each
 //   2  distance of A's panels, of B's, of the results of A's panels, of rows of results
-//   3  panels of B's columns
+//   3  panels of B's columns, distance of words in a panel of A
 module matrix_engine #(
   /// Bits of an operand, two's complement: 8 or 16. The array has 64 / OperandWidth rows and columns.
   parameter int OperandWidth = 16,
@@ -71,11 +71,12 @@ module matrix_engine #(
   assign weights = output_stationary ? length : CountWidth'(Size);
   assign rows = output_stationary ? CountWidth'(Size) : length;
 
-  logic [AddressWidth-1:0] a_panel, b_panel, c_panel, c_row;
+  logic [AddressWidth-1:0] a_panel, b_panel, c_panel, c_row, a_step;
   assign a_panel = AddressWidth'(job_i[128 +: 16]);
   assign b_panel = AddressWidth'(job_i[144 +: 16]);
   assign c_panel = AddressWidth'(job_i[160 +: 16]);
   assign c_row = AddressWidth'(job_i[176 +: 16]);
+  assign a_step = AddressWidth'(job_i[208 +: 16]);
 
   logic unused_job;
   assign unused_job = ^{job_i[3:0], job_i[15:6], job_i[63:48], job_i[255:208], job_i[191:64]};
@@ -124,7 +125,7 @@ module matrix_engine #(
     .loops_ready_o(),
     .base_i(AddressWidth'(job_i[64 +: 16])),
     .counts_i({panels_m, panels_n, length}),
-    .strides_i({a_panel, Still, One}),
+    .strides_i({a_panel, Still, a_step}),
     .read_valid_o(memory_valid_o[0]),
     .read_ready_i(memory_ready_i[0]),
     .read_address_o(memory_address_o[0 +: AddressWidth]),

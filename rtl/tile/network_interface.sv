@@ -1,14 +1,14 @@
 // Transfers between scratchpads over the network: sends words from its own, writes what comes into its own.
 //
 // A word travels with the address it is written to at its destination, and the last one of a transfer
-// with the token given there when it is written. So what comes needs no table and no order: transfers
+// with the tokens given there when it is written. So what comes needs no table and no order: transfers
 // from several tiles may mix flit by flit. Of a reduction one operand carries address and token, the
 // others zeros in their place, which change neither sum nor maximum.
 //
 //   job_i, 64-bit words from the low end (descriptors.md):
 //   0  bits 5:4 kind, 6 notify, 7 carry, 13:8 token, 19:16 row, 23:20 column, 47:32 words, 63:48 rows
 //   1  source address, distance of its rows, target address, distance of its rows; 16 bits each
-//   2  15:0 column mask, 31:16 row mask, 47:32 flits
+//   2  15:0 column mask, 31:16 row mask, 47:32 flits, 53:48 second token, 54 notify with it too
 //
 // The next job is taken while the words of one are still on their way out of the scratchpad.
 module network_interface #(
@@ -59,10 +59,10 @@ module network_interface #(
   output logic [AddressWidth-1:0] write_address_o,
   /// The word.
   output logic [Width-1:0]        write_data_o,
-  /// The last word of a transfer is written in this cycle, and gives a token.
+  /// The last word of a transfer is written in this cycle, and gives tokens.
   output logic                    arrived_o,
-  /// Which token.
-  output logic [5:0]              arrived_token_o,
+  /// Which tokens.
+  output logic [63:0]             arrived_gives_o,
   /// A flit is offered to the network.
   output logic                    inject_valid_o,
   /// It is taken in this cycle if it is offered.
@@ -83,8 +83,9 @@ module network_interface #(
   localparam logic [AddressWidth-1:0] One = AddressWidth'(1);
   localparam logic [1:0] Unicast = 2'd0;
   localparam logic [1:0] Multicast = 2'd1;
-  // What of a job makes the flits' headers: kind, notify, carry, token, row, column, masks, flits.
-  localparam int HeadWidth = 2 + 2 + 6 + RowWidth + ColWidth + Rows + Cols + CountWidth;
+  // What of a job makes the flits' headers: kind, notify, carry, token, row, column, masks, flits, and the
+  // second token with its notify.
+  localparam int HeadWidth = 7 + 2 + 2 + 6 + RowWidth + ColWidth + Rows + Cols + CountWidth;
 
   if (Rows > 16 || Cols > 16) begin : gen_illegal_shape
     $error("network_interface: Rows and Cols are %0d and %0d, must be at most 16", Rows, Cols);
@@ -161,7 +162,7 @@ module network_interface #(
     .last_o(target_last)
   );
 
-  assign head_in = {job_i[160 +: CountWidth], job_i[144 +: Rows], job_i[128 +: Cols],
+  assign head_in = {job_i[176 +: 7], job_i[160 +: CountWidth], job_i[144 +: Rows], job_i[128 +: Cols],
                     job_i[16 +: RowWidth], job_i[20 +: ColWidth], job_i[13:4]};
   fifo #(
     .Width(HeadWidth),
@@ -179,14 +180,14 @@ module network_interface #(
   );
 
   logic [1:0] kind;
-  logic notify, carry;
-  logic [5:0] token;
+  logic notify, carry, notify_second;
+  logic [5:0] token, second;
   logic [RowWidth-1:0] row;
   logic [ColWidth-1:0] col;
   logic [Rows-1:0] row_mask;
   logic [Cols-1:0] col_mask;
   logic [CountWidth-1:0] flits;
-  assign {flits, row_mask, col_mask, row, col, token, carry, notify, kind} = head;
+  assign {notify_second, second, flits, row_mask, col_mask, row, col, token, carry, notify, kind} = head;
 
   // Flits of the transfer, and of the packet, that have left.
   logic [CountWidth-1:0] sent_q, begun, left;
@@ -204,7 +205,8 @@ module network_interface #(
   assign done_o = send & target_last;
 
   logic [31:0] tag;
-  assign tag = carry ? {1'b0, notify & target_last, token, 8'd0, 16'(target)} : '0;
+  assign tag = carry ? {1'b0, notify & target_last, token, 1'b0, notify_second & target_last, second,
+                        16'(target)} : '0;
   assign inject_flit_o = {last, kind == Multicast, reduces, reduces & kind[0],
                           (kind == Unicast) ? LengthWidth'(0) : length, row_mask, col_mask, row, col,
                           tag, word};
@@ -224,7 +226,13 @@ module network_interface #(
   assign write_data_o = eject_flit_i[Width-1:0];
   assign write_address_o = AddressWidth'(eject_flit_i[Width +: 16]);
   assign arrived_o = eject_valid_i & write_ready_i & eject_flit_i[Width+30];
-  assign arrived_token_o = eject_flit_i[Width+24 +: 6];
+  always_comb begin
+    arrived_gives_o = '0;
+    if (arrived_o) begin
+      arrived_gives_o = 64'd1 << eject_flit_i[Width+24 +: 6];
+      if (eject_flit_i[Width+22]) arrived_gives_o |= 64'd1 << eject_flit_i[Width+16 +: 6];
+    end
+  end
 
   logic unused_flit;
   assign unused_flit = ^{eject_flit_i[FlitWidth-1:Width+31], eject_flit_i[Width +: 24]};

@@ -42,10 +42,8 @@ module sequencer #(
   output logic [(Queues-1)*JobWidth-1:0] job_o,
   /// An engine's oldest job ends in this cycle.
   input  logic [Queues-2:0]          job_done_i,
-  /// A transfer has arrived and gives a token.
-  input  logic                       arrived_i,
-  /// Which token.
-  input  logic [5:0]                 arrived_token_i,
+  /// Tokens that a transfer which has arrived gives.
+  input  logic [63:0]                arrived_i,
   /// A credit's flit is offered to the network of credits.
   output logic                       credit_valid_o,
   /// It is taken in this cycle if it is offered.
@@ -156,18 +154,17 @@ module sequencer #(
 
   // Units of each token.
   logic [Tokens-1:0][UnitsWidth-1:0] units_q;
-  logic [Tokens-1:0] taken, arrived, returned;
+  logic [Tokens-1:0] taken, returned;
   logic changed;
   always_comb begin
     taken = '0;
     for (int q = 0; q < Queues; q++) begin
       if (start_o[q]) taken |= takes[q];
     end
-    arrived = arrived_i ? Tokens'(1) << arrived_token_i : '0;
     returned = credit_valid_i ? Tokens'(1) << credit_flit_i[5:0] : '0;
     for (int t = 0; t < Tokens; t++) available[t] = units_q[t] != '0;
   end
-  assign changed = (start_o | end_o) != '0 || arrived_i || credit_valid_i;
+  assign changed = (start_o | end_o) != '0 || arrived_i != '0 || credit_valid_i;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -177,7 +174,7 @@ module sequencer #(
     end else if (changed) begin
       for (int t = 0; t < Tokens; t++) begin
         units_q[t] <= units_q[t] + UnitsWidth'(gives[0][t]) + UnitsWidth'(gives[1][t])
-                    + UnitsWidth'(gives[2][t]) + UnitsWidth'(gives[3][t]) + UnitsWidth'(arrived[t])
+                    + UnitsWidth'(gives[2][t]) + UnitsWidth'(gives[3][t]) + UnitsWidth'(arrived_i[t])
                     + UnitsWidth'(returned[t]) - UnitsWidth'(taken[t]);
       end
     end
@@ -186,7 +183,7 @@ module sequencer #(
 `ifndef SYNTHESIS
   logic [Tokens-1:0] given;
   always_comb begin
-    given = arrived | returned;
+    given = arrived_i | returned;
     for (int q = 0; q < Queues; q++) given |= gives[q];
   end
   for (genvar t = 0; t < Tokens; t++) begin : gen_bound

@@ -96,7 +96,7 @@ module tile #(
   logic [2:0] job_valid, job_ready, job_done;
   logic [3*JobWidth-1:0] job;
   logic [3:0] waiting;
-  logic [5:0] arrived_token;
+  logic [63:0] arrived_gives;
 
   logic [Ports-1:0] valid, ready, read_valid, write;
   logic [Ports-1:0][AddressWidth-1:0] address;
@@ -160,7 +160,7 @@ module tile #(
     .write_address_o(address[8]),
     .write_data_o(written[8]),
     .arrived_o,
-    .arrived_token_o(arrived_token),
+    .arrived_gives_o(arrived_gives),
     .inject_valid_o,
     .inject_ready_i,
     .inject_flit_o,
@@ -186,8 +186,7 @@ module tile #(
     .job_ready_i(job_ready),
     .job_o(job),
     .job_done_i(job_done),
-    .arrived_i(arrived_o),
-    .arrived_token_i(arrived_token),
+    .arrived_i(arrived_gives),
     .credit_valid_o,
     .credit_ready_i,
     .credit_flit_o,

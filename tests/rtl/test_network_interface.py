@@ -49,7 +49,7 @@ def arrival(run: TileRun, tile: int) -> int:
 @pytest.mark.parametrize(("to", "hops"), [((0, 1), 1), ((1, 1), 2), ((0, 0), 0)])
 def test_a_unicast(machine: TileMachine, to: tuple[int, int], hops: int, flits: int) -> None:
     words = words_of(flits, flits)
-    job = Transfer(UNICAST, flits, SOURCE, TARGET, row=to[0], col=to[1], token=5)
+    job = Transfer(UNICAST, flits, SOURCE, TARGET, row=to[0], col=to[1], tokens=(5,))
     images = {0: sender([job], words)}
     node = 2 * to[0] + to[1]
     images.setdefault(node, TileImage()).queues[Engine.CONTROL] = waiter(5)
@@ -88,7 +88,7 @@ def test_transfers_follow_each_other_without_a_gap(machine: TileMachine) -> None
 @pytest.mark.parametrize("flits", [1, 4, 9, 30])
 def test_a_multicast_is_cut_into_packets(machine: TileMachine, flits: int) -> None:
     words = words_of(flits, flits)
-    job = Transfer(MULTICAST, flits, SOURCE, TARGET, row_mask=3, col_mask=3, token=1)
+    job = Transfer(MULTICAST, flits, SOURCE, TARGET, row_mask=3, col_mask=3, tokens=(1,))
     images = {tile: TileImage({Engine.CONTROL: waiter(1)}) for tile in range(4)}
     images[0].queues[Engine.TRANSFER] = [Descriptor(job)]
     images[0].memory[SOURCE] = words
@@ -109,7 +109,16 @@ def test_of_a_reduction_one_operand_carries_address_and_token(
     images = {}
     for tile in range(4):
         job = Transfer(
-            kind, 11, SOURCE, TARGET, row=1, col=0, row_mask=3, col_mask=3, token=9, carry=tile == 3
+            kind,
+            11,
+            SOURCE,
+            TARGET,
+            row=1,
+            col=0,
+            row_mask=3,
+            col_mask=3,
+            tokens=(9,),
+            carry=tile == 3,
         )
         images[tile] = sender([job], rows_of(blocks[tile]))
     images[2].queues[Engine.CONTROL] = waiter(9)

@@ -98,7 +98,7 @@ def test_double_buffering_between_two_tiles(machine: TileMachine) -> None:
     # docs/programs.md, "An example": four blocks, each worked on for 20 cycles, one or two slots.
     def images(slots: int) -> dict[int, TileImage]:
         send = [
-            Descriptor(Transfer(TransferKind.UNICAST, 8, 0, 64, col=1, token=1), frozenset([2]))
+            Descriptor(Transfer(TransferKind.UNICAST, 8, 0, 64, col=1, tokens=(1,)), frozenset([2]))
         ] * 4
         work = [wait(20, takes=(1,), credits=(Credit(0, 0, 2),))] * 4
         return {
@@ -121,7 +121,7 @@ def test_a_relay_in_software(machine: TileMachine) -> None:
     flits = 16
     add = Vector("add", flits, 1, here, flits, sum_there, flits, flits, b=own, b_row=flits)
     unicast = TransferKind.UNICAST
-    first = Descriptor(Transfer(unicast, flits, 0, here, row=0, col=1, token=1))
+    first = Descriptor(Transfer(unicast, flits, 0, here, row=0, col=1, tokens=(1,)))
     on = Descriptor(Transfer(unicast, flits, sum_there, here, row=1, col=1), frozenset([2]))
     images = {
         0: TileImage({Engine.TRANSFER: [first]}, memory={0: rows_of(blocks[0])}),

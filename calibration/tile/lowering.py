@@ -1,0 +1,220 @@
+"""Programs on tiles in Verilog: descriptors for every queue, blocks in every scratchpad."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from calibration.tile.blocks import Order, Place, place_buffers, row_of_words
+from calibration.tile.descriptors import (
+    CREDITS,
+    TRANSFER_TOKENS,
+    Credit,
+    Descriptor,
+    Job,
+    Matrix,
+    Transfer,
+    TransferKind,
+    Vector,
+    Wait,
+)
+from calibration.tile.layout import WORD_BITS
+from calibration.tile.machine import TileImage, TileMachine, TileRun
+from calibration.tile.model import TileModel
+from calibration.tile.tokens import TokenPlan, plan_tokens
+from tlm.data import Gemm
+from tlm.data import Vector as VectorTask
+from tlm.errors import InputError
+from tlm.functional import Memory
+from tlm.operations import Engine
+from tlm.program import Program, Reduce
+from tlm.steps import Step, TransferStep, WorkStep, expand
+
+_LEAST_WAIT_CYCLES = 2
+
+
+@dataclass(slots=True)
+class LoweredProgram:
+    """A program as the tiles of a model run it.
+
+    Attributes:
+        images: Queues and tokens of every tile, by its number; their memories are empty.
+        places: Where the buffers lie, the same in all tiles.
+        operations: By tile and engine, the number of each descriptor's operation.
+    """
+
+    images: dict[int, TileImage]
+    places: dict[str, Place]
+    operations: dict[tuple[int, Engine], list[int]] = field(default_factory=dict)
+
+
+def run_program(program: Program, memory: Memory, machine: TileMachine) -> TileRun:
+    """Run a program on tiles in Verilog, on the blocks in ``memory``, which then holds its results.
+
+    Raises:
+        InputError: for a program that the tiles cannot run.
+        HangError: if it stands still.
+        SimulationError: if the Verilog stops.
+    """
+    lowered = lower(program, machine.model)
+    for tile, image in lowered.images.items():
+        at = divmod(tile, program.cols)
+        image.memory = {
+            place.address: place.encode(memory[name][at]) for name, place in lowered.places.items()
+        }
+    run = machine.run(lowered.images)
+    for tile in lowered.images:
+        at = divmod(tile, program.cols)
+        for name, place in lowered.places.items():
+            memory[name][at] = place.decode(machine.read(tile, place.address, place.words))
+    return run
+
+
+def lower(program: Program, model: TileModel) -> LoweredProgram:
+    """Descriptors and places of a program.
+
+    A transfer is as long as its block's words, which fill the array's panels; it is as long as the
+    operation says if it carries no block.
+
+    Raises:
+        InputError: for a program that the tiles cannot run, naming what and where.
+    """
+    if (program.rows, program.cols) != (model.rows, model.cols):
+        raise InputError(
+            f"program: found {program.rows}x{program.cols} tiles; "
+            f"allowed: {model.rows}x{model.cols}, those of the model"
+        )
+    places = place_buffers(program, model.operand_bits, model.memory_words)
+    steps = list(expand(program))
+    tokens = plan_tokens(program, steps)
+    images = {tile: TileImage() for tile in range(model.tiles)}
+    lowered = LoweredProgram(images, places)
+    jobs = _Jobs(model, places)
+    for index, step in enumerate(steps):
+        tile = step.tile[0] * model.cols + step.tile[1]
+        descriptors = list(_descriptors(index, step, jobs, tokens))
+        lowered.images[tile].queues.setdefault(step.engine, []).extend(descriptors)
+        numbers = lowered.operations.setdefault((tile, step.engine), [])
+        numbers += [step.number] * len(descriptors)
+    for at, units in tokens.initial.items():
+        images[at[0] * model.cols + at[1]].tokens = units
+    return lowered
+
+
+def _descriptors(index: int, step: Step, jobs: "_Jobs", tokens: TokenPlan) -> Iterator[Descriptor]:
+    """Of one step: the first of its jobs takes, the last one gives, and waits give what is left."""
+    own = jobs.of(step, tokens.arrivals[index])
+    credits = [Credit(row, col, token) for (row, col), token in tokens.credits[index]]
+    groups = [tuple(credits[n : n + CREDITS]) for n in range(0, len(credits), CREDITS)] or [()]
+    own += [Wait(_LEAST_WAIT_CYCLES)] * (len(groups) - 1)
+    ends = len(own) - len(groups)
+    for place, job in enumerate(own):
+        yield Descriptor(
+            job,
+            takes=tokens.takes[index] if place == 0 else frozenset(),
+            gives=tokens.local[index] if place == ends else frozenset(),
+            credits=groups[place - ends] if place >= ends else (),
+            label=step.operation.label,
+        )
+
+
+class _Jobs:
+    """Jobs of steps."""
+
+    def __init__(self, model: TileModel, places: dict[str, Place]) -> None:
+        self._model = model
+        self._places = places
+        used = max((place.address + place.words for place in places.values()), default=0)
+        self._spare = used  # where words without a buffer come from and go to
+
+    def of(self, step: Step, arrivals: tuple[int, ...]) -> list[Job]:
+        """The jobs of a step, one after the other."""
+        if isinstance(step, TransferStep):
+            return [self._transfer(step, arrivals)]
+        assert isinstance(step, WorkStep)
+        task = getattr(step.operation, "task", None)
+        if isinstance(task, Gemm):
+            return self._matrix(task)
+        if isinstance(task, VectorTask):
+            return [self._vector(task)]
+        return [Wait(max(step.cycles, _LEAST_WAIT_CYCLES))]
+
+    def _matrix(self, task: Gemm) -> list[Job]:
+        a, b, c = (self._places[name] for name in (task.a, task.b, task.c))
+        size = self._model.array_size
+        depth, panels_n = a.buffer.columns, b.padded[1] // size
+        if a.order is Order.LEFT:
+            return [
+                Matrix(
+                    length=depth, a=a.address, b=b.address, c=c.address, c_row=c.row_words,
+                    accumulate=task.accumulate, panels_m=a.padded[0] // size, panels_n=panels_n,
+                    a_panel=depth, b_panel=depth, c_panel=size * c.row_words,
+                )
+            ]  # fmt: skip
+        if depth % size:
+            raise InputError(
+                f"buffer '{task.a}': found rows of {depth} elements; allowed: multiples of {size} "
+                "for a product of what the vector engine has made"
+            )
+        return [
+            Matrix(
+                output_stationary=False, length=a.buffer.rows, a=a.address + panel,
+                a_step=a.row_words, b=b.address + panel * size, b_panel=depth, c=c.address,
+                c_row=c.row_words, accumulate=task.accumulate or panel > 0, panels_n=panels_n,
+            )
+            for panel in range(depth // size)
+        ]  # fmt: skip
+
+    def _vector(self, task: VectorTask) -> Vector:
+        a, out = self._places[task.a], self._places[task.out]
+        words = row_of_words(self._places, task.a)
+        operation, pack = str(task.operation), out.order is Order.PACKED
+        if pack and (operation not in ("scale", "quantize") or out.padded != out.buffer.shape):
+            raise InputError(
+                f"buffer '{task.out}': found '{operation}' of rows of {out.buffer.columns}; "
+                f"allowed: quantize, of multiples of {WORD_BITS // out.buffer.bits}"
+            )
+        if operation in ("scale", "quantize"):
+            operation = "quantize" if pack else "scale"
+        b = self._places[task.b] if task.b is not None else None
+        column = b is not None and b.order is Order.COLUMN
+        return Vector(
+            operation, words, a.buffer.rows, a.address, a.row_words, out.address, out.row_words,
+            out_words=out.row_words if pack else (1 if out.order is Order.COLUMN else words),
+            b=b.address if b else 0, b_row=b.row_words if b else 0, b_step=int(not column),
+            multiplier=task.multiplier, shift=task.shift, pack=pack,
+        )  # fmt: skip
+
+    def _transfer(self, step: TransferStep, arrivals: tuple[int, ...]) -> Transfer:
+        operation = step.operation
+        source, target = getattr(operation, "source", None), getattr(operation, "target", None)
+        if len(arrivals) > TRANSFER_TOKENS:
+            raise InputError(
+                f"operation {step.number}: found {len(arrivals)} tokens on arrival; "
+                f"allowed: at most {TRANSFER_TOKENS} of a transfer"
+            )
+        kind = TransferKind.UNICAST if len(step.members) == 1 else TransferKind.MULTICAST
+        row, col = step.members.rows[0], step.members.cols[0]
+        carry = True
+        if isinstance(operation, Reduce):
+            assert step.root is not None
+            kind = TransferKind.SUM if operation.operation == "sum" else TransferKind.MAXIMUM
+            row, col = step.root
+            carry = len(step.arrivals) > 0
+        words = step.flits if source is None else self._places[source].words
+        if self._spare + words > self._model.memory_words and source is None:
+            raise InputError(
+                f"operation {step.number}: found a transfer of {words} flits; allowed: "
+                f"{self._model.memory_words - self._spare} words of a tile's scratchpad"
+            )
+        return Transfer(
+            kind, words,
+            source=self._spare if source is None else self._places[source].address,
+            target=self._spare if target is None else self._places[target].address,
+            row=row, col=col, row_mask=_mask(step.members.rows), col_mask=_mask(step.members.cols),
+            tokens=arrivals, carry=carry,
+        )  # fmt: skip
+
+
+def _mask(indices: range) -> int:
+    return int(np.bitwise_or.reduce([1 << index for index in indices]))

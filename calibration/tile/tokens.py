@@ -1,0 +1,206 @@
+"""A program's tokens as those of the tiles' sequencers.
+
+A program says which unit of a token each taker gets (docs/programs.md); a sequencer only counts. So
+units go by **lanes**: those that one engine takes at a tile of what one stream of operations gives
+there in order, an engine or the transfers from one tile. Both sides of a lane are in order, so
+counting gives every taker its own unit. A lane is a token of the sequencer of the tile that takes:
+of slots the source of the transfer, to which the unit comes as a credit.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from calibration.tile.descriptors import TOKENS
+from tlm.errors import InputError
+from tlm.operations import Engine
+from tlm.program import Program, Reduce
+from tlm.steps import Step, Tile, TransferStep, Unit
+
+#: Who gives: an engine of a tile, or the transfers from a tile or of a reduction.
+_Stream = tuple[object, ...]
+_INITIAL: _Stream = ("initial",)
+
+
+class Lane(NamedTuple):
+    """Units of ``token`` of tile ``at`` that engine ``taker`` of ``owner`` gets of ``stream``."""
+
+    owner: Tile
+    token: str
+    at: Tile
+    taker: Engine | None
+    stream: _Stream
+
+
+@dataclass(slots=True)
+class TokenPlan:
+    """Numbers of the sequencers' tokens.
+
+    Attributes:
+        takes: By step, the tokens that it takes at its own tile.
+        local: By step, the tokens that it gives at its own tile when it ends.
+        credits: By step, tile and token of units that it gives elsewhere when it ends.
+        arrivals: By transfer step, the tokens that it gives where it arrives.
+        initial: By tile, units of tokens that are there from the start.
+    """
+
+    takes: list[frozenset[int]] = field(default_factory=list)
+    local: list[frozenset[int]] = field(default_factory=list)
+    credits: list[list[tuple[Tile, int]]] = field(default_factory=list)
+    arrivals: list[tuple[int, ...]] = field(default_factory=list)
+    initial: dict[Tile, dict[int, int]] = field(default_factory=dict)
+
+
+def plan_tokens(program: Program, steps: Sequence[Step]) -> TokenPlan:
+    """Give every lane of a program a number.
+
+    Args:
+        program: The program.
+        steps: Its steps (`tlm.steps.expand`).
+
+    Raises:
+        InputError: if a tile has more lanes than its sequencer has tokens, or a step takes two
+            units of one lane.
+    """
+    streams = _streams(steps)
+    initial = {name: token.initial for name, token in program.tokens.items()}
+    takers: dict[Unit, list[Lane]] = defaultdict(list)
+    takes: list[list[Lane]] = []
+    first_stream: dict[tuple[Tile, Unit, Engine], _Stream] = {}
+    for step in steps:
+        for unit in _taken(step):
+            if unit.number >= initial[unit.token]:
+                key = (step.tile, unit._replace(number=0), step.engine)
+                first_stream.setdefault(key, streams[unit])
+    units_at_start: dict[Lane, int] = defaultdict(int)
+    for step in steps:
+        own = []
+        for unit in _taken(step):
+            stream = streams.get(unit)
+            if unit.number < initial[unit.token]:
+                # They come before all others, so they may go by the lane of some of these.
+                key = (step.tile, unit._replace(number=0), step.engine)
+                stream = first_stream.get(key, _INITIAL)
+            assert stream is not None
+            lane = Lane(step.tile, unit.token, unit.tile, step.engine, stream)
+            if unit.number < initial[unit.token]:
+                units_at_start[lane] += 1
+            takers[unit].append(lane)
+            own.append(lane)
+        takes.append(own)
+    classes = _Classes()
+    arriving = [_arriving(step, takers, classes) for step in steps]
+    for own in takes:
+        for lane in own:
+            classes.find(lane)
+    numbers = classes.numbered()
+    plan = TokenPlan()
+    for step, own, groups in zip(steps, takes, arriving, strict=True):
+        taken = frozenset(numbers[lane] for lane in own)
+        if len(taken) < len(own):
+            raise InputError(
+                f"operation {step.number}: takes two units of one token at tile {step.tile}; "
+                "allowed: one"
+            )
+        given = [lane for unit in step.gives for lane in takers.get(unit, ())]
+        local = [numbers[lane] for lane in given if lane.owner == step.tile]
+        if len(set(local)) < len(local):
+            raise InputError(
+                f"operation {step.number}: gives two units of one token at tile {step.tile}; "
+                "allowed: one"
+            )
+        plan.takes.append(taken)
+        plan.local.append(frozenset(local))
+        plan.credits.append(
+            [(lane.owner, numbers[lane]) for lane in given if lane.owner != step.tile]
+        )
+        plan.arrivals.append(tuple(numbers[group[0]] for group in groups))
+    for lane, count in units_at_start.items():
+        plan.initial.setdefault(lane.owner, {})[numbers[lane]] = count
+    return plan
+
+
+def _taken(step: Step) -> Iterable[Unit]:
+    return [*step.takes, *(step.slots if isinstance(step, TransferStep) else ())]
+
+
+def _streams(steps: Sequence[Step]) -> dict[Unit, _Stream]:
+    """The stream that gives each unit."""
+    streams: dict[Unit, _Stream] = {}
+    for step in steps:
+        for unit in step.gives:
+            streams[unit] = ("engine", step.tile, step.engine)
+        if isinstance(step, TransferStep):
+            source: _Stream = ("tile", step.tile)
+            if isinstance(step.operation, Reduce):
+                source = ("reduction", step.members.rows, step.members.cols)
+            for units in step.arrivals.values():
+                for unit in units:
+                    streams[unit] = source
+    return streams
+
+
+def _arriving(
+    step: Step, takers: Mapping[Unit, list[Lane]], classes: "_Classes"
+) -> list[list[Lane]]:
+    """Groups of lanes, one a token that a transfer gives, which must have one number."""
+    if not isinstance(step, TransferStep):
+        return []
+    units = [unit for there in step.arrivals.values() for unit in there]
+    groups = []
+    for token in dict.fromkeys(unit.token for unit in units if unit in takers):
+        group = []
+        for unit in units:
+            if unit.token == token:
+                # A unit that nobody takes comes all the same: its number is nobody else's there.
+                nobody = Lane(unit.tile, token, unit.tile, None, ("tile", step.tile))
+                group += takers.get(unit, [nobody])
+        for lane in group:
+            classes.unite(group[0], lane)
+        groups.append(group)
+    return groups
+
+
+class _Classes:
+    """Lanes, and which of them must have one number."""
+
+    def __init__(self) -> None:
+        self._parents: dict[Lane, Lane] = {}
+
+    def find(self, lane: Lane) -> Lane:
+        """The lane that stands for its class."""
+        parent = self._parents.setdefault(lane, lane)
+        while parent != self._parents[parent]:
+            parent = self._parents[parent]
+        self._parents[lane] = parent
+        return parent
+
+    def unite(self, one: Lane, other: Lane) -> None:
+        """Two lanes have one number."""
+        self._parents[self.find(other)] = self.find(one)
+
+    def numbered(self) -> dict[Lane, int]:
+        """The least number for each class that none of its tiles has otherwise.
+
+        Raises:
+            InputError: if a tile needs more numbers than there are.
+        """
+        members: dict[Lane, list[Lane]] = defaultdict(list)
+        for lane in self._parents:
+            members[self.find(lane)].append(lane)
+        used: dict[Tile, set[int]] = defaultdict(set)
+        numbers: dict[Lane, int] = {}
+        for lanes in members.values():
+            tiles = {lane.owner for lane in lanes}
+            taken = set().union(*(used[tile] for tile in tiles))
+            number = next(n for n in range(len(taken) + 1) if n not in taken)
+            if number >= TOKENS:
+                raise InputError(
+                    f"tile {min(tiles)}: the program needs more than {TOKENS} tokens; allowed: "
+                    "an engine's units of a token, of one giver each"
+                )
+            for tile in tiles:
+                used[tile].add(number)
+            numbers |= dict.fromkeys(lanes, number)
+        return numbers

@@ -1,0 +1,238 @@
+"""Kernels on tiles in Verilog: the same blocks, bit for bit, as by the functional interpreter."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from calibration.tile.descriptors import Transfer
+from calibration.tile.lowering import lower, run_program
+from calibration.tile.machine import TileMachine
+from calibration.tile.model import TileModel
+from tlm.arithmetic import Integers
+from tlm.compute.vector_mac import VectorMac
+from tlm.compute.vector_unit import VectorUnit
+from tlm.errors import InputError
+from tlm.functional import Memory, run_functional
+from tlm.interconnect.packets import TileSet
+from tlm.program import Buffer, Engine, Gemm, Multicast, Program, Send, Token, Vector, Work
+from workloads.kernels import allgather_gemm, cannon, mesh_gemm, mesh_gemm_t, summa
+from workloads.kernels.gemm import GemmPlan, plan_gemm
+from workloads.kernels.target import Target
+
+pytestmark = pytest.mark.rtl
+
+Place = Callable[[GemmPlan, Memory, Integers, Integers], None]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A product: how its program is built, where its operands go."""
+
+    build: Callable[[GemmPlan], Program]
+    place: Place
+    transposed: bool = False
+
+
+KERNELS = {
+    "mesh-gemm": Kernel(mesh_gemm.mesh_gemm, mesh_gemm.place),
+    "mesh-gemm-t": Kernel(mesh_gemm_t.mesh_gemm_t, mesh_gemm_t.place, transposed=True),
+    "cannon": Kernel(cannon.cannon, cannon.place),
+    "summa": Kernel(summa.summa, summa.place),
+    "allgather-gemm": Kernel(allgather_gemm.allgather_gemm, allgather_gemm.place),
+}
+
+
+@pytest.fixture(scope="module")
+def machine() -> Iterator[TileMachine]:
+    with TileMachine(TileModel(2, 2)) as machine:
+        yield machine
+
+
+def target(model: TileModel) -> Target:
+    """The machine for planners; cycles of work are the Verilog's own."""
+    bits = model.operand_bits
+    return Target(model.rows, model.cols, 8, bits, 32, VectorMac(1, 1, 0), VectorUnit(2, 3))
+
+
+def hold_equal(machine: TileMachine, program: Program, place: Callable[[Memory], None]) -> Memory:
+    """Run a program both ways on the same blocks; all buffers of all tiles must be equal."""
+    by_rtl, wanted = Memory(program, 3), Memory(program, 3)
+    place(by_rtl)
+    place(wanted)
+    run_functional(program, wanted)
+    run_program(program, by_rtl, machine)
+    for name in program.buffers:
+        np.testing.assert_array_equal(by_rtl[name], wanted[name], err_msg=name)
+    return by_rtl
+
+
+def run_kernel(machine: TileMachine, name: str, blocks: int, seed: int = 0) -> None:
+    """A product of ``blocks`` array-sized blocks a tile and dimension."""
+    model, kernel = machine.model, KERNELS[name]
+    size = blocks * model.array_size * int(np.lcm(model.rows, model.cols))
+    plan = plan_gemm((size, size, size), target(model))
+    edge = 2 ** (model.operand_bits - 1)
+    a, b = np.random.default_rng(seed).integers(-edge, edge, (2, size, size))
+    memory = hold_equal(machine, kernel.build(plan), lambda at: kernel.place(plan, at, a, b))
+    product = memory["c"].swapaxes(1, 2).reshape(size, size)
+    wrapped = (a @ (b.T if kernel.transposed else b) + 2**31) % 2**32 - 2**31
+    np.testing.assert_array_equal(product, wrapped)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_products_on_four_tiles(machine: TileMachine, name: str, blocks: int) -> None:
+    run_kernel(machine, name, blocks)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bits", [8, 16])
+def test_products_on_sixteen_tiles(bits: int) -> None:
+    with TileMachine(TileModel(4, 4, operand_bits=bits)) as machine:
+        for name in KERNELS:
+            run_kernel(machine, name, 2)
+
+
+@pytest.mark.slow
+def test_products_on_a_grid_that_is_not_square() -> None:
+    with TileMachine(TileModel(3, 5)) as machine:
+        for name in ("summa", "allgather-gemm"):
+            run_kernel(machine, name, 1)
+
+
+@pytest.mark.slow
+def test_products_on_sixty_four_tiles() -> None:
+    with TileMachine(TileModel(8, 8)) as machine:
+        for name in ("mesh-gemm", "summa"):
+            run_kernel(machine, name, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "model",
+    [
+        TileModel(2, 2, stages=2),
+        TileModel(2, 2, output_depth=2, fifo_depth=8),
+        TileModel(2, 2, y_first=True, reduce_stages=0, outstanding=1),
+    ],
+    ids=str,
+)
+def test_products_on_other_networks(model: TileModel) -> None:
+    with TileMachine(model) as machine:
+        for name in KERNELS:
+            run_kernel(machine, name, 2)
+
+
+def softmax_program() -> Program:
+    """Scores, exponentials, their sums, and a product of them packed to operands, on a tile."""
+    sums, column = Buffer(8, 8, 32), Buffer(8, 1, 32)
+    buffers = {
+        "q": Buffer(8, 12, 16), "k": Buffer(12, 8, 16), "v": Buffer(8, 4, 16), "s": sums,
+        "top": column, "sum": column, "p": Buffer(8, 8, 16), "o": Buffer(8, 4, 32),
+    }  # fmt: skip
+    tile = TileSet.tile(0, 0)
+    passes = [
+        Vector("row-maximum", "s", "top"),
+        Vector("scale", "top", "top", multiplier=-1),
+        Vector("add", "s", "s", "top"),
+        Vector("scale", "s", "s", multiplier=3, shift=1),
+        Vector("exp", "s", "s"),
+        Vector("row-sum", "s", "sum"),
+        Vector("quantize", "s", "p", shift=2),
+    ]
+
+    def operations() -> Iterator[Work]:
+        yield Work(Engine.MATRIX, tile, 1, gives=("s",), task=Gemm("q", "k", "s"))
+        for number, task in enumerate(passes):
+            first, last = number == 0, number == len(passes) - 1
+            yield Work(
+                Engine.VECTOR, tile, 1, ("s",) if first else (), ("p",) if last else (), task
+            )
+        yield Work(Engine.MATRIX, tile, 1, takes=("p",), task=Gemm("p", "v", "o"))
+
+    return Program(2, 2, {"s": Token(), "p": Token()}, operations, buffers)
+
+
+def test_what_the_vector_engine_makes_is_an_operand_of_a_product(machine: TileMachine) -> None:
+    program = softmax_program()
+
+    def place(memory: Memory) -> None:
+        generator = np.random.default_rng(2)
+        for name in ("q", "k", "v"):
+            memory[name][:] = generator.integers(-9, 9, memory[name].shape)
+
+    hold_equal(machine, program, place)
+
+
+def one_send(**changes: object) -> Program:
+    """A program of one transfer of a block from tile (0, 0) to (1, 1)."""
+    options: dict[str, object] = {
+        "tiles": TileSet.tile(0, 0), "to_rows": np.array([1]), "to_cols": np.array([1]),
+        "flits": 8, "source": "x", "target": "y",
+    }  # fmt: skip
+    send = Send(**(options | changes))  # type: ignore[arg-type]
+    tokens = {"t0": Token(), "t1": Token(), "t2": Token()}
+    buffers = {"x": Buffer(4, 4, 32), "y": Buffer(4, 4, 32)}
+    wait = Work(Engine.CONTROL, TileSet.tile(1, 1), 0, takes=send.arrivals)
+    return Program(2, 2, tokens, lambda: [send, wait], buffers)
+
+
+def test_units_of_slow_and_fast_givers_are_not_mixed_up(machine: TileMachine) -> None:
+    # Two roots write the same buffer in turn; the second one's block is there long before the
+    # first one's, but the first work may only begin when that one is.
+    late, early, here = TileSet.tile(0, 0), TileSet.tile(0, 1), range(2)
+
+    def operations() -> Iterator[Work | Multicast]:
+        yield Work(Engine.CONTROL, late, 300, gives=("go",))
+        for root, takes in ((late, ("go",)), (early, ())):
+            yield Multicast(root, "row", here, 4, takes=takes, arrivals=("there",))
+        for cycles in (40, 2):
+            yield Work(Engine.MATRIX, TileSet(range(1), here), cycles, takes=("there",))
+
+    program = Program(2, 2, {"go": Token(), "there": Token(depth=2)}, operations)
+    run = machine.run(lower(program, machine.model).images)
+    for tile in (0, 1):
+        first, second = run.of(tile, Engine.MATRIX)
+        assert first.start_cycle > 300
+        assert second.start_cycle == first.end_cycle + 1
+
+
+def test_a_transfer_of_times_alone_is_as_long_as_it_says(machine: TileMachine) -> None:
+    program = one_send(source=None, target=None, flits=23, arrivals=("t0", "t1"))
+    lowered = lower(program, machine.model)
+    [descriptor] = lowered.images[0].queues[Engine.TRANSFER]
+    assert isinstance(descriptor.job, Transfer)
+    assert (descriptor.job.words, len(descriptor.job.tokens)) == (23, 2)
+    run = machine.run(lowered.images)
+    # Both tokens are there when the tail is: 3 cycles to be issued, two hops, 23 flits.
+    assert run.of(3, Engine.CONTROL)[0].start_cycle == 3 + 3 + 23
+
+
+def test_what_tiles_in_verilog_cannot_run_is_refused(machine: TileMachine) -> None:
+    def refusal(program: Program) -> str:
+        with pytest.raises(InputError) as error:
+            lower(program, machine.model)
+        return str(error.value)
+
+    assert refusal(Program(2, 3, {}, lambda: [])) == (
+        "program: found 2x3 tiles; allowed: 2x2, those of the model"
+    )
+    assert refusal(one_send(arrivals=("t0", "t1", "t2"))) == (
+        "operation 0: found 3 tokens on arrival; allowed: at most 2 of a transfer"
+    )
+    large = {"x": Buffer(256, 64, 32)}
+    assert refusal(Program(2, 2, {}, lambda: [], large)) == (
+        "buffers: found 8192 words of a tile's scratchpad; allowed: 4096"
+    )
+    narrow = {"x": Buffer(4, 4, 12)}
+    assert refusal(Program(2, 2, {}, lambda: [], narrow)) == (
+        "buffer 'x', rows of sums: found 12 bits; allowed: 32"
+    )
+    gemm = Work(Engine.MATRIX, TileSet.tile(0, 0), 1, task=Gemm("x", "x", "y"))
+    both = {"x": Buffer(4, 4, 16), "y": Buffer(4, 4, 32)}
+    assert refusal(Program(2, 2, {}, lambda: [gemm], both)) == (
+        "buffer 'x': found left operand of a product and right operand of a product; "
+        "allowed: one of them"
+    )
