@@ -49,26 +49,29 @@ class Place:
         order: Its words' order.
         address: Its first word.
         padded: Rows and columns with those that fill the array's panels.
+        row_words: Distance of rows of sums, of packed operands or of a column, in words.
     """
 
     buffer: Buffer
     order: Order
     address: int
     padded: tuple[int, int]
-
-    @property
-    def row_words(self) -> int:
-        """Words of a row of sums or of packed operands."""
-        bits = self.buffer.bits if self.order is Order.PACKED else SUM_BITS
-        return 1 if self.order is Order.COLUMN else ceil_div(self.padded[1] * bits, WORD_BITS)
+    row_words: int
 
     @property
     def words(self) -> int:
-        """Words of the block."""
+        """Words of the block, those of padding among them."""
         rows, columns = self.padded
-        if self.order in (Order.LEFT, Order.RIGHT):
-            return rows * columns * self.buffer.bits // WORD_BITS
-        return rows * self.row_words
+        if self.order is Order.COLUMN:
+            return rows
+        return rows * ceil_div(columns * self.buffer.bits, WORD_BITS)
+
+    @property
+    def sent(self) -> tuple[int, int]:
+        """Rows, and words of each, that a transfer of the block carries."""
+        if self.order in (Order.SUMS, Order.PACKED):
+            return self.buffer.rows, ceil_div(self.buffer.columns * self.buffer.bits, WORD_BITS)
+        return 1, self.words
 
     def encode(self, block: Block) -> Words:
         """The block's words."""
@@ -100,6 +103,8 @@ class Place:
 def place_buffers(program: Program, operand_bits: int, memory_words: int) -> dict[str, Place]:
     """Give every buffer an order, by what works on it, and an address.
 
+    Buffers in off-chip memory, which the tiles do not have, lie in the scratchpad like the others.
+
     Args:
         program: The program.
         operand_bits: Bits of an operand of the array.
@@ -114,10 +119,13 @@ def place_buffers(program: Program, operand_bits: int, memory_words: int) -> dic
     address = 0
     for name, buffer in program.buffers.items():
         order = orders[name]
-        _check(name, buffer, order, operand_bits)
-        place = Place(buffer, order, address, _padded(buffer, order, size, program, name))
-        places[name] = place
-        address += place.words
+        _check_bits(name, buffer, order, operand_bits)
+        if buffer.within is None:
+            places[name] = _placed(buffer, order, address, size)
+            address += places[name].words
+    for name, buffer in program.buffers.items():
+        if buffer.within is not None:
+            places[name] = _part(name, buffer, orders[name], places[buffer.within])
     if address > memory_words:
         raise InputError(
             f"buffers: found {address} words of a tile's scratchpad; allowed: {memory_words}"
@@ -155,34 +163,41 @@ def _orders(program: Program) -> dict[str, Order]:
     return orders
 
 
-def _check(name: str, buffer: Buffer, order: Order, operand_bits: int) -> None:
+def _check_bits(name: str, buffer: Buffer, order: Order, operand_bits: int) -> None:
     bits = SUM_BITS if order in (Order.SUMS, Order.COLUMN) else operand_bits
     if buffer.bits != bits:
         raise InputError(
             f"buffer '{name}', {order.value}: found {buffer.bits} bits; allowed: {bits}"
         )
-    if buffer.within is not None or buffer.offchip:
-        raise InputError(
-            f"buffer '{name}': found a part of another buffer, or off-chip memory; allowed: "
-            "buffers of their own in tiles in Verilog"
-        )
 
 
-def _padded(
-    buffer: Buffer, order: Order, size: int, program: Program, name: str
-) -> tuple[int, int]:
-    """Rows and columns of whole panels."""
+def _placed(buffer: Buffer, order: Order, address: int, size: int) -> Place:
+    """A buffer of its own, padded to whole panels of ``size`` rows or columns."""
     rows, columns = buffer.shape
-    whole_rows, whole_columns = (ceil_div(n, size) * size for n in (rows, columns))
-    if order is Order.LEFT:
-        return whole_rows, columns
-    if order is Order.RIGHT:
-        return rows, whole_columns
-    if order is Order.PACKED:
-        return rows, whole_columns
     if order is Order.COLUMN:
-        return rows, 1
-    return whole_rows, whole_columns
+        return Place(buffer, order, address, (rows, 1), 1)
+    if order in (Order.LEFT, Order.SUMS):
+        rows = ceil_div(rows, size) * size
+    if order is not Order.LEFT:
+        columns = ceil_div(columns, size) * size
+    bits = buffer.bits
+    return Place(buffer, order, address, (rows, columns), ceil_div(columns * bits, WORD_BITS))
+
+
+def _part(name: str, part: Buffer, order: Order, whole: Place) -> Place:
+    """A part of a block of sums: some of its rows, or whole words of its only row."""
+    columns, elements = whole.buffer.columns, WORD_BITS // SUM_BITS
+    row, column = divmod(part.offset, columns)
+    rows = (part.columns, column) == (columns, 0)
+    words = whole.buffer.rows == 1 and part.rows == 1 and part.columns % elements == 0
+    if not (order is whole.order is Order.SUMS and (rows or (words and column % elements == 0))):
+        raise InputError(
+            f"buffer '{name}': found {part.rows} x {part.columns} elements from element "
+            f"{part.offset} of '{part.within}' on; allowed: whole rows, or whole words of one row, "
+            "of sums"
+        )
+    address = whole.address + row * whole.row_words + column // elements
+    return Place(part, order, address, part.shape, whole.row_words)
 
 
 def row_of_words(places: Mapping[str, Place], name: str) -> int:

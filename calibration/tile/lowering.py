@@ -18,11 +18,11 @@ from calibration.tile.descriptors import (
     Vector,
     Wait,
 )
-from calibration.tile.layout import WORD_BITS
+from calibration.tile.layout import SUM_BITS, WORD_BITS
 from calibration.tile.machine import TileImage, TileMachine, TileRun
 from calibration.tile.model import TileModel
 from calibration.tile.tokens import TokenPlan, plan_tokens
-from tlm.data import Gemm
+from tlm.data import Buffer, Gemm
 from tlm.data import Vector as VectorTask
 from tlm.errors import InputError
 from tlm.functional import Memory
@@ -73,8 +73,8 @@ def run_program(program: Program, memory: Memory, machine: TileMachine) -> TileR
 def lower(program: Program, model: TileModel) -> LoweredProgram:
     """Descriptors and places of a program.
 
-    A transfer is as long as its block's words, which fill the array's panels; it is as long as the
-    operation says if it carries no block.
+    A transfer is as long as the words of its block: those of operands fill the array's panels, and
+    a column has a word a row. Without a block it is as long as the operation says.
 
     Raises:
         InputError: for a program that the tiles cannot run, naming what and where.
@@ -201,19 +201,26 @@ class _Jobs:
             kind = TransferKind.SUM if operation.operation == "sum" else TransferKind.MAXIMUM
             row, col = step.root
             carry = len(step.arrivals) > 0
-        words = step.flits if source is None else self._places[source].words
-        if self._spare + words > self._model.memory_words and source is None:
-            raise InputError(
-                f"operation {step.number}: found a transfer of {words} flits; allowed: "
-                f"{self._model.memory_words - self._spare} words of a tile's scratchpad"
-            )
+        here = self._spare_place(step) if source is None else self._places[source]
+        there = self._spare_place(step) if target is None else self._places[target]
+        rows, words = here.sent
         return Transfer(
-            kind, words,
-            source=self._spare if source is None else self._places[source].address,
-            target=self._spare if target is None else self._places[target].address,
-            row=row, col=col, row_mask=_mask(step.members.rows), col_mask=_mask(step.members.cols),
-            tokens=arrivals, carry=carry,
+            kind, words, here.address, there.address, rows=rows, source_row=here.row_words,
+            target_row=there.row_words, row=row, col=col, row_mask=_mask(step.members.rows),
+            col_mask=_mask(step.members.cols), tokens=arrivals, carry=carry,
         )  # fmt: skip
+
+    def _spare_place(self, step: TransferStep) -> Place:
+        """Where the words of a transfer without a block come from, and go to."""
+        left = self._model.memory_words - self._spare
+        if step.flits > left:
+            raise InputError(
+                f"operation {step.number}: found a transfer of {step.flits} flits; allowed: "
+                f"{left}, the words of a scratchpad that no buffer has"
+            )
+        elements = step.flits * WORD_BITS // SUM_BITS
+        block = Buffer(1, elements, SUM_BITS)
+        return Place(block, Order.SUMS, self._spare, block.shape, step.flits)
 
 
 def _mask(indices: range) -> int:

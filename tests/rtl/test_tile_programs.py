@@ -17,8 +17,22 @@ from tlm.errors import InputError
 from tlm.functional import Memory, run_functional
 from tlm.interconnect.packets import TileSet
 from tlm.program import Buffer, Engine, Gemm, Multicast, Program, Send, Token, Vector, Work
-from workloads.kernels import allgather_gemm, cannon, mesh_gemm, mesh_gemm_t, summa
+from workloads.kernels import (
+    allgather_gemm,
+    cannon,
+    flat_attention,
+    gemv,
+    mesh_gemm,
+    mesh_gemm_t,
+    ring_gemv,
+    softmax,
+    summa,
+)
+from workloads.kernels.attention import AttentionShape
+from workloads.kernels.flat_attention import plan_flat
 from workloads.kernels.gemm import GemmPlan, plan_gemm
+from workloads.kernels.gemv import plan_gemv
+from workloads.kernels.softmax import plan_softmax
 from workloads.kernels.target import Target
 
 pytestmark = pytest.mark.rtl
@@ -85,6 +99,74 @@ def run_kernel(machine: TileMachine, name: str, blocks: int, seed: int = 0) -> N
 @pytest.mark.parametrize("blocks", [1, 3])
 def test_products_on_four_tiles(machine: TileMachine, name: str, blocks: int) -> None:
     run_kernel(machine, name, blocks)
+
+
+def run_gemv(machine: TileMachine, method: str) -> None:
+    """A vector times a matrix, its parts of sums added by a method."""
+    model = machine.model
+    size = 2 * model.array_size * model.rows
+    plan = plan_gemv((1, size, size), target(model), ring=method == "ring")
+    a, b = np.random.default_rng(4).integers(-99, 99, (2, size, size))
+    if method == "ring":
+        program = ring_gemv.ring_gemv(plan)
+        hold_equal(machine, program, lambda at: ring_gemv.place(plan, at, a[:1], b))
+        return
+    program = gemv.gemv(plan, method, root=model.rows // 2)
+    memory = hold_equal(machine, program, lambda at: gemv.place(plan, at, a[:1], b))
+    for row in memory["c"]:
+        np.testing.assert_array_equal(row.reshape(1, size), a[:1] @ b)
+
+
+def run_softmax(machine: TileMachine, method: str) -> None:
+    """Exponentials of the rows of a matrix, and their sums."""
+    model = machine.model
+    shape = 3 * model.rows, 6 * model.cols
+    plan = plan_softmax(shape, target(model), method, unit=1 / 256)
+    scores = np.random.default_rng(5).integers(-2000, 2000, shape)
+    hold_equal(machine, softmax.softmax(plan), lambda at: softmax.place(plan, at, scores))
+
+
+def run_attention(machine: TileMachine, schedule: str, method: str) -> None:
+    """Three heads of attention."""
+    model = machine.model
+    shape = AttentionShape(1, 3, 3, 4 * model.rows, 8 * model.cols, 8, 8)
+    plan = plan_flat(shape, target(model), method, schedule, 1 / 4096)
+    generator = np.random.default_rng(6)
+    q = generator.integers(-90, 90, (shape.heads, shape.rows, shape.qk_depth))
+    k = generator.integers(-90, 90, (shape.heads, shape.kv_length, shape.qk_depth))
+    v = generator.integers(-128, 128, (shape.heads, shape.kv_length, shape.v_depth))
+    program = flat_attention.flat_attention(plan)
+    hold_equal(machine, program, lambda at: flat_attention.place(plan, at, q, k, v))
+
+
+METHODS = ("network", "chain", "tree", "sequential")
+
+
+@pytest.mark.parametrize("method", (*METHODS, "ring"))
+def test_a_vector_times_a_matrix(machine: TileMachine, method: str) -> None:
+    run_gemv(machine, method)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_softmax(machine: TileMachine, method: str) -> None:
+    run_softmax(machine, method)
+
+
+@pytest.mark.parametrize("schedule", ["naive", "async"])
+@pytest.mark.parametrize("method", ["network", "tree"])
+def test_flat_attention(machine: TileMachine, schedule: str, method: str) -> None:
+    run_attention(machine, schedule, method)
+
+
+@pytest.mark.slow
+def test_other_kernels_on_sixteen_tiles() -> None:
+    with TileMachine(TileModel(4, 4)) as machine:
+        for method in METHODS:
+            run_gemv(machine, method)
+            run_softmax(machine, method)
+        run_gemv(machine, "ring")
+        for schedule in ("naive", "async"):
+            run_attention(machine, schedule, "network")
 
 
 @pytest.mark.slow
