@@ -24,7 +24,7 @@ import numpy as np
 import simpy
 
 from tlm.errors import InputError
-from workloads.serving.cost import Batch, IterationCost
+from workloads.serving.cost import Batch, ServingModel
 from workloads.serving.decoding import DecodingSet
 from workloads.serving.kv import BlockPool, blocks_of
 from workloads.serving.metrics import Recorder
@@ -60,7 +60,7 @@ class Engine:
         env: simpy.Environment,
         trace: Trace,
         scheduler: Scheduler,
-        cost: IterationCost,
+        cost: ServingModel,
         recorder: Recorder,
         *,
         kv_capacity_tokens: int,
@@ -159,7 +159,7 @@ class Engine:
             self._decoders.context_tokens,
             decoding + len(complete),
         )
-        duration_ps = round(self._cost.seconds(batch) * PS_PER_S)
+        duration_ps = round(self._cost.cost(batch).seconds * PS_PER_S)
         if duration_ps < 1:
             raise ValueError(f"an iteration cannot take {duration_ps} ps")
         yield self._env.timeout(duration_ps)

@@ -37,8 +37,9 @@ class Recorder:
     with the number of requests it belongs to.
     """
 
-    def __init__(self, requests: int, slo: Slo | None = None) -> None:
+    def __init__(self, requests: int, slo: Slo | None = None, layers: int = 1) -> None:
         self.slo = slo or Slo()
+        self._layers = layers
         self.preemptions = 0
         self.iterations = 0
         self._work = [0, 0, 0]
@@ -63,9 +64,9 @@ class Recorder:
     def iteration(self, batch: Batch) -> None:
         """An iteration has ended."""
         self.iterations += 1
-        self._work[0] += batch.new_tokens
-        self._work[1] += batch.logit_rows
-        self._work[2] += batch.attention_pairs
+        self._work[0] += batch.new_tokens * self._layers
+        self._work[1] += batch.attention_pairs * self._layers
+        self._work[2] += batch.logit_rows
 
     def decoded(self, now_ps: int, members: int) -> None:
         """Every member of the decoding set has emitted a token."""

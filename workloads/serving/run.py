@@ -39,7 +39,7 @@ def run(
     if max_sequences < 1:
         raise InputError(f"max sequences: found {max_sequences}; allowed: 1 or more")
     capacity = model.kv_capacity_tokens if kv_capacity_tokens is None else kv_capacity_tokens
-    recorder = Recorder(len(trace), slo)
+    recorder = Recorder(len(trace), slo, model.layers)
     env = simpy.Environment(initial_time=0)
     engine = Engine(
         env,

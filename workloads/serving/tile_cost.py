@@ -12,13 +12,15 @@ row misses), contention between a kernel's own multicasts.
 
 from functools import cache
 
+import numpy as np
+
 from tlm.chips import Chip
 from tlm.errors import InputError
 from workloads.mapping.attention import AttentionMapper, AttentionShape
 from workloads.mapping.gemm import GemmMapper
 from workloads.mapping.machine import Breakdown, machine_of
 from workloads.models import Model
-from workloads.serving.cost import Batch, Work
+from workloads.serving.cost import Batch, DecodeCosts, Int64s, IterationCost, Work
 from workloads.serving.kv import BLOCK_TOKENS
 
 # Vector operations on each element: square, accumulate, two scalings of a norm, of which there are
@@ -31,7 +33,7 @@ _EXACT_TOKENS = 128
 
 
 class TileCost:
-    """``IterationCost`` of a model on a chip.
+    """``ServingModel`` of a dense model on a tile chip; its energy is not modelled.
 
     Raises:
         InputError: if the chip is of another kind, or its memory cannot hold the weights.
@@ -56,15 +58,50 @@ class TileCost:
         self._linear = cache(self._linear_uncached)
         self._head = cache(self._head_uncached)
 
+    @property
+    def layers(self) -> int:
+        """Layers of the model."""
+        return self._model.layers
+
+    @property
+    def kv_bytes_per_token(self) -> int:
+        """Bytes of the keys and values of a token."""
+        return self._model.kv_bytes_per_token
+
+    @property
+    def static_power_w(self) -> None:
+        """Not modelled."""
+
+    def cost(self, batch: Batch) -> IterationCost:
+        """Price of an iteration; its time is the total of ``breakdown``."""
+        return IterationCost(self.seconds(batch), None, 0.0)
+
+    def decode_costs(self, sequences: int, context_tokens: Int64s, width: int = 1) -> DecodeCosts:
+        """Prices of iterations that only decode."""
+        rows = sequences * width
+        seconds = [
+            self.seconds(Batch((), sequences, context, rows, None, width))
+            for context in context_tokens.tolist()
+        ]
+        return DecodeCosts(np.array(seconds), None, np.zeros(len(seconds)))
+
     def seconds(self, batch: Batch) -> float:
         """Time of an iteration: the total of ``breakdown`` without its parts, as this is hot."""
-        attention = 0.0
-        for new, context in batch.prefills:
-            attention += self._attention.prefill(_rounded(new), _rounded(context)).total
+        layers = self._model.layers
+        prefill = sum(
+            self._attention.prefill(_rounded(new), _rounded(context)).total
+            for new, context in batch.prefills
+        )
+        decode = 0.0
         if batch.decode_sequences:
-            decode = self._attention.decode(batch.decode_sequences, batch.decode_context_tokens)
-            attention += decode.total
-        cycles = attention * self._model.layers + self._linear(_rounded(batch.new_tokens)).total
+            seen = batch.decode_context_tokens + batch.decode_tokens - batch.decode_sequences
+            decode = self._attention.decode(batch.decode_sequences, seen).total
+        filled = layers if batch.prefill_layers is None else len(batch.prefill_layers)
+        cycles = prefill * filled + decode * layers
+        cycles += self._linear(_rounded(batch.new_tokens)).total * filled / layers
+        if batch.decode_sequences and filled < layers:
+            others = self._linear(_rounded(batch.decode_tokens)).total
+            cycles += others * (layers - filled) / layers
         if batch.logit_rows:
             cycles += self._head(_rounded(batch.logit_rows)).total
         return cycles / self._machine.clock_hz
@@ -95,9 +132,9 @@ class TileCost:
         """Unpadded multiply-accumulates of ``work`` over the chip's peak in ``span_s``."""
         model, machine = self._model, self._machine
         macs = (
-            work.tokens * model.layer_macs_per_token
+            work.token_layers * model.layer_macs_per_token // model.layers
             + work.logit_rows * model.head.k * model.head.n
-            + work.attention_pairs * model.attention_macs_per_pair
+            + work.pair_layers * model.attention_macs_per_pair // model.layers
         )
         return macs / (machine.macs_per_cycle * machine.clock_hz * span_s)
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tlm.errors import InputError
-from workloads.serving.cost import Batch
+from workloads.serving.cost import Batch, IterationCost
 from workloads.serving.engine import DEFAULT_MAX_SEQUENCES, Engine
 from workloads.serving.metrics import Recorder, Slo
 from workloads.serving.request import Request
@@ -37,10 +37,10 @@ class LoggedCost:
         self._seconds = seconds
         self.batches: list[Batch] = []
 
-    def seconds(self, batch: Batch) -> float:
+    def cost(self, batch: Batch) -> IterationCost:
         """Time of the batch."""
         self.batches.append(batch)
-        return self._seconds(batch)
+        return IterationCost(self._seconds(batch), None, 0.0)
 
 
 def serve(
@@ -216,11 +216,11 @@ def test_every_token_once_and_every_block_back(
     assert sum(batch.logit_rows for batch in cost.batches) == outputs
     stored = trace.prompt_tokens + trace.output_tokens - 1
     once = int(stored.sum())
-    assert recorder.work.tokens >= once
+    assert recorder.work.token_layers >= once
     if not recorder.preemptions:
-        assert recorder.work.tokens == once
+        assert recorder.work.token_layers == once
         pairs = stored * (stored + 1) // 2
-        assert recorder.work.attention_pairs == pairs.sum()
+        assert recorder.work.pair_layers == pairs.sum()
     if isinstance(scheduler, Chunked):
         assert max(batch.new_tokens for batch in cost.batches) <= scheduler.token_budget
     assert max(len(batch.prefills) + batch.decode_sequences for batch in cost.batches) <= (

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tlm.chips import load_chip
 from tlm.errors import InputError
 from workloads.models import load_model
-from workloads.serving.cost import Batch, Work
+from workloads.serving.cost import Batch
 from workloads.serving.generator import generate
 from workloads.serving.metrics import Slo
 from workloads.serving.run import run
@@ -43,7 +43,7 @@ def test_decode_is_bound_by_reading_weights_and_cache(sequences: int) -> None:
 def test_long_prefill_is_bound_by_compute() -> None:
     batch = Batch(((4096, 0),), 0, 0, 1)
     seconds = _COST.seconds(batch)
-    work = Work(batch.new_tokens, batch.logit_rows, batch.attention_pairs)
+    work = batch.work(_COST.layers)
     assert 0.85 < _COST.utilization(work, seconds) < 1.0
 
 
