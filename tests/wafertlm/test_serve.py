@@ -27,7 +27,7 @@ def test_every_promised_figure_is_there() -> None:
     options = ServeOptions(**_GENERATED, slo_ttft_s=5.0, slo_tbt_ms=125.0)
     result = serve_result(options, lambda done, total: seen.append((done, total)))
     for table in ("ttft_s", "tbt_ms", "e2e_s", "queue_s"):
-        assert list(result[table]) == ["mean", "p50", "p90", "p99"]
+        assert list(result[table]) == ["mean", "p50", "p90", "p95", "p99", "p99_9"]
     assert set(result["kv"]) == {"capacity_tokens", "peak_tokens", "preemptions", "spilled_bytes"}
     assert result["requests"] == result["completed"] == 30
     assert result["slo_attainment"] == 1.0

@@ -1,11 +1,10 @@
 """``wafertlm serve``: a model served on a chip under a request trace or a generated load."""
 
-import csv
 import hashlib
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,24 +20,27 @@ from wafertlm.output import Progress, Result, complete, emit, progress, store
 from wafertlm.stopwatch import stopwatch
 from workloads.mapping.machine import is_modelled
 from workloads.models import load_model, model_names
+from workloads.serving.cost import ServingModel
 from workloads.serving.engine import DEFAULT_MAX_SEQUENCES
 from workloads.serving.generator import WORKLOADS, generate
-from workloads.serving.metrics import Slo
-from workloads.serving.run import mean_of, run
-from workloads.serving.schedulers import SCHEDULERS, make_scheduler
+from workloads.serving.metrics import RowSink, Slo
+from workloads.serving.rows import RowWriter
+from workloads.serving.run import run
+from workloads.serving.schedulers import SCHEDULERS, SchedulerOptions, make_scheduler
+from workloads.serving.seeds import mean_of
 from workloads.serving.tile_cost import TileCost
 from workloads.serving.traces import Trace, load_trace
 
 _NOT_MODELLED = {
     "energy_mj_per_output_token": None,
     "energy_mj_per_token": None,
-    "expert_load_bytes": 0,
 }
 _NOTES = (
     "energy: not modelled",
     "expert_load_bytes: 0, as the models are dense",
     "error: this level of the model has not been checked against RTL or against a machine",
 )
+_DISTRIBUTION = ("mean", "p50", "p90", "p95", "p99", "p99_9")
 _TIMES = ("ttft_s", "tbt_ms", "e2e_s", "queue_s")
 
 
@@ -87,27 +89,36 @@ def serve_result(
     if not is_modelled(load_chip(options.chip)):
         known = ", ".join(known_names()["chips"])
         raise InputError(f"--chip: serving on '{options.chip}' is not modelled; known: {known}")
-    scheduler = make_scheduler(options.scheduler, options.token_budget)
     model = TileCost(load_model(options.model), load_chip(options.chip))
-    results = [
-        run(
-            _load(options, seed),
-            scheduler,
-            model,
-            slo=Slo(options.slo_ttft_s, options.slo_tbt_ms),
-            kv_capacity_tokens=options.kv_tokens,
-            max_sequences=options.max_sequences,
-            progress=progress,
-            rows_to=None if requests_csv is None else partial(_write_rows, requests_csv),
-        )
-        for seed in range(options.seed, options.seed + options.seeds)
-    ]
+    results = []
+    for seed in range(options.seed, options.seed + options.seeds):
+        with _rows(requests_csv) as row:
+            results.append(_run(options, model, seed, progress, row))
     return {
         **mean_of(results),
         **_NOT_MODELLED,
         "error": {"level_pct": None, "profile_pct": None},
         "notes": list(_NOTES),
     }
+
+
+def _run(
+    options: ServeOptions,
+    model: ServingModel,
+    seed: int,
+    progress: Progress | None,
+    row: RowSink | None,
+) -> dict[str, Any]:
+    return run(
+        _load(options, seed),
+        make_scheduler(options.scheduler, SchedulerOptions(token_budget=options.token_budget)),
+        model,
+        slo=Slo(options.slo_ttft_s, options.slo_tbt_ms),
+        kv_capacity_tokens=options.kv_tokens,
+        max_sequences=options.max_sequences,
+        progress=progress,
+        row=row,
+    )
 
 
 def known_names() -> dict[str, list[str]]:
@@ -152,14 +163,14 @@ def _load(options: ServeOptions, seed: int) -> Trace:
     return trace if options.rate_scale == 1.0 else trace.scaled(options.rate_scale)
 
 
-def _write_rows(path: Path, rows: Iterator[dict[str, Any]]) -> None:
-    """Write the rows as CSV; there is at least one."""
+@contextmanager
+def _rows(path: Path | None) -> Iterator[RowSink | None]:
+    """Where to put the rows of requests; the file appears at the end."""
+    if path is None:
+        yield None
+        return
     with whole_file(path) as scratch, scratch.open("w", newline="", encoding="utf-8") as file:
-        first = next(rows)
-        writer = csv.DictWriter(file, fieldnames=list(first))
-        writer.writeheader()
-        writer.writerow(first)
-        writer.writerows(rows)
+        yield RowWriter(file).add
 
 
 def _recorded(options: ServeOptions) -> dict[str, Any]:
@@ -174,9 +185,9 @@ def _recorded(options: ServeOptions) -> dict[str, Any]:
 
 
 def _render(result: Result) -> RenderableType:
-    times = Table("", "mean", "p50", "p90", "p99", title=_title(result["options"]))
+    times = Table("", *_DISTRIBUTION, title=_title(result["options"]))
     for name in _TIMES:
-        times.add_row(name, *(_number(value) for value in result[name].values()))
+        times.add_row(name, *(_number(result[name][part]) for part in _DISTRIBUTION))
     figures = Table("figure", "value")
     kv = {f"kv {name}": value for name, value in result["kv"].items()}
     shown = {name: value for name, value in result.items() if isinstance(value, int | float)}

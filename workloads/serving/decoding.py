@@ -1,9 +1,15 @@
 """The decoding requests, advanced together.
 
 All of them emit a token in every decode step, so who needs a block and who finishes is known when
-a request joins. Two calendars and a running sum make a step cost the changes, not the batch.
+a request joins. Two calendars and a running sum make a step cost the changes, not the batch, and
+a stretch of steps cost what one does.
 """
 
+import heapq
+
+import numpy as np
+
+from workloads.serving.cost import Int64s
 from workloads.serving.kv import BLOCK_TOKENS, blocks_of
 from workloads.serving.request import Request
 
@@ -15,12 +21,15 @@ class DecodingSet:
     members.
     """
 
+    width = 1
+
     def __init__(self) -> None:
         self.step = 0
         self.context_tokens = 0
         self._members: dict[int, Request] = {}
         self._block_due: list[dict[int, Request]] = [{} for _ in range(BLOCK_TOKENS)]
         self._finishing: dict[int, dict[int, Request]] = {}
+        self._finish_steps: list[int] = []
 
     def __len__(self) -> int:
         """Number of members."""
@@ -37,7 +46,11 @@ class DecodingSet:
         self.context_tokens += request.to_prefill
         self._members[request.index] = request
         self._due(request)[request.index] = request
-        self._finishing.setdefault(self._last_step(request), {})[request.index] = request
+        last = self._last_step(request)
+        if last not in self._finishing:
+            self._finishing[last] = {}
+            heapq.heappush(self._finish_steps, last)
+        self._finishing[last][request.index] = request
 
     def leave(self, request: Request) -> int:
         """Remove a member; returns the blocks it holds and books the tokens it has emitted."""
@@ -51,15 +64,33 @@ class DecodingSet:
         """Blocks that the next step needs: one for each member whose blocks are full."""
         return len(self._block_due[self.step % BLOCK_TOKENS])
 
-    def advance(self) -> list[tuple[Request, int]]:
-        """Take a step: every member stores and emits a token.
+    @property
+    def due(self) -> list[Request]:
+        """The members whose blocks are full."""
+        return list(self._block_due[self.step % BLOCK_TOKENS].values())
+
+    def blocks_due_in(self, steps: int) -> Int64s:
+        """Blocks that each of the next steps needs, if nobody joins or leaves."""
+        period = np.array([len(page) for page in self._block_due], dtype=np.int64)
+        return np.resize(np.roll(period, -(self.step % BLOCK_TOKENS)), steps)
+
+    def steps_to_finish(self) -> int:
+        """Steps until a member emits its last token; there is at least one member."""
+        while not self._finishing[self._finish_steps[0]]:
+            del self._finishing[heapq.heappop(self._finish_steps)]
+        return self._finish_steps[0] - self.step
+
+    def advance(self, steps: int = 1) -> list[tuple[Request, int]]:
+        """Take steps, at most those to the next finish: in each, every member emits a token.
 
         Returns:
             The members that emitted their last token, now removed, and the blocks each held.
         """
-        self.context_tokens += len(self._members)
-        self.step += 1
-        finished = self._finishing.pop(self.step, {}).values()
+        self.context_tokens += len(self._members) * steps
+        self.step += steps
+        if not self._finish_steps or self._finish_steps[0] > self.step:
+            return []
+        finished = self._finishing.pop(heapq.heappop(self._finish_steps)).values()
         for request in finished:
             del self._members[request.index]
             del self._due(request)[request.index]

@@ -1,4 +1,4 @@
-"""The serving engine: one SimPy process, one event an iteration.
+"""The serving engine: a SimPy process, an event for each iteration or stretch of iterations.
 
 Rules, in the order in which an iteration applies them:
 
@@ -6,83 +6,100 @@ Rules, in the order in which an iteration applies them:
 2. Every decoding request will emit a token. A request whose blocks are full needs a new one. While
    there are not enough free blocks, the request admitted last is preempted: its blocks are freed
    and it starts over from the front of the queue, recomputing what it had emitted (the rule of
-   vLLM, SOSP 2023, section 4.5).
+   vLLM, SOSP 2023, section 4.5). A scheduler may keep prompts under way from it.
 3. The scheduler plans prompt chunks. A waiting request is admitted if fewer than
    ``max_sequences`` are running and its whole prompt has free blocks, with 1 % of all blocks left
    over unless nothing runs (vLLM's watermark, against preempting what was just admitted).
-4. The iteration takes the time its cost model says. Then the decoding requests have emitted a
-   token; so has every completed prompt, which joins them.
+4. The iteration takes the time its model says. Then the decoding requests have emitted a token; so
+   has every completed prompt, which joins them.
 
-Time is an integer number of picoseconds.
+Iterations that only decode are alike until a request arrives, finishes or is preempted: they are
+taken in one stretch, which leaves the same figures as one by one.
+
+Time is an integer number of picoseconds. What an engine is in the middle of stands in its fields,
+never in the state of its process: a copy of the fields goes on from there.
 """
 
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
-from typing import Any
+from collections.abc import Generator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import simpy
 
-from tlm.errors import InputError
-from workloads.serving.cost import Batch, ServingModel
+from workloads.serving.cost import Batch, DecodeCosts, Int64s, IterationCost, ServingModel
 from workloads.serving.decoding import DecodingSet
-from workloads.serving.kv import BlockPool, blocks_of
-from workloads.serving.metrics import Recorder
+from workloads.serving.kv import KvCache, blocks_of
+from workloads.serving.metrics import Recorder, Usage
 from workloads.serving.request import Request
-from workloads.serving.schedulers.base import Chunk, Scheduler
-from workloads.serving.traces import PS_PER_S, Trace
+from workloads.serving.schedulers.base import Plan, Scheduler
+from workloads.serving.traces import PS_PER_S
+from workloads.serving.waiting import Waiting
 
 DEFAULT_MAX_SEQUENCES = 256  # vLLM's max_num_seqs
-_WATERMARK = 0.01
+_LONGEST_STRETCH = 4096
 
-Progress = Callable[[int, int], None]
+
+class Iteration(NamedTuple):
+    """An iteration under way."""
+
+    plan: Plan
+    complete: Sequence[Request]
+    batch: Batch
+    cost: IterationCost
+    begin_ps: int
+    end_ps: int
+
+
+class Stretch(NamedTuple):
+    """Iterations that only decode, under way one after the other: when each ends."""
+
+    batch: Batch
+    costs: DecodeCosts
+    begin_ps: int
+    ends_ps: Int64s
 
 
 class Engine:
-    """Serves a trace; ``run`` is the SimPy process.
+    """Serves what waits on a model; ``run`` is the SimPy process.
 
     Args:
-        env: simulated clock in picoseconds, starting at 0.
-        trace: the requests.
-        scheduler: plans the prompt chunks.
-        cost: gives the time of an iteration.
-        recorder: told of every token and every finished request.
-        kv_capacity_tokens: size of the key-value memory.
-        max_sequences: most requests admitted at a time.
-        progress: called now and then with the finished and all requests.
-
-    Raises:
-        InputError: if a request can never fit the key-value memory.
+        env: Simulated clock in picoseconds.
+        waiting: The requests.
+        scheduler: Plans the iterations.
+        model: Prices them.
+        recorder: Told of every token and every finished request.
+        kv: The key-value memory.
+        max_sequences: Most requests admitted at a time.
+        jump: Whether to take alike iterations in one stretch.
     """
 
     def __init__(
         self,
         env: simpy.Environment,
-        trace: Trace,
+        waiting: Waiting,
         scheduler: Scheduler,
-        cost: ServingModel,
+        model: ServingModel,
         recorder: Recorder,
         *,
-        kv_capacity_tokens: int,
+        kv: KvCache,
         max_sequences: int = DEFAULT_MAX_SEQUENCES,
-        progress: Progress | None = None,
+        jump: bool = True,
     ) -> None:
-        self.kv = BlockPool(kv_capacity_tokens)
+        self.kv = kv
         self.prefilling: deque[Request] = deque()
+        self.waiting = waiting
+        self.usage = Usage(model.layers)
+        self.layers = model.layers
         self._env = env
         self._scheduler = scheduler
-        self._cost = cost
+        self._model = model
         self._recorder = recorder
         self._max_sequences = max_sequences
-        self._progress = progress
-        self._watermark = int(_WATERMARK * self.kv.total)
-        self._waiting: deque[Request] = deque()
+        self._jump = jump
         self._decoders = DecodingSet()
-        self._finished = 0
-        _check_fits(trace, self.kv)
-        self._arrivals = trace.rows()
-        self._arrived = 0
-        self._progress_step = max(1, len(trace) // 200)
+        self._under_way: Iteration | Stretch | None = None
+        self._last_duration_ps = 1
 
     @property
     def decoding(self) -> int:
@@ -90,28 +107,29 @@ class Engine:
         return len(self._decoders)
 
     def run(self) -> Generator[simpy.Event, Any, None]:
-        """Serve until every request is complete."""
-        while self._finished < len(self._arrivals):
-            self._take_arrivals()
-            self._secure_blocks()
-            chunks = self._scheduler.plan(self)
-            if chunks or self._decoders:
-                yield from self._iterate(chunks)
-            else:
-                next_ps, _, _ = self._arrivals[self._arrived]
+        """Serve for as long as there is anything to serve."""
+        while True:
+            if self._under_way is None:
+                self._under_way = self._begin()
+            if self._under_way is None:
+                next_ps = self._next_ps()
+                if next_ps is None or next_ps <= self._now_ps:
+                    return
                 yield self._env.timeout(next_ps - self._now_ps)
+            else:
+                yield self._env.timeout(_end_ps(self._under_way) - self._now_ps)
+                self._complete(self._under_way)
+                self._under_way = None
 
     def admit(self) -> Request | None:
         """Admit the first waiting request; None if there is none or it must wait longer."""
         running = len(self._decoders) + len(self.prefilling)
-        if not self._waiting or running >= self._max_sequences:
+        if running >= self._max_sequences:
             return None
-        request = self._waiting[0]
-        blocks = blocks_of(request.to_prefill)
-        if blocks > self.kv.free - (self._watermark if running else 0):
+        request = self.waiting.first(self._now_ps)
+        if request is None or not self.kv.admit(request, self._decoders, spare=running > 0):
             return None
-        self.kv.take(blocks)
-        self._waiting.popleft()
+        self.waiting.take(request)
         self.prefilling.append(request)
         if request.start_ps < 0:
             request.start_ps = self._now_ps
@@ -121,90 +139,153 @@ class Engine:
     def _now_ps(self) -> int:
         return int(self._env.now)
 
-    def _take_arrivals(self) -> None:
-        while self._arrived < len(self._arrivals):
-            arrival_ps, prompt, output = self._arrivals[self._arrived]
-            if arrival_ps > self._now_ps:
-                return
-            self._waiting.append(Request(self._arrived, arrival_ps, prompt, output))
-            self._arrived += 1
+    def _next_ps(self) -> int | None:
+        """When the next request is there to be admitted; None if none will come."""
+        return self.waiting.next_ps()
 
-    def _secure_blocks(self) -> None:
-        while self._decoders.blocks_due > self.kv.free:
+    def _begin(self) -> Iteration | Stretch | None:
+        """Plan what comes next; None if there is nothing to do."""
+        decoders = self._decoders
+        while decoders and not self.kv.steps(decoders, 1):
             self._preempt_last()
-        self.kv.take(self._decoders.blocks_due)
+        plan = self._scheduler.plan(self)
+        if plan.chunks:
+            return self._begin_iteration(plan)
+        if not (decoders and plan.decode):
+            return None
+        steps, next_ps = self._steps_ahead()
+        if steps == 1:
+            return self._begin_iteration(plan)
+        stretch = self._begin_stretch(steps)
+        return stretch if next_ps is None else _until(stretch, next_ps)
+
+    def _begin_iteration(self, plan: Plan) -> Iteration:
+        decoders, now = self._decoders, self._now_ps
+        last = plan.layers is None or plan.layers.stop == self.layers
+        complete = [
+            request for request, tokens in plan.chunks if last and tokens == request.left_to_prefill
+        ]
+        decoding = len(decoders) if plan.decode else 0
+        batch = Batch(
+            tuple((tokens, request.prefilled) for request, tokens in plan.chunks),
+            decoding,
+            decoders.context_tokens if decoding else 0,
+            decoding * decoders.width + len(complete),
+            plan.layers,
+            decoders.width,
+        )
+        if decoding:
+            self.kv.grow(decoders, 1)
+        cost = self._model.cost(batch)
+        duration_ps = round(cost.seconds * PS_PER_S)
+        if duration_ps < 1:
+            raise ValueError(f"an iteration cannot take {duration_ps} ps")
+        return Iteration(plan, complete, batch, cost, now, now + duration_ps)
+
+    def _steps_ahead(self) -> tuple[int, int | None]:
+        """How many steps can be taken in one stretch, and when to cut it."""
+        if not self._jump:
+            return 1, None
+        next_ps = self._arrival_ps()
+        steps = min(self._decoders.steps_to_finish(), _LONGEST_STRETCH)
+        if next_ps is not None:
+            steps = min(steps, (next_ps - self._now_ps) // self._last_duration_ps + 2)
+        return self.kv.steps(self._decoders, steps), next_ps
+
+    def _begin_stretch(self, steps: int) -> Stretch:
+        decoders, now = self._decoders, self._now_ps
+        sequences, width = len(decoders), decoders.width
+        context = decoders.context_tokens + sequences * width * np.arange(steps)
+        costs = self._model.decode_costs(sequences, context, width)
+        durations = np.rint(costs.seconds * PS_PER_S).astype(np.int64)
+        if durations.min() < 1:
+            raise ValueError(f"an iteration cannot take {durations.min()} ps")
+        ends = now + np.cumsum(durations)
+        self._last_duration_ps = int(durations[-1])
+        batch = Batch((), sequences, decoders.context_tokens, sequences * width, None, width)
+        return Stretch(batch, costs, now, ends)
+
+    def _arrival_ps(self) -> int | None:
+        """When the next request comes; None if none will, or if one has come and is kept waiting.
+
+        The first in line is admitted first, so who comes after it changes nothing.
+        """
+        next_ps = self.waiting.next_ps()
+        return None if next_ps is None or next_ps <= self._now_ps else next_ps
+
+    def _complete(self, done: Iteration | Stretch) -> None:
+        """What was under way is over."""
+        if isinstance(done, Stretch):
+            steps = len(done.ends_ps)
+            self.usage.stretch(done.batch, done.costs, steps, _end_ps(done) - done.begin_ps)
+            self.kv.grow(self._decoders, steps)
+            self._recorder.decoded_all(done.ends_ps, len(self._decoders))
+            self._advance(steps)
+            return
+        self.usage.iteration(done.batch, done.cost, done.end_ps - done.begin_ps)
+        if done.batch.decode_sequences:
+            self._recorder.decoded(self._now_ps, len(self._decoders), len(self._decoders))
+            self._advance(1)
+        layers = done.plan.layers
+        if layers is None or layers.stop == self.layers:
+            self._prefilled(done)
+
+    def _advance(self, steps: int) -> None:
+        for request, blocks in self._decoders.advance(steps):
+            self._recorder.left(request)
+            self._finish(request, blocks)
+
+    def _prefilled(self, done: Iteration) -> None:
+        if done.plan.chunks:
+            self._recorder.prompted(self._now_ps, done.batch.prefill_tokens)
+        for request, tokens in done.plan.chunks:
+            request.prefilled += tokens
+        for request in done.complete:
+            self._emit(request)
+
+    def _emit(self, request: Request) -> None:
+        """The first token, or after a preemption the next one."""
+        self.prefilling.remove(request)
+        request.emitted += 1
+        self._recorder.first_token(request, self._now_ps)
+        if request.emitted == request.output_tokens:
+            self._finish(request, blocks_of(request.to_prefill))
+        else:
+            self._decode_on(request)
+
+    def _decode_on(self, request: Request) -> None:
+        self._decoders.join(request)
+        self._recorder.joined(request)
 
     def _preempt_last(self) -> None:
         """Prompts under way were admitted after all that decode, so the last of them goes first."""
-        if self.prefilling:
+        if self.prefilling and not self._scheduler.keeps_prompts:
             request = self.prefilling.pop()
             blocks = blocks_of(request.to_prefill)
         else:
             request = self._decoders.last
             blocks = self._decoders.leave(request)
             self._recorder.left(request)
-        self.kv.give(blocks)
+        self.kv.release(request, blocks)
         self._recorder.preemptions += 1
         request.restart()
-        self._waiting.appendleft(request)
+        self._give_back(request)
 
-    def _iterate(self, chunks: Sequence[Chunk]) -> Generator[simpy.Event, Any, None]:
-        complete = [
-            chunk.request for chunk in chunks if chunk.tokens == chunk.request.left_to_prefill
-        ]
-        decoding = self.decoding
-        batch = Batch(
-            tuple((chunk.tokens, chunk.request.prefilled) for chunk in chunks),
-            decoding,
-            self._decoders.context_tokens,
-            decoding + len(complete),
-        )
-        duration_ps = round(self._cost.cost(batch).seconds * PS_PER_S)
-        if duration_ps < 1:
-            raise ValueError(f"an iteration cannot take {duration_ps} ps")
-        yield self._env.timeout(duration_ps)
-        self._recorder.iteration(batch)
-        self._decode()
-        for request, tokens in chunks:
-            request.prefilled += tokens
-        for request in complete:
-            self._first_token(request)
-
-    def _decode(self) -> None:
-        if not self._decoders:
-            return
-        self._recorder.decoded(self._now_ps, len(self._decoders))
-        for request, blocks in self._decoders.advance():
-            self._recorder.left(request)
-            self._finish(request, blocks)
-
-    def _first_token(self, request: Request) -> None:
-        """The first token, or after a preemption the next one."""
-        self.prefilling.remove(request)
-        request.emitted += 1
-        finished = request.emitted == request.output_tokens
-        self._recorder.prefilled(request, self._now_ps, decodes_on=not finished)
-        if finished:
-            self._finish(request, blocks_of(request.to_prefill))
-        else:
-            self._decoders.join(request)
+    def _give_back(self, request: Request) -> None:
+        self.waiting.put_first(request, self._now_ps)
 
     def _finish(self, request: Request, blocks: int) -> None:
-        self.kv.give(blocks)
-        self._recorder.finished(request)
-        self._finished += 1
-        if self._progress and self._finished % self._progress_step == 0:
-            self._progress(self._finished, len(self._arrivals))
+        self.kv.release(request, blocks)
+        self._recorder.done(request)
 
 
-def _check_fits(trace: Trace, kv: BlockPool) -> None:
-    # The last token is emitted, never stored.
-    stored = trace.prompt_tokens + trace.output_tokens - 1
-    too_long = np.flatnonzero(stored > kv.capacity_tokens)
-    if len(too_long):
-        index = int(too_long[0])
-        raise InputError(
-            f"request {index + 1} in order of arrival: found {trace.prompt_tokens[index]} prompt "
-            f"and {trace.output_tokens[index]} output tokens; allowed: {kv.capacity_tokens + 1} "
-            "together, what the key-value memory holds and the last token, which is not kept"
-        )
+def _end_ps(under_way: Iteration | Stretch) -> int:
+    if isinstance(under_way, Stretch):
+        return int(under_way.ends_ps[-1])
+    return under_way.end_ps
+
+
+def _until(stretch: Stretch, time_ps: int) -> Stretch:
+    """The stretch up to the first iteration that ends at a time or later."""
+    steps = int(np.searchsorted(stretch.ends_ps, time_ps)) + 1
+    return stretch._replace(ends_ps=stretch.ends_ps[:steps])

@@ -4,7 +4,16 @@ A paged cache has no fragmentation between requests, so the number of free block
 decides admission and preemption.
 """
 
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from workloads.serving.cost import Int64s
+from workloads.serving.request import Request
+
 BLOCK_TOKENS = 16
+WATERMARK = 0.01
 
 
 def blocks_of(tokens: int) -> int:
@@ -12,13 +21,80 @@ def blocks_of(tokens: int) -> int:
     return -(-tokens // BLOCK_TOKENS)
 
 
+class Growth(Protocol):
+    """The decoding requests as the memory sees them."""
+
+    @property
+    def blocks_due(self) -> int:
+        """Blocks that the next step needs."""
+        ...
+
+    @property
+    def due(self) -> Sequence[Request]:
+        """The members that need them, each as often as it needs one."""
+        ...
+
+    def blocks_due_in(self, steps: int) -> Int64s:
+        """Blocks that each of the next steps needs, if nobody joins or leaves."""
+        ...
+
+
+class KvCache(Protocol):
+    """Where keys and values are kept."""
+
+    @property
+    def capacity_tokens(self) -> int:
+        """Tokens that fit."""
+        ...
+
+    @property
+    def peak_tokens(self) -> int:
+        """Most tokens' worth of memory ever in use."""
+        ...
+
+    @property
+    def spilled_tokens(self) -> int:
+        """Tokens' worth of blocks that went to the second level."""
+        ...
+
+    def most_tokens(self) -> int:
+        """Tokens of the longest request that can be served alone."""
+        ...
+
+    def admit(self, request: Request, members: Growth, *, spare: bool) -> bool:
+        """Take the blocks of a request's prompt; False, and nothing taken, if there is no room.
+
+        Args:
+            request: Who needs them.
+            members: Who decodes; what their next step needs is left.
+            spare: Leave 1 % of all blocks beyond that (vLLM's watermark, against preempting what
+                was just admitted).
+        """
+        ...
+
+    def steps(self, members: Growth, most: int) -> int:
+        """Decode steps, ``most`` at most, that the members can take before memory runs out."""
+        ...
+
+    def grow(self, members: Growth, steps: int) -> None:
+        """Take the blocks that the members' next steps need; there is room."""
+        ...
+
+    def release(self, request: Request, blocks: int) -> None:
+        """Give back what a request holds: ``blocks`` in all."""
+        ...
+
+
 class BlockPool:
-    """Free and used blocks of a cache of ``capacity_tokens`` tokens (whole blocks count)."""
+    """One level of memory for ``capacity_tokens`` tokens (whole blocks count)."""
+
+    spilled_tokens = 0
 
     def __init__(self, capacity_tokens: int) -> None:
         self.total = capacity_tokens // BLOCK_TOKENS
         self.free = self.total
-        self.least_free = self.total
+        self._least_free = self.total
+        self._watermark = int(WATERMARK * self.total)
 
     @property
     def capacity_tokens(self) -> int:
@@ -28,21 +104,34 @@ class BlockPool:
     @property
     def peak_tokens(self) -> int:
         """Most tokens' worth of blocks ever in use."""
-        return (self.total - self.least_free) * BLOCK_TOKENS
+        return (self.total - self._least_free) * BLOCK_TOKENS
 
-    def take(self, blocks: int) -> None:
-        """Use free blocks.
+    def most_tokens(self) -> int:
+        """Tokens of the longest request that can be served alone."""
+        return self.capacity_tokens
 
-        Raises:
-            RuntimeError: if there are not as many: the caller's books are wrong.
-        """
-        if not 0 <= blocks <= self.free:
-            raise RuntimeError(f"{blocks} blocks taken with {self.free} free")
-        self.free -= blocks
-        self.least_free = min(self.least_free, self.free)
+    def admit(self, request: Request, members: Growth, *, spare: bool) -> bool:
+        """Take the blocks of a request's prompt; False, and nothing taken, if there is no room."""
+        blocks = blocks_of(request.to_prefill)
+        if blocks > self.free - members.blocks_due - (self._watermark if spare else 0):
+            return False
+        self._take(blocks)
+        return True
 
-    def give(self, blocks: int) -> None:
-        """Return used blocks.
+    def steps(self, members: Growth, most: int) -> int:
+        """Decode steps, ``most`` at most, that the members can take before memory runs out."""
+        if most == 1:
+            return int(members.blocks_due <= self.free)
+        due = np.cumsum(members.blocks_due_in(most))
+        return int(np.searchsorted(due, self.free, side="right"))
+
+    def grow(self, members: Growth, steps: int) -> None:
+        """Take the blocks that the members' next steps need; there is room."""
+        due = members.blocks_due if steps == 1 else int(members.blocks_due_in(steps).sum())
+        self._take(due)
+
+    def release(self, request: Request, blocks: int) -> None:
+        """Give back what a request holds: ``blocks`` in all.
 
         Raises:
             RuntimeError: if more come back than are in use: the caller's books are wrong.
@@ -50,3 +139,9 @@ class BlockPool:
         if not 0 <= blocks <= self.total - self.free:
             raise RuntimeError(f"{blocks} blocks returned with {self.total - self.free} in use")
         self.free += blocks
+
+    def _take(self, blocks: int) -> None:
+        if not 0 <= blocks <= self.free:
+            raise RuntimeError(f"{blocks} blocks taken with {self.free} free")
+        self.free -= blocks
+        self._least_free = min(self._least_free, self.free)

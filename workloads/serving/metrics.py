@@ -1,21 +1,26 @@
 """What a serving run is judged by.
 
-The recorder is told of tokens as they are emitted and keeps a few numbers an iteration and a
-request; the summary is made of them at the end.
+The recorder is told of tokens as they are emitted and keeps a few numbers an iteration; what a
+request leaves behind is its row. So memory does not grow with the run.
 """
 
-from array import array
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from workloads.serving.cost import Batch, Work
+from workloads.serving.cost import Batch, DecodeCosts, Int64s, IterationCost, Work
 from workloads.serving.request import Request
-from workloads.serving.traces import PS_PER_S, Trace
+from workloads.serving.sample import Sample
+from workloads.serving.timeline import Timeline
+from workloads.serving.traces import PS_PER_S
 
-Values = NDArray[np.float64]
+_PS_PER_MS = PS_PER_S / 1e3
+_PER_J = 1e12  # energy is added up in whole picojoules, so that its order does not matter
+_OVERLOAD = 0.05
+
+Row = dict[str, float | int | None]
+RowSink = Callable[[int, Row], None]
 
 
 class Slo(NamedTuple):
@@ -30,64 +35,138 @@ class Slo(NamedTuple):
         return self.ttft_s is not None or self.tbt_ms is not None
 
 
-class Recorder:
-    """Collects one run of ``requests`` requests.
+class Usage:
+    """What the iterations of a pool computed, took and read."""
 
-    Members of the decoding set share every interval but their first, so an interval is kept once
-    with the number of requests it belongs to.
-    """
-
-    def __init__(self, requests: int, slo: Slo | None = None, layers: int = 1) -> None:
-        self.slo = slo or Slo()
+    def __init__(self, layers: int) -> None:
         self._layers = layers
-        self.preemptions = 0
-        self.iterations = 0
         self._work = [0, 0, 0]
-        self._tbt_limit_ps = None if self.slo.tbt_ms is None else self.slo.tbt_ms * PS_PER_S / 1e3
-        self._last_decode_ps = 0
-        self._steps = 0
-        self._last_late_step = -1
-        self._fresh: dict[int, Request] = {}
-        self._intervals_ps = array("q")
-        self._interval_counts = array("q")
-        self._start_ps = np.full(requests, -1, dtype=np.int64)
-        self._first_ps = np.full(requests, -1, dtype=np.int64)
-        self._last_ps = np.full(requests, -1, dtype=np.int64)
-        self._emitted = np.zeros(requests, dtype=np.int64)
-        self._late = np.zeros(requests, dtype=np.bool_)
+        self.iterations = 0
+        self.busy_ps = 0
+        self.decoded = 0
+        self.energy_pj: int | None = 0
+        self.expert_bytes = 0
 
     @property
     def work(self) -> Work:
         """Totals over all iterations."""
         return Work(*self._work)
 
-    def iteration(self, batch: Batch) -> None:
-        """An iteration has ended."""
-        self.iterations += 1
-        self._work[0] += batch.new_tokens * self._layers
-        self._work[1] += batch.attention_pairs * self._layers
-        self._work[2] += batch.logit_rows
+    def iteration(self, batch: Batch, cost: IterationCost, duration_ps: int) -> None:
+        """An iteration."""
+        self._add(1, batch.work(self._layers), batch.decode_sequences, duration_ps)
+        self.expert_bytes += round(cost.expert_bytes)
+        if cost.energy_j is None:
+            self.energy_pj = None
+        elif self.energy_pj is not None:
+            self.energy_pj += round(cost.energy_j * _PER_J)
 
-    def decoded(self, now_ps: int, members: int) -> None:
-        """Every member of the decoding set has emitted a token."""
+    def stretch(self, batch: Batch, costs: DecodeCosts, steps: int, duration_ps: int) -> None:
+        """The first ``steps`` iterations that ``costs`` are of, from ``batch`` on."""
+        sequences, width = batch.decode_sequences, batch.decode_width
+        grown = sequences * width * (steps * (steps - 1) // 2)
+        tokens = batch.decode_tokens * steps * self._layers
+        pairs = (batch.decode_pairs * steps + grown * width) * self._layers
+        work = Work(tokens, pairs, batch.logit_rows * steps)
+        self._add(steps, work, sequences * steps, duration_ps)
+        self.expert_bytes += _whole(costs.expert_bytes[:steps])
+        if costs.energy_j is None:
+            self.energy_pj = None
+        elif self.energy_pj is not None:
+            self.energy_pj += _whole(costs.energy_j[:steps] * _PER_J)
+
+    def _add(self, iterations: int, work: Work, decoded: int, duration_ps: int) -> None:
+        self.iterations += iterations
+        self.decoded += decoded
+        self.busy_ps += duration_ps
+        for place, amount in enumerate(work):
+            self._work[place] += amount
+
+
+def _whole(values: np.ndarray[Any, np.dtype[np.float64]]) -> int:
+    """Sum of the values, each rounded; as whole numbers, or their sum, may pass 64 bits."""
+    return sum(map(int, np.rint(values).tolist()))
+
+
+class Recorder:
+    """Collects one run.
+
+    Members of the decoding set share every interval but their first, so an interval is kept once
+    with the number of requests it belongs to.
+
+    Args:
+        slo: What requests should attain.
+        last_arrival_ps: When the last request arrives.
+        row: Called with the row of each finished request (see ``request_row``).
+    """
+
+    def __init__(
+        self, slo: Slo | None = None, last_arrival_ps: int = 0, row: RowSink | None = None
+    ) -> None:
+        self.slo = slo or Slo()
+        self._last_arrival_ps = last_arrival_ps
+        self._left_waiting = 0
+        self.preemptions = 0
+        self.finished = 0
+        self.row = row
+        self._tbt_limit_ps = None if self.slo.tbt_ms is None else self.slo.tbt_ms * _PS_PER_MS
+        self._last_decode_ps = 0
+        self._steps = 0
+        self._last_late_step = -1
+        self._fresh: dict[int, Request] = {}
+        self._ttft, self._tbt, self._e2e, self._queue = Sample(), Sample(), Sample(), Sample()
+        self._last_ps = 0
+        self._prompt_tokens = 0
+        self._output_tokens = 0
+        self._attained = [0, 0, 0]
+        self._rates = [0.0, 0.0, 0]
+        self._timeline = Timeline()
+
+    def prompted(self, now_ps: int, tokens: int) -> None:
+        """Prompt tokens have passed all layers."""
+        self._timeline.prompt(now_ps, tokens)
+
+    def first_token(self, request: Request, now_ps: int) -> None:
+        """A completed prompt has emitted a token: its first, or after a preemption the next."""
+        if request.first_token_ps < 0:
+            request.first_token_ps = now_ps
+        else:
+            request.late_token |= self._interval(now_ps - request.last_token_ps, 1)
+        request.last_token_ps = now_ps
+        self._timeline.output(now_ps, 1)
+
+    def joined(self, request: Request) -> None:
+        """A request has joined the decoding set."""
+        self._fresh[request.index] = request
+
+    def decoded(self, now_ps: int, members: int, tokens: int) -> None:
+        """Every member of the decoding set has emitted a token or more, ``tokens`` in all."""
         established = members - len(self._fresh)
         if established and self._interval(now_ps - self._last_decode_ps, established):
             self._last_late_step = self._steps
         for request in self._fresh.values():
             request.late_token |= self._interval(now_ps - request.last_token_ps, 1)
         self._fresh.clear()
+        if tokens > members:  # those that come together have no time between them
+            self._tbt.add(0, tokens - members)
         self._last_decode_ps = now_ps
         self._steps += 1
+        self._timeline.output(now_ps, tokens)
 
-    def prefilled(self, request: Request, now_ps: int, *, decodes_on: bool) -> None:
-        """A completed prompt has emitted a token; with ``decodes_on`` it joins the decoding set."""
-        if request.first_token_ps < 0:
-            request.first_token_ps = now_ps
-        else:
-            request.late_token |= self._interval(now_ps - request.last_token_ps, 1)
-        request.last_token_ps = now_ps
-        if decodes_on:
-            self._fresh[request.index] = request
+    def decoded_all(self, ends_ps: Int64s, members: int) -> None:
+        """Every member has emitted a token at each of these times."""
+        self.decoded(int(ends_ps[0]), members, members)
+        if len(ends_ps) == 1:
+            return
+        intervals = np.diff(ends_ps)
+        self._tbt.add_all(intervals, members)
+        if self._tbt_limit_ps is not None:
+            late = np.flatnonzero(intervals > self._tbt_limit_ps)
+            if len(late):
+                self._last_late_step = self._steps + int(late[-1])
+        self._last_decode_ps = int(ends_ps[-1])
+        self._steps += len(intervals)
+        self._timeline.outputs(ends_ps[1:], members)
 
     def left(self, request: Request) -> None:
         """A member has left the decoding set, finished or preempted."""
@@ -97,101 +176,91 @@ class Recorder:
         # Step ``joined_step`` was its first, with an interval of its own.
         request.late_token |= self._last_late_step > request.joined_step
 
-    def finished(self, request: Request) -> None:
+    def done(self, request: Request) -> None:
         """A request has emitted its last token."""
-        self._start_ps[request.index] = request.start_ps
-        self._first_ps[request.index] = request.first_token_ps
-        self._last_ps[request.index] = request.last_token_ps
-        self._emitted[request.index] = request.emitted
-        self._late[request.index] = request.late_token
+        self.finished += 1
+        ttft_ps = request.first_token_ps - request.arrival_ps
+        self._ttft.add(ttft_ps)
+        self._e2e.add(request.last_token_ps - request.arrival_ps)
+        self._queue.add(request.start_ps - request.arrival_ps)
+        self._left_waiting += request.start_ps > self._last_arrival_ps
+        self._last_ps = max(self._last_ps, request.last_token_ps)
+        self._prompt_tokens += request.prompt_tokens
+        self._output_tokens += request.emitted
+        limit_s = self.slo.ttft_s
+        in_time = limit_s is None or ttft_ps / PS_PER_S <= limit_s
+        steady = not request.late_token
+        for place, attained in enumerate((in_time, steady, in_time and steady)):
+            self._attained[place] += attained
+        decode_ps = request.last_token_ps - request.first_token_ps
+        if decode_ps > 0:
+            rate = (request.emitted - 1) / decode_ps * PS_PER_S
+            self._rates[0] += rate
+            self._rates[1] += rate * rate
+            self._rates[2] += 1
+        if self.row is not None:
+            self.row(request.index, request_row(request))
 
-    def summary(self, trace: Trace) -> dict[str, Any]:
-        """Figures of a run in which every request has finished.
+    def summary(self) -> dict[str, Any]:
+        """Figures of a run in which every request has finished, counted from the first arrival.
 
         ``ttft_s`` and ``e2e_s`` count from arrival to first and last token, ``queue_s`` to the
         start of the first iteration with a part of the prompt. ``tbt_ms`` pools the intervals
         between tokens of all requests. A request attains the objectives if its first token and all
         its intervals do; goodput is the requests that do so per second from the first arrival to
         the last completion. ``jain_index`` is over the decode rates of the requests with two
-        tokens or more (layered-prefill paper, section 5.12).
+        tokens or more (layered-prefill paper, section 5.12). ``overloaded`` tells whether more than
+        one request in twenty had yet to start when the last arrived; None if all came at once.
         """
-        arrival = trace.arrival_ps
-        span_s = float(self._last_ps.max() - arrival[0]) / PS_PER_S
-        ttft_s = (self._first_ps - arrival) / PS_PER_S
-        tbt_ms = np.array(self._intervals_ps, dtype=np.float64) / (PS_PER_S / 1e3)
-        counts = np.array(self._interval_counts, dtype=np.int64)
-        attained = self._attained(ttft_s)
-        return {
-            "ttft_s": summarise(ttft_s),
-            "tbt_ms": summarise(tbt_ms, counts),
-            "e2e_s": summarise((self._last_ps - arrival) / PS_PER_S),
-            "queue_s": summarise((self._start_ps - arrival) / PS_PER_S),
-            "throughput_tok_s": float(self._emitted.sum()) / span_s,
-            "requests": len(trace),
-            "completed": int((self._emitted == trace.output_tokens).sum()),
-            "iterations": self.iterations,
-            "slo_attainment": float(attained.mean()) if self.slo.is_set else None,
-            "goodput_rps": float(attained.sum()) / span_s if self.slo.is_set else None,
-            "tbt_std_ms": _std(tbt_ms, counts),
-            "jain_index": self._jain_index(),
-            "span_s": span_s,
+        span_s = self._last_ps / PS_PER_S
+        ttft, tbt, both = (attained / self.finished for attained in self._attained)
+        parts = {
+            "ttft": None if self.slo.ttft_s is None else ttft,
+            "tbt": None if self.slo.tbt_ms is None else tbt,
         }
-
-    def request_rows(self, trace: Trace) -> Iterator[dict[str, float | int | None]]:
-        """A row per request, in order of arrival; no interval where there is a single token."""
-        decode_ps = self._last_ps - self._first_ps
-        for index in range(len(trace)):
-            intervals = int(self._emitted[index]) - 1
-            arrival_ps = int(trace.arrival_ps[index])
-            yield {
-                "arrival_s": arrival_ps / PS_PER_S,
-                "prompt_tokens": int(trace.prompt_tokens[index]),
-                "output_tokens": intervals + 1,
-                "ttft_s": (int(self._first_ps[index]) - arrival_ps) / PS_PER_S,
-                "e2e_s": (int(self._last_ps[index]) - arrival_ps) / PS_PER_S,
-                "mean_tbt_ms": int(decode_ps[index]) / intervals / (PS_PER_S / 1e3)
-                if intervals
-                else None,
-            }
+        return {
+            "ttft_s": self._ttft.summary(PS_PER_S),
+            "tbt_ms": self._tbt.summary(_PS_PER_MS),
+            "e2e_s": self._e2e.summary(PS_PER_S),
+            "queue_s": self._queue.summary(PS_PER_S),
+            "throughput_tok_s": self._output_tokens / span_s,
+            "requests": self.finished,
+            "completed": self.finished,
+            "prompt_tokens": self._prompt_tokens,
+            "output_tokens": self._output_tokens,
+            "slo_attainment": both if self.slo.is_set else None,
+            "slo_attainment_by_part": parts,
+            "goodput_rps": self._attained[2] / span_s if self.slo.is_set else None,
+            "tbt_std_ms": self._tbt.deviation(_PS_PER_MS),
+            "jain_index": self._jain_index(),
+            "overloaded": self._overloaded() if self._last_arrival_ps else None,
+            "span_s": span_s,
+            "timeline": self._timeline.summary(),
+        }
 
     def _interval(self, interval_ps: int, count: int) -> bool:
         """Keep an interval; tells whether it is longer than the objective."""
-        self._intervals_ps.append(interval_ps)
-        self._interval_counts.append(count)
+        self._tbt.add(interval_ps, count)
         return self._tbt_limit_ps is not None and interval_ps > self._tbt_limit_ps
 
-    def _attained(self, ttft_s: Values) -> NDArray[np.bool_]:
-        on_time = ~self._late
-        return on_time if self.slo.ttft_s is None else on_time & (ttft_s <= self.slo.ttft_s)
+    def _overloaded(self) -> bool:
+        return self._left_waiting > self.finished * _OVERLOAD
 
     def _jain_index(self) -> float | None:
-        several = self._emitted > 1
-        if not several.any():
-            return None
-        rates = (self._emitted[several] - 1) / (self._last_ps - self._first_ps)[several]
-        return float(rates.sum() ** 2 / (len(rates) * (rates**2).sum()))
+        total, squares, requests = self._rates
+        return total**2 / (requests * squares) if requests else None
 
 
-def summarise(values: Values, counts: NDArray[np.int64] | None = None) -> dict[str, float | None]:
-    """Mean and percentiles (as ``numpy.percentile`` takes them), value i occurring counts[i] times.
-
-    All are None without values.
-    """
-    if not len(values):
-        return {"mean": None, "p50": None, "p90": None, "p99": None}
-    counts = np.ones(len(values), dtype=np.int64) if counts is None else counts
-    order = np.argsort(values, kind="stable")
-    ranked, upto = values[order], np.cumsum(counts[order])
-    result: dict[str, float | None] = {"mean": float(np.average(values, weights=counts))}
-    for percent in (50, 90, 99):
-        place = (int(upto[-1]) - 1) * percent / 100
-        low, high = ranked[np.searchsorted(upto, [int(place), np.ceil(place)], side="right")]
-        result[f"p{percent}"] = float(low + (high - low) * (place - int(place)))
-    return result
-
-
-def _std(values: Values, counts: NDArray[np.int64]) -> float | None:
-    if not len(values):
-        return None
-    mean = np.average(values, weights=counts)
-    return float(np.sqrt(np.average((values - mean) ** 2, weights=counts)))
+def request_row(request: Request) -> Row:
+    """A finished request; no interval where there is a single token."""
+    intervals = request.emitted - 1
+    decode_ps = request.last_token_ps - request.first_token_ps
+    return {
+        "arrival_s": request.arrival_ps / PS_PER_S,
+        "prompt_tokens": request.prompt_tokens,
+        "output_tokens": request.emitted,
+        "queue_s": (request.start_ps - request.arrival_ps) / PS_PER_S,
+        "ttft_s": (request.first_token_ps - request.arrival_ps) / PS_PER_S,
+        "e2e_s": (request.last_token_ps - request.arrival_ps) / PS_PER_S,
+        "mean_tbt_ms": decode_ps / intervals / _PS_PER_MS if intervals else None,
+    }

@@ -1,18 +1,23 @@
-"""One serving run, and the mean of several with other seeds."""
+"""One serving run."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import simpy
-from scipy import stats
 
 from tlm.errors import InputError
 from workloads.serving.cost import ServingModel
-from workloads.serving.engine import DEFAULT_MAX_SEQUENCES, Engine, Progress
-from workloads.serving.metrics import Recorder, Slo
+from workloads.serving.engine import DEFAULT_MAX_SEQUENCES, Engine
+from workloads.serving.kv import BlockPool
+from workloads.serving.metrics import Recorder, RowSink, Slo
 from workloads.serving.schedulers import Scheduler
-from workloads.serving.traces import Trace
+from workloads.serving.traces import PS_PER_S, Trace
+from workloads.serving.waiting import Waiting
+
+Progress = Callable[[int, int], None]
+
+_EVENTS_BETWEEN = 1000
 
 
 def run(
@@ -24,14 +29,21 @@ def run(
     kv_capacity_tokens: int | None = None,
     max_sequences: int = DEFAULT_MAX_SEQUENCES,
     progress: Progress | None = None,
-    rows_to: Callable[[Iterator[dict[str, Any]]], None] | None = None,
+    row: RowSink | None = None,
+    jump: bool = True,
 ) -> dict[str, Any]:
     """Serve a trace to the end and return its figures (see ``Recorder.summary``).
 
-    ``rows_to`` is handed a row per request (see ``Recorder.request_rows``).
-
-    ``kv_capacity_tokens`` takes the place of the model's own. ``peak_tokens`` counts whole blocks;
-    nothing is ever spilled. ``utilization`` is over the time from first arrival to last completion.
+    Args:
+        trace: The requests.
+        scheduler: Plans the iterations.
+        model: The model on its chip.
+        slo: What requests should attain.
+        kv_capacity_tokens: Size of the key-value memory, instead of the model's own.
+        max_sequences: Most requests admitted at a time.
+        progress: Called now and then with the finished and all requests.
+        row: Called with the number and the row of each finished request.
+        jump: Whether to take alike iterations in one stretch; the figures are the same.
 
     Raises:
         InputError: if a request can never fit, or a limit is below 1.
@@ -39,65 +51,80 @@ def run(
     if max_sequences < 1:
         raise InputError(f"max sequences: found {max_sequences}; allowed: 1 or more")
     capacity = model.kv_capacity_tokens if kv_capacity_tokens is None else kv_capacity_tokens
-    recorder = Recorder(len(trace), slo, model.layers)
+    kv = BlockPool(capacity)
+    check_fits(trace, kv.most_tokens())
+    recorder = Recorder(slo, int(trace.arrival_ps[-1]), row)
     env = simpy.Environment(initial_time=0)
     engine = Engine(
         env,
-        trace,
+        Waiting(trace),
         scheduler,
         model,
         recorder,
-        kv_capacity_tokens=capacity,
+        kv=kv,
         max_sequences=max_sequences,
-        progress=progress,
+        jump=jump,
     )
     env.process(engine.run())
-    env.run()
-    summary = recorder.summary(trace)
-    if rows_to is not None:
-        rows_to(recorder.request_rows(trace))
-    kv = {
-        "capacity_tokens": engine.kv.capacity_tokens,
-        "peak_tokens": engine.kv.peak_tokens,
-        "preemptions": recorder.preemptions,
-        "spilled_bytes": 0,
-    }
+    serve(env, recorder, len(trace), progress)
+    summary = recorder.summary()
     return summary | {
-        "kv": kv,
-        "utilization": model.utilization(recorder.work, summary["span_s"]),
+        **_used(engine, summary),
+        "kv": {
+            "capacity_tokens": kv.capacity_tokens,
+            "peak_tokens": kv.peak_tokens,
+            "preemptions": recorder.preemptions,
+            "spilled_bytes": kv.spilled_tokens * model.kv_bytes_per_token,
+        },
+        "utilization": model.utilization(engine.usage.work, summary["span_s"]),
     }
 
 
-def mean_of(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Mean of every figure over runs, in the shape of one run, and its 95 % interval.
+def serve(
+    env: simpy.Environment, recorder: Recorder, requests: int, progress: Progress | None = None
+) -> None:
+    """Let the clock run until every request has finished.
 
-    ``ci95`` maps the dotted name of each figure that varies to [low, high] by Student's t; it is
-    None for a single run. A figure that a run does not have (None) has no mean.
+    Raises:
+        RuntimeError: if nothing happens any more before that: a policy never admits a request.
     """
-    first = results[0]
-    if len(results) == 1:
-        return first | {"ci95": None}
-    intervals: dict[str, list[float]] = {}
-    merged: dict[str, Any] = {}
-    for name, values in _figures(results):
-        table, _, leaf = name.rpartition(".")
-        target = merged.setdefault(table, {}) if table else merged
-        if all(value == values[0] for value in values):
-            target[leaf] = values[0]
-        elif None in values:
-            target[leaf] = None
-        else:
-            mean = float(np.mean(values))
-            margin = float(stats.t.ppf(0.975, len(values) - 1) * stats.sem(values))
-            target[leaf] = mean
-            intervals[name] = [mean - margin, mean + margin]
-    return merged | {"ci95": intervals}
+    told = -1
+    while recorder.finished < requests:
+        try:
+            for _ in range(_EVENTS_BETWEEN):
+                env.step()
+        except simpy.core.EmptySchedule:
+            if recorder.finished < requests:
+                waiting = requests - recorder.finished
+                raise RuntimeError(f"{waiting} requests are never served") from None
+        if progress and recorder.finished > told:
+            told = recorder.finished
+            progress(told, requests)
 
 
-def _figures(results: Sequence[dict[str, Any]]) -> Iterator[tuple[str, list[Any]]]:
-    for name, value in results[0].items():
-        if isinstance(value, dict):
-            for leaf in value:
-                yield f"{name}.{leaf}", [result[name][leaf] for result in results]
-        else:
-            yield name, [result[name] for result in results]
+def check_fits(trace: Trace, most_tokens: int) -> None:
+    """Make sure that every request can be served alone.
+
+    Raises:
+        InputError: naming the first that cannot.
+    """
+    # The last token is emitted, never stored.
+    stored = trace.prompt_tokens + trace.output_tokens - 1
+    too_long = np.flatnonzero(stored > most_tokens)
+    if len(too_long):
+        index = int(too_long[0])
+        raise InputError(
+            f"request {index + 1} in order of arrival: found {trace.prompt_tokens[index]} prompt "
+            f"and {trace.output_tokens[index]} output tokens; allowed: {most_tokens + 1} "
+            "together, what the key-value memory holds and the last token, which is not kept"
+        )
+
+
+def _used(engine: Engine, summary: dict[str, Any]) -> dict[str, Any]:
+    usage = engine.usage
+    return {
+        "iterations": usage.iterations,
+        "mean_decode_batch": usage.decoded / usage.iterations,
+        "busy_fraction": usage.busy_ps / PS_PER_S / summary["span_s"],
+        "expert_load_bytes": usage.expert_bytes,
+    }

@@ -46,10 +46,14 @@ class Trace:
         """Number of requests."""
         return len(self.arrival_ps)
 
-    def rows(self) -> list[tuple[int, int, int]]:
-        """(Arrival in picoseconds, prompt tokens, output tokens) of each request."""
+    def rows(self, first: int = 0, end: int | None = None) -> list[tuple[int, int, int]]:
+        """(Arrival in picoseconds, prompt tokens, output tokens) of requests, all by default."""
         columns = (self.arrival_ps, self.prompt_tokens, self.output_tokens)
-        return list(zip(*(column.tolist() for column in columns), strict=True))
+        return list(zip(*(column[first:end].tolist() for column in columns), strict=True))
+
+    def arrived(self, now_ps: int) -> int:
+        """Requests that have arrived."""
+        return int(np.searchsorted(self.arrival_ps, now_ps, side="right"))
 
     def head(self, requests: int) -> "Trace":
         """The first ``requests`` requests (all, if there are fewer)."""

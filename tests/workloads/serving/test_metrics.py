@@ -1,29 +1,71 @@
-"""Percentiles of counted values are those of the values written out."""
+"""Percentiles of counted values are those of the values written out; means over seeds."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workloads.serving.metrics import summarise
-from workloads.serving.run import mean_of
+from workloads.serving.sample import PERCENTS, Sample
+from workloads.serving.seeds import mean_of
+from workloads.serving.timeline import Timeline
 
-_COUNTED = st.lists(st.tuples(st.integers(0, 1000), st.integers(1, 9)), min_size=1, max_size=30)
+_COUNTED = st.lists(st.tuples(st.integers(0, 1 << 45), st.integers(1, 9)), min_size=1, max_size=30)
 
 
-@given(_COUNTED)
-def test_counted_values_equal_repeated_ones(counted: list[tuple[int, int]]) -> None:
+@given(_COUNTED, st.sampled_from([4, 1000]))
+def test_counted_values_equal_repeated_ones(counted: list[tuple[int, int]], exact: int) -> None:
+    sample = Sample(exact)
+    for value, count in counted:
+        sample.add(value, count)
+    again = Sample(exact)
+    for value, count in counted:
+        again.add_all(np.array([value]), count)
     values, counts = (np.array(column) for column in zip(*counted, strict=True))
-    written_out = np.repeat(values, counts)
-    summary = summarise(values.astype(np.float64), counts)
-    assert summary["mean"] == pytest.approx(written_out.mean())
-    for percent in (50, 90, 99):
-        assert summary[f"p{percent}"] == pytest.approx(np.percentile(written_out, percent))
+    written_out = np.repeat(values, counts).astype(np.float64)
+    # Past so many, values count in bins of 1/4096 of themselves.
+    slack = 1e-9 if len(counted) <= exact else 2e-4
+    summary = sample.summary(2.0)
+    assert again.summary(2.0) == summary
+    assert len(sample) == len(written_out)
+    assert summary["mean"] == pytest.approx(written_out.mean() / 2)
+    for percent in PERCENTS:
+        found = summary[f"p{percent}".replace(".", "_")]
+        expected = np.percentile(written_out, percent) / 2
+        assert found == pytest.approx(expected, rel=slack, abs=1e-6)
+    spread = written_out.std() / 2
+    assert sample.deviation(2.0) == pytest.approx(spread, abs=slack * written_out.max() + 1e-3)
+
+
+def test_no_values_have_no_figures() -> None:
+    assert set(Sample().summary(1.0).values()) == {None}
+    assert Sample().deviation(1.0) is None
+
+
+@given(st.lists(st.tuples(st.integers(0, 10**14), st.integers(1, 9)), min_size=1, max_size=40))
+def test_the_timeline_keeps_every_token_where_it_was(tokens: list[tuple[int, int]]) -> None:
+    timeline = Timeline()
+    for time_ps, count in tokens:
+        timeline.output(time_ps, count)
+        timeline.outputs(np.array([time_ps]), count)
+        timeline.prompt(time_ps, count)
+    summary = timeline.summary()
+    bin_s = summary["bin_s"]
+    expected = np.bincount(
+        [time_ps // round(bin_s * 1e12) for time_ps, _ in tokens], [count for _, count in tokens]
+    )
+    assert len(expected) <= 256
+    assert np.array(summary["prompt_tok_s"]) * bin_s == pytest.approx(expected)
+    assert np.array(summary["output_tok_s"]) * bin_s == pytest.approx(2 * expected)
 
 
 def test_mean_and_interval_over_seeds() -> None:
     runs = [
-        {"ttft_s": {"mean": value}, "iterations": 7, "goodput_rps": None}
+        {
+            "ttft_s": {"mean": value},
+            "iterations": 7,
+            "goodput_rps": None,
+            "kv": {"a": {"b": value}},
+        }
         for value in (1.0, 2.0, 3.0)
     ]
     mean = mean_of(runs)
@@ -32,5 +74,5 @@ def test_mean_and_interval_over_seeds() -> None:
     # Student's t of 2 degrees of freedom, 4.303, times 1 / sqrt(3).
     assert mean["ci95"]["ttft_s.mean"] == pytest.approx([2 - 2.484, 2 + 2.484], abs=1e-3)
     assert mean["iterations"] == 7
-    assert list(mean["ci95"]) == ["ttft_s.mean"]
+    assert list(mean["ci95"]) == ["ttft_s.mean", "kv.a.b"]
     assert mean_of(runs[:1])["ci95"] is None

@@ -1,7 +1,7 @@
-"""What a scheduler sees and what it decides.
+"""What a scheduler sees and what it decides: a new policy is one file like those beside this one.
 
-Decoding is not the scheduler's business: in every iteration each decoding request emits a token.
-A scheduler chooses the prompt tokens that are computed beside them.
+Waiting requests are served first come first served: a scheduler decides how many are admitted,
+never which.
 """
 
 from collections.abc import Sequence
@@ -11,18 +11,38 @@ from workloads.serving.request import Request
 
 
 class Chunk(NamedTuple):
-    """Tokens of a request's prompt to compute in an iteration."""
+    """Tokens of a request's prompt to compute."""
 
     request: Request
     tokens: int
+
+
+class Plan(NamedTuple):
+    """What an iteration computes.
+
+    Attributes:
+        chunks: Prompt tokens of admitted requests, at most one chunk each.
+        layers: The contiguous layers that compute the chunks; None: all. Chunks that pass only a
+            part of the layers count as computed once the last layer has been among them.
+        decode: Whether the decoding requests emit a token too.
+    """
+
+    chunks: Sequence[Chunk] = ()
+    layers: range | None = None
+    decode: bool = True
 
 
 class Queue(Protocol):
     """The engine as a scheduler sees it."""
 
     @property
+    def layers(self) -> int:
+        """Layers of the model."""
+        ...
+
+    @property
     def decoding(self) -> int:
-        """Requests that emit a token in this iteration."""
+        """Requests whose prompt is complete and that emit a token an iteration."""
         ...
 
     @property
@@ -36,8 +56,18 @@ class Queue(Protocol):
 
 
 class Scheduler(Protocol):
-    """Chooses the prompt tokens of an iteration."""
+    """Plans iterations.
 
-    def plan(self, queue: Queue) -> list[Chunk]:
-        """Chunks of admitted requests, at most one each; may admit requests to the queue."""
+    Attributes:
+        keeps_prompts: Whether prompts under way are safe from preemption.
+    """
+
+    keeps_prompts: bool
+
+    def plan(self, queue: Queue) -> Plan:
+        """Plan the next iteration; may admit requests to the queue.
+
+        A plan without chunks holds until a request arrives, joins, finishes or is preempted: the
+        engine repeats it until then without asking.
+        """
         ...

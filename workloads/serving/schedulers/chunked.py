@@ -1,7 +1,7 @@
 """Chunked prefill."""
 
 from tlm.errors import InputError
-from workloads.serving.schedulers.base import Chunk, Queue
+from workloads.serving.schedulers.base import Chunk, Plan, Queue
 
 DEFAULT_TOKEN_BUDGET = 512
 
@@ -13,18 +13,25 @@ class Chunked:
     the rest, a started one before new ones, the last cut to what is left.
     """
 
+    keeps_prompts = False
+
     def __init__(self, token_budget: int = DEFAULT_TOKEN_BUDGET) -> None:
         if token_budget < 1:
             raise InputError(f"token budget: found {token_budget}; allowed: 1 or more")
         self.token_budget = token_budget
 
-    def plan(self, queue: Queue) -> list[Chunk]:
+    def plan(self, queue: Queue) -> Plan:
         """Prompt chunks within what the decoding requests leave of the budget."""
         left = self.token_budget - queue.decoding
-        chunks = []
-        started = iter(tuple(queue.prefilling))
-        while left > 0 and (request := next(started, None) or queue.admit()) is not None:
-            tokens = min(request.left_to_prefill, left)
-            chunks.append(Chunk(request, tokens))
-            left -= tokens
-        return chunks
+        return Plan(fill(queue, left)) if left > 0 else Plan()
+
+
+def fill(queue: Queue, tokens: int) -> list[Chunk]:
+    """Chunks of started and then of new prompts, ``tokens`` in all if there are as many."""
+    chunks = []
+    started = iter(tuple(queue.prefilling))
+    while tokens > 0 and (request := next(started, None) or queue.admit()) is not None:
+        chunk = Chunk(request, min(request.left_to_prefill, tokens))
+        chunks.append(chunk)
+        tokens -= chunk.tokens
+    return chunks

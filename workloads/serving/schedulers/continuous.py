@@ -1,6 +1,6 @@
 """Continuous batching."""
 
-from workloads.serving.schedulers.base import Chunk, Queue
+from workloads.serving.schedulers.base import Chunk, Plan, Queue
 
 
 class Continuous:
@@ -10,9 +10,11 @@ class Continuous:
     its whole prompt.
     """
 
-    def plan(self, queue: Queue) -> list[Chunk]:
+    keeps_prompts = False
+
+    def plan(self, queue: Queue) -> Plan:
         """Whole prompts of all requests that can be admitted."""
         chunks = []
         while (request := queue.admit()) is not None:
             chunks.append(Chunk(request, request.left_to_prefill))
-        return chunks
+        return Plan(chunks)

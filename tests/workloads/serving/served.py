@@ -1,0 +1,84 @@
+"""Loads and models small enough that every iteration can be written down."""
+
+from collections.abc import Callable
+
+import numpy as np
+import simpy
+
+from workloads.serving.cost import Batch, DecodeCosts, Int64s, IterationCost, Work
+from workloads.serving.engine import DEFAULT_MAX_SEQUENCES, Engine
+from workloads.serving.kv import BlockPool
+from workloads.serving.metrics import Recorder, Slo
+from workloads.serving.schedulers import Scheduler
+from workloads.serving.traces import PS_PER_S, Trace
+from workloads.serving.waiting import Waiting
+
+
+def trace_of(*requests: tuple[float, int, int]) -> Trace:
+    """A trace of (arrival in seconds, prompt, output)."""
+    arrival, prompt, output = (np.array(column) for column in zip(*requests, strict=True))
+    return Trace(
+        np.rint(arrival * PS_PER_S).astype(np.int64),
+        prompt.astype(np.int64),
+        output.astype(np.int64),
+    )
+
+
+class LoggedModel:
+    """Seconds by a function of the batch (1 by default); keeps the batches."""
+
+    kv_capacity_tokens = 1 << 20
+    kv_bytes_per_token = 8
+    static_power_w = 10.0
+
+    def __init__(
+        self, seconds: Callable[[Batch], float] = lambda batch: 1.0, layers: int = 1
+    ) -> None:
+        self._seconds = seconds
+        self.layers = layers
+        self.batches: list[Batch] = []
+
+    def cost(self, batch: Batch) -> IterationCost:
+        """Time of the batch; energy and expert bytes that depend on it."""
+        self.batches.append(batch)
+        return IterationCost(self._seconds(batch), 0.3 * batch.new_tokens, 7.7 * batch.new_tokens)
+
+    def decode_costs(self, sequences: int, context_tokens: Int64s, width: int = 1) -> DecodeCosts:
+        """Of each batch; the batches that the engine then takes are the first of them."""
+        rows = sequences * width
+        batches = [Batch((), sequences, c, rows, None, width) for c in context_tokens.tolist()]
+        costs = [self.cost(batch) for batch in batches]
+        return DecodeCosts(*(np.array(column) for column in zip(*costs, strict=True)))
+
+    def utilization(self, work: Work, span_s: float) -> float:
+        """A figure of the work."""
+        return work.pair_layers / span_s
+
+
+def serve(
+    trace: Trace,
+    scheduler: Scheduler,
+    model: LoggedModel,
+    *,
+    kv_tokens: int = 1 << 20,
+    max_sequences: int = DEFAULT_MAX_SEQUENCES,
+    slo: Slo | None = None,
+    recorder: Recorder | None = None,
+    jump: bool = False,
+) -> tuple[Engine, Recorder]:
+    """Run to the end, one iteration after the other."""
+    env = simpy.Environment(initial_time=0)
+    recorder = recorder or Recorder(slo)
+    engine = Engine(
+        env,
+        Waiting(trace),
+        scheduler,
+        model,
+        recorder,
+        kv=BlockPool(kv_tokens),
+        max_sequences=max_sequences,
+        jump=jump,
+    )
+    env.process(engine.run())
+    env.run()
+    return engine, recorder

@@ -1,0 +1,68 @@
+"""Schedulers by name, with their options."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+from tlm.errors import InputError, choose
+from workloads.serving.schedulers.base import Scheduler
+from workloads.serving.schedulers.chunked import Chunked
+from workloads.serving.schedulers.continuous import Continuous
+from workloads.serving.schedulers.layered import Layered
+from workloads.serving.schedulers.pd_fusion import PdFusion
+from workloads.serving.schedulers.static import Static
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerOptions:
+    """What schedulers can be told; None: their default.
+
+    Attributes:
+        token_budget: Tokens of an iteration (chunked), of a wavefront (layered) or of a chunk
+            (pd-fusion).
+        layer_groups: Groups of layers (layered).
+        budget_units: Budget of an iteration (pd-fusion).
+        prefill_units: Price of a chunk (pd-fusion).
+    """
+
+    token_budget: int | None = None
+    layer_groups: int | None = None
+    budget_units: int | None = None
+    prefill_units: int | None = None
+
+
+# Each with the names of its arguments by those of the options it has.
+_MAKERS: dict[str, tuple[Callable[..., Scheduler], dict[str, str]]] = {
+    "chunked": (Chunked, {"token_budget": "token_budget"}),
+    "continuous": (Continuous, {}),
+    "layered": (Layered, {"token_budget": "wavefront_tokens", "layer_groups": "groups"}),
+    "pd-fusion": (
+        PdFusion,
+        {
+            "token_budget": "chunk_tokens",
+            "budget_units": "budget_units",
+            "prefill_units": "prefill_units",
+        },
+    ),
+    "static": (Static, {}),
+}
+SCHEDULERS = tuple(_MAKERS)
+
+
+def make_scheduler(name: str, options: SchedulerOptions | None = None) -> Scheduler:
+    """A scheduler by name.
+
+    Raises:
+        InputError: for an unknown name, an option out of range, or one that has no use.
+    """
+    make, names = _MAKERS[choose("scheduler", name, SCHEDULERS)]
+    arguments: dict[str, Any] = {}
+    for option in fields(options) if options else ():
+        value = getattr(options, option.name)
+        if value is None:
+            continue
+        if option.name not in names:
+            shown = option.name.replace("_", " ")
+            raise InputError(f"{shown}: found {value}; scheduler '{name}' has none")
+        arguments[names[option.name]] = value
+    return make(**arguments)

@@ -1,0 +1,78 @@
+"""The requests that wait, first come first served.
+
+A trace's requests become objects when they are taken, so that a long queue needs no memory.
+"""
+
+from collections import deque
+
+from workloads.serving.request import Request
+from workloads.serving.traces import Trace
+
+_ROWS = 4096
+
+
+class Waiting:
+    """Requests of a trace, behind those that were given back.
+
+    Args:
+        trace: The requests, in order of arrival; None where all are put here by others.
+    """
+
+    def __init__(self, trace: Trace | None = None) -> None:
+        self._trace = trace
+        self._total = 0 if trace is None else len(trace)
+        self._taken = 0
+        self._rows: list[tuple[int, int, int]] = []
+        self._first_row = 0
+        self._returned: deque[tuple[int, Request]] = deque()
+
+    def __getstate__(self) -> dict[str, object]:
+        """All but the trace, which whoever resumes has."""
+        return {**self.__dict__, "_trace": None, "_rows": [], "_first_row": 0}
+
+    def resume(self, trace: Trace | None) -> None:
+        """Go on with the trace that was left out."""
+        self._trace = trace
+
+    def next_ps(self) -> int | None:
+        """When the next request is there, or has been since; None if none will come unasked."""
+        arrival = self._row()[0] if self._taken < self._total else None
+        if not self._returned:
+            return arrival
+        back = self._returned[0][0]
+        return back if arrival is None else min(back, arrival)
+
+    def first(self, now_ps: int) -> Request | None:
+        """The request that is next in line; None if nobody is there yet."""
+        if self._returned and self._returned[0][0] <= now_ps:
+            return self._returned[0][1]
+        if self._taken < self._total and (row := self._row())[0] <= now_ps:
+            return Request(self._taken, *row)
+        return None
+
+    def take(self, request: Request) -> None:
+        """The request, which is next in line, waits no more."""
+        if self._returned and self._returned[0][1] is request:
+            self._returned.popleft()
+        else:
+            self._taken += 1
+
+    def put_first(self, request: Request, from_ps: int) -> None:
+        """A request is back, before all others, and can be taken from a time on."""
+        self._returned.appendleft((from_ps, request))
+
+    def put_last(self, request: Request, from_ps: int) -> None:
+        """A request comes after those that were put here, and can be taken from a time on."""
+        self._returned.append((from_ps, request))
+
+    def count(self, now_ps: int) -> int:
+        """Requests that are there."""
+        arrived = 0 if self._trace is None else self._trace.arrived(now_ps)
+        return arrived - self._taken + sum(since <= now_ps for since, _ in self._returned)
+
+    def _row(self) -> tuple[int, int, int]:
+        place = self._taken - self._first_row
+        if place >= len(self._rows) and self._trace is not None:
+            self._first_row, place = self._taken, 0
+            self._rows = self._trace.rows(self._taken, self._taken + _ROWS)
+        return self._rows[place]
