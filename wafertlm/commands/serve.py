@@ -25,16 +25,12 @@ from workloads.serving.engine import DEFAULT_MAX_SEQUENCES
 from workloads.serving.generator import WORKLOADS, generate
 from workloads.serving.metrics import RowSink, Slo
 from workloads.serving.rows import RowWriter
-from workloads.serving.run import run
+from workloads.serving.run import Limits, run
 from workloads.serving.schedulers import SCHEDULERS, SchedulerOptions, make_scheduler
 from workloads.serving.seeds import mean_of
 from workloads.serving.tile_cost import TileCost
 from workloads.serving.traces import Trace, load_trace
 
-_NOT_MODELLED = {
-    "energy_mj_per_output_token": None,
-    "energy_mj_per_token": None,
-}
 _NOTES = (
     "energy: not modelled",
     "expert_load_bytes: 0, as the models are dense",
@@ -96,7 +92,6 @@ def serve_result(
             results.append(_run(options, model, seed, progress, row))
     return {
         **mean_of(results),
-        **_NOT_MODELLED,
         "error": {"level_pct": None, "profile_pct": None},
         "notes": list(_NOTES),
     }
@@ -114,8 +109,7 @@ def _run(
         make_scheduler(options.scheduler, SchedulerOptions(token_budget=options.token_budget)),
         model,
         slo=Slo(options.slo_ttft_s, options.slo_tbt_ms),
-        kv_capacity_tokens=options.kv_tokens,
-        max_sequences=options.max_sequences,
+        limits=Limits(options.kv_tokens, options.max_sequences),
         progress=progress,
         row=row,
     )

@@ -108,17 +108,11 @@ class Engine:
 
     def run(self) -> Generator[simpy.Event, Any, None]:
         """Serve for as long as there is anything to serve."""
-        while True:
-            if self._under_way is None:
-                self._under_way = self._begin()
-            if self._under_way is None:
-                next_ps = self._next_ps()
-                if next_ps is None or next_ps <= self._now_ps:
-                    return
-                yield self._env.timeout(next_ps - self._now_ps)
-            else:
-                yield self._env.timeout(_end_ps(self._under_way) - self._now_ps)
-                self._complete(self._under_way)
+        while (event := self._next_event()) is not None:
+            yield event
+            done = self._under_way
+            if done is not None and _end_ps(done) <= self._now_ps:
+                self._complete(done)
                 self._under_way = None
 
     def admit(self) -> Request | None:
@@ -139,15 +133,19 @@ class Engine:
     def _now_ps(self) -> int:
         return int(self._env.now)
 
-    def _next_ps(self) -> int | None:
-        """When the next request is there to be admitted; None if none will come."""
-        return self.waiting.next_ps()
+    def _next_event(self) -> simpy.Event | None:
+        """What to wait for: the end of what is under way, or the next request; None: nothing."""
+        if self._under_way is None:
+            self._under_way = self._begin()
+        if self._under_way is not None:
+            return self._env.timeout(_end_ps(self._under_way) - self._now_ps)
+        next_ps = self._arrival_ps()
+        return None if next_ps is None else self._env.timeout(next_ps - self._now_ps)
 
     def _begin(self) -> Iteration | Stretch | None:
         """Plan what comes next; None if there is nothing to do."""
         decoders = self._decoders
-        while decoders and not self.kv.steps(decoders, 1):
-            self._preempt_last()
+        self._secure_blocks()
         plan = self._scheduler.plan(self)
         if plan.chunks:
             return self._begin_iteration(plan)
@@ -157,7 +155,12 @@ class Engine:
         if steps == 1:
             return self._begin_iteration(plan)
         stretch = self._begin_stretch(steps)
-        return stretch if next_ps is None else _until(stretch, next_ps)
+        return stretch if next_ps is None else until(stretch, next_ps)
+
+    def _secure_blocks(self) -> None:
+        """Preempt until the decoding requests have the blocks of their next step."""
+        while self._decoders and not self.kv.steps(self._decoders, 1):
+            self._preempt_last()
 
     def _begin_iteration(self, plan: Plan) -> Iteration:
         decoders, now = self._decoders, self._now_ps
@@ -206,7 +209,7 @@ class Engine:
         return Stretch(batch, costs, now, ends)
 
     def _arrival_ps(self) -> int | None:
-        """When the next request comes; None if none will, or if one has come and is kept waiting.
+        """When the next request comes; None if none will, or if one is there and has to wait.
 
         The first in line is admitted first, so who comes after it changes nothing.
         """
@@ -285,7 +288,7 @@ def _end_ps(under_way: Iteration | Stretch) -> int:
     return under_way.end_ps
 
 
-def _until(stretch: Stretch, time_ps: int) -> Stretch:
+def until(stretch: Stretch, time_ps: int) -> Stretch:
     """The stretch up to the first iteration that ends at a time or later."""
     steps = int(np.searchsorted(stretch.ends_ps, time_ps)) + 1
     return stretch._replace(ends_ps=stretch.ends_ps[:steps])

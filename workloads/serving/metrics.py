@@ -16,7 +16,7 @@ from workloads.serving.timeline import Timeline
 from workloads.serving.traces import PS_PER_S
 
 _PS_PER_MS = PS_PER_S / 1e3
-_PER_J = 1e12  # energy is added up in whole picojoules, so that its order does not matter
+PJ_PER_J = 1e12  # energy is added up in whole picojoules, so that its order does not matter
 _OVERLOAD = 0.05
 
 Row = dict[str, float | int | None]
@@ -44,6 +44,7 @@ class Usage:
         self.iterations = 0
         self.busy_ps = 0
         self.decoded = 0
+        self.decode_iterations = 0
         self.energy_pj: int | None = 0
         self.expert_bytes = 0
 
@@ -59,7 +60,7 @@ class Usage:
         if cost.energy_j is None:
             self.energy_pj = None
         elif self.energy_pj is not None:
-            self.energy_pj += round(cost.energy_j * _PER_J)
+            self.energy_pj += round(cost.energy_j * PJ_PER_J)
 
     def stretch(self, batch: Batch, costs: DecodeCosts, steps: int, duration_ps: int) -> None:
         """The first ``steps`` iterations that ``costs`` are of, from ``batch`` on."""
@@ -73,11 +74,12 @@ class Usage:
         if costs.energy_j is None:
             self.energy_pj = None
         elif self.energy_pj is not None:
-            self.energy_pj += _whole(costs.energy_j[:steps] * _PER_J)
+            self.energy_pj += _whole(costs.energy_j[:steps] * PJ_PER_J)
 
     def _add(self, iterations: int, work: Work, decoded: int, duration_ps: int) -> None:
         self.iterations += iterations
         self.decoded += decoded
+        self.decode_iterations += iterations if decoded else 0
         self.busy_ps += duration_ps
         for place, amount in enumerate(work):
             self._work[place] += amount

@@ -1,6 +1,7 @@
 """One serving run."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -8,16 +9,97 @@ import simpy
 
 from tlm.errors import InputError
 from workloads.serving.cost import ServingModel
+from workloads.serving.disaggregation import DecodeOnly, DecodePool, PrefillPool
 from workloads.serving.engine import DEFAULT_MAX_SEQUENCES, Engine
-from workloads.serving.kv import BlockPool
+from workloads.serving.kv import BlockPool, KvCache
+from workloads.serving.link import Link
 from workloads.serving.metrics import Recorder, RowSink, Slo
 from workloads.serving.schedulers import Scheduler
-from workloads.serving.traces import PS_PER_S, Trace
+from workloads.serving.summary import summary
+from workloads.serving.traces import Trace
 from workloads.serving.waiting import Waiting
 
 Progress = Callable[[int, int], None]
 
 _EVENTS_BETWEEN = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What bounds a run.
+
+    Attributes:
+        kv_capacity_tokens: Key-value memory (of each pool), instead of the model's own.
+        max_sequences: Most requests admitted at a time (in each pool).
+        jump: Whether to take alike iterations in one stretch; the figures are the same.
+    """
+
+    kv_capacity_tokens: int | None = None
+    max_sequences: int = DEFAULT_MAX_SEQUENCES
+    jump: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuse limits that cannot be.
+
+        Raises:
+            InputError: if one is below 1.
+        """
+        if self.max_sequences < 1:
+            raise InputError(f"max sequences: found {self.max_sequences}; allowed: 1 or more")
+
+    def kv_cache(self, model: ServingModel) -> KvCache:
+        """The key-value memory of a model."""
+        own = self.kv_capacity_tokens
+        return BlockPool(model.kv_capacity_tokens if own is None else own)
+
+
+@dataclass(slots=True)
+class Serving:
+    """Engines that serve a trace together, and their clock.
+
+    Attributes:
+        trace: The requests.
+        recorder: What it told of all.
+        engines: Each with its model and its share of the chip.
+        link: Between the pools, if there are two.
+        env: The clock in picoseconds.
+    """
+
+    trace: Trace
+    recorder: Recorder
+    engines: dict[str, tuple[Engine, ServingModel, float]] = field(default_factory=dict)
+    link: Link | None = None
+    env: simpy.Environment = field(default_factory=lambda: simpy.Environment(initial_time=0))
+
+    def add(self, name: str, engine: Engine, model: ServingModel, share: float = 1.0) -> None:
+        """Add an engine.
+
+        Raises:
+            InputError: if a request can never fit its memory.
+        """
+        _check_fits(self.trace, engine.kv.most_tokens())
+        self.engines[name] = engine, model, share
+
+    def run(self, progress: Progress | None = None) -> dict[str, Any]:
+        """Let the clock run until every request has finished, and return the figures.
+
+        Raises:
+            RuntimeError: if nothing happens any more before: a policy never admits a request.
+        """
+        for engine, _, _ in self.engines.values():
+            self.env.process(engine.run())
+        requests, told = len(self.trace), -1
+        while self.recorder.finished < requests:
+            try:
+                for _ in range(_EVENTS_BETWEEN):
+                    self.env.step()
+            except simpy.core.EmptySchedule:
+                if left := requests - self.recorder.finished:
+                    raise RuntimeError(f"{left} requests are never served") from None
+            if progress and self.recorder.finished > told:
+                told = self.recorder.finished
+                progress(told, requests)
+        return summary(self.recorder, self.engines, self.link)
 
 
 def run(
@@ -26,88 +108,114 @@ def run(
     model: ServingModel,
     *,
     slo: Slo | None = None,
-    kv_capacity_tokens: int | None = None,
-    max_sequences: int = DEFAULT_MAX_SEQUENCES,
+    limits: Limits | None = None,
     progress: Progress | None = None,
     row: RowSink | None = None,
-    jump: bool = True,
 ) -> dict[str, Any]:
-    """Serve a trace to the end and return its figures (see ``Recorder.summary``).
+    """Serve a trace to the end and return its figures (see ``summary``).
 
     Args:
         trace: The requests.
         scheduler: Plans the iterations.
         model: The model on its chip.
         slo: What requests should attain.
-        kv_capacity_tokens: Size of the key-value memory, instead of the model's own.
-        max_sequences: Most requests admitted at a time.
+        limits: What bounds the run.
         progress: Called now and then with the finished and all requests.
         row: Called with the number and the row of each finished request.
-        jump: Whether to take alike iterations in one stretch; the figures are the same.
 
     Raises:
-        InputError: if a request can never fit, or a limit is below 1.
+        InputError: if a request can never fit.
     """
-    if max_sequences < 1:
-        raise InputError(f"max sequences: found {max_sequences}; allowed: 1 or more")
-    capacity = model.kv_capacity_tokens if kv_capacity_tokens is None else kv_capacity_tokens
-    kv = BlockPool(capacity)
-    check_fits(trace, kv.most_tokens())
-    recorder = Recorder(slo, int(trace.arrival_ps[-1]), row)
-    env = simpy.Environment(initial_time=0)
+    limits = limits or Limits()
+    serving = Serving(trace, Recorder(slo, int(trace.arrival_ps[-1]), row))
     engine = Engine(
-        env,
+        serving.env,
         Waiting(trace),
         scheduler,
         model,
-        recorder,
-        kv=kv,
-        max_sequences=max_sequences,
-        jump=jump,
+        serving.recorder,
+        kv=limits.kv_cache(model),
+        max_sequences=limits.max_sequences,
+        jump=limits.jump,
     )
-    env.process(engine.run())
-    serve(env, recorder, len(trace), progress)
-    summary = recorder.summary()
-    return summary | {
-        **_used(engine, summary),
-        "kv": {
-            "capacity_tokens": kv.capacity_tokens,
-            "peak_tokens": kv.peak_tokens,
-            "preemptions": recorder.preemptions,
-            "spilled_bytes": kv.spilled_tokens * model.kv_bytes_per_token,
-        },
-        "utilization": model.utilization(engine.usage.work, summary["span_s"]),
-    }
+    serving.add("all", engine, model)
+    return serving.run(progress)
 
 
-def serve(
-    env: simpy.Environment, recorder: Recorder, requests: int, progress: Progress | None = None
-) -> None:
-    """Let the clock run until every request has finished.
+@dataclass(frozen=True, slots=True)
+class Pools:
+    """A chip in two: who computes prompts, who decodes, and what lies between.
+
+    Attributes:
+        prefill: The model on the prefill pool.
+        decode: The model on the decode pool.
+        prefill_share: Share of the chip that the prefill pool is.
+        link_bytes_per_s: Bandwidth of the link.
+        link_latency_s: Its latency.
+    """
+
+    prefill: ServingModel
+    decode: ServingModel
+    prefill_share: float
+    link_bytes_per_s: float
+    link_latency_s: float = 0.0
+
+
+def run_disaggregated(
+    trace: Trace,
+    scheduler: Scheduler,
+    pools: Pools,
+    *,
+    slo: Slo | None = None,
+    limits: Limits | None = None,
+    progress: Progress | None = None,
+    row: RowSink | None = None,
+) -> dict[str, Any]:
+    """Serve a trace with prefill and decoding in pools of their own, otherwise as ``run`` does.
+
+    Args:
+        trace: The requests.
+        scheduler: Plans the prefill pool's iterations.
+        pools: The two pools and the link.
+        slo: What requests should attain.
+        limits: What bounds each pool.
+        progress: Called now and then with the finished and all requests.
+        row: Called with the number and the row of each finished request.
 
     Raises:
-        RuntimeError: if nothing happens any more before that: a policy never admits a request.
+        InputError: if a request can never fit, or the link cannot be.
     """
-    told = -1
-    while recorder.finished < requests:
-        try:
-            for _ in range(_EVENTS_BETWEEN):
-                env.step()
-        except simpy.core.EmptySchedule:
-            if recorder.finished < requests:
-                waiting = requests - recorder.finished
-                raise RuntimeError(f"{waiting} requests are never served") from None
-        if progress and recorder.finished > told:
-            told = recorder.finished
-            progress(told, requests)
+    limits = limits or Limits()
+    link = Link(pools.link_bytes_per_s, pools.link_latency_s)
+    serving = Serving(trace, Recorder(slo, int(trace.arrival_ps[-1]), row), link=link)
+    prefill = PrefillPool(
+        serving.env,
+        Waiting(trace),
+        scheduler,
+        pools.prefill,
+        serving.recorder,
+        kv=limits.kv_cache(pools.prefill),
+        max_sequences=limits.max_sequences,
+    )
+    decode = DecodePool(
+        link,
+        prefill,
+        pools.prefill.kv_bytes_per_token,
+        serving.env,
+        Waiting(),
+        DecodeOnly(),
+        pools.decode,
+        serving.recorder,
+        kv=limits.kv_cache(pools.decode),
+        max_sequences=limits.max_sequences,
+        jump=limits.jump,
+    )
+    serving.add("prefill", prefill, pools.prefill, pools.prefill_share)
+    serving.add("decode", decode, pools.decode, 1 - pools.prefill_share)
+    return serving.run(progress)
 
 
-def check_fits(trace: Trace, most_tokens: int) -> None:
-    """Make sure that every request can be served alone.
-
-    Raises:
-        InputError: naming the first that cannot.
-    """
+def _check_fits(trace: Trace, most_tokens: int) -> None:
     # The last token is emitted, never stored.
     stored = trace.prompt_tokens + trace.output_tokens - 1
     too_long = np.flatnonzero(stored > most_tokens)
@@ -118,13 +226,3 @@ def check_fits(trace: Trace, most_tokens: int) -> None:
             f"and {trace.output_tokens[index]} output tokens; allowed: {most_tokens + 1} "
             "together, what the key-value memory holds and the last token, which is not kept"
         )
-
-
-def _used(engine: Engine, summary: dict[str, Any]) -> dict[str, Any]:
-    usage = engine.usage
-    return {
-        "iterations": usage.iterations,
-        "mean_decode_batch": usage.decoded / usage.iterations,
-        "busy_fraction": usage.busy_ps / PS_PER_S / summary["span_s"],
-        "expert_load_bytes": usage.expert_bytes,
-    }

@@ -16,7 +16,7 @@ from tlm.errors import InputError
 from workloads.serving.cost import Batch
 from workloads.serving.metrics import Recorder, Slo
 from workloads.serving.request import Request
-from workloads.serving.run import run
+from workloads.serving.run import Limits, run
 from workloads.serving.schedulers import (
     Chunked,
     Continuous,
@@ -131,11 +131,11 @@ def test_a_stall_makes_only_the_decoding_request_late() -> None:
 
 def test_a_prompt_that_can_never_fit_is_refused() -> None:
     trace = trace_of((0, 8, 1), (0, 30, 4))
-    run(trace, Continuous(), LoggedModel(), kv_capacity_tokens=48)
+    run(trace, Continuous(), LoggedModel(), limits=Limits(48))
     with pytest.raises(
         InputError, match="request 2 .* found 30 prompt and 4 output .* 33 together"
     ):
-        run(trace, Continuous(), LoggedModel(), kv_capacity_tokens=32)
+        run(trace, Continuous(), LoggedModel(), limits=Limits(32))
 
 
 def test_a_policy_that_never_admits_is_an_error() -> None:
@@ -222,11 +222,9 @@ def test_alike_iterations_in_one_stretch_leave_the_same_figures(
             trace,
             deepcopy(scheduler),
             LoggedModel(seconds, _LAYERS),
-            kv_capacity_tokens=kv_tokens,
-            max_sequences=max_sequences,
+            limits=Limits(kv_tokens, max_sequences, jump),
             slo=Slo(2.0, slo_ms),
             row=lambda *row, to=to: to.append(row),
-            jump=jump,
         )
         for jump, to in zip((True, False), rows, strict=True)
     )
@@ -294,6 +292,6 @@ def test_figures_equal_those_of_every_token_written_down(
 def test_equal_runs_are_equal() -> None:
     trace = trace_of((0, 40, 20), (1, 50, 30), (1, 9, 9))
     first, second = (
-        run(trace, Chunked(16), LoggedModel(_uneven), kv_capacity_tokens=112) for _ in range(2)
+        run(trace, Chunked(16), LoggedModel(_uneven), limits=Limits(112)) for _ in range(2)
     )
     assert first == second

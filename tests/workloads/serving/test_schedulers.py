@@ -147,8 +147,8 @@ def test_a_policy_of_ones_own_may_let_decoding_wait() -> None:
         ("pd-fusion", {"token_budget": 0}, "token budget: found 0; allowed: 1 or more"),
         (
             "pd-fusion",
-            {"budget_units": 8, "prefill_units": 9},
-            "prefill units: found 9; allowed: 1 to the budget of 8",
+            {"budget_units": 8, "chunk_units": 9},
+            "chunk units: found 9; allowed: 1 to the budget of 8",
         ),
     ],
 )

@@ -13,7 +13,7 @@ from workloads.models import load_model
 from workloads.serving.cost import Batch
 from workloads.serving.generator import generate
 from workloads.serving.metrics import Slo
-from workloads.serving.run import run
+from workloads.serving.run import Limits, run
 from workloads.serving.schedulers import Chunked, make_scheduler
 from workloads.serving.tile_cost import TileCost
 from workloads.serving.traces import load_trace
@@ -68,7 +68,7 @@ def test_a_model_that_does_not_fit_and_a_chip_without_memory_are_refused() -> No
 
 def test_a_run_with_little_cache_preempts_and_still_completes() -> None:
     trace = generate("sharegpt", 60, 20.0, 1.0, 1)
-    result = run(trace, Chunked(), _COST, kv_capacity_tokens=20_000, slo=Slo(5.0, 125.0))
+    result = run(trace, Chunked(), _COST, limits=Limits(20_000), slo=Slo(5.0, 125.0))
     assert result["completed"] == 60
     assert result["kv"]["preemptions"] > 0
     assert result["kv"]["peak_tokens"] <= result["kv"]["capacity_tokens"] == 20_000

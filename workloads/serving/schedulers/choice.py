@@ -22,13 +22,13 @@ class SchedulerOptions:
             (pd-fusion).
         layer_groups: Groups of layers (layered).
         budget_units: Budget of an iteration (pd-fusion).
-        prefill_units: Price of a chunk (pd-fusion).
+        chunk_units: Price of a chunk (pd-fusion).
     """
 
     token_budget: int | None = None
     layer_groups: int | None = None
     budget_units: int | None = None
-    prefill_units: int | None = None
+    chunk_units: int | None = None
 
 
 # Each with the names of its arguments by those of the options it has.
@@ -41,7 +41,7 @@ _MAKERS: dict[str, tuple[Callable[..., Scheduler], dict[str, str]]] = {
         {
             "token_budget": "chunk_tokens",
             "budget_units": "budget_units",
-            "prefill_units": "prefill_units",
+            "chunk_units": "chunk_units",
         },
     ),
     "static": (Static, {}),

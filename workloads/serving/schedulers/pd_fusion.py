@@ -5,21 +5,21 @@ from workloads.serving.schedulers.base import Chunk, Plan, Queue
 
 DEFAULT_CHUNK_TOKENS = 256
 DEFAULT_BUDGET_UNITS = 128
-DEFAULT_PREFILL_UNITS = 32
+DEFAULT_CHUNK_UNITS = 32
 
 
 class PdFusion:
     """The budget of NpuSim (section 4.3.2).
 
     A decoding request takes one unit of an iteration's budget, a prompt chunk of fixed size
-    ``prefill_units``. Decoding requests come first; all of them run even if they exceed the
+    ``chunk_units``. Decoding requests come first; all of them run even if they exceed the
     budget, and then no prompt does. What they leave goes to chunks, first come first served; a
     prompt may get several. The paper gives no figures: the defaults are this project's.
 
     Args:
         chunk_tokens: Tokens of a chunk; the last of a prompt is shorter and costs as much.
         budget_units: Budget of an iteration.
-        prefill_units: Price of a chunk.
+        chunk_units: Price of a chunk.
     """
 
     keeps_prompts = False
@@ -28,21 +28,21 @@ class PdFusion:
         self,
         chunk_tokens: int = DEFAULT_CHUNK_TOKENS,
         budget_units: int = DEFAULT_BUDGET_UNITS,
-        prefill_units: int = DEFAULT_PREFILL_UNITS,
+        chunk_units: int = DEFAULT_CHUNK_UNITS,
     ) -> None:
         if chunk_tokens < 1:
             raise InputError(f"token budget: found {chunk_tokens}; allowed: 1 or more")
-        if not 1 <= prefill_units <= budget_units:
+        if not 1 <= chunk_units <= budget_units:
             raise InputError(
-                f"prefill units: found {prefill_units}; allowed: 1 to the budget of {budget_units}"
+                f"chunk units: found {chunk_units}; allowed: 1 to the budget of {budget_units}"
             )
         self._chunk_tokens = chunk_tokens
         self._budget_units = budget_units
-        self._prefill_units = prefill_units
+        self._chunk_units = chunk_units
 
     def plan(self, queue: Queue) -> Plan:
         """Chunks for what the decoding requests leave of the budget."""
-        left = (self._budget_units - queue.decoding) // self._prefill_units
+        left = (self._budget_units - queue.decoding) // self._chunk_units
         chunks = []
         started = iter(tuple(queue.prefilling))
         while left > 0 and (request := next(started, None) or queue.admit()) is not None:

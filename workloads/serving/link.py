@@ -1,0 +1,48 @@
+"""The link over which keys and values go from one pool to another."""
+
+from dataclasses import dataclass
+
+from tlm.errors import InputError
+from workloads.serving.traces import PS_PER_S
+
+
+@dataclass(slots=True)
+class Link:
+    """Carries one request's keys and values after the other.
+
+    Attributes:
+        bytes_per_s: Its bandwidth.
+        latency_s: Time until the first byte arrives; transfers follow each other without it.
+        free_ps: When the last transfer has left the sender.
+        busy_ps: Time in which it carried anything.
+        carried_bytes: What it carried.
+    """
+
+    bytes_per_s: float
+    latency_s: float = 0.0
+    free_ps: int = 0
+    busy_ps: int = 0
+    carried_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse a link that cannot be.
+
+        Raises:
+            InputError: if the bandwidth is not positive or the latency is negative.
+        """
+        if not 0 < self.bytes_per_s < float("inf"):
+            raise InputError(
+                f"link bandwidth: found {self.bytes_per_s} bytes/s; allowed: positive and finite"
+            )
+        if not 0 <= self.latency_s < float("inf"):
+            raise InputError(
+                f"link latency: found {self.latency_s} s; allowed: 0 or more and finite"
+            )
+
+    def send(self, size_bytes: int, now_ps: int) -> int:
+        """Start a transfer as soon as the link is free; returns when its last byte arrives."""
+        takes_ps = max(1, round(size_bytes / self.bytes_per_s * PS_PER_S))
+        self.free_ps = max(self.free_ps, now_ps) + takes_ps
+        self.busy_ps += takes_ps
+        self.carried_bytes += size_bytes
+        return self.free_ps + round(self.latency_s * PS_PER_S)

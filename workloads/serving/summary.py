@@ -1,0 +1,93 @@
+"""The figures of a finished run, of the whole and of each of its engines."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from workloads.serving.cost import ServingModel
+from workloads.serving.engine import Engine
+from workloads.serving.link import Link
+from workloads.serving.metrics import PJ_PER_J, Recorder
+from workloads.serving.traces import PS_PER_S
+
+Engines = Mapping[str, tuple[Engine, ServingModel, float]]
+
+
+def summary(recorder: Recorder, engines: Engines, link: Link | None) -> dict[str, Any]:
+    """Figures of a run in which every request has finished.
+
+    Beside those of ``Recorder.summary``:
+
+    - ``iterations``, ``expert_load_bytes`` and ``kv`` are sums over the engines; ``peak_tokens``
+      counts whole blocks. ``mean_decode_batch`` is the decoding requests of an iteration of those
+      that decode. ``utilization`` is over the time from first arrival to last completion, the
+      engines weighted by their share of the chip.
+    - Energy is what the iterations take and static power over that time; per output token, and per
+      token of prompt and output. It is None where a chip's profile has no figures for it.
+    - ``pools`` has the same by engine if there are several, and the ``link`` between them.
+    """
+    figures = recorder.summary()
+    span_s = figures["span_s"]
+    parts = {name: _part(*served, span_s) for name, served in engines.items()}
+    decode = list(engines.values())[-1][0].usage
+    joules = _sum_or_none([part["energy_j"] for part in parts.values()])
+    tokens = figures["prompt_tokens"] + figures["output_tokens"]
+    return {
+        **figures,
+        "iterations": sum(part["iterations"] for part in parts.values()),
+        "mean_decode_batch": decode.decoded / decode.decode_iterations
+        if decode.decode_iterations
+        else None,
+        "energy_j": joules,
+        "energy_mj_per_output_token": _per(joules, figures["output_tokens"]),
+        "energy_mj_per_token": _per(joules, tokens),
+        "expert_load_bytes": sum(part["expert_load_bytes"] for part in parts.values()),
+        "kv": {
+            **_kv_sums(parts),
+            "preemptions": recorder.preemptions,
+        },
+        "utilization": sum(
+            part["utilization"] * share
+            for part, (_, _, share) in zip(parts.values(), engines.values(), strict=True)
+        ),
+        "pools": None if link is None else parts | {"link": _link(link, span_s)},
+    }
+
+
+def _part(engine: Engine, model: ServingModel, share: float, span_s: float) -> dict[str, Any]:
+    usage, kv = engine.usage, engine.kv
+    dynamic_j = None if usage.energy_pj is None else usage.energy_pj / PJ_PER_J
+    static_w = model.static_power_w
+    return {
+        "share": share,
+        "iterations": usage.iterations,
+        "busy_fraction": usage.busy_ps / PS_PER_S / span_s,
+        "energy_j": _sum_or_none([dynamic_j, None if static_w is None else static_w * span_s]),
+        "expert_load_bytes": usage.expert_bytes,
+        "kv": {
+            "capacity_tokens": kv.capacity_tokens,
+            "peak_tokens": kv.peak_tokens,
+            "spilled_bytes": kv.spilled_tokens * model.kv_bytes_per_token,
+        },
+        "utilization": model.utilization(usage.work, span_s),
+    }
+
+
+def _kv_sums(parts: Mapping[str, Any]) -> dict[str, int]:
+    names = ("capacity_tokens", "peak_tokens", "spilled_bytes")
+    return {name: sum(part["kv"][name] for part in parts.values()) for name in names}
+
+
+def _link(link: Link, span_s: float) -> dict[str, float]:
+    return {
+        "carried_bytes": link.carried_bytes,
+        "busy_fraction": link.busy_ps / PS_PER_S / span_s,
+    }
+
+
+def _sum_or_none(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
+
+
+def _per(joules: float | None, tokens: int) -> float | None:
+    return None if joules is None else joules * 1e3 / tokens
