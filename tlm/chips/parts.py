@@ -5,12 +5,13 @@ from tlm.chips.profile import (
     Chip,
     RedMulEEngine,
     SystolicEngine,
+    TiledSystolicEngine,
     VectorMacEngine,
 )
 from tlm.compute.base import Compute
 from tlm.compute.calibration import rtl_fold_timing
 from tlm.compute.redmule import RedMule
-from tlm.compute.systolic import Systolic
+from tlm.compute.systolic import FoldTiming, Systolic
 from tlm.compute.vector_mac import VectorMac
 from tlm.compute.vector_unit import RTL_VECTOR_UNIT, VectorUnit
 from tlm.errors import InputError
@@ -66,6 +67,9 @@ def matrix_engine(chip: Chip) -> Compute:
     if isinstance(engine, SystolicEngine):
         timing = rtl_fold_timing(engine.dataflow)
         return Systolic(engine.rows, engine.cols, engine.dataflow, timing)
+    if isinstance(engine, TiledSystolicEngine):
+        # NpuSim section 3.1: tiles of weights follow each other without a bubble.
+        return Systolic(engine.rows, engine.cols, "weight-stationary", FoldTiming(0, 0, 0))
     if isinstance(engine, RedMulEEngine):
         return RedMule(
             height=engine.height,

@@ -58,10 +58,20 @@ class VectorMacEngine(_Table):
     call_overhead_cycles: PositiveFloat
 
 
+class TiledSystolicEngine(_Table):
+    """A foreign weight-stationary systolic array that loads the next weights while it computes."""
+
+    kind: Literal["tiled-systolic"]
+    rows: PositiveInt
+    cols: PositiveInt
+
+
 class Tile(_Table):
     """One tile: engines and local memory."""
 
-    matrix: SystolicEngine | RedMulEEngine | VectorMacEngine = Field(discriminator="kind")
+    matrix: SystolicEngine | RedMulEEngine | VectorMacEngine | TiledSystolicEngine = Field(
+        discriminator="kind"
+    )
     dtypes: tuple[str, ...]
     vector_flop_per_cycle: PositiveInt | None = None
     sram_kib: PositiveFloat
@@ -89,7 +99,7 @@ class ForeignNoc(_Table):
 
 
 class Memory(_Table):
-    """Off-chip memory."""
+    """Off-chip memory of the whole chip; ``per_tile``: each tile has an equal part of its own."""
 
     device: str
     stacks: PositiveInt
@@ -97,6 +107,7 @@ class Memory(_Table):
     bandwidth_bytes_per_s: PositiveFloat
     capacity_bytes: PositiveInt
     latency_cycles: PositiveInt
+    per_tile: bool = False
 
 
 class Dies(_Table):

@@ -11,10 +11,10 @@ after another, except memory.
 Scores under the causal mask are computed for whole key blocks up to the last visible token.
 """
 
-import math
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, reduce
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,11 +31,17 @@ _COLLECTIVES_PER_STEP = 4  # row maximum and row sum, each reduced and multicast
 
 
 class AttentionShape(NamedTuple):
-    """Heads of one attention layer and the bytes of an element."""
+    """Heads of one attention layer and the bytes of an element.
+
+    ``kept`` is how many elements are read of the cache for a token and head of keys and values:
+    ``qk_dim + value_dim``, or fewer where values are a part of the keys (latent attention).
+    """
 
     kv_heads: int
     queries_per_kv: int
-    head_dim: int
+    qk_dim: int
+    value_dim: int
+    kept: int
     element_bytes: int
 
 
@@ -58,22 +64,24 @@ class AttentionMapper:
         self._machine = machine
         self._shape = shape
         self._tilings = _tilings(machine, shape)
-        queries = shape.queries_per_kv
-        self._decode_steps = [
-            (columns, max(_step_cycles(machine, shape, queries, columns))) for columns in _SLICES
-        ]
+        self._decode_steps = lru_cache(maxsize=64)(self._decode_steps_uncached)
         self.prefill = lru_cache(maxsize=1 << 16)(self._prefill)
 
-    def _prefill(self, new: int, context: int, causal: bool = True) -> Breakdown:
+    def _prefill(
+        self, new: int, context: int, causal: bool = True, window: int | None = None
+    ) -> Breakdown:
         """Attention of ``new`` query tokens on ``context`` cached tokens and themselves.
 
-        Keys and values of all ``context + new`` tokens come from memory. The fastest group and
-        slice sizes are taken.
+        Keys and values of all visible tokens come from memory; under a ``window`` a block of
+        queries visits those of its window alone. The fastest group and slice sizes are taken.
         """
         machine, shape, tiling = self._machine, self._shape, self._tilings
         rows = new * shape.queries_per_kv
         row_blocks = np.ceil(rows / tiling.block_rows)
-        longest = np.ceil((context + new) / tiling.block_columns)
+        query_tokens = tiling.block_rows / shape.queries_per_kv
+        seen = np.inf if window is None else window + query_tokens
+        reach = np.minimum(context + new, seen)
+        longest = np.ceil(reach / tiling.block_columns)
         visits = row_blocks * longest
         if causal:
             visits = np.minimum(visits, self._causal_visits(new, context, row_blocks))
@@ -81,15 +89,10 @@ class AttentionMapper:
         steps = np.maximum(np.ceil(shape.kv_heads * visits / tiling.groups), longest)
         jobs_per_group = np.ceil(jobs / tiling.groups)
 
-        row_bytes = shape.head_dim * shape.element_bytes
-        kv_bytes = (
-            2
-            * shape.kv_heads
-            * visits
-            * np.minimum(tiling.block_columns, context + new)
-            * row_bytes
-        )
-        query_bytes = 2 * shape.kv_heads * rows * row_bytes
+        block_tokens = np.minimum(tiling.block_columns, context + new)
+        kv_bytes = shape.kv_heads * visits * block_tokens * shape.kept * shape.element_bytes
+        row_bytes = (shape.qk_dim + shape.value_dim) * shape.element_bytes
+        query_bytes = shape.kv_heads * rows * row_bytes
         memory = (kv_bytes + query_bytes) / machine.memory_bytes_per_cycle
         matrix = steps * tiling.matrix
         vector = steps * tiling.vector
@@ -122,33 +125,66 @@ class AttentionMapper:
         )
         return np.maximum(row_blocks, row_blocks * (ends / columns + rounding))
 
-    def decode(self, sequences: int, context_tokens: int) -> Breakdown:
-        """Attention of one new token in each of ``sequences`` with ``context_tokens`` in all.
+    def decode(self, sequences: int, context_tokens: int, width: int = 1) -> Breakdown:
+        """Attention of ``width`` new tokens in each of ``sequences``.
 
-        A (sequence, key-value head) pair is a job. Jobs are spread over the tiles; if there are
-        fewer jobs than tiles, a job's keys and values are cut along a row of tiles (section III-D).
-        The fastest slice size is taken. Contexts count as equal in length; that they end within a
-        slice costs half a slice on average.
+        ``context_tokens`` are the cached ones of all of them. A (sequence, key-value head) pair is
+        a job. Jobs are spread over the tiles; if there are fewer jobs than tiles, a job's keys and
+        values are cut along a row of tiles (section III-D). The fastest slice size is taken.
+        Contexts count as equal in length; that they end within a slice costs half a slice on
+        average.
         """
+        network, memory, stages = self._decode_stages(sequences, context_tokens, width, max)
+        compute, total = min(stages, key=lambda stage: float(stage[1]))
+        return exposed(compute, network, memory, total)
+
+    def decode_cycles(
+        self,
+        sequences: int,
+        context_tokens: Any,
+        width: int,
+        smaller: Callable[..., Any],
+        larger: Callable[..., Any],
+    ) -> Any:
+        """The total of ``decode``, of one context (``min``, ``max``) or of an array of them.
+
+        ``smaller`` and ``larger`` of an array are NumPy's functions; each result equals that of
+        its context alone.
+        """
+        _, _, stages = self._decode_stages(sequences, context_tokens, width, larger)
+        return reduce(smaller, [total for _, total in stages])
+
+    def _decode_stages(
+        self, sequences: int, context_tokens: Any, width: int, larger: Callable[..., Any]
+    ) -> tuple[Any, Any, list[tuple[Any, Any]]]:
+        """Network and memory cycles; for each slice size the compute and the total ones."""
         machine, shape = self._machine, self._shape
         jobs = sequences * shape.kv_heads
         spread = max(1, min(machine.cols, machine.tiles // jobs))
         rounds = -(-jobs * spread // machine.tiles)
-        tokens = (context_tokens / sequences + 1) / spread
-        kv_bytes = 2 * shape.head_dim * shape.element_bytes * tokens
+        tokens = (context_tokens / sequences + width) / spread
+        kv_bytes = tokens * (shape.kept * shape.element_bytes)
         network = rounds * kv_bytes / machine.link_bytes_per_cycle
         if spread > 1:
-            network += rounds * _COLLECTIVES_PER_STEP * machine.cross_cycles
+            network = network + rounds * _COLLECTIVES_PER_STEP * machine.cross_cycles
         memory = jobs * spread * kv_bytes / machine.memory_bytes_per_cycle
-        best_total, best_compute = math.inf, 0.0
-        for columns, step in self._decode_steps:
+        fixed = machine.memory_latency_cycles + 2 * machine.cross_cycles
+        stages = []
+        for columns, step in self._decode_steps(width):
             slices = rounds * (tokens / columns + 0.5)
             compute = slices * step
-            total = max(compute, network, memory) + memory / max(slices, 1.0) + step
-            if total < best_total:
-                best_total, best_compute = total, compute
-        best_total += machine.memory_latency_cycles + 2 * machine.cross_cycles
-        return exposed(best_compute, network, memory, best_total)
+            longest = larger(larger(compute, network), memory)
+            total = longest + memory / larger(slices, 1.0) + step + fixed
+            stages.append((compute, total))
+        return network, memory, stages
+
+    def _decode_steps_uncached(self, width: int) -> list[tuple[int, float]]:
+        """Slice sizes and the cycles of a slice."""
+        rows = self._shape.queries_per_kv * width
+        return [
+            (columns, max(_step_cycles(self._machine, self._shape, rows, columns)))
+            for columns in _SLICES
+        ]
 
 
 def _step_cycles(
@@ -156,26 +192,26 @@ def _step_cycles(
 ) -> tuple[int, float]:
     """Matrix and vector cycles of a slice of ``rows`` x ``columns`` scores on one tile."""
     gemm = machine.engine.gemm_cycles
-    matrix = gemm(rows, shape.head_dim, columns) + gemm(rows, columns, shape.head_dim)
-    vector = rows * (columns * _OPS_PER_SCORE + shape.head_dim * _OPS_PER_OUTPUT)
+    matrix = gemm(rows, shape.qk_dim, columns) + gemm(rows, columns, shape.value_dim)
+    vector = rows * (columns * _OPS_PER_SCORE + shape.value_dim * _OPS_PER_OUTPUT)
     return matrix, vector / machine.vector_ops_per_cycle
 
 
 def _tilings(machine: Machine, shape: AttentionShape) -> _Tilings:
     """Group sides that divide the grid, and slices whose buffers fit a tile's memory twice over."""
-    dim, element = shape.head_dim, shape.element_bytes
+    element, row = shape.element_bytes, shape.qk_dim + shape.value_dim
     sides = [side for side in range(1, machine.rows + 1) if machine.rows % side == 0]
     found = []
     for side, rows, columns in product(sides, _SLICES, _SLICES):
-        buffers = 2 * (2 * rows * dim + 2 * columns * dim + rows * columns) * element
+        buffers = 2 * (rows * row + columns * shape.kept + rows * columns) * element
         if machine.cols % side or buffers > machine.sram_bytes:
             continue
         matrix, vector = _step_cycles(machine, shape, rows, columns)
         statistics = _COLLECTIVES_PER_STEP * rows * element / machine.link_bytes_per_cycle
         latency = 2 * side * machine.hop_cycles
         crossing = _COLLECTIVES_PER_STEP * latency if side > 1 else 0
-        keys_values = 2 * columns * dim * element / machine.link_bytes_per_cycle
-        query_output = 2 * rows * dim * element / machine.link_bytes_per_cycle
+        keys_values = columns * shape.kept * element / machine.link_bytes_per_cycle
+        query_output = rows * row * element / machine.link_bytes_per_cycle
         network = keys_values + (statistics if side > 1 else 0.0) + crossing
         found.append(
             (

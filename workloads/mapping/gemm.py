@@ -16,6 +16,11 @@ Time is that of a two-stage pipeline over the steps (blocks times k panels):
 
 ``steps - 1`` times the longer, plus one of each to fill and drain, plus memory latency, crossing
 the network, and reduction and write-back of the last block. Counts are padded up to whole blocks.
+
+A grouped product is that many products of one shape, each with weights B of its own (the experts of
+a layer): they run one after another in one pipeline, without draining it in between.
+
+B may be narrower than A and C in memory and in the network; tiles widen it in their memory.
 """
 
 from itertools import product
@@ -51,26 +56,34 @@ class _Times(NamedTuple):
 class GemmMapper:
     """Finds the fastest mapping of a shape among all grid cuts and block sizes."""
 
-    def __init__(self, machine: Machine, element_bytes: int) -> None:
+    def __init__(
+        self, machine: Machine, element_bytes: int, weight_bytes: float | None = None
+    ) -> None:
         self._machine = machine
         self._bytes = element_bytes
+        self._weight_bytes = element_bytes if weight_bytes is None else weight_bytes
         self._cuts = np.array(_grid_cuts(machine.rows, machine.cols), dtype=np.float64)
         self._blocks = np.array(_blocks(machine, element_bytes), dtype=np.float64)
 
-    def plan(self, m: int, n: int, k: int) -> GemmPlan:
-        """The fastest mapping of C[m, n] = A[m, k] B[k, n]; the first found among equals."""
+    def plan(self, m: int, n: int, k: int, groups: int = 1) -> GemmPlan:
+        """The fastest mapping of ``groups`` times C[m, n] = A[m, k] B[k, n].
+
+        The first found among equals is taken.
+        """
         # Cutting m well below the engine's rows, or blocks past the whole of m, only pads.
         grain = self._machine.row_grain
         tiles_m, block_m = self._cuts[:, 0], self._blocks[:, 0]
         cuts = self._cuts[(tiles_m == 1) | (tiles_m * grain < 2 * m)]
         blocks = self._blocks[block_m < m + grain]
-        times = self._times(cuts[:, :, np.newaxis], blocks.T, (m, n, k))
+        times = self._times(cuts[:, :, np.newaxis], blocks.T, (m, n, k), groups)
         best = np.unravel_index(int(np.argmin(times.total)), times.total.shape)
         cycles = exposed(*(float(time[best]) for time in times))
         tiles, block = cuts[best[0]], blocks[best[1], :3]
         return GemmPlan(tuple(map(int, tiles)), tuple(map(int, block)), cycles)
 
-    def _times(self, cuts: Array, blocks: Array, shape: tuple[int, int, int]) -> _Times:
+    def _times(
+        self, cuts: Array, blocks: Array, shape: tuple[int, int, int], groups: int
+    ) -> _Times:
         """Times of every cut (first axis) with every block (second axis)."""
         m, n, k = shape
         tiles_m, tiles_n, tiles_k = cuts[:, 0], cuts[:, 1], cuts[:, 2]
@@ -78,18 +91,21 @@ class GemmMapper:
         machine = self._machine
         per_link = self._bytes / machine.link_bytes_per_cycle
         per_memory = self._bytes / machine.memory_bytes_per_cycle
+        per_weight = self._weight_bytes / machine.memory_bytes_per_cycle
+        narrow = self._weight_bytes / self._bytes
         share_m, share_n, share_k = np.ceil(m / tiles_m), np.ceil(n / tiles_n), np.ceil(k / tiles_k)
         passes_m, passes_n = np.ceil(share_m / block_m), np.ceil(share_n / block_n)
-        passes = passes_m * passes_n
+        passes = groups * passes_m * passes_n
         steps = passes * np.ceil(share_k / block_k)
         reduction = np.where(tiles_k > 1, share_m * share_n * per_link, 0.0)
         last = 1 / passes
         write = m * n * per_memory
 
         compute = steps * block_cycles
-        communication = share_k * per_link * (share_m * passes_n + share_n * passes_m)
-        communication += reduction * (1 - last)
-        memory = m * k * per_memory * passes_n + k * n * per_memory * passes_m + write * (1 - last)
+        taken_in = share_m * passes_n + share_n * passes_m * narrow
+        communication = groups * (share_k * per_link * taken_in + reduction * (1 - last))
+        read = m * k * per_memory * passes_n + k * n * per_weight * passes_m
+        memory = groups * (read + write * (1 - last))
         supply = np.maximum(communication, memory)
         longer = np.maximum(compute, supply)
         pipeline = longer + (compute + supply - longer) / steps

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from tlm.chips import Chip
 from tlm.chips.parts import matrix_engine
-from tlm.chips.profile import ForeignNoc, RedMulEEngine
+from tlm.chips.profile import ForeignNoc, RedMulEEngine, TiledSystolicEngine
 from tlm.compute.base import Compute
 from tlm.errors import InputError
 
@@ -88,45 +88,68 @@ class Machine:
         return self.tiles * self.engine.macs_per_cycle
 
 
-def machine_of(chip: Chip) -> Machine:
+class _Grains(NamedTuple):
+    rows: int
+    columns: int
+    inner: int
+
+
+def machine_of(chip: Chip, tiles: int | None = None) -> Machine:
     """Take from a profile what the closed forms need.
+
+    A pool of ``tiles`` of the chip's is whole rows of it, with its share of the memory's bandwidth;
+    ``memory_bytes`` stays that of the chip where all tiles share it.
 
     ``cross_cycles`` is the network's latency from corner to corner. The vector engine's
     FLOP a cycle count a multiply-add as two, so half as many other operations.
 
     Raises:
-        InputError: if the chip is not of tiles with a RedMulE and a vector engine and off-chip
-            memory.
+        InputError: if the chip is not of tiles with a RedMulE or a tiled systolic array, a vector
+            engine and off-chip memory, or the tiles are not whole rows of it.
     """
     tile, memory, noc = chip.tile, chip.memory, chip.noc
-    engine, vector = tile.matrix, tile.vector_flop_per_cycle
-    if (
-        memory is None
-        or vector is None
-        or not isinstance(engine, RedMulEEngine)
-        or not isinstance(noc, ForeignNoc)
-    ):
+    grains, vector = _grains(chip), tile.vector_flop_per_cycle
+    if memory is None or vector is None or grains is None or not isinstance(noc, ForeignNoc):
         raise InputError(
             f"chip '{chip.name}': no closed forms of it; allowed: chips with off-chip memory, a "
-            "vector engine and a 'redmule' matrix engine"
+            "vector engine and a 'redmule' or 'tiled-systolic' matrix engine"
         )
+    rows = chip.grid.rows
+    if tiles is not None:
+        rows, rest = divmod(tiles, chip.grid.cols)
+        if rest or not 1 <= rows <= chip.grid.rows:
+            raise InputError(
+                f"tiles of a pool of '{chip.name}': found {tiles}; allowed: whole rows, multiples "
+                f"of {chip.grid.cols} up to {chip.grid.rows * chip.grid.cols}"
+            )
+    share = rows / chip.grid.rows
     return Machine(
-        rows=chip.grid.rows,
+        rows=rows,
         cols=chip.grid.cols,
         clock_hz=chip.clock_hz,
         engine=matrix_engine(chip),
-        row_grain=engine.width,
-        column_grain=engine.height * (engine.pipeline_registers + 1),
-        inner_grain=engine.height,
+        row_grain=grains.rows,
+        column_grain=grains.columns,
+        inner_grain=grains.inner,
         vector_ops_per_cycle=vector / 2,
         sram_bytes=int(tile.sram_kib * 1024),
         link_bytes_per_cycle=noc.flit_bytes,
         hop_cycles=noc.hop_cycles,
-        cross_cycles=(chip.grid.rows + chip.grid.cols - 2) * noc.hop_cycles + noc.ejection_cycles,
-        memory_bytes_per_cycle=memory.bandwidth_bytes_per_s / chip.clock_hz,
+        cross_cycles=(rows + chip.grid.cols - 2) * noc.hop_cycles + noc.ejection_cycles,
+        memory_bytes_per_cycle=memory.bandwidth_bytes_per_s * share / chip.clock_hz,
         memory_latency_cycles=memory.latency_cycles,
-        memory_bytes=memory.capacity_bytes,
+        memory_bytes=int(memory.capacity_bytes * (share if memory.per_tile else 1)),
     )
+
+
+def _grains(chip: Chip) -> _Grains | None:
+    engine = chip.tile.matrix
+    if isinstance(engine, RedMulEEngine):
+        passes = engine.pipeline_registers + 1
+        return _Grains(engine.width, engine.height * passes, engine.height)
+    if isinstance(engine, TiledSystolicEngine):
+        return _Grains(engine.rows, engine.cols, engine.rows)
+    return None
 
 
 def is_modelled(chip: Chip) -> bool:

@@ -1,5 +1,13 @@
 """Language models: their shapes, each from its public configuration."""
 
-from workloads.models.model import Linear, Model, load_model, model_names
+from workloads.models.model import (
+    DTYPE_BYTES,
+    Experts,
+    Heads,
+    Linear,
+    Model,
+    load_model,
+    model_names,
+)
 
-__all__ = ["Linear", "Model", "load_model", "model_names"]
+__all__ = ["DTYPE_BYTES", "Experts", "Heads", "Linear", "Model", "load_model", "model_names"]

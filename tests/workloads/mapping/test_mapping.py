@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,7 +15,7 @@ from workloads.mapping.machine import Breakdown, Machine, is_modelled, machine_o
 
 _FLAT32 = machine_of(load_chip("flat32"))
 _GEMM = GemmMapper(_FLAT32, 2)
-_LLAMA3 = AttentionShape(kv_heads=8, queries_per_kv=4, head_dim=128, element_bytes=2)
+_LLAMA3 = AttentionShape(8, 4, 128, 128, 256, 2)
 _ATTENTION = AttentionMapper(_FLAT32, _LLAMA3)
 
 
@@ -62,7 +63,7 @@ def test_large_gemms_come_near_the_peak_and_flat_ones_near_the_bandwidth() -> No
 @pytest.mark.parametrize(("sequence", "least", "most"), [(4096, 0.90, 0.96), (512, 0.3, 0.6)])
 def test_attention_utilization_beside_the_paper(sequence: int, least: float, most: float) -> None:
     # Fig. 9, no mask: 4 x 32 heads of 128; 92.7 % at S = 4096, short sequences far below.
-    shape = AttentionShape(kv_heads=128, queries_per_kv=1, head_dim=128, element_bytes=2)
+    shape = AttentionShape(128, 1, 128, 128, 256, 2)
     cycles = AttentionMapper(_FLAT32, shape).prefill(sequence, 0, False)
     macs = 128 * 2 * sequence**2 * 128
     assert least < macs / _FLAT32.macs_per_cycle / cycles.total < most
@@ -105,3 +106,57 @@ def test_breakdowns_add_and_scale() -> None:
     both = Breakdown(1, 2, 3, 4).plus(Breakdown(10, 20, 30, 40)).times(0.5)
     assert both == (5.5, 11.0, 16.5, 22.0)
     assert both.total == 55.0
+
+
+def test_a_group_of_products_is_one_pipeline() -> None:
+    alone, twenty = _GEMM.plan(16, 1536, 2048).cycles, _GEMM.plan(16, 1536, 2048, 20).cycles
+    read = 20 * 1536 * 2048 * 2 / _FLAT32.memory_bytes_per_cycle
+    assert read < twenty.total < 20 * alone.total
+    assert twenty.total < 1.15 * read
+
+
+def test_narrow_weights_are_read_faster() -> None:
+    narrow = GemmMapper(_FLAT32, 2, 0.53125).plan(8, 28672, 4096).cycles
+    wide = _GEMM.plan(8, 28672, 4096).cycles
+    assert narrow.total / wide.total == pytest.approx(0.53125 / 2, rel=0.1)
+
+
+def test_a_window_bounds_attention() -> None:
+    whole, window = _ATTENTION.prefill(8192, 0), _ATTENTION.prefill(8192, 0, True, 128)
+    assert window.total < 0.2 * whole.total
+    assert _ATTENTION.prefill(64, 0, True, 128) == _ATTENTION.prefill(64, 0)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 300), st.lists(st.integers(0, 10**6), min_size=1), st.integers(1, 4))
+def test_decode_over_many_contexts_equals_one_at_a_time(
+    sequences: int, contexts: list[int], width: int
+) -> None:
+    cycles = _ATTENTION.decode_cycles(sequences, np.array(contexts), width, np.minimum, np.maximum)
+    alone = [_ATTENTION.decode_cycles(sequences, each, width, min, max) for each in contexts]
+    assert cycles.tolist() == alone
+    breakdowns = [_ATTENTION.decode(sequences, each, width).total for each in contexts]
+    assert alone == pytest.approx(breakdowns)
+
+
+@pytest.mark.parametrize("name", ["npusim-large", "npusim-small"])
+def test_npusim_chips_reach_their_bounds(name: str) -> None:
+    machine = machine_of(load_chip(name))
+    mapper = GemmMapper(machine, 2)
+    large = mapper.plan(8192, 25600, 5120).cycles
+    assert 0.8 < 8192 * 25600 * 5120 / machine.macs_per_cycle / large.total <= 1
+    read = 25600 * 5120 * 2 / machine.memory_bytes_per_cycle
+    # An array swallows weights hardly faster than memory gives them.
+    assert read < mapper.plan(8, 25600, 5120).cycles.total < 1.5 * read
+
+
+def test_a_pool_is_whole_rows() -> None:
+    pool = machine_of(load_chip("npusim-large"), 16)
+    assert (pool.rows, pool.cols, pool.memory_bytes) == (2, 8, 2**36)
+    whole = machine_of(load_chip("npusim-large"))
+    assert pool.memory_bytes_per_cycle == whole.memory_bytes_per_cycle / 4
+    with pytest.raises(InputError) as raised:
+        machine_of(load_chip("npusim-large"), 20)
+    assert str(raised.value) == (
+        "tiles of a pool of 'npusim-large': found 20; allowed: whole rows, multiples of 8 up to 64"
+    )

@@ -3,6 +3,7 @@
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,6 +12,7 @@ from tlm.chips import load_chip
 from tlm.errors import InputError
 from workloads.models import load_model
 from workloads.serving.cost import Batch
+from workloads.serving.experts import distinct_experts
 from workloads.serving.generator import generate
 from workloads.serving.metrics import Slo
 from workloads.serving.run import Limits, run
@@ -35,14 +37,14 @@ def test_weights_and_cache_share_the_memory() -> None:
 @pytest.mark.parametrize("sequences", [1, 32, 128])
 def test_decode_is_bound_by_reading_weights_and_cache(sequences: int) -> None:
     read = 2 * (8_030_261_248 - 128256 * 4096) + sequences * 1024 * 131072
-    assert 1.0 < _COST.seconds(_decode(sequences, 1024)) / (read / _BYTES_PER_S) < 1.1
+    assert 1.0 < _COST.cost(_decode(sequences, 1024)).seconds / (read / _BYTES_PER_S) < 1.1
     parts = _COST.breakdown(_decode(sequences, 1024))
     assert parts.memory > 0.9 * parts.total
 
 
 def test_long_prefill_is_bound_by_compute() -> None:
     batch = Batch(((4096, 0),), 0, 0, 1)
-    seconds = _COST.seconds(batch)
+    seconds = _COST.cost(batch).seconds
     work = batch.work(_COST.layers)
     assert 0.85 < _COST.utilization(work, seconds) < 1.0
 
@@ -55,8 +57,8 @@ def test_more_decoding_beside_a_prompt_never_makes_it_faster(
     alone = Batch(((new, context),), 0, 0, 1)
     mixed = Batch(((new, context),), sequences, sequences * each, sequences + 1)
     # A few per cent of slack: a larger batch may be cut better.
-    assert _COST.seconds(mixed) >= 0.97 * _COST.seconds(alone)
-    assert _COST.seconds(mixed) == pytest.approx(_COST.breakdown(mixed).total)
+    assert _COST.cost(mixed).seconds >= 0.97 * _COST.cost(alone).seconds
+    assert _COST.cost(mixed).seconds == pytest.approx(_COST.breakdown(mixed).total)
 
 
 def test_a_model_that_does_not_fit_and_a_chip_without_memory_are_refused() -> None:
@@ -94,3 +96,45 @@ def test_the_public_conversation_trace_at_its_own_rate() -> None:
     assert len(trace) / (time.process_time() - begin) > 1000
     assert result["completed"] == len(trace)
     assert result["slo_attainment"] > 0.99
+
+
+@pytest.mark.parametrize(
+    ("model", "chip"),
+    [("llama3-8b", "flat32"), ("gpt-oss-20b", "flat32"), ("qwen3-30b-a3b", "npusim-large")],
+)
+def test_a_stretch_of_decoding_costs_what_its_iterations_cost(model: str, chip: str) -> None:
+    cost = TileCost(load_model(model), load_chip(chip))
+    contexts = np.array([0, 77, 3000, 250_001])
+    costs = cost.decode_costs(30, contexts, 2)
+    for place, context in enumerate(contexts.tolist()):
+        alone = cost.cost(Batch((), 30, context, 60, None, 2))
+        assert (costs.seconds[place], costs.expert_bytes[place]) == (
+            alone.seconds,
+            alone.expert_bytes,
+        )
+
+
+def test_layers_outside_the_group_compute_the_decoding_requests_alone() -> None:
+    cost = TileCost(load_model("qwen3-30b-a3b"), load_chip("flat32"))
+    whole = Batch(((4096, 0),), 16, 16_000, 17)
+    decode = cost.cost(_decode(16, 1000))
+    groups = [
+        cost.cost(whole._replace(prefill_layers=range(first, first + 12), logit_rows=16))
+        for first in range(0, 48, 12)
+    ]
+    added_s = sum(group.seconds - decode.seconds for group in groups)
+    merged = cost.cost(whole)
+    assert added_s == pytest.approx(merged.seconds - decode.seconds, rel=0.02)
+    # In a group the experts are all needed, elsewhere those of 16 tokens.
+    per_layer = 9_437_184.0
+    needed = {tokens: round(distinct_experts(128, 8, tokens)) for tokens in (4112, 16)}
+    assert groups[0].expert_bytes == per_layer * (12 * needed[4112] + 36 * needed[16])
+
+
+def test_pools_of_shared_memory_share_weights_and_others_do_not() -> None:
+    model, flat32 = load_model("gpt-oss-20b"), load_chip("flat32")
+    whole, half = TileCost(model, flat32), TileCost(model, flat32, units=512)
+    assert half.kv_capacity_tokens == pytest.approx(whole.kv_capacity_tokens / 2, rel=1e-4)
+    npusim = load_chip("npusim-large")
+    free = 2**37 - model.weight_bytes
+    assert TileCost(model, npusim, units=32).kv_capacity_tokens == free // 24576 // 16 * 16

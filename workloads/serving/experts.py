@@ -1,0 +1,66 @@
+"""How many experts of a mixture-of-experts layer a batch of tokens needs.
+
+Experts are not equally popular: their popularity is log-normal with sigma 1.4, and a token takes
+its top k by popularity times Gumbel noise (in logarithms), which is sampling without replacement.
+Sigma is the value that meets the coverage measured on Qwen3-30B-A3B with ShareGPT (table 1 of the
+layered-prefill paper) within 4 points; it was fitted to that table, for 128 experts and 8 active,
+and is taken over to other models. Tokens count as independent of each other.
+"""
+
+from functools import cache, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize, stats
+
+POPULARITY_SIGMA = 1.4
+
+Float64s = NDArray[np.float64]
+
+
+@cache
+def inclusion(count: int, active: int) -> Float64s:
+    """Probability of each of ``count`` experts to be among the ``active`` of a token, falling.
+
+    Popularities are the quantiles of the log-normal distribution, one for each expert. Top-k by
+    Gumbel noise takes the experts whose exponential clocks, as fast as they are popular, ring
+    first; the k-th rings at nearly the time at which k are expected to have rung. That is within
+    one point of sampling for 32 experts and half a point for 128.
+    """
+    if active == count:
+        return np.ones(count)
+    ranks = (np.arange(count, 0, -1) - 0.5) / count
+    popularity = np.exp(POPULARITY_SIGMA * stats.norm.ppf(ranks))
+    time = optimize.brentq(
+        lambda time: float(-np.expm1(-popularity * time).sum()) - active, 0.0, 1e9, xtol=1e-12
+    )
+    return np.asarray(-np.expm1(-popularity * time), dtype=np.float64)
+
+
+@lru_cache(maxsize=1 << 16)
+def distinct_experts(count: int, active: int, tokens: int) -> float:
+    """Expected number of different experts that ``tokens`` tokens need."""
+    return float(-np.expm1(tokens * np.log1p(-_below_one(inclusion(count, active)))).sum())
+
+
+@lru_cache(maxsize=1 << 16)
+def busiest_share(count: int, active: int, tokens: int, devices: int) -> tuple[float, float]:
+    """Expert parallelism: what the fullest of ``devices`` devices has of experts and of tokens.
+
+    Experts are dealt out in order of popularity, there and back, so that devices are as even as a
+    placement by known popularity makes them.
+
+    Returns:
+        Expected different experts that its tokens need, and expected (token, expert) pairs.
+    """
+    chance = inclusion(count, active)
+    place = np.arange(count) % (2 * devices)
+    device = np.minimum(place, 2 * devices - 1 - place)
+    needed = -np.expm1(tokens * np.log1p(-_below_one(chance)))
+    experts = np.bincount(device, weights=needed, minlength=devices)
+    pairs = tokens * np.bincount(device, weights=chance, minlength=devices)
+    return float(experts.max()), float(pairs.max())
+
+
+def _below_one(chance: Float64s) -> Float64s:
+    return np.minimum(chance, 1 - 1e-15)
