@@ -1,0 +1,111 @@
+"""Profiles of GPU servers: for level ``perf`` alone, as rooflines with named efficiencies.
+
+A profile is a TOML file in ``gpus/`` about one GPU; ``h100x2`` is two of them under tensor
+parallelism. Figures that were fitted name the fit as their source.
+"""
+
+import re
+import tomllib
+from functools import cache
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, ValidationError
+
+from tlm.errors import InputError
+
+_FOLDER = Path(__file__).parent / "gpus"
+_NAME = re.compile(r"([a-z0-9]+)x([1248])")
+COUNTS = (1, 2, 4, 8)
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Efficiency(_Table):
+    """Shares of a peak that kernels reach.
+
+    ``gemm``, ``attention`` and ``expert_gemm`` are of the arithmetic peak, ``bandwidth`` and
+    ``expert_bandwidth`` (the reading of expert weights by grouped products) of the memory's,
+    ``link`` of the links'.
+    """
+
+    gemm: float = Field(gt=0, le=1)
+    attention: float = Field(gt=0, le=1)
+    bandwidth: float = Field(gt=0, le=1)
+    link: float = Field(gt=0, le=1)
+    expert_gemm: float = Field(gt=0, le=1)
+    expert_bandwidth: float = Field(gt=0, le=1)
+
+
+class Overhead(_Table):
+    """Time in which no kernel of the roofline makes progress.
+
+    ``iteration_s`` is the host's, once an iteration; ``expert_layer_s`` that of routing, sorting
+    and the launches of a layer with experts.
+    """
+
+    iteration_s: float = Field(ge=0)
+    expert_layer_s: float = Field(ge=0)
+
+
+class GpuEnergy(_Table):
+    """Energies of operations in picojoules and powers in watts.
+
+    ``idle_w`` is drawn always, ``active_w`` beside it while an iteration is under way.
+    """
+
+    flop_pj: PositiveFloat
+    sram_byte_pj: PositiveFloat
+    memory_byte_pj: PositiveFloat
+    link_byte_pj: PositiveFloat
+    idle_w: PositiveFloat
+    active_w: float = Field(ge=0)
+
+
+class Gpu(_Table):
+    """One GPU of a server whose GPUs are joined all to all.
+
+    ``link_bytes_per_s`` is of one direction, all links of the GPU together.
+    """
+
+    name: str
+    title: str
+    peak_flops: PositiveFloat
+    memory_bandwidth_bytes_per_s: PositiveFloat
+    memory_bytes: PositiveInt
+    usable_memory: float = Field(gt=0, le=1)
+    link_bytes_per_s: PositiveFloat
+    all_reduce_latency_s: float = Field(ge=0)
+    efficiency: Efficiency
+    overhead: Overhead
+    energy: GpuEnergy
+    sources: dict[str, str] = {}
+
+
+def gpu_box_names() -> tuple[str, ...]:
+    """Names of the shipped servers."""
+    kinds = sorted(path.stem for path in _FOLDER.glob("*.toml"))
+    return tuple(f"{kind}x{count}" for kind in kinds for count in COUNTS)
+
+
+@cache
+def load_gpu_box(name: str) -> tuple[Gpu, int]:
+    """A server by name, such as ``h100x2``: its GPU and how many.
+
+    Raises:
+        InputError: for an unknown name, or naming the file and the field that does not fit.
+    """
+    found = _NAME.fullmatch(name)
+    if found is None or name not in gpu_box_names():
+        raise InputError(f"unknown GPU server '{name}'; known: {', '.join(gpu_box_names())}")
+    path = _FOLDER / f"{found[1]}.toml"
+    table = tomllib.loads(path.read_text(encoding="utf-8"))
+    try:
+        return Gpu.model_validate({"name": found[1], **table}), int(found[2])
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise InputError(
+            f"{path.name}: {field}: {first['msg']} (found {first.get('input')!r})"
+        ) from error
