@@ -144,4 +144,6 @@ def test_rows_of_several_seeds_are_not_mixed_in_one_table(tmp_path: Path) -> Non
 def test_a_missing_name_is_asked_for_with_those_that_exist() -> None:
     outcome = CliRunner().invoke(command, ["--chip", "flat32"])
     assert isinstance(outcome.exception, InputError)
-    assert str(outcome.exception).startswith("--model: not given; known: codellama-34b, deepseek-v3-671b")
+    assert str(outcome.exception).startswith(
+        "--model: not given; known: codellama-34b, deepseek-v3-671b"
+    )

@@ -167,8 +167,10 @@ class Model(_Table):
     def count(self, layers: range) -> LayerCounts:
         """Layers of each kind among ``layers``, which are consecutive."""
         dense = max(0, min(layers.stop, self.dense_layers) - layers.start)
-        windowed = sum(self.is_windowed(layer) for layer in layers)
-        return LayerCounts(dense, len(layers) - dense, len(layers) - windowed, windowed)
+        full = len(layers)
+        if (window := self.sliding_window) is not None:
+            full = layers.stop // window.period - layers.start // window.period
+        return LayerCounts(dense, len(layers) - dense, full, len(layers) - full)
 
     @property
     def full_layers(self) -> int:

@@ -7,9 +7,6 @@ a stretch of steps cost what one does.
 
 import heapq
 
-import numpy as np
-
-from workloads.serving.cost import Int64s
 from workloads.serving.kv import BLOCK_TOKENS, blocks_of
 from workloads.serving.request import Request
 
@@ -69,10 +66,13 @@ class DecodingSet:
         """The members whose blocks are full."""
         return list(self._block_due[self.step % BLOCK_TOKENS].values())
 
-    def blocks_due_in(self, steps: int) -> Int64s:
-        """Blocks that each of the next steps needs, if nobody joins or leaves."""
-        period = np.array([len(page) for page in self._block_due], dtype=np.int64)
-        return np.resize(np.roll(period, -(self.step % BLOCK_TOKENS)), steps)
+    def blocks_due_in(self, steps: int) -> int:
+        """Blocks that the next steps need in all, if nobody joins or leaves."""
+        periods, rest = divmod(steps, BLOCK_TOKENS)
+        due = periods * len(self._members)
+        for step in range(self.step, self.step + rest):
+            due += len(self._block_due[step % BLOCK_TOKENS])
+        return due
 
     def steps_to_finish(self) -> int:
         """Steps until a member emits its last token; there is at least one member."""

@@ -4,12 +4,10 @@ A paged cache has no fragmentation between requests, so the number of free block
 decides admission and preemption.
 """
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Protocol
 
-import numpy as np
-
-from workloads.serving.cost import Int64s
 from workloads.serving.request import Request
 
 BLOCK_TOKENS = 16
@@ -34,8 +32,8 @@ class Growth(Protocol):
         """The members that need them, each as often as it needs one."""
         ...
 
-    def blocks_due_in(self, steps: int) -> Int64s:
-        """Blocks that each of the next steps needs, if nobody joins or leaves."""
+    def blocks_due_in(self, steps: int) -> int:
+        """Blocks that the next steps need in all, if nobody joins or leaves."""
         ...
 
 
@@ -120,15 +118,13 @@ class BlockPool:
 
     def steps(self, members: Growth, most: int) -> int:
         """Decode steps, ``most`` at most, that the members can take before memory runs out."""
-        if most == 1:
-            return int(members.blocks_due <= self.free)
-        due = np.cumsum(members.blocks_due_in(most))
-        return int(np.searchsorted(due, self.free, side="right"))
+        if members.blocks_due_in(most) <= self.free:
+            return most
+        return bisect_right(range(1, most), self.free, key=members.blocks_due_in)
 
     def grow(self, members: Growth, steps: int) -> None:
         """Take the blocks that the members' next steps need; there is room."""
-        due = members.blocks_due if steps == 1 else int(members.blocks_due_in(steps).sum())
-        self._take(due)
+        self._take(members.blocks_due_in(steps))
 
     def release(self, request: Request, blocks: int) -> None:
         """Give back what a request holds: ``blocks`` in all.

@@ -41,3 +41,6 @@ def test_the_calendars_agree_with_counting_each_member(actions) -> None:
         assert len(decoding) == len(stored)
         assert decoding.context_tokens == sum(stored.values())
         assert decoding.blocks_due == sum(tokens % 16 == 0 for tokens in stored.values())
+        for steps in (1, 3, 16, 37):
+            due = sum(blocks_of(tokens + steps) - blocks_of(tokens) for tokens in stored.values())
+            assert decoding.blocks_due_in(steps) == due
