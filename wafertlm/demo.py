@@ -18,10 +18,11 @@ from wafertlm.commands.calibrate import calibrate_result
 from wafertlm.commands.calibrate import render as render_calibration
 from wafertlm.commands.doctor import doctor_result
 from wafertlm.commands.kernel import complete_kernel, store_maps
-from wafertlm.commands.serve import ServeOptions, complete_serve, serve_result
+from wafertlm.commands.serve import complete_serve, serve_result
 from wafertlm.kernel_runs import KernelOptions, kernel_result
 from wafertlm.output import CheckFailedError, console, log, progress, store
 from wafertlm.report.page import write_report
+from wafertlm.serving import ServeOptions
 from wafertlm.stopwatch import Stopwatch, stopwatch
 
 FOLDER = Path("results/demo")

@@ -10,7 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from tlm.errors import InputError
-from wafertlm.commands.serve import ServeOptions, command, known_names, serve_result
+from wafertlm.commands.serve import command, known_names, serve_result
+from wafertlm.serving import ServeOptions
 
 _GENERATED: dict[str, Any] = {
     "model": "llama3-8b",
@@ -38,6 +39,63 @@ def test_every_promised_figure_is_there() -> None:
     assert result["expert_load_bytes"] == 0  # no experts in a dense model
     assert result["error"] == {"level_pct": None, "profile_pct": None}
     assert seen[-1] == (30, 30)
+
+
+@pytest.mark.parametrize("scheduler", ["static", "continuous", "layered", "pd-fusion"])
+def test_every_scheduler_serves_all(scheduler: str) -> None:
+    result = serve_result(ServeOptions(**_GENERATED | {"scheduler": scheduler}))
+    assert result["completed"] == 30
+    assert result["pools"] is None
+    assert result["output_tokens"] / result["span_s"] == pytest.approx(result["throughput_tok_s"])
+
+
+@pytest.mark.parametrize(
+    ("chip", "bytes_per_s"), [("flat32", 32 * 128 * 965e6), ("h100x2", 450e9 * 0.75)]
+)
+def test_pools_are_halves_of_the_chip_and_joined_by_its_links(
+    chip: str, bytes_per_s: float
+) -> None:
+    options = _GENERATED | {"scheduler": "pd-disaggregation", "chip": chip}
+    result = serve_result(ServeOptions(**options))
+    pools = result["pools"]
+    assert [pools[name]["share"] for name in ("prefill", "decode")] == [0.5, 0.5]
+    carried_s = pools["link"]["busy_fraction"] * result["span_s"]
+    assert pools["link"]["carried_bytes"] / carried_s == pytest.approx(bytes_per_s, rel=1e-6)
+    assert pools["prefill"]["iterations"] + pools["decode"]["iterations"] == result["iterations"]
+
+
+def test_energy_by_both_conventions_where_the_chip_has_figures() -> None:
+    result = serve_result(ServeOptions(**_GENERATED | {"chip": "h100x2"}))
+    output, prompt = result["output_tokens"], result["prompt_tokens"]
+    assert result["energy_mj_per_output_token"] == pytest.approx(1e3 * result["energy_j"] / output)
+    per_token = 1e3 * result["energy_j"] / (output + prompt)
+    assert result["energy_mj_per_token"] == pytest.approx(per_token)
+    assert result["energy_j"] > 2 * 70 * result["span_s"]  # what two idle GPUs draw
+
+
+def test_overload_is_told() -> None:
+    calm, hurried = (
+        serve_result(ServeOptions(**_GENERATED | {"rate_rps": rate, "max_sequences": 8}))
+        for rate in (0.5, 50.0)
+    )
+    assert (calm["overloaded"], hurried["overloaded"]) == (False, True)
+    assert not any(note.startswith("overloaded: ") for note in calm["notes"])
+    assert any(note.startswith("overloaded: ") for note in hurried["notes"])
+    assert (
+        serve_result(ServeOptions(**_GENERATED | {"rate_rps": float("inf")}))["overloaded"] is None
+    )
+
+
+def test_the_highest_rate_attains_the_objectives_and_more_does_not() -> None:
+    options = _GENERATED | {"slo_ttft_s": 2.0, "requests": 60}
+    result = serve_result(ServeOptions(**options, find_rate=True))
+    rate = result["capacity"]["rate_rps"]
+    assert result["slo_attainment"] >= 0.9
+    again = serve_result(ServeOptions(**options | {"rate_rps": rate}))
+    assert again["ttft_s"] == result["ttft_s"]
+    over = serve_result(ServeOptions(**options | {"rate_rps": rate * 1.02}))
+    assert over["slo_attainment"] < 0.9
+    assert [trial["rate"] for trial in result["capacity"]["trials"]][0] == 8.0
 
 
 def test_the_seed_decides() -> None:
@@ -72,8 +130,8 @@ def test_a_trace_can_be_cut_and_sped_up(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"model": "gpt"}, "unknown model 'gpt'; known: codellama-34b"),
-        ({"chip": "cpu"}, "unknown chip 'cpu'; known: flat32"),
-        ({"chip": "wse2"}, "--chip: serving on 'wse2' is not modelled; known: flat32"),
+        ({"chip": "cpu"}, "unknown chip 'cpu'; known: a100x1, a100x2"),
+        ({"chip": "wse2"}, "unknown chip 'wse2'; known: a100x1"),
         ({"scheduler": "lifo"}, "unknown scheduler 'lifo'; known: chunked"),
         ({"workload": "web"}, "unknown workload 'web'; known: arxiv"),
         ({"workload": None}, "either --trace or --workload"),
@@ -89,6 +147,26 @@ def test_a_trace_can_be_cut_and_sped_up(tmp_path: Path) -> None:
         ({"max_sequences": 0}, "max sequences: found 0"),
         ({"kv_tokens": 100}, "request 1 in order of arrival: found"),
         ({"kv_tokens": -5}, "--kv-tokens: found -5; allowed: 1 or more"),
+        ({"layer_groups": 4}, "layer groups: found 4; scheduler 'chunked' has none"),
+        ({"decode_units": 4}, "--decode-units: found 4; only pd-disaggregation has pools"),
+        ({"find_rate": True}, "--find-rate: needs objectives"),
+        (
+            {"find_rate": True, "slo_ttft_s": 1.0, "rate_rps": float("inf")},
+            "--rate: found inf; allowed with --find-rate: finite",
+        ),
+        (
+            {"find_rate": True, "slo_ttft_s": 1e-9},
+            "--find-rate: found no rate at which 90% of the requests attain the objectives",
+        ),
+        (
+            {"scheduler": "pd-disaggregation", "prefill_units": 900, "decode_units": 600},
+            "pools of 'flat32': found 900 prefill and 600 decode units; allowed: 1 or more each, "
+            "1024 together",
+        ),
+        (
+            {"scheduler": "pd-disaggregation", "prefill_scheduler": "lifo"},
+            "unknown scheduler 'lifo'; known: chunked",
+        ),
     ],
 )
 def test_unusable_options_are_refused(change: dict[str, Any], message: str) -> None:

@@ -1,10 +1,7 @@
 """``wafertlm serve``: a model served on a chip under a request trace or a generated load."""
 
-import hashlib
-import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,54 +9,24 @@ import click
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from tlm.chips import chip_names, load_chip
 from tlm.errors import InputError
 from tlm.files import whole_file
 from wafertlm.options import render_names
 from wafertlm.output import Progress, Result, complete, emit, progress, store
+from wafertlm.serving import ALL_SCHEDULERS, ServeOptions, Service, rate_of
 from wafertlm.stopwatch import stopwatch
-from workloads.mapping.machine import is_modelled
-from workloads.models import load_model, model_names
-from workloads.serving.cost import ServingModel
+from workloads.models import model_names
+from workloads.serving.capacity import Capacity, find_rate
 from workloads.serving.engine import DEFAULT_MAX_SEQUENCES
-from workloads.serving.generator import WORKLOADS, generate
-from workloads.serving.metrics import RowSink, Slo
+from workloads.serving.generator import WORKLOADS
+from workloads.serving.metrics import RowSink
+from workloads.serving.models import serving_chips
 from workloads.serving.rows import RowWriter
-from workloads.serving.run import Limits, run
-from workloads.serving.schedulers import SCHEDULERS, SchedulerOptions, make_scheduler
 from workloads.serving.seeds import mean_of
-from workloads.serving.tile_cost import TileCost
-from workloads.serving.traces import Trace, load_trace
 
-_NOTES = (
-    "energy: not modelled",
-    "expert_load_bytes: 0, as the models are dense",
-    "error: this level of the model has not been checked against RTL or against a machine",
-)
+_NOTE = "error: this level of the model has not been checked against RTL or against a machine"
 _DISTRIBUTION = ("mean", "p50", "p90", "p95", "p99", "p99_9")
 _TIMES = ("ttft_s", "tbt_ms", "e2e_s", "queue_s")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServeOptions:
-    """Options of the command; None where not given."""
-
-    model: str
-    chip: str
-    scheduler: str
-    trace: Path | None = None
-    workload: str | None = None
-    rate_rps: float | None = None
-    arrival_cv: float = 1.0
-    requests: int | None = None
-    rate_scale: float = 1.0
-    slo_ttft_s: float | None = None
-    slo_tbt_ms: float | None = None
-    seed: int = 0
-    seeds: int = 1
-    token_budget: int | None = None
-    kv_tokens: int | None = None
-    max_sequences: int = DEFAULT_MAX_SEQUENCES
 
 
 def serve_result(
@@ -69,92 +36,82 @@ def serve_result(
 ) -> dict[str, Any]:
     """Run the load once for each seed and return the command's figures.
 
-    With several seeds every figure is their mean and ``ci95`` holds the intervals.
+    With several seeds every figure is their mean and ``ci95`` holds the intervals. With
+    ``find_rate`` the figures are those at the highest rate that attains the objectives, and
+    ``capacity`` holds it and all that were tried.
 
     Args:
-        options: what to run.
-        progress: called with finished and all requests of the current run.
-        requests_csv: where to write a row per request, of a single seed.
+        options: What to run.
+        progress: Called with finished and all requests of the current run.
+        requests_csv: Where to write a row per request, of a single seed.
 
     Raises:
         InputError: for options that do not fit together and unusable input.
     """
-    _check(options)
     if requests_csv is not None and options.seeds > 1:
         raise InputError("--requests-csv: holds the requests of one run; leave out --seeds")
-    if not is_modelled(load_chip(options.chip)):
-        known = ", ".join(known_names()["chips"])
-        raise InputError(f"--chip: serving on '{options.chip}' is not modelled; known: {known}")
-    model = TileCost(load_model(options.model), load_chip(options.chip))
+    service = Service(options)
+    capacity = _capacity(service, progress) if options.find_rate else None
+    if capacity is not None and capacity.rate is None:
+        raise InputError(
+            f"--find-rate: found no rate at which {options.attainment:.0%} of the requests attain "
+            f"the objectives; the lowest tried: {capacity.trials[-1].rate:.3g} a second"
+        )
+    rate = None if capacity is None else capacity.rate
     results = []
     for seed in range(options.seed, options.seed + options.seeds):
         with _rows(requests_csv) as row:
-            results.append(_run(options, model, seed, progress, row))
+            results.append(service.run(service.load(seed, rate), progress, row))
+    merged = mean_of(results)
     return {
-        **mean_of(results),
+        **merged,
+        "capacity": None if capacity is None else _plain(capacity),
         "error": {"level_pct": None, "profile_pct": None},
-        "notes": list(_NOTES),
+        "notes": _notes(merged),
     }
-
-
-def _run(
-    options: ServeOptions,
-    model: ServingModel,
-    seed: int,
-    progress: Progress | None,
-    row: RowSink | None,
-) -> dict[str, Any]:
-    return run(
-        _load(options, seed),
-        make_scheduler(options.scheduler, SchedulerOptions(token_budget=options.token_budget)),
-        model,
-        slo=Slo(options.slo_ttft_s, options.slo_tbt_ms),
-        limits=Limits(options.kv_tokens, options.max_sequences),
-        progress=progress,
-        row=row,
-    )
 
 
 def known_names() -> dict[str, list[str]]:
     """What the options may name."""
-    single = [name for name in chip_names() if name != "rtl-RxC"]
     return {
         "models": list(model_names()),
-        "chips": [name for name in single if is_modelled(load_chip(name))],
-        "schedulers": list(SCHEDULERS),
+        "chips": sorted(serving_chips()),
+        "schedulers": list(ALL_SCHEDULERS),
         "workloads": sorted(WORKLOADS),
     }
 
 
-def _check(options: ServeOptions) -> None:
-    if (options.trace is None) == (options.workload is None):
-        raise InputError("load: give either --trace or --workload")
-    if options.trace is not None and options.rate_rps is not None:
-        raise InputError("--rate: a trace has arrival times; --rate-scale stretches them")
-    if options.trace is not None and options.seeds > 1:
-        raise InputError("--seeds: a trace is the same for every seed; give --workload")
-    limits = (("--requests", options.requests, 1), ("--kv-tokens", options.kv_tokens, 1))
-    for name, value, least in (*limits, ("--seed", options.seed, 0), ("--seeds", options.seeds, 1)):
-        if value is not None and value < least:
-            raise InputError(f"{name}: found {value}; allowed: {least} or more")
-    for name, slo in (("--slo-ttft", options.slo_ttft_s), ("--slo-tbt", options.slo_tbt_ms)):
-        if slo is not None and not 0 < slo < math.inf:
-            raise InputError(f"{name}: found {slo}; allowed: positive and finite")
-    if not 0 < options.rate_scale < math.inf:
-        raise InputError(f"--rate-scale: found {options.rate_scale}; allowed: positive and finite")
+def _capacity(service: Service, progress: Progress | None) -> Capacity:
+    options = service.options
+    seeds = range(options.seed, options.seed + options.seeds)
+
+    def attainment_at(rate: float) -> float:
+        runs = [service.run(service.load(seed, rate), progress) for seed in seeds]
+        return float(sum(run["slo_attainment"] for run in runs)) / len(runs)
+
+    start = options.rate_rps
+    if start is None:
+        start = rate_of(service.load(options.seed)) * options.rate_scale
+    return find_rate(attainment_at, start, options.attainment)
 
 
-def _load(options: ServeOptions, seed: int) -> Trace:
-    if options.trace is not None:
-        trace = load_trace(options.trace)
-        trace = trace if options.requests is None else trace.head(options.requests)
-    elif options.workload is None or options.rate_rps is None or options.requests is None:
-        raise InputError("--workload: needs --rate and --requests")
-    else:
-        trace = generate(
-            options.workload, options.requests, options.rate_rps, options.arrival_cv, seed
+def _plain(capacity: Capacity) -> dict[str, Any]:
+    return {
+        "rate_rps": capacity.rate,
+        "trials": [trial._asdict() for trial in capacity.trials],
+    }
+
+
+def _notes(figures: Mapping[str, Any]) -> list[str]:
+    notes = [_NOTE]
+    if figures["energy_j"] is None:
+        notes.append("energy: the chip's profile has no figures for it")
+    if figures["overloaded"]:
+        notes.append(
+            "overloaded: requests came faster than they were served; more than one in twenty had "
+            "yet to start when the last came, so times depend on how many there were"
         )
-    return trace if options.rate_scale == 1.0 else trace.scaled(options.rate_scale)
+    return notes
 
 
 @contextmanager
@@ -167,17 +124,6 @@ def _rows(path: Path | None) -> Iterator[RowSink | None]:
         yield RowWriter(file).add
 
 
-def _recorded(options: ServeOptions) -> dict[str, Any]:
-    """The options as a result keeps them: a trace by its content, an infinite rate as text."""
-    recorded = asdict(options)
-    if options.trace is not None:
-        digest = hashlib.sha256(options.trace.read_bytes()).hexdigest()[:16]
-        recorded["trace"] = {"name": options.trace.name, "hash": digest}
-    if options.rate_rps is not None and math.isinf(options.rate_rps):
-        recorded["rate_rps"] = "inf"
-    return recorded
-
-
 def _render(result: Result) -> RenderableType:
     times = Table("", *_DISTRIBUTION, title=_title(result["options"]))
     for name in _TIMES:
@@ -187,6 +133,8 @@ def _render(result: Result) -> RenderableType:
     shown = {name: value for name, value in result.items() if isinstance(value, int | float)}
     for name, value in (shown | kv).items():
         figures.add_row(name, _number(value))
+    if result["capacity"] is not None:
+        figures.add_row("highest rate, requests/s", _number(result["capacity"]["rate_rps"]))
     return Group(times, figures, *(f"note: {note}" for note in result["notes"]))
 
 
@@ -205,7 +153,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--model", help="Model to serve.")
 @click.option("--chip", help="Chip to serve it on.")
 @click.option("--scheduler", help="Scheduling policy.")
-@click.option("--trace", type=click.Path(path_type=Path), help="CSV file of requests.")
+@click.option("--trace", type=click.Path(path_type=Path), help="CSV or .jsonl file of requests.")
 @click.option("--workload", help="Generated requests with the lengths of a data set.")
 @click.option("--rate", "rate_rps", type=float, help="Generated requests a second; inf: offline.")
 @click.option("--arrival-cv", type=float, default=1.0, show_default=True, help="1 is Poisson.")
@@ -215,9 +163,23 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--slo-tbt", "slo_tbt_ms", type=float, help="Objective between tokens, ms.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of a generated load.")
 @click.option("--seeds", type=int, default=1, show_default=True, help="Runs with other seeds.")
-@click.option("--token-budget", type=int, help="Tokens of an iteration (chunked: 512).")
+@click.option(
+    "--token-budget",
+    type=int,
+    help="Tokens of an iteration (chunked: 512), a wavefront (layered: 8192), a chunk (pd-fusion).",
+)
+@click.option("--layer-groups", type=int, help="Groups of layers (layered); default: by length.")
+@click.option("--budget-units", type=int, help="Budget of an iteration (pd-fusion).")
+@click.option("--chunk-units", type=int, help="Price of a prompt chunk (pd-fusion).")
+@click.option("--prefill-scheduler", help="Of the prefill pool (pd-disaggregation): chunked.")
+@click.option("--prefill-units", type=int, help="GPUs or tiles of the prefill pool; default: half.")
+@click.option("--decode-units", type=int, help="GPUs or tiles of the decode pool; default: rest.")
+@click.option("--link-bytes-per-s", type=float, help="Bandwidth between the pools.")
+@click.option("--link-latency-s", type=float, help="Latency between the pools.")
 @click.option("--kv-tokens", type=int, help="Key-value memory, instead of what weights leave.")
 @click.option("--max-sequences", type=int, default=DEFAULT_MAX_SEQUENCES, help="Running at once.")
+@click.option("--find-rate", is_flag=True, help="Find the highest rate that attains the SLOs.")
+@click.option("--attainment", type=float, default=0.9, show_default=True, help="Share that must.")
 @click.option("--out", type=_FILE, help="Store the result (JSON).")
 @click.option("--requests-csv", type=_FILE, help="Store a row per request.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -227,7 +189,7 @@ def command(
 ) -> None:
     """Serve a language model's requests on a chip.
 
-    The load is a CSV --trace or a --workload with --rate and --requests.
+    The load is a --trace or a --workload with --rate and --requests.
     """
     if as_list:
         emit(known_names(), as_json, render_names)
@@ -250,4 +212,4 @@ def complete_serve(
 ) -> dict[str, Any]:
     """The command's result object; no RTL stands behind a foreign chip."""
     seed = None if options.workload is None else options.seed
-    return complete("serve", _recorded(options), figures, times, seed=seed)
+    return complete("serve", options.recorded(), figures, times, seed=seed)

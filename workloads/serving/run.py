@@ -150,6 +150,7 @@ class Pools:
         prefill: The model on the prefill pool.
         decode: The model on the decode pool.
         prefill_share: Share of the chip that the prefill pool is.
+        decode_share: Share that the decode pool is.
         link_bytes_per_s: Bandwidth of the link.
         link_latency_s: Its latency.
     """
@@ -157,6 +158,7 @@ class Pools:
     prefill: ServingModel
     decode: ServingModel
     prefill_share: float
+    decode_share: float
     link_bytes_per_s: float
     link_latency_s: float = 0.0
 
@@ -211,7 +213,7 @@ def run_disaggregated(
         jump=limits.jump,
     )
     serving.add("prefill", prefill, pools.prefill, pools.prefill_share)
-    serving.add("decode", decode, pools.decode, 1 - pools.prefill_share)
+    serving.add("decode", decode, pools.decode, pools.decode_share)
     return serving.run(progress)
 
 

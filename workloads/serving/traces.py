@@ -1,6 +1,7 @@
-"""Requests of a serving run, and reading them from a CSV file.
+"""Requests of a serving run, and reading them from a file.
 
-Two headers are read, other columns being ignored:
+A file that ends in ``.jsonl`` has an object a line (see ``workloads.serving.jsonl``). Any other is
+a CSV table, of which two headers are read, other columns being ignored:
 
 - ``arrived_at,num_prefill_tokens,num_decode_tokens``, the arrival in seconds;
 - ``TIMESTAMP,ContextTokens,GeneratedTokens``, the form of the public Azure LLM inference traces,
@@ -9,7 +10,8 @@ Two headers are read, other columns being ignored:
 
 import csv
 import re
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -19,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlm.errors import InputError
+from workloads.serving.jsonl import read_jsonl
 
 PS_PER_S = 10**12
 MAX_TOKENS = 10_000_000
@@ -122,7 +125,7 @@ _ALLOWED_TOKENS = f"a whole number from 1 to {MAX_TOKENS}"
 
 
 def load_trace(path: Path) -> Trace:
-    """Read a request trace (UTF-8 CSV, byte order mark allowed, blank lines skipped).
+    """Read a request trace (UTF-8, byte order mark allowed, blank lines skipped).
 
     Rows need not be in order of arrival (merged traces seldom are): they are sorted, rows of equal
     arrival staying in file order. Time starts at the first arrival.
@@ -133,24 +136,22 @@ def load_trace(path: Path) -> Trace:
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            columns = _read(path.name, file)
+            if path.suffix == ".jsonl":
+                rows = read_jsonl(path.name, file, MAX_TOKENS, int(MAX_ARRIVAL_S) * 10**9)
+            else:
+                rows = _read(path.name, file)
+            return _in_order(path.name, rows)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path.name}: is not UTF-8 text (byte {error.start})") from error
     except csv.Error as error:
         raise InputError(f"{path.name}: is not a CSV table ({error})") from error
-    if not columns[0]:
-        raise InputError(f"{path.name}: holds no requests")
-    return _in_order(path.name, *columns)
 
 
-def _read(name: str, file: TextIO) -> tuple[list[int], list[int], list[int]]:
+def _read(name: str, file: TextIO) -> Iterator[tuple[int, int, int]]:
     reader = csv.reader(file)
     form, places = _header(name, [cell.strip() for cell in next(reader, [])])
-    arrivals: list[int] = []
-    prompts: list[int] = []
-    outputs: list[int] = []
     width = max(places) + 1
     for row in reader:
         if not row:
@@ -168,10 +169,7 @@ def _read(name: str, file: TextIO) -> tuple[list[int], list[int], list[int]]:
             raise _bad_cell(name, reader.line_num, form.prompt, cells[1], _ALLOWED_TOKENS)
         if output is None:
             raise _bad_cell(name, reader.line_num, form.output, cells[2], _ALLOWED_TOKENS)
-        arrivals.append(arrival)
-        prompts.append(prompt)
-        outputs.append(output)
-    return arrivals, prompts, outputs
+        yield arrival, prompt, output
 
 
 def _header(name: str, header: list[str]) -> tuple[_Form, tuple[int, int, int]]:
@@ -195,14 +193,22 @@ def _bad_cell(name: str, line: int, column: str, found: str, allowed: str) -> In
     return InputError(f"{name}: line {line}: {column}: found {found[:40]!r}; allowed: {allowed}")
 
 
-def _in_order(name: str, arrivals: list[int], prompts: list[int], outputs: list[int]) -> Trace:
-    first = min(arrivals)
-    if max(arrivals) - first > MAX_SPAN_S * PS_PER_S:
-        raise InputError(f"{name}: arrivals span more than 100 days")
-    arrival_ps = np.array([arrival - first for arrival in arrivals], dtype=np.int64)
-    order = np.argsort(arrival_ps, kind="stable")
-    return Trace(
-        arrival_ps[order],
-        np.array(prompts, dtype=np.int64)[order],
-        np.array(outputs, dtype=np.int64)[order],
-    )
+def _in_order(name: str, rows: Iterator[tuple[int, int, int]]) -> Trace:
+    """Rows as they come, 24 bytes each: times since 1970 need more than 64 bits, their span not."""
+    columns = (array("q"), array("q"), array("q"))
+    most_ps = int(MAX_SPAN_S) * PS_PER_S
+    zero_ps = first_ps = last_ps = 0
+    for arrival, prompt, output in rows:
+        if not columns[0]:
+            zero_ps = first_ps = last_ps = arrival
+        first_ps, last_ps = min(first_ps, arrival), max(last_ps, arrival)
+        if last_ps - first_ps > most_ps:
+            raise InputError(f"{name}: arrivals span more than 100 days")
+        for column, value in zip(columns, (arrival - zero_ps, prompt, output), strict=True):
+            column.append(value)
+    if not columns[0]:
+        raise InputError(f"{name}: holds no requests")
+    arrivals, prompts, outputs = (np.array(column, dtype=np.int64) for column in columns)
+    arrivals -= first_ps - zero_ps
+    order = np.argsort(arrivals, kind="stable")
+    return Trace(arrivals[order], prompts[order], outputs[order])

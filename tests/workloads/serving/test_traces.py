@@ -149,3 +149,48 @@ def test_public_traces(name: str, requests: int, prompt_mean: float) -> None:
     assert len(trace) == requests
     assert trace.prompt_tokens.mean() == pytest.approx(prompt_mean, abs=0.1)
     assert np.all(np.diff(trace.arrival_ps) >= 0)
+
+
+_LINE = '{"input_toks": 374, "output_toks": 44, "arrival_time_ns": 5000000000, "user": [1]}\n'
+
+
+@pytest.fixture
+def jsonl(tmp_path: Path) -> Path:
+    return tmp_path / "load.jsonl"
+
+
+def test_json_lines(jsonl: Path) -> None:
+    late = '{"arrival_time_ns": 5000000007, "input_toks": 3.0, "output_toks": 1}'
+    jsonl.write_text(f"{late}\n\n{_LINE}")
+    assert load_trace(jsonl).rows() == [(0, 374, 44), (7000, 3, 1)]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", "line 2: is not JSON (Expecting property name"),
+        ("[" * 100_000, "line 2: is not JSON (nested too deep)"),
+        ("[1]", "line 2: found '[1]'; allowed: an object"),
+        ("{}", "line 2: arrival_time_ns: found nothing; allowed: a whole number from 0 to 1"),
+        (_LINE.replace("374", "NaN"), "line 2: is not JSON (NaN is no number)"),
+        (_LINE.replace("374", "1e999"), "line 2: input_toks: found inf; allowed: a whole number"),
+        (_LINE.replace("374", "0"), "line 2: input_toks: found 0; allowed: a whole number from 1"),
+        (_LINE.replace("374", "true"), "line 2: input_toks: found True; allowed: a whole number"),
+        (_LINE.replace("374", '"9"'), "line 2: input_toks: found '9'; allowed: a whole number"),
+        (_LINE.replace("374", "{}"), "line 2: input_toks: found dict; allowed: a whole number"),
+        (_LINE.replace("374", "1" * 60), "line 2: input_toks: found a number of more than 40 dig"),
+        (_LINE.replace("374", "1" * 5000), "line 2: is not JSON (Exceeds the limit"),
+        (_LINE.replace("5000000000", "-1"), "line 2: arrival_time_ns: found -1; allowed: a whole"),
+        (_LINE.replace("5000000000", "0.5"), "line 2: arrival_time_ns: found 0.5; allowed"),
+        (_LINE.replace("5000000000", "9000000000000000000"), "arrivals span more than 100 days"),
+        (" " * (1 << 20), "line 2: found 1048576 characters or more; allowed: fewer"),
+    ],
+)
+def test_a_bad_json_line_is_named_by_file_line_and_field(
+    jsonl: Path, line: str, message: str
+) -> None:
+    jsonl.write_text(f"{_LINE}{line}\n")
+    with pytest.raises(InputError) as caught:
+        load_trace(jsonl)
+    assert str(caught.value).startswith(f"load.jsonl: {message}")
+    assert len(str(caught.value)) < 200

@@ -1,0 +1,71 @@
+"""A chip in two pools, by its name."""
+
+from tlm.chips import load_chip
+from tlm.chips.gpu import gpu_box_names, load_gpu_box
+from tlm.chips.profile import ForeignNoc
+from tlm.errors import InputError
+from workloads.serving.models import serving_model, units_of
+from workloads.serving.run import Pools
+
+
+def make_pools(
+    model: str,
+    chip: str,
+    *,
+    prefill_units: int | None = None,
+    decode_units: int | None = None,
+    link_bytes_per_s: float | None = None,
+    link_latency_s: float | None = None,
+) -> Pools:
+    """Cut a chip into a prefill and a decode pool.
+
+    Args:
+        model: Name of a model.
+        chip: Name of a chip.
+        prefill_units: GPUs, or tiles in whole rows, that compute prompts; None: the rest, or half.
+        decode_units: Those that decode; None: the rest.
+        link_bytes_per_s: Bandwidth between the pools; None: that of the links of the smaller pool's
+            GPUs, or of the mesh between two rows of tiles.
+        link_latency_s: Its latency; None: that of a small message, or of a column of the mesh.
+
+    Raises:
+        InputError: if there are not as many units, or a pool cannot hold the model.
+    """
+    units = units_of(chip)
+    if prefill_units is None:
+        half = units // 2 if decode_units is None else units - decode_units
+        prefill_units = half if decode_units is not None else _whole(chip, half)
+    if decode_units is None:
+        decode_units = units - prefill_units
+    if prefill_units < 1 or decode_units < 1 or prefill_units + decode_units > units:
+        raise InputError(
+            f"pools of '{chip}': found {prefill_units} prefill and {decode_units} decode units; "
+            f"allowed: 1 or more each, {units} together"
+        )
+    bandwidth, latency = _link(chip, min(prefill_units, decode_units))
+    return Pools(
+        serving_model(model, chip, units=prefill_units),
+        serving_model(model, chip, units=decode_units),
+        prefill_units / units,
+        decode_units / units,
+        bandwidth if link_bytes_per_s is None else link_bytes_per_s,
+        latency if link_latency_s is None else link_latency_s,
+    )
+
+
+def _whole(chip: str, units: int) -> int:
+    """Units in whole rows, where the units are tiles."""
+    row = 1 if chip in gpu_box_names() else load_chip(chip).grid.cols
+    return max(row, units // row * row)
+
+
+def _link(chip: str, units: int) -> tuple[float, float]:
+    """Bandwidth in bytes/s and latency in seconds between pools, the smaller of ``units``."""
+    if chip in gpu_box_names():
+        gpu, _ = load_gpu_box(chip)
+        return units * gpu.link_bytes_per_s * gpu.efficiency.link, gpu.all_reduce_latency_s
+    tiles = load_chip(chip)
+    noc = tiles.noc
+    assert isinstance(noc, ForeignNoc)  # or nothing could be served on it
+    cycles = (tiles.grid.rows - 1) * noc.hop_cycles + noc.ejection_cycles
+    return tiles.grid.cols * noc.flit_bytes * tiles.clock_hz, cycles / tiles.clock_hz
