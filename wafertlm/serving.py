@@ -52,6 +52,7 @@ class ServeOptions:
     link_bytes_per_s: float | None = None
     link_latency_s: float | None = None
     kv_tokens: int | None = None
+    kv_sram_tokens: int | None = None
     max_sequences: int = DEFAULT_MAX_SEQUENCES
     find_rate: bool = False
     attainment: float = 0.9
@@ -76,6 +77,7 @@ class ServeOptions:
         self._check_load()
         self._check_pools()
         _at_least("--kv-tokens", self.kv_tokens, 1)
+        _at_least("--kv-sram-tokens", self.kv_sram_tokens, 0)
         for name, slo in (("--slo-ttft", self.slo_ttft_s), ("--slo-tbt", self.slo_tbt_ms)):
             if slo is not None and not 0 < slo < math.inf:
                 raise InputError(f"{name}: found {slo}; allowed: positive and finite")
@@ -178,7 +180,7 @@ class Service:
     ) -> dict[str, Any]:
         """Serve a trace to the end and return its figures."""
         options = self.options
-        limits = Limits(options.kv_tokens, options.max_sequences)
+        limits = Limits(options.kv_tokens, options.max_sequences, options.kv_sram_tokens)
         scheduler = self._scheduler()
         if self._pools is not None:
             return run_disaggregated(

@@ -15,6 +15,7 @@ from workloads.serving.kv import BlockPool, KvCache
 from workloads.serving.link import Link
 from workloads.serving.metrics import Recorder, RowSink, Slo
 from workloads.serving.schedulers import Scheduler
+from workloads.serving.spill import SpillingPool
 from workloads.serving.summary import summary
 from workloads.serving.traces import Trace
 from workloads.serving.waiting import Waiting
@@ -31,11 +32,14 @@ class Limits:
     Attributes:
         kv_capacity_tokens: Key-value memory (of each pool), instead of the model's own.
         max_sequences: Most requests admitted at a time (in each pool).
+        kv_sram_tokens: Key-value memory in SRAM before it, which then is a ring for what spills;
+            None: all is one level.
         jump: Whether to take alike iterations in one stretch; the figures are the same.
     """
 
     kv_capacity_tokens: int | None = None
     max_sequences: int = DEFAULT_MAX_SEQUENCES
+    kv_sram_tokens: int | None = None
     jump: bool = True
 
     def __post_init__(self) -> None:
@@ -49,8 +53,9 @@ class Limits:
 
     def kv_cache(self, model: ServingModel) -> KvCache:
         """The key-value memory of a model."""
-        own = self.kv_capacity_tokens
-        return BlockPool(model.kv_capacity_tokens if own is None else own)
+        own, sram = self.kv_capacity_tokens, self.kv_sram_tokens
+        capacity = model.kv_capacity_tokens if own is None else own
+        return BlockPool(capacity) if sram is None else SpillingPool(sram, capacity)
 
 
 @dataclass(slots=True)

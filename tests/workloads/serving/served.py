@@ -7,7 +7,7 @@ import simpy
 
 from workloads.serving.cost import Batch, DecodeCosts, Int64s, IterationCost, Work
 from workloads.serving.engine import DEFAULT_MAX_SEQUENCES, Engine
-from workloads.serving.kv import BlockPool
+from workloads.serving.kv import BlockPool, KvCache
 from workloads.serving.metrics import Recorder, Slo
 from workloads.serving.schedulers import Scheduler
 from workloads.serving.traces import PS_PER_S, Trace
@@ -61,6 +61,7 @@ def serve(
     model: LoggedModel,
     *,
     kv_tokens: int = 1 << 20,
+    kv: KvCache | None = None,
     max_sequences: int = DEFAULT_MAX_SEQUENCES,
     slo: Slo | None = None,
     recorder: Recorder | None = None,
@@ -75,7 +76,7 @@ def serve(
         scheduler,
         model,
         recorder,
-        kv=BlockPool(kv_tokens),
+        kv=kv or BlockPool(kv_tokens),
         max_sequences=max_sequences,
         jump=jump,
     )

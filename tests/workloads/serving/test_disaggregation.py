@@ -128,6 +128,7 @@ _LOADS = st.lists(
     ),
     st.integers(112, 400),
     st.integers(1, 8),
+    st.none() | st.integers(0, 200),
     st.sampled_from([_uneven, lambda batch: 1.0, lambda batch: 0.003]),
     st.sampled_from([8.0, 80.0, 1e3, 1e9]),
     st.sampled_from([0.0, 1.0, 0.3]),
@@ -137,6 +138,7 @@ def test_every_token_once_and_stretches_leave_the_same_figures(
     scheduler: Scheduler,
     kv_tokens: int,
     max_sequences: int,
+    sram_tokens: int | None,
     seconds: Callable[[Batch], float],
     bytes_per_s: float,
     latency_s: float,
@@ -149,7 +151,7 @@ def test_every_token_once_and_stretches_leave_the_same_figures(
             layers=5,
             bytes_per_s=bytes_per_s,
             latency_s=latency_s,
-            limits=Limits(kv_tokens, max_sequences, jump),
+            limits=Limits(kv_tokens, max_sequences, sram_tokens, jump),
         )
         for jump in (True, False)
     )

@@ -205,6 +205,7 @@ def test_every_token_once_and_every_block_back(
     _SCHEDULERS,
     st.integers(112, 400),
     st.integers(1, 8),
+    st.none() | st.integers(0, 200),
     st.sampled_from([_uneven, lambda batch: 1.0, lambda batch: 0.003]),
     st.integers(200, 3000),
 )
@@ -213,6 +214,7 @@ def test_alike_iterations_in_one_stretch_leave_the_same_figures(
     scheduler: Scheduler,
     kv_tokens: int,
     max_sequences: int,
+    sram_tokens: int | None,
     seconds: Callable[[Batch], float],
     slo_ms: int,
 ) -> None:
@@ -222,7 +224,7 @@ def test_alike_iterations_in_one_stretch_leave_the_same_figures(
             trace,
             deepcopy(scheduler),
             LoggedModel(seconds, _LAYERS),
-            limits=Limits(kv_tokens, max_sequences, jump),
+            limits=Limits(kv_tokens, max_sequences, sram_tokens, jump),
             slo=Slo(2.0, slo_ms),
             row=lambda *row, to=to: to.append(row),
         )

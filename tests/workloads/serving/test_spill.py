@@ -1,0 +1,86 @@
+"""Keys and values that spill from SRAM to a ring in main memory."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.workloads.serving.served import LoggedModel, serve, trace_of
+from tlm.errors import InputError
+from workloads.serving.cost import Batch
+from workloads.serving.run import Limits, run
+from workloads.serving.schedulers import Chunked, Continuous
+from workloads.serving.spill import Ring, SpillingPool
+
+
+def test_sram_fills_first_and_what_a_request_spills_stays_in_its_buffer() -> None:
+    # 3 blocks of SRAM: 2 are the first prompt's. The second puts one there and one into its buffer
+    # of 3 blocks. At 16 s it needs its third, the first one its third and its own buffer.
+    model = LoggedModel()
+    kv = SpillingPool(48, 16 * 6)
+    serve(trace_of((0, 32, 3), (0, 32, 2)), Continuous(), model, kv=kv)
+    assert model.batches == [
+        Batch(((32, 0), (32, 0)), 0, 0, 2),
+        Batch((), 2, 64, 2),
+        Batch((), 1, 33, 1),
+    ]
+    assert kv.spilled_tokens == 16 * 3
+    assert kv.peak_tokens == 16 * 6
+    assert kv.free_blocks == (3, 6)
+
+
+def test_a_buffer_is_free_once_those_before_it_are() -> None:
+    ring = Ring(10)
+    for owner, blocks in ((1, 4), (2, 3), (3, 3)):
+        ring.give_out(owner, blocks)
+    free = []
+    for owner in (2, 1, 3):
+        ring.give_up(owner)
+        free.append(ring.free)
+    assert free == [0, 7, 10]
+
+
+def test_who_finds_no_room_for_a_buffer_waits() -> None:
+    # The first has the SRAM; the second needs a buffer of 3 blocks, and the third one too.
+    model = LoggedModel()
+    kv = SpillingPool(16, 16 * 5)
+    trace = trace_of((0, 16, 1), (0, 40, 2), (0, 40, 2))
+    serve(trace, Continuous(), model, kv=kv)
+    assert [len(batch.prefills) for batch in model.batches] == [2, 0, 1, 0]
+    assert kv.spilled_tokens == 16 * (3 + 2)
+
+
+def test_spilled_bytes_are_reported_and_more_sram_spills_less() -> None:
+    trace = trace_of(*[(0, 100, 50)] * 8)
+    spilled = [
+        run(trace, Chunked(64), LoggedModel(), limits=Limits(4000, kv_sram_tokens=sram))["kv"]
+        for sram in (0, 300, 600, 1200)
+    ]
+    assert [kv["capacity_tokens"] for kv in spilled] == [4000, 4288, 4592, 5200]
+    amounts = [kv["spilled_bytes"] for kv in spilled]
+    assert amounts == sorted(amounts, reverse=True)
+    assert amounts[0] == 8 * 10 * 16 * 8  # ten blocks each, 8 bytes a token
+    assert amounts[-1] == 0
+
+
+def test_a_request_that_fits_neither_level_is_refused() -> None:
+    with pytest.raises(InputError, match="found 100 prompt and 50 output tokens; allowed: 129"):
+        run(trace_of((0, 100, 50)), Continuous(), LoggedModel(), limits=Limits(130, 4, 64))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.tuples(st.floats(0, 20), st.integers(1, 60), st.integers(1, 40)), min_size=1),
+    st.integers(0, 200),
+    st.integers(100, 300),
+    st.integers(1, 8),
+)
+def test_every_block_comes_back(
+    requests: list[tuple[float, int, int]], sram: int, ring: int, most: int
+) -> None:
+    kv = SpillingPool(sram, ring)
+    trace = trace_of(*sorted(requests))
+    model = LoggedModel(lambda batch: 0.01 * batch.new_tokens)
+    _, recorder = serve(trace, Chunked(32), model, kv=kv, max_sequences=most, jump=True)
+    assert recorder.finished == len(trace)
+    assert kv.free_blocks == (sram // 16, ring // 16)
+    assert kv.peak_tokens <= kv.capacity_tokens
