@@ -39,10 +39,10 @@ class Efficiency(_Table):
 
 
 class Overhead(_Table):
-    """Time in which no kernel of the roofline makes progress.
+    """Time that the host takes.
 
-    ``iteration_s`` is the host's, once an iteration; ``expert_layer_s`` that of routing, sorting
-    and the launches of a layer with experts.
+    ``iteration_s`` is added once an iteration. ``expert_layer_s`` is the least time of a layer with
+    experts, that of its launches; they run ahead of the kernels, so longer kernels hide it.
     """
 
     iteration_s: float = Field(ge=0)
@@ -66,11 +66,14 @@ class GpuEnergy(_Table):
 class Gpu(_Table):
     """One GPU of a server whose GPUs are joined all to all.
 
-    ``link_bytes_per_s`` is of one direction, all links of the GPU together.
+    ``link_bytes_per_s`` is of one direction, all links of the GPU together. A prompt's attention
+    is cut into blocks of ``attention_rows`` queries of one head, each on one of the ``processors``.
     """
 
     name: str
     title: str
+    processors: PositiveInt
+    attention_rows: PositiveInt
     peak_flops: PositiveFloat
     memory_bandwidth_bytes_per_s: PositiveFloat
     memory_bytes: PositiveInt

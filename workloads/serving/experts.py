@@ -40,26 +40,27 @@ def inclusion(count: int, active: int) -> Float64s:
 @lru_cache(maxsize=1 << 16)
 def distinct_experts(count: int, active: int, tokens: int) -> float:
     """Expected number of different experts that ``tokens`` tokens need."""
-    return float(-np.expm1(tokens * np.log1p(-_below_one(inclusion(count, active)))).sum())
+    return float(expected_loads(count, active, tokens)[0].sum())
 
 
-@lru_cache(maxsize=1 << 16)
-def busiest_share(count: int, active: int, tokens: int, devices: int) -> tuple[float, float]:
-    """Expert parallelism: what the fullest of ``devices`` devices has of experts and of tokens.
-
-    Experts are dealt out in order of popularity, there and back, so that devices are as even as a
-    placement by known popularity makes them.
+def expected_loads(count: int, active: int, tokens: int) -> tuple[Float64s, Float64s]:
+    """Of each expert, by falling popularity, what a batch of tokens makes of it.
 
     Returns:
-        Expected different experts that its tokens need, and expected (token, expert) pairs.
+        Probability that it is needed, and expected tokens that it gets.
     """
     chance = inclusion(count, active)
+    return -np.expm1(tokens * np.log1p(-_below_one(chance))), tokens * chance
+
+
+def device_of(count: int, devices: int) -> NDArray[np.int64]:
+    """Expert parallelism: the device of each expert.
+
+    They are dealt out in order of popularity, there and back, so that devices are as even as a
+    placement by known popularity makes them.
+    """
     place = np.arange(count) % (2 * devices)
-    device = np.minimum(place, 2 * devices - 1 - place)
-    needed = -np.expm1(tokens * np.log1p(-_below_one(chance)))
-    experts = np.bincount(device, weights=needed, minlength=devices)
-    pairs = tokens * np.bincount(device, weights=chance, minlength=devices)
-    return float(experts.max()), float(pairs.max())
+    return np.minimum(place, 2 * devices - 1 - place)
 
 
 def _below_one(chance: Float64s) -> Float64s:

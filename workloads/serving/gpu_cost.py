@@ -4,19 +4,22 @@ Kernels run one after another, each for the longer of its arithmetic and its mem
 the shares of the peaks that the profile names:
 
 - linear layers on all tokens of the iteration;
-- grouped products of the experts: as many experts are read as the tokens need
-  (``workloads.serving.experts``), tokens are gathered to them and their results summed;
-- attention of each prompt chunk, and of the decoding requests together;
+- grouped products of the experts: those that the tokens need (``workloads.serving.experts``), each
+  for the longer of reading it and computing its tokens, as popular experts are bound by arithmetic
+  in the batch in which others are bound by memory; tokens are gathered to them and results summed;
+- attention of each prompt chunk, in whole blocks of queries and in whole rounds of blocks over the
+  processors, and of the decoding requests together;
 - norms, residuals, rotary embedding and activation functions: their memory traffic;
 - two all-reduces a layer;
 - the output head.
 
-To these come the host's time an iteration and a fixed time for each layer with experts (routing,
-sorting, many small launches). A layer that computes prompts computes them and the decoding requests
+A layer with experts takes at least the time of its many launches (routing, sorting, grouped
+products), which run ahead of the kernels; to all layers comes the host's time of an iteration. A
+layer that computes prompts computes them and the decoding requests
 together; other layers the decoding requests alone. Activations are of 2 bytes.
 
-Not modelled: losses from sizes that do not fill a kernel's tiles, overlap between kernels, memory
-for activations, variation from iteration to iteration.
+Not modelled: losses of products from sizes that do not fill their tiles, overlap between kernels,
+memory for activations, variation from iteration to iteration.
 """
 
 from collections.abc import Callable
@@ -30,7 +33,7 @@ from tlm.errors import InputError
 from workloads.models import Linear, Model
 from workloads.serving.cost import Batch, DecodeCosts, Int64s, IterationCost, Work
 from workloads.serving.energy import Traffic, traffic_energy_j
-from workloads.serving.experts import busiest_share, distinct_experts
+from workloads.serving.experts import device_of, expected_loads
 from workloads.serving.kv import BLOCK_TOKENS
 
 _ELEMENT_BYTES = 2
@@ -46,11 +49,17 @@ _PASSES_PER_ROUTED = 3
 
 
 class _Piece(NamedTuple):
-    """Time, energy of its operations and expert bytes of a part of an iteration."""
+    """Time, energy of its operations and expert bytes of a part of an iteration.
 
-    seconds: float = 0.0
-    energy_j: float = 0.0
+    Time and energy are numbers, or arrays over several iterations.
+    """
+
+    seconds: Any = 0.0
+    energy_j: Any = 0.0
     expert_bytes: float = 0.0
+
+
+_NO_ATTENTION = (_Piece(), _Piece())
 
 
 def _sum(*parts: tuple[float, _Piece]) -> _Piece:
@@ -95,10 +104,9 @@ class GpuCost:
         # Below as many heads of keys and values as GPUs, each GPU reads a head's whole cache.
         self._copies = max(1.0, units / model.decode_heads.kv_heads)
         self._layer = lru_cache(maxsize=1 << 15)(self._layer_uncached)
-        self._stretch = lru_cache(maxsize=1 << 15)(self._stretch_uncached)
+        self._kinds = lru_cache(maxsize=1 << 12)(self._kinds_uncached)
         self._head = lru_cache(maxsize=1 << 12)(self._head_uncached)
         self._all = range(model.layers)
-        self._counts = model.count(self._all)
 
     @property
     def layers(self) -> int:
@@ -125,47 +133,34 @@ class GpuCost:
         filled = self._all if batch.prefill_layers is None else batch.prefill_layers
         if not batch.prefills:
             filled = range(0)
-        decode = batch.decode_tokens
-        parts = [(1.0, self._stretch(batch.new_tokens, filled.start, filled.stop))]
-        if decode:
-            parts += [
-                (1.0, self._stretch(decode, 0, filled.start)),
-                (1.0, self._stretch(decode, filled.stop, self.layers)),
-            ]
-        if batch.prefills:
-            counts = self._model.count(filled)
-            for new, context in batch.prefills:
-                parts.append((counts.full, self._prefill(new, context, None)))
-                if counts.windowed:
-                    window = self._window_tokens
-                    parts.append((counts.windowed, self._prefill(new, context, window)))
-        if batch.logit_rows:
-            parts.append((1.0, self._head(batch.logit_rows)))
-        base = _sum(*parts)
-        seconds, energy_j = base.seconds, base.energy_j
-        if decode:
-            added_s, added_j = self._decode(
+        attention = _NO_ATTENTION
+        if batch.decode_sequences:
+            attention = self._decode(
                 batch.decode_sequences, batch.decode_context_tokens, batch.decode_width, min, max
             )
-            seconds, energy_j = seconds + added_s, energy_j + added_j
-        return IterationCost(*self._awake(seconds, energy_j), base.expert_bytes)
+        total = self._head(batch.logit_rows)
+        for start, stop in ((0, filled.start), (filled.stop, self.layers)):
+            total = self._stretch(total, start, stop, batch.decode_tokens, attention, max)
+        prefill = self._prefills(batch.prefills)
+        both = tuple(
+            _sum((1.0, first), (1.0, then)) for first, then in zip(attention, prefill, strict=True)
+        )
+        total = self._stretch(total, filled.start, filled.stop, batch.new_tokens, both, max)
+        return IterationCost(*self._awake(total))
 
     def decode_costs(self, sequences: int, context_tokens: Int64s, width: int = 1) -> DecodeCosts:
         """Prices of iterations that only decode."""
+        attention = self._decode(sequences, context_tokens, width, np.minimum, np.maximum)
         tokens = sequences * width
-        base = _sum(
-            (1.0, _Piece()),
-            (1.0, self._stretch(tokens, 0, 0)),
-            (1.0, self._stretch(tokens, 0, self.layers)),
-            (1.0, self._head(tokens)),
-        )
-        added_s, added_j = self._decode(sequences, context_tokens, width, np.minimum, np.maximum)
-        seconds, energy_j = self._awake(base.seconds + added_s, base.energy_j + added_j)
-        return DecodeCosts(
-            np.asarray(seconds),
-            np.asarray(energy_j),
-            np.full(len(context_tokens), base.expert_bytes),
-        )
+        total = self._stretch(self._head(tokens), 0, self.layers, tokens, attention, np.maximum)
+        seconds, energy_j, expert_bytes = self._awake(total)
+        return DecodeCosts(seconds, energy_j, np.full(len(context_tokens), expert_bytes))
+
+    def expert_seconds(self, tokens: int) -> float:
+        """Time of routing and experts in all layers, of an iteration of so many tokens."""
+        if self._model.experts is None:
+            return 0.0
+        return float(self._model.expert_layers * self._experts(tokens).seconds)
 
     def utilization(self, work: Work, span_s: float) -> float:
         """Unpadded multiply-accumulates of ``work`` over the GPUs' peak in ``span_s``."""
@@ -177,30 +172,56 @@ class GpuCost:
         )
         return 2 * macs / (self._flops * span_s)
 
-    def _awake(self, seconds: Any, energy_j: Any) -> tuple[Any, Any]:
+    def _awake(self, total: _Piece) -> tuple[Any, Any, float]:
         """The host's time, and the energy of being awake all the time."""
-        seconds = seconds + self._gpu.overhead.iteration_s
-        return seconds, energy_j + self._units * self._gpu.energy.active_w * seconds
+        seconds = total.seconds + self._gpu.overhead.iteration_s
+        awake_j = self._units * self._gpu.energy.active_w * seconds
+        return seconds, total.energy_j + awake_j, total.expert_bytes
 
     @property
     def _window_tokens(self) -> int | None:
         window = self._model.sliding_window
         return None if window is None else window.tokens
 
-    def _piece(self, seconds: float, traffic: Traffic, expert_bytes: float = 0.0) -> _Piece:
+    def _piece(self, seconds: Any, traffic: Traffic, expert_bytes: float = 0.0) -> _Piece:
         return _Piece(seconds, traffic_energy_j(self._gpu.energy, traffic), expert_bytes)
 
-    def _stretch_uncached(self, tokens: int, start: int, stop: int) -> _Piece:
-        """Everything but attention of the layers from ``start`` to ``stop``."""
+    def _stretch(
+        self,
+        total: _Piece,
+        start: int,
+        stop: int,
+        tokens: int,
+        attention: tuple[_Piece, ...],
+        larger: Callable[..., Any],
+    ) -> _Piece:
+        """A total and the layers from ``start`` to ``stop``, if they have anything to compute.
+
+        ``attention`` is that of a layer that sees all tokens, and of one that sees a window.
+        """
         if start >= stop or not tokens:
-            return _Piece()
-        counts = self._model.count(range(start, stop))
-        parts = []
-        if counts.dense:
-            parts.append((float(counts.dense), self._layer(tokens, False)))
-        if counts.experts:
-            parts.append((float(counts.experts), self._layer(tokens, True)))
-        return _sum(*parts)
+            return total
+        for experts, windowed, layers in self._kinds(start, stop):
+            least_s = self._gpu.overhead.expert_layer_s if experts else 0.0
+            base, seen = self._layer(tokens, experts), attention[windowed]
+            total = _Piece(
+                total.seconds + layers * larger(base.seconds + seen.seconds, least_s),
+                total.energy_j + layers * (base.energy_j + seen.energy_j),
+                total.expert_bytes + layers * base.expert_bytes,
+            )
+        return total
+
+    def _kinds_uncached(self, start: int, stop: int) -> list[tuple[bool, bool, int]]:
+        """Of layers from ``start`` to ``stop``: with experts, with a window, how many."""
+        border = min(max(self._model.dense_layers, start), stop)
+        parts = ((False, range(start, border)), (True, range(border, stop)))
+        counts = [(experts, self._model.count(layers)) for experts, layers in parts]
+        kinds = [
+            (experts, windowed, each)
+            for experts, count in counts
+            for windowed, each in ((False, count.full), (True, count.windowed))
+        ]
+        return [kind for kind in kinds if kind[2]]
 
     def _layer_uncached(self, tokens: int, experts: bool) -> _Piece:
         """Everything but attention of one layer."""
@@ -224,23 +245,24 @@ class GpuCost:
         model, experts, gpu = self._model, self._model.experts, self._gpu
         assert experts is not None
         weights = sum(linear.weights for linear in model.expert_linears)
-        needed = distinct_experts(experts.count, experts.active, tokens)
-        pairs = float(tokens * experts.active)
-        slowest = (needed / self._units, pairs / self._units)
-        if self._expert_parallel:
-            slowest = busiest_share(experts.count, experts.active, tokens, self._units)
+        needed, tokens_each = expected_loads(experts.count, experts.active, tokens)
         bandwidth = gpu.memory_bandwidth_bytes_per_s * gpu.efficiency.expert_bandwidth
-        seconds = max(
-            2 * slowest[1] * weights / (gpu.peak_flops * gpu.efficiency.expert_gemm),
-            slowest[0] * model.expert_bytes / bandwidth,
+        flops = gpu.peak_flops * gpu.efficiency.expert_gemm
+        each = np.maximum(
+            needed * (model.expert_bytes / bandwidth), tokens_each * (2 * weights / flops)
         )
+        if self._expert_parallel:
+            seconds = float(np.bincount(device_of(experts.count, self._units), each).max())
+        else:
+            seconds = float(each.sum()) / self._units
+        pairs = float(tokens * experts.active)
         # Every GPU gathers and sums its part of all pairs: whole rows of a part of each expert,
         # or of its own experts.
         copies = 1 if self._expert_parallel else self._units
         moved = copies * pairs * model.hidden * _ELEMENT_BYTES * _PASSES_PER_ROUTED
         moved += pairs * experts.width * _ELEMENT_BYTES * _PASSES_PER_FFN
-        seconds += moved / self._bytes_per_s + gpu.overhead.expert_layer_s
-        read = needed * model.expert_bytes
+        seconds += moved / self._bytes_per_s
+        read = float(needed.sum()) * model.expert_bytes
         return self._piece(seconds, Traffic(2 * pairs * weights, read + moved), read)
 
     def _elementwise(self, tokens: int, experts: bool) -> _Piece:
@@ -260,16 +282,36 @@ class GpuCost:
         seconds = gpu.all_reduce_latency_s + sent / (gpu.link_bytes_per_s * gpu.efficiency.link)
         return self._piece(seconds, Traffic(0.0, 0.0, self._units * sent))
 
-    def _prefill(self, new: int, context: int, window: int | None) -> _Piece:
+    def _unfilled(self, prefills: tuple[tuple[int, int], ...]) -> float:
+        """How much longer attention of prompts takes as its blocks do not fill the processors."""
+        rows, processors = self._gpu.attention_rows, self._gpu.processors
+        heads = -(-self._model.query_heads // self._units)
+        blocks = heads * sum(-(-new // rows) for new, _ in prefills)
+        return -(-blocks // processors) * processors / blocks
+
+    def _prefill(self, new: int, context: int, window: int | None, slower: float) -> _Piece:
         """Attention of a prompt chunk in one layer."""
         heads, kept = self._model.prefill_heads, self._model.decode_heads
+        rows = self._gpu.attention_rows
+        padded = -(-new // rows) * rows / new
         flops = 2.0 * visible_pairs(new, context, window) * heads.macs_per_pair
         seen = context + new if window is None else min(context + new, window + new)
         moved = self._copies * seen * kept.kv_heads * kept.kept_per_kv * _ELEMENT_BYTES
         seconds = max(
-            flops / (self._flops * self._gpu.efficiency.attention), moved / self._bytes_per_s
+            slower * padded * flops / (self._flops * self._gpu.efficiency.attention),
+            moved / self._bytes_per_s,
         )
         return self._piece(seconds, Traffic(flops, moved))
+
+    def _prefills(self, prefills: tuple[tuple[int, int], ...]) -> tuple[_Piece, _Piece]:
+        """Attention of all prompt chunks, in a layer that sees all and in one with a window."""
+        if not prefills:
+            return _NO_ATTENTION
+        slower, window = self._unfilled(prefills), self._window_tokens
+        full = _sum(*((1.0, self._prefill(*chunk, None, slower)) for chunk in prefills))
+        if window is None:
+            return full, _Piece()
+        return full, _sum(*((1.0, self._prefill(*chunk, window, slower)) for chunk in prefills))
 
     def _decode(
         self,
@@ -278,24 +320,21 @@ class GpuCost:
         width: int,
         smaller: Callable[..., Any],
         larger: Callable[..., Any],
-    ) -> tuple[Any, Any]:
-        """Seconds and energy of the decoding requests' attention in all layers.
+    ) -> tuple[_Piece, _Piece]:
+        """Attention of the decoding requests, in a layer that sees all and in one with a window.
 
         ``context`` is a number, or an array of them with NumPy's functions for the last two.
         """
-        counts, window = self._counts, self._window_tokens
-        seconds, energy_j = self._decode_layer(sequences, context, width, larger)
-        seconds, energy_j = counts.full * seconds, counts.full * energy_j
-        if window is not None:
-            seen = smaller(context, sequences * window)
-            added_s, added_j = self._decode_layer(sequences, seen, width, larger)
-            seconds = seconds + counts.windowed * added_s
-            energy_j = energy_j + counts.windowed * added_j
-        return seconds, energy_j
+        full = self._decode_layer(sequences, context, width, larger)
+        window = self._window_tokens
+        if window is None:
+            return full, _Piece()
+        seen = smaller(context, sequences * window)
+        return full, self._decode_layer(sequences, seen, width, larger)
 
     def _decode_layer(
         self, sequences: int, context: Any, width: int, larger: Callable[..., Any]
-    ) -> tuple[Any, Any]:
+    ) -> _Piece:
         heads = self._model.decode_heads
         pairs = context * width + sequences * (width * (width + 1) // 2)
         flops = pairs * (2.0 * heads.macs_per_pair)
@@ -304,9 +343,11 @@ class GpuCost:
         seconds = larger(
             flops / (self._flops * self._gpu.efficiency.attention), moved / self._bytes_per_s
         )
-        return seconds, traffic_energy_j(self._gpu.energy, Traffic(flops, moved))
+        return self._piece(seconds, Traffic(flops, moved))
 
     def _head_uncached(self, rows: int) -> _Piece:
+        if not rows:
+            return _Piece()
         return self._gemm(self._model.head, rows, self._model.head_width_bytes)
 
 

@@ -10,7 +10,11 @@ from tlm.errors import InputError
 from workloads.models import load_model
 from workloads.serving.cost import Batch
 from workloads.serving.gpu_cost import GpuCost, visible_pairs
-from workloads.serving.models import serving_chips, serving_model, units_of
+from workloads.serving.models import (
+    serving_chips,
+    serving_model,
+    units_of,
+)
 
 _H100, _ = load_gpu_box("h100x2")
 _QWEN = GpuCost(load_model("qwen3-30b-a3b"), _H100, 2)
@@ -93,12 +97,21 @@ def test_visible_pairs_are_those_counted(new: int, context: int, window: int) ->
 
 def test_whole_experts_on_each_gpu_wait_for_the_fullest() -> None:
     model = load_model("qwen3-30b-a3b")
-    split, dealt = (GpuCost(model, _H100, 8, expert_parallel=each) for each in (False, True))
+    overhead = _H100.overhead.model_copy(update={"expert_layer_s": 0.0})
+    gpu = _H100.model_copy(update={"overhead": overhead})
+    split, dealt = (GpuCost(model, gpu, 8, expert_parallel=each) for each in (False, True))
     few, many = _decode(4, 100), _decode(256, 100)
     assert dealt.cost(few).expert_bytes == split.cost(few).expert_bytes
     assert dealt.cost(few).seconds > split.cost(few).seconds
     # With all experts needed they are even, and every token is gathered once, not on each GPU.
     assert dealt.cost(many).seconds < split.cost(many).seconds
+
+
+def test_launches_are_the_least_time_of_a_layer_with_experts() -> None:
+    least = 48 * _H100.overhead.expert_layer_s + _H100.overhead.iteration_s
+    one, many = _QWEN.cost(_decode(1, 100)), _QWEN.cost(Batch(((8192, 0),), 0, 0, 1))
+    assert least < one.seconds < 1.1 * least
+    assert many.seconds > 5 * least
 
 
 def test_the_cache_has_what_weights_leave_of_the_usable_memory() -> None:
