@@ -19,6 +19,7 @@ COMMANDS = {
     "kernel": "Run a kernel on a chip.",
     "dies": "Run a collective between the dies of a wafer.",
     "serve": "Serve a language model's requests on a chip.",
+    "study": "Reproduce a published study row by row.",
     "replay": "Run a check case of a stored calibration again, with a wave.",
     "report": "Write stored results into one HTML page.",
 }

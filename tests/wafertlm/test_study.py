@@ -1,0 +1,89 @@
+"""``wafertlm study``: what it prints and stores, on a small part of the study."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from tlm.errors import InputError
+from wafertlm.commands.study import command
+from workloads.studies.layered_prefill import other_chips, paper
+from workloads.studies.layered_prefill.cases import Case, Coverage
+from workloads.studies.rows import Ordering, Row
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    chunked, layered = (
+        Case("qwen3-30b-a3b", "h100x2", name, 1.3, requests=8) for name in ("chunked", "layered")
+    )
+    cases = {"chunked": chunked, "layered": layered, "one": Coverage("qwen3-30b-a3b", 1)}
+    change = Row("T7/Q/l/expert_load_change", "layered", "expert_load", "% change", -39.0)
+    rows = [
+        Row("T1/Q/one/coverage", "one", "coverage", "percent", 6.25, fit=True),
+        Row("T6/Q/c/TTFT_mean", "chunked", "TTFT_mean", "s", 2.8),
+        change._replace(against="chunked"),
+    ]
+    orders = [Ordering("order", "TTFT_mean", "layered", "chunked")]
+    new = [row._replace(name=f"NEW/{row.name}", paper=None) for row in rows[2:]]
+    monkeypatch.setattr(paper, "plan", lambda: paper.Plan(dict(cases), rows, orders))
+    monkeypatch.setattr(other_chips, "plan", lambda: paper.Plan(dict(cases), new, []))
+
+
+def _json(*arguments: str) -> dict[str, Any]:
+    outcome = CliRunner().invoke(command, ["layered-prefill", *arguments, "--json"])
+    assert outcome.exception is None, outcome.exception
+    result: dict[str, Any] = json.loads(outcome.stdout)
+    return result
+
+
+@pytest.mark.usefixtures("small")
+def test_rows_summary_targets_and_wins(tmp_path: Path) -> None:
+    result = _json("--quick", "--workers", "1", "--out", str(tmp_path / "a.json"))
+    rows = {row["id"]: row for row in result["rows"]}
+    assert rows["T1/Q/one/coverage"]["error_pct"] == pytest.approx(0, abs=0.01)
+    assert rows["T6/Q/c/TTFT_mean"]["paper"] == 2.8
+    assert rows["NEW/T7/Q/l/expert_load_change"]["paper"] is None
+    assert set(result["summary"]) == {"fitted", "predicted", "changes", "orderings"}
+    assert [each["target"] for each in result["targets"]] == [
+        "order of order",
+        "T7/Q/l/expert_load_change within 10 points",
+    ]
+    assert result["other_chips"][0]["winner"] in ("layered", "open")
+    assert result["provenance"]["seed"] == 0
+    assert result["seeds"] == [0, 1]
+    _json(
+        "--quick", "--workers", "2", "--resume", str(tmp_path / "r"), "--out", str(tmp_path / "b")
+    )
+    assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+@pytest.mark.usefixtures("small")
+def test_the_table_and_the_plots(tmp_path: Path) -> None:
+    arguments = ["layered-prefill", "--quick", "--workers", "1", "--plots", str(tmp_path)]
+    outcome = CliRunner().invoke(command, arguments)
+    assert outcome.exception is None, outcome.exception
+    assert "orderings kept: 1 of 1; of doubtful ones 0 of 0" in outcome.stdout
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["attainment.png", "frontier.png"]
+
+
+def test_names_are_listed() -> None:
+    outcome = CliRunner().invoke(command, ["--list", "--json"])
+    assert json.loads(outcome.stdout) == {"studies": ["layered-prefill"]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "study: not given; known: layered-prefill"),
+        (["waferllm-2"], "unknown study 'waferllm-2'; known: layered-prefill"),
+        (["layered-prefill", "--workers", "0"], "--workers: found 0; allowed: 1 or more"),
+        (["layered-prefill", "--seed", "-1"], "--seed: found -1; allowed: 0 or more"),
+    ],
+)
+def test_bad_input(arguments: list[str], message: str) -> None:
+    outcome = CliRunner().invoke(command, arguments)
+    assert isinstance(outcome.exception, InputError)
+    assert str(outcome.exception) == message

@@ -1,0 +1,58 @@
+"""Tasks over seeds: any number of workers, stopped and resumed, never stale."""
+
+from pathlib import Path
+
+import pytest
+
+from workloads.studies.campaign import Figures, run_tasks
+
+_CASES = {"a": 1.5, "b": 2.5}
+_SEEDS = {"a": [0, 1, 2], "b": [7]}
+
+
+def _times(case: float, seed: int) -> Figures:
+    return {"product": case * seed, "none": None}
+
+
+def _never(case: float, seed: int) -> Figures:
+    raise AssertionError(f"case {case} with seed {seed} was run")
+
+
+def test_results_are_in_order_for_any_number_of_workers(tmp_path: Path) -> None:
+    alone = run_tasks(_CASES, _SEEDS, _times, workers=1)
+    assert alone["a"] == [{"product": 1.5 * seed, "none": None} for seed in range(3)]
+    assert run_tasks(_CASES, _SEEDS, _times, workers=2, store=tmp_path) == alone
+
+
+def test_a_stopped_run_goes_on_where_it_was(tmp_path: Path) -> None:
+    def stops(case: float, seed: int) -> Figures:
+        if seed == 2:
+            raise KeyboardInterrupt
+        return _times(case, seed)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_tasks(_CASES, _SEEDS, stops, workers=1, store=tmp_path)
+    run: list[tuple[float, int]] = []
+
+    def counts(case: float, seed: int) -> Figures:
+        run.append((case, seed))
+        return _times(case, seed)
+
+    told: list[tuple[int, int]] = []
+    resumed = run_tasks(
+        _CASES,
+        _SEEDS,
+        counts,
+        workers=1,
+        store=tmp_path,
+        progress=lambda done, total: told.append((done, total)),
+    )
+    assert run == [(1.5, 2), (2.5, 7)]
+    assert told == [(3, 4), (4, 4)]
+    assert resumed == run_tasks(_CASES, _SEEDS, _never, workers=1, store=tmp_path)
+
+
+def test_a_changed_case_is_not_taken_from_the_store(tmp_path: Path) -> None:
+    run_tasks(_CASES, _SEEDS, _times, workers=1, store=tmp_path)
+    changed = run_tasks({"a": 3.5}, {"a": [2]}, _times, workers=1, store=tmp_path)
+    assert changed == {"a": [{"product": 7.0, "none": None}]}

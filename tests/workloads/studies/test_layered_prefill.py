@@ -1,0 +1,118 @@
+"""The layered-prefill study: rows in order, the fit that of the profile, runs paired."""
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+
+from tlm.chips.gpu import load_gpu_box
+from workloads.studies.layered_prefill import other_chips, paper
+from workloads.studies.layered_prefill.cases import Case, Prefill, simulate, trace_of
+from workloads.studies.layered_prefill.fit import FIT_FILE
+from workloads.studies.layered_prefill.targets import judge
+
+_PLANS = {"paper": paper.plan(), "other chips": other_chips.plan()}
+
+
+@pytest.mark.parametrize("name", _PLANS)
+def test_rows_have_names_of_their_own_and_cases_that_exist(name: str) -> None:
+    plan = _PLANS[name]
+    names = [row.name for row in plan.rows]
+    assert len(set(names)) == len(names)
+    for row in plan.rows:
+        assert len(row.name.split("/")) == 4
+        assert row.case in plan.cases
+        assert row.against is None or row.against in plan.cases
+    for ordering in plan.orderings:
+        assert {ordering.lower, ordering.higher} <= plan.cases.keys()
+
+
+def test_rows_of_every_table_are_there_and_those_without_a_value_too() -> None:
+    tables = {row.name.split("/")[0] for row in _PLANS["paper"].rows}
+    wanted = {"T1", "T2", "T6", "T7", "T8", "T9", "T10", "T11", "T12", "F2", "F3", "F5"}
+    assert wanted | {"S5.9", "S5.11", "S5.13"} == tables
+    unknown = [row for row in _PLANS["paper"].rows if row.paper is None]
+    assert {"T8", "T9", "T11", "T12"} <= {row.name.split("/")[0] for row in unknown}
+    assert all(row.note for row in unknown)
+
+
+def test_nothing_of_layered_prefill_is_fitted() -> None:
+    plan = _PLANS["paper"]
+    for row in plan.rows:
+        case = plan.cases[row.case]
+        if row.fit and isinstance(case, Case):
+            assert (case.scheduler, case.token_budget) == ("chunked", 512)
+            assert (case.model, case.chip) == ("qwen3-30b-a3b", "h100x2")
+
+
+def test_the_profile_holds_what_was_fitted_and_no_more_than_five_figures() -> None:
+    fitted = json.loads(FIT_FILE.read_text(encoding="utf-8"))
+    gpu, _ = load_gpu_box("h100x2")
+    held = {
+        "expert_bandwidth": gpu.efficiency.expert_bandwidth,
+        "expert_gemm": gpu.efficiency.expert_gemm,
+        "expert_layer_s": gpu.overhead.expert_layer_s,
+        "attention": gpu.efficiency.attention,
+        "active_w": gpu.energy.active_w,
+    }
+    assert fitted["parameters"] == held
+    rows = {row.name for row in _PLANS["paper"].rows if row.fit and row.figure != "coverage"}
+    assert {row["id"] for row in fitted["rows"]} == rows
+    named = [name for name, source in gpu.sources.items() if "fit.json" in source]
+    assert len(named) == 5
+
+
+def test_cases_that_differ_in_the_scheduler_share_their_requests() -> None:
+    chunked = Case("qwen3-30b-a3b", "h100x2", "chunked", 1.3, requests=20)
+    layered = replace(chunked, scheduler="layered")
+    assert trace_of(chunked, 3).rows() == trace_of(layered, 3).rows()
+    assert trace_of(chunked, 3).rows() != trace_of(chunked, 4).rows()
+    assert set(trace_of(replace(chunked, prompt_tokens=30_000), 3).prompt_tokens) == {30_000}
+
+
+def test_layered_prefill_reads_fewer_experts_and_gives_first_tokens_sooner() -> None:
+    chunked = Case("qwen3-30b-a3b", "h100x2", "chunked", 1.3, requests=60)
+    before, after = simulate(chunked, 0), simulate(replace(chunked, scheduler="layered"), 0)
+    for figure in ("expert_load", "TTFT_mean", "TBT_mean", "energy"):
+        assert (after[figure] or math.inf) < (before[figure] or 0.0)
+    assert simulate(chunked, 0) == before
+
+
+def test_a_dense_model_loses_by_it() -> None:
+    chunked = Case("qwen3-8b", "h100x2", "chunked", 1.5, units=1, requests=60)
+    before, after = simulate(chunked, 0), simulate(replace(chunked, scheduler="layered"), 0)
+    for figure in ("TTFT_mean", "TBT_mean"):
+        assert (after[figure] or 0.0) > (before[figure] or math.inf)
+
+
+def test_smaller_chunks_read_the_experts_more_often() -> None:
+    whole, chunks = (
+        simulate(Prefill("qwen3-30b-a3b", "h100x2", 8192, chunk), 0) for chunk in (8192, 512)
+    )
+    assert 14 < (chunks["expert_load"] or 0) / (whole["expert_load"] or 1) <= 16
+    assert (chunks["expert_share"] or 0) > (whole["expert_share"] or 0)
+
+
+def test_targets_by_hand() -> None:
+    rows = [
+        {"id": "T6/M/c/TTFT_mean_change", "unit": "% change", "paper": -50.0, "model": -40.0},
+        {"id": "T6/M/c/TBT_mean_change", "unit": "% change", "paper": -50.0, "model": -40.0},
+        {"id": "T7/M/c/expert_load_change", "unit": "% change", "paper": -39.0, "model": -50.0},
+        {"id": "S5.13/M/c/TTFT_mean_change", "unit": "% change", "paper": 50.0, "model": 3.0},
+        {"id": "T2/M/c/TBT_mean", "unit": "ms", "paper": 50.0, "model": 3.0},
+    ]
+    orders = [
+        {"id": "a", "kept": True, "seeds_kept": 9, "seeds": 10, "doubt": ""},
+        {"id": "b", "kept": False, "seeds_kept": 1, "seeds": 10, "doubt": "near saturation"},
+    ]
+    found = [
+        (each["target"].split("/")[0], each["found"], each["met"]) for each in judge(rows, orders)
+    ]
+    assert found == [
+        ("order of a", 0.9, True),
+        ("T6", pytest.approx(20.0), True),
+        ("T6", pytest.approx(20.0), False),
+        ("T7", pytest.approx(-11.0), False),
+        ("S5.13", 3.0, True),
+    ]

@@ -1,0 +1,1 @@
+"""Studies: published results reproduced row by row, and what follows from them."""

@@ -1,0 +1,125 @@
+"""Runs a study's cases over seeds, in parallel, so that a run which was stopped goes on.
+
+A task is a case with a seed. Its figures depend on nothing else, and are kept in a file named by
+the hash of the task and of the sources that decide it: equal bytes for any number of workers, and
+nothing stale is ever taken.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tlm.files import whole_file
+
+Figures = dict[str, float | None]
+Progress = Callable[[int, int], None]
+
+_ROOT = Path(__file__).parents[2]
+_SOURCES = ("tlm/chips", "tlm/compute", "workloads")
+
+
+class Task(NamedTuple):
+    """A case with a seed."""
+
+    case: str
+    seed: int
+
+
+def run_tasks(
+    cases: Mapping[str, Any],
+    seeds: Mapping[str, Sequence[int]],
+    simulate: Callable[[Any, int], Figures],
+    *,
+    workers: int,
+    store: Path | None = None,
+    progress: Progress | None = None,
+) -> dict[str, list[Figures]]:
+    """Run every case with each of its seeds.
+
+    Args:
+        cases: What ``simulate`` takes, by key; each must have a ``repr`` that tells all of it.
+        seeds: Seeds of each case.
+        simulate: Gives the figures of a case with a seed; a function of a module.
+        workers: Processes.
+        store: Folder of finished tasks; None: none are kept.
+        progress: Called with finished and all tasks.
+
+    Returns:
+        The figures of each case, in the order of its seeds.
+    """
+    tasks = [Task(case, seed) for case in cases for seed in seeds[case]]
+    done: dict[Task, Figures] = {}
+    for task in tasks:
+        kept = None if store is None else _read(store, cases[task.case], task.seed)
+        if kept is not None:
+            done[task] = kept
+    missing = [task for task in tasks if task not in done]
+    for task, figures in _run(cases, missing, simulate, workers):
+        done[task] = figures
+        if store is not None:
+            _write(store, cases[task.case], task.seed, figures)
+        if progress is not None:
+            progress(len(done), len(tasks))
+    return {case: [done[Task(case, seed)] for seed in seeds[case]] for case in cases}
+
+
+def default_workers() -> int:
+    """One process for each core that may be used."""
+    return len(os.sched_getaffinity(0))
+
+
+def _run(
+    cases: Mapping[str, Any],
+    tasks: Sequence[Task],
+    simulate: Callable[[Any, int], Figures],
+    workers: int,
+) -> Any:
+    if workers == 1:
+        for task in tasks:
+            yield task, simulate(cases[task.case], task.seed)
+        return
+    with ProcessPoolExecutor(workers) as pool:
+        futures = {pool.submit(simulate, cases[task.case], task.seed): task for task in tasks}
+        try:
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+
+
+def _path(store: Path, case: Any, seed: int) -> Path:
+    text = f"{_sources_hash()} {case!r} {seed}"
+    return store / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.json"
+
+
+def _read(store: Path, case: Any, seed: int) -> Figures | None:
+    path = _path(store, case, seed)
+    if not path.is_file():
+        return None
+    figures: Figures = json.loads(path.read_text(encoding="utf-8"))
+    return figures
+
+
+def _write(store: Path, case: Any, seed: int, figures: Figures) -> None:
+    path = _path(store, case, seed)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(path) as scratch:
+        scratch.write_text(json.dumps(figures, allow_nan=False), encoding="utf-8")
+
+
+@cache
+def _sources_hash() -> str:
+    """Content of the sources that decide a result."""
+    digest = hashlib.sha256()
+    for folder in _SOURCES:
+        for path in sorted((_ROOT / folder).rglob("*")):
+            if path.suffix in (".py", ".toml"):
+                digest.update(path.relative_to(_ROOT).as_posix().encode())
+                digest.update(path.read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,127 @@
+"""Rows of a study: what a paper says, what the model says, and how far they are apart."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import stats
+
+
+class Row(NamedTuple):
+    """A figure that a study predicts.
+
+    Attributes:
+        name: TABLE/MODEL/CASE/METRIC.
+        case: Key of the case it is read from.
+        figure: Name of the figure among those of the case.
+        unit: Of the figure.
+        paper: The published value; None if it is not at hand.
+        fit: Whether the model was fitted to it.
+        note: What must be known to judge it.
+        against: Key of a case whose figure this one is a change from, in per cent.
+    """
+
+    name: str
+    case: str
+    figure: str
+    unit: str
+    paper: float | None = None
+    fit: bool = False
+    note: str = ""
+    against: str | None = None
+
+
+class Ordering(NamedTuple):
+    """A published order: the figure is lower in the first case than in the second.
+
+    ``doubt`` says why it is no firm check: one of the two is at its capacity, where means depend on
+    how long a run is, or the load is not the paper's.
+    """
+
+    name: str
+    figure: str
+    lower: str
+    higher: str
+    doubt: str = ""
+
+
+# Of each case the figures of its runs with one seed each, in the order of the seeds.
+Results = Mapping[str, Sequence[Mapping[str, float | None]]]
+
+
+def evaluate(row: Row, results: Results) -> dict[str, Any]:
+    """A row with the model's value, its 95 % interval over seeds and its error.
+
+    A change from another case is taken seed by seed, as cases share their requests.
+    """
+    values = figures(results, row.case, row.figure)
+    if row.against is not None:
+        values = 100 * (values / figures(results, row.against, row.figure) - 1)
+    mean = float(np.mean(values)) if np.isfinite(values).all() else None
+    return {
+        "id": row.name,
+        "paper": row.paper,
+        "model": mean,
+        "error_pct": _error_pct(mean, row),
+        "fit": row.fit,
+        "unit": row.unit,
+        "ci95": None if mean is None else interval(values),
+        "note": row.note,
+    }
+
+
+def figures(results: Results, case: str, figure: str) -> "np.ndarray[Any, np.dtype[np.float64]]":
+    """A figure of a case, one value a seed; NaN where a run does not have it."""
+    return np.array([run[figure] for run in results[case]], dtype=np.float64)
+
+
+def interval(values: "np.ndarray[Any, np.dtype[np.float64]]") -> list[float] | None:
+    """95 % interval of the mean by Student's t; None of a single value."""
+    if len(values) < 2:
+        return None
+    margin = float(stats.t.ppf(0.975, len(values) - 1) * stats.sem(values))
+    return [float(np.mean(values)) - margin, float(np.mean(values)) + margin]
+
+
+def summarise(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Mean and worst absolute error of fitted and of predicted rows with a published value.
+
+    Rows that are changes have errors in points and are counted apart.
+    """
+    kinds: dict[str, list[tuple[float, str]]] = {"fitted": [], "predicted": [], "changes": []}
+    for row in rows:
+        if row["error_pct"] is not None:
+            changed = row["unit"] == "% change"
+            kind = "changes" if changed else "fitted" if row["fit"] else "predicted"
+            kinds[kind].append((abs(row["error_pct"]), row["id"]))
+    return {
+        kind: {
+            "rows": len(errors),
+            "mean_abs_error_pct": float(np.mean([error for error, _ in errors])),
+            "max_abs_error_pct": max(errors)[0],
+            "worst_row": max(errors)[1],
+        }
+        for kind, errors in kinds.items()
+        if errors
+    }
+
+
+def check_order(ordering: Ordering, results: Results) -> dict[str, Any]:
+    """Whether the mean over seeds is in the published order, and in how many seeds it is."""
+    lower = figures(results, ordering.lower, ordering.figure)
+    higher = figures(results, ordering.higher, ordering.figure)
+    return {
+        "id": ordering.name,
+        "kept": bool(lower.mean() < higher.mean()),
+        "seeds_kept": int((lower < higher).sum()),
+        "seeds": len(lower),
+        "doubt": ordering.doubt,
+    }
+
+
+def _error_pct(model: float | None, row: Row) -> float | None:
+    if model is None or row.paper is None:
+        return None
+    if row.unit == "% change":
+        return model - row.paper
+    return 100 * (model / row.paper - 1)
