@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from tlm.errors import InputError, choose
-from wafertlm.output import Progress
 from workloads.models import load_model
 from workloads.serving.cost import ServingModel
 from workloads.serving.engine import DEFAULT_MAX_SEQUENCES
 from workloads.serving.generator import generate
-from workloads.serving.metrics import RowSink, Slo
+from workloads.serving.metrics import Slo
 from workloads.serving.models import serving_chips, serving_model
 from workloads.serving.pools import make_pools
-from workloads.serving.run import Limits, Pools, run, run_disaggregated
+from workloads.serving.run import Limits, Pools, Watch, run, run_disaggregated
 from workloads.serving.schedulers import SCHEDULERS, Scheduler, SchedulerOptions, make_scheduler
 from workloads.serving.traces import PS_PER_S, Trace, load_trace
 
@@ -175,9 +174,7 @@ class Service:
             scale = options.rate_scale if rate is None else 1.0
         return trace if scale == 1.0 else trace.scaled(scale)
 
-    def run(
-        self, trace: Trace, progress: Progress | None = None, row: RowSink | None = None
-    ) -> dict[str, Any]:
+    def run(self, trace: Trace, watch: Watch | None = None) -> dict[str, Any]:
         """Serve a trace to the end and return its figures."""
         options = self.options
         limits = Limits(options.kv_tokens, options.max_sequences, options.kv_sram_tokens)
@@ -189,8 +186,7 @@ class Service:
                 self._pools,
                 slo=options.slo,
                 limits=limits,
-                progress=progress,
-                row=row,
+                watch=watch,
             )
         assert self._model is not None
         return run(
@@ -199,8 +195,7 @@ class Service:
             self._model,
             slo=options.slo,
             limits=limits,
-            progress=progress,
-            row=row,
+            watch=watch,
         )
 
     def _scheduler(self) -> Scheduler:

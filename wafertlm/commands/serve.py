@@ -1,7 +1,7 @@
 """``wafertlm serve``: a model served on a chip under a request trace or a generated load."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -10,18 +10,19 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from tlm.errors import InputError
-from tlm.files import whole_file
+from wafertlm import __version__
 from wafertlm.options import render_names
-from wafertlm.output import Progress, Result, complete, emit, progress, store
+from wafertlm.output import Progress, Result, complete, config_hash, emit, progress, store
 from wafertlm.serving import ALL_SCHEDULERS, ServeOptions, Service, rate_of
 from wafertlm.stopwatch import stopwatch
 from workloads.models import model_names
 from workloads.serving.capacity import Capacity, find_rate
+from workloads.serving.checkpoint import CHECKPOINT_EVERY_S, Checkpoint
 from workloads.serving.engine import DEFAULT_MAX_SEQUENCES
 from workloads.serving.generator import WORKLOADS
-from workloads.serving.metrics import RowSink
 from workloads.serving.models import serving_chips
-from workloads.serving.rows import RowWriter
+from workloads.serving.rows import RowWriter, row_file
+from workloads.serving.run import Watch
 from workloads.serving.seeds import mean_of
 
 _NOTE = "error: this level of the model has not been checked against RTL or against a machine"
@@ -33,6 +34,8 @@ def serve_result(
     options: ServeOptions,
     progress: Progress | None = None,
     requests_csv: Path | None = None,
+    checkpoint: Path | None = None,
+    checkpoint_every_s: float = CHECKPOINT_EVERY_S,
 ) -> dict[str, Any]:
     """Run the load once for each seed and return the command's figures.
 
@@ -44,13 +47,18 @@ def serve_result(
         options: What to run.
         progress: Called with finished and all requests of the current run.
         requests_csv: Where to write a row per request, of a single seed.
+        checkpoint: Where to keep the state of a single run, which goes on from there if killed.
+        checkpoint_every_s: How often.
 
     Raises:
         InputError: for options that do not fit together and unusable input.
     """
     if requests_csv is not None and options.seeds > 1:
         raise InputError("--requests-csv: holds the requests of one run; leave out --seeds")
+    if checkpoint is not None and (options.seeds > 1 or options.find_rate):
+        raise InputError("--checkpoint: holds one run; leave out --seeds and --find-rate")
     service = Service(options)
+    kept = None if checkpoint is None else _checkpoint(checkpoint, options, checkpoint_every_s)
     capacity = _capacity(service, progress) if options.find_rate else None
     if capacity is not None and capacity.rate is None:
         raise InputError(
@@ -60,8 +68,9 @@ def serve_result(
     rate = None if capacity is None else capacity.rate
     results = []
     for seed in range(options.seed, options.seed + options.seeds):
-        with _rows(requests_csv) as row:
-            results.append(service.run(service.load(seed, rate), progress, row))
+        with _rows(requests_csv, kept is not None) as rows:
+            watch = Watch(progress, rows, kept)
+            results.append(service.run(service.load(seed, rate), watch))
     merged = mean_of(results)
     return {
         **merged,
@@ -86,7 +95,7 @@ def _capacity(service: Service, progress: Progress | None) -> Capacity:
     seeds = range(options.seed, options.seed + options.seeds)
 
     def attainment_at(rate: float) -> float:
-        runs = [service.run(service.load(seed, rate), progress) for seed in seeds]
+        runs = [service.run(service.load(seed, rate), Watch(progress)) for seed in seeds]
         return float(sum(run["slo_attainment"] for run in runs)) / len(runs)
 
     start = options.rate_rps
@@ -114,14 +123,12 @@ def _notes(figures: Mapping[str, Any]) -> list[str]:
     return notes
 
 
-@contextmanager
-def _rows(path: Path | None) -> Iterator[RowSink | None]:
-    """Where to put the rows of requests; the file appears at the end."""
-    if path is None:
-        yield None
-        return
-    with whole_file(path) as scratch, scratch.open("w", newline="", encoding="utf-8") as file:
-        yield RowWriter(file).add
+def _checkpoint(path: Path, options: ServeOptions, every_s: float) -> Checkpoint:
+    return Checkpoint(path, f"{__version__} {config_hash(options.recorded())}", every_s)
+
+
+def _rows(path: Path | None, resumable: bool) -> AbstractContextManager[RowWriter | None]:
+    return nullcontext() if path is None else row_file(path, resumable=resumable)
 
 
 def _render(result: Result) -> RenderableType:
@@ -183,10 +190,24 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--attainment", type=float, default=0.9, show_default=True, help="Share that must.")
 @click.option("--out", type=_FILE, help="Store the result (JSON).")
 @click.option("--requests-csv", type=_FILE, help="Store a row per request.")
+@click.option("--checkpoint", type=_FILE, help="Keep the run's state, to go on from if killed.")
+@click.option(
+    "--checkpoint-every",
+    type=float,
+    default=CHECKPOINT_EVERY_S,
+    show_default=True,
+    help="Seconds.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--list", "as_list", is_flag=True, help="Print what the options may name.")
 def command(
-    out: Path | None, requests_csv: Path | None, as_json: bool, as_list: bool, **given: Any
+    out: Path | None,
+    requests_csv: Path | None,
+    checkpoint: Path | None,
+    checkpoint_every: float,
+    as_json: bool,
+    as_list: bool,
+    **given: Any,
 ) -> None:
     """Serve a language model's requests on a chip.
 
@@ -201,7 +222,7 @@ def command(
             raise InputError(f"--{name}: not given; known: {known}")
     options = ServeOptions(**given)
     with stopwatch() as watch, progress("requests") as bar:
-        figures = serve_result(options, bar, requests_csv)
+        figures = serve_result(options, bar, requests_csv, checkpoint, checkpoint_every)
     result = complete_serve(options, figures, watch.times)
     if out is not None:
         store(result, out)

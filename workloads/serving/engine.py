@@ -33,11 +33,13 @@ from workloads.serving.kv import KvCache, blocks_of
 from workloads.serving.metrics import Recorder, Usage
 from workloads.serving.request import Request
 from workloads.serving.schedulers.base import Plan, Scheduler
-from workloads.serving.traces import PS_PER_S
+from workloads.serving.traces import PS_PER_S, Trace
 from workloads.serving.waiting import Waiting
 
 DEFAULT_MAX_SEQUENCES = 256  # vLLM's max_num_seqs
 _LONGEST_STRETCH = 4096
+# Fields that stay those of an engine when it goes on from the state of another.
+_AROUND = {"_env", "_model", "_wake", "_prefill", "decode"}
 
 
 class Iteration(NamedTuple):
@@ -114,6 +116,15 @@ class Engine:
             if done is not None and _end_ps(done) <= self._now_ps:
                 self._complete(done)
                 self._under_way = None
+
+    def state(self) -> dict[str, Any]:
+        """Its fields, but for what it is built around."""
+        return {name: field for name, field in vars(self).items() if name not in _AROUND}
+
+    def resume(self, state: dict[str, Any], trace: Trace) -> None:
+        """Go on from the fields of another, which served the same trace with the same model."""
+        vars(self).update(state)
+        self.waiting.resume(trace)
 
     def admit(self) -> Request | None:
         """Admit the first waiting request; None if there is none or it must wait longer."""

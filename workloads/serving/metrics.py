@@ -99,18 +99,18 @@ class Recorder:
     Args:
         slo: What requests should attain.
         last_arrival_ps: When the last request arrives.
-        row: Called with the row of each finished request (see ``request_row``).
+
+    Attributes:
+        row: Called with the number and the row (see ``request_row``) of each finished request.
     """
 
-    def __init__(
-        self, slo: Slo | None = None, last_arrival_ps: int = 0, row: RowSink | None = None
-    ) -> None:
+    def __init__(self, slo: Slo | None = None, last_arrival_ps: int = 0) -> None:
         self.slo = slo or Slo()
         self._last_arrival_ps = last_arrival_ps
         self._left_waiting = 0
         self.preemptions = 0
         self.finished = 0
-        self.row = row
+        self.row: RowSink | None = None
         self._tbt_limit_ps = None if self.slo.tbt_ms is None else self.slo.tbt_ms * _PS_PER_MS
         self._last_decode_ps = 0
         self._steps = 0
@@ -123,6 +123,10 @@ class Recorder:
         self._attained = [0, 0, 0]
         self._rates = [0.0, 0.0, 0]
         self._timeline = Timeline()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but who is told."""
+        return {**vars(self), "row": None}
 
     def prompted(self, now_ps: int, tokens: int) -> None:
         """Prompt tokens have passed all layers."""

@@ -1,19 +1,21 @@
 """One serving run."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import simpy
 
 from tlm.errors import InputError
+from workloads.serving.checkpoint import Checkpoint
 from workloads.serving.cost import ServingModel
 from workloads.serving.disaggregation import DecodeOnly, DecodePool, PrefillPool
 from workloads.serving.engine import DEFAULT_MAX_SEQUENCES, Engine
 from workloads.serving.kv import BlockPool, KvCache
 from workloads.serving.link import Link
-from workloads.serving.metrics import Recorder, RowSink, Slo
+from workloads.serving.metrics import Recorder, Slo
+from workloads.serving.rows import RowWriter
 from workloads.serving.schedulers import Scheduler
 from workloads.serving.spill import SpillingPool
 from workloads.serving.summary import summary
@@ -58,53 +60,101 @@ class Limits:
         return BlockPool(capacity) if sram is None else SpillingPool(sram, capacity)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Who is told of a run.
+
+    Attributes:
+        progress: Called now and then with the finished and all requests.
+        rows: Writes the row of each finished request.
+        checkpoint: Keeps the state of the run now and then, and what a killed run goes on from.
+    """
+
+    progress: Progress | None = None
+    rows: RowWriter | None = None
+    checkpoint: Checkpoint | None = None
+
+
 class Serving:
     """Engines that serve a trace together, and their clock.
 
-    Attributes:
+    Args:
         trace: The requests.
-        recorder: What it told of all.
-        engines: Each with its model and its share of the chip.
+        slo: What they should attain.
+        watch: Who is told of the run.
         link: Between the pools, if there are two.
-        env: The clock in picoseconds.
+
+    Raises:
+        InputError: if there is a checkpoint that cannot be used.
     """
 
-    trace: Trace
-    recorder: Recorder
-    engines: dict[str, tuple[Engine, ServingModel, float]] = field(default_factory=dict)
-    link: Link | None = None
-    env: simpy.Environment = field(default_factory=lambda: simpy.Environment(initial_time=0))
+    def __init__(self, trace: Trace, slo: Slo | None, watch: Watch, link: Link | None = None):
+        self.recorder = Recorder(slo, int(trace.arrival_ps[-1]))
+        self._trace = trace
+        self._watch = watch
+        self._link = link
+        self._engines: dict[str, tuple[Engine, ServingModel, float]] = {}
+        self._state = watch.checkpoint.load() if watch.checkpoint else None
+        self.env = simpy.Environment(initial_time=self._state["now_ps"] if self._state else 0)
 
     def add(self, name: str, engine: Engine, model: ServingModel, share: float = 1.0) -> None:
-        """Add an engine.
+        """Add an engine, which has its share of the chip.
 
         Raises:
             InputError: if a request can never fit its memory.
         """
-        _check_fits(self.trace, engine.kv.most_tokens())
-        self.engines[name] = engine, model, share
+        _check_fits(self._trace, engine.kv.most_tokens())
+        self._engines[name] = engine, model, share
 
-    def run(self, progress: Progress | None = None) -> dict[str, Any]:
+    def run(self) -> dict[str, Any]:
         """Let the clock run until every request has finished, and return the figures.
 
         Raises:
             RuntimeError: if nothing happens any more before: a policy never admits a request.
         """
-        for engine, _, _ in self.engines.values():
+        checkpoint, rows = self._watch.checkpoint, self._watch.rows
+        if self._state is not None:
+            self._resume(self._state)
+        self.recorder.row = None if rows is None else rows.add
+        for engine, _, _ in self._engines.values():
             self.env.process(engine.run())
-        requests, told = len(self.trace), -1
+        requests, told = len(self._trace), -1
         while self.recorder.finished < requests:
-            try:
-                for _ in range(_EVENTS_BETWEEN):
-                    self.env.step()
-            except simpy.core.EmptySchedule:
-                if left := requests - self.recorder.finished:
-                    raise RuntimeError(f"{left} requests are never served") from None
-            if progress and self.recorder.finished > told:
+            self._advance()
+            if checkpoint and checkpoint.is_due and self.recorder.finished < requests:
+                checkpoint.save(self._copy())
+            if self._watch.progress and self.recorder.finished > told:
                 told = self.recorder.finished
-                progress(told, requests)
-        return summary(self.recorder, self.engines, self.link)
+                self._watch.progress(told, requests)
+        if checkpoint:
+            checkpoint.remove()
+        return summary(self.recorder, self._engines, self._link)
+
+    def _advance(self) -> None:
+        try:
+            for _ in range(_EVENTS_BETWEEN):
+                self.env.step()
+        except simpy.core.EmptySchedule:
+            if left := len(self._trace) - self.recorder.finished:
+                raise RuntimeError(f"{left} requests are never served") from None
+
+    def _copy(self) -> dict[str, Any]:
+        """The state, in one piece: what the parts share stays shared."""
+        rows = self._watch.rows
+        return {
+            "now_ps": int(self.env.now),
+            "recorder": self.recorder,
+            "engines": {name: engine.state() for name, (engine, _, _) in self._engines.items()},
+            "link": self._link,
+            "rows": None if rows is None else rows.state(),
+        }
+
+    def _resume(self, state: dict[str, Any]) -> None:
+        self.recorder, self._link = state["recorder"], state["link"]
+        for name, (engine, _, _) in self._engines.items():
+            engine.resume(state["engines"][name], self._trace)
+        if self._watch.rows is not None:
+            self._watch.rows.resume(state["rows"])
 
 
 def run(
@@ -114,8 +164,7 @@ def run(
     *,
     slo: Slo | None = None,
     limits: Limits | None = None,
-    progress: Progress | None = None,
-    row: RowSink | None = None,
+    watch: Watch | None = None,
 ) -> dict[str, Any]:
     """Serve a trace to the end and return its figures (see ``summary``).
 
@@ -125,14 +174,13 @@ def run(
         model: The model on its chip.
         slo: What requests should attain.
         limits: What bounds the run.
-        progress: Called now and then with the finished and all requests.
-        row: Called with the number and the row of each finished request.
+        watch: Who is told of the run.
 
     Raises:
         InputError: if a request can never fit.
     """
     limits = limits or Limits()
-    serving = Serving(trace, Recorder(slo, int(trace.arrival_ps[-1]), row))
+    serving = Serving(trace, slo, watch or Watch())
     engine = Engine(
         serving.env,
         Waiting(trace),
@@ -144,7 +192,7 @@ def run(
         jump=limits.jump,
     )
     serving.add("all", engine, model)
-    return serving.run(progress)
+    return serving.run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +223,7 @@ def run_disaggregated(
     *,
     slo: Slo | None = None,
     limits: Limits | None = None,
-    progress: Progress | None = None,
-    row: RowSink | None = None,
+    watch: Watch | None = None,
 ) -> dict[str, Any]:
     """Serve a trace with prefill and decoding in pools of their own, otherwise as ``run`` does.
 
@@ -186,15 +233,14 @@ def run_disaggregated(
         pools: The two pools and the link.
         slo: What requests should attain.
         limits: What bounds each pool.
-        progress: Called now and then with the finished and all requests.
-        row: Called with the number and the row of each finished request.
+        watch: Who is told of the run.
 
     Raises:
         InputError: if a request can never fit, or the link cannot be.
     """
     limits = limits or Limits()
     link = Link(pools.link_bytes_per_s, pools.link_latency_s)
-    serving = Serving(trace, Recorder(slo, int(trace.arrival_ps[-1]), row), link=link)
+    serving = Serving(trace, slo, watch or Watch(), link)
     prefill = PrefillPool(
         serving.env,
         Waiting(trace),
@@ -219,7 +265,7 @@ def run_disaggregated(
     )
     serving.add("prefill", prefill, pools.prefill, pools.prefill_share)
     serving.add("decode", decode, pools.decode, pools.decode_share)
-    return serving.run(progress)
+    return serving.run()
 
 
 def _check_fits(trace: Trace, most_tokens: int) -> None:

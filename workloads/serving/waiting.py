@@ -30,9 +30,10 @@ class Waiting:
         """All but the trace, which whoever resumes has."""
         return {**self.__dict__, "_trace": None, "_rows": [], "_first_row": 0}
 
-    def resume(self, trace: Trace | None) -> None:
-        """Go on with the trace that was left out."""
-        self._trace = trace
+    def resume(self, trace: Trace) -> None:
+        """Go on with the trace that was left out, if it had one."""
+        if self._total:
+            self._trace = trace
 
     def next_ps(self) -> int | None:
         """When the next request is there, or has been since; None if none will come unasked."""

@@ -8,7 +8,8 @@ import simpy
 from workloads.serving.cost import Batch, DecodeCosts, Int64s, IterationCost, Work
 from workloads.serving.engine import DEFAULT_MAX_SEQUENCES, Engine
 from workloads.serving.kv import BlockPool, KvCache
-from workloads.serving.metrics import Recorder, Slo
+from workloads.serving.metrics import Recorder, Row, Slo
+from workloads.serving.rows import RowWriter
 from workloads.serving.schedulers import Scheduler
 from workloads.serving.traces import PS_PER_S, Trace
 from workloads.serving.waiting import Waiting
@@ -53,6 +54,16 @@ class LoggedModel:
     def utilization(self, work: Work, span_s: float) -> float:
         """A figure of the work."""
         return work.pair_layers / span_s
+
+
+class Rows(RowWriter):
+    """Keeps rows in a list, as they come."""
+
+    def __init__(self, to: list[tuple[int, Row]]) -> None:
+        self._to = to
+
+    def add(self, index: int, row: Row) -> None:
+        self._to.append((index, row))
 
 
 def serve(

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.workloads.serving.served import LoggedModel, trace_of
+from tests.workloads.serving.served import LoggedModel, Rows, trace_of
 from tlm.errors import InputError
 from workloads.serving.cost import Batch
-from workloads.serving.metrics import Slo
-from workloads.serving.run import Limits, Pools, run_disaggregated
+from workloads.serving.metrics import Row, Slo
+from workloads.serving.run import Limits, Pools, Watch, run_disaggregated
 from workloads.serving.schedulers import Chunked, Continuous, Layered, Scheduler
 from workloads.serving.traces import Trace
 
@@ -27,19 +27,24 @@ def disaggregated(
     bytes_per_s: float = 80.0,
     latency_s: float = 0.0,
     limits: Limits | None = None,
-) -> tuple[dict[str, Any], list[Batch], list[Batch], list[dict[str, Any]]]:
+) -> tuple[dict[str, Any], list[Batch], list[Batch], list[Row]]:
     """Figures, batches of each pool and rows; a token's keys and values are 8 bytes."""
     prefill, decode = LoggedModel(seconds, layers), LoggedModel(seconds, layers)
-    rows: list[dict[str, Any]] = []
+    rows: list[tuple[int, Row]] = []
     figures = run_disaggregated(
         trace,
         scheduler or Continuous(),
         Pools(prefill, decode, 0.5, 0.5, bytes_per_s, latency_s),
         limits=limits or Limits(jump=False),
         slo=Slo(2.0, 1500.0),
-        row=lambda index, row: rows.append({"request": index, **row}),
+        watch=Watch(rows=Rows(rows)),
     )
-    return figures, prefill.batches, decode.batches, sorted(rows, key=lambda row: row["request"])
+    return (
+        figures,
+        prefill.batches,
+        decode.batches,
+        [row for _, row in sorted(rows, key=lambda entry: entry[0])],
+    )
 
 
 def test_keys_and_values_cross_the_link_before_the_second_token() -> None:

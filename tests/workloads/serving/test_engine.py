@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.workloads.serving.served import LoggedModel, serve, trace_of
+from tests.workloads.serving.served import LoggedModel, Rows, serve, trace_of
 from tlm.errors import InputError
 from workloads.serving.cost import Batch
-from workloads.serving.metrics import Recorder, Slo
+from workloads.serving.metrics import Recorder, Row, Slo
 from workloads.serving.request import Request
-from workloads.serving.run import Limits, run
+from workloads.serving.run import Limits, Watch, run
 from workloads.serving.schedulers import (
     Chunked,
     Continuous,
@@ -218,7 +218,7 @@ def test_alike_iterations_in_one_stretch_leave_the_same_figures(
     seconds: Callable[[Batch], float],
     slo_ms: int,
 ) -> None:
-    rows: list[list[object]] = [[], []]
+    rows: list[list[tuple[int, Row]]] = [[], []]
     jumped, stepped = (
         run(
             trace,
@@ -226,7 +226,7 @@ def test_alike_iterations_in_one_stretch_leave_the_same_figures(
             LoggedModel(seconds, _LAYERS),
             limits=Limits(kv_tokens, max_sequences, sram_tokens, jump),
             slo=Slo(2.0, slo_ms),
-            row=lambda *row, to=to: to.append(row),
+            watch=Watch(rows=Rows(to)),
         )
         for jump, to in zip((True, False), rows, strict=True)
     )
