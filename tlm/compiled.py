@@ -1,6 +1,6 @@
 """How the hot loops are compiled with Numba, and how what is stored of them is kept in step."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -48,22 +48,37 @@ def address(index: int) -> Address:
 def prepare(*entries: Callable[..., Any]) -> None:
     """Compile functions and all that they call, each once, for the types of its annotations.
 
-    Left to itself Numba compiles a function again for every width of its arguments, and stores
-    machine code that it takes for good as long as the function's own file is unchanged, whatever
-    becomes of the files of what it calls.
+    Left to itself Numba compiles a function again for every width of its arguments.
 
     Raises:
         KeyError: if a parameter is of a type that is not known here.
+    """
+    for function in TopologicalSorter(forget_stale(*entries)).static_order():
+        if not function.signatures:  # else a part of what was prepared before
+            function.compile(tuple(_parameters(function.py_func)))
+            function.disable_compile()
+
+
+def forget_stale(*entries: Callable[..., Any]) -> dict[Any, set[Any]]:
+    """Drop stored machine code of functions that is older than the newest of their sources.
+
+    Numba looks at a function's own file only, not at those of what it calls.
+
+    Returns:
+        The functions and all that they call, each with those that it calls itself.
     """
     calls: dict[Any, set[Any]] = {}
     for entry in entries:
         if hasattr(entry, "py_func"):  # else $NUMBA_DISABLE_JIT: nothing is compiled
             _find_calls(entry, calls)
-    _forget_stale(calls)
-    for function in TopologicalSorter(calls).static_order():
-        if not function.signatures:  # else a part of what was prepared before
-            function.compile(tuple(_parameters(function.py_func)))
-            function.disable_compile()
+    sources = {function: Path(function.py_func.__code__.co_filename) for function in calls}
+    newest = max((source.stat().st_mtime for source in sources.values()), default=0.0)
+    for function, source in sources.items():
+        for index in Path(function.stats.cache_path).glob(f"{source.stem}.*.nbi"):
+            with suppress(FileNotFoundError):  # another process drops it too
+                if index.stat().st_mtime < newest:
+                    index.unlink()
+    return calls
 
 
 def _find_calls(function: Any, calls: dict[Any, set[Any]]) -> None:
@@ -82,14 +97,3 @@ def _parameters(function: Callable[..., Any]) -> Iterator[types.Type]:
     for name, hint in get_type_hints(function, include_extras=True).items():
         if name != "return":
             yield get_args(hint)[1] if get_origin(hint) is Annotated else _PLAIN[hint]
-
-
-def _forget_stale(functions: Iterable[Any]) -> None:
-    """Drop stored machine code that is older than the newest of the sources."""
-    sources = {function: Path(function.py_func.__code__.co_filename) for function in functions}
-    newest = max((source.stat().st_mtime for source in sources.values()), default=0.0)
-    for function, source in sources.items():
-        for index in Path(function.stats.cache_path).glob(f"{source.stem}.*.nbi"):
-            with suppress(FileNotFoundError):  # another process drops it too
-                if index.stat().st_mtime < newest:
-                    index.unlink()

@@ -42,7 +42,7 @@ class BlockModel:
             name=self.name,
             top=self.name,
             text=self.sources[-1].read_text(),
-            driver="block.cpp",
+            driver=Path(__file__).with_name("block.cpp"),
             defines={"BLOCK_CLASS": f"V{self.name}"},
             sources=self.sources[:-1],
             flags=flags,

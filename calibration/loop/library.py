@@ -41,7 +41,7 @@ class Library:
         name: Of the module for messages.
         top: The top module.
         text: Its Verilog.
-        driver: The C++ that runs it; a file of this folder.
+        driver: The C++ that runs it.
         defines: Values of macros of the driver.
         sources: Verilog files that the module needs.
         flags: More options of Verilator.
@@ -52,7 +52,7 @@ class Library:
     name: str
     top: str
     text: str
-    driver: str
+    driver: Path
     defines: dict[str, int | str]
     sources: Sequence[Path]
     flags: Sequence[str] = ()
@@ -70,7 +70,7 @@ class Library:
         flags += [] if self.waves else _WITHOUT_WAVES
         defines = (f"-D{name}={value}" for name, value in self.defines.items())
         cargs = " ".join([_CXX_FLAGS, *defines])
-        own = [_FOLDER / self.driver, *_COMMON]
+        own = [self.driver, *_COMMON]
         content = [
             self.text,
             flags,
@@ -94,7 +94,7 @@ class Library:
         arguments: dict[str, Any] = {
             # pyverilator finds a module by the name of its file.
             "top_verilog_file": str(folder / f"{self.top}.sv"),
-            "preceding_files": str(folder / self.driver),
+            "preceding_files": str(folder / self.driver.name),
             "args": [*flags, *includes, *map(str, self.sources)],
             "cargs": cargs,
         }

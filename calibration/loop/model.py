@@ -53,7 +53,7 @@ class LoopModel:
             self.name,
             "blackbox_dut",
             adapter(self.spec, self.rows, self.cols, layout.width),
-            "loop.cpp",
+            Path(__file__).with_name("loop.cpp"),
             {
                 "LOOP_NODES": self.rows * self.cols,
                 "LOOP_FLIT_BITS": layout.width,

@@ -6,7 +6,6 @@
 // ready from offers. So three looks at the links, neighbour by neighbour, settle a cycle.
 
 #include <algorithm>
-#include <cstdarg>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "Vtile_node.h"
+#include "stop.h"
 #include "verilated.h"
 #include "verilated_vcd_c.h"
 
@@ -26,7 +26,6 @@ constexpr unsigned kQueues = 4, kLinks = 4;
 constexpr unsigned kArrival = 2 * kQueues;  // after the starts and the ends
 constexpr uint64_t kHalfCyclePs = 1000;
 constexpr uint64_t kResetCycles = 4;
-constexpr size_t kKeptText = 2000;
 
 enum Outcome : int { kEnded = 0, kStill = 1, kTooLong = 2, kFailed = 3 };
 
@@ -61,9 +60,6 @@ struct Machine {
   std::vector<Event> events;
   std::string failure;
 };
-
-Machine* running = nullptr;  // what is evaluated now
-std::string printed;         // the end of what the Verilog has printed
 
 template <typename Port>
 uint32_t field(const Port& port, unsigned index, unsigned bits) {
@@ -128,7 +124,7 @@ void clock(Machine& machine, int level) {
 
 // All models share a context, which refuses new ones at another time than 0.
 void at(Machine& machine) {
-  running = &machine;
+  stop::reason = &machine.failure;
   machine.nodes[0].model->contextp()->time(machine.now_ps);
 }
 
@@ -136,7 +132,7 @@ void dump(Machine& machine) {
   if (machine.wave.isOpen()) machine.wave.dump(machine.now_ps);
   machine.nodes[0].model->contextp()->time(0);
   machine.now_ps += kHalfCyclePs;
-  running = nullptr;
+  stop::reason = &stop::early;
 }
 
 // The first half of a cycle: everything settles.
@@ -185,11 +181,6 @@ int outcome(Machine& machine, int found) {
   return machine.failure.empty() ? found : kFailed;
 }
 
-void stop(const char* what, const char* file, int line) {
-  if (!running || !running->failure.empty()) return;
-  running->failure = what + std::string(" at ") + file + ":" + std::to_string(line) + ": " + printed;
-}
-
 void join(Machine& machine) {
   for (unsigned n = 0; n < kTiles; ++n) {
     Node& node = machine.nodes[n];
@@ -205,30 +196,11 @@ void join(Machine& machine) {
 
 }  // namespace
 
-// What Verilator calls; the wrapper of pyverilator has the hook for $finish.
-using FinishCallback = void (*)(const char*, int, const char*);
-extern FinishCallback vl_user_finish;
-void vl_stop(const char* file, int line, const char*) VL_MT_UNSAFE { stop("the Verilog stopped", file, line); }
-void vl_fatal(const char* file, int line, const char*, const char* message) VL_MT_UNSAFE {
-  stop(message, file, line);
-}
-
 extern "C" {
-
-int loop_print(const char* format, ...) {
-  char text[1000];
-  va_list arguments;
-  va_start(arguments, format);
-  const int count = std::vsnprintf(text, sizeof text, format, arguments);
-  va_end(arguments);
-  printed += text;
-  if (printed.size() > kKeptText) printed.erase(0, printed.size() - kKeptText);
-  return count;
-}
 
 // With a path, a wave is written there.
 Machine* machine_new(const char* wave) {
-  vl_user_finish = [](const char* file, int line, const char*) { stop("the Verilog called $finish", file, line); };
+  stop::watch_finish();
   Machine* machine = new Machine{};
   if (wave) Verilated::traceEverOn(true);
   for (unsigned n = 0; n < kTiles; ++n) {
@@ -247,7 +219,7 @@ void machine_delete(Machine* machine) {
   for (Node& node : machine->nodes) node.model->final();
   if (machine->wave.isOpen()) machine->wave.close();
   delete machine;
-  printed.clear();
+  stop::printed.clear();
 }
 
 // Resets all but the memories; the next run begins at cycle 0.

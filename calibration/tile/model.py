@@ -1,24 +1,15 @@
 """Nodes of tile meshes, compiled with the driver that joins and runs them; built once."""
 
-import hashlib
-import json
-import shutil
 from dataclasses import dataclass, fields
-from importlib.metadata import version
 from pathlib import Path
 
-from filelock import FileLock
-
 from calibration.harness.mesh import NOC_SOURCES
-from calibration.harness.simulator import SimulationError, _drop_intermediates, cache_folder
-from calibration.harness.toolchain import tool_versions
-from calibration.loop.model import _CXX_FLAGS, _MAKE_FLAGS, _WITHOUT_WAVES, _compiled
-from tlm.calibrated import REPOSITORY, file_hash
+from calibration.loop.library import Library
+from tlm.calibrated import REPOSITORY
 from tlm.errors import InputError
 
 _TILE = REPOSITORY / "rtl" / "tile"
 _NODE = REPOSITORY / "rtl" / "bench" / "tile_node.sv"
-_TOP = "tile_node"
 _TILE_MODULES = (
     "delay_line", "pe", "fold_sequencer", "systolic_array", "exp2_table", "vector_lane",
     "vector_reduce", "vector_sequencer", "vector_unit", "sram_bank", "scratchpad",
@@ -27,14 +18,6 @@ _TILE_MODULES = (
 )  # fmt: skip
 #: In order of dependence.
 TILE_SOURCES = (*NOC_SOURCES, *(_TILE / f"{name}.sv" for name in _TILE_MODULES))
-_OWN_SOURCES = (
-    Path(__file__).with_name("driver.cpp"),
-    REPOSITORY / "calibration" / "loop" / "loop.h",
-)
-_FLAGS = (
-    "--no-timing", "--assert", "--top-module", _TOP, "--timescale", "1ns/1ps", "-O3",
-    "--x-assign", "fast", "--output-split-cfuncs", "500",
-)  # fmt: skip
 _MOST_SIDE = 16
 _MOST_TILES = 64
 
@@ -111,41 +94,20 @@ class TileModel:
         Raises:
             SimulationError: carrying the end of the tools' output.
         """
-        flags = [*_FLAGS, *(() if self.waves else _WITHOUT_WAVES)]
-        flags += [f"-G{name}={value}" for name, value in self.parameters().items()]
         values = {
             "ROWS": self.rows,
             "COLS": self.cols,
             "COUNT_BITS": self.fifo_depth.bit_length(),
             "FLIT_WORDS": -(-self.flit_bits // 32),
         }
-        cargs = " ".join([_CXX_FLAGS, *(f"-DTILE_{name}={n}" for name, n in values.items())])
-        hashes = [file_hash(path) for path in (*TILE_SOURCES, _NODE, *_OWN_SOURCES)]
-        tools = {**tool_versions(), "pyverilator-mm": version("pyverilator-mm")}
-        key_parts = [flags, cargs, _MAKE_FLAGS, hashes, tools]
-        key = hashlib.sha256(json.dumps(key_parts).encode()).hexdigest()[:16]
-        folder = cache_folder() / f"tiles-{key}"
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(f"{folder}.lock"):
-            if not (folder / "done").is_file():
-                shutil.rmtree(folder, ignore_errors=True)
-                folder.mkdir()
-                for path in _OWN_SOURCES:
-                    shutil.copy2(path, folder)
-                self._compile(folder, flags, cargs)
-                _drop_intermediates(folder)
-                (folder / "done").touch()
-        return folder / f"V{_TOP}"
-
-    def _compile(self, folder: Path, flags: list[str], cargs: str) -> None:
-        problem = _compiled(
-            folder,
-            {
-                "top_verilog_file": str(_NODE),
-                "preceding_files": str(folder / "driver.cpp"),
-                "args": [*flags, *map(str, TILE_SOURCES)],
-                "cargs": cargs,
-            },
+        library = Library(
+            name=self.name,
+            top=_NODE.stem,
+            text=_NODE.read_text(),
+            driver=Path(__file__).with_name("driver.cpp"),
+            defines={f"TILE_{name}": value for name, value in values.items()},
+            sources=TILE_SOURCES,
+            flags=[f"-G{name}={value}" for name, value in self.parameters().items()],
+            waves=self.waves,
         )
-        if problem:
-            raise SimulationError(f"building {self.name} failed:\n{problem[-4000:]}")
+        return library.build()

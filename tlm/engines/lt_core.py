@@ -5,14 +5,12 @@ all its steps on one block while it lies in the cache. A block's rows move up fr
 far as sends reach, so that whatever a step reads has been written, and nothing later has.
 """
 
-import sys
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tlm.compiled import compiled, forget_stale, unlocked
-from tlm.engines import lt_columns, lt_queues, lt_reduce, lt_rows, lt_table
 from tlm.engines.lt_columns import column_multicast
 from tlm.engines.lt_queues import Indices, Times
 from tlm.engines.lt_reduce import column_reduce, row_reduce
@@ -151,4 +149,4 @@ def _place(columns: Indices, first: int, column: int) -> int:
     return low
 
 
-forget_stale(sweep, [sys.modules[__name__], lt_columns, lt_queues, lt_reduce, lt_rows, lt_table])
+forget_stale(sweep)
