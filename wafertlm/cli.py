@@ -17,6 +17,7 @@ COMMANDS = {
     "noc": "Run traffic or a collective on a mesh.",
     "memory": "Run a stream of requests through a DRAM channel.",
     "kernel": "Run a kernel on a chip.",
+    "check": "Check a kernel's program without running it.",
     "dies": "Run a collective between the dies of a wafer.",
     "serve": "Serve a language model's requests on a chip.",
     "study": "Reproduce a published study row by row.",

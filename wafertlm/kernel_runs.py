@@ -210,6 +210,20 @@ def _run(options: KernelOptions, chip: Chip, networks: _Networks) -> _Run:
     return _Run(plan, macs, outcome.cycles, matrix, vector, outcome, network)
 
 
+def kernel_program(options: KernelOptions) -> Program:
+    """The program that level `lt` runs, whatever memory it takes.
+
+    Raises:
+        InputError: for options that do not fit together, or a problem that does not fit the chip.
+    """
+    choose("kernel", options.kernel, list(KERNELS))
+    chip, kernel = load_chip(options.chip), KERNELS[options.kernel]
+    sizes = _numbers("--shape", options.shape, "64,64,64")
+    networks = _Networks("lt", "at", None, None, nullcontext)
+    target = _target(options, chip, networks, noc_timing(chip))
+    return kernel.program(kernel.planned(sizes, target, options.choices))
+
+
 def _target(options: KernelOptions, chip: Chip, networks: _Networks, timing: NocTiming) -> Target:
     rows, cols = _grid(options.grid, chip)
     choose("dtype", options.dtype, list(_BITS))

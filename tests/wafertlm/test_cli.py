@@ -35,6 +35,8 @@ _RUNS = {
     "kernel at": (*_KERNEL, "--level", "at"),
     "kernel lt": _KERNEL,
     "kernel perf": (*_KERNEL, "--level", "perf"),
+    "check": ("check", *_KERNEL[1:]),
+    "dies": ("dies", "--chip", "flat32-wafer", "--collective", "all-reduce", "--bytes", "4096"),
     "serve": _SERVE,
     "report": ("report",),
 }

@@ -1,0 +1,115 @@
+"""``wafertlm check``: a kernel's program on a chip, checked without running it."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+
+from tlm.check import Report, check_program, chip_limits
+from tlm.chips import load_chip
+from tlm.errors import InputError
+from wafertlm.kernel_runs import KernelOptions, kernel_program, known_names
+from wafertlm.options import render_names
+from wafertlm.output import CheckFailedError, Result, complete, emit, progress, store
+from wafertlm.stopwatch import stopwatch
+
+_REQUIRED = ("kernel", "chip", "grid", "shape", "dtype")
+_OPTIONS = (*_REQUIRED, "collective", "groups", "schedule")
+
+
+def report_figures(report: Report) -> dict[str, Any]:
+    """A report as the command's own fields."""
+    return {
+        "holds": report.holds,
+        "operations": report.operations,
+        "plmr": {
+            "parallelism": asdict(report.parallelism),
+            "latency": asdict(report.latency),
+            "memory": asdict(report.memory),
+            "routing": asdict(report.routing),
+        },
+        "findings": [asdict(finding) for finding in report.findings],
+        "more_findings": report.more,
+    }
+
+
+def _render(result: Result) -> RenderableType:
+    options, plmr = result["options"], result["plmr"]
+    title = f"{options['kernel']} {options['shape']} on {options['grid']} of {options['chip']}"
+    table = Table("property", "figure", "value", "limit", title=title)
+    p, latency, m, r = (plmr[name] for name in ("parallelism", "latency", "memory", "routing"))
+    table.add_row("P", "tiles", f"{p['tiles']:,}", "")
+    table.add_row("", "share of them that compute", f"{p['busy_share']:.1%}", "")
+    table.add_row("", "mean over most busy", f"{p['balance']:.1%}", "")
+    table.add_row("L", "hops of the longest transfer", f"{latency['longest_hops']:,}", "")
+    table.add_row("", "hops on the longest chain", f"{latency['chain_hops']:,}", "")
+    table.add_row("", "routing stages on it", f"{latency['chain_stages']:,}", "")
+    table.add_row(
+        "M", "bytes of the fullest tile", f"{m['peak_bytes']:,}", _limit(m["limit_bytes"])
+    )
+    most = f"{'at least ' if r['at_least'] else ''}{r['most_paths']:,}"
+    table.add_row("R", "routing paths of the busiest router", most, _limit(r["limit_paths"]))
+    lines = [
+        escape(f"{found['rule']}: {_where(found)}{found['message']}")
+        for found in result["findings"]
+    ]
+    if result["more_findings"]:
+        lines.append(f"and {result['more_findings']:,} operations with faults of the same tokens")
+    return Group(table, *lines, "holds" if result["holds"] else "does not hold")
+
+
+def _limit(value: int | None) -> str:
+    return "" if value is None else f"{value:,}"
+
+
+def _where(found: dict[str, Any]) -> str:
+    if found["operation"] is None:
+        return ""
+    return f"operation {found['operation']} ('{found['label']}'), "
+
+
+def _known_names() -> dict[str, list[str]]:
+    kinds = ("kernels", "chips", "dtypes", "collectives", "schedules")
+    return {kind: known for kind, known in known_names().items() if kind in kinds}
+
+
+@click.command("check")
+@click.argument("kernel", required=False)
+@click.option("--chip", help="Chip profile.")
+@click.option("--grid", help="ROWSxCOLS of its tiles.")
+@click.option("--shape", help="Sizes, as of `wafertlm kernel`.")
+@click.option("--dtype", help="Type of the elements.")
+@click.option("--collective", help="How reductions are made, if another way; see --list.")
+@click.option("--groups", help="Of mesh-gemv: groups of each level of its tree but the last.")
+@click.option("--schedule", help="Of flat-attention: naive or async (default).")
+@click.option("--out", type=click.Path(path_type=Path), help="Store the result (JSON).")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--list", "as_list", is_flag=True, help="Print what the options may name.")
+def command(out: Path | None, as_json: bool, as_list: bool, **given: Any) -> None:
+    """Check a kernel's program without running it.
+
+    Tokens, cyclic waits, the order of reductions, and P, L, M and R: parallelism, latency, memory
+    and routing, against the limits of the chip's profile.
+    """
+    if as_list:
+        emit(_known_names(), as_json, render_names)
+        return
+    for name in _REQUIRED:
+        if given[name] is None:
+            raise InputError(f"check: {name} not given; see --help and --list")
+    options = KernelOptions(**given)
+    chip, program = load_chip(options.chip), kernel_program(options)
+    with stopwatch() as watch, progress("operations") as show:
+        report = check_program(program, chip_limits(chip), show)
+    recorded = {name: getattr(options, name) for name in _OPTIONS}
+    figures = report_figures(report)
+    result = complete("check", recorded, figures, watch.times, calibration=chip.calibration)
+    if out is not None:
+        store(result, out)
+    emit(result, as_json, _render)
+    if not report.holds:
+        raise CheckFailedError("; ".join(found.message for found in report.findings))
