@@ -13,14 +13,18 @@ from tlm.program import Collective, Program, Reduce, Send, Work, root_lines
 _Steps = bytes
 
 
-def link_flits(program: Program) -> dict[str, NDArray[np.int64]]:
+def link_flits(program: Program, *, y_first: bool = False) -> dict[str, NDArray[np.int64]]:
     """Flits over the links to the north, east, south and west of each tile, shape (rows, columns).
 
-    Packets go along the row first; a multicast crosses each link of its tree once, and so does the
-    result of a reduction so far. The counts hold at every level. Time and memory depend on the
-    tiles and on the operations that differ, not on how often they are repeated.
+    A multicast crosses each link of its tree once, and so does the result of a reduction so far. The
+    counts hold at every level. Time and memory depend on the tiles and on the operations that
+    differ, not on how often they are repeated.
+
+    Args:
+        program: Whose transfers are counted.
+        y_first: Packets go along the column first, else along the row.
     """
-    lines = _Lines(program)
+    lines = _Lines(program, y_first)
     for operation in program.operations():
         if isinstance(operation, Send):
             lines.send(operation)
@@ -34,7 +38,8 @@ def link_flits(program: Program) -> dict[str, NDArray[np.int64]]:
 class _Lines:
     """Loads of rows and of columns: which lines have which steps, and how often."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, y_first: bool) -> None:
+        self._y_first = y_first
         self._size = {"row": program.cols, "column": program.rows}
         self._counts: dict[str, Counter[tuple[bytes, _Steps]]] = {
             "row": Counter(),
@@ -42,10 +47,11 @@ class _Lines:
         }
 
     def send(self, send: Send) -> None:
-        """Along the rows of the sources, then along the columns of the destinations."""
+        """Along the lines of the sources, then along those of the destinations."""
         rows, cols = np.array(send.tiles.rows), np.array(send.tiles.cols)
-        self._add("row", rows, cols, send.to_cols, send.flits)
-        self._add("column", send.to_cols, rows, send.to_rows, send.flits)
+        in_rows, in_cols = (send.to_rows, cols) if self._y_first else (rows, send.to_cols)
+        self._add("row", in_rows, cols, send.to_cols, send.flits)
+        self._add("column", in_cols, rows, send.to_rows, send.flits)
 
     def tree(self, collective: Collective) -> None:
         """From the root to both ends of its segment, or the other way round."""

@@ -16,11 +16,11 @@ Tile = tuple[int, int]
 DIRECTIONS = {(-1, 0): "north", (0, 1): "east", (1, 0): "south", (0, -1): "west"}
 
 
-def way(source: Tile, target: Tile) -> list[tuple[str, Tile]]:
-    """Directions and tiles of the links from a tile to another, along the row first."""
+def way(source: Tile, target: Tile, y_first: bool) -> list[tuple[str, Tile]]:
+    """Directions and tiles of the links from a tile to another."""
     links, at = [], source
     while at != target:
-        if at[1] != target[1]:
+        if at[1] != target[1] and not (y_first and at[0] != target[0]):
             step = (0, 1 if target[1] > at[1] else -1)
         else:
             step = (1 if target[0] > at[0] else -1, 0)
@@ -29,14 +29,14 @@ def way(source: Tile, target: Tile) -> list[tuple[str, Tile]]:
     return links
 
 
-def walked(program: Program) -> Counter[tuple[str, Tile]]:
+def walked(program: Program, y_first: bool) -> Counter[tuple[str, Tile]]:
     loads: Counter[tuple[str, Tile]] = Counter()
     for operation in program.operations():
         if isinstance(operation, Send):
             for i, row in enumerate(operation.tiles.rows):
                 for j, col in enumerate(operation.tiles.cols):
                     target = (int(operation.to_rows[i]), int(operation.to_cols[j]))
-                    for link in way((row, col), target):
+                    for link in way((row, col), target, y_first):
                         loads[link] += operation.flits
         else:
             assert isinstance(operation, Multicast | Reduce)
@@ -45,7 +45,7 @@ def walked(program: Program) -> Counter[tuple[str, Tile]]:
                 for at in operation.segment:
                     end = (root[0], at) if operation.along == "row" else (at, root[1])
                     ends = (end, root) if isinstance(operation, Reduce) else (root, end)
-                    tree |= set(way(*ends))
+                    tree |= set(way(*ends, y_first))
                 for link in tree:
                     loads[link] += operation.flits
     return loads
@@ -73,11 +73,11 @@ def programs(draw: st.DrawFn) -> Program:
     return program_of(rows, cols, operations)
 
 
-@given(programs())
+@given(programs(), st.booleans())
 @settings(max_examples=150, deadline=None)
-def test_link_flits_are_those_of_ways_walked_one_by_one(program: Program) -> None:
-    loads = walked(program)
-    for direction, flits in link_flits(program).items():
+def test_link_flits_are_those_of_ways_walked_one_by_one(program: Program, y_first: bool) -> None:
+    loads = walked(program, y_first)
+    for direction, flits in link_flits(program, y_first=y_first).items():
         expected = [
             [loads[direction, (row, col)] for col in range(program.cols)]
             for row in range(program.rows)
