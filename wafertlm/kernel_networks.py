@@ -25,6 +25,7 @@ from tlm.interconnect.handshake import DeadlockError, HandshakeMesh
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Multicast, Program, Reduce, Send, Work, root_tiles, segment_of
+from tlm.trace import Recorder
 from wafertlm.output import CheckFailedError
 
 
@@ -113,7 +114,9 @@ def own_routers(spec_file: str, *, allow_stale: bool) -> OwnRouters:
     return OwnRouters(spec, load_own(spec))
 
 
-def run_at_model(program: Program, timing: NocTiming, own: OwnRouters | None) -> Outcome:
+def run_at_model(
+    program: Program, timing: NocTiming, own: OwnRouters | None, recorder: Recorder | None = None
+) -> Outcome:
     """Run a program packet by packet on the handshake model.
 
     Raises:
@@ -124,7 +127,7 @@ def run_at_model(program: Program, timing: NocTiming, own: OwnRouters | None) ->
         own.check(program)
     try:
         mesh = HandshakeMesh(program.rows, program.cols, timing)
-        return run_at(program, _cut(timing, own), mesh)
+        return run_at(program, _cut(timing, own), mesh, recorder)
     except DeadlockError as error:
         raise CheckFailedError(f"deadlock: {error}") from error
 
@@ -135,6 +138,7 @@ def run_at_rtl(
     own: OwnRouters | None,
     waves: Path | None,
     building: Callable[[], AbstractContextManager[None]],
+    recorder: Recorder | None = None,
 ) -> tuple[Outcome, dict[str, Any]]:
     """Run a program packet by packet on the Verilated mesh, and say which one that was.
 
@@ -150,7 +154,7 @@ def run_at_rtl(
         with building():
             model.build()
         with RtlInterconnect(model, loopback=timing.loopback, waves=waves) as mesh:
-            outcome = run_at(program, _cut(timing, own), mesh)
+            outcome = run_at(program, _cut(timing, own), mesh, recorder)
             clocked = mesh.clocked_cycles
     except HangError as error:
         raise CheckFailedError(f"deadlock: {error}") from error

@@ -19,6 +19,7 @@ from tlm.engines.outcome import Outcome
 from tlm.errors import InputError, choose
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Engine, Program, Work
+from tlm.trace import Recorder, link_flits
 from wafertlm.kernel_networks import OwnRouters, own_routers, run_at_model, run_at_rtl
 from wafertlm.options import parse_grid
 from workloads.kernels.catalogue import KERNELS, Choices, Plan, Sizes
@@ -86,17 +87,22 @@ class _Run:
 
 @dataclass(frozen=True, slots=True)
 class _Networks:
-    """What packets run on: levels, somebody's own routers, and how Verilog is built and watched."""
+    """What packets run on: levels, somebody's own routers, how Verilog is built and all watched."""
 
     noc: str
     compute: str
     own: OwnRouters | None
     waves: Path | None
     building: _Building
+    recorder: Recorder | None = None
 
 
 def kernel_result(
-    options: KernelOptions, *, waves: Path | None = None, building: _Building = nullcontext
+    options: KernelOptions,
+    *,
+    waves: Path | None = None,
+    building: _Building = nullcontext,
+    recorder: Recorder | None = None,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Figures of a run, and its maps: arrays of shape (rows, columns), empty at level `perf`.
 
@@ -104,6 +110,7 @@ def kernel_result(
         options: What is run.
         waves: A VCD file of the network, where it is Verilog.
         building: The context in which Verilog is built.
+        recorder: Is told of operations and transfers.
 
     Raises:
         InputError: for options that do not fit together, a problem that does not fit the chip, or
@@ -116,8 +123,10 @@ def kernel_result(
         noc, compute = _levels(options, chip)
         if waves is not None and noc != "rtl":
             raise InputError(f"--waves: found network at level {noc}; allowed: --noc rtl")
+        if recorder is not None and noc not in ("at", "rtl"):
+            raise InputError(f"--timeline: found network at level {noc}; allowed: --noc rtl|at")
         own = own_network(options)
-        return _figures(options, chip, _Networks(noc, compute, own, waves, building))
+        return _figures(options, chip, _Networks(noc, compute, own, waves, building, recorder))
 
 
 def _figures(
@@ -224,6 +233,13 @@ def kernel_program(options: KernelOptions) -> Program:
     return kernel.program(kernel.planned(sizes, target, options.choices))
 
 
+def link_maps(options: KernelOptions) -> dict[str, Any]:
+    """Flits over the links that leave each tile, shape (rows, columns), by direction."""
+    own = own_network(options)
+    flits = link_flits(kernel_program(options), y_first=own is not None and own.timing.y_first)
+    return {f"link_flits_{direction}": each for direction, each in flits.items()}
+
+
 def _target(options: KernelOptions, chip: Chip, networks: _Networks, timing: NocTiming) -> Target:
     rows, cols = _grid(options.grid, chip)
     choose("dtype", options.dtype, list(_BITS))
@@ -261,12 +277,13 @@ def _simulate(
             raise InputError(
                 f"--grid: --noc rtl goes up to {side}x{side} tiles, found {rows}x{cols}"
             )
-        return run_at_rtl(program, timing, networks.own, networks.waves, networks.building)
+        watched = (networks.waves, networks.building, networks.recorder)
+        return run_at_rtl(program, timing, networks.own, *watched)
     if rows * cols > _LARGEST_AT_TILES:
         raise InputError(
             f"--grid: level at goes up to {_LARGEST_AT_TILES} tiles, found {rows * cols}"
         )
-    return run_at_model(program, timing, networks.own), None
+    return run_at_model(program, timing, networks.own, networks.recorder), None
 
 
 def _vector_cycles(program: Program, tile: tuple[int, int]) -> int:

@@ -16,7 +16,7 @@ _Steps = bytes
 def link_flits(program: Program, *, y_first: bool = False) -> dict[str, NDArray[np.int64]]:
     """Flits over the links to the north, east, south and west of each tile, shape (rows, columns).
 
-    A multicast crosses each link of its tree once, and so does the result of a reduction so far. The
+    A multicast crosses each link of its tree once, and so does what a reduction has so far. The
     counts hold at every level. Time and memory depend on the tiles and on the operations that
     differ, not on how often they are repeated.
 

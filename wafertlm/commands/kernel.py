@@ -13,11 +13,16 @@ from tlm.calibrated import stale_allowed
 from tlm.chips import load_chip
 from tlm.errors import InputError
 from tlm.files import whole_file
+from tlm.interconnect.packets import TileSet
+from tlm.interconnect.traffic import parse_rectangle
+from tlm.trace import Timeline
 from wafertlm.kernel_networks import provenance_hash
-from wafertlm.kernel_runs import KernelOptions, kernel_result, known_names, own_network
-from wafertlm.options import render_names
-from wafertlm.output import Result, complete, emit, store
+from wafertlm.kernel_runs import KernelOptions, kernel_result, known_names, link_maps, own_network
+from wafertlm.options import parse_grid, render_names
+from wafertlm.output import Result, complete, emit, log, store
 from wafertlm.stopwatch import stopwatch
+
+_SHOWN_SIDE = 8
 
 
 def store_maps(maps: dict[str, Any], path: Path) -> None:
@@ -68,6 +73,11 @@ def _render(result: Result) -> RenderableType:
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Store the result (JSON).")
 @click.option("--map", "map_path", type=click.Path(path_type=Path), help="Store maps (npz).")
+@click.option(
+    "--timeline", type=click.Path(path_type=Path), help="Store a timeline for Perfetto (json.gz)."
+)
+@click.option("--region", help="Tiles of the timeline: r0:r1,c0:c1; else the first 8x8.")
+@click.option("--every", type=int, default=1, show_default=True, help="Every n-th operation of it.")
 @click.option("--allow-stale", is_flag=True, help="Use measurements that are out of date.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--list", "as_list", is_flag=True, help="Print what the options may name.")
@@ -75,6 +85,9 @@ def command(
     waves: Path | None,
     out: Path | None,
     map_path: Path | None,
+    timeline: Path | None,
+    region: str | None,
+    every: int,
     as_json: bool,
     as_list: bool,
     **given: Any,
@@ -93,14 +106,30 @@ def command(
     options = KernelOptions(**given)
     if map_path is not None and (options.noc or options.level) == "perf":
         raise InputError("--map: level perf has no tiles to map; levels that do: at, lt")
+    shown = None if timeline is None else _timeline(options, region, every)
     with stopwatch() as watch:
-        figures, maps = kernel_result(options, waves=waves, building=watch.compiling)
+        figures, maps = kernel_result(
+            options, waves=waves, building=watch.compiling, recorder=shown
+        )
     result = complete_kernel(options, figures, watch.times)
     if map_path is not None:
-        store_maps(maps, map_path)
+        store_maps(maps | link_maps(options), map_path)
+    if timeline is not None and shown is not None:
+        shown.write(timeline)
+        if shown.dropped:
+            log(f"timeline: no room for {shown.dropped:,} spans; show fewer by --region or --every")
     if out is not None:
         store(result, out)
     emit(result, as_json, _render)
+
+
+def _timeline(options: KernelOptions, region: str | None, every: int) -> Timeline:
+    rows, cols = parse_grid("--grid", options.grid)
+    if region is None:
+        tiles = TileSet(range(min(rows, _SHOWN_SIDE)), range(min(cols, _SHOWN_SIDE)))
+    else:
+        tiles = parse_rectangle(region, rows, cols)
+    return Timeline(tiles, cols, every=every)
 
 
 def complete_kernel(
