@@ -8,7 +8,7 @@ import numpy as np
 
 from tlm.engines.lt_batch import Batch
 from tlm.engines.lt_build import Builder, Built, Fields
-from tlm.engines.lt_queues import FIRST_TOKEN, PORT
+from tlm.engines.lt_queues import FIRST_TOKEN, PORT, Times
 from tlm.engines.lt_scan import scan, tokens_by_tiles, turn
 from tlm.engines.lt_table import Pools
 from tlm.engines.lt_tables import CycleTables
@@ -17,13 +17,17 @@ from tlm.engines.outcome import Outcome
 from tlm.errors import InputError
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Engine, Operation, Program, Send, Work
+from tlm.trace.loosely import note_operation
+from tlm.trace.recorder import Recorder
 
 _LIMIT_CYCLES = 2**30
 """Times are 32-bit; a run may take this long, and no operation longer."""
 _POOLED_ENTRIES = 2**22
 
 
-def run_lt(program: Program, timing: NocTiming, *, threads: int = 1) -> Outcome:
+def run_lt(
+    program: Program, timing: NocTiming, *, threads: int = 1, recorder: Recorder | None = None
+) -> Outcome:
     """Run a program on one local clock per tile.
 
     Memory is 4 bytes per tile for each engine and each unit of token depth.
@@ -32,6 +36,8 @@ def run_lt(program: Program, timing: NocTiming, *, threads: int = 1) -> Outcome:
         program: What to run.
         timing: Measured constants of the router.
         threads: Threads that share the grid; the outcome is the same for any number.
+        recorder: Is told of operations and transfers of its region. Operations are then done one
+            by one, which takes longer and changes no time.
 
     Raises:
         InputError: if an operation does not fit the program, takes a token that no earlier
@@ -40,6 +46,8 @@ def run_lt(program: Program, timing: NocTiming, *, threads: int = 1) -> Outcome:
     run = _Run(program, timing, threads)
     for number, operation in enumerate(program.operations()):
         run.add(number, operation)
+        if recorder is not None:
+            note_operation(recorder, timing, number, operation, *run.clocks())
     return run.outcome()
 
 
@@ -72,14 +80,21 @@ class _Run:
             self._flush()
         self._batch.add(number, operation, built)
 
+    def clocks(self) -> tuple[Times, Times]:
+        """When engines and ejection ports are free, (engines, rows, columns) and (rows, columns).
+
+        Views, good until the next operation is done.
+        """
+        self._flush()
+        ends = self._state[:, :FIRST_TOKEN].transpose((1, 2, 0) if self._turned else (1, 0, 2))
+        return ends[: len(Engine)], ends[PORT]
+
     def outcome(self) -> Outcome:
         """The times after the last operation."""
-        self._flush()
-        axes = (1, 2, 0) if self._turned else (1, 0, 2)
-        ends = np.ascontiguousarray(self._state[:, :FIRST_TOKEN].transpose(axes), dtype=np.int64)
+        engine_ends, arrivals = self.clocks()
         return Outcome(
-            engine_end_cycle=ends[: len(Engine)],
-            last_arrival_cycle=ends[PORT],
+            engine_end_cycle=np.ascontiguousarray(engine_ends, dtype=np.int64),
+            last_arrival_cycle=np.ascontiguousarray(arrivals, dtype=np.int64),
             matrix_busy_cycles=self._tables.busy_cycles(),
         )
 
