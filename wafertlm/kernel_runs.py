@@ -123,8 +123,8 @@ def kernel_result(
         noc, compute = _levels(options, chip)
         if waves is not None and noc != "rtl":
             raise InputError(f"--waves: found network at level {noc}; allowed: --noc rtl")
-        if recorder is not None and noc not in ("at", "rtl"):
-            raise InputError(f"--timeline: found network at level {noc}; allowed: --noc rtl|at")
+        if recorder is not None and noc == "perf":
+            raise InputError("--timeline: level perf has no operations to show; others do: at, lt")
         own = own_network(options)
         return _figures(options, chip, _Networks(noc, compute, own, waves, building, recorder))
 
@@ -270,7 +270,7 @@ def _simulate(
     """What came of a program, and of a network in Verilog which one that was."""
     rows, cols = program.rows, program.cols
     if networks.noc == "lt":
-        return run_lt(program, timing), None
+        return run_lt(program, timing, recorder=networks.recorder), None
     if networks.noc == _RTL:
         if max(rows, cols) > _LARGEST_RTL_SIDE:
             side = _LARGEST_RTL_SIDE

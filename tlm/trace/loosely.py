@@ -14,6 +14,7 @@ from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
 from tlm.operations import (
     Engine,
+    Indices,
     Multicast,
     Operation,
     Reduce,
@@ -53,7 +54,7 @@ def note_operation(
     forks = isinstance(operation, Multicast) and len(operation.segment) > 1
     hold = hold_cycles(timing, operation.flits, multicast=forks)
     label, region = operation.label, recorder.region
-    for sources, targets in _transfers(operation):
+    for sources, targets in _transfers(operation, region):
         for source in sources:
             if _inside(region, source):
                 end = int(ends[source])
@@ -77,18 +78,28 @@ def _note_work(recorder: Recorder, number: int, work: Work, ends: _Cycles) -> No
                 recorder.operation(number, work.label, work.engine, (row, col), end - lasted, end)
 
 
-def _transfers(operation: Transfer) -> Iterator[tuple[list[Tile], list[Tile]]]:
-    """Sources and targets of each transfer."""
+def _transfers(operation: Transfer, region: TileSet) -> Iterator[tuple[list[Tile], list[Tile]]]:
+    """Sources and targets of the transfers that may concern the region."""
     if isinstance(operation, Send):
-        rows = zip(operation.tiles.rows, operation.to_rows.tolist(), strict=True)
+        tiles = operation.tiles
+        rows = _near(tiles.rows, operation.to_rows, region.rows)
+        cols = _near(tiles.cols, operation.to_cols, region.cols)
         for row, to_row in rows:
-            for col, to_col in zip(operation.tiles.cols, operation.to_cols.tolist(), strict=True):
+            for col, to_col in cols:
                 yield [(row, col)], [(to_row, to_col)]
         return
+    lines = region.rows if operation.along == "row" else region.cols
     for root in root_tiles(operation):
-        part = segment_of(operation, *root)
-        members = [(row, col) for row in part.rows for col in part.cols]
-        yield (members, [root]) if isinstance(operation, Reduce) else ([root], members)
+        if root[0 if operation.along == "row" else 1] in lines:
+            part = segment_of(operation, *root)
+            members = [(row, col) for row in part.rows for col in part.cols]
+            yield (members, [root]) if isinstance(operation, Reduce) else ([root], members)
+
+
+def _near(sources: range, targets: Indices, places: range) -> list[tuple[int, int]]:
+    """Sources and targets of which one lies at one of some places."""
+    pairs = zip(sources, targets.tolist(), strict=True)
+    return [pair for pair in pairs if pair[0] in places or pair[1] in places]
 
 
 def _inside(region: TileSet, tile: Tile) -> bool:
