@@ -26,6 +26,9 @@ from tlm.room import hold_room
 
 Progress = Callable[[int, int], None]
 _PROGRESS_STEP = 64
+#: Of each token so many are looked into; the others mostly follow from them.
+_EXPLAINED_FAULTS = 16
+_NOBODY = "no operation gives"
 #: Per tile: busy cycles, bytes used, routes, and four destinations of a source.
 _NOTED_BYTES = 48
 
@@ -68,13 +71,12 @@ class _Gathered:
         self._routes = Routes(program)
         self._reductions = Reductions(program)
         self._usage = Usage(program)
-        self._faults: dict[str, tuple[int, Operation, Fault]] = {}
-        self._more = 0
+        self._faults: dict[str, list[tuple[int, Operation, Fault]]] = {}
         self._operations = 0
         self._latency = Latency(0, 0, None, 0, 0)
 
     def add(self, number: int, operation: Operation) -> None:
-        """Go over an operation; of a token the first fault is kept, others follow from it."""
+        """Go over an operation; faults are kept by token."""
         self._operations = number + 1
         self._routes.add(operation)
         self._usage.add(operation)
@@ -85,14 +87,13 @@ class _Gathered:
         if fault is None:
             return
         assert fault.token is not None
-        self._more += fault.token in self._faults
-        self._faults.setdefault(fault.token, (number, operation, fault))
+        self._faults.setdefault(fault.token, []).append((number, operation, fault))
 
     def report(self, limits: Limits) -> Report:
         """All that was found."""
         chain_hops, chain = divmod(self._walk.greatest, core.HOP)
         memory, routing = self._memory(limits), self._routing(limits)
-        findings = [self._token_finding(*found) for found in self._faults.values()]
+        findings = [self._worst(faults) for faults in self._faults.values()]
         # Where units are missing, what is known of reductions has no ground.
         findings += [] if findings else self._reductions.findings()
         findings += _limit_findings(memory, routing)
@@ -103,7 +104,7 @@ class _Gathered:
             memory=memory,
             routing=routing,
             findings=tuple(findings),
-            more=self._more,
+            more=sum(len(faults) - 1 for faults in self._faults.values()),
         )
 
     def _measure(self, number: int, operation: Operation) -> None:
@@ -127,6 +128,12 @@ class _Gathered:
         most = int(paths.max())
         return Routing(most, self._routes.at_least, _place(paths), limits.routing_paths)
 
+    def _worst(self, faults: list[tuple[int, Operation, Fault]]) -> Finding:
+        """Of a token's first faults one that hangs, or may; else the first."""
+        findings = [self._token_finding(*fault) for fault in faults[:_EXPLAINED_FAULTS]]
+        hangs = [each for each in findings if each.rule == "cycle" or _NOBODY in each.message]
+        return (hangs or findings)[0]
+
     def _token_finding(self, number: int, operation: Operation, fault: Fault) -> Finding:
         assert fault.token is not None
         tile = (fault.row, fault.col)
@@ -148,9 +155,10 @@ class _Gathered:
         """Why a unit is not there: nobody gives it, or a later operation, perhaps in a cycle."""
         assert fault.token is not None
         takes = f"takes a unit of '{fault.token}' that"
-        giver = giver_of(self._program, fault.token, (fault.row, fault.col), number)
+        tile = (fault.row, fault.col)
+        giver = giver_of(self._program, fault.token, tile, number, fault.owed)
         if giver is None:
-            return "token", f"{takes} no operation gives"
+            return "token", f"{takes} {_NOBODY}"
         cycle = cycle_through(self._program, number, giver)
         if cycle is None:
             return "token", f"{takes} operation {giver} gives, which comes later in program order"

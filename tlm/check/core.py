@@ -10,9 +10,10 @@ moments carries the greatest. Over a transfer the mark changes by its law:
 A credit comes with the mark of the moment that freed the slot; its way back adds no hops.
 
 ``state[slot, row, col]`` holds the marks: slots 0 to 3 are the engines, and each token is a queue
-of ``depth`` slots, oldest first, `EMPTY` behind. Tokens come as rows of (slot, depth). Columns are
-given as an index array and ``first``: the first index if they are consecutive (the fast path), else
--1. All takes of an operation come before all its gives. All is in one file because the cache of
+of ``depth`` slots, oldest first, `EMPTY` behind; where units were taken before they were there, the
+first slot is below `EMPTY` by their number. Tokens come as rows of (slot, depth). Columns are given
+as an index array and ``first``: the first index if they are consecutive (the fast path), else -1.
+All takes of an operation come before all its gives. All is in one file because the cache of
 compiled code does not see a change in another.
 """
 
@@ -29,17 +30,17 @@ CHAIN, ROWS, COLUMNS = 0, 1, 2
 HOP = 2**24
 EMPTY = -1
 FIRST_TOKEN = 4
-#: What a fault says: kind (0: none), slot of the token, row, column.
+#: What a fault says: kind (0: none), slot of the token, row, column, units owed before.
 MISSING, BEYOND_DEPTH, NOT_KNOWN = 1, 2, 3
 _ALL, _NONE = -1, 0
 _TRANSFER = 2
 
 
 @njit(cache=True)
-def _note(fault: Indices, kind: int, slot: int, row: int, col: int) -> None:
+def _note(fault: Indices, kind: int, slot: int, row: int, col: int, owed: int) -> None:
     """Keep the first fault."""
     if fault[0] == 0:
-        fault[0], fault[1], fault[2], fault[3] = kind, slot, row, col
+        fault[0], fault[1], fault[2], fault[3], fault[4] = kind, slot, row, col, owed
 
 
 @njit(cache=True)
@@ -93,17 +94,21 @@ def _take(
                 start[j] = max(start[j], mark & keep[j])
         if lowest < 0:
             for j in range(size):
-                if state[slot, row, cols[j]] < 0:
-                    _note(fault, MISSING, slot, row, cols[j])
-        for place in range(slot, slot + depth - 1):
+                mark = state[slot, row, cols[j]]
+                if mark < 0:
+                    _note(fault, MISSING, slot, row, cols[j], EMPTY - mark)
+        if depth == 1 and first >= 0:
+            marks = state[slot, row, first : first + size]
             for j in range(size):
+                marks[j] = min(marks[j], 0) - 1
+            continue
+        for j in range(size):
+            if state[slot, row, cols[j]] < 0:
+                state[slot, row, cols[j]] -= 1
+                continue
+            for place in range(slot, slot + depth - 1):
                 state[place, row, cols[j]] = state[place + 1, row, cols[j]]
-        if first >= 0:
-            state[slot + depth - 1, row, first : first + size] = EMPTY
-        else:
-            marks = state[slot + depth - 1, row]
-            for j in range(size):
-                marks[cols[j]] = EMPTY
+            state[slot + depth - 1, row, cols[j]] = EMPTY
 
 
 @njit(cache=True)
@@ -125,18 +130,20 @@ def _give(
             marks = state[slot, row, first : first + size]
             for j in range(size):
                 highest = max(highest, marks[j])
-                marks[j] = values[j]
-        else:
-            for j in range(size):
-                place = slot
-                while place < slot + depth - 1 and state[place, row, cols[j]] >= 0:
-                    place += 1
-                if state[place, row, cols[j]] >= 0 and highest < 0:
-                    highest = 0
-                    _note(fault, BEYOND_DEPTH, slot, row, cols[j])
-                state[place, row, cols[j]] = values[j]
-        if highest >= 0:
-            _note(fault, BEYOND_DEPTH, slot, row, cols[0])
+                marks[j] = values[j] if marks[j] >= EMPTY else marks[j] + 1
+            if highest >= 0:
+                _note(fault, BEYOND_DEPTH, slot, row, cols[0], 0)
+            continue
+        for j in range(size):
+            if state[slot, row, cols[j]] < EMPTY:
+                state[slot, row, cols[j]] += 1
+                continue
+            place = slot
+            while place < slot + depth - 1 and state[place, row, cols[j]] >= 0:
+                place += 1
+            if state[place, row, cols[j]] >= 0:
+                _note(fault, BEYOND_DEPTH, slot, row, cols[j], 0)
+            state[place, row, cols[j]] = values[j]
 
 
 @njit(cache=True)
@@ -339,7 +346,7 @@ def row_reduce(
             marks[j] = max(marks[j], slots[0] & keep[j])
             arrival = max(arrival, (marks[j] & keep[j]) + delay[j])
             if marks[j] < required[i]:
-                _note(fault, NOT_KNOWN, -1, row, cols[j])
+                _note(fault, NOT_KNOWN, -1, row, cols[j], 0)
         _store(state[_TRANSFER, row], cols, first, marks)
         _give(state, after[0], row, cols, first, marks, fault)
         slots[0] = arrival
@@ -376,7 +383,7 @@ def column_reduce(
             marks[j] = max(marks[j], slots[j] & keep[j])
             arrival[j] = max(arrival[j], (marks[j] & keep[j]) + delay[j])
             if marks[j] < required[j]:
-                _note(fault, NOT_KNOWN, -1, row, cols[j])
+                _note(fault, NOT_KNOWN, -1, row, cols[j], 0)
         _store(state[_TRANSFER, row], cols, first, marks)
     for row in rows:
         _load(state[_TRANSFER, row], cols, first, marks)

@@ -16,13 +16,20 @@ _NOWHERE: _Places = (frozenset(), frozenset())
 _Part = tuple[Collection[int], Collection[int]]
 
 
-def giver_of(program: Program, token: str, tile: tuple[int, int], waits: int) -> int | None:
-    """The first operation from ``waits`` on that gives a tile's token; None if none does."""
+def giver_of(
+    program: Program, token: str, tile: tuple[int, int], waits: int, owed: int
+) -> int | None:
+    """The operation that gives a tile's unit for one that waits; None if none does.
+
+    It is from that one on, and after ``owed`` more, which go to operations that waited before.
+    """
     row, col = tile
     for at, operation in islice(enumerate(program.build()), waits, None):
         for name, parts in _gives(operation):
             if name == token and any(row in rows and col in cols for rows, cols in parts):
-                return at
+                if owed == 0:
+                    return at
+                owed -= 1
     return None
 
 

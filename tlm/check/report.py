@@ -118,7 +118,8 @@ class Routing:
 class Report:
     """The four properties of a program on a chip, and what does not hold.
 
-    Of each token only the first finding is listed; ``more`` counts operations with others.
+    Of each token one finding is listed, the first that may hang if one does; ``more`` counts the
+    operations with others.
     """
 
     operations: int

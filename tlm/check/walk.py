@@ -21,12 +21,14 @@ class Fault:
         token: Name of the token; None where there is none.
         row: Row of the tile.
         col: Its column.
+        owed: Units taken there before, that were not there either.
     """
 
     kind: int
     token: str | None
     row: int
     col: int
+    owed: int
 
 
 class Walk:
@@ -61,7 +63,7 @@ class Walk:
             required: Of a reduction: the least mark that its contributors may start with, on each
                 line that has a root; none if not given.
         """
-        fault = np.zeros(4, dtype=np.int64)
+        fault = np.zeros(5, dtype=np.int64)
         if isinstance(operation, Work):
             takes, gives = self._table(operation.takes), self._table(operation.gives)
             columns = spread(operation.tiles.cols)
@@ -133,8 +135,8 @@ class Walk:
             self.greatest = max(self.greatest, greatest)
 
     def _read(self, fault: _Indices) -> Fault | None:
-        kind, slot, row, col = fault.tolist()
-        return Fault(kind, self._names.get(slot), row, col) if kind else None
+        kind, slot, row, col, owed = fault.tolist()
+        return Fault(kind, self._names.get(slot), row, col, owed) if kind else None
 
     def _table(self, tokens: tuple[str, ...]) -> _Indices:
         if tokens not in self._tables:

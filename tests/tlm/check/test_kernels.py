@@ -10,11 +10,11 @@ from tlm.program import Program
 from workloads.kernels.allgather_gemm import allgather_gemm
 from workloads.kernels.cannon import cannon
 from workloads.kernels.gemm import GemmPlan, plan_gemm
-from workloads.kernels.gemv import plan_gemv
+from workloads.kernels.gemv import gemv, plan_gemv
 from workloads.kernels.mesh_gemm import mesh_gemm
 from workloads.kernels.mesh_gemm_t import mesh_gemm_t
-from workloads.kernels.mesh_gemv import mesh_gemv
-from workloads.kernels.pipeline_gemv import pipeline_gemv
+from workloads.kernels.mesh_gemv import plan_mesh_gemv
+from workloads.kernels.pipeline_gemv import plan_pipeline_gemv
 from workloads.kernels.ring_gemv import ring_gemv
 from workloads.kernels.summa import summa
 
@@ -61,7 +61,7 @@ def test_stages_and_hops_of_a_two_level_tree(rows: int, groups: int) -> None:
     middle, middle_group = size // 2, groups // 2
     root = middle_group * size + middle
     stages = max(middle, size - 1 - middle) + max(middle_group, groups - 1 - middle_group)
-    program = mesh_gemv(plan_gemv((1, 4, 2 * rows), target(rows, 2)), (groups,))
+    program = gemv(plan_mesh_gemv((1, 4, 2 * rows), target(rows, 2), (groups,)))
     report = check_program(program)
     assert report.findings == ()
     latency = report.latency
@@ -72,7 +72,7 @@ def test_stages_and_hops_of_a_two_level_tree(rows: int, groups: int) -> None:
 @pytest.mark.parametrize("rows", SIZES)
 def test_a_pipeline_has_as_many_stages_as_tiles_on_the_way(rows: int) -> None:
     """With its root at the edge: 2 (N - 1) hops and N - 1 stages."""
-    program = pipeline_gemv(plan_gemv((1, 4, 2 * rows), target(rows, 2)))
+    program = gemv(plan_pipeline_gemv((1, 4, 2 * rows), target(rows, 2)))
     latency = check_program(program).latency
     assert (latency.chain_hops, latency.chain_stages) == (2 * (rows - 1), rows - 1)
 
