@@ -168,7 +168,7 @@ def test_the_version(wafertlm: Any) -> None:
         ),
         (("doctor", "--fast"), "No such option"),
         (("noc",), "error: --mesh: not given; write ROWSxCOLS, such as 4x4\n"),
-        (("kernel", "fft", *_KERNEL[2:]), "error: unknown kernel 'fft'; known: cannon, mesh-gemm"),
+        (("kernel", "fft", *_KERNEL[2:]), "error: unknown kernel 'fft'; known: allgather-gemm"),
         (("kernel", "mesh-gemm"), "error: kernel: chip not given"),
         (("serve", "--model", "gpt"), "error: --chip: not given; known: flat32"),
         (("report", "--results", "nowhere"), "error: --results: no folder 'nowhere'"),

@@ -1,0 +1,142 @@
+"""``wafertlm kernel``: every kernel at every level, its variants, and what does not fit."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from workloads.kernels.catalogue import ATTENTION, GEMM, KERNELS
+
+Run = Callable[..., dict[str, Any]]
+SHAPES = {GEMM: "48,32,40", ATTENTION: "1,4,4,32,32,8,8"}
+
+
+def shape_of(name: str) -> str:
+    if name.endswith("gemv"):
+        return "1,64,80"
+    return SHAPES.get(KERNELS[name].form, "32,64")
+
+
+@pytest.fixture
+def kernel(wafertlm: Any) -> Run:
+    """Runs a kernel on 4x4 tiles; its result, or what stands on stderr."""
+
+    def run(name: str, *options: object, status: int = 0) -> dict[str, Any]:
+        fixed = ("--chip", "rtl-4x4", "--grid", "4x4", "--shape", shape_of(name), "--dtype", "int8")
+        ran = wafertlm("kernel", name, *fixed, *options, "--json")
+        assert ran.status == status, ran.stderr
+        return json.loads(ran.stdout) if status == 0 else {"stderr": ran.stderr}
+
+    return run
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_every_kernel_runs_at_every_level(kernel: Run, name: str) -> None:
+    levels = {"at": (), "lt": (), "perf": ("--compute", "at")}
+    results = {level: kernel(name, "--level", level, *more) for level, more in levels.items()}
+    for level, result in results.items():
+        assert sum(result["breakdown_cycles"].values()) == result["cycles"], level
+        assert min(result["breakdown_cycles"].values()) >= 0
+        assert result["error"]["level_pct"] is not None
+        assert 0 <= result["utilization"] < 1
+        assert (result["utilization"] == 0) == (name == "softmax")
+    at, lt, perf = (result["cycles"] for result in results.values())
+    # SUMMA and the all-gather are bound by their ports here, which `lt` does not see whole.
+    assert 0.65 * at < lt < 1.05 * at
+    assert 0.85 * lt < perf < 1.15 * lt
+
+
+def test_softmax_and_attention_work_on_the_vector_engine(kernel: Run) -> None:
+    softmax = kernel("softmax", "--level", "at")["breakdown_cycles"]
+    assert softmax["compute"] > 0.7 * sum(softmax.values())
+    naive = kernel("flat-attention", "--level", "at", "--schedule", "naive")
+    overlapped = kernel("flat-attention", "--level", "at")
+    assert overlapped["cycles"] < 0.9 * naive["cycles"]
+
+
+@pytest.mark.parametrize("collective", ["chain", "tree", "sequential"])
+@pytest.mark.parametrize("name", ["softmax", "flat-attention", "mesh-gemv"])
+def test_collectives_in_software(kernel: Run, name: str, collective: str) -> None:
+    network = kernel(name, "--level", "at", "--collective", "network")
+    software = kernel(name, "--level", "at", "--collective", collective)
+    assert software["cycles"] > network["cycles"]
+    # The levels are compared on what a kernel does by itself.
+    assert software["error"]["level_pct"] is None
+
+
+def test_groups_of_a_tree(kernel: Run) -> None:
+    one, two = (kernel("mesh-gemv", "--groups", groups)["cycles"] for groups in ("1", "2"))
+    pipeline = kernel("pipeline-gemv")["cycles"]
+    assert len({one, two, pipeline}) == 3
+
+
+def test_grids_need_not_be_square(kernel: Run) -> None:
+    for name in KERNELS:
+        if name in ("mesh-gemm", "mesh-gemm-t", "cannon"):
+            refused = kernel(name, "--grid", "2x4", status=2)["stderr"]
+            assert refused == "error: grid 2x4: this kernel runs on square grids\n"
+        else:
+            assert kernel(name, "--grid", "2x4")["cycles"] > 0
+
+
+def test_foreign_chips(kernel: Run) -> None:
+    wafer = ("--chip", "wse2", "--grid", "64x64", "--dtype", "fp16")
+    for name in ("mesh-gemv", "pipeline-gemv", "ring-gemv"):
+        result = kernel(name, *wafer, "--shape", "1,4096,4096")
+        assert result["error"] == {"level_pct": None, "profile_pct": None}
+    # Its routers do not combine operands: reductions are trees in software.
+    software = kernel("softmax", *wafer, "--shape", "256,256")
+    assert (
+        software["cycles"]
+        == kernel("softmax", *wafer, "--shape", "256,256", "--collective", "tree")["cycles"]
+    )
+    flat = ("--chip", "flat32", "--grid", "32x32", "--dtype", "fp16")
+    heads = ("--shape", "1,8,8,1024,1024,128,128")
+    assert kernel("flat-attention", *flat, *heads)["utilization"] > 0.2
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("softmax", ("--shape", "4,4,4"), "--shape: found '4,4,4'; write M,N, such as 64,64"),
+        (
+            "flat-attention",
+            ("--shape", "64,64,64"),
+            "--shape: found '64,64,64'; write B,Hq,Hkv,Sq,Skv,Dqk,Dv, such as 1,4,4,64,64,16,16",
+        ),
+        ("cannon", ("--shape", "a,b"), "--shape: found 'a,b'; write whole numbers, such as 64,64"),
+        (
+            "mesh-gemv",
+            ("--shape", "8,8,8"),
+            "--shape: found M = 8; a vector times a matrix has M = 1",
+        ),
+        ("cannon", ("--groups", "2"), "--groups: this kernel has other choices: none"),
+        (
+            "softmax",
+            ("--schedule", "naive"),
+            "--schedule: this kernel has other choices: --collective",
+        ),
+        ("mesh-gemv", ("--groups", "9"), "--groups: found 9 groups of 4; allowed: 1 to 4"),
+        ("softmax", ("--collective", "magic"), "unknown collective 'magic'; known: chain, k-tree"),
+        ("flat-attention", ("--schedule", "now"), "unknown schedule 'now'; known: async, naive"),
+        (
+            "mesh-gemm-t",
+            ("--chip", "wse2", "--dtype", "fp16"),
+            "kernel: mesh-gemm-t sums in the network, and this chip's routers do not combine",
+        ),
+        (
+            "softmax",
+            ("--chip", "wse2", "--dtype", "fp16", "--collective", "network"),
+            "--collective: found 'network'; this chip's routers do not combine operands",
+        ),
+        (
+            "cannon",
+            ("--shape", "4096,4096,4096"),
+            "--shape: the kernel's buffers take 8388608 bytes of a tile's memory; allowed on "
+            "'rtl-4x4': 65536",
+        ),
+    ],
+)
+def test_what_does_not_fit(kernel: Run, name: str, options: tuple[str, ...], message: str) -> None:
+    assert kernel(name, *options, status=2)["stderr"].startswith(f"error: {message}")
