@@ -1,4 +1,4 @@
-"""What programs may say, and the example of docs/programs.md."""
+"""What programs may say, and the examples of docs/programs.md."""
 
 import contextlib
 import io
@@ -260,10 +260,11 @@ def test_who_sends_to_whom() -> None:
     assert root_tiles(Reduce(diagonal, "column", range(3), 1)) == [(0, 1), (1, 2)]
 
 
-def test_the_example_of_the_page_prints_what_the_page_says() -> None:
-    found = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    assert found is not None
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        exec(compile(found[1], str(PAGE), "exec"), {})
-    assert printed.getvalue() == found[2]
+def test_the_examples_of_the_page_print_what_the_page_says() -> None:
+    found = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert len(found) == 2
+    for code, shown in found:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(code, str(PAGE), "exec"), {})
+        assert printed.getvalue() == shown
