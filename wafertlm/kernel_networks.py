@@ -72,6 +72,8 @@ class OwnRouters:
                 )
             if isinstance(operation, Send | Work):
                 continue
+            if isinstance(operation, Reduce):
+                self._check_operation(operation)
             for root in root_tiles(operation):
                 tiles = segment_of(operation, *root)
                 if not layout.names(_goal(operation, root, tiles, program.cols)):
@@ -80,6 +82,14 @@ class OwnRouters:
                         f"{name}: features.{feature}: found a kernel with a {feature} of "
                         f"rows {tiles.rows}, columns {tiles.cols}; allowed: {allowed or 'none'}"
                     )
+
+    def _check_operation(self, reduce: Reduce) -> None:
+        known = self.spec.operations()
+        if reduce.operation not in known:
+            raise InputError(
+                f"{self.spec.file.name}: operation: found a kernel that reduces to the "
+                f"{reduce.operation}; allowed: {', '.join(known)}"
+            )
 
 
 def _goal(

@@ -13,7 +13,7 @@ from calibration.blackbox.campaign import OwnCalibration, calibration_file
 from calibration.blackbox.spec import load_spec
 from tlm.calibrated import REPOSITORY, load_result, source_hashes
 from tlm.interconnect.zero_load import NocTiming
-from workloads.kernels.catalogue import KERNELS
+from workloads.kernels.catalogue import ATTENTION, GEMM, KERNELS
 
 MASK = REPOSITORY / "docs" / "own_rtl" / "mask_mesh"
 #: What `wafertlm calibrate --rtl` finds of the mask mesh.
@@ -36,12 +36,20 @@ MASK_TIMING = NocTiming(
 Run = Callable[..., dict[str, Any]]
 
 
+def shape_of(name: str) -> str:
+    """Small blocks."""
+    if name.endswith("gemv"):
+        return "1,48,36"
+    return {GEMM: "48,36,24", ATTENTION: "1,4,4,24,24,8,8"}.get(KERNELS[name].form, "24,48")
+
+
 @pytest.fixture
 def kernel(wafertlm: Any) -> Run:
     """Runs a kernel of small blocks; its result."""
 
     def run(name: str, *options: object, grid: str = "4x4", status: int = 0) -> dict[str, Any]:
-        fixed = ("--chip", "rtl-8x8", "--grid", grid, "--shape", "48,36,24", "--dtype", "int8")
+        sizes = ("--shape", shape_of(name), "--dtype", "int8")
+        fixed = ("--chip", "rtl-8x8", "--grid", grid, *sizes)
         ran = wafertlm("kernel", name, *fixed, "--level", "at", *options, "--json")
         assert ran.status == status, ran.stderr
         return json.loads(ran.stdout) if status == 0 else {"stderr": ran.stderr}
@@ -137,6 +145,20 @@ def test_a_multicast_that_no_header_can_name(kernel: Run, mask_spec: Path) -> No
     refused = kernel("summa", "--rtl", mask_spec, grid="3x3", status=2)
     assert refused["stderr"] == (
         "error: mask_mesh.toml: features.multicast: found a kernel with a multicast of rows "
+        "range(0, 1), columns range(0, 3); allowed: dont-care\n"
+    )
+
+
+def test_reductions_that_routers_cannot_make(kernel: Run, mask_spec: Path) -> None:
+    refused = kernel("softmax", "--rtl", mask_spec, status=2)
+    assert refused["stderr"].startswith(
+        "error: mask_mesh.toml: operation: found a kernel that reduces to the maximum; allowed: "
+    )
+    refused = kernel("mesh-gemm-t", "--rtl", mask_spec, status=2)
+    assert "found a reduction of which 3 operands meet in a router" in refused["stderr"]
+    refused = kernel("mesh-gemm-t", "--rtl", mask_spec, grid="3x3", status=2)
+    assert refused["stderr"] == (
+        "error: mask_mesh.toml: features.reduction: found a kernel with a reduction of rows "
         "range(0, 1), columns range(0, 3); allowed: dont-care\n"
     )
 
