@@ -6,9 +6,13 @@ import numpy as np
 import pytest
 
 from tests.tlm.programs import TIMING, Along, Run, program_of, run_mesh, send, tile
+from tlm.engines.at import Issue, run_at
 from tlm.engines.lt import run_lt
+from tlm.engines.outcome import Outcome
 from tlm.errors import InputError
+from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import TileSet
+from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Engine, Multicast, Operation, Program, Reduce, Roots, Send, Work
 from tlm.steps import ProgramDeadlockError
 
@@ -238,6 +242,32 @@ def test_every_row_reduces_to_a_root_of_its_own(run: Run) -> None:
     reduce = Reduce(Roots(range(3), np.array([2, 1, 0])), "row", range(3), 1)
     outcome = run(program_of(3, 3, [reduce]), TIMING)
     assert outcome.last_arrival_cycle.tolist() == [[0, 0, 7], [0, 5, 0], [7, 0, 0]]
+
+
+def test_an_interface_makes_transfers_ready_while_others_leave() -> None:
+    # Three cycles before the first flit; two transfers at a time; the port passes a flit a cycle.
+    program = program_of(1, 2, [send(0, 1, 5)] * 3)
+
+    def issuing(outstanding: int) -> Run:
+        def run(program: Program, timing: NocTiming) -> Outcome:
+            mesh = HandshakeMesh(program.rows, program.cols, timing)
+            return run_at(program, timing, mesh, issue=Issue(3, outstanding))
+
+        return run
+
+    assert timeline(issuing(1), program) == [([8], [10]), ([16], [18]), ([24], [26])]
+    assert timeline(issuing(2), program) == [([8], [10]), ([13], [15]), ([18], [20])]
+    # With flits that are gone in a cycle the next one is not ready in time.
+    short = program_of(1, 2, [send(0, 1, 1)] * 3)
+    assert timeline(issuing(2), short) == [([4], [6]), ([5], [7]), ([8], [10])]
+
+
+def test_an_interface_has_a_transfer_at_least() -> None:
+    with pytest.raises(InputError) as caught:
+        Issue(0, 0)
+    assert str(caught.value) == (
+        "issue: found 0 cycles, 0 outstanding; allowed: 0 cycles or more, 1 transfer or more"
+    )
 
 
 # Tokens

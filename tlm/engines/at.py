@@ -3,6 +3,7 @@
 The network is an `Interconnect` advanced in step with SimPy (`SimpyNetwork`).
 """
 
+from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ import simpy
 
 from tlm.engines.outcome import Outcome
 from tlm.engines.transfer_times import credit_cycles
+from tlm.errors import InputError
 from tlm.interconnect import packets
 from tlm.interconnect.base import Interconnect
 from tlm.interconnect.packets import TileSet
@@ -25,6 +27,30 @@ from tlm.trace.recorder import Recorder
 
 _Process = Generator[simpy.Event, Any, None]
 
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """What a tile's network interface does before the flits of a transfer go.
+
+    Attributes:
+        cycles: From the start of a transfer to the offer of its first flit.
+        outstanding: Transfers that it has at a time: others are made ready while one leaves.
+
+    Raises:
+        InputError: if either is too small.
+    """
+
+    cycles: int = 0
+    outstanding: int = 1
+
+    def __post_init__(self) -> None:
+        if self.cycles < 0 or self.outstanding < 1:
+            raise InputError(
+                f"issue: found {self.cycles} cycles, {self.outstanding} outstanding; allowed: "
+                "0 cycles or more, 1 transfer or more"
+            )
+
+
 _FROM_THE_START = -(2**62)
 """Time of an initial unit: longer ago than any credit takes."""
 
@@ -34,6 +60,7 @@ def run_at(
     timing: NocTiming,
     network: Interconnect,
     recorder: Recorder | None = None,
+    issue: Issue = Issue(),
 ) -> Outcome:
     """Run a program packet by packet.
 
@@ -42,12 +69,13 @@ def run_at(
         timing: Packet bound (``fifo_depth``) and latency of credits.
         network: A network of the program's size, not yet used.
         recorder: Is told of every operation and transfer.
+        issue: What network interfaces do before a transfer goes; by default nothing.
 
     Raises:
         InputError: if an operation does not fit the program.
         ProgramDeadlockError: if operations wait for ever, naming one of them.
     """
-    return _Run(program, timing, network, recorder).outcome()
+    return _Run(program, timing, network, recorder, issue).outcome()
 
 
 class _Units:
@@ -87,9 +115,11 @@ class _Run:
         timing: NocTiming,
         network: Interconnect,
         recorder: Recorder | None,
+        issue: Issue,
     ) -> None:
         self._program = program
         self._recorder = recorder
+        self._issue = issue
         self._env = SteppedEnvironment()
         self._network = SimpyNetwork(self._env, network, timing.fifo_depth)
         self._units = _Units(self._env, program)
@@ -107,7 +137,12 @@ class _Run:
         for step in expand(self._program):
             queues.setdefault((step.tile, step.engine), []).append(step)
         processes = {
-            key: self._env.process(self._engine(*key, steps)) for key, steps in queues.items()
+            key: self._env.process(
+                self._transfers(key[0], steps)
+                if key[1] is Engine.TRANSFER
+                else self._engine(*key, steps)
+            )
+            for key, steps in queues.items()
         }
         self._env.run()
         stuck = [key for key, process in processes.items() if process.is_alive]
@@ -120,35 +155,43 @@ class _Run:
         return Outcome(self._ends, self._arrived, self._busy)
 
     def _engine(self, tile: Tile, engine: Engine, steps: list[Step]) -> _Process:
-        """An engine does its steps in order."""
+        """An engine does its work in order."""
         for step in steps:
+            assert isinstance(step, WorkStep)
             self._begun[tile, engine] = step.number
-            for unit in step.takes:
-                yield from self._units.take(unit)
+            yield from self._take(step)
             start = int(self._env.now)
-            if isinstance(step, WorkStep):
-                yield self._env.timeout(step.cycles)
-                if engine is Engine.MATRIX:
-                    self._busy[tile] += step.cycles
-            elif isinstance(step, TransferStep):
-                start = yield from self._send(step)
-            self._ends[engine][tile] = self._env.now
-            if self._recorder is not None:
-                label, end = step.operation.label, int(self._env.now)
-                self._recorder.operation(step.number, label, engine, tile, start, end)
-            self._units.give(step.gives)
+            yield self._env.timeout(step.cycles)
+            if engine is Engine.MATRIX:
+                self._busy[tile] += step.cycles
+            self._end(step, start)
 
-    def _send(self, step: TransferStep) -> Generator[simpy.Event, Any, int]:
-        """Wait for the credits, queue the packets, and wait until the last one has left.
+    def _transfers(self, tile: Tile, steps: list[Step]) -> _Process:
+        """An interface starts its transfers in order, a few before the first has left."""
+        under_way: deque[simpy.Process] = deque()
+        for step in steps:
+            assert isinstance(step, TransferStep)
+            if len(under_way) == self._issue.outstanding:
+                yield under_way.popleft()
+            self._begun[tile, Engine.TRANSFER] = step.number
+            yield from self._take(step)
+            for unit in step.slots:
+                given = yield from self._units.take(unit)
+                known = given + self._credit_cycles[_hops(tile, unit.tile)]
+                if known > self._env.now:
+                    yield self._env.timeout(known - self._env.now)
+            under_way.append(self._env.process(self._send(step)))
+        yield from under_way
 
-        The value is the time at which the credits were there.
-        """
-        for unit in step.slots:
-            given = yield from self._units.take(unit)
-            known = given + self._credit_cycles[_hops(step.tile, unit.tile)]
-            if known > self._env.now:
-                yield self._env.timeout(known - self._env.now)
+    def _take(self, step: Step) -> _Process:
+        for unit in step.takes:
+            yield from self._units.take(unit)
+
+    def _send(self, step: TransferStep) -> _Process:
+        """Queue the packets of a transfer that starts now, and wait until the last one has left."""
         left, start = self._env.event(), int(self._env.now)
+        if self._issue.cycles:
+            yield self._env.timeout(self._issue.cycles)
         arrivals: dict[int, Callable[[int], object]] = {
             self._node(tile): _Arrival(self, step, start, tile, units)
             for tile, units in step.arrivals.items()
@@ -156,7 +199,15 @@ class _Run:
         goal = self._goal(step)
         self._network.send(self._node(step.tile), goal, step.flits, left.succeed, arrivals)
         yield left
-        return start
+        self._end(step, start)
+
+    def _end(self, step: Step, start: int) -> None:
+        end = int(self._env.now)
+        self._ends[step.engine][step.tile] = end
+        if self._recorder is not None:
+            label = step.operation.label
+            self._recorder.operation(step.number, label, step.engine, step.tile, start, end)
+        self._units.give(step.gives)
 
     def _goal(self, step: TransferStep) -> TileSet | packets.Reduce:
         operation = step.operation
