@@ -87,15 +87,17 @@ class _Units:
         self._given: dict[Unit, int] = {}
         self._waiting: dict[Unit, simpy.Event] = {}
 
-    def take(self, unit: Unit) -> Generator[simpy.Event, Any, int]:
-        """Wait for a unit; the value is the time at which it was given."""
-        if unit.number < self._initial[unit.token]:
-            return _FROM_THE_START
-        if unit not in self._given:
-            if unit not in self._waiting:
-                self._waiting[unit] = self._env.event()
-            yield self._waiting[unit]
-        return self._given[unit]
+    def awaited(self, unit: Unit) -> simpy.Event | None:
+        """What happens when a unit is given; None if it has been."""
+        if unit.number < self._initial[unit.token] or unit in self._given:
+            return None
+        if unit not in self._waiting:
+            self._waiting[unit] = self._env.event()
+        return self._waiting[unit]
+
+    def given(self, unit: Unit) -> int:
+        """The time at which a unit was given."""
+        return self._given.get(unit, _FROM_THE_START)
 
     def give(self, units: Iterable[Unit]) -> None:
         """Give units now."""
@@ -176,8 +178,10 @@ class _Run:
             self._begun[tile, Engine.TRANSFER] = step.number
             yield from self._take(step)
             for unit in step.slots:
-                given = yield from self._units.take(unit)
-                known = given + self._credit_cycles[_hops(tile, unit.tile)]
+                awaited = self._units.awaited(unit)
+                if awaited is not None:
+                    yield awaited
+                known = self._units.given(unit) + self._credit_cycles[_hops(tile, unit.tile)]
                 if known > self._env.now:
                     yield self._env.timeout(known - self._env.now)
             under_way.append(self._env.process(self._send(step)))
@@ -185,7 +189,9 @@ class _Run:
 
     def _take(self, step: Step) -> _Process:
         for unit in step.takes:
-            yield from self._units.take(unit)
+            awaited = self._units.awaited(unit)
+            if awaited is not None:
+                yield awaited
 
     def _send(self, step: TransferStep) -> _Process:
         """Queue the packets of a transfer that starts now, and wait until the last one has left."""
