@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from calibration.store import save_levels
 from tlm.calibrated import LevelPoint
 from tlm.chips import load_chip
-from tlm.chips.parts import matrix_engine, noc_timing, vector_engine
+from tlm.chips.parts import noc_timing
 from tlm.engines.at import run_at
 from tlm.engines.lt import run_lt
 from tlm.interconnect.handshake import HandshakeMesh
 from workloads.kernels.catalogue import ATTENTION, GEMM, KERNELS, Kernel, Sizes
-from workloads.kernels.target import Target
+from workloads.kernels.target import chip_target
 
 Grid = tuple[int, int]
 _SQUARE: tuple[Grid, ...] = ((3, 3), (4, 4), (8, 8))
@@ -56,7 +56,7 @@ def _grids(name: str, kernel: Kernel) -> tuple[Grid, ...]:
 def _point(name: str, kernel: Kernel, grid: Grid, sizes: Sizes) -> LevelPoint:
     chip = load_chip(f"rtl-{grid[0]}x{grid[1]}")
     timing = noc_timing(chip)
-    target = Target(*grid, timing.flit_bytes, 8, 32, matrix_engine(chip), vector_engine(chip))
+    target = chip_target(chip, grid, timing, 8, 32)
     plan = kernel.planned(sizes, target)
     program = kernel.program(plan)
     shown = zip(kernel.form.text.split(","), sizes, strict=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from tlm.calibrated import level_error_pct, stale_allowed
 from tlm.chips import Chip, chip_names, load_chip
-from tlm.chips.parts import combines_in_network, matrix_engine, noc_timing, vector_engine
+from tlm.chips.parts import matrix_engine, noc_timing
 from tlm.chips.profile import CalibratedNoc
 from tlm.compute.base import Compute
 from tlm.compute.roofline import Roofline
@@ -25,7 +25,7 @@ from wafertlm.options import parse_grid
 from workloads.kernels.catalogue import KERNELS, Choices, Plan, Sizes
 from workloads.kernels.collectives import METHODS
 from workloads.kernels.flat_attention import SCHEDULES
-from workloads.kernels.target import Target
+from workloads.kernels.target import Target, chip_target
 
 LEVELS = ("at", "lt", "perf")
 _RTL = "rtl"
@@ -246,22 +246,13 @@ def _target(options: KernelOptions, chip: Chip, networks: _Networks, timing: Noc
     if options.dtype not in chip.tile.dtypes:
         known = ", ".join(chip.tile.dtypes)
         raise InputError(f"--dtype: chip '{chip.name}' computes {known}, found {options.dtype}")
-    element_bits, sum_bits = _BITS[options.dtype]
-    engine = matrix_engine(chip)
+    target = chip_target(chip, (rows, cols), timing, *_BITS[options.dtype])
     if networks.compute == "perf":
-        engine = Roofline(engine.macs_per_cycle, element_bytes=element_bits // 8)
+        element_bytes = target.element_bits // 8
+        roofline = Roofline(target.matrix.macs_per_cycle, element_bytes=element_bytes)
+        target = replace(target, matrix=roofline)
     own = networks.own
-    return Target(
-        rows=rows,
-        cols=cols,
-        flit_bytes=timing.flit_bytes,
-        element_bits=element_bits,
-        sum_bits=sum_bits,
-        matrix=engine,
-        vector=vector_engine(chip),
-        tile_bytes=_tile_bytes(chip),
-        in_network=combines_in_network(chip) if own is None else own.combines,
-    )
+    return target if own is None else replace(target, in_network=own.combines)
 
 
 def _simulate(

@@ -113,9 +113,12 @@ class FlashPlan:
     def flits(self, name: str) -> int:
         """Flits of a block of ``q``, ``k`` or ``v``."""
         block = self.block
-        rows = block.rows if name == "q" else block.keys
-        depth = block.v_depth if name == "v" else block.qk_depth
-        return self.target.flits(rows * depth, self.target.element_bits)
+        lines, elements = {
+            "q": (block.qk_depth, block.rows),
+            "k": (block.qk_depth, block.keys),
+            "v": (block.keys, block.v_depth),
+        }[name]
+        return self.target.flits(lines, elements, self.target.element_bits)
 
 
 def plan_flash(

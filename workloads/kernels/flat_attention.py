@@ -106,7 +106,7 @@ class FlatPlan:
     def core(self) -> Core:
         """The work of a tile."""
         target, block = self.target, self.block
-        flits = target.flits(block.rows, target.sum_bits)
+        flits = target.flits(block.rows, 1, target.sum_bits)
         maximum, total = reductions(target, self.method, flits, block.rows)
         return Core(
             tiles=TileSet(range(target.rows), range(target.cols)),
@@ -124,10 +124,10 @@ class FlatPlan:
         """Flits of a tile's slices of Q, K, V and of the output."""
         block, target = self.block, self.target
         return {
-            "q": target.flits(block.rows * block.qk_depth, target.element_bits),
-            "k": target.flits(block.keys * block.qk_depth, target.element_bits),
-            "v": target.flits(block.keys * block.v_depth, target.element_bits),
-            "o": target.flits(block.rows * block.v_depth, target.sum_bits),
+            "q": target.flits(block.qk_depth, block.rows, target.element_bits),
+            "k": target.flits(block.qk_depth, block.keys, target.element_bits),
+            "v": target.flits(block.keys, block.v_depth, target.element_bits),
+            "o": target.flits(block.rows, block.v_depth, target.sum_bits),
         }
 
     def output(self, state: int) -> Reduction:

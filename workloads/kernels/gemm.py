@@ -100,9 +100,9 @@ def plan_gemm(shape: Shape, target: Target) -> GemmPlan:
         cols=cols,
         block=(m, k, n),
         step_cycles=target.matrix.gemm_cycles(m, k, n),
-        a_flits=target.flits(m * k, target.element_bits),
-        b_flits=target.flits(k * n, target.element_bits),
-        c_flits=target.flits(m * n, target.sum_bits),
+        a_flits=target.flits(k, m, target.element_bits),
+        b_flits=target.flits(k, n, target.element_bits),
+        c_flits=target.flits(m, n, target.sum_bits),
         element_bits=target.element_bits,
         sum_bits=target.sum_bits,
     )

@@ -45,7 +45,7 @@ class SoftmaxPlan:
     @property
     def column_flits(self) -> int:
         """Flits of a maximum, or sum, of each row of a block."""
-        return self.target.flits(self.block[0], self.target.sum_bits)
+        return self.target.flits(self.block[0], 1, self.target.sum_bits)
 
     @property
     def balance(self) -> float:

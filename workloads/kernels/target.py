@@ -2,9 +2,12 @@
 
 from dataclasses import dataclass
 
+from tlm.chips import Chip
+from tlm.chips.parts import combines_in_network, matrix_engine, vector_engine
 from tlm.compute.base import Compute, ceil_div
 from tlm.compute.vector_unit import VectorUnit
 from tlm.errors import InputError
+from tlm.interconnect.zero_load import NocTiming
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +24,9 @@ class Target:
         vector: The vector engine.
         tile_bytes: Memory of a tile.
         in_network: Whether routers combine the operands of reductions.
+        whole_lines: Whether each line of a block begins in a flit of its own: a row, or of an
+            operand of the matrix engine the elements that it takes together. So blocks lie in
+            the project's own tiles; else they are packed.
     """
 
     rows: int
@@ -32,6 +38,7 @@ class Target:
     vector: VectorUnit
     tile_bytes: int = 2**62
     in_network: bool = True
+    whole_lines: bool = False
 
     def __post_init__(self) -> None:
         if self.rows < 1 or self.cols < 1:
@@ -62,6 +69,31 @@ class Target:
             )
         return chosen
 
-    def flits(self, elements: int, bits: int) -> int:
-        """Flits of some elements."""
-        return ceil_div(elements * bits, 8 * self.flit_bytes)
+    def flits(self, lines: int, elements: int, bits: int) -> int:
+        """Flits of a block of some lines of some elements."""
+        flit_bits = 8 * self.flit_bytes
+        if self.whole_lines:
+            return lines * ceil_div(elements * bits, flit_bits)
+        return ceil_div(lines * elements * bits, flit_bits)
+
+
+def chip_target(
+    chip: Chip, grid: tuple[int, int], timing: NocTiming, element_bits: int, sum_bits: int
+) -> Target:
+    """A grid of a chip's tiles, on a network of some timing.
+
+    Raises:
+        InputError: if the calibration is missing or stale, or the profile has no vector engine.
+    """
+    return Target(
+        rows=grid[0],
+        cols=grid[1],
+        flit_bytes=timing.flit_bytes,
+        element_bits=element_bits,
+        sum_bits=sum_bits,
+        matrix=matrix_engine(chip),
+        vector=vector_engine(chip),
+        tile_bytes=int(chip.tile.sram_kib * 1024),
+        in_network=combines_in_network(chip),
+        whole_lines=chip.calibration is not None,
+    )

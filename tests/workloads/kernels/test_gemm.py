@@ -1,5 +1,7 @@
 """Cutting a product into blocks."""
 
+from dataclasses import replace
+
 import pytest
 
 from tlm.compute.vector_mac import VectorMac
@@ -38,6 +40,14 @@ def test_a_block_smaller_than_a_flit_takes_a_flit() -> None:
 def test_memory_of_blocks() -> None:
     buffers = plan_gemm((10, 7, 13), fp16(4, 4)).buffers(("a",), ("b",), ("c",))
     assert [buffers[name].size_bytes for name in "abc"] == [24, 16, 12]
+
+
+def test_lines_of_blocks_may_begin_in_flits_of_their_own() -> None:
+    # A of 3 x 4: four columns of three elements, two to a flit; B four rows of two; C three of two.
+    whole = replace(fp16(4, 4), whole_lines=True)
+    plan = plan_gemm((10, 7, 13), whole)
+    assert (plan.a_flits, plan.b_flits, plan.c_flits) == (8, 4, 3)
+    assert whole.flits(5, 1, 32) == 5
 
 
 def test_some_kernels_need_a_square_grid() -> None:
