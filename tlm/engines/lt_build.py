@@ -107,8 +107,24 @@ class Builder:
             fields["order"] = self._pools.put_order(order)
             fields["inverse"] = self._pools.put_order(inverse)
         fields |= self._delays(hops, lambda hop: arrival_cycles(self._timing, hop, flits))
+        fields |= self._buffers(hops, flits)
         straight = bool((to_cols == np.array(cols)).all())
         return fields, int(hops.max()), straight
+
+    def _buffers(self, hops: NDArray[np.int64], flits: int) -> Fields:
+        """What holds a source whose transfer waits at its end: the buffers on the way are full.
+
+        A place in a buffer is filled again ``return_cycles`` after it was left.
+        """
+        timing = self._timing
+        depth = timing.fifo_depth + timing.output_depth
+        needed = flits > depth * (1 + int(hops.min()))
+        return {
+            "buffers": self._pools.put_delays(hops + 1) if needed else -1,
+            "packet": depth,
+            "room": depth - timing.return_cycles,
+            "per_hop": timing.hop_cycles,
+        }
 
     def collective(self, collective: Collective, tokens: Fields) -> Built:
         """Steps of multicasts or reductions."""

@@ -7,7 +7,7 @@ every row that it reaches, side by side over the columns ``begin`` to ``end`` of
 from typing import Any
 
 from tlm.compiled import compiled
-from tlm.engines.lt_queues import Indices, Times, arrive, give, load, store, take, take_here
+from tlm.engines.lt_queues import Indices, Times, give, load, store, take, take_here, through_port
 from tlm.engines.lt_rows import pairs
 
 _TRANSFER = 2
@@ -49,6 +49,7 @@ def column_multicast(
         row, delay = state[step.row_first + i * step.row_step], delays[step.latency + i]
         for j in range(size):
             times[j] = start[j]
-        full = arrive(row, arrivals, columns, first, times, none, delay, step.flits, spare, left)
+        through_port(row, columns, first, times, none, delay, step.flits, spare)
+        full = give(row, arrivals, columns, first, times, spare, left)
         fault = fault or full
     return fault

@@ -157,9 +157,8 @@ def give(
 
 
 @compiled
-def arrive(
+def through_port(
     row: Times,
-    tokens: Indices,
     columns: Indices,
     first: int,
     times: Times,
@@ -167,23 +166,26 @@ def arrive(
     extra: int,
     flits: int,
     scratch: Times,
-    left: Times,
 ) -> int:
-    """Write transfers that start at ``times`` through the ejection port, and give their tokens.
+    """Write transfers that start at ``times`` through the ejection port; the longest wait there.
 
     They come after their latency, and a flit a cycle behind what the port has been given before.
     ``times`` becomes when they have come.
     """
+    wait = np.int32(0)
     if first >= 0:
         port = row[PORT][first : first + len(times)]
         for j in range(len(times)):
-            time = max(np.int32(times[j] + latency[j] + extra), np.int32(port[j] + flits))
+            come = np.int32(times[j] + latency[j] + extra)
+            time = max(come, np.int32(port[j] + flits))
+            wait = max(wait, np.int32(time - come))
             times[j] = time
             port[j] = time
     else:
         load(row[PORT], columns, first, scratch)
         for j in range(len(times)):
-            time = np.int32(times[j] + latency[j] + extra)
-            times[j] = max(time, np.int32(scratch[j] + flits))
+            come = np.int32(times[j] + latency[j] + extra)
+            times[j] = max(come, np.int32(scratch[j] + flits))
+            wait = max(wait, np.int32(times[j] - come))
         store(row[PORT], columns, first, times)
-    return give(row, tokens, columns, first, times, scratch, left)
+    return wait

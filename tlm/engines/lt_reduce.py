@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from tlm.compiled import compiled
-from tlm.engines.lt_queues import EMPTY, Indices, Times, arrive, give, load, store, take_here
+from tlm.engines.lt_queues import EMPTY, Indices, Times, give, load, store, take_here, through_port
 from tlm.engines.lt_rows import pairs
 
 _TRANSFER = 2
@@ -57,7 +57,8 @@ def row_reduce(
     known[0] = result
     arrivals = pairs(indices, step.arrivals, step.n_arrivals)
     after = delays[latency : latency + 1]
-    full = arrive(row, arrivals, at, root, known, after, 0, step.flits, one, two)
+    through_port(row, at, root, known, after, 0, step.flits, one)
+    full = give(row, arrivals, at, root, known, one, two)
     return fault or missing or over or full
 
 
@@ -160,7 +161,8 @@ def column_reduce(
     for j in range(size):
         known[j] = 0
     arrivals = pairs(indices, step.arrivals, step.n_arrivals)
-    full = arrive(root, arrivals, columns, first, result, known, latency, step.flits, spare, left)
+    through_port(root, columns, first, result, known, latency, step.flits, spare)
+    full = give(root, arrivals, columns, first, result, spare, left)
     return fault or full
 
 

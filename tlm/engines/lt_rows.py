@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tlm.compiled import address, compiled, inlined
-from tlm.engines.lt_queues import Indices, Times, arrive, give, load, store, take, take_here
+from tlm.engines.lt_queues import Indices, Times, give, load, store, take, take_here, through_port
 
 _TRANSFER = 2
 
@@ -118,24 +118,54 @@ def end_send(
 ) -> int:
     """Give the tokens of the sends of a row, of which ``scratch`` holds the times."""
     size = end - begin
-    free, spare, left = scratch[0][:size], scratch[1][:size], scratch[2][:size]
-    fault = 0
-    if step.n_gives:
-        columns = indices[step.columns + begin : step.columns + end]
-        first = step.first + begin if step.first >= 0 else -1
-        gives = pairs(indices, step.gives, step.n_gives)
-        fault = give(row, gives, columns, first, free, spare, left)
+    spare, left = scratch[1][:size], scratch[2][:size]
     to_columns = indices[step.to_columns + begin : step.to_columns + end]
     to_first = step.to_first + begin if step.to_first >= 0 else -1
-    times, later = scratch[3][:size], extra
+    free, times, later = scratch[0][:size], scratch[3][:size], extra
     if step.order < 0:
-        times, later = free, extra - step.flits
+        for j in range(size):
+            times[j] = free[j]
+        later = extra - step.flits
     latency = delays[step.latency + begin : step.latency + end]
-    arrivals = pairs(indices, step.arrivals, step.n_arrivals)
-    full = arrive(
-        to_row, arrivals, to_columns, to_first, times, latency, later, step.flits, spare, left
+    wait = through_port(
+        to_row, to_columns, to_first, times, latency, later, step.flits, spare
     )
-    return fault or full
+    arrivals = pairs(indices, step.arrivals, step.n_arrivals)
+    full = give(to_row, arrivals, to_columns, to_first, times, spare, left)
+    columns = indices[step.columns + begin : step.columns + end]
+    first = step.first + begin if step.first >= 0 else -1
+    if wait > 0 and step.buffers >= 0:
+        _hold(step, indices, delays, begin, free, times, extra, spare)
+        store(row[_TRANSFER], columns, first, free)
+    gives = pairs(indices, step.gives, step.n_gives)
+    return give(row, gives, columns, first, free, spare, left) or full
+
+
+@compiled
+def _hold(
+    step: Any,
+    indices: Indices,
+    delays: Times,
+    begin: int,
+    free: Times,
+    times: Times,
+    extra: int,
+    spare: Times,
+) -> None:
+    """Hold sources whose transfers wait at the port, but for what the buffers on the way take."""
+    buffers = delays[step.buffers + begin : step.buffers + begin + len(free)]
+    away = extra // step.per_hop
+    for j in range(len(free)):
+        count = buffers[j] + away
+        held = np.int32(times[j] - count * step.room)
+        times[j] = held if step.flits > count * step.packet else 0
+    if step.order < 0:
+        for j in range(len(free)):
+            free[j] = max(free[j], times[j])
+    else:
+        _reorder(times, indices, step.inverse, 0, spare)
+        for j in range(len(free)):
+            free[j] = max(free[j], spare[j])
 
 
 @compiled
@@ -179,5 +209,6 @@ def row_multicast(
     over = give(row, pairs(indices, step.gives, step.n_gives), at, at[0], start, one, two)
     arrivals = pairs(indices, step.arrivals, step.n_arrivals)
     law = delays[latency : latency + size]
-    full = arrive(row, arrivals, columns, step.first, times, law, 0, step.flits, spare, left)
+    through_port(row, columns, step.first, times, law, 0, step.flits, spare)
+    full = give(row, arrivals, columns, step.first, times, spare, left)
     return fault or missing or over or full

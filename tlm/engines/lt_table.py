@@ -48,8 +48,10 @@ STEP = np.dtype(
             "hold",  # cycles that a source's interface is busy
             "cycles",  # of work, if the same everywhere
             "table",  # of cycles, else -1
-            "per_hop",  # of a reduction: cycles from router to router
-            "packet",  # of a reduction: cycles of a full packet
+            "buffers",  # offset: input buffers on the way along the row, per target; -1: room for all
+            "room",  # cycles that a buffer lets its source go earlier
+            "per_hop",  # cycles from router to router, of an operand or of any flit
+            "packet",  # flits that a buffer holds, or cycles of a reduction's packet of so many
             "ahead",  # of a reduction: packets ahead of what makes room for the tail, else -1
             "skew",  # rows that the step lies behind the first of its batch
         )
