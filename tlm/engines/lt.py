@@ -94,7 +94,7 @@ class _Run:
         engine_ends, arrivals = self.clocks()
         return Outcome(
             engine_end_cycle=np.ascontiguousarray(engine_ends, dtype=np.int64),
-            last_arrival_cycle=np.ascontiguousarray(arrivals, dtype=np.int64),
+            last_arrival_cycle=np.maximum(arrivals, 0, dtype=np.int64),
             matrix_busy_cycles=self._tables.busy_cycles(),
         )
 

@@ -165,6 +165,10 @@ class Builder:
             hops, lambda hop: arrival_cycles(self._timing, hop, flits, multicast=forks)
         )
         fields["hold"] = hold_cycles(self._timing, flits, multicast=forks)
+        fields |= self._buffers(hops, flits)
+        for name, hop in (("occupied", 1), ("own_occupied", 0)):
+            arrival = arrival_cycles(self._timing, hop, flits, multicast=forks)
+            fields[name] = arrival - arrival_cycles(self._timing, hop, 1) + 1
         return fields, _transfer_cycles(self._timing, int(hops.max()), flits)
 
     def _reduce_law(self, segment: range, root: int, flits: int) -> tuple[Fields, int]:

@@ -6,6 +6,8 @@ every row that it reaches, side by side over the columns ``begin`` to ``end`` of
 
 from typing import Any
 
+import numpy as np
+
 from tlm.compiled import compiled
 from tlm.engines.lt_queues import Indices, Times, give, load, store, take, take_here, through_port
 from tlm.engines.lt_rows import pairs
@@ -39,17 +41,24 @@ def column_multicast(
         row, delay = state[step.row_first + i * step.row_step], delays[step.credit + i]
         missing = take(row, slots, columns, first, none, delay, start, spare)
         fault = fault or missing
+    free = scratch[5][:size]
     for j in range(size):
-        times[j] = start[j] + step.hold
-    store(root[_TRANSFER], columns, first, times)
-    gives = pairs(indices, step.gives, step.n_gives)
-    fault = fault or give(root, gives, columns, first, times, spare, left)
+        free[j] = start[j] + step.hold
     arrivals = pairs(indices, step.arrivals, step.n_arrivals)
     for i in range(step.rows):
-        row, delay = state[step.row_first + i * step.row_step], delays[step.latency + i]
+        number = step.row_first + i * step.row_step
+        row, delay = state[number], delays[step.latency + i]
         for j in range(size):
             times[j] = start[j]
-        through_port(row, columns, first, times, none, delay, step.flits, spare)
+        occupied = step.own_occupied if number == step.root else step.occupied
+        wait = through_port(row, columns, first, times, none, delay, occupied, spare)
         full = give(row, arrivals, columns, first, times, spare, left)
         fault = fault or full
-    return fault
+        count = abs(number - step.root) + 1
+        if wait > 0 and step.flits > count * step.packet:
+            for j in range(size):
+                free[j] = max(free[j], np.int32(times[j] - count * step.room))
+    store(root[_TRANSFER], columns, first, free)
+    gives = pairs(indices, step.gives, step.n_gives)
+    over = give(root, gives, columns, first, free, spare, left)
+    return fault or over

@@ -10,7 +10,17 @@ from typing import Any
 import numpy as np
 
 from tlm.compiled import address, compiled, inlined
-from tlm.engines.lt_queues import Indices, Times, give, load, store, take, take_here, through_port
+from tlm.engines.lt_queues import (
+    PORT,
+    Indices,
+    Times,
+    give,
+    load,
+    store,
+    take,
+    take_here,
+    through_port,
+)
 
 _TRANSFER = 2
 
@@ -127,9 +137,7 @@ def end_send(
             times[j] = free[j]
         later = extra - step.flits
     latency = delays[step.latency + begin : step.latency + end]
-    wait = through_port(
-        to_row, to_columns, to_first, times, latency, later, step.flits, spare
-    )
+    wait = through_port(to_row, to_columns, to_first, times, latency, later, step.flits, spare)
     arrivals = pairs(indices, step.arrivals, step.n_arrivals)
     full = give(to_row, arrivals, to_columns, to_first, times, spare, left)
     columns = indices[step.columns + begin : step.columns + end]
@@ -183,6 +191,14 @@ def _reorder(times: Times, indices: Indices, order: int, later: int, out: Times)
 
 
 @compiled
+def _place_of(columns: Indices, column: int) -> int:
+    """Place of one among evenly spaced columns; -1: it is none of them."""
+    stride = columns[1] - columns[0] if len(columns) > 1 else 1
+    place, rest = divmod(column - columns[0], stride)
+    return place if rest == 0 and 0 <= place < len(columns) else -1
+
+
+@compiled
 def row_multicast(
     step: Any, indices: Indices, delays: Times, row: Times, i: int, scratch: Times
 ) -> int:
@@ -204,11 +220,22 @@ def row_multicast(
         latest = max(latest, times[j])
     for j in range(size):
         times[j] = latest
-    start[0] = latest + step.hold
-    row[_TRANSFER, at[0]] = start[0]
-    over = give(row, pairs(indices, step.gives, step.n_gives), at, at[0], start, one, two)
-    arrivals = pairs(indices, step.arrivals, step.n_arrivals)
     law = delays[latency : latency + size]
-    through_port(row, columns, step.first, times, law, 0, step.flits, spare)
+    own = _place_of(columns, at[0])
+    port = row[PORT, at[0]]
+    wait = through_port(row, columns, step.first, times, law, 0, step.occupied, spare)
+    if own >= 0:  # its copy has fewer waits
+        times[own] = max(latest + law[own], port + step.own_occupied)
+        row[PORT, at[0]] = times[own]
+    arrivals = pairs(indices, step.arrivals, step.n_arrivals)
     full = give(row, arrivals, columns, step.first, times, spare, left)
+    free = latest + step.hold
+    if wait > 0:
+        for j in range(size):
+            count = abs(columns[j] - at[0]) + 1
+            if step.flits > count * step.packet:
+                free = max(free, times[j] - count * step.room)
+    start[0] = free
+    row[_TRANSFER, at[0]] = free
+    over = give(row, pairs(indices, step.gives, step.n_gives), at, at[0], start, one, two)
     return fault or missing or over or full

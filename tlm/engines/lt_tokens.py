@@ -9,7 +9,7 @@ takes or gives at fewer tiles is a queue at every tile, which the compiled steps
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 
-from tlm.engines.lt_queues import EMPTY, FIRST_TOKEN, FROM_THE_START, Times
+from tlm.engines.lt_queues import EMPTY, FIRST_TOKEN, FROM_THE_START, PORT, Times
 from tlm.program import Token
 
 Place = tuple[int, int]
@@ -47,6 +47,7 @@ class Units:
     def set_initial(self, state: Times) -> None:
         """Set the state before a program: shape (rows, slots, columns)."""
         state[:, :FIRST_TOKEN] = 0
+        state[:, PORT] = FROM_THE_START
         for name, (slot, depth) in self._queues.items():
             state[:, slot : slot + depth] = EMPTY
             state[:, slot : slot + self._tokens[name].initial] = FROM_THE_START
