@@ -1,4 +1,4 @@
-"""`lt` goes over the grid by blocks, in threads and with rows for columns: all times stay the same."""
+"""`lt` goes over the grid by blocks, in threads, and with rows for columns: no time changes."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -89,6 +89,27 @@ def test_two_arrivals_share_the_ejection_port(run: Run) -> None:
 
 
 @both_levels
+def test_a_port_takes_what_comes_first_though_the_program_names_it_last(run: Run) -> None:
+    operations = [
+        Work(Engine.VECTOR, tile(2), 100, gives=("ready",)),
+        send(2, 1, 5, takes=("ready",)),
+        send(0, 1, 5, arrivals=("early",)),
+        Work(Engine.MATRIX, tile(1), 3, takes=("early",)),
+    ]
+    outcome = run(program_of(1, 3, operations, ready=(0, 1), early=(0, 1)), TIMING)
+    assert outcome.engine_end_cycle[Engine.MATRIX, 0, 1] == 7 + 3
+    assert outcome.last_arrival_cycle[0, 1] == 107
+
+
+@both_levels
+def test_a_source_is_held_while_its_transfer_waits_at_a_port(run: Run) -> None:
+    # The port has taken the first at 62. Three buffers on the way hold four flits each, and take
+    # one again a cycle after one has left: the tail goes in 3 x (4 - 1) before it comes out.
+    program = program_of(1, 4, [send(0, 1, 60), send(3, 1, 32)])
+    assert timeline(run, program)[1] == ([85], [94])
+
+
+@both_levels
 def test_ports_of_a_strided_set_are_shared_alike(run: Run) -> None:
     # From the left and from the right to the tiles 1 and 4.
     targets = np.array([1, 4])

@@ -4,12 +4,15 @@ An operation is one max-plus update of arrays over the grid (`tlm.engines.lt_cor
 its zero-load law plus the serialisation at interfaces and ejection ports; links do not contend.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from tlm.engines.lt_batch import Batch
 from tlm.engines.lt_build import Builder, Built, Fields
+from tlm.engines.lt_memory import check_memory
 from tlm.engines.lt_queues import FIRST_TOKEN, PORT, Times
-from tlm.engines.lt_scan import scan, tokens_by_tiles, turn
+from tlm.engines.lt_scan import Scan, scan, tokens_by_tiles, turn
 from tlm.engines.lt_table import Pools
 from tlm.engines.lt_tables import CycleTables
 from tlm.engines.lt_tokens import TokenFaultError, Units
@@ -25,12 +28,22 @@ _LIMIT_CYCLES = 2**30
 _POOLED_ENTRIES = 2**22
 
 
+Progress = Callable[[int, int], object]
+"""Told now and then how many operations are done, and of how many."""
+
+
 def run_lt(
-    program: Program, timing: NocTiming, *, threads: int = 1, recorder: Recorder | None = None
+    program: Program,
+    timing: NocTiming,
+    *,
+    threads: int = 1,
+    recorder: Recorder | None = None,
+    progress: Progress | None = None,
+    memory_bytes: int | None = None,
 ) -> Outcome:
     """Run a program on one local clock per tile.
 
-    Memory is 4 bytes per tile for each engine and each unit of token depth.
+    The program is read twice: for its form, and to run it.
 
     Args:
         program: What to run.
@@ -38,24 +51,30 @@ def run_lt(
         threads: Threads that share the grid; the outcome is the same for any number.
         recorder: Is told of operations and transfers of its region. Operations are then done one
             by one, which takes longer and changes no time.
+        progress: Hears of operations done; all go at much the same pace.
+        memory_bytes: The run may take so many; None: what the machine has to spare.
 
     Raises:
-        InputError: if an operation does not fit the program, takes a token that no earlier
-            operation gave, gives one beyond its depth, or ends after 2**30 cycles.
+        InputError: if the run would not fit into memory, an operation does not fit the program,
+            takes a token that no earlier operation gave, gives one beyond its depth, or ends after
+            2**30 cycles.
     """
-    run = _Run(program, timing, threads)
+    form = scan(program)
+    check_memory(program, memory_bytes)
+    run = _Run(program, timing, form, threads)
     for number, operation in enumerate(program.operations()):
         run.add(number, operation)
         if recorder is not None:
             note_operation(recorder, timing, number, operation, *run.clocks())
+        if progress is not None:
+            progress(number + 1, form.operations)
     return run.outcome()
 
 
 class _Run:
     """State of one run."""
 
-    def __init__(self, program: Program, timing: NocTiming, threads: int) -> None:
-        form = scan(program)
+    def __init__(self, program: Program, timing: NocTiming, form: Scan, threads: int) -> None:
         self._turned = form.turned
         rows, cols = (program.rows, program.cols)[:: -1 if form.turned else 1]
         self._units = Units(program.tokens, form.queued)

@@ -94,11 +94,11 @@ class Batch:
         parts = self._threads if self._rows >= 4 * self._threads * (self._skew + 1) else 1
         cuts = [self._rows * part // parts for part in range(parts + 1)]
         columns = (_BLOCK_ROWS, 0, self._cols)
-        shrinking = [
+        shrinking: list[tuple[int, ...]] = [
             (low, int(low > 0), high, -int(high < self._rows), *columns)
             for low, high in zip(cuts, cuts[1:], strict=False)
         ]
-        between = [(cut, -1, cut, 1, *columns) for cut in cuts[1:-1]]
+        between: list[tuple[int, ...]] = [(cut, -1, cut, 1, *columns) for cut in cuts[1:-1]]
         return [shrinking, between] if self._skew else [shrinking]
 
     def _column_regions(self) -> list[tuple[int, ...]]:

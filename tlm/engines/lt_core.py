@@ -99,7 +99,7 @@ def _do(
     if begin >= end or low >= high:
         return
     kind = step.kind
-    if kind == COLUMN_MULTICAST or kind == COLUMN_REDUCE:
+    if kind in (COLUMN_MULTICAST, COLUMN_REDUCE):
         if kind == COLUMN_MULTICAST:
             fault = column_multicast(step, indices, delays, state, begin, end, scratch)
         else:

@@ -1,9 +1,9 @@
 """Compiled steps of the loosely-timed engine on one row of tiles: tokens taken and given.
 
 ``row[slot, column]`` holds the times of a row of tiles: slots 0 to 3 are when the engines are free,
-slot `PORT` when the ejection port is; the others belong to tokens. Tokens come as ``(slot, depth)``
-rows. Depth 0 is the time of one known unit. Else the token is a queue of that many slots, oldest
-first, `EMPTY` behind.
+slots `PORT` and `BUSY` when the ejection port is, and since when it has been busy without a pause
+before that; the others belong to tokens. Tokens come as ``(slot, depth)`` rows. Depth 0 is the time
+of one known unit. Else the token is a queue of that many slots, oldest first, `EMPTY` behind.
 
 Columns are an index array and ``first``: the first of them if they are consecutive (the fast path),
 else -1. A return value of 0 is success, ``slot`` a take of a token that is not there in program
@@ -22,7 +22,8 @@ Times = NDArray[np.int32]
 Indices = NDArray[np.int64]
 
 PORT = 4
-FIRST_TOKEN = 5
+BUSY = 5
+FIRST_TOKEN = 6
 EMPTY = np.int32(-(2**30))
 FROM_THE_START = np.int32(-(2**29))
 """Time of an initial unit: longer ago than any credit takes."""
@@ -169,23 +170,29 @@ def through_port(
 ) -> int:
     """Write transfers that start at ``times`` through the ejection port; the longest wait there.
 
-    They come after their latency, and a flit a cycle behind what the port has been given before.
-    ``times`` becomes when they have come.
+    They come after their latency, a flit a cycle, and wait for what the program has given the port
+    before, unless they are through before that begins. ``times`` becomes when they have come.
     """
     wait = np.int32(0)
+    size = len(times)
     if first >= 0:
-        port = row[PORT][first : first + len(times)]
-        for j in range(len(times)):
+        since, until = row[BUSY][first : first + size], row[PORT][first : first + size]
+        for j in range(size):
+            begun, ended, turn = since[j], until[j], np.int32(until[j] + flits)
             come = np.int32(times[j] + latency[j] + extra)
-            time = max(come, np.int32(port[j] + flits))
-            wait = max(wait, np.int32(time - come))
+            time = come if come <= begun else max(come, turn)
+            since[j] = begun if (come <= begun) | (turn > come) else np.int32(come - flits)
+            until[j] = max(ended, time)
             times[j] = time
-            port[j] = time
+            wait = max(wait, np.int32(time - come))
     else:
-        load(row[PORT], columns, first, scratch)
-        for j in range(len(times)):
+        for j in range(size):
+            since, until = row[BUSY, columns[j]], row[PORT, columns[j]]
             come = np.int32(times[j] + latency[j] + extra)
-            times[j] = max(come, np.int32(scratch[j] + flits))
+            turn = np.int32(until + flits)
+            times[j] = come if come <= since else max(come, turn)
+            if come > since and turn <= come:
+                row[BUSY, columns[j]] = come - flits
+            row[PORT, columns[j]] = max(until, times[j])
             wait = max(wait, np.int32(times[j] - come))
-        store(row[PORT], columns, first, times)
-    return wait
+    return int(wait)

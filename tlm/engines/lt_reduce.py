@@ -7,8 +7,9 @@ kept is ``latest = max(start + e per_hop)``, from the outermost contributor inwa
 
 A contribution longer than a buffer holds its source. It is cut into packets; each of them leaves
 when the one before it has left the next router, and ``ahead`` packets are ahead of the flit that
-makes room for the tail; a root that contributes alone has no waits. So a contributor waits for the operands that come to the router ``ahead``
-hops closer to the root. ``ahead`` is below 0 if the buffer takes all.
+makes room for the tail. So a contributor waits for the operands that come to the router ``ahead``
+hops closer to the root. ``ahead`` is below 0 if the buffer takes all. A root that contributes alone
+has no waits.
 
 Arguments are those of `tlm.engines.lt_rows` and `tlm.engines.lt_columns`.
 """
@@ -77,7 +78,7 @@ def _inwards(latest: Times, columns: Indices, root: int) -> int:
         east = max(east, latest[j])
         if columns[j] > root:
             latest[j] = east
-    return max(west, east)
+    return int(max(west, east))
 
 
 @compiled

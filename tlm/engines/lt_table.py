@@ -29,7 +29,7 @@ STEP = np.dtype(
             "size",
             "to_columns",  # offset: target columns, rising
             "to_first",
-            "order",  # offset: for each target the place of its source (`put_order`); -1 if the same
+            "order",  # offset (`put_order`): for each target its source's place; -1: the same
             "inverse",  # offset: for each source the place of its target
             "root",  # row of the roots, or offset: column of each row's
             "law",  # offset: for each row the offsets of credit (and latency)

@@ -9,7 +9,7 @@ takes or gives at fewer tiles is a queue at every tile, which the compiled steps
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 
-from tlm.engines.lt_queues import EMPTY, FIRST_TOKEN, FROM_THE_START, PORT, Times
+from tlm.engines.lt_queues import BUSY, EMPTY, FIRST_TOKEN, FROM_THE_START, PORT, Times
 from tlm.program import Token
 
 Place = tuple[int, int]
@@ -48,6 +48,7 @@ class Units:
         """Set the state before a program: shape (rows, slots, columns)."""
         state[:, :FIRST_TOKEN] = 0
         state[:, PORT] = FROM_THE_START
+        state[:, BUSY] = FROM_THE_START
         for name, (slot, depth) in self._queues.items():
             state[:, slot : slot + depth] = EMPTY
             state[:, slot : slot + self._tokens[name].initial] = FROM_THE_START

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Cycles = NDArray[np.int64]
+OUTCOME_BYTES_PER_TILE = 6 * 8
 
 
 @dataclass(frozen=True, slots=True)
