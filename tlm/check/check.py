@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tlm.check import core
-from tlm.check.cycles import cycle_through, giver_of
+from tlm.check.cycles import Waits
 from tlm.check.order import Reductions
 from tlm.check.report import (
     Finding,
@@ -71,6 +72,7 @@ class _Gathered:
         self._routes = Routes(program)
         self._reductions = Reductions(program)
         self._usage = Usage(program)
+        self._waits = Waits(program)
         self._faults: dict[str, list[tuple[int, Operation, Fault]]] = {}
         self._operations = 0
         self._latency = Latency(0, 0, None, 0, 0)
@@ -91,7 +93,7 @@ class _Gathered:
 
     def report(self, limits: Limits) -> Report:
         """All that was found."""
-        chain_hops, chain = divmod(self._walk.greatest, core.HOP)
+        chain_hops, chain_transfers = divmod(self._walk.greatest, core.HOP)
         memory, routing = self._memory(limits), self._routing(limits)
         findings = [self._worst(faults) for faults in self._faults.values()]
         # Where units are missing, what is known of reductions has no ground.
@@ -100,7 +102,9 @@ class _Gathered:
         return Report(
             operations=self._operations,
             parallelism=self._usage.parallelism(),
-            latency=replace(self._latency, chain_hops=chain_hops, chain_stages=max(chain - 1, 0)),
+            latency=replace(
+                self._latency, chain_hops=chain_hops, chain_stages=max(chain_transfers - 1, 0)
+            ),
             memory=memory,
             routing=routing,
             findings=tuple(findings),
@@ -130,9 +134,12 @@ class _Gathered:
 
     def _worst(self, faults: list[tuple[int, Operation, Fault]]) -> Finding:
         """Of a token's first faults one that hangs, or may; else the first."""
-        findings = [self._token_finding(*fault) for fault in faults[:_EXPLAINED_FAULTS]]
-        hangs = [each for each in findings if each.rule == "cycle" or _NOBODY in each.message]
-        return (hangs or findings)[0]
+        findings = (self._token_finding(*fault) for fault in faults[:_EXPLAINED_FAULTS])
+        first = next(findings)
+        for each in chain([first], findings):
+            if each.rule == "cycle" or _NOBODY in each.message:
+                return each
+        return first
 
     def _token_finding(self, number: int, operation: Operation, fault: Fault) -> Finding:
         assert fault.token is not None
@@ -156,10 +163,10 @@ class _Gathered:
         assert fault.token is not None
         takes = f"takes a unit of '{fault.token}' that"
         tile = (fault.row, fault.col)
-        giver = giver_of(self._program, fault.token, tile, number, fault.owed)
+        giver = self._waits.giver(fault.token, tile, number, fault.owed)
         if giver is None:
             return "token", f"{takes} {_NOBODY}"
-        cycle = cycle_through(self._program, number, giver)
+        cycle = self._waits.cycle(number, giver)
         if cycle is None:
             return "token", f"{takes} operation {giver} gives, which comes later in program order"
         ways = " for ".join(str(step) for step in cycle)
