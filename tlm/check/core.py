@@ -125,14 +125,15 @@ def _give(
     size = len(cols)
     for k in range(len(tokens)):
         slot, depth = tokens[k, 0], tokens[k, 1]
-        highest = EMPTY
         if depth == 1 and first >= 0:
             marks = state[slot, row, first : first + size]
+            highest = EMPTY
             for j in range(size):
                 highest = max(highest, marks[j])
-                marks[j] = values[j] if marks[j] >= EMPTY else marks[j] + 1
             if highest >= 0:
-                _note(fault, BEYOND_DEPTH, slot, row, cols[0], 0)
+                _note(fault, BEYOND_DEPTH, slot, row, first + int(np.argmax(marks >= 0)), 0)
+            for j in range(size):
+                marks[j] = values[j] if marks[j] >= EMPTY else marks[j] + 1
             continue
         for j in range(size):
             if state[slot, row, cols[j]] < EMPTY:

@@ -104,6 +104,18 @@ def test_a_fault_at_one_tile_of_many() -> None:
     assert (found.operation, found.tile) == (2, (4, 5))
 
 
+@pytest.mark.parametrize("depth", [1, 2])
+def test_a_unit_beyond_the_depth_at_one_tile_of_many(depth: int) -> None:
+    """All tiles give as many as fit, then one tile one more."""
+    everywhere = TileSet(range(5), range(6))
+    operations: list[Operation] = [Work(Engine.VECTOR, everywhere, 1, gives=("a",))] * depth
+    operations.append(Work(Engine.MATRIX, TileSet.tile(3, 4), 1, takes=("a",)))
+    operations.append(Work(Engine.VECTOR, TileSet(range(3, 4), range(4, 6)), 1, gives=("a",)))
+    (found,) = check_program(program_of(5, 6, operations, a=(0, depth))).findings
+    assert found.message == f"tile (3, 5): gives a unit of 'a' beyond its depth of {depth}"
+    assert found.operation == depth + 1
+
+
 def test_strided_and_permuted_tiles() -> None:
     """Each second column sends one to the right; those take what came."""
     tiles = TileSet(range(3), range(0, 6, 2))
