@@ -18,8 +18,9 @@ from calibration.tile.descriptors import (
     Vector,
     Wait,
 )
+from calibration.tile.image import TileImage
 from calibration.tile.layout import SUM_BITS, WORD_BITS
-from calibration.tile.machine import TileImage, TileMachine, TileRun
+from calibration.tile.machine import TileMachine, TileRun
 from calibration.tile.model import TileModel
 from calibration.tile.tokens import TokenPlan, plan_tokens
 from tlm.data import Buffer, Gemm

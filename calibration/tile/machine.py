@@ -1,8 +1,8 @@
 """A Verilated mesh of tiles in this process: load it, run it, see what it did."""
 
 import ctypes
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from calibration.harness.mesh import HangError
 from calibration.harness.simulator import SimulationError
 from calibration.loop.pyverilator_fit import PyVerilator
-from calibration.tile.descriptors import DESCRIPTOR_WORDS, TOKENS, Descriptor, Words
+from calibration.tile.descriptors import TOKENS, Words
+from calibration.tile.image import TileImage
 from calibration.tile.model import TileModel
 from tlm.errors import InputError
 from tlm.program import Engine
 
-_SCRATCHPAD, _DESCRIPTOR, _TOKEN = range(3)  # load_space_i of rtl/tile/tile.sv
+_SCRATCHPAD = 0  # load_space_i of rtl/tile/tile.sv
 _STILL, _TOO_LONG = 1, 2  # outcomes of a run (driver.cpp)
 _ARRIVAL = 2 * len(Engine)
 #: Cycles without any movement after which nothing moves any more.
@@ -37,21 +38,6 @@ class _State(ctypes.Structure):
         ("events", ctypes.c_void_p),
         ("failure", ctypes.c_char_p),
     ]
-
-
-@dataclass(slots=True)
-class TileImage:
-    """What a tile is loaded with before a run.
-
-    Attributes:
-        queues: Descriptors of each engine, in order.
-        tokens: Units of tokens that are there from the start.
-        memory: Words of the scratchpad by their first address.
-    """
-
-    queues: dict[Engine, list[Descriptor]] = field(default_factory=dict)
-    tokens: dict[int, int] = field(default_factory=dict)
-    memory: dict[int, Words] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,23 +177,11 @@ class TileMachine:
 
     def _load(self, images: Mapping[int, TileImage]) -> None:
         tiles = [images.get(tile, TileImage()) for tile in range(self.model.tiles)]
-        for space, of_image in (
-            (_SCRATCHPAD, _memory_words),
-            (_DESCRIPTOR, self._descriptor_words),
-            (_TOKEN, _token_words),
-        ):
-            lists = [of_image(image) for image in tiles]
-            addresses = np.concatenate([pair[0] for pair in lists]).astype(np.uint16)
-            words = np.concatenate([pair[1] for pair in lists]).astype(np.uint64)
-            self._move(False, space, [len(pair[0]) for pair in lists], addresses, words)
-
-    def _descriptor_words(self, image: TileImage) -> tuple[NDArray[np.int64], Words]:
-        per_queue = self.model.queue_depth * DESCRIPTOR_WORDS
-        return _joined(
-            (engine * per_queue, np.concatenate([item.encode() for item in queue]))
-            for engine, queue in image.queues.items()
-            if queue
-        )
+        loads = [image.loads(self.model.queue_depth) for image in tiles]
+        for space, lists in enumerate(zip(*loads, strict=True)):
+            addresses = np.concatenate([addresses for addresses, _ in lists])
+            words = np.concatenate([words for _, words in lists])
+            self._move(False, space, [len(addresses) for addresses, _ in lists], addresses, words)
 
     def _move(
         self, read: bool, space: int, counts: Sequence[int], addresses: NDArray[np.uint16],
@@ -266,25 +240,6 @@ class TileMachine:
         if self._state.failure is not None:
             text = self._state.failure.decode(errors="replace").strip()
             raise SimulationError(f"{self.model.name}: {text}")
-
-
-def _memory_words(image: TileImage) -> tuple[NDArray[np.int64], Words]:
-    return _joined(image.memory.items())
-
-
-def _token_words(image: TileImage) -> tuple[NDArray[np.int64], Words]:
-    return _joined((token, np.array([units])) for token, units in image.tokens.items())
-
-
-def _joined(blocks: Iterable[tuple[int, NDArray[Any]]]) -> tuple[NDArray[np.int64], Words]:
-    """Addresses and words of blocks."""
-    pairs = list(blocks)
-    addresses = [np.arange(first, first + len(words)) for first, words in pairs]
-    empty = np.zeros(0, dtype=np.int64)
-    return (
-        np.concatenate([empty, *addresses]),
-        np.concatenate([empty.astype(np.uint64), *(w.astype(np.uint64) for _, w in pairs)]),
-    )
 
 
 def _declared(library: Any) -> Any:

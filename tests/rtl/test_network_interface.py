@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibration.tile.descriptors import Descriptor, Transfer, TransferKind, Wait, Words
+from calibration.tile.image import TileImage
 from calibration.tile.layout import block_of, rows_of, wrapped
-from calibration.tile.machine import TileImage, TileMachine, TileRun
+from calibration.tile.machine import TileMachine, TileRun
 from calibration.tile.model import TileModel
 from tlm.program import Engine
 

@@ -7,8 +7,9 @@ import pytest
 
 from calibration.harness.mesh import HangError
 from calibration.tile.descriptors import Credit, Descriptor, Transfer, TransferKind, Vector, Wait
+from calibration.tile.image import TileImage
 from calibration.tile.layout import block_of, rows_of
-from calibration.tile.machine import TileImage, TileMachine, TileRun
+from calibration.tile.machine import TileMachine, TileRun
 from calibration.tile.model import TileModel
 from tlm.errors import InputError
 from tlm.program import Engine
@@ -82,16 +83,17 @@ def test_a_credit_takes_the_way_of_a_flit(machine: TileMachine) -> None:
 
 
 def test_credits_leave_one_a_cycle_and_none_is_lost(machine: TileMachine) -> None:
-    # All engines of all tiles give eight credits each to tile 2: 256 units in all.
+    # All engines of all tiles give eight credits twice to tile 2: 256 units in all.
     credits = tuple(Credit(1, 0, 20 + n) for n in range(8))
     images = {
-        tile: TileImage({engine: [wait(2, credits=credits)] for engine in Engine})
+        tile: TileImage({engine: [wait(2, credits=credits)] * 2 for engine in Engine})
         for tile in range(4)
     }
-    takers = [wait(2, takes=tuple(range(20, 28)))] * 16
+    takers = [wait(2, takes=tuple(range(20, 28)))] * 32
     images[2].queues[Engine.CONTROL] = images[2].queues[Engine.CONTROL] + takers
     run = machine.run(images)
-    assert run.of(2, Engine.CONTROL)[-1].start_cycle > 4 * 4 * 8
+    # They come one a cycle.
+    assert run.of(2, Engine.CONTROL)[-1].start_cycle > 256
 
 
 def test_double_buffering_between_two_tiles(machine: TileMachine) -> None:

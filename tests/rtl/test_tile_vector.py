@@ -7,8 +7,9 @@ import pytest
 
 from calibration.benches.vector_bench import computed
 from calibration.tile.descriptors import VECTOR_OPERATIONS, Descriptor, Vector
+from calibration.tile.image import TileImage
 from calibration.tile.layout import Block, block_of, rows_of, wrapped
-from calibration.tile.machine import TileImage, TileMachine
+from calibration.tile.machine import TileMachine
 from calibration.tile.model import TileModel
 from tlm.errors import InputError
 from tlm.program import Engine

@@ -1,0 +1,52 @@
+"""The mesh of tiles in one piece does in every cycle what the joined nodes do."""
+
+import numpy as np
+import pytest
+
+from calibration.harness.simulator import build
+from calibration.tile.lowering import lower
+from calibration.tile.machine import TileMachine
+from calibration.tile.model import TILE_SOURCES, TileModel
+from tlm.calibrated import REPOSITORY
+from tlm.compute.vector_mac import VectorMac
+from tlm.compute.vector_unit import VectorUnit
+from tlm.functional import Memory
+from workloads.kernels import mesh_gemm_t, summa
+from workloads.kernels.gemm import plan_gemm
+from workloads.kernels.target import Target
+
+pytestmark = [pytest.mark.rtl, pytest.mark.slow]
+
+BENCH = "calibration.benches.tile_mesh_bench"
+
+
+@pytest.mark.parametrize("kernel", [summa.summa, mesh_gemm_t.mesh_gemm_t])
+def test_the_same_starts_ends_and_arrivals(kernel: object) -> None:
+    # Unicasts, multicasts, reductions and credits, on two by two tiles.
+    assert callable(kernel)
+    model = TileModel(2, 2)
+    target = Target(2, 2, 8, 16, 32, VectorMac(1, 1, 0), VectorUnit(2, 3))
+    program = kernel(plan_gemm((16, 16, 16), target))
+    lowered = lower(program, model)
+    memory = Memory(program)
+    for tile, image in lowered.images.items():
+        image.memory = {
+            place.address: place.encode(memory[name][divmod(tile, 2)])
+            for name, place in lowered.places.items()
+        }
+    with TileMachine(model) as machine:
+        run = machine.run(lowered.images)
+    loads = [image.loads(model.queue_depth) for image in lowered.images.values()]
+    plan = {
+        "tiles": model.tiles,
+        "loads": [
+            [np.column_stack(pair).tolist() for pair in lists] for lists in zip(*loads, strict=True)
+        ],
+    }
+    sources = [*TILE_SOURCES, REPOSITORY / "rtl" / "tile" / "tile_mesh.sv"]
+    events = build("tile_mesh", sources, model.parameters()).run(BENCH, plan, seed=1)
+    wanted = [(cycle, "arrival", tile) for tile, cycle in run.arrivals]
+    for span in run.spans:
+        place = 4 * span.tile + span.engine
+        wanted += [(span.start_cycle, "start", place), (span.end_cycle, "end", place)]
+    assert sorted(map(tuple, events)) == sorted(wanted)
