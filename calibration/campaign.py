@@ -14,6 +14,7 @@ from calibration.experiments.mix import MixCheck
 from calibration.experiments.multicast import Multicast
 from calibration.experiments.reduction import Reduction
 from calibration.experiments.systolic import SystolicExperiment
+from calibration.experiments.tile import TileEngines
 from calibration.experiments.traffic import TrafficCheck
 from calibration.experiments.unicast import Unicast
 from calibration.harness.toolchain import tool_versions
@@ -32,6 +33,7 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
     TrafficCheck(),
     MixCheck(),
     SystolicExperiment(),
+    TileEngines(),
     MemoryLatency(),
     MemoryBandwidth(),
 )

@@ -1,0 +1,98 @@
+"""The engines of a tile with what is around them: streams of the scratchpad, queues, issue.
+
+The laws are those of rtl/tile/README.md ("Matrix engine", "Vector engine", "Network interface",
+"Sequencer"), from a descriptor's start to its end, if no two streams meet at a bank. The constants
+are what the Verilog shows (`tile` among the calibrations).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+from tlm.calibrated import Parameter, load_result
+from tlm.compute.base import ceil_div, check_shape
+from tlm.compute.systolic import Dataflow
+
+_WORD_BITS, _SUM_BITS = 64, 32
+
+
+@dataclass(frozen=True, slots=True)
+class TileTiming:
+    """Constants of a tile's engines, in cycles.
+
+    Attributes:
+        output_stationary_cycles: Of a product beside the array's steps and the results' words.
+        weight_stationary_cycles: The same with weights at rest.
+        vector_cycles: Of a pass beyond one a word.
+        issue_cycles: From a transfer's start to its first flit at the router.
+        credit_cycles: From a unit's being given to its being there, beyond one a hop.
+    """
+
+    output_stationary_cycles: int
+    weight_stationary_cycles: int
+    vector_cycles: int
+    issue_cycles: int
+    credit_cycles: int
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, Parameter]) -> "TileTiming":
+        """From parameters of the constants' names."""
+        return cls(**{field.name: round(parameters[field.name].value) for field in fields(cls)})
+
+    def relay_cycles(self, flits: int, hops: int) -> int:
+        """A stage of a reduction in software: a block comes over ``hops``, and one's own is added.
+
+        From the start of the transfer to that of the next one, with a flit a word and a router a
+        cycle.
+        """
+        return self.issue_cycles + hops + 1 + flits + flits + self.vector_cycles
+
+
+def rtl_tile_timing() -> TileTiming:
+    """Timing of rtl/tile as the stored calibration has it.
+
+    Raises:
+        InputError: if the result is missing or stale.
+    """
+    return TileTiming.of(load_result("tile").parameters)
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixEngine:
+    """A tile's systolic array of ``size`` x ``size`` elements between its streams (`Compute`).
+
+    Attributes:
+        size: Rows, and columns, of the array: operands of a word.
+        dataflow: Sums or weights at rest; with weights at rest a product of one panel of K.
+        timing: Constants.
+    """
+
+    size: int
+    dataflow: Dataflow
+    timing: TileTiming
+
+    @property
+    def macs_per_cycle(self) -> float:
+        """Multiply-accumulates a cycle with every element at work."""
+        return float(self.size**2)
+
+    def gemm_cycles(self, m: int, k: int, n: int) -> int:
+        """Cycles of C[M,N] = A[M,K] B[K,N]: all jobs, one after the other.
+
+        Raises:
+            InputError: if a size is below 1.
+        """
+        check_shape(m, k, n)
+        panels_n = ceil_div(n, self.size)
+        if self.dataflow == "output-stationary":
+            return self.job_cycles(ceil_div(m, self.size) * panels_n, k)
+        return ceil_div(k, self.size) * self.job_cycles(panels_n, m)
+
+    def job_cycles(self, folds: int, length: int) -> int:
+        """Cycles of one job of ``folds`` folds of ``length`` steps."""
+        row_words = self.size * _SUM_BITS // _WORD_BITS
+        if self.dataflow == "output-stationary":
+            rows, first = self.size, self.timing.output_stationary_cycles + length + 2 * self.size
+        else:
+            rows, first = length, self.timing.weight_stationary_cycles + 3 * self.size
+        period = max(length, self.size, rows * row_words)
+        return first + (folds - 1) * period + rows * row_words
