@@ -4,12 +4,15 @@ A program says which unit of a token each taker gets (docs/programs.md); a seque
 units go by **lanes**: those that one engine takes at a tile of what one stream of operations gives
 there in order, an engine or the transfers from one tile. Both sides of a lane are in order, so
 counting gives every taker its own unit. A lane is a token of the sequencer of the tile that takes:
-of slots the source of the transfer, to which the unit comes as a credit.
+of slots the source of the transfer, to which the unit comes as a credit. Lanes of the same two
+sides, such as those of two buffers in turn, share a token where their units are taken in the order
+in which they are given.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
 from calibration.tile.descriptors import TOKENS
@@ -21,6 +24,9 @@ from tlm.steps import Step, Tile, TransferStep, Unit
 #: Who gives: an engine of a tile, or the transfers from a tile or of a reduction.
 _Stream = tuple[object, ...]
 _INITIAL: _Stream = ("initial",)
+#: The steps that take and give a unit, by their places in the program.
+_Places = tuple[int, int]
+_AT_START = -1
 
 
 class Lane(NamedTuple):
@@ -73,8 +79,9 @@ def plan_tokens(program: Program, steps: Sequence[Step]) -> TokenPlan:
             if unit.number >= initial[unit.token]:
                 key = (step.tile, unit._replace(number=0), step.engine)
                 first_stream.setdefault(key, streams[unit])
-    units_at_start: dict[Lane, int] = defaultdict(int)
-    for step in steps:
+    places: dict[Lane, list[_Places]] = defaultdict(list)
+    given_by = {unit: place for place, step in enumerate(steps) for unit in _given(step)}
+    for place, step in enumerate(steps):
         own = []
         for unit in _taken(step):
             stream = streams.get(unit)
@@ -84,12 +91,12 @@ def plan_tokens(program: Program, steps: Sequence[Step]) -> TokenPlan:
                 stream = first_stream.get(key, _INITIAL)
             assert stream is not None
             lane = Lane(step.tile, unit.token, unit.tile, step.engine, stream)
-            if unit.number < initial[unit.token]:
-                units_at_start[lane] += 1
+            there = unit.number < initial[unit.token]
+            places[lane].append((place, _AT_START if there else given_by[unit]))
             takers[unit].append(lane)
             own.append(lane)
         takes.append(own)
-    classes = _Classes()
+    classes = _Classes(places)
     arriving = [_arriving(step, takers, classes) for step in steps]
     for own in takes:
         for lane in own:
@@ -116,13 +123,21 @@ def plan_tokens(program: Program, steps: Sequence[Step]) -> TokenPlan:
             [(lane.owner, numbers[lane]) for lane in given if lane.owner != step.tile]
         )
         plan.arrivals.append(tuple(numbers[group[0]] for group in groups))
-    for lane, count in units_at_start.items():
-        plan.initial.setdefault(lane.owner, {})[numbers[lane]] = count
+    for lane, units in places.items():
+        count = sum(given == _AT_START for _, given in units)
+        if count:
+            of_tile = plan.initial.setdefault(lane.owner, {})
+            of_tile[numbers[lane]] = of_tile.get(numbers[lane], 0) + count
     return plan
 
 
 def _taken(step: Step) -> Iterable[Unit]:
     return [*step.takes, *(step.slots if isinstance(step, TransferStep) else ())]
+
+
+def _given(step: Step) -> Iterable[Unit]:
+    arrivals = step.arrivals.values() if isinstance(step, TransferStep) else ()
+    return [*step.gives, *(unit for units in arrivals for unit in units)]
 
 
 def _streams(steps: Sequence[Step]) -> dict[Unit, _Stream]:
@@ -147,15 +162,20 @@ def _arriving(
     """Groups of lanes, one a token that a transfer gives, which must have one number."""
     if not isinstance(step, TransferStep):
         return []
-    units = [unit for there in step.arrivals.values() for unit in there]
+    units = [(tile, unit) for tile, there in step.arrivals.items() for unit in there]
     groups = []
-    for token in dict.fromkeys(unit.token for unit in units if unit in takers):
+    for token in dict.fromkeys(unit.token for _, unit in units if unit in takers):
         group = []
-        for unit in units:
+        for tile, unit in units:
             if unit.token == token:
                 # A unit that nobody takes comes all the same: its number is nobody else's there.
-                nobody = Lane(unit.tile, token, unit.tile, None, ("tile", step.tile))
+                nobody = Lane(tile, token, tile, None, ("tile", step.tile))
                 group += takers.get(unit, [nobody])
+                if any(lane.owner != tile for lane in takers.get(unit, ())):
+                    raise InputError(
+                        f"operation {step.number}: token '{token}' comes with a transfer and is a "
+                        "slot of another tile's; allowed: slots that an engine gives"
+                    )
         for lane in group:
             classes.unite(group[0], lane)
         groups.append(group)
@@ -163,10 +183,16 @@ def _arriving(
 
 
 class _Classes:
-    """Lanes, and which of them must have one number."""
+    """Lanes, and which of them must have one number.
 
-    def __init__(self) -> None:
+    Args:
+        places: Of each lane, when its units are taken and given, in the order of the takes.
+    """
+
+    def __init__(self, places: Mapping[Lane, list[_Places]]) -> None:
+        self._places = places
         self._parents: dict[Lane, Lane] = {}
+        self._used: dict[tuple[Tile, int], list[Lane]] = defaultdict(list)
 
     def find(self, lane: Lane) -> Lane:
         """The lane that stands for its class."""
@@ -181,7 +207,7 @@ class _Classes:
         self._parents[self.find(other)] = self.find(one)
 
     def numbered(self) -> dict[Lane, int]:
-        """The least number for each class that none of its tiles has otherwise.
+        """The least number for each class that it may have at all of its tiles.
 
         Raises:
             InputError: if a tile needs more numbers than there are.
@@ -189,18 +215,30 @@ class _Classes:
         members: dict[Lane, list[Lane]] = defaultdict(list)
         for lane in self._parents:
             members[self.find(lane)].append(lane)
-        used: dict[Tile, set[int]] = defaultdict(set)
         numbers: dict[Lane, int] = {}
         for lanes in members.values():
-            tiles = {lane.owner for lane in lanes}
-            taken = set().union(*(used[tile] for tile in tiles))
-            number = next(n for n in range(len(taken) + 1) if n not in taken)
-            if number >= TOKENS:
+            fitting = (n for n in range(TOKENS) if all(self._fits(lane, n) for lane in lanes))
+            number = next(fitting, None)
+            if number is None:
                 raise InputError(
-                    f"tile {min(tiles)}: the program needs more than {TOKENS} tokens; allowed: "
-                    "an engine's units of a token, of one giver each"
+                    f"tile {min(lane.owner for lane in lanes)}: the program needs more than "
+                    f"{TOKENS} tokens; allowed: as many streams of units that wait for each other"
                 )
-            for tile in tiles:
-                used[tile].add(number)
+            for lane in lanes:
+                self._used[lane.owner, number].append(lane)
             numbers |= dict.fromkeys(lanes, number)
         return numbers
+
+    def _fits(self, lane: Lane, number: int) -> bool:
+        """Whether a lane may have a number at its tile: alone, or in order with those that do."""
+        others = self._used.get((lane.owner, number), [])
+        if not others:
+            return True
+        sides = {(other.at, other.taker, other.stream) for other in (lane, *others)}
+        if len(sides) > 1 or lane.taker is None:
+            return False
+        units = sorted(unit for other in (lane, *others) for unit in self._places[other])
+        return all(
+            before[0] < after[0] and (before[1] < after[1] or before[1] == after[1] == _AT_START)
+            for before, after in pairwise(units)
+        )

@@ -185,10 +185,14 @@ def test_products_on_a_grid_that_is_not_square() -> None:
 
 
 @pytest.mark.slow
-def test_products_on_sixty_four_tiles() -> None:
+def test_kernels_on_sixty_four_tiles() -> None:
     with TileMachine(TileModel(8, 8)) as machine:
-        for name in ("mesh-gemm", "summa"):
-            run_kernel(machine, name, 2)
+        for name in KERNELS:
+            run_kernel(machine, name, 1)
+        for method in ("network", "tree"):
+            run_gemv(machine, method)
+            run_softmax(machine, method)
+            run_attention(machine, "async", method)
 
 
 @pytest.mark.slow
@@ -279,6 +283,47 @@ def test_units_of_slow_and_fast_givers_are_not_mixed_up(machine: TileMachine) ->
         first, second = run.of(tile, Engine.MATRIX)
         assert first.start_cycle > 300
         assert second.start_cycle == first.end_cycle + 1
+
+
+def test_streams_share_a_token_where_they_are_taken_as_they_are_given(machine: TileMachine) -> None:
+    here = TileSet.tile(0, 0)
+
+    def tokens_of(order: str, initial: int = 0) -> int:
+        """Tokens of a program whose vector engine gives units to be taken in an order."""
+
+        def operations() -> Iterator[Work]:
+            for name in "abab"[: 4 - 2 * initial]:
+                yield Work(Engine.VECTOR, here, 5, gives=(name,))
+            for name in order:
+                yield Work(Engine.MATRIX, here, 5, takes=(name,))
+
+        tokens = {name: Token(initial=initial, depth=2) for name in "ab"}
+        lowered = lower(Program(2, 2, tokens, operations), machine.model)
+        run = machine.run(lowered.images)
+        assert len(run.of(0, Engine.MATRIX)) == len(order)
+        queue = lowered.images[0].queues[Engine.MATRIX]
+        return len(frozenset().union(*(descriptor.takes for descriptor in queue)))
+
+    assert tokens_of("abab") == 1
+    assert tokens_of("aabb") == 2
+    # Units that are there from the start are given before all others.
+    assert tokens_of("abab", initial=1) == 1
+    assert tokens_of("aabb", initial=1) == 2
+
+
+def test_slots_that_come_with_a_transfer_are_refused(machine: TileMachine) -> None:
+    there = {"tiles": TileSet.tile(0, 0), "to_rows": np.array([0]), "to_cols": np.array([1])}
+
+    def operations() -> Iterator[Send]:
+        for slots, arrivals in (((), ("x",)), (("x",), ())):
+            yield Send(**there, flits=1, slots=slots, arrivals=arrivals)  # type: ignore[arg-type]
+
+    with pytest.raises(InputError) as error:
+        lower(Program(2, 2, {"x": Token()}, operations), machine.model)
+    assert str(error.value) == (
+        "operation 0: token 'x' comes with a transfer and is a slot of another tile's; allowed: "
+        "slots that an engine gives"
+    )
 
 
 def test_a_transfer_of_times_alone_is_as_long_as_it_says(machine: TileMachine) -> None:
