@@ -114,7 +114,7 @@ class TileMachine:
             self._library.machine_delete(self._machine)
             self._machine = None
 
-    def run(self, images: Mapping[int, TileImage], *, limit_cycles: int = 10_000_000) -> TileRun:
+    def run(self, images: Mapping[int, TileImage], *, limit_cycles: int = 1_000_000) -> TileRun:
         """Reset, load the tiles named in ``images`` and run until no descriptor is left.
 
         Raises:

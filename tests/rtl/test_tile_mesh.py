@@ -1,9 +1,13 @@
 """The mesh of tiles in one piece does in every cycle what the joined nodes do."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from calibration.harness.simulator import build
+from calibration.tile.descriptors import Descriptor, Wait
+from calibration.tile.image import TileImage
 from calibration.tile.lowering import lower
 from calibration.tile.machine import TileMachine
 from calibration.tile.model import TILE_SOURCES, TileModel
@@ -11,6 +15,8 @@ from tlm.calibrated import REPOSITORY
 from tlm.compute.vector_mac import VectorMac
 from tlm.compute.vector_unit import VectorUnit
 from tlm.functional import Memory
+from tlm.program import Engine
+from verification.yosys import run_yosys
 from workloads.kernels import mesh_gemm_t, summa
 from workloads.kernels.gemm import plan_gemm
 from workloads.kernels.target import Target
@@ -50,3 +56,20 @@ def test_the_same_starts_ends_and_arrivals(kernel: object) -> None:
         place = 4 * span.tile + span.engine
         wanted += [(span.start_cycle, "start", place), (span.end_cycle, "end", place)]
     assert sorted(map(tuple, events)) == sorted(wanted)
+
+
+def test_a_tile_is_synthesizable(tmp_path: Path) -> None:
+    files = [f"/repository/{path.relative_to(REPOSITORY).as_posix()}" for path in TILE_SOURCES]
+    read = f"read_slang --threads 1 -D SYNTHESIS --top tile {' '.join(files)}"
+    output = run_yosys([read, "hierarchy -check -top tile", "proc", "check -assert"], tmp_path)
+    assert "Found and reported 0 problems." in output
+
+
+def test_a_run_leaves_a_wave_of_every_node(tmp_path: Path) -> None:
+    wave = tmp_path / "tiles.vcd"
+    image = TileImage({Engine.CONTROL: [Descriptor(Wait(5))]})
+    with TileMachine(TileModel(2, 2, waves=True), waves=wave) as machine:
+        machine.run({3: image})
+    text = wave.read_text()
+    assert all(f"$scope module node_{row}_{col} $end" in text for row in (0, 1) for col in (0, 1))
+    assert "u_scratchpad" in text
