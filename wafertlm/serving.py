@@ -16,6 +16,7 @@ from workloads.serving.models import serving_chips, serving_model
 from workloads.serving.pools import make_pools
 from workloads.serving.run import Limits, Pools, Watch, run, run_disaggregated
 from workloads.serving.schedulers import SCHEDULERS, Scheduler, SchedulerOptions, make_scheduler
+from workloads.serving.speculation import Speculation
 from workloads.serving.traces import PS_PER_S, Trace, load_trace
 
 DISAGGREGATION = "pd-disaggregation"
@@ -53,6 +54,8 @@ class ServeOptions:
     kv_tokens: int | None = None
     kv_sram_tokens: int | None = None
     max_sequences: int = DEFAULT_MAX_SEQUENCES
+    draft_tokens: int | None = None
+    acceptance: float = 0.7
     find_rate: bool = False
     attainment: float = 0.9
 
@@ -140,6 +143,11 @@ class Service:
         self.options = options
         self._scheduler()  # refused before anything is loaded
         self._trace: Trace | None = None
+        self._speculation = (
+            None
+            if options.draft_tokens is None
+            else Speculation(options.draft_tokens, options.acceptance, options.seed)
+        )
         self._model: ServingModel | None = None
         self._pools: Pools | None = None
         if options.is_disaggregated:
@@ -168,8 +176,10 @@ class Service:
             trace = trace if options.requests is None else trace.head(options.requests)
             scale = options.rate_scale if rate is None else rate / rate_of(trace)
         else:
-            assert options.workload and options.requests and options.rate_rps
+            assert options.workload is not None  # as checked
+            assert options.requests is not None
             rps = options.rate_rps if rate is None else rate
+            assert rps is not None
             trace = generate(options.workload, options.requests, rps, options.arrival_cv, seed)
             scale = options.rate_scale if rate is None else 1.0
         return trace if scale == 1.0 else trace.scaled(scale)
@@ -186,6 +196,7 @@ class Service:
                 self._pools,
                 slo=options.slo,
                 limits=limits,
+                speculation=self._speculation,
                 watch=watch,
             )
         assert self._model is not None
@@ -195,6 +206,7 @@ class Service:
             self._model,
             slo=options.slo,
             limits=limits,
+            speculation=self._speculation,
             watch=watch,
         )
 

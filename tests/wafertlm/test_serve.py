@@ -73,6 +73,21 @@ def test_energy_by_both_conventions_where_the_chip_has_figures() -> None:
     assert result["energy_j"] > 2 * 70 * result["span_s"]  # what two idle GPUs draw
 
 
+def test_drafts_shorten_the_time_between_tokens_where_memory_bounds_decoding() -> None:
+    plain = serve_result(ServeOptions(**_GENERATED))
+    drafted = serve_result(ServeOptions(**_GENERATED, draft_tokens=1, acceptance=0.7))
+    # 1.7 tokens a step, and a step is a little longer.
+    gain = plain["tbt_ms"]["mean"] / drafted["tbt_ms"]["mean"]
+    assert 1.4 < gain < 1.7
+    assert drafted["output_tokens"] == plain["output_tokens"]
+
+
+def test_what_does_not_fit_in_sram_spills() -> None:
+    result = serve_result(ServeOptions(**_GENERATED, kv_sram_tokens=4096))
+    assert result["kv"]["spilled_bytes"] > 0
+    assert serve_result(ServeOptions(**_GENERATED))["kv"]["spilled_bytes"] == 0
+
+
 def test_overload_is_told() -> None:
     calm, hurried = (
         serve_result(ServeOptions(**_GENERATED | {"rate_rps": rate, "max_sequences": 8}))
@@ -148,6 +163,8 @@ def test_a_trace_can_be_cut_and_sped_up(tmp_path: Path) -> None:
         ({"kv_tokens": 100}, "request 1 in order of arrival: found"),
         ({"kv_tokens": -5}, "--kv-tokens: found -5; allowed: 1 or more"),
         ({"layer_groups": 4}, "layer groups: found 4; scheduler 'chunked' has none"),
+        ({"draft_tokens": 0}, "draft tokens: found 0; allowed: 1 to 64"),
+        ({"kv_sram_tokens": -1}, "--kv-sram-tokens: found -1; allowed: 0 or more"),
         ({"decode_units": 4}, "--decode-units: found 4; only pd-disaggregation has pools"),
         ({"find_rate": True}, "--find-rate: needs objectives"),
         (

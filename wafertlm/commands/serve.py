@@ -186,6 +186,10 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--kv-tokens", type=int, help="Key-value memory, instead of what weights leave.")
 @click.option("--kv-sram-tokens", type=int, help="Key-value memory in SRAM, which spills to that.")
 @click.option("--max-sequences", type=int, default=DEFAULT_MAX_SEQUENCES, help="Running at once.")
+@click.option("--draft-tokens", type=int, help="Speculative decoding with drafts so long.")
+@click.option(
+    "--acceptance", type=float, default=0.7, show_default=True, help="Of a drafted token."
+)
 @click.option("--find-rate", is_flag=True, help="Find the highest rate that attains the SLOs.")
 @click.option("--attainment", type=float, default=0.9, show_default=True, help="Share that must.")
 @click.option("--out", type=_FILE, help="Store the result (JSON).")

@@ -57,6 +57,11 @@ class DecodingSet:
         return self._settle(request)
 
     @property
+    def tokens_due(self) -> int:
+        """Tokens that the next step emits."""
+        return len(self._members)
+
+    @property
     def blocks_due(self) -> int:
         """Blocks that the next step needs: one for each member whose blocks are full."""
         return len(self._block_due[self.step % BLOCK_TOKENS])

@@ -33,6 +33,7 @@ from workloads.serving.kv import KvCache, blocks_of
 from workloads.serving.metrics import Recorder, Usage
 from workloads.serving.request import Request
 from workloads.serving.schedulers.base import Plan, Scheduler
+from workloads.serving.speculation import Speculation, SpeculativeSet
 from workloads.serving.traces import PS_PER_S, Trace
 from workloads.serving.waiting import Waiting
 
@@ -73,6 +74,7 @@ class Engine:
         recorder: Told of every token and every finished request.
         kv: The key-value memory.
         max_sequences: Most requests admitted at a time.
+        speculation: Drafts for the decoding requests; None: a token a step.
         jump: Whether to take alike iterations in one stretch.
     """
 
@@ -86,6 +88,7 @@ class Engine:
         *,
         kv: KvCache,
         max_sequences: int = DEFAULT_MAX_SEQUENCES,
+        speculation: Speculation | None = None,
         jump: bool = True,
     ) -> None:
         self.kv = kv
@@ -99,7 +102,7 @@ class Engine:
         self._recorder = recorder
         self._max_sequences = max_sequences
         self._jump = jump
-        self._decoders = DecodingSet()
+        self._decoders = DecodingSet() if speculation is None else SpeculativeSet(speculation)
         self._under_way: Iteration | Stretch | None = None
         self._last_duration_ps = 1
 
@@ -238,7 +241,8 @@ class Engine:
             return
         self.usage.iteration(done.batch, done.cost, done.end_ps - done.begin_ps)
         if done.batch.decode_sequences:
-            self._recorder.decoded(self._now_ps, len(self._decoders), len(self._decoders))
+            decoders = self._decoders
+            self._recorder.decoded(self._now_ps, len(decoders), decoders.tokens_due)
             self._advance(1)
         layers = done.plan.layers
         if layers is None or layers.stop == self.layers:

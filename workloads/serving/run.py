@@ -17,6 +17,7 @@ from workloads.serving.link import Link
 from workloads.serving.metrics import Recorder, Slo
 from workloads.serving.rows import RowWriter
 from workloads.serving.schedulers import Scheduler
+from workloads.serving.speculation import Speculation
 from workloads.serving.spill import SpillingPool
 from workloads.serving.summary import summary
 from workloads.serving.traces import Trace
@@ -164,6 +165,7 @@ def run(
     *,
     slo: Slo | None = None,
     limits: Limits | None = None,
+    speculation: Speculation | None = None,
     watch: Watch | None = None,
 ) -> dict[str, Any]:
     """Serve a trace to the end and return its figures (see ``summary``).
@@ -174,6 +176,7 @@ def run(
         model: The model on its chip.
         slo: What requests should attain.
         limits: What bounds the run.
+        speculation: Drafts for the decoding requests; None: a token a step.
         watch: Who is told of the run.
 
     Raises:
@@ -189,6 +192,7 @@ def run(
         serving.recorder,
         kv=limits.kv_cache(model),
         max_sequences=limits.max_sequences,
+        speculation=speculation,
         jump=limits.jump,
     )
     serving.add("all", engine, model)
@@ -223,6 +227,7 @@ def run_disaggregated(
     *,
     slo: Slo | None = None,
     limits: Limits | None = None,
+    speculation: Speculation | None = None,
     watch: Watch | None = None,
 ) -> dict[str, Any]:
     """Serve a trace with prefill and decoding in pools of their own, otherwise as ``run`` does.
@@ -233,6 +238,7 @@ def run_disaggregated(
         pools: The two pools and the link.
         slo: What requests should attain.
         limits: What bounds each pool.
+        speculation: Drafts for the decoding requests; None: a token a step.
         watch: Who is told of the run.
 
     Raises:
@@ -261,6 +267,7 @@ def run_disaggregated(
         serving.recorder,
         kv=limits.kv_cache(pools.decode),
         max_sequences=limits.max_sequences,
+        speculation=speculation,
         jump=limits.jump,
     )
     serving.add("prefill", prefill, pools.prefill, pools.prefill_share)

@@ -11,6 +11,7 @@ from workloads.serving.kv import BlockPool, KvCache
 from workloads.serving.metrics import Recorder, Row, Slo
 from workloads.serving.rows import RowWriter
 from workloads.serving.schedulers import Scheduler
+from workloads.serving.speculation import Speculation
 from workloads.serving.traces import PS_PER_S, Trace
 from workloads.serving.waiting import Waiting
 
@@ -76,6 +77,7 @@ def serve(
     max_sequences: int = DEFAULT_MAX_SEQUENCES,
     slo: Slo | None = None,
     recorder: Recorder | None = None,
+    speculation: Speculation | None = None,
     jump: bool = False,
 ) -> tuple[Engine, Recorder]:
     """Run to the end, one iteration after the other."""
@@ -89,6 +91,7 @@ def serve(
         recorder,
         kv=kv or BlockPool(kv_tokens),
         max_sequences=max_sequences,
+        speculation=speculation,
         jump=jump,
     )
     env.process(engine.run())
