@@ -73,11 +73,14 @@ class DecodingSet:
 
     def blocks_due_in(self, steps: int) -> int:
         """Blocks that the next steps need in all, if nobody joins or leaves."""
+        pages = self._block_due
+        if steps == 1:
+            return len(pages[self.step % BLOCK_TOKENS])
         periods, rest = divmod(steps, BLOCK_TOKENS)
-        due = periods * len(self._members)
-        for step in range(self.step, self.step + rest):
-            due += len(self._block_due[step % BLOCK_TOKENS])
-        return due
+        first = self.step % BLOCK_TOKENS
+        # As the pages come round, twice.
+        due = sum(map(len, (pages + pages)[first : first + rest]))
+        return periods * len(self._members) + due
 
     def steps_to_finish(self) -> int:
         """Steps until a member emits its last token; there is at least one member."""

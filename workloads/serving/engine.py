@@ -34,7 +34,7 @@ from workloads.serving.metrics import Recorder, Usage
 from workloads.serving.request import Request
 from workloads.serving.schedulers.base import Plan, Scheduler
 from workloads.serving.speculation import Speculation, SpeculativeSet
-from workloads.serving.traces import PS_PER_S, Trace
+from workloads.serving.traces import PS_PER_S, Trace, within_time
 from workloads.serving.waiting import Waiting
 
 DEFAULT_MAX_SEQUENCES = 256  # vLLM's max_num_seqs
@@ -197,7 +197,7 @@ class Engine:
         duration_ps = round(cost.seconds * PS_PER_S)
         if duration_ps < 1:
             raise ValueError(f"an iteration cannot take {duration_ps} ps")
-        return Iteration(plan, complete, batch, cost, now, now + duration_ps)
+        return Iteration(plan, complete, batch, cost, now, within_time(now + duration_ps))
 
     def _steps_ahead(self) -> tuple[int, int | None]:
         """How many steps can be taken in one stretch, and when to cut it."""
@@ -217,6 +217,7 @@ class Engine:
         durations = np.rint(costs.seconds * PS_PER_S).astype(np.int64)
         if durations.min() < 1:
             raise ValueError(f"an iteration cannot take {durations.min()} ps")
+        within_time(now + sum(durations.tolist()))
         ends = now + np.cumsum(durations)
         self._last_duration_ps = int(durations[-1])
         batch = Batch((), sequences, decoders.context_tokens, sequences * width, None, width)

@@ -22,6 +22,10 @@ def blocks_of(tokens: int) -> int:
 class Growth(Protocol):
     """The decoding requests as the memory sees them."""
 
+    def __len__(self) -> int:
+        """Number of members."""
+        ...
+
     @property
     def blocks_due(self) -> int:
         """Blocks that the next step needs."""
@@ -118,6 +122,9 @@ class BlockPool:
 
     def steps(self, members: Growth, most: int) -> int:
         """Decode steps, ``most`` at most, that the members can take before memory runs out."""
+        # A member needs a block every so many steps, the first in whatever step.
+        if len(members) * (most // BLOCK_TOKENS + 1) <= self.free:
+            return most
         if members.blocks_due_in(most) <= self.free:
             return most
         return bisect_right(range(1, most), self.free, key=members.blocks_due_in)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from tlm.errors import InputError
-from workloads.serving.traces import PS_PER_S
+from workloads.serving.traces import PS_PER_S, within_time
 
 
 @dataclass(slots=True)
@@ -28,11 +28,11 @@ class Link:
         """Refuse a link that cannot be.
 
         Raises:
-            InputError: if the bandwidth is not positive or the latency is negative.
+            InputError: if the bandwidth is below 1 or the latency is negative.
         """
-        if not 0 < self.bytes_per_s < float("inf"):
+        if not 1 <= self.bytes_per_s < float("inf"):
             raise InputError(
-                f"link bandwidth: found {self.bytes_per_s} bytes/s; allowed: positive and finite"
+                f"link bandwidth: found {self.bytes_per_s} bytes/s; allowed: 1 or more and finite"
             )
         if not 0 <= self.latency_s < float("inf"):
             raise InputError(
@@ -40,9 +40,13 @@ class Link:
             )
 
     def send(self, size_bytes: int, now_ps: int) -> int:
-        """Start a transfer as soon as the link is free; returns when its last byte arrives."""
+        """Start a transfer as soon as the link is free; returns when its last byte arrives.
+
+        Raises:
+            InputError: if that is past all simulated time.
+        """
         takes_ps = max(1, round(size_bytes / self.bytes_per_s * PS_PER_S))
         self.free_ps = max(self.free_ps, now_ps) + takes_ps
         self.busy_ps += takes_ps
         self.carried_bytes += size_bytes
-        return self.free_ps + round(self.latency_s * PS_PER_S)
+        return within_time(self.free_ps + round(self.latency_s * PS_PER_S))

@@ -102,14 +102,16 @@ def test_what_the_decode_pool_preempts_is_computed_again_in_the_prefill_pool() -
 @pytest.mark.parametrize(
     ("link", "message"),
     [
-        ({"bytes_per_s": 0.0}, "link bandwidth: found 0.0 bytes/s; allowed: positive"),
+        ({"bytes_per_s": 0.0}, "link bandwidth: found 0.0 bytes/s; allowed: 1 or more"),
         ({"bytes_per_s": float("nan")}, "link bandwidth: found nan bytes/s"),
+        ({"latency_s": 1e7}, "simulated time: the run would take more than 104 days"),
+        ({"bytes_per_s": 1e-300}, "link bandwidth: found 1e-300 bytes/s; allowed: 1 or more"),
         ({"latency_s": -1.0}, "link latency: found -1.0 s; allowed: 0 or more"),
     ],
 )
 def test_a_link_that_cannot_be_is_refused(link: dict[str, float], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        disaggregated(trace_of((0, 1, 1)), **link)
+        disaggregated(trace_of((0, 1, 2)), **link)
 
 
 def _uneven(batch: Batch) -> float:

@@ -152,6 +152,12 @@ def test_an_iteration_without_duration_is_an_error() -> None:
         serve(trace_of((0, 1, 1)), Continuous(), LoggedModel(lambda batch: 0.0))
 
 
+@pytest.mark.parametrize("outputs", [1, 20])
+def test_time_has_an_end(outputs: int) -> None:
+    with pytest.raises(InputError, match="simulated time: the run would take more than 104 days"):
+        run(trace_of((0, 5, outputs)), Continuous(), LoggedModel(lambda batch: 1e7 / outputs))
+
+
 _LOADS = st.lists(
     st.tuples(st.floats(0, 20), st.integers(1, 60), st.integers(1, 40)), min_size=1, max_size=12
 ).map(lambda requests: trace_of(*sorted(requests)))
