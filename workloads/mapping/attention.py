@@ -11,14 +11,14 @@ after another, except memory.
 Scores under the causal mask are computed for whole key blocks up to the last visible token.
 """
 
-from collections.abc import Callable
-from functools import lru_cache, reduce
+from functools import lru_cache
 from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tlm.compiled import compiled
 from workloads.mapping.machine import Breakdown, Machine, exposed
 
 # Vector operations on each score: scale, running maximum, subtraction, exponential (one operation
@@ -57,6 +57,53 @@ class _Tilings(NamedTuple):
     network_ends: NDArray[np.float64]
 
 
+class _DecodeForm(NamedTuple):
+    """What the time of decoding is made of, but for the contexts; ``columns`` are slice sizes."""
+
+    spread: int
+    rounds: int
+    jobs: int
+    bytes_per_token: int
+    link_bytes_per_cycle: float
+    memory_bytes_per_cycle: float
+    collectives: float
+    fixed: float
+    columns: NDArray[np.float64]
+    steps: NDArray[np.float64]
+
+
+@compiled
+def _decode_totals(
+    contexts: NDArray[np.int64],
+    sequences: int,
+    width: int,
+    spread: int,
+    rounds: int,
+    jobs: int,
+    bytes_per_token: int,
+    link_bytes_per_cycle: float,
+    memory_bytes_per_cycle: float,
+    collectives: float,
+    fixed: float,
+    columns: NDArray[np.float64],
+    steps: NDArray[np.float64],
+    totals: NDArray[np.float64],
+) -> None:
+    """``AttentionMapper.decode`` for each context; a serving run asks for hundreds of thousands."""
+    for place in range(len(contexts)):
+        tokens = (contexts[place] / sequences + width) / spread
+        kv_bytes = tokens * bytes_per_token
+        network = rounds * kv_bytes / link_bytes_per_cycle + collectives
+        memory = jobs * kv_bytes / memory_bytes_per_cycle
+        best = np.inf
+        for choice in range(len(columns)):
+            slices = rounds * (tokens / columns[choice] + 0.5)
+            longest = max(slices * steps[choice], network, memory)
+            total = longest + memory / max(slices, 1.0) + steps[choice] + fixed
+            best = min(best, total)
+        totals[place] = best
+
+
 class AttentionMapper:
     """Times of the attention kernels of one model on one machine, in cycles of one layer."""
 
@@ -65,6 +112,7 @@ class AttentionMapper:
         self._shape = shape
         self._tilings = _tilings(machine, shape)
         self._decode_steps = lru_cache(maxsize=64)(self._decode_steps_uncached)
+        self._decode_form = lru_cache(maxsize=1 << 12)(self._decode_form_uncached)
         self.prefill = lru_cache(maxsize=1 << 16)(self._prefill)
 
     def _prefill(
@@ -134,49 +182,47 @@ class AttentionMapper:
         Contexts count as equal in length; that they end within a slice costs half a slice on
         average.
         """
-        network, memory, stages = self._decode_stages(sequences, context_tokens, width, max)
-        compute, total = min(stages, key=lambda stage: float(stage[1]))
-        return exposed(compute, network, memory, total)
+        form = self._decode_form(sequences, width)
+        tokens = (context_tokens / sequences + width) / form.spread
+        kv_bytes = tokens * form.bytes_per_token
+        network = form.rounds * kv_bytes / form.link_bytes_per_cycle + form.collectives
+        memory = form.jobs * kv_bytes / form.memory_bytes_per_cycle
+        slices = form.rounds * (tokens / form.columns + 0.5)
+        compute = slices * form.steps
+        longest = np.maximum(np.maximum(compute, network), memory)
+        totals = longest + memory / np.maximum(slices, 1.0) + form.steps + form.fixed
+        best = int(np.argmin(totals))
+        return exposed(float(compute[best]), network, memory, float(totals[best]))
 
     def decode_cycles(
-        self,
-        sequences: int,
-        context_tokens: Any,
-        width: int,
-        smaller: Callable[..., Any],
-        larger: Callable[..., Any],
-    ) -> Any:
-        """The total of ``decode``, of one context (``min``, ``max``) or of an array of them.
+        self, sequences: int, context_tokens: NDArray[np.int64], width: int
+    ) -> NDArray[np.float64]:
+        """The total of ``decode`` for each of several contexts."""
+        totals = np.empty(len(context_tokens))
+        _decode_totals(
+            context_tokens, sequences, width, *self._decode_form(sequences, width), totals
+        )
+        return totals
 
-        ``smaller`` and ``larger`` of an array are NumPy's functions; each result equals that of
-        its context alone.
-        """
-        _, _, stages = self._decode_stages(sequences, context_tokens, width, larger)
-        return reduce(smaller, [total for _, total in stages])
-
-    def _decode_stages(
-        self, sequences: int, context_tokens: Any, width: int, larger: Callable[..., Any]
-    ) -> tuple[Any, Any, list[tuple[Any, Any]]]:
-        """Network and memory cycles; for each slice size the compute and the total ones."""
+    def _decode_form_uncached(self, sequences: int, width: int) -> "_DecodeForm":
         machine, shape = self._machine, self._shape
         jobs = sequences * shape.kv_heads
         spread = max(1, min(machine.cols, machine.tiles // jobs))
         rounds = -(-jobs * spread // machine.tiles)
-        tokens = (context_tokens / sequences + width) / spread
-        kv_bytes = tokens * (shape.kept * shape.element_bytes)
-        network = rounds * kv_bytes / machine.link_bytes_per_cycle
-        if spread > 1:
-            network = network + rounds * _COLLECTIVES_PER_STEP * machine.cross_cycles
-        memory = jobs * spread * kv_bytes / machine.memory_bytes_per_cycle
-        fixed = machine.memory_latency_cycles + 2 * machine.cross_cycles
-        stages = []
-        for columns, step in self._decode_steps(width):
-            slices = rounds * (tokens / columns + 0.5)
-            compute = slices * step
-            longest = larger(larger(compute, network), memory)
-            total = longest + memory / larger(slices, 1.0) + step + fixed
-            stages.append((compute, total))
-        return network, memory, stages
+        collectives = rounds * _COLLECTIVES_PER_STEP * machine.cross_cycles if spread > 1 else 0
+        columns, steps = zip(*self._decode_steps(width), strict=True)
+        return _DecodeForm(
+            spread,
+            rounds,
+            jobs * spread,
+            shape.kept * shape.element_bytes,
+            float(machine.link_bytes_per_cycle),
+            float(machine.memory_bytes_per_cycle),
+            float(collectives),
+            float(machine.memory_latency_cycles + 2 * machine.cross_cycles),
+            np.array(columns, dtype=np.float64),
+            np.array(steps, dtype=np.float64),
+        )
 
     def _decode_steps_uncached(self, width: int) -> list[tuple[int, float]]:
         """Slice sizes and the cycles of a slice."""

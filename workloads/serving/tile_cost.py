@@ -123,11 +123,10 @@ class TileCost:
         cycles, expert_bytes = self._stretch(_rounded(tokens), 0, self.layers)
         cycles += self._head(_rounded(tokens)).total
         mapper, counts = self._decode_mapper, self._counts
-        pick = (width, np.minimum, np.maximum)
-        attention = counts.full * mapper.decode_cycles(sequences, context_tokens, *pick)
+        attention = counts.full * mapper.decode_cycles(sequences, context_tokens, width)
         if self._window is not None:
             seen = np.minimum(context_tokens, sequences * self._window)
-            attention += counts.windowed * mapper.decode_cycles(sequences, seen, *pick)
+            attention += counts.windowed * mapper.decode_cycles(sequences, seen, width)
         seconds = (cycles + attention) / self._machine.clock_hz
         return DecodeCosts(seconds, None, np.full(len(context_tokens), expert_bytes))
 
@@ -175,13 +174,12 @@ class TileCost:
         return self._prefill_mapper.prefill(_rounded(new), _rounded(context), True, window)
 
     def _decode_cycles(self, sequences: int, context: int, width: int) -> float:
-        mapper, counts = self._decode_mapper, self._counts
-        cycles = counts.full * mapper.decode_cycles(sequences, context, width, min, max)
+        mapper, counts, contexts = self._decode_mapper, self._counts, np.array([context])
+        cycles = counts.full * mapper.decode_cycles(sequences, contexts, width)
         if self._window is not None:
-            seen = min(context, sequences * self._window)
-            windowed = mapper.decode_cycles(sequences, seen, width, min, max)
-            cycles += counts.windowed * windowed
-        return float(cycles)
+            seen = np.minimum(contexts, sequences * self._window)
+            cycles += counts.windowed * mapper.decode_cycles(sequences, seen, width)
+        return float(cycles[0])
 
     def _stretch_uncached(self, tokens: int, start: int, stop: int) -> tuple[float, float]:
         """Cycles of all but attention from layer ``start`` to ``stop``; bytes of experts read."""

@@ -132,8 +132,10 @@ def test_a_window_bounds_attention() -> None:
 def test_decode_over_many_contexts_equals_one_at_a_time(
     sequences: int, contexts: list[int], width: int
 ) -> None:
-    cycles = _ATTENTION.decode_cycles(sequences, np.array(contexts), width, np.minimum, np.maximum)
-    alone = [_ATTENTION.decode_cycles(sequences, each, width, min, max) for each in contexts]
+    cycles = _ATTENTION.decode_cycles(sequences, np.array(contexts), width)
+    alone = [
+        float(_ATTENTION.decode_cycles(sequences, np.array([each]), width)[0]) for each in contexts
+    ]
     assert cycles.tolist() == alone
     breakdowns = [_ATTENTION.decode(sequences, each, width).total for each in contexts]
     assert alone == pytest.approx(breakdowns)
