@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import click
@@ -12,7 +13,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from tests.bench import command, memory, network
+from tests.bench import command, memory, network, serving
 from tests.bench.measure import Row, short
 from tests.bench.network import Note, Point
 from tlm.errors import InputError
@@ -31,6 +32,8 @@ class Sizes:
         sides: Meshes of the curve.
         hops: Packet-hops of a point of the curve, at least.
         requests: Requests to a DRAM channel.
+        conversations: Requests that are served.
+        trace: Requests that are served instead.
         commands: Subcommands that are started.
     """
 
@@ -42,6 +45,8 @@ class Sizes:
     sides: tuple[int, ...] = (4, 8, 16, 32, 64, 128, 256)
     hops: int = 1_000_000
     requests: int = 1_000_000
+    conversations: int = 19_366
+    trace: Path | None = None
     commands: tuple[str, ...] = tuple(command.COMMANDS)
 
 
@@ -78,6 +83,11 @@ def _memory(sizes: Sizes, findings: Findings, done: Note) -> None:
     findings.rows += memory.memory_rows(sizes.requests, sizes.runs, done)
 
 
+def _serving(sizes: Sizes, findings: Findings, done: Note) -> None:
+    rows = serving.serving_rows(sizes.conversations, sizes.runs, sizes.trace, done)
+    findings.rows += rows
+
+
 def _command(sizes: Sizes, findings: Findings, done: Note) -> None:
     findings.rows += command.command_rows(sizes.commands, sizes.runs, sizes.first_runs, done)
 
@@ -87,6 +97,7 @@ PARTS: dict[str, Callable[[Sizes, Findings, Note], None]] = {
     "race": _race,
     "curve": _curve,
     "memory": _memory,
+    "serving": _serving,
     "command": _command,
 }
 
@@ -135,8 +146,9 @@ def curve_table(curve: Sequence[Point]) -> Table:
 @click.command()
 @click.option("--part", "parts", type=click.Choice(list(PARTS)), multiple=True, help="Only these.")
 @click.option("--runs", type=click.IntRange(1), default=5, show_default=True, help="Of each row.")
+@click.option("--trace", type=click.Path(path_type=Path), help="Serve this trace's requests.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def main(parts: tuple[str, ...], runs: int, as_json: bool) -> None:
+def main(parts: tuple[str, ...], runs: int, trace: Path | None, as_json: bool) -> None:
     """Measure how fast the models and the command are, in CPU time.
 
     A row's median is held to its target; the spread stands beside it. The first race builds the
@@ -151,7 +163,7 @@ def main(parts: tuple[str, ...], runs: int, as_json: bool) -> None:
             progress.update(task, description=f"bench: {part}", advance=1)
 
         try:
-            findings = measure(parts or tuple(PARTS), Sizes(runs=runs), note)
+            findings = measure(parts or tuple(PARTS), Sizes(runs=runs, trace=trace), note)
         except InputError as error:
             print(f"error: {error}", file=sys.stderr)
             raise SystemExit(2) from error

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from tests.bench import __main__ as bench
 from tests.bench.command import process_seconds
 from tests.bench.measure import Row, ratios, short
 from tests.bench.network import race_rows, simulate_seconds, timing
+from tests.bench.serving import like_conversations
 from tests.bench.traffic import neighbours_and_rows, packet_hops, uniform
 from tests.bench.verilated import DrivenMesh, Race
 from tlm.errors import InputError
@@ -30,6 +33,7 @@ TINY = bench.Sizes(
     sides=(4, 8, 16),
     hops=500,
     requests=100,
+    conversations=20,
     commands=(),
 )
 needs_verilator = pytest.mark.skipif(shutil.which("make") is None, reason="no make")
@@ -135,6 +139,23 @@ def test_parts_measure_and_tell_their_progress() -> None:
     again = bench.measure(["curve"], TINY, told.append)
     assert work == [(point.packets, point.packet_hops) for point in again.curve]
     json.dumps(found.to_json())
+
+
+def test_serving_is_measured(tmp_path: Path) -> None:
+    file = tmp_path / "two.csv"
+    file.write_text("arrived_at,num_prefill_tokens,num_decode_tokens\n0,10,5\n1,20,3\n")
+    for sizes, name in ((TINY, "20 conversations"), (replace(TINY, trace=file), "two.csv")):
+        rows = bench.measure(["serving"], sizes, lambda part: None).rows
+        assert [row.unit for row in rows] == ["requests/CPU-s", "iterations/CPU-s"]
+        assert rows[0].work.endswith(name)
+        assert all(rate > 0 for row in rows for rate in row.runs)
+
+
+def test_conversations_are_as_long_and_as_many_as_those_of_the_public_trace() -> None:
+    trace = like_conversations(19_366)
+    assert trace.prompt_tokens.mean() == pytest.approx(1155, rel=0.02)
+    assert trace.output_tokens.mean() == pytest.approx(211, rel=0.02)
+    assert len(trace) / trace.arrival_ps[-1] * 1e12 == pytest.approx(5.53, rel=0.02)
 
 
 def test_process_time_is_that_of_the_command() -> None:

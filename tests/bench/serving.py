@@ -1,0 +1,77 @@
+"""Speed of the serving engine: requests served and iterations stepped in a CPU second."""
+
+import time
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from tests.bench.measure import Row, cpu_seconds
+from tests.bench.network import Note
+from workloads.serving.cost import Batch, DecodeCosts, Int64s, IterationCost, Work
+from workloads.serving.generator import Lengths, arrivals_ps, sample
+from workloads.serving.models import serving_model
+from workloads.serving.run import Limits, run
+from workloads.serving.schedulers import Chunked
+from workloads.serving.traces import Trace, load_trace
+
+_REQUESTS_PER_S, _STEPS_PER_S = 5000.0, 50_000.0
+# What the public conversation trace of 2023 has: 5.53 requests a second, mean, 90th percentile and
+# deviation of their lengths.
+_RATE_RPS = 5.53
+_PROMPT, _OUTPUT = Lengths(1155, 2734, 1109), Lengths(211, 424, 163)
+
+
+class Fixed:
+    """A model whose iterations all take 10 ms: what is left is the engine's own time."""
+
+    kv_capacity_tokens = 1 << 20
+    kv_bytes_per_token = 1
+    layers = 32
+    static_power_w = None
+
+    def cost(self, batch: Batch) -> IterationCost:
+        """10 ms."""
+        return IterationCost(0.01, None, 0.0)
+
+    def decode_costs(self, sequences: int, context_tokens: Int64s, width: int = 1) -> DecodeCosts:
+        """10 ms each."""
+        steps = len(context_tokens)
+        return DecodeCosts(np.full(steps, 0.01), None, np.zeros(steps))
+
+    def utilization(self, work: Work, span_s: float) -> float:
+        """It has no peak."""
+        return 0.0
+
+
+def like_conversations(requests: int) -> Trace:
+    """Requests as many a second and as long as those of the public conversation trace."""
+    streams = [np.random.default_rng(seed) for seed in range(3)]
+    return Trace(
+        arrivals_ps(requests, _RATE_RPS, 1.0, streams[0]),
+        sample(_PROMPT, requests, streams[1]),
+        sample(_OUTPUT, requests, streams[2]),
+    )
+
+
+def serving_rows(requests: int, runs: int, trace_file: Path | None, done: Note) -> list[Row]:
+    """Requests a CPU second, chunked prefill; iterations a CPU second, stepped one by one."""
+    trace = like_conversations(requests) if trace_file is None else load_trace(trace_file)
+    name = f"{requests:,} conversations" if trace_file is None else trace_file.name
+    model = serving_model("llama3-8b", "flat32")
+    run(trace.head(200), Chunked(), model)  # compile
+    rates, steps = [], []
+    for _ in range(runs):
+        rates.append(len(trace) / cpu_seconds(partial(run, trace, Chunked(), model)))
+        done()
+    for _ in range(runs):
+        begin = time.process_time()
+        found = run(trace, Chunked(), Fixed(), limits=Limits(jump=False))
+        steps.append(found["iterations"] / (time.process_time() - begin))
+        done()
+    served, stepped = (tuple(values) for values in (rates, steps))
+    work = f"llama3-8b on flat32, chunked, {name}"
+    return [
+        Row(work, "requests/CPU-s", served, _REQUESTS_PER_S),
+        Row("serving, one iteration after another", "iterations/CPU-s", stepped, _STEPS_PER_S),
+    ]
