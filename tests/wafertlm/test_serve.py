@@ -242,3 +242,32 @@ def test_a_missing_name_is_asked_for_with_those_that_exist() -> None:
     assert str(outcome.exception).startswith(
         "--model: not given; known: codellama-34b, deepseek-v3-671b"
     )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["--plot", "serving.gif"],
+            "--plot: found 'serving.gif'; allowed: an ending of .png, .svg",
+        ),
+        (["--plot", "a.png", "--seeds", "2"], "--plot: shows a single run; leave out --seeds"),
+        (["--checkpoint", "a", "--seeds", "2"], "--checkpoint: holds one run; leave out --seeds"),
+        (["--checkpoint-every", "nan", "--checkpoint", "a"], "checkpoint every: found nan s"),
+    ],
+)
+def test_files_that_do_not_fit_the_run_are_refused(arguments: list[str], message: str) -> None:
+    line = "--model llama3-8b --chip flat32 --scheduler chunked --workload sharegpt --rate 1"
+    outcome = CliRunner().invoke(command, [*line.split(), "--requests", "5", *arguments])
+    assert isinstance(outcome.exception, InputError)
+    assert str(outcome.exception).startswith(message)
+
+
+def test_equal_results_give_equal_pictures(tmp_path: Path) -> None:
+    line = "--model llama3-8b --chip flat32 --scheduler chunked --workload sharegpt --rate 1"
+    pictures = [tmp_path / name for name in ("a.svg", "b.svg", "a.png", "a.pdf")]
+    for picture in pictures:
+        arguments = [*line.split(), "--requests", "5", "--plot", str(picture)]
+        assert CliRunner().invoke(command, arguments).exit_code == 0
+    assert all(picture.stat().st_size > 1000 for picture in pictures)
+    assert pictures[0].read_bytes() == pictures[1].read_bytes()

@@ -27,6 +27,7 @@ from workloads.serving.seeds import mean_of
 
 _NOTE = "error: this level of the model has not been checked against RTL or against a machine"
 _DISTRIBUTION = ("mean", "p50", "p90", "p95", "p99", "p99_9")
+_PLOT_FORMATS = (".png", ".svg", ".pdf")
 _TIMES = ("ttft_s", "tbt_ms", "e2e_s", "queue_s")
 
 
@@ -137,7 +138,11 @@ def _render(result: Result) -> RenderableType:
         times.add_row(name, *(_number(result[name][part]) for part in _DISTRIBUTION))
     figures = Table("figure", "value")
     kv = {f"kv {name}": value for name, value in result["kv"].items()}
-    shown = {name: value for name, value in result.items() if isinstance(value, int | float)}
+    shown = {
+        name: value
+        for name, value in result.items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    }
     for name, value in (shown | kv).items():
         figures.add_row(name, _number(value))
     if result["capacity"] is not None:
@@ -193,6 +198,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--find-rate", is_flag=True, help="Find the highest rate that attains the SLOs.")
 @click.option("--attainment", type=float, default=0.9, show_default=True, help="Share that must.")
 @click.option("--out", type=_FILE, help="Store the result (JSON).")
+@click.option("--plot", type=_FILE, help="Draw tokens over time (PNG, SVG or PDF).")
 @click.option("--requests-csv", type=_FILE, help="Store a row per request.")
 @click.option("--checkpoint", type=_FILE, help="Keep the run's state, to go on from if killed.")
 @click.option(
@@ -206,6 +212,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--list", "as_list", is_flag=True, help="Print what the options may name.")
 def command(
     out: Path | None,
+    plot: Path | None,
     requests_csv: Path | None,
     checkpoint: Path | None,
     checkpoint_every: float,
@@ -225,12 +232,27 @@ def command(
             known = ", ".join(known_names()[f"{name}s"])
             raise InputError(f"--{name}: not given; known: {known}")
     options = ServeOptions(**given)
+    if plot is not None:
+        _check_plot(plot, options)
     with stopwatch() as watch, progress("requests") as bar:
         figures = serve_result(options, bar, requests_csv, checkpoint, checkpoint_every)
     result = complete_serve(options, figures, watch.times)
     if out is not None:
         store(result, out)
+    if plot is not None:
+        from wafertlm.serve_plot import plot_serving  # matplotlib takes long to load
+
+        plot_serving(result, plot)
     emit(result, as_json, _render)
+
+
+def _check_plot(path: Path, options: ServeOptions) -> None:
+    if path.suffix not in _PLOT_FORMATS:
+        raise InputError(
+            f"--plot: found '{path}'; allowed: an ending of {', '.join(_PLOT_FORMATS)}"
+        )
+    if options.seeds > 1:
+        raise InputError("--plot: shows a single run; leave out --seeds")
 
 
 def complete_serve(
