@@ -10,6 +10,7 @@ from tlm.chips.gpu import load_gpu_box
 from workloads.studies.layered_prefill import other_chips, paper
 from workloads.studies.layered_prefill.cases import Case, Prefill, simulate, trace_of
 from workloads.studies.layered_prefill.fit import FIT_FILE
+from workloads.studies.layered_prefill.study import run_study
 from workloads.studies.layered_prefill.targets import judge
 
 _PLANS = {"paper": paper.plan(), "other chips": other_chips.plan()}
@@ -116,3 +117,14 @@ def test_targets_by_hand() -> None:
         ("T7", pytest.approx(-11.0), False),
         ("S5.13", 3.0, True),
     ]
+
+
+@pytest.mark.slow
+def test_targets_that_are_met_stay_met() -> None:
+    result = run_study(quick=True, workers=2)
+    missed = [each["target"] for each in result["targets"] if not each["met"]]
+    # What docs/layered_prefill.md says is missed, and nothing else.
+    known = ("1.7rps-chunked-1024", "T7/Qwen3-30B-A3B/h100x2-arxiv", "T8/GPT", "pd-disaggregation")
+    assert [target for target in missed if not any(part in target for part in known)] == []
+    dense = [each for each in result["other_chips"] if each["case"].startswith("qwen3-8b")]
+    assert {each["winner"] for each in dense} <= {"chunked", "open"}
