@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from tlm.errors import InputError
 from wafertlm.commands.study import command
 from workloads.studies.layered_prefill import other_chips, paper
+from workloads.studies.layered_prefill.book import Plan
 from workloads.studies.layered_prefill.cases import Case, Coverage
 from workloads.studies.rows import Ordering, Row
 
@@ -28,8 +29,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     orders = [Ordering("order", "TTFT_mean", "layered", "chunked")]
     new = [row._replace(name=f"NEW/{row.name}", paper=None) for row in rows[2:]]
-    monkeypatch.setattr(paper, "plan", lambda: paper.Plan(dict(cases), rows, orders))
-    monkeypatch.setattr(other_chips, "plan", lambda: paper.Plan(dict(cases), new, []))
+    monkeypatch.setattr(paper, "plan", lambda: Plan(dict(cases), rows, orders))
+    monkeypatch.setattr(other_chips, "plan", lambda: Plan(dict(cases), new, []))
 
 
 def _json(*arguments: str) -> dict[str, Any]:

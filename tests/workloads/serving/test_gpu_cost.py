@@ -9,7 +9,8 @@ from tlm.chips.gpu import load_gpu_box
 from tlm.errors import InputError
 from workloads.models import load_model
 from workloads.serving.cost import Batch
-from workloads.serving.gpu_cost import GpuCost, visible_pairs
+from workloads.serving.gpu_cost import GpuCost
+from workloads.serving.gpu_kernels import visible_pairs
 from workloads.serving.models import (
     serving_chips,
     serving_model,

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from workloads.studies.layered_prefill.book import UNITS, Plan, case_name, title
 from workloads.studies.layered_prefill.cases import AnyCase, Case
-from workloads.studies.layered_prefill.paper import UNITS, Plan, case_name, title
 from workloads.studies.rows import Results, Row, figures, interval
 
 _LOADS = (

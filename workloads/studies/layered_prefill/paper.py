@@ -4,43 +4,12 @@ Rates, models and schedulers are the paper's. Where it leaves something open the
 taken. Rows whose value is not at hand are predicted all the same.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any
 
-from workloads.studies.layered_prefill.cases import (
-    REQUESTS,
-    AnyCase,
-    Case,
-    Coverage,
-    Prefill,
-)
-from workloads.studies.rows import Ordering, Row
+from workloads.studies.layered_prefill.book import Book, Plan
+from workloads.studies.layered_prefill.cases import Case, Coverage, Prefill
 
 _QWEN, _GPT, _DENSE = "qwen3-30b-a3b", "gpt-oss-20b", "qwen3-8b"
-_TITLES = {
-    _QWEN: "Qwen3-30B-A3B",
-    _GPT: "GPT-OSS-20B",
-    _DENSE: "Qwen3-8B",
-    "qwen3-235b-a22b": "Qwen3-235B-A22B",
-    "gpt-oss-120b": "GPT-OSS-120B",
-}
-UNITS = {
-    "TTFT_mean": "s",
-    "TTFT_p95": "s",
-    "TTFT_p99": "s",
-    "TBT_mean": "ms",
-    "TBT_p99": "ms",
-    "TBT_std": "ms",
-    "Jain": "",
-    "E2E_mean": "s",
-    "throughput": "token/s",
-    "slo_attainment": "",
-    "expert_load": "GB/request",
-    "energy": "mJ/token",
-    "runtime": "ms",
-    "expert_share": "percent",
-    "coverage": "percent",
-}
 _NEAR = "near saturation: the mean depends on the run's length, which the paper does not give"
 _TWICE = "the paper gives this setting twice, with other values (tables 2, 6 and 8)"
 _PER_TOKEN = "per prompt and output token, as section 5.1 says; table 8 calls it per output token"
@@ -50,121 +19,17 @@ _SLOW_CHUNKS = (
     "iterations this long are more than the runtimes of figure 2 add up to (near 200 ms for 8192 "
     "tokens, or 24 us a token, where this row asks for about 36)"
 )
-_NOT_AT_HAND = "value not at hand"
 _RATE_TAKEN = "value and rate not at hand; the rate was chosen"
 
 
-class Plan(NamedTuple):
-    """All of a study: its cases by key, their rows, and the orders to be kept."""
-
-    cases: dict[str, AnyCase]
-    rows: list[Row]
-    orderings: list[Ordering]
+def _qwen(scheduler: str, rate_rps: float, **more: Any) -> Case:
+    return Case(_QWEN, "h100x2", scheduler, rate_rps, **more)
 
 
-class _Book:
-    """Collects rows, and cases under keys that tell what they are."""
-
-    def __init__(self) -> None:
-        self.plan = Plan({}, [], [])
-
-    def case(self, case: AnyCase) -> str:
-        key = case_name(case)
-        self.plan.cases[key] = case
-        return key
-
-    def add(
-        self,
-        table: str,
-        case: AnyCase,
-        published: Mapping[str, float | None],
-        *,
-        fit: Sequence[str] = (),
-        note: str = "",
-    ) -> str:
-        key = self.case(case)
-        for figure, value in published.items():
-            self.plan.rows.append(
-                Row(
-                    name=_name(table, case, figure),
-                    case=key,
-                    figure=figure,
-                    unit=UNITS[figure],
-                    paper=value,
-                    fit=figure in fit,
-                    note=note if value is not None or note else _NOT_AT_HAND,
-                )
-            )
-        return key
-
-    def change(
-        self,
-        table: str,
-        case: AnyCase,
-        against: AnyCase,
-        published: Mapping[str, float | None],
-        note: str = "",
-    ) -> None:
-        """Rows that are the change of a figure from another case."""
-        key, base = self.case(case), self.case(against)
-        for figure, value in published.items():
-            name = f"{_name(table, case, figure)}_change"
-            text = note if value is not None or note else _NOT_AT_HAND
-            self.plan.rows.append(
-                Row(name, key, figure, "% change", value, False, text, against=base)
-            )
-
-    def order(self, figure: str, lower: AnyCase, higher: AnyCase, doubt: str = "") -> None:
-        low, high = self.case(lower), self.case(higher)
-        name = f"{figure}: {low} < {high}"
-        self.plan.orderings.append(Ordering(name, figure, low, high, doubt))
-
-
-def title(model: str) -> str:
-    """A model's name in the paper."""
-    return _TITLES[model]
-
-
-def _name(table: str, case: AnyCase, figure: str) -> str:
-    """TABLE/MODEL/CASE/METRIC; the case without the model's name."""
-    return f"{table}/{title(case.model)}/{case_name(case).removeprefix(case.model + '-')}/{figure}"
-
-
-def case_name(case: AnyCase) -> str:
-    """Key of a case: what it is, in a word."""
-    if isinstance(case, Coverage):
-        return f"{case.model}-batch-{case.tokens}"
-    if isinstance(case, Prefill):
-        return f"{case.model}-{case.tokens}-in-chunks-of-{case.chunk_tokens}"
-    scheduler = case.scheduler
-    if case.scheduler == "chunked":
-        scheduler += f"-{case.token_budget or 512}"
-    if case.layer_groups is not None:
-        scheduler += f"-{case.layer_groups}"
-    if case.prefill_units is not None:
-        scheduler = f"pd-disaggregation-{case.prefill_units}-{scheduler}"
-    parts = [case.model, case.chip, case.workload, f"{case.rate_rps:g}rps", scheduler]
-    if case.units is not None:
-        parts.insert(2, f"{case.units}-units")
-    if case.weights is not None:
-        parts.insert(1, case.weights)
-    if case.cv != 1.0:
-        parts.append(f"cv{case.cv:g}")
-    if case.prompt_tokens is not None:
-        parts.append(f"{case.prompt_tokens}-prompt")
-    if case.requests != REQUESTS:
-        parts.append(f"{case.requests}-requests")
-    return "-".join(parts)
-
-
-def _qwen(scheduler: str, rate_rps: float, **more: object) -> Case:
-    return Case(_QWEN, "h100x2", scheduler, rate_rps, **more)  # type: ignore[arg-type]
-
-
-def _gpt(scheduler: str, rate_rps: float, **more: object) -> Case:
+def _gpt(scheduler: str, rate_rps: float, **more: Any) -> Case:
     """GPT-OSS-20B; section 5.1: weights of bfloat16."""
     slo = (5.0, 100.0) if more.get("workload") == "sharegpt" else (10.0, 100.0)
-    return Case(_GPT, "h100x2", scheduler, rate_rps, weights="bf16", slo=slo, **more)  # type: ignore[arg-type]
+    return Case(_GPT, "h100x2", scheduler, rate_rps, weights="bf16", slo=slo, **more)
 
 
 def _times(ttft: float, ttft_p99: float, tbt: float, tbt_p99: float) -> dict[str, float | None]:
@@ -178,7 +43,7 @@ _UNKNOWN_TIMES: dict[str, float | None] = dict.fromkeys(
 
 def plan() -> Plan:
     """The paper's part of the study."""
-    book = _Book()
+    book = Book()
     for section in (
         _coverage,
         _chunk_sizes,
@@ -198,7 +63,7 @@ def plan() -> Plan:
     return book.plan
 
 
-def _coverage(book: _Book) -> None:
+def _coverage(book: Book) -> None:
     measured = (6.25, 11.7, 21.3, 29.0, 44.5, 54.7, 69.4, 86.3, 93.4, 98.0)
     for power, value in enumerate(measured):
         note = "the spread of the experts' popularity was fitted to this table"
@@ -207,7 +72,7 @@ def _coverage(book: _Book) -> None:
         book.add("T1", Coverage(_QWEN, 2**power), {"coverage": value}, fit=["coverage"], note=note)
 
 
-def _chunk_sizes(book: _Book) -> None:
+def _chunk_sizes(book: Book) -> None:
     note = "read off the text of section 3.2: near 200 ms"
     book.add(
         "F2", Prefill(_QWEN, "h100x2", 8192, 8192), {"runtime": 200.0}, fit=["runtime"], note=note
@@ -243,7 +108,7 @@ def _chunk_sizes(book: _Book) -> None:
         book.order("energy", second, first)
 
 
-def _attainment(book: _Book) -> None:
+def _attainment(book: Book) -> None:
     """Figures 3 and 4; the text gives where curves stay up and where they fall."""
     loads = (
         (_qwen, "arxiv", (1.1, 1.3, 1.5, 1.7, 1.9)),
@@ -258,7 +123,7 @@ def _attainment(book: _Book) -> None:
     for make, workload, rates in loads:
         for rate in rates:
             for scheduler in ("chunked", "layered"):
-                more: dict[str, object] = {"workload": workload}
+                more: dict[str, Any] = {"workload": workload}
                 if make is _qwen and workload == "sharegpt":
                     more["slo"] = (5.0, 125.0)
                 value, upto = known.get((workload, make, scheduler), (None, 0.0))
@@ -270,7 +135,7 @@ def _attainment(book: _Book) -> None:
                 )
 
 
-def _schedulers(book: _Book) -> None:
+def _schedulers(book: Book) -> None:
     chunked, layered = _qwen("chunked", 1.3, token_budget=512), _qwen("layered", 1.3)
     book.add("T6", chunked, _times(2.80, 8.65, 32.9, 51.1), note=f"{_NEAR}; {_TWICE}")
     book.add("T6", layered, _times(1.24, 4.10, 21.5, 37.1))
@@ -281,7 +146,7 @@ def _schedulers(book: _Book) -> None:
         book.order(figure, layered, chunked)
 
 
-def _expert_loads(book: _Book) -> None:
+def _expert_loads(book: Book) -> None:
     rows = (("sharegpt", 4.0, 285.0, 251.0, -12.0), ("arxiv", 1.3, 356.0, 217.0, -39.0))
     for workload, rate, before, after, cut in rows:
         chunked, layered = (
@@ -296,7 +161,7 @@ def _expert_loads(book: _Book) -> None:
         book.order("expert_load", layered, chunked)
 
 
-def _energy(book: _Book) -> None:
+def _energy(book: Book) -> None:
     chunked, layered = _qwen("chunked", 1.3, token_budget=512), _qwen("layered", 1.3)
     faster = _qwen("layered", 1.6)
     book.add("T8", chunked, {"energy": 56.6}, note=f"{_PER_TOKEN}; {_TWICE}")
@@ -318,7 +183,7 @@ def _energy(book: _Book) -> None:
         book.order(figure, slow, gpt)
 
 
-def _other_servers(book: _Book) -> None:
+def _other_servers(book: Book) -> None:
     """Table 9: an A100 server, 4-bit weights, a model of 235 billion weights."""
     loads = (
         (_QWEN, "a100x2", None, (("arxiv", 0.6), ("sharegpt", 2.0))),
@@ -337,7 +202,7 @@ def _other_servers(book: _Book) -> None:
             book.order("TTFT_mean", pair[1], pair[0], doubt=_RATE_TAKEN)
 
 
-def _disaggregation(book: _Book) -> None:
+def _disaggregation(book: Book) -> None:
     chunked, layered = _qwen("chunked", 1.4), _qwen("layered", 1.4)
     apart = _qwen("chunked", 1.4, token_budget=8192, prefill_units=1)
     taken = f"{_SAME_AS_T12}; chunks of 8192 tokens in the prefill pool taken; {_NEAR}"
@@ -351,7 +216,7 @@ def _disaggregation(book: _Book) -> None:
     book.order("TTFT_mean", chunked, apart, doubt=_NEAR)
 
 
-def _relaxed(book: _Book) -> None:
+def _relaxed(book: Book) -> None:
     chunked = _qwen("chunked", 2.5, token_budget=2048)
     layered = _qwen("layered", 2.5, layer_groups=4)
     for case in (chunked, layered):
@@ -365,7 +230,7 @@ def _relaxed(book: _Book) -> None:
     book.order("throughput", offline[0], offline[1])
 
 
-def _group_sizes(book: _Book) -> None:
+def _group_sizes(book: Book) -> None:
     known: dict[int, tuple[float | None, ...]] = {
         2: (None,) * 4,
         4: (0.566, 2.01, 20.6, 84.5),
@@ -384,8 +249,8 @@ def _group_sizes(book: _Book) -> None:
     )
 
 
-def _long_prompts(book: _Book) -> None:
-    more: dict[str, object] = {"workload": "sharegpt", "prompt_tokens": 30_000, "requests": 60}
+def _long_prompts(book: Book) -> None:
+    more: dict[str, Any] = {"workload": "sharegpt", "prompt_tokens": 30_000, "requests": 60}
     chunked = _qwen("chunked", 0.1, token_budget=512, **more)
     layered = _qwen("layered", 0.1, layer_groups=16, **more)
     note = "prompts of about 30,000 tokens: all of 30,000"
@@ -397,7 +262,7 @@ def _long_prompts(book: _Book) -> None:
     book.order("TBT_mean", layered, chunked)
 
 
-def _smoothness(book: _Book) -> None:
+def _smoothness(book: Book) -> None:
     known: dict[str, tuple[dict[str, float | None], dict[str, float | None]]] = {
         "chunked": (_times(3.00, 9.15, 32.1, 49.3), {"TBT_std": 10.7, "Jain": 0.835}),
         "layered": (_times(1.24, 4.59, 19.8, 35.9), {"TBT_std": 8.51, "Jain": 0.882}),
@@ -414,7 +279,7 @@ def _smoothness(book: _Book) -> None:
         book.order("Jain", chunked, layered)
 
 
-def _dense(book: _Book) -> None:
+def _dense(book: Book) -> None:
     chunked, layered = (
         Case(_DENSE, "h100x2", scheduler, 1.5, units=1) for scheduler in ("chunked", "layered")
     )
