@@ -224,12 +224,8 @@ class Engine:
         return Stretch(batch, costs, now, ends)
 
     def _arrival_ps(self) -> int | None:
-        """When the next request comes; None if none will, or if one is there and has to wait.
-
-        The first in line is admitted first, so who comes after it changes nothing.
-        """
-        next_ps = self.waiting.next_ps()
-        return None if next_ps is None or next_ps <= self._now_ps else next_ps
+        """When somebody else will be next in line to be admitted; None if nobody will."""
+        return self.waiting.next_ps(self._now_ps)
 
     def _complete(self, done: Iteration | Stretch) -> None:
         """What was under way is over."""

@@ -55,10 +55,6 @@ class Trace:
         columns = (self.arrival_ps, self.prompt_tokens, self.output_tokens)
         return list(zip(*(column[first:end].tolist() for column in columns), strict=True))
 
-    def arrived(self, now_ps: int) -> int:
-        """Requests that have arrived."""
-        return int(np.searchsorted(self.arrival_ps, now_ps, side="right"))
-
     def head(self, requests: int) -> "Trace":
         """The first ``requests`` requests (all, if there are fewer)."""
         first = slice(requests)

@@ -35,13 +35,17 @@ class Waiting:
         if self._total:
             self._trace = trace
 
-    def next_ps(self) -> int | None:
-        """When the next request is there, or has been since; None if none will come unasked."""
+    def next_ps(self, now_ps: int) -> int | None:
+        """When somebody else will be next in line; None if nobody, as far as is known.
+
+        Who is there stays next in line whoever comes behind.
+        """
+        back = self._returned[0][0] if self._returned else None
+        if back is not None and back <= now_ps:
+            return None
         arrival = self._row()[0] if self._taken < self._total else None
-        if not self._returned:
-            return arrival
-        back = self._returned[0][0]
-        return back if arrival is None else min(back, arrival)
+        times = (time for time in (back, arrival) if time is not None and time > now_ps)
+        return min(times, default=None)
 
     def first(self, now_ps: int) -> Request | None:
         """The request that is next in line; None if nobody is there yet."""
@@ -65,11 +69,6 @@ class Waiting:
     def put_last(self, request: Request, from_ps: int) -> None:
         """A request comes after those that were put here, and can be taken from a time on."""
         self._returned.append((from_ps, request))
-
-    def count(self, now_ps: int) -> int:
-        """Requests that are there."""
-        arrived = 0 if self._trace is None else self._trace.arrived(now_ps)
-        return arrived - self._taken + sum(since <= now_ps for since, _ in self._returned)
 
     def _row(self) -> tuple[int, int, int]:
         place = self._taken - self._first_row

@@ -284,6 +284,7 @@ def test_figures_equal_those_of_every_token_written_down(
     summary = recorder.summary()
     assert [len(times) for times in recorder.token_ps] == trace.output_tokens.tolist()
     gaps_ms = [np.diff(times) / 1e9 for times in recorder.token_ps]
+    assert all((gaps > 0).all() for gaps in gaps_ms)  # time never runs back
     ttft_s = np.array([times[0] for times in recorder.token_ps]) - trace.arrival_ps
     attained = [
         first <= 3e12 and bool((gaps <= slo_ms).all())
