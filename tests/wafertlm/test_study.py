@@ -9,7 +9,8 @@ from click.testing import CliRunner
 
 from tlm.errors import InputError
 from wafertlm.commands.study import command
-from workloads.studies.layered_prefill import other_chips, paper
+from workloads.studies import profiles
+from workloads.studies.layered_prefill import other_chips, paper, study
 from workloads.studies.layered_prefill.book import Plan
 from workloads.studies.layered_prefill.cases import Case, Coverage
 from workloads.studies.rows import Ordering, Row
@@ -70,6 +71,21 @@ def test_the_table_and_the_plots(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["attainment.png", "frontier.png"]
 
 
+@pytest.mark.usefixtures("small")
+def test_errors_of_chips_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(profiles, "PROFILES_FILE", tmp_path / "profiles.json")
+    monkeypatch.setattr(study, "FULL_SEEDS", 2)
+    profiles._stored.cache_clear()
+    assert profiles.profile_error_pct("h100x2") is None
+    result = _json("--workers", "1", "--record")
+    error = profiles.profile_error_pct("h100x2")
+    assert error == result["errors_by_chip"]["h100x2"]["mean_abs_error_pct"]
+    ttft = next(row for row in result["rows"] if row["id"] == "T6/Q/c/TTFT_mean")
+    assert error == pytest.approx(abs(ttft["error_pct"]))
+    assert profiles.profile_error_pct("flat32") is None
+    profiles._stored.cache_clear()
+
+
 def test_names_are_listed() -> None:
     outcome = CliRunner().invoke(command, ["--list", "--json"])
     assert json.loads(outcome.stdout) == {"studies": ["layered-prefill"]}
@@ -80,6 +96,10 @@ def test_names_are_listed() -> None:
     [
         ([], "study: not given; known: layered-prefill"),
         (["waferllm-2"], "unknown study 'waferllm-2'; known: layered-prefill"),
+        (
+            ["layered-prefill", "--quick", "--record"],
+            "--record: needs all seeds; leave out --quick",
+        ),
         (["layered-prefill", "--workers", "0"], "--workers: found 0; allowed: 1 or more"),
         (["layered-prefill", "--seed", "-1"], "--seed: found -1; allowed: 0 or more"),
     ],

@@ -24,8 +24,13 @@ from workloads.serving.models import serving_chips
 from workloads.serving.rows import RowWriter, row_file
 from workloads.serving.run import Watch
 from workloads.serving.seeds import mean_of
+from workloads.studies.profiles import profile_error_pct
 
-_NOTE = "error: this level of the model has not been checked against RTL or against a machine"
+_UNCHECKED = "error: this level of the model has not been checked against RTL or against a machine"
+_CHECKED = (
+    "error: profile_pct is the mean over published rows of this chip that its profile was not "
+    "fitted to (wafertlm study); nothing has been checked against RTL"
+)
 _DISTRIBUTION = ("mean", "p50", "p90", "p95", "p99", "p99_9")
 _PLOT_FORMATS = (".png", ".svg", ".pdf")
 _TIMES = ("ttft_s", "tbt_ms", "e2e_s", "queue_s")
@@ -73,11 +78,12 @@ def serve_result(
             watch = Watch(progress, rows, kept)
             results.append(service.run(service.load(seed, rate), watch))
     merged = mean_of(results)
+    error = {"level_pct": None, "profile_pct": profile_error_pct(options.chip)}
     return {
         **merged,
         "capacity": None if capacity is None else _plain(capacity),
-        "error": {"level_pct": None, "profile_pct": None},
-        "notes": _notes(merged),
+        "error": error,
+        "notes": _notes(merged | {"error": error}),
     }
 
 
@@ -113,7 +119,7 @@ def _plain(capacity: Capacity) -> dict[str, Any]:
 
 
 def _notes(figures: Mapping[str, Any]) -> list[str]:
-    notes = [_NOTE]
+    notes = [_UNCHECKED if figures["error"]["profile_pct"] is None else _CHECKED]
     if figures["energy_j"] is None:
         notes.append("energy: the chip's profile has no figures for it")
     if figures["overloaded"]:

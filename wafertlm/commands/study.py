@@ -14,6 +14,7 @@ from wafertlm.output import Progress, Result, complete, emit, progress, store
 from wafertlm.stopwatch import stopwatch
 from workloads.studies.campaign import default_workers
 from workloads.studies.layered_prefill.study import FULL_SEEDS, QUICK_SEEDS, run_study
+from workloads.studies.profiles import record
 
 STUDIES: dict[str, Callable[..., dict[str, Any]]] = {"layered-prefill": run_study}
 
@@ -124,6 +125,7 @@ def _interval(ends: list[float] | None) -> str:
     "--resume", "kept", type=_FOLDER, help="Folder of finished runs: kept and found again."
 )
 @click.option("--plots", type=_FOLDER, help="Write the study's plots into a folder (PNG).")
+@click.option("--record", "recorded", is_flag=True, help="Store how far off the chips are.")
 @click.option("--out", type=_FILE, help="Store the result (JSON).")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--list", "as_list", is_flag=True, help="Print the names of the studies.")
@@ -134,16 +136,23 @@ def command(
     workers: int | None,
     kept: Path | None,
     plots: Path | None,
+    recorded: bool,
     out: Path | None,
     as_json: bool,
     as_list: bool,
 ) -> None:
-    """Reproduce a published study, row by row."""
+    """Reproduce a published study, row by row.
+
+    With --record, `wafertlm serve` says from then on how far a chip's profile is from what was
+    measured on it.
+    """
     if as_list:
         emit({"studies": list(STUDIES)}, as_json, render_names)
         return
     if name is None:
         raise InputError(f"study: not given; known: {', '.join(STUDIES)}")
+    if recorded and quick:
+        raise InputError("--record: needs all seeds; leave out --quick")
     with stopwatch() as watch, progress("runs") as bar:
         figures = study_result(
             name,
@@ -157,6 +166,8 @@ def command(
     result = complete("study", options, figures, watch.times, seed=seed)
     if out is not None:
         store(result, out)
+    if recorded:
+        record(name, result["errors_by_chip"])
     if plots is not None:
         from workloads.studies.layered_prefill.plots import draw
 

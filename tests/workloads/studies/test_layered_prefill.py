@@ -12,6 +12,7 @@ from workloads.studies.layered_prefill.cases import Case, Prefill, simulate, tra
 from workloads.studies.layered_prefill.fit import FIT_FILE
 from workloads.studies.layered_prefill.study import run_study
 from workloads.studies.layered_prefill.targets import judge
+from workloads.studies.profiles import profile_error_pct
 
 _PLANS = {"paper": paper.plan(), "other chips": other_chips.plan()}
 
@@ -128,3 +129,10 @@ def test_targets_that_are_met_stay_met() -> None:
     assert [target for target in missed if not any(part in target for part in known)] == []
     dense = [each for each in result["other_chips"] if each["case"].startswith("qwen3-8b")]
     assert {each["winner"] for each in dense} <= {"chunked", "open"}
+
+
+def test_serving_knows_how_far_the_profile_is_off() -> None:
+    error = profile_error_pct("h100x2")
+    assert error is not None
+    assert 0 < error < 100
+    assert profile_error_pct("flat32") is None

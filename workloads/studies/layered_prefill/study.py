@@ -10,7 +10,8 @@ import numpy as np
 
 from workloads.studies.campaign import Progress, run_tasks
 from workloads.studies.layered_prefill import other_chips, paper
-from workloads.studies.layered_prefill.cases import Case, simulate
+from workloads.studies.layered_prefill.book import Plan
+from workloads.studies.layered_prefill.cases import Case, Coverage, simulate
 from workloads.studies.layered_prefill.targets import judge
 from workloads.studies.rows import Results, check_order, evaluate, figures, summarise
 
@@ -47,6 +48,7 @@ def run_study(
         "study": "layered-prefill",
         "rows": rows + [evaluate(row, results) for row in ours.rows],
         "summary": summarise(rows) | {"orderings": _kept(orderings)},
+        "errors_by_chip": errors_by_chip(published, rows),
         "orderings": orderings,
         "targets": judge(rows, orderings),
         "other_chips": other_chips.wins(ours, results),
@@ -80,6 +82,17 @@ def _is_on_a_curve(case: Case) -> bool:
         and case.token_budget in (None, 512)
         and math.isfinite(case.rate_rps)
     )
+
+
+def errors_by_chip(published: Plan, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Of each chip the errors of its rows that were not fitted."""
+    of_chip: dict[str, list[Mapping[str, Any]]] = {}
+    for row, judged in zip(published.rows, rows, strict=True):
+        case = published.cases[row.case]
+        if not isinstance(case, Coverage) and not row.fit:
+            of_chip.setdefault(case.chip, []).append(judged)
+    predicted = {chip: summarise(judged).get("predicted") for chip, judged in of_chip.items()}
+    return {chip: errors for chip, errors in sorted(predicted.items()) if errors is not None}
 
 
 def _seeds(case: object, seeds: Sequence[int]) -> Sequence[int]:
