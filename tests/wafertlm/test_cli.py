@@ -163,14 +163,14 @@ def test_the_version(wafertlm: Any) -> None:
     [
         (
             ("fly",),
-            "unknown command 'fly'; known: doctor, calibrate, noc, memory, kernel, serve, "
+            "unknown command 'fly'; known: doctor, calibrate, noc, memory, kernel, serve, study, "
             "replay, report",
         ),
         (("doctor", "--fast"), "No such option"),
         (("noc",), "error: --mesh: not given; write ROWSxCOLS, such as 4x4\n"),
         (("kernel", "fft", *_KERNEL[2:]), "error: unknown kernel 'fft'; known: allgather-gemm"),
         (("kernel", "mesh-gemm"), "error: kernel: chip not given"),
-        (("serve", "--model", "gpt"), "error: --chip: not given; known: flat32"),
+        (("serve", "--model", "gpt"), "error: --chip: not given; known: a100x1"),
         (("report", "--results", "nowhere"), "error: --results: no folder 'nowhere'"),
         (("calibrate", "--workers", "0"), "Invalid value for '--workers'"),
         ((*_KERNEL, "--out", "/dev/null/x.json"), "error: /dev/null/x.json: cannot be written"),
