@@ -79,10 +79,14 @@ class Batch(NamedTuple):
 
     def work(self, layers: int) -> Work:
         """What the batch is on a model of ``layers`` layers."""
-        prefill_layers = layers if self.prefill_layers is None else len(self.prefill_layers)
+        filled = layers if self.prefill_layers is None else len(self.prefill_layers)
+        tokens = pairs = 0
+        for new, context in self.prefills:
+            tokens += new
+            pairs += new * context + new * (new + 1) // 2
         return Work(
-            self.prefill_tokens * prefill_layers + self.decode_tokens * layers,
-            self.prefill_pairs * prefill_layers + self.decode_pairs * layers,
+            tokens * filled + self.decode_tokens * layers,
+            pairs * filled + self.decode_pairs * layers,
             self.logit_rows,
         )
 

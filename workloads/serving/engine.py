@@ -184,7 +184,7 @@ class Engine:
         ]
         decoding = len(decoders) if plan.decode else 0
         batch = Batch(
-            tuple((tokens, request.prefilled) for request, tokens in plan.chunks),
+            tuple([(tokens, request.prefilled) for request, tokens in plan.chunks]),
             decoding,
             decoders.context_tokens if decoding else 0,
             decoding * decoders.width + len(complete),

@@ -40,18 +40,13 @@ class Usage:
 
     def __init__(self, layers: int) -> None:
         self._layers = layers
-        self._work = [0, 0, 0]
+        self.work = Work(0, 0, 0)
         self.iterations = 0
         self.busy_ps = 0
         self.decoded = 0
         self.decode_iterations = 0
         self.energy_pj: int | None = 0
         self.expert_bytes = 0
-
-    @property
-    def work(self) -> Work:
-        """Totals over all iterations."""
-        return Work(*self._work)
 
     def iteration(self, batch: Batch, cost: IterationCost, duration_ps: int) -> None:
         """An iteration."""
@@ -81,8 +76,10 @@ class Usage:
         self.decoded += decoded
         self.decode_iterations += iterations if decoded else 0
         self.busy_ps += duration_ps
-        for place, amount in enumerate(work):
-            self._work[place] += amount
+        tokens, pairs, rows = self.work
+        self.work = Work(
+            tokens + work.token_layers, pairs + work.pair_layers, rows + work.logit_rows
+        )
 
 
 def _whole(values: np.ndarray[Any, np.dtype[np.float64]]) -> int:
