@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tlm.check import Limits, check_program
+from tlm.errors import InputError
 from wafertlm import cli
 from wafertlm.commands.check import report_figures
 from wafertlm.kernel_runs import KernelOptions, kernel_program
@@ -48,6 +49,12 @@ def test_every_kernel_passes(kernel: str) -> None:
 )
 def test_every_way_to_reduce_passes(kernel: str, method: str) -> None:
     assert program_figures(kernel, collective=method)["findings"] == []
+
+
+@pytest.mark.parametrize("kernel", ["softmax", "flat-attention"])
+def test_a_tree_with_a_root_of_its_own_is_refused_where_a_kernel_chooses_it(kernel: str) -> None:
+    with pytest.raises(InputError, match="--collective: found 'k-tree'; this kernel chooses"):
+        program_figures(kernel, collective="k-tree")
 
 
 def test_limits_of_the_chip_decide_the_exit_status(capsys: pytest.CaptureFixture[str]) -> None:

@@ -58,10 +58,16 @@ class Target:
         """How parts of a reduction come together: as chosen, else in the network or by a tree.
 
         Raises:
-            InputError: if the network was chosen, and does not combine.
+            InputError: if the network was chosen, and does not combine, or a tree whose root is
+                where its groups put it.
         """
         if chosen is None:
             return "network" if self.in_network else "tree"
+        if chosen == "k-tree":
+            raise InputError(
+                "--collective: found 'k-tree'; this kernel chooses its roots: "
+                "choose network, chain, tree or sequential"
+            )
         if chosen == "network" and not self.in_network:
             raise InputError(
                 "--collective: found 'network'; this chip's routers do not combine operands: "
