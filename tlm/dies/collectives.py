@@ -57,10 +57,11 @@ def hand_over(mesh: DieMesh, group: TileSet, size: int) -> Messages:
     The mesh is cut into groups like the given one, the first; they form a pipeline, row by row.
     """
     rows, cols = len(group.rows), len(group.cols)
-    if mesh.rows % rows or mesh.cols % cols or mesh.dies == rows * cols:
+    first = group.rows[0] == group.cols[0] == 0
+    if not first or mesh.rows % rows or mesh.cols % cols or mesh.dies == rows * cols:
         raise InputError(
-            f"--group: groups of {rows}x{cols} dies do not cut a mesh of "
-            f"{mesh.rows}x{mesh.cols} into a pipeline"
+            f"--group: found {rows}x{cols} dies from {group.rows[0]},{group.cols[0]} on; allowed: "
+            f"the first of equal groups that cut the {mesh.rows}x{mesh.cols} mesh into a pipeline"
         )
     corners = [(r, c) for r in range(0, mesh.rows, rows) for c in range(0, mesh.cols, cols)]
     plan = Plan()

@@ -184,7 +184,14 @@ def test_bad_input() -> None:
         ("all-to-none", everywhere, 1, "unknown collective 'all-to-none'; known: all-gather, "),
         ("all-to-all", everywhere, 0, "--bytes: found 0; allowed: 1 or more"),
         ("all-gather", TileSet.tile(0, 0), 1, "--group: found 1 die; all-gather needs 2 or more"),
-        ("hand-over", TileSet(range(3), range(3)), 1, "groups of 3x3 dies do not cut a mesh of"),
+        (
+            "hand-over",
+            TileSet(range(3), range(3)),
+            1,
+            "--group: found 3x3 dies from 0,0 on; allowed: the first of equal groups that cut the "
+            "4x6 mesh into a pipeline",
+        ),
+        ("hand-over", TileSet(range(2), range(3, 6)), 1, "--group: found 2x3 dies from 0,3 on; "),
     ):
         with pytest.raises(InputError, match=message):
             collective(name, mesh, group, size)
