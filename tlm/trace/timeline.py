@@ -1,8 +1,8 @@
 """Timelines in the Chrome trace format, which Perfetto (ui.perfetto.dev) opens.
 
 A tile is a process, its engines are threads, and so is what it receives; an arrow leads from a
-transfer's start to its arrival. Counters show the flits a cycle on the links that leave a tile. A
-cycle is shown as a microsecond.
+transfer's start to its arrival. Counters show the flits a cycle on the links that leave a tile, of
+transfers that begin or end at a tile that is shown. A cycle is shown as a microsecond.
 
 Format: "Trace Event Format", Google, phases X, M, C, s and f.
 """
