@@ -163,8 +163,8 @@ def test_the_version(wafertlm: Any) -> None:
     [
         (
             ("fly",),
-            "unknown command 'fly'; known: doctor, calibrate, noc, memory, kernel, serve, study, "
-            "replay, report",
+            "unknown command 'fly'; known: doctor, calibrate, noc, memory, kernel, check, dies, "
+            "serve, study, replay, report",
         ),
         (("doctor", "--fast"), "No such option"),
         (("noc",), "error: --mesh: not given; write ROWSxCOLS, such as 4x4\n"),
