@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from tests.bench import command, memory, network, serving
+from tests.bench import command, loosely, memory, network, serving
 from tests.bench.measure import Row, short
 from tests.bench.network import Note, Point
 from tlm.errors import InputError
@@ -31,6 +31,7 @@ class Sizes:
         race_cycles: Cycles of such a race.
         sides: Meshes of the curve.
         hops: Packet-hops of a point of the curve, at least.
+        grids: Sides of the loosely-timed engine's grids.
         requests: Requests to a DRAM channel.
         conversations: Requests that are served.
         trace: Requests that are served instead.
@@ -44,6 +45,7 @@ class Sizes:
     race_cycles: int = 20_000
     sides: tuple[int, ...] = (4, 8, 16, 32, 64, 128, 256)
     hops: int = 1_000_000
+    grids: tuple[int, ...] = (16, 32, 64, 128, 256, 512, 720, 921)
     requests: int = 1_000_000
     conversations: int = 19_366
     trace: Path | None = None
@@ -79,6 +81,10 @@ def _curve(sizes: Sizes, findings: Findings, done: Note) -> None:
     findings.rows += rows
 
 
+def _loosely(sizes: Sizes, findings: Findings, done: Note) -> None:
+    findings.rows += loosely.loosely_rows(sizes.grids, sizes.runs, done)
+
+
 def _memory(sizes: Sizes, findings: Findings, done: Note) -> None:
     findings.rows += memory.memory_rows(sizes.requests, sizes.runs, done)
 
@@ -96,6 +102,7 @@ PARTS: dict[str, Callable[[Sizes, Findings, Note], None]] = {
     "mesh": _mesh,
     "race": _race,
     "curve": _curve,
+    "lt": _loosely,
     "memory": _memory,
     "serving": _serving,
     "command": _command,

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from calibration.harness.simulator import SimulationError
 from tests.bench import __main__ as bench
+from tests.bench import loosely
 from tests.bench.command import process_seconds
 from tests.bench.measure import Row, ratios, short
 from tests.bench.network import race_rows, simulate_seconds, timing
@@ -23,6 +24,7 @@ from tlm.interconnect.handshake import records as at
 from tlm.interconnect.handshake.state import output_table
 from tlm.interconnect.packets import Kind, Packets, TileSet
 from tlm.interconnect.traffic import Traffic
+from tlm.program import Send
 
 TINY = bench.Sizes(
     runs=2,
@@ -32,6 +34,7 @@ TINY = bench.Sizes(
     race_cycles=200,
     sides=(4, 8, 16),
     hops=500,
+    grids=(4, 8),
     requests=100,
     conversations=20,
     commands=(),
@@ -131,10 +134,10 @@ def test_verilog_and_model_do_the_same() -> None:
 
 def test_parts_measure_and_tell_their_progress() -> None:
     told: list[str] = []
-    found = bench.measure(["mesh", "curve", "memory"], TINY, told.append)
-    assert [told.count(part) for part in ("mesh", "curve", "memory")] == [3, 7, 13]
+    found = bench.measure(["mesh", "curve", "lt", "memory"], TINY, told.append)
+    assert [told.count(part) for part in ("mesh", "curve", "lt", "memory")] == [3, 7, 11, 13]
     assert [point.side for point in found.curve] == [4, 8, 16]
-    assert all(len(row.runs) == 2 for row in found.rows)
+    assert {len(row.runs) for row in found.rows if not row.unit.startswith("GB")} == {2}
     work = [(point.packets, point.packet_hops) for point in found.curve]
     again = bench.measure(["curve"], TINY, told.append)
     assert work == [(point.packets, point.packet_hops) for point in again.curve]
@@ -200,6 +203,16 @@ def test_unequal_work_is_told_without_a_traceback(monkeypatch: pytest.MonkeyPatc
     told = CliRunner().invoke(bench.main, ["--part", "race"])
     assert (told.exit_code, told.stdout) == (1, "")
     assert "error: not alike" in told.stderr
+
+
+@pytest.mark.parametrize("side", [4, 9, 31])
+@pytest.mark.parametrize("along", ["row", "column"])
+def test_all_reduce_sends_once_from_every_tile_but_the_root(side: int, along: str) -> None:
+    sends = [op for op in loosely.two_level(side, along, 4) if isinstance(op, Send)]
+    sources = [
+        tile for op in sends for tile in (op.tiles.cols if along == "row" else op.tiles.rows)
+    ]
+    assert len(sources) == len(set(sources)) == side - 1
 
 
 def test_unknown_part_is_refused() -> None:

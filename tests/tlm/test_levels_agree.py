@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Literal
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -67,7 +68,8 @@ def pipelines(draw: st.DrawFn) -> Program:
 
     Free of contention because each link and each port serves one source throughout.
     """
-    rows, cols, depth = draw(sizes), draw(sizes), draw(st.integers(1, 3))
+    rows, cols = draw(st.integers(1, 16)), draw(st.integers(1, 16))
+    depth = draw(st.integers(1, 3))
     pattern = draw(patterns(rows, cols))
     sends = pattern(1)
     everywhere = TileSet(range(rows), range(cols))
@@ -180,6 +182,42 @@ def test_levels_agree_on_transfers_far_apart(program: Program, depth: int) -> No
 @given(reductions(), st.integers(2, 9), st.integers(0, 2))
 def test_levels_agree_on_reductions(program: Program, depth: int, reduce_cycles: int) -> None:
     assert_equal(program, replace(TIMING, fifo_depth=depth, reduce_cycles=reduce_cycles))
+
+
+@pytest.mark.parametrize("side", [16, pytest.param(64, marks=pytest.mark.slow)])
+def test_levels_agree_on_a_large_grid(side: int) -> None:
+    # Blocks go around the rows, worked on for longer at some tiles than at others.
+    everywhere, stay = TileSet(range(side), range(side)), np.arange(side)
+    cycles = np.random.default_rng(side).integers(20, 60, (side, side))
+    step: list[Operation] = [
+        Work(Engine.MATRIX, everywhere, cycles, takes=("there",), gives=("free", "done")),
+        Send(
+            everywhere,
+            stay,
+            Ring.interleaved(side).neighbours(1),
+            16,
+            takes=("done",),
+            slots=("free",),
+            arrivals=("there",),
+        ),
+    ]
+    assert_equal(program_of(side, side, step * 4, there=(1, 2), free=(1, 2), done=(0, 1)), TIMING)
+
+
+@settings(max_examples=40)
+@given(pipelines(), st.integers(0, 2**31 - 1))
+def test_later_work_makes_nothing_earlier(program: Program, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    operations = [
+        replace(operation, cycles=operation.cycles + int(random.integers(0, 40)))
+        if isinstance(operation, Work)
+        else operation
+        for operation in program.build()
+    ]
+    slower = run_lt(replace(program, build=lambda: operations), TIMING)
+    faster = run_lt(program, TIMING)
+    assert (slower.engine_end_cycle >= faster.engine_end_cycle).all()
+    assert (slower.last_arrival_cycle >= faster.last_arrival_cycle).all()
 
 
 def test_levels_agree_on_every_segment_of_a_line() -> None:

@@ -50,7 +50,7 @@ STEP = np.dtype(
             "hold",  # cycles that a source's interface is busy
             "cycles",  # of work, if the same everywhere
             "table",  # of cycles, else -1
-            "buffers",  # offset: input buffers on the way along the row, per target; -1: all
+            "buffers",  # offset: input buffers along the row, per target; -1: there is room for all
             "room",  # cycles that a buffer lets its source go earlier
             "per_hop",  # cycles from router to router, of an operand or of any flit
             "packet",  # flits that a buffer holds, or cycles of a reduction's packet of so many
