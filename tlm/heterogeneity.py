@@ -1,0 +1,63 @@
+"""Tiles that are not alike: programs whose work takes longer at some tiles than at others."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlm.errors import InputError
+from tlm.operations import Operation, Work
+from tlm.program import Program
+
+
+def on_unequal_tiles(program: Program, percent: NDArray[np.int64]) -> Program:
+    """The same program on tiles of which each takes its own time for all of its work.
+
+    Args:
+        program: What every tile does.
+        percent: Shape (rows, columns): cycles of work at each tile, of what the program says, in
+            per cent; fractions of a cycle count as one. 100 everywhere changes nothing.
+
+    Raises:
+        InputError: if the table has another shape, or an entry below 1.
+    """
+    shape = (program.rows, program.cols)
+    if percent.shape != shape:
+        raise InputError(f"percent: found a table of shape {percent.shape}; the grid is {shape}")
+    if percent.min() < 1:
+        row, col = np.unravel_index(int(percent.argmin()), shape)
+        raise InputError(
+            f"percent: found {percent.min()} at tile ({row}, {col}); allowed: 1 or more"
+        )
+    scaled = _Scaled(percent)
+
+    def build() -> Iterator[Operation]:
+        for operation in program.build():
+            yield scaled.work(operation) if isinstance(operation, Work) else operation
+
+    return replace(program, build=build)
+
+
+class _Scaled:
+    """Work by a table; equal work gets the same array, which cannot be written."""
+
+    def __init__(self, percent: NDArray[np.int64]) -> None:
+        self._percent = percent
+        self._known: dict[tuple[int, range, range], NDArray[np.int64]] = {}
+
+    def work(self, work: Work) -> Work:
+        rows, cols = work.tiles.rows, work.tiles.cols
+        if not isinstance(work.cycles, int):
+            return replace(work, cycles=self._longer(work.cycles, rows, cols))
+        key = (work.cycles, rows, cols)
+        if key not in self._known:
+            self._known[key] = self._longer(work.cycles, rows, cols)
+            self._known[key].setflags(write=False)
+        return replace(work, cycles=self._known[key])
+
+    def _longer(
+        self, cycles: int | NDArray[np.int64], rows: range, cols: range
+    ) -> NDArray[np.int64]:
+        longer: NDArray[np.int64] = -(-cycles * self._percent[np.ix_(rows, cols)] // 100)
+        return longer
