@@ -136,7 +136,7 @@ def test_levels_agree_on_mesh_gemm_that_hides_its_communication(side: int) -> No
         (cannon_loop, 8, 20, 32, 0, 0),
         (cannon_loop, 8, 1, 8, -4, -1),
         (cannon, 8, 200, 32, 0, 0),
-        (cannon, 8, 20, 8, 5, 12),
+        (cannon, 8, 20, 8, -5, -1),
         (cannon, 8, 20, 32, -22, -14),
         (mesh_gemm, 3, 20, 16, -12, -6),
         (mesh_gemm, 8, 20, 8, -7, -1),
@@ -144,8 +144,8 @@ def test_levels_agree_on_mesh_gemm_that_hides_its_communication(side: int) -> No
         (summa, 2, 200, 1, -1, 0),
         (summa, 8, 200, 32, -5, -2),
         (summa, 8, 20, 1, -2, 0),
-        (summa, 8, 20, 8, -15, -8),
-        (summa, 8, 20, 32, -34, -25),
+        (summa, 8, 20, 8, -10, -4),
+        (summa, 8, 20, 32, -20, -12),
     ],
 )
 def test_what_contention_costs_beyond_lt(
