@@ -33,7 +33,7 @@ _DECODE_FLITS = (1, 11, 4, 1, 1, 4, 4, 1, 22, 4)
 
 def jittered(side: int) -> Program:
     """MeshGEMM whose block products differ by up to a seventh from tile to tile."""
-    program = mesh_gemm(GemmPlan(side, (8, 8, 8), 300, 128, 128))
+    program = mesh_gemm(GemmPlan(side, side, (8, 8, 8), 300, 128, 128))
     cycles = np.random.default_rng(side).integers(280, 320, (side, side))
     cycles.setflags(write=False)
 

@@ -18,7 +18,7 @@ SIDE, PRODUCT = 8, 200
 
 def gemm() -> Program:
     """Products that hide their transfers on every tile."""
-    return mesh_gemm(GemmPlan(SIDE, (1, 1, 1), PRODUCT, 8, 8), align=False)
+    return mesh_gemm(GemmPlan(SIDE, SIDE, (1, 1, 1), PRODUCT, 8, 8), align=False)
 
 
 @pytest.mark.parametrize("run", [run_lt, run_mesh], ids=["lt", "at"])

@@ -25,7 +25,7 @@ KERNELS = {"mesh-gemm": mesh_gemm, "cannon": cannon, "summa": summa}
 
 def jittered(kernel: str, side: int) -> Program:
     """A kernel whose block products take from 20 to 60 cycles."""
-    plan = GemmPlan(side, (1, 1, 1), 1, 6, 6)
+    plan = GemmPlan(side, side, (1, 1, 1), 1, 6, 6)
     program = KERNELS[kernel](plan)
     cycles = np.random.default_rng(side).integers(20, 61, (side, side))
 
