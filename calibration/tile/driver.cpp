@@ -206,9 +206,11 @@ Machine* machine_new(const char* wave) {
   for (unsigned n = 0; n < kTiles; ++n) {
     const std::string name = "node_" + std::to_string(n / kCols) + "_" + std::to_string(n % kCols);
     machine->nodes[n].model = std::make_unique<Vtile_node>(name.c_str());
-    if (wave) machine->nodes[n].model->trace(&machine->wave, 99);
   }
-  if (wave) machine->wave.open(wave);
+  if (wave) {
+    machine->nodes[0].model->trace(&machine->wave, 99);  // all models, which share a context
+    machine->wave.open(wave);
+  }
   join(*machine);
   return machine;
 }

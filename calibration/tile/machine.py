@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from calibration.harness.mesh import HangError
 from calibration.harness.simulator import SimulationError
-from calibration.loop.pyverilator_fit import PyVerilator
 from calibration.tile.descriptors import TOKENS, Words
 from calibration.tile.image import TileImage
 from calibration.tile.model import TileModel
@@ -89,8 +88,7 @@ class TileMachine:
 
     def __init__(self, model: TileModel, *, waves: Path | None = None) -> None:
         self.model = model
-        self._simulator = PyVerilator(str(model.build()))
-        self._library = _declared(self._simulator.lib)
+        self._library = _declared(ctypes.CDLL(str(model.build())))
         path = None if waves is None else str(waves).encode()
         self._machine = self._library.machine_new(path)
         self._state: _State = self._library.machine_state(self._machine).contents

@@ -73,7 +73,7 @@ module tile #(
   output logic [3:0]             end_o,
   /// The last word of a transfer is written.
   output logic                   arrived_o,
-  /// An engine works, or waits by itself.
+  /// A word moves, or an engine waits by itself.
   output logic                   busy_o,
   /// No descriptor is left.
   output logic                   idle_o
@@ -208,7 +208,7 @@ module tile #(
   assign load_data_o = read[Load];
   assign write = {memory_load & ~load_read_i, 9'b1_0100_1000};
   assign {written[7], written[5:4], written[2:0]} = '0;
-  assign busy_o = (waiting != '0) | (job_ready[1:0] != '1);
+  assign busy_o = (waiting != '0) | (ready != '0);
   logic unused_ports;
   assign unused_ports = ^{load_address_i, read_valid[Load], read_valid[8], read_valid[6], read_valid[3],
                           read[8], read[6], read[3]};

@@ -57,7 +57,7 @@ module tile_mesh #(
   output logic [Nodes*4-1:0]  end_o,
   /// The last word of a transfer is written at a tile.
   output logic [Nodes-1:0]    arrived_o,
-  /// A flit is taken by the network or by a tile, or an engine works.
+  /// Words or flits move, or an engine waits by itself.
   output logic                busy_o,
   /// No descriptor is left.
   output logic                idle_o

@@ -42,8 +42,9 @@ def waiter(*tokens: int) -> list[Descriptor]:
 
 
 def arrival(run: TileRun, tile: int) -> int:
-    [cycle] = [cycle for at, cycle in run.arrivals if at == tile]
-    return cycle
+    cycles = [cycle for at, cycle in run.arrivals if at == tile]
+    assert len(cycles) == 1
+    return cycles[0]
 
 
 @pytest.mark.parametrize("flits", [1, 2, 4, 5, 40])
