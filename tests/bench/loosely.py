@@ -49,6 +49,8 @@ def jittered(side: int) -> Program:
 def two_level(side: int, along: str, flits: int) -> Iterator[Operation]:
     """An all-reduce of every row (column): chains in groups, one of their roots, a multicast."""
     group = isqrt(side)
+    while 0 < side % group <= group // 2:  # the last group needs a root too
+        group -= 1
     middle = group // 2
     groups = len(range(middle, side, group))
     root = groups // 2 * group + middle
