@@ -17,10 +17,8 @@ from calibration.experiment import LawContradictedError, Parameters, Targets
 from calibration.tile.descriptors import (
     Credit,
     Descriptor,
-    Matrix,
     Transfer,
     TransferKind,
-    Vector,
     Wait,
 )
 from calibration.tile.image import TileImage
@@ -29,6 +27,7 @@ from calibration.tile.model import TILE_SOURCES, TileModel
 from tlm.calibrated import Parameter
 from tlm.compute.tile_engines import MatrixEngine, TileTiming
 from tlm.operations import Engine
+from tlm.tiles.jobs import MatrixJob, VectorJob
 
 Subject = Literal["output-stationary", "weight-stationary", "vector", "transfer", "credit", "relay"]
 
@@ -163,7 +162,7 @@ def _words(count: int) -> "np.ndarray[tuple[int], np.dtype[np.uint64]]":
     return np.random.default_rng(0).integers(0, 2**64, count, dtype=np.uint64)
 
 
-def _alone(machine: TileMachine, engine: Engine, job: Matrix | Vector | Transfer) -> TileRun:
+def _alone(machine: TileMachine, engine: Engine, job: MatrixJob | VectorJob | Transfer) -> TileRun:
     """A job by itself on tile 0."""
     image = TileImage({engine: [Descriptor(job)]}, memory={0: _words(_MODEL.memory_words)})
     return machine.run({0: image})
@@ -172,7 +171,7 @@ def _alone(machine: TileMachine, engine: Engine, job: Matrix | Vector | Transfer
 def _product(machine: TileMachine, dataflow: str, panels_m: int, panels_n: int, length: int) -> int:
     size, sums_at_rest = _MODEL.array_size, dataflow == "output-stationary"
     c_row = panels_n * size // 2
-    job = Matrix(
+    job = MatrixJob(
         length=length, a=_A, b=_B, c=_C, c_row=c_row, output_stationary=sums_at_rest,
         panels_m=panels_m, panels_n=panels_n, a_panel=length,
         b_panel=length if sums_at_rest else size,
@@ -182,7 +181,7 @@ def _product(machine: TileMachine, dataflow: str, panels_m: int, panels_n: int, 
 
 
 def _pass(machine: TileMachine, rows: int, words: int) -> int:
-    job = Vector("add", words, rows, _A, words, _C, words, words, b=_B, b_row=words)
+    job = VectorJob("add", words, rows, _A, words, _C, words, words, b=_B, b_row=words)
     return _alone(machine, Engine.VECTOR, job).spans[0].cycles
 
 
@@ -213,7 +212,7 @@ def _relay(machine: TileMachine, flits: int, hops: int) -> int:
     """From the start of the transfer of a part to the start of that of the sum with one's own."""
     row, col = _place(hops)
     tile = row * _MODEL.cols + col
-    add = Vector("add", flits, 1, _A, flits, _C, flits, flits, b=_B, b_row=flits)
+    add = VectorJob("add", flits, 1, _A, flits, _C, flits, flits, b=_B, b_row=flits)
     unicast = TransferKind.UNICAST
     part = Transfer(unicast, flits, _A, _A, row=row, col=col, tokens=(1,))
     images = {

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlm.errors import InputError
+from tlm.tiles.jobs import MatrixJob, VectorJob
 
 Words = NDArray[np.uint64]
 
@@ -16,7 +17,6 @@ DESCRIPTOR_WORDS = 8
 CREDITS = 8
 TRANSFER_TOKENS = 2
 _RUN = 1
-_TWO_OPERANDS = ("add", "maximum", "multiply")
 #: Operations of the vector unit (rtl/tile/vector_unit.sv).
 VECTOR_OPERATIONS = {
     "add": 0, "maximum": 1, "scale": 2, "quantize": 3, "exp": 4, "multiply": 5,
@@ -47,82 +47,6 @@ class Wait:
     """Occupies its queue for ``cycles`` cycles; two at least."""
 
     cycles: int = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Matrix:
-    """Folds of the systolic array; addresses and distances in words.
-
-    The array has n rows and columns. Weight-stationary C = A W: ``length`` rows of A and n of W a
-    fold; output-stationary C = A B: ``length`` columns of A and rows of B, n rows of C a fold.
-
-    Attributes:
-        output_stationary: The dataflow.
-        accumulate: Results are added to what is in memory.
-        length: Steps of a fold.
-        panels_m: Panels of A.
-        panels_n: Panels of B, or of W: n columns of the result each.
-        a: Address of A; step s of panel i is the word ``a + i * a_panel + s * a_step``.
-        b: Address of B or W; step s of panel j is the word ``b + j * b_panel + s``.
-        c: Address of C; row r of panels (i, j) is at ``c + i * c_panel + r * c_row + j * n / 2``.
-        a_panel: Distance of panels of A.
-        a_step: Distance of words in them.
-        b_panel: Distance of panels of B.
-        c_panel: Distance of the results of panels of A.
-        c_row: Distance of rows of results.
-    """
-
-    length: int
-    a: int
-    b: int
-    c: int
-    c_row: int
-    output_stationary: bool = True
-    accumulate: bool = False
-    panels_m: int = 1
-    panels_n: int = 1
-    a_panel: int = 0
-    a_step: int = 1
-    b_panel: int = 0
-    c_panel: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Vector:
-    """A pass of the vector unit over rows of words; addresses and distances in words.
-
-    Attributes:
-        operation: A name of `VECTOR_OPERATIONS`.
-        words: Words of a row of A.
-        rows: Rows.
-        a: Address of A.
-        a_row: Distance of its rows.
-        out: Address of the results.
-        out_row: Distance of their rows.
-        b: Address of B; used by operations of two operands.
-        b_row: Distance of its rows.
-        b_step: Distance of its words: 0 for a row's result, which every word of the row meets.
-        multiplier: Of ``scale`` and ``quantize``.
-        shift: Of ``scale``, ``quantize`` and ``multiply``.
-        pack: Elements of ``quantize`` are packed to operands of the array; ``words`` is a multiple
-            of the words that become one.
-        out_words: Words of a row of results.
-    """
-
-    operation: str
-    words: int
-    rows: int
-    a: int
-    a_row: int
-    out: int
-    out_row: int
-    out_words: int
-    b: int = 0
-    b_row: int = 0
-    b_step: int = 1
-    multiplier: int = 1
-    shift: int = 0
-    pack: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +84,7 @@ class Transfer:
     target_row: int = 0
 
 
-Job = Wait | Matrix | Vector | Transfer
+Job = Wait | MatrixJob | VectorJob | Transfer
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,15 +147,15 @@ def _job_words(job: Job) -> tuple[int, int, int, int]:
     match job:
         case Wait():
             return _field("cycles", job.cycles, 32) << 32, 0, 0, 0
-        case Matrix():
+        case MatrixJob():
             return _matrix_words(job)
-        case Vector():
+        case VectorJob():
             return _vector_words(job)
         case Transfer():
             return _transfer_words(job)
 
 
-def _matrix_words(job: Matrix) -> tuple[int, int, int, int]:
+def _matrix_words(job: MatrixJob) -> tuple[int, int, int, int]:
     folds = job.panels_m * job.panels_n
     flags = _RUN | job.output_stationary << 4 | job.accumulate << 5
     return (
@@ -242,7 +166,7 @@ def _matrix_words(job: Matrix) -> tuple[int, int, int, int]:
     )
 
 
-def _vector_words(job: Vector) -> tuple[int, int, int, int]:
+def _vector_words(job: VectorJob) -> tuple[int, int, int, int]:
     if job.operation not in VECTOR_OPERATIONS:
         raise InputError(
             f"vector operation: found '{job.operation}'; allowed: {', '.join(VECTOR_OPERATIONS)}"

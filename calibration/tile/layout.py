@@ -4,11 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibration.tile.descriptors import Words
+from tlm.tiles.layout import SUM_BITS, WORD_BITS
 
 Block = NDArray[np.int64]
-
-WORD_BITS = 64
-SUM_BITS = 32
 
 
 def panels(block: Block, bits: int) -> Words:

@@ -5,31 +5,29 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from calibration.tile.blocks import Order, Place, place_buffers, row_of_words
+from calibration.tile.blocks import decode, encode
 from calibration.tile.descriptors import (
     CREDITS,
     TRANSFER_TOKENS,
     Credit,
     Descriptor,
     Job,
-    Matrix,
     Transfer,
     TransferKind,
-    Vector,
     Wait,
 )
 from calibration.tile.image import TileImage
-from calibration.tile.layout import SUM_BITS, WORD_BITS
 from calibration.tile.machine import TileMachine, TileRun
 from calibration.tile.model import TileModel
 from calibration.tile.tokens import TokenPlan, plan_tokens
-from tlm.data import Buffer, Gemm
-from tlm.data import Vector as VectorTask
+from tlm.data import Buffer, Gemm, Vector
 from tlm.errors import InputError
 from tlm.functional import Memory
 from tlm.operations import Engine
 from tlm.program import Program, Reduce
 from tlm.steps import Step, TransferStep, WorkStep, expand
+from tlm.tiles.jobs import matrix_jobs, vector_job
+from tlm.tiles.layout import SUM_BITS, WORD_BITS, Order, Place, place_buffers, used_words
 
 _LEAST_WAIT_CYCLES = 2
 
@@ -61,13 +59,13 @@ def run_program(program: Program, memory: Memory, machine: TileMachine) -> TileR
     for tile, image in lowered.images.items():
         at = divmod(tile, program.cols)
         image.memory = {
-            place.address: place.encode(memory[name][at]) for name, place in lowered.places.items()
+            place.address: encode(place, memory[name][at]) for name, place in lowered.places.items()
         }
     run = machine.run(lowered.images)
     for tile in lowered.images:
         at = divmod(tile, program.cols)
         for name, place in lowered.places.items():
-            memory[name][at] = place.decode(machine.read(tile, place.address, place.words))
+            memory[name][at] = decode(place, machine.read(tile, place.address, place.words))
     return run
 
 
@@ -85,7 +83,12 @@ def lower(program: Program, model: TileModel) -> LoweredProgram:
             f"program: found {program.rows}x{program.cols} tiles; "
             f"allowed: {model.rows}x{model.cols}, those of the model"
         )
-    places = place_buffers(program, model.operand_bits, model.memory_words)
+    places = place_buffers(program, model.operand_bits)
+    if used_words(places) > model.memory_words:
+        raise InputError(
+            f"buffers: found {used_words(places)} words of a tile's scratchpad; "
+            f"allowed: {model.memory_words}"
+        )
     steps = list(expand(program))
     tokens = plan_tokens(program, steps)
     images = {tile: TileImage() for tile in range(model.tiles)}
@@ -125,8 +128,7 @@ class _Jobs:
     def __init__(self, model: TileModel, places: dict[str, Place]) -> None:
         self._model = model
         self._places = places
-        used = max((place.address + place.words for place in places.values()), default=0)
-        self._spare = used  # where words without a buffer come from and go to
+        self._spare = used_words(places)  # where words without a buffer come from and go to
 
     def of(self, step: Step, arrivals: tuple[int, ...]) -> list[Job]:
         """The jobs of a step, one after the other."""
@@ -135,56 +137,10 @@ class _Jobs:
         assert isinstance(step, WorkStep)
         task = getattr(step.operation, "task", None)
         if isinstance(task, Gemm):
-            return self._matrix(task)
-        if isinstance(task, VectorTask):
-            return [self._vector(task)]
+            return [*matrix_jobs(task, self._places, self._model.array_size)]
+        if isinstance(task, Vector):
+            return [vector_job(task, self._places)]
         return [Wait(max(step.cycles, _LEAST_WAIT_CYCLES))]
-
-    def _matrix(self, task: Gemm) -> list[Job]:
-        a, b, c = (self._places[name] for name in (task.a, task.b, task.c))
-        size = self._model.array_size
-        depth, panels_n = a.buffer.columns, b.padded[1] // size
-        if a.order is Order.LEFT:
-            return [
-                Matrix(
-                    length=depth, a=a.address, b=b.address, c=c.address, c_row=c.row_words,
-                    accumulate=task.accumulate, panels_m=a.padded[0] // size, panels_n=panels_n,
-                    a_panel=depth, b_panel=depth, c_panel=size * c.row_words,
-                )
-            ]  # fmt: skip
-        if depth % size:
-            raise InputError(
-                f"buffer '{task.a}': found rows of {depth} elements; allowed: multiples of {size} "
-                "for a product of what the vector engine has made"
-            )
-        return [
-            Matrix(
-                output_stationary=False, length=a.buffer.rows, a=a.address + panel,
-                a_step=a.row_words, b=b.address + panel * size, b_panel=depth, c=c.address,
-                c_row=c.row_words, accumulate=task.accumulate or panel > 0, panels_n=panels_n,
-            )
-            for panel in range(depth // size)
-        ]  # fmt: skip
-
-    def _vector(self, task: VectorTask) -> Vector:
-        a, out = self._places[task.a], self._places[task.out]
-        words = row_of_words(self._places, task.a)
-        operation, pack = str(task.operation), out.order is Order.PACKED
-        if pack and (operation not in ("scale", "quantize") or out.padded != out.buffer.shape):
-            raise InputError(
-                f"buffer '{task.out}': found '{operation}' of rows of {out.buffer.columns}; "
-                f"allowed: quantize, of multiples of {WORD_BITS // out.buffer.bits}"
-            )
-        if operation in ("scale", "quantize"):
-            operation = "quantize" if pack else "scale"
-        b = self._places[task.b] if task.b is not None else None
-        column = b is not None and b.order is Order.COLUMN
-        return Vector(
-            operation, words, a.buffer.rows, a.address, a.row_words, out.address, out.row_words,
-            out_words=out.row_words if pack else (1 if out.order is Order.COLUMN else words),
-            b=b.address if b else 0, b_row=b.row_words if b else 0, b_step=int(not column),
-            multiplier=task.multiplier, shift=task.shift, pack=pack,
-        )  # fmt: skip
 
     def _transfer(self, step: TransferStep, arrivals: tuple[int, ...]) -> Transfer:
         operation = step.operation

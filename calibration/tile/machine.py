@@ -61,9 +61,10 @@ class TileRun:
     """What a run did.
 
     Attributes:
-        cycles: Cycles up to the last end or arrival, included.
+        cycles: Cycles up to the last end, or the last word that is written, included.
         spans: Every descriptor, by tile, engine and number.
-        arrivals: Tile and cycle of every transfer's last word, in order of time.
+        arrivals: Tile and cycle of the last word of every transfer that gives tokens where it
+            arrives, in order of time.
     """
 
     cycles: int
@@ -135,8 +136,7 @@ class TileMachine:
             for engine, queue in sorted(image.queues.items())
             for number, descriptor in enumerate(queue)
         )  # fmt: skip
-        last = [span.end_cycle for span in spans] + [cycle for _, cycle in arrivals]
-        return TileRun(max(last, default=-1) + 1, spans, tuple(arrivals))
+        return TileRun(self._state.cycle - _PATIENCE_CYCLES, spans, tuple(arrivals))
 
     def read(self, tile: int, address: int, count: int) -> Words:
         """``count`` words of a tile's scratchpad from ``address`` on."""

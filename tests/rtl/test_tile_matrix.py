@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibration.tile.descriptors import Descriptor, Matrix
+from calibration.tile.descriptors import Descriptor
 from calibration.tile.image import TileImage
 from calibration.tile.layout import Block, block_of, panels, rows_of, wrapped
 from calibration.tile.machine import TileMachine
 from calibration.tile.model import TileModel
 from tlm.program import Engine
+from tlm.tiles.jobs import MatrixJob
 
 pytestmark = pytest.mark.rtl
 
@@ -27,7 +28,7 @@ def machine() -> Iterator[TileMachine]:
 
 
 def operands(
-    job: Matrix, size: int, bits: int, generator: np.random.Generator
+    job: MatrixJob, size: int, bits: int, generator: np.random.Generator
 ) -> tuple[Block, Block, Block]:
     """A, B (or W) and C of a job, whole magnitudes, extremes among them."""
     rows, steps = (size, job.length) if job.output_stationary else (job.length, size)
@@ -45,11 +46,11 @@ def operands(
 
 def job_of(
     size: int, panels_m: int, panels_n: int, length: int, dataflow: str, accumulate: bool
-) -> Matrix:
+) -> MatrixJob:
     """A job whose blocks lie side by side from A, B and C on."""
     output_stationary = dataflow == "output-stationary"
     c_row = panels_n * size // 2
-    return Matrix(
+    return MatrixJob(
         length=length, a=A, b=B, c=C, c_row=c_row, accumulate=accumulate,
         output_stationary=output_stationary, panels_m=panels_m, panels_n=panels_n,
         a_panel=length, b_panel=length if output_stationary else size,
@@ -57,7 +58,7 @@ def job_of(
     )  # fmt: skip
 
 
-def run_job(machine: TileMachine, job: Matrix, seed: int) -> int:
+def run_job(machine: TileMachine, job: MatrixJob, seed: int) -> int:
     """Run a job on tile 0, hold its result against NumPy's, and return its cycles."""
     size, bits = machine.model.array_size, machine.model.operand_bits
     a, b, c = operands(job, size, bits, np.random.default_rng(seed))
@@ -74,7 +75,7 @@ def run_job(machine: TileMachine, job: Matrix, seed: int) -> int:
     return run.cycles - run.spans[0].start_cycle
 
 
-def law_cycles(job: Matrix, size: int) -> int:
+def law_cycles(job: MatrixJob, size: int) -> int:
     """From start to end, if no two streams meet at a bank: rtl/tile/README.md, "Matrix engine"."""
     folds, row_words = job.panels_m * job.panels_n, size // 2
     rows = size if job.output_stationary else job.length

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from calibration.harness.mesh import HangError
-from calibration.tile.descriptors import Credit, Descriptor, Transfer, TransferKind, Vector, Wait
+from calibration.tile.descriptors import Credit, Descriptor, Transfer, TransferKind, Wait
 from calibration.tile.image import TileImage
 from calibration.tile.layout import block_of, rows_of
 from calibration.tile.machine import TileMachine, TileRun
 from calibration.tile.model import TileModel
 from tlm.errors import InputError
 from tlm.program import Engine
+from tlm.tiles.jobs import VectorJob
 
 pytestmark = pytest.mark.rtl
 
@@ -121,7 +122,7 @@ def test_a_relay_in_software(machine: TileMachine) -> None:
     here, own, sum_there = 64, 129, 194
     blocks = np.random.default_rng(6).integers(-1000, 1000, (2, 1, 32))
     flits = 16
-    add = Vector("add", flits, 1, here, flits, sum_there, flits, flits, b=own, b_row=flits)
+    add = VectorJob("add", flits, 1, here, flits, sum_there, flits, flits, b=own, b_row=flits)
     unicast = TransferKind.UNICAST
     first = Descriptor(Transfer(unicast, flits, 0, here, row=0, col=1, tokens=(1,)))
     on = Descriptor(Transfer(unicast, flits, sum_there, here, row=1, col=1), frozenset([2]))

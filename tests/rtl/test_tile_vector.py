@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from calibration.benches.vector_bench import computed
-from calibration.tile.descriptors import VECTOR_OPERATIONS, Descriptor, Vector
+from calibration.tile.descriptors import VECTOR_OPERATIONS, Descriptor
 from calibration.tile.image import TileImage
 from calibration.tile.layout import Block, block_of, rows_of, wrapped
 from calibration.tile.machine import TileMachine
 from calibration.tile.model import TileModel
 from tlm.errors import InputError
 from tlm.program import Engine
+from tlm.tiles.jobs import VectorJob
 
 pytestmark = pytest.mark.rtl
 
@@ -25,7 +26,7 @@ def machine() -> Iterator[TileMachine]:
         yield machine
 
 
-def run_job(machine: TileMachine, job: Vector, memory: dict[int, Block]) -> int:
+def run_job(machine: TileMachine, job: VectorJob, memory: dict[int, Block]) -> int:
     """Run a job on tile 0; returns its cycles."""
     words = {address: rows_of(block) for address, block in memory.items()}
     run = machine.run({0: TileImage({Engine.VECTOR: [Descriptor(job)]}, memory=words)})
@@ -49,7 +50,7 @@ def test_a_job_takes_a_cycle_a_word_and_six(
         a = -(np.abs(a) % 3000)
     by_row = operation.startswith("row")
     out_words = 1 if by_row else words
-    job = Vector(
+    job = VectorJob(
         operation, words, rows, A, words, OUT, out_words, out_words, b=B, b_row=words,
         multiplier=-3, shift=2,
     )  # fmt: skip
@@ -63,7 +64,7 @@ def test_a_result_of_a_row_meets_all_its_words(machine: TileMachine) -> None:
     generator = np.random.default_rng(1)
     a = generator.integers(-1000, 1000, (4, 10))
     column = np.repeat(generator.integers(-1000, 1000, (4, 1)), 2, axis=1)
-    job = Vector("add", 5, 4, A, 5, OUT, 5, 5, b=B, b_row=1, b_step=0)
+    job = VectorJob("add", 5, 4, A, 5, OUT, 5, 5, b=B, b_row=1, b_step=0)
     run_job(machine, job, {A: a, B: column})
     got = block_of(machine.read(0, OUT, 20), (4, 10))
     np.testing.assert_array_equal(got, a + column[:, :1])
@@ -72,7 +73,7 @@ def test_a_result_of_a_row_meets_all_its_words(machine: TileMachine) -> None:
 def test_rows_may_lie_apart_and_be_overwritten_in_place(machine: TileMachine) -> None:
     a = np.arange(48).reshape(4, 12)
     # The middle four elements of every row.
-    job = Vector("scale", 2, 4, A + 2, 6, A + 2, 6, 2, multiplier=-1)
+    job = VectorJob("scale", 2, 4, A + 2, 6, A + 2, 6, 2, multiplier=-1)
     run_job(machine, job, {A: a})
     a[:, 4:8] *= -1
     np.testing.assert_array_equal(block_of(machine.read(0, A, 24), (4, 12)), a)
@@ -80,7 +81,7 @@ def test_rows_may_lie_apart_and_be_overwritten_in_place(machine: TileMachine) ->
 
 def test_quantized_elements_are_packed_to_operands(machine: TileMachine) -> None:
     a = np.random.default_rng(2).integers(-(2**20), 2**20, (3, 16))
-    job = Vector("quantize", 8, 3, A, 8, OUT, 4, 4, shift=4, pack=True)
+    job = VectorJob("quantize", 8, 3, A, 8, OUT, 4, 4, shift=4, pack=True)
     # Results move half as fast as operands, so now and then both want a word of one bank.
     assert run_job(machine, job, {A: a}) == 3 * 8 + 6 + 3
     got = block_of(machine.read(0, OUT, 12), (3, 16), bits=16)
@@ -89,7 +90,7 @@ def test_quantized_elements_are_packed_to_operands(machine: TileMachine) -> None
 
 def test_an_unknown_operation_is_refused() -> None:
     with pytest.raises(InputError) as error:
-        Descriptor(Vector("divide", 1, 1, 0, 0, 0, 0, 1)).encode()
+        Descriptor(VectorJob("divide", 1, 1, 0, 0, 0, 0, 1)).encode()
     assert str(error.value) == (
         "vector operation: found 'divide'; allowed: add, maximum, scale, quantize, exp, multiply, "
         "row-sum, row-maximum"

@@ -1,0 +1,186 @@
+"""Where a program's buffers lie in a tile's scratchpad, and in which order of words.
+
+The order of a block's words is what works on it wants (rtl/tile/descriptors.md).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from tlm.compute.base import ceil_div
+from tlm.data import Buffer, Gemm, Vector
+from tlm.errors import InputError
+from tlm.operations import Work
+from tlm.program import Program
+
+WORD_BITS = 64
+SUM_BITS = 32
+
+
+class Order(Enum):
+    """How the elements of a block lie in words.
+
+    - LEFT: panels of rows, as A of an output-stationary product.
+    - PACKED: rows of operands, as A of a weight-stationary product.
+    - RIGHT: panels of columns, as B of a product.
+    - SUMS: rows of 32-bit elements.
+    - COLUMN: one 32-bit element a row, in both halves of a word.
+    """
+
+    LEFT = "left operand of a product"
+    PACKED = "left operand of a product, made by the vector engine"
+    RIGHT = "right operand of a product"
+    SUMS = "rows of sums"
+    COLUMN = "column of sums"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A buffer in the scratchpad.
+
+    Attributes:
+        buffer: The block.
+        order: Its words' order.
+        address: Its first word.
+        padded: Rows and columns with those that fill the array's panels.
+        row_words: Distance of rows of sums, of packed operands or of a column, in words.
+    """
+
+    buffer: Buffer
+    order: Order
+    address: int
+    padded: tuple[int, int]
+    row_words: int
+
+    @property
+    def words(self) -> int:
+        """Words of the block, those of padding among them."""
+        rows, columns = self.padded
+        if self.order is Order.COLUMN:
+            return rows
+        return rows * ceil_div(columns * self.buffer.bits, WORD_BITS)
+
+    @property
+    def sent(self) -> tuple[int, int]:
+        """Rows, and words of each, that a transfer of the block carries."""
+        if self.order in (Order.SUMS, Order.PACKED):
+            return self.buffer.rows, ceil_div(self.buffer.columns * self.buffer.bits, WORD_BITS)
+        return 1, self.words
+
+
+def place_buffers(program: Program, operand_bits: int) -> dict[str, Place]:
+    """Give every buffer an order, by what works on it, and an address.
+
+    Buffers in off-chip memory, which the tiles do not have, lie in the scratchpad like the others.
+
+    Args:
+        program: The program.
+        operand_bits: Bits of an operand of the array.
+
+    Raises:
+        InputError: for buffers that tiles in Verilog cannot hold.
+    """
+    orders = _orders(program)
+    size = WORD_BITS // operand_bits
+    places: dict[str, Place] = {}
+    address = 0
+    for name, buffer in program.buffers.items():
+        order = orders[name]
+        _check_bits(name, buffer, order, operand_bits)
+        if buffer.within is None:
+            places[name] = _placed(buffer, order, address, size)
+            address += places[name].words
+    for name, buffer in program.buffers.items():
+        if buffer.within is not None:
+            places[name] = _part(name, buffer, orders[name], places[buffer.within])
+    return places
+
+
+def _orders(program: Program) -> dict[str, Order]:
+    """The order of every buffer: those between which blocks are sent have the same one."""
+    same: dict[str, set[str]] = {name: {name} for name in program.buffers}
+    wanted: dict[str, set[Order]] = {name: set() for name in program.buffers}
+    for operation in program.operations():
+        if not isinstance(operation, Work):
+            if operation.source is not None and operation.target is not None:
+                joint = same[operation.source] | same[operation.target]
+                same |= dict.fromkeys(joint, joint)
+        elif isinstance(operation.task, Gemm):
+            wanted[operation.task.a].add(Order.LEFT)
+            wanted[operation.task.b].add(Order.RIGHT)
+            wanted[operation.task.c].add(Order.SUMS)
+        elif isinstance(operation.task, Vector):
+            out = program.buffers[operation.task.out]
+            if out.bits < SUM_BITS:
+                wanted[operation.task.out].add(Order.PACKED)
+    orders = {}
+    for name, buffer in program.buffers.items():
+        found = set().union(*(wanted[other] for other in same[name]))
+        if Order.PACKED in found:
+            found.discard(Order.LEFT)
+        if len(found) > 1:
+            listed = " and ".join(sorted(order.value for order in found))
+            raise InputError(f"buffer '{name}': found {listed}; allowed: one of them")
+        default = Order.COLUMN if buffer.columns == 1 else Order.SUMS
+        orders[name] = found.pop() if found else default
+    return orders
+
+
+def _check_bits(name: str, buffer: Buffer, order: Order, operand_bits: int) -> None:
+    bits = SUM_BITS if order in (Order.SUMS, Order.COLUMN) else operand_bits
+    if buffer.bits != bits:
+        raise InputError(
+            f"buffer '{name}', {order.value}: found {buffer.bits} bits; allowed: {bits}"
+        )
+
+
+def _placed(buffer: Buffer, order: Order, address: int, size: int) -> Place:
+    """A buffer of its own, padded to whole panels of ``size`` rows or columns."""
+    rows, columns = buffer.shape
+    if order is Order.COLUMN:
+        return Place(buffer, order, address, (rows, 1), 1)
+    if order in (Order.LEFT, Order.SUMS):
+        rows = ceil_div(rows, size) * size
+    if order is not Order.LEFT:
+        columns = ceil_div(columns, size) * size
+    bits = buffer.bits
+    return Place(buffer, order, address, (rows, columns), ceil_div(columns * bits, WORD_BITS))
+
+
+def _part(name: str, part: Buffer, order: Order, whole: Place) -> Place:
+    """A part of a block of sums: some of its rows, or whole words of its only row."""
+    columns, elements = whole.buffer.columns, WORD_BITS // SUM_BITS
+    row, column = divmod(part.offset, columns)
+    rows = (part.columns, column) == (columns, 0)
+    words = whole.buffer.rows == 1 and part.rows == 1 and part.columns % elements == 0
+    if not (order is whole.order is Order.SUMS and (rows or (words and column % elements == 0))):
+        raise InputError(
+            f"buffer '{name}': found {part.rows} x {part.columns} elements from element "
+            f"{part.offset} of '{part.within}' on; allowed: whole rows, or whole words of one row, "
+            "of sums"
+        )
+    address = whole.address + row * whole.row_words + column // elements
+    return Place(part, order, address, part.shape, whole.row_words)
+
+
+def used_words(places: Mapping[str, Place]) -> int:
+    """Words of a scratchpad up to the end of the last buffer."""
+    return max((place.address + place.words for place in places.values()), default=0)
+
+
+def row_of_words(places: Mapping[str, Place], name: str) -> int:
+    """Words of a row of a vector operation's operand that hold its elements.
+
+    Raises:
+        InputError: if a row ends within a word.
+    """
+    place = places[name]
+    if place.order is Order.COLUMN:
+        return 1
+    elements = WORD_BITS // SUM_BITS
+    if place.buffer.columns % elements:
+        raise InputError(
+            f"buffer '{name}': found rows of {place.buffer.columns} elements; allowed: multiples "
+            f"of {elements}, or 1, for the vector engine"
+        )
+    return place.buffer.columns // elements
