@@ -15,6 +15,8 @@ from calibration.experiments.multicast import Multicast
 from calibration.experiments.reduction import Reduction
 from calibration.experiments.systolic import SystolicExperiment
 from calibration.experiments.tile import TileEngines
+from calibration.experiments.tile_queues import TileQueues
+from calibration.experiments.tile_streams import TileStreams
 from calibration.experiments.traffic import TrafficCheck
 from calibration.experiments.unicast import Unicast
 from calibration.harness.toolchain import tool_versions
@@ -34,6 +36,8 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
     MixCheck(),
     SystolicExperiment(),
     TileEngines(),
+    TileStreams(),
+    TileQueues(),
     MemoryLatency(),
     MemoryBandwidth(),
 )

@@ -63,6 +63,10 @@ class SteppedEnvironment(Environment):
         self._models.append((model, dispatch))
         return self._wake
 
+    def behind_all(self) -> Event:
+        """Happens now, behind everything else that does."""
+        return _BehindAll(self)
+
     def _wake(self) -> None:
         if not self._running:
             self._running = True
@@ -71,7 +75,7 @@ class SteppedEnvironment(Environment):
     def _advance(self) -> Generator[Event, Any, None]:
         while any(not model.idle for model, _ in self._models):
             if self.peek() == self.now:
-                yield _BehindAll(self)
+                yield self.behind_all()
             now = int(self.now)
             busy = [(model, dispatch) for model, dispatch in self._models if not model.idle]
             until = now + 1

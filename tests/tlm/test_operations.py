@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.tlm.programs import TIMING, Along, Run, program_of, run_mesh, send, tile
-from tlm.engines.at import Issue, run_at
+from tlm.engines.at import run_at
 from tlm.engines.lt import run_lt
 from tlm.engines.outcome import Outcome
 from tlm.errors import InputError
@@ -15,6 +15,7 @@ from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Engine, Multicast, Operation, Program, Reduce, Roots, Send, Work
 from tlm.steps import ProgramDeadlockError
+from tlm.tiles.timing import QueueTiming
 
 both_levels = pytest.mark.parametrize("run", [run_lt, run_mesh], ids=["lt", "at"])
 
@@ -272,7 +273,8 @@ def test_an_interface_makes_transfers_ready_while_others_leave() -> None:
     def issuing(outstanding: int) -> Run:
         def run(program: Program, timing: NocTiming) -> Outcome:
             mesh = HandshakeMesh(program.rows, program.cols, timing)
-            return run_at(program, timing, mesh, issue=Issue(3, outstanding))
+            queues = QueueTiming(launch_cycles=3, outstanding=outstanding)
+            return run_at(program, timing, mesh, queues=queues)
 
         return run
 
@@ -285,10 +287,8 @@ def test_an_interface_makes_transfers_ready_while_others_leave() -> None:
 
 def test_an_interface_has_a_transfer_at_least() -> None:
     with pytest.raises(InputError) as caught:
-        Issue(0, 0)
-    assert str(caught.value) == (
-        "issue: found 0 cycles, 0 outstanding; allowed: 0 cycles or more, 1 transfer or more"
-    )
+        QueueTiming(outstanding=0)
+    assert str(caught.value) == "outstanding: found 0; allowed: 1 or more"
 
 
 # Tokens

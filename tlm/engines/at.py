@@ -12,8 +12,8 @@ import numpy as np
 import simpy
 
 from tlm.engines.outcome import Outcome
+from tlm.engines.starts import Starts
 from tlm.engines.transfer_times import credit_cycles
-from tlm.errors import InputError
 from tlm.interconnect import packets
 from tlm.interconnect.base import Interconnect
 from tlm.interconnect.packets import TileSet
@@ -23,33 +23,10 @@ from tlm.lockstep import SteppedEnvironment
 from tlm.operations import Reduce
 from tlm.program import Engine, Program
 from tlm.steps import ProgramDeadlockError, Step, Tile, TransferStep, Unit, WorkStep, expand
+from tlm.tiles.timing import FREE, QueueTiming
 from tlm.trace.recorder import Recorder
 
 _Process = Generator[simpy.Event, Any, None]
-
-
-@dataclass(frozen=True, slots=True)
-class Issue:
-    """What a tile's network interface does before the flits of a transfer go.
-
-    Attributes:
-        cycles: From the start of a transfer to the offer of its first flit.
-        outstanding: Transfers that it has at a time: others are made ready while one leaves.
-
-    Raises:
-        InputError: if either is too small.
-    """
-
-    cycles: int = 0
-    outstanding: int = 1
-
-    def __post_init__(self) -> None:
-        if self.cycles < 0 or self.outstanding < 1:
-            raise InputError(
-                f"issue: found {self.cycles} cycles, {self.outstanding} outstanding; allowed: "
-                "0 cycles or more, 1 transfer or more"
-            )
-
 
 _FROM_THE_START = -(2**62)
 """Time of an initial unit: longer ago than any credit takes."""
@@ -60,7 +37,7 @@ def run_at(
     timing: NocTiming,
     network: Interconnect,
     recorder: Recorder | None = None,
-    issue: Issue = Issue(),
+    queues: QueueTiming = FREE,
 ) -> Outcome:
     """Run a program packet by packet.
 
@@ -69,13 +46,13 @@ def run_at(
         timing: Packet bound (``fifo_depth``) and latency of credits.
         network: A network of the program's size, not yet used.
         recorder: Is told of every operation and transfer.
-        issue: What network interfaces do before a transfer goes; by default nothing.
+        queues: Costs of the tiles' sequencers and network interfaces; by default none.
 
     Raises:
         InputError: if an operation does not fit the program.
         ProgramDeadlockError: if operations wait for ever, naming one of them.
     """
-    return _Run(program, timing, network, recorder, issue).outcome()
+    return _Run(program, timing, network, recorder, queues).outcome()
 
 
 class _Units:
@@ -117,14 +94,16 @@ class _Run:
         timing: NocTiming,
         network: Interconnect,
         recorder: Recorder | None,
-        issue: Issue,
+        queues: QueueTiming,
     ) -> None:
         self._program = program
         self._recorder = recorder
-        self._issue = issue
+        self._queues = queues
         self._env = SteppedEnvironment()
         self._network = SimpyNetwork(self._env, network, timing.fifo_depth)
         self._units = _Units(self._env, program)
+        self._starts = Starts(self._env, take_turns=queues.starts_take_turns)
+        self._credit_places: dict[tuple[Tile, Unit], int] = {}
         farthest = program.rows + program.cols
         self._credit_cycles = [credit_cycles(timing, hops) for hops in range(farthest)]
         self._begun: dict[tuple[Tile, Engine], int] = {}
@@ -136,8 +115,11 @@ class _Run:
     def outcome(self) -> Outcome:
         """Run to the end."""
         queues: dict[tuple[Tile, Engine], list[Step]] = {}
-        for step in expand(self._program):
+        steps = list(expand(self._program))
+        for step in steps:
             queues.setdefault((step.tile, step.engine), []).append(step)
+        if self._queues.credit_interval_cycles:
+            self._line_up_credits(steps)
         processes = {
             key: self._env.process(
                 self._transfers(key[0], steps)
@@ -156,12 +138,24 @@ class _Run:
             )
         return Outcome(self._ends, self._arrived, self._busy)
 
+    def _line_up_credits(self, steps: list[Step]) -> None:
+        """Give credits their places among those that the same step gives at its end."""
+        takers: dict[Unit, list[Tile]] = {}
+        for step in steps:
+            for unit in step.slots if isinstance(step, TransferStep) else ():
+                if unit.tile != step.tile:
+                    takers.setdefault(unit, []).append(step.tile)
+        for step in steps:
+            credits = [(tile, unit) for unit in step.gives for tile in takers.get(unit, ())]
+            self._credit_places |= {credit: place for place, credit in enumerate(credits)}
+
     def _engine(self, tile: Tile, engine: Engine, steps: list[Step]) -> _Process:
         """An engine does its work in order."""
         for step in steps:
             assert isinstance(step, WorkStep)
             self._begun[tile, engine] = step.number
             yield from self._take(step)
+            yield from self._starts.turn(tile, engine)
             start = int(self._env.now)
             yield self._env.timeout(step.cycles)
             if engine is Engine.MATRIX:
@@ -173,7 +167,7 @@ class _Run:
         under_way: deque[simpy.Process] = deque()
         for step in steps:
             assert isinstance(step, TransferStep)
-            if len(under_way) == self._issue.outstanding:
+            if len(under_way) == self._queues.outstanding:
                 yield under_way.popleft()
             self._begun[tile, Engine.TRANSFER] = step.number
             yield from self._take(step)
@@ -182,9 +176,14 @@ class _Run:
                 if awaited is not None:
                     yield awaited
                 known = self._units.given(unit) + self._credit_cycles[_hops(tile, unit.tile)]
+                place = self._credit_places.get((tile, unit), 0)
+                known += place * self._queues.credit_interval_cycles
                 if known > self._env.now:
                     yield self._env.timeout(known - self._env.now)
+            yield from self._starts.turn(tile, Engine.TRANSFER)
             under_way.append(self._env.process(self._send(step)))
+            if self._queues.outstanding > 1:
+                yield self._env.timeout(step.flits)  # while its words are read
         yield from under_way
 
     def _take(self, step: Step) -> _Process:
@@ -196,8 +195,8 @@ class _Run:
     def _send(self, step: TransferStep) -> _Process:
         """Queue the packets of a transfer that starts now, and wait until the last one has left."""
         left, start = self._env.event(), int(self._env.now)
-        if self._issue.cycles:
-            yield self._env.timeout(self._issue.cycles)
+        if self._queues.launch_cycles:
+            yield self._env.timeout(self._queues.launch_cycles)
         arrivals: dict[int, Callable[[int], object]] = {
             self._node(tile): _Arrival(self, step, start, tile, units)
             for tile, units in step.arrivals.items()

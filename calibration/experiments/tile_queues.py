@@ -1,0 +1,231 @@
+"""Calibration of a tile's sequencer and network interface: what a descriptor costs.
+
+Each constant is read off a small program that shows it, with those before it known, and held
+against another. Cycles of programs are those of the level `at`. The blind check are programs drawn
+at random in which tasks go from tile to tile.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from calibration.experiment import LawContradictedError, Parameters, Targets
+from calibration.experiments.tile_streams import TILE_MODEL
+from calibration.tile.lowering import lower
+from calibration.tile.machine import TileMachine
+from calibration.tile.model import TILE_SOURCES, TileModel
+from tlm.calibrated import Parameter, load_result
+from tlm.engines.at import run_at
+from tlm.interconnect.calibration import rtl_timing
+from tlm.interconnect.handshake import HandshakeMesh
+from tlm.interconnect.packets import TileSet
+from tlm.program import Engine, Operation, Program, Send, Token, Work
+from tlm.tiles.programs import on_tiles
+from tlm.tiles.timing import QueueTiming, TileTiming, queue_timing, stream_timing
+
+_Built = tuple[dict[str, Token], list[Operation]]
+_ENGINES = (Engine.MATRIX, Engine.VECTOR, Engine.CONTROL)
+_FREE = {
+    "least_work_cycles": 0,
+    "launch_cycles": 0,
+    "outstanding": 1,
+    "start_interval_cycles": 0,
+    "credit_interval_cycles": 0,
+}
+_CANDIDATES = {
+    "least_work_cycles": range(8),
+    "launch_cycles": range(8),
+    "outstanding": range(1, 6),
+    "start_interval_cycles": range(2),
+    "credit_interval_cycles": range(4),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class QueueCase:
+    """A program.
+
+    Attributes:
+        label: What it does.
+        constant: The constant that it shows; empty of blind cases.
+        build: Its tokens and operations.
+    """
+
+    label: str
+    constant: str
+    build: Callable[[], _Built]
+
+
+class TileQueues:
+    """Stimuli, measurement, fit and prediction for descriptors."""
+
+    name = "tile-queues"
+    subject = "cycles of programs by what their descriptors cost: starts, launches, credits"
+    sources: Sequence[Path] = TILE_SOURCES
+    seed = 20240601
+    targets = Targets(mean_pct=0.5, worst_pct=2.0)
+
+    def fit_cases(self) -> list[QueueCase]:
+        """Two of each constant: one to read it off, one to contradict it."""
+        builds: dict[str, list[tuple[str, Callable[[], _Built]]]] = {
+            "least_work_cycles": [(f"{n} works of no cycle", partial(_works, n)) for n in (3, 7)],
+            "launch_cycles": [(f"{n} flits, then work", partial(_send, n)) for n in (5, 16)],
+            "outstanding": [(f"{n} transfers of a flit", partial(_sends, n)) for n in (7, 12)],
+            "start_interval_cycles": [
+                (f"{n} engines that could start together", partial(_together, n)) for n in (2, 3)
+            ],
+            "credit_interval_cycles": [
+                (f"{n} senders that wait for a credit each", partial(_credits, n)) for n in (2, 3)
+            ],
+        }
+        return [
+            QueueCase(label, constant, build)
+            for constant, cases in builds.items()
+            for label, build in cases
+        ]
+
+    def check_cases(self, *, quick: bool) -> list[QueueCase]:
+        """Programs drawn at random; ``quick`` draws those of one walker only."""
+        return [
+            QueueCase(f"{walkers} walkers of 12 steps, number {n}", "", partial(_walks, walkers, n))
+            for walkers in ((1,) if quick else (1, 2, 3))
+            for n in range(8)
+        ]
+
+    def rtl(self, case: QueueCase) -> TileModel:
+        """The mesh of tiles."""
+        return TILE_MODEL
+
+    def measure(self, cases: Sequence[QueueCase]) -> list[float]:
+        """Run the programs one after the other; cycles of each.
+
+        Raises:
+            SimulationError: if the tiles cannot be built, or stop.
+        """
+        with TileMachine(TILE_MODEL) as machine:
+            runs = [machine.run(lower(_program(case), TILE_MODEL).images) for case in cases]
+        return [float(run.cycles) for run in runs]
+
+    def identify(self, cases: Sequence[QueueCase], values: Sequence[float]) -> dict[str, Parameter]:
+        """The constants that give every program its cycles.
+
+        Raises:
+            LawContradictedError: if there are none, naming the constant.
+        """
+        found = dict(_FREE)
+        for name, candidates in _CANDIDATES.items():
+            chosen = [pair for pair in zip(cases, values, strict=True) if pair[0].constant == name]
+            fitting = [
+                value
+                for value in candidates
+                if all(_cycles(case, _timing(found | {name: value})) == c for case, c in chosen)
+            ]
+            if len(fitting) != 1:
+                raise LawContradictedError(
+                    f"{name}: values that give the programs their cycles: {fitting}; expected: one"
+                )
+            [found[name]] = fitting
+        return _parameters(found)
+
+    def predict(self, parameters: Parameters, cases: Sequence[QueueCase]) -> list[float]:
+        """Cycles of each program at the level `at`."""
+        return [float(_cycles(case, queue_timing(parameters))) for case in cases]
+
+    def label(self, case: QueueCase) -> str:
+        """The program in words."""
+        return case.label
+
+
+def _parameters(values: dict[str, int]) -> dict[str, Parameter]:
+    return {
+        name: Parameter.exact(value, "transfers" if name == "outstanding" else "cycles")
+        for name, value in values.items()
+    }
+
+
+def _timing(values: dict[str, int]) -> QueueTiming:
+    return queue_timing(_parameters(values))
+
+
+def _program(case: QueueCase) -> Program:
+    tokens, operations = case.build()
+    return Program(TILE_MODEL.rows, TILE_MODEL.cols, tokens, lambda: operations)
+
+
+def _cycles(case: QueueCase, queues: QueueTiming) -> int:
+    timing = rtl_timing()
+    mesh = HandshakeMesh(TILE_MODEL.rows, TILE_MODEL.cols, timing)
+    streams = stream_timing(load_result("tile-streams").parameters)
+    tile = TileTiming(TILE_MODEL.array_size, TILE_MODEL.banks, streams, queues)
+    return run_at(on_tiles(_program(case), tile), timing, mesh, queues=queues).cycles
+
+
+def _tile(number: int) -> TileSet:
+    return TileSet.tile(*divmod(number, TILE_MODEL.cols))
+
+
+def _transfer(
+    here: int,
+    there: int,
+    flits: int,
+    *,
+    takes: tuple[str, ...] = (),
+    slots: tuple[str, ...] = (),
+    arrivals: tuple[str, ...] = (),
+) -> Send:
+    row, col = (np.array([place]) for place in divmod(there, TILE_MODEL.cols))
+    return Send(_tile(here), row, col, flits, takes=takes, slots=slots, arrivals=arrivals)
+
+
+def _works(count: int) -> _Built:
+    return {}, [Work(Engine.CONTROL, _tile(0), 0) for _ in range(count)]
+
+
+def _send(flits: int) -> _Built:
+    send = _transfer(0, 3, flits, arrivals=("there",))
+    return {"there": Token()}, [send, Work(Engine.VECTOR, _tile(3), 9, takes=("there",))]
+
+
+def _sends(count: int) -> _Built:
+    return {}, [_transfer(0, 1, 1) for _ in range(count)]
+
+
+def _together(count: int) -> _Built:
+    return {}, [Work(engine, _tile(0), 5) for engine in _ENGINES[:count]]
+
+
+def _credits(count: int) -> _Built:
+    names = tuple(f"free.{sender}" for sender in range(1, count + 1))
+    free = Work(Engine.CONTROL, _tile(0), 5, gives=names)
+    return dict.fromkeys(names, Token()), [
+        free,
+        *(_transfer(n, 0, 1, slots=(f"free.{n}",)) for n in range(1, count + 1)),
+    ]
+
+
+def _walks(walkers: int, number: int) -> _Built:
+    """Walkers that go from tile to tile, with work of some engine at each."""
+    draw = np.random.default_rng((TileQueues.seed, walkers, number))
+    places = draw.integers(0, TILE_MODEL.tiles, walkers).tolist()
+    tokens: dict[str, Token] = {}
+    operations: list[Operation] = []
+    for step, walker in ((s, w) for s in range(12) for w in range(walkers)):
+        here, there = places[walker], int(draw.integers(0, TILE_MODEL.tiles))
+        came, done = f"{walker}.{step}.came", f"{walker}.{step}.done"
+        tokens |= {came: Token(), done: Token()}
+        takes = (f"{walker}.{step - 1}.done",) if step else ()
+        operations += [
+            _transfer(here, there, int(draw.integers(1, 20)), takes=takes, arrivals=(came,)),
+            Work(
+                _ENGINES[int(draw.integers(0, 3))],
+                _tile(there),
+                int(draw.integers(2, 30)),
+                takes=(came,),
+                gives=(done,),
+            ),
+        ]
+        places[walker] = there
+    return tokens, operations

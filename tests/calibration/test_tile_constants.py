@@ -1,0 +1,65 @@
+"""Constants of a tile's streams and queues are found again, or contradicted."""
+
+import pytest
+
+from calibration.experiment import LawContradictedError
+from calibration.experiments.tile_queues import TileQueues
+from calibration.experiments.tile_streams import TileStreams
+from tlm.calibrated import Parameter
+from tlm.tiles.streams import StreamTiming
+from tlm.tiles.timing import QueueTiming, rtl_tile
+
+STREAMS = {"lead_cycles": 4, "places": 3, "pipeline_cycles": 5}
+QUEUES = {
+    "least_work_cycles": 3,
+    "launch_cycles": 5,
+    "outstanding": 3,
+    "start_interval_cycles": 0,
+    "credit_interval_cycles": 2,
+}
+
+
+def test_the_tile_of_the_verilog() -> None:
+    tile = rtl_tile(4, 8)
+    assert tile.streams == StreamTiming(lead_cycles=3, places=4, pipeline_cycles=3)
+    assert tile.queues == QueueTiming(
+        launch_cycles=3, outstanding=2, starts_take_turns=True, least_work_cycles=2,
+        credit_interval_cycles=1,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "experiment, constants", [(TileStreams(), STREAMS), (TileQueues(), QUEUES)]
+)
+def test_made_up_constants_are_found(
+    experiment: TileStreams | TileQueues, constants: dict[str, int]
+) -> None:
+    cases = experiment.fit_cases()
+    parameters = {name: Parameter.exact(value, "cycles") for name, value in constants.items()}
+    values = experiment.predict(parameters, cases)  # type: ignore[arg-type]
+    found = experiment.identify(cases, values)  # type: ignore[arg-type]
+    assert {name: parameter.value for name, parameter in found.items()} == constants
+
+
+def test_a_spoilt_measurement_is_refused() -> None:
+    streams, queues = TileStreams(), TileQueues()
+    cases = streams.fit_cases()
+    values = streams.predict(
+        {name: Parameter.exact(value, "") for name, value in STREAMS.items()}, cases
+    )
+    with pytest.raises(LawContradictedError) as error:
+        streams.identify(cases, [values[0] + 1, *values[1:]])
+    assert str(error.value) == (
+        "streams of a tile's engines: 0 sets of constants give all 6 cases their cycles; "
+        "expected: one"
+    )
+    programs = queues.fit_cases()
+    values = queues.predict(
+        {name: Parameter.exact(value, "") for name, value in QUEUES.items()}, programs
+    )
+    values[2] += 1  # the first of the two that show the launch
+    with pytest.raises(LawContradictedError) as error:
+        queues.identify(programs, values)
+    assert str(error.value) == (
+        "launch_cycles: values that give the programs their cycles: []; expected: one"
+    )

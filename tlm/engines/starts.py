@@ -1,0 +1,48 @@
+"""Starts of operations at tiles whose sequencer starts one in a cycle."""
+
+from collections.abc import Generator
+from typing import Any
+
+from simpy import Event
+
+from tlm.lockstep import SteppedEnvironment
+from tlm.operations import Engine
+from tlm.steps import Tile
+
+
+class Starts:
+    """Who of a tile's engines starts when several could: one a cycle, in turns.
+
+    Args:
+        env: The clock.
+        take_turns: False: all start at once.
+    """
+
+    def __init__(self, env: SteppedEnvironment, *, take_turns: bool) -> None:
+        self._env = env
+        self._take_turns = take_turns
+        self._waiting: dict[Tile, dict[Engine, Event]] = {}
+        self._last: dict[Tile, int] = {}
+
+    def turn(self, tile: Tile, engine: Engine) -> Generator[Event, Any, None]:
+        """Wait until an engine that could start may."""
+        if not self._take_turns:
+            return
+        waiting = self._waiting.setdefault(tile, {})
+        waiting[engine] = self._env.event()
+        if len(waiting) == 1:
+            self._env.process(self._serve(tile))
+        yield waiting[engine]
+
+    def _serve(self, tile: Tile) -> Generator[Event, Any, None]:
+        """Let one start a cycle, when all that could in this cycle have asked."""
+        waiting = self._waiting[tile]
+        while True:
+            yield self._env.behind_all()
+            last = self._last.get(tile, len(Engine) - 1)
+            engine = min(waiting, key=lambda asking: (asking - last - 1) % len(Engine))
+            self._last[tile] = engine
+            waiting.pop(engine).succeed()
+            if not waiting:
+                return
+            yield self._env.timeout(1)

@@ -1,0 +1,100 @@
+"""What a tile's blocks cost: its engines' streams, its sequencer, its network interface.
+
+The constants of rtl/tile are measured (`tile-streams` and `tile-queues` among the calibrations).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tlm.calibrated import Parameter, load_result
+from tlm.errors import InputError
+from tlm.tiles.streams import StreamTiming
+
+
+@dataclass(frozen=True, slots=True)
+class QueueTiming:
+    """Costs of descriptors (rtl/tile/README.md, "Sequencer" and "Network interface").
+
+    Attributes:
+        launch_cycles: From the start of a transfer to its first flit at the network.
+        outstanding: Transfers that a network interface has at a time: with 2 the words of one are
+            read while those of another leave.
+        starts_take_turns: One operation of a tile starts in a cycle; engines that could start
+            together take turns.
+        least_work_cycles: Least cycles of work that is no job of an engine.
+        credit_interval_cycles: From credit to credit of those that an operation gives at its end.
+
+    Raises:
+        InputError: if one is too small.
+    """
+
+    launch_cycles: int = 0
+    outstanding: int = 1
+    starts_take_turns: bool = False
+    least_work_cycles: int = 0
+    credit_interval_cycles: int = 0
+
+    def __post_init__(self) -> None:
+        least = {
+            "launch_cycles": 0,
+            "outstanding": 1,
+            "least_work_cycles": 0,
+            "credit_interval_cycles": 0,
+        }
+        for name, allowed in least.items():
+            if getattr(self, name) < allowed:
+                raise InputError(f"{name}: found {getattr(self, name)}; allowed: {allowed} or more")
+
+
+#: A sequencer and an interface that cost nothing: an operation starts in the cycle in which its
+#: tokens are there, and its first flit leaves in that cycle, too.
+FREE = QueueTiming()
+
+
+@dataclass(frozen=True, slots=True)
+class TileTiming:
+    """A tile of rtl/tile.
+
+    Attributes:
+        array_size: Rows, and columns, of the systolic array: operands of a word.
+        banks: Banks of the scratchpad.
+        streams: Costs of the engines' streams.
+        queues: Costs of the sequencer and of the network interface.
+    """
+
+    array_size: int
+    banks: int
+    streams: StreamTiming
+    queues: QueueTiming
+
+
+def stream_timing(parameters: Mapping[str, Parameter]) -> StreamTiming:
+    """Costs of streams from parameters of their names."""
+    names = ("lead_cycles", "places", "pipeline_cycles")
+    return StreamTiming(**{name: round(parameters[name].value) for name in names})
+
+
+def queue_timing(parameters: Mapping[str, Parameter]) -> QueueTiming:
+    """Costs of descriptors from parameters of their names."""
+    return QueueTiming(
+        launch_cycles=round(parameters["launch_cycles"].value),
+        outstanding=round(parameters["outstanding"].value),
+        starts_take_turns=parameters["start_interval_cycles"].value > 0,
+        least_work_cycles=round(parameters["least_work_cycles"].value),
+        credit_interval_cycles=round(parameters["credit_interval_cycles"].value),
+    )
+
+
+def rtl_tile(array_size: int, banks: int) -> TileTiming:
+    """A tile of rtl/tile, its timing as the stored calibrations have it.
+
+    Args:
+        array_size: Rows, and columns, of the systolic array.
+        banks: Banks of the scratchpad.
+
+    Raises:
+        InputError: if a result is missing or stale.
+    """
+    streams = stream_timing(load_result("tile-streams").parameters)
+    queues = queue_timing(load_result("tile-queues").parameters)
+    return TileTiming(array_size, banks, streams, queues)
