@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tlm.programs import TIMING, Along, program_of, run_mesh, tile
+from tlm.engines.at import run_at
 from tlm.engines.lt import run_lt
+from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import (
@@ -24,6 +26,7 @@ from tlm.program import (
     Send,
     Work,
 )
+from tlm.tiles.timing import QueueTiming
 from workloads.kernels.ring import Ring
 
 
@@ -227,3 +230,15 @@ def test_levels_agree_on_every_segment_of_a_line() -> None:
                 for flits in (1, 4, 5, 8, 13):
                     multicast = Multicast(tile(root), "row", range(first, last + 1), flits)
                     assert_equal(program_of(1, 5, [multicast]), TIMING)
+
+
+@given(st.one_of(pipelines(), spaced(), reductions()))
+@settings(max_examples=60, deadline=None)
+def test_launches_that_the_transfer_before_hides_are_the_same(program: Program) -> None:
+    # As many outstanding as ever wait: else short transfers would wait for those before.
+    queues = QueueTiming(launch_cycles=3, outstanding=100)
+    lt = run_lt(program, TIMING, queues=queues)
+    mesh = HandshakeMesh(program.rows, program.cols, TIMING)
+    at = run_at(program, TIMING, mesh, queues=queues)
+    np.testing.assert_array_equal(lt.engine_end_cycle, at.engine_end_cycle)
+    np.testing.assert_array_equal(lt.last_arrival_cycle, at.last_arrival_cycle)

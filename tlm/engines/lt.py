@@ -20,6 +20,7 @@ from tlm.engines.outcome import Outcome
 from tlm.errors import InputError
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Engine, Operation, Program, Send, Work
+from tlm.tiles.timing import FREE, QueueTiming
 from tlm.trace.loosely import note_operation
 from tlm.trace.recorder import Recorder
 
@@ -40,6 +41,7 @@ def run_lt(
     recorder: Recorder | None = None,
     progress: Progress | None = None,
     memory_bytes: int | None = None,
+    queues: QueueTiming = FREE,
 ) -> Outcome:
     """Run a program on one local clock per tile.
 
@@ -53,6 +55,8 @@ def run_lt(
             by one, which takes longer and changes no time.
         progress: Hears of operations done; all go at much the same pace.
         memory_bytes: The run may take so many; None: what the machine has to spare.
+        queues: Costs of the tiles' network interfaces: of these launches count, with as many
+            transfers outstanding as hide them.
 
     Raises:
         InputError: if the run would not fit into memory, an operation does not fit the program,
@@ -61,11 +65,12 @@ def run_lt(
     """
     form = scan(program)
     check_memory(program, memory_bytes)
-    run = _Run(program, timing, form, threads)
+    run = _Run(program, timing, form, threads, queues.launch_cycles)
     for number, operation in enumerate(program.operations()):
         run.add(number, operation)
         if recorder is not None:
-            note_operation(recorder, timing, number, operation, *run.clocks())
+            launch = queues.launch_cycles
+            note_operation(recorder, timing, launch, number, operation, *run.clocks())
         if progress is not None:
             progress(number + 1, form.operations)
     return run.outcome()
@@ -74,14 +79,19 @@ def run_lt(
 class _Run:
     """State of one run."""
 
-    def __init__(self, program: Program, timing: NocTiming, form: Scan, threads: int) -> None:
+    def __init__(
+        self, program: Program, timing: NocTiming, form: Scan, threads: int, launch_cycles: int
+    ) -> None:
+        self._launch_cycles = launch_cycles
         self._turned = form.turned
         rows, cols = (program.rows, program.cols)[:: -1 if form.turned else 1]
         self._units = Units(program.tokens, form.queued)
         self._state = np.empty((rows, self._units.slots, cols), dtype=np.int32)
         self._units.set_initial(self._state)
+        # Of transfers this engine counts from their first flits, which leave no earlier.
+        self._state[:, Engine.TRANSFER] = launch_cycles
         self._pools = Pools()
-        self._builder = Builder(timing, self._pools)
+        self._builder = Builder(timing, self._pools, launch_cycles)
         self._tables = CycleTables(rows, cols, turned=form.turned)
         self._batch = Batch(self._state, self._pools, self._tables, threads)
         self._bound_cycles = 0
@@ -94,7 +104,7 @@ class _Run:
         except TokenFaultError as fault:
             self._flush()
             raise InputError(f"{_name(number, operation)} {fault}") from None
-        self._keep_in_range(number, built.longest_cycles)
+        self._keep_in_range(number, built.longest_cycles + self._launch_cycles)
         if not self._batch.takes(built):
             self._flush()
         self._batch.add(number, operation, built)
@@ -111,8 +121,11 @@ class _Run:
     def outcome(self) -> Outcome:
         """The times after the last operation."""
         engine_ends, arrivals = self.clocks()
+        ends = np.array(engine_ends, dtype=np.int64, order="C")
+        sent = ends[Engine.TRANSFER]
+        sent[sent == self._launch_cycles] = 0  # nothing was
         return Outcome(
-            engine_end_cycle=np.ascontiguousarray(engine_ends, dtype=np.int64),
+            engine_end_cycle=ends,
             last_arrival_cycle=np.maximum(arrivals, 0, dtype=np.int64),
             matrix_busy_cycles=self._tables.busy_cycles(),
         )

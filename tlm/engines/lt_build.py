@@ -48,8 +48,9 @@ class Built:
 class Builder:
     """Builds steps, and keeps what operations share."""
 
-    def __init__(self, timing: NocTiming, pools: Pools) -> None:
+    def __init__(self, timing: NocTiming, pools: Pools, launch_cycles: int) -> None:
         self._timing = timing
+        self._launch_cycles = launch_cycles
         self._pools = pools
         self._kept: dict[tuple[Any, ...], Any] = {}
 
@@ -76,12 +77,19 @@ class Builder:
             self._send_law, send.tiles.cols, send.to_cols.tobytes(), send.flits
         )
         lines, reach = self._keep(self._send_rows, send.tiles.rows, send.to_rows.tobytes())
-        step = {**lines, **law, **tokens, "kind": SEND, "flits": send.flits, "table": -1}
+        step = {**lines, **law, **tokens, "kind": SEND, "table": -1, **self._length(send.flits)}
         steps: tuple[Fields, ...] = (step,)
         if reach:
             steps = ({**step, "kind": BEGIN_SEND}, {**step, "kind": END_SEND})
         longest = _transfer_cycles(self._timing, farthest + reach, send.flits)
         return Built(steps, reach, straight, by_column=False, longest_cycles=longest)
+
+    def _length(self, flits: int) -> Fields:
+        return {"flits": flits, "launch": self._launch_cycles}
+
+    def _credit_cycles(self, hops: int) -> int:
+        """From the freeing of a slot to the first flit that a sender so far away has for it."""
+        return credit_cycles(self._timing, hops) + self._launch_cycles
 
     def _send_rows(self, rows: range, targets: bytes) -> tuple[Fields, int]:
         to_rows = np.frombuffer(targets, dtype=np.int64)
@@ -136,7 +144,7 @@ class Builder:
         laws = {r: self._keep(make, segment, r, flits) for r in distinct}
         longest = max(cycles for _, cycles in laws.values())
         law = laws[int(places[0])][0]
-        step = {**law, **tokens, "flits": flits, "table": -1}
+        step = {**law, **tokens, "table": -1, **self._length(flits)}
         if collective.along == "row":
             offsets = {root: (law["credit"], law["latency"]) for root, (law, _) in laws.items()}
             step |= {
@@ -182,7 +190,7 @@ class Builder:
         packets, flit = divmod(flits - timing.fifo_depth - 1, timing.fifo_depth)
         packets = max(packets, -1)
         fields = {
-            "credit": self._pools.put_delays([credit_cycles(timing, hop) for hop in hops]),
+            "credit": self._pools.put_delays([self._credit_cycles(hop) for hop in hops]),
             "latency": self._pools.put_delays([arrival - farthest * per_hop]),
             "per_hop": per_hop,
             "packet": timing.fifo_depth * interval,
@@ -196,7 +204,7 @@ class Builder:
         """A credit's delay and a transfer's latency over each number of hops."""
         counts = range(int(hops.max()) + 1)
         laws = {
-            "credit": [credit_cycles(self._timing, hop) for hop in counts],
+            "credit": [self._credit_cycles(hop) for hop in counts],
             "latency": [arrival(hop) for hop in counts],
         }
         return {name: self._pools.put_delays(np.array(law)[hops]) for name, law in laws.items()}

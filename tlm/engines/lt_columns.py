@@ -33,7 +33,8 @@ def column_multicast(
     spare, left, none = scratch[1][:size], scratch[2][:size], scratch[4][:size]
     root = state[step.root]
     load(root[_TRANSFER], columns, first, start)
-    fault = take_here(root, pairs(indices, step.takes, step.n_takes), columns, first, start, spare)
+    takes = pairs(indices, step.takes, step.n_takes)
+    fault = take_here(root, takes, columns, first, step.launch, start, spare)
     slots = pairs(indices, step.slots, step.n_slots)
     for j in range(size):
         none[j] = 0

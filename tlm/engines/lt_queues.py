@@ -87,9 +87,15 @@ def take(
 
 @compiled
 def take_here(
-    row: Times, tokens: Indices, columns: Indices, first: int, start: Times, scratch: Times
+    row: Times,
+    tokens: Indices,
+    columns: Indices,
+    first: int,
+    later: int,
+    start: Times,
+    scratch: Times,
 ) -> int:
-    """`take` at the tile itself, without a delay."""
+    """`take` at the tile itself, all some cycles later."""
     fault = 0
     size = len(start)
     for k in range(len(tokens)):
@@ -97,13 +103,13 @@ def take_here(
         if depth == 0 and first >= 0:
             times = row[slot][first : first + size]
             for j in range(size):
-                start[j] = max(start[j], times[j])
+                start[j] = max(start[j], np.int32(times[j] + later))
             continue
         load(row[slot], columns, first, scratch)
         oldest = np.int32(0)
         for j in range(size):
             oldest = min(oldest, scratch[j])
-            start[j] = max(start[j], scratch[j])
+            start[j] = max(start[j], np.int32(scratch[j] + later))
         if oldest == EMPTY and fault == 0:
             fault = slot
         _drop_oldest(row, slot, depth, columns, first, scratch)

@@ -39,10 +39,10 @@ def row_reduce(
     latest, known, one, two = scratch[3][:size], scratch[4][:1], scratch[5][:1], scratch[1][:1]
     load(row[_TRANSFER], columns, step.first, times)
     takes = pairs(indices, step.takes, step.n_takes)
-    fault = take_here(row, takes, columns, step.first, times, spare)
+    fault = take_here(row, takes, columns, step.first, step.launch, times, spare)
     known[0] = EMPTY
     slots = pairs(indices, step.slots, step.n_slots)
-    missing = take_here(row, slots, at, root, known, one)
+    missing = take_here(row, slots, at, root, 0, known, one)
     credit = delays[law : law + size]
     for j in range(size):
         times[j] = max(times[j], np.int32(known[0] + credit[j]))
@@ -128,7 +128,7 @@ def column_reduce(
         known[j] = EMPTY
         result[j] = EMPTY
     slots = pairs(indices, step.slots, step.n_slots)
-    fault = take_here(root, slots, columns, first, known, spare)
+    fault = take_here(root, slots, columns, first, 0, known, spare)
     above = min(max(0, -((step.row_first - step.root) // step.row_step)), step.rows)
     own = above < step.rows and step.row_first + above * step.row_step == step.root
     ahead = -1 if own and step.rows == 1 else step.ahead
@@ -187,7 +187,7 @@ def _contribute(
     latest, known = scratch[3][:size], scratch[5][:size]
     load(row[_TRANSFER], columns, first, start)
     takes = pairs(indices, step.takes, step.n_takes)
-    fault = take_here(row, takes, columns, first, start, spare)
+    fault = take_here(row, takes, columns, first, step.launch, start, spare)
     for j in range(size):
         time = max(start[j], np.int32(known[j] + credit))
         latest[j] = max(latest[j], np.int32(time + away))

@@ -48,7 +48,8 @@ def work(
     first = step.first + begin if step.first >= 0 else -1
     times, spare, left = scratch[0][:size], scratch[1][:size], scratch[2][:size]
     load(row[step.engine], columns, first, times)
-    fault = take_here(row, pairs(indices, step.takes, step.n_takes), columns, first, times, spare)
+    takes = pairs(indices, step.takes, step.n_takes)
+    fault = take_here(row, takes, columns, first, 0, times, spare)
     if step.table < 0:
         for j in range(size):
             times[j] += step.cycles
@@ -83,7 +84,8 @@ def begin_send(
     first = step.first + begin if step.first >= 0 else -1
     free, spare = scratch[0][:size], scratch[1][:size]
     load(row[_TRANSFER], columns, first, free)
-    fault = take_here(row, pairs(indices, step.takes, step.n_takes), columns, first, free, spare)
+    takes = pairs(indices, step.takes, step.n_takes)
+    fault = take_here(row, takes, columns, first, step.launch, free, spare)
     starts = scratch[0 if step.order < 0 else 3][:size]
     if step.order >= 0:
         _reorder(free, indices, step.order, 0, starts)
@@ -210,7 +212,8 @@ def row_multicast(
     times, spare, left = scratch[0][:size], scratch[1][:size], scratch[2][:size]
     start, one, two = scratch[3][:1], scratch[4][:1], scratch[5][:1]
     start[0] = row[_TRANSFER, at[0]]
-    fault = take_here(row, pairs(indices, step.takes, step.n_takes), at, at[0], start, one)
+    takes = pairs(indices, step.takes, step.n_takes)
+    fault = take_here(row, takes, at, at[0], step.launch, start, one)
     for j in range(size):
         times[j] = start[0]
     slots = pairs(indices, step.slots, step.n_slots)

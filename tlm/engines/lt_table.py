@@ -45,6 +45,7 @@ STEP = np.dtype(
             "latency",  # offset: from start to arrival, per target
             "extra",  # offset: further delay of both over the rows crossed, per source row
             "flits",
+            "launch",  # cycles from the start of a transfer to its first flit
             "occupied",  # cycles from the first to the last flit of a multicast
             "own_occupied",  # the same of the root's own copy
             "hold",  # cycles that a source's interface is busy

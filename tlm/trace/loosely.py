@@ -32,6 +32,7 @@ _Cycles = NDArray[np.int32] | NDArray[np.int64]
 def note_operation(
     recorder: Recorder,
     timing: NocTiming,
+    launch_cycles: int,
     number: int,
     operation: Operation,
     engine_end_cycle: _Cycles,
@@ -42,6 +43,7 @@ def note_operation(
     Args:
         recorder: Who is told.
         timing: Constants of the network.
+        launch_cycles: From the start of a transfer to its first flit.
         number: Number of the operation in the program.
         operation: The operation that has just been done.
         engine_end_cycle: Shape (engines, rows, columns): when each engine is free now.
@@ -52,7 +54,7 @@ def note_operation(
         return
     ends = engine_end_cycle[Engine.TRANSFER]
     forks = isinstance(operation, Multicast) and len(operation.segment) > 1
-    hold = hold_cycles(timing, operation.flits, multicast=forks)
+    hold = launch_cycles + hold_cycles(timing, operation.flits, multicast=forks)
     label, region = operation.label, recorder.region
     for sources, targets in _transfers(operation, region):
         for source in sources:
