@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from calibration.store import save_levels
 from tlm.calibrated import LevelPoint
 from tlm.chips import load_chip
-from tlm.chips.parts import noc_timing
+from tlm.chips.parts import noc_timing, own_tile
 from tlm.engines.at import run_at
 from tlm.engines.lt import run_lt
 from tlm.interconnect.handshake import HandshakeMesh
+from tlm.tiles.programs import on_tiles
 from workloads.kernels.catalogue import ATTENTION, GEMM, KERNELS, Kernel, Sizes
 from workloads.kernels.target import chip_target
 
@@ -58,14 +59,16 @@ def _point(name: str, kernel: Kernel, grid: Grid, sizes: Sizes) -> LevelPoint:
     timing = noc_timing(chip)
     target = chip_target(chip, grid, timing, 8, 32)
     plan = kernel.planned(sizes, target)
-    program = kernel.program(plan)
+    tile = own_tile(chip)
+    assert tile is not None
+    program = on_tiles(kernel.program(plan), tile)
     shown = zip(kernel.form.text.split(","), sizes, strict=True)
     return LevelPoint(
         kernel=name,
         case=f"{chip.name}: " + " ".join(f"{size}={value}" for size, value in shown),
         balance=plan.balance,
-        at=run_at(program, timing, HandshakeMesh(*grid, timing)).cycles,
-        lt=run_lt(program, timing).cycles,
+        at=run_at(program, timing, HandshakeMesh(*grid, timing), queues=tile.queues).cycles,
+        lt=run_lt(program, timing, queues=tile.queues).cycles,
         perf=kernel.closed_form(plan, timing),
     )
 

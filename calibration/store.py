@@ -1,15 +1,20 @@
 """Writing calibration results, whole or not at all."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from calibration.harness.toolchain import tool_versions
 from tlm.calibrated import (
     LEVELS_FILE,
     REPOSITORY,
     RESULTS_FOLDER,
+    TILES_FILE,
     CalibrationResult,
     LevelComparison,
     LevelPoint,
+    TileComparison,
+    TilePoint,
     forget,
     source_hashes,
     stored_names,
@@ -19,7 +24,15 @@ from tlm.errors import InputError
 from tlm.files import whole_file
 
 #: What the levels' timing comes from.
-_RESULTS = ("unicast", "buffering", "multicast", "reduction", "systolic")
+_RESULTS = (
+    "unicast",
+    "buffering",
+    "multicast",
+    "reduction",
+    "tile",
+    "tile-queues",
+    "tile-streams",
+)
 #: What they are made of: the engines, the network, the array, kernels, and what chooses the cases.
 _MODELS = (
     "calibration/levels.py",
@@ -36,6 +49,7 @@ _MODELS = (
     "tlm/operations.py",
     "tlm/program.py",
     "tlm/steps.py",
+    "tlm/tiles",
     "workloads/kernels",
 )
 
@@ -50,6 +64,23 @@ def save_levels(points: list[LevelPoint]) -> None:
     """Store a comparison of levels as `calibration/levels.json`, with what it rests on."""
     levels = LevelComparison(sources=source_hashes(level_sources()), points=points)
     _write(LEVELS_FILE, levels.model_dump_json(indent=1))
+    forget()
+
+
+def save_tiles(points: list[TilePoint], rtl: Iterable[Path]) -> None:
+    """Store a comparison with tiles in Verilog as `calibration/tiles.json`.
+
+    Args:
+        points: The comparison.
+        rtl: The Verilog.
+    """
+    own = [
+        REPOSITORY / "calibration" / "tile_levels.py",
+        *(REPOSITORY / "calibration" / "tile").glob("*.*"),
+    ]
+    sources = source_hashes([*level_sources(), *own, *rtl])
+    tiles = TileComparison(sources=sources, tools=tool_versions(), points=points)
+    _write(TILES_FILE, tiles.model_dump_json(indent=1))
     forget()
 
 

@@ -8,11 +8,11 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -21,6 +21,7 @@ from tlm.errors import InputError
 REPOSITORY = Path(__file__).resolve().parents[1]
 RESULTS_FOLDER = REPOSITORY / "calibration" / "results"
 LEVELS_FILE = REPOSITORY / "calibration" / "levels.json"
+TILES_FILE = REPOSITORY / "calibration" / "tiles.json"
 
 
 class _Record(BaseModel):
@@ -131,6 +132,43 @@ class LevelComparison(_Record):
         return _changed(self.sources, REPOSITORY)
 
 
+class TilePoint(_Record):
+    """Cycles of one kernel case on tiles in Verilog, and at the level `at`.
+
+    ``balance`` is that of `LevelPoint`; ``busy`` maps each engine to the cycles in which it was
+    busy, all tiles together, in Verilog and at `at`.
+    """
+
+    kernel: str
+    variant: str
+    case: str
+    balance: float
+    rtl: int
+    at: int
+    busy: dict[str, tuple[int, int]]
+
+    @property
+    def error_pct(self) -> float:
+        """(at - RTL) / RTL in per cent."""
+        return 100.0 * (self.at - self.rtl) / self.rtl
+
+
+class TileComparison(_Record):
+    """Kernels on tiles in Verilog and at the level `at`.
+
+    ``sources`` maps each file that the comparison rests on, Verilog, stored results and models, to
+    the hash of its content.
+    """
+
+    sources: dict[str, str]
+    tools: dict[str, str]
+    points: list[TilePoint]
+
+    def changed_sources(self) -> list[str]:
+        """Files that are no longer what was compared."""
+        return _changed(self.sources, REPOSITORY)
+
+
 def file_hash(path: Path) -> str:
     """Hash of a file's content; empty if there is no such file."""
     return hashlib.sha256(path.read_bytes()).hexdigest()[:16] if path.is_file() else ""
@@ -154,6 +192,7 @@ def combined_hash(hashes: Mapping[str, str]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+_Balanced = TypeVar("_Balanced", LevelPoint, TilePoint)
 _just_measured: dict[str, CalibrationResult] = {}
 _stale_allowed = False
 
@@ -183,6 +222,7 @@ def forget() -> None:
     _just_measured.clear()
     stored_result.cache_clear()
     load_levels.cache_clear()
+    load_tiles.cache_clear()
 
 
 def load_result(name: str) -> CalibrationResult:
@@ -238,22 +278,46 @@ def load_levels() -> LevelComparison:
     return levels
 
 
+@cache
+def load_tiles() -> TileComparison:
+    """The stored comparison of kernels on tiles in Verilog, of the Verilog and models at hand.
+
+    Raises:
+        InputError: if it is missing, cannot be read, or is stale; names the files that changed.
+    """
+    try:
+        tiles = TileComparison.model_validate_json(TILES_FILE.read_text(encoding="utf-8"))
+    except (OSError, ValidationError) as error:
+        raise InputError(f"{TILES_FILE}: {error}; run 'wafertlm calibrate'") from error
+    changed = tiles.changed_sources()
+    if changed and not _stale_allowed:
+        raise InputError(
+            f"comparison of tiles is stale: {', '.join(changed)} changed since it was made; "
+            "run 'wafertlm calibrate'"
+        )
+    return tiles
+
+
+def _nearest(points: Sequence[_Balanced], kernel: str, balance: float) -> list[_Balanced]:
+    """A kernel's points of the nearest balance, on any grid."""
+    points = [point for point in points if point.kernel == kernel]
+    distances = [abs(math.log(point.balance / balance)) for point in points]
+    nearest = min(distances, default=0.0) + 1e-9
+    return [p for p, distance in zip(points, distances, strict=True) if distance <= nearest]
+
+
 def level_error_pct(kernel: str, noc: str, compute: str, balance: float) -> float | None:
     """Error of a kernel's levels against our RTL: the worst errors of adjacent levels, added.
 
-    Network and array against RTL (every stored experiment but those of the memory channel, which
-    kernels do not use); then ``lt`` against ``at`` and ``perf``
-    against ``lt`` over the kernel's checked cases of the nearest ``balance``, on any grid. None
-    with the matrix engine as a roofline, which nothing was checked against.
+    ``at`` against whole kernels on tiles in Verilog, ``lt`` against ``at`` and ``perf`` against
+    ``lt``, each over the kernel's checked cases of the nearest ``balance``, on any grid. None with
+    the matrix engine as a roofline, which nothing was checked against.
     """
-    points = [point for point in load_levels().points if point.kernel == kernel]
-    if compute == "perf" or not points:
+    points = _nearest(load_levels().points, kernel, balance)
+    tiles = _nearest(load_tiles().points, kernel, balance)
+    if compute == "perf" or not points or not tiles:
         return None
-    distances = [abs(math.log(point.balance / balance)) for point in points]
-    nearest = min(distances) + 1e-9
-    points = [p for p, distance in zip(points, distances, strict=True) if distance <= nearest]
-    names = [name for name in stored_names() if not name.startswith("memory")]
-    error = max(load_result(name).max_abs_error_pct for name in names)
+    error = max(abs(point.error_pct) for point in tiles)
     if noc in ("lt", "perf"):
         error += max(abs(point.lt_error_pct) for point in points)
     if noc == "perf":

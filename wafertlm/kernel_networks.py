@@ -25,6 +25,7 @@ from tlm.interconnect.handshake import DeadlockError, HandshakeMesh
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Multicast, Program, Reduce, Send, Work, root_tiles, segment_of
+from tlm.tiles.timing import FREE, QueueTiming
 from tlm.trace import Recorder
 from wafertlm.output import CheckFailedError
 
@@ -125,7 +126,11 @@ def own_routers(spec_file: str, *, allow_stale: bool) -> OwnRouters:
 
 
 def run_at_model(
-    program: Program, timing: NocTiming, own: OwnRouters | None, recorder: Recorder | None = None
+    program: Program,
+    timing: NocTiming,
+    own: OwnRouters | None,
+    recorder: Recorder | None = None,
+    queues: QueueTiming = FREE,
 ) -> Outcome:
     """Run a program packet by packet on the handshake model.
 
@@ -137,7 +142,7 @@ def run_at_model(
         own.check(program)
     try:
         mesh = HandshakeMesh(program.rows, program.cols, timing)
-        return run_at(program, _cut(timing, own), mesh, recorder)
+        return run_at(program, _cut(timing, own), mesh, recorder, queues)
     except DeadlockError as error:
         raise CheckFailedError(f"deadlock: {error}") from error
 
@@ -149,6 +154,7 @@ def run_at_rtl(
     waves: Path | None,
     building: Callable[[], AbstractContextManager[None]],
     recorder: Recorder | None = None,
+    queues: QueueTiming = FREE,
 ) -> tuple[Outcome, dict[str, Any]]:
     """Run a program packet by packet on the Verilated mesh, and say which one that was.
 
@@ -164,7 +170,7 @@ def run_at_rtl(
         with building():
             model.build()
         with RtlInterconnect(model, loopback=timing.loopback, waves=waves) as mesh:
-            outcome = run_at(program, _cut(timing, own), mesh, recorder)
+            outcome = run_at(program, _cut(timing, own), mesh, recorder, queues)
             clocked = mesh.clocked_cycles
     except HangError as error:
         raise CheckFailedError(f"deadlock: {error}") from error

@@ -1,7 +1,7 @@
 """A kernel on a chip at any level: what the command, and the demo, run."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ import numpy as np
 
 from tlm.calibrated import level_error_pct, stale_allowed
 from tlm.chips import Chip, chip_names, load_chip
-from tlm.chips.parts import matrix_engine, noc_timing
+from tlm.chips.parts import matrix_engine, noc_timing, own_tile
 from tlm.chips.profile import CalibratedNoc
 from tlm.compute.base import Compute
 from tlm.compute.roofline import Roofline
@@ -19,16 +19,19 @@ from tlm.engines.outcome import Outcome
 from tlm.errors import InputError, choose
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Engine, Program, Work
+from tlm.tiles.programs import on_tiles
+from tlm.tiles.timing import FREE, QueueTiming, TileTiming
 from tlm.trace import Recorder, link_flits
 from wafertlm.kernel_networks import OwnRouters, own_routers, run_at_model, run_at_rtl
+from wafertlm.kernel_tiles import lone_tiles, rtl_products, run_on_tiles
 from wafertlm.options import parse_grid
 from workloads.kernels.catalogue import KERNELS, Choices, Plan, Sizes
 from workloads.kernels.collectives import METHODS
 from workloads.kernels.flat_attention import SCHEDULES
 from workloads.kernels.target import Target, chip_target
 
-LEVELS = ("at", "lt", "perf")
 _RTL = "rtl"
+LEVELS = (_RTL, "at", "lt", "perf")
 #: Bits of an element, and of a sum of products.
 _BITS = {
     "int8": (8, 32),
@@ -156,6 +159,8 @@ def _level_pct(options: KernelOptions, networks: _Networks, run: _Run) -> float 
 
     Levels are compared on the kernels' default variants.
     """
+    if options.level == _RTL:
+        return 0.0
     if options.choices != Choices():
         return None
     error = level_error_pct(options.kernel, networks.noc, networks.compute, run.plan.balance)
@@ -170,7 +175,8 @@ def known_names() -> dict[str, list[str]]:
         "kernels": list(KERNELS),
         "chips": list(chip_names()),
         "levels": list(LEVELS),
-        "noc": [_RTL, *LEVELS],
+        "noc": list(LEVELS),
+        "compute": [_RTL, "at", "perf"],
         "dtypes": list(_BITS),
         "collectives": list(METHODS),
         "schedules": list(SCHEDULES),
@@ -179,17 +185,27 @@ def known_names() -> dict[str, list[str]]:
 
 def _levels(options: KernelOptions, chip: Chip) -> tuple[str, str]:
     """Levels of the network and of the matrix engine."""
-    mixes = "level at, lt or perf; --noc rtl|at|lt|perf with --compute at|perf"
-    for name, level, known in (
-        ("--level", options.level, LEVELS),
-        ("--noc", options.noc, (_RTL, *LEVELS)),
-    ):
-        if level is not None and level not in known:
+    mixes = (
+        "level rtl alone; level at, lt or perf; --noc rtl|at|lt|perf with --compute at|perf; "
+        "--noc rtl|at with --compute rtl"
+    )
+    for name, level in (("--level", options.level), ("--noc", options.noc)):
+        if level is not None and level not in LEVELS:
             raise InputError(f"{name}: '{level}' does not run kernels; those that do: {mixes}")
     noc = options.noc or options.level
-    compute = options.compute or ("perf" if options.level == "perf" else "at")
-    if compute not in ("at", "perf"):
+    compute = options.compute or {"perf": "perf", _RTL: _RTL}.get(options.level, "at")
+    if compute not in (_RTL, "at", "perf"):
         raise InputError(f"--compute: found '{compute}'; those that run kernels: {mixes}")
+    if options.level == _RTL and ((noc, compute) != (_RTL, _RTL) or options.rtl is not None):
+        raise InputError(
+            f"--level: found rtl with another level of a part, or --rtl; allowed: {mixes}"
+        )
+    if compute == _RTL and noc not in (_RTL, "at"):
+        raise InputError(f"--compute: found rtl with the network at level {noc}; allowed: {mixes}")
+    if compute == _RTL and own_tile(chip) is None:
+        raise InputError(
+            f"--chip: the tiles of '{chip.name}' are not in Verilog; those that are: rtl-RxC"
+        )
     if options.rtl is not None:
         if noc not in (_RTL, "at"):
             raise InputError(f"--rtl: found network at level {noc}; allowed: --noc rtl|at")
@@ -213,10 +229,41 @@ def _run(options: KernelOptions, chip: Chip, networks: _Networks) -> _Run:
     if networks.noc == "perf":
         matrix, vector = plan.tile_matrix_cycles, plan.tile_vector_cycles
         return _Run(plan, macs, kernel.closed_form(plan, timing), matrix, vector, None)
-    outcome, network = _simulate(program, timing, networks)
+    tile = own_tile(chip) if networks.compute != "perf" else None
+    network: dict[str, Any] | None
+    if options.level == _RTL:
+        _check_rtl_side(program)
+        watched = (networks.waves, networks.building, networks.recorder)
+        outcome, network = run_on_tiles(program, chip, *watched)
+        program = program if tile is None else on_tiles(program, tile)
+    else:
+        with _timed(program, chip, tile, networks) as program:
+            queues = FREE if tile is None else tile.queues
+            outcome, network = _simulate(program, timing, networks, queues)
     matrix = int(outcome.matrix_busy_cycles[outcome.last_tile])
     vector = _vector_cycles(program, outcome.last_tile)
     return _Run(plan, macs, outcome.cycles, matrix, vector, outcome, network)
+
+
+@contextmanager
+def _timed(
+    program: Program, chip: Chip, tile: TileTiming | None, networks: _Networks
+) -> Iterator[Program]:
+    """A program with what its work costs on the project's own tiles, if it runs on such."""
+    if tile is None:
+        yield program
+    elif networks.compute == _RTL:
+        with lone_tiles(chip, networks.building) as machine:
+            yield on_tiles(program, tile, rtl_products(program, machine))
+    else:
+        yield on_tiles(program, tile)
+
+
+def _check_rtl_side(program: Program) -> None:
+    rows, cols = program.rows, program.cols
+    if max(rows, cols) > _LARGEST_RTL_SIDE:
+        side = _LARGEST_RTL_SIDE
+        raise InputError(f"--grid: --noc rtl goes up to {side}x{side} tiles, found {rows}x{cols}")
 
 
 def kernel_program(options: KernelOptions) -> Program:
@@ -256,25 +303,21 @@ def _target(options: KernelOptions, chip: Chip, networks: _Networks, timing: Noc
 
 
 def _simulate(
-    program: Program, timing: NocTiming, networks: _Networks
+    program: Program, timing: NocTiming, networks: _Networks, queues: QueueTiming
 ) -> tuple[Outcome, dict[str, Any] | None]:
     """What came of a program, and of a network in Verilog which one that was."""
     rows, cols = program.rows, program.cols
     if networks.noc == "lt":
-        return run_lt(program, timing, recorder=networks.recorder), None
+        return run_lt(program, timing, recorder=networks.recorder, queues=queues), None
     if networks.noc == _RTL:
-        if max(rows, cols) > _LARGEST_RTL_SIDE:
-            side = _LARGEST_RTL_SIDE
-            raise InputError(
-                f"--grid: --noc rtl goes up to {side}x{side} tiles, found {rows}x{cols}"
-            )
+        _check_rtl_side(program)
         watched = (networks.waves, networks.building, networks.recorder)
-        return run_at_rtl(program, timing, networks.own, *watched)
+        return run_at_rtl(program, timing, networks.own, *watched, queues)
     if rows * cols > _LARGEST_AT_TILES:
         raise InputError(
             f"--grid: level at goes up to {_LARGEST_AT_TILES} tiles, found {rows * cols}"
         )
-    return run_at_model(program, timing, networks.own, networks.recorder), None
+    return run_at_model(program, timing, networks.own, networks.recorder, queues), None
 
 
 def _vector_cycles(program: Program, tile: tuple[int, int]) -> int:

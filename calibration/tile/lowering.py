@@ -137,8 +137,10 @@ class _Jobs:
         assert isinstance(step, WorkStep)
         task = getattr(step.operation, "task", None)
         if isinstance(task, Gemm):
+            _check_product(task, self._places, self._model.array_size)
             return [*matrix_jobs(task, self._places, self._model.array_size)]
         if isinstance(task, Vector):
+            _check_pass(task, self._places)
             return [vector_job(task, self._places)]
         return [Wait(max(step.cycles, _LEAST_WAIT_CYCLES))]
 
@@ -178,6 +180,32 @@ class _Jobs:
         elements = step.flits * WORD_BITS // SUM_BITS
         block = Buffer(1, elements, SUM_BITS)
         return Place(block, Order.SUMS, self._spare, block.shape, step.flits)
+
+
+def _check_product(task: Gemm, places: dict[str, Place], size: int) -> None:
+    a = places[task.a]
+    if a.order is not Order.LEFT and a.buffer.columns % size:
+        raise InputError(
+            f"buffer '{task.a}': found rows of {a.buffer.columns} elements; allowed: multiples of "
+            f"{size} for a product of what the vector engine has made"
+        )
+
+
+def _check_pass(task: Vector, places: dict[str, Place]) -> None:
+    a, out = places[task.a], places[task.out]
+    elements = WORD_BITS // SUM_BITS
+    if a.order is not Order.COLUMN and a.buffer.columns % elements:
+        raise InputError(
+            f"buffer '{task.a}': found rows of {a.buffer.columns} elements; allowed: multiples "
+            f"of {elements}, or 1, for the vector engine"
+        )
+    packed = out.order is Order.PACKED
+    quantizes = task.operation in ("scale", "quantize")
+    if packed and (not quantizes or out.padded != out.buffer.shape):
+        raise InputError(
+            f"buffer '{task.out}': found '{task.operation}' of rows of {out.buffer.columns}; "
+            f"allowed: quantize, of multiples of {WORD_BITS // out.buffer.bits}"
+        )
 
 
 def _mask(indices: range) -> int:

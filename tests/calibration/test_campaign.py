@@ -9,7 +9,7 @@ import pytest
 from calibration import campaign
 from calibration.campaign import EXPERIMENTS, calibrate, missed_targets, models
 from calibration.experiment import Targets, run
-from tlm.calibrated import forget, load_levels, load_result
+from tlm.calibrated import forget, load_levels, load_result, load_tiles
 
 if TYPE_CHECKING:
     from conftest import FakeExperiment
@@ -146,6 +146,8 @@ def test_a_missed_target_is_status_1_of_the_command(
     results = [load_result(experiment.name) for experiment in EXPERIMENTS]
     points = load_levels().points
     monkeypatch.setattr("wafertlm.commands.calibrate.compare_levels", lambda: points)
+    tiles = load_tiles().points
+    monkeypatch.setattr("wafertlm.commands.calibrate.compare_tiles", lambda force: tiles)
     monkeypatch.setattr("wafertlm.commands.calibrate.calibrate", lambda **options: results)
     assert wafertlm("calibrate").status == 0
     off = {"max_abs_error_pct": 1.5, "worst_case": "case 7"}

@@ -12,7 +12,7 @@ import click
 import pytest
 
 from calibration.campaign import EXPERIMENTS
-from tlm.calibrated import load_levels, load_result
+from tlm.calibrated import load_levels, load_result, load_tiles
 from tlm.errors import InputError
 from wafertlm import __version__, cli
 from wafertlm.output import CheckFailedError
@@ -51,6 +51,8 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("wafertlm.commands.calibrate.calibrate", lambda **options: stored)
     points = load_levels().points
     monkeypatch.setattr("wafertlm.commands.calibrate.compare_levels", lambda: points)
+    tiles = load_tiles().points
+    monkeypatch.setattr("wafertlm.commands.calibrate.compare_tiles", lambda force: tiles)
     return tmp_path
 
 

@@ -9,14 +9,16 @@ from tlm.chips.profile import (
     VectorMacEngine,
 )
 from tlm.compute.base import Compute
-from tlm.compute.calibration import rtl_fold_timing
 from tlm.compute.redmule import RedMule
 from tlm.compute.systolic import FoldTiming, Systolic
+from tlm.compute.tile_engines import MatrixEngine, rtl_tile_timing
 from tlm.compute.vector_mac import VectorMac
-from tlm.compute.vector_unit import RTL_VECTOR_UNIT, VectorUnit
+from tlm.compute.vector_unit import VectorUnit
 from tlm.errors import InputError
 from tlm.interconnect.calibration import rtl_timing
 from tlm.interconnect.zero_load import NocTiming
+from tlm.tiles.layout import SUM_BITS, WORD_BITS
+from tlm.tiles.timing import TileTiming, rtl_tile
 
 # A foreign network streams a multicast: no packet of it ever waits for an empty buffer.
 _UNBOUNDED_FLITS = 2**30
@@ -45,11 +47,23 @@ def combines_in_network(chip: Chip) -> bool:
     return isinstance(chip.noc, CalibratedNoc) or chip.noc.reduce_cycles is not None
 
 
+def own_tile(chip: Chip) -> TileTiming | None:
+    """What a tile of the project's own costs beside the laws of its engines; None of other chips.
+
+    Raises:
+        InputError: if the calibration is missing or stale.
+    """
+    engine = chip.tile.matrix
+    if not isinstance(engine, SystolicEngine):
+        return None
+    return rtl_tile(engine.rows, chip.tile.sram_banks)
+
+
 def vector_engine(chip: Chip) -> VectorUnit:
     """A tile's vector engine; of a core that multiplies in software, its lanes."""
     engine = chip.tile.matrix
     if isinstance(engine, SystolicEngine):
-        return RTL_VECTOR_UNIT
+        return VectorUnit(WORD_BITS // SUM_BITS, rtl_tile_timing().vector_cycles)
     if chip.tile.vector_flop_per_cycle is not None:
         return VectorUnit(lanes=chip.tile.vector_flop_per_cycle)
     if isinstance(engine, VectorMacEngine):
@@ -65,8 +79,7 @@ def matrix_engine(chip: Chip) -> Compute:
     """
     engine = chip.tile.matrix
     if isinstance(engine, SystolicEngine):
-        timing = rtl_fold_timing(engine.dataflow)
-        return Systolic(engine.rows, engine.cols, engine.dataflow, timing)
+        return MatrixEngine(engine.rows, engine.dataflow, rtl_tile_timing())
     if isinstance(engine, TiledSystolicEngine):
         # NpuSim section 3.1: tiles of weights follow each other without a bubble.
         return Systolic(engine.rows, engine.cols, "weight-stationary", FoldTiming(0, 0, 0))

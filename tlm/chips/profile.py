@@ -30,7 +30,7 @@ class Grid(_Table):
 
 
 class SystolicEngine(_Table):
-    """The project's own systolic array; its cycles come from the calibration."""
+    """The project's own tile around its systolic array; its cycles come from the calibration."""
 
     kind: Literal["systolic"]
     rows: PositiveInt
@@ -75,6 +75,7 @@ class Tile(_Table):
     dtypes: tuple[str, ...]
     vector_flop_per_cycle: PositiveInt | None = None
     sram_kib: PositiveFloat
+    sram_banks: PositiveInt = 1
     sram_bytes_per_cycle: PositiveInt | None = None
 
 

@@ -31,7 +31,3 @@ class VectorUnit:
         if rows < 1 or columns < 1:
             raise InputError(f"vector pass: {rows} x {columns}; sizes are at least 1")
         return rows * ceil_div(columns, self.lanes) + self.pipeline_cycles
-
-
-RTL_VECTOR_UNIT = VectorUnit(lanes=2, pipeline_cycles=3)
-"""The one of rtl/tile/vector_unit.sv with its default parameters."""

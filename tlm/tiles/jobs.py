@@ -6,9 +6,9 @@ Their fields are those of descriptors (rtl/tile/descriptors.md).
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tlm.compute.base import ceil_div
 from tlm.data import Gemm, Vector
-from tlm.errors import InputError
-from tlm.tiles.layout import WORD_BITS, Order, Place, row_of_words
+from tlm.tiles.layout import SUM_BITS, WORD_BITS, Order, Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +94,6 @@ def matrix_jobs(task: Gemm, places: Mapping[str, Place], size: int) -> list[Matr
         task: The product.
         places: Where the buffers lie.
         size: Rows, and columns, of the array.
-
-    Raises:
-        InputError: for a left operand made by the vector engine that does not fill the array.
     """
     a, b, c = (places[name] for name in (task.a, task.b, task.c))
     depth, panels_n = a.buffer.columns, b.padded[1] // size
@@ -108,39 +105,28 @@ def matrix_jobs(task: Gemm, places: Mapping[str, Place], size: int) -> list[Matr
                 a_panel=depth, b_panel=depth, c_panel=size * c.row_words,
             )
         ]  # fmt: skip
-    if depth % size:
-        raise InputError(
-            f"buffer '{task.a}': found rows of {depth} elements; allowed: multiples of {size} "
-            "for a product of what the vector engine has made"
-        )
     return [
         MatrixJob(
             output_stationary=False, length=a.buffer.rows, a=a.address + panel,
             a_step=a.row_words, b=b.address + panel * size, b_panel=depth, c=c.address,
             c_row=c.row_words, accumulate=task.accumulate or panel > 0, panels_n=panels_n,
         )
-        for panel in range(depth // size)
+        for panel in range(ceil_div(depth, size))
     ]  # fmt: skip
 
 
 def vector_job(task: Vector, places: Mapping[str, Place]) -> VectorJob:
-    """The job of a pass.
+    """The job of a pass; rows that end within a word take all of it.
 
     Args:
         task: The pass.
         places: Where the buffers lie.
-
-    Raises:
-        InputError: for rows that end within a word.
     """
     a, out = places[task.a], places[task.out]
-    words = row_of_words(places, task.a)
+    words = 1 if a.order is Order.COLUMN else ceil_div(a.buffer.columns, WORD_BITS // SUM_BITS)
     operation, pack = str(task.operation), out.order is Order.PACKED
-    if pack and (operation not in ("scale", "quantize") or out.padded != out.buffer.shape):
-        raise InputError(
-            f"buffer '{task.out}': found '{operation}' of rows of {out.buffer.columns}; "
-            f"allowed: quantize, of multiples of {WORD_BITS // out.buffer.bits}"
-        )
+    if pack:
+        words = out.row_words * SUM_BITS // out.buffer.bits
     if operation in ("scale", "quantize"):
         operation = "quantize" if pack else "scale"
     b = places[task.b] if task.b is not None else None

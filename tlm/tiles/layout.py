@@ -166,21 +166,3 @@ def _part(name: str, part: Buffer, order: Order, whole: Place) -> Place:
 def used_words(places: Mapping[str, Place]) -> int:
     """Words of a scratchpad up to the end of the last buffer."""
     return max((place.address + place.words for place in places.values()), default=0)
-
-
-def row_of_words(places: Mapping[str, Place], name: str) -> int:
-    """Words of a row of a vector operation's operand that hold its elements.
-
-    Raises:
-        InputError: if a row ends within a word.
-    """
-    place = places[name]
-    if place.order is Order.COLUMN:
-        return 1
-    elements = WORD_BITS // SUM_BITS
-    if place.buffer.columns % elements:
-        raise InputError(
-            f"buffer '{name}': found rows of {place.buffer.columns} elements; allowed: multiples "
-            f"of {elements}, or 1, for the vector engine"
-        )
-    return place.buffer.columns // elements

@@ -5,7 +5,7 @@ a bank, whether results are added to what is there, how the words of a block lie
 says what it computes on (`tlm.data`) says all of that.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -23,16 +23,23 @@ _TWO_OPERANDS = ("add", "maximum", "multiply")
 _OF_ROWS = ("row-sum", "row-maximum")
 
 
-def on_tiles(program: Program, tile: TileTiming) -> Program:
+def on_tiles(
+    program: Program, tile: TileTiming, products: Callable[[Gemm], int] | None = None
+) -> Program:
     """The same program with the cycles of its work and the flits of its transfers on such tiles.
 
     Work without a task takes as long as it says, or the least that a tile can; transfers without a
     buffer are as long as they say.
 
+    Args:
+        program: The program.
+        tile: What tiles cost.
+        products: Cycles of a product; None: those of the streams of its jobs.
+
     Raises:
-        InputError: for buffers or tasks that such tiles cannot hold or do.
+        InputError: for buffers that such tiles cannot hold.
     """
-    times = _Times(tile, place_buffers(program, WORD_BITS // tile.array_size))
+    times = _Times(tile, place_buffers(program, WORD_BITS // tile.array_size), products)
 
     def operations() -> Iterator[Operation]:
         return map(times.of, program.operations())
@@ -46,6 +53,7 @@ class _Times:
 
     tile: TileTiming
     places: Mapping[str, Place]
+    products: Callable[[Gemm], int] | None
 
     def of(self, operation: Operation) -> Operation:
         """An operation with its own."""
@@ -61,6 +69,8 @@ class _Times:
 
     def _task(self, task: Task) -> int:
         if isinstance(task, Gemm):
+            if self.products is not None:
+                return self.products(task)
             jobs = matrix_jobs(task, self.places, self.tile.array_size)
             return sum(matrix_cycles(job, self.tile) for job in jobs)
         return vector_cycles(vector_job(task, self.places), self.tile)

@@ -16,7 +16,8 @@ from calibration.experiment import LawContradictedError
 from calibration.harness.mesh import HangError
 from calibration.harness.simulator import SimulationError
 from calibration.levels import compare_levels
-from tlm.calibrated import CalibrationResult, LevelPoint, combined_hash
+from calibration.tile_levels import compare_tiles
+from tlm.calibrated import CalibrationResult, LevelPoint, TilePoint, combined_hash
 from tlm.interconnect.handshake import DeadlockError
 from wafertlm.output import CheckFailedError, Result, complete, emit, log
 from wafertlm.stopwatch import Stopwatch, stopwatch
@@ -48,8 +49,14 @@ def calibrate_result(
         )
     except (SimulationError, HangError, LawContradictedError) as error:
         raise CheckFailedError(str(error)) from error
-    levels = []
+    levels, tiles = [], []
     if not quick:
+        progress("kernels: on tiles in Verilog and at level at")
+        try:
+            found = compare_tiles(force=force)
+        except (SimulationError, HangError) as error:
+            raise CheckFailedError(str(error)) from error
+        tiles = [_tile_row(kernel, found) for kernel in KERNELS]
         progress("kernels: comparing the levels above the RTL")
         points = compare_levels()
         levels = [_level_row(kernel, points) for kernel in KERNELS]
@@ -57,6 +64,7 @@ def calibrate_result(
     return {
         "experiments": [_row(result) for result in results],
         "misses": list(missed_targets(results)),
+        "tiles": tiles,
         "levels": levels,
         "rtl_hash": combined_hash(merged),
     }
@@ -128,6 +136,21 @@ def _level_row(kernel: str, points: Sequence[LevelPoint]) -> dict[str, Any]:
     }
 
 
+def _tile_row(kernel: str, points: Sequence[TilePoint]) -> dict[str, Any]:
+    """Errors of a kernel at level `at` against tiles in Verilog."""
+    chosen = [point for point in points if point.kernel == kernel]
+    worst = max(chosen, key=lambda point: abs(point.error_pct))
+    return {
+        "kernel": kernel,
+        "points": len(chosen),
+        "at_against_rtl_pct": {
+            "mean": sum(abs(point.error_pct) for point in chosen) / len(chosen),
+            "max": abs(worst.error_pct),
+        },
+        "worst_case": worst.case,
+    }
+
+
 def _row(result: CalibrationResult) -> dict[str, Any]:
     return {
         "name": result.name,
@@ -169,7 +192,12 @@ def render(result: Result) -> RenderableType:
         pairs = (row["lt_against_at_pct"], row["perf_against_lt_pct"])
         shown = (f"{pair['mean']:.2g} %, {pair['max']:.3g} %" for pair in pairs)
         levels.add_row(row["kernel"], str(row["points"]), *shown)
-    return Group(errors, parameters, levels)
+    tiles = Table("kernel", "cases", "at against tiles in Verilog: mean, worst", "worst case")
+    for row in result["tiles"]:
+        pair = row["at_against_rtl_pct"]
+        errors_shown = f"{pair['mean']:.2g} %, {pair['max']:.3g} %"
+        tiles.add_row(row["kernel"], str(row["points"]), errors_shown, row["worst_case"])
+    return Group(errors, parameters, tiles, levels)
 
 
 @click.command("calibrate")

@@ -93,17 +93,18 @@ def check_calibration() -> Check:
     try:
         from calibration.campaign import EXPERIMENTS
         from calibration.store import status
-        from tlm.calibrated import load_levels
+        from tlm.calibrated import load_levels, load_tiles
         from tlm.errors import InputError
     except ImportError as error:
         return _check("calibration", False, f"cannot be imported: {error}", "see above")
     states = {state.name: state.problem for state in status()}
     missing = [f"'{e.name}' is missing" for e in EXPERIMENTS if e.name not in states]
     problems = missing + [problem for problem in states.values() if problem is not None]
-    try:
-        load_levels()
-    except InputError as error:
-        problems.append(str(error))
+    for load in (load_levels, load_tiles):
+        try:
+            load()
+        except InputError as error:
+            problems.append(str(error))
     found = "; ".join(problems) or f"{len(states)} experiments, RTL and models unchanged"
     return _check("calibration", not problems, found, remedy)
 

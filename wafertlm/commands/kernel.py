@@ -61,15 +61,15 @@ def _render(result: Result) -> RenderableType:
     help="M,N,K of C[M,N] = A[M,K] B[K,N]; M,N of a softmax; B,Hq,Hkv,Sq,Skv,Dqk,Dv of attention.",
 )
 @click.option("--dtype", help="Type of the elements.")
-@click.option("--level", default="lt", show_default=True, help="at, lt or perf.")
+@click.option("--level", default="lt", show_default=True, help="rtl, at, lt or perf.")
 @click.option("--noc", help="Level of the network, if another: rtl, at, lt or perf.")
-@click.option("--compute", help="Level of the matrix engine, if another: at or perf.")
+@click.option("--compute", help="Level of the matrix engine, if another: rtl, at or perf.")
 @click.option("--rtl", metavar="SPEC", help="A network of your own, calibrated by its SPEC.toml.")
 @click.option("--collective", help="How reductions are made, if another way; see --list.")
 @click.option("--groups", help="Of mesh-gemv: groups of each level of its tree but the last.")
 @click.option("--schedule", help="Of flat-attention: naive or async (default).")
 @click.option(
-    "--waves", type=click.Path(path_type=Path), help="Record the network at --noc rtl (VCD)."
+    "--waves", type=click.Path(path_type=Path), help="Record what is Verilog at level rtl (VCD)."
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Store the result (JSON).")
 @click.option("--map", "map_path", type=click.Path(path_type=Path), help="Store maps (npz).")

@@ -1,0 +1,193 @@
+"""Whole kernels on tiles in Verilog, and at the level `at`: what the lowest model level leaves out.
+
+Every kernel that tiles in Verilog run is run there, on random blocks that are held against the
+functional interpreter bit for bit, and at `at`. Nothing is fitted to these runs: the constants come
+from single jobs, transfers and credits (`calibration.experiments`).
+"""
+
+import math
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibration.store import save_tiles
+from calibration.tile.functional import held_equal
+from calibration.tile.machine import TileMachine
+from calibration.tile.model import TILE_SOURCES, TileModel
+from calibration.tile_table import update
+from tlm.calibrated import TilePoint, load_tiles
+from tlm.chips import Chip, load_chip
+from tlm.chips.parts import noc_timing, own_tile
+from tlm.engines.at import run_at
+from tlm.errors import InputError
+from tlm.functional import Memory
+from tlm.interconnect.handshake import HandshakeMesh
+from tlm.interconnect.packets import TileSet
+from tlm.operations import Engine
+from tlm.steps import Tile
+from tlm.tiles.programs import on_tiles
+from workloads.kernels.catalogue import ATTENTION, GEMM, KERNELS, Choices, Kernel, Sizes
+from workloads.kernels.target import chip_target
+
+#: Grids that are compared.
+GRIDS = ((2, 2), (4, 4), (3, 5))
+# Panels (m, n, k) of a tile's block product; (k, n) of a tile's block of a matrix that a vector is
+# multiplied with; rows and columns of a tile's scores; (rows of Q, keys, depth) of a tile.
+_GEMM_PANELS = ((1, 1, 1), (2, 2, 2), (1, 1, 4), (3, 3, 1))
+_GEMV_PANELS = ((1, 2), (8, 4))
+_SOFTMAX_BLOCKS = ((3, 6), (8, 32))
+_ATTENTION_PANELS = ((1, 2, 1), (2, 2, 2))
+_SQUARE = ("mesh-gemm", "mesh-gemm-t", "cannon")
+_SEED = 11
+
+
+@dataclass(frozen=True, slots=True)
+class TileCase:
+    """A kernel on a grid of tiles."""
+
+    kernel: str
+    grid: tuple[int, int]
+    sizes: Sizes
+    choices: Choices = Choices()
+
+    @property
+    def variant(self) -> str:
+        """The choices in words; empty for what a kernel does by itself."""
+        chosen = (self.choices.collective, self.choices.schedule)
+        return " ".join(choice for choice in chosen if choice is not None)
+
+    @property
+    def label(self) -> str:
+        """Grid and sizes in words."""
+        names = KERNELS[self.kernel].form.text.split(",")
+        shown = " ".join(f"{n}={size}" for n, size in zip(names, self.sizes, strict=True))
+        return f"rtl-{self.grid[0]}x{self.grid[1]}: {shown}"
+
+
+def compare_tiles(*, force: bool = False) -> list[TilePoint]:
+    """Run every kernel on every case both ways; store the outcome, and show it in docs/tiles.md.
+
+    Args:
+        force: Also if what is stored still holds.
+
+    Raises:
+        SimulationError: if the tiles cannot be built, stop, or compute something else.
+        HangError: if they stand still.
+    """
+    if not force:
+        with suppress(InputError):
+            return load_tiles().points
+    points = [point for grid in GRIDS for point in grid_points(grid)]
+    save_tiles(points, TILE_SOURCES)
+    update(points)
+    return points
+
+
+def grid_points(grid: tuple[int, int]) -> Iterator[TilePoint]:
+    """Every case on a grid."""
+    with TileMachine(tile_model(load_chip(f"rtl-{grid[0]}x{grid[1]}"), grid)) as machine:
+        for case in cases(grid):
+            yield point(case, machine)
+
+
+def tile_model(chip: Chip, grid: tuple[int, int], *, waves: bool = False) -> TileModel:
+    """Tiles of a chip that is the project's own, in Verilog."""
+    tile = own_tile(chip)
+    assert tile is not None
+    words = int(chip.tile.sram_kib * 1024) * 8 // 64
+    return TileModel(
+        *grid,
+        fifo_depth=noc_timing(chip).fifo_depth,
+        operand_bits=64 // tile.array_size,
+        banks=tile.banks,
+        bank_depth=words // tile.banks,
+        waves=waves,
+    )
+
+
+def point(case: TileCase, machine: TileMachine) -> TilePoint:
+    """A case both ways."""
+    chip, grid = load_chip(f"rtl-{case.grid[0]}x{case.grid[1]}"), case.grid
+    timing, tile = noc_timing(chip), own_tile(chip)
+    assert tile is not None
+    kernel = KERNELS[case.kernel]
+    plan = kernel.planned(case.sizes, chip_target(chip, grid, timing, 8, 32), case.choices)
+    program = kernel.program(plan)
+    run = held_equal(program, Memory(program, _SEED), machine)
+    seen = _Busy(grid)
+    mesh = HandshakeMesh(*grid, timing)
+    outcome = run_at(on_tiles(program, tile), timing, mesh, seen, tile.queues)
+    busy = {
+        engine.name.lower(): (
+            sum(span.cycles for span in run.spans if span.engine is engine),
+            int(seen.cycles[engine]),
+        )
+        for engine in Engine
+    }
+    return TilePoint(
+        kernel=case.kernel,
+        variant=case.variant,
+        case=case.label,
+        balance=plan.balance,
+        rtl=run.cycles,
+        at=outcome.cycles,
+        busy={name: both for name, both in busy.items() if any(both)},
+    )
+
+
+class _Busy:
+    """How long engines were busy, all tiles together."""
+
+    def __init__(self, grid: tuple[int, int]) -> None:
+        self.region = TileSet(range(grid[0]), range(grid[1]))
+        self.cycles = np.zeros(len(Engine), dtype=np.int64)
+
+    def operation(
+        self, number: int, label: str, engine: Engine, tile: Tile, start: int, end: int
+    ) -> None:
+        """An operation of an engine."""
+        self.cycles[engine] += end - start
+
+    def transfer(
+        self, number: int, label: str, source: Tile, target: Tile, flits: int, start: int, end: int
+    ) -> None:
+        """Its arrival keeps no engine busy."""
+
+
+def cases(grid: tuple[int, int]) -> Iterator[TileCase]:
+    """Every kernel that runs on a grid, in sizes from bound by messages to bound by work."""
+    for name, kernel in KERNELS.items():
+        if name in _SQUARE and grid[0] != grid[1]:
+            continue
+        for sizes in _sizes(name, kernel, grid):
+            for choices in _choices(name):
+                yield TileCase(name, grid, sizes, choices)
+
+
+def _choices(name: str) -> tuple[Choices, ...]:
+    if name == "softmax":
+        return tuple(Choices(each) for each in (None, "chain", "tree", "sequential"))
+    if name == "flat-attention":
+        return (Choices(), Choices(schedule="naive"))
+    return (Choices(),)
+
+
+def _sizes(name: str, kernel: Kernel, grid: tuple[int, int]) -> Iterator[Sizes]:
+    rows, cols = grid
+    lines, size = math.lcm(rows, cols), 8
+    if kernel.form == ATTENTION:
+        for queries, keys, depth in _ATTENTION_PANELS:
+            keys *= size * (rows if name.startswith("flash") else cols)
+            heads = cols
+            yield 1, heads, heads, rows * queries * size, keys, depth * size, size
+    elif kernel.form != GEMM:
+        for height, width in _SOFTMAX_BLOCKS:
+            yield rows * height, cols * width
+    elif name.endswith("gemv"):
+        for depth, width in _GEMV_PANELS:
+            yield 1, cols * width * size, rows * depth * size
+    else:
+        for m, n, k in _GEMM_PANELS:
+            yield rows * m * size, cols * n * size, lines * k * size

@@ -1,0 +1,81 @@
+"""Kernels on tiles in Verilog, by the command."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from calibration.tile.machine import TileMachine
+from calibration.tile_table import DOCUMENT, table
+from tlm.calibrated import load_tiles
+
+OPTIONS = ("--chip", "rtl-2x2", "--grid", "2x2", "--shape", "32,32,32", "--dtype", "int8", "--json")
+
+
+def cycles(wafertlm: Any, *options: str, kernel: str = "summa") -> int:
+    ran = wafertlm("kernel", kernel, *OPTIONS, *options)
+    assert ran.status == 0, ran.stderr
+    return int(json.loads(ran.stdout)["cycles"])
+
+
+@pytest.mark.rtl
+def test_a_kernel_takes_the_cycles_of_its_tiles_in_verilog(wafertlm: Any) -> None:
+    ran = wafertlm("kernel", "summa", *OPTIONS, "--level", "rtl")
+    assert ran.status == 0, ran.stderr
+    result = json.loads(ran.stdout)
+    assert result["error"] == {"level_pct": 0.0, "profile_pct": None}
+    assert result["network"]["mesh"] == "tile mesh 2x2"
+    assert sum(result["breakdown_cycles"].values()) == result["cycles"]
+    modelled = cycles(wafertlm, "--level", "at")
+    assert result["cycles"] == modelled == cycles(wafertlm, "--level", "at", "--compute", "rtl")
+
+
+@pytest.mark.rtl
+def test_what_tiles_compute_otherwise_is_told_with_its_place(
+    wafertlm: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = TileMachine.read
+
+    def spoilt(self: TileMachine, tile: int, address: int, count: int) -> Any:
+        words = read(self, tile, address, count)
+        return words ^ np.uint64(tile == 2)
+
+    monkeypatch.setattr(TileMachine, "read", spoilt)
+    ran = wafertlm("kernel", "summa", *OPTIONS, "--level", "rtl")
+    assert ran.status == 1
+    place = "check failed: tile mesh 2x2: tile (1, 0): buffer 'a.own' at (0, 0): found "
+    assert ran.stderr.splitlines()[-1].startswith(place)
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (("--level", "rtl", "--noc", "at"), "--level: found rtl with another level of a part"),
+        (
+            ("--level", "lt", "--compute", "rtl"),
+            "--compute: found rtl with the network at level",
+        ),
+        (
+            ("--level", "at", "--compute", "rtl", "--chip", "wse2"),
+            "--chip: the profile of 'wse2' has no router to run packets on",
+        ),
+        (
+            ("--level", "rtl", "--chip", "rtl-9x9", "--grid", "9x9"),
+            "up to 8x8 tiles, found 9x9",
+        ),
+    ],
+)
+def test_what_does_not_go_with_tiles_in_verilog_is_refused(
+    wafertlm: Any, options: tuple[str, ...], message: str
+) -> None:
+    ran = wafertlm("kernel", "summa", *OPTIONS, *options)
+    assert ran.status == 2
+    assert message in ran.stderr
+
+
+def test_the_document_shows_the_stored_comparison() -> None:
+    points = load_tiles().points
+    assert table(points) in DOCUMENT.read_text(encoding="utf-8")
+    errors = [abs(point.error_pct) for point in points]
+    assert sum(errors) / len(errors) < 1.0

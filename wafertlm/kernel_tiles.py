@@ -1,0 +1,148 @@
+"""What `wafertlm kernel` runs on tiles in Verilog: whole kernels, or their products alone."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from calibration.harness.mesh import HangError
+from calibration.harness.simulator import SimulationError
+from calibration.tile.blocks import decode, encode
+from calibration.tile.descriptors import Descriptor
+from calibration.tile.functional import held_equal
+from calibration.tile.image import TileImage
+from calibration.tile.lowering import lower
+from calibration.tile.machine import TileMachine, TileRun
+from calibration.tile.model import TILE_SOURCES, TileModel
+from calibration.tile_levels import tile_model
+from tlm.arithmetic import wrap
+from tlm.calibrated import combined_hash, source_hashes
+from tlm.chips import Chip
+from tlm.data import Gemm, buffer_names
+from tlm.engines.outcome import Outcome
+from tlm.functional import Memory
+from tlm.operations import Engine
+from tlm.program import Program
+from tlm.steps import Tile
+from tlm.tiles.jobs import matrix_jobs
+from tlm.tiles.layout import place_buffers
+from tlm.trace import Recorder
+from wafertlm.output import CheckFailedError
+
+_SEED = 1
+#: Tiles of the mesh on one of which products run alone.
+_ALONE = (2, 2)
+Building = Callable[[], AbstractContextManager[None]]
+
+
+def run_on_tiles(
+    program: Program,
+    chip: Chip,
+    waves: Path | None,
+    building: Building,
+    recorder: Recorder | None = None,
+) -> tuple[Outcome, dict[str, Any]]:
+    """Run a program on tiles in Verilog, on random blocks, and say which ones these were.
+
+    All buffers of all tiles are held against those of the functional interpreter, bit for bit.
+
+    Raises:
+        InputError: for a program that the tiles cannot run.
+        CheckFailedError: if the Verilog hangs, stops, or computes something else; says where.
+    """
+    model = tile_model(chip, (program.rows, program.cols), waves=waves is not None)
+    lower(program, model)  # refuses what does not fit before anything is built
+    with _machine(model, building, waves) as machine:
+        run = held_equal(program, Memory(program, _SEED), machine)
+    if recorder is not None:
+        _tell(recorder, program, model, run)
+    return _outcome(program, run), _provenance(model, run.cycles)
+
+
+def rtl_products(program: Program, machine: TileMachine) -> Callable[[Gemm], int]:
+    """Cycles of a program's products, each run by itself on a tile in Verilog and checked there.
+
+    Args:
+        program: Whose products.
+        machine: `lone_tiles` of the chip.
+
+    Returns:
+        A function that raises SimulationError if the Verilog stops or computes something else.
+    """
+    model, memory = machine.model, Memory(program, _SEED)
+    places = place_buffers(program, model.operand_bits)
+
+    @cache
+    def cycles(product: Gemm) -> int:
+        jobs = matrix_jobs(product, places, model.array_size)
+        blocks = {name: memory[name][0, 0] for name in buffer_names(product)}
+        words = {places[name].address: encode(places[name], blocks[name]) for name in blocks}
+        queue = {Engine.MATRIX: [Descriptor(job) for job in jobs]}
+        run = machine.run({0: TileImage(queue, memory=words)})
+        found = decode(c := places[product.c], machine.read(0, c.address, c.words))
+        kept = blocks[product.c] if product.accumulate else 0
+        wanted = wrap(blocks[product.a] @ blocks[product.b] + kept, c.buffer.bits)
+        if (found != wanted).any():
+            raise SimulationError(f"{model.name}: {product}: not the product of its operands")
+        return sum(span.cycles for span in run.spans)
+
+    return cycles
+
+
+@contextmanager
+def lone_tiles(chip: Chip, building: Building) -> Iterator[TileMachine]:
+    """A few tiles of a chip in Verilog.
+
+    Raises:
+        CheckFailedError: if the Verilog cannot be built, hangs, stops, or computes something else.
+    """
+    with _machine(tile_model(chip, _ALONE), building, None) as machine:
+        yield machine
+
+
+@contextmanager
+def _machine(model: TileModel, building: Building, waves: Path | None) -> Iterator[TileMachine]:
+    try:
+        with building():
+            model.build()
+        with TileMachine(model, waves=waves) as machine:
+            yield machine
+    except HangError as error:
+        raise CheckFailedError(f"deadlock: {error}") from error
+    except SimulationError as error:
+        raise CheckFailedError(str(error)) from error
+
+
+def _outcome(program: Program, run: TileRun) -> Outcome:
+    shape = (program.rows, program.cols)
+    ends = np.zeros((len(Engine), *shape), dtype=np.int64)
+    arrived, busy = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+    for span in run.spans:
+        tile = divmod(span.tile, program.cols)
+        ends[span.engine][tile] = max(ends[span.engine][tile], span.end_cycle + 1)
+        if span.engine is Engine.MATRIX:
+            busy[tile] += span.cycles
+    for number, cycle in run.arrivals:
+        arrived[divmod(number, program.cols)] = cycle + 1
+    last = divmod(int(np.maximum(ends.max(axis=0), arrived).argmax()), program.cols)
+    arrived[last] = max(arrived[last], run.cycles)  # words that come after the last token
+    return Outcome(ends, arrived, busy)
+
+
+def _tell(recorder: Recorder, program: Program, model: TileModel, run: TileRun) -> None:
+    """Operations as a recorder takes them."""
+    numbers = lower(program, model).operations
+    for span in run.spans:
+        tile: Tile = divmod(span.tile, program.cols)
+        number = numbers[span.tile, span.engine][span.number]
+        recorder.operation(
+            number, span.label, span.engine, tile, span.start_cycle, span.end_cycle + 1
+        )
+
+
+def _provenance(model: TileModel, cycles: int) -> dict[str, Any]:
+    rtl_hash = combined_hash(source_hashes(TILE_SOURCES))
+    return {"mesh": model.name, "rtl_hash": rtl_hash, "clocked_cycles": cycles}
