@@ -44,7 +44,7 @@ def test_what_tiles_compute_otherwise_is_told_with_its_place(
     monkeypatch.setattr(TileMachine, "read", spoilt)
     ran = wafertlm("kernel", "summa", *OPTIONS, "--level", "rtl")
     assert ran.status == 1
-    place = "check failed: tile mesh 2x2: tile (1, 0): buffer 'a.own' at (0, 0): found "
+    place = "check failed: tile mesh 2x2: tile (1, 0): buffer 'a.own.0' at (0, 0): found "
     assert ran.stderr.splitlines()[-1].startswith(place)
 
 
@@ -58,7 +58,7 @@ def test_what_tiles_compute_otherwise_is_told_with_its_place(
         ),
         (
             ("--level", "at", "--compute", "rtl", "--chip", "wse2"),
-            "--chip: the profile of 'wse2' has no router to run packets on",
+            "--chip: the tiles of 'wse2' are not in Verilog; those that are: rtl-RxC",
         ),
         (
             ("--level", "rtl", "--chip", "rtl-9x9", "--grid", "9x9"),

@@ -58,6 +58,8 @@ class Place:
         rows, columns = self.padded
         if self.order is Order.COLUMN:
             return rows
+        if self.order is Order.LEFT:  # a word holds as many rows of a column
+            rows, columns = columns, rows
         return rows * ceil_div(columns * self.buffer.bits, WORD_BITS)
 
     @property
