@@ -93,6 +93,8 @@ class RtlMemoryTarget:
                 f"transaction of {payload.length_bytes} bytes at {payload.address}: must be whole "
                 f"bursts of {self._burst_bytes} bytes, up to {self._memory.bursts} of them"
             )
+        if payload.command is Command.READ and len(payload.data) != payload.length_bytes:
+            payload.data = bytearray(payload.length_bytes)  # bursts come in any order
         self._unanswered[id(payload)] = count
         if not self._under_way and not self._requests:
             self._last_answer = int(self._env.now)

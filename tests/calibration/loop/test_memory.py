@@ -81,6 +81,26 @@ def test_what_is_written_is_read() -> None:
         assert env.run(env.process(client())) == data[BURST_BYTES : 3 * BURST_BYTES]
 
 
+def test_reads_of_many_bursts_at_a_time_get_their_data() -> None:
+    env = simpy.Environment()
+    count, length = 8, 4 * BURST_BYTES
+    data = [np.random.default_rng(place).bytes(length) for place in range(count)]
+    # All have rows of their own in the same banks, but not as many bursts: they leave their order.
+    starts = [(512 * place + 120 + place) * BURST_BYTES for place in range(count)]
+    reads = [GenericPayload(Command.READ, start, length) for start in starts]
+    reads[1].data = bytearray(b"left from before")
+    with RtlMemoryTarget(env, MEMORY) as target:
+        port = MemoryPort(env)
+        port.socket.bind(target.socket)
+        for start, block in zip(starts, data, strict=True):
+            write = GenericPayload(Command.WRITE, start, length, bytearray(block))
+            env.run(env.process(port.socket.b_transport(write, 0)))
+        env.run(
+            simpy.AllOf(env, [env.process(port.socket.b_transport(read, 0)) for read in reads])
+        )
+    assert [bytes(read.data) for read in reads] == data
+
+
 class Slow:
     """An initiator of four reads that takes a response after 100 cycles."""
 
