@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from calibration.harness.simulator import SimulationError
-from calibration.loop.library import Library
+from calibration.loop.library import Library, still_open
 from calibration.loop.pyverilator_fit import PyVerilator
 
 _RESET_CYCLES = 4
@@ -74,7 +74,7 @@ class RtlBlock:
             port: _getter(simulator.lib, simulator.model, port, width)
             for port, width in widths.items()
         }
-        self._block = self._library.block_new(simulator.model, _RESET_CYCLES)
+        self._block: int | None = self._library.block_new(simulator.model, _RESET_CYCLES)
         self._hold_no_failure()
 
     def __enter__(self) -> Self:
@@ -106,16 +106,21 @@ class RtlBlock:
         return value
 
     def settle(self) -> None:
-        """Let the outputs follow the inputs."""
-        self._library.block_settle(self._block)
+        """Let the outputs follow the inputs.
+
+        Raises:
+            SimulationError: if the model is closed.
+        """
+        self._library.block_settle(still_open(self._name, self._block))
 
     def clock(self, more_cycles: int = 0) -> None:
         """End the cycle, and go through others in which no input changes.
 
         Raises:
-            SimulationError: if the Verilog has stopped, saying where and what it printed.
+            SimulationError: if the Verilog has stopped, saying where and what it printed; if the
+                model is closed.
         """
-        self._library.block_clock(self._block, more_cycles)
+        self._library.block_clock(still_open(self._name, self._block), more_cycles)
         self._hold_no_failure()
 
     def _hold_no_failure(self) -> None:

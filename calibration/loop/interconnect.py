@@ -9,6 +9,7 @@ import numpy as np
 
 from calibration.harness.mesh import HangError
 from calibration.harness.simulator import SimulationError
+from calibration.loop.library import still_open
 from calibration.loop.model import LoopModel
 from calibration.loop.pyverilator_fit import PyVerilator
 from tlm.errors import InputError
@@ -66,7 +67,7 @@ class RtlInterconnect:
         self._library = _declared(self._simulator.lib)
         self._wave = None if waves is None else self._recorded(waves)
         mesh = self._simulator.model
-        self._loop = self._library.loop_new(mesh, self._wave, model.spec.reset.cycles)
+        self._loop: int | None = self._library.loop_new(mesh, self._wave, model.spec.reset.cycles)
         self._state: _State = self._library.loop_state(self._loop).contents
         self._shapes: dict[tuple[int, TileSet | Reduce, int], tuple[int, int]] = {}
         self._meetings = Meetings()
@@ -119,8 +120,9 @@ class RtlInterconnect:
         Raises:
             InputError: for a packet that comes too late, that headers of the mesh cannot express,
                 or that is not as long as the operands that it meets.
-            SimulationError: if the mesh does something by itself.
+            SimulationError: if the mesh does something by itself, or the model is closed.
         """
+        loop = still_open(self._model.name, self._loop)
         if not self._state.cycle <= cycle < _LATEST or self._count == _MOST_PACKETS:
             raise InputError(
                 f"packet {self._count}: found cycle {cycle}; "
@@ -131,9 +133,9 @@ class RtlInterconnect:
         if isinstance(goal, Reduce):
             joint = self._joint(number, source, goal, flits)
         if self._outstanding == 0:
-            self._library.loop_skip(self._loop, cycle, _REST_CYCLES)
+            self._library.loop_skip(loop, cycle, _REST_CYCLES)
             self._hold_no_failure()
-        self._library.loop_push(self._loop, shape, number, joint, cycle)
+        self._library.loop_push(loop, shape, number, joint, cycle)
         self._outstanding += 1 + (deliveries if joint == number else 0)
         self._still = False
         self._count += 1
@@ -146,11 +148,12 @@ class RtlInterconnect:
 
         Raises:
             HangError: if nothing moves though packets are on their way.
-            SimulationError: if anything wrong comes out, or the Verilog stops.
+            SimulationError: if anything wrong comes out, the Verilog stops, or the model is closed.
         """
+        loop = still_open(self._model.name, self._loop)
         if self.idle:
             return []
-        found = self._library.loop_run(self._loop, min(until_cycle, _LATEST), _PATIENCE_CYCLES)
+        found = self._library.loop_run(loop, min(until_cycle, _LATEST), _PATIENCE_CYCLES)
         if found == _EVENTS:
             return self._events()
         self._hold_no_failure()

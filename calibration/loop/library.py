@@ -106,6 +106,17 @@ class Library:
             raise SimulationError(f"building {self.name} failed:\n{problem[-4000:]}")
 
 
+def still_open(name: str, pointer: int | None) -> int:
+    """The pointer to a loaded model; None is that of a closed one, which C++ must never see.
+
+    Raises:
+        SimulationError: if the model is closed.
+    """
+    if pointer is None:
+        raise SimulationError(f"{name}: the model is closed")
+    return pointer
+
+
 def _compiled(folder: Path, arguments: dict[str, Any]) -> str:
     """Build a model in a folder; what the tools said if they failed."""
     (folder / "arguments.json").write_text(json.dumps(arguments))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from calibration.harness.mesh import HangError
 from calibration.harness.simulator import SimulationError
+from calibration.loop.library import still_open
 from calibration.tile.descriptors import TOKENS, Words
 from calibration.tile.image import TileImage
 from calibration.tile.model import TileModel
@@ -91,7 +92,7 @@ class TileMachine:
         self.model = model
         self._library = _declared(ctypes.CDLL(str(model.build())))
         path = None if waves is None else str(waves).encode()
-        self._machine = self._library.machine_new(path)
+        self._machine: int | None = self._library.machine_new(path)
         self._state: _State = self._library.machine_state(self._machine).contents
 
     def __enter__(self) -> Self:
@@ -119,12 +120,13 @@ class TileMachine:
         Raises:
             InputError: for what a tile cannot hold.
             HangError: if descriptors are left and nothing moves, or they take longer than allowed.
-            SimulationError: if the Verilog stops.
+            SimulationError: if the Verilog stops, or the model is closed.
         """
+        machine = still_open(self.model.name, self._machine)
         self._check(images)
-        self._hold(self._library.machine_reset(self._machine))
+        self._hold(self._library.machine_reset(machine))
         self._load(images)
-        found = self._library.machine_run(self._machine, limit_cycles, _PATIENCE_CYCLES)
+        found = self._library.machine_run(machine, limit_cycles, _PATIENCE_CYCLES)
         self._hold(found)
         starts, ends, arrivals = self._events()
         if found in (_STILL, _TOO_LONG):
@@ -139,7 +141,12 @@ class TileMachine:
         return TileRun(self._state.cycle - _PATIENCE_CYCLES, spans, tuple(arrivals))
 
     def read(self, tile: int, address: int, count: int) -> Words:
-        """``count`` words of a tile's scratchpad from ``address`` on."""
+        """``count`` words of a tile's scratchpad from ``address`` on.
+
+        Raises:
+            InputError: for words or a tile that are not there.
+            SimulationError: if the Verilog stops, or the model is closed.
+        """
         self._check_words(tile, address, count)
         counts = [count if t == tile else 0 for t in range(self.model.tiles)]
         addresses = np.arange(address, address + count, dtype=np.uint16)
@@ -187,7 +194,8 @@ class TileMachine:
     ) -> None:  # fmt: skip
         begin = np.concatenate([[0], np.cumsum(counts)]).astype(np.uint64)
         arrays = [array.ctypes.data for array in (begin, addresses, words)]
-        self._hold(self._library.machine_load(self._machine, int(read), space, *arrays))
+        machine = still_open(self.model.name, self._machine)
+        self._hold(self._library.machine_load(machine, int(read), space, *arrays))
 
     def _events(
         self,

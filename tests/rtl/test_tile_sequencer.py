@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from calibration.harness.mesh import HangError
+from calibration.harness.simulator import SimulationError
 from calibration.tile.descriptors import Credit, Descriptor, Transfer, TransferKind, Wait
 from calibration.tile.image import TileImage
 from calibration.tile.layout import block_of, rows_of
@@ -166,3 +167,14 @@ def test_what_a_tile_cannot_hold_is_refused(machine: TileMachine) -> None:
     with pytest.raises(InputError) as error:
         wait(2, takes=(64,)).encode()
     assert str(error.value) == "descriptor: token: found 64; allowed: 0 to 63"
+
+
+def test_a_closed_machine_says_so() -> None:
+    with TileMachine(TileModel(2, 2)) as machine:
+        pass
+    machine.close()
+    closed = pytest.raises(SimulationError, match=r"^tile mesh 2x2: the model is closed$")
+    with closed:
+        machine.run({0: TileImage({Engine.MATRIX: [wait(2)]})})
+    with closed:
+        machine.read(0, 0, 1)

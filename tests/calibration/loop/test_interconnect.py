@@ -205,3 +205,14 @@ def test_a_wave_shows_the_inside(changed_toy: ChangedToy, tmp_path: Path) -> Non
     assert len(text.split("#")) > 40  # two steps a cycle, those of the reset included
     with pytest.raises(InputError, match="allowed: a file for the wave"):
         RtlInterconnect(changed_toy(waves=True), waves=tmp_path)
+
+
+def test_a_closed_mesh_says_so() -> None:
+    with RtlInterconnect(MODEL) as mesh:
+        mesh.inject(0, 0, ROW, 1)
+    mesh.close()
+    closed = pytest.raises(SimulationError, match=r"4x4: the model is closed$")
+    with closed:
+        mesh.inject(0, 0, ROW, 1)
+    with closed:
+        mesh.advance(FOREVER)

@@ -8,6 +8,7 @@ import pytest
 import simpy
 
 from calibration.harness.memory import RtlMemory
+from calibration.harness.simulator import SimulationError
 from calibration.loop.memory import RtlMemoryTarget
 from tlm.errors import InputError
 from tlm.memory.base import Memory, MemoryPort, PhaseTimes
@@ -95,9 +96,7 @@ def test_reads_of_many_bursts_at_a_time_get_their_data() -> None:
         for start, block in zip(starts, data, strict=True):
             write = GenericPayload(Command.WRITE, start, length, bytearray(block))
             env.run(env.process(port.socket.b_transport(write, 0)))
-        env.run(
-            simpy.AllOf(env, [env.process(port.socket.b_transport(read, 0)) for read in reads])
-        )
+        env.run(simpy.AllOf(env, [env.process(port.socket.b_transport(read, 0)) for read in reads]))
     assert [bytes(read.data) for read in reads] == data
 
 
@@ -151,3 +150,13 @@ def test_accesses_that_do_not_fit_are_refused() -> None:
         beyond = GenericPayload(Command.READ, MEMORY.bursts * BURST_BYTES, BURST_BYTES)
         with pytest.raises(InputError, match="up to 131072 of them"):
             port.socket.nb_transport_fw(beyond, Phase.BEGIN_REQ, 0)
+
+
+def test_a_closed_memory_says_so() -> None:
+    env = simpy.Environment()
+    with RtlMemoryTarget(env, MEMORY) as target:
+        port = MemoryPort(env)
+        port.socket.bind(target.socket)
+    read = GenericPayload(Command.READ, 0, BURST_BYTES)
+    with pytest.raises(SimulationError, match=r"^memory_channel: the model is closed$"):
+        env.run(env.process(port.socket.b_transport(read, 0)))
