@@ -6,13 +6,19 @@ from enum import IntEnum
 from typing import Literal, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from tlm.data import Task
 from tlm.interconnect.packets import TileSet
 
 Indices = NDArray[np.int64]
 Along = Literal["row", "column"]
+
+
+def _indices(given: ArrayLike) -> Indices:
+    """Whole numbers as `Indices`; what is none stays, to be refused with its operation's name."""
+    array = np.atleast_1d(np.asarray(given))
+    return np.ascontiguousarray(array, np.int64) if array.dtype.kind in "iu" else array
 
 
 class Engine(IntEnum):
@@ -36,6 +42,9 @@ class Roots:
     lines: range
     places: Indices
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "places", _indices(self.places))
+
 
 @dataclass(frozen=True, slots=True)
 class Work:
@@ -58,6 +67,12 @@ class Work:
     gives: tuple[str, ...] = ()
     task: Task | None = None
     label: str = ""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.cycles, np.integer):
+            object.__setattr__(self, "cycles", int(self.cycles))
+        elif not isinstance(self.cycles, int):
+            object.__setattr__(self, "cycles", np.asarray(self.cycles))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +107,10 @@ class Send:
     source: str | None = None
     target: str | None = None
     label: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "to_rows", _indices(self.to_rows))
+        object.__setattr__(self, "to_cols", _indices(self.to_cols))
 
 
 @dataclass(frozen=True, slots=True)

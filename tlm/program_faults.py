@@ -9,6 +9,7 @@ from tlm.interconnect.packets import TileSet
 from tlm.operations import (
     Collective,
     Engine,
+    Indices,
     Operation,
     Reduce,
     Roots,
@@ -49,6 +50,8 @@ def operation_fault(
 
 
 def _transfer_fault(transfer: Transfer) -> str | None:
+    if not isinstance(transfer.flits, int | np.integer):
+        return f"flits is {transfer.flits!r}; allowed: whole numbers from 1"
     if transfer.flits < 1:
         return f"flits is {transfer.flits}; a transfer has at least 1"
     for here, there, names in (
@@ -82,11 +85,9 @@ def _data_fault(transfer: Transfer, buffers: Mapping[str, Buffer]) -> str | None
 def _work_fault(work: Work, grid: Grid, buffers: Mapping[str, Buffer]) -> str | None:
     if work.engine is Engine.TRANSFER:
         return "engine TRANSFER only moves data; use Send, Multicast or Reduce"
-    if np.min(work.cycles) < 0:
-        return f"cycles holds {np.min(work.cycles)}; allowed: 0 or more"
-    expected = (len(work.tiles.rows), len(work.tiles.cols))
-    if not isinstance(work.cycles, int) and work.cycles.shape != expected:
-        return f"cycles has shape {work.cycles.shape}; the tile set is {expected}"
+    fault = _cycles_fault(work)
+    if fault:
+        return fault
     if work.task is not None:
         engine = Engine.MATRIX if isinstance(work.task, Gemm) else Engine.VECTOR
         if work.engine is not engine:
@@ -97,11 +98,36 @@ def _work_fault(work: Work, grid: Grid, buffers: Mapping[str, Buffer]) -> str | 
     return _outside(work.tiles, grid)
 
 
+def _cycles_fault(work: Work) -> str | None:
+    cycles = work.cycles
+    if not isinstance(cycles, int):
+        expected = (len(work.tiles.rows), len(work.tiles.cols))
+        if cycles.dtype.kind not in "iu":
+            return f"cycles is of type {cycles.dtype}; allowed: whole numbers"
+        if cycles.shape != expected:
+            return f"cycles has shape {cycles.shape}; the tile set is {expected}"
+    if np.size(cycles) and np.min(cycles) < 0:
+        return f"cycles holds {np.min(cycles)}; allowed: 0 or more"
+    return None
+
+
+def _indices_fault(name: str, indices: Indices) -> str | None:
+    if indices.dtype != np.int64 or indices.ndim != 1:
+        return (
+            f"{name} is of type {indices.dtype} and shape {indices.shape}; "
+            "allowed: whole numbers in a row"
+        )
+    return None
+
+
 def _send_fault(send: Send, grid: Grid) -> str | None:
     for axis, sources, targets, size in (
         ("rows", send.tiles.rows, send.to_rows, grid[0]),
         ("cols", send.tiles.cols, send.to_cols, grid[1]),
     ):
+        fault = _indices_fault(f"to_{axis}", targets)
+        if fault:
+            return fault
         if len(targets) != len(sources):
             return f"to_{axis} has {len(targets)} entries for {len(sources)} {axis}"
         if len(targets) and not 0 <= targets.min() <= targets.max() < size:
@@ -138,6 +164,9 @@ def _roots_fault(collective: Collective, grid: Grid) -> str | None:
 
 
 def _places_fault(roots: Roots, along: str, grid: Grid) -> str | None:
+    fault = _indices_fault("places", roots.places)
+    if fault:
+        return fault
     if len(roots.places) != len(roots.lines):
         return f"roots has {len(roots.places)} places for {len(roots.lines)} {along}s"
     size = grid[1] if along == "row" else grid[0]

@@ -1,6 +1,7 @@
 """Operations, tokens and refusals of both engines, as whole timelines."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -48,6 +49,29 @@ def timeline(run: Run, program: Program) -> list[tuple[list[int], list[int]]]:
 
 
 # Operations
+
+
+@both_levels
+@pytest.mark.parametrize("kind", [np.int32, np.uint8, list], ids=["int32", "uint8", "list"])
+def test_whole_numbers_of_any_kind_will_do(run: Run, kind: Any) -> None:
+    def numbers(*values: int) -> Any:
+        return list(values) if kind is list else np.array(values, dtype=kind)
+
+    row = TileSet(range(1), range(3))
+    cycles = [numbers(5, 9, 2)] if kind is list else numbers(5, 9, 2)[None]
+    operations = [
+        Work(Engine.VECTOR, row, cycles, gives=("block",)),
+        Send(row, numbers(0), numbers(2, 0, 1), np.int64(4), takes=("block",)),  # type: ignore[arg-type]
+        Work(Engine.CONTROL, row, np.int64(3)),  # type: ignore[arg-type]
+    ]
+    wide = [
+        Work(Engine.VECTOR, row, np.array([[5, 9, 2]]), gives=("block",)),
+        Send(row, np.array([0]), np.array([2, 0, 1]), 4, takes=("block",)),
+        Work(Engine.CONTROL, row, 3),
+    ]
+    outcomes = [run(program_of(1, 3, each, block=(0, 1)), TIMING) for each in (operations, wide)]
+    assert outcomes[0].engine_end_cycle.tolist() == outcomes[1].engine_end_cycle.tolist()
+    assert outcomes[0].last_arrival_cycle.tolist() == outcomes[1].last_arrival_cycle.tolist()
 
 
 @both_levels

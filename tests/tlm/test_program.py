@@ -83,6 +83,10 @@ def vector(task: Task) -> Work:
             "operation 1 (Work ''): cycles has shape (3, 2); the tile set is (2, 3)",
         ),
         (
+            Work(Engine.MATRIX, ALL, 2.5),  # type: ignore[arg-type]
+            "operation 1 (Work ''): cycles is of type float64; allowed: whole numbers",
+        ),
+        (
             Work(Engine.MATRIX, TileSet(range(2), range(1, 4)), 1),
             "operation 1 (Work ''): tiles TileSet(rows=range(0, 2), cols=range(1, 4)) "
             "on a grid of 2 x 3",
@@ -95,6 +99,25 @@ def vector(task: Task) -> Work:
         (
             Send(ROW, STAY, ALONG, 0),
             "operation 1 (Send ''): flits is 0; a transfer has at least 1",
+        ),
+        (
+            Send(ROW, STAY, ALONG, 2.5),  # type: ignore[arg-type]
+            "operation 1 (Send ''): flits is 2.5; allowed: whole numbers from 1",
+        ),
+        (
+            Send(ROW, STAY, np.array([0.0, 1.0, 2.0]), 1),
+            "operation 1 (Send ''): to_cols is of type float64 and shape (3,); "
+            "allowed: whole numbers in a row",
+        ),
+        (
+            Send(ROW, np.array([[0]]), ALONG, 1),
+            "operation 1 (Send ''): to_rows is of type int64 and shape (1, 1); "
+            "allowed: whole numbers in a row",
+        ),
+        (
+            Reduce(Roots(range(1), np.array([0.5])), "row", range(3), 1),
+            "operation 1 (Reduce ''): places is of type float64 and shape (1,); "
+            "allowed: whole numbers in a row",
         ),
         (
             Send(ROW, STAY, np.array([1, 2]), 1),
