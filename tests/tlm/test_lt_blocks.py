@@ -8,13 +8,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.tlm.programs import TIMING
-from tests.tlm.test_levels_agree import pipelines, reductions, spaced
+from tests.tlm.programs import TIMING, program_of, run_mesh
+from tests.tlm.test_levels_agree import (
+    ALONG,
+    jitter,
+    multicasts,
+    pipelines,
+    reductions,
+    spaced,
+)
 from tlm.engines import lt, lt_batch
 from tlm.engines.lt import run_lt
 from tlm.engines.lt_scan import Scan, scan, turn
 from tlm.engines.outcome import Outcome
-from tlm.program import Engine, Operation, Program, Work
+from tlm.interconnect.packets import TileSet
+from tlm.interconnect.zero_load import NocTiming
+from tlm.program import Engine, Multicast, Operation, Program, Reduce, Send, Work
 from workloads.kernels.cannon import cannon
 from workloads.kernels.gemm import GemmPlan
 from workloads.kernels.mesh_gemm import mesh_gemm
@@ -67,15 +76,66 @@ def test_blocks_and_threads_change_nothing(
     assert times(run_lt(program, TIMING, threads=threads)) == wanted
 
 
-@settings(max_examples=60)
-@given(st.one_of(pipelines(), spaced(), reductions()))
-def test_rows_for_columns_change_nothing(program: Program) -> None:
+@st.composite
+def contended(draw: st.DrawFn) -> Program:
+    """Transfers of all kinds at once, which meet at interfaces and ejection ports."""
+    rows, cols = draw(st.integers(1, 6)), draw(st.integers(1, 6))
+    tiles, kinds = TileSet(range(rows), range(cols)), st.sampled_from(ALONG)
+    operations: list[Operation] = []
+    for _ in range(draw(st.integers(1, 4))):
+        if draw(st.booleans()):
+            operations.append(Work(Engine.VECTOR, tiles, jitter(draw, rows, cols, 30)))
+            operations.append(Work(Engine.VECTOR, tiles, 0, gives=("go",)))
+            operations.append(Send(tiles, np.arange(rows), np.arange(cols), 1, takes=("go",)))
+        flits = draw(st.integers(1, 30))
+        kind = draw(st.sampled_from(["send", "multicast", "reduce"]))
+        if kind == "send":
+            to_rows, to_cols = (
+                draw(st.permutations(range(rows))),
+                draw(st.permutations(range(cols))),
+            )
+            operations.append(Send(tiles, np.array(to_rows), np.array(to_cols), flits))
+        else:
+            multicast = draw(multicasts(rows, cols, draw(kinds), flits))
+            make = Multicast if kind == "multicast" else Reduce
+            operations.append(make(multicast.roots, multicast.along, multicast.segment, flits))
+    return program_of(rows, cols, operations, go=(0, 1))
+
+
+def turned_and_not(program: Program, timing: NocTiming) -> list[list[bytes]]:
     outcomes = []
     for turned in (False, True):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(lt, "scan", lambda p, t=turned: replace(scan(p), turned=t))
-            outcomes.append(times(run_lt(program, TIMING)))
+            outcomes.append(times(run_lt(program, timing)))
+    return outcomes
+
+
+@settings(max_examples=60)
+@given(st.one_of(pipelines(), spaced(), reductions()))
+def test_rows_for_columns_change_nothing(program: Program) -> None:
+    outcomes = turned_and_not(program, TIMING)
     assert outcomes[0] == outcomes[1]
+
+
+@settings(max_examples=100)
+@given(contended(), st.sampled_from([2, 4, 9]), st.integers(1, 3))
+def test_nor_do_they_where_transfers_meet(program: Program, depth: int, hop_cycles: int) -> None:
+    timing = replace(TIMING, fifo_depth=depth, hop_cycles=hop_cycles)
+    outcomes = turned_and_not(program, timing)
+    assert outcomes[0] == outcomes[1]
+
+
+def test_a_root_that_two_multicasts_reach_turned_or_not() -> None:
+    operations = [
+        Multicast(TileSet.tile(1, 0), "row", range(2), 6),
+        Multicast(TileSet.tile(1, 1), "column", range(3), 1),
+    ]
+    program = program_of(3, 2, operations)
+    outcomes = turned_and_not(program, TIMING)
+    assert outcomes[0] == outcomes[1]
+    assert run_lt(program, TIMING).last_arrival_cycle[1, 1] == 8
+    assert run_mesh(program, TIMING).last_arrival_cycle[1, 1] == 8
 
 
 @given(st.one_of(pipelines(), spaced(), reductions()))

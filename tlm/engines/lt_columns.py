@@ -53,12 +53,13 @@ def column_multicast(
             times[j] = start[j]
         occupied = step.own_occupied if number == step.root else step.occupied
         wait = through_port(row, columns, first, times, none, delay, occupied, spare)
-        full = give(row, arrivals, columns, first, times, spare, left)
-        fault = fault or full
         count = abs(number - step.root) + 1
         if wait > 0 and step.flits > count * step.packet:
             for j in range(size):
-                free[j] = max(free[j], np.int32(times[j] - count * step.room))
+                held = np.int32(times[j] - count * step.room)
+                free[j] = max(free[j], held if spare[j] > 0 else 0)
+        full = give(row, arrivals, columns, first, times, spare, left)
+        fault = fault or full
     store(root[_TRANSFER], columns, first, free)
     gives = pairs(indices, step.gives, step.n_gives)
     over = give(root, gives, columns, first, free, spare, left)

@@ -172,12 +172,13 @@ def through_port(
     latency: Times,
     extra: int,
     flits: int,
-    scratch: Times,
+    waits: Times,
 ) -> int:
     """Write transfers that start at ``times`` through the ejection port; the longest wait there.
 
     They come after their latency, a flit a cycle, and wait for what the program has given the port
-    before, unless they are through before that begins. ``times`` becomes when they have come.
+    before, unless they are through before that begins. ``times`` becomes when they have come, and
+    ``waits`` how long each has waited.
     """
     wait = np.int32(0)
     size = len(times)
@@ -190,7 +191,8 @@ def through_port(
             since[j] = begun if (come <= begun) | (turn > come) else np.int32(come - flits)
             until[j] = max(ended, time)
             times[j] = time
-            wait = max(wait, np.int32(time - come))
+            waits[j] = time - come
+            wait = max(wait, waits[j])
     else:
         for j in range(size):
             since, until = row[BUSY, columns[j]], row[PORT, columns[j]]
@@ -200,5 +202,6 @@ def through_port(
             if come > since and turn <= come:
                 row[BUSY, columns[j]] = come - flits
             row[PORT, columns[j]] = max(until, times[j])
-            wait = max(wait, np.int32(times[j] - come))
+            waits[j] = times[j] - come
+            wait = max(wait, waits[j])
     return int(wait)

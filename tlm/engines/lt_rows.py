@@ -11,6 +11,7 @@ import numpy as np
 
 from tlm.compiled import address, compiled, inlined
 from tlm.engines.lt_queues import (
+    BUSY,
     PORT,
     Indices,
     Times,
@@ -133,19 +134,19 @@ def end_send(
     spare, left = scratch[1][:size], scratch[2][:size]
     to_columns = indices[step.to_columns + begin : step.to_columns + end]
     to_first = step.to_first + begin if step.to_first >= 0 else -1
-    free, times, later = scratch[0][:size], scratch[3][:size], extra
+    free, times, waits, later = scratch[0][:size], scratch[3][:size], scratch[4][:size], extra
     if step.order < 0:
         for j in range(size):
             times[j] = free[j]
         later = extra - step.flits
     latency = delays[step.latency + begin : step.latency + end]
-    wait = through_port(to_row, to_columns, to_first, times, latency, later, step.flits, spare)
+    wait = through_port(to_row, to_columns, to_first, times, latency, later, step.flits, waits)
     arrivals = pairs(indices, step.arrivals, step.n_arrivals)
     full = give(to_row, arrivals, to_columns, to_first, times, spare, left)
     columns = indices[step.columns + begin : step.columns + end]
     first = step.first + begin if step.first >= 0 else -1
     if wait > 0 and step.buffers >= 0:
-        _hold(step, indices, delays, begin, free, times, extra, spare)
+        _hold(step, indices, delays, begin, free, times, waits, extra, spare)
         store(row[_TRANSFER], columns, first, free)
     gives = pairs(indices, step.gives, step.n_gives)
     return give(row, gives, columns, first, free, spare, left) or full
@@ -159,6 +160,7 @@ def _hold(
     begin: int,
     free: Times,
     times: Times,
+    waits: Times,
     extra: int,
     spare: Times,
 ) -> None:
@@ -168,7 +170,7 @@ def _hold(
     for j in range(len(free)):
         count = buffers[j] + away
         held = np.int32(times[j] - count * step.room)
-        times[j] = held if step.flits > count * step.packet else 0
+        times[j] = held if (waits[j] > 0) & (step.flits > count * step.packet) else 0
     if step.order < 0:
         for j in range(len(free)):
             free[j] = max(free[j], times[j])
@@ -225,19 +227,21 @@ def row_multicast(
         times[j] = latest
     law = delays[latency : latency + size]
     own = _place_of(columns, at[0])
-    port = row[PORT, at[0]]
+    port, busy = row[PORT, at[0]], row[BUSY, at[0]]
     wait = through_port(row, columns, step.first, times, law, 0, step.occupied, spare)
     if own >= 0:  # its copy has fewer waits
-        times[own] = max(latest + law[own], port + step.own_occupied)
-        row[PORT, at[0]] = times[own]
-    arrivals = pairs(indices, step.arrivals, step.n_arrivals)
-    full = give(row, arrivals, columns, step.first, times, spare, left)
+        row[PORT, at[0]], row[BUSY, at[0]] = port, busy
+        one[0] = latest
+        through_port(row, at, at[0], one, law[own : own + 1], 0, step.own_occupied, two)
+        times[own], spare[own] = one[0], two[0]
     free = latest + step.hold
     if wait > 0:
         for j in range(size):
             count = abs(columns[j] - at[0]) + 1
-            if step.flits > count * step.packet:
+            if spare[j] > 0 and step.flits > count * step.packet:
                 free = max(free, times[j] - count * step.room)
+    arrivals = pairs(indices, step.arrivals, step.n_arrivals)
+    full = give(row, arrivals, columns, step.first, times, spare, left)
     start[0] = free
     row[_TRANSFER, at[0]] = free
     over = give(row, pairs(indices, step.gives, step.n_gives), at, at[0], start, one, two)
