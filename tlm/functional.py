@@ -16,7 +16,7 @@ from tlm.arithmetic import Integers, vector, wrap
 from tlm.data import Gemm, Task
 from tlm.operations import Engine, Reduce
 from tlm.program import Program, Transfer, Work
-from tlm.steps import ProgramDeadlockError, Step, Tile, TransferStep, Unit, expand
+from tlm.steps import ProgramDeadlockError, Step, Tile, TransferStep, Unit, held_steps
 
 _Key = tuple[Tile, Engine]
 
@@ -60,7 +60,7 @@ def run_functional(program: Program, memory: Memory, seed: int = 0) -> None:
         seed: Of the order in which happens what need not wait.
 
     Raises:
-        InputError: if an operation does not fit the program.
+        InputError: if an operation does not fit the program, or its steps do not fit into memory.
         ProgramDeadlockError: if operations wait for ever, naming one of them.
     """
     _Run(program, memory, seed).run()
@@ -83,7 +83,7 @@ class _Run:
         self._memory = memory
         self._rng = np.random.default_rng(seed)
         self._queues: dict[_Key, deque[Step]] = {}
-        for step in expand(program):
+        for step in held_steps(program):
             self._queues.setdefault((step.tile, step.engine), deque()).append(step)
         self._initial = {name: token.initial for name, token in program.tokens.items()}
         self._given: set[Unit] = set()

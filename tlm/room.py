@@ -19,14 +19,19 @@ def available_bytes() -> int | None:
     return None
 
 
-def hold_room(what: str, needed_bytes: int) -> None:
+def hold_room(what: str, needed_bytes: int, limit_bytes: int | None = None) -> None:
     """Hold that there is memory for something.
+
+    Args:
+        what: What takes it.
+        needed_bytes: How much.
+        limit_bytes: It may take so much; None: what the machine has to spare.
 
     Raises:
         InputError: with both figures, if there is not.
     """
-    there = available_bytes()
+    there = available_bytes() if limit_bytes is None else limit_bytes
     if there is not None and needed_bytes > there:
         raise InputError(
-            f"{what}: takes {needed_bytes / 1e9:.1f} GB of memory; available: {there / 1e9:.1f} GB"
+            f"{what}: takes {needed_bytes / 1e9:.2f} GB of memory; available: {there / 1e9:.2f} GB"
         )

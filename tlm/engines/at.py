@@ -5,7 +5,7 @@ The network is an `Interconnect` advanced in step with SimPy (`SimpyNetwork`).
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from tlm.interconnect.zero_load import NocTiming
 from tlm.lockstep import SteppedEnvironment
 from tlm.operations import Reduce
 from tlm.program import Engine, Program
-from tlm.steps import ProgramDeadlockError, Step, Tile, TransferStep, Unit, WorkStep, expand
+from tlm.steps import ProgramDeadlockError, Step, Tile, TransferStep, Unit, WorkStep, held_steps
 from tlm.tiles.timing import FREE, QueueTiming
 from tlm.trace.recorder import Recorder
 
@@ -49,7 +49,7 @@ def run_at(
         queues: Costs of the tiles' sequencers and network interfaces; by default none.
 
     Raises:
-        InputError: if an operation does not fit the program.
+        InputError: if an operation does not fit the program, or its steps do not fit into memory.
         ProgramDeadlockError: if operations wait for ever, naming one of them.
     """
     return _Run(program, timing, network, recorder, queues).outcome()
@@ -115,7 +115,7 @@ class _Run:
     def outcome(self) -> Outcome:
         """Run to the end."""
         queues: dict[tuple[Tile, Engine], list[Step]] = {}
-        steps = list(expand(self._program))
+        steps = held_steps(self._program)
         for step in steps:
             queues.setdefault((step.tile, step.engine), []).append(step)
         if self._queues.credit_interval_cycles:
@@ -198,7 +198,7 @@ class _Run:
         if self._queues.launch_cycles:
             yield self._env.timeout(self._queues.launch_cycles)
         arrivals: dict[int, Callable[[int], object]] = {
-            self._node(tile): _Arrival(self, step, start, tile, units)
+            self._node(tile): partial(self._arrive, step, start, tile, units)
             for tile, units in step.arrivals.items()
         }
         goal = self._goal(step)
@@ -224,27 +224,15 @@ class _Run:
     def _node(self, tile: Tile) -> int:
         return tile[0] * self._program.cols + tile[1]
 
-    def arrive(self, step: TransferStep, start: int, tile: Tile, units: list[Unit]) -> None:
+    def _arrive(
+        self, step: TransferStep, start: int, tile: Tile, units: list[Unit], _node: int
+    ) -> None:
         """A transfer has been written at a tile."""
         self._arrived[tile] = self._env.now
         if self._recorder is not None:
             label, now = step.operation.label, int(self._env.now)
             self._recorder.transfer(step.number, label, step.tile, tile, step.flits, start, now)
         self._units.give(units)
-
-
-@dataclass(frozen=True, slots=True)
-class _Arrival:
-    """What the ejection of a transfer's tail does."""
-
-    run: _Run
-    step: TransferStep
-    start: int
-    tile: Tile
-    units: list[Unit]
-
-    def __call__(self, node: int) -> None:
-        self.run.arrive(self.step, self.start, self.tile, self.units)
 
 
 def _hops(tile: Tile, other: Tile) -> int:

@@ -59,12 +59,14 @@ def run_lt(
             transfers outstanding as hide them.
 
     Raises:
-        InputError: if the run would not fit into memory, an operation does not fit the program,
-            takes a token that no earlier operation gave, gives one beyond its depth, or ends after
-            2**30 cycles.
+        InputError: if there is no thread, the run would not fit into memory, or an operation does
+            not fit the program, takes a token that no earlier operation gave, gives one beyond its
+            depth, or ends after 2**30 cycles.
     """
-    form = scan(program)
+    if threads < 1:
+        raise InputError(f"threads is {threads}; allowed: 1 or more")
     check_memory(program, memory_bytes)
+    form = scan(program)
     run = _Run(program, timing, form, threads, queues.launch_cycles)
     for number, operation in enumerate(program.operations()):
         run.add(number, operation)
