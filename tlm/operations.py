@@ -1,9 +1,8 @@
 """The operations of programs (docs/programs.md): work on a tile, and transfers between tiles."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
-from typing import Literal, TypeVar
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -186,7 +185,6 @@ class Reduce:
 Collective = Multicast | Reduce
 Transfer = Send | Multicast | Reduce
 Operation = Work | Send | Multicast | Reduce
-_AnyCollective = TypeVar("_AnyCollective", Multicast, Reduce)
 
 
 def destination(send: Send, row: int, col: int) -> tuple[int, int]:
@@ -218,12 +216,3 @@ def root_tiles(collective: Collective) -> list[tuple[int, int]]:
     lines, places = root_lines(collective)
     pairs = zip(lines, places.tolist(), strict=True)
     return [pair if collective.along == "row" else pair[::-1] for pair in pairs]
-
-
-def aligned(collective: _AnyCollective) -> Iterator[_AnyCollective]:
-    """The same collective as some whose roots form a single column (along rows) or row."""
-    if isinstance(collective.roots, TileSet):
-        yield collective
-        return
-    for row, col in root_tiles(collective):
-        yield replace(collective, roots=TileSet.tile(row, col))
