@@ -61,7 +61,12 @@ def _render(result: Result) -> RenderableType:
     help="M,N,K of C[M,N] = A[M,K] B[K,N]; M,N of a softmax; B,Hq,Hkv,Sq,Skv,Dqk,Dv of attention.",
 )
 @click.option("--dtype", help="Type of the elements.")
-@click.option("--level", default="lt", show_default=True, help="rtl, at, lt or perf.")
+@click.option(
+    "--level",
+    default="lt",
+    show_default=True,
+    help="rtl, at, lt or perf; perf has the matrix engine's roofline, the others its cycles.",
+)
 @click.option("--noc", help="Level of the network, if another: rtl, at, lt or perf.")
 @click.option("--compute", help="Level of the matrix engine, if another: rtl, at or perf.")
 @click.option("--rtl", metavar="SPEC", help="A network of your own, calibrated by its SPEC.toml.")

@@ -17,7 +17,7 @@ next one while the vector engine has this one. Two streams then take turns, if t
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 
@@ -66,9 +66,10 @@ class AttentionShape:
     v_depth: int
 
     def __post_init__(self) -> None:
-        sizes = (self.batch, self.q_heads, self.kv_heads, self.q_length)
-        if min(*sizes, self.kv_length, self.qk_depth, self.v_depth) < 1:
-            raise InputError(f"--shape: found {self}; allowed: sizes of 1 or more")
+        sizes = astuple(self)
+        if min(sizes) < 1:
+            text = ",".join(map(str, sizes))
+            raise InputError(f"--shape: found {text}; allowed: sizes of 1 or more")
         if self.q_heads % self.kv_heads:
             raise InputError(
                 f"--shape: found {self.q_heads} heads of Q for {self.kv_heads} of K and V; "

@@ -120,6 +120,12 @@ def test_heads_share_keys_in_equal_numbers() -> None:
         AttentionShape(1, 5, 2, 4, 7, 8, 8)
 
 
+def test_sizes_are_told_as_they_were_typed() -> None:
+    with pytest.raises(InputError) as caught:
+        AttentionShape(1, 0, 2, 4, 7, 8, 8)
+    assert str(caught.value) == "--shape: found 1,0,2,4,7,8,8; allowed: sizes of 1 or more"
+
+
 def test_a_row_has_to_fit() -> None:
     small = replace(target(2, 2), tile_bytes=100)
     with pytest.raises(InputError, match="a single row takes [0-9]+ bytes of a tile's memory"):
