@@ -1,6 +1,5 @@
 """What a serving run is asked for, and the run."""
 
-import hashlib
 import math
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -117,23 +116,13 @@ class ServeOptions:
                 option = "--" + name.replace("_", "-")
                 raise InputError(f"{option}: found {value}; only {DISAGGREGATION} has pools")
 
-    def recorded(self) -> dict[str, Any]:
-        """As a result keeps them: a trace by its content, an infinite rate as text."""
-        recorded = asdict(self)
-        if self.trace is not None:
-            digest = hashlib.sha256(self.trace.read_bytes()).hexdigest()[:16]
-            recorded["trace"] = {"name": self.trace.name, "hash": digest}
-        if self.rate_rps is not None and math.isinf(self.rate_rps):
-            recorded["rate_rps"] = "inf"
-        return recorded
-
 
 class Service:
     """What options ask for, ready to run under any load.
 
     Raises:
-        InputError: for options that do not fit together, unknown names, and weights that do not
-            fit.
+        InputError: for options that do not fit together, unknown names, a trace that cannot be
+            used, and weights that do not fit.
     """
 
     def __init__(self, options: ServeOptions) -> None:
@@ -142,7 +131,7 @@ class Service:
         choose("chip", options.chip, serving_chips())
         self.options = options
         self._scheduler()  # refused before anything is loaded
-        self._trace: Trace | None = None
+        self._trace = None if options.trace is None else load_trace(options.trace)
         self._speculation = (
             None
             if options.draft_tokens is None
@@ -166,12 +155,10 @@ class Service:
         """The requests of a seed, at the options' rate or at another.
 
         Raises:
-            InputError: if the trace or the load cannot be used.
+            InputError: if the load cannot be used.
         """
         options = self.options
-        if options.trace is not None:
-            if self._trace is None:
-                self._trace = load_trace(options.trace)
+        if self._trace is not None:
             trace = self._trace
             trace = trace if options.requests is None else trace.head(options.requests)
             scale = options.rate_scale if rate is None else rate / rate_of(trace)
@@ -209,6 +196,16 @@ class Service:
             speculation=self._speculation,
             watch=watch,
         )
+
+    def recorded(self) -> dict[str, Any]:
+        """The options as a result keeps them: a trace by its content, an infinite rate as text."""
+        options = self.options
+        recorded = asdict(options)
+        if options.trace is not None and self._trace is not None:
+            recorded["trace"] = {"name": options.trace.name, "hash": self._trace.file_hash}
+        if options.rate_rps is not None and math.isinf(options.rate_rps):
+            recorded["rate_rps"] = "inf"
+        return recorded
 
     def _scheduler(self) -> Scheduler:
         options = self.options

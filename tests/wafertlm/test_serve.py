@@ -1,7 +1,10 @@
 """What ``wafertlm serve`` returns and refuses."""
 
 import csv
+import hashlib
 import json
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +144,28 @@ def test_a_trace_can_be_cut_and_sped_up(tmp_path: Path) -> None:
     assert result["span_s"] == pytest.approx(4.5, abs=0.2)
 
 
+def test_a_trace_from_a_pipe_is_read_once_and_recorded_by_what_was_read(tmp_path: Path) -> None:
+    file, pipe = tmp_path / "a" / "trace.csv", tmp_path / "trace.csv"
+    file.parent.mkdir()
+    file.write_text("arrived_at,num_prefill_tokens,num_decode_tokens\n0,100,10\n1,50,5\n")
+    os.mkfifo(pipe)
+    names = {"model": "llama3-8b", "chip": "flat32", "scheduler": "chunked"}
+    expected = serve_result(ServeOptions(**names, trace=file))
+    with ThreadPoolExecutor() as threads:
+        threads.submit(pipe.write_bytes, file.read_bytes())
+        found = serve_result(ServeOptions(**names, trace=pipe))
+    assert found == expected
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()[:16]
+    assert found["options"]["trace"] == {"name": "trace.csv", "hash": digest}
+
+
+def test_a_trace_that_is_missing_is_refused_with_a_checkpoint_too(tmp_path: Path) -> None:
+    names = {"model": "llama3-8b", "chip": "flat32", "scheduler": "chunked"}
+    options = ServeOptions(**names, trace=tmp_path / "missing.csv")
+    with pytest.raises(InputError, match="missing.csv: cannot be read"):
+        serve_result(options, checkpoint=tmp_path / "state")
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -155,6 +180,8 @@ def test_a_trace_can_be_cut_and_sped_up(tmp_path: Path) -> None:
         ({"rate_rps": None}, "--workload: needs --rate and --requests"),
         ({"requests": 0}, "--requests: found 0; allowed: 1 or more"),
         ({"rate_scale": 0.0}, "--rate-scale: found 0.0"),
+        ({"rate_scale": 1e-300}, "rate scale: found 1e-300; allowed: positive, arrivals within"),
+        ({"rate_rps": 1e-306, "arrival_cv": 100.0}, "rate: found 1e-306; allowed: all arrivals"),
         ({"seeds": 0}, "--seeds"),
         ({"seed": -1}, "--seed"),
         ({"slo_ttft_s": -1.0}, "--slo-ttft: found -1.0; allowed: positive"),
@@ -179,6 +206,10 @@ def test_a_trace_can_be_cut_and_sped_up(tmp_path: Path) -> None:
             {"scheduler": "pd-disaggregation", "prefill_units": 900, "decode_units": 600},
             "pools of 'flat32': found 900 prefill and 600 decode units; allowed: 1 or more each, "
             "1024 together",
+        ),
+        (
+            {"scheduler": "pd-disaggregation", "link_latency_s": 1e300},
+            "link latency: found 1e\\+300 s; allowed: 0 to 8,640,000 .100 days.",
         ),
         (
             {"scheduler": "pd-disaggregation", "prefill_scheduler": "lifo"},

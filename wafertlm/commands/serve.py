@@ -43,7 +43,7 @@ def serve_result(
     checkpoint: Path | None = None,
     checkpoint_every_s: float = CHECKPOINT_EVERY_S,
 ) -> dict[str, Any]:
-    """Run the load once for each seed and return the command's figures.
+    """Run the load once for each seed and return the command's options and figures.
 
     With several seeds every figure is their mean and ``ci95`` holds the intervals. With
     ``find_rate`` the figures are those at the highest rate that attains the objectives, and
@@ -64,7 +64,7 @@ def serve_result(
     if checkpoint is not None and (options.seeds > 1 or options.find_rate):
         raise InputError("--checkpoint: holds one run; leave out --seeds and --find-rate")
     service = Service(options)
-    kept = None if checkpoint is None else _checkpoint(checkpoint, options, checkpoint_every_s)
+    kept = None if checkpoint is None else _checkpoint(checkpoint, service, checkpoint_every_s)
     capacity = _capacity(service, progress) if options.find_rate else None
     if capacity is not None and capacity.rate is None:
         raise InputError(
@@ -80,6 +80,7 @@ def serve_result(
     merged = mean_of(results)
     error = {"level_pct": None, "profile_pct": profile_error_pct(options.chip)}
     return {
+        "options": service.recorded(),
         **merged,
         "capacity": None if capacity is None else _plain(capacity),
         "error": error,
@@ -130,8 +131,8 @@ def _notes(figures: Mapping[str, Any]) -> list[str]:
     return notes
 
 
-def _checkpoint(path: Path, options: ServeOptions, every_s: float) -> Checkpoint:
-    return Checkpoint(path, f"{__version__} {config_hash(options.recorded())}", every_s)
+def _checkpoint(path: Path, service: Service, every_s: float) -> Checkpoint:
+    return Checkpoint(path, f"{__version__} {config_hash(service.recorded())}", every_s)
 
 
 def _rows(path: Path | None, resumable: bool) -> AbstractContextManager[RowWriter | None]:
@@ -266,4 +267,4 @@ def complete_serve(
 ) -> dict[str, Any]:
     """The command's result object; no RTL stands behind a foreign chip."""
     seed = None if options.workload is None else options.seed
-    return complete("serve", options.recorded(), figures, times, seed=seed)
+    return complete("serve", figures["options"], figures, times, seed=seed)

@@ -85,7 +85,7 @@ def arrivals_ps(
     gaps_s = rng.gamma(1 / cv**2, cv**2 / rate_rps, size=requests)
     gaps_s[0] = 0.0
     arrival_s = np.cumsum(gaps_s)
-    if arrival_s[-1] > MAX_SPAN_S:
+    if not arrival_s[-1] <= MAX_SPAN_S:  # nor NaN, of gaps past all numbers
         raise InputError(f"rate: found {rate_rps}; allowed: all arrivals within 100 days")
     return np.rint(arrival_s * PS_PER_S).astype(np.int64)
 

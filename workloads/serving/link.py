@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from tlm.errors import InputError
-from workloads.serving.traces import PS_PER_S, within_time
+from workloads.serving.traces import MAX_SPAN_S, PS_PER_S, within_time
 
 
 @dataclass(slots=True)
@@ -28,15 +28,16 @@ class Link:
         """Refuse a link that cannot be.
 
         Raises:
-            InputError: if the bandwidth is below 1 or the latency is negative.
+            InputError: if the bandwidth is below 1, or the latency negative or over 100 days.
         """
         if not 1 <= self.bytes_per_s < float("inf"):
             raise InputError(
                 f"link bandwidth: found {self.bytes_per_s} bytes/s; allowed: 1 or more and finite"
             )
-        if not 0 <= self.latency_s < float("inf"):
+        if not 0 <= self.latency_s <= MAX_SPAN_S:
             raise InputError(
-                f"link latency: found {self.latency_s} s; allowed: 0 or more and finite"
+                f"link latency: found {self.latency_s} s; "
+                f"allowed: 0 to {MAX_SPAN_S:,.0f} (100 days)"
             )
 
     def send(self, size_bytes: int, now_ps: int) -> int:

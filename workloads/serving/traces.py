@@ -9,13 +9,15 @@ a CSV table, of which two headers are read, other columns being ignored:
 """
 
 import csv
+import hashlib
+import io
 import re
 from array import array
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,11 +42,13 @@ class Trace:
     """Requests in order of arrival: three int64 arrays of one length.
 
     ``arrival_ps`` is in picoseconds after the first arrival; the tokens are 1 or more.
+    ``file_hash`` is that of the content of the file they were read from; None: from none.
     """
 
     arrival_ps: NDArray[np.int64]
     prompt_tokens: NDArray[np.int64]
     output_tokens: NDArray[np.int64]
+    file_hash: str | None = None
 
     def __len__(self) -> int:
         """Number of requests."""
@@ -58,7 +62,12 @@ class Trace:
     def head(self, requests: int) -> "Trace":
         """The first ``requests`` requests (all, if there are fewer)."""
         first = slice(requests)
-        return Trace(self.arrival_ps[first], self.prompt_tokens[first], self.output_tokens[first])
+        return replace(
+            self,
+            arrival_ps=self.arrival_ps[first],
+            prompt_tokens=self.prompt_tokens[first],
+            output_tokens=self.output_tokens[first],
+        )
 
     def scaled(self, rate_scale: float) -> "Trace":
         """The same requests arriving ``rate_scale`` times as fast.
@@ -66,12 +75,32 @@ class Trace:
         Raises:
             InputError: if the scale is not positive or spreads the arrivals over 100 days.
         """
-        if not (rate_scale > 0 and self.arrival_ps[-1] / rate_scale <= MAX_SPAN_S * PS_PER_S):
+        last_ps = int(self.arrival_ps[-1])  # where NumPy warns, Python says infinity
+        if not (rate_scale > 0 and last_ps / rate_scale <= MAX_SPAN_S * PS_PER_S):
             raise InputError(
                 f"rate scale: found {rate_scale}; allowed: positive, arrivals within 100 days"
             )
         arrival = np.rint(self.arrival_ps / rate_scale).astype(np.int64)
-        return Trace(arrival, self.prompt_tokens, self.output_tokens)
+        return replace(self, arrival_ps=arrival)
+
+
+class _Hashed(io.RawIOBase):
+    """A file that hashes what is read of it: a pipe can be read only once."""
+
+    def __init__(self, file: io.RawIOBase) -> None:
+        self._file = file
+        self._hash = hashlib.sha256()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count = self._file.readinto(buffer) or 0
+        self._hash.update(memoryview(buffer)[:count])
+        return count
+
+    def digest(self) -> str:
+        return self._hash.hexdigest()[:16]
 
 
 class _Form(NamedTuple):
@@ -139,19 +168,22 @@ def load_trace(path: Path) -> Trace:
     """Read a request trace (UTF-8, byte order mark allowed, blank lines skipped).
 
     Rows need not be in order of arrival (merged traces seldom are): they are sorted, rows of equal
-    arrival staying in file order. Time starts at the first arrival.
+    arrival staying in file order. Time starts at the first arrival. The file is read once, so it
+    may be a pipe.
 
     Raises:
         InputError: if the file cannot be read as such a table; a bad cell is named by file, line,
             column, value and what is allowed.
     """
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with path.open("rb", buffering=0) as opened:
+            hashed = _Hashed(opened)
+            file = io.TextIOWrapper(io.BufferedReader(hashed), encoding="utf-8-sig", newline="")
             if path.suffix == ".jsonl":
                 rows = read_jsonl(path.name, file, MAX_TOKENS, int(MAX_ARRIVAL_S) * 10**9)
             else:
                 rows = _read(path.name, file)
-            return _in_order(path.name, rows)
+            return replace(_in_order(path.name, rows), file_hash=hashed.digest())
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
     except UnicodeDecodeError as error:

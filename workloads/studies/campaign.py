@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tlm.errors import InputError
 from tlm.files import whole_file
 
 Figures = dict[str, float | None]
@@ -51,7 +52,12 @@ def run_tasks(
 
     Returns:
         The figures of each case, in the order of its seeds.
+
+    Raises:
+        InputError: naming the folder, if nothing can be kept there; nothing has run then.
     """
+    if store is not None:
+        _check_store(store)
     tasks = [Task(case, seed) for case in cases for seed in seeds[case]]
     done: dict[Task, Figures] = {}
     for task in tasks:
@@ -93,6 +99,15 @@ def _run(
             raise
 
 
+def _check_store(store: Path) -> None:
+    try:
+        store.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{store}: cannot be a folder: {error.strerror}") from error
+    if not os.access(store, os.W_OK | os.X_OK):
+        raise InputError(f"{store}: cannot be written to")
+
+
 def _path(store: Path, case: Any, seed: int) -> Path:
     text = f"{_sources_hash()} {case!r} {seed}"
     return store / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.json"
@@ -107,9 +122,7 @@ def _read(store: Path, case: Any, seed: int) -> Figures | None:
 
 
 def _write(store: Path, case: Any, seed: int, figures: Figures) -> None:
-    path = _path(store, case, seed)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as scratch:
+    with whole_file(_path(store, case, seed)) as scratch:
         scratch.write_text(json.dumps(figures, allow_nan=False), encoding="utf-8")
 
 

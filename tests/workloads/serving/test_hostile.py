@@ -143,7 +143,15 @@ _EXTRA = (
     *("--arrival-cv", "--rate-scale", "--slo-ttft", "--slo-tbt", "--seed", "--token-budget"),
     *("--layer-groups", "--budget-units", "--chunk-units", "--prefill-scheduler"),
     *("--prefill-units", "--decode-units", "--link-bytes-per-s", "--link-latency-s", "--kv-tokens"),
-    *("--kv-sram-tokens", "--max-sequences", "--trace", "--attainment"),
+    *("--kv-sram-tokens", "--max-sequences", "--trace", "--attainment", "--checkpoint"),
+    *("--checkpoint-every", "--draft-tokens", "--acceptance"),
+)
+# Options that are given together, or that would run long with some of the values; None: a flag.
+_TOGETHER: tuple[dict[str, str | None], ...] = (
+    *({"--rate": rate, "--arrival-cv": cv} for rate in ("1e-306", "1e-9") for cv in ("1", "100")),
+    *({"--find-rate": None, "--slo-ttft": slo} for slo in ("1e-300", "2", "1e300")),
+    *({"--seeds": seeds} for seeds in ("0", "2", "-1", "x", "")),
+    {"--draft-tokens": "2", "--acceptance": "0.5"},
 )
 _VALUES = (
     *("0", "1", "2", "16", "512", "100000", "-1", "nan", "inf", "-inf", "1e-300", "1e300", "0.5"),
@@ -156,11 +164,14 @@ def _hostile_options(seeds: range) -> dict[int, int]:
     statuses: dict[int, int] = {}
     for seed in seeds:
         rng = random.Random(seed)
-        given = {name: rng.choice(values) for name, values in _PLAIN.items()}
+        given: dict[str, str | None] = {name: rng.choice(values) for name, values in _PLAIN.items()}
         if rng.random() < 0.2:
             given[rng.choice([*_PLAIN])] = rng.choice(_VALUES)
         given.update({name: rng.choice(_VALUES) for name in rng.sample(_EXTRA, rng.randrange(3))})
-        told = CliRunner().invoke(command, [part for option in given.items() for part in option])
+        if rng.random() < 0.2:
+            given.update(rng.choice(_TOGETHER))
+        line = [part for option in given.items() for part in option if part is not None]
+        told = CliRunner().invoke(command, line)
         if told.exception is not None and not isinstance(told.exception, SystemExit):
             assert isinstance(told.exception, InputError), (seed, given, told.exception)
             assert "\n" not in str(told.exception), (seed, given)
@@ -170,11 +181,15 @@ def _hostile_options(seeds: range) -> dict[int, int]:
     return statuses
 
 
-def test_hostile_options() -> None:
+@pytest.mark.filterwarnings("error")
+def test_hostile_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     statuses = _hostile_options(range(150))
     assert min(statuses[0], statuses[2]) > 20
 
 
 @pytest.mark.slow
-def test_many_hostile_options() -> None:
+@pytest.mark.filterwarnings("error")
+def test_many_hostile_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     assert min(_hostile_options(range(150, 3000)).values()) > 400

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tlm.errors import InputError
 from workloads.studies.campaign import Figures, run_tasks
 
 _CASES = {"a": 1.5, "b": 2.5}
@@ -56,3 +57,9 @@ def test_a_changed_case_is_not_taken_from_the_store(tmp_path: Path) -> None:
     run_tasks(_CASES, _SEEDS, _times, workers=1, store=tmp_path)
     changed = run_tasks({"a": 3.5}, {"a": [2]}, _times, workers=1, store=tmp_path)
     assert changed == {"a": [{"product": 7.0, "none": None}]}
+
+
+def test_a_folder_that_cannot_be_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="file/runs: cannot be a folder: Not a directory"):
+        run_tasks(_CASES, _SEEDS, _never, workers=1, store=tmp_path / "file" / "runs")
