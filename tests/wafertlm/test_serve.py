@@ -159,6 +159,34 @@ def test_a_trace_from_a_pipe_is_read_once_and_recorded_by_what_was_read(tmp_path
     assert found["options"]["trace"] == {"name": "trace.csv", "hash": digest}
 
 
+def _killed(checkpoint: Path, rows: Path | None) -> None:
+    """A run that is stopped once it has kept its state."""
+
+    def stop(done: int, total: int) -> None:
+        if checkpoint.exists():
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        serve_result(ServeOptions(**_GENERATED), stop, rows, checkpoint, 0.0)
+
+
+@pytest.mark.parametrize("has_rows", [False, True])
+def test_a_checkpoint_is_of_one_code_and_of_rows_or_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_rows: bool
+) -> None:
+    monkeypatch.setattr("workloads.serving.run._EVENTS_BETWEEN", 50)
+    options, state, rows = ServeOptions(**_GENERATED), tmp_path / "state", tmp_path / "rows.csv"
+    first, other = (rows, None) if has_rows else (None, rows)
+    _killed(state, first)
+    with pytest.raises(InputError, match="state: is the checkpoint of another run; allowed: one"):
+        serve_result(options, None, other, state)
+    with monkeypatch.context() as patch, pytest.raises(InputError, match="same version of the cod"):
+        patch.setattr("wafertlm.commands.serve.sources_hash", lambda: "newer")
+        serve_result(options, None, first, state)
+    assert serve_result(options, None, first, state) == serve_result(options)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["rows.csv"] * has_rows
+
+
 def test_a_trace_that_is_missing_is_refused_with_a_checkpoint_too(tmp_path: Path) -> None:
     names = {"model": "llama3-8b", "chip": "flat32", "scheduler": "chunked"}
     options = ServeOptions(**names, trace=tmp_path / "missing.csv")

@@ -24,6 +24,7 @@ from workloads.serving.models import serving_chips
 from workloads.serving.rows import RowWriter, row_file
 from workloads.serving.run import Watch
 from workloads.serving.seeds import mean_of
+from workloads.studies.campaign import sources_hash
 from workloads.studies.profiles import profile_error_pct
 
 _UNCHECKED = "error: this level of the model has not been checked against RTL or against a machine"
@@ -64,7 +65,10 @@ def serve_result(
     if checkpoint is not None and (options.seeds > 1 or options.find_rate):
         raise InputError("--checkpoint: holds one run; leave out --seeds and --find-rate")
     service = Service(options)
-    kept = None if checkpoint is None else _checkpoint(checkpoint, service, checkpoint_every_s)
+    kept = None
+    if checkpoint is not None:
+        run = _run_name(service, requests_csv is not None)
+        kept = Checkpoint(checkpoint, run, checkpoint_every_s)
     capacity = _capacity(service, progress) if options.find_rate else None
     if capacity is not None and capacity.rate is None:
         raise InputError(
@@ -131,8 +135,10 @@ def _notes(figures: Mapping[str, Any]) -> list[str]:
     return notes
 
 
-def _checkpoint(path: Path, service: Service, every_s: float) -> Checkpoint:
-    return Checkpoint(path, f"{__version__} {config_hash(service.recorded())}", every_s)
+def _run_name(service: Service, has_rows: bool) -> str:
+    """All that the state of a run hangs on."""
+    rows = "rows" if has_rows else "no rows"
+    return f"{__version__} {sources_hash()} {config_hash(service.recorded())} {rows}"
 
 
 def _rows(path: Path | None, resumable: bool) -> AbstractContextManager[RowWriter | None]:

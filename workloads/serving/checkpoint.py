@@ -6,6 +6,8 @@ The file holds Python objects, but only the kinds that a run is made of are made
 import hashlib
 import pickle
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
@@ -86,15 +88,30 @@ class Checkpoint:
         run, digest, state = (*content[len(_MAGIC) :].split(b"\n", 2), b"", b"")[:3]
         if run != self.run.encode():
             raise InputError(
-                f"{self.path}: is the checkpoint of another run; allowed: one of the same options"
+                f"{self.path}: is the checkpoint of another run; allowed: one of the same options, "
+                "with or without --requests-csv as now, by the same version of the code"
             )
         if digest != hashlib.sha256(state).hexdigest().encode():
             raise InputError(f"{self.path}: is a damaged checkpoint")
-        try:
-            loaded: dict[str, Any] = _Reader(BytesIO(state)).load()
-        except pickle.UnpicklingError as error:
-            raise InputError(f"{self.path}: holds what is no part of a run: {error}") from error
+        with self.resuming():
+            try:
+                loaded: dict[str, Any] = _Reader(BytesIO(state)).load()
+            except pickle.UnpicklingError as error:
+                raise InputError(f"{self.path}: holds what is no part of a run: {error}") from error
         return loaded
+
+    @contextmanager
+    def resuming(self) -> Iterator[None]:
+        """Within it, the state is made use of.
+
+        Raises:
+            InputError: if a part of the state is missing or is not what it should be.
+        """
+        try:
+            yield
+        except (AttributeError, EOFError, ImportError, LookupError, TypeError) as error:
+            kind = type(error).__name__
+            raise InputError(f"{self.path}: is no whole state of a run: {kind}: {error}") from error
 
     def remove(self) -> None:
         """The run has ended."""

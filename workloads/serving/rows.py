@@ -3,7 +3,7 @@
 import csv
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -78,3 +78,7 @@ def row_file(path: Path, *, resumable: bool) -> Iterator[RowWriter]:
         part.replace(path)
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror}") from error
+    finally:
+        with suppress(OSError):
+            if not part.stat().st_size:  # nothing to go on from
+                part.unlink()

@@ -1,6 +1,7 @@
 """One serving run."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,8 +96,10 @@ class Serving:
         self._watch = watch
         self._link = link
         self._engines: dict[str, tuple[Engine, ServingModel, float]] = {}
-        self._state = watch.checkpoint.load() if watch.checkpoint else None
-        self.env = simpy.Environment(initial_time=self._state["now_ps"] if self._state else 0)
+        self._state = None if watch.checkpoint is None else watch.checkpoint.load()
+        with self._resuming():
+            now_ps = 0 if self._state is None else int(self._state["now_ps"])
+        self.env = simpy.Environment(initial_time=now_ps)
 
     def add(self, name: str, engine: Engine, model: ServingModel, share: float = 1.0) -> None:
         """Add an engine, which has its share of the chip.
@@ -111,12 +114,14 @@ class Serving:
         """Let the clock run until every request has finished, and return the figures.
 
         Raises:
+            InputError: if the checkpoint's state is not that of such a run.
             RuntimeError: if nothing happens any more before: a policy never admits a request.
         """
         checkpoint, rows = self._watch.checkpoint, self._watch.rows
-        if self._state is not None:
-            self._resume(self._state)
-        self.recorder.row = None if rows is None else rows.add
+        with self._resuming():
+            if self._state is not None:
+                self._resume(self._state)
+            self.recorder.row = None if rows is None else rows.add
         for engine, _, _ in self._engines.values():
             self.env.process(engine.run())
         requests, told = len(self._trace), -1
@@ -149,6 +154,10 @@ class Serving:
             "link": self._link,
             "rows": None if rows is None else rows.state(),
         }
+
+    def _resuming(self) -> AbstractContextManager[None]:
+        checkpoint = self._watch.checkpoint
+        return nullcontext() if checkpoint is None else checkpoint.resuming()
 
     def _resume(self, state: dict[str, Any]) -> None:
         self.recorder, self._link = state["recorder"], state["link"]

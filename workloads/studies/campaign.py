@@ -109,7 +109,7 @@ def _check_store(store: Path) -> None:
 
 
 def _path(store: Path, case: Any, seed: int) -> Path:
-    text = f"{_sources_hash()} {case!r} {seed}"
+    text = f"{sources_hash()} {case!r} {seed}"
     return store / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.json"
 
 
@@ -127,7 +127,7 @@ def _write(store: Path, case: Any, seed: int, figures: Figures) -> None:
 
 
 @cache
-def _sources_hash() -> str:
+def sources_hash() -> str:
     """Content of the sources that decide a result."""
     digest = hashlib.sha256()
     for folder in _SOURCES:

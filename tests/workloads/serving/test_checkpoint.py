@@ -135,6 +135,36 @@ def test_an_unusable_checkpoint_is_refused(
     assert message in str(refused.value)
 
 
+def _without(name: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    return lambda state: {key: value for key, value in state.items() if key != name}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (_without("now_ps"), "KeyError: 'now_ps'"),
+        (_without("recorder"), "KeyError: 'recorder'"),
+        (_without("link"), "KeyError: 'link'"),
+        (lambda state: state | {"engines": {}}, "KeyError: 'all'"),
+        (lambda state: state | {"recorder": None}, "AttributeError: 'NoneType' object has no"),
+        (lambda state: [state], "TypeError: list indices must be integers or slices, not str"),
+    ],
+)
+def test_a_state_of_which_a_part_is_missing_is_refused(
+    tmp_path: Path, change: Callable[[dict[str, Any]], Any], message: str
+) -> None:
+    path = tmp_path / "state"
+    trace = trace_of((0, 10, 20), (1, 10, 20))
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(StoppedError):
+        patch.setattr(running, "_EVENTS_BETWEEN", 5)
+        _serve(trace, Chunked(), False, Watch(checkpoint=Stopping(path, "run", 0.0)))
+    state = Checkpoint(path, "run").load()
+    assert state is not None
+    Checkpoint(path, "run").save(change(state))
+    with pytest.raises(InputError, match="state: is no whole state of a run: " + message):
+        _serve(trace, Chunked(), False, Watch(checkpoint=Checkpoint(path, "run")))
+
+
 def test_rows_that_were_lost_are_noticed(tmp_path: Path) -> None:
     with row_file(tmp_path / "rows.csv", resumable=True) as rows:
         rows.add(0, {"a": 1})
