@@ -64,6 +64,11 @@ class ServeOptions:
         return self.scheduler == DISAGGREGATION
 
     @property
+    def is_drawn(self) -> bool:
+        """Whether anything is drawn from the seed: requests, or which drafts are right."""
+        return self.workload is not None or self.draft_tokens is not None
+
+    @property
     def slo(self) -> Slo:
         """What requests should attain."""
         return Slo(self.slo_ttft_s, self.slo_tbt_ms)
@@ -92,8 +97,8 @@ class ServeOptions:
             raise InputError("load: give either --trace or --workload")
         if self.trace is not None and self.rate_rps is not None:
             raise InputError("--rate: a trace has arrival times; --rate-scale stretches them")
-        if self.trace is not None and self.seeds > 1:
-            raise InputError("--seeds: a trace is the same for every seed; give --workload")
+        if not self.is_drawn and self.seeds > 1:
+            raise InputError("--seeds: a trace is the same for every seed; give --draft-tokens")
         if self.workload is not None and (self.rate_rps is None or self.requests is None):
             raise InputError("--workload: needs --rate and --requests")
         _at_least("--requests", self.requests, 1)
@@ -171,9 +176,18 @@ class Service:
             scale = options.rate_scale if rate is None else 1.0
         return trace if scale == 1.0 else trace.scaled(scale)
 
-    def run(self, trace: Trace, watch: Watch | None = None) -> dict[str, Any]:
-        """Serve a trace to the end and return its figures."""
+    def run(
+        self, seed: int, rate: float | None = None, watch: Watch | None = None
+    ) -> dict[str, Any]:
+        """Serve the requests of a seed to the end and return the figures.
+
+        Raises:
+            InputError: if the load cannot be used.
+        """
         options = self.options
+        trace = self.load(seed, rate)
+        drafts = self._speculation
+        speculation = None if drafts is None else replace(drafts, seed=seed)
         limits = Limits(options.kv_tokens, options.max_sequences, options.kv_sram_tokens)
         scheduler = self._scheduler()
         if self._pools is not None:
@@ -183,7 +197,7 @@ class Service:
                 self._pools,
                 slo=options.slo,
                 limits=limits,
-                speculation=self._speculation,
+                speculation=speculation,
                 watch=watch,
             )
         assert self._model is not None
@@ -193,7 +207,7 @@ class Service:
             self._model,
             slo=options.slo,
             limits=limits,
-            speculation=self._speculation,
+            speculation=speculation,
             watch=watch,
         )
 

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from tlm.errors import InputError
-from wafertlm.commands.serve import command, known_names, serve_result
+from wafertlm.commands.serve import command, complete_serve, known_names, serve_result
 from wafertlm.serving import ServeOptions
 
 _GENERATED: dict[str, Any] = {
@@ -132,6 +132,24 @@ def test_several_seeds_give_means_and_intervals() -> None:
     low, high = merged["ci95"]["throughput_tok_s"]
     assert low < mean < high
     assert merged["requests"] == 30
+
+
+def test_every_seed_draws_drafts_of_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "trace.csv"
+    path.write_text("arrived_at,num_prefill_tokens,num_decode_tokens\n0,100,200\n")
+    names = {"model": "llama3-8b", "chip": "flat32", "scheduler": "chunked", "trace": path}
+    drafted = names | {"draft_tokens": 2}
+    spans = [serve_result(ServeOptions(**drafted, seed=seed))["span_s"] for seed in (5, 6)]
+    assert spans[0] != spans[1]
+    options = ServeOptions(**drafted, seed=5, seeds=2)
+    merged = serve_result(options)
+    assert merged["span_s"] == pytest.approx(sum(spans) / 2)
+    assert complete_serve(options, merged, {})["provenance"]["seed"] == 5
+    # Without drafts a trace leaves nothing to draw.
+    options = ServeOptions(**names, seed=5)
+    assert complete_serve(options, serve_result(options), {})["provenance"]["seed"] is None
+    with pytest.raises(InputError, match="--seeds: a trace is the same for every seed"):
+        serve_result(ServeOptions(**names, seeds=2))
 
 
 def test_a_trace_can_be_cut_and_sped_up(tmp_path: Path) -> None:

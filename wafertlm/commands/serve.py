@@ -80,7 +80,7 @@ def serve_result(
     for seed in range(options.seed, options.seed + options.seeds):
         with _rows(requests_csv, kept is not None) as rows:
             watch = Watch(progress, rows, kept)
-            results.append(service.run(service.load(seed, rate), watch))
+            results.append(service.run(seed, rate, watch))
     merged = mean_of(results)
     error = {"level_pct": None, "profile_pct": profile_error_pct(options.chip)}
     return {
@@ -107,7 +107,7 @@ def _capacity(service: Service, progress: Progress | None) -> Capacity:
     seeds = range(options.seed, options.seed + options.seeds)
 
     def attainment_at(rate: float) -> float:
-        runs = [service.run(service.load(seed, rate), Watch(progress)) for seed in seeds]
+        runs = [service.run(seed, rate, Watch(progress)) for seed in seeds]
         return float(sum(run["slo_attainment"] for run in runs)) / len(runs)
 
     start = options.rate_rps
@@ -186,7 +186,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--rate-scale", type=float, default=1.0, show_default=True, help="Speed of arrivals.")
 @click.option("--slo-ttft", "slo_ttft_s", type=float, help="Objective for the first token, s.")
 @click.option("--slo-tbt", "slo_tbt_ms", type=float, help="Objective between tokens, ms.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of a generated load.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of what is drawn.")
 @click.option("--seeds", type=int, default=1, show_default=True, help="Runs with other seeds.")
 @click.option(
     "--token-budget",
@@ -272,5 +272,5 @@ def complete_serve(
     options: ServeOptions, figures: dict[str, Any], times: dict[str, float]
 ) -> dict[str, Any]:
     """The command's result object; no RTL stands behind a foreign chip."""
-    seed = None if options.workload is None else options.seed
+    seed = options.seed if options.is_drawn else None
     return complete("serve", figures["options"], figures, times, seed=seed)
