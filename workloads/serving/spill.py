@@ -128,9 +128,12 @@ class SpillingPool:
 
     def _ring_needs(self, due: Sequence[Request]) -> int:
         """Blocks of new buffers if those who need a block get one each, in order."""
-        beyond = due[self._sram_free :]
+        # A draft may need several blocks, which all go into the one buffer.
+        beyond = {request.index: request for request in due[self._sram_free :]}
         return sum(
-            _whole_length(request) for request in beyond if request.index not in self._buffer_of
+            _whole_length(request)
+            for index, request in beyond.items()
+            if index not in self._buffer_of
         )
 
     def _keep(self, blocks: int) -> None:

@@ -9,6 +9,7 @@ from tlm.errors import InputError
 from workloads.serving.cost import Batch
 from workloads.serving.run import Limits, run
 from workloads.serving.schedulers import Chunked, Continuous
+from workloads.serving.speculation import Speculation
 from workloads.serving.spill import Ring, SpillingPool
 
 
@@ -65,6 +66,23 @@ def test_spilled_bytes_are_reported_and_more_sram_spills_less() -> None:
 def test_a_request_that_fits_neither_level_is_refused() -> None:
     with pytest.raises(InputError, match="found 100 prompt and 50 output tokens; allowed: 129"):
         run(trace_of((0, 100, 50)), Continuous(), LoggedModel(), limits=Limits(130, 4, 64))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.integers(1, 200), st.integers(1, 200), st.integers(1, 64), st.integers(0, 30), st.booleans()
+)
+def test_a_request_that_fits_alone_is_never_preempted(
+    prompt: int, output: int, draft: int, other: int, in_sram: bool
+) -> None:
+    # Drafts of several blocks at once; one level just holds the request, the other is what it is.
+    just = -(-(prompt + output - 1) // 16)
+    sram, ring = (just, other) if in_sram else (other, just)
+    kv = SpillingPool(16 * sram, 16 * ring)
+    trace, drafts = trace_of((0, prompt, output)), Speculation(draft, 0.8)
+    _, recorder = serve(trace, Chunked(32), LoggedModel(), kv=kv, speculation=drafts)
+    assert recorder.preemptions == 0
+    assert kv.free_blocks == (sram, ring)
 
 
 @settings(max_examples=150, deadline=None)
