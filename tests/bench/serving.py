@@ -28,6 +28,7 @@ class Fixed:
     kv_capacity_tokens = 1 << 20
     kv_bytes_per_token = 1
     layers = 32
+    sliding_window = None
     static_power_w = None
 
     def cost(self, batch: Batch) -> IterationCost:

@@ -6,8 +6,18 @@ from workloads.models.model import (
     Heads,
     Linear,
     Model,
+    SlidingWindow,
     load_model,
     model_names,
 )
 
-__all__ = ["DTYPE_BYTES", "Experts", "Heads", "Linear", "Model", "load_model", "model_names"]
+__all__ = [
+    "DTYPE_BYTES",
+    "Experts",
+    "Heads",
+    "Linear",
+    "Model",
+    "SlidingWindow",
+    "load_model",
+    "model_names",
+]

@@ -105,6 +105,11 @@ class SlidingWindow(_Table):
     tokens: PositiveInt
     period: PositiveInt
 
+    def count(self, layers: range) -> int:
+        """Layers with the window among ``layers``, which are consecutive."""
+        full = layers.stop // self.period - layers.start // self.period
+        return len(layers) - full
+
 
 class LatentAttention(_Table):
     """Multi-head latent attention (DeepSeek-V2 paper, section 2.1): a compressed cache."""
@@ -167,10 +172,8 @@ class Model(_Table):
     def count(self, layers: range) -> LayerCounts:
         """Layers of each kind among ``layers``, which are consecutive."""
         dense = max(0, min(layers.stop, self.dense_layers) - layers.start)
-        full = len(layers)
-        if (window := self.sliding_window) is not None:
-            full = layers.stop // window.period - layers.start // window.period
-        return LayerCounts(dense, len(layers) - dense, full, len(layers) - full)
+        windowed = 0 if self.sliding_window is None else self.sliding_window.count(layers)
+        return LayerCounts(dense, len(layers) - dense, len(layers) - windowed, windowed)
 
     @property
     def full_layers(self) -> int:

@@ -5,6 +5,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from workloads.models import SlidingWindow
+
 Float64s = NDArray[np.float64]
 Int64s = NDArray[np.int64]
 
@@ -13,7 +15,8 @@ class Work(NamedTuple):
     """What iterations computed in all, recomputation and rejected drafts included.
 
     Tokens and (query token, visible token) pairs are counted once for each layer that computes
-    them, as prompts may pass a part of the layers in an iteration.
+    them, as prompts may pass a part of the layers in an iteration, and layers with a sliding window
+    compute fewer pairs.
     """
 
     token_layers: int
@@ -63,7 +66,7 @@ class Batch(NamedTuple):
     @property
     def prefill_pairs(self) -> int:
         """(Query token, visible token) pairs of the prompt chunks under the causal mask."""
-        return sum(new * context + new * (new + 1) // 2 for new, context in self.prefills)
+        return sum(visible_pairs(new, context, None) for new, context in self.prefills)
 
     @property
     def decode_pairs(self) -> int:
@@ -77,18 +80,31 @@ class Batch(NamedTuple):
         """All pairs, in the layers that compute prompts."""
         return self.prefill_pairs + self.decode_pairs
 
-    def work(self, layers: int) -> Work:
-        """What the batch is on a model of ``layers`` layers."""
-        filled = layers if self.prefill_layers is None else len(self.prefill_layers)
-        tokens = pairs = 0
-        for new, context in self.prefills:
-            tokens += new
-            pairs += new * context + new * (new + 1) // 2
-        return Work(
-            tokens * filled + self.decode_tokens * layers,
-            pairs * filled + self.decode_pairs * layers,
-            self.logit_rows,
-        )
+    def work(self, layers: int, window: SlidingWindow | None = None) -> Work:
+        """What the batch is on a model of ``layers`` layers, some of which may have a window."""
+        filled = range(layers) if self.prefill_layers is None else self.prefill_layers
+        tokens = self.prefill_tokens * len(filled) + self.decode_tokens * layers
+        pairs = self.prefill_pairs * len(filled) + self.decode_pairs * layers
+        if window is not None:
+            pairs -= self._prefill_pairs_outside(window.tokens) * window.count(filled)
+            pairs -= self._decode_pairs_outside(window.tokens) * window.count(range(layers))
+        return Work(tokens, pairs, self.logit_rows)
+
+    def _prefill_pairs_outside(self, window: int) -> int:
+        seen = sum(visible_pairs(new, context, window) for new, context in self.prefills)
+        return self.prefill_pairs - seen
+
+    def _decode_pairs_outside(self, window: int) -> int:
+        outside = self.decode_context_tokens - self.decode_sequences * window
+        return max(0, outside) * self.decode_width
+
+
+def visible_pairs(new: int, context: int, window: int | None) -> int:
+    """(Query token, visible token) pairs of a chunk under the causal mask and a window."""
+    if window is None or context + new <= window:
+        return new * context + new * (new + 1) // 2
+    growing = max(0, window - context)
+    return growing * context + growing * (growing + 1) // 2 + (new - growing) * window
 
 
 class IterationCost(NamedTuple):
@@ -129,6 +145,11 @@ class ServingModel(Protocol):
     @property
     def layers(self) -> int:
         """Layers of the model."""
+        ...
+
+    @property
+    def sliding_window(self) -> SlidingWindow | None:
+        """The window that some of the layers see; None: all layers see all tokens."""
         ...
 
     @property

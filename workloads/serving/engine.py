@@ -94,7 +94,7 @@ class Engine:
         self.kv = kv
         self.prefilling: deque[Request] = deque()
         self.waiting = waiting
-        self.usage = Usage(model.layers)
+        self.usage = Usage(model.layers, model.sliding_window)
         self.layers = model.layers
         self._env = env
         self._scheduler = scheduler

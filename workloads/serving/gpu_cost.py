@@ -30,7 +30,7 @@ import numpy as np
 
 from tlm.chips.gpu import Gpu
 from tlm.errors import InputError
-from workloads.models import Model
+from workloads.models import Model, SlidingWindow
 from workloads.serving.cost import Batch, DecodeCosts, Int64s, IterationCost, Work
 from workloads.serving.gpu_kernels import NO_ATTENTION, GpuKernels, Piece, sum_of
 from workloads.serving.kv import BLOCK_TOKENS
@@ -70,6 +70,11 @@ class GpuCost:
     def layers(self) -> int:
         """Layers of the model."""
         return self._model.layers
+
+    @property
+    def sliding_window(self) -> SlidingWindow | None:
+        """The window that some of its layers see."""
+        return self._model.sliding_window
 
     @property
     def kv_bytes_per_token(self) -> int:

@@ -11,6 +11,7 @@ import numpy as np
 
 from tlm.chips.gpu import Gpu
 from workloads.models import Linear, Model
+from workloads.serving.cost import visible_pairs
 from workloads.serving.energy import Traffic, traffic_energy_j
 from workloads.serving.experts import device_of, expected_loads
 
@@ -216,11 +217,3 @@ class GpuKernels:
         if not rows:
             return Piece()
         return self._gemm(self._model.head, rows, self._model.head_width_bytes)
-
-
-def visible_pairs(new: int, context: int, window: int | None) -> float:
-    """(Query token, visible token) pairs of a chunk under the causal mask and a window."""
-    if window is None or context + new <= window:
-        return new * context + new * (new + 1) / 2
-    growing = max(0, window - context)
-    return growing * context + growing * (growing + 1) / 2 + (new - growing) * window

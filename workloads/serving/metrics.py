@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from workloads.models import SlidingWindow
 from workloads.serving.cost import Batch, DecodeCosts, Int64s, IterationCost, Work
 from workloads.serving.request import Request
 from workloads.serving.sample import Sample
@@ -36,10 +37,16 @@ class Slo(NamedTuple):
 
 
 class Usage:
-    """What the iterations of a pool computed, took and read."""
+    """What the iterations of a pool computed, took and read.
 
-    def __init__(self, layers: int) -> None:
+    Args:
+        layers: Layers of the model.
+        window: What some of them see only.
+    """
+
+    def __init__(self, layers: int, window: SlidingWindow | None = None) -> None:
         self._layers = layers
+        self._window = window
         self.work = Work(0, 0, 0)
         self.iterations = 0
         self.busy_ps = 0
@@ -50,7 +57,7 @@ class Usage:
 
     def iteration(self, batch: Batch, cost: IterationCost, duration_ps: int) -> None:
         """An iteration."""
-        self._add(1, batch.work(self._layers), batch.decode_sequences, duration_ps)
+        self._add(1, batch.work(self._layers, self._window), batch.decode_sequences, duration_ps)
         self.expert_bytes += round(cost.expert_bytes)
         if cost.energy_j is None:
             self.energy_pj = None
@@ -59,17 +66,21 @@ class Usage:
 
     def stretch(self, batch: Batch, costs: DecodeCosts, steps: int, duration_ps: int) -> None:
         """The first ``steps`` iterations that ``costs`` are of, from ``batch`` on."""
-        sequences, width = batch.decode_sequences, batch.decode_width
-        grown = sequences * width * (steps * (steps - 1) // 2)
-        tokens = batch.decode_tokens * steps * self._layers
-        pairs = (batch.decode_pairs * steps + grown * width) * self._layers
-        work = Work(tokens, pairs, batch.logit_rows * steps)
-        self._add(steps, work, sequences * steps, duration_ps)
+        self._add(steps, self._work(batch, steps), batch.decode_sequences * steps, duration_ps)
         self.expert_bytes += _whole(costs.expert_bytes[:steps])
         if costs.energy_j is None:
             self.energy_pj = None
         elif self.energy_pj is not None:
             self.energy_pj += _whole(costs.energy_j[:steps] * PJ_PER_J)
+
+    def _work(self, batch: Batch, steps: int) -> Work:
+        """Work of iterations that only decode, each with the tokens of the last in the cache."""
+        layers, window = self._layers, self._window
+        windowed = 0 if window is None else window.count(range(layers))
+        pairs = _growing_pairs(batch, steps) * (layers - windowed)
+        if window is not None:
+            pairs += _windowed_pairs(batch, steps, window.tokens) * windowed
+        return Work(batch.decode_tokens * steps * layers, pairs, batch.logit_rows * steps)
 
     def _add(self, iterations: int, work: Work, decoded: int, duration_ps: int) -> None:
         self.iterations += iterations
@@ -80,6 +91,21 @@ class Usage:
         self.work = Work(
             tokens + work.token_layers, pairs + work.pair_layers, rows + work.logit_rows
         )
+
+
+def _growing_pairs(batch: Batch, steps: int) -> int:
+    """Pairs of a layer in iterations each of which has the last one's tokens in its cache."""
+    grown = batch.decode_tokens * batch.decode_width * (steps * (steps - 1) // 2)
+    return batch.decode_pairs * steps + grown
+
+
+def _windowed_pairs(batch: Batch, steps: int, window: int) -> int:
+    """The same in a layer with a window: they grow until the windows are full."""
+    most = batch.decode_sequences * window
+    room = most - batch.decode_context_tokens
+    growing = min(steps, max(0, -(-room // batch.decode_tokens)))
+    full = batch._replace(decode_context_tokens=most).decode_pairs
+    return _growing_pairs(batch, growing) + full * (steps - growing)
 
 
 def _whole(values: np.ndarray[Any, np.dtype[np.float64]]) -> int:

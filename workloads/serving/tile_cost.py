@@ -22,7 +22,7 @@ from tlm.errors import InputError
 from workloads.mapping.attention import AttentionMapper, AttentionShape
 from workloads.mapping.gemm import GemmMapper
 from workloads.mapping.machine import Breakdown, machine_of
-from workloads.models import Heads, Linear, Model
+from workloads.models import Heads, Linear, Model, SlidingWindow
 from workloads.serving.cost import Batch, DecodeCosts, Int64s, IterationCost, Work
 from workloads.serving.experts import distinct_experts
 from workloads.serving.kv import BLOCK_TOKENS
@@ -76,6 +76,11 @@ class TileCost:
     def layers(self) -> int:
         """Layers of the model."""
         return self._model.layers
+
+    @property
+    def sliding_window(self) -> SlidingWindow | None:
+        """The window that some of its layers see."""
+        return self._model.sliding_window
 
     @property
     def kv_bytes_per_token(self) -> int:

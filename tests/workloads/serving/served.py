@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import simpy
 
+from workloads.models import SlidingWindow
 from workloads.serving.cost import Batch, DecodeCosts, Int64s, IterationCost, Work
 from workloads.serving.engine import DEFAULT_MAX_SEQUENCES, Engine
 from workloads.serving.kv import BlockPool, KvCache
@@ -34,10 +35,14 @@ class LoggedModel:
     static_power_w = 10.0
 
     def __init__(
-        self, seconds: Callable[[Batch], float] = lambda batch: 1.0, layers: int = 1
+        self,
+        seconds: Callable[[Batch], float] = lambda batch: 1.0,
+        layers: int = 1,
+        window: SlidingWindow | None = None,
     ) -> None:
         self._seconds = seconds
         self.layers = layers
+        self.sliding_window = window
         self.batches: list[Batch] = []
 
     def cost(self, batch: Batch) -> IterationCost:

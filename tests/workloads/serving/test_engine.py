@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.workloads.serving.served import LoggedModel, Rows, serve, trace_of
 from tlm.errors import InputError
+from workloads.models import SlidingWindow
 from workloads.serving.cost import Batch
 from workloads.serving.metrics import Recorder, Row, Slo
 from workloads.serving.request import Request
@@ -169,6 +170,11 @@ _SCHEDULERS = st.one_of(
     st.builds(PdFusion, st.integers(1, 20), st.integers(4, 9), st.integers(1, 4)),
 )
 _LAYERS = 5
+_WINDOWS = st.none() | st.builds(
+    lambda tokens, period: SlidingWindow(tokens=tokens, period=period),
+    st.integers(1, 50),
+    st.integers(1, 6),
+)
 
 
 def _uneven(batch: Batch) -> float:
@@ -176,11 +182,15 @@ def _uneven(batch: Batch) -> float:
 
 
 @settings(max_examples=250, deadline=None)
-@given(_LOADS, _SCHEDULERS, st.integers(112, 400), st.integers(1, 8))
+@given(_LOADS, _SCHEDULERS, st.integers(112, 400), st.integers(1, 8), _WINDOWS)
 def test_every_token_once_and_every_block_back(
-    trace: Trace, scheduler: Scheduler, kv_tokens: int, max_sequences: int
+    trace: Trace,
+    scheduler: Scheduler,
+    kv_tokens: int,
+    max_sequences: int,
+    window: SlidingWindow | None,
 ) -> None:
-    model = LoggedModel(_uneven, _LAYERS)
+    model = LoggedModel(_uneven, _LAYERS, window)
     engine, recorder = serve(
         trace, scheduler, model, kv_tokens=kv_tokens, max_sequences=max_sequences
     )
@@ -192,12 +202,13 @@ def test_every_token_once_and_every_block_back(
     stored = trace.prompt_tokens + trace.output_tokens - 1
     once = int(stored.sum())
     work = engine.usage.work
-    assert work == tuple(map(sum, zip(*(b.work(_LAYERS) for b in model.batches), strict=True)))
+    works = [batch.work(_LAYERS, window) for batch in model.batches]
+    assert work == tuple(map(sum, zip(*works, strict=True)))
     assert work.token_layers >= once * _LAYERS
     if not recorder.preemptions:
         assert work.token_layers == once * _LAYERS
         pairs = stored * (stored + 1) // 2
-        assert work.pair_layers == pairs.sum() * _LAYERS
+        assert window or work.pair_layers == pairs.sum() * _LAYERS
     if isinstance(scheduler, Chunked):
         assert max(batch.new_tokens for batch in model.batches) <= scheduler.token_budget
     assert max(len(batch.prefills) + batch.decode_sequences for batch in model.batches) <= (
@@ -214,6 +225,7 @@ def test_every_token_once_and_every_block_back(
     st.none() | st.integers(0, 200),
     st.sampled_from([_uneven, lambda batch: 1.0, lambda batch: 0.003]),
     st.integers(200, 3000),
+    _WINDOWS,
 )
 def test_alike_iterations_in_one_stretch_leave_the_same_figures(
     trace: Trace,
@@ -223,13 +235,14 @@ def test_alike_iterations_in_one_stretch_leave_the_same_figures(
     sram_tokens: int | None,
     seconds: Callable[[Batch], float],
     slo_ms: int,
+    window: SlidingWindow | None,
 ) -> None:
     rows: list[list[tuple[int, Row]]] = [[], []]
     jumped, stepped = (
         run(
             trace,
             deepcopy(scheduler),
-            LoggedModel(seconds, _LAYERS),
+            LoggedModel(seconds, _LAYERS, window),
             limits=Limits(kv_tokens, max_sequences, sram_tokens, jump),
             slo=Slo(2.0, slo_ms),
             watch=Watch(rows=Rows(to)),

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from tlm.chips.gpu import load_gpu_box
 from tlm.errors import InputError
 from workloads.models import load_model
-from workloads.serving.cost import Batch
+from workloads.serving.cost import Batch, visible_pairs
 from workloads.serving.gpu_cost import GpuCost
-from workloads.serving.gpu_kernels import visible_pairs
 from workloads.serving.models import (
     serving_chips,
     serving_model,
