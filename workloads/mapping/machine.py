@@ -104,11 +104,16 @@ def machine_of(chip: Chip, tiles: int | None = None) -> Machine:
     FLOP a cycle count a multiply-add as two, so half as many other operations.
 
     Raises:
-        InputError: if the chip is not of tiles with a RedMulE or a tiled systolic array, a vector
-            engine and off-chip memory, or the tiles are not whole rows of it.
+        InputError: if the chip is of several dies, or not of tiles with a RedMulE or a tiled
+            systolic array, a vector engine and off-chip memory, or the tiles are not whole rows.
     """
     tile, memory, noc = chip.tile, chip.memory, chip.noc
     grains, vector = _grains(chip), tile.vector_flop_per_cycle
+    if chip.dies is not None:
+        raise InputError(
+            f"chip '{chip.name}': no closed forms of it; allowed: chips of a single die, found "
+            f"{chip.dies.rows} x {chip.dies.cols}"
+        )
     if memory is None or vector is None or grains is None or not isinstance(noc, ForeignNoc):
         raise InputError(
             f"chip '{chip.name}': no closed forms of it; allowed: chips with off-chip memory, a "

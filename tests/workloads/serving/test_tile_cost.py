@@ -66,6 +66,8 @@ def test_a_model_that_does_not_fit_and_a_chip_without_memory_are_refused() -> No
         TileCost(load_model("qwen2-72b"), load_chip("flat32"))
     with pytest.raises(InputError, match="chip 'wse2': no closed forms"):
         TileCost(load_model("llama3-8b"), load_chip("wse2"))
+    with pytest.raises(InputError, match="'flat32-wafer': .* a single die, found 8 x 8"):
+        TileCost(load_model("llama3-8b"), load_chip("flat32-wafer"))
 
 
 def test_a_run_with_little_cache_preempts_and_still_completes() -> None:
