@@ -16,7 +16,7 @@ class Row(NamedTuple):
         figure: Name of the figure among those of the case.
         unit: Of the figure.
         paper: The published value; None if it is not at hand.
-        fit: Whether the model was fitted to it.
+        fit: Whether the model was fitted to this figure of the case, by this value or another.
         note: What must be known to judge it.
         against: Key of a case whose figure this one is a change from, in per cent.
     """

@@ -39,23 +39,41 @@ _NOT_AT_HAND = "value not at hand"
 
 
 class Plan(NamedTuple):
-    """All of a study: its cases by key, their rows, and the orders to be kept."""
+    """All of a study: its cases by key, their rows, and the orders to be kept.
+
+    ``aims`` are the rows whose values the model was fitted to. Where the paper gives a figure of a
+    case again, that row is none of them, but it counts as fitted too.
+    """
 
     cases: dict[str, AnyCase]
     rows: list[Row]
     orderings: list[Ordering]
+    aims: tuple[Row, ...] = ()
 
 
 class Book:
     """Collects rows and orders, and cases under keys that tell what they are."""
 
     def __init__(self) -> None:
-        self.plan = Plan({}, [], [])
+        self._cases: dict[str, AnyCase] = {}
+        self._rows: list[Row] = []
+        self._orderings: list[Ordering] = []
+
+    @property
+    def plan(self) -> Plan:
+        """All that was entered."""
+        aims = tuple(row for row in self._rows if row.fit)
+        fitted = {(row.case, row.figure) for row in aims}
+        rows = [
+            row._replace(fit=row.against is None and (row.case, row.figure) in fitted)
+            for row in self._rows
+        ]
+        return Plan(self._cases, rows, self._orderings, aims)
 
     def case(self, case: AnyCase) -> str:
         """Enter a case; returns its key."""
         key = case_name(case)
-        self.plan.cases[key] = case
+        self._cases[key] = case
         return key
 
     def add(
@@ -67,10 +85,13 @@ class Book:
         fit: Sequence[str] = (),
         note: str = "",
     ) -> None:
-        """Enter a row for each published figure of a case, None where it is not at hand."""
+        """Enter a row for each published figure of a case, None where it is not at hand.
+
+        The model was fitted to the values of the figures in ``fit``.
+        """
         key = self.case(case)
         for figure, value in published.items():
-            self.plan.rows.append(
+            self._rows.append(
                 Row(
                     name=_name(table, case, figure),
                     case=key,
@@ -95,7 +116,7 @@ class Book:
         for figure, value in published.items():
             name = f"{_name(table, case, figure)}_change"
             text = note if value is not None or note else _NOT_AT_HAND
-            self.plan.rows.append(
+            self._rows.append(
                 Row(name, key, figure, "% change", value, False, text, against=base)
             )
 
@@ -103,7 +124,7 @@ class Book:
         """Enter a published order: the figure is lower in the first case."""
         low, high = self.case(lower), self.case(higher)
         name = f"{figure}: {low} < {high}"
-        self.plan.orderings.append(Ordering(name, figure, low, high, doubt))
+        self._orderings.append(Ordering(name, figure, low, high, doubt))
 
 
 def title(model: str) -> str:

@@ -42,7 +42,7 @@ _EVALUATIONS = 15
 
 def fit(gpu: Gpu, *, log: Any = None) -> dict[str, Any]:
     """The fitted figures, and the rows they were fitted to with what the model says of them."""
-    rows = [row for row in plan().rows if row.fit and row.figure != "coverage"]
+    rows = [row for row in plan().aims if row.figure != "coverage"]
     timed = [row for row in rows if row.figure != "energy"]
     scale = np.array([start for start, _, _ in _TIMES.values()])
 
