@@ -113,6 +113,7 @@ def test_targets_by_hand() -> None:
     rows = [
         {"id": "T6/M/c/TTFT_mean_change", "unit": "% change", "paper": -50.0, "model": -40.0},
         {"id": "T6/M/c/TBT_mean_change", "unit": "% change", "paper": -50.0, "model": -40.0},
+        {"id": "T6/M/c/TBT_p99_change", "unit": "% change", "paper": -27.4, "model": -38.4},
         {"id": "T7/M/c/expert_load_change", "unit": "% change", "paper": -39.0, "model": -50.0},
         {"id": "S5.13/M/c/TTFT_mean_change", "unit": "% change", "paper": 50.0, "model": 3.0},
         {"id": "T2/M/c/TBT_mean", "unit": "ms", "paper": 50.0, "model": 3.0},
@@ -128,6 +129,7 @@ def test_targets_by_hand() -> None:
         ("order of a", 0.9, True),
         ("T6", pytest.approx(20.0), True),
         ("T6", pytest.approx(20.0), False),
+        ("T6", pytest.approx(-15.15, abs=0.01), False),
         ("T7", pytest.approx(-11.0), False),
         ("S5.13", 3.0, True),
     ]
@@ -138,7 +140,13 @@ def test_targets_that_are_met_stay_met() -> None:
     result = run_study(quick=True, workers=2)
     missed = [each["target"] for each in result["targets"] if not each["met"]]
     # What docs/layered_prefill.md says is missed, and nothing else.
-    known = ("1.7rps-chunked-1024", "T7/Qwen3-30B-A3B/h100x2-arxiv", "T8/GPT", "pd-disaggregation")
+    known = (
+        "1.7rps-chunked-1024",
+        "T6/Qwen3-30B-A3B/h100x2-arxiv-1.3rps-layered/TBT_p99_change",
+        "T7/Qwen3-30B-A3B/h100x2-arxiv",
+        "T8/GPT",
+        "pd-disaggregation",
+    )
     assert [target for target in missed if not any(part in target for part in known)] == []
     dense = [each for each in result["other_chips"] if each["case"].startswith("qwen3-8b")]
     assert {each["winner"] for each in dense} <= {"chunked", "open"}

@@ -116,9 +116,7 @@ class Book:
         for figure, value in published.items():
             name = f"{_name(table, case, figure)}_change"
             text = note if value is not None or note else _NOT_AT_HAND
-            self._rows.append(
-                Row(name, key, figure, "% change", value, False, text, against=base)
-            )
+            self._rows.append(Row(name, key, figure, "% change", value, False, text, against=base))
 
     def order(self, figure: str, lower: AnyCase, higher: AnyCase, doubt: str = "") -> None:
         """Enter a published order: the figure is lower in the first case."""

@@ -23,9 +23,9 @@ def judge(
             found.append(_within(row, row["model"] - row["paper"], _LOADS_POINTS, "points"))
         elif table == "T11":
             found.append(_within(row, _ratio_error_pct(row), _GROUPS_PCT, "% of ratio"))
-        elif figure.startswith("TTFT_mean"):
+        elif figure.startswith("TTFT_"):
             found.append(_within(row, _ratio_error_pct(row), _TTFT_RATIO_PCT, "% of ratio"))
-        elif figure.startswith("TBT_mean"):
+        elif figure.startswith("TBT_"):
             found.append(_within(row, _ratio_error_pct(row), _TBT_RATIO_PCT, "% of ratio"))
     return found
 
