@@ -29,6 +29,10 @@ class Engine(IntEnum):
     CONTROL = 3
 
 
+#: Engines that compute.
+COMPUTING = (Engine.MATRIX, Engine.VECTOR)
+
+
 @dataclass(frozen=True, slots=True)
 class Roots:
     """One root on each of some rows (or columns), each at a place of its own.

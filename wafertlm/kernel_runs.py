@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tlm.calibrated import level_error_pct, stale_allowed
 from tlm.chips import Chip, chip_names, load_chip
 from tlm.chips.parts import matrix_engine, noc_timing, own_tile
@@ -18,7 +16,7 @@ from tlm.engines.lt import run_lt
 from tlm.engines.outcome import Outcome
 from tlm.errors import InputError, choose
 from tlm.interconnect.zero_load import NocTiming
-from tlm.program import Engine, Program, Work
+from tlm.program import Program
 from tlm.tiles.programs import on_tiles
 from tlm.tiles.timing import FREE, QueueTiming, TileTiming
 from tlm.trace import Recorder, link_flits
@@ -77,13 +75,16 @@ class KernelOptions:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """What came of a run, and on the tile that ends last how long its engines worked."""
+    """What came of a run, and on the tile that ends last how long its engines worked.
+
+    `computed_cycles` are those in which the matrix or the vector engine did.
+    """
 
     plan: Plan
     macs: int
     cycles: int
     matrix_cycles: int
-    vector_cycles: int
+    computed_cycles: int
     outcome: Outcome | None
     network: dict[str, Any] | None = None
 
@@ -227,22 +228,23 @@ def _run(options: KernelOptions, chip: Chip, networks: _Networks) -> _Run:
     _check_memory(program, chip)
     macs = kernel.macs(sizes)
     if networks.noc == "perf":
-        matrix, vector = plan.tile_matrix_cycles, plan.tile_vector_cycles
-        return _Run(plan, macs, kernel.closed_form(plan, timing), matrix, vector, None)
+        cycles, matrix = kernel.closed_form(plan, timing), plan.tile_matrix_cycles
+        # A closed form does not say when engines work: as little at the same time as can be.
+        computed = min(matrix + plan.tile_vector_cycles, cycles)
+        return _Run(plan, macs, cycles, matrix, computed, None)
     tile = own_tile(chip) if networks.compute != "perf" else None
     network: dict[str, Any] | None
     if options.level == _RTL:
         _check_rtl_side(program)
         watched = (networks.waves, networks.building, networks.recorder)
         outcome, network = run_on_tiles(program, chip, *watched)
-        program = program if tile is None else on_tiles(program, tile)
     else:
         with _timed(program, chip, tile, networks) as program:
             queues = FREE if tile is None else tile.queues
             outcome, network = _simulate(program, timing, networks, queues)
     matrix = int(outcome.matrix_busy_cycles[outcome.last_tile])
-    vector = _vector_cycles(program, outcome.last_tile)
-    return _Run(plan, macs, outcome.cycles, matrix, vector, outcome, network)
+    computed = int(outcome.compute_busy_cycles[outcome.last_tile])
+    return _Run(plan, macs, outcome.cycles, matrix, computed, outcome, network)
 
 
 @contextmanager
@@ -320,19 +322,6 @@ def _simulate(
     return run_at_model(program, timing, networks.own, networks.recorder, queues), None
 
 
-def _vector_cycles(program: Program, tile: tuple[int, int]) -> int:
-    """Cycles that a tile's vector engine works."""
-    total = 0
-    for operation in program.operations():
-        if not isinstance(operation, Work) or operation.engine is not Engine.VECTOR:
-            continue
-        rows, cols = operation.tiles.rows, operation.tiles.cols
-        if tile[0] in rows and tile[1] in cols:
-            cycles = np.broadcast_to(np.asarray(operation.cycles), (len(rows), len(cols)))
-            total += int(cycles[rows.index(tile[0]), cols.index(tile[1])])
-    return total
-
-
 def _grid(text: str, chip: Chip) -> tuple[int, int]:
     rows, cols = parse_grid("--grid", text)
     if rows > chip.grid.rows or cols > chip.grid.cols:
@@ -367,13 +356,12 @@ def _check_memory(program: Program, chip: Chip) -> None:
 def _breakdown(run: _Run, engine: Compute) -> dict[str, int]:
     """On the tile that ends last: ideal cycles of its products, the engine's rest, and waiting.
 
-    Vector passes count as compute as far as the matrix engine stood still meanwhile, at most.
+    Vector passes count as compute while the matrix engine stands still.
     """
     ideal = min(run.matrix_cycles, round(run.plan.tile_macs / engine.macs_per_cycle))
-    passes = min(run.vector_cycles, run.cycles - run.matrix_cycles)
     return {
-        "compute": ideal + passes,
-        "communication": run.cycles - run.matrix_cycles - passes,
+        "compute": ideal + run.computed_cycles - run.matrix_cycles,
+        "communication": run.cycles - run.computed_cycles,
         "memory": 0,
         "overhead": run.matrix_cycles - ideal,
     }

@@ -24,7 +24,7 @@ from tlm.chips import Chip
 from tlm.data import Gemm, buffer_names
 from tlm.engines.outcome import Outcome
 from tlm.functional import Memory
-from tlm.operations import Engine
+from tlm.operations import COMPUTING, Engine
 from tlm.program import Program
 from tlm.steps import Tile
 from tlm.tiles.jobs import matrix_jobs
@@ -119,17 +119,21 @@ def _machine(model: TileModel, building: Building, waves: Path | None) -> Iterat
 def _outcome(program: Program, run: TileRun) -> Outcome:
     shape = (program.rows, program.cols)
     ends = np.zeros((len(Engine), *shape), dtype=np.int64)
-    arrived, busy = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
-    for span in run.spans:
-        tile = divmod(span.tile, program.cols)
-        ends[span.engine][tile] = max(ends[span.engine][tile], span.end_cycle + 1)
+    arrived, busy, computed = (np.zeros(shape, dtype=np.int64) for _ in range(3))
+    computed_until = np.zeros(shape, dtype=np.int64)
+    for span in sorted(run.spans, key=lambda span: span.start_cycle):
+        tile, end = divmod(span.tile, program.cols), span.end_cycle + 1
+        ends[span.engine][tile] = max(ends[span.engine][tile], end)
         if span.engine is Engine.MATRIX:
             busy[tile] += span.cycles
+        if span.engine in COMPUTING:
+            computed[tile] += max(0, end - max(span.start_cycle, computed_until[tile]))
+            computed_until[tile] = max(end, computed_until[tile])
     for number, cycle in run.arrivals:
         arrived[divmod(number, program.cols)] = cycle + 1
     last = divmod(int(np.maximum(ends.max(axis=0), arrived).argmax()), program.cols)
     arrived[last] = max(arrived[last], run.cycles)  # words that come after the last token
-    return Outcome(ends, arrived, busy)
+    return Outcome(ends, arrived, busy, computed)
 
 
 def _tell(recorder: Recorder, program: Program, model: TileModel, run: TileRun) -> None:

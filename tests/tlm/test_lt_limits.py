@@ -23,7 +23,7 @@ def test_a_run_that_does_not_fit_is_refused_before_it_begins() -> None:
     with pytest.raises(InputError) as caught:
         run_lt(program, TIMING, memory_bytes=10**10)
     assert str(caught.value) == (
-        "10000 x 10000 tiles with 1 tokens at level lt: takes 24.00 GB of memory; "
+        "10000 x 10000 tiles with 1 tokens at level lt: takes 27.60 GB of memory; "
         "available: 10.00 GB"
     )
 

@@ -20,7 +20,7 @@ from tlm.interconnect.packets import TileSet
 from tlm.interconnect.simpy_network import SimpyNetwork
 from tlm.interconnect.zero_load import NocTiming
 from tlm.lockstep import SteppedEnvironment
-from tlm.operations import Reduce
+from tlm.operations import COMPUTING, Reduce
 from tlm.program import Engine, Program
 from tlm.steps import ProgramDeadlockError, Step, Tile, TransferStep, Unit, WorkStep, held_steps
 from tlm.tiles.timing import FREE, QueueTiming
@@ -111,6 +111,8 @@ class _Run:
         self._ends = np.zeros((len(Engine), *shape), dtype=np.int64)
         self._arrived = np.zeros(shape, dtype=np.int64)
         self._busy = np.zeros(shape, dtype=np.int64)
+        self._computed = np.zeros(shape, dtype=np.int64)
+        self._computed_until = np.zeros(shape, dtype=np.int64)
 
     def outcome(self) -> Outcome:
         """Run to the end."""
@@ -136,7 +138,7 @@ class _Run:
                 f"operation {self._begun[stuck[0]]} waits for ever at the {engine.name} engine "
                 f"of tile {tile}; engines that wait for ever: {len(stuck)}"
             )
-        return Outcome(self._ends, self._arrived, self._busy)
+        return Outcome(self._ends, self._arrived, self._busy, self._computed)
 
     def _line_up_credits(self, steps: list[Step]) -> None:
         """Give credits their places among those that the same step gives at its end."""
@@ -157,10 +159,17 @@ class _Run:
             yield from self._take(step)
             yield from self._starts.turn(tile, engine)
             start = int(self._env.now)
+            if engine in COMPUTING:
+                self._compute(tile, start, start + step.cycles)
             yield self._env.timeout(step.cycles)
             if engine is Engine.MATRIX:
                 self._busy[tile] += step.cycles
             self._end(step, start)
+
+    def _compute(self, tile: Tile, start: int, end: int) -> None:
+        """Count the cycles of work in which the other computing engine does not work already."""
+        self._computed[tile] += max(0, end - max(start, int(self._computed_until[tile])))
+        self._computed_until[tile] = max(end, int(self._computed_until[tile]))
 
     def _transfers(self, tile: Tile, steps: list[Step]) -> _Process:
         """An interface starts its transfers in order, a few before the first has left."""

@@ -11,7 +11,7 @@ import numpy as np
 from tlm.engines.lt_batch import Batch
 from tlm.engines.lt_build import Builder, Built, Fields
 from tlm.engines.lt_memory import check_memory
-from tlm.engines.lt_queues import FIRST_TOKEN, PORT, Times
+from tlm.engines.lt_queues import FIRST_TOKEN, OVERLAP, PORT, Times
 from tlm.engines.lt_scan import Scan, scan, tokens_by_tiles, turn
 from tlm.engines.lt_table import Pools
 from tlm.engines.lt_tables import CycleTables
@@ -19,6 +19,7 @@ from tlm.engines.lt_tokens import TokenFaultError, Units
 from tlm.engines.outcome import Outcome
 from tlm.errors import InputError
 from tlm.interconnect.zero_load import NocTiming
+from tlm.operations import COMPUTING
 from tlm.program import Engine, Operation, Program, Send, Work
 from tlm.tiles.timing import FREE, QueueTiming
 from tlm.trace.loosely import note_operation
@@ -95,6 +96,8 @@ class _Run:
         self._pools = Pools()
         self._builder = Builder(timing, self._pools, launch_cycles)
         self._tables = CycleTables(rows, cols, turned=form.turned)
+        both = len(form.computing) == len(COMPUTING)
+        self._beside = {Engine.MATRIX: Engine.VECTOR, Engine.VECTOR: Engine.MATRIX} if both else {}
         self._batch = Batch(self._state, self._pools, self._tables, threads)
         self._bound_cycles = 0
 
@@ -117,8 +120,12 @@ class _Run:
         Views, good until the next operation is done.
         """
         self._flush()
-        ends = self._state[:, :FIRST_TOKEN].transpose((1, 2, 0) if self._turned else (1, 0, 2))
-        return ends[: len(Engine)], ends[PORT]
+        slots = self._slots()
+        return slots[: len(Engine)], slots[PORT]
+
+    def _slots(self) -> Times:
+        """The state but for tokens, as the tiles lie: shape (slots, rows, columns)."""
+        return self._state[:, :FIRST_TOKEN].transpose((1, 2, 0) if self._turned else (1, 0, 2))
 
     def outcome(self) -> Outcome:
         """The times after the last operation."""
@@ -126,10 +133,13 @@ class _Run:
         ends = np.array(engine_ends, dtype=np.int64, order="C")
         sent = ends[Engine.TRANSFER]
         sent[sent == self._launch_cycles] = 0  # nothing was
+        matrix_busy, vector_busy = self._tables.busy_cycles()
+        overlap = self._slots()[OVERLAP]
         return Outcome(
             engine_end_cycle=ends,
             last_arrival_cycle=np.maximum(arrivals, 0, dtype=np.int64),
-            matrix_busy_cycles=self._tables.busy_cycles(),
+            matrix_busy_cycles=np.ascontiguousarray(matrix_busy),
+            compute_busy_cycles=matrix_busy + vector_busy - overlap,
         )
 
     def _build(self, operation: Operation) -> Built:
@@ -140,7 +150,8 @@ class _Run:
             tokens[field], tokens["n_" + field] = self._pools.put_places(places), len(places)
         if isinstance(operation, Work):
             table, longest = self._tables.put(operation)
-            return self._builder.work(operation, tokens, longest, table)
+            beside = self._beside.get(operation.engine, -1)
+            return self._builder.work(operation, tokens, longest, table, beside)
         if isinstance(operation, Send):
             return self._builder.send(operation, tokens)
         return self._builder.collective(operation, tokens)

@@ -58,8 +58,8 @@ class Builder:
         """Forget what lies in the pools."""
         self._kept.clear()
 
-    def work(self, work: Work, tokens: Fields, cycles: int, table: int) -> Built:
-        """Steps of work, of some cycles or of a table of them."""
+    def work(self, work: Work, tokens: Fields, cycles: int, table: int, beside: int) -> Built:
+        """Steps of work, of some cycles or of a table of them, beside another engine or -1."""
         step: Fields = {
             "kind": WORK,
             "engine": int(work.engine),
@@ -68,6 +68,7 @@ class Builder:
             **tokens,
             "cycles": 0 if table >= 0 else cycles,
             "table": table,
+            "beside": beside,
         }
         return Built((step,), 0, straight=True, by_column=False, longest_cycles=cycles)
 

@@ -7,7 +7,7 @@ from tlm.program import Program
 from tlm.room import hold_room
 
 _TIME_BYTES = 4
-_SPENT_CYCLES_BYTES = 8
+_SPENT_CYCLES_BYTES = 2 * 8
 
 
 def needed_bytes(program: Program) -> int:

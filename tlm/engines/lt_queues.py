@@ -2,8 +2,10 @@
 
 ``row[slot, column]`` holds the times of a row of tiles: slots 0 to 3 are when the engines are free,
 slots `PORT` and `BUSY` when the ejection port is, and since when it has been busy without a pause
-before that; the others belong to tokens. Tokens come as ``(slot, depth)`` rows. Depth 0 is the time
-of one known unit. Else the token is a queue of that many slots, oldest first, `EMPTY` behind.
+before that, slot `OVERLAP` in how many cycles both computing engines have worked, two from `SINCE`
+since when each has without a pause; the others belong to tokens. Tokens come as ``(slot, depth)``
+rows. Depth 0 is the time of one known unit. Else the token is a queue of that many slots, oldest
+first, `EMPTY` behind.
 
 Columns are an index array and ``first``: the first of them if they are consecutive (the fast path),
 else -1. A return value of 0 is success, ``slot`` a take of a token that is not there in program
@@ -23,7 +25,9 @@ Indices = NDArray[np.int64]
 
 PORT = 4
 BUSY = 5
-FIRST_TOKEN = 6
+OVERLAP = 6
+SINCE = 7
+FIRST_TOKEN = 9
 EMPTY = np.int32(-(2**30))
 FROM_THE_START = np.int32(-(2**29))
 """Time of an initial unit: longer ago than any credit takes."""

@@ -12,7 +12,9 @@ import numpy as np
 from tlm.compiled import address, compiled, inlined
 from tlm.engines.lt_queues import (
     BUSY,
+    OVERLAP,
     PORT,
+    SINCE,
     Indices,
     Times,
     give,
@@ -51,6 +53,8 @@ def work(
     load(row[step.engine], columns, first, times)
     takes = pairs(indices, step.takes, step.n_takes)
     fault = take_here(row, takes, columns, first, 0, times, spare)
+    if step.beside >= 0:
+        load(times, columns, 0, left)
     if step.table < 0:
         for j in range(size):
             times[j] += step.cycles
@@ -58,9 +62,28 @@ def work(
         load(tables[step.table, number], columns, first, spare)
         for j in range(size):
             times[j] += spare[j]
+    if step.beside >= 0:
+        _count_overlap(row, step.engine, step.beside, columns, left, times)
     store(row[step.engine], columns, first, times)
     gives = pairs(indices, step.gives, step.n_gives)
     return fault or give(row, gives, columns, first, times, spare, left)
+
+
+@compiled
+def _count_overlap(
+    row: Times, engine: int, beside: int, columns: Indices, starts: Times, ends: Times
+) -> None:
+    """Count the cycles of some work in which the engine beside it works too.
+
+    Of that engine the work since its last pause is known. What it did before has ended earlier than
+    this starts, unless a tile's work stands in the program far out of the order in which it starts.
+    """
+    for j in range(len(ends)):
+        column = columns[j]
+        if starts[j] > row[engine, column]:
+            row[SINCE + engine, column] = starts[j]
+        since = max(starts[j], row[SINCE + beside, column])
+        row[OVERLAP, column] += max(0, min(row[beside, column], ends[j]) - since)
 
 
 @compiled

@@ -5,7 +5,9 @@ from dataclasses import dataclass, replace
 
 from tlm.interconnect.packets import TileSet
 from tlm.operations import (
+    COMPUTING,
     Collective,
+    Engine,
     Operation,
     Reduce,
     Roots,
@@ -28,11 +30,13 @@ class Scan:
     Attributes:
         operations: How many there are.
         queued: Tokens that some operation takes or gives at a part of the tiles only.
+        computing: Computing engines that do some work.
         turned: Whether rows and columns should change places: rows of state are updated at once.
     """
 
     operations: int
     queued: frozenset[str]
+    computing: frozenset[Engine]
     turned: bool
 
 
@@ -40,16 +44,20 @@ def scan(program: Program) -> Scan:
     """Read a program once."""
     everywhere = (program.rows, program.cols)
     queued: set[str] = set()
+    engines: set[Engine] = set()
     count = upright = turned = 0
     for operation in program.build():
         count += 1
         for _, names, (rows, cols) in tokens_by_tiles(operation):
             if (rows, cols) != everywhere:
                 queued.update(names)
+        if isinstance(operation, Work):
+            engines.add(operation.engine)
         rows, cols = _extent(operation)
         upright += rows * (cols + _ROW_COST_TILES)
         turned += cols * (rows + _ROW_COST_TILES)
-    return Scan(count, frozenset(queued & program.tokens.keys()), turned < upright)
+    queues = frozenset(queued & program.tokens.keys())
+    return Scan(count, queues, frozenset(engines.intersection(COMPUTING)), turned < upright)
 
 
 def turn(operation: Operation) -> Operation:

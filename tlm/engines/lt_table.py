@@ -51,6 +51,7 @@ STEP = np.dtype(
             "hold",  # cycles that a source's interface is busy
             "cycles",  # of work, if the same everywhere
             "table",  # of cycles, else -1
+            "beside",  # of work: the other computing engine if the program uses both, else -1
             "buffers",  # offset: input buffers along the row, per target; -1: there is room for all
             "room",  # cycles that a buffer lets its source go earlier
             "per_hop",  # cycles from router to router, of an operand or of any flit

@@ -1,4 +1,4 @@
-"""Cycles of work that differ from tile to tile, and how long the matrix engines have worked."""
+"""Cycles of work that differ from tile to tile, and how long the computing engines have worked."""
 
 from collections import Counter
 
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from tlm.engines.lt_queues import Times
 from tlm.interconnect.packets import TileSet
-from tlm.program import Engine, Work
+from tlm.operations import COMPUTING, Engine, Work
 
 TABLES = 8
 
@@ -27,9 +27,9 @@ class CycleTables:
         self.values: Times = np.empty((TABLES, rows, cols), dtype=np.int32)
         self._held: list[tuple[Work, int]] = []
         self._numbers: dict[tuple[int, TileSet], int] = {}
-        self._busy = np.zeros((rows, cols), dtype=np.int64)
-        self._busy_cycles: Counter[TileSet] = Counter()
-        self._busy_tables: Counter[int] = Counter()
+        self._busy = np.zeros((len(COMPUTING), rows, cols), dtype=np.int64)
+        self._busy_cycles: Counter[tuple[Engine, TileSet]] = Counter()
+        self._busy_tables: Counter[tuple[Engine, int]] = Counter()
 
     @property
     def full(self) -> bool:
@@ -38,12 +38,11 @@ class CycleTables:
 
     def put(self, work: Work) -> tuple[int, int]:
         """Number of the table of some work, -1 if its cycles are one number, and the longest."""
-        matrix = work.engine is Engine.MATRIX
         if isinstance(work.cycles, int):
-            self._busy_cycles[work.tiles] += matrix * work.cycles
+            self._busy_cycles[work.engine, work.tiles] += work.cycles
             return -1, work.cycles
         number, longest = self._number(work, work.cycles)
-        self._busy_tables[number] += matrix
+        self._busy_tables[work.engine, number] += 1
         return number, longest
 
     def _number(self, work: Work, cycles: NDArray[np.int64]) -> tuple[int, int]:
@@ -58,20 +57,25 @@ class CycleTables:
 
     def clear(self) -> None:
         """Forget the tables, whose work is done."""
-        for number, times in self._busy_tables.items():
+        for (engine, number), times in self._busy_tables.items():
             part = _part(self._held[number][0].tiles)
-            self._busy[part] += self.values[number][part] * times
+            if engine in COMPUTING:
+                self._busy[engine][part] += self.values[number][part] * times
         self._busy_tables.clear()
         self._held.clear()
         self._numbers.clear()
 
     def busy_cycles(self) -> NDArray[np.int64]:
-        """Cycles that each tile's matrix engine has worked, as the program's tiles lie."""
+        """Cycles that each tile's matrix and vector engines have worked, as the tiles lie.
+
+        Shape (2, rows, columns).
+        """
         self.clear()
-        for tiles, cycles in self._busy_cycles.items():
-            self._busy[_part(tiles)] += cycles
+        for (engine, tiles), cycles in self._busy_cycles.items():
+            if engine in COMPUTING:
+                self._busy[engine][_part(tiles)] += cycles
         self._busy_cycles.clear()
-        return np.ascontiguousarray(self._busy.T) if self._turned else self._busy
+        return self._busy.transpose(0, 2, 1) if self._turned else self._busy
 
 
 def _part(tiles: TileSet) -> tuple[slice, slice]:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Cycles = NDArray[np.int64]
-OUTCOME_BYTES_PER_TILE = 6 * 8
+OUTCOME_BYTES_PER_TILE = 7 * 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +19,15 @@ class Outcome:
         last_arrival_cycle: Shape (R, C): when the last transfer into the tile was written; 0 if
             none.
         matrix_busy_cycles: Shape (R, C): cycles the matrix engine worked.
+        compute_busy_cycles: Shape (R, C): cycles in which the matrix or the vector engine worked.
+            At level `lt` more than those, if a tile's work stands in the program far out of the
+            order in which it starts (`tlm.engines.lt_rows`).
     """
 
     engine_end_cycle: Cycles
     last_arrival_cycle: Cycles
     matrix_busy_cycles: Cycles
+    compute_busy_cycles: Cycles
 
     @property
     def finish_cycle(self) -> Cycles:

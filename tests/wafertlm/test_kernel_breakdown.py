@@ -1,0 +1,79 @@
+"""What a kernel's cycles went into, held against the spans of the work that was done."""
+
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.tlm.programs import TIMING, program_of, run_mesh, tile
+from tlm.engines.lt import run_lt
+from tlm.interconnect.packets import TileSet
+from tlm.operations import COMPUTING
+from tlm.program import Engine, Work
+from wafertlm.kernel_runs import KernelOptions, kernel_result
+
+
+class Spans:
+    """A recorder that keeps when the computing engines of each tile work."""
+
+    region = TileSet(range(4), range(4))
+
+    def __init__(self) -> None:
+        self.spans: dict[Any, list[tuple[int, int]]] = defaultdict(list)
+
+    def operation(self, _: int, __: str, engine: Engine, tile: Any, start: int, end: int) -> None:
+        if engine in COMPUTING:
+            self.spans[tile].append((start, end))
+
+    def transfer(self, *_: Any) -> None:
+        pass
+
+    def computed(self, tile: Any) -> int:
+        """Cycles in which some engine works."""
+        return len({cycle for span in self.spans[tile] for cycle in range(*span)})
+
+
+def test_cycles_in_which_both_engines_work_count_once() -> None:
+    operations = [
+        Work(Engine.MATRIX, tile(0), 10, gives=("a",)),
+        Work(Engine.VECTOR, tile(0), 4),
+        Work(Engine.VECTOR, tile(0), 5, takes=("a",), gives=("b",)),  # 10 to 15
+        Work(Engine.MATRIX, tile(0), np.array([[2]])),  # 10 to 12
+        Work(Engine.CONTROL, tile(0), 6, takes=("b",), gives=("c",)),  # 15 to 21
+        Work(Engine.MATRIX, tile(0), 3, takes=("c",)),  # 21 to 24
+    ]
+    program = program_of(1, 1, operations, a=(0, 1), b=(0, 1), c=(0, 1))
+    for outcome in (run_mesh(program, TIMING), run_lt(program, TIMING)):
+        assert outcome.compute_busy_cycles.tolist() == [[15 + 3]]
+        assert outcome.matrix_busy_cycles.tolist() == [[15]]
+
+
+@pytest.mark.parametrize("level", ["at", "lt"])
+@pytest.mark.parametrize(
+    ("name", "chip", "shape"),
+    [
+        ("softmax", "rtl-4x4", "32,64"),
+        ("flash-attention-3", "rtl-4x4", "1,4,4,64,64,16,16"),
+        ("flat-attention", "rtl-4x4", "1,4,4,64,64,16,16"),
+        ("flat-attention", "flat32", "1,8,8,512,512,64,64"),
+    ],
+)
+def test_communication_is_when_no_engine_computes(
+    level: str, name: str, chip: str, shape: str
+) -> None:
+    dtype = "int8" if chip == "rtl-4x4" else "fp16"
+    if level == "at" and chip == "flat32":
+        pytest.skip("the profile has no router")
+    spans = Spans()
+    options = KernelOptions(
+        kernel=name, chip=chip, grid="4x4", shape=shape, dtype=dtype, level=level, allow_stale=True
+    )
+    figures, maps = kernel_result(options, recorder=spans)
+    row, col = np.unravel_index(maps["finish_cycle"].argmax(), (4, 4))
+    idle = figures["cycles"] - spans.computed((int(row), int(col)))
+    found = figures["breakdown_cycles"]["communication"]
+    assert idle > 0
+    # Blocks of the shortest work are far out of order in FlatAttention's program.
+    out_of_order = level == "lt" and (name, chip) == ("flat-attention", "rtl-4x4")
+    assert found == pytest.approx(idle, abs=0.02 * figures["cycles"] if out_of_order else 0)
