@@ -48,8 +48,13 @@ def test_a_run_in_turns_and_overlapped() -> None:
         ({"repeat": 0}, "--repeat: found 0; allowed: 1 to 10000"),
         ({"micro_batches": 0}, "--micro-batches: found 0; allowed: 1 to 10000"),
         (
-            {"bytes": 2**40},
-            "messages of 2164663517184 packets; allowed: 16777216, or larger packets",
+            {"bytes": 2**37},
+            "messages of 270582939648 packets; allowed: 16777216, or larger packets",
+        ),
+        ({"bytes": 4 * 10**18}, f"--bytes: found 4{'0' * 18}; allowed: 1 to 281474976710"),
+        (
+            {"bytes": 10**22, "level": "perf"},
+            f"--bytes: found {10**22}; allowed: 1 to 281474976710",
         ),
     ],
 )

@@ -92,14 +92,27 @@ def collective(name: str, mesh: DieMesh, group: TileSet, size: int) -> Messages:
             whole, of a hand-over each die's.
 
     Raises:
-        InputError: for an unknown name, a size below 1 or a group of one die.
+        InputError: for an unknown name, a size below 1 or so large that times leave 64 bits, or a
+            group of one die.
     """
     choose("collective", name, list(COLLECTIVES))
+    largest = _largest_size(mesh)
     if size < 1:
         raise InputError(f"--bytes: found {size}; allowed: 1 or more")
+    if size > largest:
+        raise InputError(f"--bytes: found {size}; allowed: 1 to {largest}")
     if len(group) < 2 and name != "hand-over":
         raise InputError(f"--group: found {len(group)} die; {name} needs 2 or more")
     return COLLECTIVES[name](mesh, group, size)
+
+
+def _largest_size(mesh: DieMesh) -> int:
+    """Such that all messages, one behind the other at the slowest rate, take below 2**62 ticks.
+
+    A die sends less than four times ``size`` for each die.
+    """
+    slowest = max(mesh.ticks_per_unit, mesh.port_ticks_per_unit)
+    return int(2**62 // (4 * mesh.dies**2 * slowest))
 
 
 def _rows(mesh: DieMesh, group: TileSet) -> list[list[int]]:

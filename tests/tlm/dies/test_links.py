@@ -213,3 +213,15 @@ def test_the_document_states_the_errors_of_the_closed_forms() -> None:
             ticks = simulate(collective(name, mesh, group, int(size)), mesh).ticks
             error = 100 * (collective_ticks(name, mesh, group, int(size)) / ticks - 1)
             assert float(stated) == pytest.approx(error, abs=0.051), (name, size)
+
+
+@pytest.mark.parametrize("name", COLLECTIVES)
+def test_times_of_the_largest_size_fit_into_64_bits(name: str) -> None:
+    mesh = mesh_of(4, 6)
+    group = TileSet(range(2 if name == "hand-over" else 4), range(6))
+    largest = 2**62 // (4 * 24**2 * max(mesh.ticks_per_unit, mesh.port_ticks_per_unit))
+    messages = collective(name, mesh, group, largest)
+    assert 0 < sum(messages.units.tolist()) * mesh.ticks_per_unit < 2**62
+    assert 0 < collective_ticks(name, mesh, group, largest) < 2**63
+    with pytest.raises(InputError, match=f"--bytes: found .*; allowed: 1 to {largest}"):
+        collective(name, mesh, group, largest + 1)
