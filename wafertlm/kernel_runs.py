@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +87,7 @@ class _Run:
     computed_cycles: int
     outcome: Outcome | None
     network: dict[str, Any] | None = None
+    links: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,7 @@ class _Networks:
     waves: Path | None
     building: _Building
     recorder: Recorder | None = None
+    links: bool = False
 
 
 def kernel_result(
@@ -107,6 +109,7 @@ def kernel_result(
     waves: Path | None = None,
     building: _Building = nullcontext,
     recorder: Recorder | None = None,
+    links: bool = False,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Figures of a run, and its maps: arrays of shape (rows, columns), empty at level `perf`.
 
@@ -115,6 +118,7 @@ def kernel_result(
         waves: A VCD file of the network, where it is Verilog.
         building: The context in which Verilog is built.
         recorder: Is told of operations and transfers.
+        links: Maps of the flits over the links that leave each tile, too.
 
     Raises:
         InputError: for options that do not fit together, a problem that does not fit the chip, or
@@ -130,7 +134,8 @@ def kernel_result(
         if recorder is not None and noc == "perf":
             raise InputError("--timeline: level perf has no operations to show; others do: at, lt")
         own = own_network(options)
-        return _figures(options, chip, _Networks(noc, compute, own, waves, building, recorder))
+        networks = _Networks(noc, compute, own, waves, building, recorder, links)
+        return _figures(options, chip, networks)
 
 
 def _figures(
@@ -152,7 +157,7 @@ def _figures(
     }
     if run.network is not None:
         figures["network"] = run.network
-    return figures, {} if run.outcome is None else _maps(run.outcome)
+    return figures, {} if run.outcome is None else _maps(run.outcome) | run.links
 
 
 def _level_pct(options: KernelOptions, networks: _Networks, run: _Run) -> float | None:
@@ -242,9 +247,10 @@ def _run(options: KernelOptions, chip: Chip, networks: _Networks) -> _Run:
         with _timed(program, chip, tile, networks) as program:
             queues = FREE if tile is None else tile.queues
             outcome, network = _simulate(program, timing, networks, queues)
+    links = _link_maps(program, timing) if networks.links else {}
     matrix = int(outcome.matrix_busy_cycles[outcome.last_tile])
     computed = int(outcome.compute_busy_cycles[outcome.last_tile])
-    return _Run(plan, macs, outcome.cycles, matrix, computed, outcome, network)
+    return _Run(plan, macs, outcome.cycles, matrix, computed, outcome, network, links)
 
 
 @contextmanager
@@ -282,10 +288,9 @@ def kernel_program(options: KernelOptions) -> Program:
     return kernel.program(kernel.planned(sizes, target, options.choices))
 
 
-def link_maps(options: KernelOptions) -> dict[str, Any]:
+def _link_maps(program: Program, timing: NocTiming) -> dict[str, Any]:
     """Flits over the links that leave each tile, shape (rows, columns), by direction."""
-    own = own_network(options)
-    flits = link_flits(kernel_program(options), y_first=own is not None and own.timing.y_first)
+    flits = link_flits(program, y_first=timing.y_first)
     return {f"link_flits_{direction}": each for direction, each in flits.items()}
 
 

@@ -3,7 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,9 @@ import pytest
 from calibration.blackbox.campaign import OwnCalibration, calibration_file
 from calibration.blackbox.spec import load_spec
 from tlm.calibrated import REPOSITORY, load_result, source_hashes
+from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
+from wafertlm.kernel_runs import KernelOptions, kernel_result
 from workloads.kernels.catalogue import ATTENTION, GEMM, KERNELS
 
 MASK = REPOSITORY / "docs" / "own_rtl" / "mask_mesh"
@@ -55,6 +57,20 @@ def kernel(wafertlm: Any) -> Run:
         return json.loads(ran.stdout) if status == 0 else {"stderr": ran.stderr}
 
     return run
+
+
+class FlitHops:
+    """A recorder that counts how many links the flits of unicasts cross."""
+
+    region = TileSet(range(4), range(4))
+    flit_hops = 0
+
+    def operation(self, *_: Any) -> None:
+        pass
+
+    def transfer(self, _: int, __: str, source: Any, target: Any, flits: int, *___: int) -> None:
+        hops = abs(source[0] - target[0]) + abs(source[1] - target[1])
+        self.flit_hops += flits * hops
 
 
 @pytest.fixture
@@ -139,6 +155,23 @@ def test_a_changed_router_runs_if_stale_is_allowed(kernel: Run, mask_spec: Path)
     assert "mask_router.sv changed since it was measured" in refused["stderr"]
     allowed = kernel("cannon", "--rtl", mask_spec, "--allow-stale")
     assert allowed["cycles"] == fresh["cycles"]
+
+
+def test_maps_count_the_flits_of_the_program_that_ran(mask_spec: Path) -> None:
+    """Flits of another width than the chip's: as many cross the links as the run's sends have."""
+    calibration = calibration_file(load_spec(mask_spec))
+    found = OwnCalibration.model_validate_json(calibration.read_text())
+    narrow = found.model_copy(update={"network": asdict(replace(MASK_TIMING, flit_bytes=2))})
+    calibration.write_text(narrow.model_dump_json())
+    sizes = {"grid": "4x4", "shape": shape_of("cannon"), "dtype": "int8", "level": "at"}
+    options = KernelOptions(
+        kernel="cannon", chip="rtl-8x8", rtl=str(mask_spec), allow_stale=True, **sizes
+    )
+    hops = FlitHops()
+    _, maps = kernel_result(options, recorder=hops, links=True)
+    crossed = sum(maps[f"link_flits_{to}"].sum() for to in ("north", "east", "south", "west"))
+    assert crossed == hops.flit_hops > 0
+    assert not any("link" in name for name in kernel_result(options)[1])
 
 
 def test_a_multicast_that_no_header_can_name(kernel: Run, mask_spec: Path) -> None:

@@ -17,7 +17,7 @@ from tlm.interconnect.packets import TileSet
 from tlm.interconnect.traffic import parse_rectangle
 from tlm.trace import Timeline
 from wafertlm.kernel_networks import provenance_hash
-from wafertlm.kernel_runs import KernelOptions, kernel_result, known_names, link_maps, own_network
+from wafertlm.kernel_runs import KernelOptions, kernel_result, known_names, own_network
 from wafertlm.options import parse_grid, render_names
 from wafertlm.output import Result, complete, emit, log, store
 from wafertlm.stopwatch import stopwatch
@@ -114,11 +114,15 @@ def command(
     shown = None if timeline is None else _timeline(options, region, every)
     with stopwatch() as watch:
         figures, maps = kernel_result(
-            options, waves=waves, building=watch.compiling, recorder=shown
+            options,
+            waves=waves,
+            building=watch.compiling,
+            recorder=shown,
+            links=map_path is not None,
         )
     result = complete_kernel(options, figures, watch.times)
     if map_path is not None:
-        store_maps(maps | link_maps(options), map_path)
+        store_maps(maps, map_path)
     if timeline is not None and shown is not None:
         shown.write(timeline)
         if shown.dropped:
