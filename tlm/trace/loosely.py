@@ -1,7 +1,9 @@
 """What a loosely-timed run tells a recorder: spans from the clocks as an operation leaves them.
 
 After an operation a tile's engine is free when the operation ended there, and its ejection port
-when the transfer into it was written. Starts follow from how long an operation lasts.
+when the transfer into it was written. Starts follow from how long an operation lasts. So two times
+can be off: of transfers of one operation into one tile all are told to arrive with the last, and
+one that full buffers hold back at its source is told to start later than it does.
 """
 
 from collections.abc import Iterator
