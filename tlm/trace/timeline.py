@@ -2,7 +2,7 @@
 
 A tile is a process, its engines are threads, and so is what it receives; an arrow leads from a
 transfer's start to its arrival. Counters show the flits a cycle on the links that leave a tile, of
-transfers that begin or end at a tile that is shown. A cycle is shown as a microsecond.
+transfers that cross one that is shown. A cycle is shown as a microsecond.
 
 Format: "Trace Event Format", Google, phases X, M, C, s and f.
 """
@@ -53,10 +53,17 @@ class Timeline:
     Attributes:
         region: Those tiles.
         dropped: Spans for which there was no room.
+        dropped_transfers: Transfers for which there was none: arrows and counters lack them.
     """
 
     def __init__(
-        self, region: TileSet, cols: int, *, every: int = 1, most_spans: int = MOST_SPANS
+        self,
+        region: TileSet,
+        cols: int,
+        *,
+        every: int = 1,
+        most_spans: int = MOST_SPANS,
+        y_first: bool = False,
     ) -> None:
         """Begin.
 
@@ -64,7 +71,8 @@ class Timeline:
             region: Tiles that are shown.
             cols: Columns of the whole grid.
             every: Only operations whose number is a multiple of this are shown.
-            most_spans: Room.
+            most_spans: Room, and as much for transfers.
+            y_first: Packets go along the column first.
 
         Raises:
             InputError: if ``every`` is below 1.
@@ -77,7 +85,8 @@ class Timeline:
         self._room = most_spans
         self._spans: list[_Span] = []
         self._transfers: list[_Transfer] = []
-        self.dropped = 0
+        self._y_first = y_first
+        self.dropped = self.dropped_transfers = 0
 
     def operation(
         self, number: int, label: str, engine: Engine, tile: Tile, start_cycle: int, end_cycle: int
@@ -97,12 +106,11 @@ class Timeline:
         arrival_cycle: int,
     ) -> None:
         """See `Recorder`."""
-        came, sent = self._wanted(number, target), self._wanted(number, source)
-        if came:
+        if self._wanted(number, target):
             begun = max(start_cycle, arrival_cycle - flits)
             self._keep(_Span(target, _RECEIVE, number, label, begun, arrival_cycle))
-        if (came or sent) and not self.dropped:
-            self._transfers.append(
+        if any(self._wanted(number, tile) for tile in (target, *self._leaves(source, target))):
+            self._keep_transfer(
                 _Transfer(number, source, target, flits, start_cycle, arrival_cycle)
             )
 
@@ -127,6 +135,16 @@ class Timeline:
             self._spans.append(span)
         else:
             self.dropped += 1
+
+    def _keep_transfer(self, transfer: _Transfer) -> None:
+        if len(self._transfers) < self._room:
+            self._transfers.append(transfer)
+        else:
+            self.dropped_transfers += 1
+
+    def _leaves(self, source: Tile, target: Tile) -> Iterator[Tile]:
+        """Tiles that a transfer leaves."""
+        return (tile for tile, _ in _links(source, target, self._y_first))
 
     def _process(self, tile: Tile) -> int:
         return tile[0] * self._cols + tile[1]
@@ -180,10 +198,11 @@ class Timeline:
             return
         last = max(each.arrival for each in self._transfers)
         bin_cycles = -(-max(last, 1) // _COUNTER_BINS)
+        sample = f", 1 of {self._every} operations" if self._every > 1 else ""
         loads: dict[tuple[Tile, int], dict[int, float]] = {}
         seen: set[tuple[object, ...]] = set()
         for each in sorted(self._transfers, key=_way):
-            for tile, link in _links(each.source, each.target):
+            for tile, link in _links(each.source, each.target, self._y_first):
                 # Branches of a multicast share their way: its flits cross it once.
                 key = (each.number, each.source, tile, link, each.start)
                 if key not in seen and self._wanted(each.number, tile):
@@ -193,7 +212,7 @@ class Timeline:
             for at in sorted({*bins, *(number + 1 for number in bins)}):
                 yield {
                     "ph": "C",
-                    "name": f"link {_LINKS[link]}",
+                    "name": f"link {_LINKS[link]}{sample}",
                     "pid": self._process(tile),
                     "ts": at * bin_cycles,
                     "args": {"flits a cycle": round(bins.get(at, 0.0) / bin_cycles, 4)},
@@ -212,8 +231,12 @@ def _way(each: _Transfer) -> tuple[object, ...]:
     return each.start, each.number, each.source, each.target
 
 
-def _links(source: Tile, target: Tile) -> Iterator[tuple[Tile, int]]:
-    """Tile and direction of the links of a way, along the row first."""
+def _links(source: Tile, target: Tile, y_first: bool) -> Iterator[tuple[Tile, int]]:
+    """Tile and direction of the links of a way, along the row first or the column."""
+    if y_first:
+        for (col, row), link in _links(source[::-1], target[::-1], False):
+            yield (row, col), 3 - link
+        return
     row, (to_row, to_col) = source[0], target
     step = 1 if to_col > source[1] else -1
     for col in range(source[1], to_col, step):

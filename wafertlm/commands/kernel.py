@@ -125,8 +125,11 @@ def command(
         store_maps(maps, map_path)
     if timeline is not None and shown is not None:
         shown.write(timeline)
-        if shown.dropped:
-            log(f"timeline: no room for {shown.dropped:,} spans; show fewer by --region or --every")
+        if shown.dropped or shown.dropped_transfers:
+            log(
+                f"timeline: no room for {shown.dropped:,} spans and {shown.dropped_transfers:,} "
+                "transfers; show fewer by --region or --every"
+            )
     if out is not None:
         store(result, out)
     emit(result, as_json, _render)
@@ -138,7 +141,9 @@ def _timeline(options: KernelOptions, region: str | None, every: int) -> Timelin
         tiles = TileSet(range(min(rows, _SHOWN_SIDE)), range(min(cols, _SHOWN_SIDE)))
     else:
         tiles = parse_rectangle(region, rows, cols)
-    return Timeline(tiles, cols, every=every)
+    own = own_network(options)
+    y_first = own is not None and own.timing.y_first
+    return Timeline(tiles, cols, every=every, y_first=y_first)
 
 
 def complete_kernel(

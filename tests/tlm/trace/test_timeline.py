@@ -114,3 +114,28 @@ def test_equal_runs_give_equal_bytes_and_recording_changes_nothing(tmp_path: Pat
     plain = run_at(pipeline(), TIMING, HandshakeMesh(1, 3, TIMING))
     watched = run_at(pipeline(), TIMING, HandshakeMesh(1, 3, TIMING), Timeline(EVERYWHERE, 3))
     assert np.array_equal(plain.engine_end_cycle, watched.engine_end_cycle)
+
+
+def test_counters_know_what_passes_through_and_which_way(tmp_path: Path) -> None:
+    """From (0, 0) to (1, 2), of which one tile on the way is shown."""
+    for y_first, passed, link in ((False, (0, 1), "east"), (True, (1, 1), "east")):
+        timeline = Timeline(TileSet.tile(*passed), 3, most_spans=1, every=1, y_first=y_first)
+        for number in range(2):
+            timeline.transfer(number, "", (0, 0), (1, 2), 6, 0, 9)
+        timeline.write(tmp_path / "run.json.gz")
+        events = json.loads(gzip.decompress((tmp_path / "run.json.gz").read_bytes()))["traceEvents"]
+        counters = [event for event in events if event["ph"] == "C"]
+        assert {event["name"] for event in counters} == {f"link {link}"}
+        total = sum(event["args"]["flits a cycle"] for event in counters)
+        assert total == pytest.approx(6, rel=0.01)
+        assert (timeline.dropped, timeline.dropped_transfers) == (0, 1)
+
+
+def test_counters_outlast_the_room_for_spans_and_name_a_sample(tmp_path: Path) -> None:
+    timeline = Timeline(EVERYWHERE, 3, most_spans=2, every=2)
+    events = recorded(pipeline(), timeline, tmp_path / "run.json.gz")
+    counters = [event for event in events if event["ph"] == "C"]
+    assert {event["name"] for event in counters} == {"link east, 1 of 2 operations"}
+    assert timeline.dropped == 2
+    east = sum(event["args"]["flits a cycle"] for event in counters if event["pid"] == 1)
+    assert east == pytest.approx(16, rel=0.01)
