@@ -12,7 +12,7 @@ from tlm.chips.parts import matrix_engine, noc_timing, own_tile
 from tlm.chips.profile import CalibratedNoc
 from tlm.compute.base import Compute
 from tlm.compute.roofline import Roofline
-from tlm.engines.lt import run_lt
+from tlm.engines.lt import Progress, run_lt
 from tlm.engines.outcome import Outcome
 from tlm.errors import InputError, choose
 from tlm.interconnect.zero_load import NocTiming
@@ -101,6 +101,7 @@ class _Networks:
     building: _Building
     recorder: Recorder | None = None
     links: bool = False
+    progress: Progress | None = None
 
 
 def kernel_result(
@@ -110,6 +111,7 @@ def kernel_result(
     building: _Building = nullcontext,
     recorder: Recorder | None = None,
     links: bool = False,
+    progress: Progress | None = None,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Figures of a run, and its maps: arrays of shape (rows, columns), empty at level `perf`.
 
@@ -119,6 +121,7 @@ def kernel_result(
         building: The context in which Verilog is built.
         recorder: Is told of operations and transfers.
         links: Maps of the flits over the links that leave each tile, too.
+        progress: Hears of operations done, and of how many, where the network is at level `lt`.
 
     Raises:
         InputError: for options that do not fit together, a problem that does not fit the chip, or
@@ -134,7 +137,7 @@ def kernel_result(
         if recorder is not None and noc == "perf":
             raise InputError("--timeline: level perf has no operations to show; others do: at, lt")
         own = own_network(options)
-        networks = _Networks(noc, compute, own, waves, building, recorder, links)
+        networks = _Networks(noc, compute, own, waves, building, recorder, links, progress)
         return _figures(options, chip, networks)
 
 
@@ -315,7 +318,14 @@ def _simulate(
     """What came of a program, and of a network in Verilog which one that was."""
     rows, cols = program.rows, program.cols
     if networks.noc == "lt":
-        return run_lt(program, timing, recorder=networks.recorder, queues=queues), None
+        outcome = run_lt(
+            program,
+            timing,
+            recorder=networks.recorder,
+            progress=networks.progress,
+            queues=queues,
+        )
+        return outcome, None
     if networks.noc == _RTL:
         _check_rtl_side(program)
         watched = (networks.waves, networks.building, networks.recorder)

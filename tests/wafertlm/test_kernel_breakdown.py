@@ -77,3 +77,12 @@ def test_communication_is_when_no_engine_computes(
     # Blocks of the shortest work are far out of order in FlatAttention's program.
     out_of_order = level == "lt" and (name, chip) == ("flat-attention", "rtl-4x4")
     assert found == pytest.approx(idle, abs=0.02 * figures["cycles"] if out_of_order else 0)
+
+
+def test_a_loosely_timed_run_tells_how_far_it_is() -> None:
+    told: list[tuple[int, int]] = []
+    sizes = {"grid": "4x4", "shape": "32,64", "dtype": "int8"}
+    options = KernelOptions(kernel="softmax", chip="rtl-4x4", allow_stale=True, **sizes)
+    kernel_result(options, progress=lambda done, total: told.append((done, total)))
+    assert told[0][0] == 1
+    assert told[-1] == (len(told), len(told))

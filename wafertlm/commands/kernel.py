@@ -19,7 +19,7 @@ from tlm.trace import Timeline
 from wafertlm.kernel_networks import provenance_hash
 from wafertlm.kernel_runs import KernelOptions, kernel_result, known_names, own_network
 from wafertlm.options import parse_grid, render_names
-from wafertlm.output import Result, complete, emit, log, store
+from wafertlm.output import Result, complete, emit, log, progress, store
 from wafertlm.stopwatch import stopwatch
 
 _SHOWN_SIDE = 8
@@ -112,13 +112,14 @@ def command(
     if map_path is not None and (options.noc or options.level) == "perf":
         raise InputError("--map: level perf has no tiles to map; levels that do: at, lt")
     shown = None if timeline is None else _timeline(options, region, every)
-    with stopwatch() as watch:
+    with stopwatch() as watch, progress(f"{options.kernel}: operations") as told:
         figures, maps = kernel_result(
             options,
             waves=waves,
             building=watch.compiling,
             recorder=shown,
             links=map_path is not None,
+            progress=told,
         )
     result = complete_kernel(options, figures, watch.times)
     if map_path is not None:
