@@ -22,6 +22,11 @@ def blocks_of(tokens: int) -> int:
 class Growth(Protocol):
     """The decoding requests as the memory sees them."""
 
+    @property
+    def width(self) -> int:
+        """Tokens that a member stores in a step, at most."""
+        ...
+
     def __len__(self) -> int:
         """Number of members."""
         ...
@@ -122,8 +127,8 @@ class BlockPool:
 
     def steps(self, members: Growth, most: int) -> int:
         """Decode steps, ``most`` at most, that the members can take before memory runs out."""
-        # A member needs a block every so many steps, the first in whatever step.
-        if len(members) * (most // BLOCK_TOKENS + 1) <= self.free:
+        # A member needs a block every so many tokens, the first at whichever.
+        if len(members) * (most * members.width // BLOCK_TOKENS + 1) <= self.free:
             return most
         if members.blocks_due_in(most) <= self.free:
             return most

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.workloads.serving.served import LoggedModel, serve, trace_of
@@ -58,6 +58,8 @@ def test_tokens_a_step_are_those_of_the_geometric_law(draft: int, acceptance: fl
     st.integers(112, 400),
     st.none() | st.integers(0, 200),
 )
+# Two blocks in one step, with one left.
+@example([(0.0, 29, 21), (0.0, 43, 23), (1.0, 33, 1)], 16, 0.0, 112, None)
 def test_every_token_once_and_every_block_back(
     requests: list[tuple[float, int, int]],
     draft: int,
