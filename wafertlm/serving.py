@@ -98,7 +98,7 @@ class ServeOptions:
         if self.trace is not None and self.rate_rps is not None:
             raise InputError("--rate: a trace has arrival times; --rate-scale stretches them")
         if not self.is_drawn and self.seeds > 1:
-            raise InputError("--seeds: a trace is the same for every seed; give --draft-tokens")
+            raise InputError("--seeds: a trace is the same for every seed; give --workload")
         if self.workload is not None and (self.rate_rps is None or self.requests is None):
             raise InputError("--workload: needs --rate and --requests")
         _at_least("--requests", self.requests, 1)

@@ -108,8 +108,13 @@ class Engine:
 
     @property
     def decoding(self) -> int:
-        """Requests that emit a token in this iteration."""
+        """Requests that emit a token, or more, in this iteration."""
         return len(self._decoders)
+
+    @property
+    def decode_tokens(self) -> int:
+        """Tokens that the iteration computes for them, drafts included."""
+        return len(self._decoders) * self._decoders.width
 
     def run(self) -> Generator[simpy.Event, Any, None]:
         """Serve for as long as there is anything to serve."""
@@ -187,7 +192,7 @@ class Engine:
             tuple([(tokens, request.prefilled) for request, tokens in plan.chunks]),
             decoding,
             decoders.context_tokens if decoding else 0,
-            decoding * decoders.width + len(complete),
+            (self.decode_tokens if decoding else 0) + len(complete),
             plan.layers,
             decoders.width,
         )

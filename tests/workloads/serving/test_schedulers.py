@@ -7,6 +7,7 @@ from tlm.errors import InputError
 from workloads.serving.cost import Batch
 from workloads.serving.schedulers import (
     Chunk,
+    Chunked,
     Layered,
     PdFusion,
     Plan,
@@ -15,6 +16,7 @@ from workloads.serving.schedulers import (
     Static,
     make_scheduler,
 )
+from workloads.serving.speculation import Speculation
 
 
 def test_static_serves_batches_one_after_the_other() -> None:
@@ -27,6 +29,23 @@ def test_static_serves_batches_one_after_the_other() -> None:
         Batch(((20, 0),), 0, 0, 1),
         Batch((), 1, 20, 1),
     ]
+
+
+@pytest.mark.parametrize(("draft", "widest"), [(0, 14), (1, 12), (3, 8), (7, 0)])
+def test_drafts_count_in_the_budget_of_chunked_prefill(draft: int, widest: int) -> None:
+    # Two requests decode, draft + 1 tokens wide; the third prompt has what they leave of 16.
+    speculation = Speculation(draft, 0.0) if draft else None
+    model, trace = LoggedModel(), trace_of((0, 8, 9), (0, 8, 9), (0.5, 60, 1))
+    serve(trace, Chunked(16), model, speculation=speculation)
+    beside = [batch.prefill_tokens for batch in model.batches if batch.decode_sequences == 2]
+    assert max(beside) == widest
+    assert all(batch.new_tokens <= 16 for batch in model.batches)
+
+
+def test_a_decoding_request_is_one_unit_of_pd_fusion_with_drafts_too() -> None:
+    model, trace = LoggedModel(), trace_of((0, 8, 9), (0, 8, 9), (0.5, 60, 1))
+    serve(trace, PdFusion(4, 10, 4), model, speculation=Speculation(3, 0.0))
+    assert model.batches[2] == Batch(((8, 0),), 2, 17, 8, None, 4)
 
 
 def test_layered_moves_prompts_through_groups_of_layers_beside_decoding() -> None:

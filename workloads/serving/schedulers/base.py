@@ -42,7 +42,12 @@ class Queue(Protocol):
 
     @property
     def decoding(self) -> int:
-        """Requests whose prompt is complete and that emit a token an iteration."""
+        """Requests whose prompt is complete and that emit a token, or more, an iteration."""
+        ...
+
+    @property
+    def decode_tokens(self) -> int:
+        """Tokens that an iteration computes for them: one each, or a draft and one more."""
         ...
 
     @property

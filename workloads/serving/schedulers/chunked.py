@@ -9,8 +9,8 @@ DEFAULT_TOKEN_BUDGET = 512
 class Chunked:
     """Stall-free batching as in Sarathi-Serve (OSDI 2024, algorithm 3).
 
-    An iteration has a budget of tokens. Decoding requests come first, one token each; prompts fill
-    the rest, a started one before new ones, the last cut to what is left.
+    An iteration has a budget of tokens. Decoding requests come first, one token each or a draft and
+    one more; prompts fill the rest, a started one before new ones, the last cut to what is left.
     """
 
     keeps_prompts = False
@@ -22,7 +22,7 @@ class Chunked:
 
     def plan(self, queue: Queue) -> Plan:
         """Prompt chunks within what the decoding requests leave of the budget."""
-        left = self.token_budget - queue.decoding
+        left = self.token_budget - queue.decode_tokens
         return Plan(fill(queue, left)) if left > 0 else Plan()
 
 

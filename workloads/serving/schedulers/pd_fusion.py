@@ -11,7 +11,8 @@ DEFAULT_CHUNK_UNITS = 32
 class PdFusion:
     """The budget of NpuSim (section 4.3.2).
 
-    A decoding request takes one unit of an iteration's budget, a prompt chunk of fixed size
+    A decoding request takes one unit of an iteration's budget, whether it drafts or not: units are
+    counted in requests, as the paper knows no drafts. A prompt chunk of fixed size takes
     ``chunk_units``. Decoding requests come first; all of them run even if they exceed the
     budget, and then no prompt does. What they leave goes to chunks, first come first served; a
     prompt may get several. The paper gives no figures: the defaults are this project's.
