@@ -1,7 +1,7 @@
 """What a serving run is asked for, and the run."""
 
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ DISAGGREGATION = "pd-disaggregation"
 ALL_SCHEDULERS = tuple(sorted((*SCHEDULERS, DISAGGREGATION)))
 _PREFILL_POOL_SCHEDULER = "chunked"
 _PREFILL_POOL_TOKENS = 2048
+# Options that are of use with another only.
+_NEEDS = {"arrival_cv": "workload", "acceptance": "draft_tokens", "attainment": "find_rate"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +84,7 @@ class ServeOptions:
         choose("scheduler", self.scheduler, ALL_SCHEDULERS)
         self._check_load()
         self._check_pools()
+        self._check_use()
         _at_least("--kv-tokens", self.kv_tokens, 1)
         _at_least("--kv-sram-tokens", self.kv_sram_tokens, 0)
         for name, slo in (("--slo-ttft", self.slo_ttft_s), ("--slo-tbt", self.slo_tbt_ms)):
@@ -107,6 +110,12 @@ class ServeOptions:
         if not 0 < self.rate_scale < math.inf:
             raise InputError(f"--rate-scale: found {self.rate_scale}; allowed: positive and finite")
 
+    def _check_use(self) -> None:
+        for field in fields(self):
+            needed, value = _NEEDS.get(field.name), getattr(self, field.name)
+            if needed is not None and value != field.default and not getattr(self, needed):
+                raise InputError(f"{_option(field.name)}: found {value}; needs {_option(needed)}")
+
     def _check_pools(self) -> None:
         if self.is_disaggregated:
             return
@@ -118,8 +127,7 @@ class ServeOptions:
             "link_latency_s",
         ):
             if (value := getattr(self, name)) is not None:
-                option = "--" + name.replace("_", "-")
-                raise InputError(f"{option}: found {value}; only {DISAGGREGATION} has pools")
+                raise InputError(f"{_option(name)}: found {value}; only {DISAGGREGATION} has pools")
 
 
 class Service:
@@ -243,6 +251,10 @@ def rate_of(trace: Trace) -> float:
     if not span_s:
         raise InputError("--find-rate: found requests that all arrive at once; they have no rate")
     return (len(trace) - 1) / span_s
+
+
+def _option(name: str) -> str:
+    return "--" + name.replace("_", "-")
 
 
 def _at_least(name: str, value: int | None, least: int) -> None:

@@ -249,6 +249,16 @@ def test_a_trace_that_is_missing_is_refused_with_a_checkpoint_too(tmp_path: Path
             {"find_rate": True, "slo_ttft_s": 1e-9},
             "--find-rate: found no rate at which 90% of the requests attain the objectives",
         ),
+        (  # rates at which arrivals would take over 100 days are below all that can be tried
+            {"find_rate": True, "slo_ttft_s": 1e-9, "requests": 200},
+            "--find-rate: found no rate at which .* the lowest tried: 3.05e-05 a second",
+        ),
+        ({"acceptance": 7.0}, "--acceptance: found 7.0; needs --draft-tokens"),
+        ({"attainment": float("nan")}, "--attainment: found nan; needs --find-rate"),
+        (
+            {"workload": None, "rate_rps": None, "trace": Path("a.csv"), "arrival_cv": 2.0},
+            "--arrival-cv: found 2.0; needs --workload",
+        ),
         (
             {"scheduler": "pd-disaggregation", "prefill_units": 900, "decode_units": 600},
             "pools of 'flat32': found 900 prefill and 600 decode units; allowed: 1 or more each, "
@@ -332,6 +342,7 @@ def test_a_missing_name_is_asked_for_with_those_that_exist() -> None:
         (["--plot", "a.png", "--seeds", "2"], "--plot: shows a single run; leave out --seeds"),
         (["--checkpoint", "a", "--seeds", "2"], "--checkpoint: holds one run; leave out --seeds"),
         (["--checkpoint-every", "nan", "--checkpoint", "a"], "checkpoint every: found nan s"),
+        (["--checkpoint-every", "nan"], "--checkpoint-every: found nan; needs --checkpoint"),
     ],
 )
 def test_files_that_do_not_fit_the_run_are_refused(arguments: list[str], message: str) -> None:

@@ -24,6 +24,7 @@ from workloads.serving.models import serving_chips
 from workloads.serving.rows import RowWriter, row_file
 from workloads.serving.run import Watch
 from workloads.serving.seeds import mean_of
+from workloads.serving.traces import MAX_SPAN_S, PS_PER_S
 from workloads.studies.campaign import sources_hash
 from workloads.studies.profiles import profile_error_pct
 
@@ -62,6 +63,8 @@ def serve_result(
     """
     if requests_csv is not None and options.seeds > 1:
         raise InputError("--requests-csv: holds the requests of one run; leave out --seeds")
+    if checkpoint is None and checkpoint_every_s != CHECKPOINT_EVERY_S:
+        raise InputError(f"--checkpoint-every: found {checkpoint_every_s}; needs --checkpoint")
     if checkpoint is not None and (options.seeds > 1 or options.find_rate):
         raise InputError("--checkpoint: holds one run; leave out --seeds and --find-rate")
     service = Service(options)
@@ -110,10 +113,12 @@ def _capacity(service: Service, progress: Progress | None) -> Capacity:
         runs = [service.run(seed, rate, Watch(progress)) for seed in seeds]
         return float(sum(run["slo_attainment"] for run in runs)) / len(runs)
 
-    start = options.rate_rps
-    if start is None:
-        start = rate_of(service.load(options.seed)) * options.rate_scale
-    return find_rate(attainment_at, start, options.attainment)
+    given = options.rate_rps
+    start = rate_of(service.load(options.seed)) if given is None else given
+    start *= options.rate_scale
+    longest_ps = max(int(service.load(seed, start).arrival_ps[-1]) for seed in seeds)
+    lowest = start * longest_ps / (MAX_SPAN_S * PS_PER_S)
+    return find_rate(attainment_at, start, options.attainment, lowest)
 
 
 def _plain(capacity: Capacity) -> dict[str, Any]:

@@ -25,7 +25,10 @@ class Capacity(NamedTuple):
 
 
 def find_rate(
-    attainment_at: Callable[[float], float], start: float = 1.0, least: float = ATTAINMENT
+    attainment_at: Callable[[float], float],
+    start: float = 1.0,
+    least: float = ATTAINMENT,
+    lowest: float = 0.0,
 ) -> Capacity:
     """Find the highest rate with an attainment of ``least`` by doubling and then bisection, to 1 %.
 
@@ -36,6 +39,7 @@ def find_rate(
         attainment_at: Runs the load at a rate.
         start: Where to begin, positive.
         least: Share of requests, above 0 and at most 1.
+        lowest: Rate below which the load cannot be run.
 
     Raises:
         InputError: if a figure is out of range.
@@ -60,7 +64,7 @@ def find_rate(
         low, high = start / 2, start
         while not enough(low):
             low, high = low / 2, low
-            if high <= start / _FACTOR_LIMIT:
+            if high <= start / _FACTOR_LIMIT or low < lowest:
                 return Capacity(None, trials)
     while high > low * (1 + _RESOLUTION):
         middle = (low * high) ** 0.5

@@ -179,7 +179,7 @@ def load_trace(path: Path) -> Trace:
         with path.open("rb", buffering=0) as opened:
             hashed = _Hashed(opened)
             file = io.TextIOWrapper(io.BufferedReader(hashed), encoding="utf-8-sig", newline="")
-            if path.suffix == ".jsonl":
+            if path.suffix.lower() == ".jsonl":
                 rows = read_jsonl(path.name, file, MAX_TOKENS, int(MAX_ARRIVAL_S) * 10**9)
             else:
                 rows = _read(path.name, file)

@@ -26,6 +26,11 @@ def test_no_rate_and_any_rate() -> None:
     assert find_rate(lambda rate: 1.0).rate == 2.0**20
 
 
+def test_rates_at_which_the_load_cannot_be_run_are_not_tried() -> None:
+    found = find_rate(lambda rate: 0.0, 4.0, lowest=0.9)
+    assert found == Capacity(None, [Trial(4.0, 0.0), Trial(2.0, 0.0), Trial(1.0, 0.0)])
+
+
 @pytest.mark.parametrize(("start", "least"), [(0.0, 0.9), (float("nan"), 0.9), (1.0, 0.0), (1, 2)])
 def test_figures_out_of_range_are_refused(start: float, least: float) -> None:
     with pytest.raises(InputError, match="allowed"):

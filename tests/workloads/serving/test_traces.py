@@ -165,6 +165,12 @@ def test_json_lines(jsonl: Path) -> None:
     assert load_trace(jsonl).rows() == [(0, 374, 44), (7000, 3, 1)]
 
 
+def test_an_ending_in_capitals_is_the_same_ending(tmp_path: Path) -> None:
+    path = tmp_path / "LOAD.JSONL"
+    path.write_text(_LINE)
+    assert load_trace(path).rows() == [(0, 374, 44)]
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
