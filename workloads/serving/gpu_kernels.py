@@ -73,9 +73,11 @@ class GpuKernels:
     def kv_copies(self) -> float:
         """How often a token's keys and values are kept.
 
-        Below as many heads of keys and values as GPUs, each GPU keeps and reads a whole head.
+        Each GPU keeps and reads whole heads, as many as the fullest: with 8 heads on 3 GPUs all
+        wait for, and have room for no more than, the one with 3 heads.
         """
-        return max(1.0, self._units / self._model.decode_heads.kv_heads)
+        heads = self._model.decode_heads.kv_heads
+        return self._units * -(-heads // self._units) / heads
 
     def expert_seconds(self, tokens: int) -> float:
         """Time of routing and experts in all layers, of an iteration of so many tokens."""

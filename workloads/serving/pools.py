@@ -4,6 +4,8 @@ from tlm.chips import load_chip
 from tlm.chips.gpu import gpu_box_names, load_gpu_box
 from tlm.chips.profile import ForeignNoc
 from tlm.errors import InputError
+from workloads.models import load_model
+from workloads.serving.energy import Traffic, traffic_energy_j
 from workloads.serving.models import serving_model, units_of
 from workloads.serving.run import Pools
 
@@ -43,13 +45,17 @@ def make_pools(
             f"allowed: 1 or more each, {units} together"
         )
     bandwidth, latency = _link(chip, min(prefill_units, decode_units))
+    carried_byte_j, idle_unit_w = _energy(chip)
     return Pools(
         serving_model(model, chip, units=prefill_units),
         serving_model(model, chip, units=decode_units),
         prefill_units / units,
         decode_units / units,
+        load_model(model).kv_bytes_per_token,
         bandwidth if link_bytes_per_s is None else link_bytes_per_s,
         latency if link_latency_s is None else link_latency_s,
+        carried_byte_j,
+        (units - prefill_units - decode_units) * idle_unit_w,
     )
 
 
@@ -57,6 +63,14 @@ def _whole(chip: str, units: int) -> int:
     """Units in whole rows, where the units are tiles."""
     row = 1 if chip in gpu_box_names() else load_chip(chip).grid.cols
     return max(row, units // row * row)
+
+
+def _energy(chip: str) -> tuple[float | None, float]:
+    """Joules of a byte that is read, carried and written, if known; watts of an idle unit."""
+    if chip not in gpu_box_names():
+        return None, 0.0
+    figures = load_gpu_box(chip)[0].energy
+    return traffic_energy_j(figures, Traffic(memory_bytes=2.0, link_bytes=1.0)), figures.idle_w
 
 
 def _link(chip: str, units: int) -> tuple[float, float]:

@@ -20,7 +20,7 @@ from workloads.serving.rows import RowWriter
 from workloads.serving.schedulers import Scheduler
 from workloads.serving.speculation import Speculation
 from workloads.serving.spill import SpillingPool
-from workloads.serving.summary import summary
+from workloads.serving.summary import Between, summary
 from workloads.serving.traces import Trace
 from workloads.serving.waiting import Waiting
 
@@ -85,16 +85,25 @@ class Serving:
         slo: What they should attain.
         watch: Who is told of the run.
         link: Between the pools, if there are two.
+        pools: Those pools.
 
     Raises:
         InputError: if there is a checkpoint that cannot be used.
     """
 
-    def __init__(self, trace: Trace, slo: Slo | None, watch: Watch, link: Link | None = None):
+    def __init__(
+        self,
+        trace: Trace,
+        slo: Slo | None,
+        watch: Watch,
+        link: Link | None = None,
+        pools: "Pools | None" = None,
+    ) -> None:
         self.recorder = Recorder(slo, int(trace.arrival_ps[-1]))
         self._trace = trace
         self._watch = watch
         self._link = link
+        self._pools = pools
         self._engines: dict[str, tuple[Engine, ServingModel, float]] = {}
         self._state = None if watch.checkpoint is None else watch.checkpoint.load()
         with self._resuming():
@@ -134,7 +143,10 @@ class Serving:
                 self._watch.progress(told, requests)
         if checkpoint:
             checkpoint.remove()
-        return summary(self.recorder, self._engines, self._link)
+        if self._link is None or self._pools is None:
+            return summary(self.recorder, self._engines)
+        between = Between(self._link, self._pools.carried_byte_j, self._pools.idle_w)
+        return summary(self.recorder, self._engines, between)
 
     def _advance(self) -> None:
         try:
@@ -217,16 +229,23 @@ class Pools:
         decode: The model on the decode pool.
         prefill_share: Share of the chip that the prefill pool is.
         decode_share: Share that the decode pool is.
+        kv_bytes_per_token: Keys and values of a token that cross the link: copies on several units
+            of a pool are made there.
         link_bytes_per_s: Bandwidth of the link.
         link_latency_s: Its latency.
+        carried_byte_j: Energy of a byte that crosses it, read and written; None: no figures.
+        idle_w: Power of the units in neither pool.
     """
 
     prefill: ServingModel
     decode: ServingModel
     prefill_share: float
     decode_share: float
+    kv_bytes_per_token: int
     link_bytes_per_s: float
     link_latency_s: float = 0.0
+    carried_byte_j: float | None = 0.0
+    idle_w: float = 0.0
 
 
 def run_disaggregated(
@@ -255,7 +274,7 @@ def run_disaggregated(
     """
     limits = limits or Limits()
     link = Link(pools.link_bytes_per_s, pools.link_latency_s)
-    serving = Serving(trace, slo, watch or Watch(), link)
+    serving = Serving(trace, slo, watch or Watch(), link, pools)
     prefill = PrefillPool(
         serving.env,
         Waiting(trace),
@@ -268,7 +287,7 @@ def run_disaggregated(
     decode = DecodePool(
         link,
         prefill,
-        pools.prefill.kv_bytes_per_token,
+        pools.kv_bytes_per_token,
         serving.env,
         Waiting(),
         DecodeOnly(),

@@ -1,7 +1,7 @@
 """The figures of a finished run, of the whole and of each of its engines."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from workloads.serving.cost import ServingModel
 from workloads.serving.engine import Engine
@@ -12,7 +12,26 @@ from workloads.serving.traces import PS_PER_S
 Engines = Mapping[str, tuple[Engine, ServingModel, float]]
 
 
-def summary(recorder: Recorder, engines: Engines, link: Link | None) -> dict[str, Any]:
+class Between(NamedTuple):
+    """What takes energy beside two pools.
+
+    Attributes:
+        link: Between them.
+        carried_byte_j: Energy of a byte that it carried; None where there are no figures.
+        idle_w: Power of the units in neither pool.
+    """
+
+    link: Link
+    carried_byte_j: float | None
+    idle_w: float
+
+    def energy_j(self) -> float | None:
+        """Energy of what the link carried."""
+        each = self.carried_byte_j
+        return None if each is None else self.link.carried_bytes * each
+
+
+def summary(recorder: Recorder, engines: Engines, between: Between | None = None) -> dict[str, Any]:
     """Figures of a run in which every request has finished.
 
     Beside those of ``Recorder.summary``:
@@ -21,15 +40,19 @@ def summary(recorder: Recorder, engines: Engines, link: Link | None) -> dict[str
       counts whole blocks. ``mean_decode_batch`` is the decoding requests of an iteration of those
       that decode. ``utilization`` is over the time from first arrival to last completion, the
       engines weighted by their share of the chip.
-    - Energy is what the iterations take and static power over that time; per output token, and per
-      token of prompt and output. It is None where a chip's profile has no figures for it.
+    - Energy is what the iterations take, what crosses between pools, and static power over that
+      time, of units in no pool too; per output token, and per token of prompt and output. It is
+      None where a chip's profile has no figures for it.
     - ``pools`` has the same by engine if there are several, and the ``link`` between them.
     """
     figures = recorder.summary()
     span_s = figures["span_s"]
     parts = {name: _part(*served, span_s) for name, served in engines.items()}
     decode = list(engines.values())[-1][0].usage
-    joules = _sum_or_none([part["energy_j"] for part in parts.values()])
+    energies = [part["energy_j"] for part in parts.values()]
+    if between is not None:
+        energies += [between.energy_j(), between.idle_w * span_s]
+    joules = _sum_or_none(energies)
     tokens = figures["prompt_tokens"] + figures["output_tokens"]
     return {
         **figures,
@@ -49,7 +72,7 @@ def summary(recorder: Recorder, engines: Engines, link: Link | None) -> dict[str
             part["utilization"] * share
             for part, (_, _, share) in zip(parts.values(), engines.values(), strict=True)
         ),
-        "pools": None if link is None else parts | {"link": _link(link, span_s)},
+        "pools": None if between is None else parts | {"link": _link(between, span_s)},
     }
 
 
@@ -77,10 +100,11 @@ def _kv_sums(parts: Mapping[str, Any]) -> dict[str, int]:
     return {name: sum(part["kv"][name] for part in parts.values()) for name in names}
 
 
-def _link(link: Link, span_s: float) -> dict[str, float]:
+def _link(between: Between, span_s: float) -> dict[str, float | None]:
     return {
-        "carried_bytes": link.carried_bytes,
-        "busy_fraction": link.busy_ps / PS_PER_S / span_s,
+        "carried_bytes": between.link.carried_bytes,
+        "busy_fraction": between.link.busy_ps / PS_PER_S / span_s,
+        "energy_j": between.energy_j(),
     }
 
 

@@ -54,7 +54,7 @@ def _serve(trace: Trace, scheduler: Scheduler, pools: bool, watch: Watch) -> dic
     limits = Limits(300, 4, kv_sram_tokens=100)
     if not pools:
         return run(trace, scheduler, model, slo=Slo(2.0, 300.0), limits=limits, watch=watch)
-    halves = Pools(model, model, 0.5, 0.5, 800.0, 0.25)
+    halves = Pools(model, model, 0.5, 0.5, 8, 800.0, 0.25)
     return run_disaggregated(
         trace, scheduler, halves, slo=Slo(2.0, 300.0), limits=limits, watch=watch
     )

@@ -34,7 +34,7 @@ def disaggregated(
     figures = run_disaggregated(
         trace,
         scheduler or Continuous(),
-        Pools(prefill, decode, 0.5, 0.5, bytes_per_s, latency_s),
+        Pools(prefill, decode, 0.5, 0.5, 8, bytes_per_s, latency_s),
         limits=limits or Limits(jump=False),
         slo=Slo(2.0, 1500.0),
         watch=Watch(rows=Rows(rows)),

@@ -119,6 +119,9 @@ def test_the_cache_has_what_weights_leave_of_the_usable_memory() -> None:
     assert _QWEN.kv_capacity_tokens == free // 98_304 // 16 * 16
     # Four heads of keys and values on eight GPUs: each is there twice.
     assert serving_model("qwen3-30b-a3b", "h100x8").kv_bytes_per_token == 2 * 98_304
+    # On three the fullest has two of the four, and all have as much room as it.
+    assert serving_model("qwen3-30b-a3b", "h100x8", units=3).kv_bytes_per_token == 1.5 * 98_304
+    assert serving_model("qwen3-30b-a3b", "h100x8", units=5).kv_bytes_per_token == 1.25 * 98_304
 
 
 def test_what_does_not_fit_or_is_not_known_is_refused() -> None:
