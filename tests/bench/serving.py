@@ -26,6 +26,7 @@ class Fixed:
     """A model whose iterations all take 10 ms: what is left is the engine's own time."""
 
     kv_capacity_tokens = 1 << 20
+    kv_sram_tokens = None
     kv_bytes_per_token = 1
     layers = 32
     sliding_window = None

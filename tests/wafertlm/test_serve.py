@@ -87,7 +87,7 @@ def test_drafts_shorten_the_time_between_tokens_where_memory_bounds_decoding() -
 
 
 def test_what_does_not_fit_in_sram_spills() -> None:
-    result = serve_result(ServeOptions(**_GENERATED, kv_sram_tokens=4096))
+    result = serve_result(ServeOptions(**_GENERATED, kv_sram_tokens=2048))
     assert result["kv"]["spilled_bytes"] > 0
     assert serve_result(ServeOptions(**_GENERATED))["kv"]["spilled_bytes"] == 0
 

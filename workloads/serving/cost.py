@@ -138,6 +138,11 @@ class ServingModel(Protocol):
         ...
 
     @property
+    def kv_sram_tokens(self) -> int | None:
+        """Tokens whose keys and values the tiles' SRAM could hold; None where there is none."""
+        ...
+
+    @property
     def kv_bytes_per_token(self) -> int:
         """Bytes of the keys and values of a token, all layers."""
         ...

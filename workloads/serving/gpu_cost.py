@@ -87,6 +87,10 @@ class GpuCost:
         return self._free_bytes // self.kv_bytes_per_token // BLOCK_TOKENS * BLOCK_TOKENS
 
     @property
+    def kv_sram_tokens(self) -> None:
+        """Caches of GPUs are not for keys and values."""
+
+    @property
     def static_power_w(self) -> float:
         """Power of the GPUs without work."""
         return self._units * self._gpu.energy.idle_w

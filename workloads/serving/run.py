@@ -56,8 +56,17 @@ class Limits:
             raise InputError(f"max sequences: found {self.max_sequences}; allowed: 1 or more")
 
     def kv_cache(self, model: ServingModel) -> KvCache:
-        """The key-value memory of a model."""
-        own, sram = self.kv_capacity_tokens, self.kv_sram_tokens
+        """The key-value memory of a model.
+
+        Raises:
+            InputError: if there is not as much SRAM.
+        """
+        own, sram, most = self.kv_capacity_tokens, self.kv_sram_tokens, model.kv_sram_tokens
+        if sram is not None and (most is None or sram > most):
+            allowed = "none, GPUs keep them in memory" if most is None else f"up to {most}"
+            raise InputError(
+                f"keys and values in SRAM: found {sram} tokens; allowed on this chip: {allowed}"
+            )
         capacity = model.kv_capacity_tokens if own is None else own
         return BlockPool(capacity) if sram is None else SpillingPool(sram, capacity)
 

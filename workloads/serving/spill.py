@@ -2,8 +2,8 @@
 
 In SRAM they are kept block by block. What does not fit there spills: the request gets a buffer for
 its whole length in main memory, at the end of a ring, into which its further blocks go. A buffer's
-place is free again once it and all before it are given up. Blocks stay where they were put. What
-reading a spilled block costs is the model's affair.
+place is free again once it and all before it are given up. Blocks stay where they were put. Where a
+block is has no effect on time: models price all of them as read from main memory.
 """
 
 from bisect import bisect_left

@@ -96,6 +96,12 @@ class TileCost:
         return self._free_bytes // self.kv_bytes_per_token // BLOCK_TOKENS * BLOCK_TOKENS
 
     @property
+    def kv_sram_tokens(self) -> int:
+        """Tokens, in whole blocks, that all of the tiles' SRAM could hold, buffers left out."""
+        sram_bytes = self._machine.tiles * self._machine.sram_bytes
+        return sram_bytes // self.kv_bytes_per_token // BLOCK_TOKENS * BLOCK_TOKENS
+
+    @property
     def static_power_w(self) -> None:
         """The profiles of tile chips have no energy figures."""
 

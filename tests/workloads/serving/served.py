@@ -31,6 +31,7 @@ class LoggedModel:
     """Seconds by a function of the batch (1 by default); keeps the batches."""
 
     kv_capacity_tokens = 1 << 20
+    kv_sram_tokens = 1 << 20
     kv_bytes_per_token = 8
     static_power_w = 10.0
 

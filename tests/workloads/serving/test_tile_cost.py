@@ -15,6 +15,7 @@ from workloads.serving.cost import Batch
 from workloads.serving.experts import distinct_experts
 from workloads.serving.generator import generate
 from workloads.serving.metrics import Slo
+from workloads.serving.models import serving_model
 from workloads.serving.run import Limits, run
 from workloads.serving.schedulers import Chunked, make_scheduler
 from workloads.serving.tile_cost import TileCost
@@ -68,6 +69,20 @@ def test_a_model_that_does_not_fit_and_a_chip_without_memory_are_refused() -> No
         TileCost(load_model("llama3-8b"), load_chip("wse2"))
     with pytest.raises(InputError, match="'flat32-wafer': .* a single die, found 8 x 8"):
         TileCost(load_model("llama3-8b"), load_chip("flat32-wafer"))
+
+
+def test_sram_for_keys_and_values_is_that_of_the_tiles() -> None:
+    assert _COST.kv_sram_tokens == 1024 * 384 * 1024 // 131072 == 3072
+    Limits(kv_sram_tokens=3072).kv_cache(_COST)
+    for model, sram, allowed in (
+        (_COST, 3073, "up to 3072"),
+        (serving_model("qwen3-8b", "h100x2"), 0, "none, GPUs keep them in memory"),
+    ):
+        with pytest.raises(InputError) as refused:
+            Limits(kv_sram_tokens=sram).kv_cache(model)
+        assert str(refused.value) == (
+            f"keys and values in SRAM: found {sram} tokens; allowed on this chip: {allowed}"
+        )
 
 
 def test_a_run_with_little_cache_preempts_and_still_completes() -> None:
