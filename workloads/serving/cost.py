@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.models import SlidingWindow
+from workloads.models import Model, SlidingWindow
 
 Float64s = NDArray[np.float64]
 Int64s = NDArray[np.int64]
@@ -22,6 +22,15 @@ class Work(NamedTuple):
     token_layers: int
     pair_layers: int
     logit_rows: int
+
+
+def macs_of(work: Work, model: Model) -> float:
+    """Unpadded multiply-accumulates of ``work`` on a model."""
+    return (
+        work.token_layers * model.layer_macs_per_token / model.layers
+        + work.pair_layers * model.attention_macs_per_pair / model.layers
+        + work.logit_rows * model.head.weights
+    )
 
 
 class Batch(NamedTuple):

@@ -31,7 +31,7 @@ import numpy as np
 from tlm.chips.gpu import Gpu
 from tlm.errors import InputError
 from workloads.models import Model, SlidingWindow
-from workloads.serving.cost import Batch, DecodeCosts, Int64s, IterationCost, Work
+from workloads.serving.cost import Batch, DecodeCosts, Int64s, IterationCost, Work, macs_of
 from workloads.serving.gpu_kernels import NO_ATTENTION, GpuKernels, Piece, sum_of
 from workloads.serving.kv import BLOCK_TOKENS
 
@@ -132,13 +132,7 @@ class GpuCost:
 
     def utilization(self, work: Work, span_s: float) -> float:
         """Unpadded multiply-accumulates of ``work`` over the GPUs' peak in ``span_s``."""
-        model = self._model
-        macs = (
-            work.token_layers * model.layer_macs_per_token / model.layers
-            + work.pair_layers * model.attention_macs_per_pair / model.layers
-            + work.logit_rows * model.head.weights
-        )
-        return 2 * macs / (self._units * self._gpu.peak_flops * span_s)
+        return 2 * macs_of(work, self._model) / (self._units * self._gpu.peak_flops * span_s)
 
     def _awake(self, total: Piece) -> tuple[Any, Any, float]:
         """The host's time, and the energy of being awake all the time."""

@@ -23,7 +23,7 @@ from workloads.mapping.attention import AttentionMapper, AttentionShape
 from workloads.mapping.gemm import GemmMapper
 from workloads.mapping.machine import Breakdown, machine_of
 from workloads.models import Heads, Linear, Model, SlidingWindow
-from workloads.serving.cost import Batch, DecodeCosts, Int64s, IterationCost, Work
+from workloads.serving.cost import Batch, DecodeCosts, Int64s, IterationCost, Work, macs_of
 from workloads.serving.experts import distinct_experts
 from workloads.serving.kv import BLOCK_TOKENS
 
@@ -167,13 +167,8 @@ class TileCost:
 
     def utilization(self, work: Work, span_s: float) -> float:
         """Unpadded multiply-accumulates of ``work`` over the chip's peak in ``span_s``."""
-        model, machine = self._model, self._machine
-        macs = (
-            work.token_layers * model.layer_macs_per_token / model.layers
-            + work.logit_rows * model.head.weights
-            + work.pair_layers * model.attention_macs_per_pair / model.layers
-        )
-        return macs / (machine.macs_per_cycle * machine.clock_hz * span_s)
+        machine = self._machine
+        return macs_of(work, self._model) / (machine.macs_per_cycle * machine.clock_hz * span_s)
 
     def _filled(self, batch: Batch) -> range:
         """The layers that compute the prompts, beside the decoding requests."""
