@@ -9,7 +9,7 @@ import numpy as np
 
 from calibration.harness.mesh import HangError
 from calibration.harness.simulator import SimulationError
-from calibration.loop.library import still_open
+from calibration.loop.library import check_wave, still_open
 from calibration.loop.model import LoopModel
 from calibration.loop.pyverilator_fit import PyVerilator
 from tlm.errors import InputError
@@ -245,10 +245,7 @@ class RtlInterconnect:
 
     def _recorded(self, path: Path) -> int:
         """Begin a wave; the simulator's own method would also write down cycles by itself."""
-        try:
-            path.open("wb").close()
-        except OSError as error:
-            raise InputError(f"{path}: {error.strerror}; allowed: a file for the wave") from error
+        check_wave(path)
         wave: int = self._library.start_vcd_trace(self._simulator.model, str(path).encode())
         return wave
 

@@ -15,6 +15,7 @@ from calibration.harness.cache import cached, included_content
 from calibration.harness.simulator import SimulationError
 from calibration.harness.toolchain import tool_versions, verilator_environment
 from tlm.calibrated import REPOSITORY, file_hash
+from tlm.errors import InputError
 
 _FOLDER = Path(__file__).parent
 _FLAGS = (
@@ -115,6 +116,18 @@ def still_open(name: str, pointer: int | None) -> int:
     if pointer is None:
         raise SimulationError(f"{name}: the model is closed")
     return pointer
+
+
+def check_wave(path: Path) -> None:
+    """Begin the file of a wave, which C++ would not say that it cannot write.
+
+    Raises:
+        InputError: if it cannot be written.
+    """
+    try:
+        path.open("wb").close()
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}; allowed: a file for the wave") from error
 
 
 def _compiled(folder: Path, arguments: dict[str, Any]) -> str:

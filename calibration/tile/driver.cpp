@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "Vtile_node.h"
+#include "Vtile_node___024root.h"
 #include "stop.h"
 #include "verilated.h"
 #include "verilated_vcd_c.h"
@@ -26,6 +27,8 @@ constexpr unsigned kQueues = 4, kLinks = 4;
 constexpr unsigned kArrival = 2 * kQueues;  // after the starts and the ends
 constexpr uint64_t kHalfCyclePs = 1000;
 constexpr uint64_t kResetCycles = 4;
+constexpr uint64_t kLoadPatienceCycles = 1000;  // a bank serves each of its ten ports in turn
+constexpr unsigned kNetworkWrites = 8;          // port of the scratchpad (rtl/tile/tile.sv)
 
 enum Outcome : int { kEnded = 0, kStill = 1, kTooLong = 2, kFailed = 3 };
 
@@ -37,6 +40,7 @@ struct Event {
 // Shared with Python: `_State` in machine.py has the same fields.
 struct State {
   uint64_t cycle = 0, event_count = 0;
+  uint64_t work_cycles = 0;  // up to the last end or the last word that came, included
   const Event* events = nullptr;
   const char* failure = nullptr;
 };
@@ -156,6 +160,11 @@ void step(Machine& machine) {
   dump(machine);
 }
 
+// A word from the network is written in this cycle.
+bool word_came(const Vtile_node& model) {
+  return model.rootp->tile_node__DOT__u_tile__DOT__ready >> kNetworkWrites & 1;
+}
+
 // Starts, ends and arrivals of the cycle; whether anything else moves.
 bool note(Machine& machine) {
   bool busy = false;
@@ -164,6 +173,7 @@ bool note(Machine& machine) {
     for (uint32_t bits = model.start_o | uint32_t{model.end_o} << kQueues; bits; bits &= bits - 1)
       machine.events.push_back({machine.state.cycle, t, static_cast<uint32_t>(__builtin_ctz(bits))});
     if (model.arrived_o) machine.events.push_back({machine.state.cycle, t, kArrival});
+    if (model.end_o || word_came(model)) machine.state.work_cycles = machine.state.cycle + 1;
     busy |= model.busy_o;
   }
   return busy;
@@ -212,6 +222,8 @@ Machine* machine_new(const char* wave) {
     machine->wave.open(wave);
   }
   join(*machine);
+  machine->failure.swap(stop::early);
+  outcome(*machine, kEnded);
   return machine;
 }
 
@@ -227,7 +239,7 @@ void machine_delete(Machine* machine) {
 // Resets all but the memories; the next run begins at cycle 0.
 int machine_reset(Machine* machine) {
   machine->events.clear();
-  machine->state.cycle = 0;
+  machine->state.cycle = machine->state.work_cycles = 0;
   for (Node& node : machine->nodes) {
     node.model->run_i = 0;
     node.model->rst_ni = 0;
@@ -240,33 +252,41 @@ int machine_reset(Machine* machine) {
   return outcome(*machine, kEnded);
 }
 
-// Writes, or reads, words of all tiles at once, a cycle for each of the longest list. Tile t's addresses and
-// words are those from begin[t] to begin[t+1].
+// Writes, or reads, words of all tiles at once, each when its bank is free: a run that was cut short may still
+// work. Tile t's addresses and words are those from begin[t] to begin[t+1].
 int machine_load(Machine* machine, int read, uint32_t space, const uint64_t* begin, const uint16_t* addresses,
                  uint64_t* words) {
-  uint64_t longest = 0;
-  for (unsigned t = 0; t < kTiles; ++t) longest = std::max(longest, begin[t + 1] - begin[t]);
-  for (uint64_t n = 0; n < longest && machine->failure.empty(); ++n) {
+  std::vector<uint64_t> places(begin, begin + kTiles);
+  for (Node& node : machine->nodes) node.model->run_i = 0;
+  uint64_t waited = 0;
+  while (machine->failure.empty()) {
+    bool left = false;
     for (unsigned t = 0; t < kTiles; ++t) {
       Vtile_node& model = *machine->nodes[t].model;
-      const uint64_t place = begin[t] + n;
-      model.load_valid_i = place < begin[t + 1];
+      model.load_valid_i = places[t] < begin[t + 1];
       if (!model.load_valid_i) continue;
+      left = true;
       model.load_read_i = static_cast<CData>(read);
       model.load_space_i = static_cast<CData>(space);
-      model.load_address_i = addresses[place];
-      model.load_data_i = words[place];
+      model.load_address_i = addresses[places[t]];
+      model.load_data_i = words[places[t]];
     }
-    // Nothing else runs, so every tile's port is served at once.
     settle(*machine);
-    step(*machine);
-    for (unsigned t = 0; read && t < kTiles; ++t) {
-      if (begin[t] + n < begin[t + 1]) words[begin[t] + n] = machine->nodes[t].model->load_data_o;
+    bool served[kTiles];
+    for (unsigned t = 0; t < kTiles; ++t) {
+      const Vtile_node& model = *machine->nodes[t].model;
+      served[t] = model.load_valid_i && model.load_ready_o;
     }
+    step(*machine);
+    if (!left) break;
+    for (unsigned t = 0; t < kTiles; ++t) {
+      if (!served[t]) continue;
+      if (read) words[places[t]] = machine->nodes[t].model->load_data_o;
+      ++places[t];
+      waited = 0;
+    }
+    if (++waited > kLoadPatienceCycles) machine->failure = "the load port of no tile is served";
   }
-  for (Node& node : machine->nodes) node.model->load_valid_i = 0;
-  settle(*machine);
-  step(*machine);
   return outcome(*machine, kEnded);
 }
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from calibration.harness.mesh import HangError
 from calibration.harness.simulator import SimulationError
-from calibration.loop.library import still_open
+from calibration.loop.library import check_wave, still_open
 from calibration.tile.descriptors import TOKENS, Words
 from calibration.tile.image import TileImage
 from calibration.tile.model import TileModel
@@ -35,6 +35,7 @@ class _State(ctypes.Structure):
     _fields_ = [
         ("cycle", ctypes.c_uint64),
         ("event_count", ctypes.c_uint64),
+        ("work_cycles", ctypes.c_uint64),
         ("events", ctypes.c_void_p),
         ("failure", ctypes.c_char_p),
     ]
@@ -62,7 +63,8 @@ class TileRun:
     """What a run did.
 
     Attributes:
-        cycles: Cycles up to the last end, or the last word that is written, included.
+        cycles: Cycles up to the last end, or the last word that comes and is written, included;
+            credits on their way do not count.
         spans: Every descriptor, by tile, engine and number.
         arrivals: Tile and cycle of the last word of every transfer that gives tokens where it
             arrives, in order of time.
@@ -85,15 +87,23 @@ class TileMachine:
         waves: A VCD file that is written as it runs.
 
     Raises:
-        SimulationError: if the model cannot be built.
+        InputError: if the waves cannot be written.
+        SimulationError: if the model cannot be built, or stops by itself.
     """
 
     def __init__(self, model: TileModel, *, waves: Path | None = None) -> None:
+        if waves is not None:
+            check_wave(waves)
         self.model = model
         self._library = _declared(ctypes.CDLL(str(model.build())))
         path = None if waves is None else str(waves).encode()
         self._machine: int | None = self._library.machine_new(path)
         self._state: _State = self._library.machine_state(self._machine).contents
+        try:
+            self._hold_no_failure()
+        except SimulationError:
+            self.close()
+            raise
 
     def __enter__(self) -> Self:
         """The machine itself."""
@@ -124,10 +134,11 @@ class TileMachine:
         """
         machine = still_open(self.model.name, self._machine)
         self._check(images)
-        self._hold(self._library.machine_reset(machine))
+        self._library.machine_reset(machine)
+        self._hold_no_failure()
         self._load(images)
         found = self._library.machine_run(machine, limit_cycles, _PATIENCE_CYCLES)
-        self._hold(found)
+        self._hold_no_failure()
         starts, ends, arrivals = self._events()
         if found in (_STILL, _TOO_LONG):
             raise HangError(self._left(images, ends, found == _STILL))
@@ -138,7 +149,7 @@ class TileMachine:
             for engine, queue in sorted(image.queues.items())
             for number, descriptor in enumerate(queue)
         )  # fmt: skip
-        return TileRun(self._state.cycle - _PATIENCE_CYCLES, spans, tuple(arrivals))
+        return TileRun(self._state.work_cycles, spans, tuple(arrivals))
 
     def read(self, tile: int, address: int, count: int) -> Words:
         """``count`` words of a tile's scratchpad from ``address`` on.
@@ -147,6 +158,7 @@ class TileMachine:
             InputError: for words or a tile that are not there.
             SimulationError: if the Verilog stops, or the model is closed.
         """
+        self._check_tile(tile)
         self._check_words(tile, address, count)
         counts = [count if t == tile else 0 for t in range(self.model.tiles)]
         addresses = np.arange(address, address + count, dtype=np.uint16)
@@ -156,8 +168,7 @@ class TileMachine:
 
     def _check(self, images: Mapping[int, TileImage]) -> None:
         for tile, image in images.items():
-            if not 0 <= tile < self.model.tiles:
-                raise InputError(f"tile: found {tile}; allowed: 0 to {self.model.tiles - 1}")
+            self._check_tile(tile)
             for engine, queue in image.queues.items():
                 if len(queue) > self.model.queue_depth:
                     raise InputError(
@@ -172,6 +183,10 @@ class TileMachine:
                     )
             for address, words in image.memory.items():
                 self._check_words(tile, address, len(words))
+
+    def _check_tile(self, tile: int) -> None:
+        if not 0 <= tile < self.model.tiles:
+            raise InputError(f"tile: found {tile}; allowed: 0 to {self.model.tiles - 1}")
 
     def _check_words(self, tile: int, address: int, count: int) -> None:
         if not 0 <= address <= address + count <= self.model.memory_words:
@@ -195,7 +210,8 @@ class TileMachine:
         begin = np.concatenate([[0], np.cumsum(counts)]).astype(np.uint64)
         arrays = [array.ctypes.data for array in (begin, addresses, words)]
         machine = still_open(self.model.name, self._machine)
-        self._hold(self._library.machine_load(machine, int(read), space, *arrays))
+        self._library.machine_load(machine, int(read), space, *arrays)
+        self._hold_no_failure()
 
     def _events(
         self,
@@ -241,7 +257,7 @@ class TileMachine:
             f"{', '.join(left[:_SHOWN])}{more}"
         )
 
-    def _hold(self, _outcome: int) -> None:
+    def _hold_no_failure(self) -> None:
         """Raise what went wrong in the Verilog."""
         if self._state.failure is not None:
             text = self._state.failure.decode(errors="replace").strip()

@@ -10,6 +10,8 @@ from tlm.errors import InputError
 
 _TILE = REPOSITORY / "rtl" / "tile"
 _NODE = REPOSITORY / "rtl" / "bench" / "tile_node.sv"
+#: What the driver sees inside.
+_SHOWN = Path(__file__).with_name("shown.vlt")
 _TILE_MODULES = (
     "delay_line", "pe", "fold_sequencer", "systolic_array", "exp2_table", "vector_lane",
     "vector_reduce", "vector_sequencer", "vector_unit", "sram_bank", "scratchpad",
@@ -106,7 +108,7 @@ class TileModel:
             text=_NODE.read_text(),
             driver=Path(__file__).with_name("driver.cpp"),
             defines={f"TILE_{name}": value for name, value in values.items()},
-            sources=TILE_SOURCES,
+            sources=(_SHOWN, *TILE_SOURCES),
             flags=[f"-G{name}={value}" for name, value in self.parameters().items()],
             waves=self.waves,
         )
