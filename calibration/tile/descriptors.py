@@ -146,7 +146,7 @@ def _credit(credit: Credit) -> int:
 def _job_words(job: Job) -> tuple[int, int, int, int]:
     match job:
         case Wait():
-            return _field("cycles", job.cycles, 32) << 32, 0, 0, 0
+            return _field("cycles", job.cycles, 32, 2) << 32, 0, 0, 0
         case MatrixJob():
             return _matrix_words(job)
         case VectorJob():
@@ -171,9 +171,15 @@ def _vector_words(job: VectorJob) -> tuple[int, int, int, int]:
         raise InputError(
             f"vector operation: found '{job.operation}'; allowed: {', '.join(VECTOR_OPERATIONS)}"
         )
+    results = 1 if job.operation.startswith("row-") else job.words
+    if not job.pack and job.out_words != results:
+        raise InputError(
+            f"descriptor: words of a row of '{job.operation}' results: found {job.out_words}; "
+            f"allowed: {results}"
+        )
     first = _RUN | VECTOR_OPERATIONS[job.operation] << 4 | job.pack << 7
     first |= _field("shift", job.shift, 6) << 8
-    first |= _field("multiplier", job.multiplier & 0xFFFF, 16) << 16
+    first |= _signed_field("multiplier", job.multiplier, 16) << 16
     first |= _field("words", job.words, 16, 1) << 32 | _field("rows", job.rows, 16, 1) << 48
     return (
         first,
@@ -213,3 +219,10 @@ def _field(name: str, value: int, bits: int, least: int = 0) -> int:
             f"descriptor: {name}: found {value}; allowed: {least} to {(1 << bits) - 1}"
         )
     return value
+
+
+def _signed_field(name: str, value: int, bits: int) -> int:
+    half = 1 << (bits - 1)
+    if not -half <= value < half:
+        raise InputError(f"descriptor: {name}: found {value}; allowed: {-half} to {half - 1}")
+    return value & (1 << bits) - 1

@@ -14,6 +14,7 @@ from calibration.harness.mesh import HangError
 from calibration.harness.simulator import SimulationError
 from calibration.loop.library import check_wave, still_open
 from calibration.tile.descriptors import TOKENS, Words
+from calibration.tile.fit import check_fits
 from calibration.tile.image import TileImage
 from calibration.tile.model import TileModel
 from tlm.errors import InputError
@@ -175,6 +176,9 @@ class TileMachine:
                         f"tile {tile}: {engine.name.lower()} queue: found {len(queue)} "
                         f"descriptors; allowed: {self.model.queue_depth}"
                     )
+                for number, descriptor in enumerate(queue):
+                    where = f"tile {tile}: {engine.name.lower()} descriptor {number}"
+                    check_fits(where, descriptor, self.model)
             for token, units in image.tokens.items():
                 if not (0 <= token < TOKENS and 0 <= units <= _MOST_UNITS):
                     raise InputError(

@@ -8,14 +8,14 @@ import pytest
 
 from calibration.harness.mesh import HangError
 from calibration.harness.simulator import SimulationError
-from calibration.tile.descriptors import Credit, Descriptor, Transfer, TransferKind, Wait
+from calibration.tile.descriptors import Credit, Descriptor, Job, Transfer, TransferKind, Wait
 from calibration.tile.image import TileImage
 from calibration.tile.layout import block_of, rows_of
 from calibration.tile.machine import TileMachine, TileRun
 from calibration.tile.model import TileModel
 from tlm.errors import InputError
 from tlm.program import Engine
-from tlm.tiles.jobs import VectorJob
+from tlm.tiles.jobs import MatrixJob, VectorJob
 
 pytestmark = pytest.mark.rtl
 
@@ -212,3 +212,71 @@ def test_a_wave_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as error:
         TileMachine(TileModel(2, 2), waves=path)
     assert str(error.value) == f"{path}: No such file or directory; allowed: a file for the wave"
+
+
+@pytest.mark.parametrize(
+    ("engine", "job", "message"),
+    [
+        (
+            Engine.VECTOR,
+            VectorJob("scale", 1, 1, 0, 0, 0, 0, 1, multiplier=40000),
+            "descriptor: multiplier: found 40000; allowed: -32768 to 32767",
+        ),
+        (
+            Engine.VECTOR,
+            VectorJob("add", 4, 2, 0, 4, 64, 4, 3, b=8, b_row=4),
+            "descriptor: words of a row of 'add' results: found 3; allowed: 4",
+        ),
+        (
+            Engine.VECTOR,
+            VectorJob("quantize", 6, 1, 0, 0, 64, 0, 2, pack=True),
+            "tile 1: vector descriptor 0: words of a row of packed results: found 2 of 6; "
+            "allowed: one of 2",
+        ),
+        (
+            Engine.VECTOR,
+            VectorJob("add", 4, 2, 0, 4, 64, 4, 4, b=4090, b_row=4),
+            "tile 1: vector descriptor 0: b: found words up to 4097; allowed: up to 4095",
+        ),
+        (
+            Engine.MATRIX,
+            MatrixJob(4, 0, 64, 4090, 2),
+            "tile 1: matrix descriptor 0: c: found words up to 4097; allowed: up to 4095",
+        ),
+        (
+            Engine.TRANSFER,
+            Transfer(TransferKind.UNICAST, 4, 0, 4296, row=1, col=1),
+            "tile 1: transfer descriptor 0: target: found words up to 4299; allowed: up to 4095",
+        ),
+        (
+            Engine.TRANSFER,
+            Transfer(TransferKind.UNICAST, 4, 0, 64, row=2, col=2),
+            "tile 1: transfer descriptor 0: found row 2 and column 2; "
+            "allowed: rows 0 to 1, columns 0 to 1",
+        ),
+        (
+            Engine.TRANSFER,
+            Transfer(TransferKind.MULTICAST, 4, 0, 64, row_mask=5, col_mask=1),
+            "tile 1: transfer descriptor 0: row mask: found 0b101; allowed: bits 0 to 1, "
+            "one at least",
+        ),
+    ],
+)
+def test_a_job_that_does_not_fit_the_tiles_is_refused(
+    machine: TileMachine, engine: Engine, job: Job, message: str
+) -> None:
+    with pytest.raises(InputError) as error:
+        machine.run({1: TileImage({engine: [Descriptor(job)]})})
+    assert str(error.value) == message
+
+
+def test_a_credit_to_a_tile_that_is_not_there_is_refused(machine: TileMachine) -> None:
+    with pytest.raises(InputError) as error:
+        machine.run({1: TileImage({Engine.CONTROL: [wait(2, credits=(Credit(2, 2, 3),))]})})
+    assert str(error.value) == (
+        "tile 1: control descriptor 0: credit: found row 2 and column 2; "
+        "allowed: rows 0 to 1, columns 0 to 1"
+    )
+    with pytest.raises(InputError) as error:
+        machine.read(4, 0, 1)
+    assert str(error.value) == "tile: found 4; allowed: 0 to 3"

@@ -1,0 +1,98 @@
+"""Whether what a descriptor says lies in the mesh and in its tiles' scratchpads."""
+
+from collections.abc import Iterator
+
+from calibration.tile.descriptors import Descriptor, Job, Transfer, TransferKind, Wait
+from calibration.tile.model import TileModel
+from tlm.errors import InputError
+from tlm.tiles.jobs import MatrixJob, VectorJob
+
+_SUM_BITS = 32
+_TWO_OPERANDS = ("add", "maximum", "multiply")
+
+
+def check_fits(where: str, descriptor: Descriptor, model: TileModel) -> None:
+    """Refuse tiles and words that are not there, which the Verilog would take for others.
+
+    Args:
+        where: The descriptor, for messages.
+        descriptor: What is loaded.
+        model: The mesh.
+
+    Raises:
+        InputError: naming the field.
+    """
+    job = descriptor.job
+    for credit in descriptor.credits:
+        _check_tile(f"{where}: credit", credit.row, credit.col, model)
+    for name, last in _last_words(job, model):
+        if last >= model.memory_words:
+            raise InputError(
+                f"{where}: {name}: found words up to {last}; "
+                f"allowed: up to {model.memory_words - 1}"
+            )
+    if isinstance(job, Transfer):
+        _check_goal(where, job, model)
+    if isinstance(job, VectorJob) and job.pack:
+        _check_packed(where, job, _SUM_BITS // model.operand_bits)
+
+
+def _last_words(job: Job, model: TileModel) -> Iterator[tuple[str, int]]:
+    """The last address of everything that a job reads or writes."""
+    match job:
+        case Wait():
+            return
+        case Transfer():
+            yield "source", _last(job.source, (job.rows, job.source_row), (job.words, 1))
+            yield "target", _last(job.target, (job.rows, job.target_row), (job.words, 1))
+        case VectorJob():
+            yield "a", _last(job.a, (job.rows, job.a_row), (job.words, 1))
+            if job.operation in _TWO_OPERANDS:
+                yield "b", _last(job.b, (job.rows, job.b_row), (job.words, job.b_step))
+            yield "out", _last(job.out, (job.rows, job.out_row), (job.out_words, 1))
+        case MatrixJob():
+            size, panels = model.array_size, (job.panels_m, job.panels_n)
+            steps, rows = job.length, size
+            if not job.output_stationary:
+                steps, rows = rows, steps
+            yield "a", _last(job.a, (panels[0], job.a_panel), (job.length, job.a_step))
+            yield "b", _last(job.b, (panels[1], job.b_panel), (steps, 1))
+            columns = panels[1] * size * _SUM_BITS // 64
+            yield "c", _last(job.c, (panels[0], job.c_panel), (rows, job.c_row), (columns, 1))
+
+
+def _last(first: int, *levels: tuple[int, int]) -> int:
+    """The last address of nested loops, each of which has a count and a distance."""
+    return first + sum((count - 1) * distance for count, distance in levels)
+
+
+def _check_goal(where: str, job: Transfer, model: TileModel) -> None:
+    if job.kind is not TransferKind.MULTICAST:
+        _check_tile(where, job.row, job.col, model)
+    if job.kind is not TransferKind.UNICAST:
+        for name, mask, count in (
+            ("row", job.row_mask, model.rows),
+            ("column", job.col_mask, model.cols),
+        ):
+            if not 0 < mask < 1 << count:
+                raise InputError(
+                    f"{where}: {name} mask: found {mask:#b}; allowed: bits 0 to {count - 1}, "
+                    "one at least"
+                )
+
+
+def _check_tile(where: str, row: int, col: int, model: TileModel) -> None:
+    if not (0 <= row < model.rows and 0 <= col < model.cols):
+        raise InputError(
+            f"{where}: found row {row} and column {col}; "
+            f"allowed: rows 0 to {model.rows - 1}, columns 0 to {model.cols - 1}"
+        )
+
+
+def _check_packed(where: str, job: VectorJob, together: int) -> None:
+    """Words of packed rows: ``together`` words of sums become one of operands."""
+    if job.out_words * together != job.words:
+        raise InputError(
+            f"{where}: words of a row of packed results: found {job.out_words} of {job.words}; "
+            f"allowed: one of {together}"
+        )
