@@ -87,6 +87,47 @@ def test_transfers_follow_each_other_without_a_gap(machine: TileMachine) -> None
     assert [span.end_cycle - first for span in spans] == [10, 18, 26]
 
 
+@pytest.mark.parametrize(
+    ("flits", "starts"), [(1, [0, 1, 4, 5, 8]), (2, [0, 2, 5, 7, 10]), (3, [0, 3, 6, 9, 12])]
+)
+def test_short_transfers_wait_for_room_among_those_outstanding(
+    machine: TileMachine, flits: int, starts: list[int]
+) -> None:
+    # Two are under way, F + 3 cycles each: max(F, (F + 3) / 2) cycles apart on average.
+    jobs = [Transfer(UNICAST, flits, SOURCE, TARGET, col=1)] * 5
+    spans = machine.run({0: sender(jobs, words_of(3, flits))}).of(0, Engine.TRANSFER)
+    assert [span.start_cycle for span in spans] == starts
+
+
+@pytest.mark.parametrize("kind", [UNICAST, MULTICAST])
+def test_of_two_transfers_to_one_address_the_later_one_stays(
+    machine: TileMachine, kind: TransferKind
+) -> None:
+    words = words_of(5, 60)
+    jobs = [
+        Transfer(kind, 30, SOURCE + place, TARGET, row=1, col=1, row_mask=2, col_mask=2)
+        for place in (0, 30)
+    ]
+    machine.run({0: sender(jobs, words)})
+    np.testing.assert_array_equal(machine.read(3, TARGET, 30), words[30:])
+
+
+def test_a_later_unicast_passes_a_reduction_that_waits(machine: TileMachine) -> None:
+    # Tile 2's operand comes late; what tile 0 sends behind its own is there before the sum.
+    words = words_of(6, 8) & np.uint64(0xFF)
+    operand = Transfer(
+        SUM, 4, SOURCE, TARGET, row=1, col=1, row_mask=3, col_mask=1, tokens=(1,)
+    )  # fmt: skip
+    late = Transfer(
+        SUM, 4, SOURCE, TARGET, row=1, col=1, row_mask=3, col_mask=1, carry=False
+    )  # fmt: skip
+    behind = Transfer(UNICAST, 4, SOURCE + 4, TARGET, row=1, col=1, tokens=(2,))
+    images = {0: sender([operand, behind], words), 2: sender([], words)}
+    images[2].queues[Engine.TRANSFER] = [Descriptor(Wait(200)), Descriptor(late)]
+    machine.run(images)
+    np.testing.assert_array_equal(machine.read(3, TARGET, 4), 2 * words[:4])
+
+
 @pytest.mark.parametrize("flits", [1, 4, 9, 30])
 def test_a_multicast_is_cut_into_packets(machine: TileMachine, flits: int) -> None:
     words = words_of(flits, flits)
