@@ -18,8 +18,10 @@ _TILE_MODULES = (
     "address_loop", "stream_reader", "stream_writer", "matrix_engine", "word_packer",
     "vector_engine", "network_interface", "engine_queue", "sequencer", "tile",
 )  # fmt: skip
-#: In order of dependence.
-TILE_SOURCES = (*NOC_SOURCES, *(_TILE / f"{name}.sv" for name in _TILE_MODULES))
+#: A tile and the routers, in order of dependence.
+TILE_FILES = (*NOC_SOURCES, *(_TILE / f"{name}.sv" for name in _TILE_MODULES))
+#: All that a measurement rests on.
+TILE_SOURCES = (*TILE_FILES, _NODE)
 _MOST_SIDE = 16
 _MOST_TILES = 64
 
@@ -108,7 +110,7 @@ class TileModel:
             text=_NODE.read_text(),
             driver=Path(__file__).with_name("driver.cpp"),
             defines={f"TILE_{name}": value for name, value in values.items()},
-            sources=(_SHOWN, *TILE_SOURCES),
+            sources=(_SHOWN, *TILE_FILES),
             flags=[f"-G{name}={value}" for name, value in self.parameters().items()],
             waves=self.waves,
         )
