@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from calibration.harness.simulator import build
+from calibration.tile.blocks import encode
 from calibration.tile.descriptors import Descriptor, Wait
 from calibration.tile.image import TileImage
 from calibration.tile.lowering import lower
 from calibration.tile.machine import TileMachine
-from calibration.tile.model import TILE_SOURCES, TileModel
+from calibration.tile.model import TILE_FILES, TileModel
 from tlm.calibrated import REPOSITORY
 from tlm.compute.vector_mac import VectorMac
 from tlm.compute.vector_unit import VectorUnit
@@ -27,17 +28,26 @@ BENCH = "calibration.benches.tile_mesh_bench"
 
 
 @pytest.mark.parametrize("kernel", [summa.summa, mesh_gemm_t.mesh_gemm_t])
-def test_the_same_starts_ends_and_arrivals(kernel: object) -> None:
+@pytest.mark.parametrize(
+    "model",
+    [
+        TileModel(2, 2),
+        TileModel(2, 2, stages=2),
+        TileModel(2, 2, output_depth=2),
+        TileModel(2, 2, y_first=True),
+    ],
+    ids=["default", "two stages", "output buffers", "y first"],
+)
+def test_the_same_starts_ends_and_arrivals(model: TileModel, kernel: object) -> None:
     # Unicasts, multicasts, reductions and credits, on two by two tiles.
     assert callable(kernel)
-    model = TileModel(2, 2)
     target = Target(2, 2, 8, 16, 32, VectorMac(1, 1, 0), VectorUnit(2, 3))
     program = kernel(plan_gemm((16, 16, 16), target))
     lowered = lower(program, model)
     memory = Memory(program)
     for tile, image in lowered.images.items():
         image.memory = {
-            place.address: place.encode(memory[name][divmod(tile, 2)])
+            place.address: encode(place, memory[name][divmod(tile, 2)])
             for name, place in lowered.places.items()
         }
     with TileMachine(model) as machine:
@@ -49,7 +59,7 @@ def test_the_same_starts_ends_and_arrivals(kernel: object) -> None:
             [np.column_stack(pair).tolist() for pair in lists] for lists in zip(*loads, strict=True)
         ],
     }
-    sources = [*TILE_SOURCES, REPOSITORY / "rtl" / "tile" / "tile_mesh.sv"]
+    sources = [*TILE_FILES, REPOSITORY / "rtl" / "tile" / "tile_mesh.sv"]
     events = build("tile_mesh", sources, model.parameters()).run(BENCH, plan, seed=1)
     wanted = [(cycle, "arrival", tile) for tile, cycle in run.arrivals]
     for span in run.spans:
@@ -59,7 +69,7 @@ def test_the_same_starts_ends_and_arrivals(kernel: object) -> None:
 
 
 def test_a_tile_is_synthesizable(tmp_path: Path) -> None:
-    files = [f"/repository/{path.relative_to(REPOSITORY).as_posix()}" for path in TILE_SOURCES]
+    files = [f"/repository/{path.relative_to(REPOSITORY).as_posix()}" for path in TILE_FILES]
     read = f"read_slang --threads 1 -D SYNTHESIS --top tile {' '.join(files)}"
     output = run_yosys([read, "hierarchy -check -top tile", "proc", "check -assert"], tmp_path)
     assert "Found and reported 0 problems." in output
