@@ -76,13 +76,15 @@ def test_errors_of_chips_are_recorded(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(profiles, "PROFILES_FILE", tmp_path / "profiles.json")
     monkeypatch.setattr(study, "FULL_SEEDS", 2)
     profiles._stored.cache_clear()
-    assert profiles.profile_error_pct("h100x2") is None
+    assert profiles.profile_error("h100x2", "qwen3-30b-a3b").pct is None
     result = _json("--workers", "1", "--record")
-    error = profiles.profile_error_pct("h100x2")
+    error = profiles.profile_error("h100x2", "qwen3-30b-a3b").pct
     assert error == result["errors_by_chip"]["h100x2"]["mean_abs_error_pct"]
+    assert result["errors_by_chip"]["h100x2"]["models"] == ["qwen3-30b-a3b"]
     ttft = next(row for row in result["rows"] if row["id"] == "T6/Q/c/TTFT_mean")
     assert error == pytest.approx(abs(ttft["error_pct"]))
-    assert profiles.profile_error_pct("flat32") is None
+    assert profiles.profile_error("h100x2", "qwen3-8b").pct is None
+    assert profiles.profile_error("flat32", "qwen3-30b-a3b").pct is None
     profiles._stored.cache_clear()
 
 

@@ -26,13 +26,8 @@ from workloads.serving.run import Watch
 from workloads.serving.seeds import mean_of
 from workloads.serving.traces import MAX_SPAN_S, PS_PER_S
 from workloads.studies.campaign import sources_hash
-from workloads.studies.profiles import profile_error_pct
+from workloads.studies.profiles import profile_error
 
-_UNCHECKED = "error: this level of the model has not been checked against RTL or against a machine"
-_CHECKED = (
-    "error: profile_pct is the mean over published rows of this chip that its profile was not "
-    "fitted to (wafertlm study); nothing has been checked against RTL"
-)
 _DISTRIBUTION = ("mean", "p50", "p90", "p95", "p99", "p99_9")
 _PLOT_FORMATS = (".png", ".svg", ".pdf")
 _TIMES = ("ttft_s", "tbt_ms", "e2e_s", "queue_s")
@@ -85,13 +80,13 @@ def serve_result(
             watch = Watch(progress, rows, kept)
             results.append(service.run(seed, rate, watch))
     merged = mean_of(results)
-    error = {"level_pct": None, "profile_pct": profile_error_pct(options.chip)}
+    profile = profile_error(options.chip, options.model)
     return {
         "options": service.recorded(),
         **merged,
         "capacity": None if capacity is None else _plain(capacity),
-        "error": error,
-        "notes": _notes(merged | {"error": error}),
+        "error": {"level_pct": None, "profile_pct": profile.pct},
+        "notes": [f"error: {profile.note}", *_notes(merged)],
     }
 
 
@@ -129,7 +124,7 @@ def _plain(capacity: Capacity) -> dict[str, Any]:
 
 
 def _notes(figures: Mapping[str, Any]) -> list[str]:
-    notes = [_UNCHECKED if figures["error"]["profile_pct"] is None else _CHECKED]
+    notes = []
     if figures["energy_j"] is None:
         notes.append("energy: the chip's profile has no figures for it")
     if figures["overloaded"]:

@@ -21,7 +21,14 @@ Figures = dict[str, float | None]
 Progress = Callable[[int, int], None]
 
 _ROOT = Path(__file__).parents[2]
-_SOURCES = ("tlm/chips", "tlm/compute", "workloads")
+_SOURCES = (
+    "tlm/chips",
+    "tlm/compute",
+    "workloads/mapping",
+    "workloads/models",
+    "workloads/serving",
+    "workloads/studies",
+)
 
 
 class Task(NamedTuple):

@@ -7,20 +7,48 @@ import json
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tlm.files import whole_file
+from workloads.studies.campaign import sources_hash
 
 PROFILES_FILE = Path(__file__).with_name("profiles.json")
 
 
-def profile_error_pct(chip: str) -> float | None:
-    """Mean absolute error over the published rows that the chip's profile was not fitted to.
+class ProfileError(NamedTuple):
+    """How far off a model on a chip is, in per cent; None if nothing is known, and the reason."""
 
-    None if there are none.
+    pct: float | None
+    note: str
+
+
+def profile_error(chip: str, model: str) -> ProfileError:
+    """Mean absolute error over published times and throughput that the profile was not fitted to.
+
+    It is known of the models that those rows are of, as long as the sources that decide their
+    figures are those it was recorded with.
     """
     found = _stored().get(chip)
-    return None if found is None else float(found["mean_abs_error_pct"])
+    if found is None:
+        return ProfileError(
+            None, "this level of the model has not been checked against RTL or against a machine"
+        )
+    models = ", ".join(found["models"])
+    if model not in found["models"]:
+        return ProfileError(
+            None, f"profile_pct is null: the published rows of this chip are of {models}"
+        )
+    if found["sources"] != sources_hash():
+        return ProfileError(
+            None,
+            "profile_pct is null: the sources have changed since it was recorded; "
+            f"'wafertlm study {found['study']} --record' does so anew",
+        )
+    return ProfileError(
+        float(found["mean_abs_error_pct"]),
+        f"profile_pct is the mean over {found['rows']} published times of this chip that its "
+        f"profile was not fitted to ({models}); nothing has been checked against RTL",
+    )
 
 
 def record(study: str, errors_by_chip: Mapping[str, Mapping[str, Any]]) -> None:
@@ -29,7 +57,8 @@ def record(study: str, errors_by_chip: Mapping[str, Mapping[str, Any]]) -> None:
     Raises:
         InputError: if the file cannot be written.
     """
-    new = {chip: {"study": study, **errors} for chip, errors in errors_by_chip.items()}
+    source = {"study": study, "sources": sources_hash()}
+    new = {chip: source | dict(errors) for chip, errors in errors_by_chip.items()}
     merged = dict(sorted((_stored() | new).items()))
     with whole_file(PROFILES_FILE) as scratch:
         scratch.write_text(json.dumps(merged, indent=1) + "\n", encoding="utf-8")

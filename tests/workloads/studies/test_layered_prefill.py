@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from tlm.chips.gpu import load_gpu_box
+from workloads.studies import profiles
 from workloads.studies.layered_prefill import other_chips, paper
 from workloads.studies.layered_prefill.cases import Case, Prefill, simulate, trace_of
 from workloads.studies.layered_prefill.fit import FIT_FILE
 from workloads.studies.layered_prefill.study import run_study
 from workloads.studies.layered_prefill.targets import judge
-from workloads.studies.profiles import profile_error_pct
 
 _PLANS = {"paper": paper.plan(), "other chips": other_chips.plan()}
 
@@ -152,8 +152,28 @@ def test_targets_that_are_met_stay_met() -> None:
     assert {each["winner"] for each in dense} <= {"chunked", "open"}
 
 
-def test_serving_knows_how_far_the_profile_is_off() -> None:
-    error = profile_error_pct("h100x2")
-    assert error is not None
-    assert 0 < error < 100
-    assert profile_error_pct("flat32") is None
+def test_serving_knows_how_far_the_profile_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    stored = json.loads(profiles.PROFILES_FILE.read_text(encoding="utf-8"))["h100x2"]
+    monkeypatch.setattr(profiles, "sources_hash", lambda: stored["sources"])
+    error = profiles.profile_error("h100x2", "qwen3-30b-a3b")
+    assert error.pct is not None
+    assert 0 < error.pct < 50
+    assert error.note == (
+        f"profile_pct is the mean over {stored['rows']} published times of this chip that its "
+        "profile was not fitted to (qwen3-30b-a3b, qwen3-8b); nothing has been checked against RTL"
+    )
+    other = profiles.profile_error("h100x2", "gpt-oss-20b")
+    assert other == (
+        None,
+        "profile_pct is null: the published rows of this chip are of qwen3-30b-a3b, qwen3-8b",
+    )
+    assert profiles.profile_error("flat32", "qwen3-30b-a3b").pct is None
+
+
+def test_an_error_recorded_with_other_sources_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(profiles, "sources_hash", lambda: "other")
+    assert profiles.profile_error("h100x2", "qwen3-30b-a3b") == (
+        None,
+        "profile_pct is null: the sources have changed since it was recorded; "
+        "'wafertlm study layered-prefill --record' does so anew",
+    )

@@ -16,6 +16,17 @@ from workloads.studies.layered_prefill.targets import judge
 from workloads.studies.rows import Results, check_order, evaluate, figures, summarise
 
 FULL_SEEDS, QUICK_SEEDS = 10, 2
+# What a chip is judged by: expert loads hang on the model alone, spreads and shares on the load.
+_TIMED = (
+    "TTFT_mean",
+    "TTFT_p95",
+    "TTFT_p99",
+    "TBT_mean",
+    "TBT_p99",
+    "E2E_mean",
+    "throughput",
+    "runtime",
+)
 
 
 def run_study(
@@ -85,14 +96,20 @@ def _is_on_a_curve(case: Case) -> bool:
 
 
 def errors_by_chip(published: Plan, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Of each chip the errors of its rows that were not fitted."""
+    """Of each chip the models that have, and the errors of, times and throughput not fitted."""
+    models: dict[str, set[str]] = {}
     of_chip: dict[str, list[Mapping[str, Any]]] = {}
     for row, judged in zip(published.rows, rows, strict=True):
         case = published.cases[row.case]
-        if not isinstance(case, Coverage) and not row.fit:
-            of_chip.setdefault(case.chip, []).append(judged)
-    predicted = {chip: summarise(judged).get("predicted") for chip, judged in of_chip.items()}
-    return {chip: errors for chip, errors in sorted(predicted.items()) if errors is not None}
+        plain = row.figure in _TIMED and row.against is None and not row.fit
+        if isinstance(case, Coverage) or not plain or judged["error_pct"] is None:
+            continue
+        models.setdefault(case.chip, set()).add(case.model)
+        of_chip.setdefault(case.chip, []).append(judged)
+    return {
+        chip: {"models": sorted(models[chip]), **summarise(judged)["predicted"]}
+        for chip, judged in sorted(of_chip.items())
+    }
 
 
 def _seeds(case: object, seeds: Sequence[int]) -> Sequence[int]:
