@@ -52,8 +52,8 @@ def _rows(result: Result) -> Table:
     for row in result["rows"]:
         if row["id"].startswith("NEW"):
             continue
-        error = row["error_pct"]
-        unit = "points" if row["unit"] == "% change" else "%"
+        points = row["error_points"]
+        error, unit = (row["error_pct"], "%") if points is None else (points, "points")
         table.add_row(
             row["id"],
             _number(row["paper"]),
@@ -96,7 +96,7 @@ def _summary(result: Result) -> str:
                 f"{errors['doubtful_kept']} of {errors['doubtful_of']}"
             )
             continue
-        unit = "points" if kind == "changes" else "%"
+        unit = "% of ratio" if kind == "changes" else "%"
         lines.append(
             f"{kind}: {errors['rows']} rows, mean error {errors['mean_abs_error_pct']:.1f} {unit}, "
             f"worst {errors['max_abs_error_pct']:.1f} {unit} ({errors['worst_row']})"

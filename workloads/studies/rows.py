@@ -52,7 +52,9 @@ Results = Mapping[str, Sequence[Mapping[str, float | None]]]
 def evaluate(row: Row, results: Results) -> dict[str, Any]:
     """A row with the model's value, its 95 % interval over seeds and its error.
 
-    A change from another case is taken seed by seed, as cases share their requests.
+    A change from another case is taken seed by seed, as cases share their requests. Its
+    ``error_pct`` is that of the ratio of the two cases, its ``error_points`` the model's change
+    less the paper's.
     """
     values = figures(results, row.case, row.figure)
     if row.against is not None:
@@ -63,6 +65,7 @@ def evaluate(row: Row, results: Results) -> dict[str, Any]:
         "paper": row.paper,
         "model": mean,
         "error_pct": _error_pct(mean, row),
+        "error_points": _error_points(mean, row),
         "fit": row.fit,
         "unit": row.unit,
         "ci95": None if mean is None else interval(values),
@@ -86,7 +89,7 @@ def interval(values: "np.ndarray[Any, np.dtype[np.float64]]") -> list[float] | N
 def summarise(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Mean and worst absolute error of fitted and of predicted rows with a published value.
 
-    Rows that are changes have errors in points and are counted apart.
+    Rows that are changes, whose errors are those of the ratios, are counted apart.
     """
     kinds: dict[str, list[tuple[float, str]]] = {"fitted": [], "predicted": [], "changes": []}
     for row in rows:
@@ -122,6 +125,12 @@ def check_order(ordering: Ordering, results: Results) -> dict[str, Any]:
 def _error_pct(model: float | None, row: Row) -> float | None:
     if model is None or row.paper is None:
         return None
-    if row.unit == "% change":
-        return model - row.paper
+    if row.against is not None:
+        return 100 * ((100 + model) / (100 + row.paper) - 1)
     return 100 * (model / row.paper - 1)
+
+
+def _error_points(model: float | None, row: Row) -> float | None:
+    if model is None or row.paper is None or row.against is None:
+        return None
+    return model - row.paper

@@ -13,15 +13,17 @@ _RESULTS = {
 def test_a_row_is_the_mean_over_seeds_with_its_interval() -> None:
     row = evaluate(Row("T1/M/slow/time", "slow", "time", "s", 2.5, fit=True), _RESULTS)
     assert (row["model"], row["error_pct"], row["fit"]) == (3.0, pytest.approx(20.0), True)
+    assert row["error_points"] is None
     # Student's t of one degree of freedom: 12.706 standard errors of 1.
     assert row["ci95"] == pytest.approx([3 - 12.706, 3 + 12.706], abs=1e-2)
 
 
-def test_a_change_is_paired_by_seeds_and_its_error_is_in_points() -> None:
+def test_a_change_is_paired_by_seeds_and_off_by_points_and_per_cent_of_its_ratio() -> None:
     change = Row("T1/M/fast/time_change", "fast", "time", "% change", -30.0, against="slow")
     row = evaluate(change, _RESULTS)
     assert row["model"] == pytest.approx(100 * ((1 / 2 + 3 / 4) / 2 - 1))
-    assert row["error_pct"] == pytest.approx(-37.5 + 30.0)
+    assert row["error_points"] == pytest.approx(-37.5 + 30.0)
+    assert row["error_pct"] == pytest.approx(100 * (0.625 / 0.7 - 1))  # of the ratio
 
 
 def test_a_row_without_a_published_value_is_predicted_all_the_same() -> None:

@@ -11,7 +11,7 @@ def judge(
 ) -> list[dict[str, Any]]:
     """Every target with what was found and whether it is met.
 
-    A ratio of two schedulers is off by (model ratio / paper ratio - 1).
+    A ratio of two schedulers is off by (model ratio / paper ratio - 1), a row's ``error_pct``.
     """
     changes = [row for row in rows if row["unit"] == "% change" and row["paper"] is not None]
     found = [_order(each) for each in orderings if not each["doubt"]]
@@ -20,18 +20,14 @@ def judge(
         if table == "S5.13":
             found.append(_sign(row))
         elif table == "T7":
-            found.append(_within(row, row["model"] - row["paper"], _LOADS_POINTS, "points"))
+            found.append(_within(row, row["error_points"], _LOADS_POINTS, "points"))
         elif table == "T11":
-            found.append(_within(row, _ratio_error_pct(row), _GROUPS_PCT, "% of ratio"))
+            found.append(_within(row, row["error_pct"], _GROUPS_PCT, "% of ratio"))
         elif figure.startswith("TTFT_"):
-            found.append(_within(row, _ratio_error_pct(row), _TTFT_RATIO_PCT, "% of ratio"))
+            found.append(_within(row, row["error_pct"], _TTFT_RATIO_PCT, "% of ratio"))
         elif figure.startswith("TBT_"):
-            found.append(_within(row, _ratio_error_pct(row), _TBT_RATIO_PCT, "% of ratio"))
+            found.append(_within(row, row["error_pct"], _TBT_RATIO_PCT, "% of ratio"))
     return found
-
-
-def _ratio_error_pct(row: Mapping[str, Any]) -> float:
-    return 100 * float((100 + row["model"]) / (100 + row["paper"]) - 1)
 
 
 def _within(row: Mapping[str, Any], off: float, bound: float, unit: str) -> dict[str, Any]:
