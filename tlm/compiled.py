@@ -39,6 +39,12 @@ def inlined(function: _Function) -> _Function:
     return made
 
 
+def allocating(function: _Function) -> _Function:
+    """The same, for a function that makes arrays or lists."""
+    made: _Function = njit(**_OPTIONS | {"_nrt": True})(function)
+    return made
+
+
 @compiled
 def address(index: int) -> Address:
     """The same number as an address."""

@@ -6,13 +6,16 @@ moment its head is there. An output takes the next asking input in turn (round-r
 free, the input's last packet has left, and the next die has room for the whole packet. Inputs from
 the die are unbounded and hold what may be sent, in order.
 
-Events are kept in a binary heap of (time, number) keys, so that equal times keep the order in which
-the events came up.
+Events are kept in a heap of (time, number, kind, die, what), so that equal times keep the order in
+which the events came up.
 """
 
+from heapq import heappop, heappush
+
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from tlm.compiled import allocating, compiled
 
 Int64s = NDArray[np.int64]
 
@@ -23,17 +26,7 @@ _HEAD, _FREE, _CREDIT, _MESSAGE = 0, 1, 2, 3
 ROWS, COLS, UNIT, PORT, HOP, EJECT, RETURN, PACKET, BUFFER = range(9)
 
 
-@njit(cache=True)
-def _with_room(heap: Int64s, size: int) -> Int64s:
-    """A heap with room for a few events more."""
-    if size + 5 <= len(heap):
-        return heap
-    more = np.zeros((2 * len(heap), heap.shape[1]), dtype=np.int64)
-    more[:size] = heap[:size]
-    return more
-
-
-@njit(cache=True)
+@compiled
 def _append(
     packet: int, die: int, port: int, following: Int64s, first: Int64s, last: Int64s
 ) -> None:
@@ -45,44 +38,7 @@ def _append(
     last[die, port] = packet
 
 
-@njit(cache=True)
-def _push(heap: Int64s, size: int, time: int, number: int, a: int, b: int, c: int) -> int:
-    """Add an event (kind a, with b and c); the new size."""
-    at = size
-    while at > 0:
-        up = (at - 1) >> 1
-        if heap[up, 0] < time or (heap[up, 0] == time and heap[up, 1] < number):
-            break
-        heap[at] = heap[up]
-        at = up
-    heap[at, 0], heap[at, 1], heap[at, 2], heap[at, 3], heap[at, 4] = time, number, a, b, c
-    return size + 1
-
-
-@njit(cache=True)
-def _drop_first(heap: Int64s, size: int) -> int:
-    """Remove the first event; the new size."""
-    size -= 1
-    time, number = heap[size, 0], heap[size, 1]
-    at = 0
-    while True:
-        down = 2 * at + 1
-        if down >= size:
-            break
-        if down + 1 < size and (
-            heap[down + 1, 0] < heap[down, 0]
-            or (heap[down + 1, 0] == heap[down, 0] and heap[down + 1, 1] < heap[down, 1])
-        ):
-            down += 1
-        if time < heap[down, 0] or (time == heap[down, 0] and number < heap[down, 1]):
-            break
-        heap[at] = heap[down]
-        at = down
-    heap[at] = heap[size]
-    return size
-
-
-@njit(cache=True)
+@compiled
 def _output(die: int, target: int, cols: int) -> int:
     """The port by which a packet leaves a die."""
     col, to_col = die % cols, target % cols
@@ -94,7 +50,7 @@ def _output(die: int, target: int, cols: int) -> int:
     return 0
 
 
-@njit(cache=True)
+@compiled
 def _neighbour(die: int, port: int, cols: int) -> int:
     if port == 1:
         return die - cols
@@ -105,7 +61,7 @@ def _neighbour(die: int, port: int, cols: int) -> int:
     return die - 1
 
 
-@njit(cache=True)
+@allocating
 def run(
     mesh: Int64s,
     messages: tuple[Int64s, Int64s, Int64s],
@@ -142,16 +98,14 @@ def run(
     turn = np.zeros((dies, PORTS), dtype=np.int64)
     room = np.full((dies, PORTS), mesh[BUFFER], dtype=np.int64)
     missing = first_packet[1:] - first_packet[:-1]
-    heap = np.zeros((1024, 5), dtype=np.int64)
-    size, events, done = 0, 0, 0
+    heap = [(0, 0, 0, 0, 0) for _ in range(0)]  # of this type, and empty
+    events, done = 0, 0
     for number in range(len(source)):
         if waits[number] == 0:
-            heap = _with_room(heap, size)
-            size = _push(heap, size, 0, events, _MESSAGE, source[number], number)
+            heappush(heap, (0, events, _MESSAGE, source[number], number))
             events += 1
-    while size:
-        now, kind, die, port = heap[0, 0], heap[0, 2], heap[0, 3], heap[0, 4]
-        size = _drop_first(heap, size)
+    while heap:
+        now, _, kind, die, port = heappop(heap)
         if kind == _HEAD:  # port holds the input in its last digit, and the packet
             _append(port // PORTS, die, port % PORTS, following, first, last)
         elif kind == _CREDIT:  # port holds the output in its last digit, and the units
@@ -179,7 +133,6 @@ def run(
                         break
             if chosen == _NONE:
                 continue
-            heap = _with_room(heap, size)
             turn[die, out] = chosen + 1
             packet = first[die, chosen]
             first[die, chosen] = following[packet]
@@ -191,21 +144,21 @@ def run(
             output_free[die, out] = left if out else now + part * port_rate
             input_free[die, chosen] = left if chosen else now + part * port_rate
             link_units[die, out] += part
-            size = _push(heap, size, left, events, _FREE, die, 0)
+            heappush(heap, (left, events, _FREE, die, 0))
             events += 1
             if not (chosen and out) and port_rate < mesh[UNIT]:
-                size = _push(heap, size, now + part * port_rate, events, _FREE, die, 0)
+                heappush(heap, (now + part * port_rate, events, _FREE, die, 0))
                 events += 1
             if chosen:
                 back, towards = _neighbour(die, chosen, cols), (chosen + 1) % 4 + 1
                 credit = part * PORTS + towards
-                size = _push(heap, size, left + mesh[RETURN], events, _CREDIT, back, credit)
+                heappush(heap, (left + mesh[RETURN], events, _CREDIT, back, credit))
                 events += 1
             if out:
                 room[die, out] -= part
                 next_die, next_port = _neighbour(die, out, cols), (out + 1) % 4 + 1
                 head = packet * PORTS + next_port
-                size = _push(heap, size, now + mesh[HOP], events, _HEAD, next_die, head)
+                heappush(heap, (now + mesh[HOP], events, _HEAD, next_die, head))
                 events += 1
                 continue
             missing[message] -= 1
@@ -218,7 +171,6 @@ def run(
                 waits[child] -= 1
                 sent[child] = max(sent[child], arrived[message])
                 if waits[child] == 0:
-                    heap = _with_room(heap, size)
-                    size = _push(heap, size, sent[child], events, _MESSAGE, source[child], child)
+                    heappush(heap, (sent[child], events, _MESSAGE, source[child], child))
                     events += 1
     return done
