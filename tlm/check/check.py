@@ -7,7 +7,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from tlm.check import core
+from tlm.check import marks
 from tlm.check.cycles import Waits
 from tlm.check.order import Reductions
 from tlm.check.report import (
@@ -93,7 +93,7 @@ class _Gathered:
 
     def report(self, limits: Limits) -> Report:
         """All that was found."""
-        chain_hops, chain_transfers = divmod(self._walk.greatest, core.HOP)
+        chain_hops, chain_transfers = divmod(self._walk.greatest, marks.HOP)
         memory, routing = self._memory(limits), self._routing(limits)
         findings = [self._worst(faults) for faults in self._faults.values()]
         # Where units are missing, what is known of reductions has no ground.
@@ -145,7 +145,7 @@ class _Gathered:
         assert fault.token is not None
         tile = (fault.row, fault.col)
         depth = self._program.tokens[fault.token].depth
-        if fault.kind == core.BEYOND_DEPTH:
+        if fault.kind == marks.BEYOND_DEPTH:
             rule, what = "token", f"gives a unit of '{fault.token}' beyond its depth of {depth}"
         else:
             rule, what = self._missing(number, fault)

@@ -6,7 +6,7 @@ its operands that could hold them up, and all complete. Two reductions that shar
 order on it if at its first router they come out of one buffer, or one of each does: the tile brings
 an operand of both, or the link before carries both, in order. Else the later one must not begin
 before the earlier one is known to be complete, which a walk over the program finds out
-(`tlm.check.core`: marks of a family). Families are the reductions of equal segments: their
+(`tlm.check.marks` of a family). Families are the reductions of equal segments: their
 order is always kept.
 
 This admits more than the rule of `tlm.interconnect.ordering`, which knows nothing of the order in
@@ -19,7 +19,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from tlm.check import core
+from tlm.check import marks
 from tlm.check.report import Finding
 from tlm.check.walk import Walk
 from tlm.program import Along, Program, Reduce, root_lines
@@ -97,7 +97,7 @@ class Reductions:
     def _walk(self, early: _Family, late: _Family, where: _Link) -> Finding | None:
         """The first reduction of a family that begins while an earlier one may be in flight."""
         by_row = early[0] == "row"
-        walk = Walk(self._program, core.ROWS if by_row else core.COLUMNS)
+        walk = Walk(self._program, marks.ROWS if by_row else marks.COLUMNS)
         last = np.zeros(self._program.rows if by_row else self._program.cols, dtype=np.int64)
         for number, operation in enumerate(self._program.operations()):
             family = (operation.along, operation.segment) if isinstance(operation, Reduce) else None
@@ -111,7 +111,7 @@ class Reductions:
                 last[part] = number + 1
                 continue
             fault = walk.apply(operation, required=last[part].copy())
-            if fault is not None and fault.kind == core.NOT_KNOWN:
+            if fault is not None and fault.kind == marks.NOT_KNOWN:
                 tile = (fault.row, fault.col)
                 other = int(last[tile[0] if by_row else tile[1]]) - 1
                 return _finding(operation, number, other, tile, where)

@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from tlm.check import core
+from tlm.check import core, marks
 from tlm.program import Collective, Operation, Program, Reduce, Send, Work, root_lines
 
 _Indices = NDArray[np.int64]
@@ -17,7 +17,7 @@ class Fault:
     """The first fault of an operation.
 
     Attributes:
-        kind: `core.MISSING`, `core.BEYOND_DEPTH` or `core.NOT_KNOWN`.
+        kind: `marks.MISSING`, `marks.BEYOND_DEPTH` or `marks.NOT_KNOWN`.
         token: Name of the token; None where there is none.
         row: Row of the tile.
         col: Its column.
@@ -37,10 +37,10 @@ class Walk:
     Memory is 8 bytes per tile for each engine and each unit of token depth.
     """
 
-    def __init__(self, program: Program, mode: int = core.CHAIN) -> None:
+    def __init__(self, program: Program, mode: int = marks.CHAIN) -> None:
         self._mode = mode
         self._slots: dict[str, tuple[int, int]] = {}
-        slot = core.FIRST_TOKEN
+        slot = marks.FIRST_TOKEN
         for name, token in program.tokens.items():
             self._slots[name] = (slot, token.depth)
             slot += token.depth
@@ -48,7 +48,7 @@ class Walk:
         self._state = np.zeros((slot, program.rows, program.cols), dtype=np.int64)
         for name, token in program.tokens.items():
             first, depth = self._slots[name]
-            self._state[first + token.initial : first + depth] = core.EMPTY
+            self._state[first + token.initial : first + depth] = marks.EMPTY
         self._tables: dict[tuple[str, ...], _Indices] = {}
         self.greatest = 0
 
