@@ -89,7 +89,7 @@ def _decode_totals(
     steps: NDArray[np.float64],
     totals: NDArray[np.float64],
 ) -> None:
-    """``AttentionMapper.decode`` for each context; a serving run asks for hundreds of thousands."""
+    """``AttentionMapper.decode_cycles``; a serving run asks for hundreds of thousands."""
     for place in range(len(contexts)):
         tokens = (contexts[place] / sequences + width) / spread
         kv_bytes = tokens * bytes_per_token
@@ -173,8 +173,10 @@ class AttentionMapper:
         )
         return np.maximum(row_blocks, row_blocks * (ends / columns + rounding))
 
-    def decode(self, sequences: int, context_tokens: int, width: int = 1) -> Breakdown:
-        """Attention of ``width`` new tokens in each of ``sequences``.
+    def decode_cycles(
+        self, sequences: int, context_tokens: NDArray[np.int64], width: int
+    ) -> NDArray[np.float64]:
+        """Attention of ``width`` new tokens in each of ``sequences``, for each of several contexts.
 
         ``context_tokens`` are the cached ones of all of them. A (sequence, key-value head) pair is
         a job. Jobs are spread over the tiles; if there are fewer jobs than tiles, a job's keys and
@@ -182,22 +184,6 @@ class AttentionMapper:
         Contexts count as equal in length; that they end within a slice costs half a slice on
         average.
         """
-        form = self._decode_form(sequences, width)
-        tokens = (context_tokens / sequences + width) / form.spread
-        kv_bytes = tokens * form.bytes_per_token
-        network = form.rounds * kv_bytes / form.link_bytes_per_cycle + form.collectives
-        memory = form.jobs * kv_bytes / form.memory_bytes_per_cycle
-        slices = form.rounds * (tokens / form.columns + 0.5)
-        compute = slices * form.steps
-        longest = np.maximum(np.maximum(compute, network), memory)
-        totals = longest + memory / np.maximum(slices, 1.0) + form.steps + form.fixed
-        best = int(np.argmin(totals))
-        return exposed(float(compute[best]), network, memory, float(totals[best]))
-
-    def decode_cycles(
-        self, sequences: int, context_tokens: NDArray[np.int64], width: int
-    ) -> NDArray[np.float64]:
-        """The total of ``decode`` for each of several contexts."""
         totals = np.empty(len(context_tokens))
         _decode_totals(
             context_tokens, sequences, width, *self._decode_form(sequences, width), totals

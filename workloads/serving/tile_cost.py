@@ -106,7 +106,7 @@ class TileCost:
         """The profiles of tile chips have no energy figures."""
 
     def cost(self, batch: Batch) -> IterationCost:
-        """Price of an iteration; its time is the total of ``breakdown``."""
+        """Price of an iteration."""
         filled = self._filled(batch)
         decode = batch.decode_tokens
         cycles, expert_bytes = self._stretch(_rounded(batch.new_tokens), filled.start, filled.stop)
@@ -140,30 +140,6 @@ class TileCost:
             attention += counts.windowed * mapper.decode_cycles(sequences, seen, width)
         seconds = (cycles + attention) / self._machine.clock_hz
         return DecodeCosts(seconds, None, np.full(len(context_tokens), expert_bytes))
-
-    def breakdown(self, batch: Batch) -> Breakdown:
-        """Time of an iteration in seconds, by what it waits for."""
-        filled = self._filled(batch)
-        parts = [self._breakdown(_rounded(batch.new_tokens), filled.start, filled.stop)]
-        counts = self._model.count(filled)
-        for new, context in batch.prefills:
-            parts.append(self._prefill(new, context, None).times(counts.full))
-            if counts.windowed:
-                parts.append(self._prefill(new, context, self._window).times(counts.windowed))
-        sequences, decode = batch.decode_sequences, batch.decode_tokens
-        if decode:
-            for start, stop in ((0, filled.start), (filled.stop, self.layers)):
-                parts.append(self._breakdown(_rounded(decode), start, stop))
-            seen, width = batch.decode_context_tokens, batch.decode_width
-            full = self._decode_mapper.decode(sequences, seen, width)
-            parts.append(full.times(self._counts.full))
-            if self._window is not None:
-                seen = min(seen, sequences * self._window)
-                windowed = self._decode_mapper.decode(sequences, seen, width)
-                parts.append(windowed.times(self._counts.windowed))
-        if batch.logit_rows:
-            parts.append(self._head(_rounded(batch.logit_rows)))
-        return _sum(parts).times(1 / self._machine.clock_hz)
 
     def utilization(self, work: Work, span_s: float) -> float:
         """Unpadded multiply-accumulates of ``work`` over the chip's peak in ``span_s``."""

@@ -83,12 +83,11 @@ def test_prefill_attention_is_never_faster_than_the_rooflines(new: int, context:
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 300), st.integers(1, 20_000))
 def test_decode_attention_is_bound_by_reading_keys_and_values(sequences: int, each: int) -> None:
-    cycles = _ATTENTION.decode(sequences, sequences * each)
+    cycles = float(_ATTENTION.decode_cycles(sequences, np.array([sequences * each]), 1)[0])
     read = 2 * 8 * 128 * 2 * sequences * each / _FLAT32.memory_bytes_per_cycle
-    assert cycles.total >= read
+    assert cycles >= read
     if sequences >= 32 and each >= 1024:
-        assert cycles.memory > 0
-        assert cycles.total < 1.1 * read
+        assert cycles < 1.1 * read
 
 
 def _machine_without_the_network(machine: Machine) -> Machine:
@@ -137,8 +136,6 @@ def test_decode_over_many_contexts_equals_one_at_a_time(
         float(_ATTENTION.decode_cycles(sequences, np.array([each]), width)[0]) for each in contexts
     ]
     assert cycles.tolist() == alone
-    breakdowns = [_ATTENTION.decode(sequences, each, width).total for each in contexts]
-    assert alone == pytest.approx(breakdowns)
 
 
 @pytest.mark.parametrize("name", ["npusim-large", "npusim-small"])

@@ -39,8 +39,6 @@ def test_weights_and_cache_share_the_memory() -> None:
 def test_decode_is_bound_by_reading_weights_and_cache(sequences: int) -> None:
     read = 2 * (8_030_261_248 - 128256 * 4096) + sequences * 1024 * 131072
     assert 1.0 < _COST.cost(_decode(sequences, 1024)).seconds / (read / _BYTES_PER_S) < 1.1
-    parts = _COST.breakdown(_decode(sequences, 1024))
-    assert parts.memory > 0.9 * parts.total
 
 
 def test_long_prefill_is_bound_by_compute() -> None:
@@ -59,7 +57,6 @@ def test_more_decoding_beside_a_prompt_never_makes_it_faster(
     mixed = Batch(((new, context),), sequences, sequences * each, sequences + 1)
     # A few per cent of slack: a larger batch may be cut better.
     assert _COST.cost(mixed).seconds >= 0.97 * _COST.cost(alone).seconds
-    assert _COST.cost(mixed).seconds == pytest.approx(_COST.breakdown(mixed).total)
 
 
 def test_a_model_that_does_not_fit_and_a_chip_without_memory_are_refused() -> None:
