@@ -205,7 +205,8 @@ def test_reductions_that_routers_cannot_make(kernel: Run, mask_spec: Path) -> No
         (("--noc", "lt", "--rtl", "no.toml"), "--rtl: found network at level lt; allowed: --noc"),
         (("--rtl", "no.toml"), "no.toml: No such file"),
         (("--noc", "fast"), "--noc: 'fast' does not run kernels"),
-        (("--level", "rtl"), "--level: 'rtl' does not run kernels"),
+        (("--level", "rtl", "--chip", "wse2", "--dtype", "fp16"), "'wse2' are not in Verilog"),
+        (("--level", "fast"), "--level: 'fast' does not run kernels"),
     ],
 )
 def test_options_that_do_not_fit(kernel: Run, options: tuple[str, ...], message: str) -> None:
