@@ -36,8 +36,8 @@ def test_made_up_constants_are_found(
 ) -> None:
     cases = experiment.fit_cases()
     parameters = {name: Parameter.exact(value, "cycles") for name, value in constants.items()}
-    values = experiment.predict(parameters, cases)  # type: ignore[arg-type]
-    found = experiment.identify(cases, values)  # type: ignore[arg-type]
+    values = experiment.predict(parameters, cases)  # type: ignore[arg-type]  # cases of a list
+    found = experiment.identify(cases, values)  # type: ignore[arg-type]  # the same
     assert {name: parameter.value for name, parameter in found.items()} == constants
 
 
