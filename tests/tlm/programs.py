@@ -1,16 +1,19 @@
 """Small programs, and their run at both levels, for the tests of the engines."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
+import pytest
 
 from tlm.engines.at import run_at
+from tlm.engines.lt import run_lt
 from tlm.engines.outcome import Outcome
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
-from tlm.program import Operation, Program, Send, Token
+from tlm.program import Engine, Operation, Program, Reduce, Send, Token, Work
 
 TIMING = NocTiming(1, 1, 4, 1, 8)
 Run = Callable[[Program, NocTiming], Outcome]
@@ -35,3 +38,33 @@ def tile(col: int, row: int = 0) -> TileSet:
 def send(source: int, target: int, flits: int, **tokens: tuple[str, ...]) -> Send:
     """From a tile of the first row to another."""
     return Send(tile(source), np.array([0]), np.array([target]), flits, **tokens)
+
+
+both_levels = pytest.mark.parametrize("run", [run_lt, run_mesh], ids=["lt", "at"])
+
+
+def timeline(run: Run, program: Program) -> list[tuple[list[int], list[int]]]:
+    """When each operation ends at its tiles, and when it arrives at its destinations.
+
+    Read off runs of all beginnings of the program: nothing depends on what comes later.
+    """
+    operations = list(program.operations())
+    seen = []
+    for length, operation in enumerate(operations, start=1):
+        outcome = run(replace(program, build=lambda n=length: operations[:n]), TIMING)
+        if isinstance(operation, Work):
+            engine, tiles, targets = operation.engine, operation.tiles, None
+        elif isinstance(operation, Send):
+            engine, tiles = Engine.TRANSFER, operation.tiles
+            targets = (operation.to_rows, operation.to_cols)
+        else:
+            assert isinstance(operation.roots, TileSet)
+            engine, tiles = Engine.TRANSFER, operation.roots
+            reached = (tiles.rows, operation.segment)
+            targets = reached if operation.along == "row" else (operation.segment, tiles.cols)
+            if isinstance(operation, Reduce):
+                tiles, targets = TileSet(*targets), (tiles.rows, tiles.cols)
+        ends = outcome.engine_end_cycle[engine][np.ix_(tiles.rows, tiles.cols)]
+        arrivals = [] if targets is None else outcome.last_arrival_cycle[np.ix_(*targets)]
+        seen.append((np.ravel(ends).tolist(), np.ravel(arrivals).tolist()))
+    return seen
