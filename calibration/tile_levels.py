@@ -16,7 +16,6 @@ from calibration.store import save_tiles
 from calibration.tile.functional import held_equal
 from calibration.tile.machine import TileMachine
 from calibration.tile.model import TILE_SOURCES, TileModel
-from calibration.tile_table import update
 from tlm.calibrated import TilePoint, load_tiles
 from tlm.chips import Chip, load_chip
 from tlm.chips.parts import noc_timing, own_tile
@@ -67,7 +66,7 @@ class TileCase:
 
 
 def compare_tiles(*, force: bool = False) -> list[TilePoint]:
-    """Run every kernel on every case both ways; store the outcome, and show it in docs/tiles.md.
+    """Run every kernel on every case both ways; store the outcome.
 
     Args:
         force: Also if what is stored still holds.
@@ -81,7 +80,6 @@ def compare_tiles(*, force: bool = False) -> list[TilePoint]:
             return load_tiles().points
     points = [point for grid in GRIDS for point in grid_points(grid)]
     save_tiles(points, TILE_SOURCES)
-    update(points)
     return points
 
 

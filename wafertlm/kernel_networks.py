@@ -117,10 +117,10 @@ def own_routers(spec_file: str, *, allow_stale: bool) -> OwnRouters:
     """
     spec = load_spec(Path(spec_file))
     if allow_stale and calibration_file(spec).is_file():
-        text = calibration_file(spec).read_text(encoding="utf-8")
         try:
+            text = calibration_file(spec).read_text(encoding="utf-8")
             return OwnRouters(spec, OwnCalibration.model_validate_json(text))
-        except ValidationError:
+        except (UnicodeError, ValidationError):
             pass  # what is wrong with it says the strict reading
     return OwnRouters(spec, load_own(spec))
 

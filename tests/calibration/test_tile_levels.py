@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from calibration.tables import tile_table
 from calibration.tile.machine import TileMachine
 from calibration.tile_levels import TileCase, cases, point, tile_model
-from calibration.tile_table import table
 from tlm.calibrated import TilePoint
 from tlm.chips import load_chip
 from workloads.kernels.catalogue import KERNELS, Choices
@@ -54,7 +54,7 @@ def test_the_table_names_the_worst_case() -> None:
             kernel="summa", variant="", case=case, balance=1.0, rtl=100, at=at, busy=busy
         )
 
-    lines = table([made("small", 100), made("large", 97)]).splitlines()
+    lines = tile_table([made("small", 100), made("large", 97)]).splitlines()
     assert lines[2:] == [
         "| summa | 2 | 1.5 %, 3 % | 2 %, - | large: 100 and 97 |",
         "| all | 2 | 1.5 %, 3 % | | |",

@@ -1,14 +1,15 @@
 """Kernels on tiles in Verilog, by the command."""
 
 import json
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 import pytest
 
 from calibration.tile.machine import TileMachine
-from calibration.tile_table import DOCUMENT, table
 from tlm.calibrated import load_tiles
+from tlm.spread import spread
 
 OPTIONS = ("--chip", "rtl-2x2", "--grid", "2x2", "--shape", "32,32,32", "--dtype", "int8", "--json")
 
@@ -74,8 +75,5 @@ def test_what_does_not_go_with_tiles_in_verilog_is_refused(
     assert message in ran.stderr
 
 
-def test_the_document_shows_the_stored_comparison() -> None:
-    points = load_tiles().points
-    assert table(points) in DOCUMENT.read_text(encoding="utf-8")
-    errors = [abs(point.error_pct) for point in points]
-    assert sum(errors) / len(errors) < 1.0
+def test_the_stored_comparison_holds_the_target_of_its_mean() -> None:
+    assert spread(load_tiles().points, attrgetter("error_pct")).mean_abs_pct < 1.0

@@ -1,6 +1,7 @@
 """``wafertlm calibrate``: measure the RTL, fit the models to it, and check them blind."""
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,13 @@ from calibration.experiment import LawContradictedError
 from calibration.harness.mesh import HangError
 from calibration.harness.simulator import SimulationError
 from calibration.levels import compare_levels
+from calibration.tables import update_documents
 from calibration.tile_levels import compare_tiles
 from tlm.calibrated import CalibrationResult, LevelPoint, TilePoint, combined_hash
 from tlm.interconnect.handshake import DeadlockError
+from tlm.spread import by_kernel, spread
 from wafertlm.output import CheckFailedError, Result, complete, emit, log
 from wafertlm.stopwatch import Stopwatch, stopwatch
-from workloads.kernels.catalogue import KERNELS
 
 
 def calibrate_result(
@@ -56,10 +58,10 @@ def calibrate_result(
             found = compare_tiles(force=force)
         except (SimulationError, HangError) as error:
             raise CheckFailedError(str(error)) from error
-        tiles = [_tile_row(kernel, found) for kernel in KERNELS]
+        tiles = [_tile_row(*of_kernel) for of_kernel in by_kernel(found).items()]
         progress("kernels: comparing the levels above the RTL")
-        points = compare_levels()
-        levels = [_level_row(kernel, points) for kernel in KERNELS]
+        levels = [_level_row(*of_kernel) for of_kernel in by_kernel(compare_levels()).items()]
+        update_documents()
     merged = {name: value for result in results for name, value in result.sources.items()}
     return {
         "experiments": [_row(result) for result in results],
@@ -123,31 +125,25 @@ def own_result(
 
 def _level_row(kernel: str, points: Sequence[LevelPoint]) -> dict[str, Any]:
     """Errors of a kernel's levels, each against the level below it."""
-    chosen = [point for point in points if point.kernel == kernel]
-    lt, perf = ([abs(e) for e in errors] for errors in zip(
-        *((point.lt_error_pct, point.perf_error_pct) for point in chosen), strict=True
-    ))  # fmt: skip
+    lt = spread(points, attrgetter("lt_error_pct"))
+    perf = spread(points, attrgetter("perf_error_pct"))
     return {
         "kernel": kernel,
-        "points": len(chosen),
-        "lt_against_at_pct": {"mean": sum(lt) / len(lt), "max": max(lt)},
-        "perf_against_lt_pct": {"mean": sum(perf) / len(perf), "max": max(perf)},
-        "worst_case": chosen[lt.index(max(lt))].case,
+        "points": lt.cases,
+        "lt_against_at_pct": {"mean": lt.mean_abs_pct, "max": lt.max_abs_pct},
+        "perf_against_lt_pct": {"mean": perf.mean_abs_pct, "max": perf.max_abs_pct},
+        "worst_case": lt.worst.case,
     }
 
 
 def _tile_row(kernel: str, points: Sequence[TilePoint]) -> dict[str, Any]:
     """Errors of a kernel at level `at` against tiles in Verilog."""
-    chosen = [point for point in points if point.kernel == kernel]
-    worst = max(chosen, key=lambda point: abs(point.error_pct))
+    total = spread(points, attrgetter("error_pct"))
     return {
         "kernel": kernel,
-        "points": len(chosen),
-        "at_against_rtl_pct": {
-            "mean": sum(abs(point.error_pct) for point in chosen) / len(chosen),
-            "max": abs(worst.error_pct),
-        },
-        "worst_case": worst.case,
+        "points": total.cases,
+        "at_against_rtl_pct": {"mean": total.mean_abs_pct, "max": total.max_abs_pct},
+        "worst_case": total.worst.case,
     }
 
 

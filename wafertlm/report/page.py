@@ -2,8 +2,8 @@
 
 import shlex
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -11,6 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 import calibration
 from tlm.calibrated import CalibrationResult, LevelPoint
 from tlm.files import whole_file
+from tlm.spread import by_kernel, spread
 from wafertlm import __version__
 from wafertlm.replay import worst
 from wafertlm.report import figures
@@ -64,7 +65,7 @@ def render_page(results: Results) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(count=_count, figure=_figure, mean=fmean, seconds=_seconds)
+    environment.filters.update(count=_count, figure=_figure, seconds=_seconds)
     maps = dict(list(results.maps.items())[:_MAX_MAPS])
     return environment.get_template("page.html").render(
         version=__version__,
@@ -114,12 +115,9 @@ def _experiment(calibration: CalibrationResult, spec_file: str | None) -> dict[s
 
 def _level_rows(points: Sequence[LevelPoint]) -> Iterator[dict[str, Any]]:
     """Each kernel's errors of `lt` against `at` and of `perf` against `lt`, in per cent."""
-    for kernel in dict.fromkeys(point.kernel for point in points):
-        chosen = [point for point in points if point.kernel == kernel]
-        worst = max(chosen, key=lambda point: abs(point.lt_error_pct))
-        lt = [abs(point.lt_error_pct) for point in chosen]
-        perf = [abs(point.perf_error_pct) for point in chosen]
-        yield {"kernel": kernel, "cases": len(chosen), "lt": lt, "perf": perf, "worst": worst}
+    for kernel, chosen in by_kernel(points).items():
+        lt = spread(chosen, attrgetter("lt_error_pct"))
+        yield {"kernel": kernel, "lt": lt, "perf": spread(chosen, attrgetter("perf_error_pct"))}
 
 
 def _ordered(results: Results) -> list[tuple[str, Kernel]]:

@@ -52,7 +52,7 @@ def test_a_credit_makes_a_chain_and_adds_no_hops() -> None:
 
 def paths_by_hand(program: Program) -> np.ndarray:
     """Routes as sets, walked tile by tile."""
-    routes: set[tuple[object, ...]] = set()
+    routes: set[tuple[tuple[int, int], tuple[int, int] | tuple[str, range]]] = set()
     for operation in program.operations():
         assert isinstance(operation, Send | Multicast)
         if isinstance(operation, Send):
@@ -65,19 +65,18 @@ def paths_by_hand(program: Program) -> np.ndarray:
             assert isinstance(operation.roots, TileSet)
             for row in operation.roots.rows:
                 for col in operation.roots.cols:
-                    routes.add(((row, col), operation.along, operation.segment))
+                    routes.add(((row, col), (operation.along, operation.segment)))
     count = np.zeros((program.rows, program.cols), dtype=int)
-    for (row, col), *rest in routes:  # type: ignore[misc]
-        if len(rest) == 1:
-            to_row, to_col = rest[0]  # type: ignore[misc]
-            tiles = {(row, at) for at in range(min(col, to_col), max(col, to_col) + 1)}
-            tiles |= {(at, to_col) for at in range(min(row, to_row), max(row, to_row) + 1)}
+    for (row, col), (first, second) in routes:
+        if isinstance(first, int):
+            assert isinstance(second, int)
+            tiles = {(row, at) for at in range(min(col, second), max(col, second) + 1)}
+            tiles |= {(at, second) for at in range(min(row, first), max(row, first) + 1)}
         else:
-            along, segment = rest
-            low, high = segment[0], segment[-1]  # type: ignore[index]
-            at = col if along == "row" else row
-            reach = range(min(low, at), max(high, at) + 1)
-            tiles = {(row, k) if along == "row" else (k, col) for k in reach}
+            assert isinstance(second, range)
+            at = col if first == "row" else row
+            reach = range(min(second[0], at), max(second[-1], at) + 1)
+            tiles = {(row, k) if first == "row" else (k, col) for k in reach}
         for place in tiles:
             count[place] += 1
     return count

@@ -1,0 +1,115 @@
+"""Tables of the documents that say what is stored: errors of the experiments and of the levels."""
+
+from collections.abc import Sequence
+from operator import attrgetter
+from pathlib import Path
+
+from tlm.calibrated import (
+    REPOSITORY,
+    CalibrationResult,
+    LevelPoint,
+    TilePoint,
+    load_levels,
+    load_result,
+    load_tiles,
+    stored_names,
+)
+from tlm.errors import InputError
+from tlm.files import whole_file
+from tlm.spread import by_kernel, spread
+
+_README = REPOSITORY / "README.md"
+_TILES = REPOSITORY / "docs" / "tiles.md"
+_ENGINES = ("matrix", "vector")
+
+
+def error_table(results: Sequence[CalibrationResult]) -> str:
+    """Errors by experiment, over what nothing was fitted to."""
+    lines = ["| experiment | subject | fitted on | checked on | mean error | worst error |"]
+    lines.append("|---|---|---|---|---|---|")
+    for result in results:
+        errors = f"{result.mean_abs_error_pct:.2g} % | {result.max_abs_error_pct:.3g} %"
+        points = f"{len(result.fit)} | {len(result.check)}"
+        lines.append(f"| {result.name} | {result.subject} | {points} | {errors} |")
+    return "\n".join(lines) + "\n"
+
+
+def level_table(points: Sequence[LevelPoint]) -> str:
+    """Errors by kernel of each level above `at` against the level below it."""
+    lines = [
+        "| kernel | cases | `lt` against `at`: mean, worst | `perf` against `lt`: mean, worst |"
+    ]
+    lines.append("|---|---|---|---|")
+    for kernel, chosen in by_kernel(points).items():
+        lt = spread(chosen, attrgetter("lt_error_pct"))
+        perf = spread(chosen, attrgetter("perf_error_pct"))
+        lines.append(f"| {kernel} | {len(chosen)} | {lt} | {perf} |")
+    return "\n".join(lines) + "\n"
+
+
+def tile_table(points: Sequence[TilePoint]) -> str:
+    """Errors by kernel and variant, and of the cycles in which engines are busy."""
+    lines = ["| kernel | cases | total: mean, worst | matrix, vector busy: worst | worst case |"]
+    lines.append("|---|---|---|---|---|")
+    for kernel, variant in dict.fromkeys((point.kernel, point.variant) for point in points):
+        chosen = [p for p in points if (p.kernel, p.variant) == (kernel, variant)]
+        total = spread(chosen, attrgetter("error_pct"))
+        worst = total.worst
+        busy = ", ".join(_busy(chosen, engine) for engine in _ENGINES)
+        where = f"{worst.case}: {worst.rtl} and {worst.at}" if worst.error_pct else "-"
+        name = f"{kernel} {variant}".strip()
+        lines.append(f"| {name} | {len(chosen)} | {total} | {busy} | {where} |")
+    lines.append(f"| all | {len(points)} | {spread(points, attrgetter('error_pct'))} | | |")
+    return "\n".join(lines) + "\n"
+
+
+def stored_tables() -> list[tuple[Path, str, str]]:
+    """Document, mark and text of every table.
+
+    Raises:
+        InputError: if what they show is missing or stale.
+    """
+    return [
+        (_README, "errors", error_table([load_result(name) for name in stored_names()])),
+        (_README, "levels", level_table(load_levels().points)),
+        (_TILES, "tiles", tile_table(load_tiles().points)),
+    ]
+
+
+def table_in(document: Path, mark: str) -> str:
+    """The table that a document has between ``mark: begin`` and ``mark: end``.
+
+    Raises:
+        InputError: if there is none.
+    """
+    return _parts(document, mark)[1]
+
+
+def update_documents() -> None:
+    """Write the tables of what is stored into the documents.
+
+    Raises:
+        InputError: if what they show is missing or stale, or a document has no place for it.
+    """
+    for document, mark, table in stored_tables():
+        before, old, after = _parts(document, mark)
+        if old != table:
+            with whole_file(document) as scratch:
+                scratch.write_text(before + table + after, encoding="utf-8")
+
+
+def _parts(document: Path, mark: str) -> tuple[str, str, str]:
+    """What stands before a table, the table, and what stands after it."""
+    begin, end = f"<!-- {mark}: begin -->\n", f"<!-- {mark}: end -->"
+    before, found, rest = document.read_text(encoding="utf-8").partition(begin)
+    table, closed, after = rest.partition(end)
+    if not found or not closed:
+        raise InputError(f"{document}: found no '{begin.strip()}' with '{end}'")
+    return before + begin, table, end + after
+
+
+def _busy(points: Sequence[TilePoint], engine: str) -> str:
+    pairs = [point.busy[engine] for point in points if engine in point.busy]
+    if not pairs:
+        return "-"
+    return f"{max(abs(100 * (at - rtl) / rtl) for rtl, at in pairs):.2g} %"
