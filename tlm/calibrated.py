@@ -193,6 +193,7 @@ def combined_hash(hashes: Mapping[str, str]) -> str:
 
 
 _Balanced = TypeVar("_Balanced", LevelPoint, TilePoint)
+_Compared = TypeVar("_Compared", LevelComparison, TileComparison)
 _just_measured: dict[str, CalibrationResult] = {}
 _stale_allowed = False
 
@@ -265,17 +266,7 @@ def load_levels() -> LevelComparison:
     Raises:
         InputError: if it is missing, cannot be read, or is stale; names the files that changed.
     """
-    try:
-        levels = LevelComparison.model_validate_json(LEVELS_FILE.read_text(encoding="utf-8"))
-    except (OSError, ValidationError) as error:
-        raise InputError(f"{LEVELS_FILE}: {error}; run 'wafertlm calibrate'") from error
-    changed = levels.changed_sources()
-    if changed and not _stale_allowed:
-        raise InputError(
-            f"comparison of levels is stale: {', '.join(changed)} changed since it was made; "
-            "run 'wafertlm calibrate'"
-        )
-    return levels
+    return _comparison(LEVELS_FILE, LevelComparison, "levels")
 
 
 @cache
@@ -285,17 +276,21 @@ def load_tiles() -> TileComparison:
     Raises:
         InputError: if it is missing, cannot be read, or is stale; names the files that changed.
     """
+    return _comparison(TILES_FILE, TileComparison, "tiles")
+
+
+def _comparison(path: Path, kind: type[_Compared], what: str) -> _Compared:
     try:
-        tiles = TileComparison.model_validate_json(TILES_FILE.read_text(encoding="utf-8"))
-    except (OSError, ValidationError) as error:
-        raise InputError(f"{TILES_FILE}: {error}; run 'wafertlm calibrate'") from error
-    changed = tiles.changed_sources()
+        comparison = kind.model_validate_json(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: {error}; run 'wafertlm calibrate'") from error
+    changed = comparison.changed_sources()
     if changed and not _stale_allowed:
         raise InputError(
-            f"comparison of tiles is stale: {', '.join(changed)} changed since it was made; "
+            f"comparison of {what} is stale: {', '.join(changed)} changed since it was made; "
             "run 'wafertlm calibrate'"
         )
-    return tiles
+    return comparison
 
 
 def _nearest(points: Sequence[_Balanced], kernel: str, balance: float) -> list[_Balanced]:
