@@ -1,30 +1,19 @@
 """Parameters of the memory channel: what is legal is lint-clean, what is not does not elaborate."""
 
-import subprocess
-
 import pytest
 
 from calibration.experiments.memory_cases import HBM2, SMALL
 from calibration.harness.memory import MEMORY_SOURCES
-from calibration.harness.toolchain import verilator_environment
+from tests.verilog_lint import lint
 
 pytestmark = pytest.mark.rtl
-
-
-def lint(parameters: dict[str, int]) -> subprocess.CompletedProcess[str]:
-    command = ["verilator", "--lint-only", "-Wall", "--top-module", "memory_channel"]
-    command += [f"-G{key}={number}" for key, number in parameters.items()]
-    command += [str(path) for path in MEMORY_SOURCES]
-    return subprocess.run(
-        command, env=verilator_environment(), capture_output=True, text=True, check=False
-    )
 
 
 @pytest.mark.parametrize(
     "parameters", [{}, HBM2.parameters(), SMALL.parameters()], ids=["defaults", "hbm2", "small"]
 )
 def test_sources_are_lint_clean(parameters: dict[str, int]) -> None:
-    outcome = lint(parameters)
+    outcome = lint("memory_channel", MEMORY_SOURCES, **parameters)
     assert outcome.returncode == 0, outcome.stderr
 
 
@@ -50,10 +39,10 @@ def test_the_python_defaults_are_those_of_the_verilog() -> None:
     ],
 )
 def test_illegal_parameters_do_not_elaborate(name: str, value: int, rule: str) -> None:
-    outcome = lint({name: value})
+    outcome = lint("memory_channel", MEMORY_SOURCES, **{name: value})
     assert outcome.returncode != 0
     assert f"memory_channel: {rule}" in outcome.stderr
 
 
 def test_the_least_refresh_interval_elaborates() -> None:
-    assert lint({"TRefi": 474}).returncode == 0
+    assert lint("memory_channel", MEMORY_SOURCES, TRefi=474).returncode == 0

@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 from calibration.harness.mesh import NOC_SOURCES
-from calibration.harness.toolchain import verilator_environment
+from tests.verilog_lint import lint
 
 pytestmark = pytest.mark.rtl
 
@@ -22,22 +22,15 @@ CORNERS: list[dict[str, int]] = [
 ]
 
 
-def lint(top: str, parameters: dict[str, int]) -> subprocess.CompletedProcess[str]:
-    waivers = NOC_SOURCES[0].with_name("noc.vlt")
-    command = ["verilator", "--lint-only", "-Wall", "--top-module", top]
-    command += [f"-G{key}={number}" for key, number in parameters.items()]
-    command += [
-        str(path) for path in (waivers, *NOC_SOURCES) if top == "mesh" or path.stem != "mesh"
-    ]
-    return subprocess.run(
-        command, env=verilator_environment(), capture_output=True, text=True, check=False
-    )
+def lint_noc(top: str, parameters: dict[str, int]) -> subprocess.CompletedProcess[str]:
+    sources = (path for path in NOC_SOURCES if top == "mesh" or path.stem != "mesh")
+    return lint(top, (NOC_SOURCES[0].with_name("noc.vlt"), *sources), **parameters)
 
 
 @pytest.mark.parametrize("parameters", CORNERS, ids=str)
 @pytest.mark.parametrize("top", ["mesh", "router"])
 def test_legal_parameters_are_lint_clean(top: str, parameters: dict[str, int]) -> None:
-    outcome = lint(top, parameters)
+    outcome = lint_noc(top, parameters)
     assert outcome.returncode == 0, outcome.stderr
 
 
@@ -58,6 +51,6 @@ def test_legal_parameters_are_lint_clean(top: str, parameters: dict[str, int]) -
     ],
 )
 def test_illegal_parameters_do_not_elaborate(name: str, value: int, rule: str) -> None:
-    outcome = lint("mesh", {name: value})
+    outcome = lint_noc("mesh", {name: value})
     assert outcome.returncode != 0
     assert rule in outcome.stderr

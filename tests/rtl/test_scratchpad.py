@@ -1,6 +1,5 @@
 """The scratchpad in Verilog: its data, and every grant in the cycle that the model gives it."""
 
-import subprocess
 from typing import Any
 
 import numpy as np
@@ -8,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from calibration.harness.simulator import Simulation, build
-from calibration.harness.toolchain import verilator_environment
+from tests.verilog_lint import lint
 from tlm.calibrated import REPOSITORY
 from tlm.memory.sram import Accesses, SramBanks, SramTiming
 
@@ -99,21 +98,9 @@ def test_ports_at_banks_of_their_own_never_wait(scratchpads: Simulation) -> None
         assert done == [k + 1 for k in range(100) for _ in range(min(ports, banks))]
 
 
-def lint(**parameters: int) -> subprocess.CompletedProcess[str]:
-    command = ["verilator", "--lint-only", "-Wall", "--top-module", "scratchpad"]
-    command += [f"-G{name}={value}" for name, value in parameters.items()]
-    return subprocess.run(
-        [*command, *map(str, SOURCES)],
-        env=verilator_environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 @pytest.mark.parametrize(("ports", "banks", "depth"), [(1, 2, 2), (5, 16, 768), (32, 64, 2)])
 def test_sources_are_lint_clean(ports: int, banks: int, depth: int) -> None:
-    outcome = lint(Ports=ports, Banks=banks, Depth=depth)
+    outcome = lint("scratchpad", SOURCES, Ports=ports, Banks=banks, Depth=depth)
     assert outcome.returncode == 0, outcome.stderr
 
 
@@ -128,6 +115,6 @@ def test_sources_are_lint_clean(ports: int, banks: int, depth: int) -> None:
     ],
 )
 def test_illegal_parameters_do_not_elaborate(name: str, value: int, rule: str) -> None:
-    outcome = lint(**{name: value})
+    outcome = lint("scratchpad", SOURCES, **{name: value})
     assert outcome.returncode != 0
     assert f"scratchpad: {rule}" in outcome.stderr

@@ -1,6 +1,5 @@
 """The systolic array in Verilog: products bit for bit, stalls, and its cycle law."""
 
-import subprocess
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 from calibration.experiment import LawContradictedError
 from calibration.experiments.systolic import SOURCES, SystolicCase, SystolicExperiment
 from calibration.harness.simulator import Simulation, build
-from calibration.harness.toolchain import verilator_environment
+from tests.verilog_lint import lint
 from tlm.calibrated import Parameter
 from tlm.compute.systolic import Dataflow, FoldTiming
 
@@ -165,21 +164,9 @@ def test_identification_needs_single_and_repeated_folds() -> None:
         SystolicExperiment().identify([case], [24])
 
 
-def lint(**parameters: int) -> subprocess.CompletedProcess[str]:
-    command = ["verilator", "--lint-only", "-Wall", "--top-module", "systolic_array"]
-    command += [f"-G{name}={value}" for name, value in parameters.items()]
-    return subprocess.run(
-        [*command, *map(str, SOURCES)],
-        env=verilator_environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 @pytest.mark.parametrize(("rows", "cols"), [(2, 2), (8, 8), (3, 7)])
 def test_sources_are_lint_clean(rows: int, cols: int) -> None:
-    outcome = lint(Rows=rows, Cols=cols)
+    outcome = lint("systolic_array", SOURCES, Rows=rows, Cols=cols)
     assert outcome.returncode == 0, outcome.stderr
 
 
@@ -194,6 +181,6 @@ def test_sources_are_lint_clean(rows: int, cols: int) -> None:
     ],
 )
 def test_illegal_parameters_do_not_elaborate(name: str, value: int, rule: str) -> None:
-    outcome = lint(**{name: value})
+    outcome = lint("systolic_array", SOURCES, **{name: value})
     assert outcome.returncode != 0
     assert f"systolic_array: {rule}" in outcome.stderr

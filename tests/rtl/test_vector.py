@@ -1,13 +1,12 @@
 """The vector unit in Verilog: every operation bit for bit, stalls, and its cycle law."""
 
-import subprocess
 from typing import Any
 
 import numpy as np
 import pytest
 
 from calibration.harness.simulator import Simulation, build
-from calibration.harness.toolchain import verilator_environment
+from tests.verilog_lint import lint
 from tlm.calibrated import REPOSITORY
 
 pytestmark = pytest.mark.rtl
@@ -118,23 +117,13 @@ def test_units_of_other_parameters(lanes: int, operand_width: int) -> None:
     assert cycles[0] == law_cycles(chains[0])
 
 
-def lint(**parameters: int) -> subprocess.CompletedProcess[str]:
-    command = ["verilator", "--lint-only", "-Wall", "--top-module", "vector_unit"]
-    command += [f"-G{name}={value}" for name, value in parameters.items()]
-    return subprocess.run(
-        [*command, *map(str, SOURCES)],
-        env=verilator_environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 @pytest.mark.parametrize(
     ("lanes", "operand_width", "length_width"), [(1, 2, 8), (3, 16, 32), (64, 8, 16)]
 )
 def test_sources_are_lint_clean(lanes: int, operand_width: int, length_width: int) -> None:
-    outcome = lint(Lanes=lanes, OperandWidth=operand_width, LengthWidth=length_width)
+    outcome = lint(
+        "vector_unit", SOURCES, Lanes=lanes, OperandWidth=operand_width, LengthWidth=length_width
+    )
     assert outcome.returncode == 0, outcome.stderr
 
 
@@ -147,6 +136,6 @@ def test_sources_are_lint_clean(lanes: int, operand_width: int, length_width: in
     ],
 )
 def test_illegal_parameters_do_not_elaborate(name: str, value: int, rule: str) -> None:
-    outcome = lint(**{name: value})
+    outcome = lint("vector_unit", SOURCES, **{name: value})
     assert outcome.returncode != 0
     assert f"vector_unit: {rule}" in outcome.stderr

@@ -1,6 +1,5 @@
 """The example of somebody else's mesh, docs/own_rtl/mask_mesh: its laws, its traffic, its hangs."""
 
-import subprocess
 from collections.abc import Iterator
 
 import numpy as np
@@ -9,7 +8,7 @@ import pytest
 from calibration.blackbox.mesh import BlackBoxMesh
 from calibration.blackbox.spec import load_spec
 from calibration.harness.mesh import HangError
-from calibration.harness.toolchain import verilator_environment
+from tests.verilog_lint import lint
 from tlm.calibrated import REPOSITORY
 from tlm.interconnect.packets import Kind, Packets, Reduce, TileSet
 
@@ -116,10 +115,9 @@ def copies_take(
 
 
 def test_verilog_has_no_warning() -> None:
-    lint = ["verilator", "--lint-only", "-Wall", "--quiet", "--top-module", SPEC.rtl.top]
-    for values in ((), ("-GExtraStages=2", "-GLinkInterval=3", "-GLoopback=0", "-GArbiter=1")):
-        command = [*lint, *values, *map(str, SPEC.source_files())]
-        subprocess.run(command, env=verilator_environment(), check=True)
+    for values in ({}, {"ExtraStages": 2, "LinkInterval": 3, "Loopback": 0, "Arbiter": 1}):
+        outcome = lint(SPEC.rtl.top, SPEC.source_files(), **values)
+        assert outcome.returncode == 0, outcome.stderr
 
 
 @pytest.mark.parametrize("mesh", [SQUARE, OBLONG], ids=["4x4", "3x4"])
