@@ -39,7 +39,7 @@ class Fixed:
     def decode_costs(self, sequences: int, context_tokens: Int64s, width: int = 1) -> DecodeCosts:
         """10 ms each."""
         steps = len(context_tokens)
-        return DecodeCosts(np.full(steps, 0.01), None, np.zeros(steps))
+        return DecodeCosts(np.full(steps, 0.01), None, 0.0)
 
     def utilization(self, work: Work, span_s: float) -> float:
         """It has no peak."""

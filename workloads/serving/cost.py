@@ -60,7 +60,7 @@ class Batch(NamedTuple):
     @property
     def prefill_tokens(self) -> int:
         """Prompt tokens computed."""
-        return sum(new for new, _ in self.prefills)
+        return sum([new for new, _ in self.prefills])
 
     @property
     def decode_tokens(self) -> int:
@@ -75,7 +75,7 @@ class Batch(NamedTuple):
     @property
     def prefill_pairs(self) -> int:
         """(Query token, visible token) pairs of the prompt chunks under the causal mask."""
-        return sum(visible_pairs(new, context, None) for new, context in self.prefills)
+        return sum([visible_pairs(new, context, None) for new, context in self.prefills])
 
     @property
     def decode_pairs(self) -> int:
@@ -131,11 +131,14 @@ class IterationCost(NamedTuple):
 
 
 class DecodeCosts(NamedTuple):
-    """Prices of a stretch of iterations that only decode, one entry an iteration."""
+    """Prices of a stretch of iterations that only decode, one entry an iteration.
+
+    ``expert_bytes`` are those of each: they compute as many tokens.
+    """
 
     seconds: Float64s
     energy_j: Float64s | None
-    expert_bytes: Float64s
+    expert_bytes: float
 
 
 class ServingModel(Protocol):

@@ -22,6 +22,7 @@ never in the state of its process: a copy of the fields goes on from there.
 
 from collections import deque
 from collections.abc import Generator, Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,6 +61,7 @@ class Stretch(NamedTuple):
     batch: Batch
     costs: DecodeCosts
     begin_ps: int
+    end_ps: int
     ends_ps: Int64s
 
 
@@ -104,6 +106,7 @@ class Engine:
         self._jump = jump
         self._decoders = DecodingSet() if speculation is None else SpeculativeSet(speculation)
         self._under_way: Iteration | Stretch | None = None
+        self._now_ps = 0
         self._last_duration_ps = 1
 
     @property
@@ -118,10 +121,12 @@ class Engine:
 
     def run(self) -> Generator[simpy.Event, Any, None]:
         """Serve for as long as there is anything to serve."""
+        self._now_ps = int(self._env.now)
         while (event := self._next_event()) is not None:
             yield event
+            self._now_ps = int(self._env.now)
             done = self._under_way
-            if done is not None and _end_ps(done) <= self._now_ps:
+            if done is not None and done.end_ps <= self._now_ps:
                 self._complete(done)
                 self._under_way = None
 
@@ -148,16 +153,12 @@ class Engine:
             request.start_ps = self._now_ps
         return request
 
-    @property
-    def _now_ps(self) -> int:
-        return int(self._env.now)
-
     def _next_event(self) -> simpy.Event | None:
         """What to wait for: the end of what is under way, or the next request; None: nothing."""
         if self._under_way is None:
             self._under_way = self._begin()
         if self._under_way is not None:
-            return self._env.timeout(_end_ps(self._under_way) - self._now_ps)
+            return self._env.timeout(self._under_way.end_ps - self._now_ps)
         next_ps = self._arrival_ps()
         return None if next_ps is None else self._env.timeout(next_ps - self._now_ps)
 
@@ -219,14 +220,13 @@ class Engine:
         sequences, width = len(decoders), decoders.width
         context = decoders.context_tokens + sequences * width * np.arange(steps)
         costs = self._model.decode_costs(sequences, context, width)
-        durations = np.rint(costs.seconds * PS_PER_S).astype(np.int64)
-        if durations.min() < 1:
-            raise ValueError(f"an iteration cannot take {durations.min()} ps")
-        within_time(now + sum(durations.tolist()))
-        ends = now + np.cumsum(durations)
-        self._last_duration_ps = int(durations[-1])
+        durations = np.rint(costs.seconds * PS_PER_S).astype(np.int64).tolist()
+        if min(durations) < 1:
+            raise ValueError(f"an iteration cannot take {min(durations)} ps")
+        ends = list(accumulate(durations, initial=now))[1:]
+        self._last_duration_ps = durations[-1]
         batch = Batch((), sequences, decoders.context_tokens, sequences * width, None, width)
-        return Stretch(batch, costs, now, ends)
+        return Stretch(batch, costs, now, within_time(ends[-1]), np.array(ends))
 
     def _arrival_ps(self) -> int | None:
         """When somebody else will be next in line to be admitted; None if nobody will."""
@@ -236,7 +236,7 @@ class Engine:
         """What was under way is over."""
         if isinstance(done, Stretch):
             steps = len(done.ends_ps)
-            self.usage.stretch(done.batch, done.costs, steps, _end_ps(done) - done.begin_ps)
+            self.usage.stretch(done.batch, done.costs, steps, done.end_ps - done.begin_ps)
             self.kv.grow(self._decoders, steps)
             self._recorder.decoded_all(done.ends_ps, len(self._decoders))
             self._advance(steps)
@@ -299,13 +299,9 @@ class Engine:
         self._recorder.done(request)
 
 
-def _end_ps(under_way: Iteration | Stretch) -> int:
-    if isinstance(under_way, Stretch):
-        return int(under_way.ends_ps[-1])
-    return under_way.end_ps
-
-
 def until(stretch: Stretch, time_ps: int) -> Stretch:
     """The stretch up to the first iteration that ends at a time or later."""
-    steps = int(np.searchsorted(stretch.ends_ps, time_ps)) + 1
-    return stretch._replace(ends_ps=stretch.ends_ps[:steps])
+    if stretch.end_ps <= time_ps:
+        return stretch
+    ends = stretch.ends_ps[: int(stretch.ends_ps.searchsorted(time_ps)) + 1]
+    return stretch._replace(end_ps=int(ends[-1]), ends_ps=ends)

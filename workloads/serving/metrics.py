@@ -47,13 +47,18 @@ class Usage:
     def __init__(self, layers: int, window: SlidingWindow | None = None) -> None:
         self._layers = layers
         self._window = window
-        self.work = Work(0, 0, 0)
+        self._token_layers = self._pair_layers = self._logit_rows = 0
         self.iterations = 0
         self.busy_ps = 0
         self.decoded = 0
         self.decode_iterations = 0
         self.energy_pj: int | None = 0
         self.expert_bytes = 0
+
+    @property
+    def work(self) -> Work:
+        """All that was computed."""
+        return Work(self._token_layers, self._pair_layers, self._logit_rows)
 
     def iteration(self, batch: Batch, cost: IterationCost, duration_ps: int) -> None:
         """An iteration."""
@@ -67,7 +72,7 @@ class Usage:
     def stretch(self, batch: Batch, costs: DecodeCosts, steps: int, duration_ps: int) -> None:
         """The first ``steps`` iterations that ``costs`` are of, from ``batch`` on."""
         self._add(steps, self._work(batch, steps), batch.decode_sequences * steps, duration_ps)
-        self.expert_bytes += _whole(costs.expert_bytes[:steps])
+        self.expert_bytes += round(costs.expert_bytes) * steps
         if costs.energy_j is None:
             self.energy_pj = None
         elif self.energy_pj is not None:
@@ -87,10 +92,9 @@ class Usage:
         self.decoded += decoded
         self.decode_iterations += iterations if decoded else 0
         self.busy_ps += duration_ps
-        tokens, pairs, rows = self.work
-        self.work = Work(
-            tokens + work.token_layers, pairs + work.pair_layers, rows + work.logit_rows
-        )
+        self._token_layers += work.token_layers
+        self._pair_layers += work.pair_layers
+        self._logit_rows += work.logit_rows
 
 
 def _growing_pairs(batch: Batch, steps: int) -> int:
@@ -187,7 +191,7 @@ class Recorder:
         self.decoded(int(ends_ps[0]), members, members)
         if len(ends_ps) == 1:
             return
-        intervals = np.diff(ends_ps)
+        intervals = ends_ps[1:] - ends_ps[:-1]
         self._tbt.add_all(intervals, members)
         if self._tbt_limit_ps is not None:
             late = np.flatnonzero(intervals > self._tbt_limit_ps)

@@ -68,7 +68,9 @@ class TileCost:
         self._layer = lru_cache(maxsize=1 << 14)(self._layer_uncached)
         self._stretch = lru_cache(maxsize=1 << 14)(self._stretch_uncached)
         self._head = lru_cache(maxsize=1 << 12)(self._head_uncached)
-        self._counts = model.count(range(model.layers))
+        self._count = lru_cache(maxsize=1 << 12)(model.count)
+        self._all = range(model.layers)
+        self._counts = model.count(self._all)
         window = model.sliding_window
         self._window = None if window is None else window.tokens
 
@@ -110,12 +112,12 @@ class TileCost:
         filled = self._filled(batch)
         decode = batch.decode_tokens
         cycles, expert_bytes = self._stretch(_rounded(batch.new_tokens), filled.start, filled.stop)
-        if decode:
-            for start, stop in ((0, filled.start), (filled.stop, self.layers)):
+        for start, stop in ((0, filled.start), (filled.stop, self._model.layers)):
+            if decode and start < stop:
                 added, read = self._stretch(_rounded(decode), start, stop)
                 cycles, expert_bytes = cycles + added, expert_bytes + read
         if batch.prefills:
-            counts = self._model.count(filled)
+            counts = self._count(filled)
             for new, context in batch.prefills:
                 cycles += counts.full * self._prefill(new, context, None).total
                 if counts.windowed:
@@ -139,7 +141,7 @@ class TileCost:
             seen = np.minimum(context_tokens, sequences * self._window)
             attention += counts.windowed * mapper.decode_cycles(sequences, seen, width)
         seconds = (cycles + attention) / self._machine.clock_hz
-        return DecodeCosts(seconds, None, np.full(len(context_tokens), expert_bytes))
+        return DecodeCosts(seconds, None, expert_bytes)
 
     def utilization(self, work: Work, span_s: float) -> float:
         """Unpadded multiply-accumulates of ``work`` over the chip's peak in ``span_s``."""
@@ -150,7 +152,7 @@ class TileCost:
         """The layers that compute the prompts, beside the decoding requests."""
         if not batch.prefills:
             return range(0)
-        return range(self.layers) if batch.prefill_layers is None else batch.prefill_layers
+        return self._all if batch.prefill_layers is None else batch.prefill_layers
 
     def _prefill(self, new: int, context: int, window: int | None) -> Breakdown:
         return self._prefill_mapper.prefill(_rounded(new), _rounded(context), True, window)

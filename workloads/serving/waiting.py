@@ -40,12 +40,15 @@ class Waiting:
 
         Who is there stays next in line whoever comes behind.
         """
-        back = self._returned[0][0] if self._returned else None
-        if back is not None and back <= now_ps:
-            return None
         arrival = self._row()[0] if self._taken < self._total else None
-        times = (time for time in (back, arrival) if time is not None and time > now_ps)
-        return min(times, default=None)
+        if arrival is not None and arrival <= now_ps:
+            arrival = None
+        if not self._returned:
+            return arrival
+        back = self._returned[0][0]
+        if back <= now_ps:
+            return None
+        return back if arrival is None else min(back, arrival)
 
     def first(self, now_ps: int) -> Request | None:
         """The request that is next in line; None if nobody is there yet."""

@@ -56,7 +56,8 @@ class LoggedModel:
         rows = sequences * width
         batches = [Batch((), sequences, c, rows, None, width) for c in context_tokens.tolist()]
         costs = [self.cost(batch) for batch in batches]
-        return DecodeCosts(*(np.array(column) for column in zip(*costs, strict=True)))
+        seconds, energy_j, expert_bytes = (np.array(column) for column in zip(*costs, strict=True))
+        return DecodeCosts(seconds, energy_j, float(expert_bytes[0]))
 
     def utilization(self, work: Work, span_s: float) -> float:
         """A figure of the work."""

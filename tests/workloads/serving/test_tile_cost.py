@@ -122,10 +122,7 @@ def test_a_stretch_of_decoding_costs_what_its_iterations_cost(model: str, chip: 
     costs = cost.decode_costs(30, contexts, 2)
     for place, context in enumerate(contexts.tolist()):
         alone = cost.cost(Batch((), 30, context, 60, None, 2))
-        assert (costs.seconds[place], costs.expert_bytes[place]) == (
-            alone.seconds,
-            alone.expert_bytes,
-        )
+        assert (costs.seconds[place], costs.expert_bytes) == (alone.seconds, alone.expert_bytes)
 
 
 def test_layers_outside_the_group_compute_the_decoding_requests_alone() -> None:
