@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tlm.errors import InputError, choose
-from workloads.models import load_model
+from workloads.models import DTYPE_BYTES, Dtype, Model, load_model
 from workloads.serving.cost import ServingModel
 from workloads.serving.engine import DEFAULT_MAX_SEQUENCES
 from workloads.serving.generator import generate
@@ -22,6 +22,8 @@ DISAGGREGATION = "pd-disaggregation"
 ALL_SCHEDULERS = tuple(sorted((*SCHEDULERS, DISAGGREGATION)))
 _PREFILL_POOL_SCHEDULER = "chunked"
 _PREFILL_POOL_TOKENS = 2048
+# What --weights may be: fp4 is that of the Microscaling Formats.
+WEIGHTS: dict[str, Dtype] = {dtype: dtype for dtype in DTYPE_BYTES} | {"fp4": "mxfp4"}
 # Options that are of use with another only.
 _NEEDS = {"arrival_cv": "workload", "acceptance": "draft_tokens", "attainment": "find_rate"}
 
@@ -33,6 +35,8 @@ class ServeOptions:
     model: str
     chip: str
     scheduler: str
+    weights: str | None = None
+    expert_parallel: int = 1
     trace: Path | None = None
     workload: str | None = None
     rate_rps: float | None = None
@@ -69,6 +73,23 @@ class ServeOptions:
     def is_drawn(self) -> bool:
         """Whether anything is drawn from the seed: requests, or which drafts are right."""
         return self.workload is not None or self.draft_tokens is not None
+
+    @property
+    def is_as_published(self) -> bool:
+        """Whether weights are as the model's and every GPU has a part of each expert."""
+        return self.weights is None and self.expert_parallel == 1
+
+    @property
+    def shape(self) -> Model:
+        """The model, its weights as asked for.
+
+        Raises:
+            InputError: for an unknown name.
+        """
+        model = load_model(self.model)
+        if self.weights is None:
+            return model
+        return model.in_one_width(WEIGHTS[choose("weights", self.weights, tuple(WEIGHTS))])
 
     @property
     def slo(self) -> Slo:
@@ -140,7 +161,7 @@ class Service:
 
     def __init__(self, options: ServeOptions) -> None:
         options.check()
-        load_model(options.model)
+        shape = options.shape
         choose("chip", options.chip, serving_chips())
         self.options = options
         self._scheduler()  # refused before anything is loaded
@@ -154,15 +175,17 @@ class Service:
         self._pools: Pools | None = None
         if options.is_disaggregated:
             self._pools = make_pools(
-                options.model,
+                shape,
                 options.chip,
                 prefill_units=options.prefill_units,
                 decode_units=options.decode_units,
                 link_bytes_per_s=options.link_bytes_per_s,
                 link_latency_s=options.link_latency_s,
+                expert_parallel=options.expert_parallel,
             )
         else:
-            self._model = serving_model(options.model, options.chip)
+            groups = options.expert_parallel
+            self._model = serving_model(shape, options.chip, expert_parallel=groups)
 
     def load(self, seed: int, rate: float | None = None) -> Trace:
         """The requests of a seed, at the options' rate or at another.

@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from tlm.errors import InputError
 from wafertlm.commands.serve import command, complete_serve, known_names, serve_result
 from wafertlm.serving import ServeOptions
+from workloads.models import load_model
 
 _GENERATED: dict[str, Any] = {
     "model": "llama3-8b",
@@ -90,6 +91,33 @@ def test_what_does_not_fit_in_sram_spills() -> None:
     result = serve_result(ServeOptions(**_GENERATED, kv_sram_tokens=2048))
     assert result["kv"]["spilled_bytes"] > 0
     assert serve_result(ServeOptions(**_GENERATED))["kv"]["spilled_bytes"] == 0
+
+
+@pytest.mark.parametrize(
+    ("weights", "bytes_each"), [("bf16", 2.0), ("fp8", 1.0), ("fp4", 0.53125), ("mxfp4", 0.53125)]
+)
+def test_narrow_weights_leave_room_and_are_read_sooner(weights: str, bytes_each: float) -> None:
+    alone = _GENERATED | {"rate_rps": 0.05}
+    found, plain = (serve_result(ServeOptions(**alone, weights=w)) for w in (weights, None))
+    assert found["options"]["weights"] == weights
+    more = found["kv"]["capacity_tokens"] - plain["kv"]["capacity_tokens"]
+    parameters = load_model("llama3-8b").parameters
+    assert more * 131_072 == pytest.approx((2 - bytes_each) * parameters, abs=2 * 16 * 131_072)
+    faster = plain["tbt_ms"]["mean"] - found["tbt_ms"]["mean"]
+    read_ms = 1e3 * (2 - bytes_each) * parameters / 2.0e12
+    assert 0.8 * read_ms <= faster <= read_ms
+
+
+def test_whole_experts_on_each_gpu() -> None:
+    options = _GENERATED | {"model": "qwen3-30b-a3b", "chip": "h100x8", "rate_rps": 0.5}
+    split, dealt = (serve_result(ServeOptions(**options, expert_parallel=n)) for n in (1, 8))
+    # That the kernels take longer or less long is shown in the tests of the cost model.
+    assert dealt["ttft_s"]["mean"] != split["ttft_s"]["mean"]
+    assert dealt["error"]["profile_pct"] is None
+    assert any("published rows are without" in note for note in dealt["notes"])
+    pools = options | {"scheduler": "pd-disaggregation", "expert_parallel": 8}
+    with pytest.raises(InputError, match="found 8; allowed for 'qwen3-30b-a3b' on 4 GPUs: 1, 2, 4"):
+        serve_result(ServeOptions(**pools))
 
 
 def test_overload_is_told() -> None:

@@ -13,7 +13,7 @@ from tlm.errors import InputError
 from wafertlm import __version__
 from wafertlm.options import render_names
 from wafertlm.output import Progress, Result, complete, config_hash, emit, progress, store
-from wafertlm.serving import ALL_SCHEDULERS, ServeOptions, Service, rate_of
+from wafertlm.serving import ALL_SCHEDULERS, WEIGHTS, ServeOptions, Service, rate_of
 from wafertlm.stopwatch import stopwatch
 from workloads.models import model_names
 from workloads.serving.capacity import Capacity, find_rate
@@ -26,7 +26,7 @@ from workloads.serving.run import Watch
 from workloads.serving.seeds import mean_of
 from workloads.serving.traces import MAX_SPAN_S, PS_PER_S
 from workloads.studies.campaign import sources_hash
-from workloads.studies.profiles import profile_error
+from workloads.studies.profiles import ProfileError, profile_error
 
 _DISTRIBUTION = ("mean", "p50", "p90", "p95", "p99", "p99_9")
 _PLOT_FORMATS = (".png", ".svg", ".pdf")
@@ -80,7 +80,7 @@ def serve_result(
             watch = Watch(progress, rows, kept)
             results.append(service.run(seed, rate, watch))
     merged = mean_of(results)
-    profile = profile_error(options.chip, options.model)
+    profile = _profile_error(options)
     return {
         "options": service.recorded(),
         **merged,
@@ -90,6 +90,14 @@ def serve_result(
     }
 
 
+def _profile_error(options: ServeOptions) -> ProfileError:
+    if options.is_as_published:
+        return profile_error(options.chip, options.model)
+    return ProfileError(
+        None, "profile_pct is null: published rows are without --weights and --expert-parallel"
+    )
+
+
 def known_names() -> dict[str, list[str]]:
     """What the options may name."""
     return {
@@ -97,6 +105,7 @@ def known_names() -> dict[str, list[str]]:
         "chips": sorted(serving_chips()),
         "schedulers": list(ALL_SCHEDULERS),
         "workloads": sorted(WORKLOADS),
+        "weights": list(WEIGHTS),
     }
 
 
@@ -178,6 +187,14 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--model", help="Model to serve.")
 @click.option("--chip", help="Chip to serve it on.")
 @click.option("--scheduler", help="Scheduling policy.")
+@click.option("--weights", help=f"Width of all weights: {', '.join(WEIGHTS)}; default: as shipped.")
+@click.option(
+    "--expert-parallel",
+    type=int,
+    default=1,
+    show_default=True,
+    help="Groups of GPUs that whole experts are dealt out to.",
+)
 @click.option("--trace", type=click.Path(path_type=Path), help="CSV or .jsonl file of requests.")
 @click.option("--workload", help="Generated requests with the lengths of a data set.")
 @click.option("--rate", "rate_rps", type=float, help="Generated requests a second; inf: offline.")

@@ -2,6 +2,7 @@
 
 from workloads.models.model import (
     DTYPE_BYTES,
+    Dtype,
     Experts,
     Heads,
     Linear,
@@ -13,6 +14,7 @@ from workloads.models.model import (
 
 __all__ = [
     "DTYPE_BYTES",
+    "Dtype",
     "Experts",
     "Heads",
     "Linear",

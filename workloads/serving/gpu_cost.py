@@ -43,18 +43,18 @@ class GpuCost:
         model: what is served.
         gpu: profile of a GPU.
         units: GPUs under tensor parallelism.
-        expert_parallel: whole experts are dealt out to the GPUs, instead of a part of each.
+        expert_parallel: groups of GPUs that experts are dealt out to, each cut over a group's; 1:
+            every GPU has a part of each expert, ``units``: whole experts.
 
     Raises:
-        InputError: if the GPUs' memory cannot hold the weights.
+        InputError: if the GPUs' memory cannot hold the weights, or there are no such groups.
     """
 
-    def __init__(
-        self, model: Model, gpu: Gpu, units: int, *, expert_parallel: bool = False
-    ) -> None:
+    def __init__(self, model: Model, gpu: Gpu, units: int, *, expert_parallel: int = 1) -> None:
         self._model = model
         self._gpu = gpu
         self._units = units
+        _check_groups(model, units, expert_parallel)
         room = units * gpu.memory_bytes * gpu.usable_memory
         if model.weight_bytes >= room:
             raise InputError(
@@ -176,3 +176,13 @@ class GpuCost:
             for windowed, each in ((False, count.full), (True, count.windowed))
         ]
         return [kind for kind in kinds if kind[2]]
+
+
+def _check_groups(model: Model, units: int, groups: int) -> None:
+    most = 1 if model.experts is None else model.experts.count
+    allowed = [each for each in range(1, units + 1) if units % each == 0 and each <= most]
+    if groups not in allowed:
+        raise InputError(
+            f"expert parallelism: found {groups}; allowed for '{model.name}' on {units} GPUs: "
+            + ", ".join(map(str, allowed))
+        )

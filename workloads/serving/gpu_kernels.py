@@ -59,7 +59,7 @@ class GpuKernels:
         head: Piece of the output head, of its rows.
     """
 
-    def __init__(self, model: Model, gpu: Gpu, units: int, expert_parallel: bool) -> None:
+    def __init__(self, model: Model, gpu: Gpu, units: int, expert_parallel: int) -> None:
         self._model = model
         self._gpu = gpu
         self._units = units
@@ -121,14 +121,13 @@ class GpuKernels:
         each = np.maximum(
             needed * (model.expert_bytes / bandwidth), tokens_each * (2 * weights / flops)
         )
-        if self._expert_parallel:
-            seconds = float(np.bincount(device_of(experts.count, self._units), each).max())
-        else:
-            seconds = float(each.sum()) / self._units
+        groups, fullest = self._expert_parallel, float(each.sum())
+        if groups > 1:
+            fullest = float(np.bincount(device_of(experts.count, groups), each).max())
+        copies = self._units // groups
+        seconds = fullest / copies
         pairs = float(tokens * experts.active)
-        # Every GPU gathers and sums its part of all pairs: whole rows of a part of each expert,
-        # or of its own experts.
-        copies = 1 if self._expert_parallel else self._units
+        # Every GPU gathers and sums whole rows of the pairs of its group's experts.
         moved = copies * pairs * model.hidden * _ELEMENT_BYTES * _PASSES_PER_ROUTED
         moved += pairs * experts.width * _ELEMENT_BYTES * _PASSES_PER_FFN
         seconds += moved / self._bytes_per_s

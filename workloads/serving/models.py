@@ -28,7 +28,7 @@ def units_of(chip: str) -> int:
 
 
 def serving_model(
-    model: str | Model, chip: str, *, units: int | None = None, expert_parallel: bool = False
+    model: str | Model, chip: str, *, units: int | None = None, expert_parallel: int = 1
 ) -> ServingModel:
     """A model on a chip, or on a pool of ``units`` of its GPUs or tiles.
 
@@ -36,10 +36,12 @@ def serving_model(
         model: name of a shipped model, or a model.
         chip: one of ``serving_chips()``.
         units: GPUs or tiles of the pool; None: all.
-        expert_parallel: whole experts on each GPU; tile chips run every expert on all tiles.
+        expert_parallel: groups of GPUs that experts are dealt out to; 1: every GPU has a part of
+            each expert. Tile chips run every expert on all tiles.
 
     Raises:
-        InputError: for an unknown name, a pool that cannot be, or weights that do not fit.
+        InputError: for an unknown name, a pool or groups that cannot be, or weights that do not
+            fit.
     """
     shape = load_model(model) if isinstance(model, str) else model
     there = units_of(chip)
@@ -49,8 +51,11 @@ def serving_model(
     if chip in gpu_box_names():
         gpu, _ = load_gpu_box(chip)
         return GpuCost(shape, gpu, pool, expert_parallel=expert_parallel)
-    if expert_parallel:
-        raise InputError(f"expert parallelism: not on '{chip}'; allowed: GPU servers")
+    if expert_parallel != 1:
+        raise InputError(
+            f"expert parallelism: found {expert_parallel}; allowed on '{chip}': 1, as all of its "
+            "tiles run every expert; GPU servers have more"
+        )
     return TileCost(shape, _tile_chip(chip), units=pool)
 
 

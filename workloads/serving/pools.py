@@ -4,31 +4,33 @@ from tlm.chips import load_chip
 from tlm.chips.gpu import gpu_box_names, load_gpu_box
 from tlm.chips.profile import ForeignNoc
 from tlm.errors import InputError
-from workloads.models import load_model
+from workloads.models import Model, load_model
 from workloads.serving.energy import Traffic, traffic_energy_j
 from workloads.serving.models import serving_model, units_of
 from workloads.serving.run import Pools
 
 
 def make_pools(
-    model: str,
+    model: str | Model,
     chip: str,
     *,
     prefill_units: int | None = None,
     decode_units: int | None = None,
     link_bytes_per_s: float | None = None,
     link_latency_s: float | None = None,
+    expert_parallel: int = 1,
 ) -> Pools:
     """Cut a chip into a prefill and a decode pool.
 
     Args:
-        model: Name of a model.
+        model: Name of a shipped model, or a model.
         chip: Name of a chip.
         prefill_units: GPUs, or tiles in whole rows, that compute prompts; None: the rest, or half.
         decode_units: Those that decode; None: the rest.
         link_bytes_per_s: Bandwidth between the pools; None: that of the links of the smaller pool's
             GPUs, or of the mesh between two rows of tiles.
         link_latency_s: Its latency; None: that of a small message, or of a column of the mesh.
+        expert_parallel: Groups of GPUs in each pool that experts are dealt out to.
 
     Raises:
         InputError: if there are not as many units, or a pool cannot hold the model.
@@ -46,12 +48,13 @@ def make_pools(
         )
     bandwidth, latency = _link(chip, min(prefill_units, decode_units))
     carried_byte_j, idle_unit_w = _energy(chip)
+    shape = load_model(model) if isinstance(model, str) else model
     return Pools(
-        serving_model(model, chip, units=prefill_units),
-        serving_model(model, chip, units=decode_units),
+        serving_model(shape, chip, units=prefill_units, expert_parallel=expert_parallel),
+        serving_model(shape, chip, units=decode_units, expert_parallel=expert_parallel),
         prefill_units / units,
         decode_units / units,
-        load_model(model).kv_bytes_per_token,
+        shape.kv_bytes_per_token,
         bandwidth if link_bytes_per_s is None else link_bytes_per_s,
         latency if link_latency_s is None else link_latency_s,
         carried_byte_j,

@@ -101,12 +101,15 @@ def test_whole_experts_on_each_gpu_wait_for_the_fullest() -> None:
     model = load_model("qwen3-30b-a3b")
     overhead = _H100.overhead.model_copy(update={"expert_layer_s": 0.0})
     gpu = _H100.model_copy(update={"overhead": overhead})
-    split, dealt = (GpuCost(model, gpu, 8, expert_parallel=each) for each in (False, True))
+    split, dealt = (GpuCost(model, gpu, 8, expert_parallel=each) for each in (1, 8))
     few, many = _decode(4, 100), _decode(256, 100)
     assert dealt.cost(few).expert_bytes == split.cost(few).expert_bytes
     assert dealt.cost(few).seconds > split.cost(few).seconds
     # With all experts needed they are even, and every token is gathered once, not on each GPU.
     assert dealt.cost(many).seconds < split.cost(many).seconds
+    # Pairs of GPUs that cut their experts wait for less.
+    pairs = GpuCost(model, gpu, 8, expert_parallel=4)
+    assert split.cost(few).seconds < pairs.cost(few).seconds < dealt.cost(few).seconds
 
 
 def test_launches_are_the_least_time_of_a_layer_with_experts() -> None:
@@ -133,8 +136,12 @@ def test_what_does_not_fit_or_is_not_known_is_refused() -> None:
         serving_model("qwen3-8b", "h100x2", units=3)
     with pytest.raises(InputError, match="unknown serving chip 'wse2'; known: flat32, npusim-l"):
         serving_model("qwen3-8b", "wse2")
-    with pytest.raises(InputError, match="expert parallelism: not on 'flat32'"):
-        serving_model("qwen3-8b", "flat32", expert_parallel=True)
+    with pytest.raises(InputError, match="found 2; allowed on 'flat32': 1"):
+        serving_model("qwen3-30b-a3b", "flat32", expert_parallel=2)
+    with pytest.raises(InputError, match="found 3; allowed for 'qwen3-30b-a3b' on 8 GPUs: 1, 2, 4"):
+        serving_model("qwen3-30b-a3b", "h100x8", expert_parallel=3)
+    with pytest.raises(InputError, match="found 2; allowed for 'qwen3-8b' on 2 GPUs: 1$"):
+        serving_model("qwen3-8b", "h100x2", expert_parallel=2)
 
 
 def test_the_chips_of_the_contract_serve() -> None:

@@ -144,7 +144,7 @@ _EXTRA = (
     *("--layer-groups", "--budget-units", "--chunk-units", "--prefill-scheduler"),
     *("--prefill-units", "--decode-units", "--link-bytes-per-s", "--link-latency-s", "--kv-tokens"),
     *("--kv-sram-tokens", "--max-sequences", "--trace", "--attainment", "--checkpoint"),
-    *("--checkpoint-every", "--draft-tokens", "--acceptance"),
+    *("--checkpoint-every", "--draft-tokens", "--acceptance", "--weights", "--expert-parallel"),
 )
 # Options that are given together, or that would run long with some of the values; None: a flag.
 _TOGETHER: tuple[dict[str, str | None], ...] = (
@@ -155,7 +155,7 @@ _TOGETHER: tuple[dict[str, str | None], ...] = (
 )
 _VALUES = (
     *("0", "1", "2", "16", "512", "100000", "-1", "nan", "inf", "-inf", "1e-300", "1e300", "0.5"),
-    *("", "x", "chunked", "9" * 25, "../..", "\u00e9"),
+    *("", "x", "chunked", "fp8", "9" * 25, "../..", "\u00e9"),
 )
 
 
