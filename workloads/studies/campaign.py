@@ -61,7 +61,8 @@ def run_tasks(
         The figures of each case, in the order of its seeds.
 
     Raises:
-        InputError: naming the folder, if nothing can be kept there; nothing has run then.
+        InputError: naming the folder, if nothing can be kept there, or the file in it that is
+            damaged; nothing has run then.
     """
     if store is not None:
         _check_store(store)
@@ -124,13 +125,24 @@ def _read(store: Path, case: Any, seed: int) -> Figures | None:
     path = _path(store, case, seed)
     if not path.is_file():
         return None
-    figures: Figures = json.loads(path.read_text(encoding="utf-8"))
-    return figures
+    try:
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        figures: Figures = kept["figures"]
+        if kept["sha256"] == _digest(figures):
+            return figures
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        pass  # not what a run has left, in one way or another
+    raise InputError(f"{path}: damaged; remove it, and the run is repeated")
 
 
 def _write(store: Path, case: Any, seed: int, figures: Figures) -> None:
     with whole_file(_path(store, case, seed)) as scratch:
-        scratch.write_text(json.dumps(figures, allow_nan=False), encoding="utf-8")
+        kept = {"figures": figures, "sha256": _digest(figures)}
+        scratch.write_text(json.dumps(kept, allow_nan=False), encoding="utf-8")
+
+
+def _digest(figures: Figures) -> str:
+    return hashlib.sha256(json.dumps(figures).encode()).hexdigest()
 
 
 @cache

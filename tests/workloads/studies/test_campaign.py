@@ -1,5 +1,6 @@
 """Tasks over seeds: any number of workers, stopped and resumed, never stale."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,28 @@ def test_a_folder_that_cannot_be_is_refused_before_anything_runs(tmp_path: Path)
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="file/runs: cannot be a folder: Not a directory"):
         run_tasks(_CASES, _SEEDS, _never, workers=1, store=tmp_path / "file" / "runs")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda kept: b"",
+        lambda kept: kept[:-10],
+        lambda kept: b"[" * 100_000,
+        lambda kept: b"\xff" + kept,
+        lambda kept: b"{}",
+        lambda kept: b"[1, 2]",
+        lambda kept: b"null",
+        lambda kept: kept.replace(b'"product": 1.5', b'"product": 1.6'),
+        lambda kept: kept.replace(b'"none": null', b'"none": NaN'),
+    ],
+)
+def test_a_damaged_file_is_named_before_anything_runs(
+    damage: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    run_tasks({"a": 1.5}, {"a": [1]}, _times, workers=1, store=tmp_path)
+    (file,) = tmp_path.iterdir()
+    file.write_bytes(damage(file.read_bytes()))
+    with pytest.raises(InputError) as refused:
+        run_tasks({"a": 1.5}, {"a": [1]}, _never, workers=1, store=tmp_path)
+    assert str(refused.value) == f"{file}: damaged; remove it, and the run is repeated"
