@@ -36,7 +36,13 @@ class Fixed:
         """10 ms."""
         return IterationCost(0.01, None, 0.0)
 
-    def decode_costs(self, sequences: int, context_tokens: Int64s, width: int = 1) -> DecodeCosts:
+    def decode_costs(
+        self,
+        sequences: int,
+        context_tokens: Int64s,
+        width: int = 1,
+        spilled_tokens: int | None = None,
+    ) -> DecodeCosts:
         """10 ms each."""
         steps = len(context_tokens)
         return DecodeCosts(np.full(steps, 0.01), None, 0.0)

@@ -66,6 +66,7 @@ class _DecodeForm(NamedTuple):
     bytes_per_token: int
     link_bytes_per_cycle: float
     memory_bytes_per_cycle: float
+    sram_bytes_per_cycle: float
     collectives: float
     fixed: float
     columns: NDArray[np.float64]
@@ -75,6 +76,7 @@ class _DecodeForm(NamedTuple):
 @compiled
 def _decode_totals(
     contexts: NDArray[np.int64],
+    in_sram: NDArray[np.float64],
     sequences: int,
     width: int,
     spread: int,
@@ -83,6 +85,7 @@ def _decode_totals(
     bytes_per_token: int,
     link_bytes_per_cycle: float,
     memory_bytes_per_cycle: float,
+    sram_bytes_per_cycle: float,
     collectives: float,
     fixed: float,
     columns: NDArray[np.float64],
@@ -93,13 +96,16 @@ def _decode_totals(
     for place in range(len(contexts)):
         tokens = (contexts[place] / sequences + width) / spread
         kv_bytes = tokens * bytes_per_token
-        network = rounds * kv_bytes / link_bytes_per_cycle + collectives
-        memory = jobs * kv_bytes / memory_bytes_per_cycle
+        spilled = kv_bytes * (1.0 - in_sram[place])
+        network = rounds * spilled / link_bytes_per_cycle + collectives
+        memory = jobs * spilled / memory_bytes_per_cycle
+        sram = rounds * kv_bytes * in_sram[place] / sram_bytes_per_cycle
+        read = max(memory, sram)
         best = np.inf
         for choice in range(len(columns)):
             slices = rounds * (tokens / columns[choice] + 0.5)
-            longest = max(slices * steps[choice], network, memory)
-            total = longest + memory / max(slices, 1.0) + steps[choice] + fixed
+            longest = max(slices * steps[choice], network, read)
+            total = longest + read / max(slices, 1.0) + steps[choice] + fixed
             best = min(best, total)
         totals[place] = best
 
@@ -174,7 +180,11 @@ class AttentionMapper:
         return np.maximum(row_blocks, row_blocks * (ends / columns + rounding))
 
     def decode_cycles(
-        self, sequences: int, context_tokens: NDArray[np.int64], width: int
+        self,
+        sequences: int,
+        context_tokens: NDArray[np.int64],
+        width: int,
+        in_sram: NDArray[np.float64],
     ) -> NDArray[np.float64]:
         """Attention of ``width`` new tokens in each of ``sequences``, for each of several contexts.
 
@@ -182,11 +192,12 @@ class AttentionMapper:
         a job. Jobs are spread over the tiles; if there are fewer jobs than tiles, a job's keys and
         values are cut along a row of tiles (section III-D). The fastest slice size is taken.
         Contexts count as equal in length; that they end within a slice costs half a slice on
-        average.
+        average. Of each, the share ``in_sram`` is in the memory of the tile that works on it, which
+        reads it from there; the rest comes from off-chip memory over the network.
         """
         totals = np.empty(len(context_tokens))
         _decode_totals(
-            context_tokens, sequences, width, *self._decode_form(sequences, width), totals
+            context_tokens, in_sram, sequences, width, *self._decode_form(sequences, width), totals
         )
         return totals
 
@@ -204,6 +215,7 @@ class AttentionMapper:
             shape.kept * shape.element_bytes,
             float(machine.link_bytes_per_cycle),
             float(machine.memory_bytes_per_cycle),
+            float(machine.sram_bytes_per_cycle),
             float(collectives),
             float(machine.memory_latency_cycles + 2 * machine.cross_cycles),
             np.array(columns, dtype=np.float64),

@@ -70,6 +70,7 @@ class Machine:
     inner_grain: int
     vector_ops_per_cycle: float
     sram_bytes: int
+    sram_bytes_per_cycle: int
     link_bytes_per_cycle: int
     hop_cycles: int
     cross_cycles: int
@@ -114,11 +115,13 @@ def machine_of(chip: Chip, tiles: int | None = None) -> Machine:
             f"chip '{chip.name}': no closed forms of it; allowed: chips of a single die, found "
             f"{chip.dies.rows} x {chip.dies.cols}"
         )
-    if memory is None or vector is None or grains is None or not isinstance(noc, ForeignNoc):
+    sram = tile.sram_bytes_per_cycle
+    if None in (memory, vector, sram, grains) or not isinstance(noc, ForeignNoc):
         raise InputError(
             f"chip '{chip.name}': no closed forms of it; allowed: chips with off-chip memory, a "
-            "vector engine and a 'redmule' or 'tiled-systolic' matrix engine"
+            "vector engine, a bandwidth of SRAM and a 'redmule' or 'tiled-systolic' matrix engine"
         )
+    assert memory and vector and sram and grains  # as checked
     rows = chip.grid.rows
     if tiles is not None:
         rows, rest = divmod(tiles, chip.grid.cols)
@@ -138,6 +141,7 @@ def machine_of(chip: Chip, tiles: int | None = None) -> Machine:
         inner_grain=grains.inner,
         vector_ops_per_cycle=vector / 2,
         sram_bytes=int(tile.sram_kib * 1024),
+        sram_bytes_per_cycle=sram,
         link_bytes_per_cycle=noc.flit_bytes,
         hop_cycles=noc.hop_cycles,
         cross_cycles=(rows + chip.grid.cols - 2) * noc.hop_cycles + noc.ejection_cycles,

@@ -48,6 +48,8 @@ class Batch(NamedTuple):
             requests; the other layers compute the decoding requests only. None: all layers.
         decode_width: Tokens computed for each decoding request: 1, or a draft to be verified and
             the token after it.
+        decode_sram_tokens: Of their tokens in the cache those that are in the tiles' SRAM; the rest
+            is in the memory behind it.
     """
 
     prefills: tuple[tuple[int, int], ...]
@@ -56,6 +58,7 @@ class Batch(NamedTuple):
     logit_rows: int
     prefill_layers: range | None = None
     decode_width: int = 1
+    decode_sram_tokens: int = 0
 
     @property
     def prefill_tokens(self) -> int:
@@ -114,6 +117,12 @@ def visible_pairs(new: int, context: int, window: int | None) -> int:
         return new * context + new * (new + 1) // 2
     growing = max(0, window - context)
     return growing * context + growing * (growing + 1) // 2 + (new - growing) * window
+
+
+def in_sram(context_tokens: int, spilled_tokens: int | None) -> int:
+    """Of the decoding requests' tokens in the cache those in SRAM; None: it has none of them."""
+    # Spilled blocks count as full.
+    return 0 if spilled_tokens is None else max(0, context_tokens - spilled_tokens)
 
 
 class IterationCost(NamedTuple):
@@ -178,13 +187,21 @@ class ServingModel(Protocol):
         """Price of a batch that is not empty."""
         ...
 
-    def decode_costs(self, sequences: int, context_tokens: Int64s, width: int = 1) -> DecodeCosts:
+    def decode_costs(
+        self,
+        sequences: int,
+        context_tokens: Int64s,
+        width: int = 1,
+        spilled_tokens: int | None = None,
+    ) -> DecodeCosts:
         """Prices of iterations that only decode, each equal to ``cost`` of its batch.
 
         Args:
             sequences: Decoding requests, the same in all iterations.
             context_tokens: Of each iteration the cached tokens, summed over the requests.
             width: Tokens computed for each request; all of them pass the output head.
+            spilled_tokens: Of the cached tokens, in each iteration, those in the memory behind the
+                SRAM that has the rest; None: all of them.
         """
         ...
 

@@ -6,6 +6,7 @@ a stretch of steps cost what one does.
 """
 
 import heapq
+from collections.abc import Collection
 
 from workloads.serving.kv import BLOCK_TOKENS, blocks_of
 from workloads.serving.request import Request
@@ -31,6 +32,11 @@ class DecodingSet:
     def __len__(self) -> int:
         """Number of members."""
         return len(self._members)
+
+    @property
+    def indices(self) -> Collection[int]:
+        """The numbers of the members."""
+        return self._members.keys()
 
     @property
     def last(self) -> Request:

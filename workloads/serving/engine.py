@@ -28,7 +28,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import simpy
 
-from workloads.serving.cost import Batch, DecodeCosts, Int64s, IterationCost, ServingModel
+from workloads.serving.cost import (
+    Batch,
+    DecodeCosts,
+    Int64s,
+    IterationCost,
+    ServingModel,
+    in_sram,
+)
 from workloads.serving.decoding import DecodingSet
 from workloads.serving.kv import KvCache, blocks_of
 from workloads.serving.metrics import Recorder, Usage
@@ -188,17 +195,20 @@ class Engine:
         complete = [
             request for request, tokens in plan.chunks if last and tokens == request.left_to_prefill
         ]
-        decoding = len(decoders) if plan.decode else 0
+        decoding, context, sram_tokens = 0, 0, 0
+        if plan.decode and (decoding := len(decoders)):
+            self.kv.grow(decoders, 1)
+            context = decoders.context_tokens
+            sram_tokens = in_sram(context, self.kv.spilled_of(decoders))
         batch = Batch(
             tuple([(tokens, request.prefilled) for request, tokens in plan.chunks]),
             decoding,
-            decoders.context_tokens if decoding else 0,
-            (self.decode_tokens if decoding else 0) + len(complete),
+            context,
+            decoding * decoders.width + len(complete),
             plan.layers,
             decoders.width,
+            sram_tokens,
         )
-        if decoding:
-            self.kv.grow(decoders, 1)
         cost = self._model.cost(batch)
         duration_ps = round(cost.seconds * PS_PER_S)
         if duration_ps < 1:
@@ -219,7 +229,8 @@ class Engine:
         decoders, now = self._decoders, self._now_ps
         sequences, width = len(decoders), decoders.width
         context = decoders.context_tokens + sequences * width * np.arange(steps)
-        costs = self._model.decode_costs(sequences, context, width)
+        spilled = self.kv.spilled_of(decoders)  # who spills takes that step alone
+        costs = self._model.decode_costs(sequences, context, width, spilled)
         durations = np.rint(costs.seconds * PS_PER_S).astype(np.int64).tolist()
         if min(durations) < 1:
             raise ValueError(f"an iteration cannot take {min(durations)} ps")

@@ -116,7 +116,13 @@ class GpuCost:
         total = self._stretch(total, filled.start, filled.stop, batch.new_tokens, both, max)
         return IterationCost(*self._awake(total))
 
-    def decode_costs(self, sequences: int, context_tokens: Int64s, width: int = 1) -> DecodeCosts:
+    def decode_costs(
+        self,
+        sequences: int,
+        context_tokens: Int64s,
+        width: int = 1,
+        spilled_tokens: int | None = None,
+    ) -> DecodeCosts:
         """Prices of iterations that only decode."""
         attention = self._kernels.decode(sequences, context_tokens, width, np.minimum, np.maximum)
         tokens = sequences * width

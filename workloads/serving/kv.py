@@ -5,7 +5,7 @@ decides admission and preemption.
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from workloads.serving.request import Request
@@ -29,6 +29,11 @@ class Growth(Protocol):
 
     def __len__(self) -> int:
         """Number of members."""
+        ...
+
+    @property
+    def indices(self) -> Collection[int]:
+        """The numbers of the members."""
         ...
 
     @property
@@ -62,6 +67,10 @@ class KvCache(Protocol):
     @property
     def spilled_tokens(self) -> int:
         """Tokens' worth of blocks that went to the second level."""
+        ...
+
+    def spilled_of(self, members: Growth) -> int | None:
+        """Tokens' worth of the members' blocks in the second level; None: there is only one."""
         ...
 
     def most_tokens(self) -> int:
@@ -112,6 +121,9 @@ class BlockPool:
     def peak_tokens(self) -> int:
         """Most tokens' worth of blocks ever in use."""
         return (self.total - self._least_free) * BLOCK_TOKENS
+
+    def spilled_of(self, members: Growth) -> None:
+        """There is one level."""
 
     def most_tokens(self) -> int:
         """Tokens of the longest request that can be served alone."""

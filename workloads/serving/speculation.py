@@ -7,7 +7,7 @@ depend on the scheduler, so that schedulers can be compared. What making a draft
 modelled: a head of the model makes it along with the token before (multi-token prediction).
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -75,6 +75,11 @@ class SpeculativeSet:
     def __len__(self) -> int:
         """Number of members."""
         return len(self._members)
+
+    @property
+    def indices(self) -> Collection[int]:
+        """The numbers of the members."""
+        return self._members.keys()
 
     @property
     def last(self) -> Request:

@@ -2,8 +2,8 @@
 
 In SRAM they are kept block by block. What does not fit there spills: the request gets a buffer for
 its whole length in main memory, at the end of a ring, into which its further blocks go. A buffer's
-place is free again once it and all before it are given up. Blocks stay where they were put. Where a
-block is has no effect on time: models price all of them as read from main memory.
+place is free again once it and all before it are given up. Blocks stay where they were put, and a
+decoding request reads each from there.
 """
 
 from bisect import bisect_left
@@ -71,6 +71,13 @@ class SpillingPool:
     def free_blocks(self) -> tuple[int, int]:
         """Free blocks of the SRAM and of the ring."""
         return self._sram_free, self._ring.free
+
+    def spilled_of(self, members: Growth) -> int:
+        """Tokens' worth of the members' blocks in the ring."""
+        spilled_by = self._spilled_by
+        if not spilled_by:
+            return 0
+        return sum([spilled_by.get(index, 0) for index in members.indices]) * BLOCK_TOKENS
 
     def most_tokens(self) -> int:
         """Tokens of the longest request that can be served alone."""

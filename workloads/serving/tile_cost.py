@@ -23,7 +23,15 @@ from workloads.mapping.attention import AttentionMapper, AttentionShape
 from workloads.mapping.gemm import GemmMapper
 from workloads.mapping.machine import Breakdown, machine_of
 from workloads.models import Heads, Linear, Model, SlidingWindow
-from workloads.serving.cost import Batch, DecodeCosts, Int64s, IterationCost, Work, macs_of
+from workloads.serving.cost import (
+    Batch,
+    DecodeCosts,
+    Float64s,
+    Int64s,
+    IterationCost,
+    Work,
+    macs_of,
+)
 from workloads.serving.experts import distinct_experts
 from workloads.serving.kv import BLOCK_TOKENS
 
@@ -125,21 +133,28 @@ class TileCost:
         if batch.logit_rows:
             cycles += self._head(_rounded(batch.logit_rows)).total
         if decode:
-            cycles += self._decode_cycles(
-                batch.decode_sequences, batch.decode_context_tokens, batch.decode_width
-            )
+            context = batch.decode_context_tokens
+            share = batch.decode_sram_tokens / context if context else 0.0
+            contexts, shares = np.array([context]), np.array([share])
+            sequences, width = batch.decode_sequences, batch.decode_width
+            cycles += float(self._decode_cycles(sequences, contexts, shares, width)[0])
         return IterationCost(cycles / self._machine.clock_hz, None, expert_bytes)
 
-    def decode_costs(self, sequences: int, context_tokens: Int64s, width: int = 1) -> DecodeCosts:
+    def decode_costs(
+        self,
+        sequences: int,
+        context_tokens: Int64s,
+        width: int = 1,
+        spilled_tokens: int | None = None,
+    ) -> DecodeCosts:
         """Prices of iterations that only decode."""
         tokens = sequences * width
         cycles, expert_bytes = self._stretch(_rounded(tokens), 0, self.layers)
         cycles += self._head(_rounded(tokens)).total
-        mapper, counts = self._decode_mapper, self._counts
-        attention = counts.full * mapper.decode_cycles(sequences, context_tokens, width)
-        if self._window is not None:
-            seen = np.minimum(context_tokens, sequences * self._window)
-            attention += counts.windowed * mapper.decode_cycles(sequences, seen, width)
+        shares = np.zeros(len(context_tokens))
+        if spilled_tokens is not None:
+            shares = np.maximum(0, context_tokens - spilled_tokens) / context_tokens
+        attention = self._decode_cycles(sequences, context_tokens, shares, width)
         seconds = (cycles + attention) / self._machine.clock_hz
         return DecodeCosts(seconds, None, expert_bytes)
 
@@ -157,13 +172,16 @@ class TileCost:
     def _prefill(self, new: int, context: int, window: int | None) -> Breakdown:
         return self._prefill_mapper.prefill(_rounded(new), _rounded(context), True, window)
 
-    def _decode_cycles(self, sequences: int, context: int, width: int) -> float:
-        mapper, counts, contexts = self._decode_mapper, self._counts, np.array([context])
-        cycles = counts.full * mapper.decode_cycles(sequences, contexts, width)
+    def _decode_cycles(
+        self, sequences: int, contexts: Int64s, in_sram: Float64s, width: int
+    ) -> Float64s:
+        """Attention of the decoding requests in all layers; of windows as much is in SRAM."""
+        mapper, counts = self._decode_mapper, self._counts
+        cycles = counts.full * mapper.decode_cycles(sequences, contexts, width, in_sram)
         if self._window is not None:
             seen = np.minimum(contexts, sequences * self._window)
-            cycles += counts.windowed * mapper.decode_cycles(sequences, seen, width)
-        return float(cycles[0])
+            cycles += counts.windowed * mapper.decode_cycles(sequences, seen, width, in_sram)
+        return cycles
 
     def _stretch_uncached(self, tokens: int, start: int, stop: int) -> tuple[float, float]:
         """Cycles of all but attention from layer ``start`` to ``stop``; bytes of experts read."""

@@ -83,7 +83,9 @@ def test_prefill_attention_is_never_faster_than_the_rooflines(new: int, context:
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 300), st.integers(1, 20_000))
 def test_decode_attention_is_bound_by_reading_keys_and_values(sequences: int, each: int) -> None:
-    cycles = float(_ATTENTION.decode_cycles(sequences, np.array([sequences * each]), 1)[0])
+    cycles = float(
+        _ATTENTION.decode_cycles(sequences, np.array([sequences * each]), 1, np.zeros(1))[0]
+    )
     read = 2 * 8 * 128 * 2 * sequences * each / _FLAT32.memory_bytes_per_cycle
     assert cycles >= read
     if sequences >= 32 and each >= 1024:
@@ -131,9 +133,10 @@ def test_a_window_bounds_attention() -> None:
 def test_decode_over_many_contexts_equals_one_at_a_time(
     sequences: int, contexts: list[int], width: int
 ) -> None:
-    cycles = _ATTENTION.decode_cycles(sequences, np.array(contexts), width)
+    cycles = _ATTENTION.decode_cycles(sequences, np.array(contexts), width, np.zeros(len(contexts)))
     alone = [
-        float(_ATTENTION.decode_cycles(sequences, np.array([each]), width)[0]) for each in contexts
+        float(_ATTENTION.decode_cycles(sequences, np.array([each]), width, np.zeros(1))[0])
+        for each in contexts
     ]
     assert cycles.tolist() == alone
 

@@ -6,7 +6,7 @@ import numpy as np
 import simpy
 
 from workloads.models import SlidingWindow
-from workloads.serving.cost import Batch, DecodeCosts, Int64s, IterationCost, Work
+from workloads.serving.cost import Batch, DecodeCosts, Int64s, IterationCost, Work, in_sram
 from workloads.serving.engine import DEFAULT_MAX_SEQUENCES, Engine
 from workloads.serving.kv import BlockPool, KvCache
 from workloads.serving.metrics import Recorder, Row, Slo
@@ -51,10 +51,19 @@ class LoggedModel:
         self.batches.append(batch)
         return IterationCost(self._seconds(batch), 0.3 * batch.new_tokens, 7.7 * batch.new_tokens)
 
-    def decode_costs(self, sequences: int, context_tokens: Int64s, width: int = 1) -> DecodeCosts:
+    def decode_costs(
+        self,
+        sequences: int,
+        context_tokens: Int64s,
+        width: int = 1,
+        spilled_tokens: int | None = None,
+    ) -> DecodeCosts:
         """Of each batch; the batches that the engine then takes are the first of them."""
         rows = sequences * width
-        batches = [Batch((), sequences, c, rows, None, width) for c in context_tokens.tolist()]
+        batches = [
+            Batch((), sequences, context, rows, None, width, in_sram(context, spilled_tokens))
+            for context in context_tokens.tolist()
+        ]
         costs = [self.cost(batch) for batch in batches]
         seconds, energy_j, expert_bytes = (np.array(column) for column in zip(*costs, strict=True))
         return DecodeCosts(seconds, energy_j, float(expert_bytes[0]))

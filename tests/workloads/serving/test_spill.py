@@ -1,5 +1,7 @@
 """Keys and values that spill from SRAM to a ring in main memory."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 from tests.workloads.serving.served import LoggedModel, serve, trace_of
 from tlm.errors import InputError
 from workloads.serving.cost import Batch
+from workloads.serving.models import serving_model
 from workloads.serving.run import Limits, run
 from workloads.serving.schedulers import Chunked, Continuous
 from workloads.serving.speculation import Speculation
@@ -15,14 +18,15 @@ from workloads.serving.spill import Ring, SpillingPool
 
 def test_sram_fills_first_and_what_a_request_spills_stays_in_its_buffer() -> None:
     # 3 blocks of SRAM: 2 are the first prompt's. The second puts one there and one into its buffer
-    # of 3 blocks. At 16 s it needs its third, the first one its third and its own buffer.
+    # of 3 blocks. At 16 s it needs its third, the first one its third and its own buffer. So of 64
+    # tokens 3 blocks are spilled, of the first one's 33 then 1: blocks count as full.
     model = LoggedModel()
     kv = SpillingPool(48, 16 * 6)
     serve(trace_of((0, 32, 3), (0, 32, 2)), Continuous(), model, kv=kv)
     assert model.batches == [
         Batch(((32, 0), (32, 0)), 0, 0, 2),
-        Batch((), 2, 64, 2),
-        Batch((), 1, 33, 1),
+        Batch((), 2, 64, 2, decode_sram_tokens=64 - 3 * 16),
+        Batch((), 1, 33, 1, decode_sram_tokens=33 - 16),
     ]
     assert kv.spilled_tokens == 16 * 3
     assert kv.peak_tokens == 16 * 6
@@ -61,6 +65,41 @@ def test_spilled_bytes_are_reported_and_more_sram_spills_less() -> None:
     assert amounts == sorted(amounts, reverse=True)
     assert amounts[0] == 8 * 10 * 16 * 8  # ten blocks each, 8 bytes a token
     assert amounts[-1] == 0
+
+
+@pytest.mark.parametrize("speculation", [None, Speculation(2, 0.5)])
+def test_reading_what_is_spilled_takes_longer(speculation: Speculation | None) -> None:
+    model = serving_model("llama3-8b", "flat32")
+    trace = trace_of(*[(0.01 * place, 200, 200) for place in range(12)])
+    seconds = []
+    for sram in (None, 0, 1000, 2000, 3000):
+        runs = [
+            run(
+                trace,
+                Chunked(),
+                model,
+                limits=Limits(10**6, 256, sram, jump),
+                speculation=speculation,
+            )
+            for jump in (False, True)
+        ]
+        assert runs[0] == runs[1]
+        seconds.append(runs[0]["tbt_ms"]["mean"])
+    assert seconds[0] == seconds[1]  # all in the ring is one level again
+    assert all(more < less for less, more in pairwise(seconds[1:]))
+
+
+def test_sram_reads_are_priced_by_its_bandwidth() -> None:
+    # Half of each cache in SRAM: the rest keeps the memory busy for half the time.
+    model = serving_model("llama3-8b", "flat32")
+    sequences, context = 64, 64 * 1000
+    read_s = context * model.kv_bytes_per_token / 2e12
+    all_spilled, half, none = (
+        model.cost(Batch((), sequences, context, sequences, None, 1, kept)).seconds
+        for kept in (0, context // 2, context)
+    )
+    assert all_spilled - half == pytest.approx(read_s / 2, rel=0.05)
+    assert none < half
 
 
 def test_a_request_that_fits_neither_level_is_refused() -> None:
