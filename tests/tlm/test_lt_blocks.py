@@ -19,6 +19,7 @@ from tests.tlm.test_levels_agree import (
 )
 from tlm.engines import lt, lt_batch
 from tlm.engines.lt import run_lt
+from tlm.engines.lt_build import Tokens
 from tlm.engines.lt_scan import Scan, scan, turn
 from tlm.engines.outcome import Outcome
 from tlm.interconnect.packets import TileSet
@@ -142,6 +143,24 @@ def test_a_root_that_two_multicasts_reach_turned_or_not() -> None:
 def test_an_operation_turned_twice_is_itself(program: Program) -> None:
     for operation in program.operations():
         assert repr(turn(turn(operation))) == repr(operation)
+
+
+@settings(max_examples=60)
+@given(st.one_of(pipelines(), spaced(), reductions(), contended()))
+def test_short_cuts_change_nothing(program: Program) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Tokens, "plain", False)
+        patch.setattr(Tokens, "single", False)
+        wanted = times(run_lt(program, TIMING))
+    assert times(run_lt(program, TIMING)) == wanted
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_nor_do_they_in_kernels(monkeypatch: pytest.MonkeyPatch, kernel: str) -> None:
+    found = times(run_lt(jittered(kernel, 40), TIMING))
+    monkeypatch.setattr(Tokens, "plain", False)
+    monkeypatch.setattr(Tokens, "single", False)
+    assert times(run_lt(jittered(kernel, 40), TIMING)) == found
 
 
 def test_long_rows_are_updated_at_once() -> None:

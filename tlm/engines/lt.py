@@ -9,13 +9,13 @@ from collections.abc import Callable
 import numpy as np
 
 from tlm.engines.lt_batch import Batch
-from tlm.engines.lt_build import Builder, Built, Fields
+from tlm.engines.lt_build import Builder, Built, Fields, Tokens
 from tlm.engines.lt_memory import check_memory
 from tlm.engines.lt_queues import FIRST_TOKEN, OVERLAP, PORT, Times
 from tlm.engines.lt_scan import Scan, scan, tokens_by_tiles, turn
 from tlm.engines.lt_table import Pools
 from tlm.engines.lt_tables import CycleTables
-from tlm.engines.lt_tokens import TokenFaultError, Units
+from tlm.engines.lt_tokens import Place, TokenFaultError, Units
 from tlm.engines.outcome import Outcome
 from tlm.errors import InputError
 from tlm.interconnect.zero_load import NocTiming
@@ -143,18 +143,27 @@ class _Run:
         )
 
     def _build(self, operation: Operation) -> Built:
-        tokens: Fields = {}
-        for field, names, _ in tokens_by_tiles(operation):
-            taken = field in ("takes", "slots")
-            places = self._units.take(names) if taken else self._units.give(names)
-            tokens[field], tokens["n_" + field] = self._pools.put_places(places), len(places)
+        tokens = self._tokens(operation)
         if isinstance(operation, Work):
             table, longest = self._tables.put(operation)
             beside = self._beside.get(operation.engine, -1)
             return self._builder.work(operation, tokens, longest, table, beside)
         if isinstance(operation, Send):
             return self._builder.send(operation, tokens)
-        return self._builder.collective(operation, tokens)
+        return self._builder.collective(operation, tokens.fields)
+
+    def _tokens(self, operation: Operation) -> Tokens:
+        """Where the tokens of an operation lie."""
+        fields: Fields = {}
+        taken: list[Place] = []
+        given: list[Place] = []
+        for field, names, _ in tokens_by_tiles(operation):
+            takes = field in ("takes", "slots")
+            places = self._units.take(names) if takes else self._units.give(names)
+            fields[field], fields["n_" + field] = self._pools.put_places(places), len(places)
+            (taken if takes else given).extend(places)
+        self._units.settle()
+        return Tokens(fields, taken, given)
 
     def _make_room(self) -> None:
         """Forget what operations share when it has become too much."""

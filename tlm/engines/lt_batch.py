@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from tlm.engines.lt_build import Built, Fields
 from tlm.engines.lt_core import REGION, sweep
-from tlm.engines.lt_queues import Times
+from tlm.engines.lt_plain import NEVER
+from tlm.engines.lt_queues import EMPTY, Times
 from tlm.engines.lt_table import STEP, Pools
 from tlm.engines.lt_tables import CycleTables
 from tlm.program import Operation
@@ -33,7 +34,9 @@ class Batch:
         self._threads = threads
         self._rows, slots, self._cols = state.shape
         self._window_rows = _CACHE_BYTES // (4 * slots * self._cols)
-        self._scratch = [np.zeros((6, self._cols), dtype=np.int32) for _ in range(threads)]
+        self._scratch = [np.zeros((7, self._cols), dtype=np.int32) for _ in range(threads)]
+        for scratch in self._scratch:
+            scratch[NEVER] = EMPTY
         self._operations: list[tuple[int, Operation]] = []
         self._steps: list[Fields] = []
         self._end_batch()
@@ -56,12 +59,12 @@ class Batch:
 
     def add(self, number: int, operation: Operation, built: Built) -> None:
         """Take an operation up."""
+        reach = self._reach
         for step in built.steps:
-            self._skew += built.reach + (
-                0 if step is built.steps[-1] and built.reach else self._reach
-            )
-            self._reach = built.reach
+            self._skew += built.reach + reach
+            reach = 0  # the halves of a send need only its own between them
             self._steps.append({**step, "operation": len(self._operations), "skew": self._skew})
+        self._reach = built.reach
         self._operations.append((number, operation))
         self._by_row &= not built.by_column
         self._by_column &= built.straight

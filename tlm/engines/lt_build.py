@@ -7,23 +7,58 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tlm.engines.lt_plain import MOST_TAKEN
+from tlm.engines.lt_spaced import FEW_TILES
 from tlm.engines.lt_table import (
     BEGIN_SEND,
     COLUMN_MULTICAST,
     COLUMN_REDUCE,
     END_SEND,
+    PLAIN_SEND,
+    PLAIN_WORK,
     ROW_MULTICAST,
     ROW_REDUCE,
     SEND,
+    SPACED_SEND,
+    SPACED_WORK,
     WORK,
     Pools,
 )
+from tlm.engines.lt_tokens import Place
 from tlm.engines.transfer_times import arrival_cycles, credit_cycles, hold_cycles
 from tlm.interconnect.zero_load import NocTiming
 from tlm.operations import Collective, Indices, Reduce, Send, Work, root_lines
 
 Fields = dict[str, int]
+TOKENS = ("takes", "slots", "gives", "arrivals")
 Lines = Iterable[int] | Indices
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Where the tokens of an operation lie.
+
+    Attributes:
+        fields: Of `lt_table.STEP`.
+        taken: Places that are taken from, here and at the targets.
+        given: Places that are given to.
+    """
+
+    fields: Fields
+    taken: list[Place]
+    given: list[Place]
+
+    @property
+    def plain(self) -> bool:
+        """Whether `tlm.engines.lt_plain` knows them."""
+        queued = any(depth for _, depth in self.taken + self.given)
+        most = max(self.fields["n_takes"], self.fields.get("n_slots", 0))
+        return not queued and most <= MOST_TAKEN and not {*self.taken} & {*self.given}
+
+    @property
+    def single(self) -> bool:
+        """Whether `tlm.engines.lt_spaced` does."""
+        return all(self.fields.get("n_" + name, 0) <= 1 for name in TOKENS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,29 +93,46 @@ class Builder:
         """Forget what lies in the pools."""
         self._kept.clear()
 
-    def work(self, work: Work, tokens: Fields, cycles: int, table: int, beside: int) -> Built:
+    def work(self, work: Work, tokens: Tokens, cycles: int, table: int, beside: int) -> Built:
         """Steps of work, of some cycles or of a table of them, beside another engine or -1."""
         step: Fields = {
             "kind": WORK,
             "engine": int(work.engine),
             **_rows(work.tiles.rows),
             **self._columns(work.tiles.cols),
-            **tokens,
+            **tokens.fields,
             "cycles": 0 if table >= 0 else cycles,
             "table": table,
             "beside": beside,
         }
+        if _spaced(step["first"], step["size"]):
+            if tokens.single:
+                step["kind"] = SPACED_WORK
+        elif tokens.plain and beside < 0:
+            step["kind"] = PLAIN_WORK
         return Built((step,), 0, straight=True, by_column=False, longest_cycles=cycles)
 
-    def send(self, send: Send, tokens: Fields) -> Built:
+    def send(self, send: Send, tokens: Tokens) -> Built:
         """Steps of unicasts."""
         law, farthest, straight = self._keep(
             self._send_law, send.tiles.cols, send.to_cols.tobytes(), send.flits
         )
         lines, reach = self._keep(self._send_rows, send.tiles.rows, send.to_rows.tobytes())
-        step = {**lines, **law, **tokens, "kind": SEND, "table": -1, **self._length(send.flits)}
+        step = {
+            **lines,
+            **law,
+            **tokens.fields,
+            "kind": SEND,
+            "table": -1,
+            **self._length(send.flits),
+        }
         steps: tuple[Fields, ...] = (step,)
-        if reach:
+        if _spaced(min(step["first"], step["to_first"]), step["size"]):
+            if tokens.single and step["order"] < 0 and not reach:
+                step["kind"] = SPACED_SEND
+        elif tokens.plain:
+            step["kind"] = PLAIN_SEND
+        if reach and step["kind"] == SEND:
             steps = ({**step, "kind": BEGIN_SEND}, {**step, "kind": END_SEND})
         longest = _transfer_cycles(self._timing, farthest + reach, send.flits)
         return Built(steps, reach, straight, by_column=False, longest_cycles=longest)
@@ -227,6 +279,11 @@ class Builder:
         if key not in self._kept:
             self._kept[key] = make(*arguments)
         return self._kept[key]
+
+
+def _spaced(first: int, size: int) -> bool:
+    """Whether tiles of a row, from the ``first`` or not side by side, are done one by one."""
+    return first < 0 or size <= FEW_TILES
 
 
 def _rows(rows: range) -> Fields:

@@ -12,16 +12,22 @@ from numpy.typing import NDArray
 
 from tlm.compiled import compiled, forget_stale, unlocked
 from tlm.engines.lt_columns import column_multicast
+from tlm.engines.lt_plain import plain_send, plain_work
 from tlm.engines.lt_queues import Indices, Times
 from tlm.engines.lt_reduce import column_reduce, row_reduce
 from tlm.engines.lt_rows import begin_send, end_send, resume_send, row_multicast, work
+from tlm.engines.lt_spaced import spaced_send, spaced_work
 from tlm.engines.lt_table import (
     BEGIN_SEND,
     COLUMN_MULTICAST,
     COLUMN_REDUCE,
     END_SEND,
+    PLAIN_SEND,
+    PLAIN_WORK,
     ROW_MULTICAST,
     ROW_REDUCE,
+    SPACED_SEND,
+    SPACED_WORK,
     WORK,
     Steps,
 )
@@ -62,7 +68,7 @@ def sweep(
         tables: Cycles of work by tile, shape (tables, rows, columns).
         state: Times, shape (rows, slots, columns).
         region: One record of `REGION`.
-        scratch: Shape (6, columns).
+        scratch: Shape (7, columns).
         faults: Shape (steps, 2): of each step the first row with a fault, and the fault; row -1 if
             there is none.
     """
@@ -112,7 +118,17 @@ def _do(
         number = step.row_first + i * step.row_step
         row = state[number]
         fault = 0
-        if kind == WORK:
+        if kind == PLAIN_WORK:
+            plain_work(step, indices, tables, row, number, begin, end, scratch)
+        elif kind == PLAIN_SEND:
+            to_row, extra = state[indices[step.to_rows + i]], delays[step.extra + i]
+            plain_send(step, indices, delays, row, to_row, extra, begin, end, scratch)
+        elif kind == SPACED_WORK:
+            fault = spaced_work(step, indices, tables, row, number, begin, end)
+        elif kind == SPACED_SEND:
+            to_row, extra = state[indices[step.to_rows + i]], delays[step.extra + i]
+            fault = spaced_send(step, indices, delays, row, to_row, extra, begin, end, scratch)
+        elif kind == WORK:
             fault = work(step, indices, tables, row, number, begin, end, scratch)
         elif kind == ROW_MULTICAST:
             fault = row_multicast(step, indices, delays, row, i, scratch)

@@ -63,27 +63,33 @@ def work(
         for j in range(size):
             times[j] += spare[j]
     if step.beside >= 0:
-        _count_overlap(row, step.engine, step.beside, columns, left, times)
+        _count_overlaps(row, step.engine, step.beside, columns, left, times)
     store(row[step.engine], columns, first, times)
     gives = pairs(indices, step.gives, step.n_gives)
     return fault or give(row, gives, columns, first, times, spare, left)
 
 
-@compiled
-def _count_overlap(
-    row: Times, engine: int, beside: int, columns: Indices, starts: Times, ends: Times
+@inlined
+def count_overlap(
+    row: Times, engine: int, beside: int, column: int, start: np.int32, end: np.int32
 ) -> None:
     """Count the cycles of some work in which the engine beside it works too.
 
     Of that engine the work since its last pause is known. What it did before has ended earlier than
     this starts, unless a tile's work stands in the program far out of the order in which it starts.
     """
+    if start > row[engine, column]:
+        row[SINCE + engine, column] = start
+    since = max(start, row[SINCE + beside, column])
+    row[OVERLAP, column] += max(0, min(row[beside, column], end) - since)
+
+
+@compiled
+def _count_overlaps(
+    row: Times, engine: int, beside: int, columns: Indices, starts: Times, ends: Times
+) -> None:
     for j in range(len(ends)):
-        column = columns[j]
-        if starts[j] > row[engine, column]:
-            row[SINCE + engine, column] = starts[j]
-        since = max(starts[j], row[SINCE + beside, column])
-        row[OVERLAP, column] += max(0, min(row[beside, column], ends[j]) - since)
+        count_overlap(row, engine, beside, columns[j], starts[j], ends[j])
 
 
 @compiled
@@ -112,14 +118,14 @@ def begin_send(
     fault = take_here(row, takes, columns, first, step.launch, free, spare)
     starts = scratch[0 if step.order < 0 else 3][:size]
     if step.order >= 0:
-        _reorder(free, indices, step.order, 0, starts)
+        reorder(free, indices, step.order, 0, starts)
     to_columns = indices[step.to_columns + begin : step.to_columns + end]
     to_first = step.to_first + begin if step.to_first >= 0 else -1
     slots = pairs(indices, step.slots, step.n_slots)
     credit = delays[step.credit + begin : step.credit + end]
     missing = take(to_row, slots, to_columns, to_first, credit, extra, starts, spare)
     if step.order >= 0 and step.n_slots:
-        _reorder(starts, indices, step.inverse, step.flits, free)
+        reorder(starts, indices, step.inverse, step.flits, free)
     else:
         for j in range(size):
             free[j] += step.flits
@@ -137,7 +143,7 @@ def resume_send(
     first = step.first + begin if step.first >= 0 else -1
     load(row[_TRANSFER], columns, first, scratch[0][:size])
     if step.order >= 0:
-        _reorder(scratch[0][:size], indices, step.order, -step.flits, scratch[3][:size])
+        reorder(scratch[0][:size], indices, step.order, -step.flits, scratch[3][:size])
 
 
 @compiled
@@ -198,13 +204,13 @@ def _hold(
         for j in range(len(free)):
             free[j] = max(free[j], times[j])
     else:
-        _reorder(times, indices, step.inverse, 0, spare)
+        reorder(times, indices, step.inverse, 0, spare)
         for j in range(len(free)):
             free[j] = max(free[j], spare[j])
 
 
 @compiled
-def _reorder(times: Times, indices: Indices, order: int, later: int, out: Times) -> None:
+def reorder(times: Times, indices: Indices, order: int, later: int, out: Times) -> None:
     """Times, some cycles later, in an order that lies at an offset (`lt_table.Pools.put_order`)."""
     even, odd = indices[order], indices[order + 1]
     low, high, exceptions = indices[order + 2], indices[order + 3], indices[order + 4]

@@ -1,7 +1,8 @@
 """Operations as the compiled steps of the loosely-timed engine read them: records and one pool.
 
 A step is an operation, or a half of a send that leaves its rows: takes come before gives over the
-whole set. Everything that it names by an offset lies in the pool of 64-bit numbers.
+whole set, which only a plain send may leave to its places. Everything that it names by an offset
+lies in the pool of 64-bit numbers.
 """
 
 from typing import Any
@@ -12,6 +13,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 WORK, SEND, BEGIN_SEND, END_SEND, ROW_MULTICAST, COLUMN_MULTICAST, ROW_REDUCE, COLUMN_REDUCE = (
     range(8)
 )
+# What `lt_plain` and `lt_spaced` do faster, each in its way.
+PLAIN_WORK, PLAIN_SEND, SPACED_WORK, SPACED_SEND = range(8, 12)
 
 STEP = np.dtype(
     [

@@ -38,6 +38,7 @@ class Units:
         last = self.slots + sum(token.depth for token in counted.values())
         self._free = list(reversed(range(self.slots, last)))
         self.slots = last
+        self._taken: list[int] = []
         self._sharers: Counter[int] = Counter()
         self._given: dict[str, deque[int]] = {name: deque() for name in counted}
         for name, token in counted.items():
@@ -71,7 +72,7 @@ class Units:
         place = self._given[name].popleft()
         self._sharers[place] -= 1
         if not self._sharers[place]:
-            self._free.append(place)
+            self._taken.append(place)
         return place, 0
 
     def give(self, names: tuple[str, ...]) -> list[Place]:
@@ -86,11 +87,19 @@ class Units:
             if len(self._given[name]) + count > self._tokens[name].depth:
                 raise TokenFaultError(self.given_too_often(name))
         if counts:
-            place = self._free.pop()
+            place = (self._free or self._taken).pop()
             for name, count in counts.items():
                 self._add((name,) * count, place)
             places.append((place, 0))
         return places
+
+    def settle(self) -> None:
+        """End an operation: what it has taken may be given to.
+
+        Not before, where there is another place: then its tiles may be done in any order.
+        """
+        self._free += self._taken
+        self._taken.clear()
 
     def _add(self, names: tuple[str, ...], place: int) -> None:
         for name in names:

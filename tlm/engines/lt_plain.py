@@ -1,0 +1,148 @@
+"""Compiled work and sends of the loosely-timed engine on plain rows: one pass for what is one law.
+
+A step is plain if its columns are consecutive, here and there, and of its tokens each is one known
+unit (`tlm.engines.lt_queues`), of those it takes at most two in a place. A whole step is then a
+loop or two over the row, while `tlm.engines.lt_rows` makes a pass over each of its tokens.
+Arguments are as there; nothing can fail.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from tlm.compiled import compiled, inlined
+from tlm.engines.lt_queues import BUSY, PORT, Indices, Times
+from tlm.engines.lt_rows import reorder
+
+_TRANSFER = 2
+MOST_TAKEN = 2
+NEVER = 6
+"""Row of the scratch that holds `EMPTY`: a unit that makes nothing wait."""
+
+
+@inlined
+def _units(
+    row: Times, indices: Indices, offset: int, count: int, low: int, high: int, never: Times
+) -> tuple[Times, Times]:
+    """The times of up to two tokens of a row."""
+    one = row[indices[offset]][low:high] if count > 0 else never
+    two = row[indices[offset + 2]][low:high] if count > 1 else never
+    return one, two
+
+
+@compiled
+def plain_work(
+    step: Any,
+    indices: Indices,
+    tables: Times,
+    row: Times,
+    number: int,
+    begin: int,
+    end: int,
+    scratch: Times,
+) -> None:
+    """Occupy an engine of the tiles of row ``number``."""
+    low, high = step.first + begin, step.first + end
+    free = row[step.engine][low:high]
+    never = scratch[NEVER][: high - low]
+    one, two = _units(row, indices, step.takes, step.n_takes, low, high, never)
+    if step.table < 0:
+        cycles = np.int32(step.cycles)
+        for j in range(len(free)):
+            free[j] = max(free[j], max(one[j], two[j])) + cycles
+    else:
+        table = tables[step.table, number][low:high]
+        for j in range(len(free)):
+            free[j] = max(free[j], max(one[j], two[j])) + table[j]
+    if step.n_gives:
+        _copy(free, row[indices[step.gives]][low:high])
+
+
+@compiled
+def _copy(times: Times, out: Times) -> None:
+    for j in range(len(out)):
+        out[j] = times[j]
+
+
+@compiled
+def plain_send(
+    step: Any,
+    indices: Indices,
+    delays: Times,
+    row: Times,
+    to_row: Times,
+    extra: int,
+    begin: int,
+    end: int,
+    scratch: Times,
+) -> None:
+    """Send from a row, and end what that begins.
+
+    Rows may be done in any order: no place of a token is both taken from and given to.
+    """
+    low, high = step.first + begin, step.first + end
+    size = high - low
+    engine, never = row[_TRANSFER][low:high], scratch[NEVER][:size]
+    one, two = _units(row, indices, step.takes, step.n_takes, low, high, never)
+    launch, starts, free = np.int32(step.launch), scratch[0][:size], engine
+    for j in range(size):
+        starts[j] = max(engine[j], np.int32(max(one[j], two[j]) + launch))
+    if step.order >= 0:
+        starts, free = scratch[1][:size], scratch[0][:size]
+        reorder(free, indices, step.order, 0, starts)
+    low, high = step.to_first + begin, step.to_first + end
+    _deliver(step, indices, delays, to_row, extra, begin, low, high, starts, free, scratch)
+    if step.order >= 0:
+        reorder(free, indices, step.inverse, 0, engine)
+    if step.n_gives:
+        _copy(engine, row[indices[step.gives]][step.first + begin : step.first + end])
+
+
+@compiled
+def _deliver(
+    step: Any,
+    indices: Indices,
+    delays: Times,
+    to_row: Times,
+    extra: int,
+    begin: int,
+    low: int,
+    high: int,
+    starts: Times,
+    free: Times,
+    scratch: Times,
+) -> None:
+    """Start sends, in the order of their targets, and write them through the ejection ports.
+
+    ``free`` becomes when the sources are free.
+    """
+    size = high - low
+    never = scratch[NEVER][:size]
+    one, two = _units(to_row, indices, step.slots, step.n_slots, low, high, never)
+    credit = delays[step.credit + begin : step.credit + begin + size]
+    latency = delays[step.latency + begin : step.latency + begin + size]
+    since, until = to_row[BUSY][low:high], to_row[PORT][low:high]
+    written = scratch[2][:size]
+    if step.n_arrivals:
+        written = to_row[indices[step.arrivals]][low:high]
+    flits, later = np.int32(step.flits), np.int32(extra)
+    buffers = latency
+    packet, room, away = step.flits, 0, 0
+    if step.buffers >= 0:
+        buffers = delays[step.buffers + begin : step.buffers + begin + size]
+        packet, room, away = step.packet, step.room, extra // step.per_hop
+    for j in range(size):
+        known = np.int32(max(one[j], two[j]) + np.int32(credit[j] + later))
+        start = max(starts[j], known)
+        come = np.int32(start + np.int32(latency[j] + later))
+        begun, ended = since[j], until[j]
+        turn = np.int32(ended + flits)
+        early = come <= begun
+        time = come if early else max(come, turn)
+        since[j] = begun if early | (turn > come) else np.int32(come - flits)
+        until[j] = max(ended, time)
+        written[j] = time
+        count = np.int32(buffers[j] + away)
+        held = np.int32(time - np.int32(count * room))
+        waits = (time > come) & (flits > np.int32(count * packet))
+        free[j] = max(np.int32(start + flits), held if waits else np.int32(0))
