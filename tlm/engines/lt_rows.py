@@ -63,7 +63,7 @@ def work(
         for j in range(size):
             times[j] += spare[j]
     if step.beside >= 0:
-        _count_overlaps(row, step.engine, step.beside, columns, left, times)
+        _count_overlaps(row, step.engine, step.beside, columns, first, left, times)
     store(row[step.engine], columns, first, times)
     gives = pairs(indices, step.gives, step.n_gives)
     return fault or give(row, gives, columns, first, times, spare, left)
@@ -86,10 +86,21 @@ def count_overlap(
 
 @compiled
 def _count_overlaps(
-    row: Times, engine: int, beside: int, columns: Indices, starts: Times, ends: Times
+    row: Times, engine: int, beside: int, columns: Indices, first: int, starts: Times, ends: Times
 ) -> None:
-    for j in range(len(ends)):
-        count_overlap(row, engine, beside, columns[j], starts[j], ends[j])
+    size = len(ends)
+    if first < 0:
+        for j in range(size):
+            count_overlap(row, engine, beside, columns[j], starts[j], ends[j])
+        return
+    free, since = row[engine][first : first + size], row[SINCE + engine][first : first + size]
+    for j in range(size):
+        since[j] = starts[j] if starts[j] > free[j] else since[j]
+    until, other = row[beside][first : first + size], row[SINCE + beside][first : first + size]
+    overlap = row[OVERLAP][first : first + size]
+    for j in range(size):
+        begun = max(starts[j], other[j])
+        overlap[j] += max(np.int32(0), np.int32(min(until[j], ends[j]) - begun))
 
 
 @compiled
