@@ -57,7 +57,7 @@ class Fault(BaseModel):
 class Caught(BaseModel):
     """What became of a fault: the first test that failed, or None if none did.
 
-    ``content`` is the hash of the fault and of the Verilog around it (`content_of`).
+    ``content`` is the hash of the fault and of the Verilog that it is in (`content_of`).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -108,9 +108,21 @@ def read_faults(path: Path = FAULTS) -> list[Fault]:
 
 
 def content_of(fault: Fault) -> str:
-    """Content hash of a fault and of the Verilog in its folder."""
-    verilog = sorted((REPOSITORY / fault.file).parent.glob("*.sv"))
+    """Content hash of a fault, of the module that it is in, and of those it is made of."""
+    verilog = sorted(made_of(REPOSITORY / fault.file))
     return combined_hash({**source_hashes(verilog), "fault": fault.model_dump_json()})
+
+
+def made_of(module: Path) -> set[Path]:
+    """A module's file and those of all modules in it; each is named like its file."""
+    files = {path.stem: path for path in (REPOSITORY / "rtl").rglob("*.sv")}
+    found, unread = {module}, [module]
+    while unread:
+        named = re.findall(r"^\s*(\w+)\s*(?:#\(|\w+\s*\()", unread.pop().read_text(), re.MULTILINE)
+        new = {files[name] for name in named if name in files} - found
+        found |= new
+        unread += new
+    return found
 
 
 def to_be_run(faults: list[Fault], record: Record) -> list[Fault]:

@@ -7,8 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from tlm.calibrated import REPOSITORY
 from tlm.errors import InputError
-from verification.mutations import FAULTS, Fault, content_of, load, read_faults, run, to_be_run
+from verification.mutations import (
+    FAULTS,
+    Fault,
+    content_of,
+    load,
+    made_of,
+    read_faults,
+    run,
+    to_be_run,
+)
 
 ONE = """
 [[fault]]
@@ -38,6 +48,11 @@ def test_a_fault_is_run_again_when_it_or_its_verilog_changed() -> None:
     assert to_be_run([changed, *others], load()) == [changed]
     elsewhere = fault.model_copy(update={"file": "rtl/tile/pe.sv"})
     assert content_of(elsewhere) != content_of(fault)
+
+
+def test_a_fault_rests_on_its_module_and_on_what_that_is_made_of() -> None:
+    names = {path.stem for path in made_of(REPOSITORY / "rtl" / "tile" / "sequencer.sv")}
+    assert names == {"sequencer", "engine_queue", "fifo", "rr_arbiter"}
 
 
 @pytest.mark.parametrize(("old", "count"), [("no such text", 0), ("assign", 5)])
