@@ -20,6 +20,8 @@ module network_interface #(
   parameter int FifoDepth = 4,
   /// Bits of a scratchpad's address; at most 16.
   parameter int AddressWidth = 12,
+  /// Jobs that may be under way at a time; at least 1.
+  parameter int Outstanding = 2,
   /// Bits of a job.
   localparam int JobWidth = 256,
   /// Bits of a word.
@@ -83,6 +85,7 @@ module network_interface #(
   localparam logic [AddressWidth-1:0] One = AddressWidth'(1);
   localparam logic [1:0] Unicast = 2'd0;
   localparam logic [1:0] Multicast = 2'd1;
+  localparam int JobsDepth = (Outstanding > 2) ? Outstanding : 2;
   // What of a job makes the flits' headers: kind, notify, carry, token, row, column, masks, flits, and the
   // second token with its notify.
   localparam int HeadWidth = 7 + 2 + 2 + 6 + RowWidth + ColWidth + Rows + Cols + CountWidth;
@@ -132,7 +135,7 @@ module network_interface #(
   logic [LoopsWidth-1:0] loops;
   fifo #(
     .Width(LoopsWidth),
-    .Depth(2)
+    .Depth(JobsDepth)
   ) u_loops (
     .clk_i,
     .rst_ni,
@@ -166,7 +169,7 @@ module network_interface #(
                     job_i[16 +: RowWidth], job_i[20 +: ColWidth], job_i[13:4]};
   fifo #(
     .Width(HeadWidth),
-    .Depth(2)
+    .Depth(JobsDepth)
   ) u_heads (
     .clk_i,
     .rst_ni,

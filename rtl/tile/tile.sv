@@ -142,7 +142,8 @@ module tile #(
     .Rows(Rows),
     .Cols(Cols),
     .FifoDepth(FifoDepth),
-    .AddressWidth(AddressWidth)
+    .AddressWidth(AddressWidth),
+    .Outstanding(Outstanding)
   ) u_network (
     .clk_i,
     .rst_ni,

@@ -10,9 +10,15 @@ from hypothesis import strategies as st
 from calibration.tile.descriptors import Descriptor, Transfer, TransferKind, Wait, Words
 from calibration.tile.image import TileImage
 from calibration.tile.layout import block_of, rows_of, wrapped
+from calibration.tile.lowering import lower
 from calibration.tile.machine import TileMachine, TileRun
 from calibration.tile.model import TileModel
-from tlm.program import Engine
+from tlm.engines.at import run_at
+from tlm.interconnect.calibration import rtl_timing
+from tlm.interconnect.handshake import HandshakeMesh
+from tlm.interconnect.packets import TileSet
+from tlm.program import Engine, Program, Send
+from tlm.tiles.timing import QueueTiming
 
 pytestmark = pytest.mark.rtl
 
@@ -97,6 +103,26 @@ def test_short_transfers_wait_for_room_among_those_outstanding(
     jobs = [Transfer(UNICAST, flits, SOURCE, TARGET, col=1)] * 5
     spans = machine.run({0: sender(jobs, words_of(3, flits))}).of(0, Engine.TRANSFER)
     assert [span.start_cycle for span in spans] == starts
+
+
+@pytest.mark.parametrize(
+    ("outstanding", "starts"),
+    [(1, [0, 4, 8, 12, 16, 20]), (3, [0, 1, 2, 4, 5, 6]), (4, [0, 1, 2, 3, 4, 5])],
+)
+@pytest.mark.slow  # tiles of their own are built
+def test_as_many_transfers_are_under_way_as_the_tile_is_built_for(
+    outstanding: int, starts: list[int]
+) -> None:
+    model = TileModel(2, 2, outstanding=outstanding)
+    send = Send(TileSet.tile(0, 0), np.array([0]), np.array([1]), flits=1)
+    program = Program(2, 2, {}, lambda: [send] * len(starts))
+    with TileMachine(model) as machine:
+        run = machine.run(lower(program, model).images)
+    assert [span.start_cycle for span in run.of(0, Engine.TRANSFER)] == starts
+    # At the level `at`, the same.
+    queues, timing = QueueTiming(launch_cycles=ISSUE, outstanding=outstanding), rtl_timing()
+    outcome = run_at(program, timing, HandshakeMesh(2, 2, timing), queues=queues)
+    assert outcome.cycles == run.cycles
 
 
 @pytest.mark.parametrize("kind", [UNICAST, MULTICAST])
