@@ -2,7 +2,8 @@
 // and gives tokens and credits when it ends.
 //
 // A descriptor is eight words of 64 bits: tokens it takes, tokens it gives, four credits, a job of four
-// words, four more credits (descriptors.md). A job of kind 0 occupies the queue itself for a number of cycles.
+// words, four more credits (descriptors.md). A job of kind 0 is none: it occupies the queue itself for a number
+// of cycles.
 module engine_queue #(
   /// Descriptors held; at least 2.
   parameter int Depth = 256,
@@ -100,7 +101,7 @@ module engine_queue #(
   assign job_valid_o = start_i & ~waits;
 
   // What is given at the ends of the descriptors that have started.
-  logic ends_ready, ends_valid, finished;
+  logic ends_ready, ends_valid;
   logic [EndsWidth-1:0] ends_free, finished_q;
   logic [63:0] gives;
   logic [Credits-1:0][CreditWidth-1:0] credits, credits_q;
@@ -120,29 +121,30 @@ module engine_queue #(
   );
 
   // A descriptor without a job is alone: neither does it overtake one, nor is it overtaken.
-  logic timer_q, timer_ends, free;
+  logic waiting_q, wait_over, free;
   logic [31:0] cycles_q;
   assign free = waits ? ~ends_valid : ends_ready & (EndsWidth'(EndsDepth) - ends_free
-                                                    < EndsWidth'(Outstanding)) & ~timer_q;
+                                                    < EndsWidth'(Outstanding)) & ~waiting_q;
   assign request_o = next_valid_q & free & (waits | job_ready_i) & ((takes_o & ~available_i) == '0);
-  assign timer_ends = timer_q & (cycles_q <= 32'd2);
+  assign wait_over = waiting_q & (cycles_q <= 32'd2);
   always_ff @(posedge clk_i) begin
-    if (!rst_ni) timer_q <= 1'b0;
-    else timer_q <= (start_i & waits) | (timer_q & ~timer_ends);
+    if (!rst_ni) waiting_q <= 1'b0;
+    else waiting_q <= (start_i & waits) | (waiting_q & ~end_o);
   end
   always_ff @(posedge clk_i) begin
-    cycles_q <= (start_i & waits) ? next_q[3][63:32] : cycles_q - 32'd1;
+    if (start_i & waits) cycles_q <= next_q[3][63:32];
+    else if (!wait_over) cycles_q <= cycles_q - 32'd1;
   end
 
   // An end waits while credits of the one before are on their way out.
   logic [Credits-1:0] owed;
-  logic credits_leave;
-  assign finished = job_done_i | timer_ends;
-  assign end_o = (finished || finished_q != '0) & (owed == '0 || credits_leave);
+  logic credits_leave, job_ends;
+  assign end_o = (wait_over | job_done_i || finished_q != '0) & (owed == '0 || credits_leave);
+  assign job_ends = end_o & ~waiting_q;
   assign gives_o = end_o ? gives : '0;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) finished_q <= '0;
-    else finished_q <= finished_q + EndsWidth'(finished) - EndsWidth'(end_o);
+    else finished_q <= finished_q + EndsWidth'(job_done_i) - EndsWidth'(job_ends);
   end
 
   logic [Credits-1:0] first;
@@ -174,13 +176,13 @@ module engine_queue #(
   end
 
   assign idle_o = ~next_valid_q && fetched_q == loaded_q && ~ends_valid && ~credit_valid_o;
-  assign waiting_o = timer_q;
+  assign waiting_o = waiting_q;
 
 `ifndef SYNTHESIS
   always_ff @(posedge clk_i) begin
     if (rst_ni) begin
       assert (!start_i || request_o) else $error("engine_queue: started what could not start");
-      assert (!finished || ends_valid) else $error("engine_queue: an end of nothing");
+      assert (!job_done_i || (ends_valid && !waiting_q)) else $error("engine_queue: an end of nothing");
     end
   end
 `endif

@@ -123,22 +123,21 @@ module sequencer #(
   );
 
   // Credits leave one a cycle; the one that is offered stands until it is taken.
-  logic [Queues-1:0] chosen, chosen_q, sender;
+  logic [Queues-1:0] sender, offered_q;
   rr_arbiter #(
     .Requesters(Queues)
   ) u_credits (
     .clk_i,
     .rst_ni,
-    .request_i(credit_valid),
+    .request_i((offered_q != '0) ? offered_q : credit_valid),
     .advance_i(credit_valid_o & credit_ready_i),
-    .grant_o(chosen)
+    .grant_o(sender)
   );
-  assign sender = (chosen_q != '0) ? chosen_q : chosen;
   assign credit_valid_o = credit_valid != '0;
   assign credit_ready = credit_ready_i ? sender : '0;
   always_ff @(posedge clk_i) begin
-    if (!rst_ni) chosen_q <= '0;
-    else chosen_q <= (credit_valid_o & ~credit_ready_i) ? sender : '0;
+    if (!rst_ni) offered_q <= '0;
+    else offered_q <= credit_ready_i ? '0 : sender;
   end
 
   logic [13:0] sent;

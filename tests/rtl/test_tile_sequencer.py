@@ -99,6 +99,33 @@ def test_credits_leave_one_a_cycle_and_none_is_lost(machine: TileMachine) -> Non
     assert 256 < run.of(2, Engine.CONTROL)[-1].start_cycle <= 256 + 20
 
 
+def test_a_transfer_does_not_overtake_a_wait_whose_end_waits_for_credits(
+    machine: TileMachine,
+) -> None:
+    # Given in cycle 1, eight credits leave from 2 to 9; then the wait ends, the transfer starts.
+    credits = tuple(Credit(1, 1, 20 + n) for n in range(8))
+    send = Descriptor(Transfer(TransferKind.UNICAST, 4, 0, 64, col=1))
+    run = machine.run({0: TileImage({Engine.TRANSFER: [wait(2, credits=credits), wait(2), send]})})
+    assert timeline(run, 0, Engine.TRANSFER) == [(0, 1), (2, 9), (10, 16)]
+
+
+def test_queues_that_owe_credits_take_turns_whatever_stalls_them(machine: TileMachine) -> None:
+    # Tiles 1 and 3 have two thirds of tile 1's port, so that credits of tile 0 have to stand there.
+    def giver(cycles: int, token: int) -> list[Descriptor]:
+        return [wait(cycles, credits=(Credit(0, 1, token),) * 8)]
+
+    begins = {Engine.MATRIX: 4, Engine.VECTOR: 8, Engine.CONTROL: 7}
+    givers = {engine: giver(cycles, 20 + engine) for engine, cycles in begins.items()}
+    takers = {engine: [wait(2, takes=(20 + engine,))] * 8 for engine in begins}
+    crowd = {Engine.TRANSFER: giver(2, 63) * 4}
+    images = {0: TileImage(givers), 1: TileImage(takers | crowd), 3: TileImage(crowd)}
+    run = machine.run(images)
+    taken = [span for span in run.spans if span.tile == 1 and span.engine in begins]
+    order = "".join("MVTC"[span.engine] for span in sorted(taken, key=lambda s: s.start_cycle))
+    # The others ask while the matrix queue's fifth credit stands; none of them is passed over.
+    assert order == "MMMMM" + "VCM" * 3 + "VC" * 5
+
+
 def test_double_buffering_between_two_tiles(machine: TileMachine) -> None:
     # docs/programs.md, "An example": four blocks, each worked on for 20 cycles, one or two slots.
     def images(slots: int) -> dict[int, TileImage]:
