@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlm.errors import InputError
+from tlm.operations import Engine
 from tlm.tiles.jobs import MatrixJob, VectorJob
 
 Words = NDArray[np.uint64]
@@ -16,7 +17,6 @@ TOKENS = 64
 DESCRIPTOR_WORDS = 8
 CREDITS = 8
 TRANSFER_TOKENS = 2
-_RUN = 1
 #: Operations of the vector unit (rtl/tile/vector_unit.sv).
 VECTOR_OPERATIONS = {
     "add": 0, "maximum": 1, "scale": 2, "quantize": 3, "exp": 4, "multiply": 5,
@@ -85,6 +85,8 @@ class Transfer:
 
 
 Job = Wait | MatrixJob | VectorJob | Transfer
+#: What each engine does besides waiting.
+JOBS = {Engine.MATRIX: MatrixJob, Engine.VECTOR: VectorJob, Engine.TRANSFER: Transfer}
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +159,7 @@ def _job_words(job: Job) -> tuple[int, int, int, int]:
 
 def _matrix_words(job: MatrixJob) -> tuple[int, int, int, int]:
     folds = job.panels_m * job.panels_n
-    flags = _RUN | job.output_stationary << 4 | job.accumulate << 5
+    flags = _kind(Engine.MATRIX) | job.output_stationary << 4 | job.accumulate << 5
     return (
         flags | _field("folds", folds, 16, 1) << 16 | _field("length", job.length, 16, 1) << 32,
         _joined([job.a, job.b, job.c, _field("panels_m", job.panels_m, 16, 1)], "matrix address"),
@@ -177,7 +179,7 @@ def _vector_words(job: VectorJob) -> tuple[int, int, int, int]:
             f"descriptor: words of a row of '{job.operation}' results: found {job.out_words}; "
             f"allowed: {results}"
         )
-    first = _RUN | VECTOR_OPERATIONS[job.operation] << 4 | job.pack << 7
+    first = _kind(Engine.VECTOR) | VECTOR_OPERATIONS[job.operation] << 4 | job.pack << 7
     first |= _field("shift", job.shift, 6) << 8
     first |= _signed_field("multiplier", job.multiplier, 16) << 16
     first |= _field("words", job.words, 16, 1) << 32 | _field("rows", job.rows, 16, 1) << 48
@@ -195,7 +197,8 @@ def _transfer_words(job: Transfer) -> tuple[int, int, int, int]:
             f"transfer: found {len(job.tokens)} tokens; allowed: at most {TRANSFER_TOKENS}"
         )
     token, second = (_field("token", each, 6) for each in (*job.tokens, 0, 0)[:2])
-    first = _RUN | job.kind << 4 | (len(job.tokens) > 0) << 6 | job.carry << 7 | token << 8
+    first = _kind(Engine.TRANSFER) | job.kind << 4 | job.carry << 7
+    first |= (len(job.tokens) > 0) << 6 | token << 8
     second |= (len(job.tokens) > 1) << 6
     first |= _field("row", job.row, 4) << 16 | _field("column", job.col, 4) << 20
     first |= _field("words", job.words, 16, 1) << 32 | _field("rows", job.rows, 16, 1) << 48
@@ -206,6 +209,11 @@ def _transfer_words(job: Transfer) -> tuple[int, int, int, int]:
         _joined([job.col_mask, job.row_mask, flits, second], "transfer mask"),
         0,
     )
+
+
+def _kind(engine: Engine) -> int:
+    """Of an engine's jobs; a wait's is 0."""
+    return engine + 1
 
 
 def _joined(values: Sequence[int], name: str) -> int:

@@ -1,21 +1,23 @@
-"""Whether what a descriptor says lies in the mesh and in its tiles' scratchpads."""
+"""Whether a descriptor is its engine's, and what it says lies in the mesh and its scratchpads."""
 
 from collections.abc import Iterator
 
-from calibration.tile.descriptors import Descriptor, Job, Transfer, TransferKind, Wait
+from calibration.tile.descriptors import JOBS, Descriptor, Job, Transfer, TransferKind, Wait
 from calibration.tile.model import TileModel
 from tlm.errors import InputError
+from tlm.operations import Engine
 from tlm.tiles.jobs import MatrixJob, VectorJob
 
 _SUM_BITS = 32
 _TWO_OPERANDS = ("add", "maximum", "multiply")
 
 
-def check_fits(where: str, descriptor: Descriptor, model: TileModel) -> None:
-    """Refuse tiles and words that are not there, which the Verilog would take for others.
+def check_fits(where: str, engine: Engine, descriptor: Descriptor, model: TileModel) -> None:
+    """Refuse other engines' jobs, and tiles and words that are not there.
 
     Args:
         where: The descriptor, for messages.
+        engine: Whose queue it is loaded into.
         descriptor: What is loaded.
         model: The mesh.
 
@@ -23,6 +25,9 @@ def check_fits(where: str, descriptor: Descriptor, model: TileModel) -> None:
         InputError: naming the field.
     """
     job = descriptor.job
+    if not isinstance(job, JOBS.get(engine, Wait) | Wait):
+        own = f"{JOBS[engine].__name__}, " if engine in JOBS else ""
+        raise InputError(f"{where}: job: found {type(job).__name__}; allowed: {own}Wait")
     for credit in descriptor.credits:
         _check_tile(f"{where}: credit", credit.row, credit.col, model)
     for name, last in _last_words(job, model):

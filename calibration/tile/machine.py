@@ -178,7 +178,7 @@ class TileMachine:
                     )
                 for number, descriptor in enumerate(queue):
                     where = f"tile {tile}: {engine.name.lower()} descriptor {number}"
-                    check_fits(where, descriptor, self.model)
+                    check_fits(where, engine, descriptor, self.model)
             for token, units in image.tokens.items():
                 if not (0 <= token < TOKENS and 0 <= units <= _MOST_UNITS):
                     raise InputError(

@@ -9,6 +9,8 @@ module engine_queue #(
   parameter int Depth = 256,
   /// Jobs that the engine may have at a time; at least 1.
   parameter int Outstanding = 1,
+  /// Kind of the engine's jobs; 0 if there is no engine.
+  parameter int Kind = 1,
   /// Bits of a job.
   localparam int JobWidth = 256,
   /// Bits of a credit: token, column, row, one spare, valid.
@@ -182,6 +184,8 @@ module engine_queue #(
   always_ff @(posedge clk_i) begin
     if (rst_ni) begin
       assert (!start_i || request_o) else $error("engine_queue: started what could not start");
+      assert (!start_i || waits || next_q[3][3:0] == 4'(Kind))
+      else $error("engine_queue: a job of kind %0d in a queue of kind %0d", next_q[3][3:0], Kind);
       assert (!job_done_i || (ends_valid && !waiting_q)) else $error("engine_queue: an end of nothing");
     end
   end

@@ -87,7 +87,8 @@ module sequencer #(
   for (genvar q = 0; q < Queues; q++) begin : gen_queue
     engine_queue #(
       .Depth(QueueDepth),
-      .Outstanding((q == 2) ? Outstanding : 1)
+      .Outstanding((q == 2) ? Outstanding : 1),
+      .Kind((q == Queues - 1) ? 0 : q + 1)
     ) u_queue (
       .clk_i,
       .rst_ni,

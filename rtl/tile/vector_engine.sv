@@ -135,9 +135,6 @@ module vector_engine #(
     .result_data_o(unit_result),
     .result_last_o(unit_last)
   );
-  logic unused_last;
-  assign unused_last = unit_last;
-
   word_packer #(
     .ElementWidth(OperandWidth),
     .Width(Width)
@@ -173,4 +170,10 @@ module vector_engine #(
     .write_data_o(memory_data_o),
     .done_o
   );
+
+`ifndef SYNTHESIS
+  always_ff @(posedge clk_i) begin
+    assert (!rst_ni || !done_o || unit_last) else $error("vector_engine: a job ends with results left");
+  end
+`endif
 endmodule

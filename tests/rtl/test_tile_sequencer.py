@@ -246,6 +246,16 @@ def test_a_wave_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     [
         (
             Engine.VECTOR,
+            MatrixJob(4, 0, 64, 128, 2),
+            "tile 1: vector descriptor 0: job: found MatrixJob; allowed: VectorJob, Wait",
+        ),
+        (
+            Engine.CONTROL,
+            VectorJob("scale", 1, 1, 0, 0, 0, 0, 1),
+            "tile 1: control descriptor 0: job: found VectorJob; allowed: Wait",
+        ),
+        (
+            Engine.VECTOR,
             VectorJob("scale", 1, 1, 0, 0, 0, 0, 1, multiplier=40000),
             "descriptor: multiplier: found 40000; allowed: -32768 to 32767",
         ),
@@ -295,6 +305,34 @@ def test_a_job_that_does_not_fit_the_tiles_is_refused(
     with pytest.raises(InputError) as error:
         machine.run({1: TileImage({engine: [Descriptor(job)]})})
     assert str(error.value) == message
+
+
+@pytest.mark.parametrize(
+    ("engine", "job", "message"),
+    [
+        (
+            Engine.TRANSFER,
+            VectorJob("scale", 1, 1, 0, 0, 64, 0, 1),
+            "engine_queue: a job of kind 2 in a queue of kind 3",
+        ),
+        (
+            Engine.CONTROL,
+            MatrixJob(4, 0, 64, 128, 2),
+            "engine_queue: a job of kind 1 in a queue of kind 0",
+        ),
+        (
+            Engine.VECTOR,
+            VectorJob("quantize", 4, 1, 0, 0, 64, 0, 1, pack=True),
+            "vector_engine: a job ends with results left",
+        ),
+    ],
+)
+def test_the_verilog_stops_at_what_an_engine_cannot_do(
+    monkeypatch: pytest.MonkeyPatch, engine: Engine, job: Job, message: str
+) -> None:
+    monkeypatch.setattr("calibration.tile.machine.check_fits", lambda *_: None)
+    with TileMachine(TileModel(2, 2)) as machine, pytest.raises(SimulationError, match=message):
+        machine.run({1: TileImage({engine: [Descriptor(job)]})})
 
 
 def test_a_credit_to_a_tile_that_is_not_there_is_refused(machine: TileMachine) -> None:
