@@ -243,7 +243,7 @@ def _run(options: KernelOptions, chip: Chip, networks: _Networks) -> _Run:
     tile = own_tile(chip) if networks.compute != "perf" else None
     network: dict[str, Any] | None
     if options.level == _RTL:
-        _check_rtl_side(program)
+        _check_rtl_side(program, "--level")
         watched = (networks.waves, networks.building, networks.recorder)
         outcome, network = run_on_tiles(program, chip, *watched)
     else:
@@ -270,11 +270,13 @@ def _timed(
         yield on_tiles(program, tile)
 
 
-def _check_rtl_side(program: Program) -> None:
+def _check_rtl_side(program: Program, option: str) -> None:
     rows, cols = program.rows, program.cols
     if max(rows, cols) > _LARGEST_RTL_SIDE:
         side = _LARGEST_RTL_SIDE
-        raise InputError(f"--grid: --noc rtl goes up to {side}x{side} tiles, found {rows}x{cols}")
+        raise InputError(
+            f"--grid: {option} rtl goes up to {side}x{side} tiles, found {rows}x{cols}"
+        )
 
 
 def kernel_program(options: KernelOptions) -> Program:
@@ -327,7 +329,7 @@ def _simulate(
         )
         return outcome, None
     if networks.noc == _RTL:
-        _check_rtl_side(program)
+        _check_rtl_side(program, "--noc")
         watched = (networks.waves, networks.building, networks.recorder)
         return run_at_rtl(program, timing, networks.own, *watched, queues)
     if rows * cols > _LARGEST_AT_TILES:

@@ -200,6 +200,10 @@ def test_reductions_that_routers_cannot_make(kernel: Run, mask_spec: Path) -> No
     ("options", "message"),
     [
         (("--noc", "rtl", "--grid", "9x9", "--chip", "rtl-9x9"), "--noc rtl goes up to 8x8 tiles"),
+        (
+            ("--level", "rtl", "--grid", "9x9", "--chip", "rtl-9x9"),
+            "--grid: --level rtl goes up to 8x8 tiles, found 9x9",
+        ),
         (("--noc", "rtl", "--chip", "wse2", "--dtype", "fp16"), "'wse2' has no router"),
         (("--waves", "a.vcd"), "--waves: found network at level at; allowed: --noc rtl"),
         (("--noc", "lt", "--rtl", "no.toml"), "--rtl: found network at level lt; allowed: --noc"),
