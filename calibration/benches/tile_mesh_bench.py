@@ -65,6 +65,8 @@ class Bench:
                 for place in _places(port)
             ]
             events += found
+            at_work = any(kind != "arrival" for _, kind, _ in found)
+            assert not (at_work and bool(dut.idle_o.value)), "idle in a cycle of a start or an end"
             quiet = 0 if found or bool(dut.busy_o.value) else quiet + 1
             cycle += 1
             await self._edge

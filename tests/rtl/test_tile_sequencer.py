@@ -68,6 +68,10 @@ def test_of_descriptors_that_could_start_together_one_does(machine: TileMachine)
     run = machine.run({0: TileImage(queues)})
     starts = [timeline(run, 0, engine)[0][0] for engine in Engine]
     assert sorted(starts) == [0, 1, 2, 3]
+    # Of those that can start in every other cycle, each has its turn: one a cycle, of four queues.
+    busy = machine.run({0: TileImage({engine: [wait(2)] * 3 for engine in Engine})})
+    for engine in Engine:
+        assert [start for start, _ in timeline(busy, 0, engine)] == [engine, engine + 4, engine + 8]
     # Two that want the same unit: it is taken once.
     pair = {engine: [wait(4, takes=(3,), gives=(3,))] for engine in (Engine.MATRIX, Engine.VECTOR)}
     spans = machine.run({0: TileImage(pair, tokens={3: 1})}).spans

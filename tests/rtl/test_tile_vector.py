@@ -1,12 +1,19 @@
 """The vector engine in Verilog: passes over rows, bit for bit and in their cycles."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from calibration.benches.vector_bench import computed
-from calibration.tile.descriptors import VECTOR_OPERATIONS, Descriptor
+from calibration.tile.descriptors import (
+    VECTOR_OPERATIONS,
+    Descriptor,
+    Transfer,
+    TransferKind,
+    Wait,
+)
 from calibration.tile.image import TileImage
 from calibration.tile.layout import Block, block_of, rows_of, wrapped
 from calibration.tile.machine import TileMachine
@@ -58,6 +65,22 @@ def test_a_job_takes_a_cycle_a_word_and_six(
     got = block_of(machine.read(0, OUT, rows * out_words), (rows, 2 * out_words))
     result = expected(operation, a, b, -3, 2)
     np.testing.assert_array_equal(got, np.repeat(result, 2, axis=1) if by_row else result)
+
+
+def test_a_job_ends_when_its_last_result_is_written(machine: TileMachine) -> None:
+    # Words that arrive and words that leave are at the bank of the result, too.
+    words = Transfer(
+        TransferKind.UNICAST, 1, OUT + 8, OUT + 400, rows=40, source_row=8, target_row=8
+    )  # fmt: skip
+    away = replace(words, col=1)
+    job = VectorJob("scale", 1, 1, A, 0, OUT, 0, 1)
+    cycles = set()
+    for wait in (20, 21):
+        queue = [Descriptor(Wait(wait)), Descriptor(job), Descriptor(job)]
+        own = TileImage({Engine.VECTOR: queue, Engine.TRANSFER: [Descriptor(away)]})
+        run = machine.run({0: own, 1: TileImage({Engine.TRANSFER: [Descriptor(words)]})})
+        cycles |= {span.cycles for span in run.of(0, Engine.VECTOR)[1:]}
+    assert cycles == {7, 8}
 
 
 def test_a_result_of_a_row_meets_all_its_words(machine: TileMachine) -> None:
