@@ -353,7 +353,10 @@ def dramsim3(m: Records, t: int) -> None:
 
 
 @compiled
-def _dramsys_column(m: Records, t: int) -> None:
+def dramsys_column(m: Records, t: int) -> None:
+    """The oldest ready column of the banks' oldest hits, behind an older request's row command."""
+    if m[d.COLUMN_AT] > t:
+        return
     best, after = d.NOBODY, NEVER
     for record in range(d.BANKS, m[d.BANKS_END], d.BANK_COLUMNS):
         bank = address(record)
@@ -368,6 +371,7 @@ def _dramsys_column(m: Records, t: int) -> None:
     if best < 0:
         m[d.COLUMN_AT] = after
         return
+    dramsys_row(m, t, m[best + d.AGE])
     bank = address(m[best + d.BANK])
     d.take_out(m, bank + d.QUEUE, best)
     d.serve(m, t, best)
@@ -378,8 +382,13 @@ def _dramsys_column(m: Records, t: int) -> None:
 
 
 @compiled
-def _dramsys_row(m: Records, t: int) -> None:
-    """The command that would end first, then the oldest; nobody steps in if it is not ready."""
+def dramsys_row(m: Records, t: int, before: int) -> None:
+    """The command that would end first, then the oldest; nobody steps in if it is not ready.
+
+    Only requests older than an age are served, ``before``: the others after that one's column.
+    """
+    if m[d.ROW_AT] > t:
+        return
     best, best_end, best_time, after = d.NOBODY, NEVER, NEVER, NEVER
     for record in range(d.BANKS, m[d.BANKS_END], d.BANK_COLUMNS):
         bank = address(record)
@@ -398,14 +407,5 @@ def _dramsys_row(m: Records, t: int) -> None:
     if best_time > t:
         # Who steps back now may be the first of all in the next tick.
         m[d.ROW_AT] = max(after, t + 1)
-    elif give_row_command(m, t, best):
+    elif m[best + d.AGE] < before and give_row_command(m, t, best):
         wake_columns(m, t, address(m[best + d.BANK]))
-
-
-@compiled
-def dramsys(m: Records, t: int) -> None:
-    """A row and a column command have a bus each."""
-    if m[d.COLUMN_AT] <= t:
-        _dramsys_column(m, t)
-    if m[d.ROW_AT] <= t:
-        _dramsys_row(m, t)

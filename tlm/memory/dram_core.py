@@ -1,8 +1,12 @@
 """Compiled core of a DRAM channel: requests in, answers out, refresh, and the course of time.
 
-Time goes from one tick in which something may happen to the next. In a tick come first the
-commands, then what moves into the queues, then answers; a request that is taken is looked at in
-the next tick (DRAMSys: in the same).
+Time goes from one tick in which something may happen to the next. When in a tick a request is taken
+and an answer frees its requester to offer the next one follows each simulator's loop:
+
+- RTL: commands, then a request is taken, then answers; who is answered offers in the next tick.
+- Ramulator: commands, answers, then a request, which is looked at in the next tick.
+- DRAMsim3: a request, commands, then it moves on, then answers; the next is offered a tick later.
+- DRAMSys: answers, a request, commands: all in no time.
 """
 
 from functools import cache
@@ -33,7 +37,7 @@ def _waits_in(m: Records, queue: Address, bank: Address, row: int, column: int, 
 
 
 @compiled
-def _needs_no_place(m: Records, requests: Table, request: int) -> bool:
+def _meets_write(m: Records, requests: Table, request: int) -> bool:
     """A waiting write to the same address answers the request."""
     kind, bank = m[d.KIND], address(requests[request, d.ASKED_BANK])
     row, column = requests[request, d.ASKED_ROW], requests[request, d.ASKED_COLUMN]
@@ -47,15 +51,16 @@ def _needs_no_place(m: Records, requests: Table, request: int) -> bool:
 
 
 @compiled
-def _has_place(m: Records, write: int) -> bool:
-    kind = m[d.KIND]
+def _has_place(m: Records, requests: Table, request: int) -> bool:
+    kind, write = m[d.KIND], requests[request, d.ASKED_WRITE]
     if kind == d.RTL:
         return m[d.WAITING_BEFORE] < m[d.READ_DEPTH]
     if kind == d.DRAMSYS:
         return m[m[d.LAST_BANK] + d.QUEUE + d.COUNT] < m[d.BANK_DEPTH]
-    if m[d.RESPONSES] >= m[d.RESPONSE_DEPTH]:
-        return False
-    return m[d.WAITING + write] < m[d.READ_DEPTH + write]
+    if m[d.RESPONSES] < m[d.RESPONSE_DEPTH] and m[d.WAITING + write] < m[d.READ_DEPTH + write]:
+        return True
+    # DRAMsim3 asks for a place before it looks for the write.
+    return kind == d.RAMULATOR and _meets_write(m, requests, request)
 
 
 @compiled
@@ -76,7 +81,7 @@ def _enter(m: Records, requests: Table, t: int, request: int, port: int, seen_fr
     if kind == d.DRAMSIM3:
         d.append(m, d.FRONT_WRITES if write else d.FRONT_READS, slot)
         m[d.WAITING + write] += 1
-        d.lower(m, d.SCHEDULE_AT, t + 1)
+        d.lower(m, d.SCHEDULE_AT, t)
         if write:
             d.respond(m, t + 1, request, port)
         return
@@ -101,44 +106,63 @@ def _next_port(m: Records, port: int) -> int:
 
 
 @compiled
-def accept(m: Records, requests: Table, t: int, seen_from: int) -> None:
-    """Take one request, if somebody offers one and there is a place: requesters in turn."""
-    if m[d.LAST_TAKEN] == t:
-        m[d.ACCEPT_AT] = t + 1
-        return
+def _may_offer_from(m: Records, port: int, t: int) -> None:
+    """A port's next request may be offered from a tick on."""
+    m[port + d.OFFER_FROM] = max(m[port + d.OFFER_FROM], t)
+    m[port + d.TICKET] = m[d.NEXT_TICKET]
+    m[d.NEXT_TICKET] += 1
+
+
+@compiled
+def _choose_port(m: Records, requests: Table, t: int) -> int:
+    """Whose request is taken, or NOBODY: requesters in turn; DRAMSys: who began to offer first."""
     port = m[d.HOLDER]
     if m[d.HELD] >= m[d.GRAIN]:
         port = _next_port(m, port)
         m[d.HOLDER], m[d.HELD] = port, 0
     m[d.ACCEPT_AT] = NEVER
-    begin, absorbed = 0, False
+    first, first_begin = d.NOBODY, NEVER
     for _ in range(m[d.PORTS], m[d.PORTS_END], d.PORT_COLUMNS):
         request = m[port + d.NEXT]
         if request < m[port + d.STOP] and m[port + d.OUTSTANDING] < m[port + d.DEPTH]:
             begin = max(m[port + d.OFFER_FROM], requests[request, d.BEGIN_REQ])
             if begin > t:
                 d.lower(m, d.ACCEPT_AT, begin)
-            else:
-                absorbed = _needs_no_place(m, requests, request)
-                if absorbed or _has_place(m, requests[request, d.ASKED_WRITE]):
-                    break
-                if m[d.WAITING] < m[d.WAITING_BEFORE]:
-                    m[d.ACCEPT_AT] = t + 1  # RTL: the place that is left in this tick
+            elif _has_place(m, requests, request):
+                if m[d.KIND] != d.DRAMSYS or (m[d.HELD] and port == m[d.HOLDER]):
+                    return int(port)
+                if begin < first_begin or (
+                    begin == first_begin and m[port + d.TICKET] < m[first + d.TICKET]
+                ):
+                    first, first_begin = port, begin
+            elif m[d.WAITING] < m[d.WAITING_BEFORE]:
+                m[d.ACCEPT_AT] = t + 1  # RTL: the place that is left in this tick
         port = _next_port(m, port)
-    else:
+    return int(first)
+
+
+@compiled
+def accept(m: Records, requests: Table, t: int, seen_from: int) -> None:
+    """Take one request, if somebody offers one and there is a place."""
+    if m[d.LAST_TAKEN] == t:
+        m[d.ACCEPT_AT] = t + 1
         return
-    requests[request, d.BEGIN_REQ] = begin
+    port = _choose_port(m, requests, t)
+    if port < 0:
+        return
+    request = m[port + d.NEXT]
+    requests[request, d.BEGIN_REQ] = max(m[port + d.OFFER_FROM], requests[request, d.BEGIN_REQ])
     requests[request, d.END_REQ] = t
     m[port + d.NEXT] += 1
     m[port + d.OUTSTANDING] += 1
-    m[port + d.OFFER_FROM] = t + 1
+    _may_offer_from(m, port, t if m[d.KIND] == d.DRAMSYS else t + 1)
     if port != m[d.HOLDER]:
         m[d.HOLDER], m[d.HELD] = port, 0
     m[d.HELD] += 1
     m[d.LAST_TAKEN] = t
     m[d.TAKEN] = request
     m[d.ACCEPT_AT] = t + 1
-    if absorbed:
+    if _meets_write(m, requests, request):
         d.respond(m, t + 1, request, port)
     else:
         _enter(m, requests, t, request, port, seen_from)
@@ -195,8 +219,10 @@ def take_response(m: Records, requests: Table, t: int) -> None:
     begun = requests[request, d.BEGIN_RESP]
     m[d.SHOW_FROM] = t + 1 if begun < t or m[d.KIND] == d.RTL else t
     if m[port + d.OUTSTANDING] == m[port + d.DEPTH]:
-        m[port + d.OFFER_FROM] = max(m[port + d.OFFER_FROM], t + 1)
-        d.lower(m, d.ACCEPT_AT, t + 1)
+        at_once = m[d.KIND] == d.RAMULATOR or m[d.KIND] == d.DRAMSYS
+        offer_from = t if at_once else t + 1
+        _may_offer_from(m, port, offer_from)
+        d.lower(m, d.ACCEPT_AT, offer_from)
     m[port + d.OUTSTANDING] -= 1
     if m[d.RESPONSES]:
         m[d.RESPONSE_AT] = m[d.response(m, m[d.FIRST_RESPONSE]) + d.RESPONSE_TIME]
@@ -295,7 +321,9 @@ def run(m: Records, requests: Table, until: int) -> int:
         m[d.CLOCK] = t
         m[d.TAKEN] = -1
         m[d.WAITING_BEFORE] = m[d.WAITING]
-        if kind == d.DRAMSYS and m[d.ACCEPT_AT] <= t:
+        if kind == d.DRAMSYS and m[d.RESPONSE_AT] <= t:
+            show_responses(m, requests, t)
+        if (kind == d.DRAMSIM3 or kind == d.DRAMSYS) and m[d.ACCEPT_AT] <= t:
             accept(m, requests, t, t)
         due = m[d.REFRESH_AT] <= t
         if due and not m[d.PENDING_REFRESH]:
@@ -310,14 +338,20 @@ def run(m: Records, requests: Table, until: int) -> int:
             if kind == d.RTL:
                 choice.rtl(m, t)
             elif kind == d.DRAMSYS:
-                choice.dramsys(m, t)
+                choice.dramsys_column(m, t)
+                if m[d.ACCEPT_AT] <= t:
+                    accept(m, requests, t, t)
+                choice.dramsys_row(m, t, NEVER)
             elif m[d.COLUMN_AT] <= t:
                 choice.dramsim3(m, t)
         if m[d.SCHEDULE_AT] <= t:
             _schedule(m, t)
-        if m[d.ACCEPT_AT] <= t:
+        if kind == d.RAMULATOR and m[d.RESPONSE_AT] <= t:
+            show_responses(m, requests, t)
+        if (kind == d.RTL or kind == d.RAMULATOR) and m[d.ACCEPT_AT] <= t:
             accept(m, requests, t, t + 1)
-        if kind == d.RAMULATOR and not m[d.PENDING_REFRESH]:
+        # A refresh that falls due comes before the choice.
+        if kind == d.RAMULATOR and not m[d.PENDING_REFRESH] and t + 1 < m[d.REFRESH_DUE]:
             choice.choose_mode(m, t + 1, t + 1)
         if m[d.RESPONSE_AT] <= t:
             show_responses(m, requests, t)

@@ -54,8 +54,8 @@ COLUMNS, HITS, REFRESH_TICKS, LOGGED = range(82, 86)
 FRONT_READS = 86
 FRONT_WRITES = FRONT_READS + QUEUE_COLUMNS
 # Where the banks end, and other tables begin or end; a ring's responses, less one; rows of the log,
-# 0 if commands are not noted.
-BANKS_END, PORTS, PORTS_END, RING, RING_MASK, LOG, LOG_ROWS = range(94, 101)
+# 0 if commands are not noted. The next ticket of a port.
+BANKS_END, PORTS, PORTS_END, RING, RING_MASK, LOG, LOG_ROWS, NEXT_TICKET = range(94, 102)
 HEADER_COLUMNS = 104  # whole lines of a cache
 
 # The banks stand behind the header, so that their addresses are known when the core is compiled.
@@ -69,8 +69,9 @@ BANKS = HEADER_COLUMNS
 # A slot: a request that waits.
 REQUEST, AGE, WRITE, BANK, ROW, COLUMN, PORT, NEXT_FREE, SLOT_COLUMNS = range(9)
 # A port: requests of a requester not yet offered, from NEXT to STOP; how many are taken and not
-# answered, and how many may be; tick from which the next may be offered.
-NEXT, STOP, OUTSTANDING, DEPTH, OFFER_FROM, PORT_COLUMNS = range(6)
+# answered, and how many may be; tick from which the next may be offered; the number of the event
+# that set it, a request taken or an answer.
+NEXT, STOP, OUTSTANDING, DEPTH, OFFER_FROM, TICKET, PORT_COLUMNS = range(7)
 # A response in the ring, in which they are in order of time.
 RESPONSE_TIME, RESPONSE_REQUEST, RESPONSE_PORT, RESPONSE_COLUMNS = range(4)
 # A row of the log: commands, numbered as in calibration/benches/dram_rules.py.

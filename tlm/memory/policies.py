@@ -21,25 +21,29 @@ class Kind(IntEnum):
     leaves its buffer at its activate, and its column comes before those of the buffer; its bank is
     not closed before that. A write is answered by its command, a read of a waiting write by that
     write; a write to an address that waits is absorbed. A refresh due stops both buffers, and when
-    the activated requests are served, all rows are closed at once. After the HBM controllers
+    the activated requests are served, all rows are closed at once. Who is answered offers in the
+    same tick; a request is looked at in the tick after it is taken. After the HBM controllers
     and the FRFCFS scheduler of CMU-SAFARI/ramulator2, version 2.1.
 
     DRAMSIM3: a read queue and a write buffer feed a queue a bank, a transaction a tick, in order
-    but for those whose bank queue is full. Writes are answered when taken; they are moved when the
-    buffer is full, or above 8 with all bank queues empty, until those there at that time are gone.
-    Round robin over banks: the first command ready, be it row or column, and in the
-    same tick one more if the next bank in turn with a ready one has it for the other bus. In a bank
-    queue the first ready in order; its oldest closes the row if nobody waits for it or after 4
-    columns. A write that waits for a read in front of the queues ends the drain, and a read moves
-    next, where the simulator would begin the same drain for ever.
+    but for those whose bank queue is full; a request moves in the tick in which it is taken, and
+    its first command comes in the next. Who is answered offers in the next tick. Writes are
+    answered when taken; they are moved when the buffer is full, or above 8 with all bank queues
+    empty, until those there at that time are gone. Round robin over banks: the first command ready,
+    be it row or column, and in the same tick one more if the next bank in turn with a ready one has
+    it for the other bus. In a bank queue the first ready in order; its oldest closes the row if
+    nobody waits for it or after 4 columns. A write that waits for a read in front of the queues
+    ends the drain, and a read moves next, where the simulator would begin the same drain for ever.
     A refresh due stops all, and rows are closed one by one. Reads of one address are not
     merged here. After umd-memsys/DRAMsim3.
 
     DRAMSYS: a buffer a bank; the bank's oldest hit, or else its oldest request, asks for its
     command. A bus goes to the command that would end first, then to the oldest request, and stays
-    idle if that one is not ready. A request that fills its bank's buffer stops those behind it. It
-    may have its command in the tick in which it is taken. A refresh due stops all, and all rows are
-    closed at once. After tukl-msd/DRAMSys with FrFcfs, Bankwise, Oldest, Fifo, AllBank, Simple.
+    idle if that one is not ready. A request that fills its bank's buffer stops those behind it.
+    Requesters are served in the order in which they began to offer. An answer, the request that
+    follows it and that one's first command may fall in one tick, and a column makes place for a
+    request that may have its row command in the same tick. A refresh due stops all, and all rows
+    are closed at once. After tukl-msd/DRAMSys with FrFcfs, Bankwise, Oldest, Fifo, AllBank, Simple.
     """
 
     RTL = 0

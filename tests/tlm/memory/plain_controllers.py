@@ -6,8 +6,8 @@ compiled core, which must give the same ticks.
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from tlm.memory.devices import Device
 
@@ -15,7 +15,7 @@ _LONG_AGO = -(10**9)
 _COLUMNS = ("RD", "WR")
 
 
-@dataclass
+@dataclass(eq=False)
 class Asked:
     write: int
     bank: int
@@ -100,40 +100,61 @@ class Banks:
 
 
 class Controller(ABC):
-    """What all have in common: a closed loop of one requester, and answers."""
+    """What all have in common: a closed loop of requesters, taken in turn, and answers."""
 
-    activate_ticks: int | None = None
+    in_line = False  # whether who could not offer gets in line behind those who do
 
     def __init__(self, device: Device) -> None:
         self.device = device
-        self.banks = Banks(device, self.activate_ticks or device.activate_ticks)
+        self.banks = Banks(device, device.activate_ticks)
         self.refreshing = False
+        self.last_taken = -1
         self._answers: list[tuple[int, Asked]] = []
 
-    def run(self, asked: list[Asked], depth: int) -> None:
-        waiting, outstanding, offer_from, tick = list(asked), 0, 0, -1
-        while waiting or self._answers or outstanding:
+    def run(self, asked: Sequence[list[Asked]], depth: int) -> None:
+        self.waiting, self.depth = [list(some) for some in asked], depth
+        self.outstanding: list[list[Asked]] = [[] for _ in asked]
+        self.line = list(range(len(asked)))
+        tick = -1
+        while any(self.waiting) or any(self.outstanding):
             tick += 1
             self.refreshing |= tick > 0 and tick % self.device.t_refi == 0
             for step in self.steps(tick):
-                free = waiting and outstanding < depth and offer_from <= tick
-                if step == "accept" and free and self.accepts(tick, waiting[0]):
-                    waiting.pop(0).taken = tick
-                    outstanding, offer_from = outstanding + 1, tick + 1
-            full = outstanding == depth
-            for answer in [a for a in self._answers if a[0] <= tick]:
-                self._answers.remove(answer)
-                answer[1].ended = tick
-                outstanding -= 1
-                offer_from = tick + 1 if full else offer_from
+                if step == "answer":
+                    self._end(tick)
+                elif self.last_taken < tick:
+                    self._take(tick)
 
-    def steps(self, tick: int) -> Iterator[str]:
-        self.commands(tick)
-        yield "accept"
+    def _end(self, tick: int) -> None:
+        for answer in [a for a in self._answers if a[0] <= tick]:
+            self._answers.remove(answer)
+            answer[1].ended = tick
+            for requester, some in enumerate(self.outstanding):
+                if answer[1] in some:
+                    was_full = len(some) == self.depth
+                    some.remove(answer[1])
+                    if was_full and self.in_line:
+                        self.taken(requester)
+
+    def _take(self, tick: int) -> None:
+        for requester in self.line:
+            waiting, outstanding = self.waiting[requester], self.outstanding[requester]
+            if not waiting or len(outstanding) == self.depth or not self.accepts(tick, waiting[0]):
+                continue
+            one = waiting.pop(0)
+            one.taken = self.last_taken = tick
+            outstanding.append(one)
+            self.taken(requester)
+            return
+
+    def taken(self, requester: int) -> None:
+        """It is the turn of those behind a requester."""
+        place = self.line.index(requester) + 1
+        self.line = self.line[place:] + self.line[:place]
 
     @abstractmethod
-    def commands(self, tick: int) -> None:
-        """Give the commands of a tick."""
+    def steps(self, tick: int) -> Iterator[str]:
+        """Do the work of a tick; in between, "answer" or take a request ("accept")."""
 
     @abstractmethod
     def accepts(self, tick: int, one: Asked) -> bool:
@@ -170,7 +191,12 @@ class Ramulator(Controller):
             self.writing = int(writes > 0.8 * 32 or not reads)
         return self.buffers[self.writing]
 
-    def commands(self, tick: int) -> None:
+    def steps(self, tick: int) -> Iterator[str]:
+        self._commands(tick)
+        yield "answer"
+        yield "accept"
+
+    def _commands(self, tick: int) -> None:
         source = self.active
         found = self.ready(tick, source, *_COLUMNS)
         if not found and not self.refreshing:
@@ -208,10 +234,8 @@ class Ramulator(Controller):
 
 
 class Dramsim3(Controller):
-    activate_ticks = 1
-
     def __init__(self, device: Device) -> None:
-        super().__init__(device)
+        super().__init__(replace(device, activate_ticks=1))
         self.front: tuple[list[Asked], list[Asked]] = ([], [])
         self.queues: list[list[Asked]] = [[] for _ in range(device.banks)]
         self.served = [0] * device.banks
@@ -248,7 +272,13 @@ class Dramsim3(Controller):
         else:
             self.served[one.bank] = 0
 
-    def commands(self, tick: int) -> None:
+    def steps(self, tick: int) -> Iterator[str]:
+        yield "accept"
+        self._commands(tick)
+        self._move()
+        yield "answer"
+
+    def _commands(self, tick: int) -> None:
         if self.refreshing:
             opened = [bank for bank, row in enumerate(self.banks.row) if row >= 0]
             able = [bank for bank in opened if self.banks.allows(tick, "PRE", bank)]
@@ -263,7 +293,6 @@ class Dramsim3(Controller):
             second = self._next(tick)
             if second and (self.banks.needs(second) in _COLUMNS) != column:
                 self._give(tick, second)
-        self._move()
 
     def _move(self) -> None:
         writes = len(self.front[1])
@@ -287,10 +316,10 @@ class Dramsim3(Controller):
             return
 
     def accepts(self, tick: int, one: Asked) -> bool:
+        if len(self.front[one.write]) == 32:
+            return False
         if any(a.meets(one) and a.write for a in self.front[1] + self.queues[one.bank]):
             self.answer(tick + 1, one)
-        elif len(self.front[one.write]) == 32:
-            return False
         else:
             self.front[one.write].append(one)
             if one.write:
@@ -299,42 +328,52 @@ class Dramsim3(Controller):
 
 
 class Dramsys(Controller):
+    in_line = True
+
     def __init__(self, device: Device) -> None:
         super().__init__(device)
         self.queues: list[list[Asked]] = [[] for _ in range(device.banks)]
         self.last = self.queues[0]
 
     def steps(self, tick: int) -> Iterator[str]:
+        yield "answer"
         yield "accept"
-        self.commands(tick)
-        yield "accept"
-
-    def commands(self, tick: int) -> None:
         if self.refreshing:
             self.close_and_refresh(tick)
             return
+        while one := self._choose(tick):
+            kind = self.banks.needs(one)
+            self.banks.give(tick, kind, one.bank, one.row)
+            if kind in _COLUMNS:
+                self.queues[one.bank].remove(one)
+                d = self.device
+                self.answer(tick + (d.wl if one.write else d.rl) + d.bl, one)
+                yield "accept"
+
+    def _choose(self, tick: int) -> Asked | None:
+        """The first of each bus's choices, if its time has come."""
         rows, columns = [], []
         for bank, queue in enumerate(self.queues):
             if queue:
                 hits = [a for a in queue if a.row == self.banks.row[bank]]
                 (columns if hits else rows).append((hits or queue)[0])
-        found = self.ready(tick, columns, *_COLUMNS)
-        if rows:
-            one = min(rows, key=lambda a: (self._end(tick, a), a.taken))
-            kind = self.banks.needs(one)
-            if self.banks.allows(tick, kind, one.bank):
-                self.banks.give(tick, kind, one.bank, one.row)
-        if found:
-            one = min(found, key=lambda a: a.taken)
-            self.banks.give(tick, self.banks.needs(one), one.bank)
-            self.queues[one.bank].remove(one)
-            d = self.device
-            self.answer(tick + (d.wl if one.write else d.rl) + d.bl, one)
+        both = [
+            min(some, key=lambda a: (self._start(tick, a) + self._length(a), a.taken))
+            for some in (rows, columns)
+            if some
+        ]
+        one = min(both, key=lambda a: (self._start(tick, a), a.taken), default=None)
+        return one if one and self._start(tick, one) == tick else None
 
-    def _end(self, tick: int, one: Asked) -> int:
-        kind = self.banks.needs(one)
-        length = self.banks.activate_ticks if kind == "ACT" else 1
-        return self.banks.earliest(tick, kind, one.bank) + length
+    def _start(self, tick: int, one: Asked) -> int:
+        return self.banks.earliest(tick, self.banks.needs(one), one.bank)
+
+    def _length(self, one: Asked) -> int:
+        return self.banks.activate_ticks if self.banks.needs(one) == "ACT" else 1
+
+    def taken(self, requester: int) -> None:
+        self.line.remove(requester)
+        self.line.append(requester)
 
     def accepts(self, tick: int, one: Asked) -> bool:
         if len(self.last) == 8:
