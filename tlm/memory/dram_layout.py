@@ -97,7 +97,10 @@ def _set_constants(m: Int64s, device: Device, policy: Policy) -> None:
     m[d.RCD_RD : d.RCD_RD + len(_TIMES)] = [getattr(device, name) for name in _TIMES]
     if policy.activate_ticks is not None:
         m[d.ACTIVATE_TICKS] = policy.activate_ticks
-    m[d.EDGE_MASK] = device.edge_ticks - 1
+    if policy.half_clocks:
+        m[d.EDGE_MASK] = device.edge_ticks - 1
+    else:
+        m[d.PPD] = 1
     m[d.BANK_BITS] = device.banks_per_group.bit_length() - 1
     m[d.GROUP_MASK] = device.banks_per_group * d.BANK_COLUMNS - 1
     m[d.KIND : d.KIND + len(_RULES)] = [getattr(policy, name) for name in _RULES]

@@ -68,6 +68,9 @@ class Policy:
         row_hit_cap: Columns after which a row may be closed in spite of hits.
         drain_level: Writes above which they are moved if the bank queues are empty.
         activate_ticks: Ticks for which an activate holds the row bus; None: the device's.
+        half_clocks: Whether the rules of a device with two ticks a clock are kept, the rising edge
+            and tPPD. DRAMsim3's and DRAMSys' rules of HBM know neither, whatever table of times
+            they are given.
     """
 
     kind: Kind
@@ -81,11 +84,12 @@ class Policy:
     row_hit_cap: int = 4
     drain_level: int = 8
     activate_ticks: int | None = None
+    half_clocks: bool = True
 
 
 RTL = Policy(kind=Kind.RTL, response_depth=16, pass_limit=32)
 POLICIES = {
     "ramulator": Policy(kind=Kind.RAMULATOR),
-    "dramsim3": Policy(kind=Kind.DRAMSIM3, activate_ticks=1),
-    "dramsys": Policy(kind=Kind.DRAMSYS),
+    "dramsim3": Policy(kind=Kind.DRAMSIM3, activate_ticks=1, half_clocks=False),
+    "dramsys": Policy(kind=Kind.DRAMSYS, activate_ticks=2, half_clocks=False),
 }

@@ -235,7 +235,7 @@ class Ramulator(Controller):
 
 class Dramsim3(Controller):
     def __init__(self, device: Device) -> None:
-        super().__init__(replace(device, activate_ticks=1))
+        super().__init__(replace(device, activate_ticks=1, edge_ticks=1, t_ppd=1))
         self.front: tuple[list[Asked], list[Asked]] = ([], [])
         self.queues: list[list[Asked]] = [[] for _ in range(device.banks)]
         self.served = [0] * device.banks
@@ -331,7 +331,7 @@ class Dramsys(Controller):
     in_line = True
 
     def __init__(self, device: Device) -> None:
-        super().__init__(device)
+        super().__init__(replace(device, activate_ticks=2, edge_ticks=1, t_ppd=1))
         self.queues: list[list[Asked]] = [[] for _ in range(device.banks)]
         self.last = self.queues[0]
 
