@@ -90,7 +90,8 @@ class Outcome:
 class DramChannel:
     """A pseudo-channel, its controller, and the arbiter in front of it.
 
-    Requesters offer one request at a time; one request is taken a tick, from requesters in turn.
+    Requesters offer one request at a time; one request is taken a tick, from requesters in turn or,
+    by DRAMSys' policy, in the order in which they began to offer.
 
     Attributes:
         device: Shape and times.
