@@ -123,6 +123,20 @@ class Dies(_Table):
     buffer_bytes: PositiveInt
 
 
+class TileEnergy(_Table):
+    """Energies of operations on tiles in picojoules, and power in watts.
+
+    ``flop_pj`` is of the engines, reading operands from local memory apart; ``hop_byte_pj`` of a
+    byte from one router to the next; ``idle_w`` is drawn by the whole chip, always.
+    """
+
+    flop_pj: PositiveFloat
+    sram_byte_pj: PositiveFloat
+    memory_byte_pj: PositiveFloat
+    hop_byte_pj: PositiveFloat
+    idle_w: PositiveFloat
+
+
 class Limits(_Table):
     """What a program has to keep within, beside the tile's memory."""
 
@@ -144,6 +158,7 @@ class Chip(_Table):
     memory: Memory | None = None
     limits: Limits = Limits()
     dies: Dies | None = None
+    energy: TileEnergy | None = None
     calibration: str | None = None
     sources: dict[str, str] = {}
 

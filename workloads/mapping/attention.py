@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlm.compiled import compiled
-from workloads.mapping.machine import Breakdown, Machine, exposed
+from workloads.mapping.machine import Breakdown, Machine, Moved, exposed
 
 # Vector operations on each score: scale, running maximum, subtraction, exponential (one operation
 # of the unit of section IV), row sum; and on each output element: rescaling and its share of the
@@ -43,6 +43,13 @@ class AttentionShape(NamedTuple):
     value_dim: int
     kept: int
     element_bytes: int
+
+
+class AttentionPlan(NamedTuple):
+    """Time of a prompt chunk's attention in cycles, and what it moves."""
+
+    cycles: Breakdown
+    moved: Moved
 
 
 class _Tilings(NamedTuple):
@@ -90,9 +97,13 @@ def _decode_totals(
     fixed: float,
     columns: NDArray[np.float64],
     steps: NDArray[np.float64],
+    pair_j: float,
+    read_j: float,
     totals: NDArray[np.float64],
+    joules: NDArray[np.float64],
 ) -> None:
-    """``AttentionMapper.decode_cycles``; a serving run asks for hundreds of thousands."""
+    """``AttentionMapper.decode``; a serving run asks for hundreds of thousands."""
+    own_pairs = sequences * (width * (width + 1) // 2)
     for place in range(len(contexts)):
         tokens = (contexts[place] / sequences + width) / spread
         kv_bytes = tokens * bytes_per_token
@@ -108,26 +119,38 @@ def _decode_totals(
             total = longest + read / max(slices, 1.0) + steps[choice] + fixed
             best = min(best, total)
         totals[place] = best
+        read_tokens = (contexts[place] + sequences * width) * (1.0 - in_sram[place])
+        joules[place] = (contexts[place] * width + own_pairs) * pair_j + read_tokens * read_j
 
 
 class AttentionMapper:
-    """Times of the attention kernels of one model on one machine, in cycles of one layer."""
+    """Times of the attention kernels of one model on one machine, in cycles of one layer.
 
-    def __init__(self, machine: Machine, shape: AttentionShape) -> None:
+    Args:
+        machine: The machine.
+        shape: Heads of the layer.
+        pair_j: Energy of a (query token, visible token) pair of decoding.
+        read_j: Energy of a token whose keys and values it reads from memory.
+    """
+
+    def __init__(
+        self, machine: Machine, shape: AttentionShape, pair_j: float = 0.0, read_j: float = 0.0
+    ) -> None:
         self._machine = machine
+        self._decode_j = pair_j, read_j
         self._shape = shape
         self._tilings = _tilings(machine, shape)
         self._decode_steps = lru_cache(maxsize=64)(self._decode_steps_uncached)
         self._decode_form = lru_cache(maxsize=1 << 12)(self._decode_form_uncached)
-        self.prefill = lru_cache(maxsize=1 << 16)(self._prefill)
 
-    def _prefill(
+    def prefill(
         self, new: int, context: int, causal: bool = True, window: int | None = None
-    ) -> Breakdown:
+    ) -> AttentionPlan:
         """Attention of ``new`` query tokens on ``context`` cached tokens and themselves.
 
         Keys and values of all visible tokens come from memory; under a ``window`` a block of
-        queries visits those of its window alone. The fastest group and slice sizes are taken.
+        queries visits those of its window alone. The fastest group and slice sizes are taken. Of
+        what is delivered, row maxima and sums are left out: a few values a row.
         """
         machine, shape, tiling = self._machine, self._shape, self._tilings
         rows = new * shape.queries_per_kv
@@ -159,9 +182,12 @@ class AttentionMapper:
         total = np.maximum(on_tiles, memory) + fill
         total += machine.memory_latency_cycles + 2 * machine.cross_cycles
         best = int(np.argmin(total))
-        return exposed(
+        cycles = exposed(
             float(compute[best]), float(network[best]), float(memory[best]), float(total[best])
         )
+        moved = float(kv_bytes[best] + query_bytes)
+        side = float(np.sqrt(machine.tiles / tiling.groups[best]))
+        return AttentionPlan(cycles, Moved(moved, moved * side))
 
     def _causal_visits(
         self, new: int, context: int, row_blocks: NDArray[np.float64]
@@ -179,13 +205,13 @@ class AttentionMapper:
         )
         return np.maximum(row_blocks, row_blocks * (ends / columns + rounding))
 
-    def decode_cycles(
+    def decode(
         self,
         sequences: int,
         context_tokens: NDArray[np.int64],
         width: int,
         in_sram: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Attention of ``width`` new tokens in each of ``sequences``, for each of several contexts.
 
         ``context_tokens`` are the cached ones of all of them. A (sequence, key-value head) pair is
@@ -194,12 +220,16 @@ class AttentionMapper:
         Contexts count as equal in length; that they end within a slice costs half a slice on
         average. Of each, the share ``in_sram`` is in the memory of the tile that works on it, which
         reads it from there; the rest comes from off-chip memory over the network.
+
+        Returns:
+            Cycles and joules.
         """
-        totals = np.empty(len(context_tokens))
+        cycles, joules = np.empty((2, len(context_tokens)))
+        form = self._decode_form(sequences, width)
         _decode_totals(
-            context_tokens, in_sram, sequences, width, *self._decode_form(sequences, width), totals
+            context_tokens, in_sram, sequences, width, *form, *self._decode_j, cycles, joules
         )
-        return totals
+        return cycles, joules
 
     def _decode_form_uncached(self, sequences: int, width: int) -> "_DecodeForm":
         machine, shape = self._machine, self._shape

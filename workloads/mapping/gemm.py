@@ -24,12 +24,13 @@ B may be narrower than A and C in memory and in the network; tiles widen it in t
 """
 
 from itertools import product
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.mapping.machine import Breakdown, Machine, exposed
+from workloads.mapping.machine import Breakdown, Machine, Moved, exposed
 
 Array = NDArray[np.float64]
 
@@ -39,11 +40,12 @@ _INNER_MULTIPLES = (1, 4, 16, 32)
 
 
 class GemmPlan(NamedTuple):
-    """A mapping, the tiles and the block along (m, n, k), and its time in cycles."""
+    """A mapping, the tiles and the block along (m, n, k), its time in cycles and what it moves."""
 
     tiles: tuple[int, ...]
     block: tuple[int, ...]
     cycles: Breakdown
+    moved: Moved
 
 
 class _Times(NamedTuple):
@@ -78,8 +80,8 @@ class GemmMapper:
         times = self._times(cuts[:, :, np.newaxis], blocks.T, (m, n, k), groups)
         best = np.unravel_index(int(np.argmin(times.total)), times.total.shape)
         cycles = exposed(*(float(time[best]) for time in times))
-        tiles, block = cuts[best[0]], blocks[best[1], :3]
-        return GemmPlan(tuple(map(int, tiles)), tuple(map(int, block)), cycles)
+        tiles, block = (tuple(map(int, part)) for part in (cuts[best[0]], blocks[best[1], :3]))
+        return GemmPlan(tiles, block, cycles, self._moved(tiles, block, (m, n, k), groups))
 
     def _times(
         self, cuts: Array, blocks: Array, shape: tuple[int, int, int], groups: int
@@ -112,6 +114,25 @@ class GemmMapper:
         crossings = machine.cross_cycles * (1 + (tiles_k > 1))
         total = pipeline + (write + reduction) * last + crossings + machine.memory_latency_cycles
         return _Times(compute, communication, memory, total)
+
+    def _moved(
+        self,
+        tiles: tuple[int, ...],
+        block: tuple[int, ...],
+        shape: tuple[int, int, int],
+        groups: int,
+    ) -> Moved:
+        """What a mapping moves, as its times count it."""
+        m, n, k = shape
+        share_m, share_n, share_k = (
+            -(-size // parts) for size, parts in zip(shape, tiles, strict=True)
+        )
+        passes_m, passes_n = -(-share_m // block[0]), -(-share_n // block[1])
+        read = m * k * passes_n * self._bytes + k * n * passes_m * self._weight_bytes
+        taken_in = share_m * passes_n * self._bytes + share_n * passes_m * self._weight_bytes
+        summed = share_m * share_n * self._bytes if tiles[2] > 1 else 0
+        delivered = prod(tiles) * (share_k * taken_in + summed)
+        return Moved(groups * (read + m * n * self._bytes), groups * delivered)
 
 
 def _blocks(machine: Machine, element_bytes: int) -> list[tuple[int, int, int, int]]:

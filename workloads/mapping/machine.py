@@ -53,12 +53,26 @@ def exposed(compute: float, communication: float, memory: float, total: float) -
     return Breakdown(communication=communication, overhead=rest)
 
 
+class Moved(NamedTuple):
+    """Bytes that a kernel moves.
+
+    Attributes:
+        memory: Read from off-chip memory and written to it.
+        delivered: Taken in by tiles from the network. What is multicast counts once for each tile
+            that it reaches: as each passes it on to the next, that is also the links it takes.
+    """
+
+    memory: float = 0.0
+    delivered: float = 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class Machine:
     """What the closed forms need of a chip.
 
     ``row_grain``, ``column_grain`` and ``inner_grain`` are the block sizes that fill the matrix
-    engine: C[rows, columns] = A[rows, inner] B[inner, columns].
+    engine: C[rows, columns] = A[rows, inner] B[inner, columns]. ``memory_hops`` is the mean way
+    between the memory, beyond an edge of the grid or at each tile, and the first tile.
     """
 
     rows: int
@@ -76,6 +90,7 @@ class Machine:
     cross_cycles: int
     memory_bytes_per_cycle: float
     memory_latency_cycles: int
+    memory_hops: float
     memory_bytes: int
 
     @property
@@ -147,6 +162,7 @@ def machine_of(chip: Chip, tiles: int | None = None) -> Machine:
         cross_cycles=(rows + chip.grid.cols - 2) * noc.hop_cycles + noc.ejection_cycles,
         memory_bytes_per_cycle=memory.bandwidth_bytes_per_s * share / chip.clock_hz,
         memory_latency_cycles=memory.latency_cycles,
+        memory_hops=0.0 if memory.per_tile else (rows + 1) / 2,
         memory_bytes=int(memory.capacity_bytes * (share if memory.per_tile else 1)),
     )
 

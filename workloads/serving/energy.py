@@ -1,5 +1,7 @@
 """Energy of an iteration: arithmetic, SRAM, off-chip memory, links, and being awake.
 
+On tiles links are those of the mesh, and a byte pays for each that it takes.
+
 Every term is a count times an energy of the chip's profile. What is drawn whether or not anything
 runs is not part of it: that is the model's ``static_power_w``. Per-token figures, by output tokens
 alone or by prompt and output tokens, are made of both by the run's summary.
@@ -7,7 +9,9 @@ alone or by prompt and output tokens, are made of both by the run's summary.
 
 from typing import NamedTuple
 
+from tlm.chips import TileEnergy
 from tlm.chips.gpu import GpuEnergy
+from workloads.mapping.machine import Machine, Moved
 
 _PJ = 1e-12
 # Operands of a product pass SRAM once for each tile of 128 x 128 results: two operands of 2 bytes
@@ -36,3 +40,27 @@ def traffic_energy_j(figures: GpuEnergy, traffic: Traffic) -> float:
         + traffic.memory_bytes * figures.memory_byte_pj
         + traffic.link_bytes * figures.link_byte_pj
     )
+
+
+def tile_energy_j(
+    figures: TileEnergy, machine: Machine, macs: float, moved: Moved, vector_ops: float = 0.0
+) -> float:
+    """Energy of a kernel's operations on tiles.
+
+    The matrix engine reads an operand of 2 bytes from local memory once for each of its rows or
+    columns of results. What is delivered to a tile passes its local memory.
+    """
+    operand_bytes = macs * 2 * (1 / machine.row_grain + 1 / machine.column_grain)
+    byte_hops = moved.delivered + moved.memory * machine.memory_hops
+    return _PJ * (
+        (2 * macs + vector_ops) * figures.flop_pj
+        + (operand_bytes + moved.delivered) * figures.sram_byte_pj
+        + moved.memory * figures.memory_byte_pj
+        + byte_hops * figures.hop_byte_pj
+    )
+
+
+def carried_byte_j(figures: TileEnergy, hops: int) -> float:
+    """Energy of a byte from the memory of one tile to that of another, so many hops away."""
+    ends = 2 * (figures.memory_byte_pj + figures.sram_byte_pj)
+    return _PJ * (ends + hops * figures.hop_byte_pj)

@@ -5,7 +5,7 @@ from tlm.chips.gpu import gpu_box_names, load_gpu_box
 from tlm.chips.profile import ForeignNoc
 from tlm.errors import InputError
 from workloads.models import Model, load_model
-from workloads.serving.energy import Traffic, traffic_energy_j
+from workloads.serving.energy import Traffic, carried_byte_j, traffic_energy_j
 from workloads.serving.models import serving_model, units_of
 from workloads.serving.run import Pools
 
@@ -71,7 +71,11 @@ def _whole(chip: str, units: int) -> int:
 def _energy(chip: str) -> tuple[float | None, float]:
     """Joules of a byte that is read, carried and written, if known; watts of an idle unit."""
     if chip not in gpu_box_names():
-        return None, 0.0
+        tiles = load_chip(chip)
+        if tiles.energy is None:
+            return None, 0.0
+        rows, cols = tiles.grid.rows, tiles.grid.cols
+        return carried_byte_j(tiles.energy, rows - 1), tiles.energy.idle_w / (rows * cols)
     figures = load_gpu_box(chip)[0].energy
     return traffic_energy_j(figures, Traffic(memory_bytes=2.0, link_bytes=1.0)), figures.idle_w
 

@@ -64,7 +64,7 @@ def test_large_gemms_come_near_the_peak_and_flat_ones_near_the_bandwidth() -> No
 def test_attention_utilization_beside_the_paper(sequence: int, least: float, most: float) -> None:
     # Fig. 9, no mask: 4 x 32 heads of 128; 92.7 % at S = 4096, short sequences far below.
     shape = AttentionShape(128, 1, 128, 128, 256, 2)
-    cycles = AttentionMapper(_FLAT32, shape).prefill(sequence, 0, False)
+    cycles = AttentionMapper(_FLAT32, shape).prefill(sequence, 0, False).cycles
     macs = 128 * 2 * sequence**2 * 128
     assert least < macs / _FLAT32.macs_per_cycle / cycles.total < most
 
@@ -72,20 +72,18 @@ def test_attention_utilization_beside_the_paper(sequence: int, least: float, mos
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 9000), st.integers(0, 30_000))
 def test_prefill_attention_is_never_faster_than_the_rooflines(new: int, context: int) -> None:
-    cycles = _ATTENTION.prefill(new, context)
+    cycles = _ATTENTION.prefill(new, context).cycles
     pairs = new * context + new * (new + 1) / 2
     assert cycles.total >= 32 * 128 * 2 * pairs / _FLAT32.macs_per_cycle
     kv_bytes = 2 * 8 * 128 * 2 * (context + new)
     assert cycles.total >= kv_bytes / _FLAT32.memory_bytes_per_cycle
-    assert cycles.total <= _ATTENTION.prefill(new, context, False).total
+    assert cycles.total <= _ATTENTION.prefill(new, context, False).cycles.total
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 300), st.integers(1, 20_000))
 def test_decode_attention_is_bound_by_reading_keys_and_values(sequences: int, each: int) -> None:
-    cycles = float(
-        _ATTENTION.decode_cycles(sequences, np.array([sequences * each]), 1, np.zeros(1))[0]
-    )
+    (cycles,), _ = _ATTENTION.decode(sequences, np.array([sequences * each]), 1, np.zeros(1))
     read = 2 * 8 * 128 * 2 * sequences * each / _FLAT32.memory_bytes_per_cycle
     assert cycles >= read
     if sequences >= 32 and each >= 1024:
@@ -124,8 +122,28 @@ def test_narrow_weights_are_read_faster() -> None:
 
 def test_a_window_bounds_attention() -> None:
     whole, window = _ATTENTION.prefill(8192, 0), _ATTENTION.prefill(8192, 0, True, 128)
-    assert window.total < 0.2 * whole.total
+    assert window.cycles.total < 0.2 * whole.cycles.total
+    assert window.moved.memory < 0.3 * whole.moved.memory
     assert _ATTENTION.prefill(64, 0, True, 128) == _ATTENTION.prefill(64, 0)
+
+
+def test_what_a_gemm_moves_by_hand() -> None:
+    # On one tile all that is read is delivered, weights once for each of the two passes over m.
+    tile = replace(_FLAT32, rows=1, cols=1)
+    plan = GemmMapper(tile, 2, 1).plan(64, 64, 16)
+    passes_m, passes_n = (-(-64 // size) for size in plan.block[:2])
+    read = 2 * 64 * 16 * passes_n + 1 * 16 * 64 * passes_m
+    assert plan.moved == (read + 2 * 64 * 64, read)
+
+
+def test_a_multicast_is_delivered_to_each_and_read_once() -> None:
+    plan = _GEMM.plan(4096, 28672, 4096)
+    m, n, k = 4096, 28672, 4096
+    least = 2 * (m * k + k * n + m * n)
+    assert plan.moved.memory >= least
+    # Every tile takes in its rows of A and columns of B.
+    taken_in = 2 * k * (m / plan.tiles[0] + n / plan.tiles[1]) * 1024 / plan.tiles[2]
+    assert plan.moved.delivered >= taken_in > plan.moved.memory
 
 
 @settings(max_examples=30, deadline=None)
@@ -133,12 +151,11 @@ def test_a_window_bounds_attention() -> None:
 def test_decode_over_many_contexts_equals_one_at_a_time(
     sequences: int, contexts: list[int], width: int
 ) -> None:
-    cycles = _ATTENTION.decode_cycles(sequences, np.array(contexts), width, np.zeros(len(contexts)))
+    several = _ATTENTION.decode(sequences, np.array(contexts), width, np.zeros(len(contexts)))
     alone = [
-        float(_ATTENTION.decode_cycles(sequences, np.array([each]), width, np.zeros(1))[0])
-        for each in contexts
+        _ATTENTION.decode(sequences, np.array([each]), width, np.zeros(1)) for each in contexts
     ]
-    assert cycles.tolist() == alone
+    assert np.array_equal(several, np.concatenate(alone, axis=1))
 
 
 @pytest.mark.parametrize("name", ["npusim-large", "npusim-small"])

@@ -1,10 +1,14 @@
 """Energy: each term by hand."""
 
+import numpy as np
 import pytest
 
+from tlm.chips import load_chip
 from tlm.chips.gpu import load_gpu_box
+from workloads.mapping.machine import Moved, machine_of
+from workloads.models import load_model
 from workloads.serving.cost import Batch
-from workloads.serving.energy import Traffic, traffic_energy_j
+from workloads.serving.energy import Traffic, carried_byte_j, tile_energy_j, traffic_energy_j
 from workloads.serving.models import serving_model
 
 _GPU, _ = load_gpu_box("h100x2")
@@ -30,3 +34,63 @@ def test_an_iteration_pays_its_operations_and_being_awake() -> None:
     assert cost.energy_j is not None
     assert 1.0 < cost.energy_j / least < 1.1
     assert model.static_power_w == _GPU.energy.idle_w
+
+
+_FLAT32 = load_chip("flat32")
+
+
+@pytest.mark.parametrize(
+    ("macs", "moved", "vector_ops", "picojoules"),
+    [
+        # Rows of 32 and columns of 64 results share an operand of 2 bytes.
+        (64.0, Moved(), 0.0, 128 * 0.5 + (4 + 2) * 1.75),
+        (0.0, Moved(memory=1.0), 0.0, 43.75 + 16.5 * 0.15),  # half way up the 32 rows
+        (0.0, Moved(delivered=1.0), 0.0, 1.75 + 0.15),
+        (0.0, Moved(), 1.0, 0.5),
+    ],
+)
+def test_terms_of_tiles(macs: float, moved: Moved, vector_ops: float, picojoules: float) -> None:
+    figures, machine = _FLAT32.energy, machine_of(_FLAT32)
+    assert figures is not None
+    joules = tile_energy_j(figures, machine, macs, moved, vector_ops)
+    assert joules == pytest.approx(picojoules * 1e-12)
+    assert carried_byte_j(figures, 31) == pytest.approx((2 * 43.75 + 2 * 1.75 + 31 * 0.15) * 1e-12)
+
+
+def test_memory_at_each_tile_is_no_hop_away() -> None:
+    assert machine_of(load_chip("npusim-large")).memory_hops == 0
+    assert machine_of(_FLAT32).memory_hops == 16.5
+
+
+def test_decoding_on_tiles_pays_for_reading_weights_and_caches() -> None:
+    model, shape = serving_model("llama3-8b", "flat32"), load_model("llama3-8b")
+    cost = model.cost(Batch((), 8, 8 * 4096, 8))
+    embedding = 2 * shape.vocabulary * shape.hidden
+    read = shape.weight_bytes - embedding + 8 * 4096 * shape.kv_bytes_per_token
+    assert cost.energy_j is not None
+    assert 1.0 < cost.energy_j / (read * 43.75e-12) < 1.3
+
+
+@pytest.mark.parametrize("chip", ["flat32", "npusim-large", "npusim-small"])
+def test_a_stretch_on_tiles_takes_the_energy_of_its_iterations(chip: str) -> None:
+    model = serving_model("gpt-oss-20b", chip)
+    contexts = np.array([0, 77, 3000, 250_001])
+    found = model.decode_costs(30, contexts, 2).energy_j
+    assert found is not None
+    alone = [model.cost(Batch((), 30, each, 60, None, 2)).energy_j for each in contexts.tolist()]
+    assert found.tolist() == alone
+
+
+def test_half_of_the_tiles_draw_half_of_the_static_power() -> None:
+    assert serving_model("llama3-8b", "flat32").static_power_w == 70.0
+    assert serving_model("llama3-8b", "flat32", units=512).static_power_w == 35.0
+
+
+def test_what_is_in_sram_is_not_read_from_memory() -> None:
+    model = serving_model("llama3-8b", "flat32")
+    spilled, kept = (
+        model.cost(Batch((), 1, 2000, 1, None, 1, tokens)).energy_j for tokens in (0, 2000)
+    )
+    assert spilled is not None and kept is not None
+    byte_j = (43.75 + 1.75 + 17.5 * 0.15) * 1e-12
+    assert spilled - kept == pytest.approx(2001 * model.kv_bytes_per_token * byte_j)

@@ -35,7 +35,14 @@ def test_energy_counts_what_is_carried_and_gpus_in_no_pool() -> None:
     assert figures["energy_j"] == pytest.approx(whole)
 
 
-def test_tiles_have_no_figures_of_energy() -> None:
-    figures = run_disaggregated(_TRACE, Chunked(512), make_pools("llama3-8b", "flat32"))
-    assert figures["energy_j"] is None
-    assert figures["pools"]["link"]["energy_j"] is None
+def test_energy_of_pools_of_tiles() -> None:
+    pools = make_pools("llama3-8b", "flat32", prefill_units=512, decode_units=256)
+    figures = run_disaggregated(_TRACE, Chunked(512), pools)
+    parts = figures["pools"]
+    # Out of memory and into it, through local memory twice, and along a column of the mesh.
+    picojoules = 2 * 43.75 + 2 * 1.75 + 31 * 0.15
+    carried_j = 4000 * load_model("llama3-8b").kv_bytes_per_token * picojoules * 1e-12
+    assert parts["link"]["energy_j"] == pytest.approx(carried_j)
+    idle_j = 70.0 / 4 * figures["span_s"]
+    whole = parts["prefill"]["energy_j"] + parts["decode"]["energy_j"] + carried_j + idle_j
+    assert figures["energy_j"] == pytest.approx(whole)
