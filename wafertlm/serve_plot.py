@@ -1,4 +1,4 @@
-"""A serving result as a picture: tokens over time, and attainment by rate where it was searched."""
+"""A serving result as a picture: tokens over time, and what a search of the rate has found."""
 
 from pathlib import Path
 from typing import Any
@@ -23,11 +23,13 @@ def plot_serving(result: Result, path: Path) -> None:
         InputError: if the file cannot be written.
     """
     capacity = result["capacity"]
-    figure = Figure(figsize=(4.5 if capacity is None else 9, 3), layout="constrained")
-    axes = figure.subplots(1, 1 if capacity is None else 2, squeeze=False)[0]
+    panels = 1 if capacity is None else 3
+    figure = Figure(figsize=(4.5 * panels, 3), layout="constrained")
+    axes = figure.subplots(1, panels, squeeze=False)[0]
     _tokens_over_time(axes[-1], result["timeline"])
     if capacity is not None:
         _attainment_by_rate(axes[0], capacity, result["options"]["attainment"])
+        _frontier(axes[1], capacity)
     # Without the dates and random names that pictures carry: equal results, equal bytes.
     metadata = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
     with whole_file(path) as scratch, matplotlib.rc_context({"svg.hashsalt": "wafertlm"}):
@@ -44,9 +46,27 @@ def _tokens_over_time(axes: Axes, timeline: dict[str, Any]) -> None:
 
 
 def _attainment_by_rate(axes: Axes, capacity: dict[str, Any], least: float) -> None:
-    trials = sorted(capacity["trials"], key=lambda trial: float(trial["rate"]))
+    trials = _by_rate(capacity)
     rates = [trial["rate"] for trial in trials]
     axes.plot(rates, [100 * trial["attainment"] for trial in trials], marker="o", markersize=3)
     axes.axhline(100 * least, color="0.5", linewidth=0.8, linestyle="--")
     axes.axvline(capacity["rate_rps"], color="0.5", linewidth=0.8, linestyle="--")
     axes.set(xlabel="requests a second", ylabel="requests that attain, %", ylim=(-3, 103))
+
+
+def _frontier(axes: Axes, capacity: dict[str, Any]) -> None:
+    """First tokens against intervals as the rate grows, the highest that attains marked."""
+    trials = [trial for trial in _by_rate(capacity) if trial["tbt_ms"] is not None]
+    ttft, tbt = ([trial[name] for trial in trials] for name in ("ttft_s", "tbt_ms"))
+    axes.plot(ttft, tbt, marker="o", markersize=3)
+    for trial in trials:
+        if trial["rate"] == capacity["rate_rps"]:
+            label = f"{trial['rate']:.3g} a second"
+            axes.plot(trial["ttft_s"], trial["tbt_ms"], "o", color="0.2", label=label)
+            axes.legend(frameon=False)
+    axes.set(xscale="log", xlabel="mean time to first token, s")
+    axes.set(ylabel="mean time between tokens, ms", ylim=(0, None))
+
+
+def _by_rate(capacity: dict[str, Any]) -> list[dict[str, Any]]:
+    return sorted(capacity["trials"], key=lambda trial: float(trial["rate"]))

@@ -142,7 +142,10 @@ def test_the_highest_rate_attains_the_objectives_and_more_does_not() -> None:
     assert again["ttft_s"] == result["ttft_s"]
     over = serve_result(ServeOptions(**options | {"rate_rps": rate * 1.02}))
     assert over["slo_attainment"] < 0.9
-    assert [trial["rate"] for trial in result["capacity"]["trials"]][0] == 8.0
+    trials = {trial["rate"]: trial for trial in result["capacity"]["trials"]}
+    assert next(iter(trials)) == 8.0
+    assert trials[rate]["ttft_s"] == result["ttft_s"]["mean"]
+    assert trials[rate]["tbt_ms"] == result["tbt_ms"]["mean"]
 
 
 def test_the_seed_decides() -> None:

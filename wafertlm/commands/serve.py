@@ -30,7 +30,10 @@ from workloads.studies.profiles import ProfileError, profile_error
 
 _DISTRIBUTION = ("mean", "p50", "p90", "p95", "p99", "p99_9")
 _PLOT_FORMATS = (".png", ".svg", ".pdf")
+_FRONTIER = ("ttft_s", "tbt_ms")
 _TIMES = ("ttft_s", "tbt_ms", "e2e_s", "queue_s")
+
+Times = dict[str, float | None]
 
 
 def serve_result(
@@ -67,7 +70,8 @@ def serve_result(
     if checkpoint is not None:
         run = _run_name(service, requests_csv is not None)
         kept = Checkpoint(checkpoint, run, checkpoint_every_s)
-    capacity = _capacity(service, progress) if options.find_rate else None
+    times: dict[float, Times] = {}
+    capacity = _capacity(service, progress, times) if options.find_rate else None
     if capacity is not None and capacity.rate is None:
         raise InputError(
             f"--find-rate: found no rate at which {options.attainment:.0%} of the requests attain "
@@ -84,7 +88,7 @@ def serve_result(
     return {
         "options": service.recorded(),
         **merged,
-        "capacity": None if capacity is None else _plain(capacity),
+        "capacity": None if capacity is None else _plain(capacity, times),
         "error": {"level_pct": None, "profile_pct": profile.pct},
         "notes": [f"error: {profile.note}", *_notes(merged)],
     }
@@ -109,12 +113,14 @@ def known_names() -> dict[str, list[str]]:
     }
 
 
-def _capacity(service: Service, progress: Progress | None) -> Capacity:
+def _capacity(service: Service, progress: Progress | None, times: dict[float, Times]) -> Capacity:
+    """The highest rate; puts the mean times of each rate that was tried into ``times``."""
     options = service.options
     seeds = range(options.seed, options.seed + options.seeds)
 
     def attainment_at(rate: float) -> float:
         runs = [service.run(seed, rate, Watch(progress)) for seed in seeds]
+        times[rate] = {name: _mean([run[name]["mean"] for run in runs]) for name in _FRONTIER}
         return float(sum(run["slo_attainment"] for run in runs)) / len(runs)
 
     given = options.rate_rps
@@ -125,11 +131,16 @@ def _capacity(service: Service, progress: Progress | None) -> Capacity:
     return find_rate(attainment_at, start, options.attainment, lowest)
 
 
-def _plain(capacity: Capacity) -> dict[str, Any]:
+def _plain(capacity: Capacity, times: Mapping[float, Times]) -> dict[str, Any]:
     return {
         "rate_rps": capacity.rate,
-        "trials": [trial._asdict() for trial in capacity.trials],
+        "trials": [trial._asdict() | times[trial.rate] for trial in capacity.trials],
     }
+
+
+def _mean(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]  # a single token has no interval
+    return sum(known) / len(known) if known else None
 
 
 def _notes(figures: Mapping[str, Any]) -> list[str]:
@@ -228,7 +239,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--find-rate", is_flag=True, help="Find the highest rate that attains the SLOs.")
 @click.option("--attainment", type=float, default=0.9, show_default=True, help="Share that must.")
 @click.option("--out", type=_FILE, help="Store the result (JSON).")
-@click.option("--plot", type=_FILE, help="Draw tokens over time (PNG, SVG or PDF).")
+@click.option("--plot", type=_FILE, help="Draw tokens over time, and by rate (PNG, SVG or PDF).")
 @click.option("--requests-csv", type=_FILE, help="Store a row per request.")
 @click.option("--checkpoint", type=_FILE, help="Keep the run's state, to go on from if killed.")
 @click.option(
