@@ -15,7 +15,7 @@ from workloads.serving.run import Limits, run
 from workloads.serving.schedulers import Chunked
 from workloads.serving.traces import MAX_TOKENS, Trace, load_trace
 
-_SOME, _MANY = 400, 10_000
+_FEW, _SOME, _MANY = 150, 400, 10_000
 _NUMBERS = (
     *("0", "1", "7", "12.5", "1e3", "1E-3", "5.", ".5", "100", "3600", "8640000", "8640001"),
     *("-1", "-0", "nan", "NaN", "inf", "-inf", "1e999", "1e-999", "0x10", "1_000", "+3", "１２"),
@@ -99,14 +99,19 @@ def _holds(trace: Trace) -> None:
         assert figures["completed"] == len(trace)
 
 
+def _file(path: Path, rng: random.Random) -> Path:
+    """A trace, damaged or not."""
+    make, suffix = rng.choice(((_csv, ".csv"), (_jsonl, ".jsonl")))
+    file = path / f"load{suffix}"
+    file.write_bytes(_damaged(rng, make(rng)))
+    return file
+
+
 def _hostile_traces(path: Path, seeds: range) -> tuple[int, int]:
     """How many were served and how many refused."""
     served = refused = 0
     for seed in seeds:
-        rng = random.Random(seed)
-        make, suffix = rng.choice(((_csv, ".csv"), (_jsonl, ".jsonl")))
-        file = path / f"load{suffix}"
-        file.write_bytes(_damaged(rng, make(rng)))
+        file = _file(path, random.Random(seed))
         try:
             trace = load_trace(file)
         except InputError as error:
@@ -132,18 +137,17 @@ def test_many_hostile_traces(tmp_path: Path) -> None:
 
 
 _PLAIN = {
-    "--model": ("llama3-8b",),
+    "--model": ("llama3-8b", "gpt-oss-20b"),
     "--chip": ("flat32", "h100x2"),
     "--scheduler": ("chunked", "layered", "pd-fusion", "static", "pd-disaggregation"),
-    "--workload": ("sharegpt",),
-    "--rate": ("4", "inf"),
-    "--requests": ("3",),
 }
+_DRAWN = {"--workload": ("sharegpt",), "--rate": ("4", "inf"), "--requests": ("3",)}
 _EXTRA = (
     *("--arrival-cv", "--rate-scale", "--slo-ttft", "--slo-tbt", "--seed", "--token-budget"),
     *("--layer-groups", "--budget-units", "--chunk-units", "--prefill-scheduler"),
     *("--prefill-units", "--decode-units", "--link-bytes-per-s", "--link-latency-s", "--kv-tokens"),
-    *("--kv-sram-tokens", "--max-sequences", "--trace", "--attainment", "--checkpoint"),
+    *("--kv-sram-tokens", "--max-sequences", "--trace", "--attainment", "--checkpoint", "--out"),
+    *("--workload", "--rate", "--requests", "--plot", "--requests-csv", "--nonsense"),
     *("--checkpoint-every", "--draft-tokens", "--acceptance", "--weights", "--expert-parallel"),
 )
 # Options that are given together, or that would run long with some of the values; None: a flag.
@@ -152,6 +156,11 @@ _TOGETHER: tuple[dict[str, str | None], ...] = (
     *({"--find-rate": None, "--slo-ttft": slo} for slo in ("1e-300", "2", "1e300")),
     *({"--seeds": seeds} for seeds in ("0", "2", "-1", "x", "")),
     {"--draft-tokens": "2", "--acceptance": "0.5"},
+    *({"--kv-sram-tokens": tokens, "--draft-tokens": "3"} for tokens in ("0", "100", "3000")),
+    *({"--model": "gpt-oss-20b", "--expert-parallel": groups} for groups in ("1", "2", "3")),
+    *({"--weights": width, "--chip": "npusim-large"} for width in ("fp4", "fp8", "int3")),
+    {"--json": None},
+    {"--list": None},
 )
 _VALUES = (
     *("0", "1", "2", "16", "512", "100000", "-1", "nan", "inf", "-inf", "1e-300", "1e300", "0.5"),
@@ -159,12 +168,16 @@ _VALUES = (
 )
 
 
-def _hostile_options(seeds: range) -> dict[int, int]:
+def _hostile_commands(path: Path, seeds: range) -> dict[int, int]:
     """How often each exit status came."""
     statuses: dict[int, int] = {}
     for seed in seeds:
         rng = random.Random(seed)
         given: dict[str, str | None] = {name: rng.choice(values) for name, values in _PLAIN.items()}
+        if rng.random() < 0.5:
+            given["--trace"] = str(_file(path, rng))
+        else:
+            given.update({name: rng.choice(values) for name, values in _DRAWN.items()})
         if rng.random() < 0.2:
             given[rng.choice([*_PLAIN])] = rng.choice(_VALUES)
         given.update({name: rng.choice(_VALUES) for name in rng.sample(_EXTRA, rng.randrange(3))})
@@ -182,14 +195,14 @@ def _hostile_options(seeds: range) -> dict[int, int]:
 
 
 @pytest.mark.filterwarnings("error")
-def test_hostile_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hostile_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    statuses = _hostile_options(range(150))
-    assert min(statuses[0], statuses[2]) > 20
+    statuses = _hostile_commands(tmp_path, range(_FEW))
+    assert min(statuses[0], statuses[2]) > _FEW / 10
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("error")
-def test_many_hostile_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_hostile_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert min(_hostile_options(range(150, 3000)).values()) > 400
+    assert min(_hostile_commands(tmp_path, range(_FEW, _MANY)).values()) > _MANY / 10
