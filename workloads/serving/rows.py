@@ -69,6 +69,8 @@ def row_file(path: Path, *, resumable: bool) -> Iterator[RowWriter]:
         with whole_file(path) as scratch, scratch.open("w", newline="", encoding="utf-8") as file:
             yield RowWriter(file)
         return
+    if not path.name:
+        raise InputError(f"'{path}' is no name of a file")
     part = path.with_name(f"{path.name}.part")
     try:
         part.parent.mkdir(parents=True, exist_ok=True)

@@ -177,6 +177,15 @@ def test_rows_that_were_lost_are_noticed(tmp_path: Path) -> None:
         rows.resume(state)
 
 
+@pytest.mark.parametrize("resumable", [False, True])
+def test_rows_without_a_name_are_refused(resumable: bool) -> None:
+    with (
+        pytest.raises(InputError, match=r"^'\.' is no name of a file$"),
+        row_file(Path(""), resumable=resumable),
+    ):
+        raise AssertionError
+
+
 @pytest.mark.slow
 def test_a_killed_command_leaves_nothing_half_written_and_goes_on(tmp_path: Path) -> None:
     load = ("--workload", "sharegpt", "--rate", "8", "--requests", "6000", "--seed", "3")
