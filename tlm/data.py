@@ -28,8 +28,8 @@ class Buffer:
         bits: Bits of an element.
         within: A buffer that this one is a part of; its elements must have as many bits.
         offset: Elements of that buffer before the first of this one.
-        offchip: It lies in off-chip memory and takes no room of the tile; what is sent from it, or
-            written to it, costs the network and no more.
+        offchip: It lies in off-chip memory and takes no room of the tile. `Load` and `Store` move
+            it; to other operations it costs no more than if it lay in the tile.
 
     Raises:
         InputError: if a size is below 1, or the offset below 0 or without a buffer.

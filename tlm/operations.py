@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -186,9 +186,77 @@ class Reduce:
     label: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class OffChip:
+    """Every tile of a set moves a block between its memory and off-chip memory.
+
+    Attributes:
+        tiles: Tiles, each with a block of its own.
+        flits: Length of each block.
+        takes: Tokens taken at the tile.
+        gives: Tokens given at the tile when all that it sends has left: a request, or a block.
+        arrivals: Tokens given at the tile when a block, or the word that it is kept, has come.
+        source: Buffer that is read.
+        target: Buffer that is written, of the same shape.
+        label: What is moved, for traces.
+    """
+
+    slots: ClassVar[tuple[str, ...]] = ()  # room in a tile's own memory is among what it takes
+
+    tiles: TileSet
+    flits: int
+    takes: tuple[str, ...] = ()
+    gives: tuple[str, ...] = ()
+    arrivals: tuple[str, ...] = ()
+    source: str | None = None
+    target: str | None = None
+    label: str = ""
+
+    @property
+    def block(self) -> str:
+        """Name of the buffer in off-chip memory; empty if the program says none."""
+        return (self.source if isinstance(self, Load) else self.target) or ""
+
+    @property
+    def sent_flits(self) -> int:
+        """Flits that a tile sends: of a load a request, of a store the block and a request."""
+        return 1 if isinstance(self, Load) else self.flits + 1
+
+    def at_once(self) -> Work:
+        """What it is if off-chip memory costs nothing: the block is there when asked for."""
+        given = (*self.gives, *self.arrivals)
+        return Work(Engine.TRANSFER, self.tiles, 0, self.takes, given, label=self.label)
+
+
+@dataclass(frozen=True, slots=True)
+class Load(OffChip):
+    """Every tile of a set asks off-chip memory for a block; ``source`` is a buffer off chip."""
+
+
+@dataclass(frozen=True, slots=True)
+class Store(OffChip):
+    """Every tile of a set writes a block to off-chip memory; ``target`` is a buffer off chip.
+
+    What a tile loads after the arrival of its store is what it has stored.
+    """
+
+
 Collective = Multicast | Reduce
-Transfer = Send | Multicast | Reduce
-Operation = Work | Send | Multicast | Reduce
+TileTransfer = Send | Multicast | Reduce
+Transfer = TileTransfer | Load | Store
+#: What tiles do among themselves.
+TileOperation = Work | TileTransfer
+Operation = TileOperation | Load | Store
+
+
+def within_tiles(operation: Operation) -> TileOperation:
+    """What an operation is but for off-chip memory: each tile sends the block to itself."""
+    if not isinstance(operation, OffChip):
+        return operation
+    rows, cols = np.array(operation.tiles.rows), np.array(operation.tiles.cols)
+    tokens = (operation.takes, (), operation.gives, operation.arrivals)
+    buffers = (operation.source, operation.target)
+    return Send(operation.tiles, rows, cols, operation.flits, *tokens, *buffers, operation.label)
 
 
 def destination(send: Send, row: int, col: int) -> tuple[int, int]:

@@ -14,17 +14,22 @@ from tlm.operations import (
     Collective,
     Engine,
     Indices,
+    Load,
     Multicast,
+    OffChip,
     Operation,
     Reduce,
     Roots,
     Send,
+    Store,
+    TileOperation,
     Transfer,
     Work,
     destination,
     root_lines,
     root_tiles,
     segment_of,
+    within_tiles,
 )
 from tlm.program_faults import operation_fault
 
@@ -35,13 +40,17 @@ __all__ = [
     "Engine",
     "Gemm",
     "Indices",
+    "Load",
     "Multicast",
+    "OffChip",
     "Operation",
     "Program",
     "Reduce",
     "Roots",
     "Send",
+    "Store",
     "Task",
+    "TileOperation",
     "Token",
     "Transfer",
     "Vector",
@@ -50,6 +59,7 @@ __all__ = [
     "root_lines",
     "root_tiles",
     "segment_of",
+    "within_tiles",
 ]
 
 
@@ -107,6 +117,10 @@ class Program:
                     f"operation {number} ({type(operation).__name__} '{operation.label}'): {fault}"
                 )
             yield operation
+
+    def within_tiles(self) -> Iterator[TileOperation]:
+        """The operations as they are but for off-chip memory (`tlm.operations.within_tiles`)."""
+        return map(within_tiles, self.operations())
 
     @property
     def tile_bytes(self) -> int:

@@ -10,6 +10,8 @@ from tlm.operations import (
     Collective,
     Engine,
     Indices,
+    Load,
+    OffChip,
     Operation,
     Reduce,
     Roots,
@@ -42,11 +44,13 @@ def operation_fault(
     if isinstance(operation, Work):
         return _work_fault(operation, grid, buffers)
     fault = _transfer_fault(operation) or _data_fault(operation, buffers)
-    if fault is None and isinstance(operation, Send):
+    if fault is not None:
+        return fault
+    if isinstance(operation, Send):
         return _send_fault(operation, grid)
-    if fault is None and not isinstance(operation, Send):
-        return _collective_fault(operation, grid)
-    return fault
+    if isinstance(operation, OffChip):
+        return _offchip_fault(operation, buffers) or _outside(operation.tiles, grid)
+    return _collective_fault(operation, grid)
 
 
 def _transfer_fault(transfer: Transfer) -> str | None:
@@ -80,6 +84,20 @@ def _data_fault(transfer: Transfer, buffers: Mapping[str, Buffer]) -> str | None
             f"'{target}' {there.rows} x {there.columns} of {there.bits}"
         )
     return None
+
+
+def _offchip_fault(operation: OffChip, buffers: Mapping[str, Buffer]) -> str | None:
+    if operation.source is None or operation.target is None:
+        return None
+    found = (buffers[operation.source].offchip, buffers[operation.target].offchip)
+    loads = isinstance(operation, Load)
+    if found == (loads, not loads):
+        return None
+    where = ["off chip" if offchip else "in the tile" for offchip in found]
+    return (
+        f"source '{operation.source}' lies {where[0]}, target '{operation.target}' {where[1]}; "
+        f"allowed: a {'source' if loads else 'target'} off chip, the other in the tile"
+    )
 
 
 def _work_fault(work: Work, grid: Grid, buffers: Mapping[str, Buffer]) -> str | None:

@@ -14,10 +14,13 @@ import numpy as np
 from tlm.interconnect.packets import TileSet
 from tlm.operations import (
     Engine,
+    Load,
     Multicast,
+    OffChip,
     Operation,
     Reduce,
     Send,
+    Store,
     Work,
     destination,
     root_lines,
@@ -79,7 +82,8 @@ class TransferStep(Step):
 
     Attributes:
         root: The tile that gets the result of a reduction; None of other transfers.
-        members: Destinations; of a reduction its contributors.
+        members: Destinations; of a reduction its contributors; off chip the tile itself.
+        flits: How many the tile sends.
         slots: Units taken at the tiles that are written to. Contributors of a reduction share
             those of the root.
         arrivals: By the tile that is written to, the units given there; of a reduction at its first
@@ -107,6 +111,9 @@ def expand(program: Program) -> Iterator[Step]:
             for tile in _tiles(operation.tiles):
                 goal = TileSet.tile(*destination(operation, *tile))
                 yield _spread(number, operation, tile, goal, numbers)
+        elif isinstance(operation, OffChip):
+            for tile in _tiles(operation.tiles):
+                yield _spread(number, operation, tile, TileSet.tile(*tile), numbers)
         elif isinstance(operation, Multicast):
             for tile in root_tiles(operation):
                 yield _spread(number, operation, tile, segment_of(operation, *tile), numbers)
@@ -128,7 +135,7 @@ def held_steps(program: Program) -> list[Step]:
 
 def _count(operation: Operation) -> int:
     """How many steps an operation is."""
-    if isinstance(operation, Work | Send):
+    if isinstance(operation, Work | Send | OffChip):
         return len(operation.tiles.rows) * len(operation.tiles.cols)
     roots = len(root_lines(operation)[0])
     return roots * len(operation.segment) if isinstance(operation, Reduce) else roots
@@ -173,13 +180,16 @@ def _work(number: int, work: Work, numbers: _Numbers) -> Iterator[WorkStep]:
 
 
 def _spread(
-    number: int, transfer: Send | Multicast, tile: Tile, goal: TileSet, numbers: _Numbers
+    number: int,
+    transfer: Send | Multicast | Load | Store,
+    tile: Tile,
+    goal: TileSet,
+    numbers: _Numbers,
 ) -> TransferStep:
     """A transfer from a tile to one or many."""
+    flits = transfer.sent_flits if isinstance(transfer, OffChip) else transfer.flits
     takes, gives = numbers.take(transfer.takes, tile), numbers.give(transfer.gives, tile)
-    step = TransferStep(
-        number, transfer, Engine.TRANSFER, tile, takes, gives, None, goal, transfer.flits
-    )
+    step = TransferStep(number, transfer, Engine.TRANSFER, tile, takes, gives, None, goal, flits)
     for there in _tiles(goal):
         step.slots += numbers.take(transfer.slots, there)
         step.arrivals[there] = numbers.give(transfer.arrivals, there)

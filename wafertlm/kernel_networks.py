@@ -24,6 +24,7 @@ from tlm.interconnect import packets
 from tlm.interconnect.handshake import DeadlockError, HandshakeMesh
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
+from tlm.offchip.system import OffChipMemory
 from tlm.program import Multicast, Program, Reduce, Send, Work, root_tiles, segment_of
 from tlm.tiles.timing import FREE, QueueTiming
 from tlm.trace import Recorder
@@ -65,7 +66,7 @@ class OwnRouters:
         """
         layout = FlitLayout(self.spec, program.rows, program.cols)
         limit, name = self.spec.limits.packet_flits, self.spec.file.name
-        for operation in program.operations():
+        for operation in program.within_tiles():
             if isinstance(operation, Send) and limit is not None and operation.flits > limit:
                 raise InputError(
                     f"{name}: limits.packet_flits: found a transfer of {operation.flits} flits; "
@@ -131,6 +132,7 @@ def run_at_model(
     own: OwnRouters | None,
     recorder: Recorder | None = None,
     queues: QueueTiming = FREE,
+    offchip: OffChipMemory | None = None,
 ) -> Outcome:
     """Run a program packet by packet on the handshake model.
 
@@ -141,8 +143,8 @@ def run_at_model(
     if own is not None:
         own.check(program)
     try:
-        mesh = HandshakeMesh(program.rows, program.cols, timing)
-        return run_at(program, _cut(timing, own), mesh, recorder, queues)
+        mesh = HandshakeMesh(_mesh_rows(program, offchip), program.cols, timing)
+        return run_at(program, _cut(timing, own), mesh, recorder, queues, offchip)
     except DeadlockError as error:
         raise CheckFailedError(f"deadlock: {error}") from error
 
@@ -155,6 +157,7 @@ def run_at_rtl(
     building: Callable[[], AbstractContextManager[None]],
     recorder: Recorder | None = None,
     queues: QueueTiming = FREE,
+    offchip: OffChipMemory | None = None,
 ) -> tuple[Outcome, dict[str, Any]]:
     """Run a program packet by packet on the Verilated mesh, and say which one that was.
 
@@ -162,15 +165,17 @@ def run_at_rtl(
         InputError: if the mesh cannot carry it.
         CheckFailedError: if the Verilog hangs, stops, or changes data; the message says where.
     """
-    spec = own.spec if own is not None else project_spec(_project_mesh(program, timing))
+    rows = _mesh_rows(program, offchip)
+    mesh_rtl = RtlMesh(rows, program.cols, timing.fifo_depth)
+    spec = own.spec if own is not None else project_spec(mesh_rtl)
     if own is not None:
         own.check(program)
-    model = LoopModel(spec, program.rows, program.cols, waves=waves is not None)
+    model = LoopModel(spec, rows, program.cols, waves=waves is not None)
     try:
         with building():
             model.build()
         with RtlInterconnect(model, loopback=timing.loopback, waves=waves) as mesh:
-            outcome = run_at(program, _cut(timing, own), mesh, recorder, queues)
+            outcome = run_at(program, _cut(timing, own), mesh, recorder, queues, offchip)
             clocked = mesh.clocked_cycles
     except HangError as error:
         raise CheckFailedError(f"deadlock: {error}") from error
@@ -187,8 +192,9 @@ def provenance_hash(own: OwnRouters | None) -> str:
     return measured_rtl_hash() if own is None else own.rtl_hash
 
 
-def _project_mesh(program: Program, timing: NocTiming) -> RtlMesh:
-    return RtlMesh(program.rows, program.cols, timing.fifo_depth)
+def _mesh_rows(program: Program, offchip: OffChipMemory | None) -> int:
+    """Rows of routers: channels of off-chip memory stand at one more."""
+    return program.rows + (offchip is not None)
 
 
 def _cut(timing: NocTiming, own: OwnRouters | None) -> NocTiming:

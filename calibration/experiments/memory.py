@@ -9,7 +9,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from calibration.harness.memory import MEMORY_SOURCES, Requests, RtlMemory
 from tlm.calibrated import Parameter, load_result
 from tlm.interconnect.packets import Int64s
 from tlm.memory import dram
+from tlm.memory.calibration import dram_channel
 from tlm.memory.policies import RTL
 
 #: Parameters in the order of the law's unknowns: times of a device, and the two latencies.
@@ -237,25 +237,17 @@ def _cycles(probe: Probe) -> float:
 
 def _channel(memory: RtlMemory, parameters: Parameters) -> dram.DramChannel:
     """The model of a channel: its shape, and the times found."""
-    found: dict[str, Any] = {name: round(parameter.value) for name, parameter in parameters.items()}
-    # A request is a cycle in the queue before its command can go.
-    latency = 1 + dram.RTL_HBM2.bl
-    rl, wl = found.pop("read_latency") - latency, found.pop("write_latency") - latency
-    device = replace(
-        dram.RTL_HBM2,
-        bank_groups=memory.bank_groups,
-        banks_per_group=memory.banks_per_group,
-        row_bits=memory.row_width,
-        column_bits=memory.col_width,
-        t_rp_ref=found["t_rp"],
-        rl=rl,
-        wl=wl,
-        **found,
-    )
     policy = replace(
         RTL,
         read_depth=memory.queue_depth,
         response_depth=memory.response_depth,
         pass_limit=memory.pass_limit,
     )
-    return dram.DramChannel.of(device, policy)
+    return dram_channel(
+        parameters,
+        policy,
+        bank_groups=memory.bank_groups,
+        banks_per_group=memory.banks_per_group,
+        row_bits=memory.row_width,
+        column_bits=memory.col_width,
+    )

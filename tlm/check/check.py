@@ -22,7 +22,7 @@ from tlm.check.report import (
 from tlm.check.routes import Routes
 from tlm.check.usage import Usage, longest_hops, transfers
 from tlm.check.walk import Fault, Walk
-from tlm.program import Engine, Operation, Program, Reduce
+from tlm.program import Engine, Program, Reduce, TileOperation
 from tlm.room import hold_room
 
 Progress = Callable[[int, int], None]
@@ -50,7 +50,7 @@ def check_program(
     hold_room(f"check of {program.rows}x{program.cols} tiles", _bytes(program))
     gathered = _Gathered(program)
     total = sum(1 for _ in program.build()) if progress else 0
-    for number, operation in enumerate(program.operations()):
+    for number, operation in enumerate(program.within_tiles()):
         gathered.add(number, operation)
         if progress and number % _PROGRESS_STEP == 0:
             progress(number, total)
@@ -73,11 +73,11 @@ class _Gathered:
         self._reductions = Reductions(program)
         self._usage = Usage(program)
         self._waits = Waits(program)
-        self._faults: dict[str, list[tuple[int, Operation, Fault]]] = {}
+        self._faults: dict[str, list[tuple[int, TileOperation, Fault]]] = {}
         self._operations = 0
         self._latency = Latency(0, 0, None, 0, 0)
 
-    def add(self, number: int, operation: Operation) -> None:
+    def add(self, number: int, operation: TileOperation) -> None:
         """Go over an operation; faults are kept by token."""
         self._operations = number + 1
         self._routes.add(operation)
@@ -111,7 +111,7 @@ class _Gathered:
             more=sum(len(faults) - 1 for faults in self._faults.values()),
         )
 
-    def _measure(self, number: int, operation: Operation) -> None:
+    def _measure(self, number: int, operation: TileOperation) -> None:
         hops, latency = longest_hops(operation), self._latency
         if hops is None:
             return
@@ -132,7 +132,7 @@ class _Gathered:
         most = int(paths.max())
         return Routing(most, self._routes.at_least, _place(paths), limits.routing_paths)
 
-    def _worst(self, faults: list[tuple[int, Operation, Fault]]) -> Finding:
+    def _worst(self, faults: list[tuple[int, TileOperation, Fault]]) -> Finding:
         """Of a token's first faults one that hangs, or may; else the first."""
         findings = (self._token_finding(*fault) for fault in faults[:_EXPLAINED_FAULTS])
         first = next(findings)
@@ -141,7 +141,7 @@ class _Gathered:
                 return each
         return first
 
-    def _token_finding(self, number: int, operation: Operation, fault: Fault) -> Finding:
+    def _token_finding(self, number: int, operation: TileOperation, fault: Fault) -> Finding:
         assert fault.token is not None
         tile = (fault.row, fault.col)
         depth = self._program.tokens[fault.token].depth

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Collection, Iterator
 from functools import cached_property
 
-from tlm.program import Operation, Program, Reduce, Send, Work, root_lines
+from tlm.program import Program, Reduce, Send, TileOperation, Work, root_lines, within_tiles
 
 #: Rows and columns of a set of tiles; their product may be larger than the set.
 _Places = tuple[Collection[int], Collection[int]]
@@ -50,7 +50,7 @@ class Waits:
 
     @cached_property
     def _nodes(self) -> list["_Node"]:
-        return [_Node(operation) for operation in self._program.build()]
+        return [_Node(operation) for operation in map(within_tiles, self._program.build())]
 
     @cached_property
     def _givers(self) -> dict[str, list[int]]:
@@ -75,7 +75,7 @@ class Waits:
 class _Node:
     """What an operation needs and gives, and where."""
 
-    def __init__(self, operation: Operation) -> None:
+    def __init__(self, operation: TileOperation) -> None:
         self.engine = operation.engine if isinstance(operation, Work) else None
         self.near, far = _sides(operation)
         self._operation = operation
@@ -116,7 +116,7 @@ def _path(came_from: dict[int, int], last: int, first: int) -> list[int]:
     return [*path[::-1], first]
 
 
-def _sides(operation: Operation) -> tuple[_Places, _Places]:
+def _sides(operation: TileOperation) -> tuple[_Places, _Places]:
     """Tiles whose engine is used, and those at the other end."""
     if isinstance(operation, Work):
         return (operation.tiles.rows, operation.tiles.cols), ((), ())

@@ -99,7 +99,7 @@ class Reductions:
         by_row = early[0] == "row"
         walk = Walk(self._program, marks.ROWS if by_row else marks.COLUMNS)
         last = np.zeros(self._program.rows if by_row else self._program.cols, dtype=np.int64)
-        for number, operation in enumerate(self._program.operations()):
+        for number, operation in enumerate(self._program.within_tiles()):
             family = (operation.along, operation.segment) if isinstance(operation, Reduce) else None
             if not isinstance(operation, Reduce) or family not in (early, late):
                 walk.apply(operation)

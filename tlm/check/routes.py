@@ -9,7 +9,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from tlm.check.walk import along, root_indices
-from tlm.program import Collective, Operation, Program, Reduce, Send, Work
+from tlm.program import Collective, Program, Reduce, Send, TileOperation, Work
 
 _Counts = NDArray[np.int32]
 _Indices = NDArray[np.int64]
@@ -31,7 +31,7 @@ class Routes:
         self._trees: dict[tuple[object, ...], NDArray[np.bool_]] = {}
         self.at_least = False
 
-    def add(self, operation: Operation) -> None:
+    def add(self, operation: TileOperation) -> None:
         """Take note of the routes that an operation uses."""
         if isinstance(operation, Work):
             return

@@ -7,7 +7,7 @@ from tlm.check.report import Parallelism
 from tlm.check.walk import root_indices
 from tlm.data import buffer_names
 from tlm.interconnect.packets import TileSet
-from tlm.program import Engine, Operation, Program, Reduce, Send, Work, root_lines
+from tlm.program import Engine, Program, Reduce, Send, TileOperation, Work, root_lines
 
 _COMPUTING = (Engine.MATRIX, Engine.VECTOR)
 
@@ -25,7 +25,7 @@ class Usage:
         self._touched: dict[str, NDArray[np.bool_]] = {}
         self._seen: set[tuple[object, ...]] = set()
 
-    def add(self, operation: Operation) -> None:
+    def add(self, operation: TileOperation) -> None:
         """Take note of an operation."""
         if isinstance(operation, Work):
             part = _part(operation.tiles)
@@ -90,7 +90,7 @@ class Usage:
         return self._program.buffers[name].within or name
 
 
-def longest_hops(operation: Operation) -> int | None:
+def longest_hops(operation: TileOperation) -> int | None:
     """Hops to the farthest tile of a transfer; None if nothing is moved."""
     if isinstance(operation, Work):
         return None
@@ -103,7 +103,7 @@ def longest_hops(operation: Operation) -> int | None:
     return int(np.abs(places[:, None] - ends).max())
 
 
-def transfers(operation: Operation) -> int:
+def transfers(operation: TileOperation) -> int:
     """Transfers that an operation stands for: its sources, of reductions its roots."""
     if isinstance(operation, Work):
         return 0

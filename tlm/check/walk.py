@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlm.check import core, marks
-from tlm.program import Collective, Operation, Program, Reduce, Send, Work, root_lines
+from tlm.program import Collective, Program, Reduce, Send, TileOperation, Work, root_lines
 
 _Indices = NDArray[np.int64]
 
@@ -53,7 +53,7 @@ class Walk:
         self.greatest = 0
 
     def apply(
-        self, operation: Operation, *, complete: int = 0, required: _Indices | None = None
+        self, operation: TileOperation, *, complete: int = 0, required: _Indices | None = None
     ) -> Fault | None:
         """Go over one operation; the first fault, if there is one.
 

@@ -20,7 +20,8 @@ from tlm.interconnect.packets import TileSet
 from tlm.interconnect.simpy_network import SimpyNetwork
 from tlm.interconnect.zero_load import NocTiming
 from tlm.lockstep import SteppedEnvironment
-from tlm.operations import COMPUTING, Reduce
+from tlm.offchip.system import OffChipMemory
+from tlm.operations import COMPUTING, OffChip, Reduce
 from tlm.program import Engine, Program
 from tlm.steps import ProgramDeadlockError, Step, Tile, TransferStep, Unit, WorkStep, held_steps
 from tlm.tiles.timing import FREE, QueueTiming
@@ -38,21 +39,23 @@ def run_at(
     network: Interconnect,
     recorder: Recorder | None = None,
     queues: QueueTiming = FREE,
+    offchip: OffChipMemory | None = None,
 ) -> Outcome:
     """Run a program packet by packet.
 
     Args:
         program: What to run.
         timing: Packet bound (``fifo_depth``) and latency of credits.
-        network: A network of the program's size, not yet used.
+        network: A network of the program's size, with off-chip memory of a row more; not yet used.
         recorder: Is told of every operation and transfer.
         queues: Costs of the tiles' sequencers and network interfaces; by default none.
+        offchip: Off-chip memory; None: what it holds is in the tile when asked for.
 
     Raises:
         InputError: if an operation does not fit the program, or its steps do not fit into memory.
         ProgramDeadlockError: if operations wait for ever, naming one of them.
     """
-    return _Run(program, timing, network, recorder, queues).outcome()
+    return _Run(program, timing, network, recorder, queues, offchip).outcome()
 
 
 class _Units:
@@ -95,12 +98,16 @@ class _Run:
         network: Interconnect,
         recorder: Recorder | None,
         queues: QueueTiming,
+        offchip: OffChipMemory | None,
     ) -> None:
         self._program = program
         self._recorder = recorder
         self._queues = queues
         self._env = SteppedEnvironment()
         self._network = SimpyNetwork(self._env, network, timing.fifo_depth)
+        self._offchip = offchip
+        if offchip is not None:
+            offchip.attach(self._env, self._network, program)
         self._units = _Units(self._env, program)
         self._starts = Starts(self._env, take_turns=queues.starts_take_turns)
         self._credit_places: dict[tuple[Tile, Unit], int] = {}
@@ -180,6 +187,11 @@ class _Run:
                 yield under_way.popleft()
             self._begun[tile, Engine.TRANSFER] = step.number
             yield from self._take(step)
+            if self._offchip is None and isinstance(step.operation, OffChip):
+                now = int(self._env.now)
+                self._end(step, now)
+                self._arrive(step, now, tile, step.arrivals[tile], self._node(tile))
+                continue
             for unit in step.slots:
                 awaited = self._units.awaited(unit)
                 if awaited is not None:
@@ -210,8 +222,12 @@ class _Run:
             self._node(tile): partial(self._arrive, step, start, tile, units)
             for tile, units in step.arrivals.items()
         }
-        goal = self._goal(step)
-        self._network.send(self._node(step.tile), goal, step.flits, left.succeed, arrivals)
+        node = self._node(step.tile)
+        if isinstance(step.operation, OffChip):
+            assert self._offchip is not None
+            self._offchip.start(step, left.succeed, arrivals[node])
+        else:
+            self._network.send(node, self._goal(step), step.flits, left.succeed, arrivals)
         yield left
         self._end(step, start)
 

@@ -11,6 +11,7 @@ import numpy as np
 from tlm.engines.lt_batch import Batch
 from tlm.engines.lt_build import Builder, Built, Fields, Tokens
 from tlm.engines.lt_memory import check_memory
+from tlm.engines.lt_offchip import OffChipTimes
 from tlm.engines.lt_queues import FIRST_TOKEN, OVERLAP, PORT, Times
 from tlm.engines.lt_scan import Scan, scan, tokens_by_tiles, turn
 from tlm.engines.lt_table import Pools
@@ -19,8 +20,20 @@ from tlm.engines.lt_tokens import Place, TokenFaultError, Units
 from tlm.engines.outcome import Outcome
 from tlm.errors import InputError
 from tlm.interconnect.zero_load import NocTiming
+from tlm.offchip.edge import Blocks, Edge
 from tlm.operations import COMPUTING
-from tlm.program import Engine, Operation, Program, Send, Work
+from tlm.program import (
+    Engine,
+    Load,
+    OffChip,
+    Operation,
+    Program,
+    Send,
+    Store,
+    TileOperation,
+    Work,
+    within_tiles,
+)
 from tlm.tiles.timing import FREE, QueueTiming
 from tlm.trace.loosely import note_operation
 from tlm.trace.recorder import Recorder
@@ -43,6 +56,7 @@ def run_lt(
     progress: Progress | None = None,
     memory_bytes: int | None = None,
     queues: QueueTiming = FREE,
+    offchip: Edge | None = None,
 ) -> Outcome:
     """Run a program on one local clock per tile.
 
@@ -58,6 +72,7 @@ def run_lt(
         memory_bytes: The run may take so many; None: what the machine has to spare.
         queues: Costs of the tiles' network interfaces: of these launches count, with as many
             transfers outstanding as hide them.
+        offchip: Channels of off-chip memory; None: what it holds is in the tile when asked for.
 
     Raises:
         InputError: if there is no thread, the run would not fit into memory, or an operation does
@@ -68,12 +83,13 @@ def run_lt(
         raise InputError(f"threads is {threads}; allowed: 1 or more")
     check_memory(program, memory_bytes)
     form = scan(program)
-    run = _Run(program, timing, form, threads, queues.launch_cycles)
+    run = _Run(program, timing, form, threads, queues.launch_cycles, offchip)
     for number, operation in enumerate(program.operations()):
         run.add(number, operation)
         if recorder is not None:
             launch = queues.launch_cycles
-            note_operation(recorder, timing, launch, number, operation, *run.clocks())
+            shown = within_tiles(operation)
+            note_operation(recorder, timing, launch, number, shown, *run.clocks())
         if progress is not None:
             progress(number + 1, form.operations)
     return run.outcome()
@@ -83,7 +99,13 @@ class _Run:
     """State of one run."""
 
     def __init__(
-        self, program: Program, timing: NocTiming, form: Scan, threads: int, launch_cycles: int
+        self,
+        program: Program,
+        timing: NocTiming,
+        form: Scan,
+        threads: int,
+        launch_cycles: int,
+        offchip: Edge | None,
     ) -> None:
         self._launch_cycles = launch_cycles
         self._turned = form.turned
@@ -100,9 +122,18 @@ class _Run:
         self._beside = {Engine.MATRIX: Engine.VECTOR, Engine.VECTOR: Engine.MATRIX} if both else {}
         self._batch = Batch(self._state, self._pools, self._tables, threads)
         self._bound_cycles = 0
+        self._offchip = None
+        if offchip is not None:
+            Blocks(program, offchip)  # refuses what the channels do not hold
+            self._offchip = OffChipTimes(timing, offchip, launch_cycles, turned=form.turned)
 
     def add(self, number: int, operation: Operation) -> None:
         """Take an operation up; it is done with others."""
+        if isinstance(operation, OffChip):
+            if self._offchip is not None:
+                self._access(number, operation, self._offchip)
+                return
+            operation = operation.at_once()
         self._make_room()
         try:
             built = self._build(turn(operation) if self._turned else operation)
@@ -113,6 +144,20 @@ class _Run:
         if not self._batch.takes(built):
             self._flush()
         self._batch.add(number, operation, built)
+
+    def _access(self, number: int, operation: Load | Store, offchip: OffChipTimes) -> None:
+        """Move blocks from and to off-chip memory, after all operations before."""
+        self._flush()
+        self._keep_in_range(number, offchip.longest_cycles(operation))
+        units = self._units
+        try:
+            takes = units.take(operation.takes)
+            gives, arrivals = units.give(operation.gives), units.give(operation.arrivals)
+        except TokenFaultError as fault:
+            raise InputError(f"{_name(number, operation)} {fault}") from None
+        slot = offchip.access(operation, self._state, takes, gives, arrivals)
+        if slot:
+            raise InputError(f"{_name(number, operation)} {units.fault(slot)}")
 
     def clocks(self) -> tuple[Times, Times]:
         """When engines and ejection ports are free, (engines, rows, columns) and (rows, columns).
@@ -142,7 +187,7 @@ class _Run:
             compute_busy_cycles=matrix_busy + vector_busy - overlap,
         )
 
-    def _build(self, operation: Operation) -> Built:
+    def _build(self, operation: TileOperation) -> Built:
         tokens = self._tokens(operation)
         if isinstance(operation, Work):
             table, longest = self._tables.put(operation)

@@ -8,12 +8,13 @@ from tlm.operations import (
     COMPUTING,
     Collective,
     Engine,
-    Operation,
     Reduce,
     Roots,
     Send,
+    TileOperation,
     Work,
     root_lines,
+    within_tiles,
 )
 from tlm.program import Program
 
@@ -46,7 +47,7 @@ def scan(program: Program) -> Scan:
     queued: set[str] = set()
     engines: set[Engine] = set()
     count = upright = turned = 0
-    for operation in program.build():
+    for operation in map(within_tiles, program.build()):
         count += 1
         for _, names, (rows, cols) in tokens_by_tiles(operation):
             if (rows, cols) != everywhere:
@@ -60,7 +61,7 @@ def scan(program: Program) -> Scan:
     return Scan(count, queues, frozenset(engines.intersection(COMPUTING)), turned < upright)
 
 
-def turn(operation: Operation) -> Operation:
+def turn(operation: TileOperation) -> TileOperation:
     """The same operation with rows for columns; the cycles of work stay as they are."""
     if isinstance(operation, Work):
         return replace(operation, tiles=_turned(operation.tiles))
@@ -87,7 +88,7 @@ def _turned(tiles: TileSet) -> TileSet:
     return TileSet(tiles.cols, tiles.rows)
 
 
-def tokens_by_tiles(operation: Operation) -> Iterator[tuple[str, tuple[str, ...], Lines]]:
+def tokens_by_tiles(operation: TileOperation) -> Iterator[tuple[str, tuple[str, ...], Lines]]:
     """Field, tokens, and the rows and columns of the tiles where they are taken or given."""
     if isinstance(operation, Work):
         here = there = (len(operation.tiles.rows), len(operation.tiles.cols))
@@ -113,7 +114,7 @@ def _roots_and_segments(collective: Collective) -> tuple[Lines, Lines]:
     return (1, lines), (size, lines)
 
 
-def _extent(operation: Operation) -> Lines:
+def _extent(operation: TileOperation) -> Lines:
     """Rows and columns of the most tiles that an operation updates."""
     if isinstance(operation, Work | Send):
         return len(operation.tiles.rows), len(operation.tiles.cols)

@@ -18,10 +18,10 @@ from tlm.operations import (
     Engine,
     Indices,
     Multicast,
-    Operation,
     Reduce,
     Send,
-    Transfer,
+    TileOperation,
+    TileTransfer,
     Work,
     root_tiles,
     segment_of,
@@ -36,7 +36,7 @@ def note_operation(
     timing: NocTiming,
     launch_cycles: int,
     number: int,
-    operation: Operation,
+    operation: TileOperation,
     engine_end_cycle: _Cycles,
     last_arrival_cycle: _Cycles,
 ) -> None:
@@ -82,7 +82,7 @@ def _note_work(recorder: Recorder, number: int, work: Work, ends: _Cycles) -> No
                 recorder.operation(number, work.label, work.engine, (row, col), end - lasted, end)
 
 
-def _transfers(operation: Transfer, region: TileSet) -> Iterator[tuple[list[Tile], list[Tile]]]:
+def _transfers(operation: TileTransfer, region: TileSet) -> Iterator[tuple[list[Tile], list[Tile]]]:
     """Sources and targets of the transfers that may concern the region."""
     if isinstance(operation, Send):
         tiles = operation.tiles

@@ -25,7 +25,7 @@ def link_flits(program: Program, *, y_first: bool = False) -> dict[str, NDArray[
         y_first: Packets go along the column first, else along the row.
     """
     lines = _Lines(program, y_first)
-    for operation in program.operations():
+    for operation in program.within_tiles():
         if isinstance(operation, Send):
             lines.send(operation)
         elif not isinstance(operation, Work):

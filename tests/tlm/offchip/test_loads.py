@@ -1,0 +1,249 @@
+"""Loads and stores: where blocks lie, when they come, at level lt as at level at, and all of it."""
+
+from collections.abc import Callable, Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from simpy import Environment
+
+from tests.tlm.programs import TIMING, program_of, tile
+from tlm.engines.at import run_at
+from tlm.engines.lt import run_lt
+from tlm.engines.outcome import Outcome
+from tlm.errors import InputError
+from tlm.interconnect.handshake import HandshakeMesh
+from tlm.interconnect.packets import TileSet
+from tlm.memory.bandwidth_latency import BandwidthLatencyMemory, ChannelTiming
+from tlm.memory.base import Memory
+from tlm.memory.calibration import rtl_channel
+from tlm.memory.dram_target import DramMemory
+from tlm.offchip.edge import Blocks, Edge
+from tlm.offchip.system import OffChipMemory
+from tlm.offchip.times import load_law, store_law
+from tlm.payload import Command
+from tlm.program import Buffer, Engine, Load, Operation, Program, Send, Store, Token, Work
+from tlm.protocol import ProtocolChecker
+from tlm.sockets import InitiatorSocket, TargetSocket
+
+CHANNEL = ChannelTiming(latency_cycles=30, bytes_per_cycle=16, queue_depth=16)
+
+
+def edge_of(rows: int, cols: int, channels: int | None = None) -> Edge:
+    return Edge(rows, cols, channels or cols, 8, 32, 1 << 28, CHANNEL)
+
+
+def formula(env: Environment) -> Memory:
+    return BandwidthLatencyMemory(env, CHANNEL)
+
+
+def dram(env: Environment) -> Memory:
+    return DramMemory(env, rtl_channel())
+
+
+def run(
+    program: Program, edge: Edge, channel: Callable[[Environment], Memory] = formula
+) -> tuple[Outcome, OffChipMemory]:
+    memory = OffChipMemory(edge, channel)
+    mesh = HandshakeMesh(program.rows + 1, program.cols, TIMING)
+    return run_at(program, TIMING, mesh, offchip=memory), memory
+
+
+def move(kind: type[Load] | type[Store], tiles: TileSet, flits: int) -> Operation:
+    """One block of each tile after another."""
+    return kind(tiles, flits, takes=("free",), arrivals=("free",))
+
+
+def moves(rows: int, cols: int, operations: Sequence[Operation]) -> Program:
+    return program_of(rows, cols, operations, free=(1, 1), there=(0, 1))
+
+
+def test_channels_stand_below_their_columns() -> None:
+    edge = edge_of(3, 5, 2)
+    assert [edge.channel(col) for col in range(5)] == [0, 0, 0, 1, 1]
+    assert [edge.columns(channel) for channel in range(2)] == [range(3), range(3, 5)]
+    assert [edge.place(channel) for channel in range(2)] == [(3, 1), (3, 4)]
+    assert [edge.hops((row, 2)) for row in range(3)] == [4, 3, 2]
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3])
+def test_blocks_lie_apart(channels: int) -> None:
+    edge = edge_of(2, 3, channels)
+    tiles = TileSet(range(2), range(3))
+    buffers = {"a": Buffer(1, 9, 64, offchip=True), "b": Buffer(1, 3, 64, offchip=True)}
+    buffers |= {"here": Buffer(1, 9, 64), "there": Buffer(1, 3, 64)}
+    operations = [
+        Load(tiles, 9, source="a", target="here"),
+        Store(tiles, 3, source="there", target="b"),
+    ]
+    blocks = Blocks(Program(2, 3, {}, lambda: operations, buffers), edge)
+    taken = set()
+    for row in range(2):
+        for col in range(3):
+            for name, bursts in (("a", 3), ("b", 1)):
+                first = blocks.address((row, col), name)
+                assert first % 32 == 0
+                used = {(edge.channel(col), first + 32 * burst) for burst in range(bursts)}
+                assert not used & taken
+                taken |= used
+
+
+@pytest.mark.parametrize(
+    ("kind", "flits", "cycles"),
+    # Request to the channel 1 + 3 + 1, latency 30, burst 2, hand-over 1, back 1 + 3 + flits.
+    [(Load, 4, 46), (Load, 13, 55), (Store, 13, 17 + 1 + 5 + 1)],
+)
+def test_zero_load_laws(kind: type[Load] | type[Store], flits: int, cycles: int) -> None:
+    edge = edge_of(3, 2)
+    program = moves(3, 2, [move(kind, tile(0), flits)])
+    law = (load_law if kind is Load else store_law)(TIMING, edge, flits)
+    assert law.alone_cycles(edge.hops((0, 0))) == cycles
+    assert run(program, edge)[0].cycles == run_lt(program, TIMING, offchip=edge).cycles == cycles
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([Load, Store]), st.integers(0, 3), st.integers(1, 40)),
+        min_size=1,
+        max_size=5,
+    )
+)
+def test_levels_agree_on_a_tile_alone(
+    asked: list[tuple[type[Load] | type[Store], int, int]],
+) -> None:
+    edge = edge_of(4, 1)
+    row = asked[0][1]
+    program = moves(4, 1, [move(kind, tile(0, row), flits) for kind, _, flits in asked])
+    assert run(program, edge)[0].cycles == run_lt(program, TIMING, offchip=edge).cycles
+
+
+@pytest.mark.parametrize("channels", [1, 2, 4])
+@pytest.mark.parametrize("kind", [Load, Store])
+def test_tiles_share_a_channel(channels: int, kind: type[Load] | type[Store]) -> None:
+    # What a channel has to move, over its slowest part, is nearly all of the time.
+    edge, tiles = edge_of(4, 4, channels), TileSet(range(4), range(4))
+    program = moves(4, 4, [move(kind, tiles, 256)])
+    outcome, _ = run(program, edge)
+    flits = 16 * 256 / channels
+    assert flits < outcome.cycles < flits + 80
+    assert run_lt(program, TIMING, offchip=edge).cycles == pytest.approx(outcome.cycles, rel=0.02)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_level_lt_turns_rows_and_columns(turned: bool) -> None:
+    rows, cols = (400, 2) if turned else (2, 400)
+    edge = Edge(rows, cols, 1, 8, 32, 1 << 28, CHANNEL)
+    tiles = TileSet(range(0, rows, 1 + turned), range(0, cols, 2 - turned))
+    outcome = run_lt(moves(rows, cols, [move(Load, tiles, 4)]), TIMING, offchip=edge)
+    came = outcome.last_arrival_cycle
+    used = [(row, col) for row in tiles.rows for col in tiles.cols]
+    assert {(int(row), int(col)) for row, col in zip(*came.nonzero(), strict=True)} == {*used}
+    first = used[0]
+    assert came[first] == load_law(TIMING, edge, 4).alone_cycles(edge.hops(first))
+
+
+class Through:
+    """A memory with the checker of the protocol before it."""
+
+    def __init__(self, env: Environment, memory: Memory) -> None:
+        self.socket, self._front = TargetSocket(self), InitiatorSocket(self)
+        self.checker = ProtocolChecker(env, self._front, memory.socket)
+        self.b_transport = self._front.b_transport
+        self.nb_transport_fw = self._front.nb_transport_fw
+        self.nb_transport_bw = self.socket.nb_transport_bw
+
+
+@pytest.mark.parametrize("channel", [formula, dram])
+@settings(deadline=None, max_examples=20)
+@given(data=st.data())
+def test_all_bytes_are_served_and_the_protocol_kept(
+    channel: Callable[[Environment], Memory], data: st.DataObject
+) -> None:
+    """Every burst once, whatever else goes over the network; sockets keep the base protocol."""
+    checkers: list[ProtocolChecker] = []
+
+    def watched(env: Environment) -> Memory:
+        through = Through(env, channel(env))
+        checkers.append(through.checker)
+        return through
+
+    rows, cols = 3, 3
+    sizes = data.draw(st.lists(st.tuples(st.booleans(), st.integers(1, 30)), max_size=6))
+    everywhere = TileSet(range(rows), range(cols))
+    operations: list[Operation] = []
+    for loads, flits in sizes:
+        operations.append((Load if loads else Store)(everywhere, flits))
+        operations.append(Send(tile(0), [2], [2], flits))
+    edge = edge_of(rows, cols, data.draw(st.integers(1, 3)))
+    memory = OffChipMemory(edge, watched)
+    mesh = HandshakeMesh(rows + 1, cols, TIMING)
+    run_at(moves(rows, cols, operations), TIMING, mesh, offchip=memory)
+    for checker in checkers:
+        checker.finish()
+    tiles = rows * cols
+    bursts = [(loads, -(-flits // 4)) for loads, flits in sizes]
+    assert memory.read_bytes == 32 * tiles * sum(count for loads, count in bursts if loads)
+    assert memory.written_bytes == 32 * tiles * sum(count for loads, count in bursts if not loads)
+
+
+def test_a_load_holds_its_engine_for_a_request_alone() -> None:
+    there = ("there",)
+    operations = [
+        Load(tile(0), 16, gives=("free",), arrivals=there),
+        Work(Engine.MATRIX, tile(0), 5, takes=("free",)),
+        Send(tile(0), [0], [1], 4),
+    ]
+    program = program_of(1, 2, operations, free=(0, 1), there=(0, 1))
+    edge = edge_of(1, 2)
+    for outcome in (run(program, edge)[0], run_lt(program, TIMING, offchip=edge)):
+        assert outcome.engine_end_cycle[Engine.MATRIX, 0, 0] == 6
+        assert outcome.engine_end_cycle[Engine.TRANSFER, 0, 0] == 5
+
+
+def test_memory_that_costs_nothing() -> None:
+    operations = [
+        Load(tile(0), 16, arrivals=("there",)),
+        Work(Engine.MATRIX, tile(0), 5, takes=("there",), gives=("free",)),
+        Store(tile(0), 16, takes=("free",)),
+    ]
+    program = program_of(1, 1, operations, free=(0, 1), there=(0, 1))
+    assert run_at(program, TIMING, HandshakeMesh(1, 1, TIMING)).cycles == 5
+    assert run_lt(program, TIMING).cycles == 5
+
+
+def test_refused() -> None:
+    edge = edge_of(2, 2)
+    with pytest.raises(InputError, match="channels: found 3; allowed: 1 to 2"):
+        edge_of(2, 2, 3)
+    with pytest.raises(InputError, match="flit_bytes: found 24 with bursts of 32 bytes"):
+        Edge(2, 2, 1, 24, 32, 1 << 20, CHANNEL)
+    small = Edge(2, 2, 2, 8, 32, 64, CHANNEL)
+    program = moves(2, 2, [Load(tile(0), 16)])
+    with pytest.raises(InputError, match="blocks take 256 bytes of a channel.*allowed: 64"):
+        run_lt(program, TIMING, offchip=small)
+    with pytest.raises(InputError, match="of 2x2 tiles; found a program for 1x2"):
+        run(moves(1, 2, [Load(tile(0), 1)]), edge)
+    buffers = {"a": Buffer(1, 2, 32), "b": Buffer(1, 2, 32, offchip=True)}
+    wrong = Load(tile(0), 1, source="a", target="b")
+    with pytest.raises(InputError, match="source 'a' lies in the tile, target 'b' off chip"):
+        list(Program(1, 1, {}, lambda: [wrong], buffers).operations())
+    soon = Load(tile(0), 1, takes=("free",), arrivals=("there",))
+    program = Program(2, 2, {"free": Token(), "there": Token()}, lambda: [soon])
+    with pytest.raises(InputError, match="takes token 'free'"):
+        run_lt(program, TIMING, offchip=edge)
+
+
+def test_commands_of_a_load() -> None:
+    """Bursts of a block are asked for one after the other, a cycle each."""
+    seen: list[tuple[int, Command, int]] = []
+
+    class Watched(BandwidthLatencyMemory):
+        def nb_transport_fw(self, payload, phase, delay_cycles):  # type: ignore[no-untyped-def]
+            seen.append((int(self._env.now), payload.command, payload.address))
+            return super().nb_transport_fw(payload, phase, delay_cycles)
+
+    program = moves(1, 1, [Load(tile(0), 10)])
+    run(program, edge_of(1, 1), lambda env: Watched(env, CHANNEL))
+    asked = [each for each in seen if each[1] is Command.READ][:3]
+    assert asked == [(3, Command.READ, 0), (4, Command.READ, 32), (5, Command.READ, 64)]

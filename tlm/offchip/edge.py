@@ -1,0 +1,129 @@
+"""Where the channels of off-chip memory stand, and where the tiles' blocks lie in them.
+
+A row of routers below the grid's last one has the channels at its local ports: the mesh is a row
+larger than the grid. A tile's blocks lie in the channel of its column.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tlm.compute.base import ceil_div
+from tlm.errors import InputError
+from tlm.interconnect.packets import TileSet
+from tlm.memory.bandwidth_latency import ChannelTiming
+from tlm.operations import OffChip
+from tlm.program import Program
+from tlm.steps import Tile
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """The channels of a grid of tiles.
+
+    Attributes:
+        rows: Rows of tiles.
+        cols: Columns.
+        channels: Channels, at most one a column; each has as many columns as another, or one less.
+        flit_bytes: Payload of a flit.
+        burst_bytes: Least that a channel reads or writes.
+        capacity_bytes: What a channel holds.
+        timing: A channel's latency and bandwidth.
+
+    Raises:
+        InputError: for a number of channels that cannot be, or flits and bursts of which neither is
+            a whole number of the other.
+    """
+
+    rows: int
+    cols: int
+    channels: int
+    flit_bytes: int
+    burst_bytes: int
+    capacity_bytes: int
+    timing: ChannelTiming
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.channels <= self.cols:
+            raise InputError(f"channels: found {self.channels}; allowed: 1 to {self.cols}")
+        if self.unit_bytes % self.flit_bytes or self.unit_bytes % self.burst_bytes:
+            raise InputError(
+                f"flit_bytes: found {self.flit_bytes} with bursts of {self.burst_bytes} bytes; "
+                "allowed: one a whole number of the other"
+            )
+
+    @property
+    def unit_bytes(self) -> int:
+        """What a channel is asked for at a time: a burst, or as many as a flit holds."""
+        return max(self.flit_bytes, self.burst_bytes)
+
+    @property
+    def unit_flits(self) -> int:
+        """Flits of as much: a packet."""
+        return self.unit_bytes // self.flit_bytes
+
+    def channel(self, col: int) -> int:
+        """The channel of a column of tiles."""
+        return col * self.channels // self.cols
+
+    def columns(self, channel: int) -> range:
+        """Columns of a channel."""
+        first = ceil_div(channel * self.cols, self.channels)
+        return range(first, ceil_div((channel + 1) * self.cols, self.channels))
+
+    def place(self, channel: int) -> Tile:
+        """Row and column of the router at which a channel stands."""
+        columns = self.columns(channel)
+        return self.rows, columns[len(columns) // 2]
+
+    def goal(self, channel: int) -> TileSet:
+        """The same as a destination."""
+        return TileSet.tile(*self.place(channel))
+
+    def hops(self, tile: Tile) -> int:
+        """Between a tile and its channel."""
+        row, col = self.place(self.channel(tile[1]))
+        return row - tile[0] + abs(col - tile[1])
+
+    def units(self, flits: int) -> int:
+        """What a block of some flits takes in a channel."""
+        return ceil_div(flits, self.unit_flits)
+
+
+class Blocks:
+    """Addresses of a program's blocks in off-chip memory.
+
+    A channel has the blocks of one of its tiles after those of another. Transfers without a buffer
+    share a block.
+
+    Args:
+        program: Whose blocks.
+        edge: The channels.
+
+    Raises:
+        InputError: if a channel does not hold them.
+    """
+
+    def __init__(self, program: Program, edge: Edge) -> None:
+        self._edge = edge
+        lengths: dict[str, int] = {}
+        for operation in program.build():
+            if isinstance(operation, OffChip):
+                units = edge.units(operation.flits)
+                lengths[operation.block] = max(lengths.get(operation.block, 0), units)
+        self._offsets: Mapping[str, int] = {}
+        self._tile_bytes = 0
+        for name, units in lengths.items():
+            self._offsets |= {name: self._tile_bytes}
+            self._tile_bytes += units * edge.unit_bytes
+        needed = self._tile_bytes * edge.rows * ceil_div(edge.cols, edge.channels)
+        if needed > edge.capacity_bytes:
+            raise InputError(
+                f"--shape: the kernel's blocks take {needed} bytes of a channel of off-chip "
+                f"memory; allowed: {edge.capacity_bytes}"
+            )
+
+    def address(self, tile: Tile, block: str) -> int:
+        """Where the block of a tile begins in the tile's channel, in bytes."""
+        columns = self._edge.columns(self._edge.channel(tile[1]))
+        number = tile[0] * len(columns) + tile[1] - columns[0]
+        return number * self._tile_bytes + self._offsets[block]

@@ -1,0 +1,123 @@
+"""Off-chip memory in a run of the approximately-timed engine: nodes at the edge, and transfers."""
+
+from collections.abc import Callable
+from functools import partial
+
+from simpy import Environment
+
+from tlm.errors import InputError
+from tlm.interconnect.packets import TileSet, cut
+from tlm.interconnect.simpy_network import SimpyNetwork
+from tlm.memory.base import Memory
+from tlm.offchip.edge import Blocks, Edge
+from tlm.offchip.node import MemoryNode
+from tlm.operations import Load, OffChip
+from tlm.program import Program
+from tlm.steps import Tile, TransferStep
+
+#: Makes a channel, at any level.
+Channel = Callable[[Environment], Memory]
+
+
+class OffChipMemory:
+    """The channels of a grid, and what they have moved.
+
+    One is used for one run.
+
+    Args:
+        edge: Where they stand.
+        channel: Makes one.
+    """
+
+    def __init__(self, edge: Edge, channel: Channel) -> None:
+        self.edge = edge
+        self._channel = channel
+        self._nodes: dict[int, MemoryNode] = {}
+
+    @property
+    def read_bytes(self) -> int:
+        """What the channels have read."""
+        return sum(node.read_bytes for node in self._nodes.values())
+
+    @property
+    def written_bytes(self) -> int:
+        """What the channels have written."""
+        return sum(node.written_bytes for node in self._nodes.values())
+
+    def attach(self, env: Environment, network: SimpyNetwork, program: Program) -> None:
+        """Take part in a run.
+
+        Args:
+            env: Its clock.
+            network: Of a row more than the program's grid.
+            program: What is run.
+
+        Raises:
+            InputError: if the grid is another one, or a channel does not hold the blocks.
+        """
+        if (program.rows, program.cols) != (self.edge.rows, self.edge.cols):
+            raise InputError(
+                f"off-chip memory of {self.edge.rows}x{self.edge.cols} tiles; found a program for "
+                f"{program.rows}x{program.cols}"
+            )
+        self._env, self._network = env, network
+        self._blocks = Blocks(program, self.edge)
+
+    def start(
+        self,
+        step: TransferStep,
+        left: Callable[[int], object],
+        arrived: Callable[[int], object],
+    ) -> None:
+        """A tile's transfer begins to leave now.
+
+        Args:
+            step: The transfer.
+            left: Called when all that the tile sends has left.
+            arrived: Called when the block, or the word that it is kept, has come.
+        """
+        operation, tile, edge = step.operation, step.tile, self.edge
+        assert isinstance(operation, OffChip)
+        channel = edge.channel(tile[1])
+        node, there = self._node(channel), self._number(edge.place(channel))
+        address = self._blocks.address(tile, operation.block)
+        source, goal, back = self._number(tile), edge.goal(channel), TileSet.tile(*tile)
+        told = partial(arrived, source)
+
+        def send(flits: int, left: Callable[[int], object], come: Callable[[], object]) -> None:
+            self._network.send(source, goal, flits, left, {there: lambda _: come()})
+
+        if isinstance(operation, Load):
+            send(1, left, partial(node.load, back, address, operation.flits, told))
+            return
+        for number, flits in enumerate(cut(operation.flits, edge.unit_flits)):
+            send(flits, _nothing, partial(node.write, address + number * edge.unit_bytes))
+        send(1, left, partial(node.acknowledge, back, told))
+
+    def _node(self, channel: int) -> MemoryNode:
+        """The node of a channel, which begins its refreshes with the run."""
+        if channel not in self._nodes:
+            number = self._number(self.edge.place(channel))
+
+            def send(
+                tile: TileSet, flits: int, left: Callable[[], object], come: Callable[[], object]
+            ) -> None:
+                there = tile.nodes(self.edge.cols)[0]
+                arrivals = {there: lambda _: come()}
+                self._network.send(number, tile, flits, lambda _: left(), arrivals)
+
+            self._nodes[channel] = MemoryNode(
+                self._env,
+                self._channel(self._env),
+                send,
+                self.edge.unit_bytes,
+                self.edge.unit_flits,
+            )
+        return self._nodes[channel]
+
+    def _number(self, tile: Tile) -> int:
+        return tile[0] * self.edge.cols + tile[1]
+
+
+def _nothing(_node: int) -> None:
+    """Of a block the last flit that leaves matters."""

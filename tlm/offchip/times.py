@@ -1,0 +1,81 @@
+"""Times of loads and stores that nothing else is in the way of, in parts."""
+
+from dataclasses import dataclass
+
+from tlm.engines.transfer_times import arrival_cycles
+from tlm.interconnect.zero_load import NocTiming
+from tlm.offchip.edge import Edge
+
+
+@dataclass(frozen=True, slots=True)
+class OffChipLaw:
+    """What a tile's block costs, at the level of a channel's latency and bandwidth.
+
+    A read's answers leave as fast as the slower of channel and link. A write is over when the
+    channel has taken it, which is not after its ``latency_cycles``.
+
+    Attributes:
+        sent_flits: What the tile sends.
+        there_cycles: From the first of them to the arrival of the last, next to the channel.
+        latency_cycles: From there to the first byte; of a write as if all its bursts were moved one
+            after the other up to the last, which comes a cycle before.
+        back_cycles: From the first byte, of a write from the arrival, to the last flit's arrival at
+            the tile, next to the channel.
+        served_cycles: For which the channel is busy.
+        way_cycles: That each hop of the tile's distance adds.
+        come_flits: What comes to the tile.
+        posted: It is a write.
+    """
+
+    sent_flits: int
+    there_cycles: int
+    latency_cycles: int
+    back_cycles: int
+    served_cycles: int
+    way_cycles: int
+    come_flits: int
+    posted: bool
+
+    def alone_cycles(self, hops: int) -> int:
+        """From the first flit to the arrival at a tile so far from its channel."""
+        waits = 0 if self.posted else self.latency_cycles
+        return self.there_cycles + waits + self.back_cycles + hops * self.way_cycles
+
+    @property
+    def paced_cycles(self) -> int:
+        """Least from one to the next at a channel and its router's port."""
+        return max(self.served_cycles, self.sent_flits)
+
+
+def load_law(timing: NocTiming, edge: Edge, flits: int) -> OffChipLaw:
+    """Of a load of so many flits."""
+    unit_cycles, units = edge.timing.transfer_cycles(edge.unit_bytes), edge.units(flits)
+    pace = max(unit_cycles, edge.unit_flits)
+    rest = flits - (units - 1) * edge.unit_flits
+    # The node hands an answer on in the cycle after it has come.
+    back = unit_cycles + (units - 1) * pace + 1 + arrival_cycles(timing, 0, rest)
+    return OffChipLaw(
+        sent_flits=1,
+        there_cycles=arrival_cycles(timing, 0, 1),
+        latency_cycles=edge.timing.latency_cycles,
+        back_cycles=back,
+        served_cycles=units * pace,
+        way_cycles=2 * timing.hop_cycles,
+        come_flits=flits,
+        posted=False,
+    )
+
+
+def store_law(timing: NocTiming, edge: Edge, flits: int) -> OffChipLaw:
+    """Of a store of so many flits."""
+    unit_cycles, units = edge.timing.transfer_cycles(edge.unit_bytes), edge.units(flits)
+    return OffChipLaw(
+        sent_flits=flits + 1,
+        there_cycles=arrival_cycles(timing, 0, flits + 1),
+        latency_cycles=edge.timing.latency_cycles - 1 - (units - 1) * unit_cycles,
+        back_cycles=1 + arrival_cycles(timing, 0, 1),
+        served_cycles=units * unit_cycles,
+        way_cycles=2 * timing.hop_cycles,
+        come_flits=1,
+        posted=True,
+    )
