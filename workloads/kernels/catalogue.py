@@ -1,7 +1,7 @@
 """The kernels by name."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol
 
 from tlm.errors import InputError
@@ -21,6 +21,8 @@ from workloads.kernels import (
 from workloads.kernels.allgather_gemm import allgather_gemm
 from workloads.kernels.attention import AttentionShape
 from workloads.kernels.cannon import cannon
+from workloads.kernels.flash_attention import FlashPlan
+from workloads.kernels.flat_attention import FlatPlan
 from workloads.kernels.gemm import GemmPlan, plan_gemm, plan_square_gemm
 from workloads.kernels.gemv import gemv, plan_gemv
 from workloads.kernels.mesh_gemm import mesh_gemm
@@ -101,6 +103,7 @@ class Kernel:
         program: Builds its program.
         closed_form: Its cycles at level `perf`.
         choices: Names of the `Choices` that it has.
+        without_memory: The same plan with what lies in off-chip memory there when asked for.
     """
 
     form: Form
@@ -109,6 +112,7 @@ class Kernel:
     program: Callable[[Any], Program]
     closed_form: Callable[[Any, NocTiming], int]
     choices: tuple[str, ...] = ()
+    without_memory: Callable[[Any], Any] = lambda plan: plan
 
     def planned(self, sizes: Sizes, target: Target, choices: Choices = Choices()) -> Plan:
         """A plan for some sizes.
@@ -164,6 +168,10 @@ def _gemv(
     return Kernel(GEMM, lambda sizes: sizes[0] * sizes[1] * sizes[2], plan, program, form, choices)
 
 
+def _without_memory(plan: FlatPlan | FlashPlan) -> FlatPlan | FlashPlan:
+    return replace(plan, target=replace(plan.target, offchip=None))
+
+
 def _flash(turns: int) -> Kernel:
     return Kernel(
         ATTENTION,
@@ -171,6 +179,7 @@ def _flash(turns: int) -> Kernel:
         lambda sizes, target, _: flash_attention.plan_flash(AttentionShape(*sizes), target, turns),
         flash_attention.flash_attention,
         closed_form_attention.flash_attention_cycles,
+        without_memory=_without_memory,
     )
 
 
@@ -218,5 +227,6 @@ KERNELS = {
         flat_attention.flat_attention,
         closed_form_attention.flat_attention_cycles,
         ("collective", "schedule"),
+        _without_memory,
     ),
 }

@@ -7,7 +7,11 @@ what FlatAttention's multicasts save. ``flash-attention-2`` has one block under 
 ``flash-attention-3`` two: the product of the next block's scores hides the softmax of this one.
 
 Sources: T. Dao, "FlashAttention-2", 2023; J. Shah et al., "FlashAttention-3", 2024; mapped to tiles
-as in FlatAttention, section III-A and Algorithm 1. Off-chip memory is not modelled.
+as in FlatAttention, section III-A and Algorithm 1.
+
+Blocks are loaded, and results stored, if the target has channels of off-chip memory:
+``flash-attention-2`` asks for a block of keys or values when it is its turn, ``flash-attention-3``
+when its owner has sent the one before it. Else a block begins its way as if it lay in the tile.
 """
 
 from collections.abc import Iterator
@@ -20,15 +24,23 @@ from tlm.compute.base import ceil_div
 from tlm.errors import InputError
 from tlm.functional import Memory
 from tlm.interconnect.packets import TileSet
-from tlm.program import Operation, Program, Send
+from tlm.program import Load, Operation, Program, Send, Store
 from workloads.kernels.attention import (
     AttentionShape,
     Block,
     Core,
     Item,
+    items,
     offchip,
     row_blocks,
     whole_keys,
+)
+from workloads.kernels.inlets import (
+    Inlet,
+    inlet_tokens,
+    outlet_tokens,
+    staging,
+    store_totals,
 )
 from workloads.kernels.line import Lines
 from workloads.kernels.passes import Factor, Passes
@@ -117,8 +129,38 @@ class FlashPlan:
             "q": (block.qk_depth, block.rows),
             "k": (block.qk_depth, block.keys),
             "v": (block.keys, block.v_depth),
+            "o": (block.rows, block.v_depth),
+            "total": (block.rows, 1),
         }[name]
-        return self.target.flits(lines, elements, self.target.element_bits)
+        bits = self.target.sum_bits if name in ("o", "total") else self.target.element_bits
+        return self.target.flits(lines, elements, bits)
+
+    def own(self, item: Item) -> int:
+        """Number of an item's block among those of its owner."""
+        rounds = item.block // self.target.rows
+        return item.stream // self.q_blocks * (self.kv_blocks // self.target.rows) + rounds
+
+    def owned(self) -> list[list[Item]]:
+        """The items whose keys and values each tile of a column sends, in order."""
+        order = items(self.streams, self.kv_blocks, self.depth)
+        tiles = self.target.rows
+        return [[item for item in order if item.block % tiles == row] for row in range(tiles)]
+
+    def inlets(self) -> list[dict[str, Inlet]]:
+        """How blocks of keys and values come from off-chip memory to each tile of a column."""
+        return [
+            {
+                name: Inlet(
+                    name,
+                    [TileSet(range(row, row + 1), range(self.columns))],
+                    [f"{name}.own.{self.own(item)}" for item in owned],
+                    self.flits(name),
+                    self.turns > 1,
+                )
+                for name in "kv"
+            }
+            for row, owned in enumerate(self.owned())
+        ]
 
 
 def plan_flash(
@@ -163,38 +205,43 @@ def flash_attention(plan: FlashPlan) -> Program:
     for name in "kv":
         own = plan.streams // plan.q_blocks * plan.kv_blocks // target.rows
         buffers |= offchip(f"{name}.own", buffers[f"{name}.0"], own)
+    tokens = core.tokens()
+    if target.offchip is not None:
+        tokens |= inlet_tokens("kv") | outlet_tokens()
+        buffers |= staging(buffers, {name: f"{name}.0" for name in "kv"})
+    inlets = [] if target.offchip is None else plan.inlets()
+    number = {item: n for owned in plan.owned() for n, item in enumerate(owned)}
     tiles = core.tiles
     stay_rows, stay_cols = np.array(tiles.rows), np.array(tiles.cols)
     columns = Lines("column", tiles.cols, target.rows)
 
     def load_query(item: Item) -> Operation:
-        return Send(
-            tiles,
-            stay_rows,
-            stay_cols,
-            plan.flits("q"),
-            slots=(f"q.free.{item.state}",),
-            arrivals=(f"q.there.{item.state}",),
-            source=f"q.own.{item.stream}",
-            target=f"q.{item.state}",
-            label="q",
-        )
+        free, there = (f"q.free.{item.state}",), (f"q.there.{item.state}",)
+        ends = (f"q.own.{item.stream}", f"q.{item.state}", "q")
+        if inlets:
+            return Load(tiles, plan.flits("q"), free, (), there, *ends)
+        return Send(tiles, stay_rows, stay_cols, plan.flits("q"), (), free, (), there, *ends)
 
     def load(name: str, item: Item) -> Iterator[Operation]:
         """The owner of a block of keys or values sends it to each tile of its column."""
-        rounds, owner = divmod(item.block, target.rows)
-        own = item.stream // plan.q_blocks * (plan.kv_blocks // target.rows) + rounds
+        owner, last = item.block % target.rows, target.rows - 1
+        if inlets:
+            yield from inlets[owner][name].before(number[item])
         for row in range(target.rows):
             yield columns.send(
                 range(owner, owner + 1),
                 [row],
                 plan.flits(name),
+                takes=(f"{name}.in.there",) if inlets and row == 0 else (),
                 slots=(f"{name}.free.{item.slot}",),
+                gives=(f"{name}.in.free",) if inlets and row == last else (),
                 arrivals=(f"{name}.there.{item.slot}",),
-                source=f"{name}.own.{own}",
+                source=f"{name}.in" if inlets else f"{name}.own.{plan.own(item)}",
                 target=f"{name}.{item.slot}",
                 label=name,
             )
+        if inlets:
+            yield from inlets[owner][name].after(number[item])
 
     def load_keys(item: Item) -> Iterator[Operation]:
         if item.first:
@@ -206,19 +253,22 @@ def flash_attention(plan: FlashPlan) -> Program:
 
     def finish(item: Item) -> Iterator[Operation]:
         passes = Passes(tiles, target, buffers, "output")
-        yield passes("scale", f"total.{item.state}", f"total.out.{item.stream}")
-        yield passes(
-            "scale",
-            f"o.{item.state}",
-            f"o.out.{item.stream}",
-            takes=(f"o.there.{item.state}",),
-            gives=(f"o.{item.state}.left",),
-        )
+        total, out = f"total.out.{item.stream}", f"o.out.{item.stream}"
+        output, there, left = f"o.{item.state}", f"o.there.{item.state}", f"o.{item.state}.left"
+        if inlets:
+            yield from store_totals(passes, item.state, total, plan.flits("total"))
+            yield Store(tiles, plan.flits("o"), (there,), (left,), (), output, out, passes.label)
+            return
+        yield passes("scale", f"total.{item.state}", total)
+        yield passes("scale", output, out, takes=(there,), gives=(left,))
 
     def operations() -> Iterator[Operation]:
-        return core.operations(load_keys, load_values, finish, plan.kv_blocks)
+        for owner in inlets:
+            for inlet in owner.values():
+                yield from inlet.first()
+        yield from core.operations(load_keys, load_values, finish, plan.kv_blocks)
 
-    return Program(target.rows, target.cols, core.tokens(), operations, buffers)
+    return Program(target.rows, target.cols, tokens, operations, buffers)
 
 
 def place(plan: FlashPlan, memory: Memory, q: Integers, k: Integers, v: Integers) -> None:

@@ -9,11 +9,14 @@ rest of the other.
 
 Source: FlatAttention, section III: Algorithm 2, and III-C for the asynchronous schedule.
 
-Off-chip memory is not modelled: a multicast begins as if its slice lay in the tile.
+Slices are loaded, and results stored, if the target has channels of off-chip memory: ``naive``
+asks for a slice when it is its turn, ``async`` when the tile has sent the one before it. Else a
+multicast begins as if its slice lay in the tile.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -22,17 +25,25 @@ from tlm.compute.base import ceil_div
 from tlm.errors import InputError, choose
 from tlm.functional import Memory
 from tlm.interconnect.packets import TileSet
-from tlm.program import Operation, Program, Token
+from tlm.program import Operation, Program, Store, Token
 from workloads.kernels.attention import (
     AttentionShape,
     Block,
     Core,
     Item,
+    items,
     offchip,
     row_blocks,
     whole_keys,
 )
 from workloads.kernels.collectives import Reduction
+from workloads.kernels.inlets import (
+    Inlet,
+    inlet_tokens,
+    outlet_tokens,
+    staging,
+    store_totals,
+)
 from workloads.kernels.line import Lines
 from workloads.kernels.passes import Factor, Passes
 from workloads.kernels.softmax import diagonal, reductions
@@ -128,6 +139,25 @@ class FlatPlan:
             "k": target.flits(block.qk_depth, block.keys, target.element_bits),
             "v": target.flits(block.keys, block.v_depth, target.element_bits),
             "o": target.flits(block.rows, block.v_depth, target.sum_bits),
+            "total": target.flits(block.rows, 1, target.sum_bits),
+        }
+
+    def roots(self, name: str) -> list[TileSet]:
+        """Tiles of the diagonal from which slices of ``q``, ``k``, ``v`` are multicast."""
+        rows, cols = self.target.rows, self.target.cols
+        if name == "q":
+            return [TileSet.tile(row, col) for row, col in enumerate(diagonal(rows, cols))]
+        return [TileSet.tile(row, col) for col, row in enumerate(diagonal(cols, rows))]
+
+    def inlets(self) -> dict[str, Inlet]:
+        """How slices come from off-chip memory."""
+        order = items(self.streams, self.kv_blocks, self.depth)
+        keys = [_keys(self, item) for item in order]
+        sources = {name: [f"{name}.own.{number}" for number in keys] for name in "kv"}
+        sources["q"] = [f"q.own.{stream}" for stream in range(self.streams)]
+        return {
+            name: Inlet(name, self.roots(name), sources[name], self.flits[name], self.depth > 1)
+            for name in "qkv"
         }
 
     def output(self, state: int) -> Reduction:
@@ -197,45 +227,65 @@ def flat_attention(plan: FlatPlan) -> Program:
     for name in "kv":
         blocks = plan.shape.heads * plan.kv_blocks
         buffers |= offchip(f"{name}.own", buffers[f"{name}.0"], blocks)
+    if target.offchip is not None:
+        tokens |= inlet_tokens("qkv") | outlet_tokens()
+        buffers |= staging(buffers, {name: f"{name}.0" for name in "qkv"})
     rows = Lines("row", range(target.rows), target.cols)
     columns = Lines("column", range(target.cols), target.rows)
+    inlets = {} if target.offchip is None else plan.inlets()
 
-    def load(name: str, lines: Lines, source: str, index: int) -> Operation:
+    def hand_on(name: str, lines: Lines, index: int, **ends: Any) -> Operation:
         return lines.multicast(
             tuple(diagonal(len(lines.lines), lines.length)),
             plan.flits[name],
             slots=(f"{name}.free.{index}",),
             arrivals=(f"{name}.there.{index}",),
-            source=source,
             target=f"{name}.{index}",
             label=name,
+            **ends,
         )
+
+    def load(name: str, lines: Lines, number: int, source: str, index: int) -> Iterator[Operation]:
+        """The ``number``-th slice of its kind, which lies in ``source``."""
+        if not inlets:
+            yield hand_on(name, lines, index, source=source)
+            return
+        yield from inlets[name].before(number)
+        there, free = (f"{name}.in.there",), (f"{name}.in.free",)
+        yield hand_on(name, lines, index, takes=there, gives=free, source=f"{name}.in")
+        yield from inlets[name].after(number)
+
+    number = {item: n for n, item in enumerate(items(plan.streams, plan.kv_blocks, plan.depth))}
 
     def load_keys(item: Item) -> Iterator[Operation]:
         if item.first:
-            yield load("q", rows, f"q.own.{item.stream}", item.state)
-        yield load("k", columns, f"k.own.{_keys(plan, item)}", item.slot)
+            yield from load("q", rows, item.stream, f"q.own.{item.stream}", item.state)
+        yield from load("k", columns, number[item], f"k.own.{_keys(plan, item)}", item.slot)
 
     def load_values(item: Item) -> Iterator[Operation]:
-        yield load("v", columns, f"v.own.{_keys(plan, item)}", item.slot)
+        yield from load("v", columns, number[item], f"v.own.{_keys(plan, item)}", item.slot)
 
     def finish(item: Item) -> Iterator[Operation]:
         output = plan.output(item.state)
         yield from output.reduce()
         everywhere = Passes(core.tiles, target, buffers, "output")
-        yield everywhere("scale", f"total.{item.state}", f"total.out.{item.stream}")
-        for row, col in enumerate(diagonal(target.rows, target.cols)):
-            passes = replace(everywhere, tiles=TileSet.tile(row, col))
-            yield passes(
-                "scale",
-                output.result,
-                f"o.out.{item.stream}",
-                takes=(f"{output.name}.total",),
-                gives=(output.released,),
-            )
+        total, out = f"total.out.{item.stream}", f"o.out.{item.stream}"
+        if not inlets:
+            yield everywhere("scale", f"total.{item.state}", total)
+        for root in plan.roots("q"):
+            passes = replace(everywhere, tiles=root)
+            there, free = (f"{output.name}.total",), (output.released,)
+            if not inlets:
+                yield passes("scale", output.result, out, takes=there, gives=free)
+                continue
+            yield from store_totals(passes, item.state, total, plan.flits["total"])
+            ends = (output.result, out, passes.label)
+            yield Store(root, plan.flits["o"], there, free, (), *ends)
 
     def operations() -> Iterator[Operation]:
-        return core.operations(load_keys, load_values, finish, plan.kv_blocks)
+        for inlet in inlets.values():
+            yield from inlet.first()
+        yield from core.operations(load_keys, load_values, finish, plan.kv_blocks)
 
     return Program(target.rows, target.cols, tokens, operations, buffers)
 

@@ -8,6 +8,7 @@ from tlm.compute.base import Compute, ceil_div
 from tlm.compute.vector_unit import VectorUnit
 from tlm.errors import InputError
 from tlm.interconnect.zero_load import NocTiming
+from tlm.offchip.edge import Edge
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,8 @@ class Target:
         whole_lines: Whether each line of a block begins in a flit of its own: a row, or of an
             operand of the matrix engine the elements that it takes together. So blocks lie in
             the project's own tiles; else they are packed.
+        offchip: Channels of off-chip memory from which blocks are loaded; None: the time of that
+            memory is not counted.
     """
 
     rows: int
@@ -39,6 +42,7 @@ class Target:
     tile_bytes: int = 2**62
     in_network: bool = True
     whole_lines: bool = False
+    offchip: Edge | None = None
 
     def __post_init__(self) -> None:
         if self.rows < 1 or self.cols < 1:

@@ -9,6 +9,8 @@ import pytest
 from tests.workloads.kernels.products import computed, target
 from tlm.arithmetic import Integers
 from tlm.errors import InputError
+from tlm.memory.bandwidth_latency import ChannelTiming
+from tlm.offchip.edge import Edge
 from workloads.kernels import flash_attention, flat_attention, softmax
 from workloads.kernels.attention import AttentionShape
 from workloads.kernels.flash_attention import FlashPlan, plan_flash
@@ -130,3 +132,21 @@ def test_a_row_has_to_fit() -> None:
     small = replace(target(2, 2), tile_bytes=100)
     with pytest.raises(InputError, match="a single row takes [0-9]+ bytes of a tile's memory"):
         plan_flat(SHAPE, small)
+
+
+@pytest.mark.parametrize("grid", [(1, 1), (2, 2), (3, 5)])
+@pytest.mark.parametrize("tile_bytes", [2**20, 900])
+def test_blocks_from_offchip_memory(grid: tuple[int, int], tile_bytes: int) -> None:
+    # The results are those without: blocks come in time, and go before their room is used again.
+    shape = AttentionShape(1, 6, 3, 6, 30, 8, 5)
+    plain = replace(target(*grid), tile_bytes=tile_bytes)
+    edge = Edge(*grid, grid[1], 8, 32, 1 << 28, ChannelTiming(30, 16, 16))
+    loading = replace(plain, offchip=edge)
+    plans = [
+        plan_flat(shape, loading, "network", schedule, UNIT)
+        for schedule in flat_attention.SCHEDULES
+    ] + [plan_flash(shape, loading, turns, UNIT) for turns in (1, 2)]
+    for plan in plans:
+        found, _ = attention(replace(plan, target=plain))
+        for seed in range(2):
+            assert (attention(plan, seed)[0] == found).all()
