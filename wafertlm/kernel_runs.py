@@ -20,6 +20,13 @@ from tlm.program import Program
 from tlm.tiles.programs import on_tiles
 from tlm.tiles.timing import FREE, QueueTiming, TileTiming
 from tlm.trace import Recorder, link_flits
+from wafertlm.kernel_memory import (
+    MEMORY_LEVELS,
+    NO_MEMORY,
+    KernelMemory,
+    chip_edge,
+    memory_of,
+)
 from wafertlm.kernel_networks import OwnRouters, own_routers, run_at_model, run_at_rtl
 from wafertlm.kernel_tiles import lone_tiles, rtl_products, run_on_tiles
 from wafertlm.options import parse_grid
@@ -55,6 +62,7 @@ class KernelOptions:
     dtype: str
     level: str = "lt"
     noc: str | None = None
+    memory: str | None = None
     compute: str | None = None
     rtl: str | None = None
     collective: str | None = None
@@ -77,7 +85,8 @@ class KernelOptions:
 class _Run:
     """What came of a run, and on the tile that ends last how long its engines worked.
 
-    `computed_cycles` are those in which the matrix or the vector engine did.
+    `computed_cycles` are those in which the matrix or the vector engine did, `memory_cycles` those
+    by which the run would be shorter if off-chip memory cost nothing.
     """
 
     plan: Plan
@@ -86,7 +95,9 @@ class _Run:
     matrix_cycles: int
     computed_cycles: int
     outcome: Outcome | None
+    memory_cycles: int = 0
     network: dict[str, Any] | None = None
+    memory: dict[str, Any] | None = None
     links: dict[str, Any] = field(default_factory=dict)
 
 
@@ -95,6 +106,7 @@ class _Networks:
     """What packets run on: levels, somebody's own routers, how Verilog is built and all watched."""
 
     noc: str
+    memory: str | None
     compute: str
     own: OwnRouters | None
     waves: Path | None
@@ -137,7 +149,9 @@ def kernel_result(
         if recorder is not None and noc == "perf":
             raise InputError("--timeline: level perf has no operations to show; others do: at, lt")
         own = own_network(options)
-        networks = _Networks(noc, compute, own, waves, building, recorder, links, progress)
+        networks = _Networks(
+            noc, options.memory, compute, own, waves, building, recorder, links, progress
+        )
         return _figures(options, chip, networks)
 
 
@@ -160,6 +174,8 @@ def _figures(
     }
     if run.network is not None:
         figures["network"] = run.network
+    if run.memory is not None:
+        figures["memory"] = run.memory
     return figures, {} if run.outcome is None else _maps(run.outcome) | run.links
 
 
@@ -170,7 +186,7 @@ def _level_pct(options: KernelOptions, networks: _Networks, run: _Run) -> float 
     """
     if options.level == _RTL:
         return 0.0
-    if options.choices != Choices():
+    if options.choices != Choices() or options.memory is not None:
         return None
     error = level_error_pct(options.kernel, networks.noc, networks.compute, run.plan.balance)
     if error is None or networks.own is None or networks.noc == "rtl":
@@ -185,6 +201,7 @@ def known_names() -> dict[str, list[str]]:
         "chips": list(chip_names()),
         "levels": list(LEVELS),
         "noc": list(LEVELS),
+        "memory": list(MEMORY_LEVELS),
         "compute": [_RTL, "at", "perf"],
         "dtypes": list(_BITS),
         "collectives": list(METHODS),
@@ -205,9 +222,10 @@ def _levels(options: KernelOptions, chip: Chip) -> tuple[str, str]:
     compute = options.compute or {"perf": "perf", _RTL: _RTL}.get(options.level, "at")
     if compute not in (_RTL, "at", "perf"):
         raise InputError(f"--compute: found '{compute}'; those that run kernels: {mixes}")
-    if options.level == _RTL and ((noc, compute) != (_RTL, _RTL) or options.rtl is not None):
+    others = options.rtl is not None or options.memory is not None
+    if options.level == _RTL and ((noc, compute) != (_RTL, _RTL) or others):
         raise InputError(
-            f"--level: found rtl with another level of a part, or --rtl; allowed: {mixes}"
+            f"--level: found rtl with another level of a part, --memory or --rtl; allowed: {mixes}"
         )
     if compute == _RTL and noc not in (_RTL, "at"):
         raise InputError(f"--compute: found rtl with the network at level {noc}; allowed: {mixes}")
@@ -235,25 +253,41 @@ def _run(options: KernelOptions, chip: Chip, networks: _Networks) -> _Run:
     program = kernel.program(plan)
     _check_memory(program, chip)
     macs = kernel.macs(sizes)
+    edge = target.offchip
     if networks.noc == "perf":
         cycles, matrix = kernel.closed_form(plan, timing), plan.tile_matrix_cycles
         # A closed form does not say when engines work: as little at the same time as can be.
         computed = min(matrix + plan.tile_vector_cycles, cycles)
-        return _Run(plan, macs, cycles, matrix, computed, None)
+        run = _Run(plan, macs, cycles, matrix, computed, None)
+        if edge is None:
+            return run
+        waited = cycles - kernel.closed_form(kernel.without_memory(plan), timing)
+        figures = KernelMemory("perf", edge).figures(program)
+        return replace(run, memory_cycles=waited, memory=figures)
     tile = own_tile(chip) if networks.compute != "perf" else None
     network: dict[str, Any] | None
+    memory, waited = NO_MEMORY, 0
     if options.level == _RTL:
         _check_rtl_side(program, "--level")
         watched = (networks.waves, networks.building, networks.recorder)
         outcome, network = run_on_tiles(program, chip, *watched)
     else:
-        with _timed(program, chip, tile, networks) as program:
+        with (
+            _timed(program, chip, tile, networks) as program,
+            memory_of(edge, networks.memory, networks.noc, networks.building) as memory,
+        ):
             queues = FREE if tile is None else tile.queues
-            outcome, network = _simulate(program, timing, networks, queues)
+            outcome, network = _simulate(program, timing, networks, queues, memory)
+            waited = (
+                0
+                if edge is None
+                else outcome.cycles - _without_memory(program, timing, networks, queues)
+            )
     links = _link_maps(program, timing) if networks.links else {}
     matrix = int(outcome.matrix_busy_cycles[outcome.last_tile])
     computed = int(outcome.compute_busy_cycles[outcome.last_tile])
-    return _Run(plan, macs, outcome.cycles, matrix, computed, outcome, network, links)
+    run = _Run(plan, macs, outcome.cycles, matrix, computed, outcome, waited, network, links=links)
+    return run if edge is None else replace(run, memory=memory.figures(program))
 
 
 @contextmanager
@@ -288,7 +322,7 @@ def kernel_program(options: KernelOptions) -> Program:
     choose("kernel", options.kernel, list(KERNELS))
     chip, kernel = load_chip(options.chip), KERNELS[options.kernel]
     sizes = _numbers("--shape", options.shape, "64,64,64")
-    networks = _Networks("lt", "at", None, None, nullcontext)
+    networks = _Networks("lt", None, "at", None, None, nullcontext)
     target = _target(options, chip, networks, noc_timing(chip))
     return kernel.program(kernel.planned(sizes, target, options.choices))
 
@@ -310,12 +344,19 @@ def _target(options: KernelOptions, chip: Chip, networks: _Networks, timing: Noc
         element_bytes = target.element_bits // 8
         roofline = Roofline(target.matrix.macs_per_cycle, element_bytes=element_bytes)
         target = replace(target, matrix=roofline)
+    if networks.memory is not None:
+        edge = chip_edge(chip, networks.memory, networks.noc, (rows, cols))
+        target = replace(target, offchip=edge)
     own = networks.own
     return target if own is None else replace(target, in_network=own.combines)
 
 
 def _simulate(
-    program: Program, timing: NocTiming, networks: _Networks, queues: QueueTiming
+    program: Program,
+    timing: NocTiming,
+    networks: _Networks,
+    queues: QueueTiming,
+    memory: KernelMemory,
 ) -> tuple[Outcome, dict[str, Any] | None]:
     """What came of a program, and of a network in Verilog which one that was."""
     rows, cols = program.rows, program.cols
@@ -326,17 +367,28 @@ def _simulate(
             recorder=networks.recorder,
             progress=networks.progress,
             queues=queues,
+            offchip=memory.edge,
         )
         return outcome, None
     if networks.noc == _RTL:
         _check_rtl_side(program, "--noc")
         watched = (networks.waves, networks.building, networks.recorder)
-        return run_at_rtl(program, timing, networks.own, *watched, queues)
+        return run_at_rtl(program, timing, networks.own, *watched, queues, memory.channels)
     if rows * cols > _LARGEST_AT_TILES:
         raise InputError(
             f"--grid: level at goes up to {_LARGEST_AT_TILES} tiles, found {rows * cols}"
         )
-    return run_at_model(program, timing, networks.own, networks.recorder, queues), None
+    model = (program, timing, networks.own, networks.recorder, queues, memory.channels)
+    return run_at_model(*model), None
+
+
+def _without_memory(
+    program: Program, timing: NocTiming, networks: _Networks, queues: QueueTiming
+) -> int:
+    """Cycles of a program if off-chip memory cost nothing; a network in Verilog as its model."""
+    noc = "at" if networks.noc == _RTL else networks.noc
+    alone = replace(networks, noc=noc, waves=None, recorder=None, progress=None)
+    return _simulate(program, timing, alone, queues, NO_MEMORY)[0].cycles
 
 
 def _grid(text: str, chip: Chip) -> tuple[int, int]:
@@ -373,13 +425,16 @@ def _check_memory(program: Program, chip: Chip) -> None:
 def _breakdown(run: _Run, engine: Compute) -> dict[str, int]:
     """On the tile that ends last: ideal cycles of its products, the engine's rest, and waiting.
 
-    Vector passes count as compute while the matrix engine stands still.
+    Waiting is for memory as far as the run would be shorter if that cost nothing. Vector passes
+    count as compute while the matrix engine stands still.
     """
+    waiting = run.cycles - run.computed_cycles
+    memory = min(max(run.memory_cycles, 0), waiting)
     ideal = min(run.matrix_cycles, round(run.plan.tile_macs / engine.macs_per_cycle))
     return {
         "compute": ideal + run.computed_cycles - run.matrix_cycles,
-        "communication": run.cycles - run.computed_cycles,
-        "memory": 0,
+        "communication": waiting - memory,
+        "memory": memory,
         "overhead": run.matrix_cycles - ideal,
     }
 
@@ -400,4 +455,6 @@ def own_network(options: KernelOptions) -> OwnRouters | None:
     """
     if options.rtl is None:
         return None
+    if options.memory is not None:
+        raise InputError("--memory: found with --rtl; allowed: one of --rtl and --memory")
     return own_routers(options.rtl, allow_stale=options.allow_stale)

@@ -17,11 +17,17 @@ from tlm.compute.vector_unit import VectorUnit
 from tlm.errors import InputError
 from tlm.interconnect.calibration import rtl_timing
 from tlm.interconnect.zero_load import NocTiming
+from tlm.memory.bandwidth_latency import ChannelTiming
+from tlm.memory.calibration import rtl_channel
+from tlm.memory.devices import DEVICES
+from tlm.offchip.edge import Edge
 from tlm.tiles.layout import SUM_BITS, WORD_BITS
 from tlm.tiles.timing import TileTiming, rtl_tile
 
 # A foreign network streams a multicast: no packet of it ever waits for an empty buffer.
 _UNBOUNDED_FLITS = 2**30
+# Figures of a foreign memory are its latency and bandwidth: no queue holds requests up beside them.
+_UNBOUNDED_REQUESTS = 2**30
 
 
 def noc_timing(chip: Chip) -> NocTiming:
@@ -45,6 +51,45 @@ def noc_timing(chip: Chip) -> NocTiming:
 def combines_in_network(chip: Chip) -> bool:
     """Whether a chip's network reduces: the project's own does."""
     return isinstance(chip.noc, CalibratedNoc) or chip.noc.reduce_cycles is not None
+
+
+def offchip_channels(chip: Chip, rows: int, cols: int) -> Edge:
+    """Channels of off-chip memory at the edge of a chip's grid, or of a part of it.
+
+    The project's own chips have one of rtl/memory below every column; other chips spread theirs
+    evenly, and a part of their columns has its share.
+
+    Args:
+        chip: The chip.
+        rows: Rows of tiles that are used.
+        cols: Columns.
+
+    Raises:
+        InputError: if the chip has no such channels, or the calibration is missing or stale.
+    """
+    flit_bytes = noc_timing(chip).flit_bytes
+    if chip.calibration is not None:
+        channel = rtl_channel()
+        device = channel.device
+        timing = ChannelTiming(
+            latency_cycles=1 + device.t_rcd_rd + device.rl,  # of a read whose bank is closed
+            bytes_per_cycle=device.burst_bytes // device.bl,
+            queue_depth=channel.policy.response_depth,
+        )
+        capacity = device.bursts * device.burst_bytes
+        return Edge(rows, cols, cols, flit_bytes, device.burst_bytes, capacity, timing)
+    memory = chip.memory
+    if memory is None or memory.per_tile:
+        found = "a part of off-chip memory at each tile" if memory else "no off-chip memory"
+        raise InputError(
+            f"chip '{chip.name}': found {found}; allowed for --memory: channels at the edge"
+        )
+    share = min(cols, max(1, memory.channels * cols // chip.grid.cols))
+    bandwidth = memory.bandwidth_bytes_per_s * cols / chip.grid.cols / share / chip.clock_hz
+    timing = ChannelTiming(memory.latency_cycles, int(bandwidth), _UNBOUNDED_REQUESTS)
+    burst = DEVICES[memory.device].burst_bytes
+    capacity = memory.capacity_bytes // memory.channels
+    return Edge(rows, cols, share, flit_bytes, burst, capacity, timing)
 
 
 def own_tile(chip: Chip) -> TileTiming | None:

@@ -46,8 +46,9 @@ def _render(result: Result) -> RenderableType:
         table.add_row(f"cycles: {part}", f"{cycles:,}")
     for kind, error in result["error"].items():
         table.add_row(f"error {kind}", "not checked" if error is None else f"{error:.2f}")
-    for name, value in result.get("network", {}).items():
-        table.add_row(f"network {name}", f"{value:,}" if isinstance(value, int) else value)
+    for part in ("network", "memory"):
+        for name, value in result.get(part, {}).items():
+            table.add_row(f"{part} {name}", f"{value:,}" if isinstance(value, int) else value)
     table.add_row("cpu_s", f"{result['cpu_s']:.3g}")
     return table
 
@@ -68,6 +69,9 @@ def _render(result: Result) -> RenderableType:
     help="rtl, at, lt or perf; perf has the matrix engine's roofline, the others its cycles.",
 )
 @click.option("--noc", help="Level of the network, if another: rtl, at, lt or perf.")
+@click.option(
+    "--memory", help="Count the time of off-chip memory, at a level: rtl, at or perf (formula)."
+)
 @click.option("--compute", help="Level of the matrix engine, if another: rtl, at or perf.")
 @click.option("--rtl", metavar="SPEC", help="A network of your own, calibrated by its SPEC.toml.")
 @click.option("--collective", help="How reductions are made, if another way; see --list.")
@@ -100,7 +104,7 @@ def command(
     """Run a kernel on a chip.
 
     Matrices lie in the tiles' memories before and after; those of attention come from off-chip
-    memory, whose time is not counted.
+    memory, whose time is counted with --memory.
     """
     if as_list:
         emit(known_names(), as_json, render_names)

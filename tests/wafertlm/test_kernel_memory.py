@@ -1,0 +1,103 @@
+"""`wafertlm kernel --memory`: blocks of attention from channels at the edge, at every level."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Run = Callable[..., dict[str, Any]]
+ATTENTION = ["flat-attention", "flash-attention-2", "flash-attention-3"]
+OWN = ("--chip", "rtl-4x4", "--grid", "4x4", "--shape", "1,4,4,32,32,16,16", "--dtype", "int8")
+
+
+@pytest.fixture
+def kernel(wafertlm: Any) -> Run:
+    """Runs a kernel; its result, or what it says."""
+
+    def run(*options: str, status: int = 0) -> dict[str, Any]:
+        ran = wafertlm("kernel", *options, "--json")
+        assert ran.status == status, ran.stderr
+        return json.loads(ran.stdout) if status == 0 else {"stderr": ran.stderr}
+
+    return run
+
+
+@pytest.mark.parametrize("name", ATTENTION)
+def test_verilog_and_its_model_take_the_same_time(kernel: Run, name: str) -> None:
+    runs = {
+        level: kernel(name, *OWN, "--level", "at", "--memory", level)
+        for level in ("rtl", "at", "perf")
+    }
+    assert runs["rtl"]["cycles"] == runs["at"]["cycles"]
+    assert runs["rtl"]["breakdown_cycles"] == runs["at"]["breakdown_cycles"]
+    assert runs["perf"]["cycles"] == pytest.approx(runs["at"]["cycles"], rel=0.02)
+    for level, run in runs.items():
+        parts, memory = run["breakdown_cycles"], run["memory"]
+        assert sum(parts.values()) == run["cycles"]
+        assert parts["memory"] > 0
+        assert memory["level"] == level
+        # Blocks are whole bursts here: channels read and write what is loaded and stored.
+        assert memory["loaded_bytes"] == memory["read_bytes"] > 0
+        assert memory["stored_bytes"] == memory["written_bytes"] > 0
+        assert run["error"]["level_pct"] is None
+    assert len(runs["rtl"]["memory"]["rtl_hash"]) == 16
+
+
+@pytest.mark.parametrize("name", ATTENTION)
+def test_a_formula_at_every_level_of_the_network(kernel: Run, name: str) -> None:
+    at, lt, perf = (
+        kernel(name, *OWN, "--level", level, "--memory", "perf") for level in ("at", "lt", "perf")
+    )
+    assert lt["cycles"] == pytest.approx(at["cycles"], rel=0.05)
+    moved = [
+        {name: run["memory"][name] for name in ("channels", "loaded_bytes", "stored_bytes")}
+        for run in (at, lt, perf)
+    ]
+    assert moved[0] == moved[1] == moved[2]
+    assert lt["breakdown_cycles"]["memory"] > 0
+
+
+def test_packets_of_blocks_through_verilog(kernel: Run) -> None:
+    options = ("flat-attention", "--chip", "rtl-4x4", "--grid", "2x2", "--shape")
+    options = (*options, "1,2,2,16,16,8,8", "--dtype", "int8", "--level", "at", "--memory", "rtl")
+    verilog, model = kernel(*options, "--noc", "rtl"), kernel(*options)
+    assert verilog["cycles"] == model["cycles"]
+
+
+def test_a_bound_of_bandwidth(kernel: Run) -> None:
+    # One query a head on a chip of 2 TB/s: reading keys and values is all there is to do.
+    options = ("flat-attention", "--chip", "flat32", "--grid", "32x32", "--dtype", "fp16")
+    options = (*options, "--shape", "32,8,8,1,8192,128,128", "--memory", "perf")
+    for level in ("lt", "perf"):
+        result = kernel(*options, "--level", level)
+        seconds = result["memory"]["loaded_bytes"] / 2.0e12
+        assert result["seconds"] > 0.97 * seconds
+        assert result["breakdown_cycles"]["memory"] > 0
+
+
+def test_kernels_whose_blocks_lie_in_the_tiles(kernel: Run) -> None:
+    options = ("summa", "--chip", "rtl-2x2", "--grid", "2x2", "--shape", "16,16,16")
+    options = (*options, "--dtype", "int8", "--level", "at", "--allow-stale")
+    plain, counted = kernel(*options), kernel(*options, "--memory", "at")
+    assert plain["cycles"] == counted["cycles"]
+    assert plain["breakdown_cycles"] == counted["breakdown_cycles"]
+    assert counted["memory"]["read_bytes"] == 0
+
+
+@pytest.mark.parametrize(
+    ("chip", "options", "said"),
+    [
+        ("rtl-4x4", "--level lt --memory at", "found at with the network at level lt; allowed: "),
+        ("rtl-4x4", "--level at --memory lt", "found 'lt'; allowed: rtl, at, perf"),
+        ("rtl-4x4", "--level at --rtl x.toml --memory at", "allowed: one of --rtl and --memory"),
+        ("rtl-4x4", "--level rtl --memory rtl", "found rtl with another level of a part"),
+        ("wse2", "--level lt --memory perf", "chip 'wse2': found no off-chip memory"),
+        ("npusim-large", "--level lt --memory perf", "a part of off-chip memory at each tile"),
+    ],
+)
+def test_refused(kernel: Run, chip: str, options: str, said: str) -> None:
+    dtype = "int8" if chip == "rtl-4x4" else "fp16"
+    fixed = ("--chip", chip, "--grid", "4x4", "--shape", "1,4,4,32,32,16,16", "--dtype", dtype)
+    found = kernel("flat-attention", *fixed, *options.split(), status=2)["stderr"]
+    assert said in found
