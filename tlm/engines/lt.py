@@ -155,6 +155,7 @@ class _Run:
             gives, arrivals = units.give(operation.gives), units.give(operation.arrivals)
         except TokenFaultError as fault:
             raise InputError(f"{_name(number, operation)} {fault}") from None
+        units.settle()
         slot = offchip.access(operation, self._state, takes, gives, arrivals)
         if slot:
             raise InputError(f"{_name(number, operation)} {units.fault(slot)}")
@@ -197,7 +198,7 @@ class _Run:
             return self._builder.send(operation, tokens)
         return self._builder.collective(operation, tokens.fields)
 
-    def _tokens(self, operation: Operation) -> Tokens:
+    def _tokens(self, operation: TileOperation) -> Tokens:
         """Where the tokens of an operation lie."""
         fields: Fields = {}
         taken: list[Place] = []
