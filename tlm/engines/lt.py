@@ -1,16 +1,20 @@
 """The loosely-timed engine: one local clock per tile, synchronised only where tiles communicate.
 
 An operation is one max-plus update of arrays over the grid (`tlm.engines.lt_core`). The network is
-its zero-load law plus the serialisation at interfaces and ejection ports; links do not contend.
+its zero-load law plus the serialisation at interfaces and ejection ports. Multicasts that are under
+way together contend for links and buffers, too (`tlm.engines.lt_meetings`).
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
-from tlm.engines.lt_batch import Batch
+from tlm.engines.lt_batch import Batch, Fault
 from tlm.engines.lt_build import Builder, Built, Fields, Tokens
-from tlm.engines.lt_memory import check_memory
+from tlm.engines.lt_held import Held, Taken, meet
+from tlm.engines.lt_meetings import Links, most_under_way
+from tlm.engines.lt_memory import check_links_memory, check_memory
 from tlm.engines.lt_offchip import OffChipTimes
 from tlm.engines.lt_queues import FIRST_TOKEN, OVERLAP, PORT, Times
 from tlm.engines.lt_scan import Scan, scan, tokens_by_tiles, turn
@@ -25,6 +29,7 @@ from tlm.operations import COMPUTING
 from tlm.program import (
     Engine,
     Load,
+    Multicast,
     OffChip,
     Operation,
     Program,
@@ -41,8 +46,13 @@ from tlm.trace.recorder import Recorder
 _LIMIT_CYCLES = 2**30
 """Times are 32-bit; a run may take this long, and no operation longer."""
 _POOLED_ENTRIES = 2**22
+_TAKING = ("takes", "slots")
+"""Fields of tokens that an operation takes; it gives those of the others."""
+_MOST_PACKETS = 2**28
+"""That come to tiles, of a run whose multicasts contend for links: half a minute's work."""
 
 
+_Note = Callable[[int, TileOperation, Times, Times], object]
 Progress = Callable[[int, int], object]
 """Told now and then how many operations are done, and of how many."""
 
@@ -83,13 +93,11 @@ def run_lt(
         raise InputError(f"threads is {threads}; allowed: 1 or more")
     check_memory(program, memory_bytes)
     form = scan(program)
-    run = _Run(program, timing, form, threads, queues.launch_cycles, offchip)
+    launch = queues.launch_cycles
+    note = None if recorder is None else partial(note_operation, recorder, timing, launch)
+    run = _Run(program, timing, form, threads, launch, note, memory_bytes, offchip)
     for number, operation in enumerate(program.operations()):
         run.add(number, operation)
-        if recorder is not None:
-            launch = queues.launch_cycles
-            shown = within_tiles(operation)
-            note_operation(recorder, timing, launch, number, shown, *run.clocks())
         if progress is not None:
             progress(number + 1, form.operations)
     return run.outcome()
@@ -105,9 +113,14 @@ class _Run:
         form: Scan,
         threads: int,
         launch_cycles: int,
+        note: _Note | None,
+        memory_bytes: int | None,
         offchip: Edge | None,
     ) -> None:
+        self._program, self._memory_bytes = program, memory_bytes
+        self._timing = timing
         self._launch_cycles = launch_cycles
+        self._note = note
         self._turned = form.turned
         rows, cols = (program.rows, program.cols)[:: -1 if form.turned else 1]
         self._units = Units(program.tokens, form.queued)
@@ -122,6 +135,11 @@ class _Run:
         self._beside = {Engine.MATRIX: Engine.VECTOR, Engine.VECTOR: Engine.MATRIX} if both else {}
         self._batch = Batch(self._state, self._pools, self._tables, threads)
         self._bound_cycles = 0
+        # Of other routers, and where it would take minutes, only ports contend.
+        followed = timing.cut_through and timing.link_interval_cycles == 1
+        followed &= form.multicast_flits <= _MOST_PACKETS * timing.fifo_depth
+        self._held = Held(most_under_way(rows, cols) if followed else 0)
+        self._links: Links | None = None
         self._offchip = None
         if offchip is not None:
             Blocks(program, offchip)  # refuses what the channels do not hold
@@ -134,20 +152,50 @@ class _Run:
                 self._access(number, operation, self._offchip)
                 return
             operation = operation.at_once()
+        for _ in range(self._held.before(operation)):
+            self._do_first()
+        taken = Taken(number, operation, self._places(number, operation))
+        if self._held.holds(operation):
+            self._held.append(taken)
+        else:
+            self._do(taken)
+
+    def _do_first(self) -> None:
+        """Do the first of the operations held, a multicast together with those that it meets."""
+        taken = self._held.first()
+        if not isinstance(taken.operation, Multicast):
+            self._do(taken)
+            return
+        others = self._held.multicasts()
+        under_way = self._links is not None and len(self._links) > 0
+        if not under_way and not any(meet(taken.operation, each.operation) for each in others):
+            self._do(taken)
+            return
+        self._flush()
+        if self._links is None:
+            check_links_memory(self._program, self._memory_bytes)
+            self._links = Links(self._timing, self._launch_cycles, self._slots())
+        for each in [taken, *others]:
+            if each not in self._links:
+                self._refuse(self._links.start(each))
+        self._refuse(self._links.finish(taken, self._note))
+        self._bound_cycles = _LIMIT_CYCLES  # look at the times themselves
+        self._keep_in_range(taken.number, 0)
+
+    def _do(self, taken: Taken) -> None:
+        """Take up an operation that meets no other in the network."""
+        number, operation = taken.number, taken.operation
         self._make_room()
-        try:
-            built = self._build(turn(operation) if self._turned else operation)
-        except TokenFaultError as fault:
-            self._flush()
-            raise InputError(f"{_name(number, operation)} {fault}") from None
+        built = self._build(turn(operation) if self._turned else operation, taken.places)
         self._keep_in_range(number, built.longest_cycles + self._launch_cycles)
         if not self._batch.takes(built):
             self._flush()
         self._batch.add(number, operation, built)
+        self._tell(number, operation)
 
     def _access(self, number: int, operation: Load | Store, offchip: OffChipTimes) -> None:
         """Move blocks from and to off-chip memory, after all operations before."""
-        self._flush()
+        self._do_all()
         self._keep_in_range(number, offchip.longest_cycles(operation))
         units = self._units
         try:
@@ -159,23 +207,24 @@ class _Run:
         slot = offchip.access(operation, self._state, takes, gives, arrivals)
         if slot:
             raise InputError(f"{_name(number, operation)} {units.fault(slot)}")
+        self._tell(number, within_tiles(operation))
 
-    def clocks(self) -> tuple[Times, Times]:
-        """When engines and ejection ports are free, (engines, rows, columns) and (rows, columns).
-
-        Views, good until the next operation is done.
-        """
-        self._flush()
-        slots = self._slots()
-        return slots[: len(Engine)], slots[PORT]
+    def _tell(self, number: int, operation: TileOperation) -> None:
+        """Show who looks on what has come of an operation."""
+        if self._note is not None:
+            self._flush()
+            slots = self._slots()
+            self._note(number, operation, slots[: len(Engine)], slots[PORT])
 
     def _slots(self) -> Times:
-        """The state but for tokens, as the tiles lie: shape (slots, rows, columns)."""
-        return self._state[:, :FIRST_TOKEN].transpose((1, 2, 0) if self._turned else (1, 0, 2))
+        """The state as the tiles lie: shape (slots, rows, columns)."""
+        return self._state.transpose((1, 2, 0) if self._turned else (1, 0, 2))
 
     def outcome(self) -> Outcome:
         """The times after the last operation."""
-        engine_ends, arrivals = self.clocks()
+        self._do_all()
+        slots = self._slots()
+        engine_ends, arrivals = slots[: len(Engine)], slots[PORT]
         ends = np.array(engine_ends, dtype=np.int64, order="C")
         sent = ends[Engine.TRANSFER]
         sent[sent == self._launch_cycles] = 0  # nothing was
@@ -188,28 +237,33 @@ class _Run:
             compute_busy_cycles=matrix_busy + vector_busy - overlap,
         )
 
-    def _build(self, operation: TileOperation) -> Built:
-        tokens = self._tokens(operation)
+    def _places(self, number: int, operation: TileOperation) -> dict[str, list[Place]]:
+        """Where the units lie that an operation takes and gives, by field."""
+        places = {}
+        for field, names, _ in tokens_by_tiles(operation):
+            try:
+                taken = field in _TAKING
+                places[field] = self._units.take(names) if taken else self._units.give(names)
+            except TokenFaultError as fault:
+                self._do_all()
+                raise InputError(f"{_name(number, operation)} {fault}") from None
+        self._units.settle()
+        return places
+
+    def _build(self, operation: TileOperation, places: dict[str, list[Place]]) -> Built:
+        fields: Fields = {}
+        for field, named in places.items():
+            fields[field], fields["n_" + field] = self._pools.put_places(named), len(named)
+        taken = [place for field in places if field in _TAKING for place in places[field]]
+        given = [place for field in places if field not in _TAKING for place in places[field]]
+        tokens = Tokens(fields, taken, given)
         if isinstance(operation, Work):
             table, longest = self._tables.put(operation)
             beside = self._beside.get(operation.engine, -1)
             return self._builder.work(operation, tokens, longest, table, beside)
         if isinstance(operation, Send):
             return self._builder.send(operation, tokens)
-        return self._builder.collective(operation, tokens.fields)
-
-    def _tokens(self, operation: TileOperation) -> Tokens:
-        """Where the tokens of an operation lie."""
-        fields: Fields = {}
-        taken: list[Place] = []
-        given: list[Place] = []
-        for field, names, _ in tokens_by_tiles(operation):
-            takes = field in ("takes", "slots")
-            places = self._units.take(names) if takes else self._units.give(names)
-            fields[field], fields["n_" + field] = self._pools.put_places(places), len(places)
-            (taken if takes else given).extend(places)
-        self._units.settle()
-        return Tokens(fields, taken, given)
+        return self._builder.collective(operation, fields)
 
     def _make_room(self) -> None:
         """Forget what operations share when it has become too much."""
@@ -221,9 +275,17 @@ class _Run:
             self._pools.clear()
             self._builder.forget()
 
+    def _do_all(self) -> None:
+        """Do all operations taken up."""
+        while len(self._held):
+            self._do_first()
+        self._flush()
+
     def _flush(self) -> None:
-        """Do the operations taken up."""
-        fault = self._batch.run()
+        """Do the operations of a batch."""
+        self._refuse(self._batch.run())
+
+    def _refuse(self, fault: Fault | None) -> None:
         if fault:
             number, operation, slot = fault
             raise InputError(f"{_name(number, operation)} {self._units.fault(slot)}")

@@ -1,5 +1,7 @@
 """How much memory a run of the loosely-timed engine takes, and whether there is so much."""
 
+from tlm.engines.lt_links import NODE_COLUMNS
+from tlm.engines.lt_meetings import MOST_ARRIVALS
 from tlm.engines.lt_queues import FIRST_TOKEN
 from tlm.engines.lt_tables import TABLES
 from tlm.engines.outcome import OUTCOME_BYTES_PER_TILE
@@ -8,6 +10,7 @@ from tlm.room import hold_room
 
 _TIME_BYTES = 4
 _SPENT_CYCLES_BYTES = 2 * 8
+_LINKS_BYTES = _TIME_BYTES * NODE_COLUMNS + 8
 
 
 def needed_bytes(program: Program) -> int:
@@ -16,6 +19,20 @@ def needed_bytes(program: Program) -> int:
     times = _TIME_BYTES * (FIRST_TOKEN + units + TABLES)
     tile = times + _SPENT_CYCLES_BYTES + 2 * OUTCOME_BYTES_PER_TILE
     return program.rows * program.cols * tile
+
+
+def check_links_memory(program: Program, limit_bytes: int | None) -> None:
+    """Hold that there is memory for a network, too, beside the run that is in memory already.
+
+    Raises:
+        InputError: with both figures, if there is not.
+    """
+    tiles = program.rows * program.cols
+    needed = tiles * _LINKS_BYTES + _TIME_BYTES * max(MOST_ARRIVALS, 2 * tiles)
+    if limit_bytes is not None:
+        needed += needed_bytes(program)
+    what = f"{program.rows} x {program.cols} tiles whose multicasts meet at level lt"
+    hold_room(what, needed, limit_bytes)
 
 
 def check_memory(program: Program, limit_bytes: int | None) -> None:

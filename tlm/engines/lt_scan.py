@@ -8,6 +8,7 @@ from tlm.operations import (
     COMPUTING,
     Collective,
     Engine,
+    Multicast,
     Reduce,
     Roots,
     Send,
@@ -33,12 +34,14 @@ class Scan:
         queued: Tokens that some operation takes or gives at a part of the tiles only.
         computing: Computing engines that do some work.
         turned: Whether rows and columns should change places: rows of state are updated at once.
+        multicast_flits: Flits of multicasts that come to tiles, each as often as it comes.
     """
 
     operations: int
     queued: frozenset[str]
     computing: frozenset[Engine]
     turned: bool
+    multicast_flits: int
 
 
 def scan(program: Program) -> Scan:
@@ -46,7 +49,7 @@ def scan(program: Program) -> Scan:
     everywhere = (program.rows, program.cols)
     queued: set[str] = set()
     engines: set[Engine] = set()
-    count = upright = turned = 0
+    count = upright = turned = flits = 0
     for operation in map(within_tiles, program.build()):
         count += 1
         for _, names, (rows, cols) in tokens_by_tiles(operation):
@@ -54,11 +57,14 @@ def scan(program: Program) -> Scan:
                 queued.update(names)
         if isinstance(operation, Work):
             engines.add(operation.engine)
+        if isinstance(operation, Multicast):
+            flits += len(root_lines(operation)[0]) * len(operation.segment) * operation.flits
         rows, cols = _extent(operation)
         upright += rows * (cols + _ROW_COST_TILES)
         turned += cols * (rows + _ROW_COST_TILES)
     queues = frozenset(queued & program.tokens.keys())
-    return Scan(count, queues, frozenset(engines.intersection(COMPUTING)), turned < upright)
+    computing = frozenset(engines.intersection(COMPUTING))
+    return Scan(count, queues, computing, turned < upright, flits)
 
 
 def turn(operation: TileOperation) -> TileOperation:

@@ -1,0 +1,103 @@
+"""Operations that the loosely-timed engine holds, to see which multicasts are under way together.
+
+A multicast goes into the network as soon as nothing before it in the program can still change when
+it starts. So multicasts wait here, and work behind them, until a transfer needs what they give.
+"""
+
+from collections import deque
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlm.engines.lt_tokens import Place
+from tlm.interconnect.packets import TileSet
+from tlm.operations import Multicast, TileOperation, Work, root_lines
+
+_MOST = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """An operation taken up: its number in the program, and where its units lie, by field."""
+
+    number: int
+    operation: TileOperation
+    places: dict[str, list[Place]]
+
+
+class Held:
+    """Operations taken up and not done, in program order; at most so many, 0: none."""
+
+    def __init__(self, most: int) -> None:
+        self._most = min(most, _MOST)
+        self._waiting: deque[Taken] = deque()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def holds(self, operation: TileOperation) -> bool:
+        """Whether an operation is to be held."""
+        if isinstance(operation, Multicast):
+            return self._most > 0 and len(operation.segment) > 1
+        return isinstance(operation, Work) and len(self) > 0
+
+    def before(self, operation: TileOperation) -> int:
+        """How many of those held have to be done before an operation is taken up."""
+        if isinstance(operation, Work):
+            return 0 if len(self) < self._most else 1
+        if not self.holds(operation):
+            return len(self)
+        assert isinstance(operation, Multicast)
+        needed = {*operation.takes, *operation.slots}
+        count = 0 if len(self) < self._most else 1
+        for place, taken in enumerate(self._waiting):
+            if not needed.isdisjoint(_changed(taken.operation)):
+                count = max(count, place + 1)
+        return count
+
+    def append(self, taken: Taken) -> None:
+        """Hold an operation."""
+        operation = taken.operation
+        if isinstance(operation, Work) and isinstance(operation.cycles, np.ndarray):
+            # Who made them may write others there.
+            taken = replace(taken, operation=replace(operation, cycles=_kept(operation.cycles)))
+        self._waiting.append(taken)
+
+    def first(self) -> Taken:
+        """The first of those held, which is held no more."""
+        return self._waiting.popleft()
+
+    def multicasts(self) -> list[Taken]:
+        """Multicasts held."""
+        return [taken for taken in self._waiting if isinstance(taken.operation, Multicast)]
+
+
+def _kept(cycles: NDArray[np.int64]) -> NDArray[np.int64]:
+    return cycles.copy() if cycles.flags.writeable else cycles
+
+
+def meet(one: TileOperation, other: TileOperation) -> bool:
+    """Whether two multicasts may have flits at the same tile."""
+    assert isinstance(one, Multicast) and isinstance(other, Multicast)
+    a, b = _reached(one), _reached(other)
+    return all(x[0] <= y[-1] and y[0] <= x[-1] for x, y in ((a.rows, b.rows), (a.cols, b.cols)))
+
+
+def _changed(operation: TileOperation) -> tuple[str, ...]:
+    """Tokens of which an operation held may still take or give a unit.
+
+    Multicasts take theirs in program order, whatever comes of it later.
+    """
+    if isinstance(operation, Work):
+        return operation.takes + operation.gives
+    return operation.gives + operation.arrivals
+
+
+def _reached(multicast: Multicast) -> TileSet:
+    """A rectangle around all tiles in which a multicast has flits."""
+    lines, places = root_lines(multicast)
+    segment = multicast.segment
+    low, high = min(int(places.min()), segment[0]), max(int(places.max()), segment[-1])
+    across = range(low, high + 1)
+    return TileSet(lines, across) if multicast.along == "row" else TileSet(across, lines)

@@ -1,0 +1,206 @@
+"""Multicasts that meet, for the loosely-timed engine: their tokens, and what is under way.
+
+Units are taken from and given to the state of the run, as the compiled steps do it, whole sets of
+tiles at a time. Between that the packets go through the network (`tlm.engines.lt_links`), those of
+several operations at once, and what has been sent stays on its way until an operation needs it.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlm.engines import lt_links
+from tlm.engines.lt_batch import Fault
+from tlm.engines.lt_held import Taken
+from tlm.engines.lt_queues import BUSY, EMPTY, PORT, Times
+from tlm.engines.transfer_times import credit_cycles
+from tlm.interconnect.zero_load import NocTiming
+from tlm.operations import Engine, Multicast, root_lines
+
+MOST_ARRIVALS = 2**24
+"""Tiles times operations that are under way at a time, if there are more than two."""
+
+_Cycles = NDArray[np.int64]
+_Tiles = tuple[slice, slice] | tuple[NDArray[np.int64], NDArray[np.int64]]
+
+
+def most_under_way(rows: int, cols: int) -> int:
+    """How many operations can be under way at a time."""
+    return max(2, MOST_ARRIVALS // (rows * cols))
+
+
+class Links:
+    """The network with the multicasts that are on their way.
+
+    Args:
+        timing: Measured constants of the router.
+        launch_cycles: From the start of a transfer to its first flit.
+        times: State of the run as the tiles lie, shape (slots, rows, columns).
+    """
+
+    def __init__(self, timing: NocTiming, launch_cycles: int, times: Times) -> None:
+        lt_links.ready()
+        self._timing, self._launch_cycles, self._times = timing, launch_cycles, times
+        _, self._rows, self._cols = times.shape
+        tiles = self._rows * self._cols
+        most, self._lines = most_under_way(self._rows, self._cols), max(self._rows, self._cols)
+        self._law = lt_links.law_of(timing)
+        self._nodes = lt_links.fresh_nodes(tiles)
+        self._wheel = np.zeros(lt_links.WHEEL_SIZE, dtype=np.int64)
+        self._trees = np.empty((most * self._lines, lt_links.TREE_COLUMNS), dtype=np.int64)
+        self._arrivals = np.empty((most, tiles), dtype=np.int32)
+        self._owed = np.zeros(most, dtype=np.int64)
+        self._last_tree = np.full((self._rows, self._cols), lt_links.NONE, dtype=np.int64)
+        self._free = list(reversed(range(most)))
+        self._under_way: dict[int, int] = {}
+
+    def __contains__(self, taken: Taken) -> bool:
+        return taken.number in self._under_way
+
+    def __len__(self) -> int:
+        return len(self._under_way)
+
+    def start(self, taken: Taken) -> Fault | None:
+        """Take the units of a multicast, and send it on its way."""
+        multicast = taken.operation
+        assert isinstance(multicast, Multicast)
+        if not self._under_way:
+            self._ports()[:] = self._times[PORT : BUSY + 1].transpose(1, 2, 0)
+        ready, fault = self._take(taken, multicast)
+        slot = self._under_way[taken.number] = self._free.pop()
+        first = slot * self._lines
+        trees = self._trees[first : first + len(ready)]
+        self._describe(trees, multicast, ready, slot)
+        packets = -(-multicast.flits // self._timing.fifo_depth)
+        self._owed[slot] = len(ready) * len(multicast.segment) * packets
+        roots = _roots(multicast)
+        before, free = self._last_tree[roots], self._times[Engine.TRANSFER][roots]
+        for k in range(len(ready)):
+            previous = self._trees[before[k]]
+            if before[k] != lt_links.NONE and previous[lt_links.NEXT] == lt_links.NONE:
+                previous[lt_links.NEXT] = first + k
+                continue
+            since = free[k] if before[k] == lt_links.NONE else previous[lt_links.END]
+            lt_links.begin(self._law, self._nodes, self._trees, self._wheel, first + k, int(since))
+        self._last_tree[roots] = np.arange(first, first + len(ready))
+        return fault
+
+    def finish(self, taken: Taken, note: Callable[..., object] | None = None) -> Fault | None:
+        """Let a multicast come to all its tiles, and give its units.
+
+        ``note`` is told of it: when engines are free, and when it has come to its tiles.
+        """
+        multicast = taken.operation
+        assert isinstance(multicast, Multicast)
+        slot = self._under_way.pop(taken.number)
+        lt_links.run(
+            self._law,
+            self._nodes,
+            self._trees,
+            self._cols,
+            self._wheel,
+            self._arrivals,
+            self._owed,
+            slot,
+        )
+        roots, targets = _roots(multicast), _targets(multicast)
+        here = np.arange(len(roots[0])) + slot * self._lines
+        ends = self._trees[here, lt_links.END].astype(np.int32)
+        self._times[Engine.TRANSFER][roots] = ends
+        last = self._last_tree[roots]
+        self._last_tree[roots] = np.where(last == here, lt_links.NONE, last)
+        come = self._arrivals[slot].reshape(self._rows, self._cols)
+        full = self._give(taken, "gives", roots, ends)
+        over = self._give(taken, "arrivals", targets, come[targets])
+        if note is not None:
+            note(taken.number, multicast, self._times[: len(Engine)], come)
+        self._free.append(slot)
+        if not self._under_way:
+            self._times[PORT : BUSY + 1] = self._ports().transpose(2, 0, 1)
+        return full or over
+
+    def _ports(self) -> Times:
+        """When ejection ports are free and since when they are busy, shape (rows, columns, 2)."""
+        nodes = self._nodes.reshape(self._rows, self._cols, -1)
+        return nodes[:, :, lt_links.PORT_COLUMNS]
+
+    def _take(self, taken: Taken, multicast: Multicast) -> tuple[_Cycles, Fault | None]:
+        """Take units; when each root knows of them, shape (lines,)."""
+        lines, places = root_lines(multicast)
+        ready = np.full(len(lines), EMPTY, dtype=np.int64)
+        fault = None
+        for slot, depth in taken.places["takes"]:
+            oldest, missing = self._oldest(slot, depth, _roots(multicast))
+            np.maximum(ready, oldest.astype(np.int64) + self._launch_cycles, out=ready)
+            if missing and fault is None:
+                fault = (taken.number, multicast, slot)
+        hops = np.abs(np.array(multicast.segment) - places[:, None])
+        laws = np.array([credit_cycles(self._timing, hop) for hop in range(int(hops.max()) + 1)])
+        credit = laws[hops] + self._launch_cycles
+        for slot, depth in taken.places["slots"]:
+            oldest, missing = self._oldest(slot, depth, _targets(multicast))
+            lined = oldest if multicast.along == "row" else oldest.T
+            np.maximum(ready, (lined + credit).max(axis=1), out=ready)
+            if missing and fault is None:
+                fault = (taken.number, multicast, slot)
+        return ready, fault
+
+    def _oldest(self, slot: int, depth: int, tiles: _Tiles) -> tuple[Times, bool]:
+        """Times of the oldest units of a token, which are taken, and whether one is missing."""
+        oldest = np.array(self._times[slot][tiles])
+        for place in range(slot + 1, slot + depth):
+            self._times[place - 1][tiles] = self._times[place][tiles]
+        if depth:
+            self._times[slot + depth - 1][tiles] = EMPTY
+        return oldest, depth > 0 and bool((oldest == EMPTY).any())
+
+    def _give(self, taken: Taken, field: str, tiles: _Tiles, times: Times) -> Fault | None:
+        """Append units to tokens."""
+        fault = None
+        for slot, depth in taken.places[field]:
+            if depth == 0:
+                self._times[slot][tiles] = times
+                continue
+            left = times
+            for place in range(slot, slot + depth):
+                held = self._times[place][tiles]
+                is_free = held == EMPTY
+                self._times[place][tiles] = np.where(is_free, left, held)
+                left = np.where(is_free, EMPTY, left)
+            if (left != EMPTY).any() and fault is None:
+                fault = (taken.number, taken.operation, -slot)
+        return fault
+
+    def _describe(self, trees: _Cycles, multicast: Multicast, ready: _Cycles, slot: int) -> None:
+        """Fill in the trees of an operation, one for each of its roots."""
+        lines, places = root_lines(multicast)
+        along_row, segment = multicast.along == "row", multicast.segment
+        columns = {
+            lt_links.BASE: np.array(lines) * (self._cols if along_row else 1),
+            lt_links.STEP: 1 if along_row else self._cols,
+            lt_links.ROOT: places,
+            lt_links.FIRST: segment[0],
+            lt_links.LAST: segment[-1],
+            lt_links.STRIDE: segment.step,
+            lt_links.FLITS: multicast.flits,
+            lt_links.READY: ready,
+            lt_links.OPERATION: slot,
+            lt_links.NEXT: lt_links.NONE,
+        }
+        for column, values in columns.items():
+            trees[:, column] = values
+
+
+def _roots(multicast: Multicast) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    lines, places = root_lines(multicast)
+    roots = (np.array(lines), places)
+    return roots if multicast.along == "row" else roots[::-1]
+
+
+def _targets(multicast: Multicast) -> tuple[slice, slice]:
+    lines, segment = (
+        slice(places.start, places.stop, places.step)
+        for places in (root_lines(multicast)[0], multicast.segment)
+    )
+    return (lines, segment) if multicast.along == "row" else (segment, lines)
