@@ -33,9 +33,10 @@ def summa_cycles(plan: GemmPlan, timing: NocTiming) -> int:
     a_hops = np.maximum(a_roots, plan.cols - 1 - a_roots)
     b_hops = np.maximum(b_roots, plan.rows - 1 - b_roots)
     credit = np.array([credit_cycles(timing, int(hops)) for hops in np.maximum(a_hops, b_hops)])
+    # The corner sends B behind A, whose packets take turns at the ports with those of B.
     there = np.maximum(
         _multicast_cycles(timing, a_hops, plan.a_flits),
-        plan.a_flits + _multicast_cycles(timing, b_hops, plan.b_flits),
+        plan.a_flits + plan.b_flits + _multicast_cycles(timing, b_hops, plan.b_flits),
     )
     step = np.maximum((plan.step_cycles + credit + there) / 2, plan.a_flits + plan.b_flits)
     step = np.maximum(step, plan.step_cycles)
