@@ -8,12 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tlm.programs import TIMING, program_of, run_mesh
-from tests.tlm.test_levels_agree import ALONG, assert_equal, jitter, multicasts
+from tests.tlm.test_levels_agree import ALONG, assert_equal, jitter, multicasts, timings
 from tlm.engines import lt
 from tlm.engines.lt import run_lt
 from tlm.engines.lt_memory import needed_bytes
 from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet
+from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Engine, Multicast, Operation, Program, Work
 
 sizes = st.integers(2, 8)
@@ -47,9 +48,8 @@ def together(draw: st.DrawFn, apart: int) -> Program:
 
 
 @settings(max_examples=100)
-@given(together(1000), st.integers(2, 9))
-def test_those_far_apart_are_equal_at_both_levels(program: Program, depth: int) -> None:
-    timing = replace(TIMING, fifo_depth=depth)
+@given(together(1000), timings())
+def test_those_far_apart_are_equal_at_both_levels(program: Program, timing: NocTiming) -> None:
     assert_equal(program, timing)
 
 

@@ -121,11 +121,14 @@ class NocTiming:
         """The same for a multicast whose farthest destination is ``hops`` away.
 
         A transfer longer than a buffer is cut into packets as long as one, and a rest; each full
-        packet but the first waits until the buffer behind it is empty. The rest finds room enough.
+        packet but the first waits until the buffer behind it is empty, and the rest until there is
+        room for it.
         """
-        full_packets = flits // self.fifo_depth
-        waits = max(full_packets - 1, 0) * self.multicast_gap_cycles if hops else 0
-        return self.unicast_cycles(hops, flits) + waits
+        full, rest = divmod(flits, self.fifo_depth)
+        waits = max(full - 1, 0) * self.multicast_gap_cycles
+        if full and rest:
+            waits += max(rest + self.multicast_gap_cycles - self.fifo_depth, 0)
+        return self.unicast_cycles(hops, flits) + (waits if hops else 0)
 
     def reduction_cycles(self, hops: int, flits: int) -> int:
         """The same for a reduction whose farthest operand is ``hops`` from the root.
