@@ -18,7 +18,8 @@ from tlm.interconnect.handshake.flits import (
     move,
     room_from,
 )
-from tlm.interconnect.handshake.fronts import arrived, enter, freed, front, leave, wait_for_room
+from tlm.interconnect.handshake.fronts import arrived, enter, freed, leave, wait_for_room
+from tlm.interconnect.handshake.places import buffer_of, given, node_at, node_of, output_of
 from tlm.interconnect.handshake.records import Records, Table
 from tlm.interconnect.handshake.reduction import begin, combine, take_operands
 
@@ -34,17 +35,18 @@ def _send(
 
     Returns the flits that the branch has sent so far.
     """
-    node, slot = m[buffer + at.NODE], m[buffer + at.SLOT]
-    output = address(m[node + at.NODE_OUTPUTS] + port * at.OUTPUT_COLUMNS)
-    place = front(m, buffer)
-    packet, start = m[place], m[place + 1]
+    node, slot = address(m[buffer + at.NODE]), m[buffer + at.SLOT]
+    output = output_of(node, port)
+    packet, start = m[buffer + at.FRONT_PACKET], m[buffer + at.FRONT_FLIT]
     flits, kind = packets[packet, at.FLITS], packets[packet, at.KIND]
-    sent, time = m[buffer + at.SENT + port], m[buffer + at.LAST_SENT + port]
+    last_sent = address(buffer + (at.BRANCH_LAST_SENT + port if fork else at.LAST_SENT))
+    sent = m[buffer + at.BRANCH_SENT + port] if fork else m[buffer + at.LEFT] - start
+    time = m[last_sent]
     count = min(flits - sent, m[buffer + at.WRITTEN] - start - sent)
     # Into the output's buffer, over the link, or to the tile.
     target = address(m[output + at.BEHIND])
     if slot < at.OUTPUTS and m[at.OUTPUT_DEPTH if port else at.TILE_DEPTH] > 0:
-        target = address(m[node + at.BUFFERS] + (at.OUTPUTS + port) * m[at.BUFFER_SIZE])
+        target = buffer_of(m, node, at.OUTPUTS + port)
     elif port > 0 and kind >= at.SUM:
         target += m[at.OPERAND_SLOT] * m[at.BUFFER_SIZE]
     if target > 0:
@@ -60,7 +62,9 @@ def _send(
                     schedule(m, room, at.LOOK, buffer)
                 return 0
             time = max(time, room - 1)
-        count = min(count, m[target + at.LEFT] + m[target + at.PLACES] - m[target + at.WRITTEN])
+        count = min(
+            count, m[target + at.LEFT] + given(m, at.PLACES, target) - m[target + at.WRITTEN]
+        )
     if fork and m[at.FORK] != at.OWN_PACE:  # one flit ahead of the slowest branch
         count = min(count, m[buffer + at.LEFT] - start - sent + 1)
         if sent > 0 and count > 0:
@@ -73,14 +77,15 @@ def _send(
             time = max(time, m[output + at.LINK_LAST] + interval - 1)
         else:
             interval = 1
-    latency = m[buffer + at.LATENCY] if port else m[buffer + at.EJECTION]
+    latency = given(m, at.LATENCY if port else at.EJECTION, buffer)
     if sent == 0 and target == 0:
         m[node + at.HEAD_OUT] = max(time + 1, came_at(m, buffer, start) + latency)
     time = move(m, buffer, start + sent, latency, target, time, count, interval, fork)
     if interval > 1:
         m[output + at.LINK_LAST] = time
-    m[buffer + at.SENT + port] = sent + count
-    m[buffer + at.LAST_SENT + port] = time
+    m[last_sent] = time
+    if fork:
+        m[buffer + at.BRANCH_SENT + port] = sent + count
     if target > 0:
         if slot < at.OUTPUTS:
             apart = kind >= at.SUM and m[at.OPERAND_SLOT] > 0
@@ -122,11 +127,10 @@ def _inject(m: Records, packets: Table, node: Address) -> None:
     while m[node + at.QUEUE_HEAD] >= 0:
         packet, sent = m[node + at.QUEUE_HEAD], m[node + at.QUEUE_SENT]
         cycle, flits = packets[packet, at.CYCLE], packets[packet, at.FLITS]
-        buffer = m[node + at.BUFFERS]
-        if packets[packet, at.KIND] >= at.SUM:
-            buffer += m[at.OPERAND_SLOT] * m[at.BUFFER_SIZE]
+        slot = m[at.OPERAND_SLOT] if packets[packet, at.KIND] >= at.SUM else 0
+        buffer = buffer_of(m, node, slot)
         into = m[buffer + at.WRITTEN]
-        count = min(flits - sent, m[buffer + at.LEFT] + m[buffer + at.PLACES] - into)
+        count = min(flits - sent, m[buffer + at.LEFT] + given(m, at.PLACES, buffer) - into)
         if count <= 0:
             return
         time = max(m[node + at.QUEUE_LAST], cycle - 1)
@@ -151,7 +155,7 @@ def _follow(m: Records, packets: Table, deliveries: Table) -> None:
     """Compute all times that follow from what is new in the buffers listed."""
     while m[at.TOP]:
         m[at.TOP] -= 1
-        buffer = m[m[at.STACK] + m[at.TOP]]
+        buffer = address(m[address(m[at.STACK] + m[at.TOP])])
         m[buffer + at.LISTED] = 0
         if m[buffer + at.FEEDER] == 0:
             if m[buffer + at.SLOT] == at.RESULT:
@@ -161,8 +165,7 @@ def _follow(m: Records, packets: Table, deliveries: Table) -> None:
         granted, needed = m[buffer + at.GRANTED], m[buffer + at.NEEDED]
         if granted == 0:
             continue
-        place = front(m, buffer)
-        packet, start = m[place], m[place + 1]
+        packet, start = m[buffer + at.FRONT_PACKET], m[buffer + at.FRONT_FLIT]
         fork = needed & (needed - 1) != 0
         if fork:
             gone = packets[packet, at.FLITS]
@@ -172,7 +175,7 @@ def _follow(m: Records, packets: Table, deliveries: Table) -> None:
                 if granted >> port & 1:
                     _send(m, packets, deliveries, buffer, port, True)
                 if needed >> port & 1:
-                    gone = min(gone, m[buffer + at.SENT + port])
+                    gone = min(gone, m[buffer + at.BRANCH_SENT + port])
         else:
             gone = _send(m, packets, deliveries, buffer, lowest(granted), False)
         before, left = m[buffer + at.LEFT], start + gone
@@ -202,19 +205,19 @@ def _close_forks(m: Records, buffer: Address, before: int, left: int) -> None:
 @compiled
 def _aligned(m: Records, packets: Table, buffer: Address) -> bool:
     """Have the branches of a fork send their next flit in the same cycle, if all can."""
-    needed, place = m[buffer + at.NEEDED], front(m, buffer)
-    packet, start = m[place], m[place + 1]
+    needed = m[buffer + at.NEEDED]
+    packet, start = m[buffer + at.FRONT_PACKET], m[buffer + at.FRONT_FLIT]
     sent, latest = 0, at.LONG_AGO
     for port in range(at.PORTS):
         if needed >> port & 1:
-            sent = m[buffer + at.SENT + port]
+            sent = m[buffer + at.BRANCH_SENT + port]
             time = _sends_from(m, packets, buffer, port, packet, start + sent)
             if time == at.NEVER:
                 return False
             latest = max(latest, time)
     for port in range(at.PORTS):
         if needed >> port & 1:
-            m[buffer + at.LAST_SENT + port] = latest - 1
+            m[buffer + at.BRANCH_LAST_SENT + port] = latest - 1
     return True
 
 
@@ -224,24 +227,24 @@ def _sends_from(
 ) -> int:
     """Cycle from which a branch alone could send a flit; NEVER: it cannot, or it is not known."""
     node = address(m[buffer + at.NODE])
-    output = address(m[node + at.NODE_OUTPUTS] + port * at.OUTPUT_COLUMNS)
+    output = output_of(node, port)
     if m[buffer + at.GRANTED] >> port & 1 == 0 or number >= m[buffer + at.WRITTEN]:
         return at.NEVER
-    latency = m[buffer + at.LATENCY] if port else m[buffer + at.EJECTION]
-    time = max(came_at(m, buffer, number) + latency, m[buffer + at.LAST_SENT + port] + 1)
+    latency = given(m, at.LATENCY if port else at.EJECTION, buffer)
+    time = max(came_at(m, buffer, number) + latency, m[buffer + at.BRANCH_LAST_SENT + port] + 1)
     target = address(m[output + at.BEHIND])
     if m[at.OUTPUT_DEPTH if port else at.TILE_DEPTH] > 0:
-        target = address(m[node + at.BUFFERS] + (at.OUTPUTS + port) * m[at.BUFFER_SIZE])
+        target = buffer_of(m, node, at.OUTPUTS + port)
     elif port > 0:
         time = max(time, m[output + at.LINK_LAST] + m[at.LINK_INTERVAL])
     if target == 0:
         return time
-    if m[at.CUT_THROUGH] != 0 and m[buffer + at.SENT + port] == 0 and port > 0:
+    if m[at.CUT_THROUGH] != 0 and m[buffer + at.BRANCH_SENT + port] == 0 and port > 0:
         time = max(time, room_from(m, output, packets[packet, at.FLITS]))
-    freed = m[target + at.WRITTEN] - m[target + at.PLACES]
+    freed = m[target + at.WRITTEN] - given(m, at.PLACES, target)
     if freed >= m[target + at.LEFT]:
         return at.NEVER
-    return max(time, left_at(m, target, freed) + m[target + at.RETURN])
+    return max(time, left_at(m, target, freed) + given(m, at.RETURN, target))
 
 
 @compiled
@@ -279,14 +282,16 @@ def _grant(m: Records, output: Address) -> None:
         if free_place_from(m, output) > m[at.CLOCK]:
             return
     place = _first_in_line(m, output, asking)
-    winner = m[at.AT_PLACE + place]
+    winner = m[address(at.AT_PLACE + place)]
     m[output + at.ASKING] = asking & ~(1 << place)
     m[output + at.OWNER] = winner
     m[output + at.FREE_FROM] = at.NEVER
     slot, port = at.RESULT if winner == at.PORTS else winner, m[output + at.PORT]
-    buffer = m[m[output + at.OUT_NODE] + at.BUFFERS] + slot * m[at.BUFFER_SIZE]
+    buffer = buffer_of(m, node_of(m, output), slot)
     m[buffer + at.GRANTED] |= 1 << port
-    m[buffer + at.LAST_SENT + port] = m[at.CLOCK] - 1
+    needed = m[buffer + at.NEEDED]
+    fork = needed & (needed - 1) != 0
+    m[buffer + (at.BRANCH_LAST_SENT + port if fork else at.LAST_SENT)] = m[at.CLOCK] - 1
     look_at(m, buffer)
 
 
@@ -306,16 +311,16 @@ def _next_event(m: Records) -> int:
 def _happen(m: Records) -> bool:
     """Take the events of this cycle from the wheel; whether there were any."""
     place = address(m[at.WHEEL] + (m[at.CLOCK] & (at.ROUND - 1)))
-    event, taken = m[place], False
+    event, taken = address(m[place]), False
     m[place] = 0
     while event > 0:
-        following = m[event + at.NEXT]
+        following = address(m[event + at.NEXT])
         if m[event + at.WHEN] != m[at.CLOCK]:  # a turn of the wheel or more ahead
             m[event + at.NEXT] = m[place]
             m[place] = event
             event = following
             continue
-        what, whom = m[event + at.WHAT], m[event + at.WHOM]
+        what, whom = m[event + at.WHAT], address(m[event + at.WHOM])
         m[event + at.NEXT] = m[at.UNUSED]
         m[at.UNUSED] = event
         m[at.PENDING] -= 1
@@ -340,13 +345,13 @@ def _happen(m: Records) -> bool:
 def enqueue(m: Records, packets: Table, start: int, stop: int, owed: int) -> None:
     """Append the packets ``start`` to ``stop - 1`` to their sources' queues."""
     for packet in range(start, stop):
-        node = address(m[at.NODES] + packets[packet, at.SOURCE] * at.NODE_COLUMNS)
+        node = node_at(m, packets[packet, at.SOURCE])
         packets[packet, at.NEXT_IN_QUEUE] = -1
         packets[packet, at.HEAD_INJECTED] = -1
         packets[packet, at.TAIL_INJECTED] = -1
         if m[node + at.QUEUE_HEAD] < 0:
             m[node + at.QUEUE_HEAD] = packet
-            schedule(m, m[at.CLOCK], at.LOOK, m[node + at.BUFFERS])
+            schedule(m, m[at.CLOCK], at.LOOK, buffer_of(m, node, 0))
         else:
             packets[m[node + at.QUEUE_TAIL], at.NEXT_IN_QUEUE] = packet
         m[node + at.QUEUE_TAIL] = packet

@@ -4,8 +4,10 @@ from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 
 from tlm.interconnect.handshake import records as at
+from tlm.interconnect.handshake.places import buffer_of, given, node_of, output_of
 from tlm.interconnect.handshake.records import Int32s
 from tlm.interconnect.handshake.routes import partners
+from tlm.interconnect.handshake.state import node_addresses
 from tlm.interconnect.packets import Kind
 
 _PORTS = ("the tile", "the north", "the east", "the south", "the west")
@@ -66,15 +68,16 @@ class _Standstill:
     def fronts(self) -> Iterator[int]:
         """Buffers that hold a packet."""
         m = self._m
-        count, size = int(m[at.BUFFER_COUNT]), int(m[at.BUFFER_SIZE])
-        first = int(m[at.BUFFER_RECORDS])
-        for buffer in range(first, first + count * size, size):
-            if m[buffer + at.PACKETS] > 0:
-                yield buffer
+        size = int(m[at.BUFFER_SIZE])
+        for node in node_addresses(m).tolist():
+            end = node + int(m[at.NODE_SIZE])
+            for buffer in range(node + at.BUFFERS, end, size):
+                if m[buffer + at.PACKETS] > 0:
+                    yield buffer
 
     def packet(self, buffer: int) -> int:
         """Number of the packet at the front."""
-        return int(self._m[self._place(buffer)])
+        return int(self._m[buffer + at.FRONT_PACKET])
 
     def is_too_long(self, packet: int) -> bool:
         """Whether a packet that needs room for all of it is longer than a buffer."""
@@ -102,14 +105,14 @@ class _Standstill:
             yield from self._partners(buffer, inputs)
             return
         flits = int(self._packets[self.packet(buffer), at.FLITS])
-        gone = int(m[buffer + at.LEFT] - m[self._place(buffer) + 1])
+        gone = int(m[buffer + at.LEFT] - m[buffer + at.FRONT_FLIT])
         for port in range(at.PORTS):
             bit = 1 << port
-            if not m[buffer + at.NEEDED] & bit or m[buffer + at.SENT + port] == flits:
+            if not m[buffer + at.NEEDED] & bit or self._sent(buffer, port) == flits:
                 continue
-            if m[at.FORK] != at.OWN_PACE and m[buffer + at.SENT + port] > gone:
+            if m[at.FORK] != at.OWN_PACE and self._sent(buffer, port) > gone:
                 continue  # it waits for the other branches
-            output = int(m[m[buffer + at.NODE] + at.NODE_OUTPUTS]) + port * at.OUTPUT_COLUMNS
+            output = int(output_of(m[buffer + at.NODE], port))
             if not m[buffer + at.GRANTED] & bit:
                 if m[output + at.OWNER] >= 0:
                     yield self._requester(output)
@@ -126,31 +129,35 @@ class _Standstill:
         inputs = int(partners(m, self._packets, packet, m[buffer + at.NODE]))
         return inputs if slot >= at.OPERANDS or inputs & (inputs - 1) else 0
 
-    def _place(self, buffer: int) -> int:
-        m = self._m
-        return buffer + at.RINGS + at.QUEUE * int(m[at.RING_SIZE]) + 2 * int(m[buffer + at.FRONT])
+    def _sent(self, buffer: int, port: int) -> int:
+        """Flits that a branch of the front packet has sent."""
+        m, needed = self._m, int(self._m[buffer + at.NEEDED])
+        if needed & (needed - 1):
+            return int(m[buffer + at.BRANCH_SENT + port])
+        return int(m[buffer + at.LEFT] - m[buffer + at.FRONT_FLIT])
 
     def _slot(self, node: int, slot: int) -> int:
-        return int(self._m[node + at.BUFFERS]) + slot * int(self._m[at.BUFFER_SIZE])
+        return int(buffer_of(self._m, node, slot))
+
+    def _node(self, output: int) -> int:
+        return int(node_of(self._m, output))
 
     def _requester(self, output: int) -> int:
         owner = int(self._m[output + at.OWNER])
-        return self._slot(
-            int(self._m[output + at.OUT_NODE]), at.RESULT if owner == at.PORTS else owner
-        )
+        return self._slot(self._node(output), at.RESULT if owner == at.PORTS else owner)
 
     def _sent_all_that_came(self, buffer: int, port: int) -> bool:
-        start = int(self._m[self._place(buffer) + 1])
-        return bool(start + self._m[buffer + at.SENT + port] == self._m[buffer + at.WRITTEN])
+        start = int(self._m[buffer + at.FRONT_FLIT])
+        return bool(start + self._sent(buffer, port) == self._m[buffer + at.WRITTEN])
 
     def _feeder(self, buffer: int) -> Iterator[int]:
         """The buffer that holds the rest of a packet, if it may send it."""
         m, output = self._m, int(self._m[buffer + at.FEEDER])
-        full = m[buffer + at.WRITTEN] - m[buffer + at.LEFT] == m[buffer + at.PLACES]
+        full = m[buffer + at.WRITTEN] - m[buffer + at.LEFT] == given(m, at.PLACES, buffer)
         if output == 0 or full:
             return
         if m[at.OUTPUT_DEPTH] > 0 and m[buffer + at.SLOT] < at.OUTPUTS:
-            yield self._slot(int(m[output + at.OUT_NODE]), at.OUTPUTS + int(m[output + at.PORT]))
+            yield self._slot(self._node(output), at.OUTPUTS + int(m[output + at.PORT]))
         elif m[output + at.OWNER] >= 0:
             yield self._requester(output)
 
@@ -162,7 +169,7 @@ class _Standstill:
         behind = int(m[output + at.BEHIND]) + apart * int(m[at.BUFFER_SIZE])
         depth = m[at.OUTPUT_DEPTH if m[output + at.PORT] else at.TILE_DEPTH]
         if m[buffer + at.SLOT] < at.OUTPUTS and depth > 0:
-            held = self._slot(int(m[output + at.OUT_NODE]), at.OUTPUTS + int(m[output + at.PORT]))
+            held = self._slot(self._node(output), at.OUTPUTS + int(m[output + at.PORT]))
             return held if m[held + at.PACKETS] > 0 else behind
         return behind
 
@@ -191,7 +198,7 @@ class _Standstill:
                     yield self._slot(node, slot)
             return
         output = int(m[buffer + at.FEEDER])
-        before = int(m[output + at.OUT_NODE])
+        before = self._node(output)
         held = self._slot(before, at.OUTPUTS + int(m[output + at.PORT]))
         if m[at.OUTPUT_DEPTH] > 0 and m[held + at.PACKETS] > 0:
             yield held

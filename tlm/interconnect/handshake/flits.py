@@ -7,6 +7,7 @@ for its first flit holds for the others, and a run costs as much as a flit.
 
 from tlm.compiled import Address, address, compiled
 from tlm.interconnect.handshake import records as at
+from tlm.interconnect.handshake.places import buffer_of, given, node_of
 from tlm.interconnect.handshake.records import Records
 
 # mypy: disable-error-code="no-any-return, return-value"
@@ -18,7 +19,7 @@ def _run_of(m: Records, buffer: Address, kind: int, runs: int, number: int) -> i
     """The run, of so many, in which a flit is; it must be among the buffer's last R."""
     mask = m[at.MASK]
     base, run = buffer + at.RINGS + kind, runs - 1
-    while m[base + at.RUN * (run & mask)] > number:
+    while m[address(base + at.RUN * (run & mask))] > number:
         run -= 1
     return run
 
@@ -27,7 +28,7 @@ def _run_of(m: Records, buffer: Address, kind: int, runs: int, number: int) -> i
 def came_at(m: Records, buffer: Address, number: int) -> int:
     """When a flit came; of the last R."""
     run = _run_of(m, buffer, at.WRITES, m[buffer + at.WRITE_RUNS], number) & m[at.MASK]
-    place = buffer + at.RINGS + at.WRITES + at.RUN * run
+    place = address(buffer + at.RINGS + at.WRITES + at.RUN * run)
     return m[place + 1] - m[place] + number
 
 
@@ -35,7 +36,7 @@ def came_at(m: Records, buffer: Address, number: int) -> int:
 def left_at(m: Records, buffer: Address, number: int) -> int:
     """When a flit left; of the last R that did."""
     run = _run_of(m, buffer, at.LEAVES, m[buffer + at.LEAVE_RUNS], number) & m[at.MASK]
-    place = buffer + at.RINGS + at.LEAVES + at.RUN * run
+    place = address(buffer + at.RINGS + at.LEAVES + at.RUN * run)
     return m[place + 1] - m[place] + number
 
 
@@ -44,9 +45,9 @@ def append(m: Records, buffer: Address, kind: int, runs: int, number: int, time:
     """Flits come or leave a cycle after each other from ``number`` on; ``runs``: a column."""
     mask, count = m[at.MASK], m[buffer + runs]
     base = buffer + at.RINGS + kind
-    last = base + at.RUN * ((count - 1) & mask)
+    last = address(base + at.RUN * ((count - 1) & mask))
     if m[last + 1] - m[last] != time - number:
-        place = base + at.RUN * (count & mask)
+        place = address(base + at.RUN * (count & mask))
         m[place], m[place + 1] = number, time
         m[buffer + runs] = count + 1
 
@@ -70,14 +71,15 @@ def move(
     one, each is a run of its own. A flit leaves a fork when the last of its branches has sent it.
     """
     mask, end = m[at.MASK], number + count
-    into = places = write = write_runs = free = free_runs = 0
+    into = places = back = write = write_runs = free = free_runs = 0
     writes, leaves = source + at.RINGS + at.WRITES, target + at.RINGS + at.LEAVES
     forks = source + at.RINGS + at.FORKS * m[at.RING_SIZE]
     if source > 0:
         write_runs = m[source + at.WRITE_RUNS]
         write = _run_of(m, source, at.WRITES, write_runs, number)
     if target > 0:
-        into, places = m[target + at.WRITTEN], m[target + at.PLACES]
+        into, places = m[target + at.WRITTEN], given(m, at.PLACES, target)
+        back = given(m, at.RETURN, target)
         free_runs = m[target + at.LEAVE_RUNS]
         free = _run_of(m, target, at.LEAVES, free_runs, into - places)
         m[target + at.WRITTEN] = into + count
@@ -86,7 +88,7 @@ def move(
         if source > 0:
             while write + 1 < write_runs and m[writes + at.RUN * ((write + 1) & mask)] <= number:
                 write += 1
-            place = writes + at.RUN * (write & mask)
+            place = address(writes + at.RUN * (write & mask))
             time = max(time, m[place + 1] - m[place] + number + latency)
             if write + 1 < write_runs:
                 step = min(step, m[writes + at.RUN * ((write + 1) & mask)] - number)
@@ -94,8 +96,8 @@ def move(
             freed = into - places
             while free + 1 < free_runs and m[leaves + at.RUN * ((free + 1) & mask)] <= freed:
                 free += 1
-            place = leaves + at.RUN * (free & mask)
-            time = max(time, m[place + 1] - m[place] + freed + m[target + at.RETURN])
+            place = address(leaves + at.RUN * (free & mask))
+            time = max(time, m[place + 1] - m[place] + freed + back)
             if free + 1 < free_runs:
                 step = min(step, m[leaves + at.RUN * ((free + 1) & mask)] - freed)
             append(m, target, at.WRITES, at.WRITE_RUNS, into, time)
@@ -130,7 +132,7 @@ def room_from(m: Records, output: Address, flits: int) -> int:
         if flit >= m[behind + at.LEFT]:
             break
         if flit >= 0:
-            time = left_at(m, behind, flit) + m[behind + at.RETURN]
+            time = left_at(m, behind, flit) + given(m, at.RETURN, behind)
         last = m[output + at.RESULTS_THROUGH] - results - 1
         if last < 0:
             return min(room, time)
@@ -144,13 +146,12 @@ def free_place_from(m: Records, output: Address) -> int:
     """Cycle from which a flit can leave the switch by an output; NEVER: not known yet."""
     target, port = m[output + at.BEHIND], m[output + at.PORT]
     if m[at.OUTPUT_DEPTH if port else at.TILE_DEPTH] > 0:
-        slot = at.OUTPUTS + port
-        target = m[m[output + at.OUT_NODE] + at.BUFFERS] + slot * m[at.BUFFER_SIZE]
+        target = buffer_of(m, node_of(m, output), at.OUTPUTS + port)
     if target == 0:
         return at.LONG_AGO
     target = address(target)
     linked = m[output + at.LINK_LAST] + m[at.LINK_INTERVAL] if m[at.OUTPUT_DEPTH] == 0 else 0
-    freed = m[target + at.WRITTEN] - m[target + at.PLACES]
+    freed = m[target + at.WRITTEN] - given(m, at.PLACES, target)
     if freed >= m[target + at.LEFT]:
         return at.NEVER
-    return max(linked, left_at(m, target, freed) + m[target + at.RETURN])
+    return max(linked, left_at(m, target, freed) + given(m, at.RETURN, target))

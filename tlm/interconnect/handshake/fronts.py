@@ -4,6 +4,7 @@ from tlm.compiled import Address, address, compiled
 from tlm.interconnect.handshake import records as at
 from tlm.interconnect.handshake.events import ask, look_at, mark, schedule
 from tlm.interconnect.handshake.flits import came_at, free_place_from, left_at
+from tlm.interconnect.handshake.places import buffer_of, given, node_of, output_of
 from tlm.interconnect.handshake.records import Records, Table
 from tlm.interconnect.handshake.routes import partners, to_root, tree, way
 
@@ -12,22 +13,14 @@ from tlm.interconnect.handshake.routes import partners, to_root, tree, way
 
 
 @compiled
-def front(m: Records, buffer: Address) -> int:
-    """Ring place of the packet at the front."""
-    return buffer + at.RINGS + at.QUEUE * m[at.RING_SIZE] + 2 * m[buffer + at.FRONT]
-
-
-@compiled
 def _show_front(m: Records, packets: Table, buffer: Address) -> None:
     """The packet at the front asks for its outputs, or for its partners, once its head is there."""
-    node, slot = m[buffer + at.NODE], m[buffer + at.SLOT]
-    place = front(m, buffer)
-    packet, start = m[place], m[place + 1]
+    node, slot = address(m[buffer + at.NODE]), m[buffer + at.SLOT]
+    packet, start = m[buffer + at.FRONT_PACKET], m[buffer + at.FRONT_FLIT]
     if slot >= at.OUTPUTS:  # nobody else wants the link
         output = slot - at.OUTPUTS
         m[buffer + at.NEEDED] = m[buffer + at.GRANTED] = 1 << output
-        m[buffer + at.SENT + output] = 0
-        m[buffer + at.LAST_SENT + output] = m[buffer + at.SHOWN_FROM] - 1
+        m[buffer + at.LAST_SENT] = m[buffer + at.SHOWN_FROM] - 1
         look_at(m, buffer)
         return
     came, kind = came_at(m, buffer, start), packets[packet, at.KIND]
@@ -36,7 +29,7 @@ def _show_front(m: Records, packets: Table, buffer: Address) -> None:
         if slot >= at.OPERANDS or inputs & (inputs - 1):
             m[buffer + at.NEEDED] = inputs
             m[buffer + at.SHOWN_FROM] = max(
-                came + m[buffer + at.LATENCY], m[buffer + at.SHOWN_FROM]
+                came + given(m, at.LATENCY, buffer), m[buffer + at.SHOWN_FROM]
             )
             consider(m, packets, node)
             return
@@ -45,6 +38,7 @@ def _show_front(m: Records, packets: Table, buffer: Address) -> None:
         m[buffer + at.NEEDED] = needed
         for output in range(at.PORTS):
             if needed >> output & 1:
+                m[buffer + at.BRANCH_SENT + output] = 0
                 _stand_in_line(m, buffer, output, came)
         return
     if kind == at.UNICAST:
@@ -57,22 +51,20 @@ def _show_front(m: Records, packets: Table, buffer: Address) -> None:
 
 @compiled
 def _stand_in_line(m: Records, buffer: Address, port: int, came: int) -> None:
-    m[buffer + at.SENT + port] = 0
-    latency = m[buffer + at.LATENCY] if port else m[buffer + at.EJECTION]
+    latency = given(m, at.LATENCY if port else at.EJECTION, buffer)
     time = max(came + latency, m[buffer + at.SHOWN_FROM])
-    output = address(m[m[buffer + at.NODE] + at.NODE_OUTPUTS] + port * at.OUTPUT_COLUMNS)
+    output = output_of(m[buffer + at.NODE], port)
     ask(m, time, output, min(m[buffer + at.SLOT], at.PORTS))
 
 
 @compiled
 def ready_from(m: Records, packets: Table, node: Address, port: int) -> int:
     """Cycle from which the reduction whose first operand is at an input may start; or NEVER."""
-    size = m[at.BUFFER_SIZE]
-    base = address(m[node + at.BUFFERS] + m[at.OPERAND_SLOT] * size)
-    first = base + port * size
+    operands = m[at.OPERAND_SLOT]
+    first = buffer_of(m, node, operands + port)
     if m[first + at.PACKETS] == 0:
         return at.NEVER
-    packet, time = m[front(m, first)], at.LONG_AGO
+    packet, time = m[first + at.FRONT_PACKET], at.LONG_AGO
     inputs = m[first + at.NEEDED]
     if m[at.OPERAND_SLOT] == 0:  # what is needed may be outputs
         inputs = partners(m, packets, packet, node) if packets[packet, at.KIND] >= at.SUM else 0
@@ -82,20 +74,20 @@ def ready_from(m: Records, packets: Table, node: Address, port: int) -> int:
         return at.NEVER
     for partner in range(at.PORTS):
         if inputs >> partner & 1:
-            buffer = base + partner * size
-            other = m[front(m, buffer)]
+            buffer = buffer_of(m, node, operands + partner)
+            other = m[buffer + at.FRONT_PACKET]
             if m[buffer + at.PACKETS] == 0 or packets[other, at.JOINT] != packets[packet, at.JOINT]:
                 return at.NEVER
             time = max(time, m[buffer + at.SHOWN_FROM])
     port = to_root(m, packets, packet, node)
     if port > 0 and m[at.CUT_THROUGH] != 0:
-        output = address(m[node + at.NODE_OUTPUTS] + port * at.OUTPUT_COLUMNS)
-        behind = address(m[output + at.BEHIND] + at.OPERANDS * size)
+        output = output_of(node, port)
+        behind = address(m[output + at.BEHIND] + at.OPERANDS * m[at.BUFFER_SIZE])
         flit = m[node + at.STARTED + port] + packets[packet, at.FLITS] - m[at.DEPTH] - 1
         if flit >= m[behind + at.LEFT]:
             return at.NEVER
         if flit >= 0:
-            time = max(time, left_at(m, behind, flit) + m[behind + at.RETURN])
+            time = max(time, left_at(m, behind, flit) + given(m, at.RETURN, behind))
     return time
 
 
@@ -116,25 +108,34 @@ def consider(m: Records, packets: Table, node: Address) -> None:
 
 
 @compiled
+def _queue(m: Records, buffer: Address) -> Address:
+    """The ring of the packets behind the front one."""
+    return address(buffer + at.RINGS + at.QUEUE * m[at.RING_SIZE])
+
+
+@compiled
 def enter(m: Records, packets: Table, buffer: Address, packet: int, start: int) -> None:
     """A packet's head has come into a buffer as flit ``start``."""
     mask, count = m[at.MASK], m[buffer + at.PACKETS]
-    place = (
-        buffer + at.RINGS + at.QUEUE * m[at.RING_SIZE] + 2 * ((m[buffer + at.FRONT] + count) & mask)
-    )
-    m[place], m[place + 1] = packet, start
     m[buffer + at.PACKETS] = count + 1
     if count == 0:
+        m[buffer + at.FRONT_PACKET], m[buffer + at.FRONT_FLIT] = packet, start
         _show_front(m, packets, buffer)
+    else:
+        place = _queue(m, buffer) + 2 * ((m[buffer + at.FRONT] + count) & mask)
+        m[place], m[place + 1] = packet, start
 
 
 @compiled
 def leave(m: Records, packets: Table, buffer: Address, tail: int) -> None:
     """The packet at the front has left, its tail in cycle ``tail``."""
     m[buffer + at.SHOWN_FROM] = tail + 1
-    m[buffer + at.FRONT] = (m[buffer + at.FRONT] + 1) & m[at.MASK]
+    front = (m[buffer + at.FRONT] + 1) & m[at.MASK]
+    m[buffer + at.FRONT] = front
     m[buffer + at.PACKETS] -= 1
     if m[buffer + at.PACKETS] > 0:
+        place = _queue(m, buffer) + 2 * front
+        m[buffer + at.FRONT_PACKET], m[buffer + at.FRONT_FLIT] = m[place], m[place + 1]
         _show_front(m, packets, buffer)
 
 
@@ -144,7 +145,7 @@ def arrived(m: Records, buffer: Address) -> None:
     if m[at.OPERAND_SLOT] <= m[buffer + at.SLOT] < at.RESULT:
         node = address(m[buffer + at.NODE])
         if m[node + at.UNIT] >= 0:
-            look_at(m, m[node + at.BUFFERS] + at.RESULT * m[at.BUFFER_SIZE])
+            look_at(m, buffer_of(m, node, at.RESULT))
     if m[buffer + at.GRANTED]:
         look_at(m, buffer)
 
@@ -165,9 +166,9 @@ def freed(m: Records, packets: Table, buffer: Address) -> None:
     if output == 0:
         look_at(m, buffer)
         return
-    slot, node, owner = m[buffer + at.SLOT], m[output + at.OUT_NODE], m[output + at.OWNER]
+    slot, node, owner = m[buffer + at.SLOT], node_of(m, output), m[output + at.OWNER]
     if slot < at.OUTPUTS and m[at.OUTPUT_DEPTH] > 0:
-        arrived(m, m[node + at.BUFFERS] + (at.OUTPUTS + m[output + at.PORT]) * m[at.BUFFER_SIZE])
+        arrived(m, buffer_of(m, node, at.OUTPUTS + m[output + at.PORT]))
     if at.OPERANDS <= slot < at.RESULT:
         consider(m, packets, node)
     if owner < 0 and m[at.LATE_LOCK] != 0 and m[output + at.ASKING]:
@@ -176,4 +177,4 @@ def freed(m: Records, packets: Table, buffer: Address) -> None:
             mark(m, output)
     if owner >= 0:
         requester = at.RESULT if owner == at.PORTS else owner
-        look_at(m, m[node + at.BUFFERS] + requester * m[at.BUFFER_SIZE])
+        look_at(m, buffer_of(m, node, requester))

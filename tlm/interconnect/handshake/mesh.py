@@ -9,7 +9,7 @@ from tlm.interconnect.handshake.core import enqueue, ready, run
 from tlm.interconnect.handshake.deadlock import explain
 from tlm.interconnect.handshake.records import Int32s
 from tlm.interconnect.handshake.routes import partners
-from tlm.interconnect.handshake.state import new_mesh, node_addresses
+from tlm.interconnect.handshake.state import aligned_zeros, new_mesh, node_addresses
 from tlm.interconnect.packets import (
     Deliveries,
     Int64s,
@@ -20,6 +20,8 @@ from tlm.interconnect.packets import (
     TileSet,
 )
 from tlm.interconnect.zero_load import NocTiming
+
+_BLOCK = 2048  # packets that are put into the table at once: their records stay in the cache
 
 
 class HandshakeMesh:
@@ -48,8 +50,8 @@ class HandshakeMesh:
         self._timing = timing
         self._reductions = reductions
         self._mesh = new_mesh(rows, cols, timing, reductions=reductions)
-        self._packets = np.zeros((64, at.PACKET_COLUMNS), dtype=np.int32)
-        self._deliveries = np.zeros((64, at.DELIVERY_COLUMNS), dtype=np.int32)
+        self._packets = aligned_zeros((64, at.PACKET_COLUMNS))
+        self._deliveries = aligned_zeros((64, at.DELIVERY_COLUMNS))
         self._count = 0
         self._expected = 0
         self._operands_lacking = 0
@@ -116,9 +118,14 @@ class HandshakeMesh:
             raise explain(self._mesh, self._packets)
         sent = self._packets[: self._count]
         came = self._deliveries[: self._expected]
-        if (sent[:, at.KIND] == Kind.MULTICAST).any():  # a packet's are in a row, in order of time
-            came = came[np.lexsort((came[:, at.AT_NODE], came[:, at.DELIVERED]))]
-        columns = (*sent[:, [at.HEAD_INJECTED, at.TAIL_INJECTED]].T, *came.T)
+        multicast = packets.kind == Kind.MULTICAST
+        if multicast.any():  # its deliveries are in a row, in order of time
+            ends = sent[:, at.NEXT_DELIVERY]
+            several = np.flatnonzero(np.repeat(multicast, np.diff(ends, prepend=0)))
+            rows = came[several]
+            came[several] = rows[np.lexsort((rows[:, at.AT_NODE], rows[:, at.DELIVERED]))]
+        injected = sent[:, [at.HEAD_INJECTED, at.TAIL_INJECTED]]
+        columns = (*injected.T, *came.T)
         return Deliveries(*(column.astype(np.int64) for column in columns))
 
     def _queue(self, packets: Packets) -> None:
@@ -144,9 +151,13 @@ class HandshakeMesh:
         self._expected += int(deliveries.sum())
         self._packets = _grown(self._packets, stop)
         self._deliveries = _grown(self._deliveries, self._expected)
-        for column, values in enumerate(packets.columns()):
-            self._packets[start:stop, column] = values
-        self._packets[start:stop, at.NEXT_DELIVERY] = following - deliveries
+        columns = packets.columns()
+        for begin in range(0, len(packets), _BLOCK):
+            some = slice(begin, begin + _BLOCK)
+            table = self._packets[start:stop][some]
+            for column, values in enumerate(columns):
+                table[:, column] = values[some]
+            table[:, at.NEXT_DELIVERY] = following[some] - deliveries[some]
         if reduces.any():
             self._check_operands(start, stop)
             self._check_meetings(start, stop)
@@ -201,7 +212,7 @@ def _grown(table: Int32s, rows: int) -> Int32s:
     """A table of at least so many rows; at least doubled, so that growing row by row is linear."""
     if rows <= len(table):
         return table
-    grown = np.zeros((max(rows, 2 * len(table)), table.shape[1]), dtype=np.int32)
+    grown = aligned_zeros((max(rows, 2 * len(table)), table.shape[1]))
     grown[: len(table)] = table
     return grown
 

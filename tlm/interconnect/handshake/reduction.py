@@ -1,6 +1,6 @@
 """The reduction unit of a router, rtl/noc/reduce_unit.sv."""
 
-from tlm.compiled import Address, address, compiled
+from tlm.compiled import Address, compiled
 from tlm.interconnect.handshake import records as at
 from tlm.interconnect.handshake.events import lowest
 from tlm.interconnect.handshake.flits import append, came_at, left_at
@@ -9,10 +9,10 @@ from tlm.interconnect.handshake.fronts import (
     consider,
     enter,
     freed,
-    front,
     leave,
     ready_from,
 )
+from tlm.interconnect.handshake.places import buffer_of, given
 from tlm.interconnect.handshake.records import Records, Table
 from tlm.interconnect.handshake.routes import to_root
 
@@ -31,8 +31,8 @@ def begin(m: Records, packets: Table, node: Address) -> None:
     line = candidates & m[node + at.UNIT_PREFERRED]
     winner = lowest(line if line else candidates)
     m[node + at.UNIT_PREFERRED] = 31 & ~((2 << winner) - 1)
-    buffer = m[node + at.BUFFERS] + (m[at.OPERAND_SLOT] + winner) * m[at.BUFFER_SIZE]
-    packet = m[front(m, buffer)]
+    buffer = buffer_of(m, node, m[at.OPERAND_SLOT] + winner)
+    packet = m[buffer + at.FRONT_PACKET]
     m[node + at.UNIT] = packets[packet, at.JOINT]
     m[node + at.UNIT_INPUTS] = m[buffer + at.NEEDED]
     m[node + at.UNIT_DONE] = 0
@@ -50,8 +50,8 @@ def combine(m: Records, packets: Table, node: Address) -> None:
     joint, registers, size = m[node + at.UNIT], m[at.REGISTERS], m[at.BUFFER_SIZE]
     if joint < 0:
         return
-    base = address(m[node + at.BUFFERS] + m[at.OPERAND_SLOT] * size)
-    result = address(m[node + at.BUFFERS] + at.RESULT * size)
+    base = buffer_of(m, node, m[at.OPERAND_SLOT])
+    result = buffer_of(m, node, at.RESULT)
     done = begun = m[node + at.UNIT_DONE]
     while done < packets[joint, at.FLITS]:
         into, known = m[result + at.WRITTEN], True
@@ -63,10 +63,10 @@ def combine(m: Records, packets: Table, node: Address) -> None:
         for port in range(at.PORTS):
             if m[node + at.UNIT_INPUTS] >> port & 1:
                 buffer = base + port * size
-                flit = m[front(m, buffer) + 1] + done
+                flit = m[buffer + at.FRONT_FLIT] + done
                 known = known and flit < m[buffer + at.WRITTEN]
                 if known:
-                    time = max(time, came_at(m, buffer, flit) + m[buffer + at.LATENCY])
+                    time = max(time, came_at(m, buffer, flit) + given(m, at.LATENCY, buffer))
         if not known:
             break
         m[node + at.UNIT_LAST] = time
@@ -91,12 +91,12 @@ def take_operands(m: Records, packets: Table, node: Address, first: int, stop: i
     They do so when these come into the registers, or without registers when these go.
     """
     size, inputs, time, left, start = m[at.BUFFER_SIZE], m[node + at.UNIT_INPUTS], 0, 0, 0
-    base = address(m[node + at.BUFFERS] + m[at.OPERAND_SLOT] * size)
-    result = address(m[node + at.BUFFERS] + at.RESULT * size)
+    base = buffer_of(m, node, m[at.OPERAND_SLOT])
+    result = buffer_of(m, node, at.RESULT)
     for port in range(at.PORTS):
         if inputs >> port & 1:
             buffer = base + port * size
-            left, start = m[buffer + at.LEFT], m[front(m, buffer) + 1]
+            left, start = m[buffer + at.LEFT], m[buffer + at.FRONT_FLIT]
             for flit in range(first, stop):
                 time = came_at(m, result, flit) if m[at.REGISTERS] > 0 else left_at(m, result, flit)
                 append(m, buffer, at.LEAVES, at.LEAVE_RUNS, left, time)

@@ -2,6 +2,7 @@
 
 from tlm.compiled import Address, compiled
 from tlm.interconnect.handshake import records as at
+from tlm.interconnect.handshake.places import node_at
 from tlm.interconnect.handshake.records import Records, Table
 
 # mypy: disable-error-code="no-any-return, return-value"
@@ -46,7 +47,7 @@ def tree(m: Records, packets: Table, packet: int, node: Address, port: int) -> i
 def partners(m: Records, packets: Table, packet: int, node: Address) -> int:
     """Inputs that bring operands of a reduction to a router: rtl/noc/reduce_route.sv."""
     row, col = m[node + at.ROW], m[node + at.COL]
-    root = m[at.NODES] + packets[packet, at.ROOT] * at.NODE_COLUMNS
+    root = node_at(m, packets[packet, at.ROOT])
     root_row, root_col = m[root + at.ROW], m[root + at.COL]
     top, bottom = packets[packet, at.ROW_FIRST], packets[packet, at.ROW_LAST]
     left, right = packets[packet, at.COL_FIRST], packets[packet, at.COL_LAST]
@@ -66,5 +67,5 @@ def partners(m: Records, packets: Table, packet: int, node: Address) -> int:
 @compiled
 def to_root(m: Records, packets: Table, packet: int, node: Address) -> int:
     """Output by which a reduction leaves a router."""
-    root = m[at.NODES] + packets[packet, at.ROOT] * at.NODE_COLUMNS
+    root = node_at(m, packets[packet, at.ROOT])
     return way(m, node, m[root + at.ROW], m[root + at.COL])

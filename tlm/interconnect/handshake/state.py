@@ -1,5 +1,7 @@
 """Layout of the compiled mesh's records, and the mesh after reset."""
 
+import math
+
 import numpy as np
 
 from tlm.errors import InputError
@@ -9,8 +11,6 @@ from tlm.interconnect.zero_load import ARBITERS, FORKS, NocTiming
 
 #: Port by which a node is seen from its neighbour to the north, east, south, west.
 _FACING = {1: 3, 2: 4, 3: 1, 4: 2}
-#: Columns of a cache's line of 64 bytes.
-_LINE = 16
 
 
 def new_mesh(rows: int, cols: int, timing: NocTiming, *, reductions: bool) -> Int32s:
@@ -37,19 +37,18 @@ def new_mesh(rows: int, cols: int, timing: NocTiming, *, reductions: bool) -> In
         at.STARTING: nodes,
         at.STACK: nodes * slots,
         at.REPORTS: 4 * nodes * at.PORTS,
-        at.NODES: nodes * at.NODE_COLUMNS,
-        at.OUTPUT_RECORDS: nodes * at.PORTS * at.OUTPUT_COLUMNS,
-        at.BUFFER_RECORDS: nodes * slots * size,
+        at.NODES: nodes * (at.BUFFERS + slots * size),
         at.UNUSED: events * at.EVENT_COLUMNS,
     }
     whole = [_whole_lines(length) for length in lengths.values()]
     ends = at.HEADER_COLUMNS + np.cumsum(whole)
     if ends[-1] > at.NEVER:
         raise InputError(f"mesh: found {rows}x{cols}; its records are too many for this model")
-    m = _aligned_zeros(int(ends[-1]))
+    m = aligned_zeros((int(ends[-1]),))
     m[list(lengths)] = ends - whole
     m[at.EVENTS_END] = m[at.UNUSED] + lengths[at.UNUSED]
-    m[at.BUFFER_COUNT], m[at.BUFFER_SIZE], m[at.RING_SIZE] = nodes * slots, size, 2 * ring
+    m[at.NODE_COUNT], m[at.NODE_SIZE] = nodes, at.BUFFERS + slots * size
+    m[at.BUFFER_SIZE], m[at.RING_SIZE] = size, 2 * ring
     m[at.MASK] = ring - 1
     m[at.DEPTH], m[at.OUTPUT_DEPTH] = timing.fifo_depth, timing.output_depth
     m[at.TILE_DEPTH] = timing.tile_places
@@ -64,9 +63,10 @@ def new_mesh(rows: int, cols: int, timing: NocTiming, *, reductions: bool) -> In
     m[at.OPERAND_SLOT] = 0 if timing.operands_share else at.OPERANDS
     m[at.AT_PLACE : at.AT_PLACE + len(timing.line)] = timing.line
     m[at.PLACE_OF : at.PLACE_OF + len(timing.line)] = np.argsort(timing.line)
-    _set_nodes(m, nodes, cols, slots)
-    _set_outputs(m, rows, cols, slots)
-    _set_buffers(m, nodes, slots, timing)
+    _set_nodes(m, cols)
+    _set_outputs(m, rows, cols)
+    _set_slots(m, timing)
+    _set_buffers(m)
     _set_events(m)
     return m
 
@@ -78,118 +78,110 @@ def _unit_places(timing: NocTiming) -> int:
 
 def _whole_lines(columns: int) -> int:
     """As many columns, rounded up to whole lines of a cache."""
-    return -(-columns // _LINE) * _LINE
+    return -(-columns // at.LINE) * at.LINE
 
 
-def _aligned_zeros(columns: int) -> Int32s:
+def aligned_zeros(shape: tuple[int, ...]) -> Int32s:
     """Zeros that begin with a line of the cache."""
-    room = np.zeros(columns + _LINE, dtype=np.int32)
-    skip = -room.ctypes.data // room.itemsize % _LINE
-    return room[skip : skip + columns]
+    columns = math.prod(shape)
+    room = np.zeros(columns + at.LINE, dtype=np.int32)
+    skip = -room.ctypes.data // room.itemsize % at.LINE
+    return room[skip : skip + columns].reshape(shape)
 
 
 def node_table(m: Int32s) -> Int32s:
-    """The nodes' records, a view of shape (nodes, columns)."""
-    return m[m[at.NODES] : m[at.OUTPUT_RECORDS]].reshape(-1, at.NODE_COLUMNS)
+    """The nodes' records with all that belongs to them, a view of shape (nodes, columns)."""
+    first, count, size = m[[at.NODES, at.NODE_COUNT, at.NODE_SIZE]].tolist()
+    return m[first : first + count * size].reshape(count, size)
 
 
-def output_table(m: Int32s) -> Int32s:
-    """The outputs' records, a view of shape (nodes, 5, columns)."""
-    records = m[m[at.OUTPUT_RECORDS] : m[at.BUFFER_RECORDS]]
-    return records.reshape(-1, at.PORTS, at.OUTPUT_COLUMNS)
+def output_column(m: Int32s, column: int) -> Int32s:
+    """A column of all outputs, a view of shape (nodes, 5)."""
+    first = at.NODE_OUTPUTS + column
+    return node_table(m)[:, first : first + at.PORTS * at.OUTPUT_COLUMNS : at.OUTPUT_COLUMNS]
 
 
 def buffer_table(m: Int32s) -> Int32s:
     """The buffers' records, a view of shape (nodes, slots, columns)."""
-    first, size = int(m[at.BUFFER_RECORDS]), int(m[at.BUFFER_SIZE])
-    end = first + size * int(m[at.BUFFER_COUNT])
-    return m[first:end].reshape(len(node_table(m)), -1, size)
-
-
-def _addresses(first: int, count: int, size: int) -> Int32s:
-    return np.int32(first) + np.int32(size) * np.arange(count, dtype=np.int32)
+    return node_table(m)[:, at.BUFFERS :].reshape(m[at.NODE_COUNT], -1, m[at.BUFFER_SIZE])
 
 
 def node_addresses(m: Int32s) -> Int32s:
     """The nodes' addresses, shape (nodes,)."""
-    return _addresses(m[at.NODES], len(node_table(m)), at.NODE_COLUMNS)
+    first, count, size = m[[at.NODES, at.NODE_COUNT, at.NODE_SIZE]].tolist()
+    return np.arange(first, first + count * size, size, dtype=np.int32)
 
 
-def _set_nodes(m: Int32s, nodes: int, cols: int, slots: int) -> None:
-    table, size = node_table(m), int(m[at.BUFFER_SIZE])
-    table[:, at.NUMBER] = np.arange(nodes)
-    table[:, at.ROW], table[:, at.COL] = np.divmod(np.arange(nodes), cols)
-    table[:, at.BUFFERS] = _addresses(m[at.BUFFER_RECORDS], nodes, slots * size)
-    outputs = at.PORTS * at.OUTPUT_COLUMNS
-    table[:, at.NODE_OUTPUTS] = _addresses(m[at.OUTPUT_RECORDS], nodes, outputs)
+def _set_nodes(m: Int32s, cols: int) -> None:
+    table = node_table(m)
+    table[:, at.NUMBER] = np.arange(len(table))
+    table[:, at.ROW], table[:, at.COL] = np.divmod(np.arange(len(table)), cols)
     idle = [at.QUEUE_HEAD, at.QUEUE_TAIL, at.QUEUE_LAST]
     table[:, [*idle, at.UNIT, at.START_AT]] = -1
     table[:, at.UNIT_PREFERRED] = 2**at.PORTS - 1
 
 
-def _set_outputs(m: Int32s, rows: int, cols: int, slots: int) -> None:
-    table, nodes = output_table(m), node_table(m)
-    table[..., at.OUT_NODE] = _addresses(m[at.NODES], len(nodes), at.NODE_COLUMNS)[:, None]
-    table[..., at.PORT] = np.arange(at.PORTS)
-    table[..., at.OWNER] = -1
+def _set_outputs(m: Int32s, rows: int, cols: int) -> None:
+    output_column(m, at.PORT)[:] = np.arange(at.PORTS)
+    output_column(m, at.OWNER)[:] = -1
     # All are first in line, and so is who stands in place 0 by the pointer of a tree.
-    arbiter = m[at.ARBITER]
-    table[..., at.PREFERRED] = 0 if arbiter == at.TREE else 2 ** (at.PORTS + 1) - 1
-    table[..., at.LINK_LAST] = at.LONG_AGO
-    row, col = nodes[:, at.ROW], nodes[:, at.COL]
-    numbers = nodes[:, at.NUMBER]
+    first = 0 if m[at.ARBITER] == at.TREE else 2 ** (at.PORTS + 1) - 1
+    output_column(m, at.PREFERRED)[:] = first
+    output_column(m, at.LINK_LAST)[:] = at.LONG_AGO
+    row, col = node_table(m)[:, [at.ROW, at.COL]].T
+    nodes, behind = node_addresses(m), output_column(m, at.BEHIND)
     for port, step, inside in (
         (1, -cols, row > 0),
         (2, 1, col < cols - 1),
         (3, cols, row < rows - 1),
         (4, -1, col > 0),
     ):
-        neighbours = nodes[numbers[inside] + step, at.BUFFERS]
-        table[inside, port, at.BEHIND] = neighbours + _FACING[port] * m[at.BUFFER_SIZE]
+        neighbours = nodes[inside] + step * m[at.NODE_SIZE]
+        behind[inside, port] = neighbours + at.BUFFERS + _FACING[port] * m[at.BUFFER_SIZE]
 
 
-def _set_buffers(m: Int32s, nodes: int, slots: int, timing: NocTiming) -> None:
-    table, outputs = buffer_table(m), output_table(m)
-    inputs, operands = slice(0, at.OPERANDS), slice(at.OPERANDS, at.RESULT)
-    result, links = slice(at.RESULT, at.OUTPUTS), slice(at.OUTPUTS, at.SLOTS)
-    table[..., at.NODE] = outputs[:, :1, at.OUT_NODE]
-    table[..., at.SLOT] = np.arange(slots)
+def _set_slots(m: Int32s, timing: NocTiming) -> None:
     # The cycle that an output's buffer costs is its own; the rest is the input's.
-    buffered, tile_buffered = int(timing.output_depth > 0), int(timing.tile_places > 0)
-    for where, places, link_cycles, tile_cycles in (
-        (
-            inputs,
-            timing.fifo_depth,
-            timing.hop_cycles - buffered,
-            timing.ejection_cycles - tile_buffered,
-        ),
-        (operands, timing.fifo_depth, timing.hop_cycles - buffered, 0),
-        (result, _unit_places(timing), timing.reduce_cycles, timing.reduce_cycles),
-        (links, timing.output_depth, 1, 1),
-        (slice(at.OUTPUTS, at.OUTPUTS + 1), timing.tile_places, 1, 1),
-    ):
-        table[:, where, at.PLACES] = places
-        table[:, where, at.LATENCY] = link_cycles
-        table[:, where, at.EJECTION] = tile_cycles
-    table[..., at.RETURN] = 1
-    table[:, : at.RESULT, at.RETURN] = timing.return_cycles
+    hop = timing.hop_cycles - int(timing.output_depth > 0)
+    ejection = timing.ejection_cycles - int(timing.tile_places > 0)
+    unit, places, returns = timing.reduce_cycles, timing.fifo_depth, timing.return_cycles
+    kinds = {
+        range(at.OPERANDS): (places, hop, ejection, returns),
+        range(at.OPERANDS, at.RESULT): (places, hop, 0, returns),
+        range(at.RESULT, at.OUTPUTS): (_unit_places(timing), unit, unit, 1),
+        range(at.OUTPUTS, at.OUTPUTS + 1): (timing.tile_places, 1, 1, 1),
+        range(at.OUTPUTS + 1, at.SLOTS): (timing.output_depth, 1, 1, 1),
+    }
+    for slots, values in kinds.items():
+        for column, value in zip(
+            (at.PLACES, at.LATENCY, at.EJECTION, at.RETURN), values, strict=True
+        ):
+            m[column + np.array(slots)] = value
+
+
+def _set_buffers(m: Int32s) -> None:
+    table, nodes = buffer_table(m), node_addresses(m)
+    slots = table.shape[1]
+    table[..., at.NODE] = nodes[:, None]
+    table[..., at.SLOT] = np.arange(slots)
     # Before the first flit as many left, long ago, as there are places.
     table[..., [at.WRITE_RUNS, at.LEAVE_RUNS]] = 1
     for kind in (at.WRITES, at.LEAVES):
-        table[..., at.RINGS + kind] = -table[..., at.PLACES]
+        table[..., at.RINGS + kind] = -m[at.PLACES : at.PLACES + slots]
         table[..., at.RINGS + kind + 1] = at.LONG_AGO
-    flat = table.reshape(-1, table.shape[-1])
-    feeders = _addresses(m[at.OUTPUT_RECORDS], nodes * at.PORTS, at.OUTPUT_COLUMNS)
-    behind = outputs[..., at.BEHIND].reshape(-1)
+    ports = np.arange(at.PORTS, dtype=np.int32)
+    outputs = nodes[:, None] + np.int32(at.NODE_OUTPUTS) + np.int32(at.OUTPUT_COLUMNS) * ports
+    behind = output_column(m, at.BEHIND)
     linked = behind > 0
-    fed = (behind[linked] - m[at.BUFFER_RECORDS]) // m[at.BUFFER_SIZE]
-    flat[fed, at.FEEDER] = feeders[linked]
+    m[behind[linked] + at.FEEDER] = outputs[linked]
     if slots > at.PORTS:
-        flat[fed + at.OPERANDS, at.FEEDER] = feeders[linked]
-        table[:, links, at.FEEDER] = feeders.reshape(nodes, at.PORTS)
+        operands = behind[linked] + at.OPERANDS * m[at.BUFFER_SIZE]
+        m[operands + at.FEEDER] = outputs[linked]
+        table[:, at.OUTPUTS :, at.FEEDER] = outputs
 
 
 def _set_events(m: Int32s) -> None:
-    records = m[m[at.UNUSED] : m[at.EVENTS_END]].reshape(-1, at.EVENT_COLUMNS)
-    following = _addresses(m[at.UNUSED], len(records) + 1, at.EVENT_COLUMNS)
-    records[:, at.NEXT] = following[1:]
+    first, end = m[[at.UNUSED, at.EVENTS_END]].tolist()
+    records = m[first:end].reshape(-1, at.EVENT_COLUMNS)
+    step = at.EVENT_COLUMNS
+    records[:, at.NEXT] = np.arange(first + step, end + step, step, dtype=np.int32)
