@@ -9,6 +9,7 @@ from functools import cache
 
 from tlm.compiled import Address, address, compiled, prepare
 from tlm.interconnect.handshake import records as at
+from tlm.interconnect.handshake.ahead import AHEAD, look_ahead
 from tlm.interconnect.handshake.events import ask, look_at, lowest, mark, report, schedule
 from tlm.interconnect.handshake.flits import (
     append,
@@ -155,7 +156,10 @@ def _follow(m: Records, packets: Table, deliveries: Table) -> None:
     """Compute all times that follow from what is new in the buffers listed."""
     while m[at.TOP]:
         m[at.TOP] -= 1
-        buffer = address(m[address(m[at.STACK] + m[at.TOP])])
+        place = address(m[at.STACK] + m[at.TOP])
+        buffer = address(m[place])
+        if m[at.TOP] >= AHEAD:
+            look_ahead(m, packets, place)
         m[buffer + at.LISTED] = 0
         if m[buffer + at.FEEDER] == 0:
             if m[buffer + at.SLOT] == at.RESULT:

@@ -1,0 +1,35 @@
+"""What a packet-hop needs is fetched from memory while others are computed.
+
+The records of a large mesh do not fit into the caches, and what a hop touches hangs together by
+addresses, so that a processor would wait for one line after the other. Of a mesh that fits, hardly
+ever so many buffers are listed.
+"""
+
+from tlm.compiled import Address, address, compiled, fetch
+from tlm.interconnect.handshake import records as at
+from tlm.interconnect.handshake.events import lowest
+from tlm.interconnect.handshake.places import output_of
+from tlm.interconnect.handshake.records import Records, Table
+
+#: Buffers that are computed while the records of one come, and then those that it leads to.
+AHEAD = 8
+
+
+@compiled
+def look_ahead(m: Records, packets: Table, place: Address) -> None:
+    """Fetch for the buffers that stand behind a place of the stack; AHEAD of them at least."""
+    _fetch_buffer(m, m[place - AHEAD])
+    buffer = address(m[place - AHEAD // 2])
+    granted = m[buffer + at.GRANTED]
+    if granted:
+        output = output_of(m[buffer + at.NODE], lowest(granted))
+        _fetch_buffer(m, m[output + at.BEHIND])
+        fetch(m, m[buffer + at.FEEDER])
+        fetch(packets, m[buffer + at.FRONT_PACKET] * at.PACKET_COLUMNS)
+
+
+@compiled
+def _fetch_buffer(m: Records, buffer: Address) -> None:
+    fetch(m, buffer)
+    fetch(m, buffer + at.RINGS)
+    fetch(m, buffer + at.RINGS + at.LINE)
