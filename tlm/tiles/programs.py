@@ -16,7 +16,8 @@ from tlm.operations import Operation, Work
 from tlm.program import Program
 from tlm.tiles.jobs import MatrixJob, VectorJob, matrix_jobs, vector_job
 from tlm.tiles.layout import WORD_BITS, Place, place_buffers
-from tlm.tiles.streams import Folds, Pass, loop, matrix_job_cycles, vector_job_cycles
+from tlm.tiles.records import Folds, Pass
+from tlm.tiles.streams import Numbers, loop, matrix_job_cycles, vector_job_cycles
 from tlm.tiles.timing import TileTiming
 
 _TWO_OPERANDS = ("add", "maximum", "multiply")
@@ -79,8 +80,12 @@ class _Times:
 @cache
 def matrix_cycles(job: MatrixJob, tile: TileTiming) -> int:
     """Cycles of a job of the matrix engine, from its start to its end, both included."""
-    size, panels = tile.array_size, (job.panels_n, job.panels_m)
-    words = size // 2
+    return matrix_job_cycles(*matrix_streams(job, tile.array_size), tile.banks, tile.streams)
+
+
+def matrix_streams(job: MatrixJob, size: int) -> tuple[Folds, list[Numbers]]:
+    """What the array does in a job; addresses of A, B, sums and results, word by word."""
+    panels, words = (job.panels_n, job.panels_m), size // 2
     if job.output_stationary:
         rows, weights = size, job.length
     else:
@@ -88,18 +93,22 @@ def matrix_cycles(job: MatrixJob, tile: TileTiming) -> int:
     a = loop(job.a, (job.length, *panels), (job.a_step, 0, job.a_panel))
     b = loop(job.b, (weights, *panels), (1, job.b_panel, 0))
     results = loop(job.c, (words, rows, *panels), (1, job.c_row, words, job.c_panel))
-    folds = Folds(size, job.panels_m * job.panels_n, job.length, job.output_stationary)
     sums = results if job.accumulate else results[:0]
-    return matrix_job_cycles(folds, a, b, sums, results, tile.banks, tile.streams)
+    folds = Folds(size, job.panels_m * job.panels_n, job.length, job.output_stationary)
+    return folds, [a, b, sums, results]
 
 
 @cache
 def vector_cycles(job: VectorJob, tile: TileTiming) -> int:
     """Cycles of a job of the vector engine, from its start to its end, both included."""
+    return vector_job_cycles(*vector_streams(job, tile.array_size), tile.banks, tile.streams)
+
+
+def vector_streams(job: VectorJob, size: int) -> tuple[Pass, list[Numbers]]:
+    """What the unit does in a job; addresses of A, B and results, word by word."""
     a = loop(job.a, (job.words, job.rows), (1, job.a_row))
     b = loop(job.b, (job.words, job.rows), (job.b_step, job.b_row))
     results = loop(job.out, (job.out_words, job.rows), (1, job.out_row))
-    packed = tile.array_size // 2 if job.pack else 1
-    work = Pass(job.words, job.operation in _OF_ROWS, packed)
     two = job.operation in _TWO_OPERANDS
-    return vector_job_cycles(work, a, b if two else b[:0], results, tile.banks, tile.streams)
+    work = Pass(job.words, job.operation in _OF_ROWS, size // 2 if job.pack else 1)
+    return work, [a, b if two else b[:0], results]
