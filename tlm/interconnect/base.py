@@ -8,10 +8,21 @@ from tlm.interconnect.packets import Reduce, TileSet
 
 
 class EventKind(Enum):
-    """What happened at a tile's port."""
+    """What happened at a tile's port, or in a tile that is part of the model.
+
+    The last three are ends of a job of the matrix engine, of one of the vector engine, and of
+    reading a transfer's words.
+    """
 
     INJECTED = "injected"
     EJECTED = "ejected"
+    MATRIX = "matrix"
+    VECTOR = "vector"
+    READ = "read"
+
+
+NO_PACKET = -1
+"""Packet of an event within a tile."""
 
 
 @dataclass(frozen=True, slots=True)

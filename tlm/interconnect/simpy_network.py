@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from tlm.errors import InputError
-from tlm.interconnect.base import Event, EventKind, Interconnect
+from tlm.interconnect.base import NO_PACKET, Event, EventKind, Interconnect
 from tlm.interconnect.packets import Meetings, Reduce, TileSet, cut
 from tlm.lockstep import SteppedEnvironment
 
@@ -60,6 +60,11 @@ class SimpyNetwork:
             packet = self._result(packet, source, goal, flits)
         for node, arrived in arrivals.items():
             self._effects.setdefault((EventKind.EJECTED, packet, node), []).append(arrived)
+        self._wake()
+
+    def expect(self, kind: EventKind, node: int, effect: Callable[[int], object]) -> None:
+        """Have something called with a node when what has begun in its tile ends."""
+        self._effects[kind, NO_PACKET, node] = [effect]
         self._wake()
 
     def _result(self, packet: int, source: int, goal: Reduce, flits: int) -> int:

@@ -20,6 +20,7 @@ from tlm.interconnect.handshake.flits import (
     room_from,
 )
 from tlm.interconnect.handshake.fronts import arrived, enter, freed, leave, wait_for_room
+from tlm.interconnect.handshake.gates import taken
 from tlm.interconnect.handshake.places import buffer_of, given, node_at, node_of, output_of
 from tlm.interconnect.handshake.records import Records, Table
 from tlm.interconnect.handshake.reduction import begin, combine, take_operands
@@ -79,6 +80,12 @@ def _send(
         else:
             interval = 1
     latency = given(m, at.LATENCY if port else at.EJECTION, buffer)
+    if target == 0 and m[at.TILED] != 0:
+        since = max(time + 1, came_at(m, buffer, start + sent) + latency)
+        if not taken(m, node, buffer, sent, since):
+            return sent
+        count, time = 1, m[at.CLOCK] - 1
+        look_at(m, buffer)  # which has the next one
     if sent == 0 and target == 0:
         m[node + at.HEAD_OUT] = max(time + 1, came_at(m, buffer, start) + latency)
     time = move(m, buffer, start + sent, latency, target, time, count, interval, fork)
@@ -132,9 +139,12 @@ def _inject(m: Records, packets: Table, node: Address) -> None:
         buffer = buffer_of(m, node, slot)
         into = m[buffer + at.WRITTEN]
         count = min(flits - sent, m[buffer + at.LEFT] + given(m, at.PLACES, buffer) - into)
+        time = max(m[node + at.QUEUE_LAST], cycle - 1)
+        if m[at.TILED] != 0:
+            count, time = min(count, m[node + at.PUTS_IN]), m[at.CLOCK] - 1
+            m[node + at.PUTS_IN] = 0
         if count <= 0:
             return
-        time = max(m[node + at.QUEUE_LAST], cycle - 1)
         time = move(m, 0, 0, 0, buffer, time, count, 1, False)
         if sent == 0:
             packets[packet, at.HEAD_INJECTED] = came_at(m, buffer, into)
@@ -312,7 +322,7 @@ def _next_event(m: Records) -> int:
 
 
 @compiled
-def _happen(m: Records) -> bool:
+def happen(m: Records) -> bool:
     """Take the events of this cycle from the wheel; whether there were any."""
     place = address(m[at.WHEEL] + (m[at.CLOCK] & (at.ROUND - 1)))
     event, taken = address(m[place]), False
@@ -343,6 +353,22 @@ def _happen(m: Records) -> bool:
         else:
             report(m, m[at.CLOCK], what, whom)
     return taken
+
+
+@compiled
+def settle(m: Records, packets: Table, deliveries: Table) -> None:
+    """Start, grant and move what the cycle's events allow."""
+    for place in range(m[at.STARTING], m[at.STARTING] + m[at.STARTS]):
+        begin(m, packets, m[place])
+    m[at.STARTS] = 0
+    granting = True
+    while granting:  # again where room came in this very cycle
+        for place in range(m[at.MARKED], m[at.MARKED] + m[at.MARKS]):
+            m[m[place] + at.LISTED_OUTPUT] = 0
+            _grant(m, m[place])
+        m[at.MARKS] = 0
+        _follow(m, packets, deliveries)
+        granting = m[at.MARKS] > 0
 
 
 @compiled
@@ -381,19 +407,9 @@ def run(m: Records, packets: Table, deliveries: Table, until: int) -> int:
             m[at.CLOCK] = min(_next_event(m), until)
             quiet = 0
             continue
-        if _happen(m):
+        if happen(m):
             quiet = 0
-            for place in range(m[at.STARTING], m[at.STARTING] + m[at.STARTS]):
-                begin(m, packets, m[place])
-            m[at.STARTS] = 0
-            granting = True
-            while granting:  # again where room came in this very cycle
-                for place in range(m[at.MARKED], m[at.MARKED] + m[at.MARKS]):
-                    m[m[place] + at.LISTED_OUTPUT] = 0
-                    _grant(m, m[place])
-                m[at.MARKS] = 0
-                _follow(m, packets, deliveries)
-                granting = m[at.MARKS] > 0
+            settle(m, packets, deliveries)
         else:
             quiet += 1
         m[at.CLOCK] += 1

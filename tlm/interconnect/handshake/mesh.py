@@ -87,22 +87,26 @@ class HandshakeMesh:
         Raises:
             DeadlockError: if the packets on their way wait for each other for ever.
         """
-        found = run(self._mesh, self._packets, self._deliveries, until_cycle)
+        found = self._run(until_cycle)
         if found < 0:
             if self._operands_lacking == 0:
                 raise explain(self._mesh, self._packets)
             return []
         first, cycle = self._mesh[at.REPORTS], int(self._mesh[at.CLOCK]) - 1
         reports = self._mesh[first : first + 2 * found].reshape(found, 2)
-        events = []
-        for kind, what in reports.tolist():
-            if kind == at.INJECTED:
-                source = int(self._packets[what, at.SOURCE])
-                events.append(Event(EventKind.INJECTED, what, source, cycle))
-            else:
-                packet, node = self._deliveries[what, : at.HEAD_EJECTED].tolist()
-                events.append(Event(EventKind.EJECTED, packet, node, cycle))
+        events = [self._event(kind, what, cycle) for kind, what in reports.tolist()]
         return sorted(events, key=lambda e: (e.kind is EventKind.EJECTED, e.packet, e.node))
+
+    def _run(self, until_cycle: int) -> int:
+        return int(run(self._mesh, self._packets, self._deliveries, until_cycle))
+
+    def _event(self, kind: int, what: int, cycle: int) -> Event:
+        """What a report says."""
+        if kind == at.INJECTED:
+            source = int(self._packets[what, at.SOURCE])
+            return Event(EventKind.INJECTED, what, source, cycle)
+        packet, node = self._deliveries[what, : at.HEAD_EJECTED].tolist()
+        return Event(EventKind.EJECTED, packet, node, cycle)
 
     def simulate(self, packets: Packets) -> Deliveries:
         """Run packets to their delivery; each node sends its own in the order of their numbers.
@@ -114,7 +118,7 @@ class HandshakeMesh:
         if self._count:
             raise InputError("mesh: has been used; simulate takes a new one")
         self._queue(packets)
-        if run(self._mesh, self._packets, self._deliveries, at.NEVER) < 0:
+        if self._run(at.NEVER) < 0:
             raise explain(self._mesh, self._packets)
         sent = self._packets[: self._count]
         came = self._deliveries[: self._expected]

@@ -38,15 +38,15 @@ LINE = 16  # columns of a cache's line of 64 bytes
 # lengths of records; kinds of forks and arbiters; cycles that an output idles after a tail, from
 # flit to flit on a link and in a reduction unit; first slot of the buffers for operands; whether an
 # output is held only from the first flit on; places in line by requester, and requesters by place;
-# the length of the buffer of an output to a tile. By slot of a buffer: its places; cycles from a
-# flit's coming to its leaving for a link, and for the tile; cycles from a flit's leaving until its
-# place can be filled.
+# the length of the buffer of an output to a tile; whether tiles say of each flit when it goes in
+# and when it comes out. By slot of a buffer: its places; cycles from a flit's coming to its leaving
+# for a link, and for the tile; cycles from a flit's leaving until its place can be filled.
 CLOCK, PENDING, UNUSED, OWED, REPORTING, REPORTED, MARKS, STARTS, TOP = range(9)
 DEPTH, OUTPUT_DEPTH, MASK, REGISTERS, Y_FIRST, CUT_THROUGH, LOOPBACK = range(9, 16)
 WHEEL, MARKED, STARTING, STACK, REPORTS, NODES, NODE_COUNT = range(16, 23)
 NODE_SIZE, BUFFER_SIZE, RING_SIZE, EVENTS_END = range(23, 27)
 FORK, ARBITER, TURNAROUND, LINK_INTERVAL, UNIT_INTERVAL, OPERAND_SLOT = range(27, 33)
-LATE_LOCK, PLACE_OF, AT_PLACE, TILE_DEPTH = 33, 34, 40, 46
+LATE_LOCK, PLACE_OF, AT_PLACE, TILE_DEPTH, TILED = 33, 34, 40, 46, 47
 PLACES, LATENCY, EJECTION, RETURN, HEADER_COLUMNS = 48, 64, 80, 96, 112
 # Kinds of forks and of arbiters, as `zero_load.FORKS` and `ARBITERS`.
 OWN_PACE, FLIT_BY_FLIT, LOCKSTEP = range(3)
@@ -68,9 +68,12 @@ RESULTS_THROUGH, LOOK_AT, LINK_LAST, ROOM_AT = range(40, 44)
 # The node's reduction unit: reduction in it, or -1; a bit an input for its operands; flits
 # combined, and when the last was; cycle from which it is free; a bit an input for who is first in
 # line; cycle of the next start, or -1, or DUE: in this one; and, an output each, flits of the
-# reductions started. Then the buffers.
+# reductions started. Where tiles say of each flit when it moves: flits that one puts in in this
+# cycle; cycle in which the next one is offered to it; buffer that offers it, or 0, and which flit
+# of its packet; whether it takes it in this cycle. Then the buffers.
 UNIT, UNIT_INPUTS, UNIT_DONE, UNIT_LAST, UNIT_FREE_FROM, UNIT_PREFERRED, START_AT = range(88, 95)
 STARTED, BUFFERS = 95, 112
+PUTS_IN, OFFER_AT, OFFERED, OFFERED_FLIT, TAKES = range(100, 105)
 DUE = -2
 # A buffer: its node and slot; the output that feeds it, or 0. Flits (numbered from 0) whose coming
 # is known and whose leaving by all branches is, and in how many runs; ring place of the packet at

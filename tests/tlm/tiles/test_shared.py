@@ -1,0 +1,107 @@
+"""Tiles whose streams share banks: timelines small enough to write down."""
+
+from dataclasses import replace
+
+import pytest
+
+from tlm.errors import InputError
+from tlm.interconnect.base import Event, EventKind
+from tlm.interconnect.handshake import DeadlockError
+from tlm.interconnect.packets import Reduce, TileSet
+from tlm.interconnect.zero_load import NocTiming
+from tlm.tiles.jobs import MatrixJob, VectorJob
+from tlm.tiles.mesh import Rows, TiledMesh
+from tlm.tiles.programs import matrix_cycles, vector_cycles
+from tlm.tiles.streams import StreamTiming
+from tlm.tiles.timing import FREE, TileTiming
+
+TIMING = NocTiming(
+    hop_cycles=1, ejection_cycles=1, fifo_depth=4, multicast_gap_cycles=1, flit_bytes=8
+)
+TILE = TileTiming(
+    array_size=4, banks=8, streams=StreamTiming(lead_cycles=3, places=4, pipeline_cycles=3),
+    queues=FREE,
+)  # fmt: skip
+#: Ten words, from bank 0 on, to bank 7 on.
+PASS = VectorJob("scale", 10, 1, 0, 10, 7, 10, 10)
+
+
+def events(mesh: TiledMesh) -> list[Event]:
+    return [event for happened in iter(lambda: mesh.advance(10**6), []) for event in happened]
+
+
+def cycles(found: list[Event], kind: EventKind) -> list[int]:
+    return [event.cycle for event in found if event.kind is kind]
+
+
+def send(mesh: TiledMesh, cycle: int, source: int, target: int, words: int) -> None:
+    """Send words from the first tile to the second."""
+    mesh.begin_reading(cycle, 0, Rows(source, 1, words, 0), Rows(target, 1, words, 0))
+    mesh.inject(cycle, 0, TileSet.tile(0, 1), words)
+
+
+def test_a_job_that_is_alone_takes_its_own_cycles() -> None:
+    product = MatrixJob(length=5, a=0, b=1, c=2, c_row=2, accumulate=True)
+    mesh = TiledMesh(1, 2, TIMING, TILE)
+    mesh.begin(7, 0, product)
+    mesh.begin(9, 1, PASS)
+    found = events(mesh)
+    assert cycles(found, EventKind.MATRIX) == [7 + matrix_cycles(product, TILE) - 1]
+    assert cycles(found, EventKind.VECTOR) == [9 + vector_cycles(PASS, TILE) - 1]
+    assert mesh.idle
+
+
+def test_a_transfer_is_read_written_and_tells_when_the_next_one_may_start() -> None:
+    mesh = TiledMesh(1, 2, TIMING, TILE)
+    send(mesh, 0, source=0, target=0, words=6)
+    # Words are asked for from cycle 1 on; the first flit leaves in 3 and comes out two later. The
+    # next transfer may start in cycle 6, in which the last word is read.
+    assert [(event.kind, event.cycle + 1) for event in events(mesh)] == [
+        (EventKind.READ, 6), (EventKind.INJECTED, 9), (EventKind.EJECTED, 11),
+    ]  # fmt: skip
+
+
+def test_a_single_word() -> None:
+    mesh = TiledMesh(1, 2, TIMING, TILE)
+    send(mesh, 0, source=0, target=0, words=1)
+    assert [event.cycle + 1 for event in events(mesh)] == [1, 4, 6]
+
+
+def test_what_asks_a_bank_that_serves_another_waits() -> None:
+    mesh = TiledMesh(1, 2, TIMING, TILE)
+    send(mesh, 0, source=0, target=0, words=6)
+    mesh.begin(0, 0, PASS)
+    # Both begin at bank 0: the vector engine's port is the first in line. From then on all go on
+    # side by side, a bank apart.
+    found = events(mesh)
+    assert cycles(found, EventKind.VECTOR) == [vector_cycles(PASS, TILE) - 1]
+    assert cycles(found, EventKind.INJECTED) == [9]
+
+
+def test_a_word_that_comes_waits_for_its_bank_and_the_flits_behind_it_wait_too() -> None:
+    mesh = TiledMesh(1, 2, TIMING, TILE)
+    send(mesh, 0, source=0, target=0, words=6)
+    # In cycle 5 the first one comes, and the vector engine, first in line, asks for its bank.
+    mesh.begin(4, 1, PASS)
+    found = events(mesh)
+    assert cycles(found, EventKind.INJECTED) == [8]
+    assert cycles(found, EventKind.EJECTED) == [11]
+
+
+def test_transfers_that_wait_for_each_other_for_ever_are_told() -> None:
+    mesh = TiledMesh(1, 2, TIMING, TILE)
+    both = TileSet(range(1), range(2))
+    for cycle, roots in ((0, (0, 1)), (20, (1, 0))):
+        for node, root in enumerate(roots):
+            mesh.begin_reading(cycle, node, Rows(0, 1, 4, 0), Rows(0, 1, 4, 0))
+            mesh.inject(cycle, node, Reduce(both, root), 4)
+        while mesh.advance(20):  # the first operands, each of which waits for one of the second
+            pass
+    with pytest.raises(DeadlockError):
+        events(mesh)
+
+
+def test_forks_in_lockstep_are_refused() -> None:
+    with pytest.raises(InputError) as caught:
+        TiledMesh(1, 2, replace(TIMING, fork="lockstep"), TILE)
+    assert str(caught.value) == "fork: found lockstep; allowed with tiles: own-pace"
