@@ -14,7 +14,7 @@ from tlm.chips import load_chip
 from tlm.chips.parts import noc_timing, own_tile
 from tlm.engines.at import run_at
 from tlm.engines.lt import run_lt
-from tlm.interconnect.handshake import HandshakeMesh
+from tlm.tiles.mesh import TiledMesh
 from tlm.tiles.programs import on_tiles
 from workloads.kernels.catalogue import ATTENTION, GEMM, KERNELS, Kernel, Sizes
 from workloads.kernels.target import chip_target
@@ -67,7 +67,7 @@ def _point(name: str, kernel: Kernel, grid: Grid, sizes: Sizes) -> LevelPoint:
         kernel=name,
         case=f"{chip.name}: " + " ".join(f"{size}={value}" for size, value in shown),
         balance=plan.balance,
-        at=run_at(program, timing, HandshakeMesh(*grid, timing), queues=tile.queues).cycles,
+        at=run_at(program, timing, TiledMesh(*grid, timing, tile), queues=tile.queues).cycles,
         lt=run_lt(program, timing, queues=tile.queues).cycles,
         perf=kernel.closed_form(plan, timing),
     )

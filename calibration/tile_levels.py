@@ -22,10 +22,10 @@ from tlm.chips.parts import noc_timing, own_tile
 from tlm.engines.at import run_at
 from tlm.errors import InputError
 from tlm.functional import Memory
-from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import TileSet
 from tlm.operations import Engine
 from tlm.steps import Tile
+from tlm.tiles.mesh import TiledMesh
 from tlm.tiles.programs import on_tiles
 from workloads.kernels.catalogue import ATTENTION, GEMM, KERNELS, Choices, Kernel, Sizes
 from workloads.kernels.target import chip_target
@@ -115,7 +115,7 @@ def point(case: TileCase, machine: TileMachine) -> TilePoint:
     program = kernel.program(plan)
     run = held_equal(program, Memory(program, _SEED), machine)
     seen = _Busy(grid)
-    mesh = HandshakeMesh(*grid, timing)
+    mesh = TiledMesh(*grid, timing, tile)
     outcome = run_at(on_tiles(program, tile), timing, mesh, seen, tile.queues)
     busy = {
         engine.name.lower(): (

@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar
 from simpy import Environment, Event
 from simpy.events import EventPriority
 
-_BEHIND_ALL = EventPriority(2)  # SimPy's own are 0 and 1
+_BEHIND_ALL, _BEHIND_MODELS = EventPriority(2), EventPriority(3)  # SimPy's own are 0 and 1
 
 
 class Dated(Protocol):
@@ -47,6 +47,7 @@ class SteppedEnvironment(Environment):
         super().__init__()
         self._models: list[tuple[Stepped[Any], Callable[[Sequence[Any]], None]]] = []
         self._running = False
+        self._behind_models: float = -1
 
     def attach(
         self, model: Stepped[DatedT], dispatch: Callable[[Sequence[DatedT]], None]
@@ -65,7 +66,15 @@ class SteppedEnvironment(Environment):
 
     def behind_all(self) -> Event:
         """Happens now, behind everything else that does."""
-        return _BehindAll(self)
+        return _Behind(self, _BEHIND_ALL)
+
+    def behind_models(self) -> Event:
+        """Happens now, when models have simulated this cycle, too.
+
+        What is given to a model then must begin in the next cycle at the earliest.
+        """
+        self._behind_models = self.now
+        return _Behind(self, _BEHIND_MODELS)
 
     def _wake(self) -> None:
         if not self._running:
@@ -79,7 +88,7 @@ class SteppedEnvironment(Environment):
             now = int(self.now)
             busy = [(model, dispatch) for model, dispatch in self._models if not model.idle]
             until = now + 1
-            if len(busy) == 1:
+            if len(busy) == 1 and now != self._behind_models:
                 next_event = self.peek()
                 until = int(next_event) if math.isfinite(next_event) else 2**62
             happened = [(dispatch, model.advance(until)) for model, dispatch in busy]
@@ -94,11 +103,11 @@ class SteppedEnvironment(Environment):
         self._running = False
 
 
-class _BehindAll(Event):
-    """Happens now, behind everything else that does."""
+class _Behind(Event):
+    """Happens now, behind everything else of a higher priority."""
 
-    def __init__(self, env: Environment) -> None:
+    def __init__(self, env: Environment, priority: EventPriority) -> None:
         super().__init__(env)
         self._ok = True
         self._value = None
-        env.schedule(self, _BEHIND_ALL)
+        env.schedule(self, priority)

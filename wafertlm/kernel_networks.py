@@ -26,7 +26,8 @@ from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.system import OffChipMemory
 from tlm.program import Multicast, Program, Reduce, Send, Work, root_tiles, segment_of
-from tlm.tiles.timing import FREE, QueueTiming
+from tlm.tiles.mesh import TiledMesh
+from tlm.tiles.timing import FREE, QueueTiming, TileTiming
 from tlm.trace import Recorder
 from wafertlm.output import CheckFailedError
 
@@ -133,8 +134,9 @@ def run_at_model(
     recorder: Recorder | None = None,
     queues: QueueTiming = FREE,
     offchip: OffChipMemory | None = None,
+    tile: TileTiming | None = None,
 ) -> Outcome:
-    """Run a program packet by packet on the handshake model.
+    """Run a program packet by packet on the handshake model; with a tile, word by word in tiles.
 
     Raises:
         InputError: if the mesh cannot carry it.
@@ -143,7 +145,8 @@ def run_at_model(
     if own is not None:
         own.check(program)
     try:
-        mesh = HandshakeMesh(_mesh_rows(program, offchip), program.cols, timing)
+        shape = (_mesh_rows(program, offchip), program.cols)
+        mesh = HandshakeMesh(*shape, timing) if tile is None else TiledMesh(*shape, timing, tile)
         return run_at(program, _cut(timing, own), mesh, recorder, queues, offchip)
     except DeadlockError as error:
         raise CheckFailedError(f"deadlock: {error}") from error

@@ -18,7 +18,7 @@ from tlm.errors import InputError, choose
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Program
 from tlm.tiles.programs import on_tiles
-from tlm.tiles.timing import FREE, QueueTiming, TileTiming
+from tlm.tiles.timing import FREE, TileTiming
 from tlm.trace import Recorder, link_flits
 from wafertlm.kernel_memory import (
     MEMORY_LEVELS,
@@ -276,13 +276,9 @@ def _run(options: KernelOptions, chip: Chip, networks: _Networks) -> _Run:
             _timed(program, chip, tile, networks) as program,
             memory_of(edge, networks.memory, networks.noc, networks.building) as memory,
         ):
-            queues = FREE if tile is None else tile.queues
-            outcome, network = _simulate(program, timing, networks, queues, memory)
-            waited = (
-                0
-                if edge is None
-                else outcome.cycles - _without_memory(program, timing, networks, queues)
-            )
+            outcome, network = _simulate(program, timing, networks, tile, memory)
+            if edge is not None:
+                waited = outcome.cycles - _without_memory(program, timing, networks, tile)
     links = _link_maps(program, timing) if networks.links else {}
     matrix = int(outcome.matrix_busy_cycles[outcome.last_tile])
     computed = int(outcome.compute_busy_cycles[outcome.last_tile])
@@ -355,11 +351,12 @@ def _simulate(
     program: Program,
     timing: NocTiming,
     networks: _Networks,
-    queues: QueueTiming,
+    tile: TileTiming | None,
     memory: KernelMemory,
 ) -> tuple[Outcome, dict[str, Any] | None]:
     """What came of a program, and of a network in Verilog which one that was."""
     rows, cols = program.rows, program.cols
+    queues = FREE if tile is None else tile.queues
     if networks.noc == "lt":
         outcome = run_lt(
             program,
@@ -378,17 +375,19 @@ def _simulate(
         raise InputError(
             f"--grid: level at goes up to {_LARGEST_AT_TILES} tiles, found {rows * cols}"
         )
-    model = (program, timing, networks.own, networks.recorder, queues, memory.channels)
+    if networks.own is not None or networks.compute == _RTL or networks.memory is not None:
+        tile = None  # its streams are not part of the model
+    model = (program, timing, networks.own, networks.recorder, queues, memory.channels, tile)
     return run_at_model(*model), None
 
 
 def _without_memory(
-    program: Program, timing: NocTiming, networks: _Networks, queues: QueueTiming
+    program: Program, timing: NocTiming, networks: _Networks, tile: TileTiming | None
 ) -> int:
     """Cycles of a program if off-chip memory cost nothing; a network in Verilog as its model."""
     noc = "at" if networks.noc == _RTL else networks.noc
     alone = replace(networks, noc=noc, waves=None, recorder=None, progress=None)
-    return _simulate(program, timing, alone, queues, NO_MEMORY)[0].cycles
+    return _simulate(program, timing, alone, tile, NO_MEMORY)[0].cycles
 
 
 def _grid(text: str, chip: Chip) -> tuple[int, int]:

@@ -12,6 +12,7 @@ import numpy as np
 import simpy
 
 from tlm.engines.outcome import Outcome
+from tlm.engines.shared_tiles import SharedTiles
 from tlm.engines.starts import Starts
 from tlm.engines.transfer_times import credit_cycles
 from tlm.interconnect import packets
@@ -24,6 +25,7 @@ from tlm.offchip.system import OffChipMemory
 from tlm.operations import COMPUTING, OffChip, Reduce
 from tlm.program import Engine, Program
 from tlm.steps import ProgramDeadlockError, Step, Tile, TransferStep, Unit, WorkStep, held_steps
+from tlm.tiles.mesh import TiledMesh
 from tlm.tiles.timing import FREE, QueueTiming
 from tlm.trace.recorder import Recorder
 
@@ -47,6 +49,8 @@ def run_at(
         program: What to run.
         timing: Packet bound (``fifo_depth``) and latency of credits.
         network: A network of the program's size, with off-chip memory of a row more; not yet used.
+            With a `TiledMesh` work on the program's blocks takes as long as its words, and those of
+            transfers, wait for each other at the tiles' banks; else as long as the operations say.
         recorder: Is told of every operation and transfer.
         queues: Costs of the tiles' sequencers and network interfaces; by default none.
         offchip: Off-chip memory; None: what it holds is in the tile when asked for.
@@ -109,7 +113,14 @@ class _Run:
         if offchip is not None:
             offchip.attach(self._env, self._network, program)
         self._units = _Units(self._env, program)
-        self._starts = Starts(self._env, take_turns=queues.starts_take_turns)
+        self._tiles = (
+            SharedTiles(self._env, network, self._network, program)
+            if isinstance(network, TiledMesh)
+            else None
+        )
+        self._starts = Starts(
+            self._env, take_turns=queues.starts_take_turns, behind_models=self._tiles is not None
+        )
         self._credit_places: dict[tuple[Tile, Unit], int] = {}
         farthest = program.rows + program.cols
         self._credit_cycles = [credit_cycles(timing, hops) for hops in range(farthest)]
@@ -119,7 +130,8 @@ class _Run:
         self._arrived = np.zeros(shape, dtype=np.int64)
         self._busy = np.zeros(shape, dtype=np.int64)
         self._computed = np.zeros(shape, dtype=np.int64)
-        self._computed_until = np.zeros(shape, dtype=np.int64)
+        self._computing = np.zeros(shape, dtype=np.int64)
+        self._computing_since = np.zeros(shape, dtype=np.int64)
 
     def outcome(self) -> Outcome:
         """Run to the end."""
@@ -167,16 +179,31 @@ class _Run:
             yield from self._starts.turn(tile, engine)
             start = int(self._env.now)
             if engine in COMPUTING:
-                self._compute(tile, start, start + step.cycles)
-            yield self._env.timeout(step.cycles)
+                self._compute(tile, 1)
+            yield from self._work(tile, engine, step)
+            if engine in COMPUTING:
+                self._compute(tile, -1)
             if engine is Engine.MATRIX:
-                self._busy[tile] += step.cycles
+                self._busy[tile] += int(self._env.now) - start
             self._end(step, start)
 
-    def _compute(self, tile: Tile, start: int, end: int) -> None:
-        """Count the cycles of work in which the other computing engine does not work already."""
-        self._computed[tile] += max(0, end - max(start, int(self._computed_until[tile])))
-        self._computed_until[tile] = max(end, int(self._computed_until[tile]))
+    def _work(self, tile: Tile, engine: Engine, step: WorkStep) -> _Process:
+        """The work of a step that starts now."""
+        jobs = self._tiles.jobs(step) if self._tiles is not None else ()
+        if self._tiles is None or not jobs:
+            yield self._env.timeout(step.cycles)
+            return
+        for place, job in enumerate(jobs):
+            if place > 0:
+                yield from self._starts.turn(tile, engine)
+            yield self._tiles.begin(self._node(tile), job)
+
+    def _compute(self, tile: Tile, more: int) -> None:
+        """Count the cycles in which any of the computing engines works."""
+        if self._computing[tile] > 0:
+            self._computed[tile] += int(self._env.now) - self._computing_since[tile]
+        self._computing[tile] += more
+        self._computing_since[tile] = self._env.now
 
     def _transfers(self, tile: Tile, steps: list[Step]) -> _Process:
         """An interface starts its transfers in order, a few before the first has left."""
@@ -196,16 +223,25 @@ class _Run:
                 awaited = self._units.awaited(unit)
                 if awaited is not None:
                     yield awaited
+                if self._tiles is not None and unit.tile == tile:
+                    continue  # a token like others
                 known = self._units.given(unit) + self._credit_cycles[_hops(tile, unit.tile)]
                 place = self._credit_places.get((tile, unit), 0)
                 known += place * self._queues.credit_interval_cycles
                 if known > self._env.now:
                     yield self._env.timeout(known - self._env.now)
             yield from self._starts.turn(tile, Engine.TRANSFER)
+            words_read = self._read(step)
             under_way.append(self._env.process(self._send(step)))
-            if self._queues.outstanding > 1:
-                yield self._env.timeout(step.flits)  # while its words are read
+            if words_read is not None:
+                yield words_read
         yield from under_way
+
+    def _read(self, step: TransferStep) -> simpy.Event | None:
+        """Start to read a transfer's words; what happens when the next one's may be read."""
+        if self._tiles is not None:
+            return self._tiles.read(self._node(step.tile), step)
+        return self._env.timeout(step.flits) if self._queues.outstanding > 1 else None
 
     def _take(self, step: Step) -> _Process:
         for unit in step.takes:
@@ -216,7 +252,7 @@ class _Run:
     def _send(self, step: TransferStep) -> _Process:
         """Queue the packets of a transfer that starts now, and wait until the last one has left."""
         left, start = self._env.event(), int(self._env.now)
-        if self._queues.launch_cycles:
+        if self._queues.launch_cycles and self._tiles is None:
             yield self._env.timeout(self._queues.launch_cycles)
         arrivals: dict[int, Callable[[int], object]] = {
             self._node(tile): partial(self._arrive, step, start, tile, units)

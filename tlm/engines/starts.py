@@ -16,11 +16,16 @@ class Starts:
     Args:
         env: The clock.
         take_turns: False: all start at once.
+        behind_models: What an engine waits for may happen in the very cycle in which it starts, in
+            a model.
     """
 
-    def __init__(self, env: SteppedEnvironment, *, take_turns: bool) -> None:
+    def __init__(
+        self, env: SteppedEnvironment, *, take_turns: bool, behind_models: bool = False
+    ) -> None:
         self._env = env
         self._take_turns = take_turns
+        self._settled = env.behind_models if behind_models else env.behind_all
         self._waiting: dict[Tile, dict[Engine, Event]] = {}
         self._last: dict[Tile, int] = {}
 
@@ -38,7 +43,7 @@ class Starts:
         """Let one start a cycle, when all that could in this cycle have asked."""
         waiting = self._waiting[tile]
         while True:
-            yield self._env.behind_all()
+            yield self._settled()
             last = self._last.get(tile, len(Engine) - 1)
             engine = min(waiting, key=lambda asking: (asking - last - 1) % len(Engine))
             self._last[tile] = engine

@@ -1,0 +1,80 @@
+"""Tiles whose engines and network interfaces share banks, among SimPy processes."""
+
+from collections.abc import Sequence
+
+from simpy import Event
+
+from tlm.data import Gemm, Task
+from tlm.interconnect.base import EventKind
+from tlm.interconnect.simpy_network import SimpyNetwork
+from tlm.lockstep import SteppedEnvironment
+from tlm.operations import Work
+from tlm.program import Program
+from tlm.steps import TransferStep, WorkStep
+from tlm.tiles.jobs import MatrixJob, VectorJob, matrix_jobs, vector_job
+from tlm.tiles.layout import WORD_BITS, place_buffers, used_words
+from tlm.tiles.mesh import Rows, TiledMesh
+
+
+class SharedTiles:
+    """Jobs and transfers of a program's steps in the tiles of a mesh.
+
+    Args:
+        env: The clock.
+        mesh: Mesh and tiles.
+        network: The same mesh among SimPy processes.
+        program: The program.
+
+    Raises:
+        InputError: for buffers that the tiles cannot hold.
+    """
+
+    def __init__(
+        self, env: SteppedEnvironment, mesh: TiledMesh, network: SimpyNetwork, program: Program
+    ) -> None:
+        self._env = env
+        self._mesh = mesh
+        self._network = network
+        self._size = mesh.tile.array_size
+        self._places = place_buffers(program, WORD_BITS // self._size)
+        self._spare = used_words(self._places)  # of transfers without a block
+        self._known_jobs: dict[Task, Sequence[MatrixJob | VectorJob]] = {}
+
+    def jobs(self, step: WorkStep) -> Sequence[MatrixJob | VectorJob]:
+        """The jobs of a step, one after the other; none of work without a task."""
+        assert isinstance(step.operation, Work)
+        task = step.operation.task
+        if task is None:
+            return ()
+        if task not in self._known_jobs:
+            self._known_jobs[task] = (
+                matrix_jobs(task, self._places, self._size)
+                if isinstance(task, Gemm)
+                else [vector_job(task, self._places)]
+            )
+        return self._known_jobs[task]
+
+    def begin(self, node: int, job: MatrixJob | VectorJob) -> Event:
+        """Start a job; what happens when it has ended."""
+        self._mesh.begin(int(self._env.now), node, job)
+        kind = EventKind.MATRIX if isinstance(job, MatrixJob) else EventKind.VECTOR
+        return self._awaited(kind, node)
+
+    def read(self, node: int, step: TransferStep) -> Event:
+        """Start a transfer, which is sent next; what happens when its words have been read."""
+        assert not isinstance(step.operation, Work)
+        source, target = step.operation.source, step.operation.target
+        rows, words = (1, step.flits) if source is None else self._places[source].sent
+        blocks = [self._rows(name, rows, words) for name in (source, target)]
+        self._mesh.begin_reading(int(self._env.now), node, *blocks)
+        return self._awaited(EventKind.READ, node)
+
+    def _rows(self, name: str | None, rows: int, words: int) -> Rows:
+        if name is None:
+            return Rows(self._spare, 1, words * rows, 0)
+        return Rows(self._places[name].address, rows, words, self._places[name].row_words)
+
+    def _awaited(self, kind: EventKind, node: int) -> Event:
+        event = self._env.event()
+        self._network.expect(kind, node, event.succeed)
+        return event
