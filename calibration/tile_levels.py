@@ -22,6 +22,7 @@ from tlm.chips.parts import noc_timing, own_tile
 from tlm.engines.at import run_at
 from tlm.errors import InputError
 from tlm.functional import Memory
+from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import TileSet
 from tlm.operations import Engine
 from tlm.steps import Tile
@@ -115,8 +116,9 @@ def point(case: TileCase, machine: TileMachine) -> TilePoint:
     program = kernel.program(plan)
     run = held_equal(program, Memory(program, _SEED), machine)
     seen = _Busy(grid)
-    mesh = TiledMesh(*grid, timing, tile)
-    outcome = run_at(on_tiles(program, tile), timing, mesh, seen, tile.queues)
+    timed = on_tiles(program, tile)
+    outcome = run_at(timed, timing, TiledMesh(*grid, timing, tile), seen, tile.queues)
+    alone = run_at(timed, timing, HandshakeMesh(*grid, timing), queues=tile.queues)
     busy = {
         engine.name.lower(): (
             sum(span.cycles for span in run.spans if span.engine is engine),
@@ -131,6 +133,7 @@ def point(case: TileCase, machine: TileMachine) -> TilePoint:
         balance=plan.balance,
         rtl=run.cycles,
         at=outcome.cycles,
+        alone=alone.cycles,
         busy={name: both for name, both in busy.items() if any(both)},
     )
 

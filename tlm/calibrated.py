@@ -135,8 +135,9 @@ class LevelComparison(_Record):
 class TilePoint(_Record):
     """Cycles of one kernel case on tiles in Verilog, and at the level `at`.
 
-    ``balance`` is that of `LevelPoint`; ``busy`` maps each engine to the cycles in which it was
-    busy, all tiles together, in Verilog and at `at`.
+    ``balance`` is that of `LevelPoint`; ``alone`` are the cycles at `at` if every job takes as long
+    as by itself, as where the network or the products are Verilog; ``busy`` maps each engine to the
+    cycles in which it was busy, all tiles together, in Verilog and at `at`.
     """
 
     kernel: str
@@ -145,12 +146,18 @@ class TilePoint(_Record):
     balance: float
     rtl: int
     at: int
+    alone: int
     busy: dict[str, tuple[int, int]]
 
     @property
     def error_pct(self) -> float:
         """(at - RTL) / RTL in per cent."""
         return 100.0 * (self.at - self.rtl) / self.rtl
+
+    @property
+    def alone_error_pct(self) -> float:
+        """(alone - RTL) / RTL in per cent."""
+        return 100.0 * (self.alone - self.rtl) / self.rtl
 
 
 class TileComparison(_Record):
@@ -301,18 +308,21 @@ def _nearest(points: Sequence[_Balanced], kernel: str, balance: float) -> list[_
     return [p for p, distance in zip(points, distances, strict=True) if distance <= nearest]
 
 
-def level_error_pct(kernel: str, noc: str, compute: str, balance: float) -> float | None:
+def level_error_pct(
+    kernel: str, noc: str, compute: str, balance: float, *, alone: bool = False
+) -> float | None:
     """Error of a kernel's levels against our RTL: the worst errors of adjacent levels, added.
 
     ``at`` against whole kernels on tiles in Verilog, ``lt`` against ``at`` and ``perf`` against
     ``lt``, each over the kernel's checked cases of the nearest ``balance``, on any grid. None with
-    the matrix engine as a roofline, which nothing was checked against.
+    the matrix engine as a roofline, which nothing was checked against. With ``alone`` jobs at
+    ``at`` take as long as by themselves.
     """
     points = _nearest(load_levels().points, kernel, balance)
     tiles = _nearest(load_tiles().points, kernel, balance)
     if compute == "perf" or not points or not tiles:
         return None
-    error = max(abs(point.error_pct) for point in tiles)
+    error = max(abs(point.alone_error_pct if alone else point.error_pct) for point in tiles)
     if noc in ("lt", "perf"):
         error += max(abs(point.lt_error_pct) for point in points)
     if noc == "perf":

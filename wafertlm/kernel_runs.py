@@ -115,6 +115,12 @@ class _Networks:
     links: bool = False
     progress: Progress | None = None
 
+    @property
+    def alone(self) -> bool:
+        """Whether jobs take as long as by themselves: with Verilog, others' routers, or memory."""
+        others = (self.own is not None and self.noc == "at") or self.memory is not None
+        return others or _RTL in (self.noc, self.compute)
+
 
 def kernel_result(
     options: KernelOptions,
@@ -188,7 +194,8 @@ def _level_pct(options: KernelOptions, networks: _Networks, run: _Run) -> float 
         return 0.0
     if options.choices != Choices() or options.memory is not None:
         return None
-    error = level_error_pct(options.kernel, networks.noc, networks.compute, run.plan.balance)
+    levels = (networks.noc, networks.compute)
+    error = level_error_pct(options.kernel, *levels, run.plan.balance, alone=networks.alone)
     if error is None or networks.own is None or networks.noc == "rtl":
         return error
     return max(error, networks.own.worst_error_pct)
@@ -375,9 +382,8 @@ def _simulate(
         raise InputError(
             f"--grid: level at goes up to {_LARGEST_AT_TILES} tiles, found {rows * cols}"
         )
-    if networks.own is not None or networks.compute == _RTL or networks.memory is not None:
-        tile = None  # its streams are not part of the model
-    model = (program, timing, networks.own, networks.recorder, queues, memory.channels, tile)
+    shared = None if networks.alone else tile
+    model = (program, timing, networks.own, networks.recorder, queues, memory.channels, shared)
     return run_at_model(*model), None
 
 

@@ -51,7 +51,7 @@ def test_the_table_names_the_worst_case() -> None:
     def made(case: str, at: int) -> TilePoint:
         busy = {"matrix": (50, 49)}
         return TilePoint(
-            kernel="summa", variant="", case=case, balance=1.0, rtl=100, at=at, busy=busy
+            kernel="summa", variant="", case=case, balance=1.0, rtl=100, at=at, alone=90, busy=busy
         )
 
     lines = tile_table([made("small", 100), made("large", 97)]).splitlines()
