@@ -14,8 +14,6 @@ from tlm.engines.lt_tokens import Place
 from tlm.interconnect.packets import TileSet
 from tlm.operations import Multicast, TileOperation, Work, root_lines
 
-_MOST = 1024
-
 
 @dataclass(frozen=True, slots=True)
 class Taken:
@@ -30,7 +28,7 @@ class Held:
     """Operations taken up and not done, in program order; at most so many, 0: none."""
 
     def __init__(self, most: int) -> None:
-        self._most = min(most, _MOST)
+        self._most = most
         self._waiting: deque[Taken] = deque()
 
     def __len__(self) -> int:
@@ -44,13 +42,13 @@ class Held:
 
     def before(self, operation: TileOperation) -> int:
         """How many of those held have to be done before an operation is taken up."""
+        count = int(0 < self._most <= len(self))
         if isinstance(operation, Work):
-            return 0 if len(self) < self._most else 1
+            return count
         if not self.holds(operation):
             return len(self)
         assert isinstance(operation, Multicast)
         needed = {*operation.takes, *operation.slots}
-        count = 0 if len(self) < self._most else 1
         for place, taken in enumerate(self._waiting):
             if not needed.isdisjoint(_changed(taken.operation)):
                 count = max(count, place + 1)

@@ -34,13 +34,15 @@ class Scan:
         queued: Tokens that some operation takes or gives at a part of the tiles only.
         computing: Computing engines that do some work.
         turned: Whether rows and columns should change places: rows of state are updated at once.
-        multicast_flits: Flits of multicasts that come to tiles, each as often as it comes.
+        multicasts: How often a multicast comes to a tile.
+        multicast_flits: The same of their flits.
     """
 
     operations: int
     queued: frozenset[str]
     computing: frozenset[Engine]
     turned: bool
+    multicasts: int
     multicast_flits: int
 
 
@@ -49,7 +51,7 @@ def scan(program: Program) -> Scan:
     everywhere = (program.rows, program.cols)
     queued: set[str] = set()
     engines: set[Engine] = set()
-    count = upright = turned = flits = 0
+    count = upright = turned = copies = flits = 0
     for operation in map(within_tiles, program.build()):
         count += 1
         for _, names, (rows, cols) in tokens_by_tiles(operation):
@@ -58,13 +60,15 @@ def scan(program: Program) -> Scan:
         if isinstance(operation, Work):
             engines.add(operation.engine)
         if isinstance(operation, Multicast):
-            flits += len(root_lines(operation)[0]) * len(operation.segment) * operation.flits
+            reached = len(root_lines(operation)[0]) * len(operation.segment)
+            copies += reached
+            flits += reached * operation.flits
         rows, cols = _extent(operation)
         upright += rows * (cols + _ROW_COST_TILES)
         turned += cols * (rows + _ROW_COST_TILES)
     queues = frozenset(queued & program.tokens.keys())
     computing = frozenset(engines.intersection(COMPUTING))
-    return Scan(count, queues, computing, turned < upright, flits)
+    return Scan(count, queues, computing, turned < upright, copies, flits)
 
 
 def turn(operation: TileOperation) -> TileOperation:
