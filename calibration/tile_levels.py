@@ -91,18 +91,22 @@ def grid_points(grid: tuple[int, int]) -> Iterator[TilePoint]:
             yield point(case, machine)
 
 
-def tile_model(chip: Chip, grid: tuple[int, int], *, waves: bool = False) -> TileModel:
-    """Tiles of a chip that is the project's own, in Verilog."""
+def tile_model(
+    chip: Chip, grid: tuple[int, int], *, waves: bool = False, memory: bool = False
+) -> TileModel:
+    """Tiles of a chip that is the project's own, in Verilog, and memory channels below them."""
     tile = own_tile(chip)
     assert tile is not None
     words = int(chip.tile.sram_kib * 1024) * 8 // 64
     return TileModel(
-        *grid,
+        grid[0] + memory,
+        grid[1],
         fifo_depth=noc_timing(chip).fifo_depth,
         operand_bits=64 // tile.array_size,
         banks=tile.banks,
         bank_depth=words // tile.banks,
         waves=waves,
+        memory=memory,
     )
 
 

@@ -16,6 +16,7 @@ from tlm.engines.lt import Progress, run_lt
 from tlm.engines.outcome import Outcome
 from tlm.errors import InputError, choose
 from tlm.interconnect.zero_load import NocTiming
+from tlm.offchip.edge import Edge
 from tlm.program import Program
 from tlm.tiles.programs import on_tiles
 from tlm.tiles.timing import FREE, TileTiming
@@ -219,8 +220,8 @@ def known_names() -> dict[str, list[str]]:
 def _levels(options: KernelOptions, chip: Chip) -> tuple[str, str]:
     """Levels of the network and of the matrix engine."""
     mixes = (
-        "level rtl alone; level at, lt or perf; --noc rtl|at|lt|perf with --compute at|perf; "
-        "--noc rtl|at with --compute rtl"
+        "level rtl alone or with --memory rtl; level at, lt or perf; --noc rtl|at|lt|perf with "
+        "--compute at|perf; --noc rtl|at with --compute rtl"
     )
     for name, level in (("--level", options.level), ("--noc", options.noc)):
         if level is not None and level not in LEVELS:
@@ -229,10 +230,10 @@ def _levels(options: KernelOptions, chip: Chip) -> tuple[str, str]:
     compute = options.compute or {"perf": "perf", _RTL: _RTL}.get(options.level, "at")
     if compute not in (_RTL, "at", "perf"):
         raise InputError(f"--compute: found '{compute}'; those that run kernels: {mixes}")
-    others = options.rtl is not None or options.memory is not None
+    others = options.rtl is not None or options.memory not in (None, _RTL)
     if options.level == _RTL and ((noc, compute) != (_RTL, _RTL) or others):
         raise InputError(
-            f"--level: found rtl with another level of a part, --memory or --rtl; allowed: {mixes}"
+            f"--level: found rtl with another level of a part, or --rtl; allowed: {mixes}"
         )
     if compute == _RTL and noc not in (_RTL, "at"):
         raise InputError(f"--compute: found rtl with the network at level {noc}; allowed: {mixes}")
@@ -277,7 +278,10 @@ def _run(options: KernelOptions, chip: Chip, networks: _Networks) -> _Run:
     if options.level == _RTL:
         _check_rtl_side(program, "--level")
         watched = (networks.waves, networks.building, networks.recorder)
-        outcome, network = run_on_tiles(program, chip, *watched)
+        outcome, network = run_on_tiles(program, chip, *watched, memory=edge is not None)
+        if edge is not None and tile is not None:
+            memory = KernelMemory(_RTL, edge)
+            waited = _memory_cycles(on_tiles(program, tile), timing, networks, tile.queues, edge)
     else:
         with (
             _timed(program, chip, tile, networks) as program,
@@ -385,6 +389,16 @@ def _simulate(
     shared = None if networks.alone else tile
     model = (program, timing, networks.own, networks.recorder, queues, memory.channels, shared)
     return run_at_model(*model), None
+
+
+def _memory_cycles(
+    program: Program, timing: NocTiming, networks: _Networks, queues: QueueTiming, edge: Edge
+) -> int:
+    """Cycles by which memory makes a program longer, as models have it."""
+    alone = replace(networks, noc="at", memory="at", waves=None, recorder=None)
+    with memory_of(edge, "at", "at", networks.building) as memory:
+        outcome, _ = _simulate(program, timing, alone, queues, memory)
+    return outcome.cycles - _without_memory(program, timing, alone, queues)
 
 
 def _without_memory(

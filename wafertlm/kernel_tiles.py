@@ -16,7 +16,7 @@ from calibration.tile.functional import held_equal
 from calibration.tile.image import TileImage
 from calibration.tile.lowering import lower
 from calibration.tile.machine import TileMachine, TileRun
-from calibration.tile.model import TILE_SOURCES, TileModel
+from calibration.tile.model import EDGE_FILES, TILE_SOURCES, TileModel
 from calibration.tile_levels import tile_model
 from tlm.arithmetic import wrap
 from tlm.calibrated import combined_hash, source_hashes
@@ -44,6 +44,8 @@ def run_on_tiles(
     waves: Path | None,
     building: Building,
     recorder: Recorder | None = None,
+    *,
+    memory: bool = False,
 ) -> tuple[Outcome, dict[str, Any]]:
     """Run a program on tiles in Verilog, on random blocks, and say which ones these were.
 
@@ -53,7 +55,8 @@ def run_on_tiles(
         InputError: for a program that the tiles cannot run.
         CheckFailedError: if the Verilog hangs, stops, or computes something else; says where.
     """
-    model = tile_model(chip, (program.rows, program.cols), waves=waves is not None)
+    grid = (program.rows, program.cols)
+    model = tile_model(chip, grid, waves=waves is not None, memory=memory)
     lower(program, model)  # refuses what does not fit before anything is built
     with _machine(model, building, waves) as machine:
         run = held_equal(program, Memory(program, _SEED), machine)
@@ -148,5 +151,5 @@ def _tell(recorder: Recorder, program: Program, model: TileModel, run: TileRun) 
 
 
 def _provenance(model: TileModel, cycles: int) -> dict[str, Any]:
-    rtl_hash = combined_hash(source_hashes(TILE_SOURCES))
+    rtl_hash = combined_hash(source_hashes((*TILE_SOURCES, *(EDGE_FILES if model.memory else ()))))
     return {"mesh": model.name, "rtl_hash": rtl_hash, "clocked_cycles": cycles}

@@ -61,6 +61,7 @@ class Transfer:
         source_row: Distance of rows here.
         target: Address of the first word there.
         target_row: Distance of rows there.
+        mark: What stands in the place of tokens, 12 bits, if there are none; for memory nodes.
         row: Row of a unicast's destination, of a reduction's root.
         col: Its column.
         row_mask: Rows of a multicast's destinations or of a reduction's operands, a bit each.
@@ -82,6 +83,7 @@ class Transfer:
     rows: int = 1
     source_row: int = 0
     target_row: int = 0
+    mark: int = 0
 
 
 Job = Wait | MatrixJob | VectorJob | Transfer
@@ -196,7 +198,8 @@ def _transfer_words(job: Transfer) -> tuple[int, int, int, int]:
         raise InputError(
             f"transfer: found {len(job.tokens)} tokens; allowed: at most {TRANSFER_TOKENS}"
         )
-    token, second = (_field("token", each, 6) for each in (*job.tokens, 0, 0)[:2])
+    marks = () if job.tokens else (_field("mark", job.mark, 12) >> 6, job.mark & 63)
+    token, second = (_field("token", each, 6) for each in (*job.tokens, *marks, 0, 0)[:2])
     first = _kind(Engine.TRANSFER) | job.kind << 4 | job.carry << 7
     first |= (len(job.tokens) > 0) << 6 | token << 8
     second |= (len(job.tokens) > 1) << 6

@@ -290,6 +290,22 @@ int machine_load(Machine* machine, int read, uint32_t space, const uint64_t* beg
   return outcome(*machine, kEnded);
 }
 
+#if TILE_MEMORY
+// Writes, or reads, words of the memory channel at a node; four a burst.
+void machine_memory(Machine* machine, uint32_t node, int read, uint64_t first, uint64_t count, uint64_t* words) {
+  auto& cells = machine->nodes[node].model->rootp->tile_node__DOT__gen_memory__DOT__u_memory__DOT__u_channel__DOT__u_storage__DOT__cells_q;
+  for (uint64_t n = 0; n < count; ++n) {
+    EData* word = &cells[(first + n) / 4][(first + n) % 4 * 2];
+    if (read) {
+      words[n] = word[0] | uint64_t{word[1]} << 32;
+    } else {
+      word[0] = static_cast<EData>(words[n]);
+      word[1] = static_cast<EData>(words[n] >> 32);
+    }
+  }
+}
+#endif
+
 // Runs until no descriptor is left and nothing has moved for `patience` cycles; or until nothing has moved for as
 // long though descriptors are left; or to cycle `limit`.
 int machine_run(Machine* machine, uint64_t limit, uint64_t patience) {

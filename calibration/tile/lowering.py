@@ -15,21 +15,64 @@ from calibration.tile.descriptors import (
     Transfer,
     TransferKind,
     Wait,
+    Words,
 )
 from calibration.tile.image import TileImage
 from calibration.tile.machine import TileMachine, TileRun
 from calibration.tile.model import TileModel
 from calibration.tile.tokens import TokenPlan, plan_tokens
+from tlm.compute.base import ceil_div
 from tlm.data import Buffer, Gemm, Vector
 from tlm.errors import InputError
 from tlm.functional import Memory
 from tlm.operations import Engine
-from tlm.program import Program, Reduce
-from tlm.steps import Step, TransferStep, WorkStep, expand
+from tlm.program import Load, OffChip, Program, Reduce
+from tlm.steps import Step, Tile, TransferStep, WorkStep, expand
 from tlm.tiles.jobs import matrix_jobs, vector_job
 from tlm.tiles.layout import SUM_BITS, WORD_BITS, Order, Place, place_buffers, used_words
 
 _LEAST_WAIT_CYCLES = 2
+_BURST_WORDS = 4
+#: Marks a request without tokens (rtl/memory/memory_node.sv).
+_REQUEST = 1 << 11
+
+
+class EdgeBlocks:
+    """Where blocks lie in the memory channels below the columns of tiles.
+
+    Args:
+        model: The tiles; a channel a column.
+        places: The buffers; those not in the tile are laid out.
+
+    Raises:
+        InputError: if a channel does not hold them.
+    """
+
+    def __init__(self, model: TileModel, places: dict[str, Place]) -> None:
+        self._model = model
+        self._places = {name: place for name, place in places.items() if not place.in_tile}
+        self._offsets: dict[str, int] = {}
+        self._tile_words = 0
+        for name, place in self._places.items():
+            self._offsets[name] = self._tile_words
+            self._tile_words += ceil_div(place.words, _BURST_WORDS) * _BURST_WORDS
+        needed = self._tile_words * model.tile_rows
+        if needed > model.channel_words:
+            raise InputError(
+                f"off-chip buffers: found {needed} words of a memory channel; "
+                f"allowed: {model.channel_words}"
+            )
+
+    def address(self, tile: Tile, name: str) -> int:
+        """First word of a tile's block."""
+        return tile[0] * self._tile_words + self._offsets[name]
+
+    def blocks(self) -> Iterator[tuple[Tile, str, Place]]:
+        """All blocks of all tiles."""
+        for row in range(self._model.tile_rows):
+            for col in range(self._model.cols):
+                for name, place in self._places.items():
+                    yield (row, col), name, place
 
 
 @dataclass(slots=True)
@@ -40,11 +83,13 @@ class LoweredProgram:
         images: Queues and tokens of every tile, by its number; their memories are empty.
         places: Where the buffers lie, the same in all tiles.
         operations: By tile and engine, the number of each descriptor's operation.
+        edge: Where blocks in off-chip memory lie, if the program loads or stores any.
     """
 
     images: dict[int, TileImage]
     places: dict[str, Place]
     operations: dict[tuple[int, Engine], list[int]] = field(default_factory=dict)
+    edge: EdgeBlocks | None = None
 
 
 def run_program(program: Program, memory: Memory, machine: TileMachine) -> TileRun:
@@ -58,14 +103,25 @@ def run_program(program: Program, memory: Memory, machine: TileMachine) -> TileR
     lowered = lower(program, machine.model)
     for tile, image in lowered.images.items():
         at = divmod(tile, program.cols)
-        image.memory = {
-            place.address: encode(place, memory[name][at]) for name, place in lowered.places.items()
+        image.memory |= {
+            place.address: encode(place, memory[name][at])
+            for name, place in lowered.places.items()
+            if place.in_tile
         }
+    edge = lowered.edge
+    if edge is not None:
+        for at, name, place in edge.blocks():
+            machine.memory(at[1], edge.address(at, name), encode(place, memory[name][at]))
     run = machine.run(lowered.images)
     for tile in lowered.images:
         at = divmod(tile, program.cols)
         for name, place in lowered.places.items():
-            memory[name][at] = decode(place, machine.read(tile, place.address, place.words))
+            if place.in_tile:
+                memory[name][at] = decode(place, machine.read(tile, place.address, place.words))
+    if edge is not None:
+        for at, name, place in edge.blocks():
+            words = machine.read_memory(at[1], edge.address(at, name), place.words)
+            memory[name][at] = decode(place, words)
     return run
 
 
@@ -78,10 +134,10 @@ def lower(program: Program, model: TileModel) -> LoweredProgram:
     Raises:
         InputError: for a program that the tiles cannot run, naming what and where.
     """
-    if (program.rows, program.cols) != (model.rows, model.cols):
+    if (program.rows, program.cols) != (model.tile_rows, model.cols):
         raise InputError(
             f"program: found {program.rows}x{program.cols} tiles; "
-            f"allowed: {model.rows}x{model.cols}, those of the model"
+            f"allowed: {model.tile_rows}x{model.cols}, those of the model"
         )
     places = place_buffers(program, model.operand_bits)
     if used_words(places) > model.memory_words:
@@ -91,15 +147,18 @@ def lower(program: Program, model: TileModel) -> LoweredProgram:
         )
     steps = list(expand(program))
     tokens = plan_tokens(program, steps)
-    images = {tile: TileImage() for tile in range(model.tiles)}
-    lowered = LoweredProgram(images, places)
-    jobs = _Jobs(model, places)
+    images = {tile: TileImage() for tile in range(program.rows * program.cols)}
+    edge = None if all(place.in_tile for place in places.values()) else EdgeBlocks(model, places)
+    lowered = LoweredProgram(images, places, edge=edge)
+    jobs = _Jobs(model, places, edge)
     for index, step in enumerate(steps):
         tile = step.tile[0] * model.cols + step.tile[1]
         descriptors = list(_descriptors(index, step, jobs, tokens))
         lowered.images[tile].queues.setdefault(step.engine, []).extend(descriptors)
         numbers = lowered.operations.setdefault((tile, step.engine), [])
         numbers += [step.number] * len(descriptors)
+    for tile, image in images.items():
+        image.memory = jobs.requests(tile)
     for at, units in tokens.initial.items():
         images[at[0] * model.cols + at[1]].tokens = units
     return lowered
@@ -125,14 +184,29 @@ def _descriptors(index: int, step: Step, jobs: "_Jobs", tokens: TokenPlan) -> It
 class _Jobs:
     """Jobs of steps."""
 
-    def __init__(self, model: TileModel, places: dict[str, Place]) -> None:
+    def __init__(self, model: TileModel, places: dict[str, Place], edge: EdgeBlocks | None) -> None:
         self._model = model
         self._places = places
+        self._edge = edge
         self._spare = used_words(places)  # where words without a buffer come from and go to
+        self._requests: dict[Tile, list[int]] = {}
+
+    def requests(self, tile: int) -> dict[int, Words]:
+        """Words of requests to memory nodes, by their address; the last of the scratchpad."""
+        words = self._requests.get(divmod(tile, self._model.cols), [])
+        last = self._model.memory_words - 1
+        if self._spare > last - len(words):
+            raise InputError(
+                f"tile {tile}: found {len(words)} words of requests; allowed: "
+                f"{last - self._spare}, the words of a scratchpad that no buffer has"
+            )
+        return {last - n: np.array([word], dtype=np.uint64) for n, word in enumerate(words)}
 
     def of(self, step: Step, arrivals: tuple[int, ...]) -> list[Job]:
         """The jobs of a step, one after the other."""
         if isinstance(step, TransferStep):
+            if isinstance(step.operation, OffChip):
+                return self._offchip(step, step.operation, arrivals)
             return [self._transfer(step, arrivals)]
         assert isinstance(step, WorkStep)
         task = getattr(step.operation, "task", None)
@@ -168,6 +242,42 @@ class _Jobs:
             target_row=there.row_words, row=row, col=col, row_mask=_mask(step.members.rows),
             col_mask=_mask(step.members.cols), tokens=arrivals, carry=carry,
         )  # fmt: skip
+
+    def _offchip(
+        self, step: TransferStep, operation: OffChip, arrivals: tuple[int, ...]
+    ) -> list[Job]:
+        """A request to the node below the column; of a store, the block before it."""
+        if self._edge is None or not self._model.memory:
+            raise InputError(
+                f"operation {step.number}: found a load or store; allowed with memory channels, of "
+                "buffers"
+            )
+        loads = isinstance(operation, Load)
+        here = self._places[(operation.target if loads else operation.source) or ""]
+        rows, words = here.sent
+        there, edge_row = self._edge.address(step.tile, operation.block), self._model.rows - 1
+        request = there | step.tile[0] << 28 | step.tile[1] << 32 | rows * words << 36 | loads << 52
+        own = self._requests.setdefault(step.tile, [])
+        if request not in own:
+            own.append(request)
+        place = self._model.memory_words - 1 - own.index(request)
+        if rows > 1 and here.row_words != words:
+            raise InputError(
+                f"operation {step.number}: found rows of {words} words, {here.row_words} apart; "
+                "allowed: a block without gaps"
+            )
+        # The word that a block is kept comes where its request was, which is the same.
+        asks = Transfer(
+            TransferKind.UNICAST, 1, place, here.address if loads else place, row=edge_row,
+            col=step.tile[1], tokens=arrivals, mark=_REQUEST,
+        )  # fmt: skip
+        if loads:
+            return [asks]
+        block = Transfer(
+            TransferKind.UNICAST, rows * words, here.address, there & 0xFFFF, row=edge_row,
+            col=step.tile[1], mark=there >> 16,
+        )  # fmt: skip
+        return [block, asks]
 
     def _spare_place(self, step: TransferStep) -> Place:
         """Where the words of a transfer without a block come from, and go to."""

@@ -167,6 +167,28 @@ class TileMachine:
         self._move(True, _SCRATCHPAD, counts, addresses, words)
         return words
 
+    def memory(self, col: int, address: int, words: Words) -> None:
+        """Write words of the memory channel below a column, from ``address`` (in words) on."""
+        self._move_memory(col, False, address, words)
+
+    def read_memory(self, col: int, address: int, count: int) -> Words:
+        """Words of the memory channel below a column."""
+        words = np.zeros(count, dtype=np.uint64)
+        self._move_memory(col, True, address, words)
+        return words
+
+    def _move_memory(self, col: int, read: bool, address: int, words: Words) -> None:
+        model, last = self.model, address + len(words)
+        if not model.memory or not 0 <= address <= last <= model.channel_words:
+            allowed = model.channel_words - 1 if model.memory else "none"
+            raise InputError(
+                f"channel {col}: found words {address} to {last - 1}; allowed: 0 to {allowed}"
+            )
+        node = (model.rows - 1) * model.cols + col
+        machine = still_open(model.name, self._machine)
+        values = np.ascontiguousarray(words)
+        self._library.machine_memory(machine, node, read, address, len(words), values.ctypes.data)
+
     def _check(self, images: Mapping[int, TileImage]) -> None:
         for tile, image in images.items():
             self._check_tile(tile)
@@ -279,6 +301,8 @@ def _declared(library: Any) -> Any:
         "machine_load": (ctypes.c_int, [pointer, ctypes.c_int, u32, pointer, pointer, pointer]),
         "machine_run": (ctypes.c_int, [pointer, u64, u64]),
     }
+    if hasattr(library, "machine_memory"):
+        signatures["machine_memory"] = (None, [pointer, u32, ctypes.c_int, u64, u64, pointer])
     for name, (result, arguments) in signatures.items():
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+from calibration.harness.memory import MEMORY_SOURCES
 from calibration.harness.mesh import NOC_SOURCES
 from calibration.loop.library import Library
 from tlm.calibrated import REPOSITORY
@@ -22,6 +23,9 @@ _TILE_MODULES = (
 TILE_FILES = (*NOC_SOURCES, *(_TILE / f"{name}.sv" for name in _TILE_MODULES))
 #: All that a measurement rests on.
 TILE_SOURCES = (*TILE_FILES, _NODE)
+_MEMORY = REPOSITORY / "rtl" / "memory"
+#: Memory channels at the edge.
+EDGE_FILES = (*MEMORY_SOURCES, _MEMORY / "memory_node.sv", _MEMORY / "memory_port.sv")
 _MOST_SIDE = 16
 _MOST_TILES = 64
 
@@ -30,8 +34,8 @@ _MOST_TILES = 64
 class TileModel:
     """A mesh of ``rows`` x ``cols`` tiles.
 
-    The other fields are parameters of rtl/tile/tile_mesh.sv. With ``waves`` a wave shows the
-    signals inside, too.
+    The other fields are parameters of rtl/tile/tile_mesh.sv. With ``memory`` the last row has
+    memory channels in the place of tiles. With ``waves`` a wave shows the signals inside, too.
     """
 
     rows: int
@@ -47,6 +51,8 @@ class TileModel:
     bank_depth: int = 512
     queue_depth: int = 256
     outstanding: int = 2
+    memory: bool = False
+    memory_row_width: int = 4
     waves: bool = False
 
     def __post_init__(self) -> None:
@@ -66,6 +72,16 @@ class TileModel:
     def name(self) -> str:
         """What it is, for messages."""
         return f"tile mesh {self.rows}x{self.cols}"
+
+    @property
+    def tile_rows(self) -> int:
+        """Rows of tiles."""
+        return self.rows - self.memory
+
+    @property
+    def channel_words(self) -> int:
+        """Words of a memory channel: 16 banks, rows of 1 KB."""
+        return 16 * 128 << self.memory_row_width
 
     @property
     def array_size(self) -> int:
@@ -103,6 +119,7 @@ class TileModel:
             "COLS": self.cols,
             "COUNT_BITS": self.fifo_depth.bit_length(),
             "FLIT_WORDS": -(-self.flit_bits // 32),
+            "MEMORY": int(self.memory),
         }
         library = Library(
             name=self.name,
@@ -110,7 +127,7 @@ class TileModel:
             text=_NODE.read_text(),
             driver=Path(__file__).with_name("driver.cpp"),
             defines={f"TILE_{name}": value for name, value in values.items()},
-            sources=(_SHOWN, *TILE_FILES),
+            sources=(_SHOWN, *TILE_FILES, *EDGE_FILES),
             flags=[f"-G{name}={value}" for name, value in self.parameters().items()],
             waves=self.waves,
         )

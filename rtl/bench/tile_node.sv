@@ -1,5 +1,8 @@
 // A tile with its two routers, of data and of credits: what a mesh of tiles consists of.
 //
+// With `Memory` the nodes of the last row have a memory channel at their router of data, and a tile that is
+// joined to nothing.
+//
 // A simulation joins as many of these as a mesh has nodes, so that one model serves meshes of any size
 // that have its widths. Ports 1 to 4 of the routers (north, east, south, west) are the links, here 0 to 3. A
 // flit on a link is padded to whole words of 32 bits. rtl/tile/tile_mesh.sv is the same in one piece.
@@ -18,6 +21,8 @@ module tile_node #(
   parameter int BankDepth = 512,
   parameter int QueueDepth = 256,
   parameter int Outstanding = 2,
+  parameter int Memory = 0,
+  parameter int MemoryRowWidth = 4,
   /// Bits of a flit on a link.
   localparam int FlitWidth = noc_pkg::flit_width(Rows, Cols, FifoDepth, 96, 1, 1, 1),
   localparam int LinkWidth = (FlitWidth + 31) / 32 * 32,
@@ -95,7 +100,44 @@ module tile_node #(
   logic tile_busy, inject_moves, eject_moves;
   assign inject_moves = (in_valid & in_ready) != '0 || (credit_in_valid & credit_in_ready) != '0;
   assign eject_moves = (out_valid[0] & out_ready[0]) | credit_out_valid[0];
-  assign busy_o = tile_busy | inject_moves | eject_moves;
+  assign busy_o = tile_busy | memory_busy | inject_moves | eject_moves;
+
+  logic tile_inject_valid, tile_inject_ready, tile_eject_valid, tile_eject_ready, memory_busy;
+  logic [FlitWidth-1:0] tile_inject_flit;
+  if (Memory != 0) begin : gen_memory
+    logic here, inject_valid, eject_ready;
+    logic [FlitWidth-1:0] inject_flit;
+    assign here = RowWidth'(row_i) == RowWidth'(Rows - 1);
+    assign in_valid[0] = here ? inject_valid : tile_inject_valid;
+    assign in_flit[0 +: FlitWidth] = here ? inject_flit : tile_inject_flit;
+    assign tile_inject_ready = in_ready[0] & !here;
+    assign tile_eject_valid = out_valid[0] & !here;
+    assign out_ready[0] = here ? eject_ready : tile_eject_ready;
+
+    memory_port #(
+      .Rows(Rows),
+      .Cols(Cols),
+      .FifoDepth(FifoDepth),
+      .RowWidth(MemoryRowWidth)
+    ) u_memory (
+      .clk_i,
+      .rst_ni(rst_ni & run_i),
+      .eject_valid_i(out_valid[0] & here),
+      .eject_ready_o(eject_ready),
+      .eject_flit_i(out_flit[0 +: FlitWidth]),
+      .inject_valid_o(inject_valid),
+      .inject_ready_i(in_ready[0] & here),
+      .inject_flit_o(inject_flit),
+      .busy_o(memory_busy)
+    );
+  end else begin : gen_no_memory
+    assign in_valid[0] = tile_inject_valid;
+    assign in_flit[0 +: FlitWidth] = tile_inject_flit;
+    assign tile_inject_ready = in_ready[0];
+    assign tile_eject_valid = out_valid[0];
+    assign out_ready[0] = tile_eject_ready;
+    assign memory_busy = 1'b0;
+  end
 
   logic unused_ports;
   assign unused_ports = ^{row_i, col_i, in_flit_i, credit_in_flit_i, in_free, in_operand_free, credit_free,
@@ -121,11 +163,11 @@ module tile_node #(
     .load_address_i,
     .load_data_i,
     .load_data_o,
-    .inject_valid_o(in_valid[0]),
-    .inject_ready_i(in_ready[0]),
-    .inject_flit_o(in_flit[0 +: FlitWidth]),
-    .eject_valid_i(out_valid[0]),
-    .eject_ready_o(out_ready[0]),
+    .inject_valid_o(tile_inject_valid),
+    .inject_ready_i(tile_inject_ready),
+    .inject_flit_o(tile_inject_flit),
+    .eject_valid_i(tile_eject_valid),
+    .eject_ready_o(tile_eject_ready),
     .eject_flit_i(out_flit[0 +: FlitWidth]),
     .credit_valid_o(credit_in_valid[0]),
     .credit_ready_i(credit_in_ready[0]),

@@ -1,4 +1,5 @@
 // Rows x Cols tiles on two meshes: one of data, one of credits. The load ports are flat vectors over tiles.
+// With `Memory` the nodes of the last row have memory channels on the mesh of data in the place of tiles.
 //
 // Tile n stands in row n / Cols (0 is the northmost) and column n % Cols (0 is the westmost).
 module tile_mesh #(
@@ -28,7 +29,11 @@ module tile_mesh #(
   parameter int QueueDepth = 256,
   /// Transfers that a network interface may have at a time.
   parameter int Outstanding = 2,
-  /// Tiles.
+  /// 1: the last row has memory channels.
+  parameter int Memory = 0,
+  /// Bits of a row number of a memory channel.
+  parameter int MemoryRowWidth = 14,
+  /// Nodes.
   localparam int Nodes = Rows * Cols
 ) (
   /// Clock, rising edge.
@@ -76,7 +81,41 @@ module tile_mesh #(
   assign busy_o = (busy | (inject_valid & inject_ready) | (eject_valid & eject_ready)
                    | (out_valid & out_ready) | in_valid) != '0;
 
-  for (genvar n = 0; n < Nodes; n++) begin : gen_tile
+  localparam int Tiles = (Memory != 0) ? Nodes - Cols : Nodes;
+
+  // Channels rest until descriptors may start, so that refreshes come at the same time in every run.
+  for (genvar n = Tiles; n < Nodes; n++) begin : gen_memory
+    memory_port #(
+      .Rows(Rows),
+      .Cols(Cols),
+      .FifoDepth(FifoDepth),
+      .RowWidth(MemoryRowWidth)
+    ) u_memory (
+      .clk_i,
+      .rst_ni(rst_ni & run_i),
+      .eject_valid_i(eject_valid[n]),
+      .eject_ready_o(eject_ready[n]),
+      .eject_flit_i(eject_flit[n*FlitWidth +: FlitWidth]),
+      .inject_valid_o(inject_valid[n]),
+      .inject_ready_i(inject_ready[n]),
+      .inject_flit_o(inject_flit[n*FlitWidth +: FlitWidth]),
+      .busy_o(busy[n])
+    );
+    assign load_ready_o[n] = 1'b1;
+    assign load_data_o[n*64 +: 64] = '0;
+    assign out_valid[n] = 1'b0;
+    assign out_flit[n*CreditWidth +: CreditWidth] = '0;
+    assign start_o[n*4 +: 4] = '0;
+    assign end_o[n*4 +: 4] = '0;
+    assign arrived_o[n] = 1'b0;
+    assign idle[n] = 1'b1;
+
+    logic unused;
+    assign unused = ^{load_valid_i[n], load_address_i[n*16 +: 16], load_data_i[n*64 +: 64], out_ready[n],
+                      in_flit[n*CreditWidth +: CreditWidth]};
+  end
+
+  for (genvar n = 0; n < Tiles; n++) begin : gen_tile
     tile #(
       .Rows(Rows),
       .Cols(Cols),

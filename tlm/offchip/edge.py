@@ -92,8 +92,8 @@ class Edge:
 class Blocks:
     """Addresses of a program's blocks in off-chip memory.
 
-    A channel has the blocks of one of its tiles after those of another. Transfers without a buffer
-    share a block.
+    A channel has the blocks of one of its tiles after those of another, each tile's in the order of
+    the program's buffers. Transfers without a buffer share a block.
 
     Args:
         program: Whose blocks.
@@ -112,9 +112,10 @@ class Blocks:
                 lengths[operation.block] = max(lengths.get(operation.block, 0), units)
         self._offsets: Mapping[str, int] = {}
         self._tile_bytes = 0
-        for name, units in lengths.items():
-            self._offsets |= {name: self._tile_bytes}
-            self._tile_bytes += units * edge.unit_bytes
+        for name in (*program.buffers, ""):
+            if name in lengths:
+                self._offsets |= {name: self._tile_bytes}
+                self._tile_bytes += lengths[name] * edge.unit_bytes
         needed = self._tile_bytes * edge.rows * ceil_div(edge.cols, edge.channels)
         if needed > edge.capacity_bytes:
             raise InputError(

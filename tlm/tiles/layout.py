@@ -4,14 +4,14 @@ The order of a block's words is what works on it wants (rtl/tile/descriptors.md)
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from tlm.compute.base import ceil_div
 from tlm.data import Buffer, Gemm, Vector
 from tlm.errors import InputError
 from tlm.operations import Work
-from tlm.program import Program
+from tlm.program import OffChip, Program
 
 WORD_BITS = 64
 SUM_BITS = 32
@@ -44,6 +44,7 @@ class Place:
         address: Its first word.
         padded: Rows and columns with those that fill the array's panels.
         row_words: Distance of rows of sums, of packed operands or of a column, in words.
+        in_tile: It lies in the scratchpad; else in off-chip memory, at an address of its own there.
     """
 
     buffer: Buffer
@@ -51,6 +52,7 @@ class Place:
     address: int
     padded: tuple[int, int]
     row_words: int
+    in_tile: bool = True
 
     @property
     def words(self) -> int:
@@ -73,7 +75,8 @@ class Place:
 def place_buffers(program: Program, operand_bits: int) -> dict[str, Place]:
     """Give every buffer an order, by what works on it, and an address.
 
-    Buffers in off-chip memory, which the tiles do not have, lie in the scratchpad like the others.
+    Buffers in off-chip memory that no operation loads or stores lie in the scratchpad like the
+    others.
 
     Args:
         program: The program.
@@ -83,13 +86,16 @@ def place_buffers(program: Program, operand_bits: int) -> dict[str, Place]:
         InputError: for buffers that tiles in Verilog cannot hold.
     """
     orders = _orders(program)
+    moved = {each.block for each in program.operations() if isinstance(each, OffChip)}
     size = WORD_BITS // operand_bits
     places: dict[str, Place] = {}
     address = 0
     for name, buffer in program.buffers.items():
         order = orders[name]
         _check_bits(name, buffer, order, operand_bits)
-        if buffer.within is None:
+        if buffer.within is None and name in moved:
+            places[name] = replace(_placed(buffer, order, 0, size), in_tile=False)
+        elif buffer.within is None:
             places[name] = _placed(buffer, order, address, size)
             address += places[name].words
     for name, buffer in program.buffers.items():
@@ -167,4 +173,5 @@ def _part(name: str, part: Buffer, order: Order, whole: Place) -> Place:
 
 def used_words(places: Mapping[str, Place]) -> int:
     """Words of a scratchpad up to the end of the last buffer."""
-    return max((place.address + place.words for place in places.values()), default=0)
+    inside = (place for place in places.values() if place.in_tile)
+    return max((place.address + place.words for place in inside), default=0)

@@ -1,0 +1,182 @@
+"""The network interface of a memory channel in Verilog: words are kept, requests answered once."""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from calibration.harness.mesh import NOC_SOURCES
+from calibration.loop.block import BlockModel, RtlBlock
+from calibration.tile.model import EDGE_FILES
+
+pytestmark = pytest.mark.rtl
+
+_ROWS, _COLS = 5, 4
+#: Above the payload of 96 bits: column, row, masks, length, features, and whether it is the last.
+_COL, _ROW, _LAST = 96, 98, 96 + 2 + 3 + 9 + 3 + 3
+_PATIENCE_CYCLES = 2000
+
+
+@dataclass(frozen=True)
+class Came:
+    """A flit for a tile."""
+
+    cycle: int
+    row: int
+    col: int
+    last: bool
+    tokens: tuple[int, ...]
+    target: int
+    word: int
+
+
+def data(address: int, word: int, *, last: bool) -> int:
+    """A flit of a block that is written."""
+    high = address >> 16
+    tag = (high >> 6) << 24 | (high & 63) << 16 | address & 0xFFFF
+    return word | tag << 64 | last << _LAST
+
+
+def request(
+    address: int,
+    words: int,
+    tile: tuple[int, int],
+    target: int,
+    tokens: tuple[int, ...],
+    *,
+    load: bool,
+) -> int:
+    """A flit that asks for words, or for the word that all before is kept."""
+    word = address | tile[0] << 28 | tile[1] << 32 | words << 36 | load << 52
+    first, second = (*tokens, 32 if not tokens else 0, 0)[:2]
+    tag = (len(tokens) > 0) << 30 | first << 24 | (len(tokens) > 1) << 22 | second << 16 | target
+    return word | tag << 64 | 1 << _LAST
+
+
+class Port:
+    """A memory_port, what is fed to it and what it says."""
+
+    def __init__(self, block: RtlBlock) -> None:
+        self._block = block
+        self.cycle = 0
+
+    def run(self, flits: list[int], *, stalls: float = 0.0, seed: int = 0) -> list[Came]:
+        """Feed flits, and take answers until nothing is under way; some are refused at random."""
+        block, rng = self._block, np.random.default_rng(seed)
+        waiting, came, quiet, shown = deque(flits), [], 0, None
+        end = self.cycle + _PATIENCE_CYCLES * (1 + len(flits))
+        while waiting or quiet < 3:
+            block.put("eject_valid_i", bool(waiting))
+            block.put("eject_flit_i", waiting[0] if waiting else 0)
+            ready = bool(rng.random() >= stalls)
+            block.put("inject_ready_i", ready)
+            block.settle()
+            offered = block.get("inject_flit_o") if block.get("inject_valid_o") else None
+            assert shown is None or offered == shown, "an offer was changed"
+            shown = None if ready else offered
+            if offered is not None and ready:
+                came.append(self._read(offered))
+            taken = waiting and block.get("eject_ready_o")
+            quiet = 0 if block.get("busy_o") or waiting else quiet + 1
+            block.clock()
+            self.cycle += 1
+            if taken:
+                waiting.popleft()
+            assert self.cycle < end, "no end"
+        return came
+
+    def _read(self, flit: int) -> Came:
+        tag = flit >> 64 & (1 << 32) - 1
+        tokens = tuple(
+            tag >> place & 63
+            for place, valid in ((24, tag >> 30 & 1), (16, tag >> 22 & 1))
+            if valid
+        )
+        assert flit >> _ROW + 3 & (1 << _LAST - _ROW - 3) - 1 == 0, "it is a unicast"
+        row, col, last = flit >> _ROW & 7, flit >> _COL & 3, bool(flit >> _LAST & 1)
+        return Came(self.cycle, row, col, last, tokens, tag & 0xFFFF, flit & (1 << 64) - 1)
+
+
+@pytest.fixture(scope="module")
+def port() -> Iterator[Port]:
+    parameters = {"Rows": _ROWS, "Cols": _COLS, "FifoDepth": 4, "RowWidth": 2, "Slots": 4}
+    with RtlBlock(BlockModel((*NOC_SOURCES, *EDGE_FILES), parameters)) as block:
+        yield Port(block)
+
+
+def test_a_block_is_kept_and_comes_back(port: Port) -> None:
+    words = np.random.default_rng(1).integers(0, 2**63, 10, dtype=np.uint64).tolist()
+    kept = [data(64 + n, word, last=n == 9) for n, word in enumerate(words)]
+    told = port.run([*kept, request(64, 10, (3, 2), 500, (7,), load=False)])
+    assert [(one.row, one.col, one.tokens, one.target) for one in told] == [(3, 2, (7,), 500)]
+    came = port.run([request(64, 10, (2, 1), 100, (5, 6), load=True)])
+    assert {one.target: one.word for one in came} == {100 + n: w for n, w in enumerate(words)}
+    assert [one.tokens for one in came] == [()] * 9 + [(5, 6)]
+    assert {(one.row, one.col) for one in came} == {(2, 1)}
+    assert sum(one.last for one in came) == 3  # packets of a burst: 4, 4 and 2 words
+
+
+def test_the_first_word_comes_when_the_law_says(port: Port) -> None:
+    port.run([request(0, 4, (0, 0), 0, (1,), load=True)])
+    start = port.cycle
+    came = port.run([request(4, 8, (0, 0), 0, (1,), load=True)])
+    # The open row's burst: in the node one cycle, in the channel 17, handed on after another.
+    assert [one.cycle - start for one in came][:4] == [19, 20, 21, 22]
+
+
+def test_a_request_without_tokens(port: Port) -> None:
+    came = port.run([request(128, 3, (1, 3), 40, (), load=True)])
+    assert [(one.target, one.tokens, one.last) for one in came] == [
+        (40, (), False),
+        (41, (), False),
+        (42, (), True),
+    ]
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    asked=st.lists(
+        st.tuples(st.booleans(), st.integers(0, 39), st.integers(1, 30), st.integers(0, 19)),
+        min_size=1,
+        max_size=25,
+    ),
+    stalls=st.sampled_from([0.0, 0.3, 0.9]),
+    seed=st.integers(0, 2**20),
+)
+def test_any_loads_and_stores(
+    port: Port, asked: list[tuple[bool, int, int, int]], stalls: float, seed: int
+) -> None:
+    """Against a list of words: a load has what was written before it came, and its tokens last."""
+    rng = np.random.default_rng(seed)
+    memory = {address: 0 for address in range(32 * 40 + 32)}
+    everything = [data(address, 0, last=False) for address in memory]
+    port.run(everything)
+    flits: list[int] = []
+    wanted: dict[tuple[int, int], tuple[int, dict[int, int]]] = {}
+    for number, (loads, block, words, tile) in enumerate(asked):
+        place, address = divmod(tile, _COLS), 32 * block
+        target = number * 64
+        if loads:
+            block_words = {target + n: memory[address + n] for n in range(words)}
+            flits.append(request(address, words, place, target, (number,), load=True))
+        else:
+            for n in range(words):
+                memory[address + n] = int(rng.integers(0, 2**63))
+                flits.append(data(address + n, memory[address + n], last=n == words - 1))
+            block_words = {target: -1}
+            flits.append(request(address, words, place, target, (number,), load=False))
+        wanted[number, tile] = target, block_words
+    came = port.run(flits, stalls=stalls, seed=seed)
+    for (number, tile), (target, block_words) in wanted.items():
+        own = [one for one in came if target <= one.target < target + 64]
+        assert {one.row * _COLS + one.col for one in own} == {tile}
+        assert [one.tokens for one in own] == [()] * (len(own) - 1) + [(number,)]
+        found = {one.target: one.word for one in own}
+        assert len(found) == len(own) == len(block_words)
+        if -1 not in block_words.values():
+            assert found == block_words
+    assert len(came) == sum(len(words) for _, words in wanted.values())
