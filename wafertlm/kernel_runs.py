@@ -281,7 +281,7 @@ def _run(options: KernelOptions, chip: Chip, networks: _Networks) -> _Run:
         outcome, network = run_on_tiles(program, chip, *watched, memory=edge is not None)
         if edge is not None and tile is not None:
             memory = KernelMemory(_RTL, edge)
-            waited = _memory_cycles(on_tiles(program, tile), timing, networks, tile.queues, edge)
+            waited = _memory_cycles(on_tiles(program, tile), timing, networks, tile, edge)
     else:
         with (
             _timed(program, chip, tile, networks) as program,
@@ -392,13 +392,13 @@ def _simulate(
 
 
 def _memory_cycles(
-    program: Program, timing: NocTiming, networks: _Networks, queues: QueueTiming, edge: Edge
+    program: Program, timing: NocTiming, networks: _Networks, tile: TileTiming, edge: Edge
 ) -> int:
     """Cycles by which memory makes a program longer, as models have it."""
     alone = replace(networks, noc="at", memory="at", waves=None, recorder=None)
     with memory_of(edge, "at", "at", networks.building) as memory:
-        outcome, _ = _simulate(program, timing, alone, queues, memory)
-    return outcome.cycles - _without_memory(program, timing, alone, queues)
+        outcome, _ = _simulate(program, timing, alone, tile, memory)
+    return outcome.cycles - _without_memory(program, timing, alone, tile)
 
 
 def _without_memory(
