@@ -29,25 +29,32 @@ MEMORY_LEVELS = ("rtl", "at", "perf")
 _MIXES = {"rtl": MEMORY_LEVELS, "at": MEMORY_LEVELS, "lt": ("perf",), "perf": ("perf",)}
 
 
-def chip_edge(chip: Chip, level: str, noc: str, grid: tuple[int, int]) -> Edge:
+def check_memory_level(level: str | None, noc: str) -> None:
+    """Hold that there is such a level, and that it goes with that of the network.
+
+    Raises:
+        InputError: if not.
+    """
+    if level is not None and level not in MEMORY_LEVELS:
+        raise InputError(f"--memory: found '{level}'; allowed: {', '.join(MEMORY_LEVELS)}")
+    if level is not None and level not in _MIXES[noc]:
+        allowed = ", ".join(_MIXES[noc])
+        raise InputError(
+            f"--memory: found {level} with the network at level {noc}; allowed: {allowed}"
+        )
+
+
+def chip_edge(chip: Chip, level: str, grid: tuple[int, int]) -> Edge:
     """The channels of a chip's grid, which will run at some level.
 
     Args:
         chip: The chip.
         level: Of the memory.
-        noc: Level of the network.
         grid: Rows and columns of tiles.
 
     Raises:
-        InputError: for a level that the network's does not go with, or a chip without channels.
+        InputError: for a chip without channels, or if the calibration is missing or stale.
     """
-    if level not in MEMORY_LEVELS:
-        raise InputError(f"--memory: found '{level}'; allowed: {', '.join(MEMORY_LEVELS)}")
-    if level not in _MIXES[noc]:
-        allowed = ", ".join(_MIXES[noc])
-        raise InputError(
-            f"--memory: found {level} with the network at level {noc}; allowed: {allowed}"
-        )
     edge = offchip_channels(chip, *grid)
     if level != "rtl":
         return edge

@@ -25,6 +25,7 @@ from wafertlm.kernel_memory import (
     MEMORY_LEVELS,
     NO_MEMORY,
     KernelMemory,
+    check_memory_level,
     chip_edge,
     memory_of,
 )
@@ -230,6 +231,7 @@ def _levels(options: KernelOptions, chip: Chip) -> tuple[str, str]:
     compute = options.compute or {"perf": "perf", _RTL: _RTL}.get(options.level, "at")
     if compute not in (_RTL, "at", "perf"):
         raise InputError(f"--compute: found '{compute}'; those that run kernels: {mixes}")
+    check_memory_level(options.memory, noc)
     others = options.rtl is not None or options.memory not in (None, _RTL)
     if options.level == _RTL and ((noc, compute) != (_RTL, _RTL) or others):
         raise InputError(
@@ -352,7 +354,7 @@ def _target(options: KernelOptions, chip: Chip, networks: _Networks, timing: Noc
         roofline = Roofline(target.matrix.macs_per_cycle, element_bytes=element_bytes)
         target = replace(target, matrix=roofline)
     if networks.memory is not None:
-        edge = chip_edge(chip, networks.memory, networks.noc, (rows, cols))
+        edge = chip_edge(chip, networks.memory, (rows, cols))
         target = replace(target, offchip=edge)
     own = networks.own
     return target if own is None else replace(target, in_network=own.combines)

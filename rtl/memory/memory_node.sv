@@ -71,6 +71,12 @@ module memory_node #(
   if (Slots < 2 || (Slots & (Slots - 1)) != 0) begin : gen_illegal_slots
     $error("memory_node: Slots is %0d, must be a power of two", Slots);
   end
+  if (Rows > 16 || Cols > 16) begin : gen_illegal_shape
+    $error("memory_node: Rows and Cols are %0d and %0d, must be at most 16", Rows, Cols);
+  end
+  if (AddressWidth > 25) begin : gen_illegal_address
+    $error("memory_node: AddressWidth is %0d, must be at most 25", AddressWidth);
+  end
 
   // What came last, and what is done about it.
   typedef enum logic [1:0] {Idle, Read, Write, Tell} op_e;

@@ -1,5 +1,6 @@
 """The network interface of a memory channel in Verilog: words are kept, requests answered once."""
 
+import subprocess
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibration.harness.mesh import NOC_SOURCES
+from calibration.harness.toolchain import verilator_environment
 from calibration.loop.block import BlockModel, RtlBlock
 from calibration.tile.model import EDGE_FILES
 
@@ -106,6 +108,28 @@ def port() -> Iterator[Port]:
     parameters = {"Rows": _ROWS, "Cols": _COLS, "FifoDepth": 4, "RowWidth": 2, "Slots": 4}
     with RtlBlock(BlockModel((*NOC_SOURCES, *EDGE_FILES), parameters)) as block:
         yield Port(block)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "rule"),
+    [
+        ("Slots", 3, "Slots is 3, must be a power of two"),
+        ("Rows", 17, "Rows and Cols are 17 and 2, must be at most 16"),
+        ("AddressWidth", 26, "AddressWidth is 26, must be at most 25"),
+    ],
+)
+def test_illegal_parameters_do_not_elaborate(name: str, value: int, rule: str) -> None:
+    sources = [str(path) for path in (*NOC_SOURCES, *EDGE_FILES)]
+    command = ["verilator", "--lint-only", "--top-module", "memory_node", f"-G{name}={value}"]
+    outcome = subprocess.run(
+        [*command, *sources],
+        env=verilator_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert outcome.returncode != 0
+    assert f"memory_node: {rule}" in outcome.stderr
 
 
 def test_a_block_is_kept_and_comes_back(port: Port) -> None:

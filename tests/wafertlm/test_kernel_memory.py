@@ -13,10 +13,10 @@ OWN = ("--chip", "rtl-4x4", "--grid", "4x4", "--shape", "1,4,4,32,32,16,16", "--
 
 @pytest.fixture
 def kernel(wafertlm: Any) -> Run:
-    """Runs a kernel; its result, or what it says."""
+    """Runs a kernel, also on measurements that are out of date; its result, or what it says."""
 
     def run(*options: str, status: int = 0) -> dict[str, Any]:
-        ran = wafertlm("kernel", *options, "--json")
+        ran = wafertlm("kernel", *options, "--allow-stale", "--json")
         assert ran.status == status, ran.stderr
         return json.loads(ran.stdout) if status == 0 else {"stderr": ran.stderr}
 
@@ -65,6 +65,20 @@ def test_packets_of_blocks_through_verilog(kernel: Run) -> None:
     assert verilog["cycles"] == model["cycles"]
 
 
+@pytest.mark.rtl
+@pytest.mark.slow
+def test_tiles_and_channels_in_verilog(kernel: Run) -> None:
+    options = ("flat-attention", "--chip", "rtl-2x2", "--grid", "2x2", "--shape")
+    options = (*options, "1,2,2,32,32,16,16", "--dtype", "int8")
+    rtl = kernel(*options, "--level", "rtl", "--memory", "rtl")
+    at = kernel(*options, "--level", "at", "--memory", "at")
+    assert at["cycles"] == pytest.approx(rtl["cycles"], rel=0.03)
+    assert rtl["breakdown_cycles"]["memory"] > 0
+    assert sum(rtl["breakdown_cycles"].values()) == rtl["cycles"]
+    assert rtl["memory"]["loaded_bytes"] == at["memory"]["loaded_bytes"]
+    assert rtl["error"]["level_pct"] == 0
+
+
 def test_a_bound_of_bandwidth(kernel: Run) -> None:
     # One query a head on a chip of 2 TB/s: reading keys and values is all there is to do.
     options = ("flat-attention", "--chip", "flat32", "--grid", "32x32", "--dtype", "fp16")
@@ -78,7 +92,7 @@ def test_a_bound_of_bandwidth(kernel: Run) -> None:
 
 def test_kernels_whose_blocks_lie_in_the_tiles(kernel: Run) -> None:
     options = ("summa", "--chip", "rtl-2x2", "--grid", "2x2", "--shape", "16,16,16")
-    options = (*options, "--dtype", "int8", "--level", "at", "--allow-stale")
+    options = (*options, "--dtype", "int8", "--level", "at")
     plain, counted = kernel(*options), kernel(*options, "--memory", "at")
     assert plain["cycles"] == counted["cycles"]
     assert plain["breakdown_cycles"] == counted["breakdown_cycles"]
@@ -91,7 +105,7 @@ def test_kernels_whose_blocks_lie_in_the_tiles(kernel: Run) -> None:
         ("rtl-4x4", "--level lt --memory at", "found at with the network at level lt; allowed: "),
         ("rtl-4x4", "--level at --memory lt", "found 'lt'; allowed: rtl, at, perf"),
         ("rtl-4x4", "--level at --rtl x.toml --memory at", "allowed: one of --rtl and --memory"),
-        ("rtl-4x4", "--level rtl --memory rtl", "found rtl with another level of a part"),
+        ("rtl-4x4", "--level rtl --memory at", "found rtl with another level of a part"),
         ("wse2", "--level lt --memory perf", "chip 'wse2': found no off-chip memory"),
         ("npusim-large", "--level lt --memory perf", "a part of off-chip memory at each tile"),
     ],
