@@ -4,7 +4,6 @@ A row of routers below the grid's last one has the channels at its local ports: 
 larger than the grid. A tile's blocks lie in the channel of its column.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tlm.compute.base import ceil_div
@@ -110,11 +109,11 @@ class Blocks:
             if isinstance(operation, OffChip):
                 units = edge.units(operation.flits)
                 lengths[operation.block] = max(lengths.get(operation.block, 0), units)
-        self._offsets: Mapping[str, int] = {}
+        self._offsets: dict[str, int] = {}
         self._tile_bytes = 0
         for name in (*program.buffers, ""):
             if name in lengths:
-                self._offsets |= {name: self._tile_bytes}
+                self._offsets[name] = self._tile_bytes
                 self._tile_bytes += lengths[name] * edge.unit_bytes
         needed = self._tile_bytes * edge.rows * ceil_div(edge.cols, edge.channels)
         if needed > edge.capacity_bytes:
