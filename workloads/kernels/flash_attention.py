@@ -35,6 +35,7 @@ from workloads.kernels.attention import (
     row_blocks,
     whole_keys,
 )
+from workloads.kernels.attention_plan import AttentionPlan
 from workloads.kernels.inlets import (
     Inlet,
     inlet_tokens,
@@ -48,7 +49,7 @@ from workloads.kernels.target import Target
 
 
 @dataclass(frozen=True, slots=True)
-class FlashPlan:
+class FlashPlan(AttentionPlan):
     """Attention on a grid whose columns have a head each.
 
     Attributes:
@@ -83,26 +84,6 @@ class FlashPlan:
     def depth(self) -> int:
         """Blocks under way at a time."""
         return min(self.turns, self.streams * self.kv_blocks)
-
-    @property
-    def tile_macs(self) -> int:
-        """Multiply-accumulates of a tile, those of padding among them."""
-        block = self.block
-        each = block.rows * block.keys * (block.qk_depth + block.v_depth)
-        return each * self.streams * self.kv_blocks
-
-    @property
-    def tile_matrix_cycles(self) -> int:
-        """Cycles of a tile's products."""
-        cycles = self.core.scores_cycles + self.core.output_cycles
-        return cycles * self.streams * self.kv_blocks
-
-    @property
-    def tile_vector_cycles(self) -> int:
-        """Cycles of the passes that every tile makes, reductions and results apart."""
-        core = self.core
-        later = (self.kv_blocks - 1) * core.softmax_cycles(first=False)
-        return (core.softmax_cycles(first=True) + later) * self.streams
 
     @property
     def core(self) -> Core:

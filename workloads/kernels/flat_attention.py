@@ -36,6 +36,7 @@ from workloads.kernels.attention import (
     row_blocks,
     whole_keys,
 )
+from workloads.kernels.attention_plan import AttentionPlan
 from workloads.kernels.collectives import Reduction
 from workloads.kernels.inlets import (
     Inlet,
@@ -53,7 +54,7 @@ SCHEDULES = ("naive", "async")
 
 
 @dataclass(frozen=True, slots=True)
-class FlatPlan:
+class FlatPlan(AttentionPlan):
     """Attention on a grid that works as one group.
 
     Attributes:
@@ -92,26 +93,6 @@ class FlatPlan:
         flits = self.flits
         sent = flits["k"] + flits["v"] + (flits["q"] + flits["o"]) / self.kv_blocks
         return (self.core.scores_cycles + self.core.output_cycles) / sent
-
-    @property
-    def tile_macs(self) -> int:
-        """Multiply-accumulates of a tile, those of padding among them."""
-        block = self.block
-        each = block.rows * block.keys * (block.qk_depth + block.v_depth)
-        return each * self.streams * self.kv_blocks
-
-    @property
-    def tile_matrix_cycles(self) -> int:
-        """Cycles of a tile's products."""
-        cycles = self.core.scores_cycles + self.core.output_cycles
-        return cycles * self.streams * self.kv_blocks
-
-    @property
-    def tile_vector_cycles(self) -> int:
-        """Cycles of the passes that every tile makes, reductions and results apart."""
-        core = self.core
-        later = (self.kv_blocks - 1) * core.softmax_cycles(first=False)
-        return (core.softmax_cycles(first=True) + later) * self.streams
 
     @property
     def core(self) -> Core:
