@@ -1,7 +1,6 @@
 """A kernel on a chip at any level: what the command, and the demo, run."""
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -12,15 +11,24 @@ from tlm.chips.parts import matrix_engine, noc_timing, own_tile
 from tlm.chips.profile import CalibratedNoc
 from tlm.compute.base import Compute
 from tlm.compute.roofline import Roofline
-from tlm.engines.lt import Progress, run_lt
+from tlm.engines.lt import Progress
 from tlm.engines.outcome import Outcome
 from tlm.errors import InputError, choose
 from tlm.interconnect.zero_load import NocTiming
-from tlm.offchip.edge import Edge
 from tlm.program import Program
 from tlm.tiles.programs import on_tiles
-from tlm.tiles.timing import FREE, TileTiming
 from tlm.trace import Recorder, link_flits
+from wafertlm.kernel_levels import (
+    LEVELS,
+    RTL,
+    Building,
+    Networks,
+    check_rtl_side,
+    memory_cycles,
+    simulate,
+    timed,
+    without_memory,
+)
 from wafertlm.kernel_memory import (
     MEMORY_LEVELS,
     NO_MEMORY,
@@ -29,16 +37,14 @@ from wafertlm.kernel_memory import (
     chip_edge,
     memory_of,
 )
-from wafertlm.kernel_networks import OwnRouters, own_routers, run_at_model, run_at_rtl
-from wafertlm.kernel_tiles import lone_tiles, rtl_products, run_on_tiles
+from wafertlm.kernel_networks import OwnRouters, own_routers
+from wafertlm.kernel_tiles import run_on_tiles
 from wafertlm.options import parse_grid
 from workloads.kernels.catalogue import KERNELS, Choices, Plan, Sizes
 from workloads.kernels.collectives import METHODS
 from workloads.kernels.flat_attention import SCHEDULES
 from workloads.kernels.target import Target, chip_target
 
-_RTL = "rtl"
-LEVELS = (_RTL, "at", "lt", "perf")
 #: Bits of an element, and of a sum of products.
 _BITS = {
     "int8": (8, 32),
@@ -48,9 +54,6 @@ _BITS = {
     "fp8": (8, 16),
     "fp32": (32, 32),
 }
-_LARGEST_AT_TILES = 64 * 64
-_LARGEST_RTL_SIDE = 8
-_Building = Callable[[], AbstractContextManager[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,32 +106,11 @@ class _Run:
     links: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class _Networks:
-    """What packets run on: levels, somebody's own routers, how Verilog is built and all watched."""
-
-    noc: str
-    memory: str | None
-    compute: str
-    own: OwnRouters | None
-    waves: Path | None
-    building: _Building
-    recorder: Recorder | None = None
-    links: bool = False
-    progress: Progress | None = None
-
-    @property
-    def alone(self) -> bool:
-        """Whether jobs take as long as by themselves: with Verilog, others' routers, or memory."""
-        others = (self.own is not None and self.noc == "at") or self.memory is not None
-        return others or _RTL in (self.noc, self.compute)
-
-
 def kernel_result(
     options: KernelOptions,
     *,
     waves: Path | None = None,
-    building: _Building = nullcontext,
+    building: Building = nullcontext,
     recorder: Recorder | None = None,
     links: bool = False,
     progress: Progress | None = None,
@@ -157,14 +139,14 @@ def kernel_result(
         if recorder is not None and noc == "perf":
             raise InputError("--timeline: level perf has no operations to show; others do: at, lt")
         own = own_network(options)
-        networks = _Networks(
+        networks = Networks(
             noc, options.memory, compute, own, waves, building, recorder, links, progress
         )
         return _figures(options, chip, networks)
 
 
 def _figures(
-    options: KernelOptions, chip: Chip, networks: _Networks
+    options: KernelOptions, chip: Chip, networks: Networks
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     run = _run(options, chip, networks)
     rows, cols = _grid(options.grid, chip)
@@ -187,12 +169,12 @@ def _figures(
     return figures, {} if run.outcome is None else _maps(run.outcome) | run.links
 
 
-def _level_pct(options: KernelOptions, networks: _Networks, run: _Run) -> float | None:
+def _level_pct(options: KernelOptions, networks: Networks, run: _Run) -> float | None:
     """Error of the levels used; of somebody's own network modelled that of its calibration too.
 
     Levels are compared on the kernels' default variants.
     """
-    if options.level == _RTL:
+    if options.level == RTL:
         return 0.0
     if options.choices != Choices() or options.memory is not None:
         return None
@@ -211,7 +193,7 @@ def known_names() -> dict[str, list[str]]:
         "levels": list(LEVELS),
         "noc": list(LEVELS),
         "memory": list(MEMORY_LEVELS),
-        "compute": [_RTL, "at", "perf"],
+        "compute": [RTL, "at", "perf"],
         "dtypes": list(_BITS),
         "collectives": list(METHODS),
         "schedules": list(SCHEDULES),
@@ -228,25 +210,25 @@ def _levels(options: KernelOptions, chip: Chip) -> tuple[str, str]:
         if level is not None and level not in LEVELS:
             raise InputError(f"{name}: '{level}' does not run kernels; those that do: {mixes}")
     noc = options.noc or options.level
-    compute = options.compute or {"perf": "perf", _RTL: _RTL}.get(options.level, "at")
-    if compute not in (_RTL, "at", "perf"):
+    compute = options.compute or {"perf": "perf", RTL: RTL}.get(options.level, "at")
+    if compute not in (RTL, "at", "perf"):
         raise InputError(f"--compute: found '{compute}'; those that run kernels: {mixes}")
     check_memory_level(options.memory, noc)
-    others = options.rtl is not None or options.memory not in (None, _RTL)
-    if options.level == _RTL and ((noc, compute) != (_RTL, _RTL) or others):
+    others = options.rtl is not None or options.memory not in (None, RTL)
+    if options.level == RTL and ((noc, compute) != (RTL, RTL) or others):
         raise InputError(
             f"--level: found rtl with another level of a part, or --rtl; allowed: {mixes}"
         )
-    if compute == _RTL and noc not in (_RTL, "at"):
+    if compute == RTL and noc not in (RTL, "at"):
         raise InputError(f"--compute: found rtl with the network at level {noc}; allowed: {mixes}")
-    if compute == _RTL and own_tile(chip) is None:
+    if compute == RTL and own_tile(chip) is None:
         raise InputError(
             f"--chip: the tiles of '{chip.name}' are not in Verilog; those that are: rtl-RxC"
         )
     if options.rtl is not None:
-        if noc not in (_RTL, "at"):
+        if noc not in (RTL, "at"):
             raise InputError(f"--rtl: found network at level {noc}; allowed: --noc rtl|at")
-    elif noc in (_RTL, "at") and not isinstance(chip.noc, CalibratedNoc):
+    elif noc in (RTL, "at") and not isinstance(chip.noc, CalibratedNoc):
         raise InputError(
             f"--chip: the profile of '{chip.name}' has no router to run packets on; "
             "levels that it has: lt, perf"
@@ -254,7 +236,7 @@ def _levels(options: KernelOptions, chip: Chip) -> tuple[str, str]:
     return noc, compute
 
 
-def _run(options: KernelOptions, chip: Chip, networks: _Networks) -> _Run:
+def _run(options: KernelOptions, chip: Chip, networks: Networks) -> _Run:
     own = networks.own
     timing = noc_timing(chip) if own is None else own.timing
     kernel, sizes = KERNELS[options.kernel], _numbers("--shape", options.shape, "64,64,64")
@@ -277,49 +259,26 @@ def _run(options: KernelOptions, chip: Chip, networks: _Networks) -> _Run:
     tile = own_tile(chip) if networks.compute != "perf" else None
     network: dict[str, Any] | None
     memory, waited = NO_MEMORY, 0
-    if options.level == _RTL:
-        _check_rtl_side(program, "--level")
+    if options.level == RTL:
+        check_rtl_side(program, "--level")
         watched = (networks.waves, networks.building, networks.recorder)
         outcome, network = run_on_tiles(program, chip, *watched, memory=edge is not None)
         if edge is not None and tile is not None:
-            memory = KernelMemory(_RTL, edge)
-            waited = _memory_cycles(on_tiles(program, tile), timing, networks, tile, edge)
+            memory = KernelMemory(RTL, edge)
+            waited = memory_cycles(on_tiles(program, tile), timing, networks, tile, edge)
     else:
         with (
-            _timed(program, chip, tile, networks) as program,
+            timed(program, chip, tile, networks) as program,
             memory_of(edge, networks.memory, networks.noc, networks.building) as memory,
         ):
-            outcome, network = _simulate(program, timing, networks, tile, memory)
+            outcome, network = simulate(program, timing, networks, tile, memory)
             if edge is not None:
-                waited = outcome.cycles - _without_memory(program, timing, networks, tile)
+                waited = outcome.cycles - without_memory(program, timing, networks, tile)
     links = _link_maps(program, timing) if networks.links else {}
     matrix = int(outcome.matrix_busy_cycles[outcome.last_tile])
     computed = int(outcome.compute_busy_cycles[outcome.last_tile])
     run = _Run(plan, macs, outcome.cycles, matrix, computed, outcome, waited, network, links=links)
     return run if edge is None else replace(run, memory=memory.figures(program))
-
-
-@contextmanager
-def _timed(
-    program: Program, chip: Chip, tile: TileTiming | None, networks: _Networks
-) -> Iterator[Program]:
-    """A program with what its work costs on the project's own tiles, if it runs on such."""
-    if tile is None:
-        yield program
-    elif networks.compute == _RTL:
-        with lone_tiles(chip, networks.building) as machine:
-            yield on_tiles(program, tile, rtl_products(program, machine))
-    else:
-        yield on_tiles(program, tile)
-
-
-def _check_rtl_side(program: Program, option: str) -> None:
-    rows, cols = program.rows, program.cols
-    if max(rows, cols) > _LARGEST_RTL_SIDE:
-        side = _LARGEST_RTL_SIDE
-        raise InputError(
-            f"--grid: {option} rtl goes up to {side}x{side} tiles, found {rows}x{cols}"
-        )
 
 
 def kernel_program(options: KernelOptions) -> Program:
@@ -331,7 +290,7 @@ def kernel_program(options: KernelOptions) -> Program:
     choose("kernel", options.kernel, list(KERNELS))
     chip, kernel = load_chip(options.chip), KERNELS[options.kernel]
     sizes = _numbers("--shape", options.shape, "64,64,64")
-    networks = _Networks("lt", None, "at", None, None, nullcontext)
+    networks = Networks("lt", None, "at", None, None, nullcontext)
     target = _target(options, chip, networks, noc_timing(chip))
     return kernel.program(kernel.planned(sizes, target, options.choices))
 
@@ -342,7 +301,7 @@ def _link_maps(program: Program, timing: NocTiming) -> dict[str, Any]:
     return {f"link_flits_{direction}": each for direction, each in flits.items()}
 
 
-def _target(options: KernelOptions, chip: Chip, networks: _Networks, timing: NocTiming) -> Target:
+def _target(options: KernelOptions, chip: Chip, networks: Networks, timing: NocTiming) -> Target:
     rows, cols = _grid(options.grid, chip)
     choose("dtype", options.dtype, list(_BITS))
     if options.dtype not in chip.tile.dtypes:
@@ -358,58 +317,6 @@ def _target(options: KernelOptions, chip: Chip, networks: _Networks, timing: Noc
         target = replace(target, offchip=edge)
     own = networks.own
     return target if own is None else replace(target, in_network=own.combines)
-
-
-def _simulate(
-    program: Program,
-    timing: NocTiming,
-    networks: _Networks,
-    tile: TileTiming | None,
-    memory: KernelMemory,
-) -> tuple[Outcome, dict[str, Any] | None]:
-    """What came of a program, and of a network in Verilog which one that was."""
-    rows, cols = program.rows, program.cols
-    queues = FREE if tile is None else tile.queues
-    if networks.noc == "lt":
-        outcome = run_lt(
-            program,
-            timing,
-            recorder=networks.recorder,
-            progress=networks.progress,
-            queues=queues,
-            offchip=memory.edge,
-        )
-        return outcome, None
-    if networks.noc == _RTL:
-        _check_rtl_side(program, "--noc")
-        watched = (networks.waves, networks.building, networks.recorder)
-        return run_at_rtl(program, timing, networks.own, *watched, queues, memory.channels)
-    if rows * cols > _LARGEST_AT_TILES:
-        raise InputError(
-            f"--grid: level at goes up to {_LARGEST_AT_TILES} tiles, found {rows * cols}"
-        )
-    shared = None if networks.alone else tile
-    model = (program, timing, networks.own, networks.recorder, queues, memory.channels, shared)
-    return run_at_model(*model), None
-
-
-def _memory_cycles(
-    program: Program, timing: NocTiming, networks: _Networks, tile: TileTiming, edge: Edge
-) -> int:
-    """Cycles by which memory makes a program longer, as models have it."""
-    alone = replace(networks, noc="at", memory="at", waves=None, recorder=None)
-    with memory_of(edge, "at", "at", networks.building) as memory:
-        outcome, _ = _simulate(program, timing, alone, tile, memory)
-    return outcome.cycles - _without_memory(program, timing, alone, tile)
-
-
-def _without_memory(
-    program: Program, timing: NocTiming, networks: _Networks, tile: TileTiming | None
-) -> int:
-    """Cycles of a program if off-chip memory cost nothing; a network in Verilog as its model."""
-    noc = "at" if networks.noc == _RTL else networks.noc
-    alone = replace(networks, noc=noc, waves=None, recorder=None, progress=None)
-    return _simulate(program, timing, alone, tile, NO_MEMORY)[0].cycles
 
 
 def _grid(text: str, chip: Chip) -> tuple[int, int]:

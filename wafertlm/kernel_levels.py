@@ -1,0 +1,124 @@
+"""A program at the levels chosen for network, memory and products."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tlm.chips import Chip
+from tlm.engines.lt import Progress, run_lt
+from tlm.engines.outcome import Outcome
+from tlm.errors import InputError
+from tlm.interconnect.zero_load import NocTiming
+from tlm.offchip.edge import Edge
+from tlm.program import Program
+from tlm.tiles.programs import on_tiles
+from tlm.tiles.timing import FREE, TileTiming
+from tlm.trace import Recorder
+from wafertlm.kernel_memory import NO_MEMORY, KernelMemory, memory_of
+from wafertlm.kernel_networks import OwnRouters, run_at_model, run_at_rtl
+from wafertlm.kernel_tiles import lone_tiles, rtl_products
+
+RTL = "rtl"
+LEVELS = (RTL, "at", "lt", "perf")
+Building = Callable[[], AbstractContextManager[None]]
+_LARGEST_AT_TILES = 64 * 64
+_LARGEST_RTL_SIDE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Networks:
+    """What packets run on: levels, somebody's own routers, how Verilog is built and all watched."""
+
+    noc: str
+    memory: str | None
+    compute: str
+    own: OwnRouters | None
+    waves: Path | None
+    building: Building
+    recorder: Recorder | None = None
+    links: bool = False
+    progress: Progress | None = None
+
+    @property
+    def alone(self) -> bool:
+        """Whether jobs take as long as by themselves: with Verilog, others' routers, or memory."""
+        others = (self.own is not None and self.noc == "at") or self.memory is not None
+        return others or RTL in (self.noc, self.compute)
+
+
+@contextmanager
+def timed(
+    program: Program, chip: Chip, tile: TileTiming | None, networks: Networks
+) -> Iterator[Program]:
+    """A program with what its work costs on the project's own tiles, if it runs on such."""
+    if tile is None:
+        yield program
+    elif networks.compute == RTL:
+        with lone_tiles(chip, networks.building) as machine:
+            yield on_tiles(program, tile, rtl_products(program, machine))
+    else:
+        yield on_tiles(program, tile)
+
+
+def check_rtl_side(program: Program, option: str) -> None:
+    """Refuse a grid that is too large for Verilog, in the name of the option that asks for it."""
+    rows, cols = program.rows, program.cols
+    if max(rows, cols) > _LARGEST_RTL_SIDE:
+        side = _LARGEST_RTL_SIDE
+        raise InputError(
+            f"--grid: {option} rtl goes up to {side}x{side} tiles, found {rows}x{cols}"
+        )
+
+
+def simulate(
+    program: Program,
+    timing: NocTiming,
+    networks: Networks,
+    tile: TileTiming | None,
+    memory: KernelMemory,
+) -> tuple[Outcome, dict[str, Any] | None]:
+    """What came of a program, and of a network in Verilog which one that was."""
+    rows, cols = program.rows, program.cols
+    queues = FREE if tile is None else tile.queues
+    if networks.noc == "lt":
+        outcome = run_lt(
+            program,
+            timing,
+            recorder=networks.recorder,
+            progress=networks.progress,
+            queues=queues,
+            offchip=memory.edge,
+        )
+        return outcome, None
+    if networks.noc == RTL:
+        check_rtl_side(program, "--noc")
+        watched = (networks.waves, networks.building, networks.recorder)
+        return run_at_rtl(program, timing, networks.own, *watched, queues, memory.channels)
+    if rows * cols > _LARGEST_AT_TILES:
+        raise InputError(
+            f"--grid: level at goes up to {_LARGEST_AT_TILES} tiles, found {rows * cols}"
+        )
+    shared = None if networks.alone else tile
+    model = (program, timing, networks.own, networks.recorder, queues, memory.channels, shared)
+    return run_at_model(*model), None
+
+
+def memory_cycles(
+    program: Program, timing: NocTiming, networks: Networks, tile: TileTiming, edge: Edge
+) -> int:
+    """Cycles by which memory makes a program longer, as models have it."""
+    alone = replace(networks, noc="at", memory="at", waves=None, recorder=None)
+    with memory_of(edge, "at", "at", networks.building) as memory:
+        outcome, _ = simulate(program, timing, alone, tile, memory)
+    return outcome.cycles - without_memory(program, timing, alone, tile)
+
+
+def without_memory(
+    program: Program, timing: NocTiming, networks: Networks, tile: TileTiming | None
+) -> int:
+    """Cycles of a program if off-chip memory cost nothing; a network in Verilog as its model."""
+    noc = "at" if networks.noc == RTL else networks.noc
+    alone = replace(networks, noc=noc, waves=None, recorder=None, progress=None)
+    return simulate(program, timing, alone, tile, NO_MEMORY)[0].cycles
