@@ -86,12 +86,14 @@ def table_in(document: Path, mark: str) -> str:
 
 
 def update_documents() -> None:
-    """Write the tables of what is stored into the documents.
+    """Write the tables of what is stored into the documents, which an installed package has not.
 
     Raises:
         InputError: if what they show is missing or stale, or a document has no place for it.
     """
     for document, mark, table in stored_tables():
+        if not document.is_file():
+            continue
         before, old, after = _parts(document, mark)
         if old != table:
             with whole_file(document) as scratch:
