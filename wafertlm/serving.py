@@ -182,10 +182,15 @@ class Service:
                 link_bytes_per_s=options.link_bytes_per_s,
                 link_latency_s=options.link_latency_s,
                 expert_parallel=options.expert_parallel,
+                kv_sram_tokens=options.kv_sram_tokens,
             )
         else:
-            groups = options.expert_parallel
-            self._model = serving_model(shape, options.chip, expert_parallel=groups)
+            self._model = serving_model(
+                shape,
+                options.chip,
+                expert_parallel=options.expert_parallel,
+                kv_sram_tokens=options.kv_sram_tokens,
+            )
 
     def load(self, seed: int, rate: float | None = None) -> Trace:
         """The requests of a seed, at the options' rate or at another.

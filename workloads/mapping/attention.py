@@ -271,14 +271,24 @@ def _step_cycles(
     return matrix, vector / machine.vector_ops_per_cycle
 
 
+def least_attention_bytes(shape: AttentionShape) -> int:
+    """Bytes of a tile's memory that the buffers of a prompt chunk's smallest slices take."""
+    return _buffer_bytes(shape, _SLICES[0], _SLICES[0])
+
+
+def _buffer_bytes(shape: AttentionShape, rows: int, columns: int) -> int:
+    """Bytes of two slices in flight: queries and output, keys and values, scores."""
+    row = shape.qk_dim + shape.value_dim
+    return 2 * (rows * row + columns * shape.kept + rows * columns) * shape.element_bytes
+
+
 def _tilings(machine: Machine, shape: AttentionShape) -> _Tilings:
     """Group sides that divide the grid, and slices whose buffers fit a tile's memory twice over."""
     element, row = shape.element_bytes, shape.qk_dim + shape.value_dim
     sides = [side for side in range(1, machine.rows + 1) if machine.rows % side == 0]
     found = []
     for side, rows, columns in product(sides, _SLICES, _SLICES):
-        buffers = 2 * (rows * row + columns * shape.kept + rows * columns) * element
-        if machine.cols % side or buffers > machine.sram_bytes:
+        if machine.cols % side or _buffer_bytes(shape, rows, columns) > machine.sram_bytes:
             continue
         matrix, vector = _step_cycles(machine, shape, rows, columns)
         statistics = _COLLECTIVES_PER_STEP * rows * element / machine.link_bytes_per_cycle

@@ -135,6 +135,17 @@ class GemmMapper:
         return Moved(groups * (read + m * n * self._bytes), groups * delivered)
 
 
+def least_gemm_bytes(machine: Machine, element_bytes: int) -> int:
+    """Bytes of a tile's memory that the buffers of the smallest block take."""
+    sides = machine.row_grain, machine.column_grain, machine.inner_grain
+    return _buffer_bytes(*sides, element_bytes)
+
+
+def _buffer_bytes(m: int, n: int, k: int, element_bytes: int) -> int:
+    """Bytes of a block of C and of two panels each of A and B."""
+    return (m * n + 2 * (m * k + k * n)) * element_bytes
+
+
 def _blocks(machine: Machine, element_bytes: int) -> list[tuple[int, int, int, int]]:
     """Blocks (m, n, k, engine cycles) whose buffers fit a tile's memory."""
     result = []
@@ -144,7 +155,7 @@ def _blocks(machine: Machine, element_bytes: int) -> list[tuple[int, int, int, i
             columns * machine.column_grain,
             inner * machine.inner_grain,
         )
-        if (m * n + 2 * (m * k + k * n)) * element_bytes <= machine.sram_bytes:
+        if _buffer_bytes(m, n, k, element_bytes) <= machine.sram_bytes:
             result.append((m, n, k, machine.engine.gemm_cycles(m, k, n)))
     return result
 

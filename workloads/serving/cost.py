@@ -160,7 +160,7 @@ class ServingModel(Protocol):
 
     @property
     def kv_sram_tokens(self) -> int | None:
-        """Tokens whose keys and values the tiles' SRAM could hold; None where there is none."""
+        """Tokens whose keys and values have room in the tiles' SRAM; None: no tiles."""
         ...
 
     @property

@@ -28,7 +28,12 @@ def units_of(chip: str) -> int:
 
 
 def serving_model(
-    model: str | Model, chip: str, *, units: int | None = None, expert_parallel: int = 1
+    model: str | Model,
+    chip: str,
+    *,
+    units: int | None = None,
+    expert_parallel: int = 1,
+    kv_sram_tokens: int | None = None,
 ) -> ServingModel:
     """A model on a chip, or on a pool of ``units`` of its GPUs or tiles.
 
@@ -38,10 +43,11 @@ def serving_model(
         units: GPUs or tiles of the pool; None: all.
         expert_parallel: groups of GPUs that experts are dealt out to; 1: every GPU has a part of
             each expert. Tile chips run every expert on all tiles.
+        kv_sram_tokens: tokens whose keys and values have room set aside in the tiles' SRAM.
 
     Raises:
-        InputError: for an unknown name, a pool or groups that cannot be, or weights that do not
-            fit.
+        InputError: for an unknown name, a pool or groups that cannot be, or weights, or keys and
+            values in SRAM, that do not fit.
     """
     shape = load_model(model) if isinstance(model, str) else model
     there = units_of(chip)
@@ -49,6 +55,11 @@ def serving_model(
     if not 1 <= pool <= there:
         raise InputError(f"units of '{chip}': found {pool}; allowed: 1 to {there}")
     if chip in gpu_box_names():
+        if kv_sram_tokens is not None:
+            raise InputError(
+                f"--kv-sram-tokens: found {kv_sram_tokens}; allowed on '{chip}': none, GPUs keep "
+                "keys and values in memory"
+            )
         gpu, _ = load_gpu_box(chip)
         return GpuCost(shape, gpu, pool, expert_parallel=expert_parallel)
     if expert_parallel != 1:
@@ -56,7 +67,7 @@ def serving_model(
             f"expert parallelism: found {expert_parallel}; allowed on '{chip}': 1, as all of its "
             "tiles run every expert; GPU servers have more"
         )
-    return TileCost(shape, _tile_chip(chip), units=pool)
+    return TileCost(shape, _tile_chip(chip), units=pool, kv_sram_tokens=kv_sram_tokens or 0)
 
 
 def _tile_chip(name: str) -> Chip:

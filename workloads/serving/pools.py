@@ -19,6 +19,7 @@ def make_pools(
     link_bytes_per_s: float | None = None,
     link_latency_s: float | None = None,
     expert_parallel: int = 1,
+    kv_sram_tokens: int | None = None,
 ) -> Pools:
     """Cut a chip into a prefill and a decode pool.
 
@@ -31,6 +32,7 @@ def make_pools(
             GPUs, or of the mesh between two rows of tiles.
         link_latency_s: Its latency; None: that of a small message, or of a column of the mesh.
         expert_parallel: Groups of GPUs in each pool that experts are dealt out to.
+        kv_sram_tokens: Tokens whose keys and values have room set aside in the SRAM of each pool.
 
     Raises:
         InputError: if there are not as many units, or a pool cannot hold the model.
@@ -49,9 +51,19 @@ def make_pools(
     bandwidth, latency = _link(chip, min(prefill_units, decode_units))
     carried_byte_j, idle_unit_w = _energy(chip)
     shape = load_model(model) if isinstance(model, str) else model
+    prefill, decode = (
+        serving_model(
+            shape,
+            chip,
+            units=pool,
+            expert_parallel=expert_parallel,
+            kv_sram_tokens=kv_sram_tokens,
+        )
+        for pool in (prefill_units, decode_units)
+    )
     return Pools(
-        serving_model(shape, chip, units=prefill_units, expert_parallel=expert_parallel),
-        serving_model(shape, chip, units=decode_units, expert_parallel=expert_parallel),
+        prefill,
+        decode,
         prefill_units / units,
         decode_units / units,
         shape.kv_bytes_per_token,

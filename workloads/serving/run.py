@@ -59,13 +59,13 @@ class Limits:
         """The key-value memory of a model.
 
         Raises:
-            InputError: if there is not as much SRAM.
+            InputError: if the model has not set aside as much SRAM.
         """
         own, sram, most = self.kv_capacity_tokens, self.kv_sram_tokens, model.kv_sram_tokens
         if sram is not None and (most is None or sram > most):
-            allowed = "none, GPUs keep them in memory" if most is None else f"up to {most}"
             raise InputError(
-                f"keys and values in SRAM: found {sram} tokens; allowed on this chip: {allowed}"
+                f"keys and values in SRAM: found {sram} tokens; allowed: the {most or 0} that the "
+                "model on its chip has set aside"
             )
         capacity = model.kv_capacity_tokens if own is None else own
         return BlockPool(capacity) if sram is None else SpillingPool(sram, capacity)

@@ -15,11 +15,13 @@ Not modelled: host time between iterations, memory efficiency below its peak ban
 (refresh, row misses), contention between a kernel's own multicasts.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from tlm.chips import Chip
 from tlm.errors import InputError
-from workloads.mapping.machine import machine_of
+from workloads.mapping.machine import Machine, machine_of
 from workloads.models import Model, SlidingWindow
 from workloads.serving.cost import (
     Batch,
@@ -30,7 +32,7 @@ from workloads.serving.cost import (
     macs_of,
 )
 from workloads.serving.kv import BLOCK_TOKENS
-from workloads.serving.tile_kernels import TileKernels
+from workloads.serving.tile_kernels import TileKernels, least_buffer_bytes
 
 _EXACT_TOKENS = 128
 
@@ -41,11 +43,17 @@ class TileCost:
     Where all tiles share the memory, pools of one chip share the weights, and a pool has its share
     of what they leave; else each pool holds weights of its own.
 
+    What ``kv_sram_tokens`` take is set aside in every tile's SRAM, an equal share of each token's
+    keys and values; kernels have the rest for their buffers.
+
     Raises:
-        InputError: if the chip is of another kind, or its memory cannot hold the weights.
+        InputError: if the chip is of another kind, its memory cannot hold the weights, or what is
+            left of the SRAM holds no buffers.
     """
 
-    def __init__(self, model: Model, chip: Chip, *, units: int | None = None) -> None:
+    def __init__(
+        self, model: Model, chip: Chip, *, units: int | None = None, kv_sram_tokens: int = 0
+    ) -> None:
         self._model = model
         self._machine = machine_of(chip, units)
         if model.weight_bytes >= self._machine.memory_bytes:
@@ -59,7 +67,9 @@ class TileCost:
         self._free_bytes = int(
             (self._machine.memory_bytes - model.weight_bytes) * (self._share if shared else 1)
         )
-        self._kernels = TileKernels(model, self._machine, chip.energy)
+        self._kv_sram_tokens = kv_sram_tokens
+        beside = self._beside(kv_sram_tokens, chip.name)
+        self._kernels = TileKernels(model, beside, chip.energy)
         self._all = range(model.layers)
 
     @property
@@ -87,9 +97,8 @@ class TileCost:
 
     @property
     def kv_sram_tokens(self) -> int:
-        """Tokens, in whole blocks, that all of the tiles' SRAM could hold, buffers left out."""
-        sram_bytes = self._machine.tiles * self._machine.sram_bytes
-        return sram_bytes // self.kv_bytes_per_token // BLOCK_TOKENS * BLOCK_TOKENS
+        """Tokens whose keys and values have room set aside in the tiles' SRAM."""
+        return self._kv_sram_tokens
 
     @property
     def static_power_w(self) -> float | None:
@@ -153,6 +162,19 @@ class TileCost:
         """Unpadded multiply-accumulates of ``work`` over the chip's peak in ``span_s``."""
         machine = self._machine
         return macs_of(work, self._model) / (machine.macs_per_cycle * machine.clock_hz * span_s)
+
+    def _beside(self, kv_sram_tokens: int, chip: str) -> Machine:
+        """The tiles with the SRAM that keys and values leave them."""
+        machine, token_bytes = self._machine, self.kv_bytes_per_token
+        spare = machine.tiles * (machine.sram_bytes - least_buffer_bytes(self._model, machine))
+        most = spare // token_bytes // BLOCK_TOKENS * BLOCK_TOKENS
+        if not 0 <= kv_sram_tokens <= most:
+            raise InputError(
+                f"--kv-sram-tokens: found {kv_sram_tokens}; allowed for '{self._model.name}' on "
+                f"{machine.tiles} tiles of '{chip}': 0 to {most}, as kernels need buffers"
+            )
+        kept = -(-kv_sram_tokens * token_bytes // machine.tiles)
+        return replace(machine, sram_bytes=machine.sram_bytes - kept)
 
     def _filled(self, batch: Batch) -> range:
         """The layers that compute the prompts, beside the decoding requests."""

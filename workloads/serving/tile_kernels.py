@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tlm.chips import TileEnergy
-from workloads.mapping.attention import AttentionMapper, AttentionShape
-from workloads.mapping.gemm import GemmMapper
+from workloads.mapping.attention import AttentionMapper, AttentionShape, least_attention_bytes
+from workloads.mapping.gemm import GemmMapper, least_gemm_bytes
 from workloads.mapping.machine import Breakdown, Machine, Moved
 from workloads.models import Heads, Linear, Model
 from workloads.serving.cost import Float64s, Int64s, visible_pairs
@@ -179,6 +179,12 @@ class TileKernels:
             return ops + (model.ffn_hidden or 0) * _OPS_PER_FFN
         passed = model.experts.active + model.experts.shared
         return ops + passed * (model.experts.width * _OPS_PER_FFN + model.hidden * _OPS_PER_ROUTED)
+
+
+def least_buffer_bytes(model: Model, machine: Machine) -> int:
+    """Bytes of a tile's SRAM without which some kernel finds no mapping."""
+    attention = least_attention_bytes(_shape(model.prefill_heads))
+    return max(least_gemm_bytes(machine, _ELEMENT_BYTES), attention)
 
 
 def _shape(heads: Heads) -> AttentionShape:

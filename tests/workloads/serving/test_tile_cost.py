@@ -68,18 +68,28 @@ def test_a_model_that_does_not_fit_and_a_chip_without_memory_are_refused() -> No
         TileCost(load_model("llama3-8b"), load_chip("flat32-wafer"))
 
 
-def test_sram_for_keys_and_values_is_that_of_the_tiles() -> None:
-    assert _COST.kv_sram_tokens == 1024 * 384 * 1024 // 131072 == 3072
-    Limits(kv_sram_tokens=3072).kv_cache(_COST)
-    for model, sram, allowed in (
-        (_COST, 3073, "up to 3072"),
-        (serving_model("qwen3-8b", "h100x2"), 0, "none, GPUs keep them in memory"),
-    ):
+def test_keys_and_values_in_sram_leave_room_for_the_smallest_buffers() -> None:
+    # Two slices of 16 x 16 scores: queries and output, keys and values of 256 elements each.
+    buffers = 2 * (16 * 256 + 16 * 256 + 16 * 16) * 2
+    most = (384 * 1024 - buffers) * 1024 // 131072 // 16 * 16
+    model = serving_model("llama3-8b", "flat32", kv_sram_tokens=most)
+    assert model.kv_sram_tokens == most
+    batch = Batch(((4096, 0),), 8, 8 * 1000, 9)
+    assert model.cost(batch).seconds > 1.1 * _COST.cost(batch).seconds  # blocks are smaller
+    for more in (most + 1, 3072):
         with pytest.raises(InputError) as refused:
-            Limits(kv_sram_tokens=sram).kv_cache(model)
+            serving_model("llama3-8b", "flat32", kv_sram_tokens=more)
         assert str(refused.value) == (
-            f"keys and values in SRAM: found {sram} tokens; allowed on this chip: {allowed}"
+            f"--kv-sram-tokens: found {more}; allowed for 'llama3-8b' on 1024 tiles of 'flat32': "
+            f"0 to {most}, as kernels need buffers"
         )
+    with pytest.raises(InputError, match="found 0; allowed on 'h100x2': none, GPUs keep keys"):
+        serving_model("qwen3-8b", "h100x2", kv_sram_tokens=0)
+
+
+def test_sram_is_not_given_out_twice() -> None:
+    with pytest.raises(InputError, match="found 16 tokens; allowed: the 0 that the model on its"):
+        Limits(kv_sram_tokens=16).kv_cache(_COST)
 
 
 def test_a_run_with_little_cache_preempts_and_still_completes() -> None:
