@@ -52,6 +52,25 @@ class AttentionPlan(NamedTuple):
     moved: Moved
 
 
+class DecodeJoules(NamedTuple):
+    """Energies of decoding's attention in one layer.
+
+    Attributes:
+        arithmetic: Of a (query token, visible token) pair.
+        operands: Of the reads of a pair's operands from SRAM by a full matrix engine.
+        read: Of reading a token's keys and values from SRAM once, which is the least.
+        fetched: Of bringing them there from memory.
+    """
+
+    arithmetic: float = 0.0
+    operands: float = 0.0
+    read: float = 0.0
+    fetched: float = 0.0
+
+
+_NO_ENERGY = DecodeJoules()
+
+
 class _Tilings(NamedTuple):
     """Candidate mappings, one element each: sizes in effective rows, times in cycles."""
 
@@ -97,8 +116,10 @@ def _decode_totals(
     fixed: float,
     columns: NDArray[np.float64],
     steps: NDArray[np.float64],
-    pair_j: float,
+    arithmetic_j: float,
+    operands_j: float,
     read_j: float,
+    fetched_j: float,
     totals: NDArray[np.float64],
     joules: NDArray[np.float64],
 ) -> None:
@@ -119,8 +140,10 @@ def _decode_totals(
             total = longest + read / max(slices, 1.0) + steps[choice] + fixed
             best = min(best, total)
         totals[place] = best
-        read_tokens = (contexts[place] + sequences * width) * (1.0 - in_sram[place])
-        joules[place] = (contexts[place] * width + own_pairs) * pair_j + read_tokens * read_j
+        pairs = contexts[place] * width + own_pairs
+        seen = contexts[place] + sequences * width
+        joules[place] = pairs * arithmetic_j + max(pairs * operands_j, seen * read_j)
+        joules[place] += seen * (1.0 - in_sram[place]) * fetched_j
 
 
 class AttentionMapper:
@@ -129,15 +152,17 @@ class AttentionMapper:
     Args:
         machine: The machine.
         shape: Heads of the layer.
-        pair_j: Energy of a (query token, visible token) pair of decoding.
-        read_j: Energy of a token whose keys and values it reads from memory.
+        decode_j: What decoding takes; none by default.
     """
 
     def __init__(
-        self, machine: Machine, shape: AttentionShape, pair_j: float = 0.0, read_j: float = 0.0
+        self,
+        machine: Machine,
+        shape: AttentionShape,
+        decode_j: DecodeJoules = _NO_ENERGY,
     ) -> None:
         self._machine = machine
-        self._decode_j = pair_j, read_j
+        self._decode_j = decode_j
         self._shape = shape
         self._tilings = _tilings(machine, shape)
         self._decode_steps = lru_cache(maxsize=64)(self._decode_steps_uncached)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from tlm.chips import TileEnergy
 from tlm.chips.gpu import GpuEnergy
+from workloads.mapping.attention import DecodeJoules
 from workloads.mapping.machine import Machine, Moved
 
 _PJ = 1e-12
@@ -47,10 +48,11 @@ def tile_energy_j(
 ) -> float:
     """Energy of a kernel's operations on tiles.
 
-    The matrix engine reads an operand of 2 bytes from local memory once for each of its rows or
-    columns of results. What is delivered to a tile passes its local memory.
+    What is delivered to a tile is written to its local memory, from which the matrix engine reads
+    an operand of 2 bytes once for each of its rows or columns of results, filled or not: at least
+    all that was delivered.
     """
-    operand_bytes = macs * 2 * (1 / machine.row_grain + 1 / machine.column_grain)
+    operand_bytes = max(_operand_bytes(machine, macs), moved.delivered)
     byte_hops = moved.delivered + moved.memory * machine.memory_hops
     return _PJ * (
         (2 * macs + vector_ops) * figures.flop_pj
@@ -58,6 +60,25 @@ def tile_energy_j(
         + moved.memory * figures.memory_byte_pj
         + byte_hops * figures.hop_byte_pj
     )
+
+
+def decode_energy_j(
+    figures: TileEnergy, machine: Machine, macs_per_pair: float, token_bytes: int
+) -> DecodeJoules:
+    """Energies of attention in one layer while decoding, of keys and values of ``token_bytes``."""
+    fetched = Moved(token_bytes, token_bytes)
+    read_j = _PJ * token_bytes * figures.sram_byte_pj
+    return DecodeJoules(
+        arithmetic=_PJ * 2 * macs_per_pair * figures.flop_pj,
+        operands=_PJ * _operand_bytes(machine, macs_per_pair) * figures.sram_byte_pj,
+        read=read_j,
+        fetched=tile_energy_j(figures, machine, 0, fetched) - read_j,
+    )
+
+
+def _operand_bytes(machine: Machine, macs: float) -> float:
+    """Bytes that a full matrix engine reads for its products."""
+    return macs * 2 * (1 / machine.row_grain + 1 / machine.column_grain)
 
 
 def carried_byte_j(figures: TileEnergy, hops: int) -> float:

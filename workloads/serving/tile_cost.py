@@ -9,7 +9,8 @@ requests alone. Experts run as grouped products: as many as the tokens need
 memory. Element-wise work is fused with the neighbouring GEMM: its vector cycles are exposed, its
 memory traffic is not counted twice.
 
-Energy follows from the operations of the same mappings, unpadded (``workloads.serving.energy``).
+Energy follows from the operations of the same mappings, of tokens rounded up as for the times but
+unpadded to blocks (``workloads.serving.energy``). Vector operations of attention have none.
 
 Not modelled: host time between iterations, memory efficiency below its peak bandwidth
 (refresh, row misses), contention between a kernel's own multicasts.

@@ -9,12 +9,17 @@ from typing import NamedTuple
 import numpy as np
 
 from tlm.chips import TileEnergy
-from workloads.mapping.attention import AttentionMapper, AttentionShape, least_attention_bytes
+from workloads.mapping.attention import (
+    AttentionMapper,
+    AttentionShape,
+    DecodeJoules,
+    least_attention_bytes,
+)
 from workloads.mapping.gemm import GemmMapper, least_gemm_bytes
 from workloads.mapping.machine import Breakdown, Machine, Moved
 from workloads.models import Heads, Linear, Model
 from workloads.serving.cost import Float64s, Int64s, visible_pairs
-from workloads.serving.energy import tile_energy_j
+from workloads.serving.energy import decode_energy_j, tile_energy_j
 from workloads.serving.experts import distinct_experts
 
 _ELEMENT_BYTES = 2
@@ -74,8 +79,9 @@ class TileKernels:
         self._decode_mapper = AttentionMapper(
             self._machine,
             _shape(heads),
-            self._joules(heads.macs_per_pair, Moved()),
-            self._joules(0, Moved(token_bytes, token_bytes)),
+            DecodeJoules()
+            if energy is None
+            else decode_energy_j(energy, machine, heads.macs_per_pair, token_bytes),
         )
         self.prefill = lru_cache(maxsize=1 << 16)(self._prefill)
         self._layer = lru_cache(maxsize=1 << 14)(self._layer_uncached)

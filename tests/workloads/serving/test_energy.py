@@ -5,10 +5,18 @@ import pytest
 
 from tlm.chips import load_chip
 from tlm.chips.gpu import load_gpu_box
+from workloads.mapping.attention import AttentionMapper, AttentionShape
+from workloads.mapping.gemm import GemmMapper
 from workloads.mapping.machine import Moved, machine_of
 from workloads.models import load_model
 from workloads.serving.cost import Batch
-from workloads.serving.energy import Traffic, carried_byte_j, tile_energy_j, traffic_energy_j
+from workloads.serving.energy import (
+    Traffic,
+    carried_byte_j,
+    decode_energy_j,
+    tile_energy_j,
+    traffic_energy_j,
+)
 from workloads.serving.models import serving_model
 
 _GPU, _ = load_gpu_box("h100x2")
@@ -45,7 +53,8 @@ _FLAT32 = load_chip("flat32")
         # Rows of 32 and columns of 64 results share an operand of 2 bytes.
         (64.0, Moved(), 0.0, 128 * 0.5 + (4 + 2) * 1.75),
         (0.0, Moved(memory=1.0), 0.0, 43.75 + 16.5 * 0.15),  # half way up the 32 rows
-        (0.0, Moved(delivered=1.0), 0.0, 1.75 + 0.15),
+        (0.0, Moved(delivered=1.0), 0.0, 2 * 1.75 + 0.15),  # written and read
+        (64.0, Moved(delivered=1.0), 0.0, 128 * 0.5 + (4 + 2 + 1) * 1.75 + 0.15),
         (0.0, Moved(), 1.0, 0.5),
     ],
 )
@@ -84,6 +93,33 @@ def test_a_stretch_on_tiles_takes_the_energy_of_its_iterations(chip: str) -> Non
 def test_half_of_the_tiles_draw_half_of_the_static_power() -> None:
     assert serving_model("llama3-8b", "flat32").static_power_w == 70.0
     assert serving_model("llama3-8b", "flat32", units=512).static_power_w == 35.0
+
+
+def test_engine_rows_that_are_not_filled_cost_a_read_of_every_operand() -> None:
+    # One token against the weights of a layer: each is delivered, read once, and used once.
+    model, chip = load_model("llama3-8b"), load_chip("flat32")
+    linear, machine, figures = model.head, machine_of(chip), chip.energy
+    assert figures is not None
+    plan = GemmMapper(machine, 2).plan(1, linear.n, linear.k)
+    joules = tile_energy_j(figures, machine, linear.weights, plan.moved)
+    least = 2 * linear.weights * (43.75 + 2 * 1.75 + 17.5 * 0.15 + 0.5) * 1e-12
+    assert 1.0 < joules / least < 1.01
+
+
+def test_decoding_reads_keys_and_values_from_sram_wherever_they_are() -> None:
+    # 4 queries a head of keys and values are far from filling the engine's 32 rows.
+    machine, figures = machine_of(_FLAT32), _FLAT32.energy
+    assert figures is not None
+    decode_j = decode_energy_j(figures, machine, 8192.0, 4096)
+    assert decode_j == pytest.approx(
+        (8192e-12, 768 * 1.75e-12, 4096 * 1.75e-12, 4096 * (43.75 + 1.75 + 17.5 * 0.15) * 1e-12)
+    )
+    mapper = AttentionMapper(machine, AttentionShape(8, 4, 128, 128, 256, 2), decode_j)
+    for width in (1, 8):
+        _, (joules,) = mapper.decode(1, np.array([1000]), width, np.ones(1))
+        pairs, tokens = 1000 * width + width * (width + 1) // 2, 1000 + width
+        reads = max(pairs * decode_j.operands, tokens * decode_j.read)
+        assert joules == pytest.approx(pairs * decode_j.arithmetic + reads)
 
 
 def test_what_is_in_sram_is_not_read_from_memory() -> None:
