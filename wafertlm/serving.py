@@ -76,8 +76,9 @@ class ServeOptions:
 
     @property
     def is_as_published(self) -> bool:
-        """Whether weights are as the model's and every GPU has a part of each expert."""
-        return self.weights is None and self.expert_parallel == 1
+        """Whether weights are the model's, every GPU has a part of each expert, no drafts made."""
+        is_whole = self.expert_parallel == 1 and self.draft_tokens is None
+        return is_whole and self.shape == load_model(self.model)
 
     @property
     def shape(self) -> Model:

@@ -16,6 +16,7 @@ from tlm.errors import InputError
 from wafertlm.commands.serve import command, complete_serve, known_names, serve_result
 from wafertlm.serving import ServeOptions
 from workloads.models import load_model
+from workloads.studies.profiles import ProfileError
 
 _GENERATED: dict[str, Any] = {
     "model": "llama3-8b",
@@ -111,13 +112,33 @@ def test_narrow_weights_leave_room_and_are_read_sooner(weights: str, bytes_each:
 def test_whole_experts_on_each_gpu() -> None:
     options = _GENERATED | {"model": "qwen3-30b-a3b", "chip": "h100x8", "rate_rps": 0.5}
     split, dealt = (serve_result(ServeOptions(**options, expert_parallel=n)) for n in (1, 8))
-    # That the kernels take longer or less long is shown in the tests of the cost model.
-    assert dealt["ttft_s"]["mean"] != split["ttft_s"]["mean"]
-    assert dealt["error"]["profile_pct"] is None
-    assert any("published rows are without" in note for note in dealt["notes"])
+    # Prompt chunks wait for the group whose experts are the most popular.
+    assert dealt["ttft_s"]["mean"] > split["ttft_s"]["mean"]
     pools = options | {"scheduler": "pd-disaggregation", "expert_parallel": 8}
     with pytest.raises(InputError, match="found 8; allowed for 'qwen3-30b-a3b' on 4 GPUs: 1, 2, 4"):
         serve_result(ServeOptions(**pools))
+
+
+@pytest.mark.parametrize(
+    ("given", "is_published"),
+    [
+        ({}, True),
+        ({"weights": "bf16"}, True),  # the model's own
+        ({"weights": "fp8"}, False),
+        ({"expert_parallel": 2}, False),
+        ({"draft_tokens": 3}, False),
+    ],
+)
+def test_the_profiles_error_is_that_of_runs_like_the_published(
+    given: dict[str, Any], is_published: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = ProfileError(20.0, "known")
+    monkeypatch.setattr("wafertlm.commands.serve.profile_error", lambda chip, model: known)
+    options = _GENERATED | {"model": "qwen3-30b-a3b", "chip": "h100x2", "requests": 2}
+    result = serve_result(ServeOptions(**options | given))
+    assert result["error"]["profile_pct"] == (20.0 if is_published else None)
+    note = "known" if is_published else "profile_pct is null: published rows are of the models'"
+    assert result["notes"][0].startswith(f"error: {note}")
 
 
 def test_overload_is_told() -> None:

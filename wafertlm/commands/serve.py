@@ -98,7 +98,9 @@ def _profile_error(options: ServeOptions) -> ProfileError:
     if options.is_as_published:
         return profile_error(options.chip, options.model)
     return ProfileError(
-        None, "profile_pct is null: published rows are without --weights and --expert-parallel"
+        None,
+        "profile_pct is null: published rows are of the models' own weights, without "
+        "--expert-parallel and --draft-tokens",
     )
 
 
