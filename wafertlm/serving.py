@@ -3,7 +3,7 @@
 import math
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from tlm.errors import InputError, choose
 from workloads.models import DTYPE_BYTES, Dtype, Model, load_model
@@ -22,8 +22,6 @@ DISAGGREGATION = "pd-disaggregation"
 ALL_SCHEDULERS = tuple(sorted((*SCHEDULERS, DISAGGREGATION)))
 _PREFILL_POOL_SCHEDULER = "chunked"
 _PREFILL_POOL_TOKENS = 2048
-# What --weights may be: fp4 is that of the Microscaling Formats.
-WEIGHTS: dict[str, Dtype] = {dtype: dtype for dtype in DTYPE_BYTES} | {"fp4": "mxfp4"}
 # Options that are of use with another only.
 _NEEDS = {"arrival_cv": "workload", "acceptance": "draft_tokens", "attainment": "find_rate"}
 
@@ -90,7 +88,8 @@ class ServeOptions:
         model = load_model(self.model)
         if self.weights is None:
             return model
-        return model.in_one_width(WEIGHTS[choose("weights", self.weights, tuple(WEIGHTS))])
+        choose("weights", self.weights, tuple(DTYPE_BYTES))
+        return model.in_one_width(cast(Dtype, self.weights))
 
     @property
     def slo(self) -> Slo:

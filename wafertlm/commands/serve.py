@@ -13,9 +13,9 @@ from tlm.errors import InputError
 from wafertlm import __version__
 from wafertlm.options import render_names
 from wafertlm.output import Progress, Result, complete, config_hash, emit, progress, store
-from wafertlm.serving import ALL_SCHEDULERS, WEIGHTS, ServeOptions, Service, rate_of
+from wafertlm.serving import ALL_SCHEDULERS, ServeOptions, Service, rate_of
 from wafertlm.stopwatch import stopwatch
-from workloads.models import model_names
+from workloads.models import DTYPE_BYTES, model_names
 from workloads.serving.capacity import Capacity, find_rate
 from workloads.serving.checkpoint import CHECKPOINT_EVERY_S, Checkpoint
 from workloads.serving.engine import DEFAULT_MAX_SEQUENCES
@@ -111,7 +111,7 @@ def known_names() -> dict[str, list[str]]:
         "chips": sorted(serving_chips()),
         "schedulers": list(ALL_SCHEDULERS),
         "workloads": sorted(WORKLOADS),
-        "weights": list(WEIGHTS),
+        "weights": list(DTYPE_BYTES),
     }
 
 
@@ -200,7 +200,9 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--model", help="Model to serve.")
 @click.option("--chip", help="Chip to serve it on.")
 @click.option("--scheduler", help="Scheduling policy.")
-@click.option("--weights", help=f"Width of all weights: {', '.join(WEIGHTS)}; default: as shipped.")
+@click.option(
+    "--weights", help=f"Width of all weights: {', '.join(DTYPE_BYTES)}; default: as shipped."
+)
 @click.option(
     "--expert-parallel",
     type=int,

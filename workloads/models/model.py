@@ -24,9 +24,9 @@ from tlm.errors import InputError, choose
 
 _FOLDER = Path(__file__).parent
 
-Dtype = Literal["bf16", "fp16", "fp8", "mxfp4"]
-# mxfp4: 32 elements of 4 bits share a scale of 8 (OCP Microscaling Formats, version 1.0).
-DTYPE_BYTES: dict[Dtype, float] = {"bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "mxfp4": 0.53125}
+Dtype = Literal["bf16", "fp16", "fp8", "fp4"]
+# fp4 is MXFP4: 32 elements of 4 bits share a scale of 8 (OCP Microscaling Formats, version 1.0).
+DTYPE_BYTES: dict[Dtype, float] = {"bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "fp4": 0.53125}
 
 
 class Linear(NamedTuple):
