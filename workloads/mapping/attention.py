@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlm.compiled import compiled
-from workloads.mapping.machine import Breakdown, Machine, Moved, exposed
+from workloads.mapping.machine import Machine, Moved
 
 # Vector operations on each score: scale, running maximum, subtraction, exponential (one operation
 # of the unit of section IV), row sum; and on each output element: rescaling and its share of the
@@ -48,7 +48,7 @@ class AttentionShape(NamedTuple):
 class AttentionPlan(NamedTuple):
     """Time of a prompt chunk's attention in cycles, and what it moves."""
 
-    cycles: Breakdown
+    cycles: float
     moved: Moved
 
 
@@ -207,12 +207,9 @@ class AttentionMapper:
         total = np.maximum(on_tiles, memory) + fill
         total += machine.memory_latency_cycles + 2 * machine.cross_cycles
         best = int(np.argmin(total))
-        cycles = exposed(
-            float(compute[best]), float(network[best]), float(memory[best]), float(total[best])
-        )
         moved = float(kv_bytes[best] + query_bytes)
         side = float(np.sqrt(machine.tiles / tiling.groups[best]))
-        return AttentionPlan(cycles, Moved(moved, moved * side))
+        return AttentionPlan(float(total[best]), Moved(moved, moved * side))
 
     def _causal_visits(
         self, new: int, context: int, row_blocks: NDArray[np.float64]
@@ -244,7 +241,8 @@ class AttentionMapper:
         values are cut along a row of tiles (section III-D). The fastest slice size is taken.
         Contexts count as equal in length; that they end within a slice costs half a slice on
         average. Of each, the share ``in_sram`` is in the memory of the tile that works on it, which
-        reads it from there; the rest comes from off-chip memory over the network.
+        reads it from there; the rest comes from off-chip memory over the network. Slices of
+        decoding are not held against the size of a tile's memory.
 
         Returns:
             Cycles and joules.

@@ -30,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.mapping.machine import Breakdown, Machine, Moved, exposed
+from workloads.mapping.machine import Machine, Moved
 
 Array = NDArray[np.float64]
 
@@ -44,15 +44,8 @@ class GemmPlan(NamedTuple):
 
     tiles: tuple[int, ...]
     block: tuple[int, ...]
-    cycles: Breakdown
+    cycles: float
     moved: Moved
-
-
-class _Times(NamedTuple):
-    compute: Array
-    communication: Array
-    memory: Array
-    total: Array
 
 
 class GemmMapper:
@@ -78,14 +71,13 @@ class GemmMapper:
         cuts = self._cuts[(tiles_m == 1) | (tiles_m * grain < 2 * m)]
         blocks = self._blocks[block_m < m + grain]
         times = self._times(cuts[:, :, np.newaxis], blocks.T, (m, n, k), groups)
-        best = np.unravel_index(int(np.argmin(times.total)), times.total.shape)
-        cycles = exposed(*(float(time[best]) for time in times))
+        best = np.unravel_index(int(np.argmin(times)), times.shape)
         tiles, block = (tuple(map(int, part)) for part in (cuts[best[0]], blocks[best[1], :3]))
-        return GemmPlan(tiles, block, cycles, self._moved(tiles, block, (m, n, k), groups))
+        return GemmPlan(
+            tiles, block, float(times[best]), self._moved(tiles, block, (m, n, k), groups)
+        )
 
-    def _times(
-        self, cuts: Array, blocks: Array, shape: tuple[int, int, int], groups: int
-    ) -> _Times:
+    def _times(self, cuts: Array, blocks: Array, shape: tuple[int, int, int], groups: int) -> Array:
         """Times of every cut (first axis) with every block (second axis)."""
         m, n, k = shape
         tiles_m, tiles_n, tiles_k = cuts[:, 0], cuts[:, 1], cuts[:, 2]
@@ -112,8 +104,9 @@ class GemmMapper:
         longer = np.maximum(compute, supply)
         pipeline = longer + (compute + supply - longer) / steps
         crossings = machine.cross_cycles * (1 + (tiles_k > 1))
-        total = pipeline + (write + reduction) * last + crossings + machine.memory_latency_cycles
-        return _Times(compute, communication, memory, total)
+        written = (write + reduction) * last
+        total: Array = pipeline + written + crossings + machine.memory_latency_cycles
+        return total
 
     def _moved(
         self,

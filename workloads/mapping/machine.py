@@ -10,49 +10,6 @@ from tlm.compute.base import Compute
 from tlm.errors import InputError
 
 
-class Breakdown(NamedTuple):
-    """Exposed time on the critical path by what it waits for; the parts sum to the whole."""
-
-    compute: float = 0.0
-    communication: float = 0.0
-    memory: float = 0.0
-    overhead: float = 0.0
-
-    @property
-    def total(self) -> float:
-        """All of it."""
-        return self.compute + self.communication + self.memory + self.overhead
-
-    def plus(self, other: "Breakdown") -> "Breakdown":
-        """This and then the other."""
-        return Breakdown(
-            self.compute + other.compute,
-            self.communication + other.communication,
-            self.memory + other.memory,
-            self.overhead + other.overhead,
-        )
-
-    def times(self, factor: float) -> "Breakdown":
-        """This, ``factor`` times (or in another unit)."""
-        return Breakdown(
-            self.compute * factor,
-            self.communication * factor,
-            self.memory * factor,
-            self.overhead * factor,
-        )
-
-
-def exposed(compute: float, communication: float, memory: float, total: float) -> Breakdown:
-    """Of three activities that overlap the longest is exposed; the rest of total is overhead."""
-    longest = max(compute, communication, memory)
-    rest = total - longest
-    if longest == compute:
-        return Breakdown(compute=compute, overhead=rest)
-    if longest == memory:
-        return Breakdown(memory=memory, overhead=rest)
-    return Breakdown(communication=communication, overhead=rest)
-
-
 class Moved(NamedTuple):
     """Bytes that a kernel moves.
 

@@ -16,7 +16,7 @@ from workloads.mapping.attention import (
     least_attention_bytes,
 )
 from workloads.mapping.gemm import GemmMapper, least_gemm_bytes
-from workloads.mapping.machine import Breakdown, Machine, Moved
+from workloads.mapping.machine import Machine, Moved
 from workloads.models import Heads, Linear, Model
 from workloads.serving.cost import Float64s, Int64s, visible_pairs
 from workloads.serving.energy import decode_energy_j, tile_energy_j
@@ -35,16 +35,16 @@ _OPS_PER_ROUTED = 2
 class Piece(NamedTuple):
     """Time of a part of an iteration, in cycles, and energy of its operations."""
 
-    cycles: Breakdown = Breakdown()
+    cycles: float = 0.0
     energy_j: float = 0.0
 
     def plus(self, other: "Piece") -> "Piece":
         """This and then the other."""
-        return Piece(self.cycles.plus(other.cycles), self.energy_j + other.energy_j)
+        return Piece(self.cycles + other.cycles, self.energy_j + other.energy_j)
 
     def times(self, factor: float) -> "Piece":
         """This, ``factor`` times."""
-        return Piece(self.cycles.times(factor), self.energy_j * factor)
+        return Piece(self.cycles * factor, self.energy_j * factor)
 
 
 class TileKernels:
@@ -96,7 +96,7 @@ class TileKernels:
         """Cycles and joules of a prompt chunk's attention in one layer."""
         plan = self._prefill_mapper.prefill(new, context, True, window)
         macs = visible_pairs(new, context, window) * self._model.prefill_heads.macs_per_pair
-        return plan.cycles.total, self._joules(macs, plan.moved)
+        return plan.cycles, self._joules(macs, plan.moved)
 
     def decode(
         self, sequences: int, contexts: Int64s, in_sram: Float64s, width: int
@@ -127,7 +127,7 @@ class TileKernels:
             layers = self._model.count(range(start, stop)).experts
             read = layers * self._experts_needed(tokens) * self._model.expert_bytes
         piece = self._layers(tokens, start, stop)
-        return piece.cycles.total, piece.energy_j, read
+        return piece.cycles, piece.energy_j, read
 
     def _layers(self, tokens: int, start: int, stop: int) -> Piece:
         if start >= stop or not tokens:
@@ -147,7 +147,7 @@ class TileKernels:
         linears += model.shared_linears if experts else model.dense_linears
         rate = machine.tiles * machine.vector_ops_per_cycle
         ops = tokens * self._vector_ops_per_token(experts)
-        parts = [Piece(Breakdown(compute=ops / rate), self._joules(0, Moved(), ops))]
+        parts = [Piece(ops / rate, self._joules(0, Moved(), ops))]
         parts += [self._piece(self._gemm, linear, tokens) for linear in linears]
         if experts:
             parts += [self._grouped(linear, tokens) for linear in model.expert_linears]
@@ -173,7 +173,7 @@ class TileKernels:
 
     def _head(self, rows: int) -> tuple[float, float]:
         piece = self._piece(self._head_gemm, self._model.head, rows)
-        return piece.cycles.total, piece.energy_j
+        return piece.cycles, piece.energy_j
 
     def _vector_ops_per_token(self, experts: bool) -> int:
         model = self._model
