@@ -8,6 +8,7 @@ import pytest
 
 from tlm.chips.gpu import load_gpu_box
 from workloads.studies import profiles
+from workloads.studies.campaign import sources_hash
 from workloads.studies.layered_prefill import other_chips, paper
 from workloads.studies.layered_prefill.cases import Case, Prefill, simulate, trace_of
 from workloads.studies.layered_prefill.fit import FIT_FILE
@@ -177,6 +178,11 @@ def test_serving_knows_how_far_the_profile_is_off(monkeypatch: pytest.MonkeyPatc
         "profile_pct is null: the published rows of this chip are of qwen3-30b-a3b, qwen3-8b",
     )
     assert profiles.profile_error("flat32", "qwen3-30b-a3b").pct is None
+
+
+def test_profiles_were_recorded_with_these_sources() -> None:
+    kept = json.loads(profiles.PROFILES_FILE.read_text(encoding="utf-8"))
+    assert {each["sources"] for each in kept.values()} == {sources_hash()}
 
 
 def test_an_error_recorded_with_other_sources_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
