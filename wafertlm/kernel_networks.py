@@ -139,14 +139,17 @@ def run_at_model(
     """Run a program packet by packet on the handshake model; with a tile, word by word in tiles.
 
     Raises:
-        InputError: if the mesh cannot carry it.
+        InputError: if the mesh cannot carry it, or there is off-chip memory as well as a tile.
         CheckFailedError: if packets wait for each other for ever.
     """
     if own is not None:
         own.check(program)
     try:
-        shape = (_mesh_rows(program, offchip), program.cols)
-        mesh = HandshakeMesh(*shape, timing) if tile is None else TiledMesh(*shape, timing, tile)
+        mesh = (
+            HandshakeMesh(_mesh_rows(program, offchip), program.cols, timing)
+            if tile is None
+            else TiledMesh(program.rows, program.cols, timing, tile)
+        )
         return run_at(program, _cut(timing, own), mesh, recorder, queues, offchip)
     except DeadlockError as error:
         raise CheckFailedError(f"deadlock: {error}") from error

@@ -15,6 +15,7 @@ from tlm.engines.outcome import Outcome
 from tlm.engines.shared_tiles import SharedTiles
 from tlm.engines.starts import Starts
 from tlm.engines.transfer_times import credit_cycles
+from tlm.errors import InputError
 from tlm.interconnect import packets
 from tlm.interconnect.base import Interconnect
 from tlm.interconnect.packets import TileSet
@@ -51,14 +52,18 @@ def run_at(
         network: A network of the program's size, with off-chip memory of a row more; not yet used.
             With a `TiledMesh` work on the program's blocks takes as long as its words, and those of
             transfers, wait for each other at the tiles' banks; else as long as the operations say.
+            A `TiledMesh` has no off-chip memory.
         recorder: Is told of every operation and transfer.
         queues: Costs of the tiles' sequencers and network interfaces; by default none.
         offchip: Off-chip memory; None: what it holds is in the tile when asked for.
 
     Raises:
-        InputError: if an operation does not fit the program, or its steps do not fit into memory.
+        InputError: if an operation does not fit the program, its steps do not fit into memory, or
+            there is off-chip memory with a `TiledMesh`.
         ProgramDeadlockError: if operations wait for ever, naming one of them.
     """
+    if offchip is not None and isinstance(network, TiledMesh):
+        raise InputError("offchip: found with a TiledMesh; allowed: with other networks")
     return _Run(program, timing, network, recorder, queues, offchip).outcome()
 
 

@@ -6,6 +6,7 @@ way together contend for links and buffers, too (`tlm.engines.lt_meetings`).
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -208,7 +209,7 @@ class _Run:
         slot = offchip.access(operation, self._state, takes, gives, arrivals)
         if slot:
             raise InputError(f"{_name(number, operation)} {units.fault(slot)}")
-        self._tell(number, within_tiles(operation))
+        self._tell(number, replace(within_tiles(operation), flits=operation.sent_flits))
 
     def _tell(self, number: int, operation: TileOperation) -> None:
         """Show who looks on what has come of an operation."""

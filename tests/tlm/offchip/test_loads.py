@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from simpy import Environment
 
 from tests.tlm.programs import TIMING, program_of, tile
+from tests.tlm.trace.test_loosely import Notes
 from tlm.engines.at import run_at
 from tlm.engines.lt import run_lt
 from tlm.engines.outcome import Outcome
@@ -25,6 +26,9 @@ from tlm.payload import Command
 from tlm.program import Buffer, Engine, Load, Operation, Program, Send, Store, Token, Work
 from tlm.protocol import ProtocolChecker
 from tlm.sockets import InitiatorSocket, TargetSocket
+from tlm.tiles.mesh import TiledMesh
+from tlm.tiles.streams import StreamTiming
+from tlm.tiles.timing import FREE, QueueTiming, TileTiming
 
 CHANNEL = ChannelTiming(latency_cycles=30, bytes_per_cycle=16, queue_depth=16)
 
@@ -185,6 +189,25 @@ def test_all_bytes_are_served_and_the_protocol_kept(
     bursts = [(loads, -(-flits // 4)) for loads, flits in sizes]
     assert memory.read_bytes == 32 * tiles * sum(count for loads, count in bursts if loads)
     assert memory.written_bytes == 32 * tiles * sum(count for loads, count in bursts if not loads)
+
+
+@pytest.mark.parametrize("kind", [Load, Store])
+def test_both_levels_tell_of_the_same_spans(kind: type[Load] | type[Store]) -> None:
+    at, lt = Notes(), Notes()
+    edge, queues = edge_of(3, 2), QueueTiming(launch_cycles=3, outstanding=2)
+    program, mesh = moves(3, 2, [move(kind, tile(0), 13)]), HandshakeMesh(4, 2, TIMING)
+    run_at(program, TIMING, mesh, at, queues, OffChipMemory(edge, formula))
+    run_lt(program, TIMING, recorder=lt, queues=queues, offchip=edge)
+    assert lt.operations == at.operations
+    assert lt.transfers == at.transfers
+
+
+def test_tiles_that_share_banks_have_no_memory() -> None:
+    streams = StreamTiming(lead_cycles=3, places=4, pipeline_cycles=3)
+    mesh = TiledMesh(1, 1, TIMING, TileTiming(4, 8, streams, FREE))
+    memory = OffChipMemory(edge_of(1, 1), formula)
+    with pytest.raises(InputError, match="^offchip: found with a TiledMesh; allowed: with other"):
+        run_at(moves(1, 1, []), TIMING, mesh, offchip=memory)
 
 
 def test_a_load_holds_its_engine_for_a_request_alone() -> None:
