@@ -8,7 +8,7 @@ from tlm.engines.lt import run_lt
 from tlm.engines.lt_memory import needed_bytes
 from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet
-from tlm.program import Engine, Operation, Program, Token, Work
+from tlm.program import Engine, Multicast, Operation, Program, Token, Work
 
 
 def everywhere(program: Program) -> TileSet:
@@ -45,7 +45,18 @@ def test_progress_counts_operations() -> None:
     program = program_of(2, 3, [Work(Engine.VECTOR, TileSet(range(2), range(3)), 1)] * 5)
     told: list[tuple[int, int]] = []
     run_lt(program, TIMING, progress=lambda done, of: told.append((done, of)))
-    assert told == [(done, 5) for done in range(1, 6)]
+    assert told == [(done, 5) for done in (1, 2, 3, 4, 5, 5)]
+
+
+def test_what_is_held_is_not_done() -> None:
+    meeting: list[Operation] = [
+        Multicast(TileSet.tile(0, 0), "row", range(3), 4),
+        Multicast(TileSet.tile(0, 2), "row", range(3), 4),
+        Work(Engine.VECTOR, TileSet.tile(0, 1), 1),
+    ]
+    told: list[int] = []
+    run_lt(program_of(1, 3, meeting), TIMING, progress=lambda done, _: told.append(done))
+    assert told == [0, 0, 0, 3]
 
 
 def test_a_table_that_may_change_is_read_each_time() -> None:

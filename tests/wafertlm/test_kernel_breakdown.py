@@ -84,5 +84,6 @@ def test_a_loosely_timed_run_tells_how_far_it_is() -> None:
     sizes = {"grid": "4x4", "shape": "32,64", "dtype": "int8"}
     options = KernelOptions(kernel="softmax", chip="rtl-4x4", allow_stale=True, **sizes)
     kernel_result(options, progress=lambda done, total: told.append((done, total)))
-    assert told[0][0] == 1
-    assert told[-1] == (len(told), len(told))
+    assert told == sorted(told)
+    operations = len(told) - 1  # and once more at the end
+    assert told[-1] == (operations, operations)

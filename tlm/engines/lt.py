@@ -79,7 +79,8 @@ def run_lt(
         threads: Threads that share the grid; the outcome is the same for any number.
         recorder: Is told of operations and transfers of its region. Operations are then done one
             by one, which takes longer and changes no time.
-        progress: Hears of operations done; all go at much the same pace.
+        progress: Hears of operations done, after each taken up and at the end; all go at much the
+            same pace.
         memory_bytes: The run may take so many; None: what the machine has to spare.
         queues: Costs of the tiles' network interfaces: of these launches count, with as many
             transfers outstanding as hide them.
@@ -100,8 +101,11 @@ def run_lt(
     for number, operation in enumerate(program.operations()):
         run.add(number, operation)
         if progress is not None:
-            progress(number + 1, form.operations)
-    return run.outcome()
+            progress(number + 1 - run.held, form.operations)
+    outcome = run.outcome()
+    if progress is not None:
+        progress(form.operations, form.operations)
+    return outcome
 
 
 class _Run:
@@ -146,6 +150,11 @@ class _Run:
         if offchip is not None:
             Blocks(program, offchip)  # refuses what the channels do not hold
             self._offchip = OffChipTimes(timing, offchip, launch_cycles, turned=form.turned)
+
+    @property
+    def held(self) -> int:
+        """Operations taken up that wait to be done with others."""
+        return len(self._held)
 
     def add(self, number: int, operation: Operation) -> None:
         """Take an operation up; it is done with others."""
