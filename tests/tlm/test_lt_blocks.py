@@ -34,16 +34,20 @@ KERNELS = {"mesh-gemm": mesh_gemm, "cannon": cannon, "summa": summa}
 
 
 def jittered(kernel: str, side: int) -> Program:
-    """A kernel whose block products take from 20 to 60 cycles."""
+    """A kernel whose block products take from 20 to 60 cycles, with passes beside them."""
     plan = GemmPlan(side, side, (1, 1, 1), 1, 6, 6)
     program = KERNELS[kernel](plan)
-    cycles = np.random.default_rng(side).integers(20, 61, (side, side))
+    random = np.random.default_rng(side)
+    cycles, passes = random.integers(20, 61, (side, side)), random.integers(10, 71, (side, side))
+    everywhere = TileSet(range(side), range(side))
 
     def build() -> Iterator[Operation]:
         for operation in program.build():
             if isinstance(operation, Work) and operation.engine is Engine.MATRIX:
-                operation = replace(operation, cycles=cycles, task=None)
-            yield operation
+                yield replace(operation, cycles=cycles, task=None)
+                yield Work(Engine.VECTOR, everywhere, passes)
+            else:
+                yield operation
 
     return replace(program, build=build)
 
@@ -53,6 +57,7 @@ def times(outcome: Outcome) -> list[bytes]:
         outcome.engine_end_cycle.tobytes(),
         outcome.last_arrival_cycle.tobytes(),
         outcome.matrix_busy_cycles.tobytes(),
+        outcome.compute_busy_cycles.tobytes(),
     ]
 
 
@@ -161,6 +166,22 @@ def test_nor_do_they_in_kernels(monkeypatch: pytest.MonkeyPatch, kernel: str) ->
     monkeypatch.setattr(Tokens, "plain", False)
     monkeypatch.setattr(Tokens, "single", False)
     assert times(run_lt(jittered(kernel, 40), TIMING)) == found
+
+
+@pytest.mark.parametrize(("fifo_depth", "held"), [(2**20, False), (4, True)])
+def test_nor_do_they_where_long_sends_share_ports(
+    monkeypatch: pytest.MonkeyPatch, fifo_depth: int, held: bool
+) -> None:
+    # 50,000 flits times as many cycles are no 32-bit number.
+    cols, flits = 40, 50_000
+    ports = np.array([0]), np.roll(np.arange(cols), 1)
+    sources = [TileSet(range(row, row + 1), range(cols)) for row in (1, 0)]
+    program = program_of(2, cols, [Send(each, *ports, flits) for each in sources])
+    timing = replace(TIMING, fifo_depth=fifo_depth)
+    found = run_lt(program, timing)
+    assert (found.engine_end_cycle[Engine.TRANSFER, 0] > flits).all() == held
+    monkeypatch.setattr(Tokens, "plain", False)
+    assert times(run_lt(program, timing)) == times(found)
 
 
 def test_long_rows_are_updated_at_once() -> None:

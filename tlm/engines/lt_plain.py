@@ -126,11 +126,13 @@ def _deliver(
     if step.n_arrivals:
         written = to_row[indices[step.arrivals]][low:high]
     flits, later = np.int32(step.flits), np.int32(extra)
-    buffers = latency
-    packet, room, away = step.flits, 0, 0
+    # A source is held over no more than ``most`` buffers: more take all flits. What they take may
+    # be no 32-bit number.
+    buffers, most, room, away = latency, np.int32(-1), 0, 0
     if step.buffers >= 0:
         buffers = delays[step.buffers + begin : step.buffers + begin + size]
-        packet, room, away = step.packet, step.room, extra // step.per_hop
+        most = np.int32((step.flits - 1) // step.packet)
+        room, away = step.room, extra // step.per_hop
     for j in range(size):
         known = np.int32(max(one[j], two[j]) + np.int32(credit[j] + later))
         start = max(starts[j], known)
@@ -144,5 +146,5 @@ def _deliver(
         written[j] = time
         count = np.int32(buffers[j] + away)
         held = np.int32(time - np.int32(count * room))
-        waits = (time > come) & (flits > np.int32(count * packet))
+        waits = (time > come) & (count <= most)
         free[j] = max(np.int32(start + flits), held if waits else np.int32(0))
