@@ -123,6 +123,7 @@ def test_a_network_that_does_not_fit_is_refused() -> None:
     program = program_of(8, 8, waves(8, 8, 4), a=(0, 1), b=(0, 1))
     with pytest.raises(InputError, match="^8 x 8 tiles whose multicasts meet at level lt: takes "):
         run_lt(program, TIMING, memory_bytes=needed_bytes(program))
+    run_lt(program, TIMING, memory_bytes=needed_bytes(program) + 4 * 2**20)
 
 
 def test_where_following_packets_would_take_minutes_ports_alone_contend(

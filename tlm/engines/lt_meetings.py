@@ -18,7 +18,7 @@ from tlm.engines.transfer_times import credit_cycles
 from tlm.interconnect.zero_load import NocTiming
 from tlm.operations import Engine, Multicast, root_lines
 
-MOST_ARRIVALS = 2**24
+_MOST_ARRIVALS = 2**24
 """Tiles times operations that are under way at a time, if there are more than two."""
 _MOST_OPERATIONS = 1024
 
@@ -28,7 +28,7 @@ _Tiles = tuple[slice, slice] | tuple[NDArray[np.int64], NDArray[np.int64]]
 
 def most_under_way(rows: int, cols: int) -> int:
     """How many operations can be under way at a time."""
-    return min(_MOST_OPERATIONS, max(2, MOST_ARRIVALS // (rows * cols)))
+    return min(_MOST_OPERATIONS, max(2, _MOST_ARRIVALS // (rows * cols)))
 
 
 class Links:

@@ -1,7 +1,7 @@
 """How much memory a run of the loosely-timed engine takes, and whether there is so much."""
 
-from tlm.engines.lt_links import NODE_COLUMNS
-from tlm.engines.lt_meetings import MOST_ARRIVALS
+from tlm.engines.lt_links import NODE_COLUMNS, TREE_COLUMNS, WHEEL_SIZE
+from tlm.engines.lt_meetings import most_under_way
 from tlm.engines.lt_queues import FIRST_TOKEN
 from tlm.engines.lt_tables import TABLES
 from tlm.engines.outcome import OUTCOME_BYTES_PER_TILE
@@ -10,7 +10,9 @@ from tlm.room import hold_room
 
 _TIME_BYTES = 4
 _SPENT_CYCLES_BYTES = 2 * 8
-_LINKS_BYTES = _TIME_BYTES * NODE_COLUMNS + 8
+_NUMBER_BYTES = 8
+_LINKS_BYTES = _TIME_BYTES * NODE_COLUMNS + _NUMBER_BYTES
+_TREE_BYTES = _NUMBER_BYTES * TREE_COLUMNS
 
 
 def needed_bytes(program: Program) -> int:
@@ -27,11 +29,13 @@ def check_links_memory(program: Program, limit_bytes: int | None) -> None:
     Raises:
         InputError: with both figures, if there is not.
     """
-    tiles = program.rows * program.cols
-    needed = tiles * _LINKS_BYTES + _TIME_BYTES * max(MOST_ARRIVALS, 2 * tiles)
+    rows, cols = program.rows, program.cols
+    under_way = most_under_way(rows, cols)
+    operation = _TIME_BYTES * rows * cols + _TREE_BYTES * max(rows, cols)
+    needed = rows * cols * _LINKS_BYTES + under_way * operation + _NUMBER_BYTES * WHEEL_SIZE
     if limit_bytes is not None:
         needed += needed_bytes(program)
-    what = f"{program.rows} x {program.cols} tiles whose multicasts meet at level lt"
+    what = f"{rows} x {cols} tiles whose multicasts meet at level lt"
     hold_room(what, needed, limit_bytes)
 
 
