@@ -17,7 +17,7 @@ from tlm.interconnect.handshake.core import happen, settle
 from tlm.interconnect.handshake.events import report
 from tlm.interconnect.handshake.gates import offered_flit, put_in_flit, room_for_flit, take_flit
 from tlm.interconnect.handshake.records import Records, Table
-from tlm.interconnect.packets import Reduce, TileSet
+from tlm.interconnect.packets import Deliveries, Packets, Reduce, TileSet
 from tlm.interconnect.zero_load import FORKS, NocTiming
 from tlm.tiles import records as tiles
 from tlm.tiles.banks import step
@@ -67,12 +67,18 @@ class TiledMesh(HandshakeMesh):
         tile: What the tiles are like.
 
     Raises:
-        InputError: for a mesh without a router, one that is too large, or other forks.
+        InputError: for a mesh without a router, one that is too large, other forks, or words that
+            are asked for in the cycle in which what needs them begins.
     """
 
     def __init__(self, rows: int, cols: int, timing: NocTiming, tile: TileTiming) -> None:
         if timing.fork != FORKS[at.OWN_PACE]:
             raise InputError(f"fork: found {timing.fork}; allowed with tiles: {FORKS[at.OWN_PACE]}")
+        if tile.streams.ask_cycles < 1:
+            raise InputError(
+                f"lead_cycles: found {tile.streams.lead_cycles}; "
+                "allowed in step with a mesh: 3 or more"
+            )
         super().__init__(rows, cols, timing)
         _ready()
         self.tile = tile
@@ -139,6 +145,17 @@ class TiledMesh(HandshakeMesh):
         self._routes[packet] = self._next_route[source]
         self._next_route[source] += flits
         return packet
+
+    def simulate(self, packets: Packets) -> Deliveries:
+        """Refuse packets that no transfer's words stand behind.
+
+        Raises:
+            InputError: always.
+        """
+        raise InputError(
+            f"packets: found {len(packets)} without words; "
+            "allowed with tiles: those injected after begin_reading"
+        )
 
     def advance(self, until_cycle: int) -> list[Event]:
         """Simulate up to the first cycle with an event (see `Interconnect`)."""

@@ -7,7 +7,7 @@ import pytest
 from tlm.errors import InputError
 from tlm.interconnect.base import Event, EventKind
 from tlm.interconnect.handshake import DeadlockError
-from tlm.interconnect.packets import Reduce, TileSet
+from tlm.interconnect.packets import Packets, Reduce, TileSet
 from tlm.interconnect.zero_load import NocTiming
 from tlm.tiles.jobs import MatrixJob, VectorJob
 from tlm.tiles.mesh import Rows, TiledMesh
@@ -105,3 +105,14 @@ def test_forks_in_lockstep_are_refused() -> None:
     with pytest.raises(InputError) as caught:
         TiledMesh(1, 2, replace(TIMING, fork="lockstep"), TILE)
     assert str(caught.value) == "fork: found lockstep; allowed with tiles: own-pace"
+
+
+def test_words_asked_for_at_once_are_refused() -> None:
+    with pytest.raises(InputError) as caught:
+        TiledMesh(1, 2, TIMING, replace(TILE, streams=replace(TILE.streams, lead_cycles=2)))
+    assert str(caught.value) == "lead_cycles: found 2; allowed in step with a mesh: 3 or more"
+
+
+def test_packets_without_words_are_refused() -> None:
+    with pytest.raises(InputError, match="^packets: found 0 without words; allowed with tiles: "):
+        TiledMesh(1, 2, TIMING, TILE).simulate(Packets.of([]))
