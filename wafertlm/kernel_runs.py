@@ -282,7 +282,7 @@ def _run(options: KernelOptions, chip: Chip, networks: Networks) -> _Run:
 
 
 def kernel_program(options: KernelOptions) -> Program:
-    """The program that level `lt` runs, whatever memory it takes.
+    """The program that level `lt` runs without `--memory`, even if it does not fit a tile's memory.
 
     Raises:
         InputError: for options that do not fit together, or a problem that does not fit the chip.
