@@ -65,7 +65,8 @@ def offchip_channels(chip: Chip, rows: int, cols: int) -> Edge:
         cols: Columns.
 
     Raises:
-        InputError: if the chip has no such channels, or the calibration is missing or stale.
+        InputError: if the chip has no such channels, or they are slower than a byte a cycle, or the
+            calibration is missing or stale.
     """
     flit_bytes = noc_timing(chip).flit_bytes
     if chip.calibration is not None:
@@ -86,9 +87,15 @@ def offchip_channels(chip: Chip, rows: int, cols: int) -> Edge:
         )
     share = min(cols, max(1, memory.channels * cols // chip.grid.cols))
     bandwidth = memory.bandwidth_bytes_per_s * cols / chip.grid.cols / share / chip.clock_hz
+    if bandwidth < 1:
+        raise InputError(
+            f"chip '{chip.name}': memory.bandwidth_bytes_per_s: found "
+            f"{memory.bandwidth_bytes_per_s:g}, {bandwidth:.3g} bytes a cycle of each of {share} "
+            "channels; allowed: at least 1"
+        )
     timing = ChannelTiming(memory.latency_cycles, int(bandwidth), _UNBOUNDED_REQUESTS)
     burst = DEVICES[memory.device].burst_bytes
-    capacity = memory.capacity_bytes // memory.channels
+    capacity = memory.capacity_bytes * cols // chip.grid.cols // share
     return Edge(rows, cols, share, flit_bytes, burst, capacity, timing)
 
 
