@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -37,6 +38,8 @@ FAULTS = Path(__file__).with_name("faults.toml")
 RECORD = Path(__file__).with_name("mutations.json")
 _COPIED = ("calibration", "rtl", "tests", "tlm", "verification", "workloads", "pyproject.toml")
 _LONGEST_S = 900
+# What a file may name of others: an instance's module, or a package.
+_NAMED = re.compile(r"^\s*(\w+)\s*(?:#\(|\w+\s*\()|\b(\w+)::", re.MULTILINE)
 # What a test says that fails by what the hardware did; and what it may say besides if it did not.
 _NOTICED = ("AssertionError", "HangError", "SimulationError", "StandstillError")
 _BESIDE_THE_POINT = ("SimulationError: building ", "is stale: ", "ImportError: ")
@@ -114,11 +117,11 @@ def content_of(fault: Fault) -> str:
 
 
 def made_of(module: Path) -> set[Path]:
-    """A module's file and those of all modules in it; each is named like its file."""
+    """A module's file and those of all modules and packages in it; each is named like its file."""
     files = {path.stem: path for path in (REPOSITORY / "rtl").rglob("*.sv")}
     found, unread = {module}, [module]
     while unread:
-        named = re.findall(r"^\s*(\w+)\s*(?:#\(|\w+\s*\()", unread.pop().read_text(), re.MULTILINE)
+        named = chain(*_NAMED.findall(unread.pop().read_text()))
         new = {files[name] for name in named if name in files} - found
         found |= new
         unread += new
