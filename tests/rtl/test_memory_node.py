@@ -1,6 +1,5 @@
 """The network interface of a memory channel in Verilog: words are kept, requests answered once."""
 
-import subprocess
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibration.harness.mesh import NOC_SOURCES
-from calibration.harness.toolchain import verilator_environment
 from calibration.loop.block import BlockModel, RtlBlock
 from calibration.tile.model import EDGE_FILES
+from tests.verilog_lint import lint
 
 pytestmark = pytest.mark.rtl
 
@@ -121,15 +120,7 @@ def port() -> Iterator[Port]:
     ],
 )
 def test_illegal_parameters_do_not_elaborate(name: str, value: int, rule: str) -> None:
-    sources = [str(path) for path in (*NOC_SOURCES, *EDGE_FILES)]
-    command = ["verilator", "--lint-only", "--top-module", "memory_node", f"-G{name}={value}"]
-    outcome = subprocess.run(
-        [*command, *sources],
-        env=verilator_environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    outcome = lint("memory_node", (*NOC_SOURCES, *EDGE_FILES), **{name: value})
     assert outcome.returncode != 0
     assert f"memory_node: {rule}" in outcome.stderr
 
