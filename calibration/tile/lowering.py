@@ -40,6 +40,9 @@ _REQUEST = 1 << 11
 class EdgeBlocks:
     """Where blocks lie in the memory channels below the columns of tiles.
 
+    A transfer's addresses have the bits of a scratchpad's (rtl/tile/network_interface.sv), those of
+    the words that it stores too: nothing lies beyond as many words.
+
     Args:
         model: The tiles; a channel a column.
         places: The buffers; those not in the tile are laid out.
@@ -57,10 +60,12 @@ class EdgeBlocks:
             self._offsets[name] = self._tile_words
             self._tile_words += ceil_div(place.words, _BURST_WORDS) * _BURST_WORDS
         needed = self._tile_words * model.tile_rows
-        if needed > model.channel_words:
+        allowed = min(model.channel_words, model.memory_words)
+        if needed > allowed:
             raise InputError(
-                f"off-chip buffers: found {needed} words of a memory channel; "
-                f"allowed: {model.channel_words}"
+                f"off-chip buffers: found {needed} words of a memory channel; allowed: {allowed}, "
+                f"what a channel of {model.channel_words} has in reach of tiles of "
+                f"{model.memory_words} words"
             )
 
     def address(self, tile: Tile, name: str) -> int:
@@ -111,7 +116,7 @@ def run_program(program: Program, memory: Memory, machine: TileMachine) -> TileR
     edge = lowered.edge
     if edge is not None:
         for at, name, place in edge.blocks():
-            machine.memory(at[1], edge.address(at, name), encode(place, memory[name][at]))
+            machine.write_memory(at[1], edge.address(at, name), encode(place, memory[name][at]))
     run = machine.run(lowered.images)
     for tile in lowered.images:
         at = divmod(tile, program.cols)
@@ -189,17 +194,19 @@ class _Jobs:
         self._places = places
         self._edge = edge
         self._spare = used_words(places)  # where words without a buffer come from and go to
+        self._spare_words = 0  # of the longest transfer of such words so far
         self._requests: dict[Tile, list[int]] = {}
 
     def requests(self, tile: int) -> dict[int, Words]:
         """Words of requests to memory nodes, by their address; the last of the scratchpad."""
         words = self._requests.get(divmod(tile, self._model.cols), [])
-        last = self._model.memory_words - 1
-        if self._spare > last - len(words):
+        free = self._model.memory_words - self._spare - self._spare_words
+        if len(words) > free:
             raise InputError(
-                f"tile {tile}: found {len(words)} words of requests; allowed: "
-                f"{last - self._spare}, the words of a scratchpad that no buffer has"
+                f"tile {tile}: found {len(words)} words of requests; allowed: {free}, the words of "
+                "a scratchpad that neither a buffer nor a transfer has"
             )
+        last = self._model.memory_words - 1
         return {last - n: np.array([word], dtype=np.uint64) for n, word in enumerate(words)}
 
     def of(self, step: Step, arrivals: tuple[int, ...]) -> list[Job]:
@@ -287,6 +294,7 @@ class _Jobs:
                 f"operation {step.number}: found a transfer of {step.flits} flits; allowed: "
                 f"{left}, the words of a scratchpad that no buffer has"
             )
+        self._spare_words = max(self._spare_words, step.flits)
         elements = step.flits * WORD_BITS // SUM_BITS
         block = Buffer(1, elements, SUM_BITS)
         return Place(block, Order.SUMS, self._spare, block.shape, step.flits)

@@ -167,27 +167,40 @@ class TileMachine:
         self._move(True, _SCRATCHPAD, counts, addresses, words)
         return words
 
-    def memory(self, col: int, address: int, words: Words) -> None:
-        """Write words of the memory channel below a column, from ``address`` (in words) on."""
-        self._move_memory(col, False, address, words)
+    def write_memory(self, col: int, address: int, words: Words) -> None:
+        """Write words of the memory channel below a column, from ``address`` (in words) on.
+
+        Raises:
+            InputError: for words or a channel that are not there.
+            SimulationError: if the model is closed.
+        """
+        self._move_memory(col, False, address, np.ascontiguousarray(words, dtype=np.uint64))
 
     def read_memory(self, col: int, address: int, count: int) -> Words:
-        """Words of the memory channel below a column."""
+        """``count`` words of the memory channel below a column, as `write_memory` writes them.
+
+        Raises:
+            InputError: for words or a channel that are not there.
+            SimulationError: if the model is closed.
+        """
         words = np.zeros(count, dtype=np.uint64)
         self._move_memory(col, True, address, words)
         return words
 
     def _move_memory(self, col: int, read: bool, address: int, words: Words) -> None:
-        model, last = self.model, address + len(words)
-        if not model.memory or not 0 <= address <= last <= model.channel_words:
-            allowed = model.channel_words - 1 if model.memory else "none"
+        model, end = self.model, address + len(words)
+        channels = model.cols if model.memory else 0
+        if not 0 <= col < channels:
+            allowed = f"0 to {channels - 1}" if channels else "none without memory channels"
+            raise InputError(f"channel: found {col}; allowed: {allowed}")
+        if not 0 <= address <= end <= model.channel_words:
             raise InputError(
-                f"channel {col}: found words {address} to {last - 1}; allowed: 0 to {allowed}"
+                f"channel {col}: found words {address} to {end - 1}; "
+                f"allowed: 0 to {model.channel_words - 1}"
             )
         node = (model.rows - 1) * model.cols + col
         machine = still_open(model.name, self._machine)
-        values = np.ascontiguousarray(words)
-        self._library.machine_memory(machine, node, read, address, len(words), values.ctypes.data)
+        self._library.machine_memory(machine, node, read, address, len(words), words.ctypes.data)
 
     def _check(self, images: Mapping[int, TileImage]) -> None:
         for tile, image in images.items():

@@ -56,16 +56,17 @@ class TileModel:
     waves: bool = False
 
     def __post_init__(self) -> None:
-        sides = min(self.rows, self.cols), max(self.rows, self.cols)
-        if sides[0] < 1 or sides[1] > _MOST_SIDE or self.tiles > _MOST_TILES:
+        rows, cols, most_rows = self.tile_rows, self.cols, _MOST_SIDE - self.memory
+        sides = 1 <= rows <= most_rows and 1 <= cols <= _MOST_SIDE
+        if not sides or rows * cols > _MOST_TILES:
             raise InputError(
-                f"tiles: found {self.rows}x{self.cols} in Verilog; allowed: sides of 1 to "
-                f"{_MOST_SIDE}, {_MOST_TILES} tiles"
+                f"tiles: found {rows}x{cols} in Verilog; allowed: 1 to {most_rows} rows, 1 to "
+                f"{_MOST_SIDE} columns, {_MOST_TILES} tiles"
             )
 
     @property
     def tiles(self) -> int:
-        """How many there are."""
+        """How many there are, and memory channels."""
         return self.rows * self.cols
 
     @property

@@ -24,8 +24,8 @@ from tlm.interconnect.packets import TileSet
 from tlm.memory.calibration import rtl_channel
 from tlm.memory.dram_target import DramMemory
 from tlm.offchip.system import OffChipMemory
-from tlm.operations import Operation
-from tlm.program import Buffer, Load, Program, Store, Token
+from tlm.operations import Engine, Operation
+from tlm.program import Buffer, Load, Program, Send, Store, Token, Work
 from tlm.tiles.programs import on_tiles
 from workloads.kernels.catalogue import KERNELS, Choices
 from workloads.kernels.target import chip_target
@@ -103,11 +103,65 @@ def test_refused() -> None:
         lower(program, TileModel(2, 2))
     with pytest.raises(InputError, match="found 2x2 tiles; allowed: 1x2"):
         lower(program, replace(MODEL, rows=2))
-    large = replace(BLOCK, rows=8000)
     moved = Load(TileSet.tile(0, 0), 4, source="x", target="a")
-    buffers = {"a": large, "x": replace(large, offchip=True)}
-    with pytest.raises(InputError, match="words of a memory channel; allowed: 32768"):
-        lower(Program(2, 2, {}, lambda: [moved], buffers), replace(MODEL, bank_depth=8192))
+    for rows, bank_depth, allowed in ((8000, 8192, 32768), (1100, 1024, 8192)):
+        large = replace(BLOCK, rows=rows)
+        buffers = {"a": large, "x": replace(large, offchip=True)}
+        with pytest.raises(InputError, match=f"words of a memory channel; allowed: {allowed}, "):
+            lower(
+                Program(2, 2, {}, lambda: [moved], buffers), replace(MODEL, bank_depth=bank_depth)
+            )
+
+
+def test_a_full_scratchpad_is_refused_only_with_requests() -> None:
+    tile, free = TileSet.tile(0, 0), MODEL.memory_words - 32  # beside one block
+    beside = replace(BLOCK, rows=free // 4)
+    full = {"a": beside, "b": BLOCK}
+    lower(Program(2, 2, {}, lambda: [Work(Engine.CONTROL, tile, 5)], full), MODEL)
+    load = Load(tile, 24, source="x", target="b")
+    with pytest.raises(InputError, match="found 1 words of requests; allowed: 0"):
+        lower(Program(2, 2, {}, lambda: [load], {**full, "x": OFFCHIP}), MODEL)
+
+
+def test_requests_and_words_of_no_buffer_do_not_meet() -> None:
+    tile, free = TileSet.tile(0, 0), MODEL.memory_words - 32  # beside one block
+    load = Load(tile, 24, source="x", target="b")
+    buffers = {"b": BLOCK, "x": OFFCHIP}
+
+    def lowered(flits: int) -> None:
+        send = Send(tile, np.array([1]), np.array([1]), flits)
+        lower(Program(2, 2, {}, lambda: [load, send], buffers), MODEL)
+
+    lowered(free - 1)
+    with pytest.raises(InputError, match="found 1 words of requests; allowed: 0"):
+        lowered(free)
+
+
+def test_words_of_channels_that_are_not_there(machine: TileMachine) -> None:
+    words = np.arange(4, dtype=np.uint64)
+    for col in (-1, 2):
+        with pytest.raises(InputError, match=f"channel: found {col}; allowed: 0 to 1"):
+            machine.write_memory(col, 0, words)
+        with pytest.raises(InputError, match=f"channel: found {col}; allowed: 0 to 1"):
+            machine.read_memory(col, 0, 4)
+    with pytest.raises(InputError, match="found words 32766 to 32769; allowed: 0 to 32767"):
+        machine.write_memory(1, 32766, words)
+    machine.write_memory(1, 32764, np.arange(8)[::2])
+    assert machine.read_memory(1, 32764, 4).tolist() == [0, 2, 4, 6]
+
+
+@pytest.mark.parametrize(("rows", "cols"), [(9, 8), (16, 4), (2, 16)])
+def test_as_many_tiles_with_channels_as_without(rows: int, cols: int) -> None:
+    assert TileModel(rows, cols, memory=True).tile_rows == rows - 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "cols", "found"), [(1, 2, "0x2"), (10, 8, "9x8"), (17, 2, "16x2")]
+)
+def test_tiles_that_are_too_many_or_none(rows: int, cols: int, found: str) -> None:
+    said = f"found {found} in Verilog; allowed: 1 to 15 rows, 1 to 16 columns, 64 tiles"
+    with pytest.raises(InputError, match=said):
+        TileModel(rows, cols, memory=True)
 
 
 @pytest.mark.slow
