@@ -218,9 +218,7 @@ class _Run:
         slot = offchip.access(operation, self._state, takes, gives, arrivals)
         if slot:
             raise InputError(f"{_name(number, operation)} {units.fault(slot)}")
-        shown = within_tiles(operation)
-        assert isinstance(shown, Send)
-        self._tell(number, replace(shown, flits=operation.sent_flits))
+        self._tell(number, within_tiles(replace(operation, flits=operation.sent_flits)))
 
     def _tell(self, number: int, operation: TileOperation) -> None:
         """Show who looks on what has come of an operation."""
