@@ -39,7 +39,7 @@ def test_whole_numbers_of_any_kind_will_do(run: Run, kind: Any) -> None:
     operations = [
         Work(Engine.VECTOR, row, cycles, gives=("block",)),
         # NumPy's whole numbers, and lists, are taken though the types do not say so.
-        Send(row, numbers(0), numbers(2, 0, 1), np.int64(4), takes=("block",)),  # type: ignore[arg-type]
+        Send(row, numbers(0), numbers(2, 0, 1), np.int64(4), takes=("block",)),  # type: ignore[arg-type]  # counts as an int
         Work(Engine.CONTROL, row, np.int64(3)),  # type: ignore[arg-type]  # counts as an int
     ]
     wide = [
