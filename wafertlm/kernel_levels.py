@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tlm.chips import Chip
 from tlm.engines.lt import Progress, run_lt
@@ -17,8 +17,11 @@ from tlm.tiles.programs import on_tiles
 from tlm.tiles.timing import FREE, TileTiming
 from tlm.trace import Recorder
 from wafertlm.kernel_memory import NO_MEMORY, KernelMemory, memory_of
-from wafertlm.kernel_networks import OwnRouters, run_at_model, run_at_rtl
+from wafertlm.kernel_networks import run_at_model
 from wafertlm.kernel_tiles import lone_tiles, rtl_products
+
+if TYPE_CHECKING:
+    from wafertlm.kernel_routers import OwnRouters
 
 RTL = "rtl"
 LEVELS = (RTL, "at", "lt", "perf")
@@ -34,7 +37,7 @@ class Networks:
     noc: str
     memory: str | None
     compute: str
-    own: OwnRouters | None
+    own: "OwnRouters | None"
     waves: Path | None
     building: Building
     recorder: Recorder | None = None
@@ -94,6 +97,8 @@ def simulate(
         return outcome, None
     if networks.noc == RTL:
         check_rtl_side(program, "--noc")
+        from wafertlm.kernel_cosim import run_at_rtl  # slow to import: only for networks in Verilog
+
         watched = (networks.waves, networks.building, networks.recorder)
         return run_at_rtl(program, timing, networks.own, *watched, queues, memory.channels)
     if rows * cols > _LARGEST_AT_TILES:

@@ -3,7 +3,7 @@
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tlm.calibrated import level_error_pct, stale_allowed
 from tlm.chips import Chip, chip_names, load_chip
@@ -37,13 +37,15 @@ from wafertlm.kernel_memory import (
     chip_edge,
     memory_of,
 )
-from wafertlm.kernel_networks import OwnRouters, own_routers
 from wafertlm.kernel_tiles import run_on_tiles
 from wafertlm.options import parse_grid
 from workloads.kernels.catalogue import KERNELS, Choices, Plan, Sizes
 from workloads.kernels.collectives import METHODS
 from workloads.kernels.flat_attention import SCHEDULES
 from workloads.kernels.target import Target, chip_target
+
+if TYPE_CHECKING:
+    from wafertlm.kernel_routers import OwnRouters
 
 #: Bits of an element, and of a sum of products.
 _BITS = {
@@ -375,7 +377,7 @@ def _maps(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def own_network(options: KernelOptions) -> OwnRouters | None:
+def own_network(options: KernelOptions) -> "OwnRouters | None":
     """Somebody's own routers, if the options name some.
 
     Raises:
@@ -385,4 +387,6 @@ def own_network(options: KernelOptions) -> OwnRouters | None:
         return None
     if options.memory is not None:
         raise InputError("--memory: found with --rtl; allowed: one of --rtl and --memory")
+    from wafertlm.kernel_routers import own_routers  # slow to import: only for somebody's routers
+
     return own_routers(options.rtl, allow_stale=options.allow_stale)

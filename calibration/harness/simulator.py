@@ -15,8 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import cocotb_tools.config
-from cocotb_tools.check_results import get_results
-from cocotb_tools.runner import get_runner
 
 from calibration.harness.cache import cached, included_content
 from calibration.harness.toolchain import tool_versions, verilator_environment
@@ -62,6 +60,10 @@ class Simulation:
             SimulationError: if a test of the bench fails or the simulator dies; the scratch
                 folder with its log is then kept and named. With waves it is kept in any case.
         """
+        # cocotb's runner brings pytest along: a quarter of a second that only benches need.
+        from cocotb_tools.check_results import get_results
+        from cocotb_tools.runner import get_runner
+
         work = folder or Path(tempfile.mkdtemp(prefix="wafertlm-"))
         (work / "plan.json").write_text(json.dumps(plan))
         environment = verilator_environment() | {
