@@ -313,7 +313,7 @@ def _target(options: KernelOptions, chip: Chip, networks: Networks, timing: NocT
     if networks.compute == "perf":
         element_bytes = target.element_bits // 8
         roofline = Roofline(target.matrix.macs_per_cycle, element_bytes=element_bytes)
-        target = replace(target, matrix=roofline)
+        target = replace(target, matrix=roofline, after_vector=None)
     if networks.memory is not None:
         edge = chip_edge(chip, networks.memory, (rows, cols))
         target = replace(target, offchip=edge)

@@ -207,8 +207,8 @@ class Core:
     @property
     def output_cycles(self) -> int:
         """Cycles of the product with V."""
-        block = self.block
-        return self.target.matrix.gemm_cycles(block.rows, block.keys, block.v_depth)
+        block, matrix = self.block, self.target.after_vector or self.target.matrix
+        return matrix.gemm_cycles(block.rows, block.keys, block.v_depth)
 
     def softmax_cycles(self, *, first: bool) -> int:
         """Cycles of the passes over an item, reductions apart."""

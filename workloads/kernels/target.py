@@ -1,10 +1,11 @@
 """What a kernel has to know of the machine that it is planned for."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tlm.chips import Chip
 from tlm.chips.parts import combines_in_network, matrix_engine, vector_engine
 from tlm.compute.base import Compute, ceil_div
+from tlm.compute.tile_engines import MatrixEngine
 from tlm.compute.vector_unit import VectorUnit
 from tlm.errors import InputError
 from tlm.interconnect.zero_load import NocTiming
@@ -28,6 +29,8 @@ class Target:
         whole_lines: Whether each line of a block begins in a flit of its own: a row, or of an
             operand of the matrix engine the elements that it takes together. So blocks lie in
             the project's own tiles; else they are packed.
+        after_vector: The matrix engine for an operand that the vector engine has made; None: as
+            for any other.
         offchip: Channels of off-chip memory from which blocks are loaded; None: the time of that
             memory is not counted.
     """
@@ -42,6 +45,7 @@ class Target:
     tile_bytes: int = 2**62
     in_network: bool = True
     whole_lines: bool = False
+    after_vector: Compute | None = None
     offchip: Edge | None = None
 
     def __post_init__(self) -> None:
@@ -95,15 +99,20 @@ def chip_target(
     Raises:
         InputError: if the calibration is missing or stale, or the profile has no vector engine.
     """
+    matrix, after_vector = matrix_engine(chip), None
+    if isinstance(matrix, MatrixEngine):
+        # Results of passes lie row by row, and so pass by weights at rest (rtl/tile/README.md).
+        after_vector = replace(matrix, dataflow="weight-stationary")
     return Target(
         rows=grid[0],
         cols=grid[1],
         flit_bytes=timing.flit_bytes,
         element_bits=element_bits,
         sum_bits=sum_bits,
-        matrix=matrix_engine(chip),
+        matrix=matrix,
         vector=vector_engine(chip),
         tile_bytes=int(chip.tile.sram_kib * 1024),
         in_network=combines_in_network(chip),
         whole_lines=chip.calibration is not None,
+        after_vector=after_vector,
     )
