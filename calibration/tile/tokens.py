@@ -2,11 +2,12 @@
 
 A program says which unit of a token each taker gets (docs/programs.md); a sequencer only counts. So
 units go by **lanes**: those that one engine takes at a tile of what one stream of operations gives
-there in order, an engine or the transfers from one tile. Both sides of a lane are in order, so
-counting gives every taker its own unit. A lane is a token of the sequencer of the tile that takes:
-of slots the source of the transfer, to which the unit comes as a credit. Lanes of the same two
-sides, such as those of two buffers in turn, share a token where their units are taken in the order
-in which they are given.
+there in order: an engine, or the transfers from one tile. Off-chip memory answers in an order of
+its own, so each token of loads and stores is a stream by itself. Both sides of a lane are in order,
+so counting gives every taker its own unit. A lane is a token of the sequencer of the tile that
+takes: of slots the source of the transfer, to which the unit comes as a credit. Lanes of the same
+two sides, such as those of two buffers in turn, share a token where their units are taken in the
+order in which they are given.
 """
 
 from collections import defaultdict
@@ -18,10 +19,10 @@ from typing import NamedTuple
 from calibration.tile.descriptors import TOKENS
 from tlm.errors import InputError
 from tlm.operations import Engine
-from tlm.program import Program, Reduce
+from tlm.program import OffChip, Program, Reduce
 from tlm.steps import Step, Tile, TransferStep, Unit
 
-#: Who gives: an engine of a tile, or the transfers from a tile or of a reduction.
+#: Who gives: an engine of a tile, the transfers from a tile or of a reduction, or off-chip memory.
 _Stream = tuple[object, ...]
 _INITIAL: _Stream = ("initial",)
 #: The steps that take and give a unit, by their places in the program.
@@ -150,9 +151,10 @@ def _streams(steps: Sequence[Step]) -> dict[Unit, _Stream]:
             source: _Stream = ("tile", step.tile)
             if isinstance(step.operation, Reduce):
                 source = ("reduction", step.members.rows, step.members.cols)
+            offchip = isinstance(step.operation, OffChip)
             for units in step.arrivals.values():
                 for unit in units:
-                    streams[unit] = source
+                    streams[unit] = ("memory", step.tile, unit.token) if offchip else source
     return streams
 
 
