@@ -17,6 +17,9 @@ TOKENS = 64
 DESCRIPTOR_WORDS = 8
 CREDITS = 8
 TRANSFER_TOKENS = 2
+#: Words of a memory channel's burst.
+BURST_WORDS = 4
+_TARGET_BITS = 27
 #: Operations of the vector unit (rtl/tile/vector_unit.sv).
 VECTOR_OPERATIONS = {
     "add": 0, "maximum": 1, "scale": 2, "quantize": 3, "exp": 4, "multiply": 5,
@@ -59,9 +62,9 @@ class Transfer:
         rows: Rows.
         source: Address of the first word here.
         source_row: Distance of rows here.
-        target: Address of the first word there.
+        target: Address of the first word there; in a memory channel up to 27 bits.
         target_row: Distance of rows there.
-        mark: What stands in the place of tokens, 12 bits, if there are none; for memory nodes.
+        request: Its word is a request to a memory node (`memory_request`), no data.
         row: Row of a unicast's destination, of a reduction's root.
         col: Its column.
         row_mask: Rows of a multicast's destinations or of a reduction's operands, a bit each.
@@ -83,7 +86,7 @@ class Transfer:
     rows: int = 1
     source_row: int = 0
     target_row: int = 0
-    mark: int = 0
+    request: bool = False
 
 
 Job = Wait | MatrixJob | VectorJob | Transfer
@@ -198,8 +201,12 @@ def _transfer_words(job: Transfer) -> tuple[int, int, int, int]:
         raise InputError(
             f"transfer: found {len(job.tokens)} tokens; allowed: at most {TRANSFER_TOKENS}"
         )
-    marks = () if job.tokens else (_field("mark", job.mark, 12) >> 6, job.mark & 63)
-    token, second = (_field("token", each, 6) for each in (*job.tokens, *marks, 0, 0)[:2])
+    # What has no tokens has in their place the high bits of the target, or the mark of a request.
+    low, high = job.target, 0
+    if not job.tokens:
+        high, low = divmod(_field("target", job.target, _TARGET_BITS), 1 << 16)
+    others = () if job.tokens else (high >> 6 | job.request << 5, high & 63)
+    token, second = (_field("token", each, 6) for each in (*job.tokens, *others, 0)[:2])
     first = _kind(Engine.TRANSFER) | job.kind << 4 | job.carry << 7
     first |= (len(job.tokens) > 0) << 6 | token << 8
     second |= (len(job.tokens) > 1) << 6
@@ -208,9 +215,36 @@ def _transfer_words(job: Transfer) -> tuple[int, int, int, int]:
     flits = _field("flits", job.words * job.rows, 16, 1)
     return (
         first,
-        _joined([job.source, job.source_row, job.target, job.target_row], "transfer address"),
+        _joined([job.source, job.source_row, low, job.target_row], "transfer address"),
         _joined([job.col_mask, job.row_mask, flits, second], "transfer mask"),
         0,
+    )
+
+
+def memory_request(address: int, words: int, row: int, col: int, *, loads: bool) -> int:
+    """The word that asks a memory node for a block (rtl/memory/memory_node.sv).
+
+    Args:
+        address: The block's first word in the channel, that of a burst.
+        words: How many it has, 1 to 65,535.
+        row: Row of the tile that asks.
+        col: Its column.
+        loads: The block is sent to the tile; else this word is, when all before it is kept.
+
+    Raises:
+        InputError: naming the field that is not allowed.
+    """
+    if address % BURST_WORDS:
+        raise InputError(
+            f"memory request: address: found {address}; allowed: multiples of {BURST_WORDS}, "
+            "the words of a burst"
+        )
+    return (
+        _field("memory request address", address, _TARGET_BITS)
+        | _field("memory request row", row, 4) << 28
+        | _field("memory request column", col, 4) << 32
+        | _field("memory request words", words, 16, 1) << 36
+        | loads << 52
     )
 
 

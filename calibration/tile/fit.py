@@ -2,7 +2,15 @@
 
 from collections.abc import Iterator
 
-from calibration.tile.descriptors import JOBS, Descriptor, Job, Transfer, TransferKind, Wait
+from calibration.tile.descriptors import (
+    BURST_WORDS,
+    JOBS,
+    Descriptor,
+    Job,
+    Transfer,
+    TransferKind,
+    Wait,
+)
 from calibration.tile.model import TileModel
 from tlm.errors import InputError
 from tlm.operations import Engine
@@ -30,14 +38,17 @@ def check_fits(where: str, engine: Engine, descriptor: Descriptor, model: TileMo
         raise InputError(f"{where}: job: found {type(job).__name__}; allowed: {own}Wait")
     for credit in descriptor.credits:
         _check_tile(f"{where}: credit", credit.row, credit.col, model)
+    stores = isinstance(job, Transfer) and _goes_to_memory(job, model) and not job.request
     for name, last in _last_words(job, model):
-        if last >= model.memory_words:
+        words = model.channel_words if stores and name == "target" else model.memory_words
+        if last >= words:
             raise InputError(
-                f"{where}: {name}: found words up to {last}; "
-                f"allowed: up to {model.memory_words - 1}"
+                f"{where}: {name}: found words up to {last}; allowed: up to {words - 1}"
             )
     if isinstance(job, Transfer):
         _check_goal(where, job, model)
+        if _goes_to_memory(job, model):
+            _check_memory(where, job)
     if isinstance(job, VectorJob) and job.pack:
         _check_packed(where, job, _SUM_BITS // model.operand_bits)
 
@@ -76,7 +87,7 @@ def _check_goal(where: str, job: Transfer, model: TileModel) -> None:
         _check_tile(where, job.row, job.col, model)
     if job.kind is not TransferKind.UNICAST:
         for name, mask, count in (
-            ("row", job.row_mask, model.rows),
+            ("row", job.row_mask, model.tile_rows),
             ("column", job.col_mask, model.cols),
         ):
             if not 0 < mask < 1 << count:
@@ -84,6 +95,33 @@ def _check_goal(where: str, job: Transfer, model: TileModel) -> None:
                     f"{where}: {name} mask: found {mask:#b}; allowed: bits 0 to {count - 1}, "
                     "one at least"
                 )
+
+
+def _goes_to_memory(job: Transfer, model: TileModel) -> bool:
+    return model.memory and job.kind is TransferKind.UNICAST and job.row == model.rows - 1
+
+
+def _check_memory(where: str, job: Transfer) -> None:
+    """What a memory node understands: a request, or words of whole bursts (memory_node.sv)."""
+    flits = job.words * job.rows
+    if job.request and flits != 1:
+        raise InputError(f"{where}: words of a request: found {flits}; allowed: 1")
+    if job.request:
+        return
+    if job.tokens:
+        raise InputError(
+            f"{where}: tokens of words for a memory channel: found {len(job.tokens)}; allowed: 0, "
+            "a request behind them gives tokens"
+        )
+    distances = {"target": job.target}
+    if job.rows > 1:
+        distances |= {"words": job.words, "target_row": job.target_row}
+    for name, value in distances.items():
+        if value % BURST_WORDS:
+            raise InputError(
+                f"{where}: {name} in a memory channel: found {value}; allowed: multiples of "
+                f"{BURST_WORDS}, the words of a burst"
+            )
 
 
 def _check_tile(where: str, row: int, col: int, model: TileModel) -> None:

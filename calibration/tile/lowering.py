@@ -7,6 +7,7 @@ import numpy as np
 
 from calibration.tile.blocks import decode, encode
 from calibration.tile.descriptors import (
+    BURST_WORDS,
     CREDITS,
     TRANSFER_TOKENS,
     Credit,
@@ -16,6 +17,7 @@ from calibration.tile.descriptors import (
     TransferKind,
     Wait,
     Words,
+    memory_request,
 )
 from calibration.tile.image import TileImage
 from calibration.tile.machine import TileMachine, TileRun
@@ -32,16 +34,10 @@ from tlm.tiles.jobs import matrix_jobs, vector_job
 from tlm.tiles.layout import SUM_BITS, WORD_BITS, Order, Place, place_buffers, used_words
 
 _LEAST_WAIT_CYCLES = 2
-_BURST_WORDS = 4
-#: Marks a request without tokens (rtl/memory/memory_node.sv).
-_REQUEST = 1 << 11
 
 
 class EdgeBlocks:
     """Where blocks lie in the memory channels below the columns of tiles.
-
-    A transfer's addresses have the bits of a scratchpad's (rtl/tile/network_interface.sv), those of
-    the words that it stores too: nothing lies beyond as many words.
 
     Args:
         model: The tiles; a channel a column.
@@ -58,14 +54,12 @@ class EdgeBlocks:
         self._tile_words = 0
         for name, place in self._places.items():
             self._offsets[name] = self._tile_words
-            self._tile_words += ceil_div(place.words, _BURST_WORDS) * _BURST_WORDS
+            self._tile_words += ceil_div(place.words, BURST_WORDS) * BURST_WORDS
         needed = self._tile_words * model.tile_rows
-        allowed = min(model.channel_words, model.memory_words)
-        if needed > allowed:
+        if needed > model.channel_words:
             raise InputError(
-                f"off-chip buffers: found {needed} words of a memory channel; allowed: {allowed}, "
-                f"what a channel of {model.channel_words} has in reach of tiles of "
-                f"{model.memory_words} words"
+                f"off-chip buffers: found {needed} words of a memory channel; "
+                f"allowed: {model.channel_words}"
             )
 
     def address(self, tile: Tile, name: str) -> int:
@@ -263,7 +257,7 @@ class _Jobs:
         here = self._places[(operation.target if loads else operation.source) or ""]
         rows, words = here.sent
         there, edge_row = self._edge.address(step.tile, operation.block), self._model.rows - 1
-        request = there | step.tile[0] << 28 | step.tile[1] << 32 | rows * words << 36 | loads << 52
+        request = memory_request(there, rows * words, *step.tile, loads=loads)
         own = self._requests.setdefault(step.tile, [])
         if request not in own:
             own.append(request)
@@ -276,13 +270,13 @@ class _Jobs:
         # The word that a block is kept comes where its request was, which is the same.
         asks = Transfer(
             TransferKind.UNICAST, 1, place, here.address if loads else place, row=edge_row,
-            col=step.tile[1], tokens=arrivals, mark=_REQUEST,
+            col=step.tile[1], tokens=arrivals, request=True,
         )  # fmt: skip
         if loads:
             return [asks]
         block = Transfer(
-            TransferKind.UNICAST, rows * words, here.address, there & 0xFFFF, row=edge_row,
-            col=step.tile[1], mark=there >> 16,
+            TransferKind.UNICAST, rows * words, here.address, there, row=edge_row,
+            col=step.tile[1],
         )  # fmt: skip
         return [block, asks]
 

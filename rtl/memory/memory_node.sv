@@ -2,8 +2,9 @@
 //
 // A flit carries a word of 64 bits and above it a tag of 32 (rtl/tile/network_interface.sv). Of what comes:
 //
-//   data     tag 30 and 29 are 0; {tag 28:24, 21:16, 15:0} is the word's address in the channel. A burst is
-//            written when its last word, or a packet's, has come: a block has whole bursts of its own.
+//   data     tag 30 and 29 are 0; {tag 28:24, 21:16, 15:0} is the word's address in the channel. A packet's
+//            words come burst by burst, from the first of each on. A burst is written when its last word, or
+//            the packet's, has come: a block has whole bursts of its own.
 //   request  else. Word: 27:0 address, 31:28 row and 35:32 column of the tile, 51:36 words, 52 load. The
 //            answer has the request's tag, its tokens with the last word alone.
 //
@@ -90,7 +91,7 @@ module memory_node #(
   assign burst_ends = tag[1:0] == 2'b11 || eject_flit_i[FlitWidth-1];
 
   // Of the operation: where it reads or writes, the request's word and tag, its slot, and bursts to ask for.
-  logic [AddressWidth-1:0] address_q;
+  logic [AddressWidth-1:0] address_q, data_address;
   logic [63:0] word_q;
   logic [31:0] tag_q;
   logic [SlotWidth-1:0] slot_q, free_slot;
@@ -99,7 +100,9 @@ module memory_node #(
   logic [Slots-1:0] used_q;
   logic slot_free;
 
+  // 65,533 words or more have 2^BurstWidth bursts, which is 0 here: counts go once round to it.
   assign bursts = BurstWidth'((CountWidth'(word_q[51:36]) + CountWidth'(Words - 1)) >> 2);
+  assign data_address = AddressWidth'({tag[28:24], tag[21:16], tag[15:2]});
 
   always_comb begin
     free_slot = '0;
@@ -154,7 +157,7 @@ module memory_node #(
     end
     if (take && is_data) begin
       data_q <= data;
-      address_q <= AddressWidth'({tag[28:24], tag[21:16], tag[15:2]});
+      address_q <= data_address;
     end
     if (take && !is_data) begin
       word_q <= word;
@@ -260,10 +263,36 @@ module memory_node #(
   assign unused = ^{eject_flit_i[FlitWidth-2:96], word, tag, tag_q[31], tag_q[23], out_tag_q[31], out_tag_q[23]};
 
 `ifndef SYNTHESIS
+  localparam int ChannelWords = Words << AddressWidth;
+  // Which word of its burst comes next.
+  logic [1:0] next_q;
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) next_q <= '0;
+    else if (take && is_data) next_q <= burst_ends ? '0 : tag[1:0] + 2'd1;
+  end
+
   always_ff @(posedge clk_i) begin
     if (rst_ni && take && !is_data) begin
       assert (word[51:36] != '0)
       else $error("memory_node: a request for no words");
+      assert (word[1:0] == '0)
+      else $error("memory_node: a request at word %0d, must be a burst's first", word[27:0]);
+      assert (32'(word[27:0]) + 32'(word[51:36]) <= ChannelWords)
+      else $error("memory_node: a request for %0d words at %0d, the channel has %0d", word[51:36],
+                  word[27:0], ChannelWords);
+      assert (int'(word[31:28]) < Rows && int'(word[35:32]) < Cols)
+      else $error("memory_node: a request of tile (%0d, %0d), which is not there", word[31:28], word[35:32]);
+    end
+    if (rst_ni && take && is_data) begin
+      assert (tag[1:0] == next_q)
+      else $error("memory_node: word %0d of burst %0d came, must be word %0d of a burst", tag[1:0],
+                  data_address, next_q);
+      assert (next_q == '0 || data_address == address_q)
+      else $error("memory_node: word %0d of burst %0d came, must be of burst %0d", tag[1:0],
+                  data_address, address_q);
+      assert (32'({tag[28:24], tag[21:16], tag[15:0]}) < ChannelWords)
+      else $error("memory_node: a word for %0d, the channel has %0d",
+                  {tag[28:24], tag[21:16], tag[15:0]}, ChannelWords);
     end
   end
 `endif

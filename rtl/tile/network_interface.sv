@@ -10,6 +10,9 @@
 //   1  source address, distance of its rows, target address, distance of its rows; 16 bits each
 //   2  15:0 column mask, 31:16 row mask, 47:32 flits, 53:48 second token, 54 notify with it too
 //
+// Without notify the target has 27 bits: the second token is bits 21:16, the token's low five bits 26:22. So
+// it reaches all of a memory channel; a tile looks at its own bits alone.
+//
 // The next job is taken while the words of one are still on their way out of the scratchpad.
 module network_interface #(
   /// Rows of the mesh; at most 16.
@@ -82,7 +85,10 @@ module network_interface #(
   localparam int LengthWidth = $clog2(FifoDepth + 1);
   localparam int RowWidth = noc_pkg::index_width(Rows);
   localparam int ColWidth = noc_pkg::index_width(Cols);
-  localparam logic [AddressWidth-1:0] One = AddressWidth'(1);
+  // A target's bits in a descriptor and in a flit, and those above that have the tokens' place.
+  localparam int LowWidth = 16;
+  localparam int HighWidth = 11;
+  localparam int TargetWidth = HighWidth + LowWidth;
   localparam logic [1:0] Unicast = 2'd0;
   localparam logic [1:0] Multicast = 2'd1;
   localparam int JobsDepth = (Outstanding > 2) ? Outstanding : 2;
@@ -105,7 +111,7 @@ module network_interface #(
   logic head_valid, word_valid, send;
   logic [HeadWidth-1:0] head_in, head;
   logic [Width-1:0] word;
-  logic [AddressWidth-1:0] target;
+  logic [TargetWidth-1:0] target;
   logic target_valid, target_last;
 
   stream_reader #(
@@ -118,7 +124,7 @@ module network_interface #(
     .loops_ready_o(read_free),
     .base_i(AddressWidth'(job_i[64 +: 16])),
     .counts_i(job_i[32 +: 32]),
-    .strides_i({AddressWidth'(job_i[80 +: 16]), One}),
+    .strides_i({AddressWidth'(job_i[80 +: 16]), AddressWidth'(1)}),
     .read_valid_o,
     .read_ready_i,
     .read_address_o,
@@ -130,8 +136,10 @@ module network_interface #(
   );
 
   // The target's loops wait here for their turn, as do the headers.
-  localparam int LoopsWidth = 2 * 16 + 2 * CountWidth;
+  localparam int LoopsWidth = TargetWidth + LowWidth + 2 * CountWidth;
   logic loops_valid, loops_ready;
+  logic [HighWidth-1:0] target_high;
+  assign target_high = job_i[6] ? '0 : {job_i[12:8], job_i[176 +: 6]};
   logic [LoopsWidth-1:0] loops;
   fifo #(
     .Width(LoopsWidth),
@@ -141,7 +149,7 @@ module network_interface #(
     .rst_ni,
     .valid_i(start),
     .ready_o(target_free),
-    .data_i({job_i[96 +: 32], job_i[32 +: 32]}),
+    .data_i({job_i[112 +: LowWidth], target_high, job_i[96 +: LowWidth], job_i[32 +: 32]}),
     .free_o(),
     .valid_o(loops_valid),
     .ready_i(loops_ready),
@@ -150,15 +158,15 @@ module network_interface #(
 
   address_loop #(
     .Levels(2),
-    .AddressWidth(AddressWidth)
+    .AddressWidth(TargetWidth)
   ) u_targets (
     .clk_i,
     .rst_ni,
     .loops_valid_i(loops_valid),
     .loops_ready_o(loops_ready),
-    .base_i(AddressWidth'(loops[32 +: 16])),
+    .base_i(loops[32 +: TargetWidth]),
     .counts_i(loops[31:0]),
-    .strides_i({AddressWidth'(loops[48 +: 16]), One}),
+    .strides_i({TargetWidth'(loops[32 + TargetWidth +: LowWidth]), TargetWidth'(1)}),
     .valid_o(target_valid),
     .ready_i(send),
     .address_o(target),
@@ -208,8 +216,10 @@ module network_interface #(
   assign done_o = send & target_last;
 
   logic [31:0] tag;
-  assign tag = carry ? {1'b0, notify & target_last, token, 1'b0, notify_second & target_last, second,
-                        16'(target)} : '0;
+  logic [HighWidth-1:0] high;
+  assign high = notify ? {token[4:0], second} : target[TargetWidth-1:LowWidth];
+  assign tag = carry ? {1'b0, notify & target_last, token[5], high[10:6],
+                        1'b0, notify_second & target_last, high[5:0], target[LowWidth-1:0]} : '0;
   assign inject_flit_o = {last, kind == Multicast, reduces, reduces & kind[0],
                           (kind == Unicast) ? LengthWidth'(0) : length, row_mask, col_mask, row, col,
                           tag, word};

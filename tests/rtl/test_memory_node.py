@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibration.harness.mesh import NOC_SOURCES
+from calibration.harness.simulator import SimulationError
 from calibration.loop.block import BlockModel, RtlBlock
 from calibration.tile.model import EDGE_FILES
 from tests.verilog_lint import lint
@@ -20,6 +21,11 @@ _ROWS, _COLS = 5, 4
 #: Above the payload of 96 bits: column, row, masks, length, features, and whether it is the last.
 _COL, _ROW, _LAST = 96, 98, 96 + 2 + 3 + 9 + 3 + 3
 _PATIENCE_CYCLES = 1000  # a refresh takes some hundred
+_WORDS = 16 * 128 << 5  # of the channel
+_MODEL = BlockModel(
+    (*NOC_SOURCES, *EDGE_FILES),
+    {"Rows": _ROWS, "Cols": _COLS, "FifoDepth": 4, "RowWidth": 5, "Slots": 4},
+)
 
 
 @dataclass(frozen=True)
@@ -106,8 +112,7 @@ class Port:
 
 @pytest.fixture(scope="module")
 def port() -> Iterator[Port]:
-    parameters = {"Rows": _ROWS, "Cols": _COLS, "FifoDepth": 4, "RowWidth": 2, "Slots": 4}
-    with RtlBlock(BlockModel((*NOC_SOURCES, *EDGE_FILES), parameters)) as block:
+    with RtlBlock(_MODEL) as block:
         yield Port(block)
 
 
@@ -152,6 +157,55 @@ def test_a_request_without_tokens(port: Port) -> None:
         (41, (), False),
         (42, (), True),
     ]
+
+
+def test_the_longest_request(port: Port) -> None:
+    most, tail = 65_535, [7, 8, 9, 10, 11, 12, 13, 14]
+    first = _WORDS - len(tail)
+    kept = [data(first + n, word, last=n == 7) for n, word in enumerate(tail)]
+    port.run([*kept, request(first, len(tail), (0, 0), 0, (1,), load=False)])
+    came = port.run([request(0, most, (4, 3), 0, (9,), load=True)])
+    assert sorted(one.target for one in came) == list(range(most))
+    found = {one.target: one.word for one in came}
+    assert [found[first + n] for n in range(len(tail) - 1)] == tail[:-1]
+    assert [one.tokens for one in came] == [()] * (most - 1) + [(9,)]
+
+
+@pytest.mark.parametrize(
+    ("flits", "rule"),
+    [
+        ([request(64, 0, (0, 0), 0, (1,), load=True)], "a request for no words"),
+        (
+            [request(66, 4, (0, 0), 0, (1,), load=True)],
+            "a request at word 66, must be a burst's first",
+        ),
+        (
+            [request(_WORDS - 8, 9, (0, 0), 0, (1,), load=False)],
+            f"a request for 9 words at {_WORDS - 8}, the channel has {_WORDS}",
+        ),
+        (
+            [request(64, 4, (5, 0), 0, (1,), load=True)],
+            "a request of tile (5, 0), which is not there",
+        ),
+        (
+            [request(64, 4, (0, 4), 0, (1,), load=True)],
+            "a request of tile (0, 4), which is not there",
+        ),
+        (
+            [data(65, 1, last=True)],
+            "word 1 of burst 16 came, must be word 0 of a burst",
+        ),
+        (
+            [data(64, 1, last=False), data(69, 1, last=True)],
+            "word 1 of burst 17 came, must be of burst 16",
+        ),
+        ([data(_WORDS, 1, last=True)], f"a word for {_WORDS}, the channel has {_WORDS}"),
+    ],
+)
+def test_what_no_tile_may_send_stops_the_simulation(flits: list[int], rule: str) -> None:
+    with RtlBlock(_MODEL) as block, pytest.raises(SimulationError) as stopped:
+        Port(block).run(flits)
+    assert f"memory_node: {rule}" in str(stopped.value)
 
 
 @settings(deadline=None, max_examples=30)

@@ -2,16 +2,21 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from calibration.harness.simulator import build
 from calibration.tile.blocks import encode
+from calibration.tile.descriptors import Descriptor, Transfer, TransferKind, Words, memory_request
+from calibration.tile.fit import check_fits
 from calibration.tile.functional import held_equal
 from calibration.tile.image import TileImage
 from calibration.tile.lowering import lower
-from calibration.tile.machine import TileMachine
+from calibration.tile.machine import TileMachine, TileRun
 from calibration.tile.model import EDGE_FILES, TILE_FILES, TileModel
 from tlm.calibrated import REPOSITORY, stale_allowed
 from tlm.chips import load_chip
@@ -32,7 +37,9 @@ from workloads.kernels.target import chip_target
 
 pytestmark = pytest.mark.rtl
 
-MODEL = TileModel(3, 2, operand_bits=8, bank_depth=1024, memory=True)
+#: With channels of 131,072 words: more than 16 bits of an address say, or a scratchpad has.
+MODEL = TileModel(3, 2, operand_bits=8, bank_depth=1024, memory=True, memory_row_width=6)
+WORDS = MODEL.channel_words
 GRID = (2, 2)
 BLOCK = Buffer(6, 8, 32)
 OFFCHIP = replace(BLOCK, offchip=True)
@@ -53,6 +60,26 @@ def attention(name: str, sizes: tuple[int, ...], schedule: str | None = None) ->
         return kernel.program(kernel.planned(sizes, target, Choices(schedule=schedule)))
 
 
+def random_words(seed: int, *shape: int) -> Words:
+    return np.random.default_rng(seed).integers(0, 2**64, shape, dtype=np.uint64)
+
+
+def channels_held_equal(program: Program, memory: Memory, machine: TileMachine) -> TileRun:
+    """As `held_equal`, and then every word of the channels; those of no block stay as they were."""
+    edge = lower(program, MODEL).edge
+    assert edge is not None
+    wanted = random_words(4, MODEL.cols, WORDS)
+    for col, words in enumerate(wanted):
+        machine.write_memory(col, 0, words)
+    run = held_equal(program, memory, machine)  # memory is the functional interpreter's now
+    for at, name, place in edge.blocks():
+        first, block = edge.address(at, name), encode(place, memory[name][at])
+        wanted[at[1], first : first + len(block)] = block
+    for col, words in enumerate(wanted):
+        np.testing.assert_array_equal(machine.read_memory(col, 0, WORDS), words)
+    return run
+
+
 @pytest.mark.parametrize(
     ("name", "sizes", "schedule"),
     [
@@ -66,7 +93,7 @@ def test_attention_with_its_blocks_off_chip(
     machine: TileMachine, name: str, sizes: tuple[int, ...], schedule: str | None
 ) -> None:
     program = attention(name, sizes, schedule)
-    run = held_equal(program, Memory(program, 3), machine)
+    run = channels_held_equal(program, Memory(program, 3), machine)
     chip = load_chip("rtl-2x2")
     with stale_allowed(True):
         timing, tile = noc_timing(chip), own_tile(chip)
@@ -91,9 +118,59 @@ def test_what_is_stored_is_loaded(machine: TileMachine) -> None:
     program = Program(2, 2, tokens, lambda: operations, buffers)
     memory = Memory(program, 5)
     wanted = memory["a"].copy()
-    held_equal(program, memory, machine)
+    channels_held_equal(program, memory, machine)
     for name in "bxy":
         assert (memory[name] == wanted).all()
+
+
+def test_blocks_larger_than_a_scratchpad_together(machine: TileMachine) -> None:
+    """Each tile has five blocks in its channel; each goes to the next one's place, by the tile."""
+    everywhere, block = TileSet(range(2), range(2)), replace(BLOCK, rows=500)
+    names = [f"x{n}" for n in range(5)]
+    buffers = {"a": block} | dict.fromkeys(names, replace(block, offchip=True))
+    operations: list[Operation] = []
+    for name, following in pairwise(names):
+        operations += [
+            Load(everywhere, 2000, ("free",), arrivals=("there",), source=name, target="a"),
+            Store(everywhere, 2000, ("there",), arrivals=("free",), source="a", target=following),
+        ]
+    program = Program(2, 2, {"free": Token(1), "there": Token()}, lambda: operations, buffers)
+    memory = Memory(program, 6)
+    wanted = memory["x0"].copy()
+    channels_held_equal(program, memory, machine)
+    for name in names:
+        assert (memory[name] == wanted).all()
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    near=st.sampled_from([0, 1 << 12, 1 << 13, 1 << 16, 3 << 15, WORDS]),
+    bursts=st.integers(-8, 8),
+    rows=st.integers(1, 3),
+    row_bursts=st.integers(1, 5),
+    gap_bursts=st.sampled_from([0, 1, 4096, 9000]),
+    seed=st.integers(0, 2**20),
+)
+def test_a_store_reaches_all_of_a_channel(
+    machine: TileMachine, near: int, bursts: int, rows: int, row_bursts: int, gap_bursts: int,
+    seed: int,
+) -> None:  # fmt: skip
+    words, distance = 4 * row_bursts, 4 * (row_bursts + gap_bursts)
+    most = WORDS - (rows - 1) * distance - words
+    target = min(max(near + 4 * bursts, 0), most)
+    sent, wanted = random_words(seed, rows, words), random_words(seed + 1, 2, WORDS)
+    store = Transfer(
+        TransferKind.UNICAST, words, 0, target, row=2, col=1, rows=rows, source_row=words,
+        target_row=distance,
+    )  # fmt: skip
+    image = TileImage({Engine.TRANSFER: [Descriptor(store)]}, memory={0: sent.reshape(-1)})
+    for col in (0, 1):
+        machine.write_memory(col, 0, wanted[col])
+    machine.run({0: image})
+    for row in range(rows):
+        wanted[1, target + row * distance :][:words] = sent[row]
+    for col in (0, 1):
+        np.testing.assert_array_equal(machine.read_memory(col, 0, WORDS), wanted[col])
 
 
 def test_refused() -> None:
@@ -103,14 +180,55 @@ def test_refused() -> None:
         lower(program, TileModel(2, 2))
     with pytest.raises(InputError, match="found 2x2 tiles; allowed: 1x2"):
         lower(program, replace(MODEL, rows=2))
-    moved = Load(TileSet.tile(0, 0), 4, source="x", target="a")
-    for rows, bank_depth, allowed in ((8000, 8192, 32768), (1100, 1024, 8192)):
-        large = replace(BLOCK, rows=rows)
-        buffers = {"a": large, "x": replace(large, offchip=True)}
-        with pytest.raises(InputError, match=f"words of a memory channel; allowed: {allowed}, "):
-            lower(
-                Program(2, 2, {}, lambda: [moved], buffers), replace(MODEL, bank_depth=bank_depth)
-            )
+    large = replace(BLOCK, rows=1100)
+    program = replace(program, buffers={"a": large, "x": replace(large, offchip=True)})
+    lower(program, replace(MODEL, memory_row_width=3))
+    with pytest.raises(InputError, match="found 8832 words of a memory channel; allowed: 8192"):
+        lower(program, replace(MODEL, memory_row_width=2))
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"address": 66}, "address: found 66; allowed: multiples of 4, the words of a burst"),
+        ({"address": 1 << 27}, "address: found 134217728; allowed: 0 to 134217727"),
+        ({"words": 0}, "words: found 0; allowed: 1 to 65535"),
+        ({"words": 65_536}, "words: found 65536; allowed: 1 to 65535"),
+        ({"row": 16}, "row: found 16; allowed: 0 to 15"),
+        ({"col": -1}, "column: found -1; allowed: 0 to 15"),
+    ],
+)
+def test_requests_that_a_node_does_not_understand(changed: dict[str, int], said: str) -> None:
+    with pytest.raises(InputError, match=f"memory request.* {said}"):
+        memory_request(**{"address": 64, "words": 8, "row": 1, "col": 0} | changed, loads=True)
+
+
+STORE = Transfer(TransferKind.UNICAST, 8, 0, 64, row=2, col=1)
+
+
+@pytest.mark.parametrize(
+    ("job", "said"),
+    [
+        (replace(STORE, target=66), "target in a memory channel: found 66; allowed: multiples of"),
+        (
+            replace(STORE, target=WORDS - 4),
+            f"target: found words up to {WORDS + 3}; allowed: up to",
+        ),
+        (replace(STORE, tokens=(1,)), "tokens of words for a memory channel: found 1; allowed: 0"),
+        (replace(STORE, rows=2, target_row=6), "target_row in a memory channel: found 6; allowed"),
+        (replace(STORE, words=6, rows=2, target_row=8), "words in a memory channel: found 6; allo"),
+        (replace(STORE, request=True), "words of a request: found 8; allowed: 1"),
+        (replace(STORE, words=1, target=8192, request=True), "target: found words up to 8192; all"),
+        (replace(STORE, row=1, target=8192), "target: found words up to 8199; allowed: up to 8191"),
+        (
+            replace(STORE, kind=TransferKind.MULTICAST, row_mask=4, col_mask=1),
+            "row mask: found 0b100; allowed: bits 0 to 1",
+        ),
+    ],
+)
+def test_transfers_that_a_node_does_not_understand(job: Transfer, said: str) -> None:
+    with pytest.raises(InputError, match=f"transfer 3: {said}"):
+        check_fits("transfer 3", Engine.TRANSFER, Descriptor(job), MODEL)
 
 
 def test_a_full_scratchpad_is_refused_only_with_requests() -> None:
@@ -144,10 +262,10 @@ def test_words_of_channels_that_are_not_there(machine: TileMachine) -> None:
             machine.write_memory(col, 0, words)
         with pytest.raises(InputError, match=f"channel: found {col}; allowed: 0 to 1"):
             machine.read_memory(col, 0, 4)
-    with pytest.raises(InputError, match="found words 32766 to 32769; allowed: 0 to 32767"):
-        machine.write_memory(1, 32766, words)
-    machine.write_memory(1, 32764, np.arange(8)[::2])
-    assert machine.read_memory(1, 32764, 4).tolist() == [0, 2, 4, 6]
+    with pytest.raises(InputError, match="found words 131070 to 131073; allowed: 0 to 131071"):
+        machine.write_memory(1, 131_070, words)
+    machine.write_memory(1, 131_068, np.arange(8)[::2])
+    assert machine.read_memory(1, 131_068, 4).tolist() == [0, 2, 4, 6]
 
 
 @pytest.mark.parametrize(("rows", "cols"), [(9, 8), (16, 4), (2, 16)])

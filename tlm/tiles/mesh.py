@@ -223,7 +223,7 @@ def _run_tiled(
         m[at.CLOCK] += 1
     if m[at.REPORTED] == 0 and m[at.PENDING] == 0 and not t[tiles.STIRRING] and m[at.OWED] > 0:
         return -1
-    return m[at.REPORTED]  # type: ignore[no-any-return]
+    return m[at.REPORTED]  # type: ignore[no-any-return]  # an element is Any
 
 
 @compiled
