@@ -6,7 +6,7 @@ banks of the scratchpad, of which the laws know nothing.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 
 from calibration.experiment import LawContradictedError, Parameters, Targets
+from calibration.experiments.tile_models import FITTED, OTHER_WIDTH, on_machines, width
 from calibration.tile.descriptors import (
     Credit,
     Descriptor,
@@ -31,7 +32,6 @@ from tlm.tiles.jobs import MatrixJob, VectorJob
 
 Subject = Literal["output-stationary", "weight-stationary", "vector", "transfer", "credit", "relay"]
 
-_MODEL = TileModel(2, 2)
 #: Addresses of operands and results, at different banks.
 _A, _B, _C = 0, 1026, 2052
 #: The constant that each subject shows.
@@ -42,6 +42,17 @@ _CONSTANTS: dict[Subject, str] = {
     "transfer": "issue_cycles",
     "credit": "credit_cycles",
 }
+_OTHER_WIDTH_CASES: tuple[tuple[Subject, tuple[int, ...]], ...] = (
+    ("output-stationary", (1, 1, 64)),
+    ("output-stationary", (2, 2, 32)),
+    ("output-stationary", (1, 3, 40)),
+    ("weight-stationary", (1, 1, 24)),
+    ("weight-stationary", (1, 3, 9)),
+    ("vector", (16, 8)),
+    ("transfer", (64, 2)),
+    ("credit", (1,)),
+    ("relay", (16, 2)),
+)
 _TARGETS = Targets(mean_pct=1.0, worst_pct=5.0)
 
 
@@ -53,10 +64,12 @@ class TileCase:
         subject: What.
         sizes: Panels of A, panels of B and steps of a product; rows and words of a pass; flits and
             hops of a transfer or a relay; hops of a credit.
+        model: The tiles.
     """
 
     subject: Subject
-    sizes: tuple[int, ...] = field(default_factory=tuple)
+    sizes: tuple[int, ...]
+    model: TileModel = FITTED
 
 
 class TileEngines:
@@ -79,7 +92,7 @@ class TileEngines:
         return [*cases, TileCase("credit", (1,)), TileCase("credit", (2,))]
 
     def check_cases(self, *, quick: bool) -> list[TileCase]:
-        """Other sizes, all on the one model; ``quick`` leaves out the relays."""
+        """Other sizes; ``quick`` leaves out the relays and the tiles of the other width."""
         products = [(1, 1, 64), (2, 2, 16), (4, 4, 16), (3, 2, 5), (4, 4, 40), (1, 4, 2)]
         cases = [TileCase("output-stationary", sizes) for sizes in products]
         cases += [TileCase("weight-stationary", sizes) for sizes in ((1, 1, 64), (1, 4, 16))]
@@ -87,11 +100,14 @@ class TileEngines:
         cases += [TileCase("transfer", sizes) for sizes in ((1, 0), (64, 2), (200, 1))]
         cases += [TileCase("credit", (0,))]
         relays = [TileCase("relay", sizes) for sizes in ((1, 1), (16, 1), (64, 1))]
-        return cases if quick else cases + relays
+        if quick:
+            return cases
+        others = [TileCase(*either, OTHER_WIDTH) for either in _OTHER_WIDTH_CASES]
+        return [*cases, *relays, *others]
 
     def rtl(self, case: TileCase) -> TileModel:
         """The mesh of tiles."""
-        return _MODEL
+        return case.model
 
     def measure(self, cases: Sequence[TileCase]) -> list[float]:
         """Run the cases one after the other; cycles of each.
@@ -99,8 +115,7 @@ class TileEngines:
         Raises:
             SimulationError: if the tiles cannot be built, or stop.
         """
-        with TileMachine(_MODEL) as machine:
-            return [float(_RUNS[case.subject](machine, *case.sizes)) for case in cases]
+        return on_machines(cases, self.rtl, _measured)
 
     def identify(self, cases: Sequence[TileCase], values: Sequence[float]) -> dict[str, Parameter]:
         """The constants that give every case its cycles exactly.
@@ -138,7 +153,8 @@ class TileEngines:
             "relay": ("flits", "hops"),
         }[case.subject]
         sizes = zip(case.sizes, names, strict=True)
-        return f"{case.subject}: {', '.join(f'{size} {name}' for size, name in sizes)}"
+        shown = ", ".join(f"{size} {name}" for size, name in sizes)
+        return f"{case.subject}: {shown}{width(case.model)}"
 
 
 def _cycles(case: TileCase, timing: TileTiming) -> int:
@@ -146,7 +162,7 @@ def _cycles(case: TileCase, timing: TileTiming) -> int:
     match case.subject:
         case "output-stationary" | "weight-stationary" as dataflow:
             panels_m, panels_n, length = case.sizes
-            engine = MatrixEngine(_MODEL.array_size, dataflow, timing)
+            engine = MatrixEngine(case.model.array_size, dataflow, timing)
             return engine.job_cycles(panels_m * panels_n, length)
         case "vector":
             return case.sizes[0] * case.sizes[1] + timing.vector_cycles
@@ -165,12 +181,12 @@ def _words(count: int) -> "np.ndarray[tuple[int], np.dtype[np.uint64]]":
 
 def _alone(machine: TileMachine, engine: Engine, job: MatrixJob | VectorJob | Transfer) -> TileRun:
     """A job by itself on tile 0."""
-    image = TileImage({engine: [Descriptor(job)]}, memory={0: _words(_MODEL.memory_words)})
+    image = TileImage({engine: [Descriptor(job)]}, memory={0: _words(machine.model.memory_words)})
     return machine.run({0: image})
 
 
 def _product(machine: TileMachine, dataflow: str, panels_m: int, panels_n: int, length: int) -> int:
-    size, sums_at_rest = _MODEL.array_size, dataflow == "output-stationary"
+    size, sums_at_rest = machine.model.array_size, dataflow == "output-stationary"
     c_row = panels_n * size // 2
     job = MatrixJob(
         length=length, a=_A, b=_B, c=_C, c_row=c_row, output_stationary=sums_at_rest,
@@ -200,7 +216,7 @@ def _transfer(machine: TileMachine, flits: int, hops: int) -> int:
 def _credit(machine: TileMachine, hops: int) -> int:
     """From the cycle in which a unit is given to that in which it is taken."""
     row, col = _place(hops)
-    tile = row * _MODEL.cols + col
+    tile = row * machine.model.cols + col
     images = {tile: TileImage({Engine.VECTOR: [Descriptor(Wait(9), credits=(Credit(0, 0, 1),))]})}
     taker = [Descriptor(Wait(), takes=frozenset([1]))]
     images.setdefault(0, TileImage()).queues[Engine.CONTROL] = taker
@@ -212,13 +228,13 @@ def _credit(machine: TileMachine, hops: int) -> int:
 def _relay(machine: TileMachine, flits: int, hops: int) -> int:
     """From the start of the transfer of a part to the start of that of the sum with one's own."""
     row, col = _place(hops)
-    tile = row * _MODEL.cols + col
+    tile = row * machine.model.cols + col
     add = VectorJob("add", flits, 1, _A, flits, _C, flits, flits, b=_B, b_row=flits)
     unicast = TransferKind.UNICAST
     part = Transfer(unicast, flits, _A, _A, row=row, col=col, tokens=(1,))
     images = {
         0: TileImage(
-            {Engine.TRANSFER: [Descriptor(part)]}, memory={0: _words(_MODEL.memory_words)}
+            {Engine.TRANSFER: [Descriptor(part)]}, memory={0: _words(machine.model.memory_words)}
         ),
         tile: TileImage(
             {
@@ -227,11 +243,15 @@ def _relay(machine: TileMachine, flits: int, hops: int) -> int:
                     Descriptor(Transfer(unicast, flits, _C, _A, row=1, col=1), frozenset([2]))
                 ],
             },
-            memory={0: _words(_MODEL.memory_words)},
+            memory={0: _words(machine.model.memory_words)},
         ),
     }
     run = machine.run(images)
     return run.of(tile, Engine.TRANSFER)[0].start_cycle - run.of(0, Engine.TRANSFER)[0].start_cycle
+
+
+def _measured(machine: TileMachine, case: TileCase) -> int:
+    return _RUNS[case.subject](machine, *case.sizes)
 
 
 _RUNS: dict[Subject, Callable[..., int]] = {

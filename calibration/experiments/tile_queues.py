@@ -2,7 +2,7 @@
 
 Each constant is read off a small program that shows it, with those before it known, and held
 against another. Cycles of programs are those of the level `at`. The blind check are programs drawn
-at random in which tasks go from tile to tile.
+at random in which tasks go from tile to tile, on tiles for operands of the other width, too.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from calibration.experiment import LawContradictedError, Parameters, Targets
-from calibration.experiments.tile_streams import TILE_MODEL
+from calibration.experiments.tile_models import FITTED, OTHER_WIDTH, on_machines, width
 from calibration.tile.lowering import lower
 from calibration.tile.machine import TileMachine
 from calibration.tile.model import TILE_SOURCES, TileModel
@@ -52,11 +52,13 @@ class QueueCase:
         label: What it does.
         constant: The constant that it shows; empty of blind cases.
         build: Its tokens and operations.
+        model: The tiles.
     """
 
     label: str
     constant: str
     build: Callable[[], _Built]
+    model: TileModel = FITTED
 
 
 class TileQueues:
@@ -89,15 +91,19 @@ class TileQueues:
 
     def check_cases(self, *, quick: bool) -> list[QueueCase]:
         """Programs drawn at random; ``quick`` draws those of one walker only."""
+        draws = [(1, FITTED)]
+        draws += [] if quick else [(2, FITTED), (3, FITTED), (2, OTHER_WIDTH)]
         return [
-            QueueCase(f"{walkers} walkers of 12 steps, number {n}", "", partial(_walks, walkers, n))
-            for walkers in ((1,) if quick else (1, 2, 3))
+            QueueCase(
+                f"{walkers} walkers of 12 steps, number {n}", "", partial(_walks, walkers, n), model
+            )
+            for walkers, model in draws
             for n in range(8)
         ]
 
     def rtl(self, case: QueueCase) -> TileModel:
         """The mesh of tiles."""
-        return TILE_MODEL
+        return case.model
 
     def measure(self, cases: Sequence[QueueCase]) -> list[float]:
         """Run the programs one after the other; cycles of each.
@@ -105,9 +111,7 @@ class TileQueues:
         Raises:
             SimulationError: if the tiles cannot be built, or stop.
         """
-        with TileMachine(TILE_MODEL) as machine:
-            runs = [machine.run(lower(_program(case), TILE_MODEL).images) for case in cases]
-        return [float(run.cycles) for run in runs]
+        return on_machines(cases, self.rtl, _measured)
 
     def identify(self, cases: Sequence[QueueCase], values: Sequence[float]) -> dict[str, Parameter]:
         """The constants that give every program its cycles.
@@ -136,7 +140,7 @@ class TileQueues:
 
     def label(self, case: QueueCase) -> str:
         """The program in words."""
-        return case.label
+        return case.label + width(case.model)
 
 
 def _parameters(values: dict[str, int]) -> dict[str, Parameter]:
@@ -150,21 +154,25 @@ def _timing(values: dict[str, int]) -> QueueTiming:
     return queue_timing(_parameters(values))
 
 
+def _measured(machine: TileMachine, case: QueueCase) -> int:
+    return machine.run(lower(_program(case), case.model).images).cycles
+
+
 def _program(case: QueueCase) -> Program:
     tokens, operations = case.build()
-    return Program(TILE_MODEL.rows, TILE_MODEL.cols, tokens, lambda: operations)
+    return Program(case.model.rows, case.model.cols, tokens, lambda: operations)
 
 
 def _cycles(case: QueueCase, queues: QueueTiming) -> int:
     timing = rtl_timing()
-    mesh = HandshakeMesh(TILE_MODEL.rows, TILE_MODEL.cols, timing)
+    mesh = HandshakeMesh(case.model.rows, case.model.cols, timing)
     streams = stream_timing(load_result("tile-streams").parameters)
-    tile = TileTiming(TILE_MODEL.array_size, TILE_MODEL.banks, streams, queues)
+    tile = TileTiming(case.model.array_size, case.model.banks, streams, queues)
     return run_at(on_tiles(_program(case), tile), timing, mesh, queues=queues).cycles
 
 
 def _tile(number: int) -> TileSet:
-    return TileSet.tile(*divmod(number, TILE_MODEL.cols))
+    return TileSet.tile(*divmod(number, FITTED.cols))
 
 
 def _transfer(
@@ -176,7 +184,7 @@ def _transfer(
     slots: tuple[str, ...] = (),
     arrivals: tuple[str, ...] = (),
 ) -> Send:
-    row, col = (np.array([place]) for place in divmod(there, TILE_MODEL.cols))
+    row, col = (np.array([place]) for place in divmod(there, FITTED.cols))
     return Send(_tile(here), row, col, flits, takes=takes, slots=slots, arrivals=arrivals)
 
 
@@ -209,11 +217,11 @@ def _credits(count: int) -> _Built:
 def _walks(walkers: int, number: int) -> _Built:
     """Walkers that go from tile to tile, with work of some engine at each."""
     draw = np.random.default_rng((TileQueues.seed, walkers, number))
-    places = draw.integers(0, TILE_MODEL.tiles, walkers).tolist()
+    places = draw.integers(0, FITTED.tiles, walkers).tolist()
     tokens: dict[str, Token] = {}
     operations: list[Operation] = []
     for step, walker in ((s, w) for s in range(12) for w in range(walkers)):
-        here, there = places[walker], int(draw.integers(0, TILE_MODEL.tiles))
+        here, there = places[walker], int(draw.integers(0, FITTED.tiles))
         came, done = f"{walker}.{step}.came", f"{walker}.{step}.done"
         tokens |= {came: Token(), done: Token()}
         takes = (f"{walker}.{step - 1}.done",) if step else ()

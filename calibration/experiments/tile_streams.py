@@ -2,15 +2,16 @@
 
 The law is in `tlm.tiles.streams`. Its three constants are those that give every case its cycles;
 they are looked for among all that a tile could have. The blind check has other sizes and dataflows,
-other banks, and sums that are added to what is in memory.
+other banks, sums that are added to what is in memory, and arrays for operands of the other width.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
 
 from calibration.experiment import EXACT, LawContradictedError, Parameters
+from calibration.experiments.tile_models import FITTED, OTHER_WIDTH, on_machines, width
 from calibration.tile.descriptors import Descriptor
 from calibration.tile.image import TileImage
 from calibration.tile.machine import TileMachine
@@ -22,8 +23,6 @@ from tlm.tiles.programs import matrix_cycles, vector_cycles
 from tlm.tiles.streams import StreamTiming
 from tlm.tiles.timing import FREE, TileTiming, stream_timing
 
-TILE_MODEL = TileModel(2, 2)
-Case = MatrixJob | VectorJob
 #: Addresses of the operands and of the results: at different banks, and all at the same.
 _APART, _TOGETHER = (0, 1026, 2052), (0, 1024, 2048)
 _QUICK_CASES = 32
@@ -31,7 +30,15 @@ _UNITS = {"lead_cycles": "cycles", "places": "words", "pipeline_cycles": "cycles
 _CANDIDATES = (range(2, 8), range(1, 10), range(1, 8))
 
 
-def product_job(
+@dataclass(frozen=True, slots=True)
+class StreamCase:
+    """A job of an engine of some tiles."""
+
+    job: MatrixJob | VectorJob
+    model: TileModel
+
+
+def _product(
     panels_m: int,
     panels_n: int,
     length: int,
@@ -39,23 +46,32 @@ def product_job(
     *,
     output_stationary: bool = True,
     accumulate: bool = False,
-) -> MatrixJob:
+    model: TileModel = FITTED,
+) -> StreamCase:
     """A product whose panels lie one behind the other."""
-    size = TILE_MODEL.array_size
+    size = model.array_size
     rows, weights = (size, length) if output_stationary else (length, size)
     c_row = panels_n * size // 2
-    return MatrixJob(
+    job = MatrixJob(
         length=length, a=places[0], b=places[1], c=places[2], c_row=c_row,
         output_stationary=output_stationary, accumulate=accumulate, panels_m=panels_m,
         panels_n=panels_n, a_panel=length, b_panel=weights, c_panel=c_row * rows,
     )  # fmt: skip
+    return StreamCase(job, model)
 
 
-def pass_job(operation: str, words: int, rows: int, places: tuple[int, int, int]) -> VectorJob:
+def _pass(
+    operation: str,
+    words: int,
+    rows: int,
+    places: tuple[int, int, int],
+    model: TileModel = FITTED,
+) -> StreamCase:
     """A pass over rows that lie one behind the other."""
     out = 1 if operation.startswith("row-") else words
     a, b, results = places
-    return VectorJob(operation, words, rows, a, words, results, out, out, b=b, b_row=words)
+    job = VectorJob(operation, words, rows, a, words, results, out, out, b=b, b_row=words)
+    return StreamCase(job, model)
 
 
 class TileStreams:
@@ -67,45 +83,55 @@ class TileStreams:
     seed = 0
     targets = EXACT
 
-    def fit_cases(self) -> list[Case]:
+    def fit_cases(self) -> list[StreamCase]:
         """Few: without a meeting, and with many."""
         return [
-            product_job(1, 1, 6, _APART),
-            product_job(3, 2, 9, _TOGETHER),
-            product_job(2, 3, 5, _TOGETHER, accumulate=True),
-            pass_job("scale", 12, 2, _APART),
-            pass_job("add", 9, 4, _TOGETHER),
-            pass_job("row-sum", 5, 3, _TOGETHER),
+            _product(1, 1, 6, _APART),
+            _product(3, 2, 9, _TOGETHER),
+            _product(2, 3, 5, _TOGETHER, accumulate=True),
+            _pass("scale", 12, 2, _APART),
+            _pass("add", 9, 4, _TOGETHER),
+            _pass("row-sum", 5, 3, _TOGETHER),
         ]
 
-    def check_cases(self, *, quick: bool) -> list[Case]:
-        """Other sizes, weights at rest, other banks; ``quick`` leaves out the passes."""
-        cases: list[Case] = [
-            product_job(m, n, length, places, output_stationary=stationary, accumulate=adds)
+    def check_cases(self, *, quick: bool) -> list[StreamCase]:
+        """Other sizes, weights at rest, other banks; ``quick`` leaves out passes and widths."""
+        cases: list[StreamCase] = [
+            _product(m, n, length, places, output_stationary=stationary, accumulate=adds)
             for m, n, length in ((1, 1, 1), (2, 2, 16), (4, 3, 7), (1, 4, 40))
             for places in (_TOGETHER, (3, 1025, 2053))
             for stationary, adds in ((True, True), (True, False), (False, True), (False, False))
         ]
         for operation in ("maximum", "multiply", "exp", "quantize", "row-maximum"):
-            cases += [pass_job(operation, 1, 1, _APART), pass_job(operation, 16, 8, _TOGETHER)]
-            cases += [pass_job(operation, 7, 5, (2, 1031, 2049))]
-        return cases[:_QUICK_CASES] if quick else cases
+            cases += [_pass(operation, 1, 1, _APART), _pass(operation, 16, 8, _TOGETHER)]
+            cases += [_pass(operation, 7, 5, (2, 1031, 2049))]
+        if quick:
+            return cases[:_QUICK_CASES]
+        cases += [
+            _product(m, n, length, places, output_stationary=stationary, accumulate=adds,
+                     model=OTHER_WIDTH)
+            for m, n, length, places in ((2, 3, 11, _TOGETHER), (1, 2, 33, (3, 1025, 2053)))
+            for stationary, adds in ((True, True), (True, False), (False, True), (False, False))
+        ]  # fmt: skip
+        for operation, places in (("add", _TOGETHER), ("row-sum", (2, 1031, 2049))):
+            cases.append(_pass(operation, 11, 6, places, OTHER_WIDTH))
+        return cases
 
-    def rtl(self, case: Case) -> TileModel:
+    def rtl(self, case: StreamCase) -> TileModel:
         """The mesh of tiles."""
-        return TILE_MODEL
+        return case.model
 
-    def measure(self, cases: Sequence[Case]) -> list[float]:
+    def measure(self, cases: Sequence[StreamCase]) -> list[float]:
         """Run the cases one after the other on a tile; cycles of each.
 
         Raises:
             SimulationError: if the tiles cannot be built, or stop.
         """
-        with TileMachine(TILE_MODEL) as machine:
-            runs = [machine.run({0: TileImage({_engine(job): [Descriptor(job)]})}) for job in cases]
-        return [float(run.spans[0].cycles) for run in runs]
+        return on_machines(cases, self.rtl, _measured)
 
-    def identify(self, cases: Sequence[Case], values: Sequence[float]) -> dict[str, Parameter]:
+    def identify(
+        self, cases: Sequence[StreamCase], values: Sequence[float]
+    ) -> dict[str, Parameter]:
         """The constants that give every case its cycles.
 
         Raises:
@@ -114,7 +140,7 @@ class TileStreams:
         found = [
             timing
             for timing in (StreamTiming(*constants) for constants in product(*_CANDIDATES))
-            if all(_cycles(job, timing) == value for job, value in zip(cases, values, strict=True))
+            if all(_cycles(case, timing) == v for case, v in zip(cases, values, strict=True))
         ]
         if len(found) != 1:
             raise LawContradictedError(
@@ -125,26 +151,32 @@ class TileStreams:
             name: Parameter.exact(value, _UNITS[name]) for name, value in asdict(found[0]).items()
         }
 
-    def predict(self, parameters: Parameters, cases: Sequence[Case]) -> list[float]:
+    def predict(self, parameters: Parameters, cases: Sequence[StreamCase]) -> list[float]:
         """Cycles of each case by the law."""
         timing = stream_timing(parameters)
-        return [float(_cycles(job, timing)) for job in cases]
+        return [float(_cycles(case, timing)) for case in cases]
 
-    def label(self, case: Case) -> str:
+    def label(self, case: StreamCase) -> str:
         """The case in words."""
-        if isinstance(case, VectorJob):
-            places = f"A at {case.a}, B at {case.b}, results at {case.out}"
-            return f"{case.operation}: {case.rows} rows of {case.words} words; {places}"
-        dataflow = "output-stationary" if case.output_stationary else "weight-stationary"
-        added = ", added" if case.accumulate else ""
-        panels = f"{case.panels_m} x {case.panels_n} folds of {case.length} steps"
-        return f"{dataflow}: {panels}{added}; A at {case.a}, B at {case.b}, C at {case.c}"
+        job = case.job
+        if isinstance(job, VectorJob):
+            places = f"A at {job.a}, B at {job.b}, results at {job.out}"
+            what = f"{job.operation}: {job.rows} rows of {job.words} words; {places}"
+        else:
+            dataflow = "output-stationary" if job.output_stationary else "weight-stationary"
+            added = ", added" if job.accumulate else ""
+            panels = f"{job.panels_m} x {job.panels_n} folds of {job.length} steps"
+            what = f"{dataflow}: {panels}{added}; A at {job.a}, B at {job.b}, C at {job.c}"
+        return what + width(case.model)
 
 
-def _engine(job: Case) -> Engine:
-    return Engine.MATRIX if isinstance(job, MatrixJob) else Engine.VECTOR
+def _measured(machine: TileMachine, case: StreamCase) -> int:
+    engine = Engine.MATRIX if isinstance(case.job, MatrixJob) else Engine.VECTOR
+    return machine.run({0: TileImage({engine: [Descriptor(case.job)]})}).spans[0].cycles
 
 
-def _cycles(job: Case, timing: StreamTiming) -> int:
-    tile = TileTiming(TILE_MODEL.array_size, TILE_MODEL.banks, timing, FREE)
-    return matrix_cycles(job, tile) if isinstance(job, MatrixJob) else vector_cycles(job, tile)
+def _cycles(case: StreamCase, timing: StreamTiming) -> int:
+    tile = TileTiming(case.model.array_size, case.model.banks, timing, FREE)
+    if isinstance(case.job, MatrixJob):
+        return matrix_cycles(case.job, tile)
+    return vector_cycles(case.job, tile)

@@ -5,7 +5,7 @@ import pytest
 from calibration.experiment import LawContradictedError
 from calibration.experiments.tile_queues import TileQueues
 from calibration.experiments.tile_streams import TileStreams
-from tlm.calibrated import Parameter
+from tlm.calibrated import Parameter, load_result
 from tlm.tiles.streams import StreamTiming
 from tlm.tiles.timing import QueueTiming, rtl_tile
 
@@ -63,3 +63,13 @@ def test_a_spoilt_measurement_is_refused() -> None:
     assert str(error.value) == (
         "launch_cycles: values that give the programs their cycles: []; expected: one"
     )
+
+
+@pytest.mark.rtl
+def test_cases_on_tiles_of_both_widths_keep_their_order() -> None:
+    experiment = TileStreams()
+    stored = {point.case: point.rtl for point in load_result("tile-streams").check}
+    cases = experiment.check_cases(quick=False)
+    chosen = [cases[-1], cases[0], cases[-3]]
+    assert {case.model.operand_bits for case in chosen} == {8, 16}
+    assert experiment.measure(chosen) == [stored[experiment.label(case)] for case in chosen]
