@@ -13,6 +13,7 @@ from calibration.experiments.memory import MemoryBandwidth, MemoryLatency
 from calibration.experiments.mix import MixCheck
 from calibration.experiments.multicast import Multicast
 from calibration.experiments.reduction import Reduction
+from calibration.experiments.relay import Relay
 from calibration.experiments.systolic import SystolicExperiment
 from calibration.experiments.tile import TileEngines
 from calibration.experiments.tile_queues import TileQueues
@@ -38,6 +39,7 @@ EXPERIMENTS: tuple[Experiment[Any], ...] = (
     TileEngines(),
     TileStreams(),
     TileQueues(),
+    Relay(),
     MemoryLatency(),
     MemoryBandwidth(),
 )

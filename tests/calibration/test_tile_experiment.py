@@ -1,9 +1,14 @@
 """Constants of a tile's engines are read off small cases, or the law is contradicted."""
 
+import numpy as np
 import pytest
 
 from calibration.experiment import LawContradictedError
+from calibration.experiments.relay import Relay, RelayCase
 from calibration.experiments.tile import TileEngines
+from calibration.harness.simulator import SimulationError
+from calibration.tile.machine import TileMachine
+from tlm.calibrated import Parameter, load_result
 from tlm.compute.tile_engines import MatrixEngine, TileTiming, rtl_tile_timing
 
 TIMING = TileTiming(
@@ -46,3 +51,40 @@ def test_a_product_is_cut_into_folds_and_jobs() -> None:
         3 + 12 + 2 * 20 + 20
     )
     assert TIMING.relay_cycles(16, hops=1) == 43
+
+
+def test_constants_of_a_relay_are_found_or_contradicted() -> None:
+    relay = Relay()
+    cases = relay.fit_cases()
+    names = relay.identify(cases, [0.0] * len(cases))
+    made_up = {name: Parameter.exact(number, "") for number, name in enumerate(names, start=2)}
+    values = relay.predict(made_up, cases)
+    found = relay.identify(cases, values)
+    assert {name: found[name].value for name in found} == {
+        name: made_up[name].value for name in made_up
+    }
+    values[-1] += 1
+    with pytest.raises(LawContradictedError, match="no whole constants fit"):
+        relay.identify(cases, values)
+
+
+def test_a_measured_relay_is_the_sum_of_its_parts() -> None:
+    measured, timing = load_result("relay"), rtl_tile_timing()
+    stage, flit, hop = (
+        measured.integer(f"touch_{term}_cycles") for term in ("stage", "flit", "hop")
+    )
+    for flits, hops in ((1, 1), (16, 2)):
+        assert timing.relay_cycles(flits, hops) == stage + flit * flits + hop * hops
+    # Without the pass of the vector engine.
+    assert measured.integer("forward_stage_cycles") == stage - timing.vector_cycles
+    assert measured.integer("forward_flit_cycles") == flit - 1
+
+
+@pytest.mark.rtl
+def test_a_relay_with_another_block_at_its_end_is_no_measurement(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read = TileMachine.read
+    monkeypatch.setattr(TileMachine, "read", lambda *args: read(*args) ^ np.uint64(1))
+    with pytest.raises(SimulationError, match="another block came to the end"):
+        Relay().measure([RelayCase("touch", 2, 4, 1)])

@@ -1,0 +1,169 @@
+"""Calibration of routing in software: what a stage costs in which a tile hands a block on.
+
+A chain of tiles: each receives a block, and then sends it on as it is ("forward"), or adds a block
+of its own to it first ("touch"), as in a reduction without the network's help. Nothing of a block
+leaves before all of it is there. A stage of F flits over h links costs
+
+    STAGE_cycles + F x FLIT_cycles + h x HOP_cycles
+
+from the start of the transfer that brings the block to the start of the one that takes it on. The
+three constants of each way are found on chains of some lengths and checked on others, also on tiles
+for operands of the other width.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from calibration.experiment import EXACT, Parameters
+from calibration.experiments.mesh_cases import solve_exactly
+from calibration.experiments.tile_models import FITTED, OTHER_WIDTH, on_machines, width
+from calibration.harness.simulator import SimulationError
+from calibration.tile.descriptors import Descriptor, Transfer, TransferKind
+from calibration.tile.image import TileImage
+from calibration.tile.layout import block_of, rows_of, wrapped
+from calibration.tile.machine import TileMachine
+from calibration.tile.model import TILE_SOURCES, TileModel
+from tlm.calibrated import Parameter
+from tlm.operations import Engine
+from tlm.tiles.jobs import VectorJob
+
+Way = Literal["forward", "touch"]
+_WAYS: tuple[Way, Way] = ("forward", "touch")
+_TERMS = ("stage", "flit", "hop")
+#: Tiles that a chain goes round, by the links of a stage.
+_ROUNDS = {0: (0,), 1: (0, 1, 3, 2), 2: (0, 3)}
+#: Addresses, at different banks: the block that came, one's own, their sum.
+_CAME, _OWN, _SUM = 0, 1026, 2052
+_ARRIVED, _ADDED = 1, 2
+_FIT = ((3, 4, 1), (2, 9, 1), (4, 5, 2), (5, 16, 2))
+_CHECK = ((1, 1, 1), (8, 1, 2), (6, 12, 0), (9, 33, 1), (2, 100, 2), (12, 7, 1))
+_OTHER_WIDTH_CHECK = ((1, 16, 1), (7, 3, 2), (5, 40, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class RelayCase:
+    """A chain of tiles that hand a block on."""
+
+    way: Way
+    stages: int
+    flits: int
+    hops: int
+    model: TileModel = FITTED
+
+    @property
+    def row(self) -> list[int]:
+        """How often each constant counts."""
+        return [self.stages, self.stages * self.flits, self.stages * self.hops]
+
+
+class Relay:
+    """Stimuli, measurement, fit and prediction for routing in software."""
+
+    name = "relay"
+    subject = "cycles of chains of tiles that receive a block, touch it or not, and send it on"
+    sources: Sequence[Path] = TILE_SOURCES
+    seed = 0
+    targets = EXACT
+
+    def fit_cases(self) -> list[RelayCase]:
+        """Of each way one more than there are constants."""
+        return [RelayCase(way, *sizes) for way in _WAYS for sizes in _FIT]
+
+    def check_cases(self, *, quick: bool) -> list[RelayCase]:
+        """Other lengths, blocks and distances; ``quick`` leaves out tiles of the other width."""
+        cases = [RelayCase(way, *sizes) for way in _WAYS for sizes in _CHECK]
+        if quick:
+            return cases
+        others = [(way, sizes) for way in _WAYS for sizes in _OTHER_WIDTH_CHECK]
+        return cases + [RelayCase(way, *sizes, OTHER_WIDTH) for way, sizes in others]
+
+    def rtl(self, case: RelayCase) -> TileModel:
+        """The mesh of tiles."""
+        return case.model
+
+    def measure(self, cases: Sequence[RelayCase]) -> list[float]:
+        """Run the chains one after the other; cycles of each.
+
+        Raises:
+            SimulationError: if the tiles cannot be built, stop, or a wrong block comes to the end.
+        """
+        return on_machines(cases, self.rtl, _measured)
+
+    def identify(self, cases: Sequence[RelayCase], values: Sequence[float]) -> dict[str, Parameter]:
+        """The constants of each way.
+
+        Raises:
+            LawContradictedError: if there are none.
+        """
+        found: dict[str, Parameter] = {}
+        for way in _WAYS:
+            pairs = [
+                (case.row, value)
+                for case, value in zip(cases, values, strict=True)
+                if case.way == way
+            ]
+            constants = solve_exactly([row for row, _ in pairs], [value for _, value in pairs])
+            for term, constant in zip(_TERMS, constants, strict=True):
+                found[_name(way, term)] = Parameter.exact(constant, _UNITS[term])
+        return found
+
+    def predict(self, parameters: Parameters, cases: Sequence[RelayCase]) -> list[float]:
+        """Cycles of each chain by the law."""
+        return [
+            sum(
+                count * parameters[_name(case.way, term)].value
+                for term, count in zip(_TERMS, case.row, strict=True)
+            )
+            for case in cases
+        ]
+
+    def label(self, case: RelayCase) -> str:
+        """The chain in words."""
+        return (
+            f"{case.way}: {case.stages} stages, {case.flits} flits, {case.hops} hops"
+            f"{width(case.model)}"
+        )
+
+
+_UNITS = {"stage": "cycles/stage", "flit": "cycles/flit", "hop": "cycles/hop"}
+
+
+def _name(way: Way, term: str) -> str:
+    return f"{way}_{term}_cycles"
+
+
+def _measured(machine: TileMachine, case: RelayCase) -> int:
+    """From the start of the first transfer to that of the one behind the last stage."""
+    round_ = _ROUNDS[case.hops]
+    path = [round_[stage % len(round_)] for stage in range(case.stages + 2)]
+    blocks = np.random.default_rng(0).integers(-(2**31), 2**31, (2, 1, 2 * case.flits))
+    came, own = rows_of(blocks[0]), rows_of(blocks[1])
+    images = {tile: TileImage(memory={_CAME: came, _OWN: own}) for tile in path}
+    touches = case.way == "touch"
+    for stage, (here, there) in enumerate(zip(path, path[1:], strict=False)):
+        touched = touches and stage > 0
+        job = Transfer(
+            TransferKind.UNICAST, case.flits, _SUM if touched else _CAME, _CAME,
+            row=there // case.model.cols, col=there % case.model.cols, tokens=(_ARRIVED,),
+        )  # fmt: skip
+        queues = images[here].queues
+        if touched:
+            add = VectorJob(
+                "add", case.flits, 1, _CAME, case.flits, _SUM, case.flits, case.flits, b=_OWN,
+                b_row=case.flits,
+            )  # fmt: skip
+            passed = Descriptor(add, frozenset([_ARRIVED]), frozenset([_ADDED]))
+            queues.setdefault(Engine.VECTOR, []).append(passed)
+        token = _ADDED if touched else _ARRIVED
+        takes = frozenset([token] if stage else [])
+        queues.setdefault(Engine.TRANSFER, []).append(Descriptor(job, takes))
+    run = machine.run(images)
+    last = block_of(machine.read(path[-1], _CAME, case.flits), blocks[0].shape)
+    if (last != wrapped(blocks[0] + touches * case.stages * blocks[1])).any():
+        raise SimulationError(f"{machine.model.name}: {case}: another block came to the end")
+    starts = sorted(span.start_cycle for span in run.spans if span.engine is Engine.TRANSFER)
+    return starts[-1] - starts[0]
