@@ -8,7 +8,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -95,12 +95,13 @@ class CalibrationResult(_Record):
 class LevelPoint(_Record):
     """Cycles of one kernel case at adjacent levels.
 
-    ``balance`` is the cycles of a step's product over the flits of its transfers: below 1 the
-    transfers take longer.
+    ``dtype`` is that of its elements; ``balance`` is the cycles of a step's product over the flits
+    of its transfers: below 1 the transfers take longer.
     """
 
     kernel: str
     case: str
+    dtype: str = "int8"
     balance: float
     at: int
     lt: int
@@ -135,14 +136,17 @@ class LevelComparison(_Record):
 class TilePoint(_Record):
     """Cycles of one kernel case on tiles in Verilog, and at the level `at`.
 
-    ``balance`` is that of `LevelPoint`; ``alone`` are the cycles at `at` if every job takes as long
-    as by itself, as where the network or the products are Verilog; ``busy`` maps each engine to the
-    cycles in which it was busy, all tiles together, in Verilog and at `at`.
+    ``dtype`` and ``balance`` are those of `LevelPoint`; with ``memory`` its blocks lie in off-chip
+    memory, in Verilog and at `at`. ``alone`` are the cycles at `at` if every job takes as long as
+    by itself, as with ``memory``, or where the network or the products are Verilog; ``busy`` maps
+    each engine to the cycles in which it was busy, all tiles together, in Verilog and at `at`.
     """
 
     kernel: str
     variant: str
     case: str
+    dtype: str = "int8"
+    memory: bool = False
     balance: float
     rtl: int
     at: int
@@ -289,6 +293,11 @@ def load_tiles() -> TileComparison:
 def _comparison(path: Path, kind: type[_Compared], what: str) -> _Compared:
     try:
         comparison = kind.model_validate_json(path.read_text(encoding="utf-8"))
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise InputError(
+            f"{path}: {first['loc']}: {first['msg']}; run 'wafertlm calibrate'"
+        ) from error
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: {error}; run 'wafertlm calibrate'") from error
     changed = comparison.changed_sources()
@@ -300,26 +309,28 @@ def _comparison(path: Path, kind: type[_Compared], what: str) -> _Compared:
     return comparison
 
 
-def _nearest(points: Sequence[_Balanced], kernel: str, balance: float) -> list[_Balanced]:
-    """A kernel's points of the nearest balance, on any grid."""
-    points = [point for point in points if point.kernel == kernel]
+def _nearest(points: Iterable[_Balanced], balance: float) -> list[_Balanced]:
+    """Points of the nearest balance."""
+    points = list(points)
     distances = [abs(math.log(point.balance / balance)) for point in points]
     nearest = min(distances, default=0.0) + 1e-9
     return [p for p, distance in zip(points, distances, strict=True) if distance <= nearest]
 
 
 def level_error_pct(
-    kernel: str, noc: str, compute: str, balance: float, *, alone: bool = False
+    kernel: str, dtype: str, noc: str, compute: str, balance: float, *, alone: bool = False
 ) -> float | None:
     """Error of a kernel's levels against our RTL: the worst errors of adjacent levels, added.
 
     ``at`` against whole kernels on tiles in Verilog, ``lt`` against ``at`` and ``perf`` against
-    ``lt``, each over the kernel's checked cases of the nearest ``balance``, on any grid. None with
-    the matrix engine as a roofline, which nothing was checked against. With ``alone`` jobs at
-    ``at`` take as long as by themselves.
+    ``lt``, each over the kernel's checked cases of the same ``dtype`` and the nearest ``balance``,
+    on any grid. None with the matrix engine as a roofline, which nothing was checked against. With
+    ``alone`` jobs at ``at`` take as long as by themselves.
     """
-    points = _nearest(load_levels().points, kernel, balance)
-    tiles = _nearest(load_tiles().points, kernel, balance)
+    of = (kernel, dtype)
+    points = _nearest((p for p in load_levels().points if (p.kernel, p.dtype) == of), balance)
+    on_tiles = (p for p in load_tiles().points if (p.kernel, p.dtype) == of and not p.memory)
+    tiles = _nearest(on_tiles, balance)
     if compute == "perf" or not points or not tiles:
         return None
     error = max(abs(point.alone_error_pct if alone else point.error_pct) for point in tiles)

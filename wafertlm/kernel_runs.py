@@ -144,7 +144,7 @@ def kernel_result(
         networks = Networks(
             noc, options.memory, compute, own, waves, building, recorder, links, progress
         )
-        return _figures(options, chip, networks)
+        return _figures(options, _of_dtype(chip, options.dtype), networks)
 
 
 def _figures(
@@ -180,8 +180,8 @@ def _level_pct(options: KernelOptions, networks: Networks, run: _Run) -> float |
         return 0.0
     if options.choices != Choices() or options.memory is not None:
         return None
-    levels = (networks.noc, networks.compute)
-    error = level_error_pct(options.kernel, *levels, run.plan.balance, alone=networks.alone)
+    of = (options.kernel, options.dtype, networks.noc, networks.compute)
+    error = level_error_pct(*of, run.plan.balance, alone=networks.alone)
     if error is None or networks.own is None or networks.noc == "rtl":
         return error
     return max(error, networks.own.worst_error_pct)
@@ -290,7 +290,7 @@ def kernel_program(options: KernelOptions) -> Program:
         InputError: for options that do not fit together, or a problem that does not fit the chip.
     """
     choose("kernel", options.kernel, list(KERNELS))
-    chip, kernel = load_chip(options.chip), KERNELS[options.kernel]
+    chip, kernel = _of_dtype(load_chip(options.chip), options.dtype), KERNELS[options.kernel]
     sizes = _numbers("--shape", options.shape, "64,64,64")
     networks = Networks("lt", None, "at", None, None, nullcontext)
     target = _target(options, chip, networks, noc_timing(chip))
@@ -303,12 +303,17 @@ def _link_maps(program: Program, timing: NocTiming) -> dict[str, Any]:
     return {f"link_flits_{direction}": each for direction, each in flits.items()}
 
 
+def _of_dtype(chip: Chip, dtype: str) -> Chip:
+    """The chip with the matrix engine of its elements."""
+    choose("dtype", dtype, list(_BITS))
+    if dtype not in chip.tile.dtypes:
+        known = ", ".join(chip.tile.dtypes)
+        raise InputError(f"--dtype: chip '{chip.name}' computes {known}, found {dtype}")
+    return chip.for_dtype(dtype)
+
+
 def _target(options: KernelOptions, chip: Chip, networks: Networks, timing: NocTiming) -> Target:
     rows, cols = _grid(options.grid, chip)
-    choose("dtype", options.dtype, list(_BITS))
-    if options.dtype not in chip.tile.dtypes:
-        known = ", ".join(chip.tile.dtypes)
-        raise InputError(f"--dtype: chip '{chip.name}' computes {known}, found {options.dtype}")
     target = chip_target(chip, (rows, cols), timing, *_BITS[options.dtype])
     if networks.compute == "perf":
         element_bytes = target.element_bits // 8

@@ -21,15 +21,25 @@ def cycles(wafertlm: Any, *options: str, kernel: str = "summa") -> int:
 
 
 @pytest.mark.rtl
-def test_a_kernel_takes_the_cycles_of_its_tiles_in_verilog(wafertlm: Any) -> None:
-    ran = wafertlm("kernel", "summa", *OPTIONS, "--level", "rtl")
+@pytest.mark.parametrize(("dtype", "macs_per_cycle"), [("int8", 64), ("int16", 16)])
+def test_a_kernel_takes_the_cycles_of_its_tiles_in_verilog(
+    wafertlm: Any, dtype: str, macs_per_cycle: int
+) -> None:
+    of = ("--dtype", dtype)
+    ran = wafertlm("kernel", "summa", *OPTIONS, *of, "--level", "rtl")
     assert ran.status == 0, ran.stderr
     result = json.loads(ran.stdout)
     assert result["error"] == {"level_pct": 0.0, "profile_pct": None}
     assert result["network"]["mesh"] == "tile mesh 2x2"
     assert sum(result["breakdown_cycles"].values()) == result["cycles"]
-    modelled = cycles(wafertlm, "--level", "at")
-    assert result["cycles"] == modelled == cycles(wafertlm, "--level", "at", "--compute", "rtl")
+    assert result["utilization"] == 32**3 / (4 * macs_per_cycle * result["cycles"])
+    modelled = cycles(wafertlm, *of, "--level", "at")
+    assert result["cycles"] == modelled
+    alone = cycles(wafertlm, *of, "--level", "at", "--compute", "rtl")  # jobs by themselves
+    assert alone == pytest.approx(modelled, rel=0.0 if dtype == "int8" else 0.015)
+    assert cycles(wafertlm, *of, "--level", "lt") == pytest.approx(modelled, rel=0.03)
+    ideal = 32**3 // (4 * macs_per_cycle)
+    assert ideal < cycles(wafertlm, *of, "--level", "perf") < modelled
 
 
 @pytest.mark.rtl
@@ -64,6 +74,10 @@ def test_what_tiles_compute_otherwise_is_told_with_its_place(
         (
             ("--level", "rtl", "--chip", "rtl-9x9", "--grid", "9x9"),
             "up to 8x8 tiles, found 9x9",
+        ),
+        (
+            ("--level", "rtl", "--dtype", "fp16"),
+            "--dtype: chip 'rtl-2x2' computes int8, int16, found fp16",
         ),
     ],
 )

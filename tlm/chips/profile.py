@@ -8,7 +8,7 @@ import re
 import tomllib
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, ValidationError
 
@@ -66,13 +66,21 @@ class TiledSystolicEngine(_Table):
     cols: PositiveInt
 
 
-class Tile(_Table):
-    """One tile: engines and local memory."""
+MatrixTable = Annotated[
+    SystolicEngine | RedMulEEngine | VectorMacEngine | TiledSystolicEngine,
+    Field(discriminator="kind"),
+]
 
-    matrix: SystolicEngine | RedMulEEngine | VectorMacEngine | TiledSystolicEngine = Field(
-        discriminator="kind"
-    )
+
+class Tile(_Table):
+    """One tile: engines and local memory.
+
+    ``matrix_of`` names the types of elements that another matrix engine than ``matrix`` multiplies.
+    """
+
+    matrix: MatrixTable
     dtypes: tuple[str, ...]
+    matrix_of: dict[str, MatrixTable] = {}
     vector_flop_per_cycle: PositiveInt | None = None
     sram_kib: PositiveFloat
     sram_banks: PositiveInt = 1
@@ -161,6 +169,11 @@ class Chip(_Table):
     energy: TileEnergy | None = None
     calibration: str | None = None
     sources: dict[str, str] = {}
+
+    def for_dtype(self, dtype: str) -> "Chip":
+        """The chip with the matrix engine that it has for elements of a type."""
+        engine = self.tile.matrix_of.get(dtype, self.tile.matrix)
+        return self.model_copy(update={"tile": self.tile.model_copy(update={"matrix": engine})})
 
 
 def chip_names() -> tuple[str, ...]:
