@@ -14,6 +14,7 @@ from tlm.chips import load_chip
 from tlm.chips.parts import noc_timing, own_tile
 from tlm.engines.at import run_at
 from tlm.engines.lt import run_lt
+from tlm.tiles.layout import SUM_BITS, WORD_BITS
 from tlm.tiles.mesh import TiledMesh
 from tlm.tiles.programs import on_tiles
 from workloads.kernels.catalogue import ATTENTION, GEMM, KERNELS, Kernel, Sizes
@@ -23,6 +24,8 @@ Grid = tuple[int, int]
 _SQUARE: tuple[Grid, ...] = ((3, 3), (4, 4), (8, 8))
 _ANY: tuple[Grid, ...] = ((3, 5), (4, 4), (8, 8))
 _FEW: tuple[Grid, ...] = ((3, 5), (4, 4), (6, 6))
+# The laws know the array by its size alone: one grid shows whether elements of 16 bits differ.
+_WIDE: Grid = (4, 4)
 # (m, k, n) of a tile: cubes, from fills-the-array to hides-the-transfers, and one that does not.
 _GEMM_BLOCKS = ((8, 8, 8), (16, 16, 16), (32, 32, 32), (8, 32, 8))
 # (k, n) of a tile.
@@ -45,7 +48,9 @@ def level_points(kernels: dict[str, Kernel]) -> Iterator[LevelPoint]:
     for name, kernel in kernels.items():
         for grid in _grids(name, kernel):
             for sizes in _problems(name, kernel, grid):
-                yield _point(name, kernel, grid, sizes)
+                yield _point(name, kernel, grid, sizes, "int8")
+        for sizes in _problems(name, kernel, _WIDE):
+            yield _point(name, kernel, _WIDE, sizes, "int16")
 
 
 def _grids(name: str, kernel: Kernel) -> tuple[Grid, ...]:
@@ -54,18 +59,19 @@ def _grids(name: str, kernel: Kernel) -> tuple[Grid, ...]:
     return _ANY if name.endswith("gemv") or kernel.form != GEMM else _SQUARE
 
 
-def _point(name: str, kernel: Kernel, grid: Grid, sizes: Sizes) -> LevelPoint:
-    chip = load_chip(f"rtl-{grid[0]}x{grid[1]}")
-    timing = noc_timing(chip)
-    target = chip_target(chip, grid, timing, 8, 32)
-    plan = kernel.planned(sizes, target)
-    tile = own_tile(chip)
+def _point(name: str, kernel: Kernel, grid: Grid, sizes: Sizes, dtype: str) -> LevelPoint:
+    chip = load_chip(f"rtl-{grid[0]}x{grid[1]}").for_dtype(dtype)
+    timing, tile = noc_timing(chip), own_tile(chip)
     assert tile is not None
+    target = chip_target(chip, grid, timing, WORD_BITS // tile.array_size, SUM_BITS)
+    plan = kernel.planned(sizes, target)
     program = on_tiles(kernel.program(plan), tile)
     shown = zip(kernel.form.text.split(","), sizes, strict=True)
+    where = chip.name if dtype == "int8" else f"{chip.name} {dtype}"
     return LevelPoint(
         kernel=name,
-        case=f"{chip.name}: " + " ".join(f"{size}={value}" for size, value in shown),
+        case=f"{where}: " + " ".join(f"{size}={value}" for size, value in shown),
+        dtype=dtype,
         balance=plan.balance,
         at=run_at(program, timing, TiledMesh(*grid, timing, tile), queues=tile.queues).cycles,
         lt=run_lt(program, timing, queues=tile.queues).cycles,

@@ -52,6 +52,8 @@ _MODELS = (
     "tlm/tiles",
     "workloads/kernels",
 )
+#: What tiles with off-chip memory are made of beside.
+_OFFCHIP = ("calibration/results/memory.json", "tlm/memory", "tlm/offchip")
 
 
 def save(result: CalibrationResult) -> None:
@@ -77,6 +79,7 @@ def save_tiles(points: list[TilePoint], rtl: Iterable[Path]) -> None:
     own = [
         REPOSITORY / "calibration" / "tile_levels.py",
         *(REPOSITORY / "calibration" / "tile").glob("*.*"),
+        *_files(_OFFCHIP),
     ]
     sources = source_hashes([*level_sources(), *own, *rtl])
     tiles = TileComparison(sources=sources, tools=tool_versions(), points=points)
@@ -86,8 +89,13 @@ def save_tiles(points: list[TilePoint], rtl: Iterable[Path]) -> None:
 
 def level_sources() -> list[Path]:
     """Files that decide what the levels say: stored results, and the sources of the models."""
-    paths = [RESULTS_FOLDER / f"{name}.json" for name in _RESULTS]
-    for place in (REPOSITORY / name for name in _MODELS):
+    return [*(RESULTS_FOLDER / f"{name}.json" for name in _RESULTS), *_files(_MODELS)]
+
+
+def _files(names: Iterable[str]) -> list[Path]:
+    """Files of some names, and of folders of them."""
+    paths = []
+    for place in (REPOSITORY / name for name in names):
         paths += [place] if place.is_file() else [*place.rglob("*.py"), *place.rglob("*.toml")]
     return paths
 

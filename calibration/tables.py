@@ -51,15 +51,20 @@ def tile_table(points: Sequence[TilePoint]) -> str:
     """Errors by kernel and variant, and of the cycles in which engines are busy."""
     lines = ["| kernel | cases | total: mean, worst | matrix, vector busy: worst | worst case |"]
     lines.append("|---|---|---|---|---|")
-    for kernel, variant in dict.fromkeys((point.kernel, point.variant) for point in points):
-        chosen = [p for p in points if (p.kernel, p.variant) == (kernel, variant)]
+    kinds: dict[str, list[TilePoint]] = {}
+    wholes: dict[str, list[TilePoint]] = {}
+    for point in points:
+        where = " with memory" if point.memory else ""
+        kinds.setdefault(f"{point.kernel} {point.variant}".strip() + where, []).append(point)
+        wholes.setdefault(f"all {point.dtype}{where}", []).append(point)
+    for name, chosen in kinds.items():
         total = spread(chosen, attrgetter("error_pct"))
         worst = total.worst
         busy = ", ".join(_busy(chosen, engine) for engine in _ENGINES)
-        where = f"{worst.case}: {worst.rtl} and {worst.at}" if worst.error_pct else "-"
-        name = f"{kernel} {variant}".strip()
-        lines.append(f"| {name} | {len(chosen)} | {total} | {busy} | {where} |")
-    lines.append(f"| all | {len(points)} | {spread(points, attrgetter('error_pct'))} | | |")
+        case = f"{worst.case}: {worst.rtl} and {worst.at}" if worst.error_pct else "-"
+        lines.append(f"| {name} | {len(chosen)} | {total} | {busy} | {case} |")
+    for name, chosen in wholes.items():
+        lines.append(f"| {name} | {len(chosen)} | {spread(chosen, attrgetter('error_pct'))} | | |")
     return "\n".join(lines) + "\n"
 
 

@@ -1,38 +1,41 @@
 """Whole kernels on tiles in Verilog, and at the level `at`: what the lowest model level leaves out.
 
 Every kernel that tiles in Verilog run is run there, on random blocks that are held against the
-functional interpreter bit for bit, and at `at`. Nothing is fitted to these runs: the constants come
-from single jobs, transfers and credits (`calibration.experiments`).
+functional interpreter bit for bit, and at `at`: for elements of both widths, on up to 8x8 tiles,
+attention with its blocks in off-chip memory, too. Nothing is fitted to these runs: the constants
+come from single jobs, transfers and credits (`calibration.experiments`).
 """
 
 import math
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from calibration.store import save_tiles
 from calibration.tile.functional import held_equal
 from calibration.tile.machine import TileMachine
-from calibration.tile.model import TILE_SOURCES, TileModel
+from calibration.tile.model import EDGE_FILES, TILE_SOURCES, TileModel
 from tlm.calibrated import TilePoint, load_tiles
 from tlm.chips import Chip, load_chip
-from tlm.chips.parts import noc_timing, own_tile
+from tlm.chips.parts import noc_timing, offchip_channels, own_tile
 from tlm.engines.at import run_at
 from tlm.errors import InputError
 from tlm.functional import Memory
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import TileSet
+from tlm.memory.calibration import rtl_channel
+from tlm.memory.dram_target import DramMemory
+from tlm.offchip.system import OffChipMemory
 from tlm.operations import Engine
 from tlm.steps import Tile
+from tlm.tiles.layout import SUM_BITS, WORD_BITS
 from tlm.tiles.mesh import TiledMesh
 from tlm.tiles.programs import on_tiles
 from workloads.kernels.catalogue import ATTENTION, GEMM, KERNELS, Choices, Kernel, Sizes
 from workloads.kernels.target import chip_target
 
-#: Grids that are compared.
-GRIDS = ((2, 2), (4, 4), (3, 5))
 # Panels (m, n, k) of a tile's block product; (k, n) of a tile's block of a matrix that a vector is
 # multiplied with; rows and columns of a tile's scores; (rows of Q, keys, depth) of a tile.
 _GEMM_PANELS = ((1, 1, 1), (2, 2, 2), (1, 1, 4), (3, 3, 1))
@@ -41,14 +44,45 @@ _SOFTMAX_BLOCKS = ((3, 6), (8, 32))
 _ATTENTION_PANELS = ((1, 2, 1), (2, 2, 2))
 _SQUARE = ("mesh-gemm", "mesh-gemm-t", "cannon")
 _SEED = 11
+# In Verilog 8x8 tiles take a second for a thousand cycles: the first of the panels will do.
+_MOST_TILES_OF_ALL_PANELS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Tiles:
+    """Tiles of the project's own, with or without channels of off-chip memory below them."""
+
+    grid: tuple[int, int]
+    dtype: str = "int8"
+    memory: bool = False
+
+    @property
+    def chip(self) -> Chip:
+        """The chip that they are all of."""
+        rows, cols = self.grid
+        return load_chip(f"rtl-{rows}x{cols}").for_dtype(self.dtype)
+
+    @property
+    def name(self) -> str:
+        """What they are, in words."""
+        dtype = "" if self.dtype == "int8" else f" {self.dtype}"
+        return f"{self.chip.name}{dtype}{' with memory' if self.memory else ''}"
+
+
+#: What is compared.
+COMPARED = (
+    *(Tiles(grid) for grid in ((2, 2), (4, 4), (3, 5), (8, 8))),
+    *(Tiles(grid, "int16") for grid in ((2, 2), (4, 4))),
+    *(Tiles(grid, memory=True) for grid in ((2, 2), (4, 4))),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class TileCase:
-    """A kernel on a grid of tiles."""
+    """A kernel on some tiles."""
 
     kernel: str
-    grid: tuple[int, int]
+    tiles: Tiles
     sizes: Sizes
     choices: Choices = Choices()
 
@@ -60,10 +94,10 @@ class TileCase:
 
     @property
     def label(self) -> str:
-        """Grid and sizes in words."""
+        """Tiles and sizes in words."""
         names = KERNELS[self.kernel].form.text.split(",")
         shown = " ".join(f"{n}={size}" for n, size in zip(names, self.sizes, strict=True))
-        return f"rtl-{self.grid[0]}x{self.grid[1]}: {shown}"
+        return f"{self.tiles.name}: {shown}"
 
 
 def compare_tiles(*, force: bool = False) -> list[TilePoint]:
@@ -79,15 +113,15 @@ def compare_tiles(*, force: bool = False) -> list[TilePoint]:
     if not force:
         with suppress(InputError):
             return load_tiles().points
-    points = [point for grid in GRIDS for point in grid_points(grid)]
-    save_tiles(points, TILE_SOURCES)
+    points = [point for tiles in COMPARED for point in tile_points(tiles)]
+    save_tiles(points, (*TILE_SOURCES, *EDGE_FILES))
     return points
 
 
-def grid_points(grid: tuple[int, int]) -> Iterator[TilePoint]:
-    """Every case on a grid."""
-    with TileMachine(tile_model(load_chip(f"rtl-{grid[0]}x{grid[1]}"), grid)) as machine:
-        for case in cases(grid):
+def tile_points(tiles: Tiles) -> Iterator[TilePoint]:
+    """Every case on some tiles."""
+    with TileMachine(tile_model(tiles.chip, tiles.grid, memory=tiles.memory)) as machine:
+        for case in cases(tiles):
             yield point(case, machine)
 
 
@@ -97,12 +131,12 @@ def tile_model(
     """Tiles of a chip that is the project's own, in Verilog, and memory channels below them."""
     tile = own_tile(chip)
     assert tile is not None
-    words = int(chip.tile.sram_kib * 1024) * 8 // 64
+    words = int(chip.tile.sram_kib * 1024) * 8 // WORD_BITS
     return TileModel(
         grid[0] + memory,
         grid[1],
         fifo_depth=noc_timing(chip).fifo_depth,
-        operand_bits=64 // tile.array_size,
+        operand_bits=WORD_BITS // tile.array_size,
         banks=tile.banks,
         bank_depth=words // tile.banks,
         waves=waves,
@@ -112,17 +146,24 @@ def tile_model(
 
 def point(case: TileCase, machine: TileMachine) -> TilePoint:
     """A case both ways."""
-    chip, grid = load_chip(f"rtl-{case.grid[0]}x{case.grid[1]}"), case.grid
+    chip, grid, memory = case.tiles.chip, case.tiles.grid, case.tiles.memory
     timing, tile = noc_timing(chip), own_tile(chip)
     assert tile is not None
+    edge = offchip_channels(chip, *grid) if memory else None
+    target = chip_target(chip, grid, timing, WORD_BITS // tile.array_size, SUM_BITS)
     kernel = KERNELS[case.kernel]
-    plan = kernel.planned(case.sizes, chip_target(chip, grid, timing, 8, 32), case.choices)
+    plan = kernel.planned(case.sizes, replace(target, offchip=edge), case.choices)
     program = kernel.program(plan)
     run = held_equal(program, Memory(program, _SEED), machine)
     seen = _Busy(grid)
     timed = on_tiles(program, tile)
-    outcome = run_at(timed, timing, TiledMesh(*grid, timing, tile), seen, tile.queues)
-    alone = run_at(timed, timing, HandshakeMesh(*grid, timing), queues=tile.queues)
+    if edge is None:
+        outcome = run_at(timed, timing, TiledMesh(*grid, timing, tile), seen, tile.queues)
+        alone = run_at(timed, timing, HandshakeMesh(*grid, timing), queues=tile.queues)
+    else:
+        channels = OffChipMemory(edge, lambda env: DramMemory(env, rtl_channel()))
+        mesh = HandshakeMesh(grid[0] + 1, grid[1], timing)
+        alone = outcome = run_at(timed, timing, mesh, seen, tile.queues, channels)
     busy = {
         engine.name.lower(): (
             sum(span.cycles for span in run.spans if span.engine is engine),
@@ -134,6 +175,8 @@ def point(case: TileCase, machine: TileMachine) -> TilePoint:
         kernel=case.kernel,
         variant=case.variant,
         case=case.label,
+        dtype=case.tiles.dtype,
+        memory=memory,
         balance=plan.balance,
         rtl=run.cycles,
         at=outcome.cycles,
@@ -161,14 +204,15 @@ class _Busy:
         """Its arrival keeps no engine busy."""
 
 
-def cases(grid: tuple[int, int]) -> Iterator[TileCase]:
-    """Every kernel that runs on a grid, in sizes from bound by messages to bound by work."""
+def cases(tiles: Tiles) -> Iterator[TileCase]:
+    """Every kernel that some tiles run, in sizes from bound by messages to bound by work."""
+    rows, cols = tiles.grid
     for name, kernel in KERNELS.items():
-        if name in _SQUARE and grid[0] != grid[1]:
+        if (name in _SQUARE and rows != cols) or (tiles.memory and kernel.form != ATTENTION):
             continue
-        for sizes in _sizes(name, kernel, grid):
+        for sizes in _sizes(name, kernel, tiles):
             for choices in _choices(name):
-                yield TileCase(name, grid, sizes, choices)
+                yield TileCase(name, tiles, sizes, choices)
 
 
 def _choices(name: str) -> tuple[Choices, ...]:
@@ -179,20 +223,22 @@ def _choices(name: str) -> tuple[Choices, ...]:
     return (Choices(),)
 
 
-def _sizes(name: str, kernel: Kernel, grid: tuple[int, int]) -> Iterator[Sizes]:
-    rows, cols = grid
-    lines, size = math.lcm(rows, cols), 8
+def _sizes(name: str, kernel: Kernel, tiles: Tiles) -> Iterator[Sizes]:
+    rows, cols = tiles.grid
+    tile = own_tile(tiles.chip)
+    assert tile is not None
+    size, lines = tile.array_size, math.lcm(rows, cols)
+    some = None if rows * cols <= _MOST_TILES_OF_ALL_PANELS else 1
     if kernel.form == ATTENTION:
-        for queries, keys, depth in _ATTENTION_PANELS:
+        for queries, keys, depth in _ATTENTION_PANELS[:some]:
             keys *= size * (rows if name.startswith("flash") else cols)
-            heads = cols
-            yield 1, heads, heads, rows * queries * size, keys, depth * size, size
+            yield 1, cols, cols, rows * queries * size, keys, depth * size, size
     elif kernel.form != GEMM:
-        for height, width in _SOFTMAX_BLOCKS:
+        for height, width in _SOFTMAX_BLOCKS[:some]:
             yield rows * height, cols * width
     elif name.endswith("gemv"):
-        for depth, width in _GEMV_PANELS:
+        for depth, width in _GEMV_PANELS[:some]:
             yield 1, cols * width * size, rows * depth * size
     else:
-        for m, n, k in _GEMM_PANELS:
+        for m, n, k in _GEMM_PANELS[:some]:
             yield rows * m * size, cols * n * size, lines * k * size

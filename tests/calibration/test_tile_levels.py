@@ -1,38 +1,52 @@
 """Kernels on four tiles in Verilog: `at` is near them, and how the comparison counts."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
 from calibration.tables import tile_table
 from calibration.tile.machine import TileMachine
-from calibration.tile_levels import TileCase, cases, point, tile_model
+from calibration.tile_levels import COMPARED, TileCase, Tiles, cases, point, tile_model
 from tlm.calibrated import TilePoint
-from tlm.chips import load_chip
 from workloads.kernels.catalogue import KERNELS, Choices
+
+NARROW, WIDE, WITH_MEMORY = Tiles((2, 2)), Tiles((2, 2), "int16"), Tiles((2, 2), memory=True)
 
 
 @pytest.fixture(scope="module")
-def machine() -> Iterator[TileMachine]:
-    with TileMachine(tile_model(load_chip("rtl-2x2"), (2, 2))) as machine:
-        yield machine
+def machines() -> Iterator[dict[Tiles, TileMachine]]:
+    with ExitStack() as stack:
+        yield {
+            tiles: stack.enter_context(
+                TileMachine(tile_model(tiles.chip, tiles.grid, memory=tiles.memory))
+            )
+            for tiles in (NARROW, WIDE, WITH_MEMORY)
+        }
 
 
 @pytest.mark.rtl
 @pytest.mark.parametrize(
     "case",
     [
-        TileCase("mesh-gemm", (2, 2), (40, 24, 72)),
-        TileCase("mesh-gemm-t", (2, 2), (64, 16, 32)),
-        TileCase("allgather-gemm", (2, 2), (16, 48, 32)),
-        TileCase("mesh-gemv", (2, 2), (1, 96, 80)),
-        TileCase("softmax", (2, 2), (10, 44), Choices("tree")),
-        TileCase("flat-attention", (2, 2), (1, 3, 3, 16, 16, 16, 8)),
+        TileCase("mesh-gemm", NARROW, (40, 24, 72)),
+        TileCase("mesh-gemm-t", NARROW, (64, 16, 32)),
+        TileCase("allgather-gemm", NARROW, (16, 48, 32)),
+        TileCase("mesh-gemv", NARROW, (1, 96, 80)),
+        TileCase("softmax", NARROW, (10, 44), Choices("tree")),
+        TileCase("flat-attention", NARROW, (1, 3, 3, 16, 16, 16, 8)),
+        TileCase("cannon", WIDE, (20, 12, 36)),
+        TileCase("summa", WIDE, (32, 8, 16)),
+        TileCase("ring-gemv", WIDE, (1, 48, 40)),
+        TileCase("softmax", WIDE, (10, 44), Choices("chain")),
+        TileCase("flash-attention-3", WIDE, (1, 3, 3, 16, 16, 8, 4)),
     ],
-    ids=lambda case: str(case.kernel),
+    ids=lambda case: f"{case.kernel} {case.tiles.dtype}",
 )
-def test_cases_that_nothing_was_fitted_to(machine: TileMachine, case: TileCase) -> None:
-    found = point(case, machine)
+def test_cases_that_nothing_was_fitted_to(
+    machines: dict[Tiles, TileMachine], case: TileCase
+) -> None:
+    found = point(case, machines[case.tiles])
     assert abs(found.error_pct) <= 0.5  # credits that meet on their way (docs/tiles.md)
     for engine in ("matrix", "vector"):
         if engine in found.busy:
@@ -40,22 +54,37 @@ def test_cases_that_nothing_was_fitted_to(machine: TileMachine, case: TileCase) 
             assert abs(at - rtl) <= 0.005 * rtl
 
 
+@pytest.mark.rtl
+def test_blocks_from_offchip_memory(machines: dict[Tiles, TileMachine]) -> None:
+    """One stream of rows: its queries, from memory, are overtaken by keys that its tile sends."""
+    case = TileCase("flash-attention-3", WITH_MEMORY, (1, 2, 2, 24, 32, 8, 8))
+    found = point(case, machines[WITH_MEMORY])
+    assert found.at == found.alone == pytest.approx(found.rtl, rel=0.02)
+
+
 def test_every_kernel_is_compared_on_a_square_grid() -> None:
-    assert {case.kernel for case in cases((4, 4))} == set(KERNELS)
-    labels = [(case.kernel, case.variant, case.label) for case in cases((3, 5))]
-    assert len(set(labels)) == len(labels)
-    assert not {"mesh-gemm", "cannon"} & {case.kernel for case in cases((3, 5))}
+    for dtype in ("int8", "int16"):
+        assert {case.kernel for case in cases(Tiles((4, 4), dtype))} == set(KERNELS)
+    compared = [case for tiles in COMPARED for case in cases(tiles)]
+    assert len({(case.kernel, case.variant, case.label) for case in compared}) == len(compared)
+    assert not {"mesh-gemm", "cannon"} & {case.kernel for case in cases(Tiles((3, 5)))}
+    with_memory = {case.kernel for case in cases(WITH_MEMORY)}
+    assert with_memory == {"flash-attention-2", "flash-attention-3", "flat-attention"}
 
 
 def test_the_table_names_the_worst_case() -> None:
-    def made(case: str, at: int) -> TilePoint:
-        busy = {"matrix": (50, 49)}
+    def made(case: str, at: int, dtype: str = "int8", *, memory: bool = False) -> TilePoint:
         return TilePoint(
-            kernel="summa", variant="", case=case, balance=1.0, rtl=100, at=at, alone=90, busy=busy
-        )
+            kernel="summa", variant="", case=case, dtype=dtype, memory=memory, balance=1.0,
+            rtl=100, at=at, alone=90, busy={"matrix": (50, 49)},
+        )  # fmt: skip
 
-    lines = tile_table([made("small", 100), made("large", 97)]).splitlines()
+    points = [made("small", 100), made("large", 97), made("wide", 100, "int16")]
+    lines = tile_table([*points, made("far", 98, memory=True)]).splitlines()
     assert lines[2:] == [
-        "| summa | 2 | 1.5 %, 3 % | 2 %, - | large: 100 and 97 |",
-        "| all | 2 | 1.5 %, 3 % | | |",
+        "| summa | 3 | 1 %, 3 % | 2 %, - | large: 100 and 97 |",
+        "| summa with memory | 1 | 2 %, 2 % | 2 %, - | far: 100 and 98 |",
+        "| all int8 | 2 | 1.5 %, 3 % | | |",
+        "| all int16 | 1 | 0 %, 0 % | | |",
+        "| all int8 with memory | 1 | 2 %, 2 % | | |",
     ]
