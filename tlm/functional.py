@@ -156,7 +156,8 @@ class _Run:
         """A tile's block is on its way; a reduction's result when all operands are."""
         data = None if transfer.source is None else self._memory[transfer.source][step.tile].copy()
         if isinstance(transfer, Reduce):
-            self._combine(step, transfer, data)
+            place = step.tile[1 if transfer.along == "row" else 0]
+            self._combine(step, transfer, None if place in transfer.neutral else data)
             return
         for tile, units in step.arrivals.items():
             self._possible.append(partial(self._arrive, transfer.target, tile, units, data))

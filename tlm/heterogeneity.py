@@ -1,7 +1,9 @@
 """Tiles that are not alike: programs whose work takes longer at some tiles than at others."""
 
+import csv
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +11,52 @@ from numpy.typing import NDArray
 from tlm.errors import InputError
 from tlm.operations import Operation, Work
 from tlm.program import Program
+
+_MOST_PERCENT = 100_000
+
+
+def read_percent(file: Path) -> NDArray[np.int64]:
+    """A table of tiles: a line of numbers, with commas between, for each row of tiles.
+
+    Returns:
+        Shape (rows, columns): cycles of work at each tile, in per cent; 0: it is disabled.
+
+    Raises:
+        InputError: naming file, row and column, if it cannot be read or holds something else.
+    """
+    try:
+        with file.open(encoding="utf-8", newline="") as lines:
+            rows = [line for line in csv.reader(lines) if line]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{file}: cannot be read: {error}") from error
+    if not rows:
+        raise InputError(f"{file}: found no rows; allowed: one or more")
+    for row, fields in enumerate(rows):
+        if len(fields) != len(rows[0]):
+            raise InputError(
+                f"{file}: row {row} (from 0): found {len(fields)} columns; "
+                f"allowed: {len(rows[0])}, as in row 0"
+            )
+    return np.array(
+        [
+            [_percent(file, row, col, text) for col, text in enumerate(fields)]
+            for row, fields in enumerate(rows)
+        ],
+        dtype=np.int64,
+    )
+
+
+def _percent(file: Path, row: int, col: int, text: str) -> int:
+    try:
+        percent = int(text)
+    except ValueError:
+        percent = -1
+    if not 0 <= percent <= _MOST_PERCENT:
+        raise InputError(
+            f"{file}: row {row}, column {col} (from 0): found '{text}'; allowed: whole per cent "
+            f"from 1 to {_MOST_PERCENT}, or 0 for a disabled tile"
+        )
+    return percent
 
 
 def on_unequal_tiles(program: Program, percent: NDArray[np.int64]) -> Program:

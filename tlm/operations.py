@@ -170,6 +170,8 @@ class Reduce:
         source: Buffer that every contributor sends.
         target: Buffer of the root into which the result is written, of the same shape.
         label: What is combined, for traces.
+        neutral: Columns (along rows) or rows of the segment whose contributions change nothing:
+            zeros for a sum, least values for a maximum, instead of ``source``.
     """
 
     roots: TileSet | Roots
@@ -184,6 +186,7 @@ class Reduce:
     source: str | None = None
     target: str | None = None
     label: str = ""
+    neutral: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

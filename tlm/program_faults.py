@@ -167,7 +167,7 @@ def _collective_fault(collective: Collective, grid: Grid) -> str | None:
     lines = root_lines(collective)[0]
     by_row = collective.along == "row"
     return _outside(TileSet(lines, segment) if by_row else TileSet(segment, lines), grid) or (
-        _operation_fault(collective) if isinstance(collective, Reduce) else None
+        _reduce_fault(collective) if isinstance(collective, Reduce) else None
     )
 
 
@@ -193,10 +193,13 @@ def _places_fault(roots: Roots, along: str, grid: Grid) -> str | None:
     return None
 
 
-def _operation_fault(reduce: Reduce) -> str | None:
-    if reduce.operation in ("sum", "maximum"):
-        return None
-    return f"unknown reduction '{reduce.operation}'; known: sum, maximum"
+def _reduce_fault(reduce: Reduce) -> str | None:
+    if reduce.operation not in ("sum", "maximum"):
+        return f"unknown reduction '{reduce.operation}'; known: sum, maximum"
+    others = set(reduce.segment) - {*reduce.neutral} if reduce.neutral else reduce.segment
+    if not others or not {*reduce.neutral} <= {*reduce.segment}:
+        return f"neutral is {list(reduce.neutral)}; allowed: some of the segment, but not all"
+    return None
 
 
 def _outside(tiles: TileSet, grid: Grid) -> str | None:
