@@ -19,6 +19,7 @@ from tlm.trace import Recorder
 from wafertlm.kernel_memory import NO_MEMORY, KernelMemory, memory_of
 from wafertlm.kernel_networks import run_at_model
 from wafertlm.kernel_tiles import lone_tiles, rtl_products
+from wafertlm.kernel_unequal import UnequalTiles
 
 if TYPE_CHECKING:
     from wafertlm.kernel_routers import OwnRouters
@@ -43,12 +44,17 @@ class Networks:
     recorder: Recorder | None = None
     links: bool = False
     progress: Progress | None = None
+    threads: int = 1
+    unequal: UnequalTiles | None = None
 
     @property
     def alone(self) -> bool:
-        """Whether jobs take as long as by themselves: with Verilog, others' routers, or memory."""
+        """Whether jobs take as long as by themselves.
+
+        With Verilog, others' routers, memory, or tiles that are not alike.
+        """
         others = (self.own is not None and self.noc == "at") or self.memory is not None
-        return others or RTL in (self.noc, self.compute)
+        return others or self.unequal is not None or RTL in (self.noc, self.compute)
 
 
 @contextmanager
@@ -89,6 +95,7 @@ def simulate(
         outcome = run_lt(
             program,
             timing,
+            threads=networks.threads,
             recorder=networks.recorder,
             progress=networks.progress,
             queues=queues,

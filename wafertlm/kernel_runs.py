@@ -38,6 +38,7 @@ from wafertlm.kernel_memory import (
     memory_of,
 )
 from wafertlm.kernel_tiles import run_on_tiles
+from wafertlm.kernel_unequal import UnequalTiles
 from wafertlm.options import parse_grid
 from workloads.kernels.catalogue import KERNELS, Choices, Plan, Sizes
 from workloads.kernels.collectives import METHODS
@@ -75,6 +76,7 @@ class KernelOptions:
     collective: str | None = None
     groups: str | None = None
     schedule: str | None = None
+    tiles: str | None = None
     allow_stale: bool = False
 
     @property
@@ -116,8 +118,12 @@ def kernel_result(
     recorder: Recorder | None = None,
     links: bool = False,
     progress: Progress | None = None,
+    threads: int | None = None,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Figures of a run, and its maps: arrays of shape (rows, columns), empty at level `perf`.
+
+    With a table of tiles the maps are of all tiles from the first that is used to the last; those
+    out of use have no times.
 
     Args:
         options: What is run.
@@ -126,6 +132,7 @@ def kernel_result(
         recorder: Is told of operations and transfers.
         links: Maps of the flits over the links that leave each tile, too.
         progress: Hears of operations done, and of how many, where the network is at level `lt`.
+        threads: Threads that share the grid at level `lt`; None: one. They change no figure.
 
     Raises:
         InputError: for options that do not fit together, a problem that does not fit the chip, or
@@ -140,9 +147,21 @@ def kernel_result(
             raise InputError(f"--waves: found network at level {noc}; allowed: --noc rtl")
         if recorder is not None and noc == "perf":
             raise InputError("--timeline: level perf has no operations to show; others do: at, lt")
+        if threads is not None and noc != "lt":
+            raise InputError(f"--threads: found network at level {noc}; allowed: lt")
         own = own_network(options)
         networks = Networks(
-            noc, options.memory, compute, own, waves, building, recorder, links, progress
+            noc,
+            options.memory,
+            compute,
+            own,
+            waves,
+            building,
+            recorder,
+            links,
+            progress,
+            threads=1 if threads is None else threads,
+            unequal=unequal_tiles(options),
         )
         return _figures(options, _of_dtype(chip, options.dtype), networks)
 
@@ -168,17 +187,19 @@ def _figures(
         figures["network"] = run.network
     if run.memory is not None:
         figures["memory"] = run.memory
+    if networks.unequal is not None:
+        figures["tiles"] = networks.unequal.figures()
     return figures, {} if run.outcome is None else _maps(run.outcome) | run.links
 
 
 def _level_pct(options: KernelOptions, networks: Networks, run: _Run) -> float | None:
     """Error of the levels used; of somebody's own network modelled that of its calibration too.
 
-    Levels are compared on the kernels' default variants.
+    Levels are compared on the kernels' default variants, on tiles that are all alike.
     """
     if options.level == RTL:
         return 0.0
-    if options.choices != Choices() or options.memory is not None:
+    if options.choices != Choices() or options.memory is not None or options.tiles is not None:
         return None
     of = (options.kernel, options.dtype, networks.noc, networks.compute)
     error = level_error_pct(*of, run.plan.balance, alone=networks.alone)
@@ -273,9 +294,13 @@ def _run(options: KernelOptions, chip: Chip, networks: Networks) -> _Run:
             timed(program, chip, tile, networks) as program,
             memory_of(edge, networks.memory, networks.noc, networks.building) as memory,
         ):
+            if networks.unequal is not None:
+                program = networks.unequal.program(program)
             outcome, network = simulate(program, timing, networks, tile, memory)
             if edge is not None:
                 waited = outcome.cycles - without_memory(program, timing, networks, tile)
+    if networks.unequal is not None:
+        outcome = networks.unequal.used(outcome)
     links = _link_maps(program, timing) if networks.links else {}
     matrix = int(outcome.matrix_busy_cycles[outcome.last_tile])
     computed = int(outcome.compute_busy_cycles[outcome.last_tile])
@@ -310,6 +335,30 @@ def _of_dtype(chip: Chip, dtype: str) -> Chip:
         known = ", ".join(chip.tile.dtypes)
         raise InputError(f"--dtype: chip '{chip.name}' computes {known}, found {dtype}")
     return chip.for_dtype(dtype)
+
+
+def unequal_tiles(options: KernelOptions) -> UnequalTiles | None:
+    """The table of tiles, if the options name one.
+
+    Raises:
+        InputError: if it cannot be used, or not at these levels.
+    """
+    if options.tiles is None:
+        return None
+    chip = load_chip(options.chip)
+    noc, _ = _levels(options, chip)
+    if noc == "perf" or options.level == RTL:
+        raise InputError(
+            f"--tiles: found {'network at ' if noc == 'perf' else ''}level {noc}, whose tiles are "
+            "all alike; allowed: --level at|lt, --noc rtl|at|lt"
+        )
+    tiles = UnequalTiles.read(options.tiles, chip, _grid(options.grid, chip))
+    if options.memory is not None and tiles.grid != (len(tiles.rows), len(tiles.cols)):
+        raise InputError(
+            f"--memory: found lines of disabled tiles among those used in {options.tiles}; "
+            "allowed: beside them"
+        )
+    return tiles
 
 
 def _target(options: KernelOptions, chip: Chip, networks: Networks, timing: NocTiming) -> Target:

@@ -17,7 +17,13 @@ from tlm.interconnect.packets import TileSet
 from tlm.interconnect.traffic import parse_rectangle
 from tlm.trace import Timeline
 from wafertlm.kernel_networks import provenance_hash
-from wafertlm.kernel_runs import KernelOptions, kernel_result, known_names, own_network
+from wafertlm.kernel_runs import (
+    KernelOptions,
+    kernel_result,
+    known_names,
+    own_network,
+    unequal_tiles,
+)
 from wafertlm.options import parse_grid, render_names
 from wafertlm.output import Result, complete, emit, log, progress, store
 from wafertlm.stopwatch import stopwatch
@@ -46,9 +52,11 @@ def _render(result: Result) -> RenderableType:
         table.add_row(f"cycles: {part}", f"{cycles:,}")
     for kind, error in result["error"].items():
         table.add_row(f"error {kind}", "not checked" if error is None else f"{error:.2f}")
-    for part in ("network", "memory"):
+    for part in ("network", "memory", "tiles"):
         for name, value in result.get(part, {}).items():
-            table.add_row(f"{part} {name}", f"{value:,}" if isinstance(value, int) else value)
+            shown = f"{value:,}" if isinstance(value, int) else str(value)
+            if name != "table":
+                table.add_row(f"{part} {name}", shown)
     table.add_row("cpu_s", f"{result['cpu_s']:.3g}")
     return table
 
@@ -78,6 +86,12 @@ def _render(result: Result) -> RenderableType:
 @click.option("--groups", help="Of mesh-gemv: groups of each level of its tree but the last.")
 @click.option("--schedule", help="Of flat-attention: naive or async (default).")
 @click.option(
+    "--tiles",
+    metavar="FILE",
+    help="CSV table of the chip's tiles: per cent of the cycles of work, 0 for a disabled tile.",
+)
+@click.option("--threads", type=int, help="Threads of level lt, which change no figure.")
+@click.option(
     "--waves", type=click.Path(path_type=Path), help="Record what is Verilog at level rtl (VCD)."
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Store the result (JSON).")
@@ -97,6 +111,7 @@ def command(
     timeline: Path | None,
     region: str | None,
     every: int,
+    threads: int | None,
     as_json: bool,
     as_list: bool,
     **given: Any,
@@ -124,6 +139,7 @@ def command(
             recorder=shown,
             links=map_path is not None,
             progress=told,
+            threads=threads,
         )
     result = complete_kernel(options, figures, watch.times)
     if map_path is not None:
@@ -141,14 +157,15 @@ def command(
 
 
 def _timeline(options: KernelOptions, region: str | None, every: int) -> Timeline:
-    rows, cols = parse_grid("--grid", options.grid)
+    tiles = unequal_tiles(options)
+    rows, cols = parse_grid("--grid", options.grid) if tiles is None else tiles.grid
     if region is None:
-        tiles = TileSet(range(min(rows, _SHOWN_SIDE)), range(min(cols, _SHOWN_SIDE)))
+        shown = TileSet(range(min(rows, _SHOWN_SIDE)), range(min(cols, _SHOWN_SIDE)))
     else:
-        tiles = parse_rectangle(region, rows, cols)
+        shown = parse_rectangle(region, rows, cols)
     own = own_network(options)
     y_first = own is not None and own.timing.y_first
-    return Timeline(tiles, cols, every=every, y_first=y_first)
+    return Timeline(shown, cols, every=every, y_first=y_first)
 
 
 def complete_kernel(
@@ -157,6 +174,8 @@ def complete_kernel(
     """The command's result object; RTL stands behind the chips and networks that are made of it."""
     calibration = load_chip(options.chip).calibration
     rtl_hash, recorded = None, asdict(options)
+    if options.tiles is not None:
+        recorded["tiles"] = figures["tiles"]["table"]
     with stale_allowed(options.allow_stale):
         own = own_network(options)
         if own is not None:

@@ -1,0 +1,193 @@
+"""``wafertlm kernel`` on slow and disabled tiles, and in several threads."""
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from workloads.kernels.catalogue import ATTENTION, GEMM, KERNELS
+
+Run = Callable[..., dict[str, Any]]
+SHAPES = {GEMM: "48,32,40", ATTENTION: "1,4,4,32,32,8,8"}
+
+
+@pytest.fixture
+def kernel(wafertlm: Any, tmp_path: Path) -> Run:
+    """Runs a kernel on tiles of 8x8; its result, or what stands on stderr."""
+
+    def run(
+        name: str, tiles: np.ndarray | None, *options: object, status: int = 0
+    ) -> dict[str, Any]:
+        shape = "1,64,80" if name.endswith("gemv") else SHAPES.get(KERNELS[name].form, "32,64")
+        more: tuple[object, ...] = ()
+        if tiles is not None:
+            np.savetxt(tmp_path / "tiles.csv", tiles, fmt="%d", delimiter=",")
+            more = ("--tiles", tmp_path / "tiles.csv")
+        fixed = ("--chip", "rtl-8x8", "--grid", "4x4", "--shape", shape, "--dtype", "int8")
+        ran = wafertlm("kernel", name, *fixed, *more, *options, "--allow-stale", "--json")
+        assert ran.status == status, ran.stderr
+        return json.loads(ran.stdout) if status == 0 else {"stderr": ran.stderr}
+
+    return run
+
+
+def whole(rows: int = 8, cols: int = 8) -> np.ndarray:
+    return np.full((rows, cols), 100)
+
+
+def apart() -> np.ndarray:
+    """Tiles of which only four rows and columns, not side by side, remain."""
+    tiles = whole(6, 6)
+    tiles[1, 1] = tiles[3, 1] = tiles[1, 4] = tiles[3, 4] = tiles[0, 4] = tiles[5, 4] = 0
+    tiles[4, 1] = tiles[2, 4] = tiles[5, 1] = 0
+    return tiles
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_every_kernel_runs_beside_lines_out_of_use(kernel: Run, name: str) -> None:
+    found = {level: kernel(name, apart(), "--level", level) for level in ("lt", "at")}
+    for level, result in found.items():
+        plain = kernel(name, None, "--level", level)
+        assert 0.97 * plain["cycles"] < result["cycles"] < 1.2 * plain["cycles"]
+        assert result["tiles"]["disabled_tiles"] == 9
+        assert (result["tiles"]["harvested_rows"], result["tiles"]["harvested_columns"]) == (
+            [],
+            [1, 4],
+        )
+        assert result["tiles"]["spanned_grid"] == "4x6"
+        assert result["tiles"]["lost_tiles"] == 3
+        assert result["error"]["level_pct"] is None
+        assert sum(result["breakdown_cycles"].values()) == result["cycles"]
+    assert 0.95 < found["lt"]["cycles"] / found["at"]["cycles"] < 1.05
+
+
+def test_a_table_of_whole_tiles_changes_nothing(kernel: Run) -> None:
+    plain, same = (kernel("mesh-gemm", tiles) for tiles in (None, whole()))
+    assert same["cycles"] == plain["cycles"]
+    assert same["tiles"]["lost_tiles"] == 0
+    assert same["options"]["tiles"]["file"] == "tiles.csv"
+    slower = whole()
+    slower[7, 7] = 99  # elsewhere, but another table
+    other = kernel("mesh-gemm", slower)
+    assert other["provenance"]["config_hash"] != same["provenance"]["config_hash"]
+
+
+@pytest.mark.parametrize("level", ["lt", "at"])
+def test_slow_tiles_take_so_much_longer(kernel: Run, level: str) -> None:
+    tiles = whole(4, 4)
+    tiles[2, 1] = 300
+    plain, slow = (kernel("softmax", each, "--level", level) for each in (whole(4, 4), tiles))
+    assert slow["cycles"] > 2.5 * plain["cycles"]
+
+
+def test_a_grid_evades_disabled_tiles(kernel: Run) -> None:
+    tiles = whole()
+    tiles[2, 3] = 0
+    result = kernel("summa", tiles)
+    assert result["tiles"]["harvested_rows"] == [2]
+    assert result["tiles"]["first_tile"] == [3, 0]
+    assert result["cycles"] == kernel("summa", None)["cycles"]
+
+
+def test_maps_and_timelines_are_of_all_tiles_spanned(kernel: Run, tmp_path: Path) -> None:
+    maps, shown = tmp_path / "maps.npz", tmp_path / "shown.json.gz"
+    result = kernel("summa", apart(), "--map", maps, "--timeline", shown)
+    found = np.load(maps)
+    assert {found[name].shape for name in found} == {(4, 6)}
+    assert found["finish_cycle"].max() == result["cycles"]
+    assert (found["finish_cycle"][:, [1, 4]] == 0).all()
+    assert (found["finish_cycle"][:, [0, 2, 3, 5]] > 0).all()
+    assert (found["link_flits_east"][:, 1] > 0).all()  # routers out of use pass packets on
+    events = json.loads(gzip.decompress(shown.read_bytes()))["traceEvents"]
+    spans = [event for event in events if event["ph"] == "X" and event["name"] == "C"]
+    assert {event["pid"] % 6 for event in spans} == {0, 2, 3, 5}
+
+
+@pytest.mark.rtl
+def test_packets_go_the_same_ways_through_the_verilog(kernel: Run) -> None:
+    tiles = whole(4, 4)
+    tiles[1, 2] = tiles[3, 2] = tiles[2, 1] = tiles[2, 3] = 0
+    verilog, model = (
+        kernel("mesh-gemv", tiles, "--grid", "3x3", "--noc", noc, "--compute", "at")
+        for noc in ("rtl", "at")
+    )
+    assert verilog["tiles"]["spanned_grid"] == "4x4"
+    assert verilog["cycles"] == model["cycles"]
+
+
+@pytest.mark.parametrize(
+    ("tiles", "message"),
+    [
+        (
+            whole(9, 8),
+            "{file}: found 9x8 tiles; allowed on 'rtl-8x8': up to 8x8",
+        ),
+        (
+            np.where(np.eye(6) > 0, 0, 100)[:5, :5],
+            "--grid: found 4x4; allowed: such as 0x5, of 5x5 tiles of which 5 are disabled in "
+            "{file}",
+        ),
+        (whole(3, 8), "--grid: found 4x4; allowed: such as 3x8, of 3x8 tiles of which 0 are "),
+        (
+            whole(4, 4) - 101 * (np.arange(16).reshape(4, 4) == 6),
+            "{file}: row 1, column 2 (from 0): found '-1'; allowed: whole per cent from 1 to "
+            "100000, or 0 for a disabled tile",
+        ),
+    ],
+)
+def test_tables_that_do_not_fit(
+    kernel: Run, tmp_path: Path, tiles: np.ndarray, message: str
+) -> None:
+    stderr = kernel("softmax", tiles, status=2)["stderr"]
+    assert stderr.startswith("error: " + message.format(file=tmp_path / "tiles.csv"))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "found no rows; allowed: one or more"),
+        ("1,2\n3\n", "row 1 (from 0): found 1 columns; allowed: 2, as in row 0"),
+        ("1,x\n", "row 0, column 1 (from 0): found 'x'; allowed: whole per cent from 1 to 100000"),
+        ("1,1.5\n", "row 0, column 1 (from 0): found '1.5'; allowed: whole per cent"),
+        ("100001\n", "row 0, column 0 (from 0): found '100001'; allowed: whole per cent"),
+    ],
+)
+def test_tables_that_are_none(wafertlm: Any, tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "bad.csv"
+    file.write_text(text)
+    fixed = ("--chip", "rtl-4x4", "--grid", "2x2", "--shape", "8,8", "--dtype", "int8")
+    ran = wafertlm("kernel", "softmax", *fixed, "--tiles", file)
+    assert ran.status == 2
+    assert f"error: {file}: {message}" in ran.stderr
+
+
+def test_a_table_that_is_missing(kernel: Run) -> None:
+    stderr = kernel("softmax", None, "--tiles", "none.csv", status=2)["stderr"]
+    assert stderr.startswith("error: none.csv: cannot be read: ")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--level", "perf"), "--tiles: found network at level perf, whose tiles are all alike; "),
+        (("--level", "rtl"), "--tiles: found level rtl, whose tiles are all alike; allowed: "),
+        (("--memory", "perf"), "--memory: found lines of disabled tiles among those used in "),
+        (("--level", "at", "--threads", "2"), "--threads: found network at level at; allowed: lt"),
+        (("--threads", "0"), "threads is 0; allowed: 1 or more"),
+    ],
+)
+def test_what_does_not_go_together(kernel: Run, options: tuple[str, ...], message: str) -> None:
+    assert kernel("softmax", apart(), *options, status=2)["stderr"].startswith("error: " + message)
+
+
+def test_threads_change_no_byte(kernel: Run, tmp_path: Path) -> None:
+    stored = []
+    for threads in ("1", "2", "3"):
+        out, maps = tmp_path / f"{threads}.json", tmp_path / f"{threads}.npz"
+        kernel("summa", apart(), "--threads", threads, "--out", out, "--map", maps)
+        stored.append((out.read_bytes(), maps.read_bytes()))
+    assert stored[0] == stored[1] == stored[2]
