@@ -1,18 +1,17 @@
 """Tiles and memory channels in Verilog: blocks from off-chip memory and to it, data and times."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from calibration.harness.simulator import build
 from calibration.tile.blocks import encode
-from calibration.tile.descriptors import Descriptor, Transfer, TransferKind, Words, memory_request
-from calibration.tile.fit import check_fits
+from calibration.tile.descriptors import Descriptor, Transfer, TransferKind, Words
 from calibration.tile.functional import held_equal
 from calibration.tile.image import TileImage
 from calibration.tile.lowering import lower
@@ -30,7 +29,7 @@ from tlm.memory.calibration import rtl_channel
 from tlm.memory.dram_target import DramMemory
 from tlm.offchip.system import OffChipMemory
 from tlm.operations import Engine, Operation
-from tlm.program import Buffer, Load, Program, Send, Store, Token, Work
+from tlm.program import Buffer, Load, Program, Send, Store, Token
 from tlm.tiles.programs import on_tiles
 from workloads.kernels.catalogue import KERNELS, Choices
 from workloads.kernels.target import chip_target
@@ -40,6 +39,8 @@ pytestmark = pytest.mark.rtl
 #: With channels of 131,072 words: more than 16 bits of an address say, or a scratchpad has.
 MODEL = TileModel(3, 2, operand_bits=8, bank_depth=1024, memory=True, memory_row_width=6)
 WORDS = MODEL.channel_words
+#: `TRefi` of rtl/memory/memory_channel.sv.
+REFRESH_CYCLES = 3900
 GRID = (2, 2)
 BLOCK = Buffer(6, 8, 32)
 OFFCHIP = replace(BLOCK, offchip=True)
@@ -142,7 +143,27 @@ def test_blocks_larger_than_a_scratchpad_together(machine: TileMachine) -> None:
         assert (memory[name] == wanted).all()
 
 
+def answers_in_a_crowd() -> Program:
+    """The northern tiles load blocks while the southern ones send them others on the same links."""
+    north, south = TileSet(range(1), range(2)), TileSet(range(1, 2), range(2))
+    block = replace(BLOCK, rows=100)
+    buffers = dict.fromkeys("abc", block) | {"x": replace(block, offchip=True)}
+    operations: list[Operation] = [
+        Load(north, 400, source="x", target="c"),
+        Send(south, np.array([0]), np.array([0, 1]), 400, source="a", target="b"),
+    ]
+    return Program(2, 2, {}, lambda: operations, buffers)
+
+
+def test_answers_wait_for_what_tiles_send(machine: TileMachine) -> None:
+    program = answers_in_a_crowd()
+    run = channels_held_equal(program, Memory(program, 7), machine)
+    assert run.cycles > 800  # one after the other
+
+
 @settings(deadline=None, max_examples=30)
+@example(near=1 << 16, bursts=-2, rows=1, row_bursts=5, gap_bursts=0, seed=0)
+@example(near=1 << 16, bursts=-2, rows=2, row_bursts=2, gap_bursts=9000, seed=0)
 @given(
     near=st.sampled_from([0, 1 << 12, 1 << 13, 1 << 16, 3 << 15, WORDS]),
     bursts=st.integers(-8, 8),
@@ -173,86 +194,12 @@ def test_a_store_reaches_all_of_a_channel(
         np.testing.assert_array_equal(machine.read_memory(col, 0, WORDS), wanted[col])
 
 
-def test_refused() -> None:
-    load = Load(TileSet.tile(0, 0), 4, source="x", target="a")
-    program = Program(2, 2, {}, lambda: [load], {"a": BLOCK, "x": OFFCHIP})
-    with pytest.raises(InputError, match="found a load or store; allowed with memory channels"):
-        lower(program, TileModel(2, 2))
-    with pytest.raises(InputError, match="found 2x2 tiles; allowed: 1x2"):
-        lower(program, replace(MODEL, rows=2))
-    large = replace(BLOCK, rows=1100)
-    program = replace(program, buffers={"a": large, "x": replace(large, offchip=True)})
-    lower(program, replace(MODEL, memory_row_width=3))
-    with pytest.raises(InputError, match="found 8832 words of a memory channel; allowed: 8192"):
-        lower(program, replace(MODEL, memory_row_width=2))
-
-
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
-        ({"address": 66}, "address: found 66; allowed: multiples of 4, the words of a burst"),
-        ({"address": 1 << 27}, "address: found 134217728; allowed: 0 to 134217727"),
-        ({"words": 0}, "words: found 0; allowed: 1 to 65535"),
-        ({"words": 65_536}, "words: found 65536; allowed: 1 to 65535"),
-        ({"row": 16}, "row: found 16; allowed: 0 to 15"),
-        ({"col": -1}, "column: found -1; allowed: 0 to 15"),
-    ],
-)
-def test_requests_that_a_node_does_not_understand(changed: dict[str, int], said: str) -> None:
-    with pytest.raises(InputError, match=f"memory request.* {said}"):
-        memory_request(**{"address": 64, "words": 8, "row": 1, "col": 0} | changed, loads=True)
-
-
-STORE = Transfer(TransferKind.UNICAST, 8, 0, 64, row=2, col=1)
-
-
-@pytest.mark.parametrize(
-    ("job", "said"),
-    [
-        (replace(STORE, target=66), "target in a memory channel: found 66; allowed: multiples of"),
-        (
-            replace(STORE, target=WORDS - 4),
-            f"target: found words up to {WORDS + 3}; allowed: up to",
-        ),
-        (replace(STORE, tokens=(1,)), "tokens of words for a memory channel: found 1; allowed: 0"),
-        (replace(STORE, rows=2, target_row=6), "target_row in a memory channel: found 6; allowed"),
-        (replace(STORE, words=6, rows=2, target_row=8), "words in a memory channel: found 6; allo"),
-        (replace(STORE, request=True), "words of a request: found 8; allowed: 1"),
-        (replace(STORE, words=1, target=8192, request=True), "target: found words up to 8192; all"),
-        (replace(STORE, row=1, target=8192), "target: found words up to 8199; allowed: up to 8191"),
-        (
-            replace(STORE, kind=TransferKind.MULTICAST, row_mask=4, col_mask=1),
-            "row mask: found 0b100; allowed: bits 0 to 1",
-        ),
-    ],
-)
-def test_transfers_that_a_node_does_not_understand(job: Transfer, said: str) -> None:
-    with pytest.raises(InputError, match=f"transfer 3: {said}"):
-        check_fits("transfer 3", Engine.TRANSFER, Descriptor(job), MODEL)
-
-
-def test_a_full_scratchpad_is_refused_only_with_requests() -> None:
-    tile, free = TileSet.tile(0, 0), MODEL.memory_words - 32  # beside one block
-    beside = replace(BLOCK, rows=free // 4)
-    full = {"a": beside, "b": BLOCK}
-    lower(Program(2, 2, {}, lambda: [Work(Engine.CONTROL, tile, 5)], full), MODEL)
-    load = Load(tile, 24, source="x", target="b")
-    with pytest.raises(InputError, match="found 1 words of requests; allowed: 0"):
-        lower(Program(2, 2, {}, lambda: [load], {**full, "x": OFFCHIP}), MODEL)
-
-
-def test_requests_and_words_of_no_buffer_do_not_meet() -> None:
-    tile, free = TileSet.tile(0, 0), MODEL.memory_words - 32  # beside one block
-    load = Load(tile, 24, source="x", target="b")
-    buffers = {"b": BLOCK, "x": OFFCHIP}
-
-    def lowered(flits: int) -> None:
-        send = Send(tile, np.array([1]), np.array([1]), flits)
-        lower(Program(2, 2, {}, lambda: [load, send], buffers), MODEL)
-
-    lowered(free - 1)
-    with pytest.raises(InputError, match="found 1 words of requests; allowed: 0"):
-        lowered(free)
+def test_refreshes_come_at_the_same_cycles_whatever_is_loaded(machine: TileMachine) -> None:
+    images = lower(attention("flash-attention-3", (1, 4, 4, 32, 32, 16, 16)), MODEL).images
+    short = machine.run(images)
+    images[0].memory[0] = np.zeros(1500, np.uint64)  # 1500 cycles more to load
+    assert machine.run(images) == short
+    assert short.cycles > REFRESH_CYCLES
 
 
 def test_words_of_channels_that_are_not_there(machine: TileMachine) -> None:
@@ -268,23 +215,16 @@ def test_words_of_channels_that_are_not_there(machine: TileMachine) -> None:
     assert machine.read_memory(1, 131_068, 4).tolist() == [0, 2, 4, 6]
 
 
-@pytest.mark.parametrize(("rows", "cols"), [(9, 8), (16, 4), (2, 16)])
-def test_as_many_tiles_with_channels_as_without(rows: int, cols: int) -> None:
-    assert TileModel(rows, cols, memory=True).tile_rows == rows - 1
-
-
-@pytest.mark.parametrize(
-    ("rows", "cols", "found"), [(1, 2, "0x2"), (10, 8, "9x8"), (17, 2, "16x2")]
-)
-def test_tiles_that_are_too_many_or_none(rows: int, cols: int, found: str) -> None:
-    said = f"found {found} in Verilog; allowed: 1 to 15 rows, 1 to 16 columns, 64 tiles"
-    with pytest.raises(InputError, match=said):
-        TileModel(rows, cols, memory=True)
-
-
 @pytest.mark.slow
-def test_the_mesh_in_one_piece_does_the_same(machine: TileMachine) -> None:
-    program = attention("flat-attention", (1, 2, 2, 16, 16, 8, 8))
+@pytest.mark.parametrize(
+    "program_of",
+    [lambda: attention("flash-attention-3", (1, 4, 4, 32, 32, 16, 16)), answers_in_a_crowd],
+    ids=["past a refresh", "answers in a crowd"],
+)
+def test_the_mesh_in_one_piece_does_the_same(
+    machine: TileMachine, program_of: Callable[[], Program]
+) -> None:
+    program = program_of()
     lowered, memory = lower(program, MODEL), Memory(program)
     for tile, image in lowered.images.items():
         image.memory |= {
