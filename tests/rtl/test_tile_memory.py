@@ -155,6 +155,15 @@ def answers_in_a_crowd() -> Program:
     return Program(2, 2, {}, lambda: operations, buffers)
 
 
+def loads_past_a_refresh() -> Program:
+    """Channels that are asked without a pause."""
+    block = replace(BLOCK, rows=250)
+    buffers = {"a": block, "x": replace(block, offchip=True)}
+    everywhere, turn = TileSet(range(2), range(2)), ("there",)
+    load = Load(everywhere, 1000, turn, arrivals=turn, source="x", target="a")
+    return Program(2, 2, {"there": Token(1)}, lambda: [load] * 4, buffers)
+
+
 def test_answers_wait_for_what_tiles_send(machine: TileMachine) -> None:
     program = answers_in_a_crowd()
     run = channels_held_equal(program, Memory(program, 7), machine)
@@ -218,8 +227,12 @@ def test_words_of_channels_that_are_not_there(machine: TileMachine) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "program_of",
-    [lambda: attention("flash-attention-3", (1, 4, 4, 32, 32, 16, 16)), answers_in_a_crowd],
-    ids=["past a refresh", "answers in a crowd"],
+    [
+        lambda: attention("flat-attention", (1, 2, 2, 16, 16, 8, 8)),
+        answers_in_a_crowd,
+        loads_past_a_refresh,
+    ],
+    ids=["attention", "answers in a crowd", "past a refresh"],
 )
 def test_the_mesh_in_one_piece_does_the_same(
     machine: TileMachine, program_of: Callable[[], Program]
