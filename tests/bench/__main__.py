@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from tests.bench import command, loosely, memory, network, serving
+from tests.bench import command, loosely, memory, network, serving, wafer
 from tests.bench.measure import Row, short
 from tests.bench.network import Note, Point
 from tlm.errors import InputError
@@ -32,6 +32,8 @@ class Sizes:
         sides: Meshes of the curve.
         hops: Packet-hops of a point of the curve, at least.
         grids: Sides of the loosely-timed engine's grids.
+        check_sides: Sides of the grids whose kernel is checked.
+        die_bytes: Of each message between dies.
         requests: Requests to a DRAM channel.
         conversations: Requests that are served.
         trace: Requests that are served instead.
@@ -46,6 +48,8 @@ class Sizes:
     sides: tuple[int, ...] = (4, 8, 16, 32, 64, 128, 256)
     hops: int = 1_000_000
     grids: tuple[int, ...] = (16, 32, 64, 128, 256, 512, 720, 921)
+    check_sides: tuple[int, ...] = (720,)
+    die_bytes: int = 262_144
     requests: int = 1_000_000
     conversations: int = 19_366
     trace: Path | None = None
@@ -85,6 +89,14 @@ def _loosely(sizes: Sizes, findings: Findings, done: Note) -> None:
     findings.rows += loosely.loosely_rows(sizes.grids, sizes.runs, done)
 
 
+def _check(sizes: Sizes, findings: Findings, done: Note) -> None:
+    findings.rows += wafer.check_rows(sizes.check_sides, sizes.runs, done)
+
+
+def _dies(sizes: Sizes, findings: Findings, done: Note) -> None:
+    findings.rows += wafer.dies_rows(sizes.die_bytes, sizes.runs, done)
+
+
 def _memory(sizes: Sizes, findings: Findings, done: Note) -> None:
     findings.rows += memory.memory_rows(sizes.requests, sizes.runs, done)
 
@@ -103,6 +115,8 @@ PARTS: dict[str, Callable[[Sizes, Findings, Note], None]] = {
     "race": _race,
     "curve": _curve,
     "lt": _loosely,
+    "check": _check,
+    "dies": _dies,
     "memory": _memory,
     "serving": _serving,
     "command": _command,

@@ -18,6 +18,8 @@ from tests.bench.network import race_rows, simulate_seconds, timing
 from tests.bench.serving import like_conversations
 from tests.bench.traffic import neighbours_and_rows, packet_hops, uniform
 from tests.bench.verilated import DrivenMesh, Race
+from tests.bench.wafer import link_crossings
+from tlm.dies.messages import Plan
 from tlm.errors import InputError
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.handshake import records as at
@@ -35,6 +37,8 @@ TINY = bench.Sizes(
     sides=(4, 8, 16),
     hops=500,
     grids=(4, 8),
+    check_sides=(4, 8),
+    die_bytes=9000,
     requests=100,
     conversations=20,
     commands=(),
@@ -134,14 +138,22 @@ def test_verilog_and_model_do_the_same() -> None:
 
 def test_parts_measure_and_tell_their_progress() -> None:
     told: list[str] = []
-    found = bench.measure(["mesh", "curve", "lt", "memory"], TINY, told.append)
-    assert [told.count(part) for part in ("mesh", "curve", "lt", "memory")] == [3, 7, 11, 13]
+    parts = ["mesh", "curve", "lt", "check", "dies", "memory"]
+    found = bench.measure(parts, TINY, told.append)
+    assert [told.count(part) for part in parts] == [3, 7, 11, 5, 3, 13]
     assert [point.side for point in found.curve] == [4, 8, 16]
     assert {len(row.runs) for row in found.rows if not row.unit.startswith("GB")} == {2}
     work = [(point.packets, point.packet_hops) for point in found.curve]
     again = bench.measure(["curve"], TINY, told.append)
     assert work == [(point.packets, point.packet_hops) for point in again.curve]
     json.dumps(found.to_json())
+
+
+def test_crossings_are_packets_times_links() -> None:
+    plan = Plan()
+    plan.send(0, 5, 10)  # a row and a column on, three packets of at most 4
+    plan.send(7, 4, 4)  # three columns back, one packet
+    assert link_crossings(plan.messages(), 4, 4) == 3 * 2 + 3
 
 
 def test_serving_is_measured(tmp_path: Path) -> None:
