@@ -97,6 +97,7 @@ def run(
     output_free = np.zeros((dies, PORTS), dtype=np.int64)
     turn = np.zeros((dies, PORTS), dtype=np.int64)
     room = np.full((dies, PORTS), mesh[BUFFER], dtype=np.int64)
+    wanted = np.full((dies, PORTS), _NONE, dtype=np.int64)  # output of each input's first packet
     missing = first_packet[1:] - first_packet[:-1]
     heap = [(0, 0, 0, 0, 0) for _ in range(0)]  # of this type, and empty
     events, done = 0, 0
@@ -107,36 +108,44 @@ def run(
     while heap:
         now, _, kind, die, port = heappop(heap)
         if kind == _HEAD:  # port holds the input in its last digit, and the packet
-            _append(port // PORTS, die, port % PORTS, following, first, last)
+            packet, port_in = port // PORTS, port % PORTS
+            _append(packet, die, port_in, following, first, last)
+            if first[die, port_in] == packet:
+                wanted[die, port_in] = _output(die, target[message_of[packet]], cols)
         elif kind == _CREDIT:  # port holds the output in its last digit, and the units
             room[die, port % PORTS] += port // PORTS
         elif kind == _MESSAGE:  # port holds the message
             for packet in range(first_packet[port], first_packet[port + 1]):
                 _append(packet, die, 0, following, first, last)
+            if first[die, 0] == first_packet[port]:
+                wanted[die, 0] = _output(die, target[port], cols)
         for out in range(PORTS):
             if output_free[die, out] > now:
                 continue
             chosen = _NONE
             for k in range(PORTS):
                 port_in = (turn[die, out] + k) % PORTS
-                packet = first[die, port_in]
-                if packet == _NONE or input_free[die, port_in] > now:
+                if wanted[die, port_in] != out or input_free[die, port_in] > now:
                     continue
+                packet = first[die, port_in]
                 message = message_of[packet]
-                if _output(die, target[message], cols) == out:
-                    part = min(
-                        mesh[PACKET],
-                        units[message] - (packet - first_packet[message]) * mesh[PACKET],
-                    )
-                    if out == 0 or room[die, out] >= part:
-                        chosen = port_in
-                        break
+                part = min(
+                    mesh[PACKET],
+                    units[message] - (packet - first_packet[message]) * mesh[PACKET],
+                )
+                if out == 0 or room[die, out] >= part:
+                    chosen = port_in
+                    break
             if chosen == _NONE:
                 continue
             turn[die, out] = chosen + 1
             packet = first[die, chosen]
             first[die, chosen] = following[packet]
             following[packet] = _NONE
+            after = first[die, chosen]
+            wanted[die, chosen] = (
+                _NONE if after == _NONE else _output(die, target[message_of[after]], cols)
+            )
             # Where a die's port and a link differ, the packet's tail goes at the slower's pace, and
             # the faster port is free for another packet before.
             slower, port_rate = max(mesh[UNIT], mesh[PORT]), mesh[PORT]
