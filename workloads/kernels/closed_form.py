@@ -44,11 +44,21 @@ def summa_cycles(plan: GemmPlan, timing: NocTiming) -> int:
 
 
 def allgather_cycles(plan: GemmPlan, timing: NocTiming) -> int:
-    """Cycles of the all-gather product: bound by its products, or by what a port has to take."""
-    far = max(plan.rows, plan.cols) - 1
-    first = plan.a_flits + arrival_cycles(timing, far, plan.b_flits, multicast=True)
+    """Cycles of the all-gather product: what a port has to take, and then the products.
+
+    All tiles send at once, and each link takes the blocks of the tile before it first. So blocks
+    come to the corner opposite the first panel's roots in the reverse of the order in which they
+    are multiplied: it begins when all have come. (A tile with several panels sends them in turn
+    with those that pass, and the corner begins somewhat before.) On a line of tiles every one
+    begins with blocks of its own, and nothing is in the first panel's way.
+    """
+    if min(plan.rows, plan.cols) == 1:
+        far = max(plan.rows, plan.cols) - 1
+        first = plan.a_flits + arrival_cycles(timing, far, plan.b_flits, multicast=far > 0)
+        come = plan.panels * (plan.a_flits + plan.b_flits) + arrival_cycles(timing, 0, 0)
+        return max(first + plan.panels * plan.step_cycles, come + plan.step_cycles)
     come = plan.panels * (plan.a_flits + plan.b_flits) + arrival_cycles(timing, 0, 0)
-    return max(first + plan.panels * plan.step_cycles, come + plan.step_cycles)
+    return come + plan.panels * plan.step_cycles
 
 
 def mesh_gemm_t_cycles(plan: GemmPlan, timing: NocTiming) -> int:

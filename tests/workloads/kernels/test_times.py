@@ -18,6 +18,7 @@ from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Engine, Operation, Program, Work
 from workloads.kernels.allgather_gemm import allgather_gemm
 from workloads.kernels.cannon import cannon
+from workloads.kernels.closed_form import allgather_cycles
 from workloads.kernels.gemm import GemmPlan
 from workloads.kernels.mesh_gemm import mesh_gemm
 from workloads.kernels.summa import summa
@@ -129,6 +130,35 @@ def test_levels_agree_on_mesh_gemm_that_hides_its_communication(side: int) -> No
     for flits in (1, 8, 32):
         lt, at = cycles_at_both(mesh_gemm, plan_of(side, 200, flits))
         assert lt == at, flits
+
+
+@pytest.mark.parametrize("side", [3, 8])
+def test_the_far_corner_of_an_all_gather_begins_when_all_has_come(side: int) -> None:
+    # The first panel comes last there, behind those of all tiles on its way.
+    plan = plan_of(side, 200, 8)
+    program, mesh = allgather_gemm(plan), HandshakeMesh(side, side, TIMING)
+    for outcome in (run_lt(program, TIMING), run_at(program, TIMING, mesh)):
+        come = int(outcome.last_arrival_cycle[-1, -1])
+        assert outcome.finish_cycle[-1, -1] == come + side * 200
+        assert outcome.cycles - come - side * 200 < 0.05 * come  # its neighbours are as late
+        assert side * 16 < come < 1.1 * side * 16
+        assert outcome.cycles - outcome.finish_cycle[0, 0] > 0.7 * (side - 1) * 16
+
+
+@pytest.mark.parametrize(
+    "rows, cols, most_pct",
+    [
+        *((1, 1, 0), (1, 6, 2), (6, 1, 2), (2, 2, 2), (5, 5, 4), (16, 16, 6), (4, 8, 4), (8, 4, 4)),
+        (3, 4, 13),  # tiles of several panels: the first is not quite the last to come
+    ],
+)
+@pytest.mark.parametrize(("step_cycles", "flits"), [(200, 8), (50, 8), (20, 4)])
+def test_all_gather_against_lt(
+    rows: int, cols: int, step_cycles: int, flits: int, most_pct: float
+) -> None:
+    plan = GemmPlan(rows, cols, (1, 1, 1), step_cycles, flits, flits)
+    lt = run_lt(allgather_gemm(plan), TIMING).cycles
+    assert abs(allgather_cycles(plan, TIMING) - lt) <= most_pct / 100 * lt + 1
 
 
 # Elsewhere flits wait on links and at ejection ports, multicasts at both levels, sends at `at`
