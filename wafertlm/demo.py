@@ -19,7 +19,8 @@ from wafertlm.commands.calibrate import render as render_calibration
 from wafertlm.commands.doctor import doctor_result
 from wafertlm.commands.kernel import complete_kernel, store_maps
 from wafertlm.commands.serve import complete_serve, serve_result
-from wafertlm.kernel_runs import KernelOptions, kernel_result
+from wafertlm.kernel_options import KernelOptions
+from wafertlm.kernel_runs import kernel_result
 from wafertlm.output import CheckFailedError, console, log, progress, store
 from wafertlm.report.page import write_report
 from wafertlm.serving import ServeOptions

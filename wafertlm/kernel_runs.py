@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tlm.calibrated import level_error_pct, stale_allowed
-from tlm.chips import Chip, chip_names, load_chip
+from tlm.chips import Chip, load_chip
 from tlm.chips.parts import matrix_engine, noc_timing, own_tile
-from tlm.chips.profile import CalibratedNoc
 from tlm.compute.base import Compute
 from tlm.compute.roofline import Roofline
 from tlm.engines.lt import Progress
@@ -19,7 +18,6 @@ from tlm.program import Program
 from tlm.tiles.programs import on_tiles
 from tlm.trace import Recorder, link_flits
 from wafertlm.kernel_levels import (
-    LEVELS,
     RTL,
     Building,
     Networks,
@@ -30,64 +28,25 @@ from wafertlm.kernel_levels import (
     without_memory,
 )
 from wafertlm.kernel_memory import (
-    MEMORY_LEVELS,
     NO_MEMORY,
     KernelMemory,
-    check_memory_level,
     chip_edge,
     memory_of,
 )
+from wafertlm.kernel_options import (
+    ELEMENT_BITS,
+    KernelOptions,
+    chip_grid,
+    part_levels,
+    whole_numbers,
+)
 from wafertlm.kernel_tiles import run_on_tiles
 from wafertlm.kernel_unequal import UnequalTiles
-from wafertlm.options import parse_grid
-from workloads.kernels.catalogue import KERNELS, Choices, Plan, Sizes
-from workloads.kernels.collectives import METHODS
-from workloads.kernels.flat_attention import SCHEDULES
+from workloads.kernels.catalogue import KERNELS, Choices, Plan
 from workloads.kernels.target import Target, chip_target
 
 if TYPE_CHECKING:
     from wafertlm.kernel_routers import OwnRouters
-
-#: Bits of an element, and of a sum of products.
-_BITS = {
-    "int8": (8, 32),
-    "int16": (16, 32),
-    "fp16": (16, 16),
-    "bf16": (16, 16),
-    "fp8": (8, 16),
-    "fp32": (32, 32),
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KernelOptions:
-    """Options of the command."""
-
-    kernel: str
-    chip: str
-    grid: str
-    shape: str
-    dtype: str
-    level: str = "lt"
-    noc: str | None = None
-    memory: str | None = None
-    compute: str | None = None
-    rtl: str | None = None
-    collective: str | None = None
-    groups: str | None = None
-    schedule: str | None = None
-    tiles: str | None = None
-    allow_stale: bool = False
-
-    @property
-    def choices(self) -> Choices:
-        """The kernel's variant.
-
-        Raises:
-            InputError: if the groups are not numbers.
-        """
-        groups = None if self.groups is None else _numbers("--groups", self.groups, "21 or 100,10")
-        return Choices(self.collective, groups, self.schedule)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +101,7 @@ def kernel_result(
     with stale_allowed(options.allow_stale):
         choose("kernel", options.kernel, list(KERNELS))
         chip = load_chip(options.chip)
-        noc, compute = _levels(options, chip)
+        noc, compute = part_levels(options, chip)
         if waves is not None and noc != "rtl":
             raise InputError(f"--waves: found network at level {noc}; allowed: --noc rtl")
         if recorder is not None and noc == "perf":
@@ -170,7 +129,7 @@ def _figures(
     options: KernelOptions, chip: Chip, networks: Networks
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     run = _run(options, chip, networks)
-    rows, cols = _grid(options.grid, chip)
+    rows, cols = chip_grid(options.grid, chip)
     engine = matrix_engine(chip)
     figures = {
         "cycles": run.cycles,
@@ -208,61 +167,10 @@ def _level_pct(options: KernelOptions, networks: Networks, run: _Run) -> float |
     return max(error, networks.own.worst_error_pct)
 
 
-def known_names() -> dict[str, list[str]]:
-    """What the options may name."""
-    return {
-        "kernels": list(KERNELS),
-        "chips": list(chip_names()),
-        "levels": list(LEVELS),
-        "noc": list(LEVELS),
-        "memory": list(MEMORY_LEVELS),
-        "compute": [RTL, "at", "perf"],
-        "dtypes": list(_BITS),
-        "collectives": list(METHODS),
-        "schedules": list(SCHEDULES),
-    }
-
-
-def _levels(options: KernelOptions, chip: Chip) -> tuple[str, str]:
-    """Levels of the network and of the matrix engine."""
-    mixes = (
-        "level rtl alone or with --memory rtl; level at, lt or perf; --noc rtl|at|lt|perf with "
-        "--compute at|perf; --noc rtl|at with --compute rtl"
-    )
-    for name, level in (("--level", options.level), ("--noc", options.noc)):
-        if level is not None and level not in LEVELS:
-            raise InputError(f"{name}: '{level}' does not run kernels; those that do: {mixes}")
-    noc = options.noc or options.level
-    compute = options.compute or {"perf": "perf", RTL: RTL}.get(options.level, "at")
-    if compute not in (RTL, "at", "perf"):
-        raise InputError(f"--compute: found '{compute}'; those that run kernels: {mixes}")
-    check_memory_level(options.memory, noc)
-    others = options.rtl is not None or options.memory not in (None, RTL)
-    if options.level == RTL and ((noc, compute) != (RTL, RTL) or others):
-        raise InputError(
-            f"--level: found rtl with another level of a part, or --rtl; allowed: {mixes}"
-        )
-    if compute == RTL and noc not in (RTL, "at"):
-        raise InputError(f"--compute: found rtl with the network at level {noc}; allowed: {mixes}")
-    if compute == RTL and own_tile(chip) is None:
-        raise InputError(
-            f"--chip: the tiles of '{chip.name}' are not in Verilog; those that are: rtl-RxC"
-        )
-    if options.rtl is not None:
-        if noc not in (RTL, "at"):
-            raise InputError(f"--rtl: found network at level {noc}; allowed: --noc rtl|at")
-    elif noc in (RTL, "at") and not isinstance(chip.noc, CalibratedNoc):
-        raise InputError(
-            f"--chip: the profile of '{chip.name}' has no router to run packets on; "
-            "levels that it has: lt, perf"
-        )
-    return noc, compute
-
-
 def _run(options: KernelOptions, chip: Chip, networks: Networks) -> _Run:
     own = networks.own
     timing = noc_timing(chip) if own is None else own.timing
-    kernel, sizes = KERNELS[options.kernel], _numbers("--shape", options.shape, "64,64,64")
+    kernel, sizes = KERNELS[options.kernel], whole_numbers("--shape", options.shape, "64,64,64")
     target = _target(options, chip, networks, timing)
     plan = kernel.planned(sizes, target, options.choices)
     program = kernel.program(plan)
@@ -316,7 +224,7 @@ def kernel_program(options: KernelOptions) -> Program:
     """
     choose("kernel", options.kernel, list(KERNELS))
     chip, kernel = _of_dtype(load_chip(options.chip), options.dtype), KERNELS[options.kernel]
-    sizes = _numbers("--shape", options.shape, "64,64,64")
+    sizes = whole_numbers("--shape", options.shape, "64,64,64")
     networks = Networks("lt", None, "at", None, None, nullcontext)
     target = _target(options, chip, networks, noc_timing(chip))
     return kernel.program(kernel.planned(sizes, target, options.choices))
@@ -330,7 +238,7 @@ def _link_maps(program: Program, timing: NocTiming) -> dict[str, Any]:
 
 def _of_dtype(chip: Chip, dtype: str) -> Chip:
     """The chip with the matrix engine of its elements."""
-    choose("dtype", dtype, list(_BITS))
+    choose("dtype", dtype, list(ELEMENT_BITS))
     if dtype not in chip.tile.dtypes:
         known = ", ".join(chip.tile.dtypes)
         raise InputError(f"--dtype: chip '{chip.name}' computes {known}, found {dtype}")
@@ -346,13 +254,13 @@ def unequal_tiles(options: KernelOptions) -> UnequalTiles | None:
     if options.tiles is None:
         return None
     chip = load_chip(options.chip)
-    noc, _ = _levels(options, chip)
+    noc, _ = part_levels(options, chip)
     if noc == "perf" or options.level == RTL:
         raise InputError(
             f"--tiles: found {'network at ' if noc == 'perf' else ''}level {noc}, whose tiles are "
             "all alike; allowed: --level at|lt, --noc rtl|at|lt"
         )
-    tiles = UnequalTiles.read(options.tiles, chip, _grid(options.grid, chip))
+    tiles = UnequalTiles.read(options.tiles, chip, chip_grid(options.grid, chip))
     if options.memory is not None and tiles.grid != (len(tiles.rows), len(tiles.cols)):
         raise InputError(
             f"--memory: found lines of disabled tiles among those used in {options.tiles}; "
@@ -362,8 +270,8 @@ def unequal_tiles(options: KernelOptions) -> UnequalTiles | None:
 
 
 def _target(options: KernelOptions, chip: Chip, networks: Networks, timing: NocTiming) -> Target:
-    rows, cols = _grid(options.grid, chip)
-    target = chip_target(chip, (rows, cols), timing, *_BITS[options.dtype])
+    rows, cols = chip_grid(options.grid, chip)
+    target = chip_target(chip, (rows, cols), timing, *ELEMENT_BITS[options.dtype])
     if networks.compute == "perf":
         element_bytes = target.element_bits // 8
         roofline = Roofline(target.matrix.macs_per_cycle, element_bytes=element_bytes)
@@ -373,24 +281,6 @@ def _target(options: KernelOptions, chip: Chip, networks: Networks, timing: NocT
         target = replace(target, offchip=edge)
     own = networks.own
     return target if own is None else replace(target, in_network=own.combines)
-
-
-def _grid(text: str, chip: Chip) -> tuple[int, int]:
-    rows, cols = parse_grid("--grid", text)
-    if rows > chip.grid.rows or cols > chip.grid.cols:
-        raise InputError(
-            f"--grid: chip '{chip.name}' has {chip.grid.rows}x{chip.grid.cols} tiles, found {text}"
-        )
-    return rows, cols
-
-
-def _numbers(option: str, text: str, example: str) -> Sizes:
-    try:
-        return tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise InputError(
-            f"{option}: found '{text}'; write whole numbers, such as {example}"
-        ) from None
 
 
 def _tile_bytes(chip: Chip) -> int:

@@ -9,7 +9,8 @@ from tlm.check import Limits, check_program
 from tlm.errors import InputError
 from wafertlm import cli
 from wafertlm.commands.check import report_figures
-from wafertlm.kernel_runs import KernelOptions, kernel_program
+from wafertlm.kernel_options import KernelOptions
+from wafertlm.kernel_runs import kernel_program
 from workloads.kernels.catalogue import KERNELS
 from workloads.kernels.collectives import METHODS
 

@@ -11,7 +11,8 @@ from tlm.engines.lt import run_lt
 from tlm.interconnect.packets import TileSet
 from tlm.operations import COMPUTING
 from tlm.program import Engine, Work
-from wafertlm.kernel_runs import KernelOptions, kernel_result
+from wafertlm.kernel_options import KernelOptions
+from wafertlm.kernel_runs import kernel_result
 
 
 class Spans:

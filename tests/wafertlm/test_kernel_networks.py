@@ -14,7 +14,8 @@ from calibration.blackbox.spec import load_spec
 from tlm.calibrated import REPOSITORY, load_result, source_hashes
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
-from wafertlm.kernel_runs import KernelOptions, kernel_result
+from wafertlm.kernel_options import KernelOptions
+from wafertlm.kernel_runs import kernel_result
 from workloads.kernels.catalogue import ATTENTION, GEMM, KERNELS
 
 MASK = REPOSITORY / "docs" / "own_rtl" / "mask_mesh"

@@ -12,7 +12,8 @@ from rich.table import Table
 from tlm.check import Report, check_program, chip_limits
 from tlm.chips import load_chip
 from tlm.errors import InputError
-from wafertlm.kernel_runs import KernelOptions, kernel_program, known_names
+from wafertlm.kernel_options import KernelOptions, known_names
+from wafertlm.kernel_runs import kernel_program
 from wafertlm.options import render_names
 from wafertlm.output import CheckFailedError, Result, complete, emit, progress, store
 from wafertlm.stopwatch import stopwatch
