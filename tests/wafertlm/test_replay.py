@@ -126,7 +126,7 @@ def test_a_case_gives_its_stored_figures_again(wafertlm: Any, name: str) -> None
     # Scenes come after those before them; loads and streams are runs of their own.
     alone = name in ("traffic", "mix", "memory", "memory-bandwidth")
     assert result["cases_before"] == (0 if alone else number)
-    figures_alone = name in ("buffering", "systolic") or name.startswith(("memory", "tile"))
+    figures_alone = name.startswith(("buffering", "memory", "relay", "systolic", "tile"))
     assert (result["packets_compared"] is None) == figures_alone
 
 
