@@ -37,7 +37,7 @@ def check_fits(where: str, engine: Engine, descriptor: Descriptor, model: TileMo
         own = f"{JOBS[engine].__name__}, " if engine in JOBS else ""
         raise InputError(f"{where}: job: found {type(job).__name__}; allowed: {own}Wait")
     for credit in descriptor.credits:
-        _check_tile(f"{where}: credit", credit.row, credit.col, model)
+        _check_tile(f"{where}: credit", credit.row, credit.col, model.tile_rows, model.cols)
     stores = isinstance(job, Transfer) and _goes_to_memory(job, model) and not job.request
     for name, last in _last_words(job, model):
         words = model.channel_words if stores and name == "target" else model.memory_words
@@ -49,6 +49,8 @@ def check_fits(where: str, engine: Engine, descriptor: Descriptor, model: TileMo
         _check_goal(where, job, model)
         if _goes_to_memory(job, model):
             _check_memory(where, job)
+        elif job.request:
+            raise InputError(f"{where}: found a request to a tile; allowed: to a memory channel")
     if isinstance(job, VectorJob) and job.pack:
         _check_packed(where, job, _SUM_BITS // model.operand_bits)
 
@@ -84,7 +86,8 @@ def _last(first: int, *levels: tuple[int, int]) -> int:
 
 def _check_goal(where: str, job: Transfer, model: TileModel) -> None:
     if job.kind is not TransferKind.MULTICAST:
-        _check_tile(where, job.row, job.col, model)
+        rows = model.rows if job.kind is TransferKind.UNICAST else model.tile_rows
+        _check_tile(where, job.row, job.col, rows, model.cols)
     if job.kind is not TransferKind.UNICAST:
         for name, mask, count in (
             ("row", job.row_mask, model.tile_rows),
@@ -124,11 +127,11 @@ def _check_memory(where: str, job: Transfer) -> None:
             )
 
 
-def _check_tile(where: str, row: int, col: int, model: TileModel) -> None:
-    if not (0 <= row < model.rows and 0 <= col < model.cols):
+def _check_tile(where: str, row: int, col: int, rows: int, cols: int) -> None:
+    if not (0 <= row < rows and 0 <= col < cols):
         raise InputError(
             f"{where}: found row {row} and column {col}; "
-            f"allowed: rows 0 to {model.rows - 1}, columns 0 to {model.cols - 1}"
+            f"allowed: rows 0 to {rows - 1}, columns 0 to {cols - 1}"
         )
 
 

@@ -280,7 +280,7 @@ module memory_node #(
       assert (32'(word[27:0]) + 32'(word[51:36]) <= ChannelWords)
       else $error("memory_node: a request for %0d words at %0d, the channel has %0d", word[51:36],
                   word[27:0], ChannelWords);
-      assert (int'(word[31:28]) < Rows && int'(word[35:32]) < Cols)
+      assert (int'(word[31:28]) < Rows - 1 && int'(word[35:32]) < Cols)
       else $error("memory_node: a request of tile (%0d, %0d), which is not there", word[31:28], word[35:32]);
     end
     if (rst_ni && take && is_data) begin

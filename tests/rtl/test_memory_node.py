@@ -164,7 +164,7 @@ def test_the_longest_request(port: Port) -> None:
     first = _WORDS - len(tail)
     kept = [data(first + n, word, last=n == 7) for n, word in enumerate(tail)]
     port.run([*kept, request(first, len(tail), (0, 0), 0, (1,), load=False)])
-    came = port.run([request(0, most, (4, 3), 0, (9,), load=True)])
+    came = port.run([request(0, most, (3, 3), 0, (9,), load=True)])
     assert sorted(one.target for one in came) == list(range(most))
     found = {one.target: one.word for one in came}
     assert [found[first + n] for n in range(len(tail) - 1)] == tail[:-1]
@@ -184,8 +184,8 @@ def test_the_longest_request(port: Port) -> None:
             f"a request for 9 words at {_WORDS - 8}, the channel has {_WORDS}",
         ),
         (
-            [request(64, 4, (5, 0), 0, (1,), load=True)],
-            "a request of tile (5, 0), which is not there",
+            [request(64, 4, (4, 0), 0, (1,), load=True)],
+            "a request of tile (4, 0), which is not there",
         ),
         (
             [request(64, 4, (0, 4), 0, (1,), load=True)],
@@ -211,7 +211,7 @@ def test_what_no_tile_may_send_stops_the_simulation(flits: list[int], rule: str)
 @settings(deadline=None, max_examples=30)
 @given(
     asked=st.lists(
-        st.tuples(st.booleans(), st.integers(0, 39), st.integers(1, 30), st.integers(0, 19)),
+        st.tuples(st.booleans(), st.integers(0, 39), st.integers(1, 30), st.integers(0, 15)),
         min_size=1,
         max_size=25,
     ),

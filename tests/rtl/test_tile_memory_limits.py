@@ -5,7 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from calibration.tile.descriptors import Descriptor, Transfer, TransferKind, memory_request
+from calibration.tile.descriptors import (
+    Credit,
+    Descriptor,
+    Transfer,
+    TransferKind,
+    Wait,
+    memory_request,
+)
 from calibration.tile.fit import check_fits
 from calibration.tile.lowering import lower
 from calibration.tile.model import TileModel
@@ -71,11 +78,22 @@ STORE = Transfer(TransferKind.UNICAST, 8, 0, 64, row=2, col=1)
             replace(STORE, kind=TransferKind.MULTICAST, row_mask=4, col_mask=1),
             "row mask: found 0b100; allowed: bits 0 to 1",
         ),
+        (
+            replace(STORE, kind=TransferKind.SUM, row_mask=3, col_mask=1),
+            "found row 2 and column 1; allowed: rows 0 to 1, columns 0 to 1",
+        ),
+        (replace(STORE, row=1, words=1, request=True), "found a request to a tile; allowed: to a"),
     ],
 )
 def test_transfers_that_a_node_does_not_understand(job: Transfer, said: str) -> None:
     with pytest.raises(InputError, match=f"transfer 3: {said}"):
         check_fits("transfer 3", Engine.TRANSFER, Descriptor(job), MODEL)
+
+
+def test_credits_for_a_node_are_refused() -> None:
+    credited = Descriptor(Wait(), credits=(Credit(2, 0, 1),))
+    with pytest.raises(InputError, match="credit: found row 2 and column 0; allowed: rows 0 to 1"):
+        check_fits("descriptor 3", Engine.CONTROL, credited, MODEL)
 
 
 def test_a_full_scratchpad_is_refused_only_with_requests() -> None:
