@@ -10,13 +10,14 @@ from calibration.harness.simulator import SimulationError
 from calibration.loop.interconnect import RtlInterconnect
 from calibration.loop.model import LoopModel
 from calibration.loop.project import project_spec
+from calibration.loop.tiled import TiledRtlInterconnect
 from tlm.calibrated import combined_hash, source_hashes
 from tlm.engines.at import run_at
 from tlm.engines.outcome import Outcome
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.system import OffChipMemory
 from tlm.program import Program
-from tlm.tiles.timing import FREE, QueueTiming
+from tlm.tiles.timing import FREE, QueueTiming, TileTiming
 from tlm.trace import Recorder
 from wafertlm.kernel_networks import cut, mesh_rows
 from wafertlm.kernel_routers import OwnRouters
@@ -32,8 +33,11 @@ def run_at_rtl(
     recorder: Recorder | None = None,
     queues: QueueTiming = FREE,
     offchip: OffChipMemory | None = None,
+    tile: TileTiming | None = None,
 ) -> tuple[Outcome, dict[str, Any]]:
     """Run a program packet by packet on the Verilated mesh, and say which one that was.
+
+    With a tile, word by word in tiles.
 
     Raises:
         InputError: if the mesh cannot carry it.
@@ -48,7 +52,12 @@ def run_at_rtl(
     try:
         with building():
             model.build()
-        with RtlInterconnect(model, loopback=timing.loopback, waves=waves) as mesh:
+        mesh: RtlInterconnect = (
+            RtlInterconnect(model, loopback=timing.loopback, waves=waves)
+            if tile is None
+            else TiledRtlInterconnect(model, tile, loopback=timing.loopback, waves=waves)
+        )
+        with mesh:
             outcome = run_at(program, cut(timing, own), mesh, recorder, queues, offchip)
             clocked = mesh.clocked_cycles
     except HangError as error:

@@ -1,17 +1,19 @@
 """A program at the levels chosen for network, memory and products."""
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tlm.chips import Chip
+from tlm.data import Gemm
 from tlm.engines.lt import Progress, run_lt
 from tlm.engines.outcome import Outcome
 from tlm.errors import InputError
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.edge import Edge
+from tlm.operations import Work
 from tlm.program import Program
 from tlm.tiles.programs import on_tiles
 from tlm.tiles.timing import FREE, TileTiming
@@ -46,29 +48,44 @@ class Networks:
     progress: Progress | None = None
     threads: int = 1
     unequal: UnequalTiles | None = None
+    changed_products: bool = False
 
     @property
     def alone(self) -> bool:
         """Whether jobs take as long as by themselves.
 
-        With Verilog, others' routers, memory, or tiles that are not alike.
+        So they do beside memory and others' routers, on tiles that are not alike, and with products
+        in Verilog that do not take the cycles of their model.
         """
-        others = (self.own is not None and self.noc == "at") or self.memory is not None
-        return others or self.unequal is not None or RTL in (self.noc, self.compute)
+        others = self.own is not None or self.memory is not None
+        return others or self.unequal is not None or self.changed_products
 
 
-@contextmanager
 def timed(
     program: Program, chip: Chip, tile: TileTiming | None, networks: Networks
-) -> Iterator[Program]:
-    """A program with what its work costs on the project's own tiles, if it runs on such."""
+) -> tuple[Program, Networks]:
+    """A program with what its work costs on the project's own tiles, if it runs on such.
+
+    Also the networks, which then know whether products in Verilog take other cycles than modelled.
+
+    Raises:
+        CheckFailedError: if products in Verilog are at fault.
+    """
     if tile is None:
-        yield program
-    elif networks.compute == RTL:
-        with lone_tiles(chip, networks.building) as machine:
-            yield on_tiles(program, tile, rtl_products(program, machine))
-    else:
-        yield on_tiles(program, tile)
+        return program, networks
+    modelled = on_tiles(program, tile)
+    if networks.compute != RTL:
+        return modelled, networks
+    products = {
+        operation.task: operation.cycles
+        for operation in modelled.operations()
+        if isinstance(operation, Work) and isinstance(operation.task, Gemm)
+    }
+    with lone_tiles(chip, networks.building) as machine:
+        run = rtl_products(program, machine)
+        measured = {product: run(product) for product in products}
+    changed = replace(networks, changed_products=measured != products)
+    return on_tiles(program, tile, measured.__getitem__), changed
 
 
 def check_rtl_side(program: Program, option: str) -> None:
@@ -91,6 +108,7 @@ def simulate(
     """What came of a program, and of a network in Verilog which one that was."""
     rows, cols = program.rows, program.cols
     queues = FREE if tile is None else tile.queues
+    shared = None if networks.alone else tile
     if networks.noc == "lt":
         outcome = run_lt(
             program,
@@ -107,12 +125,12 @@ def simulate(
         from wafertlm.kernel_cosim import run_at_rtl  # slow to import: only for networks in Verilog
 
         watched = (networks.waves, networks.building, networks.recorder)
-        return run_at_rtl(program, timing, networks.own, *watched, queues, memory.channels)
+        own, channels = networks.own, memory.channels
+        return run_at_rtl(program, timing, own, *watched, queues, channels, shared)
     if rows * cols > _LARGEST_AT_TILES:
         raise InputError(
             f"--grid: level at goes up to {_LARGEST_AT_TILES} tiles, found {rows * cols}"
         )
-    shared = None if networks.alone else tile
     model = (program, timing, networks.own, networks.recorder, queues, memory.channels, shared)
     return run_at_model(*model), None
 

@@ -54,7 +54,8 @@ class _Run:
     """What came of a run, and on the tile that ends last how long its engines worked.
 
     `computed_cycles` are those in which the matrix or the vector engine did, `memory_cycles` those
-    by which the run would be shorter if off-chip memory cost nothing.
+    by which the run would be shorter if off-chip memory cost nothing; `alone` says whether jobs
+    took as long as by themselves.
     """
 
     plan: Plan
@@ -67,6 +68,7 @@ class _Run:
     network: dict[str, Any] | None = None
     memory: dict[str, Any] | None = None
     links: dict[str, Any] = field(default_factory=dict)
+    alone: bool = False
 
 
 def kernel_result(
@@ -161,7 +163,7 @@ def _level_pct(options: KernelOptions, networks: Networks, run: _Run) -> float |
     if options.choices != Choices() or options.memory is not None or options.tiles is not None:
         return None
     of = (options.kernel, options.dtype, networks.noc, networks.compute)
-    error = level_error_pct(*of, run.plan.balance, alone=networks.alone)
+    error = level_error_pct(*of, run.plan.balance, alone=run.alone)
     if error is None or networks.own is None or networks.noc == "rtl":
         return error
     return max(error, networks.own.worst_error_pct)
@@ -198,12 +200,10 @@ def _run(options: KernelOptions, chip: Chip, networks: Networks) -> _Run:
             memory = KernelMemory(RTL, edge)
             waited = memory_cycles(on_tiles(program, tile), timing, networks, tile, edge)
     else:
-        with (
-            timed(program, chip, tile, networks) as program,
-            memory_of(edge, networks.memory, networks.noc, networks.building) as memory,
-        ):
-            if networks.unequal is not None:
-                program = networks.unequal.program(program)
+        program, networks = timed(program, chip, tile, networks)
+        if networks.unequal is not None:
+            program = networks.unequal.program(program)
+        with memory_of(edge, networks.memory, networks.noc, networks.building) as memory:
             outcome, network = simulate(program, timing, networks, tile, memory)
             if edge is not None:
                 waited = outcome.cycles - without_memory(program, timing, networks, tile)
@@ -212,7 +212,10 @@ def _run(options: KernelOptions, chip: Chip, networks: Networks) -> _Run:
     links = _link_maps(program, timing) if networks.links else {}
     matrix = int(outcome.matrix_busy_cycles[outcome.last_tile])
     computed = int(outcome.compute_busy_cycles[outcome.last_tile])
-    run = _Run(plan, macs, outcome.cycles, matrix, computed, outcome, waited, network, links=links)
+    run = _Run(
+        plan, macs, outcome.cycles, matrix, computed, outcome, waited, network, links=links,
+        alone=networks.alone,
+    )  # fmt: skip
     return run if edge is None else replace(run, memory=memory.figures(program))
 
 

@@ -34,6 +34,7 @@ class _State(ctypes.Structure):
     _fields_ = [
         ("cycle", ctypes.c_uint64),
         ("clocked", ctypes.c_uint64),
+        ("quiet", ctypes.c_uint64),
         ("event_count", ctypes.c_uint32),
         ("events", ctypes.POINTER(ctypes.c_uint32)),
         ("failure", ctypes.c_char_p),
@@ -133,8 +134,7 @@ class RtlInterconnect:
         if isinstance(goal, Reduce):
             joint = self._joint(number, source, goal, flits)
         if self._outstanding == 0:
-            self._library.loop_skip(loop, cycle, _REST_CYCLES)
-            self._hold_no_failure()
+            self._skip(cycle)
         self._library.loop_push(loop, shape, number, joint, cycle)
         self._outstanding += 1 + (deliveries if joint == number else 0)
         self._still = False
@@ -158,10 +158,25 @@ class RtlInterconnect:
             return self._events()
         self._hold_no_failure()
         if found == _STILL:
-            if self._operands_lacking == 0:
-                raise self._hang()
-            self._still = True
+            self._stand_still()
         return []
+
+    @property
+    def _rests(self) -> bool:
+        """Nothing will move by itself in the mesh."""
+        rest_cycles = _PATIENCE_CYCLES if self._outstanding else _REST_CYCLES
+        return bool(self._state.quiet >= rest_cycles)
+
+    def _skip(self, cycle: int) -> None:
+        """Let a mesh in which nothing moves come to rest; go on in a cycle."""
+        self._library.loop_skip(still_open(self._model.name, self._loop), cycle, _REST_CYCLES)
+        self._hold_no_failure()
+
+    def _stand_still(self) -> None:
+        """Wait for operands; anything else would come by itself."""
+        if self._operands_lacking == 0:
+            raise self._hang()
+        self._still = True
 
     def _events(self) -> list[Event]:
         """What happened in the last cycle: injections, then ejections by packet and node."""
@@ -266,6 +281,8 @@ def _declared(library: Any) -> Any:
         "loop_push": (None, [pointer, u32, u32, u32, u64]),
         "loop_run": (ctypes.c_int, [pointer, u64, u64]),
         "loop_skip": (ctypes.c_int, [pointer, u64, u64]),
+        "loop_begin": (ctypes.c_int64, [pointer, u64, pointer]),
+        "loop_end": (ctypes.c_int, [pointer, u64]),
         "loop_due": (u32, [pointer, u32, words]),
         "start_vcd_trace": (pointer, [pointer, ctypes.c_char_p]),
         "stop_vcd_trace": (ctypes.c_int, [pointer]),

@@ -48,6 +48,7 @@ class Library:
         flags: More options of Verilator.
         include_folders: Where included files are looked for; any change in them counts.
         waves: A wave shows the signals inside, too.
+        headers: C++ that the driver includes, beside what every driver does.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Library:
     flags: Sequence[str] = ()
     include_folders: Sequence[Path] = ()
     waves: bool = False
+    headers: Sequence[Path] = ()
 
     def build(self) -> Path:
         """The library, from the cache if it is there.
@@ -71,7 +73,7 @@ class Library:
         flags += [] if self.waves else _WITHOUT_WAVES
         defines = (f"-D{name}={value}" for name, value in self.defines.items())
         cargs = " ".join([_CXX_FLAGS, *defines])
-        own = [self.driver, *_COMMON]
+        own = [self.driver, *_COMMON, *self.headers]
         content = [
             self.text,
             flags,

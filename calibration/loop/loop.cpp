@@ -15,23 +15,20 @@
 #include <vector>
 
 #include "Vblackbox_dut.h"
+#include "flits.h"
 #include "stop.h"
 #include "verilated.h"
 #include "verilated_vcd_c.h"
 
 namespace {
 
-constexpr unsigned kNodes = LOOP_NODES, kFlitBits = LOOP_FLIT_BITS;
-constexpr unsigned kPayloadLsb = LOOP_PAYLOAD_LSB, kLastBit = LOOP_LAST_BIT;
-constexpr unsigned kElementBits = LOOP_ELEMENT_BITS;
-constexpr unsigned kFlitWords = (kFlitBits + 31) / 32;
+constexpr unsigned kNodes = LOOP_NODES;
 // A mesh may need some cycles to leave its reset, as one does that synchronises it.
 constexpr unsigned kSettleCycles = 16;
 constexpr uint64_t kHalfCyclePs = 1000;
+constexpr uint64_t kAll = ~uint64_t{0} >> (64 - kNodes);
 static_assert(kNodes <= 64, "the handshakes are kept in a word of 64 bits");
-static_assert(kFlitBits > 64, "the flits of all nodes are kept in words of 32 bits");
 
-enum Operation : uint32_t { kCarry = 0, kSum = 1, kMaximum = 2 };
 enum Outcome : int { kUntil = 0, kEvents = 1, kStill = 2, kFailed = 3 };
 
 // All packets that go from one node to the same goal and are as long.
@@ -63,9 +60,15 @@ struct Event {
   uint32_t ejected, packet, node;
 };
 
+// A flit that a node is offered: its packet, or -1, and its place there.
+struct Offer {
+  int64_t packet, place;
+};
+
 // Shared with Python: `_State` in interconnect.py has the same fields.
 struct State {
   uint64_t cycle = 0, clocked = 0;
+  uint64_t quiet = 0;  // clocked cycles since anything new was offered, or a flit moved
   uint32_t event_count = 0;
   const Event* events = nullptr;
   const char* failure = nullptr;
@@ -76,8 +79,8 @@ struct Loop {
   Vblackbox_dut* mesh;
   VerilatedVcdC* wave;
   uint64_t first_ps = 0;  // time at which cycle 0 begins
-  uint64_t quiet = 0;     // clocked cycles since anything new was offered, or a flit moved
-  uint64_t offered = 0, queued = 0;  // a bit a node
+  uint64_t offered = 0, queued = 0, ejecting = 0, ejects = kAll;  // a bit a node
+  uint64_t holding = kAll;  // nodes that have the next flit of the packets queued there
   Node nodes[kNodes];
   std::vector<Shape> shapes;
   std::unordered_map<uint64_t, Due> due;
@@ -85,52 +88,11 @@ struct Loop {
   std::string failure;
 };
 
-void set_bits(uint32_t* words, unsigned lsb, unsigned bits, const uint32_t* value) {
-  for (unsigned bit = 0; bit < bits;) {
-    const unsigned shift = (lsb + bit) % 32, from = bit % 32;
-    const unsigned count = std::min(32 - std::max(shift, from), bits - bit);
-    const uint32_t ones = count == 32 ? ~0u : (1u << count) - 1;
-    uint32_t& word = words[(lsb + bit) / 32];
-    word = (word & ~(ones << shift)) | ((value[bit / 32] >> from & ones) << shift);
-    bit += count;
-  }
-}
-
-void set_payload(uint32_t* flit, uint64_t payload) {
-  const uint32_t halves[2] = {static_cast<uint32_t>(payload), static_cast<uint32_t>(payload >> 32)};
-  set_bits(flit, kPayloadLsb, 64, halves);
-}
-
-template <typename Wide>
-uint32_t bits_at(const Wide& words, unsigned lsb) {  // 32 of them, which the flits' words hold
-  const unsigned word = lsb / 32, shift = lsb % 32;
-  return shift ? words[word] >> shift | words[word + 1] << (32 - shift) : words[word];
-}
-
-uint64_t arbitrary(uint32_t packet, uint32_t flit) {
-  uint32_t x = (packet + 1) * 0x9E3779B1u ^ flit * 0x85EBCA77u;
-  x = (x ^ x >> 15) * 0x2C1B3C6Du;
-  return x ^ x >> 12;
-}
-
 uint64_t payload(const Packet& packet, Operation operation, uint32_t flit) {
   if (operation == kCarry) return uint64_t{packet.number} << 32 | arbitrary(packet.number, flit);
   // Of a 64-bit element no sum of a mesh's operands may reach the number.
   const uint64_t bits = arbitrary(packet.number, flit) >> (kElementBits == 64 ? 12 : 0);
   return (packet.number == packet.joint ? uint64_t{packet.joint} << 32 : 0) | bits;
-}
-
-// Element by element; one at the top of a word wraps and compares as one of its own width.
-uint64_t combined(Operation operation, uint64_t a, uint64_t b) {
-  uint64_t result = 0;
-  for (unsigned lsb = 0; lsb < 64; lsb += kElementBits) {
-    const unsigned unused = 64 - kElementBits;
-    const uint64_t x = a >> lsb << unused, y = b >> lsb << unused;
-    const bool less = static_cast<int64_t>(x) < static_cast<int64_t>(y);
-    const uint64_t both = operation == kSum ? x + y : less ? y : x;
-    result |= both >> unused << lsb;
-  }
-  return result;
 }
 
 uint64_t key_of(uint32_t node, uint32_t packet) { return uint64_t{node} << 32 | packet; }
@@ -156,8 +118,11 @@ void clock(Loop& loop, int level, uint64_t now_ps) {
   stop::reason = &stop::early;
 }
 
+// Nodes with a flit that is not offered.
+uint64_t waiting(const Loop& loop) { return loop.queued & loop.holding & ~loop.offered; }
+
 void offer(Loop& loop) {
-  for (uint64_t rest = loop.queued & ~loop.offered; rest; rest &= rest - 1) {
+  for (uint64_t rest = waiting(loop); rest; rest &= rest - 1) {
     const unsigned n = static_cast<unsigned>(__builtin_ctzll(rest));
     const Node& node = loop.nodes[n];
     const Packet& packet = node.packets.front();
@@ -170,7 +135,7 @@ void offer(Loop& loop) {
     set_bits(flit, kLastBit, 1, &last);
     set_bits(&loop.mesh->inject_flit_i[0], n * kFlitBits, kFlitBits, flit);
     loop.offered |= uint64_t{1} << n;
-    loop.quiet = 0;
+    loop.state.quiet = 0;
   }
   loop.mesh->inject_valid_i = loop.offered;
 }
@@ -184,11 +149,15 @@ void went_in(Loop& loop, unsigned n) {
   if (node.packets.empty()) loop.queued &= ~(uint64_t{1} << n);
 }
 
+uint32_t number_at(const Loop& loop, unsigned n) {
+  return bits_at(loop.mesh->eject_flit_o, n * kFlitBits + kPayloadLsb + 32);
+}
+
 void came_out(Loop& loop, unsigned n) {
   const auto& flits = loop.mesh->eject_flit_o;
   const unsigned lsb = n * kFlitBits;
   const uint32_t low = bits_at(flits, lsb + kPayloadLsb);
-  const uint32_t number = bits_at(flits, lsb + kPayloadLsb + 32);
+  const uint32_t number = number_at(loop, n);
   const uint64_t seen = uint64_t{number} << 32 | low;
   const bool last = flits[(lsb + kLastBit) / 32] >> (lsb + kLastBit) % 32 & 1;
   const auto found = loop.due.find(key_of(n, number));
@@ -212,17 +181,39 @@ void came_out(Loop& loop, unsigned n) {
   loop.events.push_back({1, number, n});
 }
 
-void simulate_cycle(Loop& loop) {
-  const uint64_t now_ps = loop.first_ps + loop.state.cycle * 2 * kHalfCyclePs;
+// What a node is offered.
+Offer seen_at(Loop& loop, unsigned n) {
+  const uint32_t number = number_at(loop, n);
+  const auto found = loop.due.find(key_of(n, number));
+  if (found != loop.due.end()) return {number, found->second.came};
+  came_out(loop, n);  // which tells that it is not due
+  return {-1, 0};
+}
+
+// The first half of a cycle: what is offered to the mesh, and by it.
+void begin_cycle(Loop& loop) {
   offer(loop);
-  clock(loop, 0, now_ps);
+  clock(loop, 0, loop.first_ps + loop.state.cycle * 2 * kHalfCyclePs);
+  loop.ejecting = loop.mesh->eject_valid_o;
+}
+
+// The end of a cycle in which these nodes take what they are offered.
+void end_cycle(Loop& loop, uint64_t takes) {
+  const uint64_t now_ps = loop.first_ps + loop.state.cycle * 2 * kHalfCyclePs;
   const uint64_t taken = loop.offered & loop.mesh->inject_ready_o;
+  if (takes != loop.ejects) {
+    loop.mesh->eject_ready_i = loop.ejects = takes;
+    clock(loop, 0, now_ps + kHalfCyclePs / 2);
+    if (taken != (loop.offered & loop.mesh->inject_ready_o))
+      fail(loop, "inject_ready changes with eject_ready of the same cycle, cycle %llu",
+           static_cast<unsigned long long>(loop.state.cycle));
+  }
   for (uint64_t rest = taken; rest; rest &= rest - 1) went_in(loop, static_cast<unsigned>(__builtin_ctzll(rest)));
   loop.offered &= ~taken;
-  const uint64_t ejected = loop.mesh->eject_valid_o;
+  const uint64_t ejected = loop.ejecting & takes;
   for (uint64_t rest = ejected; rest; rest &= rest - 1) came_out(loop, static_cast<unsigned>(__builtin_ctzll(rest)));
   clock(loop, 1, now_ps + kHalfCyclePs);
-  loop.quiet = taken || ejected ? 0 : loop.quiet + 1;
+  loop.state.quiet = taken || loop.ejecting ? 0 : loop.state.quiet + 1;
   ++loop.state.cycle;
   ++loop.state.clocked;
 }
@@ -230,7 +221,7 @@ void simulate_cycle(Loop& loop) {
 // The earliest start of a packet that is not offered; the largest number if there is none.
 uint64_t next_start(const Loop& loop) {
   uint64_t first = ~uint64_t{0};
-  for (uint64_t rest = loop.queued & ~loop.offered; rest; rest &= rest - 1)
+  for (uint64_t rest = waiting(loop); rest; rest &= rest - 1)
     first = std::min(first, loop.nodes[__builtin_ctzll(rest)].packets.front().start);
   return first;
 }
@@ -259,7 +250,7 @@ Loop* loop_new(Vblackbox_dut* mesh, VerilatedVcdC* wave, uint32_t reset_cycles) 
     clock(*loop, 1, loop->first_ps + kHalfCyclePs);
     loop->first_ps += 2 * kHalfCyclePs;
   }
-  mesh->eject_ready_i = ~uint64_t{0} >> (64 - kNodes);
+  mesh->eject_ready_i = kAll;
   outcome(*loop, kUntil);
   return loop;
 }
@@ -307,7 +298,7 @@ void loop_push(Loop* loop, uint32_t shape_number, uint32_t number, uint32_t join
 int loop_run(Loop* loop, uint64_t until, uint64_t rest_cycles) {
   loop->events.clear();
   while (loop->state.cycle < until && loop->failure.empty()) {
-    if (loop->quiet >= rest_cycles) {
+    if (loop->state.quiet >= rest_cycles) {
       const uint64_t next = next_start(*loop);
       if (next == ~uint64_t{0}) return outcome(*loop, kStill);
       if (next > loop->state.cycle) {
@@ -315,7 +306,8 @@ int loop_run(Loop* loop, uint64_t until, uint64_t rest_cycles) {
         continue;
       }
     }
-    simulate_cycle(*loop);
+    begin_cycle(*loop);
+    end_cycle(*loop, kAll);
     if (!loop->events.empty()) return outcome(*loop, kEvents);
   }
   return outcome(*loop, kUntil);
@@ -326,6 +318,23 @@ int loop_skip(Loop* loop, uint64_t until, uint64_t rest_cycles) {
   const int found = loop_run(loop, until, rest_cycles);
   if (found == kStill) loop->state.cycle = until;
   return found;
+}
+
+// Begins a cycle in which only the nodes that hold a flit offer one. Says what each is offered, and,
+// a bit a node, which of those that offer one get rid of it.
+uint64_t loop_begin(Loop* loop, uint64_t holding, Offer* offers) {
+  loop->events.clear();
+  loop->holding = holding;
+  begin_cycle(*loop);
+  for (unsigned n = 0; n < kNodes; ++n) offers[n] = loop->ejecting >> n & 1 ? seen_at(*loop, n) : Offer{-1, 0};
+  return loop->mesh->inject_ready_o;
+}
+
+// Ends it; the nodes that take what they are offered are a bit each.
+int loop_end(Loop* loop, uint64_t takes) {
+  end_cycle(*loop, takes);
+  loop->holding = kAll;
+  return outcome(*loop, loop->events.empty() ? kUntil : kEvents);
 }
 
 // Packets that are due, in the order of packets and nodes: pairs (packet, node); returns how many there are.

@@ -65,5 +65,6 @@ class LoopModel:
             [*rtl.verilator_options, *defines],
             self.spec.include_folders(),
             self.waves,
+            [Path(__file__).with_name("flits.h")],
         )
         return library.build()

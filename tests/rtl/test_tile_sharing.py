@@ -15,8 +15,9 @@ from tlm.interconnect.base import Event, EventKind
 from tlm.interconnect.calibration import rtl_timing
 from tlm.interconnect.packets import TileSet
 from tlm.operations import Engine
+from tlm.tiles.banked import Rows
 from tlm.tiles.jobs import MatrixJob, VectorJob
-from tlm.tiles.mesh import Rows, TiledMesh
+from tlm.tiles.mesh import TiledMesh
 from tlm.tiles.timing import rtl_tile
 
 pytestmark = pytest.mark.rtl

@@ -26,7 +26,7 @@ from tlm.offchip.system import OffChipMemory
 from tlm.operations import COMPUTING, OffChip, Reduce
 from tlm.program import Engine, Program
 from tlm.steps import ProgramDeadlockError, Step, Tile, TransferStep, Unit, WorkStep, held_steps
-from tlm.tiles.mesh import TiledMesh
+from tlm.tiles.banked import TiledInterconnect
 from tlm.tiles.timing import FREE, QueueTiming
 from tlm.trace.recorder import Recorder
 
@@ -50,20 +50,21 @@ def run_at(
         program: What to run.
         timing: Packet bound (``fifo_depth``) and latency of credits.
         network: A network of the program's size, with off-chip memory of a row more; not yet used.
-            With a `TiledMesh` work on the program's blocks takes as long as its words, and those of
-            transfers, wait for each other at the tiles' banks; else as long as the operations say.
-            A `TiledMesh` has no off-chip memory.
+            With a `TiledInterconnect` work on the program's blocks takes as long as its words, and
+            those of transfers, wait for each other at the tiles' banks; else as long as the
+            operations say.
         recorder: Is told of every operation and transfer.
         queues: Costs of the tiles' sequencers and network interfaces; by default none.
-        offchip: Off-chip memory; None: what it holds is in the tile when asked for.
+        offchip: Off-chip memory, not with a `TiledInterconnect`; None: what it holds is in the tile
+            when asked for.
 
     Raises:
         InputError: if an operation does not fit the program, its steps do not fit into memory, or
-            there is off-chip memory with a `TiledMesh`.
+            there is off-chip memory with a `TiledInterconnect`.
         ProgramDeadlockError: if operations wait for ever, naming one of them.
     """
-    if offchip is not None and isinstance(network, TiledMesh):
-        raise InputError("offchip: found with a TiledMesh; allowed: with other networks")
+    if offchip is not None and isinstance(network, TiledInterconnect):
+        raise InputError("offchip: found with tiles that share banks; allowed: with other networks")
     return _Run(program, timing, network, recorder, queues, offchip).outcome()
 
 
@@ -120,7 +121,7 @@ class _Run:
         self._units = _Units(self._env, program)
         self._tiles = (
             SharedTiles(self._env, network, self._network, program)
-            if isinstance(network, TiledMesh)
+            if isinstance(network, TiledInterconnect)
             else None
         )
         self._starts = Starts(

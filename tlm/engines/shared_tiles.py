@@ -11,9 +11,9 @@ from tlm.lockstep import SteppedEnvironment
 from tlm.operations import Work
 from tlm.program import Program
 from tlm.steps import TransferStep, WorkStep
+from tlm.tiles.banked import Rows, TiledInterconnect
 from tlm.tiles.jobs import MatrixJob, VectorJob, matrix_jobs, vector_job
 from tlm.tiles.layout import WORD_BITS, place_buffers, used_words
-from tlm.tiles.mesh import Rows, TiledMesh
 
 
 class SharedTiles:
@@ -30,7 +30,11 @@ class SharedTiles:
     """
 
     def __init__(
-        self, env: SteppedEnvironment, mesh: TiledMesh, network: SimpyNetwork, program: Program
+        self,
+        env: SteppedEnvironment,
+        mesh: TiledInterconnect,
+        network: SimpyNetwork,
+        program: Program,
     ) -> None:
         self._env = env
         self._mesh = mesh

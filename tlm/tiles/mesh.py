@@ -1,16 +1,10 @@
-"""A mesh with the tiles at its nodes, whose banks its flits come from and go to, cycle by cycle."""
+"""A handshake mesh with the tiles at its nodes, cycle by cycle."""
 
-from collections.abc import Sequence
 from functools import cache
-from typing import Annotated, NamedTuple
-
-import numpy as np
-from numba import types
-from numpy.typing import NDArray
 
 from tlm.compiled import address, compiled, prepare
 from tlm.errors import InputError
-from tlm.interconnect.base import NO_PACKET, Event, EventKind
+from tlm.interconnect.base import Event
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.handshake import records as at
 from tlm.interconnect.handshake.core import happen, settle
@@ -20,45 +14,17 @@ from tlm.interconnect.handshake.records import Records, Table
 from tlm.interconnect.packets import Deliveries, Packets, Reduce, TileSet
 from tlm.interconnect.zero_load import FORKS, NocTiming
 from tlm.tiles import records as tiles
+from tlm.tiles.banked import BankedTiles, Routes, Rows, in_turn, tile_event
 from tlm.tiles.banks import step
 from tlm.tiles.jobs import MatrixJob, VectorJob
-from tlm.tiles.programs import matrix_streams, vector_streams
-from tlm.tiles.records import Folds, Pass, Tiles, Words
-from tlm.tiles.streams import Numbers, joined, loop
+from tlm.tiles.records import Tiles, Words
 from tlm.tiles.timing import TileTiming
 
-Routes = Annotated[NDArray[np.int64], types.int64[::1]]
-Spans = list[tuple[int, int]]
-#: What a tile reports beside the network's events.
-_KINDS = {
-    tiles.MATRIX_ENDS: EventKind.MATRIX,
-    tiles.VECTOR_ENDS: EventKind.VECTOR,
-    tiles.READ_ENDS: EventKind.READ,
-}
 _FIRST_KIND = 16  # behind the network's
 
 
-class Rows(NamedTuple):
-    """Rows of words in a scratchpad.
-
-    Attributes:
-        address: Of the first word.
-        rows: How many.
-        words: Words of each.
-        distance: Words from row to row.
-    """
-
-    address: int
-    rows: int
-    words: int
-    distance: int
-
-
 class TiledMesh(HandshakeMesh):
-    """A handshake mesh whose tiles' engines and network interfaces share the banks of scratchpads.
-
-    A flit goes in when its word has been read, and comes out when its word is written; jobs take as
-    long as all that goes on beside them lets them.
+    """A handshake mesh with tiles (`TiledInterconnect`).
 
     Args:
         rows: Rows of the mesh.
@@ -74,76 +40,32 @@ class TiledMesh(HandshakeMesh):
     def __init__(self, rows: int, cols: int, timing: NocTiming, tile: TileTiming) -> None:
         if timing.fork != FORKS[at.OWN_PACE]:
             raise InputError(f"fork: found {timing.fork}; allowed with tiles: {FORKS[at.OWN_PACE]}")
-        if tile.streams.ask_cycles < 1:
-            raise InputError(
-                f"lead_cycles: found {tile.streams.lead_cycles}; "
-                "allowed in step with a mesh: 3 or more"
-            )
         super().__init__(rows, cols, timing)
         _ready()
         self.tile = tile
         self._mesh[at.TILED] = 1
-        streams, size = tile.streams, tile.array_size
-        count = rows * cols
-        shape = (tile.banks, streams.places, streams.pipeline_cycles)
-        self._tiles = tiles.new_tiles(count, size, *shape)
-        self._words = np.zeros(64, dtype=np.int32)
-        self._word_count = 0
-        self._products: dict[MatrixJob, tuple[Folds, Spans]] = {}
-        self._passes: dict[VectorJob, tuple[Pass, Spans]] = {}
-        self._transfers: dict[tuple[Rows, Rows], Spans] = {}
-        self._routes = np.zeros(64, dtype=np.int64)
-        self._next_route = np.zeros(count, dtype=np.int64)
+        self._tiles = BankedTiles(rows * cols, tile)
         self._late: list[Event] = []
 
     @property
     def idle(self) -> bool:
         """Nothing moves, neither in the network nor in a tile."""
-        return super().idle and not self._late and not self._tiles[tiles.STIRRING]
+        return super().idle and not self._late and not self._tiles.stirring
 
     def begin(self, cycle: int, node: int, job: MatrixJob | VectorJob) -> None:
-        """Start a job of a tile's engine, which must be free, in a cycle."""
+        """Start a job (see `TiledInterconnect`)."""
         self._wake(cycle)
-        tile, asks = self._record(node), cycle + self.tile.streams.ask_cycles
-        size = self.tile.array_size
-        if isinstance(job, MatrixJob):
-            if job not in self._products:
-                folds, streams = matrix_streams(job, size)
-                self._products[job] = folds, self._placed(streams)
-            tiles.begin_matrix(self._tiles, tile, asks, *self._products[job])
-        else:
-            if job not in self._passes:
-                work, streams = vector_streams(job, size)
-                self._passes[job] = work, self._placed(streams)
-            tiles.begin_vector(self._tiles, tile, asks, *self._passes[job])
+        self._tiles.begin(cycle, node, job)
 
     def begin_reading(self, cycle: int, node: int, source: Rows, target: Rows) -> None:
-        """Start a transfer, whose packets are injected next at its node.
-
-        Args:
-            cycle: When; all words of the node's transfer before have been read.
-            node: Where.
-            source: Its words.
-            target: Where they are written.
-        """
+        """Start a transfer (see `TiledInterconnect`)."""
         self._wake(cycle)
-        if (source, target) not in self._transfers:
-            streams = [
-                loop(each.address, (each.words, each.rows), (1, each.distance))
-                for each in (source, target)
-            ]
-            self._transfers[source, target] = self._placed(streams)
-        (begin, end), (self._next_route[node], _) = self._transfers[source, target]
-        asks = cycle + self.tile.streams.ask_cycles
-        tiles.begin_reading(self._tiles, self._record(node), asks, begin, end)
+        self._tiles.begin_reading(cycle, node, source, target)
 
     def inject(self, cycle: int, source: int, goal: TileSet | Reduce, flits: int) -> int:
         """Queue a packet of the transfer that has begun at a node (see `Interconnect`)."""
         packet = super().inject(max(cycle, self._clock), source, goal, flits)
-        if packet >= len(self._routes):
-            self._routes = np.resize(self._routes, 2 * len(self._routes))
-        self._routes[packet] = self._next_route[source]
-        self._next_route[source] += flits
+        self._tiles.route(packet, source, flits)
         return packet
 
     def simulate(self, packets: Packets) -> Deliveries:
@@ -162,44 +84,27 @@ class TiledMesh(HandshakeMesh):
         if self._late:
             events, self._late = self._late, []
             return events
-        events = super().advance(until_cycle)
-        # The interface is free in the very cycle in which a transfer's last word is read.
-        read = [event for event in events if event.kind is EventKind.READ]
-        if read:
-            self._late = [event for event in events if event.kind is not EventKind.READ]
-        return read or events
+        events, self._late = in_turn(super().advance(until_cycle))
+        return events
 
     def _run(self, until_cycle: int) -> int:
+        each = self._tiles
         return int(
             _run_tiled(
-                self._mesh, self._packets, self._deliveries, self._tiles, self._words,
-                self._routes, until_cycle,
+                self._mesh, self._packets, self._deliveries, each.records, each.words, each.routes,
+                until_cycle,
             )
         )  # fmt: skip
 
     def _event(self, kind: int, what: int, cycle: int) -> Event:
         if kind < _FIRST_KIND:
             return super()._event(kind, what, cycle)
-        found = _KINDS[kind - _FIRST_KIND]
-        return Event(found, NO_PACKET, what, cycle - int(found is EventKind.READ))
+        return tile_event(kind - _FIRST_KIND, what, cycle)
 
     def _wake(self, cycle: int) -> None:
         """Nothing has happened since the clock stood still."""
         if self.idle:
             self._mesh[at.CLOCK] = max(cycle, self._clock)
-
-    def _record(self, node: int) -> int:
-        return int(tiles.HEADER_COLUMNS + node * self._tiles[tiles.RECORD_SIZE])
-
-    def _placed(self, streams: Sequence[Numbers]) -> Spans:
-        """Where words that are entered into the list of all begin and end, stream by stream."""
-        words, ends = joined(streams, self.tile.banks)
-        first, stop = self._word_count, self._word_count + len(words)
-        if stop > len(self._words):
-            self._words = np.resize(self._words, 2 * stop)
-        self._words[first:stop] = words
-        self._word_count = stop
-        return [(first + begin, first + end) for begin, end in ends]
 
 
 @compiled

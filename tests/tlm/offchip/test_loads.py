@@ -206,7 +206,7 @@ def test_tiles_that_share_banks_have_no_memory() -> None:
     streams = StreamTiming(lead_cycles=3, places=4, pipeline_cycles=3)
     mesh = TiledMesh(1, 1, TIMING, TileTiming(4, 8, streams, FREE))
     memory = OffChipMemory(edge_of(1, 1), formula)
-    with pytest.raises(InputError, match="^offchip: found with a TiledMesh; allowed: with other"):
+    with pytest.raises(InputError, match="^offchip: found with tiles that share banks; "):
         run_at(moves(1, 1, []), TIMING, mesh, offchip=memory)
 
 

@@ -9,8 +9,9 @@ from tlm.interconnect.base import Event, EventKind
 from tlm.interconnect.handshake import DeadlockError
 from tlm.interconnect.packets import Packets, Reduce, TileSet
 from tlm.interconnect.zero_load import NocTiming
+from tlm.tiles.banked import Rows
 from tlm.tiles.jobs import MatrixJob, VectorJob
-from tlm.tiles.mesh import Rows, TiledMesh
+from tlm.tiles.mesh import TiledMesh
 from tlm.tiles.programs import matrix_cycles, vector_cycles
 from tlm.tiles.streams import StreamTiming
 from tlm.tiles.timing import FREE, TileTiming

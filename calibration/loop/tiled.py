@@ -1,0 +1,135 @@
+"""The Verilated mesh with modelled tiles at its nodes, in step cycle by cycle."""
+
+import ctypes
+from pathlib import Path
+
+import numpy as np
+
+from calibration.loop.interconnect import RtlInterconnect
+from calibration.loop.library import still_open
+from calibration.loop.model import LoopModel
+from tlm.interconnect.base import Event
+from tlm.interconnect.packets import Reduce, TileSet
+from tlm.tiles import beside
+from tlm.tiles import records as at
+from tlm.tiles.banked import BankedTiles, Rows, in_turn, tile_event
+from tlm.tiles.jobs import MatrixJob, VectorJob
+from tlm.tiles.timing import TileTiming
+
+_ENDS = (
+    (beside.MATRIX, at.MATRIX_ENDS),
+    (beside.VECTOR, at.VECTOR_ENDS),
+    (beside.READ, at.READ_ENDS),
+)
+
+
+class TiledRtlInterconnect(RtlInterconnect):
+    """A Verilated mesh with tiles (`TiledInterconnect`).
+
+    A node offers a flit when its word has been read, and takes one when its bank writes the word.
+    While nothing is on its way the mesh is not clocked, though tiles go on.
+
+    Args:
+        model: The mesh; built if it is not yet.
+        tile: What the tiles are like.
+        loopback: A sender among the destinations of its multicast gets a copy.
+        waves: A VCD file that is written as the mesh runs.
+
+    Raises:
+        InputError: if the waves cannot be written, or words are asked for in the cycle in which
+            what needs them begins.
+        SimulationError: if the model cannot be built, or stops in its reset.
+    """
+
+    def __init__(
+        self,
+        model: LoopModel,
+        tile: TileTiming,
+        *,
+        loopback: bool = True,
+        waves: Path | None = None,
+    ) -> None:
+        super().__init__(model, loopback=loopback, waves=waves)
+        count = model.rows * model.cols
+        beside.ready()
+        self.tile = tile
+        self._tiles = BankedTiles(count, tile)
+        self._nothing = np.full((count, 2), beside.NO_FLIT, dtype=np.int64)
+        self._offers = self._nothing.copy()
+        self._offers_place = self._offers.ctypes.data_as(ctypes.c_void_p)
+        self._done = np.zeros(beside.DONE_COLUMNS, dtype=np.int64)
+        self._late: list[Event] = []
+
+    @property
+    def idle(self) -> bool:
+        """Nothing moves, neither in the network nor in a tile."""
+        return super().idle and not self._late and not self._tiles.stirring
+
+    def begin(self, cycle: int, node: int, job: MatrixJob | VectorJob) -> None:
+        """Start a job (see `TiledInterconnect`)."""
+        self._wake(cycle)
+        self._tiles.begin(cycle, node, job)
+
+    def begin_reading(self, cycle: int, node: int, source: Rows, target: Rows) -> None:
+        """Start a transfer (see `TiledInterconnect`)."""
+        self._wake(cycle)
+        self._tiles.begin_reading(cycle, node, source, target)
+
+    def inject(self, cycle: int, source: int, goal: TileSet | Reduce, flits: int) -> int:
+        """Queue a packet of the transfer that has begun at a node (see `Interconnect`)."""
+        packet = super().inject(max(cycle, self._state.cycle), source, goal, flits)
+        self._tiles.route(packet, source, flits)
+        return packet
+
+    def advance(self, until_cycle: int) -> list[Event]:
+        """Simulate up to the first cycle with an event (see `RtlInterconnect`)."""
+        if self._late:
+            events, self._late = self._late, []
+            return events
+        loop = still_open(self._model.name, self._loop)
+        while not self.idle and self._state.cycle < until_cycle:
+            resting = self._rests and not self._done[beside.HOLD]
+            if resting and not self._tiles.stirring:
+                self._stand_still()
+                break
+            events = self._apart(until_cycle) if resting else self._together(loop)
+            if events:
+                first, self._late = in_turn(events)
+                return first
+        return []
+
+    def _together(self, loop: int) -> list[Event]:
+        """A cycle of mesh and tiles."""
+        each, now, done = self._tiles, self._state.cycle, self._done
+        room = self._library.loop_begin(loop, int(done[beside.HOLD]), self._offers_place)
+        beside.run_beside(
+            each.records, each.words, each.routes, self._offers, room, done, now, now + 1
+        )
+        moved = self._library.loop_end(loop, int(done[beside.TOOK]))
+        self._hold_no_failure()
+        return [*self._ended(now), *(self._events() if moved else ())]
+
+    def _apart(self, until_cycle: int) -> list[Event]:
+        """Cycles of tiles beside a mesh at rest."""
+        each, now, done = self._tiles, self._state.cycle, self._done
+        self._state.cycle = beside.run_beside(
+            each.records, each.words, each.routes, self._nothing, 0, done, now, until_cycle
+        )
+        return self._ended(self._state.cycle - 1)
+
+    def _ended(self, cycle: int) -> list[Event]:
+        """What ended in tiles, by node."""
+        if not self._done[beside.MATRIX :].any():
+            return []
+        ends = [(int(self._done[column]), kind) for column, kind in _ENDS]
+        return [
+            tile_event(kind, node, cycle)
+            for node in range(len(self._offers))
+            for bits, kind in ends
+            if bits >> node & 1
+        ]
+
+    def _wake(self, cycle: int) -> None:
+        """Nothing has happened since the clock stood still."""
+        if self.idle:
+            self._skip(cycle)
