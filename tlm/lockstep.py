@@ -32,6 +32,8 @@ class Stepped(Protocol[DatedCo]):
     def advance(self, until_cycle: int) -> Sequence[DatedCo]:
         """Simulate up to the first cycle in which something happens; what happens in it.
 
+        What takes effect in that very cycle comes first, as of the one before.
+
         Returns nothing when ``until_cycle`` (itself not simulated) comes first, or idleness.
         """
 
@@ -92,13 +94,17 @@ class SteppedEnvironment(Environment):
                 next_event = self.peek()
                 until = int(next_event) if math.isfinite(next_event) else 2**62
             happened = [(dispatch, model.advance(until)) for model, dispatch in busy]
-            cycles = [events[0].cycle for _, events in happened if events]
-            if cycles:
-                yield self.timeout(cycles[0] + 1 - now)
+            cycles = sorted({event.cycle for _, events in happened for event in events})
+            for cycle in cycles:
+                if self.peek() == self.now:
+                    yield self.behind_all()
+                yield self.timeout(cycle + 1 - int(self.now))
                 for dispatch, events in happened:
-                    if events:
-                        dispatch(events)
-            elif any(not model.idle for model, _ in busy):
+                    if here := [event for event in events if event.cycle == cycle]:
+                        dispatch(here)
+            if cycles:
+                continue
+            if any(not model.idle for model, _ in busy):
                 yield self.timeout(until - now)
         self._running = False
 

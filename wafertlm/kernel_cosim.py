@@ -55,7 +55,9 @@ def run_at_rtl(
         mesh: RtlInterconnect = (
             RtlInterconnect(model, loopback=timing.loopback, waves=waves)
             if tile is None
-            else TiledRtlInterconnect(model, tile, loopback=timing.loopback, waves=waves)
+            else TiledRtlInterconnect(
+                model, tile, edge_rows=rows - program.rows, loopback=timing.loopback, waves=waves
+            )
         )
         with mesh:
             outcome = run_at(program, cut(timing, own), mesh, recorder, queues, offchip)

@@ -54,11 +54,10 @@ class Networks:
     def alone(self) -> bool:
         """Whether jobs take as long as by themselves.
 
-        So they do beside memory and others' routers, on tiles that are not alike, and with products
-        in Verilog that do not take the cycles of their model.
+        So they do beside others' routers, on tiles that are not alike, and with products in Verilog
+        that do not take the cycles of their model.
         """
-        others = self.own is not None or self.memory is not None
-        return others or self.unequal is not None or self.changed_products
+        return self.own is not None or self.unequal is not None or self.changed_products
 
 
 def timed(

@@ -31,7 +31,7 @@ def run_at_model(
     """Run a program packet by packet on the handshake model; with a tile, word by word in tiles.
 
     Raises:
-        InputError: if the mesh cannot carry it, or there is off-chip memory as well as a tile.
+        InputError: if the mesh cannot carry it.
         CheckFailedError: if packets wait for each other for ever.
     """
     if own is not None:
@@ -40,7 +40,9 @@ def run_at_model(
         mesh = (
             HandshakeMesh(mesh_rows(program, offchip), program.cols, timing)
             if tile is None
-            else TiledMesh(program.rows, program.cols, timing, tile)
+            else TiledMesh(
+                program.rows, program.cols, timing, tile, edge_rows=int(offchip is not None)
+            )
         )
         return run_at(program, cut(timing, own), mesh, recorder, queues, offchip)
     except DeadlockError as error:

@@ -32,6 +32,8 @@ class TiledRtlInterconnect(RtlInterconnect):
     Args:
         model: The mesh; built if it is not yet.
         tile: What the tiles are like.
+        edge_rows: Rows of nodes without tiles, below the others: they take what comes, and send at
+            once.
         loopback: A sender among the destinations of its multicast gets a copy.
         waves: A VCD file that is written as the mesh runs.
 
@@ -46,24 +48,26 @@ class TiledRtlInterconnect(RtlInterconnect):
         model: LoopModel,
         tile: TileTiming,
         *,
+        edge_rows: int = 0,
         loopback: bool = True,
         waves: Path | None = None,
     ) -> None:
         super().__init__(model, loopback=loopback, waves=waves)
-        count = model.rows * model.cols
+        nodes, count = model.rows * model.cols, (model.rows - edge_rows) * model.cols
         beside.ready()
         self.tile = tile
-        self._tiles = BankedTiles(count, tile)
-        self._nothing = np.full((count, 2), beside.NO_FLIT, dtype=np.int64)
+        self._tiles = BankedTiles(count, nodes, tile)
+        self._nothing = np.full((nodes, 2), beside.NO_FLIT, dtype=np.int64)
         self._offers = self._nothing.copy()
         self._offers_place = self._offers.ctypes.data_as(ctypes.c_void_p)
+        self._edge = (1 << nodes) - (1 << count)  # a bit a node
+        self._offered = 0  # a bit a node that has offered a flit since the mesh was clocked
         self._done = np.zeros(beside.DONE_COLUMNS, dtype=np.int64)
-        self._late: list[Event] = []
 
     @property
     def idle(self) -> bool:
         """Nothing moves, neither in the network nor in a tile."""
-        return super().idle and not self._late and not self._tiles.stirring
+        return super().idle and not self._tiles.stirring
 
     def begin(self, cycle: int, node: int, job: MatrixJob | VectorJob) -> None:
         """Start a job (see `TiledInterconnect`)."""
@@ -75,37 +79,41 @@ class TiledRtlInterconnect(RtlInterconnect):
         self._wake(cycle)
         self._tiles.begin_reading(cycle, node, source, target)
 
+    def begin_answer(self, cycle: int, node: int, target: Rows) -> None:
+        """Say where a packet of a node without a tile is written (see `TiledInterconnect`)."""
+        self._wake(cycle)
+        self._tiles.begin_answer(node, target)
+
     def inject(self, cycle: int, source: int, goal: TileSet | Reduce, flits: int) -> int:
         """Queue a packet of the transfer that has begun at a node (see `Interconnect`)."""
         packet = super().inject(max(cycle, self._state.cycle), source, goal, flits)
+        self._state.quiet = 0
         self._tiles.route(packet, source, flits)
         return packet
 
     def advance(self, until_cycle: int) -> list[Event]:
         """Simulate up to the first cycle with an event (see `RtlInterconnect`)."""
-        if self._late:
-            events, self._late = self._late, []
-            return events
         loop = still_open(self._model.name, self._loop)
         while not self.idle and self._state.cycle < until_cycle:
-            resting = self._rests and not self._done[beside.HOLD]
+            # Flits that have been offered all the while will not get in by themselves.
+            resting = self._rests and not self._done[beside.HOLD] & ~self._offered
             if resting and not self._tiles.stirring:
                 self._stand_still()
                 break
             events = self._apart(until_cycle) if resting else self._together(loop)
             if events:
-                first, self._late = in_turn(events)
-                return first
+                return in_turn(events)
         return []
 
     def _together(self, loop: int) -> list[Event]:
         """A cycle of mesh and tiles."""
         each, now, done = self._tiles, self._state.cycle, self._done
-        room = self._library.loop_begin(loop, int(done[beside.HOLD]), self._offers_place)
+        self._offered = int(done[beside.HOLD])
+        room = self._library.loop_begin(loop, self._offered | self._edge, self._offers_place)
         beside.run_beside(
             each.records, each.words, each.routes, self._offers, room, done, now, now + 1
         )
-        moved = self._library.loop_end(loop, int(done[beside.TOOK]))
+        moved = self._library.loop_end(loop, int(done[beside.TOOK]) | self._edge)
         self._hold_no_failure()
         return [*self._ended(now), *(self._events() if moved else ())]
 

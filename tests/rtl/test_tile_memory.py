@@ -23,13 +23,13 @@ from tlm.chips.parts import noc_timing, offchip_channels, own_tile
 from tlm.engines.at import run_at
 from tlm.errors import InputError
 from tlm.functional import Memory
-from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import TileSet
 from tlm.memory.calibration import rtl_channel
 from tlm.memory.dram_target import DramMemory
 from tlm.offchip.system import OffChipMemory
 from tlm.operations import Engine, Operation
 from tlm.program import Buffer, Load, Program, Send, Store, Token
+from tlm.tiles.mesh import TiledMesh
 from tlm.tiles.programs import on_tiles
 from workloads.kernels.catalogue import KERNELS, Choices
 from workloads.kernels.target import chip_target
@@ -88,6 +88,8 @@ def channels_held_equal(program: Program, memory: Memory, machine: TileMachine) 
         ("flat-attention", (1, 2, 2, 32, 32, 16, 16), "naive"),
         ("flash-attention-2", (1, 2, 2, 16, 32, 8, 8), None),
         ("flash-attention-3", (1, 4, 4, 32, 32, 16, 16), None),
+        # Values come before queries, which are loaded before them.
+        ("flash-attention-3", (1, 2, 2, 32, 32, 16, 8), None),
     ],
 )
 def test_attention_with_its_blocks_off_chip(
@@ -101,9 +103,9 @@ def test_attention_with_its_blocks_off_chip(
         assert tile is not None
         channel = rtl_channel()
         memory = OffChipMemory(offchip_channels(chip, *GRID), lambda env: DramMemory(env, channel))
-        timed, mesh = on_tiles(program, tile), HandshakeMesh(3, 2, timing)
+        timed, mesh = on_tiles(program, tile), TiledMesh(*GRID, timing, tile, edge_rows=1)
         at = run_at(timed, timing, mesh, queues=tile.queues, offchip=memory)
-    assert at.cycles == pytest.approx(run.cycles, rel=0.03)
+    assert at.cycles == pytest.approx(run.cycles, rel=0.001)
 
 
 def test_what_is_stored_is_loaded(machine: TileMachine) -> None:

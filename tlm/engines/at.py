@@ -15,14 +15,13 @@ from tlm.engines.outcome import Outcome
 from tlm.engines.shared_tiles import SharedTiles
 from tlm.engines.starts import Starts
 from tlm.engines.transfer_times import credit_cycles
-from tlm.errors import InputError
 from tlm.interconnect import packets
 from tlm.interconnect.base import Interconnect
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.simpy_network import SimpyNetwork
 from tlm.interconnect.zero_load import NocTiming
 from tlm.lockstep import SteppedEnvironment
-from tlm.offchip.system import OffChipMemory
+from tlm.offchip.system import Message, OffChipMemory
 from tlm.operations import COMPUTING, OffChip, Reduce
 from tlm.program import Engine, Program
 from tlm.steps import ProgramDeadlockError, Step, Tile, TransferStep, Unit, WorkStep, held_steps
@@ -55,16 +54,12 @@ def run_at(
             operations say.
         recorder: Is told of every operation and transfer.
         queues: Costs of the tiles' sequencers and network interfaces; by default none.
-        offchip: Off-chip memory, not with a `TiledInterconnect`; None: what it holds is in the tile
-            when asked for.
+        offchip: Off-chip memory; None: what it holds is in the tile when asked for.
 
     Raises:
-        InputError: if an operation does not fit the program, its steps do not fit into memory, or
-            there is off-chip memory with a `TiledInterconnect`.
+        InputError: if an operation does not fit the program, or its steps do not fit into memory.
         ProgramDeadlockError: if operations wait for ever, naming one of them.
     """
-    if offchip is not None and isinstance(network, TiledInterconnect):
-        raise InputError("offchip: found with tiles that share banks; allowed: with other networks")
     return _Run(program, timing, network, recorder, queues, offchip).outcome()
 
 
@@ -116,14 +111,14 @@ class _Run:
         self._env = SteppedEnvironment()
         self._network = SimpyNetwork(self._env, network, timing.fifo_depth)
         self._offchip = offchip
-        if offchip is not None:
-            offchip.attach(self._env, self._network, program)
         self._units = _Units(self._env, program)
         self._tiles = (
             SharedTiles(self._env, network, self._network, program)
             if isinstance(network, TiledInterconnect)
             else None
         )
+        if offchip is not None:
+            offchip.attach(self._env, self._network, program, self._tiles)
         self._starts = Starts(
             self._env, take_turns=queues.starts_take_turns, behind_models=self._tiles is not None
         )
@@ -236,18 +231,30 @@ class _Run:
                 known += place * self._queues.credit_interval_cycles
                 if known > self._env.now:
                     yield self._env.timeout(known - self._env.now)
-            yield from self._starts.turn(tile, Engine.TRANSFER)
-            words_read = self._read(step)
-            under_way.append(self._env.process(self._send(step)))
-            if words_read is not None:
-                yield words_read
+            yield from self._start(step, under_way)
         yield from under_way
 
-    def _read(self, step: TransferStep) -> simpy.Event | None:
-        """Start to read a transfer's words; what happens when the next one's may be read."""
-        if self._tiles is not None:
-            return self._tiles.read(self._node(step.tile), step)
-        return self._env.timeout(step.flits) if self._queues.outstanding > 1 else None
+    def _start(self, step: TransferStep, under_way: deque[simpy.Process]) -> _Process:
+        """Start what a step sends, until the next step's words may be read."""
+        yield from self._starts.turn(step.tile, Engine.TRANSFER)
+        start, node = int(self._env.now), self._node(step.tile)
+        if self._tiles is None:
+            under_way.append(self._env.process(self._send(step, start, self._message(step, start))))
+            if self._queues.outstanding > 1:
+                yield self._env.timeout(step.flits)
+            return
+        messages = [self._message(step, start)]
+        if self._offchip is not None and isinstance(step.operation, OffChip):
+            messages = self._offchip.messages(step, self._arrivals(step, start)[node])
+        for message, words in zip(messages, self._tiles.transfers(step), strict=True):
+            if message is not messages[0]:
+                if len(under_way) == self._queues.outstanding:
+                    yield under_way.popleft()
+                yield from self._starts.turn(step.tile, Engine.TRANSFER)
+            words_read = self._tiles.read(node, words)
+            last = message is messages[-1]
+            under_way.append(self._env.process(self._send(step, start, message, last=last)))
+            yield words_read
 
     def _take(self, step: Step) -> _Process:
         for unit in step.takes:
@@ -255,23 +262,33 @@ class _Run:
             if awaited is not None:
                 yield awaited
 
-    def _send(self, step: TransferStep) -> _Process:
+    def _send(
+        self, step: TransferStep, start: int, message: Message, *, last: bool = True
+    ) -> _Process:
         """Queue the packets of a transfer that starts now, and wait until the last one has left."""
-        left, start = self._env.event(), int(self._env.now)
+        left = self._env.event()
         if self._queues.launch_cycles and self._tiles is None:
             yield self._env.timeout(self._queues.launch_cycles)
-        arrivals: dict[int, Callable[[int], object]] = {
+        message(left.succeed)
+        yield left
+        if last:
+            self._end(step, start)
+
+    def _message(self, step: TransferStep, start: int) -> Message:
+        """What sends all of a transfer."""
+        node, arrivals = self._node(step.tile), self._arrivals(step, start)
+        if isinstance(step.operation, OffChip):
+            assert self._offchip is not None
+            return partial(self._offchip.start, step, arrivals[node])
+        goal = self._goal(step)
+        return lambda left: self._network.send(node, goal, step.flits, left, arrivals)
+
+    def _arrivals(self, step: TransferStep, start: int) -> dict[int, Callable[[int], object]]:
+        """By node, what happens when a transfer has been written there."""
+        return {
             self._node(tile): partial(self._arrive, step, start, tile, units)
             for tile, units in step.arrivals.items()
         }
-        node = self._node(step.tile)
-        if isinstance(step.operation, OffChip):
-            assert self._offchip is not None
-            self._offchip.start(step, left.succeed, arrivals[node])
-        else:
-            self._network.send(node, self._goal(step), step.flits, left.succeed, arrivals)
-        yield left
-        self._end(step, start)
 
     def _end(self, step: Step, start: int) -> None:
         end = int(self._env.now)

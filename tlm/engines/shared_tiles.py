@@ -8,9 +8,9 @@ from tlm.data import Gemm, Task
 from tlm.interconnect.base import EventKind
 from tlm.interconnect.simpy_network import SimpyNetwork
 from tlm.lockstep import SteppedEnvironment
-from tlm.operations import Work
+from tlm.operations import Load, OffChip, Work
 from tlm.program import Program
-from tlm.steps import TransferStep, WorkStep
+from tlm.steps import Tile, TransferStep, WorkStep
 from tlm.tiles.banked import Rows, TiledInterconnect
 from tlm.tiles.jobs import MatrixJob, VectorJob, matrix_jobs, vector_job
 from tlm.tiles.layout import WORD_BITS, place_buffers, used_words
@@ -42,6 +42,7 @@ class SharedTiles:
         self._size = mesh.tile.array_size
         self._places = place_buffers(program, WORD_BITS // self._size)
         self._spare = used_words(self._places)  # of transfers without a block
+        self._requests: dict[Tile, dict[tuple[str, bool, int], int]] = {}
         self._known_jobs: dict[Task, Sequence[MatrixJob | VectorJob]] = {}
 
     def jobs(self, step: WorkStep) -> Sequence[MatrixJob | VectorJob]:
@@ -64,14 +65,47 @@ class SharedTiles:
         kind = EventKind.MATRIX if isinstance(job, MatrixJob) else EventKind.VECTOR
         return self._awaited(kind, node)
 
-    def read(self, node: int, step: TransferStep) -> Event:
-        """Start a transfer, which is sent next; what happens when its words have been read."""
-        assert not isinstance(step.operation, Work)
-        source, target = step.operation.source, step.operation.target
+    def transfers(self, step: TransferStep) -> list[tuple[Rows, Rows]]:
+        """Words that a step sends, and where to, transfer by transfer.
+
+        A load is a request, a word; a store its block, and a request.
+        """
+        operation = step.operation
+        assert not isinstance(operation, Work)
+        source, target = operation.source, operation.target
         rows, words = (1, step.flits) if source is None else self._places[source].sent
-        blocks = [self._rows(name, rows, words) for name in (source, target)]
-        self._mesh.begin_reading(int(self._env.now), node, *blocks)
+        if not isinstance(operation, OffChip):
+            return [(self._rows(source, rows, words), self._rows(target, rows, words))]
+        request = Rows(self._request(step), 1, 1, 0)
+        if isinstance(operation, Load):
+            return [(request, request)]
+        block = self._rows(source, 1, rows * words)
+        return [(block, block), (request, request)]
+
+    def read(self, node: int, words: tuple[Rows, Rows]) -> Event:
+        """Start a transfer, which is sent next; what happens when its words have been read."""
+        self._mesh.begin_reading(int(self._env.now), node, *words)
         return self._awaited(EventKind.READ, node)
+
+    def answer_address(self, step: TransferStep) -> int:
+        """Word of a tile from which on memory's answer to a transfer is written."""
+        operation = step.operation
+        if isinstance(operation, Load) and operation.target is not None:
+            return self._places[operation.target].address
+        return self._request(step)  # which comes back as it was
+
+    def begin_answer(self, node: int, address: int, words: int) -> None:
+        """Say where in a tile a packet is written that a channel's node sends next."""
+        self._mesh.begin_answer(int(self._env.now), node, Rows(address, 1, words, 0))
+
+    def _request(self, step: TransferStep) -> int:
+        """Address of a request's word; they stand at the end of the scratchpad."""
+        operation = step.operation
+        assert isinstance(operation, OffChip)
+        known = self._requests.setdefault(step.tile, {})
+        key = (operation.block or "", isinstance(operation, Load), step.flits)
+        # A scratchpad has as many words in each bank, so that counting from its end needs no size.
+        return -1 - known.setdefault(key, len(known))
 
     def _rows(self, name: str | None, rows: int, words: int) -> Rows:
         if name is None:

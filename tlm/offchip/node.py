@@ -22,8 +22,9 @@ from tlm.memory.base import Memory
 from tlm.payload import Command, GenericPayload
 from tlm.sockets import Answer, InitiatorSocket, Phase, Sync
 
-#: Sends flits to a tile; calls back when they have left, and when they have come.
-Send = Callable[[TileSet, int, Callable[[], object], Callable[[], object]], object]
+#: Sends flits to a tile, to be written from an address (in flits) on; calls back when they have
+#: left, and when they have come.
+Send = Callable[[TileSet, int, int, Callable[[], object], Callable[[], object]], object]
 
 
 @dataclass(slots=True)
@@ -34,18 +35,21 @@ class _Reply:
         tile: The tile.
         arrived: Called when all of it has come.
         left: Packets not yet sent.
+        target: Where it is written in the tile.
     """
 
     tile: TileSet
     arrived: Callable[[], object]
     left: int
+    target: int
 
 
 @dataclass(slots=True)
 class _Packet:
-    """A part of a reply."""
+    """A part of a reply, from one of its flits on."""
 
     reply: _Reply
+    first: int
     flits: int
 
 
@@ -79,13 +83,20 @@ class MemoryNode:
         self._kept: deque[_Reply] = deque()
         self._refused: GenericPayload | None = None
 
-    def load(self, tile: TileSet, address: int, flits: int, arrived: Callable[[], object]) -> None:
+    def load(
+        self,
+        tile: TileSet,
+        address: int,
+        flits: int,
+        arrived: Callable[[], object],
+        target: int = 0,
+    ) -> None:
         """A request has come: ``flits`` from ``address`` (in bytes) on are sent to the tile."""
         parts = cut(flits, self._unit_flits)
-        reply = _Reply(tile, arrived, len(parts))
+        reply = _Reply(tile, arrived, len(parts), target)
         for number, part in enumerate(parts):
             payload = self._payload(Command.READ, address + number * self._unit_bytes)
-            payload.extend(_Packet(reply, part))
+            payload.extend(_Packet(reply, number * self._unit_flits, part))
             self._waiting.append(payload)
         self.read_bytes += len(parts) * self._unit_bytes
         self._go_on()
@@ -96,9 +107,9 @@ class MemoryNode:
         self.written_bytes += self._unit_bytes
         self._go_on()
 
-    def acknowledge(self, tile: TileSet, arrived: Callable[[], object]) -> None:
+    def acknowledge(self, tile: TileSet, arrived: Callable[[], object], target: int = 0) -> None:
         """A block's end has come: the tile is told when all before it has been taken."""
-        self._waiting.append(_Reply(tile, arrived, 1))
+        self._waiting.append(_Reply(tile, arrived, 1, target))
         self._go_on()
 
     def nb_transport_bw(self, payload: GenericPayload, phase: Phase, delay_cycles: int) -> Answer:
@@ -151,12 +162,12 @@ class MemoryNode:
         reply = packet.reply
         reply.left -= 1
         arrived = _nothing if reply.left else reply.arrived
-        self._send(reply.tile, packet.flits, self._send_next, arrived)
+        self._send(reply.tile, reply.target + packet.first, packet.flits, self._send_next, arrived)
 
     def _send_next(self) -> None:
         """A packet has left: another may."""
         if self._kept:
-            self._send_part(_Packet(self._kept.popleft(), 1))
+            self._send_part(_Packet(self._kept.popleft(), 0, 1))
         elif self._refused is not None:
             payload, self._refused = self._refused, None
             self._send_part(payload.extension(_Packet))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import Protocol
 
 from simpy import Environment
 
@@ -17,6 +18,18 @@ from tlm.steps import Tile, TransferStep
 
 #: Makes a channel, at any level.
 Channel = Callable[[Environment], Memory]
+#: Sends a part of what a transfer sends; calls back with the node when that has left.
+Message = Callable[[Callable[[int], object]], object]
+
+
+class Scratchpads(Protocol):
+    """Tiles whose banks hold what is sent, word by word."""
+
+    def answer_address(self, step: TransferStep) -> int:
+        """Word of a tile from which on the answer to a transfer is written."""
+
+    def begin_answer(self, node: int, address: int, words: int) -> None:
+        """Say where in a tile a packet is written that a channel's node sends next."""
 
 
 class OffChipMemory:
@@ -44,13 +57,20 @@ class OffChipMemory:
         """What the channels have written."""
         return sum(node.written_bytes for node in self._nodes.values())
 
-    def attach(self, env: Environment, network: SimpyNetwork, program: Program) -> None:
+    def attach(
+        self,
+        env: Environment,
+        network: SimpyNetwork,
+        program: Program,
+        tiles: Scratchpads | None = None,
+    ) -> None:
         """Take part in a run.
 
         Args:
             env: Its clock.
             network: Of a row more than the program's grid.
             program: What is run.
+            tiles: Tiles whose banks count.
 
         Raises:
             InputError: if the grid is another one, or a channel does not hold the blocks.
@@ -60,20 +80,32 @@ class OffChipMemory:
                 f"off-chip memory of {self.edge.rows}x{self.edge.cols} tiles; found a program for "
                 f"{program.rows}x{program.cols}"
             )
-        self._env, self._network = env, network
+        self._env, self._network, self._tiles = env, network, tiles
         self._blocks = Blocks(program, self.edge)
 
     def start(
         self,
         step: TransferStep,
-        left: Callable[[int], object],
         arrived: Callable[[int], object],
+        left: Callable[[int], object],
     ) -> None:
         """A tile's transfer begins to leave now.
 
         Args:
             step: The transfer.
+            arrived: Called when the block, or the word that it is kept, has come.
             left: Called when all that the tile sends has left.
+        """
+        *before, last = self.messages(step, arrived)
+        for message in before:
+            message(_nothing)
+        last(left)
+
+    def messages(self, step: TransferStep, arrived: Callable[[int], object]) -> list[Message]:
+        """What a tile's transfer sends, in its order: a request; of a store the block before it.
+
+        Args:
+            step: The transfer.
             arrived: Called when the block, or the word that it is kept, has come.
         """
         operation, tile, edge = step.operation, step.tile, self.edge
@@ -84,15 +116,21 @@ class OffChipMemory:
         source, goal, back = self._number(tile), edge.goal(channel), TileSet.tile(*tile)
         told = partial(arrived, source)
 
-        def send(flits: int, left: Callable[[int], object], come: Callable[[], object]) -> None:
+        target = 0 if self._tiles is None else self._tiles.answer_address(step)
+
+        def send(flits: int, come: Callable[[], object], left: Callable[[int], object]) -> None:
             self._network.send(source, goal, flits, left, {there: lambda _: come()})
 
+        def block(left: Callable[[int], object]) -> None:
+            parts = cut(operation.flits, edge.unit_flits)
+            for number, flits in enumerate(parts):
+                ends = left if number + 1 == len(parts) else _nothing
+                send(flits, partial(node.write, address + number * edge.unit_bytes), ends)
+
         if isinstance(operation, Load):
-            send(1, left, partial(node.load, back, address, operation.flits, told))
-            return
-        for number, flits in enumerate(cut(operation.flits, edge.unit_flits)):
-            send(flits, _nothing, partial(node.write, address + number * edge.unit_bytes))
-        send(1, left, partial(node.acknowledge, back, told))
+            asked = partial(node.load, back, address, operation.flits, told, target)
+            return [partial(send, 1, asked)]
+        return [block, partial(send, 1, partial(node.acknowledge, back, told, target))]
 
     def _node(self, channel: int) -> MemoryNode:
         """The node of a channel, which begins its refreshes with the run."""
@@ -100,8 +138,14 @@ class OffChipMemory:
             number = self._number(self.edge.place(channel))
 
             def send(
-                tile: TileSet, flits: int, left: Callable[[], object], come: Callable[[], object]
+                tile: TileSet,
+                target: int,
+                flits: int,
+                left: Callable[[], object],
+                come: Callable[[], object],
             ) -> None:
+                if self._tiles is not None:
+                    self._tiles.begin_answer(number, target, flits)
                 there = tile.nodes(self.edge.cols)[0]
                 arrivals = {there: lambda _: come()}
                 self._network.send(number, tile, flits, lambda _: left(), arrivals)

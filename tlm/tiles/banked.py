@@ -67,6 +67,9 @@ class TiledInterconnect(Interconnect, Protocol):
             target: Where they are written.
         """
 
+    def begin_answer(self, cycle: int, node: int, target: Rows) -> None:
+        """Say where the packet is written that a node without a tile injects next."""
+
 
 class BankedTiles:
     """Jobs and transfers under way in the tiles of a mesh, word by word.
@@ -79,13 +82,14 @@ class BankedTiles:
 
     Args:
         count: How many.
+        nodes: How many nodes there are; those behind the tiles have none.
         tile: What they are like.
 
     Raises:
         InputError: if words are asked for in the cycle in which what needs them begins.
     """
 
-    def __init__(self, count: int, tile: TileTiming) -> None:
+    def __init__(self, count: int, nodes: int, tile: TileTiming) -> None:
         if tile.streams.ask_cycles < 1:
             raise InputError(
                 f"lead_cycles: found {tile.streams.lead_cycles}; "
@@ -100,7 +104,7 @@ class BankedTiles:
         self._products: dict[MatrixJob, tuple[Folds, _Spans]] = {}
         self._passes: dict[VectorJob, tuple[Pass, _Spans]] = {}
         self._transfers: dict[tuple[Rows, Rows], _Spans] = {}
-        self._next_route = np.zeros(count, dtype=np.int64)
+        self._next_route = np.zeros(nodes, dtype=np.int64)
 
     @property
     def stirring(self) -> bool:
@@ -124,15 +128,13 @@ class BankedTiles:
 
     def begin_reading(self, cycle: int, node: int, source: Rows, target: Rows) -> None:
         """Start a transfer (see `TiledInterconnect`)."""
-        if (source, target) not in self._transfers:
-            streams = [
-                loop(each.address, (each.words, each.rows), (1, each.distance))
-                for each in (source, target)
-            ]
-            self._transfers[source, target] = self._placed(streams)
-        (begin, end), (self._next_route[node], _) = self._transfers[source, target]
+        (begin, end), (self._next_route[node], _) = self._spans(source, target)
         asks = cycle + self.tile.streams.ask_cycles
         at.begin_reading(self.records, self._record(node), asks, begin, end)
+
+    def begin_answer(self, node: int, target: Rows) -> None:
+        """Say where a packet of a node without a tile is written (see `TiledInterconnect`)."""
+        _, (self._next_route[node], _) = self._spans(target, target)
 
     def route(self, packet: int, source: int, flits: int) -> None:
         """The next flits of the transfer that has begun at a node are those of a packet."""
@@ -140,6 +142,16 @@ class BankedTiles:
             self.routes = np.resize(self.routes, 2 * packet)
         self.routes[packet] = self._next_route[source]
         self._next_route[source] += flits
+
+    def _spans(self, source: Rows, target: Rows) -> _Spans:
+        """Where a transfer's words stand, those that are read and those that are written."""
+        if (source, target) not in self._transfers:
+            streams = [
+                loop(each.address, (each.words, each.rows), (1, each.distance))
+                for each in (source, target)
+            ]
+            self._transfers[source, target] = self._placed(streams)
+        return self._transfers[source, target]
 
     def _record(self, node: int) -> int:
         return int(at.HEADER_COLUMNS + node * self.records[at.RECORD_SIZE])
@@ -164,9 +176,6 @@ def tile_event(kind: int, node: int, cycle: int) -> Event:
     return Event(found, NO_PACKET, node, cycle - int(found is EventKind.READ))
 
 
-def in_turn(events: list[Event]) -> tuple[list[Event], list[Event]]:
-    """A cycle's events: those to be told first, and those a cycle later."""
-    read = [event for event in events if event.kind is EventKind.READ]
-    if not read:
-        return events, []
-    return read, [event for event in events if event.kind is not EventKind.READ]
+def in_turn(events: list[Event]) -> list[Event]:
+    """A cycle's events, those first that take effect in it."""
+    return sorted(events, key=lambda event: event.cycle)

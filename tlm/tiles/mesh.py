@@ -10,6 +10,7 @@ from tlm.interconnect.handshake import records as at
 from tlm.interconnect.handshake.core import happen, settle
 from tlm.interconnect.handshake.events import report
 from tlm.interconnect.handshake.gates import offered_flit, put_in_flit, room_for_flit, take_flit
+from tlm.interconnect.handshake.places import node_at
 from tlm.interconnect.handshake.records import Records, Table
 from tlm.interconnect.packets import Deliveries, Packets, Reduce, TileSet
 from tlm.interconnect.zero_load import FORKS, NocTiming
@@ -31,26 +32,29 @@ class TiledMesh(HandshakeMesh):
         cols: Columns of the mesh.
         timing: What the routers are like; forks must go at their own pace.
         tile: What the tiles are like.
+        edge_rows: Rows of nodes without tiles, below the others: they take what comes, and send at
+            once.
 
     Raises:
         InputError: for a mesh without a router, one that is too large, other forks, or words that
             are asked for in the cycle in which what needs them begins.
     """
 
-    def __init__(self, rows: int, cols: int, timing: NocTiming, tile: TileTiming) -> None:
+    def __init__(
+        self, rows: int, cols: int, timing: NocTiming, tile: TileTiming, *, edge_rows: int = 0
+    ) -> None:
         if timing.fork != FORKS[at.OWN_PACE]:
             raise InputError(f"fork: found {timing.fork}; allowed with tiles: {FORKS[at.OWN_PACE]}")
-        super().__init__(rows, cols, timing)
+        super().__init__(rows + edge_rows, cols, timing)
         _ready()
         self.tile = tile
         self._mesh[at.TILED] = 1
-        self._tiles = BankedTiles(rows * cols, tile)
-        self._late: list[Event] = []
+        self._tiles = BankedTiles(rows * cols, (rows + edge_rows) * cols, tile)
 
     @property
     def idle(self) -> bool:
         """Nothing moves, neither in the network nor in a tile."""
-        return super().idle and not self._late and not self._tiles.stirring
+        return super().idle and not self._tiles.stirring
 
     def begin(self, cycle: int, node: int, job: MatrixJob | VectorJob) -> None:
         """Start a job (see `TiledInterconnect`)."""
@@ -61,6 +65,11 @@ class TiledMesh(HandshakeMesh):
         """Start a transfer (see `TiledInterconnect`)."""
         self._wake(cycle)
         self._tiles.begin_reading(cycle, node, source, target)
+
+    def begin_answer(self, cycle: int, node: int, target: Rows) -> None:
+        """Say where a packet of a node without a tile is written (see `TiledInterconnect`)."""
+        self._wake(cycle)
+        self._tiles.begin_answer(node, target)
 
     def inject(self, cycle: int, source: int, goal: TileSet | Reduce, flits: int) -> int:
         """Queue a packet of the transfer that has begun at a node (see `Interconnect`)."""
@@ -81,11 +90,7 @@ class TiledMesh(HandshakeMesh):
 
     def advance(self, until_cycle: int) -> list[Event]:
         """Simulate up to the first cycle with an event (see `Interconnect`)."""
-        if self._late:
-            events, self._late = self._late, []
-            return events
-        events, self._late = in_turn(super().advance(until_cycle))
-        return events
+        return in_turn(super().advance(until_cycle))
 
     def _run(self, until_cycle: int) -> int:
         each = self._tiles
@@ -122,7 +127,8 @@ def _run_tiled(
     while m[at.REPORTED] == 0 and (t[tiles.STIRRING] or m[at.PENDING] > 0) and m[at.CLOCK] < until:
         if happen(m):
             settle(m, packets, deliveries)
-        t[tiles.STIRRING] = _step_tiles(m, packets, t, words, routes)
+        sends = _step_edge(m, packets, t)
+        t[tiles.STIRRING] = _step_tiles(m, packets, t, words, routes) or sends
         if m[at.TOP] > 0:
             settle(m, packets, deliveries)
         m[at.CLOCK] += 1
@@ -153,6 +159,22 @@ def _step_tiles(m: Records, packets: Table, t: Tiles, words: Words, routes: Rout
                     report(m, now, _FIRST_KIND + kind, number)
         node += m[at.NODE_SIZE]
     return stirs
+
+
+@compiled
+def _step_edge(m: Records, packets: Table, t: Tiles) -> bool:
+    """A cycle of the nodes without tiles; whether they have anything to send."""
+    count, now, sends = (len(t) - tiles.HEADER_COLUMNS) // t[tiles.RECORD_SIZE], m[at.CLOCK], False
+    for number in range(count, m[at.NODE_COUNT]):
+        node = node_at(m, number)
+        if m[node + at.OFFERED] > 0:
+            take_flit(m, node)
+        if m[node + at.QUEUE_HEAD] >= 0:
+            sends = True
+            begun = packets[m[node + at.QUEUE_HEAD], at.CYCLE] <= now
+            if begun and room_for_flit(m, packets, node) <= now:
+                put_in_flit(m, node)
+    return sends
 
 
 @cache

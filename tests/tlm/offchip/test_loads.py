@@ -26,9 +26,7 @@ from tlm.payload import Command
 from tlm.program import Buffer, Engine, Load, Operation, Program, Send, Store, Token, Work
 from tlm.protocol import ProtocolChecker
 from tlm.sockets import InitiatorSocket, TargetSocket
-from tlm.tiles.mesh import TiledMesh
-from tlm.tiles.streams import StreamTiming
-from tlm.tiles.timing import FREE, QueueTiming, TileTiming
+from tlm.tiles.timing import QueueTiming
 
 CHANNEL = ChannelTiming(latency_cycles=30, bytes_per_cycle=16, queue_depth=16)
 
@@ -200,14 +198,6 @@ def test_both_levels_tell_of_the_same_spans(kind: type[Load] | type[Store]) -> N
     run_lt(program, TIMING, recorder=lt, queues=queues, offchip=edge)
     assert lt.operations == at.operations
     assert lt.transfers == at.transfers
-
-
-def test_tiles_that_share_banks_have_no_memory() -> None:
-    streams = StreamTiming(lead_cycles=3, places=4, pipeline_cycles=3)
-    mesh = TiledMesh(1, 1, TIMING, TileTiming(4, 8, streams, FREE))
-    memory = OffChipMemory(edge_of(1, 1), formula)
-    with pytest.raises(InputError, match="^offchip: found with tiles that share banks; "):
-        run_at(moves(1, 1, []), TIMING, mesh, offchip=memory)
 
 
 def test_a_load_holds_its_engine_for_a_request_alone() -> None:
