@@ -23,6 +23,7 @@ from tlm.chips.parts import noc_timing, offchip_channels, own_tile
 from tlm.engines.at import run_at
 from tlm.errors import InputError
 from tlm.functional import Memory
+from tlm.interconnect.base import Interconnect
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import TileSet
 from tlm.memory.calibration import rtl_channel
@@ -33,6 +34,7 @@ from tlm.steps import Tile
 from tlm.tiles.layout import SUM_BITS, WORD_BITS
 from tlm.tiles.mesh import TiledMesh
 from tlm.tiles.programs import on_tiles
+from tlm.trace import Recorder
 from workloads.kernels.catalogue import ATTENTION, GEMM, KERNELS, Choices, Kernel, Sizes
 from workloads.kernels.target import chip_target
 
@@ -157,13 +159,15 @@ def point(case: TileCase, machine: TileMachine) -> TilePoint:
     run = held_equal(program, Memory(program, _SEED), machine)
     seen = _Busy(grid)
     timed = on_tiles(program, tile)
-    if edge is None:
-        outcome = run_at(timed, timing, TiledMesh(*grid, timing, tile), seen, tile.queues)
-        alone = run_at(timed, timing, HandshakeMesh(*grid, timing), queues=tile.queues)
-    else:
-        channels = OffChipMemory(edge, lambda env: DramMemory(env, rtl_channel()))
-        mesh = HandshakeMesh(grid[0] + 1, grid[1], timing)
-        alone = outcome = run_at(timed, timing, mesh, seen, tile.queues, channels)
+    rows = grid[0] + memory
+
+    def at(mesh: Interconnect, recorder: Recorder | None = None) -> int:
+        channels = None
+        if edge is not None:
+            channels = OffChipMemory(edge, lambda env: DramMemory(env, rtl_channel()))
+        return run_at(timed, timing, mesh, recorder, tile.queues, channels).cycles
+
+    cycles = at(TiledMesh(*grid, timing, tile, edge_rows=int(memory)), seen)
     busy = {
         engine.name.lower(): (
             sum(span.cycles for span in run.spans if span.engine is engine),
@@ -179,8 +183,8 @@ def point(case: TileCase, machine: TileMachine) -> TilePoint:
         memory=memory,
         balance=plan.balance,
         rtl=run.cycles,
-        at=outcome.cycles,
-        alone=alone.cycles,
+        at=cycles,
+        alone=at(HandshakeMesh(rows, grid[1], timing)),
         busy={name: both for name, both in busy.items() if any(both)},
     )
 

@@ -138,8 +138,8 @@ class TilePoint(_Record):
 
     ``dtype`` and ``balance`` are those of `LevelPoint`; with ``memory`` its blocks lie in off-chip
     memory, in Verilog and at `at`. ``alone`` are the cycles at `at` if every job takes as long as
-    by itself, as with ``memory``, or where the network or the products are Verilog; ``busy`` maps
-    each engine to the cycles in which it was busy, all tiles together, in Verilog and at `at`.
+    by itself, as beside somebody's own routers; ``busy`` maps each engine to the cycles in which it
+    was busy, all tiles together, in Verilog and at `at`.
     """
 
     kernel: str

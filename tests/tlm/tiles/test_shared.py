@@ -6,7 +6,7 @@ import pytest
 
 from tlm.errors import InputError
 from tlm.interconnect.base import Event, EventKind
-from tlm.interconnect.handshake import DeadlockError
+from tlm.interconnect.handshake import DeadlockError, HandshakeMesh
 from tlm.interconnect.packets import Packets, Reduce, TileSet
 from tlm.interconnect.zero_load import NocTiming
 from tlm.tiles.banked import Rows
@@ -27,7 +27,7 @@ TILE = TileTiming(
 PASS = VectorJob("scale", 10, 1, 0, 10, 7, 10, 10)
 
 
-def events(mesh: TiledMesh) -> list[Event]:
+def events(mesh: HandshakeMesh) -> list[Event]:
     return [event for happened in iter(lambda: mesh.advance(10**6), []) for event in happened]
 
 
@@ -87,6 +87,29 @@ def test_a_word_that_comes_waits_for_its_bank_and_the_flits_behind_it_wait_too()
     found = events(mesh)
     assert cycles(found, EventKind.INJECTED) == [8]
     assert cycles(found, EventKind.EJECTED) == [11]
+
+
+def test_nodes_without_tiles_send_at_once() -> None:
+    tiled, plain = TiledMesh(1, 2, TIMING, TILE, edge_rows=1), HandshakeMesh(2, 2, TIMING)
+    for cycle, node, target in ((5, 2, (0, 1)), (5, 3, (0, 1)), (8, 3, (1, 0))):
+        tiled.begin_answer(cycle, node, Rows(0, 1, 6, 0))
+        packets = {mesh.inject(cycle, node, TileSet.tile(*target), 6) for mesh in (tiled, plain)}
+        assert len(packets) == 1
+    found = events(tiled)
+    assert found == events(plain) and len(found) == 6
+    assert tiled.idle
+
+
+def test_an_answer_waits_for_the_banks_it_is_written_to() -> None:
+    ends = []
+    for bank in (4, 0):
+        mesh = TiledMesh(1, 2, TIMING, TILE, edge_rows=1)
+        mesh.begin(0, 0, replace(PASS, words=1, rows=20, a_row=8, out=0, out_row=8, out_words=1))
+        mesh.begin_answer(0, 2, Rows(bank, 8, 1, 8))
+        mesh.inject(0, 2, TileSet.tile(0, 0), 8)
+        ends += cycles(events(mesh), EventKind.EJECTED)
+    # Banks serve the flits of a column one in three cycles beside a reader and a writer.
+    assert ends[0] == 9 and ends[1] > 2 * ends[0]
 
 
 def test_transfers_that_wait_for_each_other_for_ever_are_told() -> None:
