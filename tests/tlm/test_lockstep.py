@@ -127,3 +127,32 @@ def test_what_happens_at_the_present_time_comes_first(others: int) -> None:
     env.process(client())
     env.run(until=9)
     assert seen == [1, 2]
+
+
+def test_what_takes_effect_in_its_very_cycle_is_told_then() -> None:
+    """Beside a model that is busy too, whose own event of the same cycle comes a cycle later."""
+    env, told = SteppedEnvironment(), []
+
+    class Both:
+        left = 1
+
+        @property
+        def idle(self) -> bool:
+            return self.left == 0
+
+        def advance(self, until_cycle: int) -> list[Rang]:
+            self.left = 0
+            return [Rang(1, until_cycle - 2), Rang(2, until_cycle - 1)]
+
+    both = Both()
+    wake = env.attach(both, lambda events: told.extend((int(env.now), e.name) for e in events))
+    alarms = Alarms(env, lambda name: told.append((int(env.now), name)))
+
+    def start() -> Generator[Any, Any, None]:
+        yield env.timeout(7)
+        alarms.set(3, 7)
+        wake()
+
+    env.process(start())
+    env.run()
+    assert told == [(7, 1), (8, 2), (8, 3)]
