@@ -16,6 +16,8 @@ Along = Literal["row", "column"]
 
 def _indices(given: ArrayLike) -> Indices:
     """Whole numbers as `Indices`; what is none stays, to be refused with its operation's name."""
+    if isinstance(given, np.ndarray) and given.dtype == np.int64 and given.ndim == 1:
+        return np.ascontiguousarray(given)
     array = np.atleast_1d(np.asarray(given))
     return np.ascontiguousarray(array, np.int64) if array.dtype.kind in "iu" else array
 

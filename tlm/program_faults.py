@@ -1,6 +1,7 @@
 """What can be wrong with an operation on its program's grid, tokens and buffers."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 import numpy as np
 
@@ -118,15 +119,16 @@ def _work_fault(work: Work, grid: Grid, buffers: Mapping[str, Buffer]) -> str | 
 
 def _cycles_fault(work: Work) -> str | None:
     cycles = work.cycles
-    if not isinstance(cycles, int):
+    if isinstance(cycles, int):
+        least = cycles
+    else:
         expected = (len(work.tiles.rows), len(work.tiles.cols))
         if cycles.dtype.kind not in "iu":
             return f"cycles is of type {cycles.dtype}; allowed: whole numbers"
         if cycles.shape != expected:
             return f"cycles has shape {cycles.shape}; the tile set is {expected}"
-    if np.size(cycles) and np.min(cycles) < 0:
-        return f"cycles holds {np.min(cycles)}; allowed: 0 or more"
-    return None
+        least = int(cycles.min()) if cycles.size else 0
+    return f"cycles holds {least}; allowed: 0 or more" if least < 0 else None
 
 
 def _indices_fault(name: str, indices: Indices) -> str | None:
@@ -148,11 +150,21 @@ def _send_fault(send: Send, grid: Grid) -> str | None:
             return fault
         if len(targets) != len(sources):
             return f"to_{axis} has {len(targets)} entries for {len(sources)} {axis}"
-        if len(targets) and not 0 <= targets.min() <= targets.max() < size:
-            return f"to_{axis} leaves the grid of {grid[0]} x {grid[1]} tiles"
-        if len(targets) and np.bincount(targets).max() > 1:
-            return f"to_{axis} names a destination twice"
+        fault = _targets_fault(targets.tobytes(), size, grid)
+        if fault:
+            return f"to_{axis} {fault}"
     return _outside(send.tiles, grid)
+
+
+@lru_cache(256)  # loops send the same way again and again
+def _targets_fault(targets: bytes, size: int, grid: Grid) -> str | None:
+    """What is wrong with the rows, or columns, of destinations, of so many."""
+    places = np.frombuffer(targets, dtype=np.int64)
+    if not len(places):
+        return None
+    if not 0 <= places.min() <= places.max() < size:
+        return f"leaves the grid of {grid[0]} x {grid[1]} tiles"
+    return "names a destination twice" if np.bincount(places).max() > 1 else None
 
 
 def _collective_fault(collective: Collective, grid: Grid) -> str | None:

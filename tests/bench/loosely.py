@@ -77,10 +77,9 @@ def two_level(side: int, along: str, flits: int) -> Iterator[Operation]:
 
 
 def _pass_on(side: int, along: str, places: range, hop: int, flits: int) -> Iterator[Operation]:
-    there = [place + hop for place in places if 0 <= place + hop < side]
-    sources = places[: len(there)]
-    targets = range(there[0], there[-1] + 1, sources.step)
-    lines, moved = np.arange(side), np.array(there)
+    sources = places if places[-1] + hop < side else places[:-1]
+    targets = range(sources.start + hop, sources.stop + hop, sources.step)
+    lines, moved = np.arange(side), np.arange(targets.start, targets.stop, targets.step)
     to = (lines, moved) if along == "row" else (moved, lines)
     tiles = _tiles(side, along, sources)
     yield Send(tiles, *to, flits, slots=("place",), arrivals=("part",))

@@ -1,5 +1,6 @@
 """`lt` goes over the grid by blocks, in threads, and with rows for columns: no time changes."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -22,6 +23,7 @@ from tlm.engines.lt import run_lt
 from tlm.engines.lt_build import Tokens
 from tlm.engines.lt_scan import Scan, scan, turn
 from tlm.engines.outcome import Outcome
+from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Engine, Multicast, Operation, Program, Reduce, Send, Work
@@ -166,6 +168,51 @@ def test_nor_do_they_in_kernels(monkeypatch: pytest.MonkeyPatch, kernel: str) ->
     monkeypatch.setattr(Tokens, "plain", False)
     monkeypatch.setattr(Tokens, "single", False)
     assert times(run_lt(jittered(kernel, 40), TIMING)) == found
+
+
+@pytest.mark.parametrize("queues", [1, 2])
+def test_nor_do_they_where_rows_take_turns(monkeypatch: pytest.MonkeyPatch, queues: int) -> None:
+    # Every other row sends to the next one, whose tokens are queues of one unit or two.
+    rows, cols = 8, 20
+    upper, lower = (TileSet(range(first, rows, 2), range(cols)) for first in (0, 1))
+    to = np.arange(1, rows, 2), np.arange(cols)
+    cycles = np.random.default_rng(queues).integers(1, 60, (len(upper.rows), cols))
+    names: dict[str, tuple[str, ...]] = {"takes": ("block",), "slots": ("place",)}
+    names |= {"gives": ("gone", "left"), "arrivals": ("part", "come")}
+    turn_of_rows: list[Operation] = [
+        Work(Engine.VECTOR, upper, cycles, gives=("block",)),
+        Send(upper, *to, 9, **names),
+        Work(Engine.CONTROL, upper, 2, takes=("gone", "left")),
+        Work(Engine.VECTOR, lower, 7, takes=("part", "come"), gives=("place",)),
+    ]
+    tokens = dict.fromkeys(("block", "gone", "left", "part", "come"), (0, queues))
+    program = program_of(rows, cols, turn_of_rows * 3, **tokens, place=(1, queues))
+    found = times(run_lt(program, TIMING))
+    assert found == times(run_mesh(program, TIMING))
+    monkeypatch.setattr(Tokens, "plain", False)
+    assert times(run_lt(program, TIMING)) == found
+
+
+@pytest.mark.parametrize("fields", ["takes", "slots", "gives", "arrivals"])
+@pytest.mark.parametrize("plain", [True, False])
+def test_both_ways_refuse_the_same_row(
+    monkeypatch: pytest.MonkeyPatch, fields: str, plain: bool
+) -> None:
+    # Of two rows that send, one lacks the unit, or has one already.
+    if not plain:
+        monkeypatch.setattr(Tokens, "plain", False)
+    short = fields in ("takes", "slots")
+    there = range(1, 2) if fields in ("takes", "gives") else range(4, 5)
+    fill = Work(
+        Engine.CONTROL, TileSet(there, range(20)), 0, **{"takes" if short else "gives": ("unit",)}
+    )
+    sends = Send(
+        TileSet(range(2), range(20)), np.array([3, 4]), np.arange(20), 2, **{fields: ("unit",)}
+    )
+    program = program_of(5, 20, [fill, sends], unit=(int(short), 1))
+    fault = "takes token 'unit', which no" if short else "gives token 'unit' beyond its depth of 1"
+    with pytest.raises(InputError, match=re.escape(f"operation 1 (Send '') {fault}")):
+        run_lt(program, TIMING)
 
 
 @pytest.mark.parametrize(("fifo_depth", "held"), [(2**20, False), (4, True)])

@@ -12,13 +12,13 @@ from functools import partial
 import numpy as np
 
 from tlm.engines.lt_batch import Batch, Fault
-from tlm.engines.lt_build import Builder, Built, Fields, Tokens
+from tlm.engines.lt_build import TAKEN, TOKENS, Builder, Built
 from tlm.engines.lt_held import Held, Taken, meet
 from tlm.engines.lt_meetings import Links, most_under_way
 from tlm.engines.lt_memory import check_links_memory, check_memory
 from tlm.engines.lt_offchip import OffChipTimes
 from tlm.engines.lt_queues import FIRST_TOKEN, OVERLAP, PORT, Times
-from tlm.engines.lt_scan import Scan, scan, tokens_by_tiles, turn
+from tlm.engines.lt_scan import Scan, scan, turn
 from tlm.engines.lt_table import Pools
 from tlm.engines.lt_tables import CycleTables
 from tlm.engines.lt_tokens import Place, TokenFaultError, Units
@@ -47,8 +47,6 @@ from tlm.trace.recorder import Recorder
 _LIMIT_CYCLES = 2**30
 """Times are 32-bit; a run may take this long, and no operation longer."""
 _POOLED_ENTRIES = 2**22
-_TAKING = ("takes", "slots")
-"""Fields of tokens that an operation takes; it gives those of the others."""
 _MOST_PACKETS = 2**28
 """That come to tiles, of a run whose multicasts contend for links: half a minute's work."""
 
@@ -128,7 +126,9 @@ class _Run:
         self._note = note
         self._turned = form.turned
         rows, cols = (program.rows, program.cols)[:: -1 if form.turned else 1]
-        self._units = Units(program.tokens, form.queued)
+        both = len(form.computing) == len(COMPUTING)
+        self._beside = {Engine.MATRIX: Engine.VECTOR, Engine.VECTOR: Engine.MATRIX} if both else {}
+        self._units = Units(program.tokens, form.queued, FIRST_TOKEN if both else OVERLAP)
         self._state = np.empty((rows, self._units.slots, cols), dtype=np.int32)
         self._units.set_initial(self._state)
         # Of transfers this engine counts from their first flits, which leave no earlier.
@@ -136,8 +136,6 @@ class _Run:
         self._pools = Pools()
         self._builder = Builder(timing, self._pools, launch_cycles)
         self._tables = CycleTables(rows, cols, turned=form.turned)
-        both = len(form.computing) == len(COMPUTING)
-        self._beside = {Engine.MATRIX: Engine.VECTOR, Engine.VECTOR: Engine.MATRIX} if both else {}
         self._batch = Batch(self._state, self._pools, self._tables, threads)
         self._bound_cycles = 0
         # Of other routers, and where it would take minutes, only ports contend.
@@ -237,44 +235,43 @@ class _Run:
         slots = self._slots()
         engine_ends, arrivals = slots[: len(Engine)], slots[PORT]
         ends = np.array(engine_ends, dtype=np.int64, order="C")
-        sent = ends[Engine.TRANSFER]
-        sent[sent == self._launch_cycles] = 0  # nothing was
-        matrix_busy, vector_busy = self._tables.busy_cycles()
-        overlap = self._slots()[OVERLAP]
+        if self._launch_cycles:
+            sent = ends[Engine.TRANSFER]
+            sent[sent == self._launch_cycles] = 0  # nothing was
+        arrived = np.array(arrivals, dtype=np.int64, order="C")
+        matrix_busy, computed = map(np.ascontiguousarray, self._tables.busy_cycles())
+        computed += matrix_busy
+        if self._beside:
+            computed -= slots[OVERLAP]
         return Outcome(
             engine_end_cycle=ends,
-            last_arrival_cycle=np.maximum(arrivals, 0, dtype=np.int64),
-            matrix_busy_cycles=np.ascontiguousarray(matrix_busy),
-            compute_busy_cycles=matrix_busy + vector_busy - overlap,
+            last_arrival_cycle=np.maximum(arrived, 0, out=arrived),
+            matrix_busy_cycles=matrix_busy,
+            compute_busy_cycles=computed,
         )
 
     def _places(self, number: int, operation: TileOperation) -> dict[str, list[Place]]:
         """Where the units lie that an operation takes and gives, by field."""
         places = {}
-        for field, names, _ in tokens_by_tiles(operation):
+        units = self._units
+        for field in ("takes", "gives") if isinstance(operation, Work) else TOKENS:
+            names = getattr(operation, field)
             try:
-                taken = field in _TAKING
-                places[field] = self._units.take(names) if taken else self._units.give(names)
+                places[field] = units.take(names) if field in TAKEN else units.give(names)
             except TokenFaultError as fault:
                 self._do_all()
                 raise InputError(f"{_name(number, operation)} {fault}") from None
-        self._units.settle()
+        units.settle()
         return places
 
     def _build(self, operation: TileOperation, places: dict[str, list[Place]]) -> Built:
-        fields: Fields = {}
-        for field, named in places.items():
-            fields[field], fields["n_" + field] = self._pools.put_places(named), len(named)
-        taken = [place for field in places if field in _TAKING for place in places[field]]
-        given = [place for field in places if field not in _TAKING for place in places[field]]
-        tokens = Tokens(fields, taken, given)
         if isinstance(operation, Work):
             table, longest = self._tables.put(operation)
             beside = self._beside.get(operation.engine, -1)
-            return self._builder.work(operation, tokens, longest, table, beside)
+            return self._builder.work(operation, places, longest, table, beside)
         if isinstance(operation, Send):
-            return self._builder.send(operation, tokens)
-        return self._builder.collective(operation, fields)
+            return self._builder.send(operation, places)
+        return self._builder.collective(operation, places)
 
     def _make_room(self) -> None:
         """Forget what operations share when it has become too much."""
@@ -306,7 +303,7 @@ class _Run:
         self._bound_cycles += longest
         if self._bound_cycles >= _LIMIT_CYCLES:
             self._flush()
-            latest = self._state[:, :FIRST_TOKEN].max()
+            latest = self._state[:, : PORT + 1].max()
             self._bound_cycles = int(latest) + longest
             if self._bound_cycles >= _LIMIT_CYCLES:
                 raise InputError(f"operation {number} ends after {_LIMIT_CYCLES} cycles")

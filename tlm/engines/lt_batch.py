@@ -6,23 +6,21 @@ step to step, each as far as its neighbour's sends reach, and then what lies bet
 """
 
 from concurrent.futures import ThreadPoolExecutor
-from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tlm.engines.lt_build import Built, Fields
+from tlm.engines.lt_build import Built
 from tlm.engines.lt_core import REGION, sweep
 from tlm.engines.lt_plain import NEVER
 from tlm.engines.lt_queues import EMPTY, Times
-from tlm.engines.lt_table import STEP, Pools
+from tlm.engines.lt_table import OPERATION, SKEW, STEP, Pools
 from tlm.engines.lt_tables import CycleTables
 from tlm.program import Operation
 
 _CACHE_BYTES = 2**22
 _MOST_STEPS = 256
 _BLOCK_ROWS = 8
-_FIELDS = STEP.names or ()
 Fault = tuple[int, Operation, int]
 
 
@@ -38,12 +36,14 @@ class Batch:
         for scratch in self._scratch:
             scratch[NEVER] = EMPTY
         self._operations: list[tuple[int, Operation]] = []
-        self._steps: list[Fields] = []
+        self._steps: list[NDArray[np.int64]] = []
+        self._of: list[tuple[int, int]] = []
         self._end_batch()
 
     def _end_batch(self) -> None:
         self._operations.clear()
         self._steps.clear()
+        self._of.clear()
         self._skew = self._reach = 0
         self._by_row = self._by_column = True
 
@@ -63,7 +63,8 @@ class Batch:
         for step in built.steps:
             self._skew += built.reach + reach
             reach = 0  # the halves of a send need only its own between them
-            self._steps.append({**step, "operation": len(self._operations), "skew": self._skew})
+            self._steps.append(step)
+            self._of.append((len(self._operations), self._skew))
         self._reach = built.reach
         self._operations.append((number, operation))
         self._by_row &= not built.by_column
@@ -73,9 +74,9 @@ class Batch:
         """Do the operations taken up; the first fault in program order, if there is one."""
         if not self._steps:
             return None
-        steps = np.zeros(len(self._steps), dtype=STEP)
-        for k, step in enumerate(self._steps):
-            steps[k] = tuple(map(step.get, _FIELDS, repeat(0)))
+        numbers = np.stack(self._steps)
+        numbers[:, [OPERATION, SKEW]] = self._of
+        steps = numbers.view(STEP)[:, 0]
         if self._by_row:
             phases = self._row_regions()
         else:

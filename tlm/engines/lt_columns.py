@@ -49,10 +49,8 @@ def column_multicast(
     for i in range(step.rows):
         number = step.row_first + i * step.row_step
         row, delay = state[number], delays[step.latency + i]
-        for j in range(size):
-            times[j] = start[j]
         occupied = step.own_occupied if number == step.root else step.occupied
-        wait = through_port(row, columns, first, times, none, delay, occupied, spare)
+        wait = through_port(row, columns, first, start, none, delay, occupied, times, spare)
         count = abs(number - step.root) + 1
         if wait > 0 and step.flits > count * step.packet:
             for j in range(size):

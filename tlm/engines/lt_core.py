@@ -119,10 +119,10 @@ def _do(
         row = state[number]
         fault = 0
         if kind == PLAIN_WORK:
-            plain_work(step, indices, tables, row, number, begin, end, scratch)
+            fault = plain_work(step, indices, tables, row, number, begin, end, scratch)
         elif kind == PLAIN_SEND:
             to_row, extra = state[indices[step.to_rows + i]], delays[step.extra + i]
-            plain_send(step, indices, delays, row, to_row, extra, begin, end, scratch)
+            fault = plain_send(step, indices, delays, row, to_row, extra, begin, end, scratch)
         elif kind == SPACED_WORK:
             fault = spaced_work(step, indices, tables, row, number, begin, end)
         elif kind == SPACED_SEND:

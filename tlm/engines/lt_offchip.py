@@ -136,7 +136,7 @@ def _access(
             served_until[which] = begun + served
             times[j] = np.int32((asked if posted else begun) + back + way)
             none[j] = 0
-        through_port(row, columns, first, times, none, 0, come_flits, left)
+        through_port(row, columns, first, times, none, 0, come_flits, times, left)
         full = give(row, arrivals, columns, first, times, spare, left) or full
         fault = fault or missing or full
     return fault

@@ -1,9 +1,10 @@
 """Compiled work and sends of the loosely-timed engine on plain rows: one pass for what is one law.
 
 A step is plain if its columns are consecutive, here and there, and of its tokens each is one known
-unit (`tlm.engines.lt_queues`), of those it takes at most two in a place. A whole step is then a
-loop or two over the row, while `tlm.engines.lt_rows` makes a pass over each of its tokens.
-Arguments are as there; nothing can fail.
+unit or a queue of depth 1 (`tlm.engines.lt_queues`), of those it takes at most two in a place. A
+whole step is then a loop or two over the row, while `tlm.engines.lt_rows` makes a pass over each of
+its tokens; queues are emptied, and looked at before they are filled, in passes of their own.
+Arguments and faults are as there.
 """
 
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tlm.compiled import compiled, inlined
-from tlm.engines.lt_queues import BUSY, PORT, Indices, Times
+from tlm.engines.lt_queues import BUSY, EMPTY, PORT, Indices, Times
 from tlm.engines.lt_rows import reorder
 
 _TRANSFER = 2
@@ -40,7 +41,7 @@ def plain_work(
     begin: int,
     end: int,
     scratch: Times,
-) -> None:
+) -> int:
     """Occupy an engine of the tiles of row ``number``."""
     low, high = step.first + begin, step.first + end
     free = row[step.engine][low:high]
@@ -54,14 +55,56 @@ def plain_work(
         table = tables[step.table, number][low:high]
         for j in range(len(free)):
             free[j] = max(free[j], max(one[j], two[j])) + table[j]
-    if step.n_gives:
-        _copy(free, row[indices[step.gives]][low:high])
+    missing = over = 0
+    if step.queued:
+        missing = _empty(row, indices, step.takes, step.n_takes, low, high)
+        over = _full(row, indices, step.gives, step.n_gives, low, high)
+    _give(row, indices, step.gives, step.n_gives, low, high, free)
+    return missing or over
 
 
 @compiled
-def _copy(times: Times, out: Times) -> None:
-    for j in range(len(out)):
-        out[j] = times[j]
+def _empty(row: Times, indices: Indices, offset: int, count: int, low: int, high: int) -> int:
+    """Drop what has been taken from the queues among some tokens; a fault if one had nothing."""
+    fault = 0
+    for k in range(count):
+        slot, depth = indices[offset + 2 * k], indices[offset + 2 * k + 1]
+        if depth == 0:
+            continue
+        queue, earliest = row[slot][low:high], np.int32(0)
+        for j in range(len(queue)):
+            earliest = min(earliest, queue[j])
+            queue[j] = EMPTY
+        if earliest == EMPTY and fault == 0:
+            fault = slot
+    return fault
+
+
+@compiled
+def _full(row: Times, indices: Indices, offset: int, count: int, low: int, high: int) -> int:
+    """A fault if a queue among some tokens holds a unit already."""
+    fault = 0
+    for k in range(count):
+        slot, depth = indices[offset + 2 * k], indices[offset + 2 * k + 1]
+        if depth == 0:
+            continue
+        queue, latest = row[slot][low:high], EMPTY
+        for j in range(len(queue)):
+            latest = max(latest, queue[j])
+        if latest != EMPTY and fault == 0:
+            fault = -slot
+    return fault
+
+
+@compiled
+def _give(
+    row: Times, indices: Indices, offset: int, count: int, low: int, high: int, times: Times
+) -> None:
+    """Give a unit of each of some tokens."""
+    for k in range(count):
+        out = row[indices[offset + 2 * k]][low:high]
+        for j in range(len(out)):
+            out[j] = times[j]
 
 
 @compiled
@@ -75,7 +118,7 @@ def plain_send(
     begin: int,
     end: int,
     scratch: Times,
-) -> None:
+) -> int:
     """Send from a row, and end what that begins.
 
     Rows may be done in any order: no place of a token is both taken from and given to.
@@ -90,12 +133,18 @@ def plain_send(
     if step.order >= 0:
         starts, free = scratch[1][:size], scratch[0][:size]
         reorder(free, indices, step.order, 0, starts)
+    missing = over = 0
+    if step.queued:
+        missing = _empty(row, indices, step.takes, step.n_takes, low, high)
     low, high = step.to_first + begin, step.to_first + end
-    _deliver(step, indices, delays, to_row, extra, begin, low, high, starts, free, scratch)
+    full = _deliver(step, indices, delays, to_row, extra, begin, low, high, starts, free, scratch)
     if step.order >= 0:
         reorder(free, indices, step.inverse, 0, engine)
-    if step.n_gives:
-        _copy(engine, row[indices[step.gives]][step.first + begin : step.first + end])
+    low, high = step.first + begin, step.first + end
+    if step.queued:
+        over = _full(row, indices, step.gives, step.n_gives, low, high)
+    _give(row, indices, step.gives, step.n_gives, low, high, engine)
+    return missing or over or full
 
 
 @compiled
@@ -111,7 +160,7 @@ def _deliver(
     starts: Times,
     free: Times,
     scratch: Times,
-) -> None:
+) -> int:
     """Start sends, in the order of their targets, and write them through the ejection ports.
 
     ``free`` becomes when the sources are free.
@@ -122,6 +171,9 @@ def _deliver(
     credit = delays[step.credit + begin : step.credit + begin + size]
     latency = delays[step.latency + begin : step.latency + begin + size]
     since, until = to_row[BUSY][low:high], to_row[PORT][low:high]
+    full = unfree = 0
+    if step.queued:
+        full = _full(to_row, indices, step.arrivals, step.n_arrivals, low, high)
     written = scratch[2][:size]
     if step.n_arrivals:
         written = to_row[indices[step.arrivals]][low:high]
@@ -148,3 +200,8 @@ def _deliver(
         held = np.int32(time - np.int32(count * room))
         waits = (time > come) & (count <= most)
         free[j] = max(np.int32(start + flits), held if waits else np.int32(0))
+    if step.n_arrivals > 1:
+        _give(to_row, indices, step.arrivals + 2, step.n_arrivals - 1, low, high, written)
+    if step.queued:
+        unfree = _empty(to_row, indices, step.slots, step.n_slots, low, high)
+    return unfree or full

@@ -3,9 +3,9 @@
 ``row[slot, column]`` holds the times of a row of tiles: slots 0 to 3 are when the engines are free,
 slots `PORT` and `BUSY` when the ejection port is, and since when it has been busy without a pause
 before that, slot `OVERLAP` in how many cycles both computing engines have worked, two from `SINCE`
-since when each has without a pause; the others belong to tokens. Tokens come as ``(slot, depth)``
-rows. Depth 0 is the time of one known unit. Else the token is a queue of that many slots, oldest
-first, `EMPTY` behind.
+since when each has without a pause; the others belong to tokens, and if a program uses one
+computing engine alone all from `OVERLAP` on. Tokens come as ``(slot, depth)`` rows. Depth 0 is the
+time of one known unit. Else the token is a queue of that many slots, oldest first, `EMPTY` behind.
 
 Columns are an index array and ``first``: the first of them if they are consecutive (the fast path),
 else -1. A return value of 0 is success, ``slot`` a take of a token that is not there in program
@@ -78,6 +78,14 @@ def take(
             for j in range(size):
                 start[j] = max(start[j], np.int32(times[j] + delay[j] + extra))
             continue
+        if depth == 1 and first >= 0:
+            times, earliest = row[slot][first : first + size], np.int32(0)
+            for j in range(size):
+                earliest = min(earliest, times[j])
+                start[j] = max(start[j], np.int32(times[j] + delay[j] + extra))
+                times[j] = EMPTY
+            fault = fault or (slot if earliest == EMPTY else 0)
+            continue
         load(row[slot], columns, first, scratch)
         oldest = np.int32(0)
         for j in range(size):
@@ -108,6 +116,14 @@ def take_here(
             times = row[slot][first : first + size]
             for j in range(size):
                 start[j] = max(start[j], np.int32(times[j] + later))
+            continue
+        if depth == 1 and first >= 0:
+            times, earliest = row[slot][first : first + size], np.int32(0)
+            for j in range(size):
+                earliest = min(earliest, times[j])
+                start[j] = max(start[j], np.int32(times[j] + later))
+                times[j] = EMPTY
+            fault = fault or (slot if earliest == EMPTY else 0)
             continue
         load(row[slot], columns, first, scratch)
         oldest = np.int32(0)
@@ -150,6 +166,13 @@ def give(
         if depth == 0:
             store(row[slot], columns, first, times)
             continue
+        if depth == 1 and first >= 0:
+            queue, latest = row[slot][first : first + len(times)], EMPTY
+            for j in range(len(times)):
+                latest = max(latest, queue[j])
+                queue[j] = times[j]
+            fault = fault or (-slot if latest != EMPTY else 0)
+            continue
         for j in range(len(times)):
             left[j] = times[j]
         for place in range(slot, slot + depth):
@@ -172,25 +195,26 @@ def through_port(
     row: Times,
     columns: Indices,
     first: int,
-    times: Times,
+    starts: Times,
     latency: Times,
     extra: int,
     flits: int,
+    times: Times,
     waits: Times,
 ) -> int:
-    """Write transfers that start at ``times`` through the ejection port; the longest wait there.
+    """Write transfers that start at ``starts`` through the ejection port; the longest wait there.
 
     They come after their latency, a flit a cycle, and wait for what the program has given the port
     before, unless they are through before that begins. ``times`` becomes when they have come, and
     ``waits`` how long each has waited.
     """
     wait = np.int32(0)
-    size = len(times)
+    size = len(starts)
     if first >= 0:
         since, until = row[BUSY][first : first + size], row[PORT][first : first + size]
         for j in range(size):
             begun, ended, turn = since[j], until[j], np.int32(until[j] + flits)
-            come = np.int32(times[j] + latency[j] + extra)
+            come = np.int32(starts[j] + latency[j] + extra)
             time = come if come <= begun else max(come, turn)
             since[j] = begun if (come <= begun) | (turn > come) else np.int32(come - flits)
             until[j] = max(ended, time)
@@ -200,7 +224,7 @@ def through_port(
     else:
         for j in range(size):
             since, until = row[BUSY, columns[j]], row[PORT, columns[j]]
-            come = np.int32(times[j] + latency[j] + extra)
+            come = np.int32(starts[j] + latency[j] + extra)
             turn = np.int32(until + flits)
             times[j] = come if come <= since else max(come, turn)
             if come > since and turn <= come:

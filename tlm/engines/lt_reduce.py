@@ -58,7 +58,7 @@ def row_reduce(
     known[0] = result
     arrivals = pairs(indices, step.arrivals, step.n_arrivals)
     after = delays[latency : latency + 1]
-    through_port(row, at, root, known, after, 0, step.flits, one)
+    through_port(row, at, root, known, after, 0, step.flits, known, one)
     full = give(row, arrivals, at, root, known, one, two)
     return fault or missing or over or full
 
@@ -162,7 +162,7 @@ def column_reduce(
     for j in range(size):
         known[j] = 0
     arrivals = pairs(indices, step.arrivals, step.n_arrivals)
-    through_port(root, columns, first, result, known, latency, step.flits, spare)
+    through_port(root, columns, first, result, known, latency, step.flits, result, spare)
     full = give(root, arrivals, columns, first, result, spare, left)
     return fault or full
 

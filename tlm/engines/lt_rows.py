@@ -174,13 +174,12 @@ def end_send(
     spare, left = scratch[1][:size], scratch[2][:size]
     to_columns = indices[step.to_columns + begin : step.to_columns + end]
     to_first = step.to_first + begin if step.to_first >= 0 else -1
-    free, times, waits, later = scratch[0][:size], scratch[3][:size], scratch[4][:size], extra
-    if step.order < 0:
-        for j in range(size):
-            times[j] = free[j]
-        later = extra - step.flits
+    free, times, waits = scratch[0][:size], scratch[3][:size], scratch[4][:size]
+    starts, later = (free, extra - step.flits) if step.order < 0 else (times, extra)
     latency = delays[step.latency + begin : step.latency + end]
-    wait = through_port(to_row, to_columns, to_first, times, latency, later, step.flits, waits)
+    wait = through_port(
+        to_row, to_columns, to_first, starts, latency, later, step.flits, times, waits
+    )
     arrivals = pairs(indices, step.arrivals, step.n_arrivals)
     full = give(to_row, arrivals, to_columns, to_first, times, spare, left)
     columns = indices[step.columns + begin : step.columns + end]
@@ -268,11 +267,11 @@ def row_multicast(
     law = delays[latency : latency + size]
     own = _place_of(columns, at[0])
     port, busy = row[PORT, at[0]], row[BUSY, at[0]]
-    wait = through_port(row, columns, step.first, times, law, 0, step.occupied, spare)
+    wait = through_port(row, columns, step.first, times, law, 0, step.occupied, times, spare)
     if own >= 0:  # its copy has fewer waits
         row[PORT, at[0]], row[BUSY, at[0]] = port, busy
         one[0] = latest
-        through_port(row, at, at[0], one, law[own : own + 1], 0, step.own_occupied, two)
+        through_port(row, at, at[0], one, law[own : own + 1], 0, step.own_occupied, one, two)
         times[own], spare[own] = one[0], two[0]
     free = latest + step.hold
     if wait > 0:

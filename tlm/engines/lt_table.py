@@ -5,6 +5,7 @@ whole set, which only a plain send may leave to its places. Everything that it n
 lies in the pool of 64-bit numbers.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,7 @@ STEP = np.dtype(
             "n_gives",
             "arrivals",
             "n_arrivals",
+            "queued",  # whether a token of a plain step is a queue
             "credit",  # offset: delay of a credit, per target
             "latency",  # offset: from start to arrival, per target
             "extra",  # offset: further delay of both over the rows crossed, per source row
@@ -65,6 +67,13 @@ STEP = np.dtype(
     ]
 )
 Steps = NDArray[np.void]
+_FIELDS = STEP.names or ()
+OPERATION, SKEW = _FIELDS.index("operation"), _FIELDS.index("skew")
+
+
+def record(fields: Mapping[str, int]) -> NDArray[np.int64]:
+    """The numbers of a step in the order of `STEP`; fields left out are 0."""
+    return np.array([fields.get(name, 0) for name in _FIELDS], dtype=np.int64)
 
 
 class Pools:
@@ -98,12 +107,11 @@ class Pools:
         """Offset of some indices."""
         return self._indices.put(values)
 
-    def put_places(self, places: list[tuple[int, int]]) -> int:
+    def put_places(self, places: tuple[tuple[int, int], ...]) -> int:
         """Offset of tokens' places."""
-        key = tuple(places)
-        if key not in self._places:
-            self._places[key] = self.put_indices(places)
-        return self._places[key]
+        if places not in self._places:
+            self._places[places] = self.put_indices(places)
+        return self._places[places]
 
     def put_delays(self, values: ArrayLike) -> int:
         """Offset of some delays."""

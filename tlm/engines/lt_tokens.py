@@ -9,7 +9,9 @@ takes or gives at fewer tiles is a queue at every tile, which the compiled steps
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 
-from tlm.engines.lt_queues import BUSY, EMPTY, FIRST_TOKEN, FROM_THE_START, PORT, Times
+import numpy as np
+
+from tlm.engines.lt_queues import BUSY, EMPTY, FROM_THE_START, PORT, Times
 from tlm.program import Token
 
 Place = tuple[int, int]
@@ -21,16 +23,16 @@ class TokenFaultError(Exception):
 
 
 class Units:
-    """Places of all units.
+    """Places of all units, in slots of the state from ``first_slot`` on.
 
     Attributes:
         slots: Slots of the state, those of engines and ports included.
     """
 
-    def __init__(self, tokens: Mapping[str, Token], queued: Iterable[str]) -> None:
+    def __init__(self, tokens: Mapping[str, Token], queued: Iterable[str], first_slot: int) -> None:
         self._tokens = tokens
         self._queues: dict[str, Place] = {}
-        self.slots = FIRST_TOKEN
+        self.slots = first_slot
         for name in sorted(set(queued) & tokens.keys()):
             self._queues[name] = (self.slots, tokens[name].depth)
             self.slots += tokens[name].depth
@@ -47,14 +49,13 @@ class Units:
 
     def set_initial(self, state: Times) -> None:
         """Set the state before a program: shape (rows, slots, columns)."""
-        state[:, :FIRST_TOKEN] = 0
-        state[:, PORT] = FROM_THE_START
-        state[:, BUSY] = FROM_THE_START
+        row = np.zeros((self.slots, 1), dtype=np.int32)
+        row[[PORT, BUSY]] = FROM_THE_START
         for name, (slot, depth) in self._queues.items():
-            state[:, slot : slot + depth] = EMPTY
-            state[:, slot : slot + self._tokens[name].initial] = FROM_THE_START
-        for place in self._sharers:
-            state[:, place] = FROM_THE_START
+            row[slot : slot + depth] = EMPTY
+            row[slot : slot + self._tokens[name].initial] = FROM_THE_START
+        row[list(self._sharers)] = FROM_THE_START
+        state[:] = row
 
     def take(self, names: tuple[str, ...]) -> list[Place]:
         """Places from which a step takes units.
@@ -82,16 +83,16 @@ class Units:
             TokenFaultError: if a token is given everywhere beyond its depth.
         """
         places = [self._queues[name] for name in names if name in self._queues]
+        if len(places) == len(names):
+            return places
         counts = Counter(name for name in names if name not in self._queues)
         for name, count in counts.items():
             if len(self._given[name]) + count > self._tokens[name].depth:
                 raise TokenFaultError(self.given_too_often(name))
-        if counts:
-            place = (self._free or self._taken).pop()
-            for name, count in counts.items():
-                self._add((name,) * count, place)
-            places.append((place, 0))
-        return places
+        place = (self._free or self._taken).pop()
+        for name, count in counts.items():
+            self._add((name,) * count, place)
+        return [*places, (place, 0)]
 
     def settle(self) -> None:
         """End an operation: what it has taken may be given to.
