@@ -2,7 +2,8 @@
 
 An operation is one max-plus update of arrays over the grid (`tlm.engines.lt_core`). The network is
 its zero-load law plus the serialisation at interfaces and ejection ports. Multicasts that are under
-way together contend for links and buffers, too (`tlm.engines.lt_meetings`).
+way together contend for links and buffers, too (`tlm.engines.lt_meetings`), and so do the transfers
+of a send that share links (`tlm.engines.lt_shared`).
 """
 
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from tlm.engines.lt_memory import check_links_memory, check_memory
 from tlm.engines.lt_offchip import OffChipTimes
 from tlm.engines.lt_queues import FIRST_TOKEN, OVERLAP, PORT, Times
 from tlm.engines.lt_scan import Scan, scan, turn
+from tlm.engines.lt_shared import SharedLinks
 from tlm.engines.lt_table import Pools
 from tlm.engines.lt_tables import CycleTables
 from tlm.engines.lt_tokens import Place, TokenFaultError, Units
@@ -49,7 +51,6 @@ _LIMIT_CYCLES = 2**30
 _POOLED_ENTRIES = 2**22
 _MOST_PACKETS = 2**28
 """That come to tiles, of a run whose multicasts contend for links: half a minute's work."""
-
 
 _Note = Callable[[int, TileOperation, Times, Times], object]
 Progress = Callable[[int, int], object]
@@ -144,6 +145,7 @@ class _Run:
         followed &= packets <= _MOST_PACKETS
         self._held = Held(most_under_way(rows, cols) if followed else 0)
         self._links: Links | None = None
+        self._shared = SharedLinks(program, timing, launch_cycles, self._slots(), memory_bytes)
         self._offchip = None
         if offchip is not None:
             Blocks(program, offchip)  # refuses what the channels do not hold
@@ -197,9 +199,15 @@ class _Run:
         self._make_room()
         built = self._build(turn(operation) if self._turned else operation, taken.places)
         self._keep_in_range(number, built.longest_cycles + self._launch_cycles)
-        if not self._batch.takes(built):
+        if self._shared.follows(built.shared_hops):
             self._flush()
-        self._batch.add(number, operation, built)
+            self._refuse(self._shared.send(taken))
+            self._bound_cycles = _LIMIT_CYCLES  # look at the times themselves
+            self._keep_in_range(number, 0)
+        else:
+            if not self._batch.takes(built):
+                self._flush()
+            self._batch.add(number, operation, built)
         self._tell(number, operation)
 
     def _access(self, number: int, operation: Load | Store, offchip: OffChipTimes) -> None:

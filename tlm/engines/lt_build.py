@@ -1,12 +1,12 @@
 """From operations of a program to steps of the loosely-timed engine (`tlm.engines.lt_table`)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tlm.engines.lt_laws import Fields, Laws, rows_of
+from tlm.engines.lt_laws import Fields, Laws, rows_of, shared_hops
 from tlm.engines.lt_plain import MOST_TAKEN
 from tlm.engines.lt_spaced import FEW_TILES
 from tlm.engines.lt_table import (
@@ -86,6 +86,7 @@ class Built:
         straight: Whether nothing moves along the rows.
         by_column: Whether a step spans all rows of a column.
         longest_cycles: More than the operation can add to any time.
+        shared_hops: `lt_laws.shared_hops` of a send.
     """
 
     steps: tuple[NDArray[np.int64], ...]
@@ -93,6 +94,7 @@ class Built:
     straight: bool
     by_column: bool
     longest_cycles: int
+    shared_hops: int = 0
 
 
 class Builder:
@@ -171,7 +173,8 @@ class Builder:
         if reach and step["kind"] == SEND:
             steps = ({**step, "kind": BEGIN_SEND}, {**step, "kind": END_SEND})
         longest = self._laws.longest_cycles(farthest + reach, flits)
-        return _built(steps, reach, straight=straight, by_column=False, longest=longest)
+        built = _built(steps, reach, straight=straight, by_column=False, longest=longest)
+        return replace(built, shared_hops=shared_hops(tiles, to_rows, to_cols))
 
     def _tokens(self, named: Places) -> Tokens:
         fields: Fields = {}

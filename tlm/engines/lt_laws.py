@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from tlm.engines.lt_table import Pools
 from tlm.engines.transfer_times import arrival_cycles, credit_cycles, hold_cycles
+from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
 from tlm.operations import Indices
 
@@ -164,3 +165,30 @@ class Laws:
 def rows_of(rows: range) -> Fields:
     """Fields that say of which rows a step is."""
     return {"row_first": rows.start, "row_step": rows.step, "rows": len(rows)}
+
+
+def shared_hops(tiles: TileSet, to_rows: bytes, to_cols: bytes) -> int:
+    """Links that the transfers of a send cross in all, if two of them share one; else 0.
+
+    Those that move along both axes are not followed: 0.
+    """
+    by_row, by_col = _hops(tiles.rows, to_rows), _hops(tiles.cols, to_cols)
+    if by_row[0] and by_col[0]:
+        return 0
+    crossed, most = by_col if by_col[0] else by_row
+    return crossed * len(tiles.rows if by_col[0] else tiles.cols) if most > 1 else 0
+
+
+def _hops(places: range, targets: bytes) -> tuple[int, int]:
+    """Links crossed in all on a line, and how many cross the busiest of them in a direction."""
+    here, there = np.array(places), np.frombuffer(targets, dtype=np.int64)
+    size = int(max(here.max(), there.max())) + 1
+    most = 0
+    for forward in (True, False):
+        going = (there > here) == forward
+        first, last = (here, there) if forward else (there, here)
+        changes = np.bincount(first[going], minlength=size) - np.bincount(
+            last[going], minlength=size
+        )
+        most = max(most, int(np.cumsum(changes).max()))
+    return int(np.abs(there - here).sum()), most

@@ -23,7 +23,8 @@ _MOST_ARRIVALS = 2**24
 _MOST_OPERATIONS = 1024
 
 _Cycles = NDArray[np.int64]
-_Tiles = tuple[slice, slice] | tuple[NDArray[np.int64], NDArray[np.int64]]
+Tiles = tuple[slice, slice] | tuple[NDArray[np.int64], ...]
+"""Some tiles, as they index an array over the grid."""
 
 
 def most_under_way(rows: int, cols: int) -> int:
@@ -112,8 +113,8 @@ class Links:
         last = self._last_tree[roots]
         self._last_tree[roots] = np.where(last == here, lt_links.NONE, last)
         come = self._arrivals[slot].reshape(self._rows, self._cols)
-        full = self._give(taken, "gives", roots, ends)
-        over = self._give(taken, "arrivals", targets, come[targets])
+        full = give_units(self._times, taken, "gives", roots, ends)
+        over = give_units(self._times, taken, "arrivals", targets, come[targets])
         if note is not None:
             note(taken.number, multicast, self._times[: len(Engine)], come)
         self._free.append(slot)
@@ -132,7 +133,7 @@ class Links:
         ready = np.full(len(lines), EMPTY, dtype=np.int64)
         fault = None
         for slot, depth in taken.places["takes"]:
-            oldest, missing = self._oldest(slot, depth, _roots(multicast))
+            oldest, missing = oldest_units(self._times, slot, depth, _roots(multicast))
             np.maximum(ready, oldest.astype(np.int64) + self._launch_cycles, out=ready)
             if missing and fault is None:
                 fault = (taken.number, multicast, slot)
@@ -140,38 +141,12 @@ class Links:
         laws = np.array([credit_cycles(self._timing, hop) for hop in range(int(hops.max()) + 1)])
         credit = laws[hops] + self._launch_cycles
         for slot, depth in taken.places["slots"]:
-            oldest, missing = self._oldest(slot, depth, _targets(multicast))
+            oldest, missing = oldest_units(self._times, slot, depth, _targets(multicast))
             lined = oldest if multicast.along == "row" else oldest.T
             np.maximum(ready, (lined + credit).max(axis=1), out=ready)
             if missing and fault is None:
                 fault = (taken.number, multicast, slot)
         return ready, fault
-
-    def _oldest(self, slot: int, depth: int, tiles: _Tiles) -> tuple[Times, bool]:
-        """Times of the oldest units of a token, which are taken, and whether one is missing."""
-        oldest = np.array(self._times[slot][tiles])
-        for place in range(slot + 1, slot + depth):
-            self._times[place - 1][tiles] = self._times[place][tiles]
-        if depth:
-            self._times[slot + depth - 1][tiles] = EMPTY
-        return oldest, depth > 0 and bool((oldest == EMPTY).any())
-
-    def _give(self, taken: Taken, field: str, tiles: _Tiles, times: Times) -> Fault | None:
-        """Append units to tokens."""
-        fault = None
-        for slot, depth in taken.places[field]:
-            if depth == 0:
-                self._times[slot][tiles] = times
-                continue
-            left = times
-            for place in range(slot, slot + depth):
-                held = self._times[place][tiles]
-                is_free = held == EMPTY
-                self._times[place][tiles] = np.where(is_free, left, held)
-                left = np.where(is_free, EMPTY, left)
-            if (left != EMPTY).any() and fault is None:
-                fault = (taken.number, taken.operation, -slot)
-        return fault
 
     def _describe(self, trees: _Cycles, multicast: Multicast, ready: _Cycles, slot: int) -> None:
         """Fill in the trees of an operation, one for each of its roots."""
@@ -205,3 +180,31 @@ def _targets(multicast: Multicast) -> tuple[slice, slice]:
         for places in (root_lines(multicast)[0], multicast.segment)
     )
     return (lines, segment) if multicast.along == "row" else (segment, lines)
+
+
+def oldest_units(times: Times, slot: int, depth: int, tiles: Tiles) -> tuple[Times, bool]:
+    """Times of the oldest units of a token, which are taken, and whether one is missing."""
+    oldest = np.array(times[slot][tiles])
+    for place in range(slot + 1, slot + depth):
+        times[place - 1][tiles] = times[place][tiles]
+    if depth:
+        times[slot + depth - 1][tiles] = EMPTY
+    return oldest, depth > 0 and bool((oldest == EMPTY).any())
+
+
+def give_units(times: Times, taken: Taken, field: str, tiles: Tiles, given: Times) -> Fault | None:
+    """Append units to tokens."""
+    fault = None
+    for slot, depth in taken.places[field]:
+        if depth == 0:
+            times[slot][tiles] = given
+            continue
+        left = given
+        for place in range(slot, slot + depth):
+            held = times[place][tiles]
+            is_free = held == EMPTY
+            times[place][tiles] = np.where(is_free, left, held)
+            left = np.where(is_free, EMPTY, left)
+        if (left != EMPTY).any() and fault is None:
+            fault = (taken.number, taken.operation, -slot)
+    return fault

@@ -12,6 +12,8 @@ _TIME_BYTES = 4
 _SPENT_CYCLES_BYTES = 2 * 8
 _NUMBER_BYTES = 8
 _LINKS_BYTES = _TIME_BYTES * NODE_COLUMNS + _NUMBER_BYTES
+_SHARED_LINKS_BYTES = 2 * 4 * _TIME_BYTES
+_SHARED_SEND_BYTES = 16 * _NUMBER_BYTES
 _TREE_BYTES = _NUMBER_BYTES * TREE_COLUMNS
 
 
@@ -36,6 +38,19 @@ def check_links_memory(program: Program, limit_bytes: int | None) -> None:
     if limit_bytes is not None:
         needed += needed_bytes(program)
     what = f"{rows} x {cols} tiles whose multicasts meet at level lt"
+    hold_room(what, needed, limit_bytes)
+
+
+def check_shared_memory(program: Program, limit_bytes: int | None) -> None:
+    """Hold that there is memory for links that transfers of a send share, too.
+
+    Raises:
+        InputError: with both figures, if there is not.
+    """
+    needed = program.rows * program.cols * (_SHARED_LINKS_BYTES + _SHARED_SEND_BYTES)
+    if limit_bytes is not None:
+        needed += needed_bytes(program)
+    what = f"{program.rows} x {program.cols} tiles whose sends share links at level lt"
     hold_room(what, needed, limit_bytes)
 
 

@@ -1,0 +1,120 @@
+"""Sends whose transfers share links at level `lt`: against `at`, and what holds of any."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.tlm.programs import TIMING, program_of, run_mesh
+from tests.tlm.test_levels_agree import jitter
+from tests.tlm.test_lt_blocks import times, turned_and_not
+from tlm.engines import lt_shared
+from tlm.engines.lt import run_lt
+from tlm.engines.lt_memory import needed_bytes
+from tlm.errors import InputError
+from tlm.interconnect.packets import TileSet
+from tlm.program import Engine, Operation, Program, Send, Work
+
+
+@st.composite
+def shifts(draw: st.DrawFn, sends: int = 1) -> Program:
+    """Shifts along rows or columns by more than the sources lie apart, some around the ends."""
+    rows, cols = draw(st.integers(4, 16)), draw(st.integers(4, 16))
+    by_row, flits = draw(st.booleans()), draw(st.integers(1, 40))
+    size = cols if by_row else rows
+    by = draw(st.integers(2, size - 1))
+    if draw(st.booleans()):
+        line, targets = range(size), np.roll(np.arange(size), -by)
+    else:
+        line = range(0, size - by, draw(st.integers(1, by - 1)))
+        targets = np.array(line) + by
+    if draw(st.booleans()):
+        line, targets = range(size - 1 - line[-1], size - line[0], line.step), size - 1 - targets
+        targets = targets[::-1]
+    stay = range(rows if by_row else cols)
+    tiles = TileSet(stay, line) if by_row else TileSet(line, stay)
+    to = (np.array(stay), targets) if by_row else (targets, np.array(stay))
+    shape = len(tiles.rows), len(tiles.cols)
+    ready = jitter(draw, *shape, draw(st.sampled_from([0, 20, 200])))
+    operations: list[Operation] = []
+    for _ in range(sends):
+        operations += [
+            Work(Engine.VECTOR, tiles, ready, gives=("go",)),
+            Send(tiles, *to, flits, takes=("go",), gives=("gone",), arrivals=("come",)),
+        ]
+    return program_of(rows, cols, operations, go=(0, 9), gone=(0, 9), come=(0, 9))
+
+
+@settings(max_examples=60, deadline=None)
+@given(shifts())
+def test_one_send_is_close_at_both_levels(program: Program) -> None:
+    at, lt_cycles = run_mesh(program, TIMING).cycles, run_lt(program, TIMING).cycles
+    assert abs(lt_cycles - at) <= max(2 * TIMING.fifo_depth, 0.12 * at)
+
+
+def shift_of(side: int, by: int, flits: int, **tokens: tuple[str, ...]) -> Send:
+    """All tiles of a square that can send so far to the right do."""
+    rows, cols = range(side), range(side - by)
+    return Send(TileSet(rows, cols), np.array(rows), np.array(cols) + by, flits, **tokens)
+
+
+@pytest.mark.parametrize("by", [2, 5])
+def test_transfers_that_wait_in_a_row_go_one_after_the_other(by: int) -> None:
+    # Each holds a link that the one behind it needs, until that before it has gone.
+    side, flits = 12, 40
+    program = program_of(side, side, [shift_of(side, by, flits)])
+    outcome, wanted = run_lt(program, TIMING), run_mesh(program, TIMING)
+    assert outcome.cycles > 3 * flits
+    assert abs(outcome.cycles - wanted.cycles) <= 0.02 * wanted.cycles
+    ends = outcome.engine_end_cycle[Engine.TRANSFER]
+    assert (ends[:, 0] >= ends[:, side - by - 1]).all()  # the last to go is the first of the row
+
+
+@pytest.mark.parametrize("by", [1, 3])
+def test_those_that_lie_as_far_apart_as_they_send_share_nothing(by: int) -> None:
+    rows, cols = range(9), range(0, 9 - by, by)
+    send = Send(TileSet(rows, cols), np.array(rows), np.array(cols) + by, 9)
+    program = program_of(9, 9, [send])
+    assert times(run_lt(program, TIMING)) == times(run_mesh(program, TIMING))
+
+
+@settings(max_examples=40)
+@given(shifts(sends=2))
+def test_rows_for_columns_and_threads_change_nothing(program: Program) -> None:
+    outcomes = turned_and_not(program, TIMING)
+    assert outcomes[0] == outcomes[1] == times(run_lt(program, TIMING, threads=3))
+
+
+@settings(max_examples=40)
+@given(shifts(sends=2))
+def test_sharing_links_makes_nothing_earlier(program: Program) -> None:
+    followed = run_lt(program, TIMING)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lt_shared, "MOST_HOPS", 0)
+        ports_alone = run_lt(program, TIMING)
+    assert (followed.last_arrival_cycle >= ports_alone.last_arrival_cycle).all()
+    assert (followed.engine_end_cycle >= ports_alone.engine_end_cycle).all()
+
+
+def test_what_would_take_minutes_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = program_of(8, 8, [shift_of(8, 3, 20)])
+    followed = run_lt(program, TIMING).cycles
+    monkeypatch.setattr(lt_shared, "MOST_HOPS", 8 * 5 * 3)
+    assert run_lt(program, TIMING).cycles == followed
+    monkeypatch.setattr(lt_shared, "MOST_HOPS", 8 * 5 * 3 - 1)
+    assert run_lt(program, TIMING).cycles < followed
+
+
+def test_tokens_are_held_to() -> None:
+    short = program_of(8, 8, [shift_of(8, 3, 2, takes=("unit",))], unit=(0, 1))
+    with pytest.raises(InputError, match="^operation 0 .* takes token 'unit', which no earlier"):
+        run_lt(short, TIMING)
+    often = program_of(8, 8, [shift_of(8, 3, 2, arrivals=("unit",))] * 2, unit=(0, 1))
+    with pytest.raises(InputError, match="^operation 1 .* gives token 'unit' beyond its depth"):
+        run_lt(often, TIMING)
+
+
+def test_links_that_do_not_fit_are_refused() -> None:
+    program = program_of(8, 8, [shift_of(8, 3, 20)])
+    with pytest.raises(InputError, match="^8 x 8 tiles whose sends share links at level lt: takes"):
+        run_lt(program, TIMING, memory_bytes=needed_bytes(program))

@@ -1,0 +1,132 @@
+"""Sends whose transfers share links, for the loosely-timed engine: a whole send at a time.
+
+Units are taken from and given to the state of the run; the packets go through the network line by
+line (`tlm.engines.lt_wormhole`), behind those of sends before.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlm.engines import lt_wormhole
+from tlm.engines.lt_batch import Fault
+from tlm.engines.lt_held import Taken
+from tlm.engines.lt_meetings import Tiles, give_units, oldest_units
+from tlm.engines.lt_memory import check_shared_memory
+from tlm.engines.lt_queues import BUSY, PORT, Times
+from tlm.engines.transfer_times import credit_cycles
+from tlm.interconnect.zero_load import NocTiming
+from tlm.operations import Engine, Send
+from tlm.program import Program
+
+Cycles = NDArray[np.int64]
+
+
+MOST_HOPS = 2**27
+"""Of a run's packets over links that they share, which are followed: half a minute's work."""
+
+
+class SharedLinks:
+    """The links of the grid, as sends have left them.
+
+    Args:
+        program: What is run.
+        timing: Measured constants of the router.
+        launch_cycles: From the start of a transfer to its first flit.
+        times: State of the run as the tiles lie, shape (slots, rows, columns).
+        memory_bytes: The run may take so many; None: what the machine has to spare.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        timing: NocTiming,
+        launch_cycles: int,
+        times: Times,
+        memory_bytes: int | None,
+    ) -> None:
+        self._program, self._memory_bytes = program, memory_bytes
+        self._timing, self._launch_cycles, self._times = timing, launch_cycles, times
+        self._hops_left = MOST_HOPS if timing.link_interval_cycles == 1 else 0
+        # Along rows and along columns: by line, direction and place, until when they are busy.
+        self._links: list[Cycles] = []
+
+    def follows(self, hops: int) -> bool:
+        """Whether a send is to be done here, whose packets cross so many links; 0: it shares none.
+
+        Raises:
+            InputError: if there is no memory for that.
+        """
+        if not 0 < hops <= self._hops_left:
+            return False
+        self._hops_left -= hops
+        if not self._links:
+            check_shared_memory(self._program, self._memory_bytes)
+            lt_wormhole.ready()
+            _, rows, cols = self._times.shape
+            shapes = (rows, 2, cols), (cols, 2, rows)
+            self._links = [np.zeros(shape, dtype=np.int64) for shape in shapes]
+        return True
+
+    def send(self, taken: Taken) -> Fault | None:
+        """Do a send that moves along one axis."""
+        send = taken.operation
+        assert isinstance(send, Send)
+        here, there = np.ix_(send.tiles.rows, send.tiles.cols), np.ix_(send.to_rows, send.to_cols)
+        row_hops = np.abs(send.to_rows - np.array(send.tiles.rows))
+        hops = row_hops[:, None] + np.abs(send.to_cols - np.array(send.tiles.cols))
+        starts, fault = self._start(taken, here, there, hops)
+        come, free = self._cross(send, starts, along_row=not row_hops.any())
+        times = self._through_ports(send, there, hops, come, free)
+        self._times[Engine.TRANSFER][here] = free
+        over = give_units(self._times, taken, "gives", here, free.astype(np.int32))
+        full = give_units(self._times, taken, "arrivals", there, times.astype(np.int32))
+        return fault or over or full
+
+    def _start(
+        self, taken: Taken, here: Tiles, there: Tiles, hops: Cycles
+    ) -> tuple[Cycles, Fault | None]:
+        """Take units; when each source starts, as far as these tell."""
+        starts, fault = self._times[Engine.TRANSFER][here].astype(np.int64), None
+        laws = [credit_cycles(self._timing, hop) for hop in range(int(hops.max()) + 1)]
+        credit = np.array(laws)[hops]
+        for field, tiles, delay in (("takes", here, np.int64(0)), ("slots", there, credit)):
+            for slot, depth in taken.places[field]:
+                oldest, missing = oldest_units(self._times, slot, depth, tiles)
+                np.maximum(starts, oldest + delay + self._launch_cycles, out=starts)
+                if missing and fault is None:
+                    fault = (taken.number, taken.operation, slot)
+        return starts, fault
+
+    def _cross(self, send: Send, starts: Cycles, *, along_row: bool) -> tuple[Cycles, Cycles]:
+        """When transfers could be written at their ends, and when they have left their sources."""
+        tiles, timing = send.tiles, self._timing
+        lines, places, targets = np.array(tiles.rows), np.array(tiles.cols), send.to_cols
+        if not along_row:
+            lines, places, targets = np.array(tiles.cols), np.array(tiles.rows), send.to_rows
+        starts = np.ascontiguousarray(starts if along_row else starts.T)
+        come = starts + (timing.ejection_cycles + send.flits)
+        free = starts + send.flits
+        law, links = lt_wormhole.law_of(timing, send.flits), self._links[0 if along_row else 1]
+        room = lt_wormhole.room_of(law, links.shape[-1], len(places))
+        lt_wormhole.cross(law, lines, places, targets, starts, come, free, links, *room)
+        return (come, free) if along_row else (come.T, free.T)
+
+    @property
+    def _buffer(self) -> tuple[int, int]:
+        """Flits that a buffer holds, and cycles that it lets a source go earlier."""
+        depth = self._timing.fifo_depth + self._timing.output_depth
+        return depth, depth - self._timing.return_cycles
+
+    def _through_ports(
+        self, send: Send, there: Tiles, hops: Cycles, come: Cycles, free: Cycles
+    ) -> Cycles:
+        """When transfers have been written; sources that wait for that are held longer."""
+        begun, until = self._times[BUSY][there], self._times[PORT][there]
+        turn, early = until + np.int64(send.flits), come <= begun
+        times: Cycles = np.where(early, come, np.maximum(come, turn))
+        self._times[BUSY][there] = np.where(early | (turn > come), begun, come - send.flits)
+        self._times[PORT][there] = np.maximum(until, times)
+        depth, room = self._buffer
+        holds = (times > come) & (send.flits > (hops + 1) * depth)
+        np.maximum(free, np.where(holds, times - (hops + 1) * room, 0), out=free)
+        return times
