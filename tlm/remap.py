@@ -176,7 +176,8 @@ def _collective(collective: Collective, grid: _Grid, bystanders: Bystanders) -> 
             bystanders.give(collective.arrivals, sets)
         else:
             yield from bystanders.take(collective.takes, sets)
-            yield replace(collective, roots=roots, segment=segment, neutral=tuple(spanned))
+            neutral = sorted([*along.places[list(collective.neutral)].tolist(), *spanned])
+            yield replace(collective, roots=roots, segment=segment, neutral=tuple(neutral))
             bystanders.give(collective.gives, sets)
 
 

@@ -160,6 +160,27 @@ def test_bystanders_contribute_nothing_to_a_reduction(operation: str) -> None:
         assert memory["total"][0, 2].tolist() == wanted
 
 
+@both_levels
+def test_a_program_is_remapped_twice(run: Run) -> None:
+    reduce = Reduce(tile(1), "row", range(3), 1, arrivals=("sum",), source="part", target="total")
+    to_all = Multicast(tile(0), "row", range(3), 2, slots=("room",), arrivals=("come",))
+    take = Work(Engine.VECTOR, TileSet(range(1), range(3)), 2, takes=("come",), gives=("room",))
+    plain = program_of(1, 3, [to_all, take, reduce], sum=(0, 1), room=(1, 1), come=(0, 1))
+    program = replace(plain, buffers={"part": Buffer(1, 2, 32), "total": Buffer(1, 2, 32)})
+    once = on_lines(program, [0], [0, 2, 3])
+    twice = on_lines(once, [0], [0, 2, 3, 6])
+    found = next(each for each in twice.operations() if isinstance(each, Reduce))
+    assert (found.segment, found.neutral) == (range(7), (1, 2, 4, 5))
+    places = [0, 3, 6]
+    at_once = on_lines(program, [0], places)
+    assert times(run(twice, TIMING), [0], places) == times(run(at_once, TIMING), [0], places)
+    for seed in range(5):
+        memory = Memory(twice, seed)
+        memory["part"][0, places] = [[[-7, 1]], [[-3, 2]], [[-5, 3]]]
+        run_functional(twice, memory, seed)
+        assert memory["total"][0, 3].tolist() == [[-15, 6]]
+
+
 def test_work_and_sends_keep_their_tiles() -> None:
     works = Work(Engine.VECTOR, TileSet(range(2), range(3)), np.array([[1, 2, 3], [4, 5, 6]]))
     sends = Send(TileSet(range(2), range(2)), np.array([1, 0]), np.array([2, 0]), 4)
@@ -188,9 +209,9 @@ def test_segments_that_leave_out_working_tiles() -> None:
         multicast = Multicast(tile(0), "row", range(0, 5, 2), 4, label="B")
         return on_lines(program_of(1, 5, [multicast]), [0], places)
 
-    even = next(iter(program([0, 1, 2, 3, 4][:4] + [4]).operations()))
+    even = next(iter(program([1, 2, 3, 4, 5]).operations()))
     assert isinstance(even, Multicast)
-    assert even.segment == range(0, 5, 2)
+    assert even.segment == range(1, 6, 2)
     even = next(iter(program([0, 2, 3, 4, 6]).operations()))
     assert isinstance(even, Multicast)
     assert even.segment == range(0, 7, 3)
