@@ -231,6 +231,11 @@ class _Jobs:
         row, col = step.members.rows[0], step.members.cols[0]
         carry = True
         if isinstance(operation, Reduce):
+            if operation.neutral:
+                raise InputError(
+                    f"operation {step.number}: neutral: found {list(operation.neutral)}; allowed: "
+                    "none, as tiles in Verilog contribute what is in their scratchpads"
+                )
             assert step.root is not None
             kind = TransferKind.SUM if operation.operation == "sum" else TransferKind.MAXIMUM
             row, col = step.root

@@ -19,7 +19,7 @@ from calibration.tile.model import TileModel
 from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet
 from tlm.operations import Engine
-from tlm.program import Buffer, Load, Program, Send, Work
+from tlm.program import Buffer, Load, Program, Reduce, Send, Work
 
 MODEL = TileModel(3, 2, operand_bits=8, bank_depth=1024, memory=True)
 WORDS = MODEL.channel_words
@@ -39,6 +39,15 @@ def test_refused() -> None:
     lower(program, replace(MODEL, memory_row_width=3))
     with pytest.raises(InputError, match="found 8832 words of a memory channel; allowed: 8192"):
         lower(program, replace(MODEL, memory_row_width=2))
+
+
+def test_neutral_contributions_are_refused() -> None:
+    reduce = Reduce(TileSet.tile(0, 0), "row", range(2), 4, source="a", target="a", neutral=(1,))
+    program = Program(2, 2, {}, lambda: [reduce], {"a": BLOCK})
+    with pytest.raises(InputError, match=r"operation 0: neutral: found \[1\]; allowed: none"):
+        lower(program, MODEL)
+    whole = replace(reduce, neutral=())
+    lower(replace(program, build=lambda: [whole]), MODEL)
 
 
 @pytest.mark.parametrize(
