@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +10,9 @@ from numpy.typing import NDArray
 from tlm.errors import InputError
 
 Grid = tuple[int, int]
+
+#: Rows that one integer program puts in order, by powers of two as weights.
+_ROWS_AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,8 @@ def least_harvest(disabled: NDArray[np.bool_], grid: Grid) -> Harvest:
     """The lines that cover all disabled tiles with the fewest tiles on them.
 
     Each disabled tile takes its row or its column out of use; a line counts as many tiles as it
-    has. Enough lines for a wanted grid have to remain. Of lines that serve as well, rows go first.
+    has. Enough lines for a wanted grid have to remain. Of lines that serve as well, rows go first,
+    and of as many rows those with the lowest numbers, the first row that differs deciding.
 
     Args:
         disabled: Shape (rows, columns): tiles that must not be used.
@@ -63,10 +68,12 @@ def least_harvest(disabled: NDArray[np.bool_], grid: Grid) -> Harvest:
     size = (disabled.shape[0], disabled.shape[1])
     if not disabled.any():
         best = Harvest(size)
-        return best if _fits(grid, size) else _refuse(grid, 0, best)
+        if not _fits(grid, size):
+            _refuse(grid, disabled, best)
+        return best
     found = _cover(disabled, (size[0] - grid[0], size[1] - grid[1])) if _fits(grid, size) else None
     if found is None:
-        return _refuse(grid, int(disabled.sum()), _cover(disabled, size) or Harvest(size))
+        _refuse(grid, disabled, _cover(disabled, (size[0] - 1, size[1] - 1)))
     return found
 
 
@@ -74,11 +81,11 @@ def _fits(grid: Grid, size: Grid) -> bool:
     return grid[0] <= size[0] and grid[1] <= size[1]
 
 
-def _refuse(grid: Grid, disabled: int, best: Harvest) -> Harvest:
-    rows, cols = best.left
+def _refuse(grid: Grid, disabled: NDArray[np.bool_], best: Harvest | None) -> NoReturn:
+    allowed = "none" if best is None else "such as {}x{}".format(*best.left)
     raise InputError(
-        f"found {grid[0]}x{grid[1]}; allowed: such as {rows}x{cols}, of {best.grid[0]}x"
-        f"{best.grid[1]} tiles of which {disabled} are disabled"
+        f"found {grid[0]}x{grid[1]}; allowed: {allowed}, of {disabled.shape[0]}x"
+        f"{disabled.shape[1]} tiles of which {disabled.sum()} are disabled"
     )
 
 
@@ -98,25 +105,33 @@ def _cover(disabled: NDArray[np.bool_], most: Grid) -> Harvest | None:
     ends = np.stack([row_of, len(rows) + col_of], axis=1).ravel()
     edges = csr_array((np.ones(2 * tiles), (number, ends)), shape=(tiles, lines))
     is_row = np.arange(lines) < len(rows)
+    sides = vstack([csr_array(is_row[None].astype(float)), csr_array(1.0 - is_row[None])])
     height, width = disabled.shape
+    least, largest = np.zeros(lines), np.ones(lines)
+
+    def solve(cost: NDArray[np.float64], fewest: Grid, most: Grid) -> NDArray[np.bool_] | None:
+        found = milp(
+            cost,
+            integrality=np.ones(lines),
+            bounds=Bounds(least, largest),
+            constraints=[LinearConstraint(edges, lb=1), LinearConstraint(sides, fewest, most)],
+            options={"mip_rel_gap": 0},
+        )
+        return None if found.x is None else found.x > 0.5
+
     # Of equals rows go first: all columns together cost less than half a tile more.
-    cost = np.where(is_row, width, height + 1 / (2 * lines))
-    found = milp(
-        cost,
-        integrality=np.ones(lines),
-        bounds=Bounds(0, 1),
-        constraints=[
-            LinearConstraint(edges, lb=1),
-            LinearConstraint(
-                vstack([csr_array(is_row[None].astype(float)), csr_array(1.0 - is_row[None])]),
-                ub=np.array(most, dtype=float),
-            ),
-        ],
-        options={"mip_rel_gap": 0},
-    )
-    if found.x is None:
+    chosen = solve(np.where(is_row, width, height + 1 / (2 * lines)), (0, 0), most)
+    if chosen is None:
         return None
-    chosen = found.x > 0.5
+    # Of as many rows the lowest: each is worth more than all later ones. They settle the columns.
+    count = int(chosen[is_row].sum()), int(chosen[~is_row].sum())
+    for first in range(0, len(rows), _ROWS_AT_ONCE):
+        now = np.arange(first, min(first + _ROWS_AT_ONCE, len(rows)))
+        worth = np.zeros(lines)
+        worth[now] = 2.0 ** np.arange(len(now))[::-1]
+        chosen = solve(-worth, count, count)
+        assert chosen is not None, "the cover so far is one"
+        least[now] = largest[now] = chosen[now]
     return Harvest(
         (height, width),
         tuple(rows[chosen[: len(rows)]].tolist()),

@@ -20,18 +20,18 @@ def subsets(size: int) -> list[tuple[int, ...]]:
     return list(chain.from_iterable(combinations(range(size), n) for n in range(size + 1)))
 
 
-def least_cost(disabled: np.ndarray, grid: Grid) -> int | None:
-    """Tiles on the lines out of use, by looking at all choices."""
+def first_of_least(disabled: np.ndarray, grid: Grid) -> Harvest | None:
+    """The first of the lines with the fewest tiles on them, by looking at all choices."""
     height, width = disabled.shape
-    costs = [
-        len(rows) * width + len(cols) * height
+    found = [
+        (len(rows) * width + len(cols) * height, len(cols), rows, cols)
         for rows in subsets(height)
         for cols in subsets(width)
         if height - len(rows) >= grid[0]
         and width - len(cols) >= grid[1]
         and not np.delete(np.delete(disabled, rows, 0), cols, 1).any()
     ]
-    return min(costs, default=None)
+    return Harvest((height, width), *min(found)[2:]) if found else None
 
 
 @st.composite
@@ -48,14 +48,15 @@ def cases(draw: st.DrawFn) -> tuple[np.ndarray, Grid]:
 @given(cases())
 def test_the_lines_are_as_few_as_can_be(case: tuple[np.ndarray, Grid]) -> None:
     disabled, grid = case
-    least = least_cost(disabled, grid)
+    least = first_of_least(disabled, grid)
     if least is None:
-        with pytest.raises(InputError, match=f"found {grid[0]}x{grid[1]}; allowed: such as"):
+        left = first_of_least(disabled, (1, 1))
+        allowed = "none" if left is None else "such as {}x{}".format(*left.left)
+        with pytest.raises(InputError, match=f"found {grid[0]}x{grid[1]}; allowed: {allowed}, "):
             least_harvest(disabled, grid)
         return
     found = least_harvest(disabled, grid)
-    height, width = found.grid
-    assert len(found.rows) * width + len(found.cols) * height == least
+    assert found == least
     rows, cols = found.places(grid)
     assert (len(rows), len(cols)) == grid
     assert not disabled[np.ix_(rows, cols)].any()
@@ -80,6 +81,13 @@ def test_the_wanted_grid_decides_which_way_lines_go() -> None:
     assert least_harvest(disabled, (4, 3)) == Harvest((4, 4), (), (1,))
 
 
+def test_of_as_many_rows_the_lowest_go() -> None:
+    # Every choice of 36 rows, and the columns of the other tiles, would do.
+    disabled = np.eye(40, dtype=bool)[::-1]
+    assert least_harvest(disabled, (4, 4)).rows == tuple(range(36))
+    assert least_harvest(disabled, (4, 4)).cols == (0, 1, 2, 3)
+
+
 def test_short_lines_go_first() -> None:
     assert least_harvest(table("...", ".x.", "...", "..."), (2, 2)).rows == (1,)
     assert least_harvest(table("....", ".x..", "...."), (2, 2)).cols == (1,)
@@ -93,7 +101,7 @@ def test_a_grid_lies_where_the_fewest_lines_are_out_of_use() -> None:
 
 
 def test_no_tile_may_be_left() -> None:
-    with pytest.raises(InputError, match="allowed: such as 0x2, of 2x2 tiles of which 4"):
+    with pytest.raises(InputError, match="found 1x1; allowed: none, of 2x2 tiles of which 4"):
         least_harvest(np.ones((2, 2), dtype=bool), (1, 1))
 
 

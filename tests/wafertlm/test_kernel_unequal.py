@@ -128,9 +128,10 @@ def test_packets_go_the_same_ways_through_the_verilog(kernel: Run) -> None:
         ),
         (
             np.where(np.eye(6) > 0, 0, 100)[:5, :5],
-            "--grid: found 4x4; allowed: such as 0x5, of 5x5 tiles of which 5 are disabled in "
+            "--grid: found 4x4; allowed: such as 1x4, of 5x5 tiles of which 5 are disabled in "
             "{file}",
         ),
+        (0 * whole(4, 4), "--grid: found 4x4; allowed: none, of 4x4 tiles of which 16 are "),
         (whole(3, 8), "--grid: found 4x4; allowed: such as 3x8, of 3x8 tiles of which 0 are "),
         (
             whole(4, 4) - 101 * (np.arange(16).reshape(4, 4) == 6),
