@@ -1,9 +1,10 @@
 """Tiles that are not alike: programs whose work takes longer at some tiles than at others."""
 
 import csv
+import io
+import re
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,25 +14,37 @@ from tlm.operations import Operation, Work
 from tlm.program import Program
 
 _MOST_PERCENT = 100_000
+_WHOLE_NUMBER = re.compile(r" *0*([0-9]{1,6}) *")
 
 
-def read_percent(file: Path) -> NDArray[np.int64]:
+def percent_table(content: bytes, file: str) -> NDArray[np.int64]:
     """A table of tiles: a line of numbers, with commas between, for each row of tiles.
+
+    Blank lines may come at the end, a byte order mark at the start, and spaces beside numbers.
+
+    Args:
+        content: The table in UTF-8.
+        file: What messages call it.
 
     Returns:
         Shape (rows, columns): cycles of work at each tile, in per cent; 0: it is disabled.
 
     Raises:
-        InputError: naming file, row and column, if it cannot be read or holds something else.
+        InputError: naming file, row and column, if it holds something else.
     """
     try:
-        with file.open(encoding="utf-8", newline="") as lines:
-            rows = [line for line in csv.reader(lines) if line]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        rows = list(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline="")))
+    except (UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{file}: cannot be read: {error}") from error
+    while rows and not rows[-1]:
+        rows.pop()
     if not rows:
         raise InputError(f"{file}: found no rows; allowed: one or more")
     for row, fields in enumerate(rows):
+        if not fields:
+            raise InputError(
+                f"{file}: row {row} (from 0): found a blank line; allowed: at the end only"
+            )
         if len(fields) != len(rows[0]):
             raise InputError(
                 f"{file}: row {row} (from 0): found {len(fields)} columns; "
@@ -46,11 +59,9 @@ def read_percent(file: Path) -> NDArray[np.int64]:
     )
 
 
-def _percent(file: Path, row: int, col: int, text: str) -> int:
-    try:
-        percent = int(text)
-    except ValueError:
-        percent = -1
+def _percent(file: str, row: int, col: int, text: str) -> int:
+    digits = _WHOLE_NUMBER.fullmatch(text)
+    percent = int(digits[1]) if digits else -1
     if not 0 <= percent <= _MOST_PERCENT:
         raise InputError(
             f"{file}: row {row}, column {col} (from 0): found '{text}'; allowed: whole per cent "

@@ -21,10 +21,10 @@ from tlm.trace import Recorder
 from wafertlm.kernel_memory import NO_MEMORY, KernelMemory, memory_of
 from wafertlm.kernel_networks import run_at_model
 from wafertlm.kernel_tiles import lone_tiles, rtl_products
-from wafertlm.kernel_unequal import UnequalTiles
 
 if TYPE_CHECKING:
     from wafertlm.kernel_routers import OwnRouters
+    from wafertlm.kernel_unequal import UnequalTiles
 
 RTL = "rtl"
 LEVELS = (RTL, "at", "lt", "perf")
@@ -47,7 +47,7 @@ class Networks:
     links: bool = False
     progress: Progress | None = None
     threads: int = 1
-    unequal: UnequalTiles | None = None
+    unequal: "UnequalTiles | None" = None
     changed_products: bool = False
 
     @property
@@ -87,14 +87,21 @@ def timed(
     return on_tiles(program, tile, measured.__getitem__), changed
 
 
-def check_rtl_side(program: Program, option: str) -> None:
+def check_rtl_side(program: Program, option: str, networks: Networks) -> None:
     """Refuse a grid that is too large for Verilog, in the name of the option that asks for it."""
     rows, cols = program.rows, program.cols
     if max(rows, cols) > _LARGEST_RTL_SIDE:
         side = _LARGEST_RTL_SIDE
         raise InputError(
             f"--grid: {option} rtl goes up to {side}x{side} tiles, found {rows}x{cols}"
+            f"{_counted_too(networks)}"
         )
+
+
+def _counted_too(networks: Networks) -> str:
+    """What a grid holds that is not asked for."""
+    spans = networks.unequal is not None and networks.unequal.has_gaps
+    return " with lines out of use between them" if spans else ""
 
 
 def simulate(
@@ -120,7 +127,7 @@ def simulate(
         )
         return outcome, None
     if networks.noc == RTL:
-        check_rtl_side(program, "--noc")
+        check_rtl_side(program, "--noc", networks)
         from wafertlm.kernel_cosim import run_at_rtl  # slow to import: only for networks in Verilog
 
         watched = (networks.waves, networks.building, networks.recorder)
@@ -129,6 +136,7 @@ def simulate(
     if rows * cols > _LARGEST_AT_TILES:
         raise InputError(
             f"--grid: level at goes up to {_LARGEST_AT_TILES} tiles, found {rows * cols}"
+            f"{_counted_too(networks)}"
         )
     model = (program, timing, networks.own, networks.recorder, queues, memory.channels, shared)
     return run_at_model(*model), None

@@ -41,7 +41,7 @@ from wafertlm.kernel_options import (
     whole_numbers,
 )
 from wafertlm.kernel_tiles import run_on_tiles
-from wafertlm.kernel_unequal import UnequalTiles
+from wafertlm.kernel_unequal import unequal_tiles
 from workloads.kernels.catalogue import KERNELS, Choices, Plan
 from workloads.kernels.target import Target, chip_target
 
@@ -193,7 +193,7 @@ def _run(options: KernelOptions, chip: Chip, networks: Networks) -> _Run:
     network: dict[str, Any] | None
     memory, waited = NO_MEMORY, 0
     if options.level == RTL:
-        check_rtl_side(program, "--level")
+        check_rtl_side(program, "--level", networks)
         watched = (networks.waves, networks.building, networks.recorder)
         outcome, network = run_on_tiles(program, chip, *watched, memory=edge is not None)
         if edge is not None and tile is not None:
@@ -246,30 +246,6 @@ def _of_dtype(chip: Chip, dtype: str) -> Chip:
         known = ", ".join(chip.tile.dtypes)
         raise InputError(f"--dtype: chip '{chip.name}' computes {known}, found {dtype}")
     return chip.for_dtype(dtype)
-
-
-def unequal_tiles(options: KernelOptions) -> UnequalTiles | None:
-    """The table of tiles, if the options name one.
-
-    Raises:
-        InputError: if it cannot be used, or not at these levels.
-    """
-    if options.tiles is None:
-        return None
-    chip = load_chip(options.chip)
-    noc, _ = part_levels(options, chip)
-    if noc == "perf" or options.level == RTL:
-        raise InputError(
-            f"--tiles: found {'network at ' if noc == 'perf' else ''}level {noc}, whose tiles are "
-            "all alike; allowed: --level at|lt, --noc rtl|at|lt"
-        )
-    tiles = UnequalTiles.read(options.tiles, chip, chip_grid(options.grid, chip))
-    if options.memory is not None and tiles.grid != (len(tiles.rows), len(tiles.cols)):
-        raise InputError(
-            f"--memory: found lines of disabled tiles among those used in {options.tiles}; "
-            "allowed: beside them"
-        )
-    return tiles
 
 
 def _target(options: KernelOptions, chip: Chip, networks: Networks, timing: NocTiming) -> Target:

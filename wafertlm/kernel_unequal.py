@@ -8,13 +8,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from tlm.chips import Chip
+from tlm.chips import Chip, load_chip
 from tlm.engines.outcome import Outcome
 from tlm.errors import InputError
 from tlm.harvest import Harvest, least_harvest
-from tlm.heterogeneity import on_unequal_tiles, read_percent
+from tlm.heterogeneity import on_unequal_tiles, percent_table
 from tlm.program import Program
 from tlm.remap import on_lines
+from wafertlm.kernel_levels import RTL
+from wafertlm.kernel_options import KernelOptions, chip_grid, part_levels
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,7 @@ class UnequalTiles:
 
     Attributes:
         file: Name of the table's file.
+        sha256: Of the bytes of that file.
         percent: Shape (rows, columns) of the table: cycles of work, in per cent; 0: disabled.
         harvest: Lines of the table that are out of use.
         rows: Rows of the table on which the program runs.
@@ -30,6 +33,7 @@ class UnequalTiles:
     """
 
     file: str
+    sha256: str
     percent: NDArray[np.int64]
     harvest: Harvest
     rows: list[int]
@@ -43,7 +47,11 @@ class UnequalTiles:
             InputError: if the table cannot be read, is larger than the chip, or has no room for
                 the grid beside the lines out of use.
         """
-        percent = read_percent(Path(file))
+        try:
+            content = Path(file).read_bytes()
+        except OSError as error:
+            raise InputError(f"{file}: cannot be read: {error}") from error
+        percent = percent_table(content, file)
         rows, cols = percent.shape
         if rows > chip.grid.rows or cols > chip.grid.cols:
             raise InputError(
@@ -54,12 +62,18 @@ class UnequalTiles:
             harvest = least_harvest(percent == 0, grid)
         except InputError as error:
             raise InputError(f"--grid: {error} in {file}") from None
-        return cls(Path(file).name, percent, harvest, *harvest.places(grid))
+        sha256 = hashlib.sha256(content).hexdigest()
+        return cls(Path(file).name, sha256, percent, harvest, *harvest.places(grid))
 
     @property
     def grid(self) -> tuple[int, int]:
         """Rows and columns from the first tile of the program to the last."""
         return self.rows[-1] - self.rows[0] + 1, self.cols[-1] - self.cols[0] + 1
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether lines between those of the program are out of use."""
+        return self.grid != (len(self.rows), len(self.cols))
 
     @property
     def _places(self) -> tuple[list[int], list[int]]:
@@ -85,7 +99,7 @@ class UnequalTiles:
         """What the table costs: fields of the result."""
         disabled, (rows, cols) = int((self.percent == 0).sum()), self.harvest.left
         return {
-            "table": {"file": self.file, "sha256": hashlib.sha256(self.percent.data).hexdigest()},
+            "table": {"file": self.file, "sha256": self.sha256},
             "disabled_tiles": disabled,
             "harvested_rows": list(self.harvest.rows),
             "harvested_columns": list(self.harvest.cols),
@@ -94,3 +108,27 @@ class UnequalTiles:
             "first_tile": [self.rows[0], self.cols[0]],
             "spanned_grid": "x".join(map(str, self.grid)),
         }
+
+
+def unequal_tiles(options: KernelOptions) -> UnequalTiles | None:
+    """The table of tiles, if the options name one.
+
+    Raises:
+        InputError: if it cannot be used, or not at these levels.
+    """
+    if options.tiles is None:
+        return None
+    chip = load_chip(options.chip)
+    noc, _ = part_levels(options, chip)
+    if noc == "perf" or options.level == RTL:
+        raise InputError(
+            f"--tiles: found {'network at ' if noc == 'perf' else ''}level {noc}, whose tiles are "
+            "all alike; allowed: --level at|lt, --noc rtl|at|lt"
+        )
+    tiles = UnequalTiles.read(options.tiles, chip, chip_grid(options.grid, chip))
+    if options.memory is not None and tiles.has_gaps:
+        raise InputError(
+            f"--memory: found lines of disabled tiles among those used in {options.tiles}; "
+            "allowed: beside them"
+        )
+    return tiles

@@ -1,6 +1,7 @@
 """``wafertlm kernel`` on slow and disabled tiles, and in several threads."""
 
 import gzip
+import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -40,10 +41,9 @@ def whole(rows: int = 8, cols: int = 8) -> np.ndarray:
 
 
 def apart() -> np.ndarray:
-    """Tiles of which only four rows and columns, not side by side, remain."""
-    tiles = whole(6, 6)
-    tiles[1, 1] = tiles[3, 1] = tiles[1, 4] = tiles[3, 4] = tiles[0, 4] = tiles[5, 4] = 0
-    tiles[4, 1] = tiles[2, 4] = tiles[5, 1] = 0
+    """Tiles of which row 1 and column 2 go out of use; the kernel runs on both sides of each."""
+    tiles = whole(5, 5)
+    tiles[1, 2] = tiles[1, 4] = tiles[3, 2] = 0
     return tiles
 
 
@@ -53,13 +53,11 @@ def test_every_kernel_runs_beside_lines_out_of_use(kernel: Run, name: str) -> No
     for level, result in found.items():
         plain = kernel(name, None, "--level", level)
         assert 0.97 * plain["cycles"] < result["cycles"] < 1.2 * plain["cycles"]
-        assert result["tiles"]["disabled_tiles"] == 9
-        assert (result["tiles"]["harvested_rows"], result["tiles"]["harvested_columns"]) == (
-            [],
-            [1, 4],
-        )
-        assert result["tiles"]["spanned_grid"] == "4x6"
-        assert result["tiles"]["lost_tiles"] == 3
+        assert result["tiles"]["disabled_tiles"] == 3
+        assert result["tiles"]["harvested_rows"] == [1]
+        assert result["tiles"]["harvested_columns"] == [2]
+        assert result["tiles"]["spanned_grid"] == "5x5"
+        assert result["tiles"]["lost_tiles"] == 6
         assert result["error"]["level_pct"] is None
         assert sum(result["breakdown_cycles"].values()) == result["cycles"]
     assert 0.95 < found["lt"]["cycles"] / found["at"]["cycles"] < 1.05
@@ -70,10 +68,29 @@ def test_a_table_of_whole_tiles_changes_nothing(kernel: Run) -> None:
     assert same["cycles"] == plain["cycles"]
     assert same["tiles"]["lost_tiles"] == 0
     assert same["options"]["tiles"]["file"] == "tiles.csv"
+    assert same["tiles"]["table"] == same["options"]["tiles"]
     slower = whole()
     slower[7, 7] = 99  # elsewhere, but another table
     other = kernel("mesh-gemm", slower)
     assert other["provenance"]["config_hash"] != same["provenance"]["config_hash"]
+
+
+def test_a_table_is_known_by_the_bytes_of_its_file(wafertlm: Any, tmp_path: Path) -> None:
+    file = tmp_path / "tiles.csv"
+    fixed = ("--chip", "rtl-8x8", "--grid", "2x2", "--shape", "8,8", "--dtype", "int8")
+    hashes, times = set(), set()
+    # The same numbers in two shapes, and one of them as other programs write it.
+    row = b"100,100,100"
+    spaced = b"\xef\xbb\xbf100, 100 ,100\r\n" + row + b"\r\n\r\n"
+    for content in (b"100,100\n" * 3, row + b"\n" + row, spaced):
+        file.write_bytes(content)
+        ran = wafertlm("kernel", "softmax", *fixed, "--tiles", file, "--allow-stale", "--json")
+        assert ran.status == 0, ran.stderr
+        result = json.loads(ran.stdout)
+        assert result["tiles"]["table"]["sha256"] == hashlib.sha256(content).hexdigest()
+        hashes.add(result["provenance"]["config_hash"])
+        times.add(result["cycles"])
+    assert (len(hashes), len(times)) == (3, 1)
 
 
 @pytest.mark.parametrize("level", ["lt", "at"])
@@ -97,14 +114,17 @@ def test_maps_and_timelines_are_of_all_tiles_spanned(kernel: Run, tmp_path: Path
     maps, shown = tmp_path / "maps.npz", tmp_path / "shown.json.gz"
     result = kernel("summa", apart(), "--map", maps, "--timeline", shown)
     found = np.load(maps)
-    assert {found[name].shape for name in found} == {(4, 6)}
+    assert {found[name].shape for name in found} == {(5, 5)}
     assert found["finish_cycle"].max() == result["cycles"]
-    assert (found["finish_cycle"][:, [1, 4]] == 0).all()
-    assert (found["finish_cycle"][:, [0, 2, 3, 5]] > 0).all()
-    assert (found["link_flits_east"][:, 1] > 0).all()  # routers out of use pass packets on
+    used = np.zeros((5, 5), dtype=bool)
+    used[np.ix_([0, 2, 3, 4], [0, 1, 3, 4])] = True
+    assert ((found["finish_cycle"] > 0) == used).all()
+    # Routers out of use pass packets on.
+    assert (found["link_flits_east"][[0, 2, 3, 4], 2] > 0).all()
+    assert (found["link_flits_south"][1, [0, 1, 3, 4]] > 0).all()
     events = json.loads(gzip.decompress(shown.read_bytes()))["traceEvents"]
     spans = [event for event in events if event["ph"] == "X" and event["name"] == "C"]
-    assert {event["pid"] % 6 for event in spans} == {0, 2, 3, 5}
+    assert {event["pid"] for event in spans} == {*np.flatnonzero(used).tolist()}
 
 
 @pytest.mark.rtl
@@ -154,16 +174,42 @@ def test_tables_that_do_not_fit(
         ("1,2\n3\n", "row 1 (from 0): found 1 columns; allowed: 2, as in row 0"),
         ("1,x\n", "row 0, column 1 (from 0): found 'x'; allowed: whole per cent from 1 to 100000"),
         ("1,1.5\n", "row 0, column 1 (from 0): found '1.5'; allowed: whole per cent"),
+        ("1,1_0\n", "row 0, column 1 (from 0): found '1_0'; allowed: whole per cent"),
+        ("1,\u0661\n", "row 0, column 1 (from 0): found '\u0661'; allowed: whole per cent"),
+        ("1,+1\n", "row 0, column 1 (from 0): found '+1'; allowed: whole per cent"),
+        ("1,2\n\n3,4\n", "row 1 (from 0): found a blank line; allowed: at the end only"),
+        ("\n1,2\n", "row 0 (from 0): found a blank line; allowed: at the end only"),
         ("100001\n", "row 0, column 0 (from 0): found '100001'; allowed: whole per cent"),
     ],
 )
 def test_tables_that_are_none(wafertlm: Any, tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "bad.csv"
-    file.write_text(text)
+    file.write_text(text, encoding="utf-8")
     fixed = ("--chip", "rtl-4x4", "--grid", "2x2", "--shape", "8,8", "--dtype", "int8")
     ran = wafertlm("kernel", "softmax", *fixed, "--tiles", file)
     assert ran.status == 2
     assert f"error: {file}: {message}" in ran.stderr
+
+
+@pytest.mark.parametrize(("noc", "size"), [("at", 65), ("rtl", 9)])
+def test_lines_out_of_use_count_where_a_level_has_its_limit(
+    wafertlm: Any, tmp_path: Path, noc: str, size: int
+) -> None:
+    tiles = whole(size, size)
+    tiles[1, 1] = tiles[1, 3] = tiles[3, 1] = 0
+    file, grid = tmp_path / "tiles.csv", f"{size - 1}x{size - 1}"
+    np.savetxt(file, tiles, fmt="%d", delimiter=",")
+    shape = f"{8 * size - 8},{8 * size - 8}"
+    fixed = ("--chip", f"rtl-{size}x{size}", "--grid", grid, "--shape", shape, "--dtype", "int8")
+    tail = ("--noc", noc, "--tiles", file, "--allow-stale")
+    ran = wafertlm("kernel", "softmax", *fixed, *tail)
+    assert ran.status == 2
+    found = (
+        "level at goes up to 4096 tiles, found 4225"
+        if noc == "at"
+        else ("--noc rtl goes up to 8x8 tiles, found 9x9")
+    )
+    assert f"error: --grid: {found} with lines out of use between them" in ran.stderr
 
 
 def test_a_table_that_is_missing(kernel: Run) -> None:

@@ -18,7 +18,8 @@ from tlm.interconnect.traffic import parse_rectangle
 from tlm.trace import Timeline
 from wafertlm.kernel_networks import provenance_hash
 from wafertlm.kernel_options import KernelOptions, known_names
-from wafertlm.kernel_runs import kernel_result, own_network, unequal_tiles
+from wafertlm.kernel_runs import kernel_result, own_network
+from wafertlm.kernel_unequal import unequal_tiles
 from wafertlm.options import parse_grid, render_names
 from wafertlm.output import Result, complete, emit, log, progress, store
 from wafertlm.stopwatch import stopwatch
