@@ -36,7 +36,7 @@ _WAYS: tuple[Way, Way] = ("forward", "touch")
 _TERMS = ("stage", "flit", "hop")
 #: Tiles that a chain goes round, by the links of a stage.
 _ROUNDS = {0: (0,), 1: (0, 1, 3, 2), 2: (0, 3)}
-#: Addresses, at different banks: the block that came, one's own, their sum.
+#: Addresses, at different banks: blocks that come, one's own, their sum.
 _CAME, _OWN, _SUM = 0, 1026, 2052
 _ARRIVED, _ADDED = 1, 2
 _FIT = ((3, 4, 1), (2, 9, 1), (4, 5, 2), (5, 16, 2))
@@ -140,20 +140,26 @@ def _measured(machine: TileMachine, case: RelayCase) -> int:
     """From the start of the first transfer to that of the one behind the last stage."""
     round_ = _ROUNDS[case.hops]
     path = [round_[stage % len(round_)] for stage in range(case.stages + 2)]
-    blocks = np.random.default_rng(0).integers(-(2**31), 2**31, (2, 1, 2 * case.flits))
-    came, own = rows_of(blocks[0]), rows_of(blocks[1])
-    images = {tile: TileImage(memory={_CAME: came, _OWN: own}) for tile in path}
+    rng = np.random.default_rng(0)
+    blocks = rng.integers(-(2**31), 2**31, (2, 1, 2 * case.flits))
+    # Every block of the chain has words of its own, at the same banks; what they hold before is
+    # random, so that the end shows if a transfer or a pass wrote nothing, or elsewhere.
+    came = [_CAME + stage * _whole_banks(case) for stage in range(case.stages + 2)]
+    memory = rng.integers(0, 2**64, (case.model.tiles, case.model.memory_words), dtype=np.uint64)
+    memory[:, _OWN : _OWN + case.flits] = rows_of(blocks[1])
+    memory[path[0], came[0] : came[0] + case.flits] = rows_of(blocks[0])
+    images = {tile: TileImage(memory={0: memory[tile]}) for tile in path}
     touches = case.way == "touch"
     for stage, (here, there) in enumerate(zip(path, path[1:], strict=False)):
         touched = touches and stage > 0
         job = Transfer(
-            TransferKind.UNICAST, case.flits, _SUM if touched else _CAME, _CAME,
+            TransferKind.UNICAST, case.flits, _SUM if touched else came[stage], came[stage + 1],
             row=there // case.model.cols, col=there % case.model.cols, tokens=(_ARRIVED,),
         )  # fmt: skip
         queues = images[here].queues
         if touched:
             add = VectorJob(
-                "add", case.flits, 1, _CAME, case.flits, _SUM, case.flits, case.flits, b=_OWN,
+                "add", case.flits, 1, came[stage], case.flits, _SUM, case.flits, case.flits, b=_OWN,
                 b_row=case.flits,
             )  # fmt: skip
             passed = Descriptor(add, frozenset([_ARRIVED]), frozenset([_ADDED]))
@@ -162,8 +168,13 @@ def _measured(machine: TileMachine, case: RelayCase) -> int:
         takes = frozenset([token] if stage else [])
         queues.setdefault(Engine.TRANSFER, []).append(Descriptor(job, takes))
     run = machine.run(images)
-    last = block_of(machine.read(path[-1], _CAME, case.flits), blocks[0].shape)
+    last = block_of(machine.read(path[-1], came[-1], case.flits), blocks[0].shape)
     if (last != wrapped(blocks[0] + touches * case.stages * blocks[1])).any():
         raise SimulationError(f"{machine.model.name}: {case}: another block came to the end")
     starts = sorted(span.start_cycle for span in run.spans if span.engine is Engine.TRANSFER)
     return starts[-1] - starts[0]
+
+
+def _whole_banks(case: RelayCase) -> int:
+    """Words of a block, and what it lacks to a row of all banks."""
+    return -(-case.flits // case.model.banks) * case.model.banks

@@ -1,12 +1,17 @@
 """Constants of a tile's engines are read off small cases, or the law is contradicted."""
 
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
 import numpy as np
 import pytest
 
 from calibration.experiment import LawContradictedError
-from calibration.experiments.relay import Relay, RelayCase
+from calibration.experiments.relay import Relay, RelayCase, Way
 from calibration.experiments.tile import TileEngines
 from calibration.harness.simulator import SimulationError
+from calibration.tile.descriptors import Transfer
 from calibration.tile.machine import TileMachine
 from tlm.calibrated import Parameter, load_result
 from tlm.compute.tile_engines import MatrixEngine, TileTiming, rtl_tile_timing
@@ -78,6 +83,25 @@ def test_a_measured_relay_is_the_sum_of_its_parts() -> None:
     # Without the pass of the vector engine.
     assert measured.integer("forward_stage_cycles") == stage - timing.vector_cycles
     assert measured.integer("forward_flit_cycles") == flit - 1
+
+
+@pytest.mark.rtl
+@pytest.mark.parametrize("astray", range(6))
+@pytest.mark.parametrize(("way", "hops"), [("forward", 0), ("forward", 1), ("touch", 1)])
+def test_a_transfer_of_a_relay_that_writes_elsewhere_is_noticed(
+    monkeypatch: pytest.MonkeyPatch, way: Way, hops: int, astray: int
+) -> None:
+    numbers = count()
+
+    def made(*args: Any, **fields: Any) -> Transfer:
+        transfer = Transfer(*args, **fields)
+        elsewhere = transfer.target + 512 * (next(numbers) == astray)
+        return replace(transfer, target=elsewhere)
+
+    monkeypatch.setattr("calibration.experiments.relay.Transfer", made)
+    # With five stages the chain comes back to tiles that it has been at.
+    with pytest.raises(SimulationError, match="another block came to the end"):
+        Relay().measure([RelayCase(way, 5, 4, hops)])
 
 
 @pytest.mark.rtl
