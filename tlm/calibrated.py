@@ -101,7 +101,7 @@ class LevelPoint(_Record):
 
     kernel: str
     case: str
-    dtype: str = "int8"
+    dtype: str
     balance: float
     at: int
     lt: int
@@ -145,8 +145,8 @@ class TilePoint(_Record):
     kernel: str
     variant: str
     case: str
-    dtype: str = "int8"
-    memory: bool = False
+    dtype: str
+    memory: bool
     balance: float
     rtl: int
     at: int
@@ -259,8 +259,7 @@ def stored_result(name: str) -> CalibrationResult:
     try:
         result = CalibrationResult.model_validate_json(path.read_text(encoding="utf-8"))
     except ValidationError as error:
-        first = error.errors()[0]
-        raise InputError(f"{path}: {first['loc']}: {first['msg']}") from error
+        raise InputError(f"{path}: {_first_fault(error)}") from error
     changed = result.changed_sources()
     if changed and not _stale_allowed:
         raise InputError(
@@ -290,14 +289,18 @@ def load_tiles() -> TileComparison:
     return _comparison(TILES_FILE, TileComparison, "tiles")
 
 
+def _first_fault(error: ValidationError) -> str:
+    """The first field that does not fit, where the fault is of one, and why."""
+    first = error.errors()[0]
+    field = ".".join(str(part) for part in first["loc"])
+    return f"{field}: {first['msg']}" if field else first["msg"]
+
+
 def _comparison(path: Path, kind: type[_Compared], what: str) -> _Compared:
     try:
         comparison = kind.model_validate_json(path.read_text(encoding="utf-8"))
     except ValidationError as error:
-        first = error.errors()[0]
-        raise InputError(
-            f"{path}: {first['loc']}: {first['msg']}; run 'wafertlm calibrate'"
-        ) from error
+        raise InputError(f"{path}: {_first_fault(error)}; run 'wafertlm calibrate'") from error
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: {error}; run 'wafertlm calibrate'") from error
     changed = comparison.changed_sources()

@@ -76,7 +76,9 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
     monkeypatch.setattr("calibration.store.RESULTS_FOLDER", results)
     monkeypatch.setattr("calibration.store.REPOSITORY", tmp_path)
     for module in ("tlm.calibrated", "calibration.store"):
-        monkeypatch.setattr(f"{module}.LEVELS_FILE", tmp_path / "calibration" / "levels.json")
+        for file in ("levels", "tiles"):
+            path = tmp_path / "calibration" / f"{file}.json"
+            monkeypatch.setattr(f"{module}.{file.upper()}_FILE", path)
     forget()
     yield tmp_path
     forget()

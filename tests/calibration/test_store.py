@@ -1,6 +1,7 @@
 """Stored results: whole, readable, and refused when they no longer hold."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from tlm.calibrated import (
     forget,
     load_levels,
     load_result,
+    load_tiles,
     measured_rtl_hash,
     stale_allowed,
     stored_names,
@@ -83,7 +85,7 @@ def test_a_comparison_of_levels_is_stale_with_what_it_rests_on(
     file = repository / changed
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("0")
-    points = [LevelPoint(kernel="k", case="c", balance=1.0, at=4, lt=5, perf=6)]
+    points = [LevelPoint(kernel="k", case="c", dtype="int8", balance=1.0, at=4, lt=5, perf=6)]
     save_levels(points)
     assert load_levels().points == points
     file.write_text("1")
@@ -126,19 +128,39 @@ def test_a_missing_result_is_named(repository: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "field"),
+    ("old", "new", "fault"),
     [
-        ('"seed": 5', '"seed": "five"', "seed"),
-        ('"seed": 5', '"seed": 5, "extra": 1', "extra"),
-        ('"rtl": 6.0', '"rtl": null', "rtl"),
+        ('"seed": 5', '"seed": "five"', "seed: Input should be a valid integer"),
+        ('"seed": 5', '"seed": 5, "extra": 1', "extra: Extra inputs are not permitted"),
+        ('"rtl": 6.0', '"rtl": null', "check.0.rtl: Input should be a valid number"),
         ("{", "", "Invalid JSON"),
     ],
 )
-def test_a_damaged_result_is_refused(path: Path, old: str, new: str, field: str) -> None:
+def test_a_damaged_result_is_refused(path: Path, old: str, new: str, fault: str) -> None:
     path.write_text(path.read_text().replace(old, new, 1))
-    found = message()
-    assert found.startswith(f"{path}: ")
-    assert field in found
+    assert message().startswith(f"{path}: {fault}")
+
+
+@pytest.mark.parametrize(
+    ("file", "load", "field"),
+    [
+        ("levels.json", load_levels, "dtype"),
+        ("tiles.json", load_tiles, "dtype"),
+        ("tiles.json", load_tiles, "memory"),
+    ],
+)
+def test_a_comparison_of_before_a_field_is_not_read_as_a_newer_one(
+    repository: Path, file: str, load: Callable[[], object], field: str
+) -> None:
+    stored = json.loads((REPOSITORY / "calibration" / file).read_text())
+    del stored["points"][1][field]
+    path = repository / "calibration" / file
+    path.write_text(json.dumps(stored))
+    forget()  # a new process
+    with stale_allowed(), pytest.raises(InputError) as error:
+        load()
+    expected = f"{path}: points.1.{field}: Field required; run 'wafertlm calibrate'"
+    assert str(error.value) == expected
 
 
 def test_the_hash_of_all_measured_verilog(fake: "FakeExperiment", path: Path) -> None:
