@@ -10,7 +10,16 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PositiveFloat,
+    PositiveInt,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 
 from tlm.errors import InputError
 
@@ -75,7 +84,8 @@ MatrixTable = Annotated[
 class Tile(_Table):
     """One tile: engines and local memory.
 
-    ``matrix_of`` names the types of elements that another matrix engine than ``matrix`` multiplies.
+    ``matrix_of`` names the types, of those in ``dtypes``, that another matrix engine than
+    ``matrix`` multiplies.
     """
 
     matrix: MatrixTable
@@ -85,6 +95,18 @@ class Tile(_Table):
     sram_kib: PositiveFloat
     sram_banks: PositiveInt = 1
     sram_bytes_per_cycle: PositiveInt | None = None
+
+    @field_validator("matrix_of")
+    @classmethod
+    def _of_known_dtypes(
+        cls, engines: dict[str, MatrixTable], others: ValidationInfo
+    ) -> dict[str, MatrixTable]:
+        allowed = others.data.get("dtypes", tuple(engines))
+        if unknown := [dtype for dtype in engines if dtype not in allowed]:
+            raise ValueError(
+                f"found {', '.join(unknown)}; allowed, of dtypes: {', '.join(allowed)}"
+            )
+        return engines
 
 
 class CalibratedNoc(_Table):
@@ -200,6 +222,8 @@ def load_chip(name: str) -> Chip:
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"])
-        raise InputError(
-            f"{path.name}: {field}: {first['msg']} (found {first.get('input')!r})"
-        ) from error
+        if first["type"] == "value_error":
+            fault = str(first["ctx"]["error"])
+        else:
+            fault = f"{first['msg']} (found {first['input']!r})"
+        raise InputError(f"{path.name}: {field}: {fault}") from error

@@ -1,0 +1,59 @@
+"""A chip profile that does not fit is refused, and the message names the file and the field."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tlm.chips import chip_names, load_chip
+from tlm.chips import profile as chip_profile
+from tlm.errors import InputError
+
+RTL = (Path(chip_profile.__file__).parent / "rtl.toml").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty folder of profiles."""
+    monkeypatch.setattr(chip_profile, "_FOLDER", tmp_path)
+    load_chip.cache_clear()
+    yield tmp_path
+    load_chip.cache_clear()
+
+
+@pytest.mark.parametrize("name", [name for name in chip_names() if name != "rtl-RxC"] + ["rtl-4x4"])
+def test_every_profile_loads(name: str) -> None:
+    assert load_chip(name).name == name
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        (
+            "matrix_of.int16",
+            "matrix_of.int61",
+            "tile.matrix_of: found int61; allowed, of dtypes: int8, int16",
+        ),
+        (
+            "sram_banks = 8",
+            "sram_banks = 0",
+            "tile.sram_banks: Input should be greater than 0 (found 0)",
+        ),
+        ("sram_banks", "sram_bank", "tile.sram_bank: Extra inputs are not permitted (found 8)"),
+    ],
+)
+def test_a_profile_that_does_not_fit_is_refused(
+    folder: Path, old: str, new: str, fault: str
+) -> None:
+    assert RTL.count(old) == 1
+    (folder / "rtl.toml").write_text(RTL.replace(old, new), encoding="utf-8")
+    with pytest.raises(InputError) as error:
+        load_chip("rtl-4x4")
+    assert str(error.value) == f"rtl.toml: {fault}"
+
+
+def test_a_type_of_elements_chooses_the_matrix_engine(folder: Path) -> None:
+    (folder / "rtl.toml").write_text(RTL, encoding="utf-8")
+    chip = load_chip("rtl-4x4")
+    sizes = {dtype: chip.for_dtype(dtype).tile.matrix.rows for dtype in chip.tile.dtypes}
+    assert sizes == {"int8": 8, "int16": 4}
