@@ -321,20 +321,28 @@ def _nearest(points: Iterable[_Balanced], balance: float) -> list[_Balanced]:
 
 
 def level_error_pct(
-    kernel: str, dtype: str, noc: str, compute: str, balance: float, *, alone: bool = False
+    kernel: str,
+    dtype: str,
+    noc: str,
+    compute: str,
+    balance: float,
+    *,
+    alone: bool = False,
+    memory: bool = False,
 ) -> float | None:
     """Error of a kernel's levels against our RTL: the worst errors of adjacent levels, added.
 
     ``at`` against whole kernels on tiles in Verilog, ``lt`` against ``at`` and ``perf`` against
     ``lt``, each over the kernel's checked cases of the same ``dtype`` and the nearest ``balance``,
     on any grid. None with the matrix engine as a roofline, which nothing was checked against. With
-    ``alone`` jobs at ``at`` take as long as by themselves.
+    ``alone`` jobs at ``at`` take as long as by themselves; with ``memory`` blocks lie in off-chip
+    memory, with which only ``at`` was compared.
     """
     of = (kernel, dtype)
     points = _nearest((p for p in load_levels().points if (p.kernel, p.dtype) == of), balance)
-    on_tiles = (p for p in load_tiles().points if (p.kernel, p.dtype) == of and not p.memory)
+    on_tiles = (p for p in load_tiles().points if (p.kernel, p.dtype, p.memory) == (*of, memory))
     tiles = _nearest(on_tiles, balance)
-    if compute == "perf" or not points or not tiles:
+    if compute == "perf" or not points or not tiles or (memory and noc in ("lt", "perf")):
         return None
     error = max(abs(point.alone_error_pct if alone else point.error_pct) for point in tiles)
     if noc in ("lt", "perf"):

@@ -156,14 +156,16 @@ def _figures(
 def _level_pct(options: KernelOptions, networks: Networks, run: _Run) -> float | None:
     """Error of the levels used; of somebody's own network modelled that of its calibration too.
 
-    Levels are compared on the kernels' default variants, on tiles that are all alike.
+    Levels are compared on the kernels' default variants, on tiles that are all alike, and with the
+    memory channels of the tiles in Verilog.
     """
     if options.level == RTL:
         return 0.0
-    if options.choices != Choices() or options.memory is not None or options.tiles is not None:
+    if options.choices != Choices() or options.memory == "perf" or options.tiles is not None:
         return None
     of = (options.kernel, options.dtype, networks.noc, networks.compute)
-    error = level_error_pct(*of, run.plan.balance, alone=run.alone)
+    memory = options.memory is not None
+    error = level_error_pct(*of, run.plan.balance, alone=run.alone, memory=memory)
     if error is None or networks.own is None or networks.noc == "rtl":
         return error
     return max(error, networks.own.worst_error_pct)

@@ -40,7 +40,8 @@ def test_verilog_and_its_model_take_the_same_time(kernel: Run, name: str) -> Non
         # Blocks are whole bursts here: channels read and write what is loaded and stored.
         assert memory["loaded_bytes"] == memory["read_bytes"] > 0
         assert memory["stored_bytes"] == memory["written_bytes"] > 0
-        assert run["error"]["level_pct"] is None
+        error_pct = run["error"]["level_pct"]
+        assert error_pct is None if level == "perf" else 0 <= error_pct < 2
     assert len(runs["rtl"]["memory"]["rtl_hash"]) == 16
 
 
