@@ -1,4 +1,4 @@
-"""Calibration of a tile's engines: what a product, a pass, a transfer, a credit and a relay cost.
+"""Calibration of a tile's engines: what a product, a pass, a transfer and a credit cost.
 
 The laws are in `tlm.compute.tile_engines`. Every constant is read off one small case and held
 against another; the blind check has other sizes, among them products whose streams meet at the
@@ -30,7 +30,7 @@ from tlm.compute.tile_engines import MatrixEngine, TileTiming
 from tlm.operations import Engine
 from tlm.tiles.jobs import MatrixJob, VectorJob
 
-Subject = Literal["output-stationary", "weight-stationary", "vector", "transfer", "credit", "relay"]
+Subject = Literal["output-stationary", "weight-stationary", "vector", "transfer", "credit"]
 
 #: Addresses of operands and results, at different banks.
 _A, _B, _C = 0, 1026, 2052
@@ -51,7 +51,6 @@ _OTHER_WIDTH_CASES: tuple[tuple[Subject, tuple[int, ...]], ...] = (
     ("vector", (16, 8)),
     ("transfer", (64, 2)),
     ("credit", (1,)),
-    ("relay", (16, 2)),
 )
 _TARGETS = Targets(mean_pct=1.0, worst_pct=5.0)
 
@@ -63,7 +62,7 @@ class TileCase:
     Attributes:
         subject: What.
         sizes: Panels of A, panels of B and steps of a product; rows and words of a pass; flits and
-            hops of a transfer or a relay; hops of a credit.
+            hops of a transfer; hops of a credit.
         model: The tiles.
     """
 
@@ -76,7 +75,7 @@ class TileEngines:
     """Stimuli, measurement, fit and prediction for the engines of a tile."""
 
     name = "tile"
-    subject = "cycles of a tile's matrix and vector engines, transfers, credits and relays"
+    subject = "cycles of a tile's matrix and vector engines, transfers and credits"
     sources: Sequence[Path] = TILE_SOURCES
     seed = 0
     targets = _TARGETS
@@ -92,18 +91,17 @@ class TileEngines:
         return [*cases, TileCase("credit", (1,)), TileCase("credit", (2,))]
 
     def check_cases(self, *, quick: bool) -> list[TileCase]:
-        """Other sizes; ``quick`` leaves out the relays and the tiles of the other width."""
+        """Other sizes; ``quick`` leaves out the tiles of the other width."""
         products = [(1, 1, 64), (2, 2, 16), (4, 4, 16), (3, 2, 5), (4, 4, 40), (1, 4, 2)]
         cases = [TileCase("output-stationary", sizes) for sizes in products]
         cases += [TileCase("weight-stationary", sizes) for sizes in ((1, 1, 64), (1, 4, 16))]
         cases += [TileCase("vector", sizes) for sizes in ((1, 1), (16, 8), (1, 100))]
         cases += [TileCase("transfer", sizes) for sizes in ((1, 0), (64, 2), (200, 1))]
         cases += [TileCase("credit", (0,))]
-        relays = [TileCase("relay", sizes) for sizes in ((1, 1), (16, 1), (64, 1))]
         if quick:
             return cases
         others = [TileCase(*either, OTHER_WIDTH) for either in _OTHER_WIDTH_CASES]
-        return [*cases, *relays, *others]
+        return [*cases, *others]
 
     def rtl(self, case: TileCase) -> TileModel:
         """The mesh of tiles."""
@@ -150,7 +148,6 @@ class TileEngines:
             "vector": ("rows", "words a row"),
             "transfer": ("flits", "hops"),
             "credit": ("hops",),
-            "relay": ("flits", "hops"),
         }[case.subject]
         sizes = zip(case.sizes, names, strict=True)
         shown = ", ".join(f"{size} {name}" for size, name in sizes)
@@ -170,8 +167,6 @@ def _cycles(case: TileCase, timing: TileTiming) -> int:
             return case.sizes[0] + timing.issue_cycles
         case "credit":
             return case.sizes[0] + timing.credit_cycles
-        case "relay":
-            return timing.relay_cycles(*case.sizes)
 
 
 @cache
@@ -225,31 +220,6 @@ def _credit(machine: TileMachine, hops: int) -> int:
     return run.of(0, Engine.CONTROL)[0].start_cycle - given
 
 
-def _relay(machine: TileMachine, flits: int, hops: int) -> int:
-    """From the start of the transfer of a part to the start of that of the sum with one's own."""
-    row, col = _place(hops)
-    tile = row * machine.model.cols + col
-    add = VectorJob("add", flits, 1, _A, flits, _C, flits, flits, b=_B, b_row=flits)
-    unicast = TransferKind.UNICAST
-    part = Transfer(unicast, flits, _A, _A, row=row, col=col, tokens=(1,))
-    images = {
-        0: TileImage(
-            {Engine.TRANSFER: [Descriptor(part)]}, memory={0: _words(machine.model.memory_words)}
-        ),
-        tile: TileImage(
-            {
-                Engine.VECTOR: [Descriptor(add, frozenset([1]), frozenset([2]))],
-                Engine.TRANSFER: [
-                    Descriptor(Transfer(unicast, flits, _C, _A, row=1, col=1), frozenset([2]))
-                ],
-            },
-            memory={0: _words(machine.model.memory_words)},
-        ),
-    }
-    run = machine.run(images)
-    return run.of(tile, Engine.TRANSFER)[0].start_cycle - run.of(0, Engine.TRANSFER)[0].start_cycle
-
-
 def _measured(machine: TileMachine, case: TileCase) -> int:
     return _RUNS[case.subject](machine, *case.sizes)
 
@@ -260,5 +230,4 @@ _RUNS: dict[Subject, Callable[..., int]] = {
     "vector": _pass,
     "transfer": _transfer,
     "credit": _credit,
-    "relay": _relay,
 }

@@ -10,6 +10,7 @@ import pytest
 from calibration.experiment import LawContradictedError
 from calibration.experiments.relay import Relay, RelayCase, Way
 from calibration.experiments.tile import TileEngines
+from calibration.experiments.tile_models import OTHER_WIDTH, width
 from calibration.harness.simulator import SimulationError
 from calibration.tile.descriptors import Transfer
 from calibration.tile.machine import TileMachine
@@ -55,7 +56,6 @@ def test_a_product_is_cut_into_folds_and_jobs() -> None:
     assert MatrixEngine(4, "weight-stationary", TIMING).gemm_cycles(10, 6, 9) == 2 * (
         3 + 12 + 2 * 20 + 20
     )
-    assert TIMING.relay_cycles(16, hops=1) == 43
 
 
 def test_constants_of_a_relay_are_found_or_contradicted() -> None:
@@ -79,10 +79,19 @@ def test_a_measured_relay_is_the_sum_of_its_parts() -> None:
         measured.integer(f"touch_{term}_cycles") for term in ("stage", "flit", "hop")
     )
     for flits, hops in ((1, 1), (16, 2)):
-        assert timing.relay_cycles(flits, hops) == stage + flit * flits + hop * hops
+        transfer = timing.issue_cycles + hops + 1 + flits
+        assert stage + flit * flits + hop * hops == transfer + flits + timing.vector_cycles
     # Without the pass of the vector engine.
     assert measured.integer("forward_stage_cycles") == stage - timing.vector_cycles
     assert measured.integer("forward_flit_cycles") == flit - 1
+
+
+@pytest.mark.parametrize("name", ["tile", "tile-streams", "tile-queues", "relay"])
+def test_the_width_of_operands_changes_no_constant(name: str) -> None:
+    # docs/tiles.md says so of every blind case on tiles of the other width.
+    points = [p for p in load_result(name).check if p.case.endswith(width(OTHER_WIDTH))]
+    assert points
+    assert [point.case for point in points if point.model != point.rtl] == []
 
 
 @pytest.mark.rtl

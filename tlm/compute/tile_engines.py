@@ -38,14 +38,6 @@ class TileTiming:
         """From parameters of the constants' names."""
         return cls(**{field.name: round(parameters[field.name].value) for field in fields(cls)})
 
-    def relay_cycles(self, flits: int, hops: int) -> int:
-        """A stage of a reduction in software: a block comes over ``hops``, and one's own is added.
-
-        From the start of the transfer to that of the next one, with a flit a word and a router a
-        cycle.
-        """
-        return self.issue_cycles + hops + 1 + flits + flits + self.vector_cycles
-
 
 def rtl_tile_timing() -> TileTiming:
     """Timing of rtl/tile as the stored calibration has it.
