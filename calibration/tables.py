@@ -20,7 +20,7 @@ from tlm.spread import by_kernel, spread
 
 _README = REPOSITORY / "README.md"
 _TILES = REPOSITORY / "docs" / "tiles.md"
-_ENGINES = ("matrix", "vector")
+_ENGINES = ("matrix", "vector", "transfer")
 
 
 def error_table(results: Sequence[CalibrationResult]) -> str:
@@ -49,7 +49,8 @@ def level_table(points: Sequence[LevelPoint]) -> str:
 
 def tile_table(points: Sequence[TilePoint]) -> str:
     """Errors by kernel and variant, and of the cycles in which engines are busy."""
-    lines = ["| kernel | cases | total: mean, worst | matrix, vector busy: worst | worst case |"]
+    engines = ", ".join(_ENGINES)
+    lines = [f"| kernel | cases | total: mean, worst | {engines} busy: worst | worst case |"]
     lines.append("|---|---|---|---|---|")
     kinds: dict[str, list[TilePoint]] = {}
     wholes: dict[str, list[TilePoint]] = {}

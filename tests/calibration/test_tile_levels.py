@@ -76,14 +76,14 @@ def test_the_table_names_the_worst_case() -> None:
     def made(case: str, at: int, dtype: str = "int8", *, memory: bool = False) -> TilePoint:
         return TilePoint(
             kernel="summa", variant="", case=case, dtype=dtype, memory=memory, balance=1.0,
-            rtl=100, at=at, alone=90, busy={"matrix": (50, 49)},
+            rtl=100, at=at, alone=90, busy={"matrix": (50, 49), "transfer": (25, 26)},
         )  # fmt: skip
 
     points = [made("small", 100), made("large", 97), made("wide", 100, "int16")]
     lines = tile_table([*points, made("far", 98, memory=True)]).splitlines()
     assert lines[2:] == [
-        "| summa | 3 | 1 %, 3 % | 2 %, - | large: 100 and 97 |",
-        "| summa with memory | 1 | 2 %, 2 % | 2 %, - | far: 100 and 98 |",
+        "| summa | 3 | 1 %, 3 % | 2 %, -, 4 % | large: 100 and 97 |",
+        "| summa with memory | 1 | 2 %, 2 % | 2 %, -, 4 % | far: 100 and 98 |",
         "| all int8 | 2 | 1.5 %, 3 % | | |",
         "| all int16 | 1 | 0 %, 0 % | | |",
         "| all int8 with memory | 1 | 2 %, 2 % | | |",
