@@ -110,3 +110,7 @@ def test_the_command_names_an_unknown_fault() -> None:
     assert "no fault named nonsense" in done.stderr
     with pytest.raises(json.JSONDecodeError):
         json.loads(done.stdout)
+
+
+def test_without_faults_nothing_is_run() -> None:
+    assert list(run([])) == []
