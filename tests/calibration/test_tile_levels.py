@@ -59,7 +59,8 @@ def test_blocks_from_offchip_memory(machines: dict[Tiles, TileMachine]) -> None:
     """One stream of rows: its queries, from memory, are overtaken by keys that its tile sends."""
     case = TileCase("flash-attention-3", WITH_MEMORY, (1, 2, 2, 24, 32, 8, 8))
     found = point(case, machines[WITH_MEMORY])
-    assert found.at == found.alone == pytest.approx(found.rtl, rel=0.02)
+    assert found.at == pytest.approx(found.rtl, rel=0.002)
+    assert found.alone == pytest.approx(found.rtl, rel=0.02)
 
 
 def test_every_kernel_is_compared_on_a_square_grid() -> None:
