@@ -22,7 +22,7 @@ Cycles = NDArray[np.int64]
 
 
 MOST_HOPS = 2**27
-"""Of a run's packets over links that they share, which are followed: half a minute's work."""
+"""A run's packets are followed over so many links, half a minute's work; later ones are not."""
 
 
 class SharedLinks:
@@ -47,7 +47,7 @@ class SharedLinks:
         self._program, self._memory_bytes = program, memory_bytes
         self._timing, self._launch_cycles, self._times = timing, launch_cycles, times
         self._hops_left = MOST_HOPS if timing.link_interval_cycles == 1 else 0
-        # Along rows and along columns: by line, direction and place, until when they are busy.
+        # Along rows and along columns, as `lt_wormhole.cross` has them.
         self._links: list[Cycles] = []
 
     def follows(self, hops: int) -> bool:
@@ -63,7 +63,7 @@ class SharedLinks:
             check_shared_memory(self._program, self._memory_bytes)
             lt_wormhole.ready()
             _, rows, cols = self._times.shape
-            shapes = (rows, 2, cols), (cols, 2, rows)
+            shapes = (rows, 2, 2, cols), (cols, 2, 2, rows)
             self._links = [np.zeros(shape, dtype=np.int64) for shape in shapes]
         return True
 
@@ -100,15 +100,16 @@ class SharedLinks:
     def _cross(self, send: Send, starts: Cycles, *, along_row: bool) -> tuple[Cycles, Cycles]:
         """When transfers could be written at their ends, and when they have left their sources."""
         tiles, timing = send.tiles, self._timing
-        lines, places, targets = np.array(tiles.rows), np.array(tiles.cols), send.to_cols
+        lines, places, targets = tiles.rows, tiles.cols, send.to_cols
         if not along_row:
-            lines, places, targets = np.array(tiles.cols), np.array(tiles.rows), send.to_rows
+            lines, places, targets = tiles.cols, tiles.rows, send.to_rows
         starts = np.ascontiguousarray(starts if along_row else starts.T)
         come = starts + (timing.ejection_cycles + send.flits)
         free = starts + send.flits
         law, links = lt_wormhole.law_of(timing, send.flits), self._links[0 if along_row else 1]
         room = lt_wormhole.room_of(law, links.shape[-1], len(places))
-        lt_wormhole.cross(law, lines, places, targets, starts, come, free, links, *room)
+        ends = (np.array(lines), np.array(places), np.array(targets))  # may be written, as compiled
+        lt_wormhole.cross(law, *ends, starts, come, free, links, *room)
         return (come, free) if along_row else (come.T, free.T)
 
     @property

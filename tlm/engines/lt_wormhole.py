@@ -6,6 +6,8 @@ So a link is free when as many flits have gone on ahead as do not fit into the b
 two that ask for a link, one from the tile and one from the link before, they take turns.
 
 Nothing here is flit by flit: events are that a head has come, and that a tail has left.
+
+Of earlier sends a link knows since when it is busy, and until when: who is through before passes.
 """
 
 from functools import cache
@@ -20,13 +22,14 @@ from tlm.interconnect.zero_load import NocTiming
 
 Numbers = Annotated[NDArray[np.int64], types.int64[::1]]
 Lines = Annotated[NDArray[np.int64], types.int64[:, ::1]]
-Links = Annotated[NDArray[np.int64], types.int64[:, :, ::1]]
+Links = Annotated[NDArray[np.int64], types.int64[:, :, :, ::1]]
 
 # Of a line's places: whose the link is, when its tail has left, who waits from the tile and from
 # the buffer, who won last; where the buffer's first packet stands in its queue, how many there are,
 # how many of them have not begun to leave, and the queue.
 _OWNER, _LEAVES, _OWN, _FRONT, _WON, _FIRST, _HELD, _STILL, _QUEUE = range(9)
 _NOBODY = -1
+_SINCE, _UNTIL = range(2)
 _HEAD, _TAIL, _EJECTED, _BEGUN, _AGAIN = range(5)
 _KINDS = 2**3
 _NUMBERS = 2**28  # more than places and sources of a line; times are below 2**31
@@ -45,11 +48,16 @@ def law_of(timing: NocTiming, flits: int) -> NDArray[np.int64]:
 
 
 def room_of(law: NDArray[np.int64], places: int, sources: int) -> list[NDArray[np.int64]]:
-    """Room in which `cross` works on lines of so many places and sources."""
+    """Room in which `cross` works on lines of so many places and sources.
+
+    Of each place at most one event of each of four kinds is to come, and a `_BEGUN` for each whole
+    packet that its buffer holds.
+    """
+    most_events = (4 + int(law[_FIT])) * places
     return [
         np.empty((_QUEUE + law[_MOST], places), dtype=np.int64),
         np.empty(sources, dtype=np.int64),
-        np.empty(6 * places + 1, dtype=np.int64),
+        np.empty(1 + most_events, dtype=np.int64),
     ]
 
 
@@ -77,7 +85,8 @@ def cross(
         starts: Shape (lines, sources).
         come: The same; becomes when transfers that move have come.
         free: The same; is raised where sources are held.
-        links: Shape (lines of the grid, 2, places): of both directions until when links are busy.
+        links: Shape (lines of the grid, 2, 2, places): of both directions since when, and until
+            when links are busy.
         line: Room, as `room_of` gives it, for places; likewise
         heads: for sources: twice the place that a head goes to, and 1 more when it is there;
         events: for a heap.
@@ -107,7 +116,7 @@ def _one_way(
     starts: Numbers,
     come: Numbers,
     free: Numbers,
-    until: Numbers,
+    busy: Lines,
     line: Lines,
     heads: Numbers,
     events: Numbers,
@@ -121,9 +130,9 @@ def _one_way(
     for s in range(len(places)):
         if (targets[s] - places[s]) * step > 0:
             _push(events, starts[s], _HEAD, s)
-    for place in range(len(until)):
-        if until[place] > 0:  # as earlier sends have left it
-            _push(events, until[place], _AGAIN, place)
+    for place in range(busy.shape[1]):
+        if busy[_UNTIL, place] > 0:  # as earlier sends have left it
+            _push(events, busy[_UNTIL, place], _AGAIN, place)
     while events[0] > 0:
         key = _pop(events)
         number, rest = key % _NUMBERS, key // _NUMBERS
@@ -139,15 +148,16 @@ def _one_way(
                 _ask(law, places, targets, come, free, line, heads, events, place, time)
         elif kind == _TAIL:
             owner = line[_OWNER, place]
-            line[_OWNER, place], until[place] = _NOBODY, time
+            line[_OWNER, place] = _NOBODY
+            busy[_UNTIL, place] = max(busy[_UNTIL, place], time)
             if places[owner] != place:
-                _leave(law, places, targets, come, free, until, line, heads, events, place, time)
+                _leave(law, places, targets, come, free, busy, line, heads, events, place, time)
         elif kind == _EJECTED:
-            _leave(law, places, targets, come, free, until, line, heads, events, place, time)
+            _leave(law, places, targets, come, free, busy, line, heads, events, place, time)
         elif kind == _BEGUN:
             line[_STILL, place] -= 1
             place -= step
-        _grant(law, places, targets, free, until, line, heads, events, place, time)
+        _grant(law, places, targets, free, busy, line, heads, events, place, time)
 
 
 @compiled
@@ -189,7 +199,7 @@ def _leave(
     targets: Numbers,
     come: Numbers,
     free: Numbers,
-    until: Numbers,
+    busy: Lines,
     line: Lines,
     heads: Numbers,
     events: Numbers,
@@ -209,7 +219,7 @@ def _grant(
     places: Numbers,
     targets: Numbers,
     free: Numbers,
-    until: Numbers,
+    busy: Lines,
     line: Lines,
     heads: Numbers,
     events: Numbers,
@@ -217,7 +227,10 @@ def _grant(
     time: int,
 ) -> None:
     """Give a link, if it is free, to one who asks for it and has room behind it."""
-    if not 0 <= place < len(until) or line[_OWNER, place] >= 0 or until[place] > time:
+    if not 0 <= place < busy.shape[1] or line[_OWNER, place] >= 0:
+        return
+    ahead = time + law[_FLITS] <= busy[_SINCE, place]
+    if busy[_UNTIL, place] > time and not ahead:
         return
     flits, beyond = law[_FLITS], place + law[_STEP]
     own, front = line[_OWN, place], line[_FRONT, place]
@@ -234,6 +247,8 @@ def _grant(
     else:
         line[_OWN, place] = _NOBODY
     line[_OWNER, place], line[_LEAVES, place] = who, time + flits
+    if time > busy[_UNTIL, place]:
+        busy[_SINCE, place] = time
     _advance(law, places, free, line, who, place, time + law[_HOP])
     left = place - law[_REACH] * law[_STEP]
     if abs(place - places[who]) >= law[_REACH]:
