@@ -146,10 +146,10 @@ def memory_cycles(
     program: Program, timing: NocTiming, networks: Networks, tile: TileTiming, edge: Edge
 ) -> int:
     """Cycles by which memory makes a program longer, as models have it."""
-    alone = replace(networks, noc="at", memory="at", waves=None, recorder=None)
+    modelled = replace(networks, noc="at", memory="at", waves=None, recorder=None)
     with memory_of(edge, "at", "at", networks.building) as memory:
-        outcome, _ = simulate(program, timing, alone, tile, memory)
-    return outcome.cycles - without_memory(program, timing, alone, tile)
+        outcome, _ = simulate(program, timing, modelled, tile, memory)
+    return outcome.cycles - without_memory(program, timing, modelled, tile)
 
 
 def without_memory(
@@ -157,5 +157,5 @@ def without_memory(
 ) -> int:
     """Cycles of a program if off-chip memory cost nothing; a network in Verilog as its model."""
     noc = "at" if networks.noc == RTL else networks.noc
-    alone = replace(networks, noc=noc, waves=None, recorder=None, progress=None)
-    return simulate(program, timing, alone, tile, NO_MEMORY)[0].cycles
+    modelled = replace(networks, noc=noc, waves=None, recorder=None, progress=None)
+    return simulate(program, timing, modelled, tile, NO_MEMORY)[0].cycles
