@@ -88,13 +88,29 @@ def timed(
 
 
 def check_rtl_side(program: Program, option: str, networks: Networks) -> None:
-    """Refuse a grid that is too large for Verilog, in the name of the option that asks for it."""
-    rows, cols = program.rows, program.cols
-    if max(rows, cols) > _LARGEST_RTL_SIDE:
-        side = _LARGEST_RTL_SIDE
+    """Refuse a grid that is too large for Verilog, in the name of the option that asks for it.
+
+    Args:
+        program: What is to run, not yet spread over a table of tiles.
+        option: ``--level``, for whole tiles in Verilog, or ``--noc``.
+        networks: With a table of tiles and off-chip memory, if there are.
+
+    Raises:
+        InputError: naming the grid found, and the largest.
+    """
+    unequal, side = networks.unequal, _LARGEST_RTL_SIDE
+    rows, cols = (program.rows, program.cols) if unequal is None else unequal.grid
+    if max(rows, cols) > side:
         raise InputError(
             f"--grid: {option} rtl goes up to {side}x{side} tiles, found {rows}x{cols}"
             f"{_counted_too(networks)}"
+        )
+    # Whole tiles in Verilog count without the channels' row, nodes of a network with it.
+    with_channels = option == "--noc" and networks.memory is not None
+    if with_channels and (rows + 1) * cols > side**2:
+        raise InputError(
+            f"--grid: --noc rtl with --memory goes up to {side**2} nodes, a row of them below the "
+            f"tiles; found {rows}x{cols} tiles, {(rows + 1) * cols} nodes"
         )
 
 
@@ -127,7 +143,6 @@ def simulate(
         )
         return outcome, None
     if networks.noc == RTL:
-        check_rtl_side(program, "--noc", networks)
         from wafertlm.kernel_cosim import run_at_rtl  # slow to import: only for networks in Verilog
 
         watched = (networks.waves, networks.building, networks.recorder)

@@ -194,8 +194,9 @@ def _run(options: KernelOptions, chip: Chip, networks: Networks) -> _Run:
     tile = own_tile(chip) if networks.compute != "perf" else None
     network: dict[str, Any] | None
     memory, waited = NO_MEMORY, 0
+    if networks.noc == RTL:
+        check_rtl_side(program, "--level" if options.level == RTL else "--noc", networks)
     if options.level == RTL:
-        check_rtl_side(program, "--level", networks)
         watched = (networks.waves, networks.building, networks.recorder)
         outcome, network = run_on_tiles(program, chip, *watched, memory=edge is not None)
         if edge is not None and tile is not None:

@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from calibration.loop.model import LoopModel
+from calibration.tile.model import TileModel
+
 Run = Callable[..., dict[str, Any]]
 ATTENTION = ["flat-attention", "flash-attention-2", "flash-attention-3"]
 OWN = ("--chip", "rtl-4x4", "--grid", "4x4", "--shape", "1,4,4,32,32,16,16", "--dtype", "int8")
@@ -116,3 +119,20 @@ def test_refused(kernel: Run, chip: str, options: str, said: str) -> None:
     fixed = ("--chip", chip, "--grid", "4x4", "--shape", "1,4,4,32,32,16,16", "--dtype", dtype)
     found = kernel("flat-attention", *fixed, *options.split(), status=2)["stderr"]
     assert said in found
+
+
+@pytest.mark.parametrize("compute", ["at", "rtl"])
+def test_a_row_of_nodes_more_than_verilog_has_is_refused_before_anything_is_built(
+    kernel: Run, monkeypatch: pytest.MonkeyPatch, compute: str
+) -> None:
+    def built(*_: object) -> None:
+        pytest.fail("something was built")
+
+    monkeypatch.setattr(LoopModel, "build", built)
+    monkeypatch.setattr(TileModel, "build", built)
+    fixed = ("--chip", "rtl-8x8", "--grid", "8x8", "--shape", "1,8,8,64,64,8,8", "--dtype", "int8")
+    levels = ("--level", "at", "--noc", "rtl", "--memory", "at", "--compute", compute)
+    assert kernel("flat-attention", *fixed, *levels, status=2)["stderr"] == (
+        "error: --grid: --noc rtl with --memory goes up to 64 nodes, a row of them below the "
+        "tiles; found 8x8 tiles, 72 nodes\n"
+    )
