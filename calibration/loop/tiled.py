@@ -12,8 +12,7 @@ from tlm.interconnect.base import Event
 from tlm.interconnect.packets import Reduce, TileSet
 from tlm.tiles import beside
 from tlm.tiles import records as at
-from tlm.tiles.banked import BankedTiles, Rows, in_turn, tile_event
-from tlm.tiles.jobs import MatrixJob, VectorJob
+from tlm.tiles.banked import BankedTiles, TileStarts, in_turn, tile_event
 from tlm.tiles.timing import TileTiming
 
 _ENDS = (
@@ -23,7 +22,7 @@ _ENDS = (
 )
 
 
-class TiledRtlInterconnect(RtlInterconnect):
+class TiledRtlInterconnect(TileStarts, RtlInterconnect):
     """A Verilated mesh with tiles (`TiledInterconnect`).
 
     A node offers a flit when its word has been read, and takes one when its bank writes the word.
@@ -38,8 +37,8 @@ class TiledRtlInterconnect(RtlInterconnect):
         waves: A VCD file that is written as the mesh runs.
 
     Raises:
-        InputError: if the waves cannot be written, or words are asked for in the cycle in which
-            what needs them begins.
+        InputError: if the waves cannot be written, for rows that cannot be, or words that are
+            asked for in the cycle in which what needs them begins.
         SimulationError: if the model cannot be built, or stops in its reset.
     """
 
@@ -52,11 +51,11 @@ class TiledRtlInterconnect(RtlInterconnect):
         loopback: bool = True,
         waves: Path | None = None,
     ) -> None:
+        rows, cols = model.rows - edge_rows, model.cols
+        self._tiles = BankedTiles(rows, cols, tile, edge_rows)
         super().__init__(model, loopback=loopback, waves=waves)
-        nodes, count = model.rows * model.cols, (model.rows - edge_rows) * model.cols
+        nodes, count = model.rows * cols, rows * cols
         beside.ready()
-        self.tile = tile
-        self._tiles = BankedTiles(count, nodes, tile)
         self._nothing = np.full((nodes, 2), beside.NO_FLIT, dtype=np.int64)
         self._offers = self._nothing.copy()
         self._offers_place = self._offers.ctypes.data_as(ctypes.c_void_p)
@@ -68,21 +67,6 @@ class TiledRtlInterconnect(RtlInterconnect):
     def idle(self) -> bool:
         """Nothing moves, neither in the network nor in a tile."""
         return super().idle and not self._tiles.stirring
-
-    def begin(self, cycle: int, node: int, job: MatrixJob | VectorJob) -> None:
-        """Start a job (see `TiledInterconnect`)."""
-        self._wake(cycle)
-        self._tiles.begin(cycle, node, job)
-
-    def begin_reading(self, cycle: int, node: int, source: Rows, target: Rows) -> None:
-        """Start a transfer (see `TiledInterconnect`)."""
-        self._wake(cycle)
-        self._tiles.begin_reading(cycle, node, source, target)
-
-    def begin_answer(self, cycle: int, node: int, target: Rows) -> None:
-        """Say where a packet of a node without a tile is written (see `TiledInterconnect`)."""
-        self._wake(cycle)
-        self._tiles.begin_answer(node, target)
 
     def inject(self, cycle: int, source: int, goal: TileSet | Reduce, flits: int) -> int:
         """Queue a packet of the transfer that has begun at a node (see `Interconnect`)."""

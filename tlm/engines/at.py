@@ -48,16 +48,17 @@ def run_at(
     Args:
         program: What to run.
         timing: Packet bound (``fifo_depth``) and latency of credits.
-        network: A network of the program's size, with off-chip memory of a row more; not yet used.
-            With a `TiledInterconnect` work on the program's blocks takes as long as its words, and
-            those of transfers, wait for each other at the tiles' banks; else as long as the
-            operations say.
+        network: A network of the program's size, with off-chip memory of a row more, which has no
+            tiles (`TiledInterconnect.edge_rows`); not yet used. With a `TiledInterconnect` work on
+            the program's blocks takes as long as its words, and those of transfers, wait for each
+            other at the tiles' banks; else as long as the operations say.
         recorder: Is told of every operation and transfer.
         queues: Costs of the tiles' sequencers and network interfaces; by default none.
         offchip: Off-chip memory; None: what it holds is in the tile when asked for.
 
     Raises:
-        InputError: if an operation does not fit the program, or its steps do not fit into memory.
+        InputError: if an operation does not fit the program, its steps do not fit into memory, or
+            the network has more or fewer rows without tiles.
         ProgramDeadlockError: if operations wait for ever, naming one of them.
     """
     return _Run(program, timing, network, recorder, queues, offchip).outcome()
@@ -113,7 +114,7 @@ class _Run:
         self._offchip = offchip
         self._units = _Units(self._env, program)
         self._tiles = (
-            SharedTiles(self._env, network, self._network, program)
+            SharedTiles(self._env, network, self._network, program, memory=offchip is not None)
             if isinstance(network, TiledInterconnect)
             else None
         )

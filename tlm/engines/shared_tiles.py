@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from simpy import Event
 
 from tlm.data import Gemm, Task
+from tlm.errors import InputError
 from tlm.interconnect.base import EventKind
 from tlm.interconnect.simpy_network import SimpyNetwork
 from tlm.lockstep import SteppedEnvironment
@@ -24,9 +25,11 @@ class SharedTiles:
         mesh: Mesh and tiles.
         network: The same mesh among SimPy processes.
         program: The program.
+        memory: Whether off-chip memory counts, whose channels stand at a row without tiles.
 
     Raises:
-        InputError: for buffers that the tiles cannot hold.
+        InputError: for buffers that the tiles cannot hold, or if the mesh has more or fewer rows
+            without tiles.
     """
 
     def __init__(
@@ -35,7 +38,14 @@ class SharedTiles:
         mesh: TiledInterconnect,
         network: SimpyNetwork,
         program: Program,
+        *,
+        memory: bool,
     ) -> None:
+        if mesh.edge_rows != memory:
+            raise InputError(
+                f"edge_rows: found {mesh.edge_rows}; allowed {'with' if memory else 'without'} "
+                f"off-chip memory: {int(memory)}"
+            )
         self._env = env
         self._mesh = mesh
         self._network = network

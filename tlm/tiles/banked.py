@@ -54,6 +54,10 @@ class TiledInterconnect(Interconnect, Protocol):
     def tile(self) -> TileTiming:
         """What the tiles are like."""
 
+    @property
+    def edge_rows(self) -> int:
+        """Rows of nodes without tiles, below the others."""
+
     def begin(self, cycle: int, node: int, job: MatrixJob | VectorJob) -> None:
         """Start a job of a tile's engine, which must be free, in a cycle."""
 
@@ -76,35 +80,43 @@ class BankedTiles:
 
     Attributes:
         tile: What the tiles are like.
+        edge_rows: Rows of nodes without tiles.
         records: All that is known of them (`tlm.tiles.records`).
         words: Banks of the words of all jobs and transfers so far.
         routes: By packet, where the words begin that its flits are written to.
 
     Args:
-        count: How many.
-        nodes: How many nodes there are; those behind the tiles have none.
+        rows: Rows of tiles.
+        cols: Columns of the mesh.
         tile: What they are like.
+        edge_rows: Rows of nodes without tiles, below the others.
 
     Raises:
-        InputError: if words are asked for in the cycle in which what needs them begins.
+        InputError: for rows that cannot be, or if words are asked for in the cycle in which what
+            needs them begins.
     """
 
-    def __init__(self, count: int, nodes: int, tile: TileTiming) -> None:
+    def __init__(self, rows: int, cols: int, tile: TileTiming, edge_rows: int) -> None:
+        if edge_rows < 0 or rows < 1:
+            raise InputError(
+                f"edge_rows: found {edge_rows}, below {rows} of tiles; "
+                "allowed: 0 or more, below 1 or more"
+            )
         if tile.streams.ask_cycles < 1:
             raise InputError(
                 f"lead_cycles: found {tile.streams.lead_cycles}; "
                 "allowed in step with a mesh: 3 or more"
             )
-        self.tile = tile
+        self.tile, self.edge_rows = tile, edge_rows
         shape = (tile.banks, tile.streams.places, tile.streams.pipeline_cycles)
-        self.records = at.new_tiles(count, tile.array_size, *shape)
+        self.records = at.new_tiles(rows * cols, tile.array_size, *shape)
         self.words = np.zeros(64, dtype=np.int32)
         self.routes = np.zeros(64, dtype=np.int64)
         self._word_count = 0
         self._products: dict[MatrixJob, tuple[Folds, _Spans]] = {}
         self._passes: dict[VectorJob, tuple[Pass, _Spans]] = {}
         self._transfers: dict[tuple[Rows, Rows], _Spans] = {}
-        self._next_route = np.zeros(nodes, dtype=np.int64)
+        self._next_route = np.zeros((rows + edge_rows) * cols, dtype=np.int64)
 
     @property
     def stirring(self) -> bool:
@@ -165,6 +177,41 @@ class BankedTiles:
         self.words[first:stop] = words
         self._word_count = stop
         return [(first + begin, first + end) for begin, end in ends]
+
+
+class TileStarts:
+    """What begins at the tiles of a mesh, whatever carries their flits (`TiledInterconnect`)."""
+
+    _tiles: BankedTiles
+
+    @property
+    def tile(self) -> TileTiming:
+        """What the tiles are like."""
+        return self._tiles.tile
+
+    @property
+    def edge_rows(self) -> int:
+        """Rows of nodes without tiles, below the others."""
+        return self._tiles.edge_rows
+
+    def begin(self, cycle: int, node: int, job: MatrixJob | VectorJob) -> None:
+        """Start a job (see `TiledInterconnect`)."""
+        self._wake(cycle)
+        self._tiles.begin(cycle, node, job)
+
+    def begin_reading(self, cycle: int, node: int, source: Rows, target: Rows) -> None:
+        """Start a transfer (see `TiledInterconnect`)."""
+        self._wake(cycle)
+        self._tiles.begin_reading(cycle, node, source, target)
+
+    def begin_answer(self, cycle: int, node: int, target: Rows) -> None:
+        """Say where a packet of a node without a tile is written (see `TiledInterconnect`)."""
+        self._wake(cycle)
+        self._tiles.begin_answer(node, target)
+
+    def _wake(self, cycle: int) -> None:
+        """Nothing has happened since the clock stood still, if all is idle."""
+        raise NotImplementedError
 
 
 def tile_event(kind: int, node: int, cycle: int) -> Event:

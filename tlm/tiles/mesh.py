@@ -15,16 +15,15 @@ from tlm.interconnect.handshake.records import Records, Table
 from tlm.interconnect.packets import Deliveries, Packets, Reduce, TileSet
 from tlm.interconnect.zero_load import FORKS, NocTiming
 from tlm.tiles import records as tiles
-from tlm.tiles.banked import BankedTiles, Routes, Rows, in_turn, tile_event
+from tlm.tiles.banked import BankedTiles, Routes, TileStarts, in_turn, tile_event
 from tlm.tiles.banks import step
-from tlm.tiles.jobs import MatrixJob, VectorJob
 from tlm.tiles.records import Tiles, Words
 from tlm.tiles.timing import TileTiming
 
 _FIRST_KIND = 16  # behind the network's
 
 
-class TiledMesh(HandshakeMesh):
+class TiledMesh(TileStarts, HandshakeMesh):
     """A handshake mesh with tiles (`TiledInterconnect`).
 
     Args:
@@ -36,8 +35,8 @@ class TiledMesh(HandshakeMesh):
             once.
 
     Raises:
-        InputError: for a mesh without a router, one that is too large, other forks, or words that
-            are asked for in the cycle in which what needs them begins.
+        InputError: for a mesh without a router, one that is too large, other forks, rows that
+            cannot be, or words that are asked for in the cycle in which what needs them begins.
     """
 
     def __init__(
@@ -47,29 +46,13 @@ class TiledMesh(HandshakeMesh):
             raise InputError(f"fork: found {timing.fork}; allowed with tiles: {FORKS[at.OWN_PACE]}")
         super().__init__(rows + edge_rows, cols, timing)
         _ready()
-        self.tile = tile
         self._mesh[at.TILED] = 1
-        self._tiles = BankedTiles(rows * cols, (rows + edge_rows) * cols, tile)
+        self._tiles = BankedTiles(rows, cols, tile, edge_rows)
 
     @property
     def idle(self) -> bool:
         """Nothing moves, neither in the network nor in a tile."""
         return super().idle and not self._tiles.stirring
-
-    def begin(self, cycle: int, node: int, job: MatrixJob | VectorJob) -> None:
-        """Start a job (see `TiledInterconnect`)."""
-        self._wake(cycle)
-        self._tiles.begin(cycle, node, job)
-
-    def begin_reading(self, cycle: int, node: int, source: Rows, target: Rows) -> None:
-        """Start a transfer (see `TiledInterconnect`)."""
-        self._wake(cycle)
-        self._tiles.begin_reading(cycle, node, source, target)
-
-    def begin_answer(self, cycle: int, node: int, target: Rows) -> None:
-        """Say where a packet of a node without a tile is written (see `TiledInterconnect`)."""
-        self._wake(cycle)
-        self._tiles.begin_answer(node, target)
 
     def inject(self, cycle: int, source: int, goal: TileSet | Reduce, flits: int) -> int:
         """Queue a packet of the transfer that has begun at a node (see `Interconnect`)."""

@@ -124,3 +124,8 @@ def test_words_asked_for_at_once_are_refused() -> None:
     early = TileTiming(8, 4, StreamTiming(2, 4, 3), FREE)
     with pytest.raises(InputError, match="^lead_cycles: found 2; allowed in step with a mesh: 3"):
         TiledRtlInterconnect(MODEL, early)
+
+
+def test_rows_without_tiles_that_are_all_there_are_refused() -> None:
+    with pytest.raises(InputError, match="^edge_rows: found 4, below 0 of tiles; allowed: 0 or mo"):
+        TiledRtlInterconnect(MODEL, TILE, edge_rows=4)

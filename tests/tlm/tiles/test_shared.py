@@ -4,11 +4,16 @@ from dataclasses import replace
 
 import pytest
 
+from tlm.engines.at import run_at
 from tlm.errors import InputError
 from tlm.interconnect.base import Event, EventKind
 from tlm.interconnect.handshake import DeadlockError, HandshakeMesh
 from tlm.interconnect.packets import Packets, Reduce, TileSet
 from tlm.interconnect.zero_load import NocTiming
+from tlm.memory.bandwidth_latency import BandwidthLatencyMemory, ChannelTiming
+from tlm.offchip.edge import Edge
+from tlm.offchip.system import OffChipMemory
+from tlm.program import Buffer, Load, Program
 from tlm.tiles.banked import Rows
 from tlm.tiles.jobs import MatrixJob, VectorJob
 from tlm.tiles.mesh import TiledMesh
@@ -25,6 +30,8 @@ TILE = TileTiming(
 )  # fmt: skip
 #: Ten words, from bank 0 on, to bank 7 on.
 PASS = VectorJob("scale", 10, 1, 0, 10, 7, 10, 10)
+
+EDGE = Edge(1, 2, 2, 8, 32, 1 << 20, ChannelTiming(30, 16, 16))
 
 
 def events(mesh: HandshakeMesh) -> list[Event]:
@@ -135,6 +142,32 @@ def test_words_asked_for_at_once_are_refused() -> None:
     with pytest.raises(InputError) as caught:
         TiledMesh(1, 2, TIMING, replace(TILE, streams=replace(TILE.streams, lead_cycles=2)))
     assert str(caught.value) == "lead_cycles: found 2; allowed in step with a mesh: 3 or more"
+
+
+@pytest.mark.parametrize(("rows", "edge_rows"), [(2, -1), (0, 1)])
+def test_rows_that_cannot_be_are_refused(rows: int, edge_rows: int) -> None:
+    with pytest.raises(InputError) as caught:
+        TiledMesh(rows, 2, TIMING, TILE, edge_rows=edge_rows)
+    said = (
+        f"edge_rows: found {edge_rows}, below {rows} of tiles; allowed: 0 or more, below 1 or more"
+    )
+    assert str(caught.value) == said
+
+
+def test_channels_at_a_row_of_tiles_are_refused() -> None:
+    """They would be asked by a tile that takes their requests for its own words."""
+    everywhere, block = TileSet(range(1), range(2)), Buffer(4, 4, 32)
+    loads = [Load(everywhere, 4, source="x", target="a")]
+    program = Program(1, 2, {}, lambda: loads, {"a": block, "x": replace(block, offchip=True)})
+    channels = OffChipMemory(EDGE, lambda env: BandwidthLatencyMemory(env, EDGE.timing))
+    with pytest.raises(InputError) as caught:
+        run_at(program, TIMING, TiledMesh(2, 2, TIMING, TILE), offchip=channels)
+    assert str(caught.value) == "edge_rows: found 0; allowed with off-chip memory: 1"
+    with pytest.raises(InputError) as caught:
+        run_at(program, TIMING, TiledMesh(1, 2, TIMING, TILE, edge_rows=1))
+    assert str(caught.value) == "edge_rows: found 1; allowed without off-chip memory: 0"
+    mesh = TiledMesh(1, 2, TIMING, TILE, edge_rows=1)
+    assert run_at(program, TIMING, mesh, offchip=channels).cycles > EDGE.timing.latency_cycles
 
 
 def test_packets_without_words_are_refused() -> None:
