@@ -111,8 +111,8 @@ def calibrated_copy(tmp_path: Path) -> Callable[[str, str, str], dict[str, Any]]
 
 
 NOC_RESULTS = [
-    *("buffering", "collective", "contention", "mix", "multicast", "reduction", "tile"),
-    *("tile-queues", "tile-streams", "traffic", "unicast"),
+    *("buffering", "collective", "contention", "mix", "multicast", "reduction", "relay"),
+    *("tile", "tile-queues", "tile-streams", "traffic", "unicast"),
 ]
 
 
