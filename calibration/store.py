@@ -38,7 +38,6 @@ _MODELS = (
     "calibration/levels.py",
     "tlm/chips",
     "tlm/compute",
-    "tlm/data.py",
     "tlm/engines",
     "tlm/interconnect/calibration.py",
     "tlm/interconnect/handshake",
@@ -46,9 +45,7 @@ _MODELS = (
     "tlm/interconnect/simpy_network.py",
     "tlm/interconnect/zero_load.py",
     "tlm/lockstep.py",
-    "tlm/operations.py",
-    "tlm/program.py",
-    "tlm/steps.py",
+    "tlm/program",
     "tlm/tiles",
     "workloads/kernels",
 )

@@ -22,15 +22,15 @@ from tlm.chips import Chip, load_chip
 from tlm.chips.parts import noc_timing, offchip_channels, own_tile
 from tlm.engines.at import run_at
 from tlm.errors import InputError
-from tlm.functional import Memory
 from tlm.interconnect.base import Interconnect
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import TileSet
 from tlm.memory.calibration import rtl_channel
 from tlm.memory.dram_target import DramMemory
 from tlm.offchip.system import OffChipMemory
-from tlm.operations import Engine
-from tlm.steps import Tile
+from tlm.program.functional import Memory
+from tlm.program.operations import Engine
+from tlm.program.steps import Tile
 from tlm.tiles.layout import SUM_BITS, WORD_BITS
 from tlm.tiles.mesh import TiledMesh
 from tlm.tiles.programs import on_tiles

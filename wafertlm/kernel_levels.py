@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tlm.chips import Chip
-from tlm.data import Gemm
 from tlm.engines.lt import Progress, run_lt
 from tlm.engines.outcome import Outcome
 from tlm.errors import InputError
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.edge import Edge
-from tlm.operations import Work
 from tlm.program import Program
+from tlm.program.data import Gemm
+from tlm.program.operations import Work
 from tlm.tiles.programs import on_tiles
 from tlm.tiles.timing import FREE, TileTiming
 from tlm.trace import Recorder

@@ -18,15 +18,15 @@ from calibration.tile.lowering import lower
 from calibration.tile.machine import TileMachine, TileRun
 from calibration.tile.model import EDGE_FILES, TILE_SOURCES, TileModel
 from calibration.tile_levels import tile_model
-from tlm.arithmetic import wrap
 from tlm.calibrated import combined_hash, source_hashes
 from tlm.chips import Chip
-from tlm.data import Gemm, buffer_names
 from tlm.engines.outcome import Outcome
-from tlm.functional import Memory
-from tlm.operations import COMPUTING, Engine
 from tlm.program import Program
-from tlm.steps import Tile
+from tlm.program.arithmetic import wrap
+from tlm.program.data import Gemm, buffer_names
+from tlm.program.functional import Memory
+from tlm.program.operations import COMPUTING, Engine
+from tlm.program.steps import Tile
 from tlm.tiles.jobs import matrix_jobs
 from tlm.tiles.layout import place_buffers
 from tlm.trace import Recorder

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from tlm.chips import Chip, load_chip
 from tlm.engines.outcome import Outcome
 from tlm.errors import InputError
-from tlm.harvest import Harvest, least_harvest
-from tlm.heterogeneity import on_unequal_tiles, percent_table
 from tlm.program import Program
-from tlm.remap import on_lines
+from tlm.program.harvest import Harvest, least_harvest
+from tlm.program.remap import on_lines
+from tlm.program.unequal import on_unequal_tiles, percent_table
 from wafertlm.kernel_levels import RTL
 from wafertlm.kernel_options import KernelOptions, chip_grid, part_levels
 

@@ -28,7 +28,7 @@ from calibration.tile.layout import block_of, rows_of, wrapped
 from calibration.tile.machine import TileMachine
 from calibration.tile.model import TILE_SOURCES, TileModel
 from tlm.calibrated import Parameter
-from tlm.operations import Engine
+from tlm.program.operations import Engine
 from tlm.tiles.jobs import VectorJob
 
 Way = Literal["forward", "touch"]

@@ -27,7 +27,7 @@ from calibration.tile.machine import TileMachine, TileRun
 from calibration.tile.model import TILE_SOURCES, TileModel
 from tlm.calibrated import Parameter
 from tlm.compute.tile_engines import MatrixEngine, TileTiming
-from tlm.operations import Engine
+from tlm.program.operations import Engine
 from tlm.tiles.jobs import MatrixJob, VectorJob
 
 Subject = Literal["output-stationary", "weight-stationary", "vector", "transfer", "credit"]

@@ -17,7 +17,7 @@ from calibration.tile.image import TileImage
 from calibration.tile.machine import TileMachine
 from calibration.tile.model import TILE_SOURCES, TileModel
 from tlm.calibrated import Parameter
-from tlm.operations import Engine
+from tlm.program.operations import Engine
 from tlm.tiles.jobs import MatrixJob, VectorJob
 from tlm.tiles.programs import matrix_cycles, vector_cycles
 from tlm.tiles.streams import StreamTiming

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlm.errors import InputError
-from tlm.operations import Engine
+from tlm.program.operations import Engine
 from tlm.tiles.jobs import MatrixJob, VectorJob
 
 Words = NDArray[np.uint64]

@@ -13,7 +13,7 @@ from calibration.tile.descriptors import (
 )
 from calibration.tile.model import TileModel
 from tlm.errors import InputError
-from tlm.operations import Engine
+from tlm.program.operations import Engine
 from tlm.tiles.jobs import MatrixJob, VectorJob
 
 _SUM_BITS = 32

@@ -5,8 +5,8 @@ import numpy as np
 from calibration.harness.simulator import SimulationError
 from calibration.tile.lowering import run_program
 from calibration.tile.machine import TileMachine, TileRun
-from tlm.functional import Memory, run_functional
 from tlm.program import Program
+from tlm.program.functional import Memory, run_functional
 
 
 def held_equal(program: Program, memory: Memory, machine: TileMachine) -> TileRun:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibration.tile.descriptors import DESCRIPTOR_WORDS, Descriptor, Words
-from tlm.operations import Engine
+from tlm.program.operations import Engine
 
 #: Addresses and the words that go there.
 Load = tuple[NDArray[np.uint16], Words]

@@ -24,12 +24,12 @@ from calibration.tile.machine import TileMachine, TileRun
 from calibration.tile.model import TileModel
 from calibration.tile.tokens import TokenPlan, plan_tokens
 from tlm.compute.base import ceil_div
-from tlm.data import Buffer, Gemm, Vector
 from tlm.errors import InputError
-from tlm.functional import Memory
-from tlm.operations import Engine
 from tlm.program import Load, OffChip, Program, Reduce
-from tlm.steps import Step, Tile, TransferStep, WorkStep, expand
+from tlm.program.data import Buffer, Gemm, Vector
+from tlm.program.functional import Memory
+from tlm.program.operations import Engine
+from tlm.program.steps import Step, Tile, TransferStep, WorkStep, expand
 from tlm.tiles.jobs import matrix_jobs, vector_job
 from tlm.tiles.layout import SUM_BITS, WORD_BITS, Order, Place, place_buffers, used_words
 

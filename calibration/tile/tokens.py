@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 from calibration.tile.descriptors import TOKENS
 from tlm.errors import InputError
-from tlm.operations import Engine
 from tlm.program import OffChip, Program, Reduce
-from tlm.steps import Step, Tile, TransferStep, Unit
+from tlm.program.operations import Engine
+from tlm.program.steps import Step, Tile, TransferStep, Unit
 
 #: Who gives: an engine of a tile, the transfers from a tile or of a reduction, or off-chip memory.
 _Stream = tuple[object, ...]
@@ -64,7 +64,7 @@ def plan_tokens(program: Program, steps: Sequence[Step]) -> TokenPlan:
 
     Args:
         program: The program.
-        steps: Its steps (`tlm.steps.expand`).
+        steps: Its steps (`tlm.program.steps.expand`).
 
     Raises:
         InputError: if a tile has more lanes than its sequencer has tokens, or a step takes two

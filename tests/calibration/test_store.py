@@ -77,7 +77,12 @@ def test_a_stale_result_is_read_where_that_is_allowed_and_nowhere_else(
 
 @pytest.mark.parametrize(
     "changed",
-    ["calibration/results/unicast.json", "tlm/engines/lt.py", "tlm/chips/a.toml", "tlm/program.py"],
+    [
+        "calibration/results/unicast.json",
+        "tlm/engines/lt.py",
+        "tlm/chips/a.toml",
+        "tlm/program/program.py",
+    ],
 )
 def test_a_comparison_of_levels_is_stale_with_what_it_rests_on(
     repository: Path, changed: str

@@ -4,9 +4,9 @@ import numpy as np
 
 from calibration.tile.tokens import plan_tokens
 from tlm.interconnect.packets import TileSet
-from tlm.operations import Engine
 from tlm.program import Load, Program, Send, Token, Work
-from tlm.steps import expand
+from tlm.program.operations import Engine
+from tlm.program.steps import expand
 
 TILE, HERE = TileSet.tile(0, 0), np.array([0])
 

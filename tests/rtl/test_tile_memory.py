@@ -22,13 +22,13 @@ from tlm.chips import load_chip
 from tlm.chips.parts import noc_timing, offchip_channels, own_tile
 from tlm.engines.at import run_at
 from tlm.errors import InputError
-from tlm.functional import Memory
 from tlm.interconnect.packets import TileSet
 from tlm.memory.calibration import rtl_channel
 from tlm.memory.dram_target import DramMemory
 from tlm.offchip.system import OffChipMemory
-from tlm.operations import Engine, Operation
 from tlm.program import Buffer, Load, Program, Send, Store, Token
+from tlm.program.functional import Memory
+from tlm.program.operations import Engine, Operation
 from tlm.tiles.mesh import TiledMesh
 from tlm.tiles.programs import on_tiles
 from workloads.kernels.catalogue import KERNELS, Choices

@@ -18,8 +18,8 @@ from calibration.tile.lowering import lower
 from calibration.tile.model import TileModel
 from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet
-from tlm.operations import Engine
 from tlm.program import Buffer, Load, Program, Reduce, Send, Work
+from tlm.program.operations import Engine
 
 MODEL = TileModel(3, 2, operand_bits=8, bank_depth=1024, memory=True)
 WORDS = MODEL.channel_words

@@ -15,8 +15,8 @@ from calibration.tile.model import TILE_FILES, TileModel
 from tlm.calibrated import REPOSITORY
 from tlm.compute.vector_mac import VectorMac
 from tlm.compute.vector_unit import VectorUnit
-from tlm.functional import Memory
 from tlm.program import Engine
+from tlm.program.functional import Memory
 from verification.yosys import run_yosys
 from workloads.kernels import mesh_gemm_t, summa
 from workloads.kernels.gemm import plan_gemm

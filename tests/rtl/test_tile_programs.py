@@ -10,13 +10,13 @@ from calibration.tile.descriptors import Transfer
 from calibration.tile.lowering import lower, run_program
 from calibration.tile.machine import TileMachine
 from calibration.tile.model import TileModel
-from tlm.arithmetic import Integers
 from tlm.compute.vector_mac import VectorMac
 from tlm.compute.vector_unit import VectorUnit
 from tlm.errors import InputError
-from tlm.functional import Memory, run_functional
 from tlm.interconnect.packets import TileSet
 from tlm.program import Buffer, Engine, Gemm, Multicast, Program, Send, Token, Vector, Work
+from tlm.program.arithmetic import Integers
+from tlm.program.functional import Memory, run_functional
 from workloads.kernels import (
     allgather_gemm,
     cannon,

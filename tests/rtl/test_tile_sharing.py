@@ -14,7 +14,7 @@ from calibration.tile.model import TileModel
 from tlm.interconnect.base import Event, EventKind
 from tlm.interconnect.calibration import rtl_timing
 from tlm.interconnect.packets import TileSet
-from tlm.operations import Engine
+from tlm.program.operations import Engine
 from tlm.tiles.banked import Rows
 from tlm.tiles.jobs import MatrixJob, VectorJob
 from tlm.tiles.mesh import TiledMesh

@@ -10,10 +10,10 @@ from tests.tlm.programs import TIMING, program_of, run_mesh
 from tlm import room
 from tlm.check import check_program
 from tlm.errors import InputError
-from tlm.functional import Memory, run_functional
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Engine, Multicast, Operation, Program, Reduce, Send, Work
+from tlm.program.functional import Memory, run_functional
 
 
 def test_what_fits_passes_and_what_does_not_is_refused(

@@ -9,8 +9,8 @@ import pytest
 from tests.tlm.programs import TIMING, program_of, run_mesh, tile
 from tlm.engines.lt import run_lt
 from tlm.interconnect.packets import TileSet
-from tlm.operations import COMPUTING
 from tlm.program import Engine, Work
+from tlm.program.operations import COMPUTING
 from wafertlm.kernel_options import KernelOptions
 from wafertlm.kernel_runs import kernel_result
 

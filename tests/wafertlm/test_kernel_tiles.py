@@ -13,11 +13,11 @@ from calibration.tile.machine import TileMachine
 from tlm.calibrated import load_tiles, stale_allowed
 from tlm.chips import load_chip
 from tlm.chips.parts import noc_timing, own_tile
-from tlm.data import Gemm
 from tlm.engines.at import run_at
 from tlm.interconnect.handshake import HandshakeMesh
-from tlm.operations import Work
 from tlm.program import Program
+from tlm.program.data import Gemm
+from tlm.program.operations import Work
 from tlm.spread import spread
 from tlm.tiles.programs import on_tiles
 from wafertlm import kernel_levels

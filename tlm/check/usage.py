@@ -5,9 +5,9 @@ from numpy.typing import NDArray
 
 from tlm.check.report import Parallelism
 from tlm.check.walk import root_indices
-from tlm.data import buffer_names
 from tlm.interconnect.packets import TileSet
 from tlm.program import Engine, Program, Reduce, Send, TileOperation, Work, root_lines
+from tlm.program.data import buffer_names
 
 _COMPUTING = (Engine.MATRIX, Engine.VECTOR)
 

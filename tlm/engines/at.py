@@ -22,9 +22,17 @@ from tlm.interconnect.simpy_network import SimpyNetwork
 from tlm.interconnect.zero_load import NocTiming
 from tlm.lockstep import SteppedEnvironment
 from tlm.offchip.system import Message, OffChipMemory
-from tlm.operations import COMPUTING, OffChip, Reduce
 from tlm.program import Engine, Program
-from tlm.steps import ProgramDeadlockError, Step, Tile, TransferStep, Unit, WorkStep, held_steps
+from tlm.program.operations import COMPUTING, OffChip, Reduce
+from tlm.program.steps import (
+    ProgramDeadlockError,
+    Step,
+    Tile,
+    TransferStep,
+    Unit,
+    WorkStep,
+    held_steps,
+)
 from tlm.tiles.banked import TiledInterconnect
 from tlm.tiles.timing import FREE, QueueTiming
 from tlm.trace.recorder import Recorder

@@ -28,7 +28,6 @@ from tlm.engines.outcome import Outcome
 from tlm.errors import InputError
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.edge import Blocks, Edge
-from tlm.operations import COMPUTING
 from tlm.program import (
     Engine,
     Load,
@@ -42,6 +41,7 @@ from tlm.program import (
     Work,
     within_tiles,
 )
+from tlm.program.operations import COMPUTING
 from tlm.tiles.timing import FREE, QueueTiming
 from tlm.trace.loosely import note_operation
 from tlm.trace.recorder import Recorder

@@ -28,7 +28,7 @@ from tlm.engines.lt_table import (
 from tlm.engines.lt_tokens import Place
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
-from tlm.operations import (
+from tlm.program.operations import (
     Along,
     Collective,
     Engine,

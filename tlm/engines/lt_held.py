@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tlm.engines.lt_tokens import Place
 from tlm.interconnect.packets import TileSet
-from tlm.operations import Multicast, TileOperation, Work, root_lines
+from tlm.program.operations import Multicast, TileOperation, Work, root_lines
 
 
 @dataclass(frozen=True, slots=True)

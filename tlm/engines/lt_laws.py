@@ -10,7 +10,7 @@ from tlm.engines.lt_table import Pools
 from tlm.engines.transfer_times import arrival_cycles, credit_cycles, hold_cycles
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
-from tlm.operations import Indices
+from tlm.program.operations import Indices
 
 Fields = dict[str, int]
 """Of `lt_table.STEP`, by name."""

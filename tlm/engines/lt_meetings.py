@@ -16,7 +16,7 @@ from tlm.engines.lt_held import Taken
 from tlm.engines.lt_queues import BUSY, EMPTY, PORT, Times
 from tlm.engines.transfer_times import credit_cycles
 from tlm.interconnect.zero_load import NocTiming
-from tlm.operations import Engine, Multicast, root_lines
+from tlm.program.operations import Engine, Multicast, root_lines
 
 _MOST_ARRIVALS = 2**24
 """Tiles times operations that are under way at a time, if there are more than two."""

@@ -13,7 +13,7 @@ from tlm.engines.lt_tokens import Place
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.edge import Edge
 from tlm.offchip.times import OffChipLaw, load_law, store_law
-from tlm.operations import Load, OffChip
+from tlm.program.operations import Load, OffChip
 
 _TRANSFER = 2
 

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tlm.interconnect.packets import TileSet
-from tlm.operations import (
+from tlm.program import Program
+from tlm.program.operations import (
     COMPUTING,
     Collective,
     Engine,
@@ -17,7 +18,6 @@ from tlm.operations import (
     root_lines,
     within_tiles,
 )
-from tlm.program import Program
 
 _ROW_COST_TILES = 150
 """To take up a row costs as much as so many tiles of it."""

@@ -15,8 +15,8 @@ from tlm.engines.lt_memory import check_shared_memory
 from tlm.engines.lt_queues import BUSY, PORT, Times
 from tlm.engines.transfer_times import credit_cycles
 from tlm.interconnect.zero_load import NocTiming
-from tlm.operations import Engine, Send
 from tlm.program import Program
+from tlm.program.operations import Engine, Send
 
 Cycles = NDArray[np.int64]
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from tlm.engines.lt_queues import Times
 from tlm.interconnect.packets import TileSet
-from tlm.operations import COMPUTING, Engine, Work
+from tlm.program.operations import COMPUTING, Engine, Work
 
 TABLES = 8
 

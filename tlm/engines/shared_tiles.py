@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 from simpy import Event
 
-from tlm.data import Gemm, Task
 from tlm.errors import InputError
 from tlm.interconnect.base import EventKind
 from tlm.interconnect.simpy_network import SimpyNetwork
 from tlm.lockstep import SteppedEnvironment
-from tlm.operations import Load, OffChip, Work
 from tlm.program import Program
-from tlm.steps import Tile, TransferStep, WorkStep
+from tlm.program.data import Gemm, Task
+from tlm.program.operations import Load, OffChip, Work
+from tlm.program.steps import Tile, TransferStep, WorkStep
 from tlm.tiles.banked import Rows, TiledInterconnect
 from tlm.tiles.jobs import MatrixJob, VectorJob, matrix_jobs, vector_job
 from tlm.tiles.layout import WORD_BITS, place_buffers, used_words

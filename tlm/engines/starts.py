@@ -6,8 +6,8 @@ from typing import Any
 from simpy import Event
 
 from tlm.lockstep import SteppedEnvironment
-from tlm.operations import Engine
-from tlm.steps import Tile
+from tlm.program.operations import Engine
+from tlm.program.steps import Tile
 
 
 class Starts:

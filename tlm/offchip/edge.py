@@ -10,9 +10,9 @@ from tlm.compute.base import ceil_div
 from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet
 from tlm.memory.bandwidth_latency import ChannelTiming
-from tlm.operations import OffChip
 from tlm.program import Program
-from tlm.steps import Tile
+from tlm.program.operations import OffChip
+from tlm.program.steps import Tile
 
 
 @dataclass(frozen=True, slots=True)

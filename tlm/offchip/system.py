@@ -12,9 +12,9 @@ from tlm.interconnect.simpy_network import SimpyNetwork
 from tlm.memory.base import Memory
 from tlm.offchip.edge import Blocks, Edge
 from tlm.offchip.node import MemoryNode
-from tlm.operations import Load, OffChip
 from tlm.program import Program
-from tlm.steps import Tile, TransferStep
+from tlm.program.operations import Load, OffChip
+from tlm.program.steps import Tile, TransferStep
 
 #: Makes a channel, at any level.
 Channel = Callable[[Environment], Memory]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tlm.compute.base import ceil_div
-from tlm.data import Gemm, Vector
+from tlm.program.data import Gemm, Vector
 from tlm.tiles.layout import SUM_BITS, WORD_BITS, Order, Place
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from tlm.compute.base import ceil_div
-from tlm.data import Buffer, Gemm, Vector
 from tlm.errors import InputError
-from tlm.operations import Work
 from tlm.program import OffChip, Program
+from tlm.program.data import Buffer, Gemm, Vector
+from tlm.program.operations import Work
 
 WORD_BITS = 64
 SUM_BITS = 32

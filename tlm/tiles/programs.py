@@ -2,7 +2,7 @@
 
 Kernels plan with laws of shapes. What a job of a tile costs depends on more: which streams meet at
 a bank, whether results are added to what is there, how the words of a block lie. A program that
-says what it computes on (`tlm.data`) says all of that.
+says what it computes on (`tlm.program.data`) says all of that.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -11,9 +11,9 @@ from functools import cache
 
 import numpy as np
 
-from tlm.data import Gemm, Task
-from tlm.operations import Operation, Work
 from tlm.program import Program
+from tlm.program.data import Gemm, Task
+from tlm.program.operations import Operation, Work
 from tlm.tiles.jobs import MatrixJob, VectorJob, matrix_jobs, vector_job
 from tlm.tiles.layout import WORD_BITS, Place, place_buffers
 from tlm.tiles.records import Folds, Pass

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tlm.engines.transfer_times import hold_cycles
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
-from tlm.operations import (
+from tlm.program.operations import (
     Engine,
     Indices,
     Multicast,

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from tlm.interconnect.packets import TileSet
-from tlm.operations import Engine
+from tlm.program.operations import Engine
 
 Tile = tuple[int, int]
 

@@ -17,7 +17,7 @@ from typing import Any
 from tlm.errors import InputError
 from tlm.files import whole_file
 from tlm.interconnect.packets import TileSet
-from tlm.operations import Engine
+from tlm.program.operations import Engine
 from tlm.trace.recorder import Tile
 
 _RECEIVE = len(Engine)

@@ -9,10 +9,10 @@ Source: the all-gather product that WaferLLM, section 5.1, compares MeshGEMM wit
 
 from collections.abc import Iterator
 
-from tlm.arithmetic import Integers
-from tlm.functional import Memory
 from tlm.interconnect.packets import TileSet
 from tlm.program import Engine, Gemm, Operation, Program, Token, Work
+from tlm.program.arithmetic import Integers
+from tlm.program.functional import Memory
 from workloads.kernels.gemm import GemmPlan
 from workloads.kernels.panels import own_buffers, place_panels, spread_panel
 

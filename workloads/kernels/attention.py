@@ -21,10 +21,10 @@ from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 
-from tlm.arithmetic import Integers
 from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet
 from tlm.program import Buffer, Engine, Gemm, Operation, Token, Work
+from tlm.program.arithmetic import Integers
 from workloads.kernels.collectives import Reduction
 from workloads.kernels.passes import Factor, Passes
 from workloads.kernels.softmax import NEGATIVE

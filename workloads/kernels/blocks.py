@@ -5,8 +5,8 @@ Blocks are arrays of shape (block rows, block columns, rows of a block, columns 
 
 import numpy as np
 
-from tlm.arithmetic import Integers
 from tlm.compute.base import ceil_div
+from tlm.program.arithmetic import Integers
 
 
 def cut(

@@ -4,9 +4,9 @@ Source: L. E. Cannon, "A cellular computer to implement the Kalman filter algori
 to a mesh as in WaferLLM, section 5.1.
 """
 
-from tlm.arithmetic import Integers
-from tlm.functional import Memory
 from tlm.program import Program
+from tlm.program.arithmetic import Integers
+from tlm.program.functional import Memory
 from workloads.kernels.compute_shift import compute_shift, place_skewed
 from workloads.kernels.gemm import GemmPlan
 from workloads.kernels.ring import Ring

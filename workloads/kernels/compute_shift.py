@@ -15,10 +15,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tlm.arithmetic import Integers
-from tlm.functional import Memory
 from tlm.interconnect.packets import TileSet
 from tlm.program import Engine, Gemm, Indices, Operation, Program, Send, Token, Work
+from tlm.program.arithmetic import Integers
+from tlm.program.functional import Memory
 from workloads.kernels.blocks import cut
 from workloads.kernels.gemm import GemmPlan
 from workloads.kernels.ring import Ring

@@ -19,12 +19,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tlm.arithmetic import Integers
 from tlm.compute.base import ceil_div
 from tlm.errors import InputError
-from tlm.functional import Memory
 from tlm.interconnect.packets import TileSet
 from tlm.program import Load, Operation, Program, Send, Store
+from tlm.program.arithmetic import Integers
+from tlm.program.functional import Memory
 from workloads.kernels.attention import (
     AttentionShape,
     Block,

@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from tlm.arithmetic import Integers
 from tlm.compute.base import ceil_div
 from tlm.errors import InputError, choose
-from tlm.functional import Memory
 from tlm.interconnect.packets import TileSet
 from tlm.program import Operation, Program, Store, Token
+from tlm.program.arithmetic import Integers
+from tlm.program.functional import Memory
 from workloads.kernels.attention import (
     AttentionShape,
     Block,

@@ -8,12 +8,12 @@ column gets the sum, so that the next product can begin (WaferLLM, section 6.2).
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tlm.arithmetic import Integers
 from tlm.compute.base import ceil_div, check_shape
 from tlm.errors import InputError
-from tlm.functional import Memory
 from tlm.interconnect.packets import TileSet
 from tlm.program import Buffer, Engine, Gemm, Operation, Program, Token, Work
+from tlm.program.arithmetic import Integers
+from tlm.program.functional import Memory
 from workloads.kernels.blocks import cut
 from workloads.kernels.collectives import Reduction
 from workloads.kernels.gemm import Shape

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tlm.data import Buffer
 from tlm.interconnect.packets import TileSet
 from tlm.program import Load, Operation, Store, Token
+from tlm.program.data import Buffer
 from workloads.kernels.passes import Passes
 
 

@@ -1,8 +1,8 @@
 """MeshGEMM (WaferLLM, section 5): compute-shift on interleaved rings, two hops at most a shift."""
 
-from tlm.arithmetic import Integers
-from tlm.functional import Memory
 from tlm.program import Program
+from tlm.program.arithmetic import Integers
+from tlm.program.functional import Memory
 from workloads.kernels.compute_shift import compute_shift, place_skewed
 from workloads.kernels.gemm import GemmPlan
 from workloads.kernels.ring import Ring

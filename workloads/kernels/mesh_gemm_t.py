@@ -11,10 +11,10 @@ blocks of B, two for products on their way.
 
 from collections.abc import Iterator
 
-from tlm.arithmetic import Integers
-from tlm.functional import Memory
 from tlm.interconnect.packets import TileSet
 from tlm.program import Engine, Gemm, Operation, Program, Reduce, Roots, Send, Token, Work
+from tlm.program.arithmetic import Integers
+from tlm.program.functional import Memory
 from workloads.kernels.blocks import cut
 from workloads.kernels.gemm import GemmPlan
 from workloads.kernels.ring import Ring

@@ -4,10 +4,10 @@ K is cut into lcm(rows, columns) panels. Tile (r, c) has block row r of A in the
 and block column c of B in the panels of row r: each an equal share, in order.
 """
 
-from tlm.arithmetic import Integers
-from tlm.functional import Memory
 from tlm.interconnect.packets import TileSet
 from tlm.program import Buffer, Multicast
+from tlm.program.arithmetic import Integers
+from tlm.program.functional import Memory
 from workloads.kernels.blocks import cut
 from workloads.kernels.gemm import GemmPlan
 

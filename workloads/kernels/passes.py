@@ -3,10 +3,10 @@
 import math
 from dataclasses import dataclass
 
-from tlm.data import Buffer, Vector, VectorOperation
 from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet
 from tlm.program import Engine, Work
+from tlm.program.data import Buffer, Vector, VectorOperation
 from workloads.kernels.target import Target
 
 _MOST_SHIFT = 63

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tlm.arithmetic import Integers
-from tlm.functional import Memory
 from tlm.program import Buffer, Engine, Indices, Operation, Program, Send, Token, Vector, Work
+from tlm.program.arithmetic import Integers
+from tlm.program.functional import Memory
 from workloads.kernels.blocks import cut
 from workloads.kernels.gemv import GemvPlan
 from workloads.kernels.ring import Ring

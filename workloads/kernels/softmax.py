@@ -9,12 +9,12 @@ and the sums of rows, by whose quotient a softmax is multiplied wherever it goes
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tlm.arithmetic import Integers
 from tlm.compute.base import ceil_div
 from tlm.errors import InputError
-from tlm.functional import Memory
 from tlm.interconnect.packets import TileSet
 from tlm.program import Buffer, Operation, Program, Token
+from tlm.program.arithmetic import Integers
+from tlm.program.functional import Memory
 from workloads.kernels.blocks import cut
 from workloads.kernels.collectives import Reduction
 from workloads.kernels.line import Lines

@@ -11,10 +11,10 @@ algorithm", 1997; mapped to a mesh as in WaferLLM, section 5.1.
 
 from collections.abc import Iterator
 
-from tlm.arithmetic import Integers
-from tlm.functional import Memory
 from tlm.interconnect.packets import TileSet
 from tlm.program import Engine, Gemm, Operation, Program, Token, Work
+from tlm.program.arithmetic import Integers
+from tlm.program.functional import Memory
 from workloads.kernels.gemm import GemmPlan
 from workloads.kernels.panels import own_buffers, place_panels, spread_panel
 

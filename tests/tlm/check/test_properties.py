@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from tests.tlm.programs import program_of, send, tile
 from tlm.check import Limits, check_program
-from tlm.data import Buffer
 from tlm.interconnect.packets import TileSet
 from tlm.program import Engine, Gemm, Multicast, Operation, Program, Reduce, Send, Work
+from tlm.program.data import Buffer
 
 SIZES = (2, 3, 5, 8, 13)
 

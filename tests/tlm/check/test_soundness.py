@@ -10,7 +10,7 @@ from tlm.engines.at import run_at
 from tlm.interconnect.handshake import DeadlockError, HandshakeMesh
 from tlm.interconnect.packets import TileSet
 from tlm.program import Engine, Multicast, Operation, Program, Reduce, Roots, Send, Work
-from tlm.steps import ProgramDeadlockError
+from tlm.program.steps import ProgramDeadlockError
 
 ROWS, COLS = 2, 4
 NAMES = ("a", "b", "c")

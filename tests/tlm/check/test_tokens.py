@@ -7,7 +7,7 @@ from tests.tlm.programs import TIMING, program_of, run_mesh, send, tile
 from tlm.check import check_program
 from tlm.interconnect.packets import TileSet
 from tlm.program import Engine, Multicast, Operation, Program, Send, Work
-from tlm.steps import ProgramDeadlockError
+from tlm.program.steps import ProgramDeadlockError
 
 
 def findings(program: Program) -> list[tuple[str, int | None, str]]:

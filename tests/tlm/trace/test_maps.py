@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from tests.tlm.programs import program_of, send, tile
 from tlm.interconnect.packets import TileSet
-from tlm.operations import root_tiles
 from tlm.program import Along, Multicast, Operation, Program, Reduce, Roots, Send
+from tlm.program.operations import root_tiles
 from tlm.trace import link_flits
 
 Tile = tuple[int, int]

@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tlm.arithmetic import Integers
 from tlm.compute.vector_mac import VectorMac
 from tlm.compute.vector_unit import VectorUnit
-from tlm.functional import Memory, run_functional
 from tlm.program import Program
+from tlm.program.arithmetic import Integers
+from tlm.program.functional import Memory, run_functional
 from workloads.kernels.target import Target
 
 

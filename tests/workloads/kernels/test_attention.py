@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from tests.workloads.kernels.products import computed, target
-from tlm.arithmetic import Integers
 from tlm.errors import InputError
 from tlm.memory.bandwidth_latency import ChannelTiming
 from tlm.offchip.edge import Edge
+from tlm.program.arithmetic import Integers
 from workloads.kernels import flash_attention, flat_attention, softmax
 from workloads.kernels.attention import AttentionShape
 from workloads.kernels.flash_attention import FlashPlan, plan_flash

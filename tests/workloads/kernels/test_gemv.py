@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tests.workloads.kernels.products import computed, operands, target
-from tlm.arithmetic import Integers
 from tlm.errors import InputError
+from tlm.program.arithmetic import Integers
 from workloads.kernels import ring_gemv
 from workloads.kernels.collectives import METHODS
 from workloads.kernels.gemv import GemvPlan, gemv, place, plan_gemv

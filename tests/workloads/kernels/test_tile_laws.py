@@ -4,7 +4,7 @@ import pytest
 
 from tlm.chips import load_chip
 from tlm.chips.parts import noc_timing, own_tile
-from tlm.operations import Engine, Work
+from tlm.program.operations import Engine, Work
 from tlm.tiles.programs import on_tiles
 from workloads.kernels.attention import AttentionShape
 from workloads.kernels.flash_attention import flash_attention, plan_flash

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tlm.bystanders import Bystanders
 from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet
-from tlm.operations import (
+from tlm.program.bystanders import Bystanders
+from tlm.program.operations import (
     Collective,
     Engine,
     Load,
@@ -27,7 +27,8 @@ from tlm.operations import (
     Work,
     root_lines,
 )
-from tlm.program import Program, Token
+from tlm.program.program import Program
+from tlm.program.tokens import Token
 
 
 def on_lines(program: Program, rows: Sequence[int], cols: Sequence[int]) -> Program:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tlm.errors import InputError
-from tlm.harvest import Grid, Harvest, least_harvest
+from tlm.program.harvest import Grid, Harvest, least_harvest
 
 
 def table(*rows: str) -> np.ndarray:

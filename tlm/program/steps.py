@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tlm.interconnect.packets import TileSet
-from tlm.operations import (
+from tlm.program.operations import (
     Engine,
     Load,
     Multicast,
@@ -27,7 +27,7 @@ from tlm.operations import (
     root_tiles,
     segment_of,
 )
-from tlm.program import Program
+from tlm.program.program import Program
 from tlm.room import hold_room
 
 Tile = tuple[int, int]

@@ -12,11 +12,11 @@ from functools import partial
 
 import numpy as np
 
-from tlm.arithmetic import Integers, vector, wrap
-from tlm.data import Gemm, Task
-from tlm.operations import Engine, Reduce
-from tlm.program import Program, Transfer, Work
-from tlm.steps import ProgramDeadlockError, Step, Tile, TransferStep, Unit, held_steps
+from tlm.program.arithmetic import Integers, vector, wrap
+from tlm.program.data import Gemm, Task
+from tlm.program.operations import Engine, Reduce, Transfer, Work
+from tlm.program.program import Program
+from tlm.program.steps import ProgramDeadlockError, Step, Tile, TransferStep, Unit, held_steps
 
 _Key = tuple[Tile, Engine]
 

@@ -18,7 +18,7 @@ from tlm.engines.lt import run_lt
 from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet
 from tlm.program import Engine, Multicast, Operation, Program, Send, Work
-from tlm.steps import ProgramDeadlockError
+from tlm.program.steps import ProgramDeadlockError
 
 
 @both_levels

@@ -7,9 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tlm.arithmetic import exp2, saturate, vector, wrap
-from tlm.data import Buffer, Gemm, Vector
-from tlm.functional import Memory, run_functional
 from tlm.interconnect.packets import TileSet
 from tlm.program import (
     Engine,
@@ -21,7 +18,10 @@ from tlm.program import (
     Token,
     Work,
 )
-from tlm.steps import ProgramDeadlockError
+from tlm.program.arithmetic import exp2, saturate, vector, wrap
+from tlm.program.data import Buffer, Gemm, Vector
+from tlm.program.functional import Memory, run_functional
+from tlm.program.steps import ProgramDeadlockError
 
 ROW = TileSet(range(1), range(3))
 FIRST = TileSet.tile(0, 0)

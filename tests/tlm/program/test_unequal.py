@@ -6,10 +6,10 @@ import pytest
 from tests.tlm.programs import TIMING, Run, program_of, run_mesh
 from tlm.engines.lt import run_lt
 from tlm.errors import InputError
-from tlm.heterogeneity import on_unequal_tiles
 from tlm.interconnect.packets import TileSet
-from tlm.operations import Work
 from tlm.program import Engine, Program
+from tlm.program.operations import Work
+from tlm.program.unequal import on_unequal_tiles
 from workloads.kernels.gemm import GemmPlan
 from workloads.kernels.mesh_gemm import mesh_gemm
 

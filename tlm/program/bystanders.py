@@ -1,4 +1,4 @@
-"""Tokens of the tiles out of use that multicasts and reductions pass (`tlm.remap`).
+"""Tokens of the tiles out of use that multicasts and reductions pass (`tlm.program.remap`).
 
 Such a tile is never waited for: it has a place for every copy and an operand for every reduction,
 and nobody takes what it is given. Work of no cycles there gives and takes these units. A unit that
@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlm.interconnect.packets import TileSet
-from tlm.operations import Engine, Operation, Work
-from tlm.program import Token
+from tlm.program.operations import Engine, Operation, Work
+from tlm.program.tokens import Token
 
 _LABEL = "out of use"
 

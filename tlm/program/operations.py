@@ -7,8 +7,8 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tlm.data import Task
 from tlm.interconnect.packets import TileSet
+from tlm.program.data import Task
 
 Indices = NDArray[np.int64]
 Along = Literal["row", "column"]

@@ -7,7 +7,7 @@ rtl/tile/vector_lane.sv, rtl/tile/exp2_table.sv, rtl/tile/vector_reduce.sv, rtl/
 import numpy as np
 from numpy.typing import NDArray
 
-from tlm.data import VectorOperation
+from tlm.program.data import VectorOperation
 
 Integers = NDArray[np.int64]
 
@@ -49,7 +49,7 @@ def vector(
     """What a pass of the vector unit makes of blocks of shape (rows, columns).
 
     Args:
-        operation: As of `tlm.data.Vector`.
+        operation: As of `tlm.program.data.Vector`.
         a: Operand.
         b: Second operand, or None.
         bits: Of the result's elements.

@@ -5,9 +5,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from tlm.data import Buffer, Gemm, task_fault, unknown_buffer
 from tlm.interconnect.packets import TileSet
-from tlm.operations import (
+from tlm.program.data import Buffer, Gemm, task_fault, unknown_buffer
+from tlm.program.operations import (
     Collective,
     Engine,
     Indices,

@@ -13,11 +13,11 @@ from tests.tlm.test_levels_agree import pipelines, reductions, spaced
 from tlm.engines.lt import run_lt
 from tlm.engines.outcome import Outcome
 from tlm.errors import InputError
-from tlm.functional import Memory, run_functional
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Buffer, Engine, Multicast, Operation, Program, Reduce, Send, Work
-from tlm.remap import on_lines
+from tlm.program.functional import Memory, run_functional
+from tlm.program.remap import on_lines
 from workloads.kernels.gemm import GemmPlan
 from workloads.kernels.mesh_gemm import mesh_gemm
 from workloads.kernels.summa import summa

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlm.errors import InputError
-from tlm.operations import Operation, Work
-from tlm.program import Program
+from tlm.program.operations import Operation, Work
+from tlm.program.program import Program
 
 _MOST_PERCENT = 100_000
 _WHOLE_NUMBER = re.compile(r" *0*([0-9]{1,6}) *")

@@ -1,0 +1,60 @@
+"""Programs over a grid of tiles: what a kernel builds and every level runs (docs/programs.md).
+
+A program is a sequence of SPMD operations. Each belongs to one in-order engine of every tile of its
+set, takes tokens before it starts and gives tokens when it ends.
+"""
+
+from tlm.program.data import Buffer, Gemm, Task, Vector
+from tlm.program.operations import (
+    Along,
+    Collective,
+    Engine,
+    Indices,
+    Load,
+    Multicast,
+    OffChip,
+    Operation,
+    Reduce,
+    Roots,
+    Send,
+    Store,
+    TileOperation,
+    Transfer,
+    Work,
+    destination,
+    root_lines,
+    root_tiles,
+    segment_of,
+    within_tiles,
+)
+from tlm.program.program import Program
+from tlm.program.tokens import Token
+
+__all__ = [
+    "Along",
+    "Buffer",
+    "Collective",
+    "Engine",
+    "Gemm",
+    "Indices",
+    "Load",
+    "Multicast",
+    "OffChip",
+    "Operation",
+    "Program",
+    "Reduce",
+    "Roots",
+    "Send",
+    "Store",
+    "Task",
+    "TileOperation",
+    "Token",
+    "Transfer",
+    "Vector",
+    "Work",
+    "destination",
+    "root_lines",
+    "root_tiles",
+    "segment_of",
+    "within_tiles",
+]
