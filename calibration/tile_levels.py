@@ -29,8 +29,7 @@ from tlm.memory.calibration import rtl_channel
 from tlm.memory.dram_target import DramMemory
 from tlm.offchip.system import OffChipMemory
 from tlm.program.functional import Memory
-from tlm.program.operations import Engine
-from tlm.program.steps import Tile
+from tlm.program.operations import Engine, Tile
 from tlm.tiles.layout import SUM_BITS, WORD_BITS
 from tlm.tiles.mesh import TiledMesh
 from tlm.tiles.programs import on_tiles

@@ -13,7 +13,8 @@ from tlm.errors import InputError
 from tlm.interconnect import packets
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
-from tlm.program import Multicast, Program, Reduce, Send, Work, root_tiles, segment_of
+from tlm.program import Program, Reduce, Send, Transfer
+from tlm.program.operations import Way
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,23 +53,25 @@ class OwnRouters:
         layout = FlitLayout(self.spec, program.rows, program.cols)
         limit, name = self.spec.limits.packet_flits, self.spec.file.name
         for operation in program.within_tiles():
+            if not isinstance(operation, Transfer):
+                continue
             if isinstance(operation, Send) and limit is not None and operation.flits > limit:
                 raise InputError(
                     f"{name}: limits.packet_flits: found a transfer of {operation.flits} flits; "
                     f"allowed: {limit}"
                 )
-            if isinstance(operation, Send | Work):
-                continue
             if isinstance(operation, Reduce):
                 self._check_operation(operation)
-            for root in root_tiles(operation):
-                tiles = segment_of(operation, *root)
-                if not layout.names(_goal(operation, root, tiles, program.cols)):
-                    feature, allowed = _feature(operation, self.spec)
-                    raise InputError(
-                        f"{name}: features.{feature}: found a kernel with a {feature} of "
-                        f"rows {tiles.rows}, columns {tiles.cols}; allowed: {allowed or 'none'}"
-                    )
+            for way in () if isinstance(operation, Send) else operation.ways():
+                if layout.names(_goal(operation, way, program.cols)):
+                    continue
+                feature = "reduction" if way.inwards else "multicast"
+                allowed = getattr(self.spec.features, feature)
+                raise InputError(
+                    f"{name}: features.{feature}: found a kernel with a {feature} of "
+                    f"rows {way.members.rows}, columns {way.members.cols}; "
+                    f"allowed: {allowed or 'none'}"
+                )
 
     def _check_operation(self, reduce: Reduce) -> None:
         known = self.spec.operations()
@@ -79,19 +82,11 @@ class OwnRouters:
             )
 
 
-def _goal(
-    operation: Multicast | Reduce, root: tuple[int, int], tiles: TileSet, cols: int
-) -> TileSet | packets.Reduce:
-    if isinstance(operation, Multicast):
-        return tiles
+def _goal(operation: Transfer, way: Way, cols: int) -> TileSet | packets.Reduce:
+    if not isinstance(operation, Reduce):
+        return way.members
     maximum = operation.operation == "maximum"
-    return packets.Reduce(tiles, root[0] * cols + root[1], maximum)
-
-
-def _feature(operation: Multicast | Reduce, spec: MeshSpec) -> tuple[str, str | None]:
-    if isinstance(operation, Multicast):
-        return "multicast", spec.features.multicast
-    return "reduction", spec.features.reduction
+    return packets.Reduce(way.members, way.tile[0] * cols + way.tile[1], maximum)
 
 
 def own_routers(spec_file: str, *, allow_stale: bool) -> OwnRouters:

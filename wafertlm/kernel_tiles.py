@@ -25,8 +25,7 @@ from tlm.program import Program
 from tlm.program.arithmetic import wrap
 from tlm.program.data import Gemm, buffer_names
 from tlm.program.functional import Memory
-from tlm.program.operations import COMPUTING, Engine
-from tlm.program.steps import Tile
+from tlm.program.operations import COMPUTING, Engine, Tile
 from tlm.tiles.jobs import matrix_jobs
 from tlm.tiles.layout import place_buffers
 from tlm.trace import Recorder

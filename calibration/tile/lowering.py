@@ -28,8 +28,8 @@ from tlm.errors import InputError
 from tlm.program import Load, OffChip, Program, Reduce
 from tlm.program.data import Buffer, Gemm, Vector
 from tlm.program.functional import Memory
-from tlm.program.operations import Engine
-from tlm.program.steps import Step, Tile, TransferStep, WorkStep, expand
+from tlm.program.operations import Engine, Tile
+from tlm.program.steps import Step, TransferStep, WorkStep, expand
 from tlm.tiles.jobs import matrix_jobs, vector_job
 from tlm.tiles.layout import SUM_BITS, WORD_BITS, Order, Place, place_buffers, used_words
 

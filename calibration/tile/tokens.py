@@ -19,8 +19,8 @@ from typing import NamedTuple
 from calibration.tile.descriptors import TOKENS
 from tlm.errors import InputError
 from tlm.program import OffChip, Program, Reduce
-from tlm.program.operations import Engine
-from tlm.program.steps import Step, Tile, TransferStep, Unit
+from tlm.program.operations import Engine, Tile
+from tlm.program.steps import Step, TransferStep, Unit
 
 #: Who gives: an engine of a tile, the transfers from a tile or of a reduction, or off-chip memory.
 _Stream = tuple[object, ...]

@@ -20,9 +20,9 @@ from tlm.check.report import (
     Tile,
 )
 from tlm.check.routes import Routes
-from tlm.check.usage import Usage, longest_hops, transfers
+from tlm.check.usage import Usage
 from tlm.check.walk import Fault, Walk
-from tlm.program import Engine, Program, Reduce, TileOperation
+from tlm.program import Engine, Operation, Program, Reduce, Transfer
 from tlm.room import hold_room
 
 Progress = Callable[[int, int], None]
@@ -73,11 +73,11 @@ class _Gathered:
         self._reductions = Reductions(program)
         self._usage = Usage(program)
         self._waits = Waits(program)
-        self._faults: dict[str, list[tuple[int, TileOperation, Fault]]] = {}
+        self._faults: dict[str, list[tuple[int, Operation, Fault]]] = {}
         self._operations = 0
         self._latency = Latency(0, 0, None, 0, 0)
 
-    def add(self, number: int, operation: TileOperation) -> None:
+    def add(self, number: int, operation: Operation) -> None:
         """Go over an operation; faults are kept by token."""
         self._operations = number + 1
         self._routes.add(operation)
@@ -111,14 +111,14 @@ class _Gathered:
             more=sum(len(faults) - 1 for faults in self._faults.values()),
         )
 
-    def _measure(self, number: int, operation: TileOperation) -> None:
-        hops, latency = longest_hops(operation), self._latency
-        if hops is None:
+    def _measure(self, number: int, operation: Operation) -> None:
+        if not isinstance(operation, Transfer):
             return
+        hops, latency = operation.longest_hops, self._latency
         first = latency.longest_operation is None or hops > latency.longest_hops
         self._latency = replace(
             latency,
-            transfers=latency.transfers + transfers(operation),
+            transfers=latency.transfers + operation.transfers,
             longest_hops=max(hops, latency.longest_hops),
             longest_operation=number if first else latency.longest_operation,
         )
@@ -132,7 +132,7 @@ class _Gathered:
         most = int(paths.max())
         return Routing(most, self._routes.at_least, _place(paths), limits.routing_paths)
 
-    def _worst(self, faults: list[tuple[int, TileOperation, Fault]]) -> Finding:
+    def _worst(self, faults: list[tuple[int, Operation, Fault]]) -> Finding:
         """Of a token's first faults one that hangs, or may; else the first."""
         findings = (self._token_finding(*fault) for fault in faults[:_EXPLAINED_FAULTS])
         first = next(findings)
@@ -141,7 +141,7 @@ class _Gathered:
                 return each
         return first
 
-    def _token_finding(self, number: int, operation: TileOperation, fault: Fault) -> Finding:
+    def _token_finding(self, number: int, operation: Operation, fault: Fault) -> Finding:
         assert fault.token is not None
         tile = (fault.row, fault.col)
         depth = self._program.tokens[fault.token].depth

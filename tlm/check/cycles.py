@@ -8,7 +8,8 @@ from collections import deque
 from collections.abc import Collection, Iterator
 from functools import cached_property
 
-from tlm.program import Program, Reduce, Send, TileOperation, Work, root_lines, within_tiles
+from tlm.program import Program
+from tlm.program.operations import Ends, Operation, Work
 
 #: Rows and columns of a set of tiles; their product may be larger than the set.
 _Places = tuple[Collection[int], Collection[int]]
@@ -50,7 +51,7 @@ class Waits:
 
     @cached_property
     def _nodes(self) -> list["_Node"]:
-        return [_Node(operation) for operation in map(within_tiles, self._program.build())]
+        return [_Node(operation.within_tiles()) for operation in self._program.build()]
 
     @cached_property
     def _givers(self) -> dict[str, list[int]]:
@@ -75,28 +76,27 @@ class Waits:
 class _Node:
     """What an operation needs and gives, and where."""
 
-    def __init__(self, operation: TileOperation) -> None:
+    def __init__(self, operation: Operation) -> None:
+        # A tile has one interface for all transfers.
         self.engine = operation.engine if isinstance(operation, Work) else None
-        self.near, far = _sides(operation)
+        self.near, far = _places(operation.near), _places(operation.far)
         self._operation = operation
         self.takes = [(name, self.near) for name in operation.takes]
-        self.gives = {name: self.near for name in operation.gives}
-        if not isinstance(operation, Work):
-            self.takes += [(name, far) for name in operation.slots]
-            self.gives |= {name: far for name in operation.arrivals}
+        self.takes += [(name, far) for name in operation.slots]
+        self.gives = dict.fromkeys(operation.gives, self.near)
+        self.gives |= dict.fromkeys(operation.arrivals, far)
 
     def gives_at(self, token: str, tile: tuple[int, int]) -> bool:
         """Whether a token is given at a tile."""
-        rows, cols = self.gives[token]
         operation = self._operation
-        if tile[0] not in rows or tile[1] not in cols:
-            return False
-        at_root = (token in operation.gives) != isinstance(operation, Reduce)
-        if isinstance(operation, Work | Send) or not at_root:
-            return True
-        lines, places = root_lines(operation)
-        line, place = tile if operation.along == "row" else tile[::-1]
-        return bool(places[lines.index(line)] == place)
+        return tile in (operation.near if token in operation.gives else operation.far)
+
+
+def _places(ends: Ends) -> _Places:
+    return (
+        ends.rows if isinstance(ends.rows, range) else frozenset(ends.rows.tolist()),
+        ends.cols if isinstance(ends.cols, range) else frozenset(ends.cols.tolist()),
+    )
 
 
 def _meet(one: _Places, other: _Places) -> bool:
@@ -114,18 +114,3 @@ def _path(came_from: dict[int, int], last: int, first: int) -> list[int]:
     while path[-1] != first:
         path.append(came_from[path[-1]])
     return [*path[::-1], first]
-
-
-def _sides(operation: TileOperation) -> tuple[_Places, _Places]:
-    """Tiles whose engine is used, and those at the other end."""
-    if isinstance(operation, Work):
-        return (operation.tiles.rows, operation.tiles.cols), ((), ())
-    if isinstance(operation, Send):
-        targets = (frozenset(operation.to_rows.tolist()), frozenset(operation.to_cols.tolist()))
-        return (operation.tiles.rows, operation.tiles.cols), targets
-    lines, places = root_lines(operation)
-    roots: _Places = (lines, frozenset(places.tolist()))
-    ends: _Places = (lines, operation.segment)
-    if operation.along == "column":
-        roots, ends = roots[::-1], ends[::-1]
-    return (ends, roots) if isinstance(operation, Reduce) else (roots, ends)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from tlm.check import marks
 from tlm.check.report import Finding
 from tlm.check.walk import Walk
-from tlm.program import Along, Program, Reduce, root_lines
+from tlm.program import Along, Program, Reduce
 
 _MOST_WALKS = 32
 _Family = tuple[Along, range]
@@ -47,7 +47,7 @@ class Reductions:
 
     def add(self, reduce: Reduce) -> None:
         """Take note of a reduction."""
-        lines, places = root_lines(reduce)
+        lines, places = reduce.root_lines
         family = (reduce.along, reduce.segment)
         if family not in self._reaches:
             program = self._program
@@ -104,7 +104,7 @@ class Reductions:
             if not isinstance(operation, Reduce) or family not in (early, late):
                 walk.apply(operation)
                 continue
-            lines, _ = root_lines(operation)
+            lines, _ = operation.root_lines
             part = np.s_[lines.start : lines.stop : lines.step]
             if family == early:
                 walk.apply(operation, complete=number + 1)

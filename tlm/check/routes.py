@@ -8,8 +8,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from tlm.check.walk import along, root_indices
-from tlm.program import Collective, Program, Reduce, Send, TileOperation, Work
+from tlm.program import Program
+from tlm.program.operations import Along, Operation, Transfer, Trees, Unicasts
 
 _Counts = NDArray[np.int32]
 _Indices = NDArray[np.int64]
@@ -28,24 +28,18 @@ class Routes:
         self._shape = (program.rows, program.cols)
         self._targets = np.full((2, *self._shape), -1, dtype=np.int32)
         self._seen: set[tuple[object, ...]] = set()
-        self._trees: dict[tuple[object, ...], NDArray[np.bool_]] = {}
+        self._trees: dict[tuple[object, ...], tuple[Along, tuple[int, int], NDArray[np.bool_]]] = {}
         self.at_least = False
 
-    def add(self, operation: TileOperation) -> None:
+    def add(self, operation: Operation) -> None:
         """Take note of the routes that an operation uses."""
-        if isinstance(operation, Work):
+        if not isinstance(operation, Transfer):
             return
-        if isinstance(operation, Send):
-            to_rows, to_cols = operation.to_rows, operation.to_cols
-            key = (operation.tiles, to_rows.tobytes(), to_cols.tobytes())
-            if key not in self._seen:
-                self._seen.add(key)
-                sources = (along(operation.tiles.rows), along(operation.tiles.cols))
-                self._add_sends(sources, (to_rows, to_cols))
-        elif len(operation.segment) == 1 and not isinstance(operation, Reduce):
-            self._add_single(operation)
-        else:
-            self._add_trees(operation)
+        for move in operation.moves():
+            if isinstance(move, Trees):
+                self._add_trees(move)
+            else:
+                self._add_unicasts(move)
 
     def paths(self) -> NDArray[np.int64]:
         """Routes through each tile, shape (rows, columns)."""
@@ -54,11 +48,8 @@ class Routes:
         by_column = np.zeros((rows + 1, cols), dtype=np.int64)
         for layer in self._targets:
             _count_ways(layer, by_row, by_column)
-        for (kind, segment, place), lines in self._trees.items():
-            assert isinstance(segment, range)
-            assert isinstance(place, int)
-            low, high = min(segment[0], place), max(segment[-1], place)
-            if kind in ("row", "reduce row"):
+        for along, (low, high), lines in self._trees.values():
+            if along == "row":
                 by_row[:, low] += lines
                 by_row[:, high + 1] -= lines
             else:
@@ -68,9 +59,12 @@ class Routes:
         counted += np.cumsum(by_column, axis=0)[:rows]
         return counted
 
-    def _add_sends(
-        self, sources: tuple[_Indices, _Indices], targets: tuple[_Indices, _Indices]
-    ) -> None:
+    def _add_unicasts(self, ways: Unicasts) -> None:
+        sources, targets = (ways.rows, ways.cols), (ways.to_rows, ways.to_cols)
+        key = tuple(indices.tobytes() for indices in (*sources, *targets))
+        if key in self._seen:
+            return
+        self._seen.add(key)
         while not _add(self._targets, sources, targets):
             layers = len(self._targets)
             if layers == MOST_DESTINATIONS:
@@ -79,24 +73,13 @@ class Routes:
             more = np.full((layers, *self._shape), -1, dtype=np.int32)
             self._targets = np.concatenate([self._targets, more])
 
-    def _add_single(self, operation: Collective) -> None:
-        """A multicast to one tile goes as unicasts, one from each root."""
-        target = along(operation.segment)
-        for row, col in zip(*root_indices(operation), strict=True):
-            source = (np.array([row]), np.array([col]))
-            by_row = operation.along == "row"
-            self._add_sends(source, (source[0], target) if by_row else (target, source[1]))
-
-    def _add_trees(self, operation: Collective) -> None:
-        by_row = operation.along == "row"
-        kind = f"reduce {operation.along}" if isinstance(operation, Reduce) else operation.along
-        rows, cols = root_indices(operation)
-        lines, places = (rows, cols) if by_row else (cols, rows)
-        for place in np.unique(places).tolist():
-            key = (kind, operation.segment, place)
-            if key not in self._trees:
-                self._trees[key] = np.zeros(self._shape[0 if by_row else 1], dtype=np.bool_)
-            self._trees[key][lines[places == place]] = True
+    def _add_trees(self, trees: Trees) -> None:
+        key = (trees.along, trees.inwards, trees.segment, trees.place)
+        if key not in self._trees:
+            by_row = trees.along == "row"
+            lines = np.zeros(self._shape[0 if by_row else 1], dtype=np.bool_)
+            self._trees[key] = trees.along, trees.span, lines
+        self._trees[key][2][trees.lines] = True
 
 
 @njit(cache=True)

@@ -1,15 +1,13 @@
-"""What operations use of the tiles: engines, buffers, distances."""
+"""What operations use of the tiles: engines and buffers."""
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tlm.check.report import Parallelism
-from tlm.check.walk import root_indices
-from tlm.interconnect.packets import TileSet
-from tlm.program import Engine, Program, Reduce, Send, TileOperation, Work, root_lines
-from tlm.program.data import buffer_names
-
-_COMPUTING = (Engine.MATRIX, Engine.VECTOR)
+from tlm.program import Program
+from tlm.program.operations import COMPUTING, Ends, Operation, Work
 
 
 class Usage:
@@ -25,31 +23,12 @@ class Usage:
         self._touched: dict[str, NDArray[np.bool_]] = {}
         self._seen: set[tuple[object, ...]] = set()
 
-    def add(self, operation: TileOperation) -> None:
+    def add(self, operation: Operation) -> None:
         """Take note of an operation."""
-        if isinstance(operation, Work):
-            part = _part(operation.tiles)
-            if operation.engine in _COMPUTING:
-                self._busy_cycles[part] += operation.cycles
-            if operation.task is not None:
-                for name in buffer_names(operation.task):
-                    self._touch(name, operation.tiles)
-            return
-        if operation.source is None or operation.target is None:
-            return
-        if isinstance(operation, Send):
-            self._touch(operation.source, operation.tiles)
-            self._touch_at(operation.target, (operation.to_rows, operation.to_cols), product=True)
-            return
-        ends = (operation.source, operation.target)
-        at_roots, at_segments = ends[::-1] if isinstance(operation, Reduce) else ends
-        self._touch_at(at_roots, root_indices(operation), product=False)
-        lines, _ = root_lines(operation)
-        by_row = operation.along == "row"
-        self._touch(
-            at_segments,
-            TileSet(lines, operation.segment) if by_row else TileSet(operation.segment, lines),
-        )
+        if isinstance(operation, Work) and operation.engine in COMPUTING:
+            self._busy_cycles[_part(operation.near)] += operation.cycles
+        for name, where in operation.touched:
+            self._touch(name, where)
 
     def parallelism(self) -> Parallelism:
         """Tiles that work, and how evenly."""
@@ -68,53 +47,26 @@ class Usage:
             used += touched * self._program.buffers[name].size_bytes
         return used
 
-    def _touch(self, name: str, tiles: TileSet) -> None:
-        key = (self._whole(name), tiles)
+    def _touch(self, name: str, where: Ends) -> None:
+        whole = self._program.buffers[name].within or name  # a part counts as what it is of
+        rows, cols = (
+            each if isinstance(each, range) else each.tobytes() for each in (where.rows, where.cols)
+        )
+        key = (whole, rows, cols, where.paired)
         if key not in self._seen:
             self._seen.add(key)
-            self._mask(name)[_part(tiles)] = True
-
-    def _touch_at(
-        self, name: str, places: tuple[NDArray[np.int64], NDArray[np.int64]], *, product: bool
-    ) -> None:
-        key = (self._whole(name), product, places[0].tobytes(), places[1].tobytes())
-        if key not in self._seen:
-            self._seen.add(key)
-            self._mask(name)[np.ix_(*places) if product else places] = True
-
-    def _mask(self, name: str) -> NDArray[np.bool_]:
-        return self._touched.setdefault(self._whole(name), np.zeros(self._shape, dtype=np.bool_))
-
-    def _whole(self, name: str) -> str:
-        """The buffer of which another is a part, or itself."""
-        return self._program.buffers[name].within or name
+            mask = self._touched.setdefault(whole, np.zeros(self._shape, dtype=np.bool_))
+            mask[_part(where)] = True
 
 
-def longest_hops(operation: TileOperation) -> int | None:
-    """Hops to the farthest tile of a transfer; None if nothing is moved."""
-    if isinstance(operation, Work):
-        return None
-    if isinstance(operation, Send):
-        tiles = operation.tiles
-        down = np.abs(operation.to_rows - np.array(tiles.rows)).max()
-        return int(down + np.abs(operation.to_cols - np.array(tiles.cols)).max())
-    _, places = root_lines(operation)
-    ends = np.array([operation.segment[0], operation.segment[-1]])
-    return int(np.abs(places[:, None] - ends).max())
-
-
-def transfers(operation: TileOperation) -> int:
-    """Transfers that an operation stands for: its sources, of reductions its roots."""
-    if isinstance(operation, Work):
-        return 0
-    if isinstance(operation, Send):
-        return len(operation.tiles)
-    return len(root_lines(operation)[0])
-
-
-def _part(tiles: TileSet) -> tuple[slice, slice]:
-    rows, cols = tiles.rows, tiles.cols
-    return (
-        slice(rows.start, rows.stop, rows.step),
-        slice(cols.start, cols.stop, cols.step),
-    )
+def _part(where: Ends) -> tuple[Any, ...]:
+    """The tiles of an array of shape (rows, columns)."""
+    rows, cols = where.rows, where.cols
+    if where.paired:
+        return np.array(rows), np.array(cols)
+    if isinstance(rows, range) and isinstance(cols, range):
+        return (
+            slice(rows.start, rows.stop, rows.step),
+            slice(cols.start, cols.stop, cols.step),
+        )
+    return np.ix_(np.array(rows), np.array(cols))

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlm.check import core, marks
-from tlm.program import Collective, Program, Reduce, Send, TileOperation, Work, root_lines
+from tlm.program import Multicast, Operation, Program, Reduce, Send, Work
 
 _Indices = NDArray[np.int64]
 
@@ -53,7 +53,7 @@ class Walk:
         self.greatest = 0
 
     def apply(
-        self, operation: TileOperation, *, complete: int = 0, required: _Indices | None = None
+        self, operation: Operation, *, complete: int = 0, required: _Indices | None = None
     ) -> Fault | None:
         """Go over one operation; the first fault, if there is one.
 
@@ -83,16 +83,17 @@ class Walk:
         if isinstance(operation, Reduce):
             self._reduce(operation, tokens, complete, required, fault)
         else:
+            assert isinstance(operation, Multicast), "all others send to themselves"
             self._multicast(operation, tokens, fault)
         return self._read(fault)
 
     def _multicast(
         self,
-        operation: Collective,
+        operation: Multicast,
         tokens: tuple[tuple[_Indices, _Indices], tuple[_Indices, _Indices]],
         fault: _Indices,
     ) -> None:
-        lines, places = root_lines(operation)
+        lines, places = operation.root_lines
         state, mode = self._state, self._mode
         if operation.along == "row":
             segment = spread(operation.segment)
@@ -116,7 +117,7 @@ class Walk:
         required: _Indices | None,
         fault: _Indices,
     ) -> None:
-        lines, places = root_lines(operation)
+        lines, places = operation.root_lines
         state, mode = self._state, self._mode
         least = np.zeros(len(lines), dtype=np.int64) if required is None else required
         if operation.along == "row":
@@ -155,14 +156,6 @@ def along(places: range) -> _Indices:
 def spread(places: range) -> tuple[_Indices, int]:
     """Columns as an array, and the first of them if they are consecutive, else -1."""
     return along(places), places[0] if places.step == 1 else -1
-
-
-def root_indices(collective: Collective) -> tuple[_Indices, _Indices]:
-    """Row and column of each root, shape (roots,)."""
-    lines, places = root_lines(collective)
-    if collective.along == "row":
-        return along(lines), places
-    return places, along(lines)
 
 
 def _first(columns: _Indices) -> int:

@@ -11,8 +11,7 @@ from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet
 from tlm.memory.bandwidth_latency import ChannelTiming
 from tlm.program import Program
-from tlm.program.operations import OffChip
-from tlm.program.steps import Tile
+from tlm.program.operations import OffChip, Tile
 
 
 @dataclass(frozen=True, slots=True)

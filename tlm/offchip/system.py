@@ -13,8 +13,8 @@ from tlm.memory.base import Memory
 from tlm.offchip.edge import Blocks, Edge
 from tlm.offchip.node import MemoryNode
 from tlm.program import Program
-from tlm.program.operations import Load, OffChip
-from tlm.program.steps import Tile, TransferStep
+from tlm.program.operations import OffChip, Tile
+from tlm.program.steps import TransferStep
 
 #: Makes a channel, at any level.
 Channel = Callable[[Environment], Memory]
@@ -127,7 +127,7 @@ class OffChipMemory:
                 ends = left if number + 1 == len(parts) else _nothing
                 send(flits, partial(node.write, address + number * edge.unit_bytes), ends)
 
-        if isinstance(operation, Load):
+        if operation.loads:
             asked = partial(node.load, back, address, operation.flits, told, target)
             return [partial(send, 1, asked)]
         return [block, partial(send, 1, partial(node.acknowledge, back, told, target))]

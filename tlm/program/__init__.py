@@ -18,14 +18,26 @@ from tlm.program.operations import (
     Roots,
     Send,
     Store,
-    TileOperation,
     Transfer,
     Work,
-    destination,
-    root_lines,
-    root_tiles,
-    segment_of,
-    within_tiles,
+)
+from tlm.program.operations import (
+    TileOperation as TileOperation,
+)
+from tlm.program.operations import (
+    destination as destination,
+)
+from tlm.program.operations import (
+    root_lines as root_lines,
+)
+from tlm.program.operations import (
+    root_tiles as root_tiles,
+)
+from tlm.program.operations import (
+    segment_of as segment_of,
+)
+from tlm.program.operations import (
+    within_tiles as within_tiles,
 )
 from tlm.program.program import Program
 from tlm.program.tokens import Token
@@ -47,14 +59,8 @@ __all__ = [
     "Send",
     "Store",
     "Task",
-    "TileOperation",
     "Token",
     "Transfer",
     "Vector",
     "Work",
-    "destination",
-    "root_lines",
-    "root_tiles",
-    "segment_of",
-    "within_tiles",
 ]

@@ -56,9 +56,8 @@ class Bystanders:
 
     def settle(self, operation: Operation) -> Iterator[Work]:
         """After an operation of the program: as many units as at the start, of its tokens."""
-        transfer = None if isinstance(operation, Work) else operation
-        taken = (*operation.takes, *(transfer.slots if transfer else ()))
-        given = (*operation.gives, *(transfer.arrivals if transfer else ()))
+        taken = (*operation.takes, *operation.slots)
+        given = (*operation.gives, *operation.arrivals)
         for names, sign in ((taken, -1), (given, 1)):
             for name in dict.fromkeys(names):
                 yield from self._restore(name, sign)

@@ -14,9 +14,9 @@ import numpy as np
 
 from tlm.program.arithmetic import Integers, vector, wrap
 from tlm.program.data import Gemm, Task
-from tlm.program.operations import Engine, Reduce, Transfer, Work
+from tlm.program.operations import Engine, Tile, Transfer, Work
 from tlm.program.program import Program
-from tlm.program.steps import ProgramDeadlockError, Step, Tile, TransferStep, Unit, held_steps
+from tlm.program.steps import ProgramDeadlockError, Step, TransferStep, Unit, held_steps
 
 _Key = tuple[Tile, Engine]
 
@@ -125,12 +125,11 @@ class _Run:
         """The step at the front of an engine's queue ends; of a transfer, the tail has left."""
         step = self._queues[key].popleft()
         operation = step.operation
-        if isinstance(operation, Work):
-            if operation.task is not None:
-                self._compute(operation.task, step.tile)
-        else:
+        if isinstance(operation, Transfer):
             assert isinstance(step, TransferStep)
             self._leave(step, operation)
+        elif isinstance(operation, Work) and operation.task is not None:
+            self._compute(operation.task, step.tile)
         self._give(step.gives)
         self._begin_next(key)
 
@@ -153,20 +152,21 @@ class _Run:
         memory[task.out][tile] = result
 
     def _leave(self, step: TransferStep, transfer: Transfer) -> None:
-        """A tile's block is on its way; a reduction's result when all operands are."""
+        """A tile's block is on its way; what several are combined to when all have left."""
         data = None if transfer.source is None else self._memory[transfer.source][step.tile].copy()
-        if isinstance(transfer, Reduce):
-            place = step.tile[1 if transfer.along == "row" else 0]
-            self._combine(step, transfer, None if place in transfer.neutral else data)
+        if step.root is not None:
+            counts = transfer.contributes(step.tile)
+            self._combine(step, step.root, transfer, data if counts else None)
             return
         for tile, units in step.arrivals.items():
             self._possible.append(partial(self._arrive, transfer.target, tile, units, data))
 
-    def _combine(self, step: TransferStep, reduce: Reduce, operand: Integers | None) -> None:
-        assert step.root is not None
-        key = (step.number, step.root)
+    def _combine(
+        self, step: TransferStep, root: Tile, transfer: Transfer, operand: Integers | None
+    ) -> None:
+        key = (step.number, root)
         gathering = self._gatherings.setdefault(key, _Gathering())
-        gathering.units += step.arrivals.get(step.root, [])
+        gathering.units += step.arrivals.get(root, [])
         gathering.missing = (gathering.missing or len(step.members)) - 1
         if operand is not None:
             gathering.operands.append(operand)
@@ -174,13 +174,10 @@ class _Run:
             return
         del self._gatherings[key]
         data = None
-        if reduce.target is not None:
-            operands = np.stack(gathering.operands)
-            sums = wrap(operands.sum(axis=0), self._buffers[reduce.target].bits)
-            data = sums if reduce.operation == "sum" else operands.max(axis=0)
-        self._possible.append(
-            partial(self._arrive, reduce.target, step.root, gathering.units, data)
-        )
+        if transfer.target is not None:
+            bits = self._buffers[transfer.target].bits
+            data = transfer.combined(gathering.operands, bits)
+        self._possible.append(partial(self._arrive, transfer.target, root, gathering.units, data))
 
     def _arrive(
         self, target: str | None, tile: Tile, units: list[Unit], data: Integers | None

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 
 from tlm.errors import InputError
 from tlm.program.data import Buffer, buffers_fault, peak_bytes
-from tlm.program.faults import operation_fault
-from tlm.program.operations import Operation, TileOperation, within_tiles
+from tlm.program.operations import Operation
 from tlm.program.tokens import Token
 
 
@@ -35,16 +34,14 @@ class Program:
             raise InputError(fault)
         grid = (self.rows, self.cols)
         for number, operation in enumerate(self.build()):
-            fault = operation_fault(operation, grid, self.tokens, self.buffers)
+            fault = operation.fault(grid, self.tokens, self.buffers)
             if fault:
-                raise InputError(
-                    f"operation {number} ({type(operation).__name__} '{operation.label}'): {fault}"
-                )
+                raise InputError(f"{operation.called(number)}: {fault}")
             yield operation
 
-    def within_tiles(self) -> Iterator[TileOperation]:
-        """The operations as they are but for off-chip memory (`operations.within_tiles`)."""
-        return map(within_tiles, self.operations())
+    def within_tiles(self) -> Iterator[Operation]:
+        """The operations as they are but for off-chip memory (`Operation.within_tiles`)."""
+        return (operation.within_tiles() for operation in self.operations())
 
     @property
     def tile_bytes(self) -> int:

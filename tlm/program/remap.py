@@ -6,27 +6,15 @@ neutral element to the reductions that pass. So the network is the one without l
 every level runs the result.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from tlm.errors import InputError
-from tlm.interconnect.packets import TileSet
 from tlm.program.bystanders import Bystanders
-from tlm.program.operations import (
-    Collective,
-    Engine,
-    Load,
-    Multicast,
-    Operation,
-    Reduce,
-    Roots,
-    Send,
-    Store,
-    Work,
-    root_lines,
-)
+from tlm.program.lines import Axis, Lines
+from tlm.program.operations import Engine, Operation, Send
 from tlm.program.program import Program
 from tlm.program.tokens import Token
 
@@ -50,136 +38,31 @@ def on_lines(program: Program, rows: Sequence[int], cols: Sequence[int]) -> Prog
             of a multicast or reduction would be neither side by side nor evenly spaced.
     """
     axes = []
-    for name, lines, size in (("rows", rows, program.rows), ("cols", cols, program.cols)):
-        if len(lines) != size or lines[0] < 0 or any(np.diff(lines) < 1):
-            raise InputError(f"{name}: found {list(lines)}; allowed: {size} numbers that rise")
-        axes.append(_Axis(list(lines)))
-    grid = _Grid(*axes)
-    if not grid.rows.has_gaps and not grid.cols.has_gaps and rows[0] == cols[0] == 0:
+    for name, places, size in (("rows", rows, program.rows), ("cols", cols, program.cols)):
+        if len(places) != size or places[0] < 0 or any(np.diff(places) < 1):
+            raise InputError(f"{name}: found {list(places)}; allowed: {size} numbers that rise")
+        axes.append(Axis(list(places)))
+    lines = Lines(*axes)
+    if not lines.rows.has_gaps and not lines.cols.has_gaps and rows[0] == cols[0] == 0:
         return program
     engine = Engine.VECTOR
-    if any(isinstance(each, Work) and each.engine is Engine.MATRIX for each in program.build()):
+    if any(each.engine is Engine.MATRIX for each in program.build()):
         engine = Engine.MATRIX
     tokens = _with_room(program)
 
     def build() -> Iterator[Operation]:
-        bystanders = Bystanders(tokens, (grid.rows.size, grid.cols.size), engine)
+        bystanders = Bystanders(tokens, (lines.rows.size, lines.cols.size), engine)
         for number, operation in enumerate(program.operations()):
             try:
-                if isinstance(operation, Multicast | Reduce):
-                    yield from _collective(operation, grid, bystanders)
-                else:
-                    yield from _pieces(operation, grid)
+                for piece, passed in operation.on_lines(lines):
+                    yield from bystanders.take(operation.bystander_takes, passed)
+                    yield piece
+                    bystanders.give(operation.bystander_gives, passed)
             except InputError as error:
-                name = f"operation {number} ({type(operation).__name__} '{operation.label}')"
-                raise InputError(f"{name}: {error}") from None
+                raise InputError(f"{operation.called(number)}: {error}") from None
             yield from bystanders.settle(operation)
 
-    return Program(grid.rows.size, grid.cols.size, tokens, build, program.buffers)
-
-
-class _Axis:
-    """Where the rows, or the columns, of a program lie."""
-
-    def __init__(self, places: list[int]) -> None:
-        self.places = np.array(places, dtype=np.int64)
-        self.size = places[-1] + 1
-        self._runs: dict[range, list[tuple[slice, range]]] = {}
-        used = set(places)
-        self._unused = [line for line in range(places[0], self.size) if line not in used]
-
-    @property
-    def has_gaps(self) -> bool:
-        """Whether lines between those of the program are out of use."""
-        return bool(self._unused)
-
-    def runs(self, lines: range) -> list[tuple[slice, range]]:
-        """Lines of a program as evenly spaced ones: which of ``lines``, and where they lie."""
-        if lines not in self._runs:
-            self._runs[lines] = list(_even_runs(self.places[np.array(lines)].tolist()))
-        return self._runs[lines]
-
-    def segment(self, segment: range) -> tuple[range, list[int]]:
-        """A collective's segment, and the lines out of use that it spans.
-
-        Raises:
-            InputError: if it leaves out lines in use, and is not evenly spaced.
-        """
-        runs = self.runs(segment)
-        if len(runs) == 1 and len(segment) > 1 and segment.step > 1:
-            return runs[0][1], []
-        if len(segment) > 1 and segment.step > 1:
-            raise InputError(
-                f"the segment {list(segment)} lies at {self.places[np.array(segment)].tolist()} "
-                "beside lines out of use; allowed: tiles side by side or evenly spaced"
-            )
-        first, last = int(self.places[segment[0]]), int(self.places[segment[-1]])
-        return range(first, last + 1), [each for each in self._unused if first < each < last]
-
-
-def _even_runs(places: list[int]) -> Iterator[tuple[slice, range]]:
-    """Numbers as evenly spaced ranges, one after the other."""
-    first = 0
-    while first < len(places):
-        last = first + 1
-        step = places[last] - places[first] if last < len(places) else 1
-        while last < len(places) and places[last] - places[last - 1] == step:
-            last += 1
-        beyond = places[last - 1] + (1 if step > 0 else -1)
-        yield slice(first, last), range(places[first], beyond, step)
-        first = last
-
-
-@dataclass(frozen=True, slots=True)
-class _Grid:
-    """Where the tiles of a program lie."""
-
-    rows: _Axis
-    cols: _Axis
-
-    def pieces(self, tiles: TileSet) -> Iterator[tuple[slice, slice, TileSet]]:
-        """A set of tiles as sets: which rows and columns of it, and where they lie."""
-        for rows, to_rows in self.rows.runs(tiles.rows):
-            for cols, to_cols in self.cols.runs(tiles.cols):
-                yield rows, cols, TileSet(to_rows, to_cols)
-
-
-def _pieces(operation: Work | Send | Load | Store, grid: _Grid) -> Iterator[Operation]:
-    """What tiles do each for itself."""
-    for rows, cols, tiles in grid.pieces(operation.tiles):
-        if isinstance(operation, Send):
-            to_rows = grid.rows.places[operation.to_rows[rows]]
-            to_cols = grid.cols.places[operation.to_cols[cols]]
-            yield replace(operation, tiles=tiles, to_rows=to_rows, to_cols=to_cols)
-        elif isinstance(operation, Work) and not isinstance(operation.cycles, int):
-            yield replace(operation, tiles=tiles, cycles=operation.cycles[rows, cols])
-        else:
-            yield replace(operation, tiles=tiles)
-
-
-def _collective(collective: Collective, grid: _Grid, bystanders: Bystanders) -> Iterator[Operation]:
-    """Each line's part, with the tiles out of use that its way leads by."""
-    by_row = collective.along == "row"
-    across, along = (grid.rows, grid.cols) if by_row else (grid.cols, grid.rows)
-    lines, places = root_lines(collective)
-    segment, spanned = along.segment(collective.segment)
-    for which, there in across.runs(lines):
-        roots = Roots(there, along.places[places[which]])
-        sets = [
-            TileSet(there, range(line, line + 1))
-            if by_row
-            else TileSet(range(line, line + 1), there)
-            for line in spanned
-        ]
-        if isinstance(collective, Multicast):
-            yield from bystanders.take(collective.slots, sets)
-            yield replace(collective, roots=roots, segment=segment)
-            bystanders.give(collective.arrivals, sets)
-        else:
-            yield from bystanders.take(collective.takes, sets)
-            neutral = sorted([*along.places[list(collective.neutral)].tolist(), *spanned])
-            yield replace(collective, roots=roots, segment=segment, neutral=tuple(neutral))
-            bystanders.give(collective.gives, sets)
+    return Program(lines.rows.size, lines.cols.size, tokens, build, program.buffers)
 
 
 def _with_room(program: Program) -> Mapping[str, Token]:
@@ -191,21 +74,13 @@ def _with_room(program: Program) -> Mapping[str, Token]:
     both: set[str] = set()
     piled: set[str] = set()
     for operation in program.build():
+        piled.update(operation.bystander_gives)
         if isinstance(operation, Send):
-            both |= _names(operation.takes, operation.slots) & _names(
-                operation.gives, operation.arrivals
-            )
-        elif isinstance(operation, Multicast):
-            piled |= _names(operation.arrivals)
-        elif isinstance(operation, Reduce):
-            piled |= _names(operation.gives)
+            taken = {*operation.takes, *operation.slots}
+            both |= taken & {*operation.gives, *operation.arrivals}
     return {
         name: replace(
             token, depth=token.depth + (name in both) + (token.initial if name in piled else 0)
         )
         for name, token in program.tokens.items()
     }
-
-
-def _names(*named: Iterable[str]) -> set[str]:
-    return {name for names in named for name in names}

@@ -12,25 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from tlm.interconnect.packets import TileSet
-from tlm.program.operations import (
-    Engine,
-    Load,
-    Multicast,
-    OffChip,
-    Operation,
-    Reduce,
-    Send,
-    Store,
-    Work,
-    destination,
-    root_lines,
-    root_tiles,
-    segment_of,
-)
+from tlm.program.operations import Engine, Operation, Transfer, Way, Work
+from tlm.program.operations import Tile as Tile  # until the engines take it from there
 from tlm.program.program import Program
 from tlm.room import hold_room
-
-Tile = tuple[int, int]
 
 _STEP_BYTES = 1300
 """Memory that a step takes with its units, in mesh-gemm and summa (1,236 and 1,417)."""
@@ -107,19 +92,13 @@ def expand(program: Program) -> Iterator[Step]:
     for number, operation in enumerate(program.operations()):
         if isinstance(operation, Work):
             yield from _work(number, operation, numbers)
-        elif isinstance(operation, Send):
-            for tile in _tiles(operation.tiles):
-                goal = TileSet.tile(*destination(operation, *tile))
-                yield _spread(number, operation, tile, goal, numbers)
-        elif isinstance(operation, OffChip):
-            for tile in _tiles(operation.tiles):
-                yield _spread(number, operation, tile, TileSet.tile(*tile), numbers)
-        elif isinstance(operation, Multicast):
-            for tile in root_tiles(operation):
-                yield _spread(number, operation, tile, segment_of(operation, *tile), numbers)
-        else:
-            for root in root_tiles(operation):
-                yield from _gather(number, operation, root, numbers)
+            continue
+        assert isinstance(operation, Transfer)
+        for way in operation.ways():
+            if way.inwards:
+                yield from _gather(number, operation, way, numbers)
+            else:
+                yield _spread(number, operation, way, numbers)
 
 
 def held_steps(program: Program) -> list[Step]:
@@ -128,17 +107,9 @@ def held_steps(program: Program) -> list[Step]:
     Raises:
         InputError: if they would not fit into memory, or an operation does not fit the program.
     """
-    count = sum(_count(operation) for operation in program.build())
+    count = sum(len(operation.near) for operation in program.build())
     hold_room(f"a program of {count:,} steps", count * _STEP_BYTES)
     return list(expand(program))
-
-
-def _count(operation: Operation) -> int:
-    """How many steps an operation is."""
-    if isinstance(operation, Work | Send | OffChip):
-        return len(operation.tiles.rows) * len(operation.tiles.cols)
-    roots = len(root_lines(operation)[0])
-    return roots * len(operation.segment) if isinstance(operation, Reduce) else roots
 
 
 class _Numbers:
@@ -179,32 +150,28 @@ def _work(number: int, work: Work, numbers: _Numbers) -> Iterator[WorkStep]:
         yield WorkStep(number, work, work.engine, tile, takes, gives, each)
 
 
-def _spread(
-    number: int,
-    transfer: Send | Multicast | Load | Store,
-    tile: Tile,
-    goal: TileSet,
-    numbers: _Numbers,
-) -> TransferStep:
+def _spread(number: int, transfer: Transfer, way: Way, numbers: _Numbers) -> TransferStep:
     """A transfer from a tile to one or many."""
-    flits = transfer.sent_flits if isinstance(transfer, OffChip) else transfer.flits
+    tile, flits = way.tile, transfer.sent_flits
     takes, gives = numbers.take(transfer.takes, tile), numbers.give(transfer.gives, tile)
-    step = TransferStep(number, transfer, Engine.TRANSFER, tile, takes, gives, None, goal, flits)
-    for there in _tiles(goal):
+    step = TransferStep(
+        number, transfer, Engine.TRANSFER, tile, takes, gives, None, way.members, flits
+    )
+    for there in _tiles(way.members):
         step.slots += numbers.take(transfer.slots, there)
         step.arrivals[there] = numbers.give(transfer.arrivals, there)
     return step
 
 
-def _gather(number: int, reduce: Reduce, root: Tile, numbers: _Numbers) -> Iterator[TransferStep]:
+def _gather(number: int, transfer: Transfer, way: Way, numbers: _Numbers) -> Iterator[TransferStep]:
     """The contributors to one root."""
-    members = segment_of(reduce, *root)
-    slots = numbers.take(reduce.slots, root)
-    arrivals = {root: numbers.give(reduce.arrivals, root)}
+    root, members, flits = way.tile, way.members, transfer.sent_flits
+    slots = numbers.take(transfer.slots, root)
+    arrivals = {root: numbers.give(transfer.arrivals, root)}
     for tile in _tiles(members):
-        takes, gives = numbers.take(reduce.takes, tile), numbers.give(reduce.gives, tile)
+        takes, gives = numbers.take(transfer.takes, tile), numbers.give(transfer.gives, tile)
         step = TransferStep(
-            number, reduce, Engine.TRANSFER, tile, takes, gives, root, members, reduce.flits
+            number, transfer, Engine.TRANSFER, tile, takes, gives, root, members, flits
         )
         step.slots, step.arrivals = slots, arrivals
         yield step

@@ -11,7 +11,7 @@ from tlm.compute.base import ceil_div
 from tlm.errors import InputError
 from tlm.program import OffChip, Program
 from tlm.program.data import Buffer, Gemm, Vector
-from tlm.program.operations import Work
+from tlm.program.operations import Transfer, Work
 
 WORD_BITS = 64
 SUM_BITS = 32
@@ -109,10 +109,12 @@ def _orders(program: Program) -> dict[str, Order]:
     same: dict[str, set[str]] = {name: {name} for name in program.buffers}
     wanted: dict[str, set[Order]] = {name: set() for name in program.buffers}
     for operation in program.operations():
-        if not isinstance(operation, Work):
+        if isinstance(operation, Transfer):
             if operation.source is not None and operation.target is not None:
                 joint = same[operation.source] | same[operation.target]
                 same |= dict.fromkeys(joint, joint)
+        elif not isinstance(operation, Work):
+            continue
         elif isinstance(operation.task, Gemm):
             wanted[operation.task.a].add(Order.LEFT)
             wanted[operation.task.b].add(Order.RIGHT)

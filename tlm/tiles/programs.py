@@ -13,7 +13,7 @@ import numpy as np
 
 from tlm.program import Program
 from tlm.program.data import Gemm, Task
-from tlm.program.operations import Operation, Work
+from tlm.program.operations import Operation, Transfer, Work
 from tlm.tiles.jobs import MatrixJob, VectorJob, matrix_jobs, vector_job
 from tlm.tiles.layout import WORD_BITS, Place, place_buffers
 from tlm.tiles.records import Folds, Pass
@@ -58,11 +58,12 @@ class _Times:
 
     def of(self, operation: Operation) -> Operation:
         """An operation with its own."""
-        if not isinstance(operation, Work):
+        if isinstance(operation, Transfer):
             if operation.source is None:
                 return operation
             rows, words = self.places[operation.source].sent
-            return replace(operation, flits=rows * words)
+            return operation.of_flits(rows * words)
+        assert isinstance(operation, Work)
         if operation.task is not None:
             return replace(operation, cycles=self._task(operation.task))
         longer = np.maximum(operation.cycles, self.tile.queues.least_work_cycles)

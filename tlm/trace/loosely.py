@@ -6,26 +6,13 @@ can be off: of transfers of one operation into one tile all are told to arrive w
 one that full buffers hold back at its source is told to start later than it does.
 """
 
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import NDArray
 
 from tlm.engines.transfer_times import hold_cycles
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
-from tlm.program.operations import (
-    Engine,
-    Indices,
-    Multicast,
-    Reduce,
-    Send,
-    TileOperation,
-    TileTransfer,
-    Work,
-    root_tiles,
-    segment_of,
-)
+from tlm.program.operations import Engine, Multicast, Operation, Transfer, Work
 from tlm.trace.recorder import Recorder, Tile
 
 _Cycles = NDArray[np.int32] | NDArray[np.int64]
@@ -36,7 +23,7 @@ def note_operation(
     timing: NocTiming,
     launch_cycles: int,
     number: int,
-    operation: TileOperation,
+    operation: Operation,
     engine_end_cycle: _Cycles,
     last_arrival_cycle: _Cycles,
 ) -> None:
@@ -54,11 +41,14 @@ def note_operation(
     if isinstance(operation, Work):
         _note_work(recorder, number, operation, engine_end_cycle)
         return
+    assert isinstance(operation, Transfer)
     ends = engine_end_cycle[Engine.TRANSFER]
-    forks = isinstance(operation, Multicast) and len(operation.segment) > 1
+    forks = isinstance(operation, Multicast) and operation.forks
     hold = launch_cycles + hold_cycles(timing, operation.flits, multicast=forks)
     label, region = operation.label, recorder.region
-    for sources, targets in _transfers(operation, region):
+    for way in operation.ways(region):
+        members = [(row, col) for row in way.members.rows for col in way.members.cols]
+        sources, targets = (members, [way.tile]) if way.inwards else ([way.tile], members)
         for source in sources:
             if _inside(region, source):
                 end = int(ends[source])
@@ -80,30 +70,6 @@ def _note_work(recorder: Recorder, number: int, work: Work, ends: _Cycles) -> No
                 lasted = int(cycles[tiles.rows.index(row), tiles.cols.index(col)])
                 end = int(ends[work.engine, row, col])
                 recorder.operation(number, work.label, work.engine, (row, col), end - lasted, end)
-
-
-def _transfers(operation: TileTransfer, region: TileSet) -> Iterator[tuple[list[Tile], list[Tile]]]:
-    """Sources and targets of the transfers that may concern the region."""
-    if isinstance(operation, Send):
-        tiles = operation.tiles
-        rows = _near(tiles.rows, operation.to_rows, region.rows)
-        cols = _near(tiles.cols, operation.to_cols, region.cols)
-        for row, to_row in rows:
-            for col, to_col in cols:
-                yield [(row, col)], [(to_row, to_col)]
-        return
-    lines = region.rows if operation.along == "row" else region.cols
-    for root in root_tiles(operation):
-        if root[0 if operation.along == "row" else 1] in lines:
-            part = segment_of(operation, *root)
-            members = [(row, col) for row in part.rows for col in part.cols]
-            yield (members, [root]) if isinstance(operation, Reduce) else ([root], members)
-
-
-def _near(sources: range, targets: Indices, places: range) -> list[tuple[int, int]]:
-    """Sources and targets of which one lies at one of some places."""
-    pairs = zip(sources, targets.tolist(), strict=True)
-    return [pair for pair in pairs if pair[0] in places or pair[1] in places]
 
 
 def _inside(region: TileSet, tile: Tile) -> bool:

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlm.interconnect.packets import Int64s
-from tlm.program import Collective, Program, Reduce, Send, Work, root_lines
+from tlm.program import Program
+from tlm.program.operations import Transfer, Trees, Unicasts
 
 #: A line's steps: flits that begin (above 0) or end to cross the links from each place upwards
 #: (row 0) and downwards (row 1), as bytes of an array of shape (2, places + 1).
@@ -26,10 +27,8 @@ def link_flits(program: Program, *, y_first: bool = False) -> dict[str, NDArray[
     """
     lines = _Lines(program, y_first)
     for operation in program.within_tiles():
-        if isinstance(operation, Send):
-            lines.send(operation)
-        elif not isinstance(operation, Work):
-            lines.tree(operation)
+        if isinstance(operation, Transfer):
+            lines.add(operation)
     east, west = lines.loads("row")
     south, north = (load.T for load in lines.loads("column"))
     return {"north": north.copy(), "east": east, "south": south.copy(), "west": west}
@@ -46,22 +45,26 @@ class _Lines:
             "column": Counter(),
         }
 
-    def send(self, send: Send) -> None:
-        """Along the lines of the sources, then along those of the destinations."""
-        rows, cols = np.array(send.tiles.rows), np.array(send.tiles.cols)
-        in_rows, in_cols = (send.to_rows, cols) if self._y_first else (rows, send.to_cols)
-        self._add("row", in_rows, cols, send.to_cols, send.flits)
-        self._add("column", in_cols, rows, send.to_rows, send.flits)
+    def add(self, transfer: Transfer) -> None:
+        """Count what a transfer moves."""
+        for move in transfer.moves():
+            if isinstance(move, Trees):
+                self._tree(move, transfer.flits)
+            else:
+                self._unicasts(move, transfer.flits)
 
-    def tree(self, collective: Collective) -> None:
-        """From the root to both ends of its segment, or the other way round."""
-        lines, places = root_lines(collective)
-        numbers, segment = np.array(lines), collective.segment
-        for place in np.unique(places).tolist():
-            near = np.full(2, place)
-            far = np.array([min(segment[0], place), max(segment[-1], place)])
-            start, end = (far, near) if isinstance(collective, Reduce) else (near, far)
-            self._add(collective.along, numbers[places == place], start, end, collective.flits)
+    def _unicasts(self, ways: Unicasts, flits: int) -> None:
+        """Along the lines of the sources, then along those of the destinations."""
+        in_rows = ways.to_rows if self._y_first else ways.rows
+        in_cols = ways.cols if self._y_first else ways.to_cols
+        self._add("row", in_rows, ways.cols, ways.to_cols, flits)
+        self._add("column", in_cols, ways.rows, ways.to_rows, flits)
+
+    def _tree(self, trees: Trees, flits: int) -> None:
+        """From the root to both ends of what it spans, or the other way round."""
+        near, far = np.full(2, trees.place), np.array(trees.span)
+        start, end = (far, near) if trees.inwards else (near, far)
+        self._add(trees.along, trees.lines, start, end, flits)
 
     def loads(self, along: str) -> tuple[Int64s, Int64s]:
         """Flits from each place upwards, and downwards, shape (lines, places)."""

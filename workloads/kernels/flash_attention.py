@@ -198,10 +198,15 @@ def flash_attention(plan: FlashPlan) -> Program:
 
     def load_query(item: Item) -> Operation:
         free, there = (f"q.free.{item.state}",), (f"q.there.{item.state}",)
-        ends = (f"q.own.{item.stream}", f"q.{item.state}", "q")
+        source, target, flits = f"q.own.{item.stream}", f"q.{item.state}", plan.flits("q")
         if inlets:
-            return Load(tiles, plan.flits("q"), free, (), there, *ends)
-        return Send(tiles, stay_rows, stay_cols, plan.flits("q"), (), free, (), there, *ends)
+            return Load(
+                tiles, flits, takes=free, arrivals=there, source=source, target=target, label="q"
+            )
+        return Send(
+            tiles, stay_rows, stay_cols, flits, slots=free, arrivals=there, source=source,
+            target=target, label="q",
+        )  # fmt: skip
 
     def load(name: str, item: Item) -> Iterator[Operation]:
         """The owner of a block of keys or values sends it to each tile of its column."""
@@ -238,7 +243,10 @@ def flash_attention(plan: FlashPlan) -> Program:
         output, there, left = f"o.{item.state}", f"o.there.{item.state}", f"o.{item.state}.left"
         if inlets:
             yield from store_totals(passes, item.state, total, plan.flits("total"))
-            yield Store(tiles, plan.flits("o"), (there,), (left,), (), output, out, passes.label)
+            yield Store(
+                tiles, plan.flits("o"), takes=(there,), gives=(left,), source=output, target=out,
+                label=passes.label,
+            )  # fmt: skip
             return
         yield passes("scale", f"total.{item.state}", total)
         yield passes("scale", output, out, takes=(there,), gives=(left,))

@@ -260,8 +260,10 @@ def flat_attention(plan: FlatPlan) -> Program:
                 yield passes("scale", output.result, out, takes=there, gives=free)
                 continue
             yield from store_totals(passes, item.state, total, plan.flits["total"])
-            ends = (output.result, out, passes.label)
-            yield Store(root, plan.flits["o"], there, free, (), *ends)
+            yield Store(
+                root, plan.flits["o"], takes=there, gives=free, source=output.result, target=out,
+                label=passes.label,
+            )  # fmt: skip
 
     def operations() -> Iterator[Operation]:
         for inlet in inlets.values():

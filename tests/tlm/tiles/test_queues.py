@@ -7,7 +7,7 @@ from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Engine, Operation, Program, Send, Token, Work
-from tlm.program.steps import Tile
+from tlm.program.operations import Tile
 from tlm.tiles.timing import FREE, QueueTiming
 
 TIMING = NocTiming(

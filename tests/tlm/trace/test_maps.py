@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from tests.tlm.programs import program_of, send, tile
 from tlm.interconnect.packets import TileSet
 from tlm.program import Along, Multicast, Operation, Program, Reduce, Roots, Send
-from tlm.program.operations import root_tiles
 from tlm.trace import link_flits
 
 Tile = tuple[int, int]
@@ -40,7 +39,7 @@ def walked(program: Program, y_first: bool) -> Counter[tuple[str, Tile]]:
                         loads[link] += operation.flits
         else:
             assert isinstance(operation, Multicast | Reduce)
-            for root in root_tiles(operation):
+            for root in operation.root_tiles:
                 tree = set()
                 for at in operation.segment:
                     end = (root[0], at) if operation.along == "row" else (at, root[1])

@@ -1,0 +1,70 @@
+"""The operations of programs (docs/programs.md): work on a tile, and transfers between tiles.
+
+A new operation is a class in a file of its own here, which says of itself what `Operation` and
+`Transfer` ask, and a law in each engine that runs it.
+"""
+
+from tlm.interconnect.packets import TileSet
+from tlm.program.operations.base import (
+    COMPUTING,
+    Along,
+    Ends,
+    Engine,
+    Indices,
+    Operation,
+    Tile,
+    Trees,
+    Unicasts,
+    Way,
+)
+from tlm.program.operations.collectives import Collective, Multicast, Reduce, Roots
+from tlm.program.operations.offchip import Load, OffChip, Store
+from tlm.program.operations.send import Send
+from tlm.program.operations.transfer import Transfer
+from tlm.program.operations.work import Work
+
+__all__ = [
+    "COMPUTING",
+    "Along",
+    "Collective",
+    "Ends",
+    "Engine",
+    "Indices",
+    "Load",
+    "Multicast",
+    "OffChip",
+    "Operation",
+    "Reduce",
+    "Roots",
+    "Send",
+    "Store",
+    "Tile",
+    "Transfer",
+    "Trees",
+    "Unicasts",
+    "Way",
+    "Work",
+]
+
+TileTransfer = Transfer
+TileOperation = Operation
+
+
+def within_tiles(operation: Operation) -> Operation:  # until the engines ask themselves
+    return operation.within_tiles()
+
+
+def destination(send: Send, row: int, col: int) -> Tile:
+    return send.destination(row, col)
+
+
+def segment_of(collective: Collective, row: int, col: int) -> TileSet:
+    return collective.members((row, col))
+
+
+def root_lines(collective: Collective) -> tuple[range, Indices]:
+    return collective.root_lines
+
+
+def root_tiles(collective: Collective) -> list[Tile]:
+    return collective.root_tiles
