@@ -28,7 +28,7 @@ from tlm.interconnect.packets import TileSet
 from tlm.memory.calibration import rtl_channel
 from tlm.memory.dram_target import DramMemory
 from tlm.offchip.system import OffChipMemory
-from tlm.program.functional import Memory
+from tlm.program.functional import TileBlocks
 from tlm.program.operations import Engine, Tile
 from tlm.tiles.layout import SUM_BITS, WORD_BITS
 from tlm.tiles.mesh import TiledMesh
@@ -155,7 +155,7 @@ def point(case: TileCase, machine: TileMachine) -> TilePoint:
     kernel = KERNELS[case.kernel]
     plan = kernel.planned(case.sizes, replace(target, offchip=edge), case.choices)
     program = kernel.program(plan)
-    run = held_equal(program, Memory(program, _SEED), machine)
+    run = held_equal(program, TileBlocks(program, _SEED), machine)
     seen = _Busy(grid)
     timed = on_tiles(program, tile)
     rows = grid[0] + memory

@@ -21,7 +21,7 @@ from tlm.memory.calibration import rtl_channel
 from tlm.memory.dram_target import DramMemory
 from tlm.offchip.edge import Edge
 from tlm.offchip.system import Channel, OffChipMemory
-from tlm.program import Load, OffChip, Program
+from tlm.program import OffChip, Program
 from wafertlm.output import CheckFailedError
 
 MEMORY_LEVELS = ("rtl", "at", "perf")
@@ -82,9 +82,8 @@ class KernelMemory:
         moved = Counter[bool]()
         for operation in program.build():
             if isinstance(operation, OffChip):
-                tiles = len(operation.tiles.rows) * len(operation.tiles.cols)
-                bytes_moved = tiles * operation.flits * self.edge.flit_bytes
-                moved[isinstance(operation, Load)] += bytes_moved
+                bytes_moved = len(operation.tiles) * operation.flits * self.edge.flit_bytes
+                moved[operation.loads] += bytes_moved
         figures: dict[str, Any] = {
             "level": self.level,
             "channels": self.edge.channels,

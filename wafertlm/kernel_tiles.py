@@ -24,7 +24,7 @@ from tlm.engines.outcome import Outcome
 from tlm.program import Program
 from tlm.program.arithmetic import wrap
 from tlm.program.data import Gemm, buffer_names
-from tlm.program.functional import Memory
+from tlm.program.functional import TileBlocks
 from tlm.program.operations import COMPUTING, Engine, Tile
 from tlm.tiles.jobs import matrix_jobs
 from tlm.tiles.layout import place_buffers
@@ -58,7 +58,7 @@ def run_on_tiles(
     model = tile_model(chip, grid, waves=waves is not None, memory=memory)
     lower(program, model)  # refuses what does not fit before anything is built
     with _machine(model, building, waves) as machine:
-        run = held_equal(program, Memory(program, _SEED), machine)
+        run = held_equal(program, TileBlocks(program, _SEED), machine)
     if recorder is not None:
         _tell(recorder, program, model, run)
     return _outcome(program, run), _provenance(model, run.cycles)
@@ -74,7 +74,7 @@ def rtl_products(program: Program, machine: TileMachine) -> Callable[[Gemm], int
     Returns:
         A function that raises SimulationError if the Verilog stops or computes something else.
     """
-    model, memory = machine.model, Memory(program, _SEED)
+    model, memory = machine.model, TileBlocks(program, _SEED)
     places = place_buffers(program, model.operand_bits)
 
     @cache

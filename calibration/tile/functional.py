@@ -6,10 +6,10 @@ from calibration.harness.simulator import SimulationError
 from calibration.tile.lowering import run_program
 from calibration.tile.machine import TileMachine, TileRun
 from tlm.program import Program
-from tlm.program.functional import Memory, run_functional
+from tlm.program.functional import TileBlocks, run_functional
 
 
-def held_equal(program: Program, memory: Memory, machine: TileMachine) -> TileRun:
+def held_equal(program: Program, memory: TileBlocks, machine: TileMachine) -> TileRun:
     """Run a program both ways on the same blocks; ``memory`` then holds the result.
 
     Raises:
@@ -17,7 +17,7 @@ def held_equal(program: Program, memory: Memory, machine: TileMachine) -> TileRu
         HangError: if it stands still.
         SimulationError: if the Verilog stops, or an element differs; names the first one.
     """
-    wanted = Memory(program)
+    wanted = TileBlocks(program)
     for name in program.buffers:
         wanted[name][:] = memory[name]
     run_functional(program, wanted)

@@ -25,9 +25,9 @@ from calibration.tile.model import TileModel
 from calibration.tile.tokens import TokenPlan, plan_tokens
 from tlm.compute.base import ceil_div
 from tlm.errors import InputError
-from tlm.program import Load, OffChip, Program, Reduce
+from tlm.program import OffChip, Program, Reduce
 from tlm.program.data import Buffer, Gemm, Vector
-from tlm.program.functional import Memory
+from tlm.program.functional import TileBlocks
 from tlm.program.operations import Engine, Tile
 from tlm.program.steps import Step, TransferStep, WorkStep, expand
 from tlm.tiles.jobs import matrix_jobs, vector_job
@@ -91,7 +91,7 @@ class LoweredProgram:
     edge: EdgeBlocks | None = None
 
 
-def run_program(program: Program, memory: Memory, machine: TileMachine) -> TileRun:
+def run_program(program: Program, memory: TileBlocks, machine: TileMachine) -> TileRun:
     """Run a program on tiles in Verilog, on the blocks in ``memory``, which then holds its results.
 
     Raises:
@@ -258,7 +258,7 @@ class _Jobs:
                 f"operation {step.number}: found a load or store; allowed with memory channels, of "
                 "buffers"
             )
-        loads = isinstance(operation, Load)
+        loads = operation.loads
         here = self._places[(operation.target if loads else operation.source) or ""]
         rows, words = here.sent
         there, edge_row = self._edge.address(step.tile, operation.block), self._model.rows - 1

@@ -6,7 +6,7 @@ import numpy as np
 
 from tests.bench.measure import Row, cpu_seconds
 from tests.bench.network import Note
-from tlm.check import Limits, check_program
+from tlm.check import TileLimits, check_program
 from tlm.chips import load_chip
 from tlm.dies.collectives import collective
 from tlm.dies.links import die_mesh
@@ -23,12 +23,12 @@ _CROSSINGS_PER_S = 1e6
 
 def check_rows(sides: tuple[int, ...], runs: int, done: Note) -> list[Row]:
     """The static check of MeshGEMM."""
-    check_program(_gemm(4), Limits())  # compile
+    check_program(_gemm(4), TileLimits())  # compile
     rows = []
     for side in sides:
         seconds = []
         for _ in range(runs):
-            seconds.append(cpu_seconds(partial(check_program, _gemm(side), Limits())))
+            seconds.append(cpu_seconds(partial(check_program, _gemm(side), TileLimits())))
             done()
         name = f"check, MeshGEMM {side}x{side}"
         rows.append(Row(name, "CPU-s", tuple(seconds), _CHECKS.get(side)))

@@ -27,7 +27,7 @@ from tlm.memory.calibration import rtl_channel
 from tlm.memory.dram_target import DramMemory
 from tlm.offchip.system import OffChipMemory
 from tlm.program import Buffer, Load, Program, Send, Store, Token
-from tlm.program.functional import Memory
+from tlm.program.functional import TileBlocks
 from tlm.program.operations import Engine, Operation
 from tlm.tiles.mesh import TiledMesh
 from tlm.tiles.programs import on_tiles
@@ -65,7 +65,7 @@ def random_words(seed: int, *shape: int) -> Words:
     return np.random.default_rng(seed).integers(0, 2**64, shape, dtype=np.uint64)
 
 
-def channels_held_equal(program: Program, memory: Memory, machine: TileMachine) -> TileRun:
+def channels_held_equal(program: Program, memory: TileBlocks, machine: TileMachine) -> TileRun:
     """As `held_equal`, and then every word of the channels; those of no block stay as they were."""
     edge = lower(program, MODEL).edge
     assert edge is not None
@@ -96,7 +96,7 @@ def test_attention_with_its_blocks_off_chip(
     machine: TileMachine, name: str, sizes: tuple[int, ...], schedule: str | None
 ) -> None:
     program = attention(name, sizes, schedule)
-    run = channels_held_equal(program, Memory(program, 3), machine)
+    run = channels_held_equal(program, TileBlocks(program, 3), machine)
     chip = load_chip("rtl-2x2")
     with stale_allowed(True):
         timing, tile = noc_timing(chip), own_tile(chip)
@@ -119,7 +119,7 @@ def test_what_is_stored_is_loaded(machine: TileMachine) -> None:
     ]
     tokens = {"kept": Token(), "there": Token()}
     program = Program(2, 2, tokens, lambda: operations, buffers)
-    memory = Memory(program, 5)
+    memory = TileBlocks(program, 5)
     wanted = memory["a"].copy()
     channels_held_equal(program, memory, machine)
     for name in "bxy":
@@ -138,7 +138,7 @@ def test_blocks_larger_than_a_scratchpad_together(machine: TileMachine) -> None:
             Store(everywhere, 2000, ("there",), arrivals=("free",), source="a", target=following),
         ]
     program = Program(2, 2, {"free": Token(1), "there": Token()}, lambda: operations, buffers)
-    memory = Memory(program, 6)
+    memory = TileBlocks(program, 6)
     wanted = memory["x0"].copy()
     channels_held_equal(program, memory, machine)
     for name in names:
@@ -168,7 +168,7 @@ def loads_past_a_refresh() -> Program:
 
 def test_answers_wait_for_what_tiles_send(machine: TileMachine) -> None:
     program = answers_in_a_crowd()
-    run = channels_held_equal(program, Memory(program, 7), machine)
+    run = channels_held_equal(program, TileBlocks(program, 7), machine)
     assert run.cycles > 800  # one after the other
 
 
@@ -240,7 +240,7 @@ def test_the_mesh_in_one_piece_does_the_same(
     machine: TileMachine, program_of: Callable[[], Program]
 ) -> None:
     program = program_of()
-    lowered, memory = lower(program, MODEL), Memory(program)
+    lowered, memory = lower(program, MODEL), TileBlocks(program)
     for tile, image in lowered.images.items():
         image.memory |= {
             place.address: encode(place, memory[name][divmod(tile, 2)])

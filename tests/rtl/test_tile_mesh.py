@@ -16,7 +16,7 @@ from tlm.calibrated import REPOSITORY
 from tlm.compute.vector_mac import VectorMac
 from tlm.compute.vector_unit import VectorUnit
 from tlm.program import Engine
-from tlm.program.functional import Memory
+from tlm.program.functional import TileBlocks
 from verification.yosys import run_yosys
 from workloads.kernels import mesh_gemm_t, summa
 from workloads.kernels.gemm import plan_gemm
@@ -44,7 +44,7 @@ def test_the_same_starts_ends_and_arrivals(model: TileModel, kernel: object) -> 
     target = Target(2, 2, 8, 16, 32, VectorMac(1, 1, 0), VectorUnit(2, 3))
     program = kernel(plan_gemm((16, 16, 16), target))
     lowered = lower(program, model)
-    memory = Memory(program)
+    memory = TileBlocks(program)
     for tile, image in lowered.images.items():
         image.memory = {
             place.address: encode(place, memory[name][divmod(tile, 2)])

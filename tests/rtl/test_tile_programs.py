@@ -16,7 +16,7 @@ from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet
 from tlm.program import Buffer, Engine, Gemm, Multicast, Program, Send, Token, Vector, Work
 from tlm.program.arithmetic import Integers
-from tlm.program.functional import Memory, run_functional
+from tlm.program.functional import TileBlocks, run_functional
 from workloads.kernels import (
     allgather_gemm,
     cannon,
@@ -37,7 +37,7 @@ from workloads.kernels.target import Target
 
 pytestmark = pytest.mark.rtl
 
-Place = Callable[[GemmPlan, Memory, Integers, Integers], None]
+Place = Callable[[GemmPlan, TileBlocks, Integers, Integers], None]
 
 
 @dataclass(frozen=True)
@@ -70,9 +70,11 @@ def target(model: TileModel) -> Target:
     return Target(model.rows, model.cols, 8, bits, 32, VectorMac(1, 1, 0), VectorUnit(2, 3))
 
 
-def hold_equal(machine: TileMachine, program: Program, place: Callable[[Memory], None]) -> Memory:
+def hold_equal(
+    machine: TileMachine, program: Program, place: Callable[[TileBlocks], None]
+) -> TileBlocks:
     """Run a program both ways on the same blocks; all buffers of all tiles must be equal."""
-    by_rtl, wanted = Memory(program, 3), Memory(program, 3)
+    by_rtl, wanted = TileBlocks(program, 3), TileBlocks(program, 3)
     place(by_rtl)
     place(wanted)
     run_functional(program, wanted)
@@ -244,7 +246,7 @@ def softmax_program() -> Program:
 def test_what_the_vector_engine_makes_is_an_operand_of_a_product(machine: TileMachine) -> None:
     program = softmax_program()
 
-    def place(memory: Memory) -> None:
+    def place(memory: TileBlocks) -> None:
         generator = np.random.default_rng(2)
         for name in ("q", "k", "v"):
             memory[name][:] = generator.integers(-9, 9, memory[name].shape)

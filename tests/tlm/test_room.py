@@ -13,7 +13,7 @@ from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Engine, Multicast, Operation, Program, Reduce, Send, Work
-from tlm.program.functional import Memory, run_functional
+from tlm.program.functional import TileBlocks, run_functional
 
 
 def test_what_fits_passes_and_what_does_not_is_refused(
@@ -42,7 +42,7 @@ def test_a_limit_of_ones_own_counts_instead() -> None:
 
 
 @pytest.mark.parametrize(
-    "run", [run_mesh, lambda program, _: run_functional(program, Memory(program))]
+    "run", [run_mesh, lambda program, _: run_functional(program, TileBlocks(program))]
 )
 def test_steps_are_counted_before_they_are_held(
     run: Callable[[Program, NocTiming], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

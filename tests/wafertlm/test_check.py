@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tlm.check import Limits, check_program
+from tlm.check import TileLimits, check_program
 from tlm.errors import InputError
 from wafertlm import cli
 from wafertlm.commands.check import report_figures
@@ -28,7 +28,7 @@ def program_figures(kernel: str, **choices: str) -> dict[str, Any]:
         dtype="int8",
         **choices,
     )
-    limits = Limits(tile_bytes=64 * 1024, routing_paths=32)
+    limits = TileLimits(tile_bytes=64 * 1024, routing_paths=32)
     return report_figures(check_program(kernel_program(options), limits))
 
 

@@ -13,11 +13,11 @@ from tlm.check.order import Reductions
 from tlm.check.report import (
     Finding,
     Latency,
-    Limits,
-    Memory,
+    MemoryUse,
     Report,
     Routing,
     Tile,
+    TileLimits,
 )
 from tlm.check.routes import Routes
 from tlm.check.usage import Usage
@@ -35,7 +35,7 @@ _NOTED_BYTES = 48
 
 
 def check_program(
-    program: Program, limits: Limits | None = None, progress: Progress | None = None
+    program: Program, limits: TileLimits | None = None, progress: Progress | None = None
 ) -> Report:
     """Check a program without running it.
 
@@ -54,7 +54,7 @@ def check_program(
         gathered.add(number, operation)
         if progress and number % _PROGRESS_STEP == 0:
             progress(number, total)
-    return gathered.report(limits or Limits())
+    return gathered.report(limits or TileLimits())
 
 
 def _bytes(program: Program) -> int:
@@ -91,7 +91,7 @@ class _Gathered:
         assert fault.token is not None
         self._faults.setdefault(fault.token, []).append((number, operation, fault))
 
-    def report(self, limits: Limits) -> Report:
+    def report(self, limits: TileLimits) -> Report:
         """All that was found."""
         chain_hops, chain_transfers = divmod(self._walk.greatest, marks.HOP)
         memory, routing = self._memory(limits), self._routing(limits)
@@ -123,11 +123,11 @@ class _Gathered:
             longest_operation=number if first else latency.longest_operation,
         )
 
-    def _memory(self, limits: Limits) -> Memory:
+    def _memory(self, limits: TileLimits) -> MemoryUse:
         used = self._usage.bytes_used()
-        return Memory(int(used.max()), _place(used), limits.tile_bytes)
+        return MemoryUse(int(used.max()), _place(used), limits.tile_bytes)
 
-    def _routing(self, limits: Limits) -> Routing:
+    def _routing(self, limits: TileLimits) -> Routing:
         paths = self._routes.paths()
         most = int(paths.max())
         return Routing(most, self._routes.at_least, _place(paths), limits.routing_paths)
@@ -176,7 +176,7 @@ class _Gathered:
         )
 
 
-def _limit_findings(memory: Memory, routing: Routing) -> list[Finding]:
+def _limit_findings(memory: MemoryUse, routing: Routing) -> list[Finding]:
     findings = []
     if memory.limit_bytes is not None and memory.peak_bytes > memory.limit_bytes:
         message = (

@@ -1,16 +1,22 @@
 """Compiled walk over a program: what each moment depends on, with one mark per moment.
 
 Marks and what becomes of them are those of `tlm.check.marks`. All takes of an operation come before
-all its gives.
+all its gives. Each law returns the greatest mark on arrival.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
 from tlm.check.marks import (
     ALL,
     NOT_KNOWN,
+    TRANSFER,
+    Columns,
     Indices,
     Marks,
+    State,
+    Tokens,
     fill_law,
     give,
     load,
@@ -20,231 +26,178 @@ from tlm.check.marks import (
 )
 from tlm.compiled import allocating, forget_stale
 
-_Tokens = tuple[Indices, Indices]
-_TRANSFER = 2
+
+class Reduction(NamedTuple):
+    """What the order of reductions needs to know of one."""
+
+    complete: int  # the least mark at its end
+    required: Marks  # the least mark that contributors may start with, on each line
 
 
 @allocating
-def work(
-    state: Marks,
-    rows: Indices,
-    cols: Indices,
-    first: int,
-    engine: int,
-    takes: Indices,
-    gives: Indices,
-    fault: Indices,
-) -> None:
+def work(state: State, engine: int, rows: Indices, columns: Columns, tokens: Tokens) -> None:
     """Each tile works."""
-    start = np.zeros(len(cols), dtype=np.int64)
-    keep = np.full(len(cols), ALL)
-    for i in range(len(rows)):
-        row = rows[i]
-        load(state[engine, row], cols, first, start)
-        take(state, takes, row, cols, first, keep, start, fault)
-        store(state[engine, row], cols, first, start)
-        give(state, gives, row, cols, first, start, fault)
+    start = np.zeros(len(columns.indices), dtype=np.int64)
+    keep = np.full(len(start), ALL)
+    for row in rows:
+        load(state, engine, row, columns, start)
+        take(state, tokens.takes, row, columns, keep, start)
+        store(state, engine, row, columns, start)
+        give(state, tokens.gives, row, columns, start)
 
 
 @allocating
 def send(
-    state: Marks,
-    mode: int,
-    sources: tuple[Indices, Indices, int],
-    targets: tuple[Indices, Indices, int],
-    before: _Tokens,
-    after: _Tokens,
-    fault: Indices,
+    state: State,
+    rows: Indices,
+    columns: Columns,
+    to_rows: Indices,
+    to_columns: Columns,
+    tokens: Tokens,
 ) -> int:
-    """Each tile sends to one of its own; the greatest mark on arrival.
-
-    Args:
-        state: The marks.
-        mode: Their law.
-        sources: Rows, columns and ``first``.
-        targets: Row of each row, column of each column, and ``first``.
-        before: Tokens taken at the source and at the destination.
-        after: Tokens given at the source and at the destination.
-        fault: The first fault.
-    """
-    rows, cols, first = sources
-    to_rows, to_cols, to_first = targets
+    """Each tile sends to one of its own: to the row of its row, and the column of its column."""
+    cols, to_cols = columns.indices, to_columns.indices
     size, greatest = len(cols), 0
     start = np.zeros(size, dtype=np.int64)
     every = np.full(size, ALL)
     keep, delay = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
     for i in range(len(rows)):
         row, to_row = rows[i], to_rows[i]
-        load(state[_TRANSFER, row], cols, first, start)
-        take(state, before[0], row, cols, first, every, start, fault)
-        fill_law(mode, row, cols, to_row, to_cols, keep, delay)
-        take(state, before[1], to_row, to_cols, to_first, keep, start, fault)
-        store(state[_TRANSFER, row], cols, first, start)
+        load(state, TRANSFER, row, columns, start)
+        take(state, tokens.takes, row, columns, every, start)
+        fill_law(state.mode, row, cols, to_row, to_cols, keep, delay)
+        take(state, tokens.slots, to_row, to_columns, keep, start)
+        store(state, TRANSFER, row, columns, start)
     for i in range(len(rows)):
         row, to_row = rows[i], to_rows[i]
-        load(state[_TRANSFER, row], cols, first, start)
-        give(state, after[0], row, cols, first, start, fault)
-        fill_law(mode, row, cols, to_row, to_cols, keep, delay)
+        load(state, TRANSFER, row, columns, start)
+        give(state, tokens.gives, row, columns, start)
+        fill_law(state.mode, row, cols, to_row, to_cols, keep, delay)
         for j in range(size):
             start[j] = (start[j] & keep[j]) + delay[j]
             greatest = max(greatest, start[j])
-        give(state, after[1], to_row, to_cols, to_first, start, fault)
+        give(state, tokens.arrivals, to_row, to_columns, start)
     return greatest
 
 
 @allocating
 def row_multicast(
-    state: Marks,
-    mode: int,
-    rows: Indices,
-    places: Indices,
-    segment: tuple[Indices, int],
-    before: _Tokens,
-    after: _Tokens,
-    fault: Indices,
+    state: State, rows: Indices, places: Indices, segment: Columns, tokens: Tokens
 ) -> int:
-    """On each row the tile at its place sends to the segment; else as `send`."""
-    cols, first = segment
+    """On each row the tile at its place sends to the segment."""
+    cols = segment.indices
     size, greatest = len(cols), 0
     marks, start = np.zeros(size, dtype=np.int64), np.zeros(1, dtype=np.int64)
     keep, delay = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
     every = np.full(1, ALL)
     for i in range(len(rows)):
-        row, at = rows[i], places[i : i + 1]
-        start[0] = state[_TRANSFER, row, at[0]]
-        take(state, before[0], row, at, -1, every, start, fault)
-        fill_law(mode, row, cols, row, np.full(size, at[0]), keep, delay)
+        row, root = rows[i], Columns(places[i : i + 1], -1)
+        load(state, TRANSFER, row, root, start)
+        take(state, tokens.takes, row, root, every, start)
+        fill_law(state.mode, row, cols, row, np.full(size, places[i]), keep, delay)
         marks[:] = start[0]
-        take(state, before[1], row, cols, first, keep, marks, fault)
+        take(state, tokens.slots, row, segment, keep, marks)
         start[0] = marks.max()
-        state[_TRANSFER, row, at[0]] = start[0]
-        give(state, after[0], row, at, -1, start, fault)
+        store(state, TRANSFER, row, root, start)
+        give(state, tokens.gives, row, root, start)
         for j in range(size):
             marks[j] = (start[0] & keep[j]) + delay[j]
         greatest = max(greatest, marks.max())
-        give(state, after[1], row, cols, first, marks, fault)
+        give(state, tokens.arrivals, row, segment, marks)
     return greatest
 
 
 @allocating
 def column_multicast(
-    state: Marks,
-    mode: int,
-    root_row: int,
-    columns: tuple[Indices, int],
-    rows: Indices,
-    before: _Tokens,
-    after: _Tokens,
-    fault: Indices,
+    state: State, root_row: int, columns: Columns, rows: Indices, tokens: Tokens
 ) -> int:
-    """On each column the tile of the root row sends to the segment; else as `send`."""
-    cols, first = columns
+    """On each column the tile of the root row sends to the segment."""
+    cols = columns.indices
     size, greatest = len(cols), 0
     start, marks = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
     keep, delay = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
-    load(state[_TRANSFER, root_row], cols, first, start)
-    take(state, before[0], root_row, cols, first, np.full(size, ALL), start, fault)
+    load(state, TRANSFER, root_row, columns, start)
+    take(state, tokens.takes, root_row, columns, np.full(size, ALL), start)
     for row in rows:
-        fill_law(mode, root_row, cols, row, cols, keep, delay)
-        take(state, before[1], row, cols, first, keep, start, fault)
-    store(state[_TRANSFER, root_row], cols, first, start)
-    give(state, after[0], root_row, cols, first, start, fault)
+        fill_law(state.mode, root_row, cols, row, cols, keep, delay)
+        take(state, tokens.slots, row, columns, keep, start)
+    store(state, TRANSFER, root_row, columns, start)
+    give(state, tokens.gives, root_row, columns, start)
     for row in rows:
-        fill_law(mode, root_row, cols, row, cols, keep, delay)
+        fill_law(state.mode, root_row, cols, row, cols, keep, delay)
         for j in range(size):
             marks[j] = (start[j] & keep[j]) + delay[j]
             greatest = max(greatest, marks[j])
-        give(state, after[1], row, cols, first, marks, fault)
+        give(state, tokens.arrivals, row, columns, marks)
     return greatest
 
 
 @allocating
 def row_reduce(
-    state: Marks,
-    mode: int,
+    state: State,
     rows: Indices,
     places: Indices,
-    segment: tuple[Indices, int],
-    before: _Tokens,
-    after: _Tokens,
-    complete: int,
-    required: Marks,
-    fault: Indices,
+    segment: Columns,
+    tokens: Tokens,
+    reduction: Reduction,
 ) -> int:
-    """On each row the segment brings operands, and the tile at its place gets the result.
-
-    Args:
-        state: The marks.
-        mode: Their law.
-        rows: Rows.
-        places: Column of each row's root.
-        segment: Columns of the contributors, and ``first``.
-        before: Tokens taken at each contributor and, once, at the root.
-        after: Tokens given at each contributor and at the root.
-        complete: The least mark at its end.
-        required: The least mark that each row's contributors may start with, shape (rows,).
-        fault: The first fault.
-    """
-    cols, first = segment
+    """On each row the segment brings operands, and the tile at its place gets the result."""
+    cols = segment.indices
     size, greatest = len(cols), 0
     marks, slots = np.zeros(size, dtype=np.int64), np.zeros(1, dtype=np.int64)
     keep, delay = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
     every, one = np.full(size, ALL), np.full(1, ALL)
     for i in range(len(rows)):
-        row, at = rows[i], places[i : i + 1]
+        row, root = rows[i], Columns(places[i : i + 1], -1)
         slots[0] = 0
-        take(state, before[1], row, at, -1, one, slots, fault)
-        load(state[_TRANSFER, row], cols, first, marks)
-        take(state, before[0], row, cols, first, every, marks, fault)
-        fill_law(mode, row, cols, row, np.full(size, at[0]), keep, delay)
-        arrival = complete
+        take(state, tokens.slots, row, root, one, slots)
+        load(state, TRANSFER, row, segment, marks)
+        take(state, tokens.takes, row, segment, every, marks)
+        fill_law(state.mode, row, cols, row, np.full(size, places[i]), keep, delay)
+        arrival = reduction.complete
         for j in range(size):
             marks[j] = max(marks[j], slots[0] & keep[j])
             arrival = max(arrival, (marks[j] & keep[j]) + delay[j])
-            if marks[j] < required[i]:
-                note(fault, NOT_KNOWN, -1, row, cols[j], 0)
-        store(state[_TRANSFER, row], cols, first, marks)
-        give(state, after[0], row, cols, first, marks, fault)
+            if marks[j] < reduction.required[i]:
+                note(state, NOT_KNOWN, -1, row, cols[j], 0)
+        store(state, TRANSFER, row, segment, marks)
+        give(state, tokens.gives, row, segment, marks)
         slots[0] = arrival
-        give(state, after[1], row, at, -1, slots, fault)
+        give(state, tokens.arrivals, row, root, slots)
         greatest = max(greatest, arrival)
     return greatest
 
 
 @allocating
 def column_reduce(
-    state: Marks,
-    mode: int,
+    state: State,
     root_row: int,
-    columns: tuple[Indices, int],
+    columns: Columns,
     rows: Indices,
-    before: _Tokens,
-    after: _Tokens,
-    complete: int,
-    required: Marks,
-    fault: Indices,
+    tokens: Tokens,
+    reduction: Reduction,
 ) -> int:
-    """On each column the segment brings operands to the root row; else as `row_reduce`."""
-    cols, first = columns
+    """On each column the segment brings operands to the root row."""
+    cols = columns.indices
     size = len(cols)
-    marks, arrival = np.zeros(size, dtype=np.int64), np.full(size, complete)
+    marks, arrival = np.zeros(size, dtype=np.int64), np.full(size, reduction.complete)
     keep, delay = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
     every, slots = np.full(size, ALL), np.zeros(size, dtype=np.int64)
-    take(state, before[1], root_row, cols, first, every, slots, fault)
+    take(state, tokens.slots, root_row, columns, every, slots)
     for row in rows:
-        load(state[_TRANSFER, row], cols, first, marks)
-        take(state, before[0], row, cols, first, every, marks, fault)
-        fill_law(mode, root_row, cols, row, cols, keep, delay)
+        load(state, TRANSFER, row, columns, marks)
+        take(state, tokens.takes, row, columns, every, marks)
+        fill_law(state.mode, root_row, cols, row, cols, keep, delay)
         for j in range(size):
             marks[j] = max(marks[j], slots[j] & keep[j])
             arrival[j] = max(arrival[j], (marks[j] & keep[j]) + delay[j])
-            if marks[j] < required[j]:
-                note(fault, NOT_KNOWN, -1, row, cols[j], 0)
-        store(state[_TRANSFER, row], cols, first, marks)
+            if marks[j] < reduction.required[j]:
+                note(state, NOT_KNOWN, -1, row, cols[j], 0)
+        store(state, TRANSFER, row, columns, marks)
     for row in rows:
-        load(state[_TRANSFER, row], cols, first, marks)
-        give(state, after[0], row, cols, first, marks, fault)
-    give(state, after[1], root_row, cols, first, arrival, fault)
+        load(state, TRANSFER, row, columns, marks)
+        give(state, tokens.gives, row, columns, marks)
+    give(state, tokens.arrivals, root_row, columns, arrival)
     return int(arrival.max())
 
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 from functools import cached_property
 
 from tlm.program import Program
-from tlm.program.operations import Ends, Operation, Work
+from tlm.program.operations import Ends, Operation
 
 #: Rows and columns of a set of tiles; their product may be larger than the set.
 _Places = tuple[Collection[int], Collection[int]]
@@ -77,8 +77,7 @@ class _Node:
     """What an operation needs and gives, and where."""
 
     def __init__(self, operation: Operation) -> None:
-        # A tile has one interface for all transfers.
-        self.engine = operation.engine if isinstance(operation, Work) else None
+        self.engine = operation.engine
         self.near, far = _places(operation.near), _places(operation.far)
         self._operation = operation
         self.takes = [(name, self.near) for name in operation.takes]

@@ -8,17 +8,15 @@ moments carries the greatest. Over a transfer the mark changes by its law:
   of the same row (column) counts.
 
 A credit comes with the mark of the moment that freed the slot; its way back adds no hops.
-
-``state[slot, row, col]`` holds the marks: slots 0 to 3 are the engines, and each token is a queue
-of ``depth`` slots, oldest first, `EMPTY` behind; where units were taken before they were there, the
-first slot is below `EMPTY` by their number. Tokens come as rows of (slot, depth). Columns are given
-as an index array and ``first``: the first index if they are consecutive (the fast path), else -1.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tlm.compiled import compiled
+from tlm.program.operations import Engine
 
 Marks = NDArray[np.int64]
 Indices = NDArray[np.int64]
@@ -27,137 +25,147 @@ CHAIN, ROWS, COLUMNS = 0, 1, 2
 #: A chain's mark: hops times this, plus transfers.
 HOP = 2**24
 EMPTY = -1
-FIRST_TOKEN = 4
-#: What a fault says: kind (0: none), slot of the token, row, column, units owed before.
+TRANSFER, FIRST_TOKEN = int(Engine.TRANSFER), len(Engine)
+#: Kinds of faults; 0: none.
 MISSING, BEYOND_DEPTH, NOT_KNOWN = 1, 2, 3
 ALL, _NONE = -1, 0
 
 
+class State(NamedTuple):
+    """All that a walk knows."""
+
+    # [slot, row, column]: the engines' slots, and for each token a queue of ``depth`` slots, oldest
+    # first, `EMPTY` behind. Where units were taken before they were there, the first slot is below
+    # `EMPTY` by their number.
+    marks: Marks
+    # Of the first fault: kind, slot of the token, row, column, units owed before.
+    fault: Indices
+    # `CHAIN`, `ROWS` or `COLUMNS`
+    mode: int
+
+
+class Columns(NamedTuple):
+    """Columns of some tiles of a row."""
+
+    indices: Indices
+    first: int  # of consecutive columns (the fast path), else -1
+
+
+class Tokens(NamedTuple):
+    """Tokens of an operation, each as rows of (slot, depth)."""
+
+    takes: Indices
+    slots: Indices
+    gives: Indices
+    arrivals: Indices
+
+
 @compiled
-def note(fault: Indices, kind: int, slot: int, row: int, col: int, owed: int) -> None:
+def note(state: State, kind: int, slot: int, row: int, col: int, owed: int) -> None:
     """Keep the first fault."""
+    fault = state.fault
     if fault[0] == 0:
         fault[0], fault[1], fault[2], fault[3], fault[4] = kind, slot, row, col, owed
 
 
 @compiled
-def load(marks: Marks, cols: Indices, first: int, out: Marks) -> None:
-    """Copy the marks of some columns."""
-    if first >= 0:
-        part = marks[first : first + len(out)]
+def load(state: State, slot: int, row: int, columns: Columns, out: Marks) -> None:
+    """Copy the marks of some tiles of a row."""
+    marks = state.marks[slot, row]
+    if columns.first >= 0:
+        part = marks[columns.first : columns.first + len(out)]
         for j in range(len(out)):
             out[j] = part[j]
     else:
         for j in range(len(out)):
-            out[j] = marks[cols[j]]
+            out[j] = marks[columns.indices[j]]
 
 
 @compiled
-def store(marks: Marks, cols: Indices, first: int, values: Marks) -> None:
-    """Set the marks of some columns."""
-    if first >= 0:
-        part = marks[first : first + len(values)]
+def store(state: State, slot: int, row: int, columns: Columns, values: Marks) -> None:
+    """Set the marks of some tiles of a row."""
+    marks = state.marks[slot, row]
+    if columns.first >= 0:
+        part = marks[columns.first : columns.first + len(values)]
         for j in range(len(values)):
             part[j] = values[j]
     else:
         for j in range(len(values)):
-            marks[cols[j]] = values[j]
+            marks[columns.indices[j]] = values[j]
 
 
 @compiled
 def take(
-    state: Marks,
-    tokens: Indices,
-    row: int,
-    cols: Indices,
-    first: int,
-    keep: Marks,
-    start: Marks,
-    fault: Indices,
+    state: State, tokens: Indices, row: int, columns: Columns, keep: Marks, start: Marks
 ) -> None:
     """Take the oldest unit of each token; its mark counts where ``keep`` has its bits set."""
-    size = len(cols)
+    cols, first, size = columns.indices, columns.first, len(columns.indices)
     for k in range(len(tokens)):
         slot, depth = tokens[k, 0], tokens[k, 1]
+        marks = state.marks[slot, row]
         lowest = 0
         if first >= 0:
-            marks = state[slot, row, first : first + size]
+            part = marks[first : first + size]
             for j in range(size):
-                lowest = min(lowest, marks[j])
-                start[j] = max(start[j], marks[j] & keep[j])
+                lowest = min(lowest, part[j])
+                start[j] = max(start[j], part[j] & keep[j])
         else:
-            marks = state[slot, row]
             for j in range(size):
                 mark = marks[cols[j]]
                 lowest = min(lowest, mark)
                 start[j] = max(start[j], mark & keep[j])
         if lowest < 0:
             for j in range(size):
-                mark = state[slot, row, cols[j]]
-                if mark < 0:
-                    note(fault, MISSING, slot, row, cols[j], EMPTY - mark)
+                if marks[cols[j]] < 0:
+                    note(state, MISSING, slot, row, cols[j], EMPTY - marks[cols[j]])
         if depth == 1 and first >= 0:
-            marks = state[slot, row, first : first + size]
+            part = marks[first : first + size]
             for j in range(size):
-                marks[j] = min(marks[j], 0) - 1
+                part[j] = min(part[j], 0) - 1
             continue
         for j in range(size):
-            if state[slot, row, cols[j]] < 0:
-                state[slot, row, cols[j]] -= 1
+            if marks[cols[j]] < 0:
+                marks[cols[j]] -= 1
                 continue
             for place in range(slot, slot + depth - 1):
-                state[place, row, cols[j]] = state[place + 1, row, cols[j]]
-            state[slot + depth - 1, row, cols[j]] = EMPTY
+                state.marks[place, row, cols[j]] = state.marks[place + 1, row, cols[j]]
+            state.marks[slot + depth - 1, row, cols[j]] = EMPTY
 
 
 @compiled
-def give(
-    state: Marks,
-    tokens: Indices,
-    row: int,
-    cols: Indices,
-    first: int,
-    values: Marks,
-    fault: Indices,
-) -> None:
+def give(state: State, tokens: Indices, row: int, columns: Columns, values: Marks) -> None:
     """Give a unit of each token with a mark for each column."""
-    size = len(cols)
+    cols, first, size = columns.indices, columns.first, len(columns.indices)
     for k in range(len(tokens)):
         slot, depth = tokens[k, 0], tokens[k, 1]
         if depth == 1 and first >= 0:
-            marks = state[slot, row, first : first + size]
+            part = state.marks[slot, row, first : first + size]
             highest = EMPTY
             for j in range(size):
-                highest = max(highest, marks[j])
+                highest = max(highest, part[j])
             if highest >= 0:
                 place = 0
-                while marks[place] < 0:
+                while part[place] < 0:
                     place += 1
-                note(fault, BEYOND_DEPTH, slot, row, first + place, 0)
+                note(state, BEYOND_DEPTH, slot, row, first + place, 0)
             for j in range(size):
-                marks[j] = values[j] if marks[j] >= EMPTY else marks[j] + 1
+                part[j] = values[j] if part[j] >= EMPTY else part[j] + 1
             continue
         for j in range(size):
-            if state[slot, row, cols[j]] < EMPTY:
-                state[slot, row, cols[j]] += 1
+            if state.marks[slot, row, cols[j]] < EMPTY:
+                state.marks[slot, row, cols[j]] += 1
                 continue
             place = slot
-            while place < slot + depth - 1 and state[place, row, cols[j]] >= 0:
+            while place < slot + depth - 1 and state.marks[place, row, cols[j]] >= 0:
                 place += 1
-            if state[place, row, cols[j]] >= 0:
-                note(fault, BEYOND_DEPTH, slot, row, cols[j], 0)
-            state[place, row, cols[j]] = values[j]
+            if state.marks[place, row, cols[j]] >= 0:
+                note(state, BEYOND_DEPTH, slot, row, cols[j], 0)
+            state.marks[place, row, cols[j]] = values[j]
 
 
 @compiled
 def fill_law(
-    mode: int,
-    row: int,
-    cols: Indices,
-    to_row: int,
-    to_cols: Indices,
-    keep: Marks,
-    delay: Marks,
+    mode: int, row: int, cols: Indices, to_row: int, to_cols: Indices, keep: Marks, delay: Marks
 ) -> None:
     """What transfers from a row's tiles to their destinations keep of marks, and add to them."""
     down = abs(to_row - row)

@@ -29,7 +29,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class TileLimits:
     """What a tile and its router hold; None: no limit.
 
     Attributes:
@@ -41,9 +41,9 @@ class Limits:
     routing_paths: int | None = None
 
 
-def chip_limits(chip: Chip) -> Limits:
+def chip_limits(chip: Chip) -> TileLimits:
     """Limits of a chip's tiles."""
-    return Limits(int(chip.tile.sram_kib * 1024), chip.limits.routing_paths)
+    return TileLimits(int(chip.tile.sram_kib * 1024), chip.limits.routing_paths)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Latency:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class MemoryUse:
     """M, local memory.
 
     Attributes:
@@ -125,7 +125,7 @@ class Report:
     operations: int
     parallelism: Parallelism
     latency: Latency
-    memory: Memory
+    memory: MemoryUse
     routing: Routing
     findings: tuple[Finding, ...]
     more: int = 0

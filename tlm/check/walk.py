@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlm.check import core, marks
-from tlm.program import Multicast, Operation, Program, Reduce, Send, Work
+from tlm.check.marks import Columns, Tokens
+from tlm.program import Collective, Operation, Program, Reduce, Send, Work
 
 _Indices = NDArray[np.int64]
 
@@ -35,20 +36,23 @@ class Walk:
     """State of a walk: a mark of every engine and unit at every tile.
 
     Memory is 8 bytes per tile for each engine and each unit of token depth.
+
+    Attributes:
+        greatest: The greatest mark on an arrival so far.
     """
 
     def __init__(self, program: Program, mode: int = marks.CHAIN) -> None:
-        self._mode = mode
         self._slots: dict[str, tuple[int, int]] = {}
         slot = marks.FIRST_TOKEN
         for name, token in program.tokens.items():
             self._slots[name] = (slot, token.depth)
             slot += token.depth
         self._names = {slot: name for name, (slot, _) in self._slots.items()}
-        self._state = np.zeros((slot, program.rows, program.cols), dtype=np.int64)
+        places = np.zeros((slot, program.rows, program.cols), dtype=np.int64)
         for name, token in program.tokens.items():
             first, depth = self._slots[name]
-            self._state[first + token.initial : first + depth] = marks.EMPTY
+            places[first + token.initial : first + depth] = marks.EMPTY
+        self._state = marks.State(places, np.zeros(5, dtype=np.int64), mode)
         self._tables: dict[tuple[str, ...], _Indices] = {}
         self.greatest = 0
 
@@ -63,80 +67,55 @@ class Walk:
             required: Of a reduction: the least mark that its contributors may start with, on each
                 line that has a root; none if not given.
         """
-        fault = np.zeros(5, dtype=np.int64)
+        state = self._state
+        state.fault[:] = 0
+        names = (operation.takes, operation.slots, operation.gives, operation.arrivals)
+        tokens = Tokens(*map(self._table, names))
         if isinstance(operation, Work):
-            takes, gives = self._table(operation.takes), self._table(operation.gives)
-            columns = spread(operation.tiles.cols)
-            rows = along(operation.tiles.rows)
-            core.work(self._state, rows, *columns, int(operation.engine), takes, gives, fault)
-            return self._read(fault)
-        before = (self._table(operation.takes), self._table(operation.slots))
-        after = (self._table(operation.gives), self._table(operation.arrivals))
-        if isinstance(operation, Send):
-            sources = (along(operation.tiles.rows), *spread(operation.tiles.cols))
-            to_cols = np.ascontiguousarray(operation.to_cols)
-            targets = (np.ascontiguousarray(operation.to_rows), to_cols, _first(to_cols))
-            greatest = core.send(self._state, self._mode, sources, targets, before, after, fault)
-            self.greatest = max(self.greatest, greatest)
-            return self._read(fault)
-        tokens = (before, after)
-        if isinstance(operation, Reduce):
-            self._reduce(operation, tokens, complete, required, fault)
+            tiles = operation.tiles
+            core.work(state, int(operation.engine), along(tiles.rows), spread(tiles.cols), tokens)
+        elif isinstance(operation, Send):
+            tiles = operation.tiles
+            to = (operation.to_rows, _columns(operation.to_cols))
+            self._came(core.send(state, along(tiles.rows), spread(tiles.cols), *to, tokens))
         else:
-            assert isinstance(operation, Multicast), "all others send to themselves"
-            self._multicast(operation, tokens, fault)
-        return self._read(fault)
+            assert isinstance(operation, Collective), "off-chip memory is not followed"
+            self._collective(operation, tokens, complete, required)
+        return self._fault()
 
-    def _multicast(
-        self,
-        operation: Multicast,
-        tokens: tuple[tuple[_Indices, _Indices], tuple[_Indices, _Indices]],
-        fault: _Indices,
+    def _collective(
+        self, operation: Collective, tokens: Tokens, complete: int, required: _Indices | None
     ) -> None:
         lines, places = operation.root_lines
-        state, mode = self._state, self._mode
-        if operation.along == "row":
-            segment = spread(operation.segment)
-            greatest = core.row_multicast(
-                state, mode, along(lines), places, segment, *tokens, fault
-            )
-            self.greatest = max(self.greatest, greatest)
-            return
-        rows = along(operation.segment)
-        for root_row, part in _equal_places(lines, places):
-            greatest = core.column_multicast(
-                state, mode, root_row, (part, _first(part)), rows, *tokens, fault
-            )
-            self.greatest = max(self.greatest, greatest)
-
-    def _reduce(
-        self,
-        operation: Reduce,
-        tokens: tuple[tuple[_Indices, _Indices], tuple[_Indices, _Indices]],
-        complete: int,
-        required: _Indices | None,
-        fault: _Indices,
-    ) -> None:
-        lines, places = operation.root_lines
-        state, mode = self._state, self._mode
+        reduces = isinstance(operation, Reduce)
         least = np.zeros(len(lines), dtype=np.int64) if required is None else required
-        if operation.along == "row":
+        if operation.by_row:
             segment = spread(operation.segment)
-            greatest = core.row_reduce(
-                state, mode, along(lines), places, segment, *tokens, complete, least, fault
-            )
-            self.greatest = max(self.greatest, greatest)
+            if reduces:
+                reduction = core.Reduction(complete, least)
+                came = core.row_reduce(
+                    self._state, along(lines), places, segment, tokens, reduction
+                )
+            else:
+                came = core.row_multicast(self._state, along(lines), places, segment, tokens)
+            self._came(came)
             return
-        rows = along(operation.segment)
-        for root_row, part in _equal_places(lines, places):
-            columns, needed = (part, _first(part)), least[places == root_row]
-            greatest = core.column_reduce(
-                state, mode, root_row, columns, rows, *tokens, complete, needed, fault
-            )
-            self.greatest = max(self.greatest, greatest)
+        rows, numbers = along(operation.segment), along(lines)
+        for root_row in np.unique(places).tolist():
+            at = places == root_row
+            columns = _columns(numbers[at])
+            if reduces:
+                reduction = core.Reduction(complete, least[at])
+                came = core.column_reduce(self._state, root_row, columns, rows, tokens, reduction)
+            else:
+                came = core.column_multicast(self._state, root_row, columns, rows, tokens)
+            self._came(came)
 
-    def _read(self, fault: _Indices) -> Fault | None:
-        kind, slot, row, col, owed = fault.tolist()
+    def _came(self, mark: int) -> None:
+        self.greatest = max(self.greatest, mark)
+
+    def _fault(self) -> Fault | None:
+        kind, slot, row, col, owed = self._state.fault.tolist()
         return Fault(kind, self._names.get(slot), row, col, owed) if kind else None
 
     def _table(self, tokens: tuple[str, ...]) -> _Indices:
@@ -153,17 +132,11 @@ def along(places: range) -> _Indices:
 
 
 @cache
-def spread(places: range) -> tuple[_Indices, int]:
-    """Columns as an array, and the first of them if they are consecutive, else -1."""
-    return along(places), places[0] if places.step == 1 else -1
+def spread(places: range) -> Columns:
+    """Evenly spaced columns."""
+    return Columns(along(places), places[0] if places.step == 1 else -1)
 
 
-def _first(columns: _Indices) -> int:
-    consecutive = bool((np.diff(columns) == 1).all())
-    return int(columns[0]) if consecutive else -1
-
-
-def _equal_places(lines: range, places: _Indices) -> list[tuple[int, _Indices]]:
-    """Places of roots, and the lines that have theirs there."""
-    numbers = along(lines)
-    return [(place, numbers[places == place]) for place in np.unique(places).tolist()]
+def _columns(indices: _Indices) -> Columns:
+    consecutive = bool((np.diff(indices) == 1).all())
+    return Columns(indices, int(indices[0]) if consecutive else -1)

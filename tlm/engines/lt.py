@@ -29,14 +29,13 @@ from tlm.errors import InputError
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.edge import Blocks, Edge
 from tlm.program import (
+    Collective,
     Engine,
-    Load,
     Multicast,
     OffChip,
     Operation,
     Program,
     Send,
-    Store,
     TileOperation,
     Work,
     within_tiles,
@@ -210,7 +209,7 @@ class _Run:
             self._batch.add(number, operation, built)
         self._tell(number, operation)
 
-    def _access(self, number: int, operation: Load | Store, offchip: OffChipTimes) -> None:
+    def _access(self, number: int, operation: OffChip, offchip: OffChipTimes) -> None:
         """Move blocks from and to off-chip memory, after all operations before."""
         self._do_all()
         self._keep_in_range(number, offchip.longest_cycles(operation))
@@ -279,6 +278,7 @@ class _Run:
             return self._builder.work(operation, places, longest, table, beside)
         if isinstance(operation, Send):
             return self._builder.send(operation, places)
+        assert isinstance(operation, Collective)
         return self._builder.collective(operation, places)
 
     def _make_room(self) -> None:

@@ -82,6 +82,7 @@ def turn(operation: TileOperation) -> TileOperation:
             to_rows=operation.to_cols,
             to_cols=operation.to_rows,
         )
+    assert isinstance(operation, Collective)
     return _turn_collective(operation)
 
 
@@ -106,6 +107,7 @@ def tokens_by_tiles(operation: TileOperation) -> Iterator[tuple[str, tuple[str, 
         here = (len(operation.tiles.rows), len(operation.tiles.cols))
         there = (len(operation.to_rows), len(operation.to_cols))
     else:
+        assert isinstance(operation, Collective)
         here, there = _roots_and_segments(operation)
         if isinstance(operation, Reduce):
             here, there = there, here
@@ -128,4 +130,5 @@ def _extent(operation: TileOperation) -> Lines:
     """Rows and columns of the most tiles that an operation updates."""
     if isinstance(operation, Work | Send):
         return len(operation.tiles.rows), len(operation.tiles.cols)
+    assert isinstance(operation, Collective)
     return _roots_and_segments(operation)[1]

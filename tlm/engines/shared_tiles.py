@@ -10,7 +10,7 @@ from tlm.interconnect.simpy_network import SimpyNetwork
 from tlm.lockstep import SteppedEnvironment
 from tlm.program import Program
 from tlm.program.data import Gemm, Task
-from tlm.program.operations import Load, OffChip, Work
+from tlm.program.operations import Load, OffChip, Transfer, Work
 from tlm.program.steps import Tile, TransferStep, WorkStep
 from tlm.tiles.banked import Rows, TiledInterconnect
 from tlm.tiles.jobs import MatrixJob, VectorJob, matrix_jobs, vector_job
@@ -81,7 +81,7 @@ class SharedTiles:
         A load is a request, a word; a store its block, and a request.
         """
         operation = step.operation
-        assert not isinstance(operation, Work)
+        assert isinstance(operation, Transfer)
         source, target = operation.source, operation.target
         rows, words = (1, step.flits) if source is None else self._places[source].sent
         if not isinstance(operation, OffChip):

@@ -21,7 +21,7 @@ from tlm.program.steps import ProgramDeadlockError, Step, TransferStep, Unit, he
 _Key = tuple[Tile, Engine]
 
 
-class Memory:
+class TileBlocks:
     """The buffers of every tile of a program.
 
     ``memory[name]`` is the array of shape (grid rows, grid columns, rows, columns) that holds
@@ -51,7 +51,7 @@ class Memory:
         return self._arrays[name]
 
 
-def run_functional(program: Program, memory: Memory, seed: int = 0) -> None:
+def run_functional(program: Program, memory: TileBlocks, seed: int = 0) -> None:
     """Run a program on the blocks in ``memory``, which then holds its results.
 
     Args:
@@ -63,7 +63,7 @@ def run_functional(program: Program, memory: Memory, seed: int = 0) -> None:
         InputError: if an operation does not fit the program, or its steps do not fit into memory.
         ProgramDeadlockError: if operations wait for ever, naming one of them.
     """
-    _Run(program, memory, seed).run()
+    _FunctionalRun(program, memory, seed).run()
 
 
 @dataclass(slots=True)
@@ -75,10 +75,10 @@ class _Gathering:
     missing: int = 0
 
 
-class _Run:
+class _FunctionalRun:
     """State of one run: what waits, and what may happen."""
 
-    def __init__(self, program: Program, memory: Memory, seed: int) -> None:
+    def __init__(self, program: Program, memory: TileBlocks, seed: int) -> None:
         self._buffers = program.buffers
         self._memory = memory
         self._rng = np.random.default_rng(seed)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tlm.engines.transfer_times import hold_cycles
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
-from tlm.program.operations import Engine, Multicast, Operation, Transfer, Work
+from tlm.program.operations import Engine, Operation, Transfer, Work
 from tlm.trace.recorder import Recorder, Tile
 
 _Cycles = NDArray[np.int32] | NDArray[np.int64]
@@ -43,8 +43,7 @@ def note_operation(
         return
     assert isinstance(operation, Transfer)
     ends = engine_end_cycle[Engine.TRANSFER]
-    forks = isinstance(operation, Multicast) and operation.forks
-    hold = launch_cycles + hold_cycles(timing, operation.flits, multicast=forks)
+    hold = launch_cycles + hold_cycles(timing, operation.flits, multicast=operation.forks)
     label, region = operation.label, recorder.region
     for way in operation.ways(region):
         members = [(row, col) for row in way.members.rows for col in way.members.cols]

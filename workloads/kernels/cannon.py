@@ -6,7 +6,7 @@ to a mesh as in WaferLLM, section 5.1.
 
 from tlm.program import Program
 from tlm.program.arithmetic import Integers
-from tlm.program.functional import Memory
+from tlm.program.functional import TileBlocks
 from workloads.kernels.compute_shift import compute_shift, place_skewed
 from workloads.kernels.gemm import GemmPlan
 from workloads.kernels.ring import Ring
@@ -17,6 +17,8 @@ def cannon(plan: GemmPlan, *, align: bool = True) -> Program:
     return compute_shift(plan, Ring.natural(plan.side), align=align)
 
 
-def place(plan: GemmPlan, memory: Memory, a: Integers, b: Integers, *, align: bool = True) -> None:
+def place(
+    plan: GemmPlan, memory: TileBlocks, a: Integers, b: Integers, *, align: bool = True
+) -> None:
     """Put A (M, K) and B (K, N) where the program expects them."""
     place_skewed(plan, Ring.natural(plan.side), memory, a, b, align=align)

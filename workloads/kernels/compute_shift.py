@@ -18,7 +18,7 @@ import numpy as np
 from tlm.interconnect.packets import TileSet
 from tlm.program import Engine, Gemm, Indices, Operation, Program, Send, Token, Work
 from tlm.program.arithmetic import Integers
-from tlm.program.functional import Memory
+from tlm.program.functional import TileBlocks
 from workloads.kernels.blocks import cut
 from workloads.kernels.gemm import GemmPlan
 from workloads.kernels.ring import Ring
@@ -42,7 +42,7 @@ def compute_shift(plan: GemmPlan, ring: Ring, *, align: bool = True) -> Program:
 
 
 def place_skewed(
-    plan: GemmPlan, ring: Ring, memory: Memory, a: Integers, b: Integers, *, align: bool = True
+    plan: GemmPlan, ring: Ring, memory: TileBlocks, a: Integers, b: Integers, *, align: bool = True
 ) -> None:
     """Put A (M, K) and B (K, N) where the program expects them."""
     side = plan.side

@@ -24,7 +24,7 @@ from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet
 from tlm.program import Load, Operation, Program, Send, Store
 from tlm.program.arithmetic import Integers
-from tlm.program.functional import Memory
+from tlm.program.functional import TileBlocks
 from workloads.kernels.attention import (
     AttentionShape,
     Block,
@@ -260,7 +260,7 @@ def flash_attention(plan: FlashPlan) -> Program:
     return Program(target.rows, target.cols, tokens, operations, buffers)
 
 
-def place(plan: FlashPlan, memory: Memory, q: Integers, k: Integers, v: Integers) -> None:
+def place(plan: FlashPlan, memory: TileBlocks, q: Integers, k: Integers, v: Integers) -> None:
     """Put Q, K and V where the program expects them.
 
     Args:
@@ -282,7 +282,7 @@ def place(plan: FlashPlan, memory: Memory, q: Integers, k: Integers, v: Integers
             memory[f"v.own.{turn * rounds + block}"][:, col] = values[block]
 
 
-def result(plan: FlashPlan, memory: Memory) -> tuple[Integers, Integers]:
+def result(plan: FlashPlan, memory: TileBlocks) -> tuple[Integers, Integers]:
     """Output, shape (heads, rows, depth of V), and sums of rows, shape (heads, rows)."""
     outputs, totals = (
         np.stack([memory[f"{name}.out.{stream}"] for stream in range(plan.streams)])

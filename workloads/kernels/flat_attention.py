@@ -25,7 +25,7 @@ from tlm.errors import InputError, choose
 from tlm.interconnect.packets import TileSet
 from tlm.program import Operation, Program, Store, Token
 from tlm.program.arithmetic import Integers
-from tlm.program.functional import Memory
+from tlm.program.functional import TileBlocks
 from workloads.kernels.attention import (
     AttentionShape,
     Block,
@@ -278,7 +278,7 @@ def _keys(plan: FlatPlan, item: Item) -> int:
     return item.stream // plan.q_blocks * plan.kv_blocks + item.block
 
 
-def place(plan: FlatPlan, memory: Memory, q: Integers, k: Integers, v: Integers) -> None:
+def place(plan: FlatPlan, memory: TileBlocks, q: Integers, k: Integers, v: Integers) -> None:
     """Put Q, K and V where the program expects them.
 
     Args:
@@ -300,7 +300,7 @@ def place(plan: FlatPlan, memory: Memory, q: Integers, k: Integers, v: Integers)
             memory[f"v.own.{number}"][:] = values[block][None]
 
 
-def result(plan: FlatPlan, memory: Memory) -> tuple[Integers, Integers]:
+def result(plan: FlatPlan, memory: TileBlocks) -> tuple[Integers, Integers]:
     """Output, shape (heads, rows, depth of V), and sums of rows, shape (heads, rows)."""
     rows = np.arange(plan.target.rows)
     roots = np.array(diagonal(plan.target.rows, plan.target.cols))

@@ -13,7 +13,7 @@ from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet
 from tlm.program import Buffer, Engine, Gemm, Operation, Program, Token, Work
 from tlm.program.arithmetic import Integers
-from tlm.program.functional import Memory
+from tlm.program.functional import TileBlocks
 from workloads.kernels.blocks import cut
 from workloads.kernels.collectives import Reduction
 from workloads.kernels.gemm import Shape
@@ -162,7 +162,7 @@ def gemv(plan: GemvPlan) -> Program:
     return Program(plan.rows, plan.cols, tokens, operations, buffers)
 
 
-def place(plan: GemvPlan, memory: Memory, a: Integers, b: Integers) -> None:
+def place(plan: GemvPlan, memory: TileBlocks, a: Integers, b: Integers) -> None:
     """Put a (1, K) and B (K, N) where the program expects them."""
     memory["a"][:] = cut(a, 1, plan.rows).swapaxes(0, 1)
     memory["b"][:] = cut(b, plan.rows, plan.cols, width=plan.block[1])

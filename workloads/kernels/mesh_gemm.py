@@ -2,7 +2,7 @@
 
 from tlm.program import Program
 from tlm.program.arithmetic import Integers
-from tlm.program.functional import Memory
+from tlm.program.functional import TileBlocks
 from workloads.kernels.compute_shift import compute_shift, place_skewed
 from workloads.kernels.gemm import GemmPlan
 from workloads.kernels.ring import Ring
@@ -13,6 +13,8 @@ def mesh_gemm(plan: GemmPlan, *, align: bool = True) -> Program:
     return compute_shift(plan, Ring.interleaved(plan.side), align=align)
 
 
-def place(plan: GemmPlan, memory: Memory, a: Integers, b: Integers, *, align: bool = True) -> None:
+def place(
+    plan: GemmPlan, memory: TileBlocks, a: Integers, b: Integers, *, align: bool = True
+) -> None:
     """Put A (M, K) and B (K, N) where the program expects them."""
     place_skewed(plan, Ring.interleaved(plan.side), memory, a, b, align=align)

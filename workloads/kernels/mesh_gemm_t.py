@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from tlm.interconnect.packets import TileSet
 from tlm.program import Engine, Gemm, Operation, Program, Reduce, Roots, Send, Token, Work
 from tlm.program.arithmetic import Integers
-from tlm.program.functional import Memory
+from tlm.program.functional import TileBlocks
 from workloads.kernels.blocks import cut
 from workloads.kernels.gemm import GemmPlan
 from workloads.kernels.ring import Ring
@@ -40,7 +40,7 @@ def mesh_gemm_t(plan: GemmPlan) -> Program:
     return Program(plan.side, plan.side, tokens, lambda: _operations(plan), buffers)
 
 
-def place(plan: GemmPlan, memory: Memory, a: Integers, b: Integers) -> None:
+def place(plan: GemmPlan, memory: TileBlocks, a: Integers, b: Integers) -> None:
     """Put A (M, K) and B (N, K) where the program expects them."""
     memory["a"][:] = cut(a, plan.side, plan.side)
     memory["b.0"][:] = cut(b, plan.side, plan.side).swapaxes(2, 3)

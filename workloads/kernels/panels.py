@@ -7,7 +7,7 @@ and block column c of B in the panels of row r: each an equal share, in order.
 from tlm.interconnect.packets import TileSet
 from tlm.program import Buffer, Multicast
 from tlm.program.arithmetic import Integers
-from tlm.program.functional import Memory
+from tlm.program.functional import TileBlocks
 from workloads.kernels.blocks import cut
 from workloads.kernels.gemm import GemmPlan
 
@@ -21,7 +21,7 @@ def own_buffers(plan: GemmPlan) -> dict[str, Buffer]:
     )
 
 
-def place_panels(plan: GemmPlan, memory: Memory, a: Integers, b: Integers) -> None:
+def place_panels(plan: GemmPlan, memory: TileBlocks, a: Integers, b: Integers) -> None:
     """Put A (M, K) and B (K, N) into the tiles' own panels."""
     a_share, b_share = plan.panels // plan.cols, plan.panels // plan.rows
     blocks_a, blocks_b = cut(a, plan.rows, plan.panels), cut(b, plan.panels, plan.cols)

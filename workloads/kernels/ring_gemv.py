@@ -16,7 +16,7 @@ import numpy as np
 
 from tlm.program import Buffer, Engine, Indices, Operation, Program, Send, Token, Vector, Work
 from tlm.program.arithmetic import Integers
-from tlm.program.functional import Memory
+from tlm.program.functional import TileBlocks
 from workloads.kernels.blocks import cut
 from workloads.kernels.gemv import GemvPlan
 from workloads.kernels.ring import Ring
@@ -40,14 +40,14 @@ def ring_gemv(plan: GemvPlan) -> Program:
     return Program(plan.rows, plan.cols, tokens, lambda: _operations(plan), buffers)
 
 
-def place(plan: GemvPlan, memory: Memory, a: Integers, b: Integers) -> None:
+def place(plan: GemvPlan, memory: TileBlocks, a: Integers, b: Integers) -> None:
     """Put a (1, K) and B (K, N) where the program expects them."""
     memory["a"][:] = cut(a, 1, plan.rows).swapaxes(0, 1)
     blocks = cut(b, plan.rows, plan.cols, width=plan.block[1])
     memory["b"][:] = np.take_along_axis(blocks, _order(plan)[:, None, None, :], axis=3)
 
 
-def result(plan: GemvPlan, memory: Memory) -> Integers:
+def result(plan: GemvPlan, memory: TileBlocks) -> Integers:
     """Shape (rows, padded N): the product as each row of tiles has it."""
     back = np.argsort(_order(plan), axis=1)
     in_order: Integers = np.take_along_axis(memory["c"], back[:, None, None, :], axis=3)

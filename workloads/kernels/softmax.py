@@ -14,7 +14,7 @@ from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet
 from tlm.program import Buffer, Operation, Program, Token
 from tlm.program.arithmetic import Integers
-from tlm.program.functional import Memory
+from tlm.program.functional import TileBlocks
 from workloads.kernels.blocks import cut
 from workloads.kernels.collectives import Reduction
 from workloads.kernels.line import Lines
@@ -124,7 +124,7 @@ def diagonal(lines: int, length: int) -> list[int]:
     return [line * length // lines for line in range(lines)]
 
 
-def place(plan: SoftmaxPlan, memory: Memory, scores: Integers) -> None:
+def place(plan: SoftmaxPlan, memory: TileBlocks, scores: Integers) -> None:
     """Put scores (M, N) where the program expects them."""
     target = plan.target
     memory["s"][:] = cut(scores, target.rows, target.cols, fill=_LEAST_SCORE)

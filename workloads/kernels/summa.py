@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from tlm.interconnect.packets import TileSet
 from tlm.program import Engine, Gemm, Operation, Program, Token, Work
 from tlm.program.arithmetic import Integers
-from tlm.program.functional import Memory
+from tlm.program.functional import TileBlocks
 from workloads.kernels.gemm import GemmPlan
 from workloads.kernels.panels import own_buffers, place_panels, spread_panel
 
@@ -34,7 +34,7 @@ def summa(plan: GemmPlan) -> Program:
     return Program(plan.rows, plan.cols, tokens, lambda: _operations(plan), buffers)
 
 
-def place(plan: GemmPlan, memory: Memory, a: Integers, b: Integers) -> None:
+def place(plan: GemmPlan, memory: TileBlocks, a: Integers, b: Integers) -> None:
     """Put A (M, K) and B (K, N) where the program expects them."""
     place_panels(plan, memory, a, b)
 

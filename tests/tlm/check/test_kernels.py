@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.workloads.kernels.products import target
-from tlm.check import Limits, check_program
+from tlm.check import TileLimits, check_program
 from tlm.program import Program
 from workloads.kernels.allgather_gemm import allgather_gemm
 from workloads.kernels.cannon import cannon
@@ -31,7 +31,7 @@ def gemm(build: Build, side: int) -> Program:
 @pytest.mark.parametrize("build", GEMMS)
 @pytest.mark.parametrize("side", SIZES)
 def test_gemm_kernels_pass_and_work_everywhere(build: Build, side: int) -> None:
-    report = check_program(gemm(build, side), Limits(tile_bytes=48 * 1024, routing_paths=32))
+    report = check_program(gemm(build, side), TileLimits(tile_bytes=48 * 1024, routing_paths=32))
     assert report.findings == ()
     assert (report.parallelism.busy_share, report.parallelism.balance) == (1.0, 1.0)
 
@@ -81,7 +81,7 @@ def test_a_pipeline_has_as_many_stages_as_tiles_on_the_way(rows: int) -> None:
 def test_a_ring_takes_some_two_hops_for_each_tile(rows: int) -> None:
     """About (2 alpha + beta) N for each of its two rounds of N - 1 shifts."""
     program = ring_gemv(plan_gemv((1, 4, 2 * rows), target(rows, 2), ring=True))
-    report = check_program(program, Limits(routing_paths=32))
+    report = check_program(program, TileLimits(routing_paths=32))
     assert report.findings == ()
     assert report.latency.longest_hops <= 2
     assert report.latency.chain_stages == 2 * (rows - 1) - 1
@@ -90,7 +90,7 @@ def test_a_ring_takes_some_two_hops_for_each_tile(rows: int) -> None:
 @pytest.mark.slow
 def test_a_wafer_of_half_a_million_tiles() -> None:
     """MeshGEMM on 720x720 tiles keeps within the limits of WSE-2; SUMMA needs too many routes."""
-    limits = Limits(tile_bytes=48 * 1024, routing_paths=32)
+    limits = TileLimits(tile_bytes=48 * 1024, routing_paths=32)
     report = check_program(gemm(mesh_gemm, 720), limits)
     assert report.findings == ()
     assert (report.latency.longest_hops, report.routing.most_paths) == (2, 9)

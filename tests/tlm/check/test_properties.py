@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tlm.programs import program_of, send, tile
-from tlm.check import Limits, check_program
+from tlm.check import TileLimits, check_program
 from tlm.interconnect.packets import TileSet
 from tlm.program import Engine, Gemm, Multicast, Operation, Program, Reduce, Send, Work
 from tlm.program.data import Buffer
@@ -110,7 +110,7 @@ def test_routing_paths_are_those_counted_by_hand(program: Program) -> None:
 
 def test_too_many_routing_paths() -> None:
     operations = [send(0, target, 4) for target in range(1, 8)]
-    limits = Limits(routing_paths=6)
+    limits = TileLimits(routing_paths=6)
     assert check_program(program_of(1, 8, operations[:6]), limits).holds
     (found,) = check_program(program_of(1, 8, operations), limits).findings
     assert found.message == (
@@ -120,7 +120,7 @@ def test_too_many_routing_paths() -> None:
 
 def test_a_source_of_very_many_destinations_gives_a_lower_bound() -> None:
     operations = [send(0, target, 4) for target in range(1, 80)]
-    report = check_program(program_of(1, 80, operations), Limits(routing_paths=32))
+    report = check_program(program_of(1, 80, operations), TileLimits(routing_paths=32))
     assert (report.routing.most_paths, report.routing.at_least) == (64, True)
     assert "at least 64 distinct routes" in report.findings[0].message
 
@@ -139,8 +139,8 @@ def test_an_over_full_tile() -> None:
         Send(tile(2), np.array([0]), np.array([0]), 4, source="part", target="part"),
     ]
     program = Program(1, 3, {}, lambda: iter(operations), buffers)
-    assert check_program(program, Limits(tile_bytes=512)).holds
-    (found,) = check_program(program, Limits(tile_bytes=511)).findings
+    assert check_program(program, TileLimits(tile_bytes=512)).holds
+    (found,) = check_program(program, TileLimits(tile_bytes=511)).findings
     assert found.message == "tile (0, 1): buffers take 512 bytes; a tile has 511"
 
 

@@ -20,7 +20,7 @@ from tlm.program import (
 )
 from tlm.program.arithmetic import exp2, saturate, vector, wrap
 from tlm.program.data import Buffer, Gemm, Vector
-from tlm.program.functional import Memory, run_functional
+from tlm.program.functional import TileBlocks, run_functional
 from tlm.program.steps import ProgramDeadlockError
 
 ROW = TileSet(range(1), range(3))
@@ -35,14 +35,14 @@ def program_of(*operations: Operation, wide: bool = False, **tokens: tuple[int, 
     return Program(1, 3, named, lambda: operations, {"x": block, "y": block})
 
 
-def filled(program: Program, seed: int = 0) -> Memory:
+def filled(program: Program, seed: int = 0) -> TileBlocks:
     """Tile c holds c + 1 in x."""
-    memory = Memory(program, seed)
+    memory = TileBlocks(program, seed)
     memory["x"][:] = np.arange(1, 4)[None, :, None, None]
     return memory
 
 
-def after(program: Program, seed: int = 0) -> Memory:
+def after(program: Program, seed: int = 0) -> TileBlocks:
     memory = filled(program, seed)
     run_functional(program, memory, seed)
     return memory

@@ -16,7 +16,7 @@ from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Buffer, Engine, Multicast, Operation, Program, Reduce, Send, Work
-from tlm.program.functional import Memory, run_functional
+from tlm.program.functional import TileBlocks, run_functional
 from tlm.program.remap import on_lines
 from workloads.kernels.gemm import GemmPlan
 from workloads.kernels.mesh_gemm import mesh_gemm
@@ -136,7 +136,7 @@ def test_blocks_are_those_of_the_whole_grid() -> None:
     for make in (mesh_gemm, summa):
         program = make(GemmPlan(4, 4, (2, 3, 2), 10, 4, 4))
         apart = on_lines(program, rows, cols)
-        whole, parts = Memory(program, 3), Memory(apart, 4)
+        whole, parts = TileBlocks(program, 3), TileBlocks(apart, 4)
         for name, buffer in program.buffers.items():
             if buffer.within is None:
                 parts[name][where] = whole[name]
@@ -153,7 +153,7 @@ def test_bystanders_contribute_nothing_to_a_reduction(operation: str) -> None:
     program = replace(program_of(1, 3, [reduce]), buffers=buffers)
     apart = on_lines(program, [0], [0, 2, 5])
     for seed in range(5):
-        memory = Memory(apart, seed)
+        memory = TileBlocks(apart, seed)
         memory["part"][0, [0, 2, 5]] = [[[-7, 1]], [[-3, 2]], [[-5, 3]]]
         run_functional(apart, memory, seed)
         wanted = [[-15, 6]] if operation == "sum" else [[-3, 3]]
@@ -175,7 +175,7 @@ def test_a_program_is_remapped_twice(run: Run) -> None:
     at_once = on_lines(program, [0], places)
     assert times(run(twice, TIMING), [0], places) == times(run(at_once, TIMING), [0], places)
     for seed in range(5):
-        memory = Memory(twice, seed)
+        memory = TileBlocks(twice, seed)
         memory["part"][0, places] = [[[-7, 1]], [[-3, 2]], [[-5, 3]]]
         run_functional(twice, memory, seed)
         assert memory["total"][0, 3].tolist() == [[-15, 6]]

@@ -8,7 +8,7 @@ from tlm.compute.vector_mac import VectorMac
 from tlm.compute.vector_unit import VectorUnit
 from tlm.program import Program
 from tlm.program.arithmetic import Integers
-from tlm.program.functional import Memory, run_functional
+from tlm.program.functional import TileBlocks, run_functional
 from workloads.kernels.target import Target
 
 
@@ -23,9 +23,9 @@ def operands(*shapes: tuple[int, int], seed: int = 0) -> list[Integers]:
     return [rng.integers(-128, 128, shape) for shape in shapes]
 
 
-def computed(program: Program, place: Callable[[Memory], None], seed: int = 0) -> Memory:
+def computed(program: Program, place: Callable[[TileBlocks], None], seed: int = 0) -> TileBlocks:
     """Memory after a program ran on what was placed in it."""
-    memory = Memory(program, seed)
+    memory = TileBlocks(program, seed)
     place(memory)
     run_functional(program, memory, seed)
     return memory

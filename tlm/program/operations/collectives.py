@@ -189,7 +189,7 @@ class Multicast(Collective):
 
     @property
     def forks(self) -> bool:
-        """Whether it has several destinations."""
+        """See `Transfer`."""
         return len(self.segment) > 1
 
     @property

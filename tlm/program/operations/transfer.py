@@ -40,6 +40,11 @@ class Transfer(Operation):
         return len(self.far if self.inwards else self.near)
 
     @property
+    def forks(self) -> bool:
+        """Whether the network copies what is sent, packet by packet, to several tiles."""
+        return False
+
+    @property
     def longest_hops(self) -> int:
         """Hops of the longest."""
         return max(move.longest_hops for move in self.moves())
