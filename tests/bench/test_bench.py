@@ -19,7 +19,7 @@ from tests.bench.serving import like_conversations
 from tests.bench.traffic import neighbours_and_rows, packet_hops, uniform
 from tests.bench.verilated import DrivenMesh, Race
 from tests.bench.wafer import link_crossings
-from tlm.dies.messages import Plan
+from tlm.dies.messages import MessagePlan
 from tlm.errors import InputError
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.handshake import records as at
@@ -150,7 +150,7 @@ def test_parts_measure_and_tell_their_progress() -> None:
 
 
 def test_crossings_are_packets_times_links() -> None:
-    plan = Plan()
+    plan = MessagePlan()
     plan.send(0, 5, 10)  # a row and a column on, three packets of at most 4
     plan.send(7, 4, 4)  # three columns back, one packet
     assert link_crossings(plan.messages(), 4, 4) == 3 * 2 + 3

@@ -8,7 +8,7 @@ way round, block by block; no link then carries more than the farthest die has t
 from collections.abc import Callable
 
 from tlm.dies.links import DieMesh
-from tlm.dies.messages import Messages, Plan
+from tlm.dies.messages import MessagePlan, Messages
 from tlm.errors import InputError, choose
 from tlm.interconnect.packets import TileSet
 
@@ -18,7 +18,7 @@ _Got = dict[int, list[int]]
 
 def all_to_all(mesh: DieMesh, group: TileSet, size: int) -> Messages:
     """Every die sends ``size`` to every other: first to the next one, last to the one before."""
-    dies, plan = group.nodes(mesh.cols), Plan()
+    dies, plan = group.nodes(mesh.cols), MessagePlan()
     for step in range(1, len(dies)):
         for place, source in enumerate(dies):
             plan.send(source, dies[(place + step) % len(dies)], size)
@@ -27,7 +27,7 @@ def all_to_all(mesh: DieMesh, group: TileSet, size: int) -> Messages:
 
 def all_gather(mesh: DieMesh, group: TileSet, size: int) -> Messages:
     """Every die has a block of ``size``; in the end each has all of them."""
-    plan = Plan()
+    plan = MessagePlan()
     got: _Got = {die: [] for die in group.nodes(mesh.cols)}
     _gather(plan, _rows(mesh, group), size, got)
     _gather(plan, _columns(mesh, group), size * len(group.cols), got)
@@ -40,7 +40,7 @@ def all_reduce(mesh: DieMesh, group: TileSet, size: int) -> Messages:
     The sums are scattered along rows and then columns, and gathered the other way round; parts are
     rounded up.
     """
-    plan = Plan()
+    plan = MessagePlan()
     got: _Got = {die: [] for die in group.nodes(mesh.cols)}
     per_row = -(-size // len(group.cols))
     per_die = -(-per_row // len(group.rows))
@@ -64,7 +64,7 @@ def hand_over(mesh: DieMesh, group: TileSet, size: int) -> Messages:
             f"the first of equal groups that cut the {mesh.rows}x{mesh.cols} mesh into a pipeline"
         )
     corners = [(r, c) for r in range(0, mesh.rows, rows) for c in range(0, mesh.cols, cols)]
-    plan = Plan()
+    plan = MessagePlan()
     for (row, col), (to_row, to_col) in zip(corners[:-1], corners[1:], strict=True):
         for i in range(rows):
             for j in range(cols):
@@ -123,7 +123,7 @@ def _columns(mesh: DieMesh, group: TileSet) -> list[list[int]]:
     return [[row * mesh.cols + col for row in group.rows] for col in group.cols]
 
 
-def _gather(plan: Plan, lines: list[list[int]], size: int, got: _Got) -> None:
+def _gather(plan: MessagePlan, lines: list[list[int]], size: int, got: _Got) -> None:
     """Along each line all dies get the blocks of all. What a die has got grows by what comes."""
     before = {die: list(numbers) for die, numbers in got.items()}
     for line in lines:
@@ -137,7 +137,7 @@ def _gather(plan: Plan, lines: list[list[int]], size: int, got: _Got) -> None:
                     got[target].append(came[owner, place])
 
 
-def _scatter(plan: Plan, lines: list[list[int]], size: int, got: _Got) -> None:
+def _scatter(plan: MessagePlan, lines: list[list[int]], size: int, got: _Got) -> None:
     """Along each line every die gets the sum of its part: from both ends, added on the way."""
     before = {die: list(numbers) for die, numbers in got.items()}
     for line in lines:

@@ -39,7 +39,7 @@ class Messages:
 
 
 @dataclass(slots=True)
-class Plan:
+class MessagePlan:
     """Messages while they are being put together."""
 
     _rows: list[tuple[int, int, int]] = field(default_factory=list)

@@ -13,7 +13,7 @@ from tlm.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
-class Phase:
+class DiePhase:
     """A kernel on every die, and the collective that follows.
 
     Attributes:
@@ -26,7 +26,7 @@ class Phase:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class WaferRun:
     """How long phases take: in all, and what of it the links and the dies are used."""
 
     ticks: int
@@ -34,14 +34,14 @@ class Run:
     collective_ticks: int
 
 
-def in_turns(phases: Sequence[Phase]) -> Run:
+def in_turns(phases: Sequence[DiePhase]) -> WaferRun:
     """Barriers before and after every collective."""
     kernels = sum(max(phase.kernel_ticks) for phase in phases)
     collectives = sum(phase.collective_ticks for phase in phases)
-    return Run(kernels + collectives, kernels, collectives)
+    return WaferRun(kernels + collectives, kernels, collectives)
 
 
-def overlapped(phases: Sequence[Phase], micro_batches: int) -> Run:
+def overlapped(phases: Sequence[DiePhase], micro_batches: int) -> WaferRun:
     """Micro-batches take turns; ``phases`` are those of one of them.
 
     A micro-batch's collective starts when all dies have run its kernel and the links are free; its
@@ -66,4 +66,6 @@ def overlapped(phases: Sequence[Phase], micro_batches: int) -> Run:
                 finished = links
             ready[batch] = finished
     once = in_turns(phases)
-    return Run(max(ready), once.kernel_ticks * micro_batches, once.collective_ticks * micro_batches)
+    return WaferRun(
+        max(ready), once.kernel_ticks * micro_batches, once.collective_ticks * micro_batches
+    )

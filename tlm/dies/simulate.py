@@ -4,16 +4,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tlm.dies.core import PORTS, run
+from tlm.dies.core import run
 from tlm.dies.links import DieMesh
 from tlm.dies.messages import Int64s, Messages
+from tlm.dies.state import PORTS, Message, Place, Port, new_state
 from tlm.errors import InputError
 
 _MOST_PACKETS = 2**24
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic:
+class DieTraffic:
     """What became of messages.
 
     Attributes:
@@ -32,7 +33,7 @@ class Traffic:
         return int(self.arrived.max(initial=0))
 
 
-def simulate(messages: Messages, mesh: DieMesh) -> Traffic:
+def simulate(messages: Messages, mesh: DieMesh) -> DieTraffic:
     """Run messages packet by packet (`tlm.dies.core`).
 
     Memory is 24 bytes for each packet.
@@ -46,29 +47,12 @@ def simulate(messages: Messages, mesh: DieMesh) -> Traffic:
         raise InputError(
             f"messages of {packets.sum()} packets; allowed: {_MOST_PACKETS}, or larger packets"
         )
-    first_packet = np.concatenate([[0], np.cumsum(packets)])
-    order = np.argsort(messages.before, kind="stable")
-    offsets = np.searchsorted(messages.before[order], np.arange(len(messages) + 1))
-    sent, arrived = np.zeros((2, len(messages)), dtype=np.int64)
-    link_units = np.zeros((mesh.dies, PORTS), dtype=np.int64)
-    done = run(
-        np.array(
-            [
-                *(mesh.rows, mesh.cols, mesh.ticks_per_unit, mesh.port_ticks_per_unit),
-                *(mesh.hop_ticks, mesh.ejection_ticks, mesh.credit_ticks),
-                *(mesh.packet_units, mesh.buffer_units),
-            ]
-        ),
-        (messages.source, messages.target, messages.units),
-        first_packet,
-        np.bincount(messages.after, minlength=len(messages)),
-        (offsets, messages.after[order]),
-        sent,
-        arrived,
-        link_units,
-    )
-    assert done == len(messages), "dimension-ordered packets cannot hold each other up for ever"
-    return Traffic(sent, arrived, link_units[:, 1:].reshape(mesh.rows, mesh.cols, PORTS - 1))
+    state = new_state(messages, mesh)
+    run(state)
+    missing, sent, arrived = state.messages.T[[Message.MISSING, Message.SENT, Message.ARRIVED]]
+    assert not missing.any(), "dimension-ordered packets cannot hold each other up for ever"
+    links = state.places[:, Place.UNITS].reshape(mesh.rows, mesh.cols, PORTS)[..., Port.NORTH :]
+    return DieTraffic(sent, arrived, links)
 
 
 def _check(messages: Messages, mesh: DieMesh) -> None:

@@ -12,7 +12,7 @@ from tlm.chips import chip_names, load_chip
 from tlm.dies.closed_form import collective_ticks, link_loads
 from tlm.dies.collectives import COLLECTIVES, collective
 from tlm.dies.links import TICKS_PER_S, DieMesh, die_mesh
-from tlm.dies.schedule import Phase, in_turns, overlapped
+from tlm.dies.schedule import DiePhase, in_turns, overlapped
 from tlm.dies.simulate import simulate
 from tlm.errors import InputError, choose
 from tlm.interconnect.packets import TileSet
@@ -72,13 +72,13 @@ def _run(options: DiesOptions, mesh: DieMesh, group: TileSet, ticks: int) -> dic
     """Kernels with a collective behind each, in turns and overlapped."""
     assert options.kernel_s is not None
     kernel, parts = round(options.kernel_s * TICKS_PER_S), options.micro_batches
-    turns = in_turns([Phase((kernel,), ticks)] * options.repeat)
+    turns = in_turns([DiePhase((kernel,), ticks)] * options.repeat)
     part = -(-options.bytes // parts)
     if options.level == "lt":
         part_ticks = simulate(collective(options.collective, mesh, group, part), mesh).ticks
     else:
         part_ticks = collective_ticks(options.collective, mesh, group, part)
-    both = overlapped([Phase((kernel // parts,), part_ticks)] * options.repeat, parts)
+    both = overlapped([DiePhase((kernel // parts,), part_ticks)] * options.repeat, parts)
     return {
         "in_turns_s": turns.ticks / TICKS_PER_S,
         "overlapped_s": both.ticks / TICKS_PER_S,

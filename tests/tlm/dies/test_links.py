@@ -12,7 +12,7 @@ from tlm.chips import load_chip
 from tlm.dies.closed_form import collective_ticks, link_loads
 from tlm.dies.collectives import COLLECTIVES, collective
 from tlm.dies.links import DieMesh, die_mesh
-from tlm.dies.messages import Messages, Plan
+from tlm.dies.messages import MessagePlan, Messages
 from tlm.dies.simulate import simulate
 from tlm.errors import InputError
 from tlm.interconnect.handshake import HandshakeMesh
@@ -26,7 +26,7 @@ def mesh_of(rows: int, cols: int, packet: int = 4, buffer: int = 16, hop: int = 
 
 
 def random_messages(mesh: DieMesh, count: int, size: int, seed: int) -> Messages:
-    rng, plan = np.random.default_rng(seed), Plan()
+    rng, plan = np.random.default_rng(seed), MessagePlan()
     for _ in range(count):
         source, target = rng.choice(mesh.dies, 2, replace=False).tolist()
         plan.send(source, target, size)
@@ -54,7 +54,7 @@ def test_a_message_alone_is_as_fast_as_on_the_handshake_mesh(
 ) -> None:
     mesh = mesh_of(rows, cols, hop=hop, buffer=64)
     source, target = data.draw(st.permutations(range(mesh.dies)))[:2]
-    plan = Plan()
+    plan = MessagePlan()
     plan.send(source, target, size)
     messages = plan.messages()
     assert simulate(messages, mesh).ticks == handshake_cycles(messages, mesh)
@@ -81,7 +81,7 @@ def test_contention_is_within_some_percent_of_the_handshake_mesh() -> None:
 def test_a_link_shared_by_two_messages() -> None:
     """Packets of two units take turns: 0 to 2 and 1 to 2 over the link from 1 to 2."""
     mesh = DieMesh(1, 3, 10, 10, 100, 5, 100, 2, 64)
-    plan = Plan()
+    plan = MessagePlan()
     plan.send(0, 2, 4)
     plan.send(1, 2, 4)
     traffic = simulate(plan.messages(), mesh)
@@ -92,7 +92,7 @@ def test_a_link_shared_by_two_messages() -> None:
 
 def test_what_waits_is_sent_when_all_it_waits_for_has_arrived() -> None:
     mesh = DieMesh(1, 3, 10, 10, 100, 0, 100, 64, 64)
-    plan = Plan()
+    plan = MessagePlan()
     first, second = plan.send(0, 1, 4), plan.send(2, 1, 8)
     plan.send(1, 0, 1, [first, second])
     traffic = simulate(plan.messages(), mesh)
@@ -105,7 +105,7 @@ def test_what_waits_is_sent_when_all_it_waits_for_has_arrived() -> None:
 def test_credits_bound_the_rate_of_a_link(buffered: int) -> None:
     """A buffer's worth of packets in each round trip, as `link_ticks` says."""
     mesh = DieMesh(1, 2, 1, 1, 100, 0, 100, 20, 20 * buffered)
-    plan = Plan()
+    plan = MessagePlan()
     plan.send(0, 1, 20 * 200)
     ticks = simulate(plan.messages(), mesh).ticks
     assert ticks == pytest.approx(mesh.link_ticks(20 * 200) + mesh.hop_ticks, rel=0.06)
@@ -126,7 +126,7 @@ def test_loads_are_the_units_that_crossed_each_link(
 
 
 def test_a_faster_port_serves_two_links() -> None:
-    plan = Plan()
+    plan = MessagePlan()
     plan.send(1, 0, 64)
     plan.send(1, 2, 64)
     ticks = [

@@ -1,0 +1,126 @@
+"""All that is known of packets on a mesh of dies while they move.
+
+Every die has five inputs and five outputs, numbered by `Port`. The place of one is its die times
+`PORTS`, plus its port.
+"""
+
+from dataclasses import astuple
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+
+from tlm.dies.links import DieMesh
+from tlm.dies.messages import Int64s, Messages
+
+NONE = -1
+
+
+class Port(IntEnum):
+    """Where packets come from, and where they go."""
+
+    DIE = 0
+    NORTH = 1
+    EAST = 2
+    SOUTH = 3
+    WEST = 4
+
+
+PORTS = len(Port)
+
+
+class Law(NamedTuple):
+    """The fields of `DieMesh`, for compiled code."""
+
+    rows: int
+    cols: int
+    ticks_per_unit: int
+    port_ticks_per_unit: int
+    hop_ticks: int
+    ejection_ticks: int
+    credit_ticks: int
+    packet_units: int
+    buffer_units: int
+
+
+class Message(IntEnum):
+    """Columns of a message."""
+
+    SOURCE = 0  # die
+    TARGET = 1  # die
+    UNITS = 2
+    FIRST_PACKET = 3
+    MISSING = 4  # packets that have not arrived
+    WAITS = 5  # messages that it still waits for
+    FIRST_FOLLOWER = 6  # where those that wait for it begin among `State.followers`
+    FOLLOWERS_END = 7  # and end
+    SENT = 8  # time from which it may be sent
+    ARRIVED = 9  # time at which its last unit so far has arrived
+
+
+class Packet(IntEnum):
+    """Columns of a packet."""
+
+    MESSAGE = 0  # that it belongs to
+    NEXT = 1  # packet behind it in the queue of an input, or NONE
+
+
+class Place(IntEnum):
+    """Columns of a place: of its input, and of its output."""
+
+    FIRST = 0  # packet at the head of the input's queue, or NONE; a die's queue is unbounded
+    LAST = 1  # packet at its end
+    WANTED = 2  # port by which the first packet leaves, or NONE
+    INPUT_FREE = 3  # time from which another packet can leave the input
+    OUTPUT_FREE = 4  # time from which another packet can leave by the output
+    TURN = 5  # port of the input that is the first in line, or PORTS for the one of port 0
+    ROOM = 6  # units for which the next die is known to have room
+    UNITS = 7  # that have left by the output
+
+
+class Event(IntEnum):
+    """Columns of an event."""
+
+    TIME = 0
+    NAME = 1  # its place times the number of kinds, plus its kind
+    WHAT = 2  # packet, units or message
+
+
+class State(NamedTuple):
+    """A mesh, its messages and their packets."""
+
+    law: Law
+    messages: Int64s  # [messages, Message]
+    packets: Int64s  # [packets, Packet]
+    places: Int64s  # [dies * PORTS, Place]
+    followers: Int64s  # messages that wait for one, behind those that wait for the one before
+    events: Int64s  # [events, Event]: those that came up of late
+    event_count: Int64s  # how many those are
+
+
+def new_state(messages: Messages, mesh: DieMesh) -> State:
+    """Messages of which nothing has been sent."""
+    count = len(messages)
+    table = np.zeros((count, len(Message)), dtype=np.int64)
+    packets = -(-messages.units // mesh.packet_units)
+    order = np.argsort(messages.before, kind="stable")
+    followers = np.searchsorted(messages.before[order], np.arange(count + 1))
+    table[:, Message.SOURCE], table[:, Message.TARGET] = messages.source, messages.target
+    table[:, Message.UNITS], table[:, Message.MISSING] = messages.units, packets
+    table[:, Message.FIRST_PACKET] = np.cumsum(packets) - packets
+    table[:, Message.WAITS] = np.bincount(messages.after, minlength=count)
+    table[:, Message.FIRST_FOLLOWER] = followers[:-1]
+    table[:, Message.FOLLOWERS_END] = followers[1:]
+    places = np.zeros((mesh.dies * PORTS, len(Place)), dtype=np.int64)
+    places[:, [Place.FIRST, Place.WANTED]] = NONE
+    places[:, Place.ROOM] = mesh.buffer_units
+    numbers = np.repeat(np.arange(count), packets)
+    return State(
+        law=Law(*astuple(mesh)),
+        messages=table,
+        packets=np.stack([numbers, np.full_like(numbers, NONE)], axis=1),
+        places=places,
+        followers=messages.after[order],
+        events=np.zeros((count + 4 * PORTS, len(Event)), dtype=np.int64),
+        event_count=np.zeros(1, dtype=np.int64),
+    )
