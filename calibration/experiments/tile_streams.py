@@ -18,10 +18,9 @@ from calibration.tile.machine import TileMachine
 from calibration.tile.model import TILE_SOURCES, TileModel
 from tlm.calibrated import Parameter
 from tlm.program.operations import Engine
+from tlm.tiles.job_cycles import job_cycles
 from tlm.tiles.jobs import MatrixJob, VectorJob
-from tlm.tiles.programs import matrix_cycles, vector_cycles
-from tlm.tiles.streams import StreamTiming
-from tlm.tiles.timing import FREE, TileTiming, stream_timing
+from tlm.tiles.timing import FREE, StreamTiming, TileTiming, stream_timing
 
 #: Addresses of the operands and of the results: at different banks, and all at the same.
 _APART, _TOGETHER = (0, 1026, 2052), (0, 1024, 2048)
@@ -177,6 +176,4 @@ def _measured(machine: TileMachine, case: StreamCase) -> int:
 
 def _cycles(case: StreamCase, timing: StreamTiming) -> int:
     tile = TileTiming(case.model.array_size, case.model.banks, timing, FREE)
-    if isinstance(case.job, MatrixJob):
-        return matrix_cycles(case.job, tile)
-    return vector_cycles(case.job, tile)
+    return job_cycles(case.job, tile)

@@ -8,17 +8,17 @@ import numpy as np
 from calibration.loop.interconnect import RtlInterconnect
 from calibration.loop.library import still_open
 from calibration.loop.model import LoopModel
-from tlm.interconnect.base import Event
+from tlm.interconnect.base import Event, EventKind
 from tlm.interconnect.packets import Reduce, TileSet
-from tlm.tiles import beside
-from tlm.tiles import records as at
-from tlm.tiles.banked import BankedTiles, TileStarts, in_turn, tile_event
+from tlm.tiles.banked import BankedTiles
+from tlm.tiles.interconnect import TileStarts, in_turn, tile_event
+from tlm.tiles.outside_mesh import NO_FLIT, Done, ready, run_beside
 from tlm.tiles.timing import TileTiming
 
 _ENDS = (
-    (beside.MATRIX, at.MATRIX_ENDS),
-    (beside.VECTOR, at.VECTOR_ENDS),
-    (beside.READ, at.READ_ENDS),
+    (Done.MATRIX, EventKind.MATRIX),
+    (Done.VECTOR, EventKind.VECTOR),
+    (Done.READ, EventKind.READ),
 )
 
 
@@ -55,13 +55,13 @@ class TiledRtlInterconnect(TileStarts, RtlInterconnect):
         self._tiles = BankedTiles(rows, cols, tile, edge_rows)
         super().__init__(model, loopback=loopback, waves=waves)
         nodes, count = model.rows * cols, rows * cols
-        beside.ready()
-        self._nothing = np.full((nodes, 2), beside.NO_FLIT, dtype=np.int64)
+        ready()
+        self._nothing = np.full((nodes, 2), NO_FLIT, dtype=np.int64)
         self._offers = self._nothing.copy()
         self._offers_place = self._offers.ctypes.data_as(ctypes.c_void_p)
         self._edge = (1 << nodes) - (1 << count)  # a bit a node
         self._offered = 0  # a bit a node that has offered a flit since the mesh was clocked
-        self._done = np.zeros(beside.DONE_COLUMNS, dtype=np.int64)
+        self._done = np.zeros(len(Done), dtype=np.int64)
 
     @property
     def idle(self) -> bool:
@@ -80,7 +80,7 @@ class TiledRtlInterconnect(TileStarts, RtlInterconnect):
         loop = still_open(self._model.name, self._loop)
         while not self.idle and self._state.cycle < until_cycle:
             # Flits that have been offered all the while will not get in by themselves.
-            resting = self._rests and not self._done[beside.HOLD] & ~self._offered
+            resting = self._rests and not self._done[Done.HOLD] & ~self._offered
             if resting and not self._tiles.stirring:
                 self._stand_still()
                 break
@@ -91,27 +91,23 @@ class TiledRtlInterconnect(TileStarts, RtlInterconnect):
 
     def _together(self, loop: int) -> list[Event]:
         """A cycle of mesh and tiles."""
-        each, now, done = self._tiles, self._state.cycle, self._done
-        self._offered = int(done[beside.HOLD])
+        now, done = self._state.cycle, self._done
+        self._offered = int(done[Done.HOLD])
         room = self._library.loop_begin(loop, self._offered | self._edge, self._offers_place)
-        beside.run_beside(
-            each.records, each.words, each.routes, self._offers, room, done, now, now + 1
-        )
-        moved = self._library.loop_end(loop, int(done[beside.TOOK]) | self._edge)
+        run_beside(self._tiles.tables, self._offers, room, done, now, now + 1)
+        moved = self._library.loop_end(loop, int(done[Done.TOOK]) | self._edge)
         self._hold_no_failure()
         return [*self._ended(now), *(self._events() if moved else ())]
 
     def _apart(self, until_cycle: int) -> list[Event]:
         """Cycles of tiles beside a mesh at rest."""
-        each, now, done = self._tiles, self._state.cycle, self._done
-        self._state.cycle = beside.run_beside(
-            each.records, each.words, each.routes, self._nothing, 0, done, now, until_cycle
-        )
+        now, done = self._state.cycle, self._done
+        self._state.cycle = run_beside(self._tiles.tables, self._nothing, 0, done, now, until_cycle)
         return self._ended(self._state.cycle - 1)
 
     def _ended(self, cycle: int) -> list[Event]:
         """What ended in tiles, by node."""
-        if not self._done[beside.MATRIX :].any():
+        if not self._done[Done.MATRIX :].any():
             return []
         ends = [(int(self._done[column]), kind) for column, kind in _ENDS]
         return [

@@ -6,8 +6,7 @@ from calibration.experiment import LawContradictedError
 from calibration.experiments.tile_queues import TileQueues
 from calibration.experiments.tile_streams import TileStreams
 from tlm.calibrated import Parameter, load_result
-from tlm.tiles.streams import StreamTiming
-from tlm.tiles.timing import QueueTiming, rtl_tile
+from tlm.tiles.timing import QueueTiming, StreamTiming, rtl_tile
 
 STREAMS = {"lead_cycles": 4, "places": 3, "pipeline_cycles": 5}
 QUEUES = {

@@ -12,8 +12,8 @@ from calibration.tile.image import TileImage
 from calibration.tile.machine import TileMachine
 from calibration.tile.model import TileModel
 from tlm.program.operations import Engine
+from tlm.tiles.job_cycles import job_cycles
 from tlm.tiles.jobs import MatrixJob, VectorJob
-from tlm.tiles.programs import matrix_cycles, vector_cycles
 from tlm.tiles.streams import loop
 from tlm.tiles.timing import TileTiming, rtl_tile
 
@@ -66,7 +66,7 @@ def test_a_product_whose_streams_meet_at_banks(
         output_stationary=output_stationary, accumulate=accumulate, panels_m=panels[0],
         panels_n=panels[1], a_panel=length, b_panel=weights, c_panel=c_row * rows,
     )  # fmt: skip
-    assert matrix_cycles(job, tile) == measured_cycles(machine, Engine.MATRIX, job)
+    assert job_cycles(job, tile) == measured_cycles(machine, Engine.MATRIX, job)
 
 
 @given(
@@ -94,14 +94,14 @@ def test_a_pass_whose_streams_meet_at_banks(
         operation, words, rows, a, words, out, out_words, out_words, b=b,
         b_row=1 if column else words, b_step=int(not column), pack=pack,
     )  # fmt: skip
-    assert vector_cycles(job, tile) == measured_cycles(machine, Engine.VECTOR, job)
+    assert job_cycles(job, tile) == measured_cycles(machine, Engine.VECTOR, job)
 
 
 def test_streams_that_never_meet_take_the_cycles_of_the_closed_law(tile: TileTiming) -> None:
     # One fold of 5 steps on 4 x 4: 3 cycles, 5 + 2 x 4 - 1 to the first row, 4 rows of 2 words.
     job = MatrixJob(length=5, a=0, b=1026, c=2052, c_row=2)
-    assert matrix_cycles(job, tile) == 3 + 12 + 8
-    assert vector_cycles(VectorJob("scale", 10, 3, 0, 10, 36, 10, 10), tile) == 30 + 6
+    assert job_cycles(job, tile) == 3 + 12 + 8
+    assert job_cycles(VectorJob("scale", 10, 3, 0, 10, 36, 10, 10), tile) == 30 + 6
 
 
 def test_addresses_of_nested_loops() -> None:

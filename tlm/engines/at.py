@@ -33,7 +33,7 @@ from tlm.program.steps import (
     WorkStep,
     held_steps,
 )
-from tlm.tiles.banked import TiledInterconnect
+from tlm.tiles.interconnect import TiledInterconnect
 from tlm.tiles.timing import FREE, QueueTiming
 from tlm.trace.recorder import Recorder
 

@@ -12,8 +12,9 @@ from tlm.program import Program
 from tlm.program.data import Gemm, Task
 from tlm.program.operations import Load, OffChip, Transfer, Work
 from tlm.program.steps import Tile, TransferStep, WorkStep
-from tlm.tiles.banked import Rows, TiledInterconnect
-from tlm.tiles.jobs import MatrixJob, VectorJob, matrix_jobs, vector_job
+from tlm.tiles.banked import Rows
+from tlm.tiles.interconnect import TiledInterconnect
+from tlm.tiles.jobs import Job, MatrixJob, matrix_jobs, vector_job
 from tlm.tiles.layout import WORD_BITS, place_buffers, used_words
 
 
@@ -53,9 +54,9 @@ class SharedTiles:
         self._places = place_buffers(program, WORD_BITS // self._size)
         self._spare = used_words(self._places)  # of transfers without a block
         self._requests: dict[Tile, dict[tuple[str, bool, int], int]] = {}
-        self._known_jobs: dict[Task, Sequence[MatrixJob | VectorJob]] = {}
+        self._known_jobs: dict[Task, Sequence[Job]] = {}
 
-    def jobs(self, step: WorkStep) -> Sequence[MatrixJob | VectorJob]:
+    def jobs(self, step: WorkStep) -> Sequence[Job]:
         """The jobs of a step, one after the other; none of work without a task."""
         assert isinstance(step.operation, Work)
         task = step.operation.task
@@ -69,7 +70,7 @@ class SharedTiles:
             )
         return self._known_jobs[task]
 
-    def begin(self, node: int, job: MatrixJob | VectorJob) -> Event:
+    def begin(self, node: int, job: Job) -> Event:
         """Start a job; what happens when it has ended."""
         self._mesh.begin(int(self._env.now), node, job)
         kind = EventKind.MATRIX if isinstance(job, MatrixJob) else EventKind.VECTOR

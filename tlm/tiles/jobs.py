@@ -87,6 +87,9 @@ class VectorJob:
     pack: bool = False
 
 
+Job = MatrixJob | VectorJob
+
+
 def matrix_jobs(task: Gemm, places: Mapping[str, Place], size: int) -> list[MatrixJob]:
     """Jobs of a product, one after the other.
 

@@ -4,7 +4,7 @@ from functools import cache
 
 from tlm.compiled import address, compiled, prepare
 from tlm.errors import InputError
-from tlm.interconnect.base import Event
+from tlm.interconnect.base import Event, EventKind
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.handshake import records as at
 from tlm.interconnect.handshake.core import happen, settle
@@ -14,13 +14,18 @@ from tlm.interconnect.handshake.places import node_at
 from tlm.interconnect.handshake.records import Records, Table
 from tlm.interconnect.packets import Deliveries, Packets, Reduce, TileSet
 from tlm.interconnect.zero_load import FORKS, NocTiming
-from tlm.tiles import records as tiles
-from tlm.tiles.banked import BankedTiles, Routes, TileStarts, in_turn, tile_event
-from tlm.tiles.banks import step
-from tlm.tiles.records import Tiles, Words
+from tlm.tiles.banked import BankedTiles
+from tlm.tiles.cycle import step
+from tlm.tiles.interconnect import TileStarts, in_turn, tile_event
+from tlm.tiles.records import HEADER_COLUMNS, NOBODY, Brought, Column, Header, Tables, Tiles
 from tlm.tiles.timing import TileTiming
 
 _FIRST_KIND = 16  # behind the network's
+_KINDS = {
+    Brought.MATRIX_ENDS: EventKind.MATRIX,
+    Brought.VECTOR_ENDS: EventKind.VECTOR,
+    Brought.READ_ENDS: EventKind.READ,
+}
 
 
 class TiledMesh(TileStarts, HandshakeMesh):
@@ -76,18 +81,13 @@ class TiledMesh(TileStarts, HandshakeMesh):
         return in_turn(super().advance(until_cycle))
 
     def _run(self, until_cycle: int) -> int:
-        each = self._tiles
-        return int(
-            _run_tiled(
-                self._mesh, self._packets, self._deliveries, each.records, each.words, each.routes,
-                until_cycle,
-            )
-        )  # fmt: skip
+        network = self._mesh, self._packets, self._deliveries
+        return int(_run_tiled(*network, self._tiles.tables, until_cycle))
 
     def _event(self, kind: int, what: int, cycle: int) -> Event:
         if kind < _FIRST_KIND:
             return super()._event(kind, what, cycle)
-        return tile_event(kind - _FIRST_KIND, what, cycle)
+        return tile_event(_KINDS[Brought(kind - _FIRST_KIND)], what, cycle)
 
     def _wake(self, cycle: int) -> None:
         """Nothing has happened since the clock stood still."""
@@ -96,48 +96,42 @@ class TiledMesh(TileStarts, HandshakeMesh):
 
 
 @compiled
-def _run_tiled(
-    m: Records,
-    packets: Table,
-    deliveries: Table,
-    t: Tiles,
-    words: Words,
-    routes: Routes,
-    until: int,
-) -> int:
+def _run_tiled(m: Records, packets: Table, deliveries: Table, tiles: Tables, until: int) -> int:
     """As `run` of the handshake model, with the tiles at which anything goes on."""
+    t = tiles.records
     m[at.REPORTED] = 0
-    while m[at.REPORTED] == 0 and (t[tiles.STIRRING] or m[at.PENDING] > 0) and m[at.CLOCK] < until:
+    while m[at.REPORTED] == 0 and (t[Header.STIRRING] or m[at.PENDING] > 0) and m[at.CLOCK] < until:
         if happen(m):
             settle(m, packets, deliveries)
         sends = _step_edge(m, packets, t)
-        t[tiles.STIRRING] = _step_tiles(m, packets, t, words, routes) or sends
+        t[Header.STIRRING] = _step_tiles(m, packets, tiles) or sends
         if m[at.TOP] > 0:
             settle(m, packets, deliveries)
         m[at.CLOCK] += 1
-    if m[at.REPORTED] == 0 and m[at.PENDING] == 0 and not t[tiles.STIRRING] and m[at.OWED] > 0:
+    if m[at.REPORTED] == 0 and m[at.PENDING] == 0 and not t[Header.STIRRING] and m[at.OWED] > 0:
         return -1
     return m[at.REPORTED]  # type: ignore[no-any-return]  # an element is Any
 
 
 @compiled
-def _step_tiles(m: Records, packets: Table, t: Tiles, words: Words, routes: Routes) -> bool:
+def _step_tiles(m: Records, packets: Table, tiles: Tables) -> bool:
     """A cycle of all tiles at which anything goes on; whether more does by itself."""
+    t, words, routes = tiles
     stirs, now, node = False, m[at.CLOCK], address(m[at.NODES])
-    for number, tile in enumerate(range(tiles.HEADER_COLUMNS, len(t), t[tiles.RECORD_SIZE])):
+    for number, tile in enumerate(range(HEADER_COLUMNS, len(t), t[Header.RECORD_SIZE])):
         offered = m[node + at.OFFERED] > 0
-        if t[tile + tiles.LIVE] > 0 or offered:
-            comes, room = tiles.NOBODY, room_for_flit(m, packets, node)
+        if t[tile + Column.LIVE] > 0 or offered:
+            comes, room = NOBODY, room_for_flit(m, packets, node)
             if offered:
                 packet, place = offered_flit(m, node)
                 comes = words[routes[packet] + place]
             brought = step(t, words, tile, now, comes, room <= now)
-            stirs = stirs or brought & tiles.STIRS > 0 or now < room < at.NEVER
-            if brought & tiles.CAME:
+            stirs = stirs or brought & Brought.STIRS > 0 or now < room < at.NEVER
+            if brought & Brought.CAME:
                 take_flit(m, node)
-            if brought & tiles.SENT:
+            if brought & Brought.SENT:
                 put_in_flit(m, node)
-            for kind in (tiles.MATRIX_ENDS, tiles.VECTOR_ENDS, tiles.READ_ENDS):
+            for kind in (Brought.MATRIX_ENDS, Brought.VECTOR_ENDS, Brought.READ_ENDS):
                 if brought & kind:
                     report(m, now, _FIRST_KIND + kind, number)
         node += m[at.NODE_SIZE]
@@ -147,7 +141,7 @@ def _step_tiles(m: Records, packets: Table, t: Tiles, words: Words, routes: Rout
 @compiled
 def _step_edge(m: Records, packets: Table, t: Tiles) -> bool:
     """A cycle of the nodes without tiles; whether they have anything to send."""
-    count, now, sends = (len(t) - tiles.HEADER_COLUMNS) // t[tiles.RECORD_SIZE], m[at.CLOCK], False
+    count, now, sends = (len(t) - HEADER_COLUMNS) // t[Header.RECORD_SIZE], m[at.CLOCK], False
     for number in range(count, m[at.NODE_COUNT]):
         node = node_at(m, number)
         if m[node + at.OFFERED] > 0:

@@ -1,144 +1,166 @@
 """Records of tiles: all that is known of what goes on in them, in one array.
 
-Each record is named by the index of its first column, behind a first record with what all have in
-common.
+Behind a header with what all have in common, every tile has a record, named by the index of its
+first column: ``t[tile + Column.STEP]``. It begins with its ports, and ends with two columns a bank.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated
+from enum import IntEnum, auto
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
+from tlm.tiles.streams import Folds, Pass, Spans
+from tlm.tiles.timing import TileTiming
+
 Columns = NDArray[np.int64]
 Tiles = Annotated[Columns, types.int64[::1]]
-Banks = NDArray[np.int32]
-Words = Annotated[Banks, types.int32[::1]]
+Words = Annotated[NDArray[np.int32], types.int32[::1]]
 NEVER = 2**62
-
-# The first record: places of a reader; rows, and columns, of the array; steps of the vector unit;
-# length of a record; whether anything goes on by itself.
-PLACES, ARRAY_SIZE, VECTOR_STEPS, RECORD_SIZE, STIRRING, HEADER_COLUMNS = range(6)
-# Ports of the scratchpad, in the order of their turns. Of each: place in the list of words, by
-# their banks, of the next one that it asks for; words that it holds; words that come at the end of
-# the cycle; place behind its last word; the bank that it asks.
-WEST, NORTH, SUMS, RESULTS, LEFT, RIGHT, OUT, GOING, COMING, PORTS = range(10)
-ASKS, HELD, UNDER_WAY, END, BANK, PORT_COLUMNS = range(6)
-SHARED = PORTS * PORT_COLUMNS
-# Jobs and words to be sent that are not done; cycles from which the engines, and what is read to be
-# sent, ask for words.
-LIVE, MATRIX_FROM, VECTOR_FROM, GOING_FROM, MATRIX = range(SHARED, SHARED + 5)
-# The matrix engine: folds that have not entered; steps of one; dataflow; whether results are added
-# to sums. What is in the array, a bit a step; rows of results that wait, and the words of the first
-# one that are written; steps of the fold that have entered, and of the one before that have not
-# left; weights that are loaded, whether all are, rows that may still enter with those in use.
-FOLDS, LENGTH, STATIONARY, ADDS, PIPE, ROWS, WRITTEN, STEP, DRAIN = range(MATRIX, MATRIX + 9)
-LOADING, LOADED, REMAINING, VECTOR = range(MATRIX + 9, MATRIX + 13)
-# The vector unit: words of a row of A; whether a row has one result; words that become one; whether
-# there are two operands. What is in the unit, a bit a step; words of the row that have entered, and
-# of results that wait to be packed.
-ROW_WORDS, OF_ROWS, PACKED, TWO, UNIT_PIPE, ENTERED, PARTS, TURNS = range(VECTOR, VECTOR + 8)
-# From TURNS on a column a bank: a bit a port for the one that it served last and those before it.
-# And from the record's end backwards a column a bank, zero between cycles: a bit a port that asks.
-
-#: What a cycle brought: the end of a job, a transfer's last word read; a word sent, one written.
-#: STIRS: more goes on than that words wait for room in the network.
-MATRIX_ENDS, VECTOR_ENDS, READ_ENDS, SENT, CAME, STIRS = 1, 2, 4, 8, 16, 32
 NOBODY = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Folds:
-    """What the systolic array does in a job.
+class Header(IntEnum):
+    """Columns of the header."""
 
-    Attributes:
-        size: Rows, and columns, of the array.
-        folds: Folds of the job.
-        length: Steps of a fold.
-        output_stationary: The dataflow.
-    """
-
-    size: int
-    folds: int
-    length: int
-    output_stationary: bool
+    PLACES = 0  # words that a reader holds or has asked for, at most
+    ARRAY_SIZE = auto()  # rows, and columns, of the systolic array
+    VECTOR_STEPS = auto()  # steps of the vector unit
+    RECORD_SIZE = auto()  # columns of a record
+    STIRRING = auto()  # whether anything goes on by itself
 
 
-@dataclass(frozen=True, slots=True)
-class Pass:
-    """What the vector unit does in a job.
+class Port(IntEnum):
+    """Ports of the scratchpad, in the order of their turns."""
 
-    Attributes:
-        words: Words of a row of A.
-        of_rows: A row has one result.
-        packed: Words of results that become one.
-    """
+    WEST = 0  # reads A for the array
+    NORTH = auto()  # reads B, or weights
+    SUMS = auto()  # reads what results of the array are added to
+    RESULTS = auto()  # writes them
+    LEFT = auto()  # reads A for the vector unit
+    RIGHT = auto()  # reads B
+    OUT = auto()  # writes its results
+    GOING = auto()  # reads words for the network
+    COMING = auto()  # writes words from the network
 
-    words: int
-    of_rows: bool = False
-    packed: int = 1
+
+class PortColumn(IntEnum):
+    """Columns of each port."""
+
+    ASKS = 0  # place in the list of words, by their banks, of the next one that it asks for
+    HELD = auto()  # words that it holds
+    UNDER_WAY = auto()  # words that come at the end of the cycle
+    END = auto()  # place behind its last word
+    BANK = auto()  # the bank that it asks
 
 
-def new_tiles(count: int, size: int, banks: int, places: int, vector_steps: int) -> Columns:
+HEADER_COLUMNS, PORT_COLUMNS = len(Header), len(PortColumn)
+
+
+class Column(IntEnum):
+    """Columns of a record behind its ports."""
+
+    LIVE = len(Port) * PORT_COLUMNS  # jobs and words to be sent that are not done
+    MATRIX_FROM = auto()  # cycle from which the matrix engine asks for words, or NEVER
+    VECTOR_FROM = auto()  # the same of the vector engine
+    GOING_FROM = auto()  # the same of what is read to be sent
+    # The matrix engine.
+    FOLDS = auto()  # that have not entered the array
+    LENGTH = auto()  # steps of a fold
+    STATIONARY = auto()  # whether outputs are stationary; else weights
+    ADDS = auto()  # whether results are added to sums
+    PIPE = auto()  # what is in the array, a bit a step
+    ROWS = auto()  # rows of results that wait
+    WRITTEN = auto()  # words of the first one that are written
+    STEP = auto()  # steps of the fold that have entered
+    DRAIN = auto()  # steps of the one before that have not left
+    LOADING = auto()  # rows of weights that are loaded
+    LOADED = auto()  # whether all are
+    REMAINING = auto()  # rows that may still enter with the weights in use
+    # The vector unit.
+    ROW_WORDS = auto()  # words of a row of A
+    OF_ROWS = auto()  # whether a row has one result
+    PACKED = auto()  # words of results that become one
+    TWO = auto()  # whether there are two operands
+    UNIT_PIPE = auto()  # what is in the unit, a bit a step
+    ENTERED = auto()  # words of the row that have entered
+    PARTS = auto()  # words of results that wait to be packed
+    # From here on a column a bank: a bit a port for the one that it served last and those before
+    # it. And from the record's end backwards a column a bank, zero between cycles: a bit a port
+    # that asks.
+    TURNS = auto()
+
+
+class Brought(IntEnum):
+    """What a cycle brought to a tile, a bit each."""
+
+    MATRIX_ENDS = 1  # a job's end
+    VECTOR_ENDS = 2
+    READ_ENDS = 4  # a transfer's last word is read
+    SENT = 8  # a word to the network
+    CAME = 16  # a word from there is written
+    STIRS = 32  # more goes on than that words wait for room in the network
+
+
+class TileTables(NamedTuple):
+    """Tiles and what they work on."""
+
+    records: Columns
+    words: NDArray[np.int32]  # banks of the words of all jobs and transfers so far
+    routes: NDArray[np.int64]  # by packet, where the words begin that its flits are written to
+
+
+Tables = Annotated[
+    TileTables,
+    types.NamedTuple((types.int64[::1], types.int32[::1], types.int64[::1]), TileTables),
+]
+
+
+def new_tiles(count: int, timing: TileTiming) -> Columns:
     """Records of so many tiles after reset."""
-    record = TURNS + 2 * banks
+    streams, record = timing.streams, Column.TURNS + 2 * timing.banks
     tiles = np.zeros(HEADER_COLUMNS + count * record, dtype=np.int64)
-    tiles[:STIRRING] = places, size, vector_steps, record
+    common = streams.places, timing.array_size, streams.pipeline_cycles, record
+    tiles[: Header.STIRRING] = common
     rows = tiles[HEADER_COLUMNS:].reshape(count, record)
-    rows[:, [MATRIX_FROM, VECTOR_FROM]] = NEVER
+    rows[:, [Column.MATRIX_FROM, Column.VECTOR_FROM]] = NEVER
     return tiles
 
 
-def begin_matrix(
-    t: Columns, tile: int, now: int, folds: Folds, words: Sequence[tuple[int, int]]
-) -> None:
-    """Give a job to a matrix engine that is free; it asks for words from ``now`` on.
+def begin_job(t: Columns, tile: int, now: int, work: Folds | Pass, words: Spans) -> None:
+    """Give a job to an engine that is free; it asks for words from ``now`` on.
 
     Args:
         t: Records of tiles.
         tile: The tile.
         now: When.
-        folds: What the array does.
-        words: Where the words of A, B, sums and results begin and end; those of sums may be none.
+        work: What the engine does.
+        words: Where the words of A, B, sums (of a product) and results begin and end; those of B
+            (of a pass) and sums may be none.
     """
-    adds = words[SUMS][0] < words[SUMS][1]
-    state = (folds.folds, folds.length, folds.output_stationary, adds)
-    t[tile + MATRIX : tile + VECTOR] = [*state, *[0] * (VECTOR - MATRIX - len(state))]
-    t[tile : tile + LEFT * PORT_COLUMNS] = [n for a, z in words for n in (a, 0, 0, z, 0)]
-    t[tile + MATRIX_FROM] = now
-    t[tile + LIVE] += 1
-    t[STIRRING] = 1
-
-
-def begin_vector(
-    t: Columns, tile: int, now: int, work: Pass, words: Sequence[tuple[int, int]]
-) -> None:
-    """Give a job to a vector engine that is free; it asks for words from ``now`` on.
-
-    Args:
-        t: Records of tiles.
-        tile: The tile.
-        now: When.
-        work: What the unit does.
-        words: Where the words of A, B and results begin and end; those of B may be none.
-    """
-    two = words[1][0] < words[1][1]
-    state = (work.words, work.of_rows, work.packed, two)
-    t[tile + VECTOR : tile + TURNS] = [*state, *[0] * (TURNS - VECTOR - len(state))]
-    t[tile + LEFT * PORT_COLUMNS : tile + GOING * PORT_COLUMNS] = [
-        n for a, z in words for n in (a, 0, 0, z, 0)
-    ]
-    t[tile + VECTOR_FROM] = now
-    t[tile + LIVE] += 1
-    t[STIRRING] = 1
+    if isinstance(work, Folds):
+        port, first, behind, begins = Port.WEST, Column.FOLDS, Column.ROW_WORDS, Column.MATRIX_FROM
+        begin, end = words[Port.SUMS]
+        state = [work.folds, work.length, work.output_stationary, begin < end]
+    else:
+        port, first, behind, begins = Port.LEFT, Column.ROW_WORDS, Column.TURNS, Column.VECTOR_FROM
+        begin, end = words[1]
+        state = [work.words, work.of_rows, work.packed, begin < end]
+    t[tile + first : tile + behind] = 0
+    t[tile + first : tile + first + len(state)] = state
+    ports = [column for begin, end in words for column in (begin, 0, 0, end, 0)]
+    place = tile + port * PORT_COLUMNS
+    t[place : place + len(ports)] = ports
+    t[tile + begins] = now
+    t[tile + Column.LIVE] += 1
+    t[Header.STIRRING] = 1
 
 
 def begin_reading(t: Columns, tile: int, now: int, begin: int, end: int) -> None:
     """Have a transfer's words read by an interface that has asked for all those before."""
-    port = tile + GOING * PORT_COLUMNS
-    t[port + ASKS], t[port + END] = begin, end
-    t[tile + GOING_FROM] = now
-    t[tile + LIVE] += end - begin
-    t[STIRRING] = 1
+    port = tile + Port.GOING * PORT_COLUMNS
+    t[port + PortColumn.ASKS], t[port + PortColumn.END] = begin, end
+    t[tile + Column.GOING_FROM] = now
+    t[tile + Column.LIVE] += end - begin
+    t[Header.STIRRING] = 1

@@ -1,48 +1,85 @@
-"""Cycles of a job of a tile's engines that has the banks for itself."""
+"""Which words of the scratchpad an engine reads and writes in a job, one behind the other."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tlm.compiled import compiled, prepare
-from tlm.tiles import records as at
-from tlm.tiles.banks import step
-from tlm.tiles.records import (
-    Banks,
-    Folds,
-    Pass,
-    Tiles,
-    Words,
-    begin_matrix,
-    begin_vector,
-    new_tiles,
-)
+from tlm.tiles.jobs import Job, MatrixJob, VectorJob
 
 Numbers = NDArray[np.int64]
+#: Where streams begin and end in a list of words.
+Spans = list[tuple[int, int]]
+_TWO_OPERANDS = ("add", "maximum", "multiply")
+_OF_ROWS = ("row-sum", "row-maximum")
 
 
 @dataclass(frozen=True, slots=True)
-class StreamTiming:
-    """Constants of the streams, which calibration identifies.
+class Folds:
+    """What the systolic array does in a job.
 
     Attributes:
-        lead_cycles: From the start of a job to the cycle in which its first operand is there; at
-            least 2.
-        places: Words that a reader holds or has asked for.
-        pipeline_cycles: From an operand's entry into the vector unit to its result.
+        folds: Folds of the job.
+        length: Steps of a fold.
+        output_stationary: The dataflow.
     """
 
-    lead_cycles: int
-    places: int
-    pipeline_cycles: int
+    folds: int
+    length: int
+    output_stationary: bool
 
-    @property
-    def ask_cycles(self) -> int:
-        """From the start of a job to the cycle in which it asks for its first word."""
-        return self.lead_cycles - 2
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """What the vector unit does in a job.
+
+    Attributes:
+        words: Words of a row of A.
+        of_rows: A row has one result.
+        packed: Words of results that become one.
+    """
+
+    words: int
+    of_rows: bool = False
+    packed: int = 1
+
+
+def job_streams(job: Job, size: int) -> tuple[Folds | Pass, list[Numbers]]:
+    """What an engine does in a job, and the addresses of its words, stream by stream.
+
+    Args:
+        job: The job.
+        size: Rows, and columns, of the array.
+
+    Returns:
+        Of a product the streams of A, B (or the weights), sums, which is empty if results are not
+        added to any, and results; of a pass those of A, B, empty if there is none, and results.
+    """
+    return _matrix_streams(job, size) if isinstance(job, MatrixJob) else _vector_streams(job, size)
+
+
+def _matrix_streams(job: MatrixJob, size: int) -> tuple[Folds, list[Numbers]]:
+    panels, words = (job.panels_n, job.panels_m), size // 2
+    if job.output_stationary:
+        rows, weights = size, job.length
+    else:
+        rows, weights = job.length, size
+    a = loop(job.a, (job.length, *panels), (job.a_step, 0, job.a_panel))
+    b = loop(job.b, (weights, *panels), (1, job.b_panel, 0))
+    results = loop(job.c, (words, rows, *panels), (1, job.c_row, words, job.c_panel))
+    sums = results if job.accumulate else results[:0]
+    folds = Folds(job.panels_m * job.panels_n, job.length, job.output_stationary)
+    return folds, [a, b, sums, results]
+
+
+def _vector_streams(job: VectorJob, size: int) -> tuple[Pass, list[Numbers]]:
+    a = loop(job.a, (job.words, job.rows), (1, job.a_row))
+    b = loop(job.b, (job.words, job.rows), (job.b_step, job.b_row))
+    results = loop(job.out, (job.out_words, job.rows), (1, job.out_row))
+    two = job.operation in _TWO_OPERANDS
+    work = Pass(job.words, job.operation in _OF_ROWS, size // 2 if job.pack else 1)
+    return work, [a, b if two else b[:0], results]
 
 
 def loop(base: int, counts: Sequence[int], strides: Sequence[int]) -> Numbers:
@@ -53,61 +90,8 @@ def loop(base: int, counts: Sequence[int], strides: Sequence[int]) -> Numbers:
     return found
 
 
-def matrix_job_cycles(
-    folds: Folds, streams: Sequence[Numbers], banks: int, timing: StreamTiming
-) -> int:
-    """Cycles of a job of the matrix engine, from its start to its last result, both included.
-
-    Args:
-        folds: What the array does.
-        streams: Addresses of the words of A, B (or the weights), sums and results in order; those
-            of sums, to which results are added, are empty if there are none.
-        banks: Banks of the scratchpad.
-        timing: Constants.
-    """
-    ready()
-    tiles = new_tiles(1, folds.size, banks, timing.places, timing.pipeline_cycles)
-    words, ends = joined(streams, banks)
-    begin_matrix(tiles, at.HEADER_COLUMNS, timing.ask_cycles, folds, ends)
-    return int(_alone(tiles, words, at.MATRIX_ENDS))
-
-
-def vector_job_cycles(
-    work: Pass, streams: Sequence[Numbers], banks: int, timing: StreamTiming
-) -> int:
-    """Cycles of a job of the vector engine, from its start to its last result, both included.
-
-    Args:
-        work: What the unit does.
-        streams: Addresses of the words of A, B and results in order; those of B are empty of
-            operations with one operand.
-        banks: Banks of the scratchpad.
-        timing: Constants.
-    """
-    ready()
-    tiles = new_tiles(1, 0, banks, timing.places, timing.pipeline_cycles)
-    words, ends = joined(streams, banks)
-    begin_vector(tiles, at.HEADER_COLUMNS, timing.ask_cycles, work, ends)
-    return int(_alone(tiles, words, at.VECTOR_ENDS))
-
-
-def joined(streams: Sequence[Numbers], banks: int) -> tuple[Banks, list[tuple[int, int]]]:
+def joined(streams: Sequence[Numbers], banks: int) -> tuple[NDArray[np.int32], Spans]:
     """Banks of all words, one stream behind the other; where each begins and ends."""
     ends = np.cumsum([0, *map(len, streams)]).tolist()
     words = (np.concatenate(streams) % banks).astype(np.int32)
     return words, list(zip(ends, ends[1:], strict=False))
-
-
-@compiled
-def _alone(t: Tiles, words: Words, awaited: int) -> int:
-    """Cycles until the first tile, of which nothing goes to the network, has done a job."""
-    now = 0
-    while step(t, words, at.HEADER_COLUMNS, now, at.NOBODY, False) & awaited == 0:
-        now += 1
-    return now + 1
-
-
-@cache
-def ready() -> None:
-    """Compile the tile, or load what was compiled."""
-    prepare(_alone)

@@ -8,7 +8,27 @@ from dataclasses import dataclass
 
 from tlm.calibrated import Parameter, load_result
 from tlm.errors import InputError
-from tlm.tiles.streams import StreamTiming
+
+
+@dataclass(frozen=True, slots=True)
+class StreamTiming:
+    """Constants of the streams, which calibration identifies.
+
+    Attributes:
+        lead_cycles: From the start of a job to the cycle in which its first operand is there; at
+            least 2.
+        places: Words that a reader holds or has asked for.
+        pipeline_cycles: From an operand's entry into the vector unit to its result.
+    """
+
+    lead_cycles: int
+    places: int
+    pipeline_cycles: int
+
+    @property
+    def ask_cycles(self) -> int:
+        """From the start of a job to the cycle in which it asks for its first word."""
+        return self.lead_cycles - 2
 
 
 @dataclass(frozen=True, slots=True)

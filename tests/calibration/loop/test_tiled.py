@@ -14,11 +14,11 @@ from calibration.loop.tiled import TiledRtlInterconnect
 from tlm.errors import InputError
 from tlm.interconnect.base import Event, EventKind
 from tlm.interconnect.packets import Reduce, TileSet
-from tlm.tiles.banked import Rows, TiledInterconnect
+from tlm.tiles.banked import Rows
+from tlm.tiles.interconnect import TiledInterconnect
 from tlm.tiles.jobs import VectorJob
 from tlm.tiles.mesh import TiledMesh
-from tlm.tiles.streams import StreamTiming
-from tlm.tiles.timing import FREE, TileTiming
+from tlm.tiles.timing import FREE, StreamTiming, TileTiming
 
 pytestmark = pytest.mark.rtl
 

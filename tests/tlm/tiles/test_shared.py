@@ -15,11 +15,10 @@ from tlm.offchip.edge import Edge
 from tlm.offchip.system import OffChipMemory
 from tlm.program import Buffer, Load, Program
 from tlm.tiles.banked import Rows
+from tlm.tiles.job_cycles import job_cycles
 from tlm.tiles.jobs import MatrixJob, VectorJob
 from tlm.tiles.mesh import TiledMesh
-from tlm.tiles.programs import matrix_cycles, vector_cycles
-from tlm.tiles.streams import StreamTiming
-from tlm.tiles.timing import FREE, TileTiming
+from tlm.tiles.timing import FREE, StreamTiming, TileTiming
 
 TIMING = NocTiming(
     hop_cycles=1, ejection_cycles=1, fifo_depth=4, multicast_gap_cycles=1, flit_bytes=8
@@ -54,8 +53,8 @@ def test_a_job_that_is_alone_takes_its_own_cycles() -> None:
     mesh.begin(7, 0, product)
     mesh.begin(9, 1, PASS)
     found = events(mesh)
-    assert cycles(found, EventKind.MATRIX) == [7 + matrix_cycles(product, TILE) - 1]
-    assert cycles(found, EventKind.VECTOR) == [9 + vector_cycles(PASS, TILE) - 1]
+    assert cycles(found, EventKind.MATRIX) == [7 + job_cycles(product, TILE) - 1]
+    assert cycles(found, EventKind.VECTOR) == [9 + job_cycles(PASS, TILE) - 1]
     assert mesh.idle
 
 
@@ -82,7 +81,7 @@ def test_what_asks_a_bank_that_serves_another_waits() -> None:
     # Both begin at bank 0: the vector engine's port is the first in line. From then on all go on
     # side by side, a bank apart.
     found = events(mesh)
-    assert cycles(found, EventKind.VECTOR) == [vector_cycles(PASS, TILE) - 1]
+    assert cycles(found, EventKind.VECTOR) == [job_cycles(PASS, TILE) - 1]
     assert cycles(found, EventKind.INJECTED) == [9]
 
 
