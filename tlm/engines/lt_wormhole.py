@@ -18,6 +18,7 @@ from numba import types
 from numpy.typing import NDArray
 
 from tlm.compiled import compiled, prepare
+from tlm.heap import pop, push
 from tlm.interconnect.zero_load import NocTiming
 
 Numbers = Annotated[NDArray[np.int64], types.int64[::1]]
@@ -129,12 +130,12 @@ def _one_way(
     events[0] = 0
     for s in range(len(places)):
         if (targets[s] - places[s]) * step > 0:
-            _push(events, starts[s], _HEAD, s)
+            _enter(events, starts[s], _HEAD, s)
     for place in range(busy.shape[1]):
         if busy[_UNTIL, place] > 0:  # as earlier sends have left it
-            _push(events, busy[_UNTIL, place], _AGAIN, place)
+            _enter(events, busy[_UNTIL, place], _AGAIN, place)
     while events[0] > 0:
-        key = _pop(events)
+        key = pop(events)
         number, rest = key % _NUMBERS, key // _NUMBERS
         kind, time = rest % _KINDS, rest // _KINDS
         place = number
@@ -183,13 +184,13 @@ def _ask(
     if targets[who] != place:
         return
     come[who] = time + law[_EJECTION] + law[_FLITS]
-    _push(events, time + law[_RETURN], _BEGUN, place)
-    _push(events, time + law[_FLITS], _EJECTED, place)
+    _enter(events, time + law[_RETURN], _BEGUN, place)
+    _enter(events, time + law[_FLITS], _EJECTED, place)
     _advance(law, places, free, line, who, place, time + law[_EJECTION])
     behind = min(law[_REACH], abs(place - places[who]))
     for j in range(1, behind + 1):
         link = place - j * law[_STEP]
-        _push(events, line[_LEAVES, link], _TAIL, link)
+        _enter(events, line[_LEAVES, link], _TAIL, link)
 
 
 @compiled
@@ -243,7 +244,7 @@ def _grant(
     who = front if passes else own
     line[_WON, place] = int(passes)
     if passes:
-        _push(events, time + law[_RETURN], _BEGUN, place)
+        _enter(events, time + law[_RETURN], _BEGUN, place)
     else:
         line[_OWN, place] = _NOBODY
     line[_OWNER, place], line[_LEAVES, place] = who, time + flits
@@ -252,13 +253,13 @@ def _grant(
     _advance(law, places, free, line, who, place, time + law[_HOP])
     left = place - law[_REACH] * law[_STEP]
     if abs(place - places[who]) >= law[_REACH]:
-        _push(events, line[_LEAVES, left], _TAIL, left)
+        _enter(events, line[_LEAVES, left], _TAIL, left)
     last = (line[_FIRST, beyond] + line[_HELD, beyond]) % law[_MOST]
     line[_QUEUE + last, beyond] = who
     line[_HELD, beyond] += 1
     line[_STILL, beyond] += 1
     heads[who] = 2 * beyond
-    _push(events, time + law[_HOP], _HEAD, who)
+    _enter(events, time + law[_HOP], _HEAD, who)
 
 
 @compiled
@@ -277,33 +278,9 @@ def _advance(
 
 
 @compiled
-def _push(events: Numbers, time: int, kind: int, number: int) -> None:
-    """Enter an event in the heap, which begins with its length."""
-    key = (time * _KINDS + kind) * _NUMBERS + number
-    events[0] += 1
-    at = events[0]
-    while at > 1 and events[at // 2] > key:
-        events[at] = events[at // 2]
-        at //= 2
-    events[at] = key
-
-
-@compiled
-def _pop(events: Numbers) -> int:
-    """The first event, which leaves the heap; of one time heads before tails."""
-    first, last, size = events[1], events[events[0]], events[0] - 1
-    events[0] = size
-    at = 1
-    while 2 * at <= size:
-        child = 2 * at
-        if child < size and events[child + 1] < events[child]:
-            child += 1
-        if events[child] >= last:
-            break
-        events[at] = events[child]
-        at = child
-    events[at] = last
-    return int(first)
+def _enter(events: Numbers, time: int, kind: int, number: int) -> None:
+    """Enter an event in the heap; of one time heads come before tails."""
+    push(events, (time * _KINDS + kind) * _NUMBERS + number)
 
 
 @cache
