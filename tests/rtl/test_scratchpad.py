@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from calibration.harness.simulator import Simulation, build
 from tests.verilog_lint import lint
 from tlm.calibrated import REPOSITORY
-from tlm.memory.sram import Accesses, SramBanks, SramTiming
+from tlm.memory.sram.banks import Accesses, SramBanks, SramTiming
 
 pytestmark = pytest.mark.rtl
 

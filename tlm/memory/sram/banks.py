@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlm.errors import InputError
-from tlm.memory import sram_core as core
-
-Int64s = NDArray[np.int64]
+from tlm.memory.sram.service import run
+from tlm.memory.sram.state import NEVER, Access, Bank, Int64s, Now, Requester, new_state
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,18 +99,18 @@ class SramBanks:
             raise InputError(f"SRAM: {requesters} requesters; it must be 1 or more")
         self._timing = timing
         self._requesters = requesters
-        self._state = core.new_state(timing.banks, requesters)
+        self._state = new_state(timing.banks, requesters)
         self._count = 0
 
     @property
     def idle(self) -> bool:
         """Every access has been served."""
-        return int(self._state.now[core.DONE]) == self._count
+        return int(self._state.now[Now.DONE]) == self._count
 
     @property
     def words_served(self) -> Int64s:
         """Words that each bank has served, shape (banks,)."""
-        served: Int64s = self._state.banks[core.WORDS_ASKED] - self._state.wanted.sum(axis=0)
+        served: Int64s = self._state.banks[Bank.WORDS_ASKED] - self._state.wanted.sum(axis=0)
         return served
 
     def access(self, cycle: int, requester: int, address: int, length_bytes: int) -> int:
@@ -129,11 +128,13 @@ class SramBanks:
     def advance(self, until_cycle: int) -> list[Served]:
         """Simulate up to the first cycle in which an access's last word is served."""
         state = self._state
-        found = core.run(state, self._count, self._timing.ports, until_cycle, True)
+        found = run(state, self._count, self._timing.ports, until_cycle, True)
         table = state.accesses
         return [
-            Served(number, int(table[number, core.REQUESTER]), int(table[number, core.SERVED_AT]))
-            for number in state.requesters[core.SERVED, :found].tolist()
+            Served(
+                number, int(table[number, Access.REQUESTER]), int(table[number, Access.SERVED_AT])
+            )
+            for number in state.requesters[Requester.SERVED, :found].tolist()
         ]
 
     def simulate(self, accesses: Accesses) -> Int64s:
@@ -151,8 +152,8 @@ class SramBanks:
         last = (accesses.address + accesses.length_bytes - 1) // width
         columns = (accesses.cycle, accesses.requester, word, last - word + 1)
         first = self._queue(len(word), *columns)
-        core.run(self._state, self._count, self._timing.ports, core.NEVER, False)
-        served: Int64s = self._state.accesses[first : self._count, core.SERVED_AT]
+        run(self._state, self._count, self._timing.ports, NEVER, False)
+        served: Int64s = self._state.accesses[first : self._count, Access.SERVED_AT]
         return served + np.where(accesses.write, 1, self._timing.read_latency_cycles)
 
     def _queue(self, count: int, *columns: int | Int64s) -> int:
@@ -160,7 +161,7 @@ class SramBanks:
         start, stop = self._count, self._count + count
         table = self._state.accesses
         if stop > len(table):
-            grown = np.zeros((max(stop, 2 * len(table)), core.ACCESS_COLUMNS), dtype=np.int64)
+            grown = np.zeros((max(stop, 2 * len(table)), len(Access)), dtype=np.int64)
             grown[:start] = table[:start]
             self._state = self._state._replace(accesses=grown)
             table = grown

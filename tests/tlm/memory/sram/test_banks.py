@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tlm.errors import InputError
-from tlm.memory.sram import Accesses, SramBanks, SramTiming
+from tlm.memory.sram.banks import Accesses, SramBanks, SramTiming
 
 Access = tuple[int, int, int, int, bool]
 """Cycle, requester, address, bytes, write."""

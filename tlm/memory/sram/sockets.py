@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from tlm.lockstep import SteppedEnvironment
-from tlm.memory.sram import Served, SramBanks, SramTiming
+from tlm.memory.sram.banks import Served, SramBanks, SramTiming
 from tlm.payload import Command, GenericPayload, ResponseStatus
 from tlm.sockets import (
     Answer,

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tlm.lockstep import SteppedEnvironment
 from tlm.memory.base import MemoryPort, PhaseTimes
-from tlm.memory.sram import Accesses, SramBanks, SramTiming
-from tlm.memory.sram_ports import BankedSram
+from tlm.memory.sram.banks import Accesses, SramBanks, SramTiming
+from tlm.memory.sram.sockets import BankedSram
 from tlm.payload import Command, GenericPayload, ResponseStatus
 from tlm.protocol import ProtocolChecker
 from tlm.sockets import Phase, Sync

@@ -1,0 +1,1 @@
+"""A tile's SRAM in banks: conflicts between requesters, compiled, behind sockets."""
