@@ -1,5 +1,6 @@
 """How the hot loops are compiled with Numba, and how what is stored of them is kept in step."""
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from graphlib import TopologicalSorter
@@ -96,7 +97,8 @@ def prepare(*entries: Callable[..., Any]) -> None:
 def forget_stale(*entries: Callable[..., Any]) -> dict[Any, set[Any]]:
     """Drop stored machine code of functions that is older than the newest of their sources.
 
-    Numba looks at a function's own file only, not at those of what it calls.
+    Numba looks at a function's own file only, not at those of what it calls, nor at those of the
+    modules and classes whose constants it takes.
 
     Returns:
         The functions and all that they call, each with those that it calls itself.
@@ -106,7 +108,8 @@ def forget_stale(*entries: Callable[..., Any]) -> dict[Any, set[Any]]:
         if hasattr(entry, "py_func"):  # else $NUMBA_DISABLE_JIT: nothing is compiled
             _find_calls(entry, calls)
     sources = {function: Path(function.py_func.__code__.co_filename) for function in calls}
-    newest = max((source.stat().st_mtime for source in sources.values()), default=0.0)
+    files = {*sources.values(), *(file for function in calls for file in _columns(function))}
+    newest = max((file.stat().st_mtime for file in files), default=0.0)
     for function, source in sources.items():
         for index in Path(function.stats.cache_path).glob(f"{source.stem}.*.nbi"):
             with suppress(FileNotFoundError):  # another process drops it too
@@ -119,12 +122,24 @@ def _find_calls(function: Any, calls: dict[Any, set[Any]]) -> None:
     """Enter a function and all that it calls, each with the compiled functions that it names."""
     if function in calls:
         return
-    code, known = function.py_func.__code__, function.py_func.__globals__
-    scopes = [known, *(vars(each) for each in known.values() if isinstance(each, ModuleType))]
-    named = (scope.get(name) for scope in scopes for name in code.co_names)
-    calls[function] = {each for each in named if hasattr(each, "py_func")}
+    calls[function] = {each for each in _named(function) if hasattr(each, "py_func")}
     for callee in calls[function]:
         _find_calls(callee, calls)
+
+
+def _columns(function: Any) -> Iterator[Path]:
+    """Files of the modules and the classes that a function names."""
+    for each in _named(function):
+        module = sys.modules.get(each.__module__) if isinstance(each, type) else each
+        if file := getattr(module, "__file__", None):  # none of what is built in
+            yield Path(file)
+
+
+def _named(function: Any) -> list[Any]:
+    """What a function names of its module and of the modules that are known there."""
+    code, known = function.py_func.__code__, function.py_func.__globals__
+    scopes = [known, *(vars(each) for each in known.values() if isinstance(each, ModuleType))]
+    return [scope[name] for scope in scopes for name in code.co_names if name in scope]
 
 
 def _parameters(function: Callable[..., Any]) -> Iterator[types.Type]:

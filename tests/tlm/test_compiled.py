@@ -14,12 +14,19 @@ from numba import types
 from tlm.compiled import compiled, fetch, prepare
 
 _SOURCES = {
+    "plain_columns": """
+from enum import IntEnum
+
+class Column(IntEnum):
+    FACTOR = 2
+""",
     "plain_part": """
+from plain_columns import Column
 from tlm.compiled import Address, compiled
 
 @compiled
 def twice(index: Address) -> int:
-    return 2 * index
+    return Column.FACTOR * index
 """,
     "plain_whole": """
 import plain_part as part
@@ -62,11 +69,20 @@ def test_a_function_is_compiled_once_for_the_types_of_its_annotations(folder: Pa
     assert [str(types) for types in whole.part.twice.signatures] == ["(uint32,)"]
 
 
-def test_a_change_of_what_is_called_is_seen(folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("module", "before", "after"),
+    [
+        ("plain_part", "Column.FACTOR * index", "3 * index"),
+        ("plain_columns", "FACTOR = 2", "FACTOR = 3"),
+    ],
+)
+def test_a_change_of_what_is_called_or_named_is_seen(
+    folder: Path, module: str, before: str, after: str
+) -> None:
     """Numba alone looks at the file of the caller only."""
     assert _prepared().run(4, True) == 9
-    source = folder / "plain_part.py"
-    source.write_text(source.read_text().replace("2 * index", "3 * index"))
+    source = folder / f"{module}.py"
+    source.write_text(source.read_text().replace(before, after))
     later = source.stat().st_mtime + 10
     os.utime(source, (later, later))
     assert _prepared().run(4, True) == 13

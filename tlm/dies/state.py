@@ -114,11 +114,12 @@ def new_state(messages: Messages, mesh: DieMesh) -> State:
     places = np.zeros((mesh.dies * PORTS, len(Place)), dtype=np.int64)
     places[:, [Place.FIRST, Place.WANTED]] = NONE
     places[:, Place.ROOM] = mesh.buffer_units
-    numbers = np.repeat(np.arange(count), packets)
+    queued = np.full((packets.sum(), len(Packet)), NONE, dtype=np.int64)
+    queued[:, Packet.MESSAGE] = np.repeat(np.arange(count), packets)
     return State(
         law=Law(*astuple(mesh)),
         messages=table,
-        packets=np.stack([numbers, np.full_like(numbers, NONE)], axis=1),
+        packets=queued,
         places=places,
         followers=messages.after[order],
         events=np.zeros((count + 4 * PORTS, len(Event)), dtype=np.int64),
