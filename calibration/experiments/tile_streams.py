@@ -1,6 +1,6 @@
 """Calibration of the streams of a tile's engines: what a job costs whose streams meet at banks.
 
-The law is in `tlm.tiles.streams`. Its three constants are those that give every case its cycles;
+The law is in `tlm.tiles.cycle`. Its three constants are those that give every case its cycles;
 they are looked for among all that a tile could have. The blind check has other sizes and dataflows,
 other banks, sums that are added to what is in memory, and arrays for operands of the other width.
 """
