@@ -25,8 +25,8 @@ from tlm.errors import InputError
 from tlm.interconnect.base import Interconnect
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import TileSet
-from tlm.memory.calibration import rtl_channel
-from tlm.memory.dram_target import DramMemory
+from tlm.memory.dram.calibration import rtl_channel
+from tlm.memory.dram.target import DramMemory
 from tlm.offchip.system import OffChipMemory
 from tlm.program.functional import TileBlocks
 from tlm.program.operations import Engine, Tile

@@ -14,8 +14,9 @@ from calibration.harness.mesh import RtlMesh
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import Deliveries, Int64s, Packets, Reduce, TileSet, cut
 from tlm.interconnect.traffic import Traffic, TrafficFigures, figures
-from tlm.memory.dram import RTL_HBM2, DramChannel, Requests
-from tlm.memory.policies import RTL
+from tlm.memory.dram.channel import BurstRequests, DramChannel
+from tlm.memory.dram.controllers import RTL
+from tlm.memory.dram.devices import RTL_HBM2
 from verification.scenes import Item, Scene
 from verification.stress import name_of
 
@@ -84,13 +85,13 @@ def memory_model(memory: RtlMemory) -> DramChannel:
         t_rc_ref=memory.timings.t_rc,
         **asdict(memory.timings),
     )
-    policy = replace(
+    controller = replace(
         RTL,
-        read_depth=memory.queue_depth,
+        queue_depth=memory.queue_depth,
         response_depth=memory.response_depth,
         pass_limit=memory.pass_limit,
     )
-    return DramChannel.of(device, policy)
+    return DramChannel.of(device, controller)
 
 
 def errors_pct(rtl: dict[str, float], model: dict[str, float]) -> dict[str, float]:
@@ -375,7 +376,7 @@ class Memory:
         """Run both levels."""
         asked = requests_of(self.pattern, self.rtl, _MEMORY_REQUESTS, self.seed)
         rtl = self.rtl.simulate(asked, outstanding=self.outstanding)
-        requests = Requests(asked.cycle, asked.write, asked.address, (len(asked),))
+        requests = BurstRequests(asked.cycle, asked.write, asked.address, (len(asked),))
         model = memory_model(self.rtl).simulate(requests, self.outstanding)
         pairs = (
             (rtl.offered, model.begin_req),

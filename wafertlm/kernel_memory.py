@@ -16,9 +16,9 @@ from tlm.chips import Chip
 from tlm.chips.parts import offchip_channels
 from tlm.errors import InputError
 from tlm.memory.bandwidth_latency import BandwidthLatencyMemory
-from tlm.memory.base import Memory
-from tlm.memory.calibration import rtl_channel
-from tlm.memory.dram_target import DramMemory
+from tlm.memory.base import MemoryTarget
+from tlm.memory.dram.calibration import rtl_channel
+from tlm.memory.dram.target import DramMemory
 from tlm.offchip.edge import Edge
 from tlm.offchip.system import Channel, OffChipMemory
 from tlm.program import OffChip, Program
@@ -129,7 +129,7 @@ def memory_of(
     timing = edge.timing
     with ExitStack() as stack:
 
-        def verilog(env: Environment) -> Memory:
+        def verilog(env: Environment) -> MemoryTarget:
             with building():
                 return stack.enter_context(RtlMemoryTarget(env, RtlMemory()))
 

@@ -18,9 +18,9 @@ from calibration.experiments.mesh_cases import solve_exactly
 from calibration.harness.memory import MEMORY_SOURCES, Requests, RtlMemory
 from tlm.calibrated import Parameter, load_result
 from tlm.interconnect.packets import Int64s
-from tlm.memory import dram
-from tlm.memory.calibration import dram_channel
-from tlm.memory.policies import RTL
+from tlm.memory.dram.calibration import dram_channel
+from tlm.memory.dram.channel import BurstRequests, DramChannel
+from tlm.memory.dram.controllers import RTL
 
 #: Parameters in the order of the law's unknowns: times of a device, and the two latencies.
 _NAMES = (
@@ -156,7 +156,7 @@ class _MemoryExperiment(ABC):
         figures = []
         for case in cases:
             asked = requests_of(case.pattern, case.memory, _REQUESTS, self.seed)
-            requests = dram.Requests(asked.cycle, asked.write, asked.address, (len(asked),))
+            requests = BurstRequests(asked.cycle, asked.write, asked.address, (len(asked),))
             seen = _channel(case.memory, parameters).simulate(requests, case.depth)
             figures.append(self.figure(seen.end_req, seen.end_resp))
         return figures
@@ -235,17 +235,17 @@ def _cycles(probe: Probe) -> float:
     return float(seen.answered[-1] - begin)
 
 
-def _channel(memory: RtlMemory, parameters: Parameters) -> dram.DramChannel:
+def _channel(memory: RtlMemory, parameters: Parameters) -> DramChannel:
     """The model of a channel: its shape, and the times found."""
-    policy = replace(
+    controller = replace(
         RTL,
-        read_depth=memory.queue_depth,
+        queue_depth=memory.queue_depth,
         response_depth=memory.response_depth,
         pass_limit=memory.pass_limit,
     )
     return dram_channel(
         parameters,
-        policy,
+        controller,
         bank_groups=memory.bank_groups,
         banks_per_group=memory.banks_per_group,
         row_bits=memory.row_width,

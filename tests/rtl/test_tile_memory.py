@@ -23,8 +23,8 @@ from tlm.chips.parts import noc_timing, offchip_channels, own_tile
 from tlm.engines.at import run_at
 from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet
-from tlm.memory.calibration import rtl_channel
-from tlm.memory.dram_target import DramMemory
+from tlm.memory.dram.calibration import rtl_channel
+from tlm.memory.dram.target import DramMemory
 from tlm.offchip.system import OffChipMemory
 from tlm.program import Buffer, Load, Program, Send, Store, Token
 from tlm.program.functional import TileBlocks

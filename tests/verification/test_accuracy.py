@@ -19,7 +19,7 @@ from tlm.errors import InputError
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import Deliveries
 from tlm.interconnect.traffic import TrafficFigures
-from tlm.memory.dram import DramChannel
+from tlm.memory.dram.channel import DramChannel
 from verification import accuracy, accuracy_cases
 from verification.accuracy import Accuracy, all_cases, summary
 from verification.accuracy_cases import (

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tlm.memory.address_map import ADDRESS_MAPS
-from tlm.memory.devices import DEVICES
-from tlm.memory.policies import POLICIES
+from tlm.memory.dram.address_map import ADDRESS_MAPS
+from tlm.memory.dram.controllers import CONTROLLERS
+from tlm.memory.dram.devices import DEVICES
 from wafertlm.cli import run
 
 _FIELDS = ["bandwidth_fraction", "read_latency_ns", "row_hit_fraction", "refresh_fraction"]
@@ -20,7 +20,7 @@ def figures(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, An
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", CONTROLLERS)
 @pytest.mark.parametrize("pattern", ["sequential", "strided", "random", "mixed", "dma"])
 def test_figures_are_shares_and_ordered_latencies(
     device: str, policy: str, pattern: str, capsys: pytest.CaptureFixture[str]

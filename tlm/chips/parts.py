@@ -18,8 +18,8 @@ from tlm.errors import InputError
 from tlm.interconnect.calibration import rtl_timing
 from tlm.interconnect.zero_load import NocTiming
 from tlm.memory.bandwidth_latency import ChannelTiming
-from tlm.memory.calibration import rtl_channel
-from tlm.memory.devices import DEVICES
+from tlm.memory.dram.calibration import rtl_channel
+from tlm.memory.dram.devices import DEVICES
 from tlm.offchip.edge import Edge
 from tlm.tiles.layout import SUM_BITS, WORD_BITS
 from tlm.tiles.timing import TileTiming, rtl_tile
@@ -75,7 +75,7 @@ def offchip_channels(chip: Chip, rows: int, cols: int) -> Edge:
         timing = ChannelTiming(
             latency_cycles=1 + device.t_rcd_rd + device.rl,  # of a read whose bank is closed
             bytes_per_cycle=device.burst_bytes // device.bl,
-            queue_depth=channel.policy.response_depth,
+            queue_depth=channel.controller.response_depth,
         )
         capacity = device.bursts * device.burst_bytes
         return Edge(rows, cols, cols, flit_bytes, device.burst_bytes, capacity, timing)

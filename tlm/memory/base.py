@@ -11,7 +11,7 @@ from tlm.payload import GenericPayload
 from tlm.sockets import Answer, InitiatorSocket, Phase, Sync, Target, TargetSocket
 
 
-class Memory(Target, Protocol):
+class MemoryTarget(Target, Protocol):
     """A memory at some level of detail: a target that knows both transports."""
 
     socket: TargetSocket

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from simpy import Environment
 
 from tlm.interconnect.packets import TileSet, cut
-from tlm.memory.base import Memory
+from tlm.memory.base import MemoryTarget
 from tlm.payload import Command, GenericPayload
 from tlm.sockets import Answer, InitiatorSocket, Phase, Sync
 
@@ -70,7 +70,7 @@ class MemoryNode:
     """
 
     def __init__(
-        self, env: Environment, memory: Memory, send: Send, unit_bytes: int, unit_flits: int
+        self, env: Environment, memory: MemoryTarget, send: Send, unit_bytes: int, unit_flits: int
     ) -> None:
         self.read_bytes = self.written_bytes = 0
         self._env, self._send = env, send

@@ -9,7 +9,7 @@ from simpy import Environment
 from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet, cut
 from tlm.interconnect.simpy_network import SimpyNetwork
-from tlm.memory.base import Memory
+from tlm.memory.base import MemoryTarget
 from tlm.offchip.edge import Blocks, Edge
 from tlm.offchip.node import MemoryNode
 from tlm.program import Program
@@ -17,7 +17,7 @@ from tlm.program.operations import OffChip, Tile
 from tlm.program.steps import TransferStep
 
 #: Makes a channel, at any level.
-Channel = Callable[[Environment], Memory]
+Channel = Callable[[Environment], MemoryTarget]
 #: Sends a part of what a transfer sends; calls back with the node when that has left.
 Message = Callable[[Callable[[int], object]], object]
 

@@ -8,12 +8,12 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from tlm.errors import InputError, choose
-from tlm.memory.address_map import ADDRESS_MAPS, AddressMap
-from tlm.memory.devices import DEVICES
-from tlm.memory.dram import DramChannel
-from tlm.memory.interleaved import InterleavedChannels
-from tlm.memory.policies import POLICIES
-from tlm.memory.traffic import PATTERNS, Traffic, figures
+from tlm.memory.dram.address_map import ADDRESS_MAPS, AddressMap
+from tlm.memory.dram.channel import DramChannel
+from tlm.memory.dram.controllers import CONTROLLERS
+from tlm.memory.dram.devices import DEVICES
+from tlm.memory.dram.interleaved import InterleavedChannels
+from tlm.memory.dram.traffic import PATTERNS, DramTraffic, figures
 from wafertlm.options import render_names
 from wafertlm.output import Result, complete, emit
 from wafertlm.stopwatch import stopwatch
@@ -48,12 +48,12 @@ def memory_result(options: MemoryOptions) -> dict[str, Any]:
         InputError: for options that are not allowed.
     """
     choose("device", options.device, list(DEVICES))
-    choose("policy", options.policy, list(POLICIES))
+    choose("policy", options.policy, list(CONTROLLERS))
     choose("map", options.map, ADDRESS_MAPS)
     for name, value in (("--queue-depth", options.queue_depth), ("--grain", options.grain)):
         if not 1 <= value <= _DEEPEST_QUEUE:
             raise InputError(f"{name}: found {value}; allowed: 1 to {_DEEPEST_QUEUE}")
-    traffic = Traffic(
+    traffic = DramTraffic(
         pattern=options.pattern,
         requests=options.requests,
         requesters=options.requesters,
@@ -64,7 +64,7 @@ def memory_result(options: MemoryOptions) -> dict[str, Any]:
     )
     device = DEVICES[options.device]
     channel = DramChannel(
-        device, POLICIES[options.policy], AddressMap(options.map, device), options.grain
+        device, CONTROLLERS[options.policy], AddressMap(options.map, device), options.grain
     )
     channels = InterleavedChannels(channel, options.channels, options.interleave_bytes)
     requests = traffic.stream(device, options.channels)
@@ -76,7 +76,7 @@ def known_names() -> dict[str, list[str]]:
     """What the options may name."""
     return {
         "devices": list(DEVICES),
-        "policies": list(POLICIES),
+        "policies": list(CONTROLLERS),
         "maps": list(ADDRESS_MAPS),
         "patterns": list(PATTERNS),
     }

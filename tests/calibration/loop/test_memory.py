@@ -11,8 +11,8 @@ from calibration.harness.memory import RtlMemory
 from calibration.harness.simulator import SimulationError
 from calibration.loop.memory import RtlMemoryTarget
 from tlm.errors import InputError
-from tlm.memory.base import Memory, MemoryPort, PhaseTimes
-from tlm.memory.dram_target import DramMemory
+from tlm.memory.base import MemoryPort, MemoryTarget, PhaseTimes
+from tlm.memory.dram.target import DramMemory
 from tlm.payload import Command, GenericPayload, ResponseStatus
 from tlm.protocol import ProtocolChecker
 from tlm.sockets import Answer, InitiatorSocket, PayloadEventQueue, Phase, Sync
@@ -38,7 +38,7 @@ def accesses(seed: int, count: int) -> list[tuple[int, Command, int, int]]:
     return found
 
 
-def phases_at(memory: Memory, env: simpy.Environment, seed: int) -> list[PhaseTimes]:
+def phases_at(memory: MemoryTarget, env: simpy.Environment, seed: int) -> list[PhaseTimes]:
     """When the phases of all accesses begin, each sent through one port at its time."""
     port = MemoryPort(env)
     checker = ProtocolChecker(env, port.socket, memory.socket)
@@ -125,7 +125,7 @@ class Slow:
         self.socket.nb_transport_fw(payload, phase, 0)
 
 
-def seen_by_slow(memory: Memory, env: simpy.Environment) -> list[tuple[int, Phase]]:
+def seen_by_slow(memory: MemoryTarget, env: simpy.Environment) -> list[tuple[int, Phase]]:
     slow = Slow(env)
     with ProtocolChecker(env, slow.socket, memory.socket):
         slow.offer()

@@ -16,9 +16,9 @@ from tlm.errors import InputError
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import TileSet
 from tlm.memory.bandwidth_latency import BandwidthLatencyMemory, ChannelTiming
-from tlm.memory.base import Memory
-from tlm.memory.calibration import rtl_channel
-from tlm.memory.dram_target import DramMemory
+from tlm.memory.base import MemoryTarget
+from tlm.memory.dram.calibration import rtl_channel
+from tlm.memory.dram.target import DramMemory
 from tlm.offchip.edge import Blocks, Edge
 from tlm.offchip.system import OffChipMemory
 from tlm.offchip.times import load_law, store_law
@@ -35,16 +35,16 @@ def edge_of(rows: int, cols: int, channels: int | None = None) -> Edge:
     return Edge(rows, cols, channels or cols, 8, 32, 1 << 28, CHANNEL)
 
 
-def formula(env: Environment) -> Memory:
+def formula(env: Environment) -> MemoryTarget:
     return BandwidthLatencyMemory(env, CHANNEL)
 
 
-def dram(env: Environment) -> Memory:
+def dram(env: Environment) -> MemoryTarget:
     return DramMemory(env, rtl_channel())
 
 
 def run(
-    program: Program, edge: Edge, channel: Callable[[Environment], Memory] = formula
+    program: Program, edge: Edge, channel: Callable[[Environment], MemoryTarget] = formula
 ) -> tuple[Outcome, OffChipMemory]:
     memory = OffChipMemory(edge, channel)
     mesh = HandshakeMesh(program.rows + 1, program.cols, TIMING)
@@ -148,7 +148,7 @@ def test_level_lt_turns_rows_and_columns(turned: bool) -> None:
 class Through:
     """A memory with the checker of the protocol before it."""
 
-    def __init__(self, env: Environment, memory: Memory) -> None:
+    def __init__(self, env: Environment, memory: MemoryTarget) -> None:
         self.socket, self._front = TargetSocket(self), InitiatorSocket(self)
         self.checker = ProtocolChecker(env, self._front, memory.socket)
         self.b_transport = self._front.b_transport
@@ -160,12 +160,12 @@ class Through:
 @settings(deadline=None, max_examples=20)
 @given(data=st.data())
 def test_all_bytes_are_served_and_the_protocol_kept(
-    channel: Callable[[Environment], Memory], data: st.DataObject
+    channel: Callable[[Environment], MemoryTarget], data: st.DataObject
 ) -> None:
     """Every burst once, whatever else goes over the network; sockets keep the base protocol."""
     checkers: list[ProtocolChecker] = []
 
-    def watched(env: Environment) -> Memory:
+    def watched(env: Environment) -> MemoryTarget:
         through = Through(env, channel(env))
         checkers.append(through.checker)
         return through

@@ -1,15 +1,14 @@
-"""The DRAM channel of tlm/memory/dram.py as a memory in a SimPy simulation."""
+"""A DRAM channel as a memory in a SimPy simulation."""
 
 import numpy as np
 from simpy import Environment, Event
 from simpy.events import EventPriority
 
 from tlm.errors import InputError
-from tlm.memory import dram_core as core
-from tlm.memory import dram_state as d
-from tlm.memory.dram import DramChannel
-from tlm.memory.dram_layout import port_table
-from tlm.memory.dram_state import Int64s
+from tlm.memory.dram import clock, ports
+from tlm.memory.dram.channel import DramChannel
+from tlm.memory.dram.layout import port_table
+from tlm.memory.dram.state import Asked, Head, Int64s, Port
 from tlm.payload import Command, GenericPayload, ResponseStatus
 from tlm.sockets import Answer, BlockingCall, Phase, Sync, TargetSocket
 
@@ -30,9 +29,9 @@ class DramMemory:
         self._env = env
         self._channel = channel
         self._m = channel.new_state(1)
-        self._m[d.BY_HAND] = 1
+        self._m[Head.BY_HAND] = 1
         self._port = port_table(self._m)[0]
-        self._requests = np.zeros((0, d.REQUEST_COLUMNS), dtype=np.int64)
+        self._requests = np.zeros((0, len(Asked)), dtype=np.int64)
         self._asked = 0
         self._of: dict[int, GenericPayload] = {}  # by the number of the request
         self._untaken: dict[int, int] = {}  # bursts left, by the identity of the payload
@@ -82,19 +81,19 @@ class DramMemory:
             self._of[number] = payload
         self._asked = stop
         # What has gone by while nobody asked: refreshes.
-        idle = not m[d.LEFT]
-        self._port[d.STOP] = stop
-        m[d.LEFT] += count
+        idle = not m[Head.LEFT]
+        self._port[Port.STOP] = stop
+        m[Head.LEFT] += count
         if idle:
-            core.run(m, self._requests, now - 1)
-        m[d.ACCEPT_AT] = min(m[d.ACCEPT_AT], now)
+            self._channel.controller.advance(m, self._requests, now - 1)
+        m[Head.ACCEPT_AT] = min(m[Head.ACCEPT_AT], now)
         self._look()
 
     def _look(self) -> None:
         """Come back in the next tick in which something may happen."""
-        if not self._m[d.LEFT]:
+        if not self._m[Head.LEFT]:
             return
-        tick = max(int(core.next_tick(self._m)), int(self._env.now))
+        tick = max(int(clock.next_tick(self._m)), int(self._env.now))
         if self._look_at is not None and self._look_at <= tick:
             return
         self._look_at = tick
@@ -109,15 +108,15 @@ class DramMemory:
             return  # overtaken by an earlier look
         self._look_at = None
         m = self._m
-        if core.next_tick(m) <= tick:
-            core.run(m, self._requests, tick)
-            taken = int(m[d.TAKEN])
+        if clock.next_tick(m) <= tick:
+            self._channel.controller.advance(m, self._requests, tick)
+            taken = int(m[Head.TAKEN])
             if taken >= 0:
                 self._taken(self._of[taken])
-            while (shown := int(m[d.SHOWN])) >= 0 and shown != self._shown_last:
+            while (shown := int(m[Head.SHOWN])) >= 0 and shown != self._shown_last:
                 self._shown_last = shown
                 self._shown(shown)
-                core.show_responses(m, self._requests, tick)
+                ports.show_responses(m, self._requests, tick)
         self._look()
 
     def _taken(self, payload: GenericPayload) -> None:
@@ -144,7 +143,7 @@ class DramMemory:
             self._take()
 
     def _take(self) -> None:
-        core.take_response(self._m, self._requests, int(self._env.now))
+        ports.take_response(self._m, self._requests, int(self._env.now))
 
 
 def _grown(table: Int64s, rows: int) -> Int64s:

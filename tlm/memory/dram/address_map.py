@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlm.errors import InputError, choose
-from tlm.memory.devices import Device
+from tlm.memory.dram.device import Device
 
 Int64s = NDArray[np.int64]
 # Fields from the low end: bank group, column, bank, row.

@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tlm.errors import InputError
-from tlm.memory.address_map import ADDRESS_MAPS, AddressMap, interleave
-from tlm.memory.devices import DEVICES, HBM3, Device
+from tlm.memory.dram.address_map import ADDRESS_MAPS, AddressMap, interleave
+from tlm.memory.dram.device import Device
+from tlm.memory.dram.devices import DEVICES, HBM3
 
 every_map = pytest.mark.parametrize("name", ADDRESS_MAPS)
 

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlm.errors import InputError, choose
-from tlm.memory.devices import Device
-from tlm.memory.dram import Outcome, Requests
+from tlm.memory.dram.channel import BurstRequests, ChannelRun
+from tlm.memory.dram.device import Device
 
 Int64s = NDArray[np.int64]
 PATTERNS = ("sequential", "strided", "random", "mixed", "dma")
@@ -19,7 +19,7 @@ _MOST_REQUESTERS = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Traffic:
+class DramTraffic:
     """What requesters ask of the memory, which is one channel or several.
 
     Requester r of R has a region of its own, which begins at r times the R-th part of the memory,
@@ -72,7 +72,7 @@ class Traffic:
         if self.seed < 0:
             raise InputError(f"--seed: found {self.seed}; allowed: 0 or more")
 
-    def stream(self, device: Device, channels: int = 1) -> Requests:
+    def stream(self, device: Device, channels: int = 1) -> BurstRequests:
         """The requests, all offered as early as the requester's turn comes.
 
         Args:
@@ -94,7 +94,7 @@ class Traffic:
         if fraction is None:
             fraction = _WRITE_FRACTIONS.get(self.pattern, 0.0)
         write = (rng.random(self.requests) < fraction).astype(np.int64)
-        return Requests(np.zeros(self.requests, dtype=np.int64), write, burst, counts)
+        return BurstRequests(np.zeros(self.requests, dtype=np.int64), write, burst, counts)
 
     def _bursts(
         self, device: Device, size: int, who: Int64s, number: Int64s, rng: np.random.Generator
@@ -123,7 +123,7 @@ class Traffic:
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class DramFigures:
     """Figures of a run.
 
     Attributes:
@@ -142,7 +142,9 @@ class Figures:
     refresh_fraction: float
 
 
-def figures(device: Device, runs: Sequence[tuple[Requests, Outcome]], channels: int = 1) -> Figures:
+def figures(
+    device: Device, runs: Sequence[tuple[BurstRequests, ChannelRun]], channels: int = 1
+) -> DramFigures:
     """The figures of channels of a device, from what each that was used was asked and did."""
     ends = np.sort(np.concatenate([outcome.end_resp for _, outcome in runs]))
     first, last = len(ends) // 10, len(ends) * 9 // 10
@@ -155,7 +157,7 @@ def figures(device: Device, runs: Sequence[tuple[Requests, Outcome]], channels: 
         p50, p99 = np.percentile(latency, [50, 99])
         reads = {"mean": float(latency.mean()), "p50": float(p50), "p99": float(p99)}
     outcomes = [outcome for _, outcome in runs]
-    return Figures(
+    return DramFigures(
         bandwidth_fraction=(last - first) * device.bl / max(span * channels, 1),
         read_latency_ns=reads,
         row_hit_fraction=_share([o.row_hits for o in outcomes], [o.columns for o in outcomes]),

@@ -1,4 +1,4 @@
-"""DRAM devices: one pseudo-channel each, its shape and its times as a standard's table has them."""
+"""A DRAM device: one pseudo-channel, its shape and its times in ticks."""
 
 from dataclasses import dataclass, fields
 
@@ -106,31 +106,3 @@ class Device:
     def peak_bytes_per_ns(self) -> float:
         """Bandwidth of the data bus."""
         return self.burst_bytes / (self.bl * self.tick_ns)
-
-
-# The times follow from the presets by Ramulator's rule: a time counts from the end of a command on
-# its bus to the end of the next one's, so an activate of two or three ticks shifts those it is in.
-HBM2 = Device(
-    name="hbm2", source="Ramulator 2.1, HBM2 8Gb organisation, 2000 Mb/s preset",
-    tick_ns=1.0, burst_bytes=32, bank_groups=4, banks_per_group=4, row_bits=16, column_bits=5,
-    t_rcd_rd=15, t_rcd_wr=13, t_rp=13, t_ras=35, t_rc=48, t_rrd_s=4, t_rrd_l=4, t_faw=15,
-    t_ccd_s=2, t_ccd_l=4, t_rtw=13, t_wtr_s=13, t_wtr_l=15, t_rtp=5, t_wtp=23, t_rfc=349,
-    t_refi=3900, t_rp_ref=14, t_rc_ref=49, rl=14, wl=5, bl=2, activate_ticks=2,
-)  # fmt: skip
-HBM3 = Device(
-    name="hbm3", source="Ramulator 2.1, HBM3 4Gb organisation, 6400 Mb/s preset",
-    tick_ns=0.3125, burst_bytes=32, bank_groups=4, banks_per_group=4, row_bits=14, column_bits=5,
-    t_rcd_rd=63, t_rcd_wr=31, t_rp=50, t_ras=92, t_rc=144, t_rrd_s=8, t_rrd_l=10, t_faw=48,
-    t_ccd_s=4, t_ccd_l=8, t_rtw=40, t_wtr_s=38, t_wtr_l=44, t_rtp=19, t_wtp=91, t_rfc=830,
-    t_refi=12480, t_rp_ref=52, t_rc_ref=146, rl=40, wl=20, bl=4, t_ppd=4, activate_ticks=3,
-    edge_ticks=2,
-)  # fmt: skip
-HBM4 = Device(
-    name="hbm4", source="Ramulator 2.1, HBM4 32Gb 4-high organisation, 8000 Mb/s preset",
-    tick_ns=0.25, burst_bytes=32, bank_groups=2, banks_per_group=8, row_bits=14, column_bits=5,
-    t_rcd_rd=79, t_rcd_wr=39, t_rp=64, t_ras=116, t_rc=180, t_rrd_s=10, t_rrd_l=14, t_faw=60,
-    t_ccd_s=4, t_ccd_l=8, t_rtw=50, t_wtr_s=42, t_wtr_l=50, t_rtp=25, t_wtp=109, t_rfc=1598,
-    t_refi=15600, t_rp_ref=66, t_rc_ref=182, rl=40, wl=20, bl=4, t_ppd=4, activate_ticks=3,
-    edge_ticks=2,
-)  # fmt: skip
-DEVICES = {device.name: device for device in (HBM2, HBM3, HBM4)}

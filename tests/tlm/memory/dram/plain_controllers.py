@@ -1,7 +1,7 @@
-"""The controllers of tlm/memory/policies.py once more: lists, a step a tick, nothing clever.
+"""The controllers of tlm/memory/dram/controllers once more: lists, a step a tick, nothing clever.
 
-Every tick looks at every request and asks every rule of the device. It shares no code with the
-compiled core, which must give the same ticks.
+Every tick looks at every request and asks every constraint of the standard's table. It shares no
+code with the compiled core, which must give the same ticks.
 """
 
 from abc import ABC, abstractmethod
@@ -9,10 +9,15 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tlm.memory.devices import Device
+from tlm.memory.dram.device import Device
+from tlm.memory.dram.standard import CONSTRAINTS, Command, Level
 
 _LONG_AGO = -(10**9)
 _COLUMNS = ("RD", "WR")
+_COMMANDS = {
+    "ACT": Command.ACTIVATE, "PRE": Command.PRECHARGE, "PREA": Command.PRECHARGE,
+    "RD": Command.READ, "WR": Command.WRITE, "REF": Command.REFRESH,
+}  # fmt: skip
 
 
 @dataclass(eq=False)
@@ -51,42 +56,27 @@ class Banks:
         return self.earliest(tick, kind, bank) == tick
 
     def _rules(self, d: Device, kind: str, bank: int) -> Iterator[tuple[int, int]]:
-        group = bank // d.banks_per_group
-
-        def last(first: str, scope: str = "all", place: int = 0, nth: int = 1) -> int:
-            past = self._past[first, scope, place]
-            return past[-nth] if len(past) >= nth else _LONG_AGO
-
+        places = {
+            Level.BANK: ("bank", bank),
+            Level.GROUP: ("group", bank // d.banks_per_group),
+            Level.CHANNEL: ("all", 0),
+        }
         if kind not in _COLUMNS:
-            yield last("ACT"), self.activate_ticks
-            yield max(last("PRE"), last("PREA"), last("REF")), 1
-        if kind == "ACT":
-            yield last("ACT", "bank", bank), d.t_rc
-            yield last("ACT", "group", group), d.t_rrd_l
-            yield last("ACT"), d.t_rrd_s
-            yield last("ACT", nth=4), d.t_faw
-            yield max(last("PRE", "bank", bank), last("PREA")), d.t_rp
-            yield last("REF"), d.t_rfc
-        elif kind in ("PRE", "PREA"):
-            scope = ("bank", bank) if kind == "PRE" else ("all", 0)
-            yield last("ACT", *scope), d.t_ras
-            yield last("RD", *scope), d.t_rtp
-            yield last("WR", *scope), d.t_wtp
-            yield max(last("PRE"), last("PREA")), d.t_ppd
-        elif kind == "REF":
-            yield last("ACT"), d.t_rc_ref
-            yield max(last("PRE"), last("PREA")), d.t_rp_ref
-        elif kind == "RD":
-            yield last("ACT", "bank", bank), d.t_rcd_rd
-            yield last("RD"), d.t_ccd_s
-            yield last("RD", "group", group), d.t_ccd_l
-            yield last("WR"), d.t_wtr_s
-            yield last("WR", "group", group), d.t_wtr_l
-        else:
-            yield last("ACT", "bank", bank), d.t_rcd_wr
-            yield last("WR"), d.t_ccd_s
-            yield last("WR", "group", group), d.t_ccd_l
-            yield last("RD"), d.t_rtw
+            yield self._last("ACT"), self.activate_ticks
+            yield max(self._last("PRE"), self._last("PREA"), self._last("REF")), 1
+        for one in CONSTRAINTS:
+            if one.following != _COMMANDS[kind]:
+                continue
+            # A precharge of all banks waits for each of them.
+            place = ("all", 0) if kind == "PREA" else places[one.level]
+            for name, command in _COMMANDS.items():
+                if command == one.preceding:
+                    where = ("all", 0) if name == "PREA" else place
+                    yield self._last(name, *where, nth=one.window), getattr(d, one.time)
+
+    def _last(self, kind: str, scope: str = "all", place: int = 0, nth: int = 1) -> int:
+        past = self._past[kind, scope, place]
+        return past[-nth] if len(past) >= nth else _LONG_AGO
 
     def give(self, tick: int, kind: str, bank: int = 0, row: int = -1) -> None:
         for place in (("all", 0), ("group", bank // self.device.banks_per_group), ("bank", bank)):
@@ -383,4 +373,4 @@ class Dramsys(Controller):
         return True
 
 
-CONTROLLERS = {"ramulator": Ramulator, "dramsim3": Dramsim3, "dramsys": Dramsys}
+PLAIN_CONTROLLERS = {"ramulator": Ramulator, "dramsim3": Dramsim3, "dramsys": Dramsys}

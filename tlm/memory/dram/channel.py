@@ -1,36 +1,25 @@
 """A DRAM pseudo-channel with its controller, at the level of commands."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
+from tlm.compiled import prepare
 from tlm.errors import InputError
-from tlm.memory import dram_core as core
-from tlm.memory import dram_layout as layout
-from tlm.memory import dram_state as d
-from tlm.memory.address_map import AddressMap
-from tlm.memory.devices import HBM2, Device
-from tlm.memory.dram_state import Int64s
-from tlm.memory.policies import Policy
+from tlm.memory.dram import layout
+from tlm.memory.dram.address_map import AddressMap
+from tlm.memory.dram.controllers.controller import Advance, Controller
+from tlm.memory.dram.device import Device
+from tlm.memory.dram.state import NEVER, Asked, Head, Int64s, Port
 
 # Commands noted before they are taken out of the core's array.
 _LOG_ROWS = 1 << 14
-# rtl/memory/memory_channel.sv with its defaults: commands take a cycle, and refresh waits as an
-# activate does.
-RTL_HBM2 = replace(
-    HBM2,
-    name="rtl",
-    source="rtl/memory/README.md",
-    row_bits=14,
-    t_rp_ref=HBM2.t_rp,
-    t_rc_ref=HBM2.t_rc,
-    activate_ticks=1,
-)
 
 
 @dataclass(frozen=True, slots=True)
-class Requests:
+class BurstRequests:
     """Requests of a burst each, those of a requester in the order in which it offers them.
 
     Attributes:
@@ -54,7 +43,7 @@ class Requests:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ChannelRun:
     """What became of requests; phases have shape (n,), in ticks.
 
     Attributes:
@@ -91,18 +80,18 @@ class DramChannel:
     """A pseudo-channel, its controller, and the arbiter in front of it.
 
     Requesters offer one request at a time; one request is taken a tick, from requesters in turn or,
-    by DRAMSys' policy, in the order in which they began to offer.
+    by DRAMSys' controller, in the order in which they began to offer.
 
     Attributes:
         device: Shape and times.
-        policy: Controller.
+        controller: How it queues requests and chooses commands.
         address_map: How addresses fall apart.
         grain_requests: Requests that are taken from a requester before it is the next one's turn,
             if it offers so many.
     """
 
     device: Device
-    policy: Policy
+    controller: Controller
     address_map: AddressMap
     grain_requests: int = 1
 
@@ -111,13 +100,15 @@ class DramChannel:
             raise InputError(f"grain_requests: {self.grain_requests}; must be at least 1")
 
     @classmethod
-    def of(cls, device: Device, policy: Policy, map_name: str = "bg-co-ba-ro") -> "DramChannel":
+    def of(
+        cls, device: Device, controller: Controller, map_name: str = "bg-co-ba-ro"
+    ) -> "DramChannel":
         """A channel with the map of a name."""
-        return cls(device, policy, AddressMap(map_name, device))
+        return cls(device, controller, AddressMap(map_name, device))
 
     def simulate(
-        self, requests: Requests, queue_depth: int | None = None, *, commands: bool = False
-    ) -> Outcome:
+        self, requests: BurstRequests, queue_depth: int | None = None, *, commands: bool = False
+    ) -> ChannelRun:
         """Run requests to their answers, which are taken at once.
 
         Args:
@@ -133,33 +124,33 @@ class DramChannel:
             raise InputError(f"queue_depth: {queue_depth}; must be at least 1")
         m = self.new_state(len(requests.counts), log_rows=_LOG_ROWS if commands else 0)
         ports, stops = layout.port_table(m), np.cumsum(requests.counts)
-        ports[:, d.NEXT], ports[:, d.STOP] = stops - requests.counts, stops
+        ports[:, Port.NEXT], ports[:, Port.STOP] = stops - requests.counts, stops
         if queue_depth is not None:
-            ports[:, d.DEPTH] = queue_depth
+            ports[:, Port.DEPTH] = queue_depth
         table = self.table(requests.tick, requests.write, requests.burst)
-        m[d.LEFT] = len(requests)
+        m[Head.LEFT] = len(requests)
         log = [layout.take_log(m)]
-        while m[d.LEFT]:  # the core stops when its log is full
-            core.run(m, table, d.NEVER)
+        while m[Head.LEFT]:  # the core stops when its log is full
+            self.controller.advance(m, table, NEVER)
             log.append(layout.take_log(m))
-        columns = (d.BEGIN_REQ, d.END_REQ, d.BEGIN_RESP, d.END_RESP)
+        columns = (Asked.BEGIN_REQ, Asked.END_REQ, Asked.BEGIN_RESP, Asked.END_RESP)
         begin_req, end_req, begin_resp, end_resp = (table[:, c].copy() for c in columns)
-        return Outcome(
+        return ChannelRun(
             begin_req=begin_req,
             end_req=end_req,
             begin_resp=begin_resp,
             end_resp=end_resp,
-            ticks=int(m[d.CLOCK]),
-            columns=int(m[d.COLUMNS]),
-            row_hits=int(m[d.HITS]),
-            refresh_ticks=int(m[d.REFRESH_TICKS]),
+            ticks=int(m[Head.CLOCK]),
+            columns=int(m[Head.COLUMNS]),
+            row_hits=int(m[Head.HITS]),
+            refresh_ticks=int(m[Head.REFRESH_TICKS]),
             commands=np.concatenate(log),
         )
 
     def table(self, tick: Int64s, write: Int64s, burst: Int64s) -> Int64s:
         """The rows of the core's table of requests; shape (n, columns)."""
         places = self.address_map.places(burst)
-        table = np.zeros((len(burst), d.REQUEST_COLUMNS), dtype=np.int64)
+        table = np.zeros((len(burst), len(Asked)), dtype=np.int64)
         columns = (write, layout.bank_addresses(places.bank), places.row, places.column, tick)
         for place, values in enumerate(columns):
             table[:, place] = values
@@ -172,5 +163,13 @@ class DramChannel:
             requesters: Requesters; what each may have outstanding is unbounded.
             log_rows: Commands that can be noted before the core stops; 0: none is noted.
         """
-        core.ready()
-        return layout.new_state(self.device, self.policy, requesters, self.grain_requests, log_rows)
+        _compile(self.controller.advance)
+        return layout.new_state(
+            self.device, self.controller, requesters, self.grain_requests, log_rows
+        )
+
+
+@cache
+def _compile(advance: Advance) -> None:
+    """Compile a controller and what it stands on, or load what was compiled."""
+    prepare(advance)

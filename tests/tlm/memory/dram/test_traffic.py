@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tlm.errors import InputError
-from tlm.memory.devices import HBM2, HBM3
-from tlm.memory.dram import Outcome, Requests
-from tlm.memory.traffic import PATTERNS, Traffic, figures
+from tlm.memory.dram.channel import BurstRequests, ChannelRun
+from tlm.memory.dram.devices import HBM2, HBM3
+from tlm.memory.dram.traffic import PATTERNS, DramTraffic, figures
 
 
 def bursts(**given: Any) -> list[int]:
-    found: list[int] = Traffic(**given).stream(HBM3).burst.tolist()
+    found: list[int] = DramTraffic(**given).stream(HBM3).burst.tolist()
     return found
 
 
@@ -42,7 +42,7 @@ def test_addresses_of_each_pattern() -> None:
 def test_streams_fit_the_device_and_come_again(
     pattern: str, requests: int, requesters: int, seed: int
 ) -> None:
-    traffic = Traffic(pattern=pattern, requests=requests, requesters=requesters, seed=seed)
+    traffic = DramTraffic(pattern=pattern, requests=requests, requesters=requesters, seed=seed)
     stream, again = traffic.stream(HBM2), traffic.stream(HBM2)
     assert sum(stream.counts) == len(stream) == requests
     assert max(stream.counts) - min(stream.counts) <= 1
@@ -52,7 +52,7 @@ def test_streams_fit_the_device_and_come_again(
 
 def test_shares_of_writes() -> None:
     def share(**given: Any) -> float:
-        stream = Traffic(requests=20_000, **given).stream(HBM3)
+        stream = DramTraffic(requests=20_000, **given).stream(HBM3)
         return float(stream.write.mean())
 
     assert share(pattern="sequential") == 0
@@ -65,13 +65,13 @@ def test_figures_of_a_run_one_can_count() -> None:
     """A burst every 8 ticks: half of the peak, as a burst of HBM3 takes 4."""
     count = 100
     ends = 50 + 8 * np.arange(count)
-    requests = Requests(np.zeros(count), np.arange(count) % 2, np.zeros(count), (count,))
-    outcome = Outcome(ends - 40, ends - 32, ends, ends, 1000, 80, 20, 250, np.zeros((0, 7), int))
+    requests = BurstRequests(np.zeros(count), np.arange(count) % 2, np.zeros(count), (count,))
+    outcome = ChannelRun(ends - 40, ends - 32, ends, ends, 1000, 80, 20, 250, np.zeros((0, 7), int))
     found = figures(HBM3, [(requests, outcome)])
     assert found.bandwidth_fraction == 0.5
     assert found.read_latency_ns == {"mean": 10.0, "p50": 10.0, "p99": 10.0}
     assert (found.row_hit_fraction, found.refresh_fraction) == (0.25, 0.25)
-    writes = Requests(np.zeros(count), np.ones(count), np.zeros(count), (count,))
+    writes = BurstRequests(np.zeros(count), np.ones(count), np.zeros(count), (count,))
     assert figures(HBM3, [(writes, outcome)]).read_latency_ns is None
 
 
@@ -92,4 +92,4 @@ def test_figures_of_a_run_one_can_count() -> None:
 )
 def test_wrong_traffic_is_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        Traffic(**{"pattern": "random", "requests": 100, **given}).stream(HBM3)
+        DramTraffic(**{"pattern": "random", "requests": 100, **given}).stream(HBM3)

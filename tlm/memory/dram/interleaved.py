@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tlm.errors import InputError
-from tlm.memory.address_map import interleave
-from tlm.memory.dram import DramChannel, Outcome, Requests
+from tlm.memory.dram.address_map import interleave
+from tlm.memory.dram.channel import BurstRequests, ChannelRun, DramChannel
 
 _MOST_CHANNELS = 4096
 
@@ -45,7 +45,7 @@ class InterleavedChannels:
         """Addresses of all channels together, in bursts."""
         return self.count * self.channel.device.bursts
 
-    def split(self, requests: Requests) -> list[Requests]:
+    def split(self, requests: BurstRequests) -> list[BurstRequests]:
         """Requests by channel, with their addresses in it; some may be empty."""
         grain = self.interleave_bytes // self.channel.device.burst_bytes
         where, burst = interleave(requests.burst, self.count, grain)
@@ -54,12 +54,12 @@ class InterleavedChannels:
         for number in range(self.count):
             own = where == number
             counts = np.bincount(who[own], minlength=len(requests.counts)).tolist()
-            parts.append(Requests(requests.tick[own], requests.write[own], burst[own], counts))
+            parts.append(BurstRequests(requests.tick[own], requests.write[own], burst[own], counts))
         return parts
 
     def simulate(
-        self, requests: Requests, queue_depth: int | None = None
-    ) -> Sequence[tuple[Requests, Outcome]]:
+        self, requests: BurstRequests, queue_depth: int | None = None
+    ) -> Sequence[tuple[BurstRequests, ChannelRun]]:
         """Run every channel that is asked for something; its requests and what became of them.
 
         Args:

@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tlm.errors import InputError
-from tlm.memory.devices import HBM3
-from tlm.memory.dram import DramChannel
-from tlm.memory.interleaved import InterleavedChannels
-from tlm.memory.policies import POLICIES
-from tlm.memory.traffic import Traffic, figures
+from tlm.memory.dram.channel import DramChannel
+from tlm.memory.dram.controllers import CONTROLLERS
+from tlm.memory.dram.devices import HBM3
+from tlm.memory.dram.interleaved import InterleavedChannels
+from tlm.memory.dram.traffic import DramTraffic, figures
 
-ONE = DramChannel.of(HBM3, POLICIES["ramulator"])
+ONE = DramChannel.of(HBM3, CONTROLLERS["ramulator"])
 
 
 @settings(deadline=None, max_examples=20)
@@ -23,7 +23,7 @@ def test_every_request_goes_to_one_channel_in_its_requesters_order(
     count: int, interleave_bytes: int, requesters: int, seed: int
 ) -> None:
     channels = InterleavedChannels(ONE, count, interleave_bytes)
-    traffic = Traffic(pattern="random", requests=200, requesters=requesters, seed=seed)
+    traffic = DramTraffic(pattern="random", requests=200, requesters=requesters, seed=seed)
     requests = traffic.stream(HBM3, count)
     grain = interleave_bytes // HBM3.burst_bytes
     back = []
@@ -40,7 +40,7 @@ def test_every_request_goes_to_one_channel_in_its_requesters_order(
 
 
 def test_one_channel_is_the_channel_itself() -> None:
-    requests = Traffic(pattern="random", requests=500, requesters=3).stream(HBM3)
+    requests = DramTraffic(pattern="random", requests=500, requesters=3).stream(HBM3)
     ((part, outcome),) = InterleavedChannels(ONE, 1, 256).simulate(requests, 8)
     assert (part.burst == requests.burst).all()
     assert (outcome.end_resp == ONE.simulate(requests, 8).end_resp).all()
@@ -49,12 +49,12 @@ def test_one_channel_is_the_channel_itself() -> None:
 def test_bandwidth_is_that_of_all_channels() -> None:
     shares = []
     for count in (1, 4):
-        requests = Traffic(pattern="sequential", requests=20_000 * count).stream(HBM3, count)
+        requests = DramTraffic(pattern="sequential", requests=20_000 * count).stream(HBM3, count)
         runs = InterleavedChannels(ONE, count, 256).simulate(requests, 64)
         shares.append(figures(HBM3, runs, count).bandwidth_fraction)
     assert shares[1] == pytest.approx(shares[0], rel=0.01)
     # Blocks as far apart as all channels' turns find one channel only.
-    traffic = Traffic(pattern="strided", requests=4000, stride_bytes=4 * 256)
+    traffic = DramTraffic(pattern="strided", requests=4000, stride_bytes=4 * 256)
     alone = InterleavedChannels(ONE, 4, 256).simulate(traffic.stream(HBM3, 4), 64)
     assert len(alone) == 1
     assert figures(HBM3, alone, 4).bandwidth_fraction < 0.25

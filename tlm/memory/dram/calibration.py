@@ -5,18 +5,20 @@ from dataclasses import replace
 from typing import Any
 
 from tlm.calibrated import Parameter, load_result
-from tlm.memory.dram import RTL_HBM2, DramChannel
-from tlm.memory.policies import RTL, Policy
+from tlm.memory.dram.channel import DramChannel
+from tlm.memory.dram.controllers import RTL
+from tlm.memory.dram.controllers.controller import Controller
+from tlm.memory.dram.devices import RTL_HBM2
 
 
 def dram_channel(
-    parameters: Mapping[str, Parameter], policy: Policy = RTL, **shape: int
+    parameters: Mapping[str, Parameter], controller: Controller = RTL, **shape: int
 ) -> DramChannel:
     """The model of a channel of rtl/memory.
 
     Args:
         parameters: Its times, as found.
-        policy: Its controller.
+        controller: Its controller.
         shape: Fields of its `Device` that are no times.
     """
     found: dict[str, Any] = {name: round(parameter.value) for name, parameter in parameters.items()}
@@ -24,7 +26,7 @@ def dram_channel(
     latency = 1 + RTL_HBM2.bl
     rl, wl = found.pop("read_latency") - latency, found.pop("write_latency") - latency
     device = replace(RTL_HBM2, t_rp_ref=found["t_rp"], rl=rl, wl=wl, **(found | shape))
-    return DramChannel.of(device, policy)
+    return DramChannel.of(device, controller)
 
 
 def rtl_channel() -> DramChannel:

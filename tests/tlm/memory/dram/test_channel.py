@@ -16,27 +16,29 @@ from calibration.benches.dram_rules import Timings, violations
 from calibration.experiments.memory_cases import MEMORIES, PATTERNS, requests_of
 from calibration.harness.memory import RtlMemory
 from tlm.errors import InputError
-from tlm.memory import dram
-from tlm.memory import dram_core as core
-from tlm.memory import dram_state as d
 from tlm.memory.base import MemoryPort, PhaseTimes
-from tlm.memory.devices import DEVICES, HBM2, HBM3, Device
-from tlm.memory.dram import RTL_HBM2, DramChannel, Outcome, Requests
-from tlm.memory.dram_layout import port_table
-from tlm.memory.dram_target import DramMemory
-from tlm.memory.policies import POLICIES, RTL, Kind, Policy
-from tlm.memory.traffic import Traffic
+from tlm.memory.dram import channel as channel_module
+from tlm.memory.dram.channel import BurstRequests, ChannelRun, DramChannel
+from tlm.memory.dram.controllers import CONTROLLERS, RTL
+from tlm.memory.dram.controllers.controller import Controller
+from tlm.memory.dram.controllers.dramsys import Dramsys
+from tlm.memory.dram.device import Device
+from tlm.memory.dram.devices import DEVICES, HBM2, HBM3, RTL_HBM2
+from tlm.memory.dram.layout import port_table
+from tlm.memory.dram.state import LOG_COLUMNS, Asked, Head, Logged, Port
+from tlm.memory.dram.target import DramMemory
+from tlm.memory.dram.traffic import DramTraffic
 from tlm.payload import Command, GenericPayload, ResponseStatus
 from tlm.protocol import ProtocolChecker
 from tlm.sockets import InitiatorSocket, Phase, Sync
 from verification.accuracy_cases import memory_model
 
-ALL = {**POLICIES, "rtl": RTL}
-every_policy = pytest.mark.parametrize("policy", ALL.values(), ids=ALL.keys())
+ALL = {**CONTROLLERS, "rtl": RTL}
+every_controller = pytest.mark.parametrize("controller", ALL.values(), ids=ALL.keys())
 every_device = pytest.mark.parametrize("device", DEVICES.values(), ids=DEVICES.keys())
 
 
-def mixture(device: Device, seed: int, count: int = 3000, requesters: int = 3) -> Requests:
+def mixture(device: Device, seed: int, count: int = 3000, requesters: int = 3) -> BurstRequests:
     """Requesters that walk, jump and meet, in both directions and with pauses."""
     rng = np.random.default_rng(seed)
     near = rng.integers(0, 4 * device.banks << device.column_bits, count)
@@ -48,20 +50,20 @@ def mixture(device: Device, seed: int, count: int = 3000, requesters: int = 3) -
     counts.append(count - sum(counts))
     pauses = rng.integers(0, 400, count) * (rng.random(count) < 0.02)
     tick = np.concatenate([np.cumsum(part) for part in np.split(pauses, np.cumsum(counts)[:-1])])
-    return Requests(tick, rng.integers(0, 2, count), burst, counts)
+    return BurstRequests(tick, rng.integers(0, 2, count), burst, counts)
 
 
-def stream(count: int, write: int = 0, step: int = 1) -> Requests:
+def stream(count: int, write: int = 0, step: int = 1) -> BurstRequests:
     burst = np.arange(count) * step
-    return Requests(np.zeros(count, dtype=np.int64), np.full(count, write), burst, (count,))
+    return BurstRequests(np.zeros(count, dtype=np.int64), np.full(count, write), burst, (count,))
 
 
-def scattered(device: Device, count: int) -> Requests:
+def scattered(device: Device, count: int) -> BurstRequests:
     burst = np.random.default_rng(5).integers(0, device.bursts, count)
     return replace(stream(count), burst=burst)
 
 
-def bandwidth(device: Device, outcome: Outcome) -> float:
+def bandwidth(device: Device, outcome: ChannelRun) -> float:
     ends = np.sort(outcome.end_resp)
     first, last = len(ends) // 10, len(ends) * 9 // 10
     return float((last - first) * device.bl / (ends[last] - ends[first]))
@@ -83,7 +85,7 @@ def test_every_phase_and_command_is_that_of_the_verilog(
 ) -> None:
     asked = requests_of(pattern, memory, count=1500, seed=2718)
     truth = memory.simulate(asked, outstanding=outstanding)
-    requests = Requests(asked.cycle, asked.write, asked.address, (len(asked),))
+    requests = BurstRequests(asked.cycle, asked.write, asked.address, (len(asked),))
     found = memory_model(memory).simulate(requests, outstanding, commands=True)
     assert found.begin_req.tolist() == truth.offered.tolist()
     assert found.end_req.tolist() == truth.taken.tolist()
@@ -97,11 +99,11 @@ def test_every_phase_and_command_is_that_of_the_verilog(
 # ---- rules, conservation, order ----
 
 
-@every_policy
+@every_controller
 @every_device
-def test_commands_obey_every_rule(device: Device, policy: Policy) -> None:
+def test_commands_obey_every_rule(device: Device, controller: Controller) -> None:
     asked = mixture(device, seed=1)
-    outcome = DramChannel.of(device, policy).simulate(asked, 16, commands=True)
+    outcome = DramChannel.of(device, controller).simulate(asked, 16, commands=True)
     log = [DramCommand(row[0], CommandKind(row[1]), *row[2:]) for row in outcome.commands.tolist()]
     # Some controllers finish or close one by one before a refresh: its delay is judged below.
     found = violations(log, timings(device), outcome.ticks)
@@ -111,41 +113,41 @@ def test_commands_obey_every_rule(device: Device, policy: Policy) -> None:
     assert len(refreshes) >= outcome.ticks // device.t_refi - 1 > 0
     longest = 2 * (device.t_rc + device.t_wtp) + device.banks * device.t_ppd
     assert (due <= refreshes).all() and (refreshes <= due + longest).all()
-    if policy.half_clocks and device.edge_ticks == 2:
+    if controller.half_clocks and device.edge_ticks == 2:
         on_edge = [
             c for c in log if c.kind not in (CommandKind.PRECHARGE, CommandKind.PRECHARGE_ALL)
         ]
         assert all(c.cycle % 2 == 0 for c in on_edge)
     closes = [c.cycle for c in log if c.kind is CommandKind.PRECHARGE]
-    assert (np.diff(closes) >= (device.t_ppd if policy.half_clocks else 1)).all()
+    assert (np.diff(closes) >= (device.t_ppd if controller.half_clocks else 1)).all()
     row_bus = [c for c in log if c.kind < CommandKind.READ]
-    busy = policy.activate_ticks or device.activate_ticks
+    busy = controller.activate_ticks or device.activate_ticks
     for first, then in zip(row_bus, row_bus[1:], strict=False):
         assert then.cycle - first.cycle >= (busy if first.kind is CommandKind.ACTIVATE else 1)
 
 
-@every_policy
+@every_controller
 @settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 10**6), depth=st.integers(1, 40), grain=st.integers(1, 9))
 def test_every_request_is_answered_once_and_phases_are_ordered(
-    policy: Policy, seed: int, depth: int, grain: int
+    controller: Controller, seed: int, depth: int, grain: int
 ) -> None:
     asked = mixture(HBM3, seed, count=600)
-    channel = replace(DramChannel.of(HBM3, policy), grain_requests=grain)
+    channel = replace(DramChannel.of(HBM3, controller), grain_requests=grain)
     outcome = channel.simulate(asked, depth, commands=True)
     assert (asked.tick <= outcome.begin_req).all()
     assert (outcome.begin_req <= outcome.end_req).all()
     assert (outcome.end_req < outcome.begin_resp).all()
     assert (outcome.begin_resp == outcome.end_resp).all()
-    columns = outcome.commands[outcome.commands[:, 1] >= d.READ]
+    columns = outcome.commands[outcome.commands[:, 1] >= Logged.READ]
     served = columns[:, 6].tolist()
     # What has no command was answered, or absorbed, by a write to the same address that waited.
     assert len(served) == len(set(served))
     for number in set(range(len(asked))) - set(served):
         assert asked.burst[number] in asked.burst[:][asked.write == 1]
         assert outcome.end_resp[number] - outcome.end_req[number] <= HBM3.rl + HBM3.bl
-    assert (asked.write[columns[:, 6]] == columns[:, 1] - d.READ).all()
-    if policy is RTL:
+    assert (asked.write[columns[:, 6]] == columns[:, 1] - Logged.READ).all()
+    if controller is RTL:
         assert len(served) == len(asked)
     # One is taken a tick; of a requester in order, and no more than may be outstanding.
     assert len(set(outcome.end_req.tolist())) == len(asked)
@@ -154,58 +156,60 @@ def test_every_request_is_answered_once_and_phases_are_ordered(
         assert (np.diff(outcome.end_req[part]) > 0).all()
         ends = np.sort(outcome.end_resp[part])
         # An answer may make room for a request of the same tick.
-        side = "right" if policy.kind in (Kind.RAMULATOR, Kind.DRAMSYS) else "left"
+        side = "left" if controller.offer_after_answer else "right"
         done = np.searchsorted(ends, outcome.end_req[part], side)
         open_at = np.arange(1, len(part) + 1) - done
         assert open_at.max() <= depth
 
 
-@every_policy
+@every_controller
 @every_device
-def test_time_jumps_over_nothing(device: Device, policy: Policy) -> None:
+def test_time_jumps_over_nothing(device: Device, controller: Controller) -> None:
     """Looking in every tick finds the same commands as looking when something may happen."""
     asked = mixture(device, seed=9, count=500)
-    channel = DramChannel.of(device, policy)
+    channel = DramChannel.of(device, controller)
     jumped = channel.simulate(asked, 12)
     m = channel.new_state(len(asked.counts))
     stops = np.cumsum(asked.counts)
     ports = port_table(m)
-    ports[:, d.NEXT], ports[:, d.STOP] = stops - asked.counts, stops
-    ports[:, d.DEPTH] = 12
+    ports[:, Port.NEXT], ports[:, Port.STOP] = stops - asked.counts, stops
+    ports[:, Port.DEPTH] = 12
     requests = channel.table(asked.tick, asked.write, asked.burst)
-    m[d.LEFT] = len(asked)
+    m[Head.LEFT] = len(asked)
     tick = 0
-    looks = [d.COLUMN_AT, d.ACCEPT_AT]
-    if policy is POLICIES["dramsim3"]:
-        looks.append(d.SCHEDULE_AT)
+    looks = [Head.COLUMN_AT, Head.ACCEPT_AT]
+    if controller is CONTROLLERS["dramsim3"]:
+        looks.append(Head.MOVE_AT)
     else:
-        looks.append(d.ROW_AT)
-    while m[d.LEFT]:
+        looks.append(Head.ROW_AT)
+    while m[Head.LEFT]:
         m[looks] = tick
-        core.run(m, requests, tick)
+        controller.advance(m, requests, tick)
         tick += 1
-    assert (requests[:, d.END_REQ] == jumped.end_req).all()
-    assert (requests[:, d.END_RESP] == jumped.end_resp).all()
+    assert (requests[:, Asked.END_REQ] == jumped.end_req).all()
+    assert (requests[:, Asked.END_RESP] == jumped.end_resp).all()
 
 
-@every_policy
-def test_a_full_log_loses_no_command(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
-    channel, asked = DramChannel.of(HBM3, policy), mixture(HBM3, seed=2, count=300)
+@every_controller
+def test_a_full_log_loses_no_command(
+    controller: Controller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channel, asked = DramChannel.of(HBM3, controller), mixture(HBM3, seed=2, count=300)
     whole = channel.simulate(asked, 16, commands=True)
-    monkeypatch.setattr(dram, "_LOG_ROWS", 7)
+    monkeypatch.setattr(channel_module, "_LOG_ROWS", 7)
     pieces = channel.simulate(asked, 16, commands=True)
     assert pieces.commands.tolist() == whole.commands.tolist()
     assert pieces.end_resp.tolist() == whole.end_resp.tolist()
-    assert channel.simulate(asked, 16).commands.shape == (0, d.LOG_COLUMNS)
+    assert channel.simulate(asked, 16).commands.shape == (0, LOG_COLUMNS)
 
 
 # ---- laws ----
 
 
-@every_policy
+@every_controller
 @every_device
-def test_random_reads_come_to_the_activate_ceiling(device: Device, policy: Policy) -> None:
-    outcome = DramChannel.of(device, policy).simulate(scattered(device, 30_000), 64)
+def test_random_reads_come_to_the_activate_ceiling(device: Device, controller: Controller) -> None:
+    outcome = DramChannel.of(device, controller).simulate(scattered(device, 30_000), 64)
     refresh = outcome.refresh_ticks / outcome.ticks
     edge = device.edge_ticks
     spacing = -(-device.t_rrd_s // edge) * edge
@@ -213,25 +217,25 @@ def test_random_reads_come_to_the_activate_ceiling(device: Device, policy: Polic
     assert 0.9 * ceiling < bandwidth(device, outcome) <= ceiling * 1.005
 
 
-@every_policy
+@every_controller
 @pytest.mark.parametrize("write", [0, 1], ids=["reads", "writes"])
-def test_sequences_lose_little_but_refresh(policy: Policy, write: int) -> None:
-    outcome = DramChannel.of(HBM2, policy).simulate(stream(30_000, write), 64)
+def test_sequences_lose_little_but_refresh(controller: Controller, write: int) -> None:
+    outcome = DramChannel.of(HBM2, controller).simulate(stream(30_000, write), 64)
     refresh = outcome.refresh_ticks / outcome.ticks
     assert refresh == pytest.approx(HBM2.t_rfc / HBM2.t_refi, abs=0.02)
     assert 0.97 * (1 - refresh) < bandwidth(HBM2, outcome) <= (1 - refresh) * 1.02
 
 
-@every_policy
+@every_controller
 @every_device
-def test_unloaded_latencies_are_sums_of_times(device: Device, policy: Policy) -> None:
+def test_unloaded_latencies_are_sums_of_times(device: Device, controller: Controller) -> None:
     """A closed bank, the open row, another row; the queue takes a tick, but in DRAMSys."""
     row = device.banks << device.column_bits
     far = 1000
-    asked = Requests(np.arange(3) * far, np.zeros(3, dtype=int), np.array([0, 0, row]), (3,))
-    latency = DramChannel.of(device, policy).simulate(asked).latency_ticks()
-    queue = 0 if policy.kind == Kind.DRAMSYS else 1
-    edge = device.edge_ticks - 1 if policy.half_clocks else 0
+    asked = BurstRequests(np.arange(3) * far, np.zeros(3, dtype=int), np.array([0, 0, row]), (3,))
+    latency = DramChannel.of(device, controller).simulate(asked).latency_ticks()
+    queue = 0 if isinstance(controller, Dramsys) else 1
+    edge = device.edge_ticks - 1 if controller.half_clocks else 0
     data = device.rl + device.bl
     expected = [device.t_rcd_rd + data, data, device.t_rp + device.t_rcd_rd + data]
     # Commands that need the rising edge wait for it.
@@ -264,10 +268,10 @@ def test_a_loop_of_one_request_turns_as_in_the_source(name: str) -> None:
     assert np.diff(writes).tolist() == [_WRITES[name]] * 21
 
 
-@every_policy
-def test_bandwidth_rises_with_what_is_outstanding(policy: Policy) -> None:
+@every_controller
+def test_bandwidth_rises_with_what_is_outstanding(controller: Controller) -> None:
     found = [
-        bandwidth(HBM3, DramChannel.of(HBM3, policy).simulate(scattered(HBM3, 8000), depth))
+        bandwidth(HBM3, DramChannel.of(HBM3, controller).simulate(scattered(HBM3, 8000), depth))
         for depth in (1, 2, 4, 8, 16, 32)
     ]
     assert all(more > less for less, more in zip(found, found[1:], strict=False))
@@ -276,7 +280,7 @@ def test_bandwidth_rises_with_what_is_outstanding(policy: Policy) -> None:
 def test_requesters_take_turns_by_the_grain() -> None:
     count = 64
     both = np.concatenate([np.arange(count), np.arange(count)])
-    asked = Requests(np.zeros(2 * count, int), np.zeros(2 * count, int), both, (count, count))
+    asked = BurstRequests(np.zeros(2 * count, int), np.zeros(2 * count, int), both, (count, count))
     for grain in (1, 4):
         channel = replace(DramChannel.of(HBM2, RTL), grain_requests=grain)
         taken = channel.simulate(asked).end_req
@@ -292,7 +296,7 @@ def test_wrong_input_is_refused() -> None:
     with pytest.raises(InputError, match="queue_depth: 0; must be at least 1"):
         channel.simulate(stream(2), 0)
     with pytest.raises(InputError, match="counts"):
-        Requests(np.zeros(2), np.zeros(2), np.zeros(2), (1,))
+        BurstRequests(np.zeros(2), np.zeros(2), np.zeros(2), (1,))
     with pytest.raises(InputError, match="grain_requests: 0"):
         replace(channel, grain_requests=0)
     with pytest.raises(InputError, match="t_rp: 0; must be above 0"):
@@ -309,7 +313,7 @@ def payload(channel: DramChannel, write: int, burst: int, bursts: int = 1) -> Ge
     return GenericPayload(Command.WRITE if write else Command.READ, burst * size, bursts * size)
 
 
-def through_simpy(channel: DramChannel, asked: Requests) -> list[PhaseTimes]:
+def through_simpy(channel: DramChannel, asked: BurstRequests) -> list[PhaseTimes]:
     """The phases of requests that are sent through one port, each at its tick."""
     env = simpy.Environment()
     port, memory = MemoryPort(env), DramMemory(env, channel)
@@ -330,10 +334,10 @@ def through_simpy(channel: DramChannel, asked: Requests) -> list[PhaseTimes]:
     return [found[number] for number in range(len(asked))]
 
 
-@every_policy
+@every_controller
 @pytest.mark.parametrize("device", [HBM2, HBM3], ids=["hbm2", "hbm3"])
-def test_a_simulation_in_simpy_gives_the_batch(device: Device, policy: Policy) -> None:
-    channel = DramChannel.of(device, policy)
+def test_a_simulation_in_simpy_gives_the_batch(device: Device, controller: Controller) -> None:
+    channel = DramChannel.of(device, controller)
     asked = mixture(device, seed=4, count=700, requesters=1)
     # A long pause: refreshes that nobody watches.
     asked = replace(asked, tick=asked.tick + 50_001 * (np.arange(700) > 350))
@@ -368,8 +372,8 @@ def test_blocking_transport_and_long_transactions() -> None:
 
 
 def test_a_response_that_is_not_taken_keeps_its_place() -> None:
-    policy = replace(RTL, response_depth=2)
-    channel = DramChannel.of(RTL_HBM2, policy)
+    controller = replace(RTL, response_depth=2)
+    channel = DramChannel.of(RTL_HBM2, controller)
     env = simpy.Environment()
     memory = DramMemory(env, channel)
     seen: list[tuple[int, Phase]] = []
@@ -409,9 +413,11 @@ def test_a_response_that_is_not_taken_keeps_its_place() -> None:
 
 def test_reads_and_writes_of_the_same_addresses_come_to_an_end() -> None:
     # A full write buffer whose first write waits for a read that has not moved.
-    stream = Traffic(pattern="sequential", requests=5000, requesters=2, write_fraction=0.5, seed=7)
+    stream = DramTraffic(
+        pattern="sequential", requests=5000, requesters=2, write_fraction=0.5, seed=7
+    )
     requests = stream.stream(HBM2)
     requests = replace(requests, burst=requests.burst & 0x1FFF)
-    for policy in POLICIES.values():
-        outcome = DramChannel.of(HBM2, policy).simulate(requests)
+    for controller in CONTROLLERS.values():
+        outcome = DramChannel.of(HBM2, controller).simulate(requests)
         assert (outcome.end_resp > 0).all()

@@ -1,0 +1,9 @@
+"""A DRAM channel at the level of commands.
+
+What an outsider looks for: ``standard`` (constraints as JEDEC names them), ``devices``,
+``address_map``, ``controllers`` (a file each), ``channel`` (run a stream of requests),
+``interleaved`` (several channels), ``target`` (a channel among SimPy processes), ``traffic``
+(streams), ``calibration`` (our own channel as measured). The compiled core stands on ``state``:
+``banks`` gives commands, ``queues`` holds requests that wait, ``ports`` takes requests and gives
+answers, ``clock`` goes to the next tick in which something may happen.
+"""

@@ -1,0 +1,75 @@
+"""What the core of a DRAM channel has to know of a controller; each has a file of its own.
+
+A controller's file opens with its policy in words. It has compiled functions of these names:
+``has_room`` and ``enter`` for a request, ``choose`` for commands, ``serve`` for a request's column
+and its answer, ``refresh`` where that is its own way, ``tick`` for the order in which it does all
+this, and ``advance``, which goes from tick to tick and is what Python calls.
+
+A choice is called in a tick in which a command may be allowed. It gives the commands of the tick
+and sets COLUMN_AT and ROW_AT to the next tick that can see another; whatever changes the state
+elsewhere lowers them. They may be too early, never too late.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple
+
+from tlm.memory.dram.device import Device
+from tlm.memory.dram.state import Records, Table
+
+#: (records, table of requests, last tick): simulate to that tick, inclusive, or until no request is
+#: left; the next tick. With answers taken by hand it stops after a tick in which a request was
+#: taken or an answer is shown: TAKEN and SHOWN tell which. It also stops when the log of commands
+#: is full.
+Advance = Callable[[Records, Table, int], int]
+
+
+class Places(NamedTuple):
+    """How many requests can wait: in all, in one queue of a bank, in one in front of the banks."""
+
+    total: int
+    bank: int
+    front: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Controller(ABC):
+    """A controller and the sizes of its queues.
+
+    Attributes:
+        response_depth: Responses under way or not yet taken.
+        activate_ticks: Ticks for which an activate holds the row bus; None: the device's.
+        half_clocks: Whether the rules of a device with two ticks a clock are kept, the rising edge
+            and tPPD. DRAMsim3's and DRAMSys' rules of HBM know neither, whatever table of times
+            they are given.
+    """
+
+    response_depth: int = 64
+    activate_ticks: int | None = None
+    half_clocks: bool = True
+
+    #: Ticks from a request's taking, and from an answer, to the offer that waited for it.
+    offer_after_taken: ClassVar[int] = 1
+    offer_after_answer: ClassVar[int] = 1
+    #: Ticks from an answer to the next.
+    show_after: ClassVar[int] = 0
+
+    def kept(self, device: Device) -> Device:
+        """The device with those of its rules that the controller keeps."""
+        if not self.half_clocks:
+            device = replace(device, edge_ticks=1, t_ppd=1)
+        return replace(device, activate_ticks=self.activate_ticks or device.activate_ticks)
+
+    @property
+    @abstractmethod
+    def advance(self) -> Advance:
+        """The compiled simulation."""
+
+    @abstractmethod
+    def places(self, banks: int) -> Places:
+        """Room for requests, with so many banks."""
+
+    @abstractmethod
+    def own_columns(self) -> dict[int, int]:
+        """The controller's own columns that do not begin with 0."""

@@ -1,0 +1,320 @@
+"""DRAMsim3's controller, after umd-memsys/DRAMsim3.
+
+- Queues: a read queue and a write buffer in front, from which one request a tick moves on into its
+  bank's queue, in order but for those whose bank queue is full. A request moves in the tick in
+  which it is taken, and its first command comes in the next. A request to the address of a waiting
+  write is answered by that write; reads of one address are not merged here.
+- Writes: answered when taken; moved when the buffer is full, or above 8 with all bank queues empty,
+  until those there at that time are gone. A write that waits for a read in front of the queues ends
+  the drain, and a read moves next, where the simulator would begin the same drain for ever.
+- Order: round robin over banks: the first command ready, be it row or column, and in the same tick
+  one more if the next bank in turn with a ready one has it for the other bus. In a bank queue the
+  first ready in order.
+- Rows: the oldest of a bank queue closes the row if nobody waits for it or after 4 columns.
+- Refresh: when due it stops all, and rows are closed one by one.
+- A tick: a request is taken, commands, it moves on, answers; the next is offered a tick later.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum, auto
+
+from tlm.compiled import Address, address, compiled, inlined
+from tlm.memory.dram import banks, clock, ports, queues
+from tlm.memory.dram.controllers.controller import Advance, Controller, Places
+from tlm.memory.dram.state import (
+    BANK_COLUMNS,
+    BANKS,
+    FRONT_READS,
+    FRONT_WRITES,
+    NEVER,
+    NOBODY,
+    OWN,
+    PORT_COLUMNS,
+    Asked,
+    Bank,
+    Head,
+    Queue,
+    Records,
+    Slot,
+    Table,
+    lower,
+)
+
+# mypy: disable-error-code="no-any-return"
+# What comes out of an array is no int to the type checker, as it is to Numba.
+
+
+class Own(IntEnum):
+    """The controller's columns."""
+
+    READ_DEPTH = OWN
+    WRITE_DEPTH = auto()
+    BANK_DEPTH = auto()
+    ROW_HIT_CAP = auto()
+    DRAIN_LEVEL = auto()
+    ROBIN = auto()  # the bank that had the last command
+    DRAINING = auto()  # writes still to be moved in this drain
+    READ_FIRST = auto()  # no drain begins, as a write waits for a read that must move first
+
+
+class OwnOfBank(IntEnum):
+    """The controller's columns of a bank."""
+
+    LOOK_FROM = Bank.OWN  # no command of its queue is ready before this tick
+
+
+@compiled
+def has_room(m: Records, requests: Table, request: int) -> bool:
+    """A place in front is free; that is asked before a waiting write is looked for."""
+    if m[Head.RESPONSES] >= m[Head.RESPONSE_DEPTH]:
+        return False
+    if requests[request, Asked.WRITE]:
+        return m[FRONT_WRITES + Queue.COUNT] < m[Own.WRITE_DEPTH]
+    return m[FRONT_READS + Queue.COUNT] < m[Own.READ_DEPTH]
+
+
+@compiled
+def enter(m: Records, requests: Table, t: int, request: int, port: int) -> None:
+    """Put a request into a queue in front, unless a waiting write answers it."""
+    queue = address(requests[request, Asked.BANK] + Bank.QUEUE)
+    if queues.waits_in(m, address(FRONT_WRITES), requests, request, 1) or queues.waits_in(
+        m, queue, requests, request, 1
+    ):
+        ports.respond(m, t + 1, request, port)
+        return
+    slot = queues.take_slot(m, requests, request, port)
+    write = m[slot + Slot.WRITE]
+    queues.append(m, address(FRONT_WRITES if write else FRONT_READS), slot)
+    lower(m, Head.MOVE_AT, t)
+    if write:
+        ports.respond(m, t + 1, request, port)
+
+
+@compiled
+def accept(m: Records, requests: Table, t: int) -> None:
+    """Take one request, of requesters in turn, if somebody offers one and there is room."""
+    port = ports.port_in_turn(m)
+    for _ in range(m[Head.PORTS], m[Head.PORTS_END], PORT_COLUMNS):
+        request = ports.offered(m, requests, t, port)
+        if request >= 0 and has_room(m, requests, request):
+            ports.take(m, requests, t, port)
+            enter(m, requests, t, request, port)
+            return
+        port = ports.next_port(m, port)
+
+
+@compiled
+def _begin_drain(m: Records) -> None:
+    """Move the writes that are there, if there are enough."""
+    writes = m[FRONT_WRITES + Queue.COUNT]
+    if m[Own.DRAINING] == 0 and not m[Own.READ_FIRST]:
+        many = writes > m[Own.DRAIN_LEVEL] and queues.oldest_of_banks(m) < 0
+        if writes >= m[Own.WRITE_DEPTH] or many:
+            m[Own.DRAINING] = writes
+    m[Own.READ_FIRST] = 0
+
+
+@compiled
+def move(m: Records, requests: Table, t: int) -> None:
+    """Move one request on into its bank's queue."""
+    m[Head.MOVE_AT] = NEVER
+    _begin_drain(m)
+    write = m[Own.DRAINING] > 0
+    front = address(FRONT_WRITES if write else FRONT_READS)
+    first = m[front + Queue.PLACES]
+    for place in range(first, first + m[front + Queue.COUNT]):
+        slot = address(m[place])
+        bank = address(m[slot + Slot.BANK])
+        queue = address(bank + Bank.QUEUE)
+        if m[queue + Queue.COUNT] >= m[Own.BANK_DEPTH]:
+            continue
+        m[Head.MOVE_AT] = t + 1
+        if write:
+            request = m[slot + Slot.REQUEST]
+            m[Own.READ_FIRST] = queues.waits_in(m, address(FRONT_READS), requests, request, 0)
+            if m[Own.READ_FIRST] or queues.waits_in(m, queue, requests, request, 0):
+                m[Own.DRAINING] = 0
+                return
+            m[Own.DRAINING] -= 1
+        queues.remove(m, front, slot)
+        lower(m, Head.ACCEPT_AT, t)
+        m[bank + OwnOfBank.LOOK_FROM] = 0
+        queues.push(m, t + 1, queue, slot, Head.COLUMN_AT)
+        return
+
+
+@compiled
+def _ready_in(m: Records, t: int, bank: Address) -> tuple[int, int]:
+    """Slot of the first request of a bank queue whose next command is ready, or NOBODY and when."""
+    if not m[bank + Bank.QUEUE + Queue.COUNT]:
+        return NOBODY, NEVER
+    first = m[bank + Bank.QUEUE + Queue.PLACES]
+    head = m[first]
+    row = m[bank + Bank.OPEN_ROW]
+    if row < 0:
+        time = banks.activate_from(m, t, bank)
+        return (head, t) if time <= t else (NOBODY, time)
+    after = NEVER
+    hit = m[bank + Bank.QUEUE + Queue.HIT]
+    if m[head + Slot.ROW] != row and (hit < 0 or m[bank + Bank.SERVED] >= m[Own.ROW_HIT_CAP]):
+        after = banks.precharge_from(m, t, bank)
+        if after <= t:
+            return head, t
+    if hit < 0:
+        return NOBODY, after
+    read_at, write_at = banks.column_from(m, t, bank, 0), banks.column_from(m, t, bank, 1)
+    if read_at > t and write_at > t:
+        return NOBODY, min(after, read_at, write_at)
+    for place in range(first, first + m[bank + Bank.QUEUE + Queue.COUNT]):
+        slot = m[place]
+        if m[slot + Slot.ROW] != row:
+            continue
+        time = write_at if m[slot + Slot.WRITE] else read_at
+        if time > t:
+            after = min(after, time)
+        elif not m[slot + Slot.WRITE] or queues.is_first(m, place, first):
+            return slot, t
+    return NOBODY, after
+
+
+@compiled
+def _next_in_turn(m: Records, t: int) -> int:
+    """Slot of the next bank's request with a ready command, or NOBODY; sets COLUMN_AT."""
+    after = NEVER
+    record = m[Own.ROBIN]
+    for _ in range(BANKS, m[Head.BANKS_END], BANK_COLUMNS):
+        record += BANK_COLUMNS
+        if record == m[Head.BANKS_END]:
+            record = BANKS
+        bank = address(record)
+        time = m[bank + OwnOfBank.LOOK_FROM]
+        if time <= t:
+            slot, time = _ready_in(m, t, bank)
+            if slot >= 0:
+                m[Own.ROBIN] = record
+                m[Head.COLUMN_AT] = t + 1
+                return slot
+            # Commands to others make it no earlier.
+            m[bank + OwnOfBank.LOOK_FROM] = time
+        after = min(after, time)
+    m[Head.COLUMN_AT] = after
+    return NOBODY
+
+
+@compiled
+def serve(m: Records, t: int, slot: Address) -> None:
+    """Give a request its column; a read is answered when that is done, a write was long ago."""
+    bank = address(m[slot + Slot.BANK])
+    queues.take_out(m, bank + Bank.QUEUE, slot)
+    banks.column(m, t, slot)
+    if not m[slot + Slot.WRITE]:
+        done = t + m[Head.RL] + m[Head.BL]
+        ports.respond(m, done, m[slot + Slot.REQUEST], m[slot + Slot.PORT])
+    queues.release(m, slot)
+    lower(m, Head.MOVE_AT, t)
+
+
+@inlined
+def choose(m: Records, t: int) -> None:
+    """A command of the next bank in turn, and one more for the other bus."""
+    first_is_column = False
+    for turn in range(2):
+        slot = _next_in_turn(m, t)
+        if slot < 0:
+            return
+        is_column = m[address(m[slot + Slot.BANK]) + Bank.OPEN_ROW] == m[slot + Slot.ROW]
+        if turn and is_column == first_is_column:
+            return
+        first_is_column = is_column
+        if is_column:
+            serve(m, t, slot)
+        else:
+            queues.give_row_command(m, t, slot)
+            m[Head.ROW_AT] = NEVER
+
+
+@compiled
+def refresh(m: Records, t: int) -> None:
+    """Close the next row that may be, or refresh when none is open."""
+    m[Head.REFRESH_AT] = NEVER
+    for record in range(BANKS, m[Head.BANKS_END], BANK_COLUMNS):
+        bank = address(record)
+        if m[bank + Bank.OPEN_ROW] >= 0:
+            time = banks.precharge_from(m, t, bank)
+            if time <= t:
+                banks.precharge(m, t, bank)
+                m[Head.REFRESH_AT] = t + 1
+                return
+            lower(m, Head.REFRESH_AT, time)
+    if not m[Head.OPEN_BANKS] and queues.refresh_closed(m, t):
+        m[Head.ROW_AT] = NEVER
+        for record in range(BANKS, m[Head.BANKS_END], BANK_COLUMNS):
+            m[address(record) + OwnOfBank.LOOK_FROM] = 0
+
+
+@inlined
+def tick(m: Records, requests: Table, t: int) -> None:
+    """A request, commands, a request moves on, answers."""
+    if m[Head.ACCEPT_AT] <= t:
+        accept(m, requests, t)
+    if clock.refresh_falls_due(m, t):
+        refresh(m, t)
+    elif not m[Head.PENDING_REFRESH] and m[Head.COLUMN_AT] <= t:
+        choose(m, t)
+    if m[Head.MOVE_AT] <= t:
+        move(m, requests, t)
+    ports.show_responses(m, requests, t)
+
+
+@compiled
+def advance(m: Records, requests: Table, until: int) -> int:
+    """From tick to tick, as `Controller.advance` says."""
+    t = clock.next_tick(m)
+    while clock.begins(m, t, until):
+        tick(m, requests, t)
+        t = clock.next_tick(m)
+        if clock.is_told(m):
+            break
+    return t
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dramsim3(Controller):
+    """A controller as DRAMsim3's.
+
+    Attributes:
+        read_depth: Places for reads in front of the banks' queues.
+        write_depth: Places for writes there.
+        bank_depth: Places of a bank's queue.
+        row_hit_cap: Columns after which a row may be closed in spite of hits.
+        drain_level: Writes above which they are moved if the bank queues are empty.
+    """
+
+    read_depth: int = 32
+    write_depth: int = 32
+    bank_depth: int = 8
+    row_hit_cap: int = 4
+    drain_level: int = 8
+    activate_ticks: int | None = 1
+    half_clocks: bool = False
+
+    @property
+    def advance(self) -> Advance:
+        """The function above."""
+        return advance
+
+    def places(self, banks: int) -> Places:
+        """The queues in front, and each bank's."""
+        total = self.read_depth + self.write_depth + banks * self.bank_depth
+        return Places(total, self.bank_depth, max(self.read_depth, self.write_depth))
+
+    def own_columns(self) -> dict[int, int]:
+        """Depths and limits; the turn begins at the first bank."""
+        return {
+            Own.READ_DEPTH: self.read_depth,
+            Own.WRITE_DEPTH: self.write_depth,
+            Own.BANK_DEPTH: self.bank_depth,
+            Own.ROW_HIT_CAP: self.row_hit_cap,
+            Own.DRAIN_LEVEL: self.drain_level,
+            Own.ROBIN: BANKS,
+        }

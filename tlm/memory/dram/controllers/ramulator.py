@@ -1,0 +1,295 @@
+"""Ramulator's HBM controllers, after those and the FRFCFS scheduler of CMU-SAFARI/ramulator2, 2.1.
+
+- Queues: a read and a write buffer. A request is looked at in the tick after it is taken.
+- Writes: the mode decides which buffer is served: writes from above 0.8 of theirs, or without
+  reads, down to below 0.2. A write is answered by its command, a read of a waiting write by that
+  write; a write to an address that waits is absorbed.
+- Order: column bus first, then row bus; on each the oldest request whose next command is ready. A
+  request leaves its buffer at its activate, and its column comes before those of the buffer.
+- Rows: stay open; one with hits may be closed, but not before the column it was opened for.
+- Refresh: when due it stops both buffers; when the activated requests are served, all rows are
+  closed at once.
+- A tick: commands, answers, then a request; who is answered offers in the same tick.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum, auto
+from typing import ClassVar
+
+from tlm.compiled import Address, address, compiled, inlined
+from tlm.memory.dram import banks, clock, ports, queues
+from tlm.memory.dram.controllers.controller import Advance, Controller, Places
+from tlm.memory.dram.state import (
+    BANK_COLUMNS,
+    BANKS,
+    NEVER,
+    NOBODY,
+    OWN,
+    PORT_COLUMNS,
+    QUEUE_COLUMNS,
+    Asked,
+    Bank,
+    Head,
+    Queue,
+    Records,
+    Slot,
+    Table,
+    lower,
+)
+
+# mypy: disable-error-code="no-any-return"
+# What comes out of an array is no int to the type checker, as it is to Numba.
+
+
+class Own(IntEnum):
+    """The controller's columns."""
+
+    READ_DEPTH = OWN
+    WRITE_DEPTH = auto()
+    WRITE_ABOVE = auto()
+    WRITE_BELOW = auto()
+    READS = auto()  # that wait in their buffer
+    WRITES = auto()
+    WRITE_MODE = auto()  # 1 while writes are served
+
+
+class OwnOfBank(IntEnum):
+    """The controller's columns of a bank."""
+
+    ACTIVE = Bank.OWN  # slot of the request that it was opened for, until its column, or NOBODY
+
+
+@compiled
+def _meets_write(m: Records, requests: Table, request: int) -> bool:
+    """A write to the request's address waits."""
+    queue = address(requests[request, Asked.BANK] + Bank.WRITE_QUEUE)
+    return queues.waits_in(m, queue, requests, request, 1)
+
+
+@compiled
+def has_room(m: Records, requests: Table, request: int) -> bool:
+    """A place of its buffer is free, or a waiting write answers it."""
+    write = requests[request, Asked.WRITE]
+    if (
+        m[Head.RESPONSES] < m[Head.RESPONSE_DEPTH]
+        and m[Own.READS + write] < m[Own.READ_DEPTH + write]
+    ):
+        return True
+    return _meets_write(m, requests, request)
+
+
+@compiled
+def enter(m: Records, requests: Table, t: int, request: int, port: int) -> None:
+    """Put a request into its buffer, unless a waiting write answers it."""
+    if _meets_write(m, requests, request):
+        ports.respond(m, t + 1, request, port)
+        return
+    slot = queues.take_slot(m, requests, request, port)
+    write = m[slot + Slot.WRITE]
+    m[Own.READS + write] += 1
+    queue = address(m[slot + Slot.BANK] + Bank.QUEUE + QUEUE_COLUMNS * write)
+    queues.push(m, t + 1, queue, slot, Head.ROW_AT)
+
+
+@compiled
+def accept(m: Records, requests: Table, t: int) -> None:
+    """Take one request, of requesters in turn, if somebody offers one and there is room."""
+    port = ports.port_in_turn(m)
+    for _ in range(m[Head.PORTS], m[Head.PORTS_END], PORT_COLUMNS):
+        request = ports.offered(m, requests, t, port)
+        if request >= 0 and has_room(m, requests, request):
+            ports.take(m, requests, t, port)
+            enter(m, requests, t, request, port)
+            return
+        port = ports.next_port(m, port)
+
+
+@compiled
+def choose_mode(m: Records, column_tick: int, row_tick: int) -> None:
+    """Serve reads or writes from the buses' next choices on."""
+    if m[Own.WRITE_MODE]:
+        changes = m[Own.WRITES] < m[Own.WRITE_BELOW] and m[Own.READS] > 0
+    else:
+        changes = m[Own.WRITES] > m[Own.WRITE_ABOVE] or m[Own.READS] == 0
+    if changes:
+        m[Own.WRITE_MODE] ^= 1
+        lower(m, Head.COLUMN_AT, column_tick)
+        lower(m, Head.ROW_AT, row_tick)
+
+
+@compiled
+def _leave_buffer(m: Records, t: int, queue: Address, slot: Address) -> None:
+    queues.take_out(m, queue, slot)
+    m[Own.READS + m[Own.WRITE_MODE]] -= 1
+    lower(m, Head.ACCEPT_AT, t)
+
+
+@compiled
+def serve(m: Records, t: int, slot: Address) -> None:
+    """Give a request its column, and its answer: a write's at once."""
+    banks.column(m, t, slot)
+    done = t if m[slot + Slot.WRITE] else t + m[Head.RL] + m[Head.BL]
+    ports.respond(m, done, m[slot + Slot.REQUEST], m[slot + Slot.PORT])
+    queues.release(m, slot)
+
+
+@compiled
+def _choose_column(m: Records, t: int) -> None:
+    queue = Bank.QUEUE + m[Own.WRITE_MODE] * QUEUE_COLUMNS
+    buffers = not m[Head.PENDING_REFRESH]
+    active, best, after = NOBODY, NOBODY, NEVER
+    for record in range(BANKS, m[Head.BANKS_END], BANK_COLUMNS):
+        bank = address(record)
+        slot = m[bank + OwnOfBank.ACTIVE]
+        if slot >= 0:
+            time = banks.column_from(m, t, bank, m[slot + Slot.WRITE])
+            if time > t:
+                after = min(after, time)
+            elif queues.is_older(m, slot, active):
+                active = slot
+        slot = m[bank + queue + Queue.HIT]
+        if slot >= 0 and buffers:
+            time = banks.column_from(m, t, bank, m[Own.WRITE_MODE])
+            if time > t:
+                after = min(after, time)
+            elif queues.is_older(m, slot, best):
+                best = slot
+    if active < 0 and best < 0:
+        m[Head.COLUMN_AT] = after
+        return
+    m[Head.COLUMN_AT] = t + m[Head.CCD_S]
+    if active >= 0:
+        bank = address(m[active + Slot.BANK])
+        m[bank + OwnOfBank.ACTIVE] = NOBODY
+        m[Head.OWED] -= 1
+        serve(m, t, active)
+        if m[Head.OWED] == 0 and m[Head.PENDING_REFRESH]:
+            m[Head.REFRESH_AT] = t
+    else:
+        bank = address(m[best + Slot.BANK])
+        _leave_buffer(m, t, bank + queue, best)
+        serve(m, t, best)
+        choose_mode(m, t + 1, t)
+    if m[bank + queue + Queue.MISS] >= 0:
+        lower(m, Head.ROW_AT, banks.precharge_from(m, t, bank))
+
+
+@compiled
+def _choose_row(m: Records, t: int) -> None:
+    queue = Bank.QUEUE + m[Own.WRITE_MODE] * QUEUE_COLUMNS
+    best, after = NOBODY, NEVER
+    for record in range(BANKS, m[Head.BANKS_END], BANK_COLUMNS):
+        bank = address(record)
+        slot = m[bank + queue + Queue.MISS]
+        if slot < 0 or m[bank + OwnOfBank.ACTIVE] >= 0:
+            continue
+        time = banks.row_from(m, t, bank)
+        if time > t:
+            after = min(after, time)
+        elif queues.is_older(m, slot, best):
+            best = slot
+    m[Head.ROW_AT] = after
+    if best < 0:
+        return
+    bank = address(m[best + Slot.BANK])
+    if queues.give_row_command(m, t, best):
+        _leave_buffer(m, t, bank + queue, best)
+        m[bank + OwnOfBank.ACTIVE] = best
+        m[Head.OWED] += 1
+    queues.find(m, bank + Bank.WRITE_QUEUE, bank)
+    if m[bank + OwnOfBank.ACTIVE] >= 0:
+        _wake_columns(m, t, bank)
+
+
+@compiled
+def _wake_columns(m: Records, t: int, bank: Address) -> None:
+    """A row has been opened: whom it was opened for may come, and who else hits it."""
+    hits = m[bank + Bank.QUEUE + Queue.HIT] >= 0 or m[bank + Bank.WRITE_QUEUE + Queue.HIT] >= 0
+    if hits:
+        queues.wake_columns(m, t, bank)
+    else:
+        write = m[m[bank + OwnOfBank.ACTIVE] + Slot.WRITE]
+        lower(m, Head.COLUMN_AT, banks.column_from(m, t + 1, bank, write))
+
+
+@inlined
+def choose(m: Records, t: int) -> None:
+    """A column, then a row command."""
+    if m[Head.COLUMN_AT] <= t:
+        _choose_column(m, t)
+    if m[Head.ROW_AT] <= t and not m[Head.PENDING_REFRESH]:
+        _choose_row(m, t)
+
+
+@compiled
+def refresh(m: Records, t: int) -> None:
+    """The next step of a refresh; the last of the activated requests calls it."""
+    if m[Head.OWED]:
+        m[Head.REFRESH_AT] = NEVER
+    else:
+        queues.close_and_refresh(m, t)
+
+
+@inlined
+def tick(m: Records, requests: Table, t: int) -> None:
+    """Commands, answers, a request."""
+    clock.refresh_falls_due(m, t)
+    choose(m, t)
+    if m[Head.REFRESH_AT] <= t:
+        refresh(m, t)
+    ports.show_responses(m, requests, t)
+    if m[Head.ACCEPT_AT] <= t:
+        accept(m, requests, t)
+    # A refresh that falls due comes before the choice.
+    if not m[Head.PENDING_REFRESH] and t + 1 < m[Head.REFRESH_DUE]:
+        choose_mode(m, t + 1, t + 1)
+    ports.show_responses(m, requests, t)
+
+
+@compiled
+def advance(m: Records, requests: Table, until: int) -> int:
+    """From tick to tick, as `Controller.advance` says."""
+    t = clock.next_tick(m)
+    while clock.begins(m, t, until):
+        tick(m, requests, t)
+        t = clock.next_tick(m)
+        if clock.is_told(m):
+            break
+    return t
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ramulator(Controller):
+    """A controller as Ramulator's.
+
+    Attributes:
+        read_depth: Places for reads that wait.
+        write_depth: Places for writes that wait.
+        write_above: Writes above which they are served: 0.8 of 32, rounded down.
+        write_below: Writes below which reads are served again: 0.2 of 32, rounded up.
+    """
+
+    read_depth: int = 32
+    write_depth: int = 32
+    write_above: int = 25
+    write_below: int = 7
+    offer_after_answer: ClassVar[int] = 0
+
+    @property
+    def advance(self) -> Advance:
+        """The function above."""
+        return advance
+
+    def places(self, banks: int) -> Places:
+        """The buffers, of which all may be for one bank, and an activated request a bank."""
+        total = self.read_depth + self.write_depth + banks
+        return Places(total, max(self.read_depth, self.write_depth))
+
+    def own_columns(self) -> dict[int, int]:
+        """Depths and limits."""
+        return {
+            Own.READ_DEPTH: self.read_depth,
+            Own.WRITE_DEPTH: self.write_depth,
+            Own.WRITE_ABOVE: self.write_above,
+            Own.WRITE_BELOW: self.write_below,
+        }

@@ -1,0 +1,233 @@
+"""Our own channel in Verilog, after rtl/memory/README.md.
+
+- Queue: one, of reads and writes. A request is looked at in the tick after it is taken.
+- Order: FR-FCFS. A column goes to the oldest ready request to an open row, but to none while an
+  older one to its address waits; an activate or precharge to the oldest that may have it. The two
+  are chosen at once, on the state before either.
+- Rows: stay open while any request waits for them.
+- Starvation: when the oldest has been passed ``pass_limit`` times it is urgent: its bank serves no
+  row but its own, which is opened in spite of hits, and then nobody goes in the other direction.
+- Writes: as reads; answered at their last beat.
+- Refresh: when due all stops; all rows are closed at once as soon as all may be.
+- A tick: commands, then a request is taken, then answers, one a tick; who is answered offers in the
+  next.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum, auto
+from typing import ClassVar
+
+from tlm.compiled import Address, address, compiled, inlined
+from tlm.memory.dram import banks, clock, ports, queues
+from tlm.memory.dram.controllers.controller import Advance, Controller, Places
+from tlm.memory.dram.state import (
+    BANK_COLUMNS,
+    BANKS,
+    NEVER,
+    NOBODY,
+    OWN,
+    PORT_COLUMNS,
+    Bank,
+    Head,
+    Queue,
+    Records,
+    Slot,
+    Table,
+    lower,
+)
+
+# mypy: disable-error-code="no-any-return"
+# What comes out of an array is no int to the type checker, as it is to Numba.
+
+
+class Own(IntEnum):
+    """The controller's columns."""
+
+    QUEUE_DEPTH = OWN
+    PASS_LIMIT = auto()
+    WAITING = auto()  # requests in the queue
+    WAITING_BEFORE = auto()  # the same when the tick began
+    OLDEST = auto()  # slot of the oldest, or NOBODY
+    PASSES = auto()  # requests served before it
+
+
+@compiled
+def has_room(m: Records, t: int) -> bool:
+    """A place is free; one that is left in this tick is free in the next."""
+    if m[Own.WAITING_BEFORE] < m[Own.QUEUE_DEPTH]:
+        return True
+    if m[Own.WAITING] < m[Own.WAITING_BEFORE]:
+        m[Head.ACCEPT_AT] = t + 1
+    return False
+
+
+@compiled
+def enter(m: Records, requests: Table, t: int, request: int, port: int) -> None:
+    """Put a request into the queue."""
+    slot = queues.take_slot(m, requests, request, port)
+    m[Own.WAITING] += 1
+    if m[Own.OLDEST] < 0:
+        m[Own.OLDEST] = slot
+    bank = address(m[slot + Slot.BANK])
+    queues.push(m, t + 1, bank + Bank.QUEUE, slot, Head.ROW_AT)
+
+
+@compiled
+def accept(m: Records, requests: Table, t: int) -> None:
+    """Take one request, of requesters in turn, if somebody offers one and there is room."""
+    port = ports.port_in_turn(m)
+    for _ in range(m[Head.PORTS], m[Head.PORTS_END], PORT_COLUMNS):
+        request = ports.offered(m, requests, t, port)
+        if request >= 0 and has_room(m, t):
+            ports.take(m, requests, t, port)
+            enter(m, requests, t, request, port)
+            return
+        port = ports.next_port(m, port)
+
+
+@compiled
+def _choose_column(m: Records, t: int, urgent: bool, oldest: int) -> int:
+    """Slot of the oldest request whose column may come now, or NOBODY; sets COLUMN_AT."""
+    best, after = NOBODY, NEVER
+    held_bank, one_way = NOBODY, False
+    if urgent:
+        held_bank = address(m[oldest + Slot.BANK])
+        one_way = m[held_bank + Bank.OPEN_ROW] == m[oldest + Slot.ROW]
+    for record in range(BANKS, m[Head.BANKS_END], BANK_COLUMNS):
+        bank = address(record)
+        if m[bank + Bank.QUEUE + Queue.HIT] < 0:
+            continue
+        row = m[bank + Bank.OPEN_ROW]
+        if bank == held_bank and row != m[oldest + Slot.ROW]:
+            continue
+        first = m[bank + Bank.QUEUE + Queue.PLACES]
+        for place in range(first, first + m[bank + Bank.QUEUE + Queue.COUNT]):
+            slot = m[place]
+            if m[slot + Slot.ROW] != row:
+                continue
+            if one_way and m[slot + Slot.WRITE] != m[oldest + Slot.WRITE]:
+                continue
+            time = banks.column_from(m, t, bank, m[slot + Slot.WRITE])
+            if time > t:
+                after = min(after, time)
+            elif queues.is_first(m, place, first):
+                if queues.is_older(m, slot, best):
+                    best = slot
+                break
+    m[Head.COLUMN_AT] = after
+    return best
+
+
+@compiled
+def serve(m: Records, t: int, slot: Address, urgent: bool, oldest: int) -> None:
+    """Give a request its column, and its answer when that is done."""
+    bank, write = address(m[slot + Slot.BANK]), m[slot + Slot.WRITE]
+    queues.take_out(m, bank + Bank.QUEUE, slot)
+    m[Own.WAITING] -= 1
+    if slot == oldest:
+        m[Own.PASSES] = 0
+        m[Own.OLDEST] = queues.oldest_of_banks(m)
+    elif not urgent:
+        m[Own.PASSES] += 1
+    banks.column(m, t, slot)
+    done = t + (m[Head.WL] if write else m[Head.RL]) + m[Head.BL]
+    ports.respond(m, done, m[slot + Slot.REQUEST], m[slot + Slot.PORT])
+    queues.release(m, slot)
+    m[Head.COLUMN_AT] = t + m[Head.CCD_S]
+    lower(m, Head.ACCEPT_AT, t + 1)
+    queues.wake_row(m, t, bank, bank + Bank.QUEUE)
+
+
+@compiled
+def _choose_row(m: Records, t: int, urgent: bool, oldest: int) -> int:
+    """Slot of the oldest request whose row command may come now, or NOBODY; sets ROW_AT."""
+    best, after = NOBODY, NEVER
+    for record in range(BANKS, m[Head.BANKS_END], BANK_COLUMNS):
+        bank = address(record)
+        slot = m[bank + Bank.QUEUE + Queue.MISS]
+        if slot < 0:
+            continue
+        if m[bank + Bank.QUEUE + Queue.HIT] >= 0 and not (urgent and slot == oldest):
+            continue
+        time = banks.row_from(m, t, bank)
+        if time > t:
+            after = min(after, time)
+        elif queues.is_older(m, slot, best):
+            best = slot
+    m[Head.ROW_AT] = after
+    return best
+
+
+@inlined
+def choose(m: Records, t: int) -> None:
+    """A column and a row command."""
+    urgent, oldest = m[Own.PASSES] >= m[Own.PASS_LIMIT], m[Own.OLDEST]
+    if m[Head.COLUMN_AT] <= t:
+        m[Head.COLUMN_AT] = NEVER
+        if m[Head.RESPONSES] < m[Head.RESPONSE_DEPTH]:
+            slot = _choose_column(m, t, urgent, oldest)
+            if slot >= 0:
+                serve(m, t, slot, urgent, oldest)
+    if m[Head.ROW_AT] <= t:
+        slot = _choose_row(m, t, urgent, oldest)
+        if slot >= 0 and queues.give_row_command(m, t, slot):
+            queues.wake_columns(m, t, address(m[slot + Slot.BANK]))
+    if not urgent and m[Own.PASSES] >= m[Own.PASS_LIMIT]:
+        lower(m, Head.ROW_AT, t + 1)
+
+
+@inlined
+def tick(m: Records, requests: Table, t: int) -> None:
+    """Commands, a request, answers."""
+    m[Own.WAITING_BEFORE] = m[Own.WAITING]
+    if clock.refresh_falls_due(m, t):
+        queues.close_and_refresh(m, t)
+    elif not m[Head.PENDING_REFRESH]:
+        choose(m, t)
+    if m[Head.ACCEPT_AT] <= t:
+        accept(m, requests, t)
+    ports.show_responses(m, requests, t)
+
+
+@compiled
+def advance(m: Records, requests: Table, until: int) -> int:
+    """From tick to tick, as `Controller.advance` says."""
+    t = clock.next_tick(m)
+    while clock.begins(m, t, until):
+        tick(m, requests, t)
+        t = clock.next_tick(m)
+        if clock.is_told(m):
+            break
+    return t
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rtl(Controller):
+    """The channel of rtl/memory.
+
+    Attributes:
+        queue_depth: Places for requests that wait.
+        pass_limit: Requests served before the oldest after which it is urgent.
+    """
+
+    queue_depth: int = 32
+    response_depth: int = 16
+    pass_limit: int = 32
+    show_after: ClassVar[int] = 1
+
+    @property
+    def advance(self) -> Advance:
+        """The function above."""
+        return advance
+
+    def places(self, banks: int) -> Places:
+        """All may be for one bank."""
+        return Places(self.queue_depth, self.queue_depth)
+
+    def own_columns(self) -> dict[int, int]:
+        """Depth, limit, and an empty queue."""
+        return {
+            Own.QUEUE_DEPTH: self.queue_depth,
+            Own.PASS_LIMIT: self.pass_limit,
+            Own.OLDEST: NOBODY,
+        }
