@@ -4,20 +4,10 @@ Each line that raises an earliest tick is a row of the table in standard.py.
 """
 
 from tlm.compiled import Address, address, compiled
-from tlm.memory.dram.state import (
-    BANK_COLUMNS,
-    BANKS,
-    LOG_COLUMNS,
-    WINDOW,
-    Bank,
-    Head,
-    Logged,
-    Records,
-    Slot,
-)
+from tlm.memory.dram import state
+from tlm.memory.dram.state import Bank, Head, Logged, Records, Slot
 
 # mypy: disable-error-code="no-any-return"
-# What comes out of an array is no int to the type checker, as it is to Numba.
 
 
 @compiled
@@ -57,8 +47,8 @@ def refresh_from(m: Records, t: int) -> int:
 @compiled
 def _delay_group(m: Records, bank: Address, command: int, time: int) -> None:
     """No bank of the group has this next command before a time; ``command``: its column."""
-    first = bank - ((bank - BANKS) & m[Head.GROUP_MASK])
-    for place in range(first, first + m[Head.GROUP_MASK], BANK_COLUMNS):
+    first = bank - ((bank - state.BANKS) & m[Head.GROUP_MASK])
+    for place in range(first, first + m[Head.GROUP_MASK], state.BANK_COLUMNS):
         other = address(place)
         m[other + command] = max(m[other + command], time)
 
@@ -68,11 +58,11 @@ def _log(m: Records, t: int, kind: int, bank: int, row: int, column: int, reques
     """Note a command, if commands are noted; bank -1: to all of them."""
     if m[Head.LOG_ROWS] == 0:
         return
-    place = m[Head.LOG] + m[Head.LOGGED] * LOG_COLUMNS
+    place = m[Head.LOG] + m[Head.LOGGED] * state.LOG_COLUMNS
     m[Head.LOGGED] += 1
     group = within = -1
     if bank >= 0:
-        number = (bank - BANKS) // BANK_COLUMNS
+        number = (bank - state.BANKS) // state.BANK_COLUMNS
         group = number >> m[Head.BANK_BITS]
         within = number - (group << m[Head.BANK_BITS])
     m[place], m[place + 1], m[place + 2], m[place + 3] = t, kind, group, within
@@ -90,9 +80,9 @@ def activate(m: Records, t: int, bank: Address, row: int) -> None:
     m[bank + Bank.WRITE_FROM] = max(m[bank + Bank.WRITE_FROM], t + m[Head.RCD_WR])
     _delay_group(m, bank, Bank.ACTIVATE_FROM, t + m[Head.RRD_L])
     place = m[Head.WINDOW_OLDEST]
-    m[WINDOW + place] = t
+    m[state.WINDOW + place] = t
     m[Head.WINDOW_OLDEST] = place = (place + 1) & 3
-    m[Head.ANY_ACTIVATE] = max(t + m[Head.RRD_S], m[WINDOW + place] + m[Head.FAW])
+    m[Head.ANY_ACTIVATE] = max(t + m[Head.RRD_S], m[state.WINDOW + place] + m[Head.FAW])
     m[Head.ANY_REFRESH] = max(m[Head.ANY_REFRESH], t + m[Head.RC_REF])
     m[Head.ROW_BUS] = t + m[Head.ACTIVATE_TICKS]
     m[Head.OPEN_BANKS] += 1
@@ -120,7 +110,7 @@ def precharge(m: Records, t: int, bank: Address) -> None:
 def precharge_all_from(m: Records) -> int:
     """Earliest precharge of all banks at once."""
     ready = max(m[Head.ANY_PRECHARGE], m[Head.ROW_BUS])
-    for record in range(BANKS, m[Head.BANKS_END], BANK_COLUMNS):
+    for record in range(state.BANKS, m[Head.BANKS_END], state.BANK_COLUMNS):
         bank = address(record)
         if m[bank + Bank.OPEN_ROW] >= 0:
             ready = max(ready, m[bank + Bank.PRECHARGE_FROM])
@@ -130,7 +120,7 @@ def precharge_all_from(m: Records) -> int:
 @compiled
 def precharge_all(m: Records, t: int) -> None:
     """Close all rows."""
-    for record in range(BANKS, m[Head.BANKS_END], BANK_COLUMNS):
+    for record in range(state.BANKS, m[Head.BANKS_END], state.BANK_COLUMNS):
         bank = address(record)
         if m[bank + Bank.OPEN_ROW] >= 0:
             _close(m, t, bank)

@@ -10,7 +10,7 @@ from tlm.compiled import prepare
 from tlm.errors import InputError
 from tlm.memory.dram import layout
 from tlm.memory.dram.address_map import AddressMap
-from tlm.memory.dram.controllers.controller import Advance, Controller
+from tlm.memory.dram.controllers.controller import Controller
 from tlm.memory.dram.device import Device
 from tlm.memory.dram.state import NEVER, Asked, Head, Int64s, Port
 
@@ -163,13 +163,13 @@ class DramChannel:
             requesters: Requesters; what each may have outstanding is unbounded.
             log_rows: Commands that can be noted before the core stops; 0: none is noted.
         """
-        _compile(self.controller.advance)
+        _compile(type(self.controller))
         return layout.new_state(
             self.device, self.controller, requesters, self.grain_requests, log_rows
         )
 
 
 @cache
-def _compile(advance: Advance) -> None:
+def _compile(controller: type[Controller]) -> None:
     """Compile a controller and what it stands on, or load what was compiled."""
-    prepare(advance)
+    prepare(controller.advance)

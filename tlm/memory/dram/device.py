@@ -18,29 +18,12 @@ class Device:
         banks_per_group: Banks of a group, a power of two.
         row_bits: Bits of a row number.
         column_bits: Bits of a column number; a column is a burst.
-        t_rcd_rd: Activate to read.
-        t_rcd_wr: Activate to write.
-        t_rp: Precharge to activate.
-        t_ras: Activate to precharge.
-        t_rc: Activate to activate of a bank.
-        t_rrd_s: Activate to activate of any bank.
-        t_rrd_l: Activate to activate in a group.
-        t_faw: Window that sees four activates at most.
-        t_ccd_s: Read to read and write to write of any bank.
-        t_ccd_l: The same in a group.
-        t_rtw: Read to write of any bank.
-        t_wtr_s: Write to read of any bank.
-        t_wtr_l: Write to read in a group.
-        t_rtp: Read to precharge.
-        t_wtp: Write to precharge.
-        t_rfc: Refresh to activate.
+        t_rcd_rd: This and what follows to ``t_rc_ref``, but t_refi: times between commands, as the
+            table of standard.py has them; ``t_faw`` is a window of four activates.
         t_refi: Refresh to refresh, on average.
-        t_rp_ref: Precharge to refresh.
-        t_rc_ref: Activate to refresh.
         rl: Read to its first beat.
         wl: Write to its first beat.
         bl: Length of a burst.
-        t_ppd: Precharge to precharge of any bank.
         activate_ticks: Ticks for which an activate holds the row command bus.
         edge_ticks: Columns, activates and refreshes begin at multiples of it: 2 where a tick is
             half a clock and these need the rising edge.

@@ -8,23 +8,7 @@ from tlm.memory.dram import state
 from tlm.memory.dram.controllers.controller import Controller
 from tlm.memory.dram.device import Device
 from tlm.memory.dram.standard import CONSTRAINTS
-from tlm.memory.dram.state import (
-    BANK_COLUMNS,
-    BANKS,
-    LOG_COLUMNS,
-    NEVER,
-    NOBODY,
-    PORT_COLUMNS,
-    QUEUE_COLUMNS,
-    RESPONSE_COLUMNS,
-    SLOT_COLUMNS,
-    Bank,
-    Head,
-    Int64s,
-    Port,
-    Queue,
-    Slot,
-)
+from tlm.memory.dram.state import Bank, Head, Int64s, Port, Queue, Slot
 
 _TIMES = (
     *dict.fromkeys(one.time for one in CONSTRAINTS),
@@ -52,11 +36,11 @@ def new_state(
     device = controller.kept(device)
     waiting = controller.places(device.banks)
     responses = 1 << (controller.response_depth + waiting.total).bit_length()
-    queues = BANKS + device.banks * BANK_COLUMNS
+    queues = state.BANKS + device.banks * state.BANK_COLUMNS
     sizes = (
         device.banks * waiting.bank, device.banks * waiting.bank, 2 * waiting.front,
-        ports * PORT_COLUMNS, responses * RESPONSE_COLUMNS, waiting.total * SLOT_COLUMNS,
-        log_rows * LOG_COLUMNS,
+        ports * state.PORT_COLUMNS, responses * state.RESPONSE_COLUMNS,
+        waiting.total * state.SLOT_COLUMNS, log_rows * state.LOG_COLUMNS,
     )  # fmt: skip
     begins = list(accumulate(sizes, initial=queues))
     reads, writes, fronts, first_port, ring, first_slot, log, end = begins
@@ -68,34 +52,36 @@ def new_state(
     m[Head.RING], m[Head.RING_MASK] = ring, responses - 1
     m[Head.LOG], m[Head.LOG_ROWS] = log, log_rows
     m[Head.FREE_SLOT] = first_slot
-    bank_table = m[BANKS:queues].reshape(-1, BANK_COLUMNS)
+    bank_table = m[state.BANKS : queues].reshape(-1, state.BANK_COLUMNS)
     bank_table[:, Bank.OPEN_ROW] = -1
-    bank_table[:, Bank.OWN : Bank.QUEUE] = NOBODY
+    bank_table[:, Bank.OWN : Bank.QUEUE] = state.NOBODY
     _set_queues(bank_table[:, Bank.QUEUE : Bank.WRITE_QUEUE], reads, waiting.bank)
     _set_queues(bank_table[:, Bank.WRITE_QUEUE :], writes, waiting.bank)
-    front_table = m[state.FRONT_READS : state.OWN].reshape(-1, QUEUE_COLUMNS)
+    front_table = m[state.FRONT_READS : state.OWN].reshape(-1, state.QUEUE_COLUMNS)
     _set_queues(front_table, fronts, waiting.front)
-    port_table(m)[:, Port.DEPTH] = NEVER
-    slot_table = m[first_slot:log].reshape(-1, SLOT_COLUMNS)
-    slot_table[:, Slot.NEXT_FREE] = first_slot + SLOT_COLUMNS * np.arange(1, waiting.total + 1)
+    port_table(m)[:, Port.DEPTH] = state.NEVER
+    slot_table = m[first_slot:log].reshape(-1, state.SLOT_COLUMNS)
+    slot_table[:, Slot.NEXT_FREE] = first_slot + state.SLOT_COLUMNS * np.arange(
+        1, waiting.total + 1
+    )
     return m
 
 
 def port_table(m: Int64s) -> Int64s:
     """The ports' records, a view of shape (requesters, columns)."""
-    return m[m[Head.PORTS] : m[Head.PORTS_END]].reshape(-1, PORT_COLUMNS)
+    return m[m[Head.PORTS] : m[Head.PORTS_END]].reshape(-1, state.PORT_COLUMNS)
 
 
 def bank_addresses(numbers: Int64s) -> Int64s:
     """Where the records of banks are, by the banks' numbers; the same shape."""
-    return BANKS + BANK_COLUMNS * numbers
+    return state.BANKS + state.BANK_COLUMNS * numbers
 
 
 def take_log(m: Int64s) -> Int64s:
     """The commands noted since the last call, shape (commands, columns); the log is empty then."""
     first, rows = int(m[Head.LOG]), int(m[Head.LOGGED])
     m[Head.LOGGED] = 0
-    return m[first : first + rows * LOG_COLUMNS].reshape(rows, LOG_COLUMNS).copy()
+    return m[first : first + rows * state.LOG_COLUMNS].reshape(rows, state.LOG_COLUMNS).copy()
 
 
 def _set_head(m: Int64s, device: Device, controller: Controller) -> None:
@@ -103,20 +89,20 @@ def _set_head(m: Int64s, device: Device, controller: Controller) -> None:
         m[Head[name.removeprefix("t_").upper()]] = getattr(device, name)
     m[Head.EDGE_MASK] = device.edge_ticks - 1
     m[Head.BANK_BITS] = device.banks_per_group.bit_length() - 1
-    m[Head.GROUP_MASK] = device.banks_per_group * BANK_COLUMNS - 1
+    m[Head.GROUP_MASK] = device.banks_per_group * state.BANK_COLUMNS - 1
     m[Head.RESPONSE_DEPTH] = controller.response_depth
     m[Head.OFFER_AFTER_TAKEN] = controller.offer_after_taken
     m[Head.OFFER_AFTER_ANSWER] = controller.offer_after_answer
     m[Head.SHOW_AFTER] = controller.show_after
-    m[[Head.COLUMN_AT, Head.ROW_AT, Head.RESPONSE_AT, Head.MOVE_AT]] = NEVER
+    m[[Head.COLUMN_AT, Head.ROW_AT, Head.RESPONSE_AT, Head.MOVE_AT]] = state.NEVER
     m[[Head.REFRESH_AT, Head.REFRESH_DUE]] = device.t_refi
     m[state.WINDOW : state.WINDOW + 4] = _LONG_AGO
     m[[Head.CLOCK, Head.SHOWN, Head.TAKEN]] = -1
-    for column, value in controller.own_columns().items():
-        m[column] = value
+    for name, column in controller.own.__members__.items():
+        m[column] = getattr(controller, name.lower(), 0)
 
 
 def _set_queues(table: Int64s, first: int, places: int) -> None:
     """Empty queues, a row each; their places begin at an address."""
-    table[:, [Queue.HIT, Queue.MISS]] = NOBODY
+    table[:, [Queue.HIT, Queue.MISS]] = state.NOBODY
     table[:, Queue.PLACES] = first + places * np.arange(len(table))

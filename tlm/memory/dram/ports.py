@@ -1,28 +1,16 @@
 """Requesters in front of a DRAM channel: offers, turns, and answers in the order of their time."""
 
 from tlm.compiled import Address, address, compiled
-from tlm.memory.dram.state import (
-    NEVER,
-    NOBODY,
-    PORT_COLUMNS,
-    RESPONSE_COLUMNS,
-    Asked,
-    Head,
-    Port,
-    Records,
-    Response,
-    Table,
-    lower,
-)
+from tlm.memory.dram import state
+from tlm.memory.dram.state import Asked, Head, Port, Records, Response, Table
 
 # mypy: disable-error-code="no-any-return"
-# What comes out of an array is no int to the type checker, as it is to Numba.
 
 
 @compiled
 def next_port(m: Records, port: Address) -> Address:
     """Whose turn it is after a port's."""
-    port = address(port + PORT_COLUMNS)
+    port = address(port + state.PORT_COLUMNS)
     return port if port < m[Head.PORTS_END] else address(m[Head.PORTS])
 
 
@@ -33,7 +21,7 @@ def port_in_turn(m: Records) -> Address:
     if m[Head.HELD] >= m[Head.GRAIN]:
         port = next_port(m, port)
         m[Head.HOLDER], m[Head.HELD] = port, 0
-    m[Head.ACCEPT_AT] = NEVER
+    m[Head.ACCEPT_AT] = state.NEVER
     return port
 
 
@@ -42,11 +30,11 @@ def offered(m: Records, requests: Table, t: int, port: Address) -> int:
     """The request that a port offers, or NOBODY."""
     request = m[port + Port.NEXT]
     if request >= m[port + Port.STOP] or m[port + Port.OUTSTANDING] >= m[port + Port.DEPTH]:
-        return NOBODY
+        return state.NOBODY
     begin = max(m[port + Port.OFFER_FROM], requests[request, Asked.BEGIN_REQ])
     if begin > t:
-        lower(m, Head.ACCEPT_AT, begin)
-        return NOBODY
+        state.lower(m, Head.ACCEPT_AT, begin)
+        return state.NOBODY
     return request
 
 
@@ -78,7 +66,7 @@ def take(m: Records, requests: Table, t: int, port: Address) -> None:
 @compiled
 def _response(m: Records, number: int) -> Address:
     """Where the ring holds a response."""
-    return address(m[Head.RING] + (number & m[Head.RING_MASK]) * RESPONSE_COLUMNS)
+    return address(m[Head.RING] + (number & m[Head.RING_MASK]) * state.RESPONSE_COLUMNS)
 
 
 @compiled
@@ -92,7 +80,7 @@ def respond(m: Records, time: int, request: int, port: int) -> None:
         before = _response(m, number - 1)
         if m[before + Response.TIME] <= time:
             break
-        for field in range(RESPONSE_COLUMNS):
+        for field in range(state.RESPONSE_COLUMNS):
             m[place + field] = m[before + field]
         place = before
         number -= 1
@@ -110,8 +98,8 @@ def take_response(m: Records, requests: Table, t: int) -> None:
     port, request = address(m[answer + Response.PORT]), m[answer + Response.REQUEST]
     requests[request, Asked.END_RESP] = t
     if m[Head.RESPONSES] >= m[Head.RESPONSE_DEPTH]:
-        lower(m, Head.COLUMN_AT, t + 1)
-        lower(m, Head.ACCEPT_AT, t + 1)
+        state.lower(m, Head.COLUMN_AT, t + 1)
+        state.lower(m, Head.ACCEPT_AT, t + 1)
     m[Head.FIRST_RESPONSE] += 1
     m[Head.RESPONSES] -= 1
     m[Head.LEFT] -= 1
@@ -122,9 +110,9 @@ def take_response(m: Records, requests: Table, t: int) -> None:
     if m[port + Port.OUTSTANDING] == m[port + Port.DEPTH]:
         offer_from = t + m[Head.OFFER_AFTER_ANSWER]
         _may_offer_from(m, port, offer_from)
-        lower(m, Head.ACCEPT_AT, offer_from)
+        state.lower(m, Head.ACCEPT_AT, offer_from)
     m[port + Port.OUTSTANDING] -= 1
-    m[Head.RESPONSE_AT] = NEVER
+    m[Head.RESPONSE_AT] = state.NEVER
     if m[Head.RESPONSES]:
         m[Head.RESPONSE_AT] = m[_response(m, m[Head.FIRST_RESPONSE]) + Response.TIME]
         if m[Head.BY_HAND]:
@@ -139,6 +127,6 @@ def show_responses(m: Records, requests: Table, t: int) -> None:
         requests[request, Asked.BEGIN_RESP] = t
         if m[Head.BY_HAND]:
             m[Head.SHOWN] = request
-            m[Head.RESPONSE_AT] = NEVER
+            m[Head.RESPONSE_AT] = state.NEVER
         else:
             take_response(m, requests, t)

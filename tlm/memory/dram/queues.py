@@ -1,23 +1,10 @@
 """Requests that wait in a DRAM channel: slots, queues, and when what they wait for may come."""
 
 from tlm.compiled import Address, address, compiled
-from tlm.memory.dram import banks
-from tlm.memory.dram.state import (
-    BANK_COLUMNS,
-    BANKS,
-    NOBODY,
-    Asked,
-    Bank,
-    Head,
-    Queue,
-    Records,
-    Slot,
-    Table,
-    lower,
-)
+from tlm.memory.dram import banks, state
+from tlm.memory.dram.state import Asked, Bank, Head, Queue, Records, Slot, Table
 
 # mypy: disable-error-code="no-any-return"
-# What comes out of an array is no int to the type checker, as it is to Numba.
 
 
 @compiled
@@ -59,8 +46,8 @@ def waits_in(m: Records, queue: Address, requests: Table, request: int, write: i
 @compiled
 def oldest_of_banks(m: Records) -> int:
     """Slot of the oldest request in the banks' queues, or NOBODY."""
-    oldest = NOBODY
-    for record in range(BANKS, m[Head.BANKS_END], BANK_COLUMNS):
+    oldest = state.NOBODY
+    for record in range(state.BANKS, m[Head.BANKS_END], state.BANK_COLUMNS):
         bank = address(record)
         if m[bank + Bank.QUEUE + Queue.COUNT]:
             slot = m[m[bank + Bank.QUEUE + Queue.PLACES]]
@@ -73,7 +60,7 @@ def oldest_of_banks(m: Records) -> int:
 def find(m: Records, queue: Address, bank: Address) -> None:
     """Find a queue's oldest requests again, after its bank's row or the queue has changed."""
     row, first = m[bank + Bank.OPEN_ROW], m[queue + Queue.PLACES]
-    hit, miss = NOBODY, NOBODY
+    hit, miss = state.NOBODY, state.NOBODY
     for place in range(first, first + m[queue + Queue.COUNT]):
         slot = m[place]
         if row >= 0 and m[slot + Slot.ROW] == row:
@@ -151,10 +138,10 @@ def push(m: Records, t: int, queue: Address, slot: Address, row_command: int) ->
     if row >= 0 and m[slot + Slot.ROW] == row:
         if m[queue + Queue.HIT] < 0:
             m[queue + Queue.HIT] = slot
-        lower(m, Head.COLUMN_AT, banks.column_from(m, t, bank, m[slot + Slot.WRITE]))
+        state.lower(m, Head.COLUMN_AT, banks.column_from(m, t, bank, m[slot + Slot.WRITE]))
     elif m[queue + Queue.MISS] < 0:
         m[queue + Queue.MISS] = slot
-        lower(m, row_command, banks.row_from(m, t, bank))
+        state.lower(m, row_command, banks.row_from(m, t, bank))
 
 
 @compiled
@@ -175,14 +162,14 @@ def give_row_command(m: Records, t: int, slot: Address) -> bool:
 def wake_columns(m: Records, t: int, bank: Address) -> None:
     """A row has been opened in tick t: its columns may come after their time."""
     time = min(banks.column_from(m, t + 1, bank, 0), banks.column_from(m, t + 1, bank, 1))
-    lower(m, Head.COLUMN_AT, time)
+    state.lower(m, Head.COLUMN_AT, time)
 
 
 @compiled
 def wake_row(m: Records, t: int, bank: Address, queue: Address) -> None:
     """A column has been given in tick t: if the row is hit no more, who waits may close it."""
     if m[queue + Queue.HIT] < 0 and m[queue + Queue.MISS] >= 0:
-        lower(m, Head.ROW_AT, banks.precharge_from(m, t, bank))
+        state.lower(m, Head.ROW_AT, banks.precharge_from(m, t, bank))
 
 
 @compiled
@@ -193,7 +180,7 @@ def refresh_closed(m: Records, t: int) -> bool:
         m[Head.REFRESH_AT] = ready
         return False
     banks.refresh(m, t)
-    for record in range(BANKS, m[Head.BANKS_END], BANK_COLUMNS):
+    for record in range(state.BANKS, m[Head.BANKS_END], state.BANK_COLUMNS):
         bank = address(record)
         find(m, bank + Bank.QUEUE, bank)
         find(m, bank + Bank.WRITE_QUEUE, bank)

@@ -1,9 +1,9 @@
 """What the core of a DRAM channel has to know of a controller; each has a file of its own.
 
 A controller's file opens with its policy in words. It has compiled functions of these names:
-``has_room`` and ``enter`` for a request, ``choose`` for commands, ``serve`` for a request's column
-and its answer, ``refresh`` where that is its own way, ``tick`` for the order in which it does all
-this, and ``advance``, which goes from tick to tick and is what Python calls.
+``has_room`` and ``enter`` for a request, ``accept`` for whose is taken, ``choose`` for commands,
+``serve`` for a request's column and its answer, ``refresh`` where it has its own way, and
+``advance``, which goes from tick to tick, does all this in its order, and is what Python calls.
 
 A choice is called in a tick in which a command may be allowed. It gives the commands of the tick
 and sets COLUMN_AT and ROW_AT to the next tick that can see another; whatever changes the state
@@ -11,18 +11,23 @@ elsewhere lowers them. They may be too early, never too late.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple
+from enum import IntEnum
+from typing import ClassVar, NamedTuple, Protocol
 
 from tlm.memory.dram.device import Device
 from tlm.memory.dram.state import Records, Table
 
-#: (records, table of requests, last tick): simulate to that tick, inclusive, or until no request is
-#: left; the next tick. With answers taken by hand it stops after a tick in which a request was
-#: taken or an answer is shown: TAKEN and SHOWN tell which. It also stops when the log of commands
-#: is full.
-Advance = Callable[[Records, Table, int], int]
+
+class Advance(Protocol):
+    """A controller's compiled simulation."""
+
+    def __call__(self, m: Records, requests: Table, until: int, /) -> int:
+        """Go to a tick, inclusive, or until no request is left; returns the next tick.
+
+        With answers taken by hand it stops after a tick in which a request was taken or an answer
+        is shown: TAKEN and SHOWN tell which. It also stops when the log of commands is full.
+        """
 
 
 class Places(NamedTuple):
@@ -49,6 +54,9 @@ class Controller(ABC):
     activate_ticks: int | None = None
     half_clocks: bool = True
 
+    advance: ClassVar[Advance]
+    #: The controller's own columns; they begin as what it has of their names, or with 0.
+    own: ClassVar[type[IntEnum]]
     #: Ticks from a request's taking, and from an answer, to the offer that waited for it.
     offer_after_taken: ClassVar[int] = 1
     offer_after_answer: ClassVar[int] = 1
@@ -61,15 +69,6 @@ class Controller(ABC):
             device = replace(device, edge_ticks=1, t_ppd=1)
         return replace(device, activate_ticks=self.activate_ticks or device.activate_ticks)
 
-    @property
-    @abstractmethod
-    def advance(self) -> Advance:
-        """The compiled simulation."""
-
     @abstractmethod
     def places(self, banks: int) -> Places:
         """Room for requests, with so many banks."""
-
-    @abstractmethod
-    def own_columns(self) -> dict[int, int]:
-        """The controller's own columns that do not begin with 0."""

@@ -17,37 +17,20 @@
 
 from dataclasses import dataclass
 from enum import IntEnum, auto
+from typing import ClassVar
 
 from tlm.compiled import Address, address, compiled, inlined
-from tlm.memory.dram import banks, clock, ports, queues
+from tlm.memory.dram import banks, clock, ports, queues, state
 from tlm.memory.dram.controllers.controller import Advance, Controller, Places
-from tlm.memory.dram.state import (
-    BANK_COLUMNS,
-    BANKS,
-    FRONT_READS,
-    FRONT_WRITES,
-    NEVER,
-    NOBODY,
-    OWN,
-    PORT_COLUMNS,
-    Asked,
-    Bank,
-    Head,
-    Queue,
-    Records,
-    Slot,
-    Table,
-    lower,
-)
+from tlm.memory.dram.state import Asked, Bank, Head, Queue, Records, Slot, Table
 
 # mypy: disable-error-code="no-any-return"
-# What comes out of an array is no int to the type checker, as it is to Numba.
 
 
 class Own(IntEnum):
     """The controller's columns."""
 
-    READ_DEPTH = OWN
+    READ_DEPTH = state.OWN
     WRITE_DEPTH = auto()
     BANK_DEPTH = auto()
     ROW_HIT_CAP = auto()
@@ -69,23 +52,23 @@ def has_room(m: Records, requests: Table, request: int) -> bool:
     if m[Head.RESPONSES] >= m[Head.RESPONSE_DEPTH]:
         return False
     if requests[request, Asked.WRITE]:
-        return m[FRONT_WRITES + Queue.COUNT] < m[Own.WRITE_DEPTH]
-    return m[FRONT_READS + Queue.COUNT] < m[Own.READ_DEPTH]
+        return m[state.FRONT_WRITES + Queue.COUNT] < m[Own.WRITE_DEPTH]
+    return m[state.FRONT_READS + Queue.COUNT] < m[Own.READ_DEPTH]
 
 
 @compiled
 def enter(m: Records, requests: Table, t: int, request: int, port: int) -> None:
     """Put a request into a queue in front, unless a waiting write answers it."""
     queue = address(requests[request, Asked.BANK] + Bank.QUEUE)
-    if queues.waits_in(m, address(FRONT_WRITES), requests, request, 1) or queues.waits_in(
+    if queues.waits_in(m, address(state.FRONT_WRITES), requests, request, 1) or queues.waits_in(
         m, queue, requests, request, 1
     ):
         ports.respond(m, t + 1, request, port)
         return
     slot = queues.take_slot(m, requests, request, port)
     write = m[slot + Slot.WRITE]
-    queues.append(m, address(FRONT_WRITES if write else FRONT_READS), slot)
-    lower(m, Head.MOVE_AT, t)
+    queues.append(m, address(state.FRONT_WRITES if write else state.FRONT_READS), slot)
+    state.lower(m, Head.MOVE_AT, t)
     if write:
         ports.respond(m, t + 1, request, port)
 
@@ -94,7 +77,7 @@ def enter(m: Records, requests: Table, t: int, request: int, port: int) -> None:
 def accept(m: Records, requests: Table, t: int) -> None:
     """Take one request, of requesters in turn, if somebody offers one and there is room."""
     port = ports.port_in_turn(m)
-    for _ in range(m[Head.PORTS], m[Head.PORTS_END], PORT_COLUMNS):
+    for _ in range(m[Head.PORTS], m[Head.PORTS_END], state.PORT_COLUMNS):
         request = ports.offered(m, requests, t, port)
         if request >= 0 and has_room(m, requests, request):
             ports.take(m, requests, t, port)
@@ -106,7 +89,7 @@ def accept(m: Records, requests: Table, t: int) -> None:
 @compiled
 def _begin_drain(m: Records) -> None:
     """Move the writes that are there, if there are enough."""
-    writes = m[FRONT_WRITES + Queue.COUNT]
+    writes = m[state.FRONT_WRITES + Queue.COUNT]
     if m[Own.DRAINING] == 0 and not m[Own.READ_FIRST]:
         many = writes > m[Own.DRAIN_LEVEL] and queues.oldest_of_banks(m) < 0
         if writes >= m[Own.WRITE_DEPTH] or many:
@@ -117,10 +100,10 @@ def _begin_drain(m: Records) -> None:
 @compiled
 def move(m: Records, requests: Table, t: int) -> None:
     """Move one request on into its bank's queue."""
-    m[Head.MOVE_AT] = NEVER
+    m[Head.MOVE_AT] = state.NEVER
     _begin_drain(m)
     write = m[Own.DRAINING] > 0
-    front = address(FRONT_WRITES if write else FRONT_READS)
+    front = address(state.FRONT_WRITES if write else state.FRONT_READS)
     first = m[front + Queue.PLACES]
     for place in range(first, first + m[front + Queue.COUNT]):
         slot = address(m[place])
@@ -131,13 +114,13 @@ def move(m: Records, requests: Table, t: int) -> None:
         m[Head.MOVE_AT] = t + 1
         if write:
             request = m[slot + Slot.REQUEST]
-            m[Own.READ_FIRST] = queues.waits_in(m, address(FRONT_READS), requests, request, 0)
+            m[Own.READ_FIRST] = queues.waits_in(m, address(state.FRONT_READS), requests, request, 0)
             if m[Own.READ_FIRST] or queues.waits_in(m, queue, requests, request, 0):
                 m[Own.DRAINING] = 0
                 return
             m[Own.DRAINING] -= 1
         queues.remove(m, front, slot)
-        lower(m, Head.ACCEPT_AT, t)
+        state.lower(m, Head.ACCEPT_AT, t)
         m[bank + OwnOfBank.LOOK_FROM] = 0
         queues.push(m, t + 1, queue, slot, Head.COLUMN_AT)
         return
@@ -147,24 +130,24 @@ def move(m: Records, requests: Table, t: int) -> None:
 def _ready_in(m: Records, t: int, bank: Address) -> tuple[int, int]:
     """Slot of the first request of a bank queue whose next command is ready, or NOBODY and when."""
     if not m[bank + Bank.QUEUE + Queue.COUNT]:
-        return NOBODY, NEVER
+        return state.NOBODY, state.NEVER
     first = m[bank + Bank.QUEUE + Queue.PLACES]
     head = m[first]
     row = m[bank + Bank.OPEN_ROW]
     if row < 0:
         time = banks.activate_from(m, t, bank)
-        return (head, t) if time <= t else (NOBODY, time)
-    after = NEVER
+        return (head, t) if time <= t else (state.NOBODY, time)
+    after = state.NEVER
     hit = m[bank + Bank.QUEUE + Queue.HIT]
     if m[head + Slot.ROW] != row and (hit < 0 or m[bank + Bank.SERVED] >= m[Own.ROW_HIT_CAP]):
         after = banks.precharge_from(m, t, bank)
         if after <= t:
             return head, t
     if hit < 0:
-        return NOBODY, after
+        return state.NOBODY, after
     read_at, write_at = banks.column_from(m, t, bank, 0), banks.column_from(m, t, bank, 1)
     if read_at > t and write_at > t:
-        return NOBODY, min(after, read_at, write_at)
+        return state.NOBODY, min(after, read_at, write_at)
     for place in range(first, first + m[bank + Bank.QUEUE + Queue.COUNT]):
         slot = m[place]
         if m[slot + Slot.ROW] != row:
@@ -174,18 +157,18 @@ def _ready_in(m: Records, t: int, bank: Address) -> tuple[int, int]:
             after = min(after, time)
         elif not m[slot + Slot.WRITE] or queues.is_first(m, place, first):
             return slot, t
-    return NOBODY, after
+    return state.NOBODY, after
 
 
 @compiled
 def _next_in_turn(m: Records, t: int) -> int:
     """Slot of the next bank's request with a ready command, or NOBODY; sets COLUMN_AT."""
-    after = NEVER
+    after = state.NEVER
     record = m[Own.ROBIN]
-    for _ in range(BANKS, m[Head.BANKS_END], BANK_COLUMNS):
-        record += BANK_COLUMNS
+    for _ in range(state.BANKS, m[Head.BANKS_END], state.BANK_COLUMNS):
+        record += state.BANK_COLUMNS
         if record == m[Head.BANKS_END]:
-            record = BANKS
+            record = state.BANKS
         bank = address(record)
         time = m[bank + OwnOfBank.LOOK_FROM]
         if time <= t:
@@ -198,7 +181,7 @@ def _next_in_turn(m: Records, t: int) -> int:
             m[bank + OwnOfBank.LOOK_FROM] = time
         after = min(after, time)
     m[Head.COLUMN_AT] = after
-    return NOBODY
+    return state.NOBODY
 
 
 @compiled
@@ -211,7 +194,7 @@ def serve(m: Records, t: int, slot: Address) -> None:
         done = t + m[Head.RL] + m[Head.BL]
         ports.respond(m, done, m[slot + Slot.REQUEST], m[slot + Slot.PORT])
     queues.release(m, slot)
-    lower(m, Head.MOVE_AT, t)
+    state.lower(m, Head.MOVE_AT, t)
 
 
 @inlined
@@ -230,14 +213,14 @@ def choose(m: Records, t: int) -> None:
             serve(m, t, slot)
         else:
             queues.give_row_command(m, t, slot)
-            m[Head.ROW_AT] = NEVER
+            m[Head.ROW_AT] = state.NEVER
 
 
 @compiled
 def refresh(m: Records, t: int) -> None:
     """Close the next row that may be, or refresh when none is open."""
-    m[Head.REFRESH_AT] = NEVER
-    for record in range(BANKS, m[Head.BANKS_END], BANK_COLUMNS):
+    m[Head.REFRESH_AT] = state.NEVER
+    for record in range(state.BANKS, m[Head.BANKS_END], state.BANK_COLUMNS):
         bank = address(record)
         if m[bank + Bank.OPEN_ROW] >= 0:
             time = banks.precharge_from(m, t, bank)
@@ -245,33 +228,27 @@ def refresh(m: Records, t: int) -> None:
                 banks.precharge(m, t, bank)
                 m[Head.REFRESH_AT] = t + 1
                 return
-            lower(m, Head.REFRESH_AT, time)
+            state.lower(m, Head.REFRESH_AT, time)
     if not m[Head.OPEN_BANKS] and queues.refresh_closed(m, t):
-        m[Head.ROW_AT] = NEVER
-        for record in range(BANKS, m[Head.BANKS_END], BANK_COLUMNS):
+        m[Head.ROW_AT] = state.NEVER
+        for record in range(state.BANKS, m[Head.BANKS_END], state.BANK_COLUMNS):
             m[address(record) + OwnOfBank.LOOK_FROM] = 0
-
-
-@inlined
-def tick(m: Records, requests: Table, t: int) -> None:
-    """A request, commands, a request moves on, answers."""
-    if m[Head.ACCEPT_AT] <= t:
-        accept(m, requests, t)
-    if clock.refresh_falls_due(m, t):
-        refresh(m, t)
-    elif not m[Head.PENDING_REFRESH] and m[Head.COLUMN_AT] <= t:
-        choose(m, t)
-    if m[Head.MOVE_AT] <= t:
-        move(m, requests, t)
-    ports.show_responses(m, requests, t)
 
 
 @compiled
 def advance(m: Records, requests: Table, until: int) -> int:
-    """From tick to tick, as `Controller.advance` says."""
+    """In a tick: a request, commands, a request moves on, answers."""
     t = clock.next_tick(m)
     while clock.begins(m, t, until):
-        tick(m, requests, t)
+        if m[Head.ACCEPT_AT] <= t:
+            accept(m, requests, t)
+        if clock.refresh_falls_due(m, t):
+            refresh(m, t)
+        elif not m[Head.PENDING_REFRESH] and m[Head.COLUMN_AT] <= t:
+            choose(m, t)
+        if m[Head.MOVE_AT] <= t:
+            move(m, requests, t)
+        ports.show_responses(m, requests, t)
         t = clock.next_tick(m)
         if clock.is_told(m):
             break
@@ -297,24 +274,11 @@ class Dramsim3(Controller):
     drain_level: int = 8
     activate_ticks: int | None = 1
     half_clocks: bool = False
-
-    @property
-    def advance(self) -> Advance:
-        """The function above."""
-        return advance
+    own: ClassVar[type[IntEnum]] = Own
+    robin: ClassVar[int] = state.BANKS
+    advance: ClassVar[Advance] = staticmethod(advance)
 
     def places(self, banks: int) -> Places:
         """The queues in front, and each bank's."""
         total = self.read_depth + self.write_depth + banks * self.bank_depth
         return Places(total, self.bank_depth, max(self.read_depth, self.write_depth))
-
-    def own_columns(self) -> dict[int, int]:
-        """Depths and limits; the turn begins at the first bank."""
-        return {
-            Own.READ_DEPTH: self.read_depth,
-            Own.WRITE_DEPTH: self.write_depth,
-            Own.BANK_DEPTH: self.bank_depth,
-            Own.ROW_HIT_CAP: self.row_hit_cap,
-            Own.DRAIN_LEVEL: self.drain_level,
-            Own.ROBIN: BANKS,
-        }

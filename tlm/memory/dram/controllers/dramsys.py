@@ -17,34 +17,17 @@ from enum import IntEnum, auto
 from typing import ClassVar
 
 from tlm.compiled import Address, address, compiled, inlined
-from tlm.memory.dram import banks, clock, ports, queues
+from tlm.memory.dram import banks, clock, ports, queues, state
 from tlm.memory.dram.controllers.controller import Advance, Controller, Places
-from tlm.memory.dram.state import (
-    BANK_COLUMNS,
-    BANKS,
-    NEVER,
-    NOBODY,
-    OWN,
-    PORT_COLUMNS,
-    Asked,
-    Bank,
-    Head,
-    Port,
-    Queue,
-    Records,
-    Slot,
-    Table,
-    lower,
-)
+from tlm.memory.dram.state import Asked, Bank, Head, Port, Queue, Records, Slot, Table
 
 # mypy: disable-error-code="no-any-return"
-# What comes out of an array is no int to the type checker, as it is to Numba.
 
 
 class Own(IntEnum):
     """The controller's columns."""
 
-    BANK_DEPTH = OWN
+    BANK_DEPTH = state.OWN
     LAST_BANK = auto()  # of the last request taken
     LAST_TAKEN = auto()  # tick in which it was
 
@@ -68,8 +51,8 @@ def enter(m: Records, requests: Table, t: int, request: int, port: int) -> None:
 def _first_offered(m: Records, requests: Table, t: int) -> int:
     """The port that holds the turn, or else that which began to offer first, or NOBODY."""
     port = ports.port_in_turn(m)
-    first, first_begin = NOBODY, NEVER
-    for _ in range(m[Head.PORTS], m[Head.PORTS_END], PORT_COLUMNS):
+    first, first_begin = state.NOBODY, state.NEVER
+    for _ in range(m[Head.PORTS], m[Head.PORTS_END], state.PORT_COLUMNS):
         request = ports.offered(m, requests, t, port)
         if request >= 0 and has_room(m):
             if m[Head.HELD] and port == m[Head.HOLDER]:
@@ -106,7 +89,7 @@ def serve(m: Records, t: int, slot: Address) -> None:
     ports.respond(m, done, m[slot + Slot.REQUEST], m[slot + Slot.PORT])
     queues.release(m, slot)
     m[Head.COLUMN_AT] = t + m[Head.CCD_S]
-    lower(m, Head.ACCEPT_AT, t)
+    state.lower(m, Head.ACCEPT_AT, t)
     queues.wake_row(m, t, bank, bank + Bank.QUEUE)
 
 
@@ -115,8 +98,8 @@ def _choose_column(m: Records, t: int) -> None:
     """The oldest ready column of the banks' oldest hits, behind an older request's row command."""
     if m[Head.COLUMN_AT] > t:
         return
-    best, after = NOBODY, NEVER
-    for record in range(BANKS, m[Head.BANKS_END], BANK_COLUMNS):
+    best, after = state.NOBODY, state.NEVER
+    for record in range(state.BANKS, m[Head.BANKS_END], state.BANK_COLUMNS):
         bank = address(record)
         slot = m[bank + Bank.QUEUE + Queue.HIT]
         if slot < 0:
@@ -141,8 +124,8 @@ def _choose_row(m: Records, t: int, before: int) -> None:
     """
     if m[Head.ROW_AT] > t:
         return
-    best, best_end, best_time, after = NOBODY, NEVER, NEVER, NEVER
-    for record in range(BANKS, m[Head.BANKS_END], BANK_COLUMNS):
+    best, best_end, best_time, after = state.NOBODY, state.NEVER, state.NEVER, state.NEVER
+    for record in range(state.BANKS, m[Head.BANKS_END], state.BANK_COLUMNS):
         bank = address(record)
         slot = m[bank + Bank.QUEUE + Queue.MISS]
         if slot < 0 or m[bank + Bank.QUEUE + Queue.HIT] >= 0:
@@ -169,28 +152,22 @@ def choose(m: Records, requests: Table, t: int) -> None:
     _choose_column(m, t)
     if m[Head.ACCEPT_AT] <= t:
         accept(m, requests, t)
-    _choose_row(m, t, NEVER)
-
-
-@inlined
-def tick(m: Records, requests: Table, t: int) -> None:
-    """Answers, a request, commands, answers."""
-    ports.show_responses(m, requests, t)
-    if m[Head.ACCEPT_AT] <= t:
-        accept(m, requests, t)
-    if clock.refresh_falls_due(m, t):
-        queues.close_and_refresh(m, t)
-    elif not m[Head.PENDING_REFRESH]:
-        choose(m, requests, t)
-    ports.show_responses(m, requests, t)
+    _choose_row(m, t, state.NEVER)
 
 
 @compiled
 def advance(m: Records, requests: Table, until: int) -> int:
-    """From tick to tick, as `Controller.advance` says."""
+    """In a tick: answers, a request, commands, answers."""
     t = clock.next_tick(m)
     while clock.begins(m, t, until):
-        tick(m, requests, t)
+        ports.show_responses(m, requests, t)
+        if m[Head.ACCEPT_AT] <= t:
+            accept(m, requests, t)
+        if clock.refresh_falls_due(m, t):
+            queues.close_and_refresh(m, t)
+        elif not m[Head.PENDING_REFRESH]:
+            choose(m, requests, t)
+        ports.show_responses(m, requests, t)
         t = clock.next_tick(m)
         if clock.is_told(m):
             break
@@ -210,16 +187,11 @@ class Dramsys(Controller):
     half_clocks: bool = False
     offer_after_taken: ClassVar[int] = 0
     offer_after_answer: ClassVar[int] = 0
-
-    @property
-    def advance(self) -> Advance:
-        """The function above."""
-        return advance
+    own: ClassVar[type[IntEnum]] = Own
+    last_bank: ClassVar[int] = state.BANKS
+    last_taken: ClassVar[int] = -1
+    advance: ClassVar[Advance] = staticmethod(advance)
 
     def places(self, banks: int) -> Places:
         """Each bank's buffer."""
         return Places(banks * self.bank_depth, self.bank_depth)
-
-    def own_columns(self) -> dict[int, int]:
-        """The depth; nothing has been taken."""
-        return {Own.BANK_DEPTH: self.bank_depth, Own.LAST_BANK: BANKS, Own.LAST_TAKEN: -1}

@@ -17,34 +17,17 @@ from enum import IntEnum, auto
 from typing import ClassVar
 
 from tlm.compiled import Address, address, compiled, inlined
-from tlm.memory.dram import banks, clock, ports, queues
+from tlm.memory.dram import banks, clock, ports, queues, state
 from tlm.memory.dram.controllers.controller import Advance, Controller, Places
-from tlm.memory.dram.state import (
-    BANK_COLUMNS,
-    BANKS,
-    NEVER,
-    NOBODY,
-    OWN,
-    PORT_COLUMNS,
-    QUEUE_COLUMNS,
-    Asked,
-    Bank,
-    Head,
-    Queue,
-    Records,
-    Slot,
-    Table,
-    lower,
-)
+from tlm.memory.dram.state import Asked, Bank, Head, Queue, Records, Slot, Table
 
 # mypy: disable-error-code="no-any-return"
-# What comes out of an array is no int to the type checker, as it is to Numba.
 
 
 class Own(IntEnum):
     """The controller's columns."""
 
-    READ_DEPTH = OWN
+    READ_DEPTH = state.OWN
     WRITE_DEPTH = auto()
     WRITE_ABOVE = auto()
     WRITE_BELOW = auto()
@@ -87,7 +70,7 @@ def enter(m: Records, requests: Table, t: int, request: int, port: int) -> None:
     slot = queues.take_slot(m, requests, request, port)
     write = m[slot + Slot.WRITE]
     m[Own.READS + write] += 1
-    queue = address(m[slot + Slot.BANK] + Bank.QUEUE + QUEUE_COLUMNS * write)
+    queue = address(m[slot + Slot.BANK] + Bank.QUEUE + state.QUEUE_COLUMNS * write)
     queues.push(m, t + 1, queue, slot, Head.ROW_AT)
 
 
@@ -95,7 +78,7 @@ def enter(m: Records, requests: Table, t: int, request: int, port: int) -> None:
 def accept(m: Records, requests: Table, t: int) -> None:
     """Take one request, of requesters in turn, if somebody offers one and there is room."""
     port = ports.port_in_turn(m)
-    for _ in range(m[Head.PORTS], m[Head.PORTS_END], PORT_COLUMNS):
+    for _ in range(m[Head.PORTS], m[Head.PORTS_END], state.PORT_COLUMNS):
         request = ports.offered(m, requests, t, port)
         if request >= 0 and has_room(m, requests, request):
             ports.take(m, requests, t, port)
@@ -113,15 +96,15 @@ def choose_mode(m: Records, column_tick: int, row_tick: int) -> None:
         changes = m[Own.WRITES] > m[Own.WRITE_ABOVE] or m[Own.READS] == 0
     if changes:
         m[Own.WRITE_MODE] ^= 1
-        lower(m, Head.COLUMN_AT, column_tick)
-        lower(m, Head.ROW_AT, row_tick)
+        state.lower(m, Head.COLUMN_AT, column_tick)
+        state.lower(m, Head.ROW_AT, row_tick)
 
 
 @compiled
 def _leave_buffer(m: Records, t: int, queue: Address, slot: Address) -> None:
     queues.take_out(m, queue, slot)
     m[Own.READS + m[Own.WRITE_MODE]] -= 1
-    lower(m, Head.ACCEPT_AT, t)
+    state.lower(m, Head.ACCEPT_AT, t)
 
 
 @compiled
@@ -135,10 +118,10 @@ def serve(m: Records, t: int, slot: Address) -> None:
 
 @compiled
 def _choose_column(m: Records, t: int) -> None:
-    queue = Bank.QUEUE + m[Own.WRITE_MODE] * QUEUE_COLUMNS
+    queue = Bank.QUEUE + m[Own.WRITE_MODE] * state.QUEUE_COLUMNS
     buffers = not m[Head.PENDING_REFRESH]
-    active, best, after = NOBODY, NOBODY, NEVER
-    for record in range(BANKS, m[Head.BANKS_END], BANK_COLUMNS):
+    active, best, after = state.NOBODY, state.NOBODY, state.NEVER
+    for record in range(state.BANKS, m[Head.BANKS_END], state.BANK_COLUMNS):
         bank = address(record)
         slot = m[bank + OwnOfBank.ACTIVE]
         if slot >= 0:
@@ -160,7 +143,7 @@ def _choose_column(m: Records, t: int) -> None:
     m[Head.COLUMN_AT] = t + m[Head.CCD_S]
     if active >= 0:
         bank = address(m[active + Slot.BANK])
-        m[bank + OwnOfBank.ACTIVE] = NOBODY
+        m[bank + OwnOfBank.ACTIVE] = state.NOBODY
         m[Head.OWED] -= 1
         serve(m, t, active)
         if m[Head.OWED] == 0 and m[Head.PENDING_REFRESH]:
@@ -171,14 +154,14 @@ def _choose_column(m: Records, t: int) -> None:
         serve(m, t, best)
         choose_mode(m, t + 1, t)
     if m[bank + queue + Queue.MISS] >= 0:
-        lower(m, Head.ROW_AT, banks.precharge_from(m, t, bank))
+        state.lower(m, Head.ROW_AT, banks.precharge_from(m, t, bank))
 
 
 @compiled
 def _choose_row(m: Records, t: int) -> None:
-    queue = Bank.QUEUE + m[Own.WRITE_MODE] * QUEUE_COLUMNS
-    best, after = NOBODY, NEVER
-    for record in range(BANKS, m[Head.BANKS_END], BANK_COLUMNS):
+    queue = Bank.QUEUE + m[Own.WRITE_MODE] * state.QUEUE_COLUMNS
+    best, after = state.NOBODY, state.NEVER
+    for record in range(state.BANKS, m[Head.BANKS_END], state.BANK_COLUMNS):
         bank = address(record)
         slot = m[bank + queue + Queue.MISS]
         if slot < 0 or m[bank + OwnOfBank.ACTIVE] >= 0:
@@ -209,7 +192,7 @@ def _wake_columns(m: Records, t: int, bank: Address) -> None:
         queues.wake_columns(m, t, bank)
     else:
         write = m[m[bank + OwnOfBank.ACTIVE] + Slot.WRITE]
-        lower(m, Head.COLUMN_AT, banks.column_from(m, t + 1, bank, write))
+        state.lower(m, Head.COLUMN_AT, banks.column_from(m, t + 1, bank, write))
 
 
 @inlined
@@ -225,33 +208,27 @@ def choose(m: Records, t: int) -> None:
 def refresh(m: Records, t: int) -> None:
     """The next step of a refresh; the last of the activated requests calls it."""
     if m[Head.OWED]:
-        m[Head.REFRESH_AT] = NEVER
+        m[Head.REFRESH_AT] = state.NEVER
     else:
         queues.close_and_refresh(m, t)
 
 
-@inlined
-def tick(m: Records, requests: Table, t: int) -> None:
-    """Commands, answers, a request."""
-    clock.refresh_falls_due(m, t)
-    choose(m, t)
-    if m[Head.REFRESH_AT] <= t:
-        refresh(m, t)
-    ports.show_responses(m, requests, t)
-    if m[Head.ACCEPT_AT] <= t:
-        accept(m, requests, t)
-    # A refresh that falls due comes before the choice.
-    if not m[Head.PENDING_REFRESH] and t + 1 < m[Head.REFRESH_DUE]:
-        choose_mode(m, t + 1, t + 1)
-    ports.show_responses(m, requests, t)
-
-
 @compiled
 def advance(m: Records, requests: Table, until: int) -> int:
-    """From tick to tick, as `Controller.advance` says."""
+    """In a tick: commands, answers, a request."""
     t = clock.next_tick(m)
     while clock.begins(m, t, until):
-        tick(m, requests, t)
+        clock.refresh_falls_due(m, t)
+        choose(m, t)
+        if m[Head.REFRESH_AT] <= t:
+            refresh(m, t)
+        ports.show_responses(m, requests, t)
+        if m[Head.ACCEPT_AT] <= t:
+            accept(m, requests, t)
+        # A refresh that falls due comes before the choice.
+        if not m[Head.PENDING_REFRESH] and t + 1 < m[Head.REFRESH_DUE]:
+            choose_mode(m, t + 1, t + 1)
+        ports.show_responses(m, requests, t)
         t = clock.next_tick(m)
         if clock.is_told(m):
             break
@@ -274,22 +251,10 @@ class Ramulator(Controller):
     write_above: int = 25
     write_below: int = 7
     offer_after_answer: ClassVar[int] = 0
-
-    @property
-    def advance(self) -> Advance:
-        """The function above."""
-        return advance
+    own: ClassVar[type[IntEnum]] = Own
+    advance: ClassVar[Advance] = staticmethod(advance)
 
     def places(self, banks: int) -> Places:
         """The buffers, of which all may be for one bank, and an activated request a bank."""
         total = self.read_depth + self.write_depth + banks
         return Places(total, max(self.read_depth, self.write_depth))
-
-    def own_columns(self) -> dict[int, int]:
-        """Depths and limits."""
-        return {
-            Own.READ_DEPTH: self.read_depth,
-            Own.WRITE_DEPTH: self.write_depth,
-            Own.WRITE_ABOVE: self.write_above,
-            Own.WRITE_BELOW: self.write_below,
-        }

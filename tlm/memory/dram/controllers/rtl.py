@@ -18,32 +18,17 @@ from enum import IntEnum, auto
 from typing import ClassVar
 
 from tlm.compiled import Address, address, compiled, inlined
-from tlm.memory.dram import banks, clock, ports, queues
+from tlm.memory.dram import banks, clock, ports, queues, state
 from tlm.memory.dram.controllers.controller import Advance, Controller, Places
-from tlm.memory.dram.state import (
-    BANK_COLUMNS,
-    BANKS,
-    NEVER,
-    NOBODY,
-    OWN,
-    PORT_COLUMNS,
-    Bank,
-    Head,
-    Queue,
-    Records,
-    Slot,
-    Table,
-    lower,
-)
+from tlm.memory.dram.state import Bank, Head, Queue, Records, Slot, Table
 
 # mypy: disable-error-code="no-any-return"
-# What comes out of an array is no int to the type checker, as it is to Numba.
 
 
 class Own(IntEnum):
     """The controller's columns."""
 
-    QUEUE_DEPTH = OWN
+    QUEUE_DEPTH = state.OWN
     PASS_LIMIT = auto()
     WAITING = auto()  # requests in the queue
     WAITING_BEFORE = auto()  # the same when the tick began
@@ -76,7 +61,7 @@ def enter(m: Records, requests: Table, t: int, request: int, port: int) -> None:
 def accept(m: Records, requests: Table, t: int) -> None:
     """Take one request, of requesters in turn, if somebody offers one and there is room."""
     port = ports.port_in_turn(m)
-    for _ in range(m[Head.PORTS], m[Head.PORTS_END], PORT_COLUMNS):
+    for _ in range(m[Head.PORTS], m[Head.PORTS_END], state.PORT_COLUMNS):
         request = ports.offered(m, requests, t, port)
         if request >= 0 and has_room(m, t):
             ports.take(m, requests, t, port)
@@ -88,12 +73,12 @@ def accept(m: Records, requests: Table, t: int) -> None:
 @compiled
 def _choose_column(m: Records, t: int, urgent: bool, oldest: int) -> int:
     """Slot of the oldest request whose column may come now, or NOBODY; sets COLUMN_AT."""
-    best, after = NOBODY, NEVER
-    held_bank, one_way = NOBODY, False
+    best, after = state.NOBODY, state.NEVER
+    held_bank, one_way = state.NOBODY, False
     if urgent:
         held_bank = address(m[oldest + Slot.BANK])
         one_way = m[held_bank + Bank.OPEN_ROW] == m[oldest + Slot.ROW]
-    for record in range(BANKS, m[Head.BANKS_END], BANK_COLUMNS):
+    for record in range(state.BANKS, m[Head.BANKS_END], state.BANK_COLUMNS):
         bank = address(record)
         if m[bank + Bank.QUEUE + Queue.HIT] < 0:
             continue
@@ -134,15 +119,15 @@ def serve(m: Records, t: int, slot: Address, urgent: bool, oldest: int) -> None:
     ports.respond(m, done, m[slot + Slot.REQUEST], m[slot + Slot.PORT])
     queues.release(m, slot)
     m[Head.COLUMN_AT] = t + m[Head.CCD_S]
-    lower(m, Head.ACCEPT_AT, t + 1)
+    state.lower(m, Head.ACCEPT_AT, t + 1)
     queues.wake_row(m, t, bank, bank + Bank.QUEUE)
 
 
 @compiled
 def _choose_row(m: Records, t: int, urgent: bool, oldest: int) -> int:
     """Slot of the oldest request whose row command may come now, or NOBODY; sets ROW_AT."""
-    best, after = NOBODY, NEVER
-    for record in range(BANKS, m[Head.BANKS_END], BANK_COLUMNS):
+    best, after = state.NOBODY, state.NEVER
+    for record in range(state.BANKS, m[Head.BANKS_END], state.BANK_COLUMNS):
         bank = address(record)
         slot = m[bank + Bank.QUEUE + Queue.MISS]
         if slot < 0:
@@ -163,7 +148,7 @@ def choose(m: Records, t: int) -> None:
     """A column and a row command."""
     urgent, oldest = m[Own.PASSES] >= m[Own.PASS_LIMIT], m[Own.OLDEST]
     if m[Head.COLUMN_AT] <= t:
-        m[Head.COLUMN_AT] = NEVER
+        m[Head.COLUMN_AT] = state.NEVER
         if m[Head.RESPONSES] < m[Head.RESPONSE_DEPTH]:
             slot = _choose_column(m, t, urgent, oldest)
             if slot >= 0:
@@ -173,28 +158,22 @@ def choose(m: Records, t: int) -> None:
         if slot >= 0 and queues.give_row_command(m, t, slot):
             queues.wake_columns(m, t, address(m[slot + Slot.BANK]))
     if not urgent and m[Own.PASSES] >= m[Own.PASS_LIMIT]:
-        lower(m, Head.ROW_AT, t + 1)
-
-
-@inlined
-def tick(m: Records, requests: Table, t: int) -> None:
-    """Commands, a request, answers."""
-    m[Own.WAITING_BEFORE] = m[Own.WAITING]
-    if clock.refresh_falls_due(m, t):
-        queues.close_and_refresh(m, t)
-    elif not m[Head.PENDING_REFRESH]:
-        choose(m, t)
-    if m[Head.ACCEPT_AT] <= t:
-        accept(m, requests, t)
-    ports.show_responses(m, requests, t)
+        state.lower(m, Head.ROW_AT, t + 1)
 
 
 @compiled
 def advance(m: Records, requests: Table, until: int) -> int:
-    """From tick to tick, as `Controller.advance` says."""
+    """In a tick: commands, a request, answers."""
     t = clock.next_tick(m)
     while clock.begins(m, t, until):
-        tick(m, requests, t)
+        m[Own.WAITING_BEFORE] = m[Own.WAITING]
+        if clock.refresh_falls_due(m, t):
+            queues.close_and_refresh(m, t)
+        elif not m[Head.PENDING_REFRESH]:
+            choose(m, t)
+        if m[Head.ACCEPT_AT] <= t:
+            accept(m, requests, t)
+        ports.show_responses(m, requests, t)
         t = clock.next_tick(m)
         if clock.is_told(m):
             break
@@ -214,20 +193,10 @@ class Rtl(Controller):
     response_depth: int = 16
     pass_limit: int = 32
     show_after: ClassVar[int] = 1
-
-    @property
-    def advance(self) -> Advance:
-        """The function above."""
-        return advance
+    own: ClassVar[type[IntEnum]] = Own
+    oldest: ClassVar[int] = state.NOBODY
+    advance: ClassVar[Advance] = staticmethod(advance)
 
     def places(self, banks: int) -> Places:
         """All may be for one bank."""
         return Places(self.queue_depth, self.queue_depth)
-
-    def own_columns(self) -> dict[int, int]:
-        """Depth, limit, and an empty queue."""
-        return {
-            Own.QUEUE_DEPTH: self.queue_depth,
-            Own.PASS_LIMIT: self.pass_limit,
-            Own.OLDEST: NOBODY,
-        }
