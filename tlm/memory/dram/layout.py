@@ -1,5 +1,6 @@
 """Layout of a DRAM channel's records, and the channel before its first request."""
 
+from dataclasses import fields
 from itertools import accumulate
 
 import numpy as np
@@ -7,17 +8,8 @@ import numpy as np
 from tlm.memory.dram import state
 from tlm.memory.dram.controllers.controller import Controller
 from tlm.memory.dram.device import Device
-from tlm.memory.dram.standard import CONSTRAINTS
 from tlm.memory.dram.state import Bank, Head, Int64s, Port, Queue, Slot
 
-_TIMES = (
-    *dict.fromkeys(one.time for one in CONSTRAINTS),
-    "t_refi",
-    "rl",
-    "wl",
-    "bl",
-    "activate_ticks",
-)
 _LONG_AGO = -(2**40)
 
 
@@ -61,9 +53,8 @@ def new_state(
     _set_queues(front_table, fronts, waiting.front)
     port_table(m)[:, Port.DEPTH] = state.NEVER
     slot_table = m[first_slot:log].reshape(-1, state.SLOT_COLUMNS)
-    slot_table[:, Slot.NEXT_FREE] = first_slot + state.SLOT_COLUMNS * np.arange(
-        1, waiting.total + 1
-    )
+    numbers = np.arange(1, waiting.total + 1)
+    slot_table[:, Slot.NEXT_FREE] = first_slot + state.SLOT_COLUMNS * numbers
     return m
 
 
@@ -85,8 +76,10 @@ def take_log(m: Int64s) -> Int64s:
 
 
 def _set_head(m: Int64s, device: Device, controller: Controller) -> None:
-    for name in _TIMES:
-        m[Head[name.removeprefix("t_").upper()]] = getattr(device, name)
+    for field in fields(device):
+        name = field.name.removeprefix("t_").upper()
+        if name in Head.__members__:
+            m[Head[name]] = getattr(device, field.name)
     m[Head.EDGE_MASK] = device.edge_ticks - 1
     m[Head.BANK_BITS] = device.banks_per_group.bit_length() - 1
     m[Head.GROUP_MASK] = device.banks_per_group * state.BANK_COLUMNS - 1

@@ -1,6 +1,6 @@
 """Requesters in front of a DRAM channel: offers, turns, and answers in the order of their time."""
 
-from tlm.compiled import Address, address, compiled
+from tlm.compiled import Address, address, compiled, inlined
 from tlm.memory.dram import state
 from tlm.memory.dram.state import Asked, Head, Port, Records, Response, Table
 
@@ -14,7 +14,7 @@ def next_port(m: Records, port: Address) -> Address:
     return port if port < m[Head.PORTS_END] else address(m[Head.PORTS])
 
 
-@compiled
+@inlined
 def port_in_turn(m: Records) -> Address:
     """Whose turn it is in this tick; ACCEPT_AT is for those who are asked to set."""
     port = address(m[Head.HOLDER])
@@ -25,7 +25,7 @@ def port_in_turn(m: Records) -> Address:
     return port
 
 
-@compiled
+@inlined
 def offered(m: Records, requests: Table, t: int, port: Address) -> int:
     """The request that a port offers, or NOBODY."""
     request = m[port + Port.NEXT]
@@ -46,7 +46,7 @@ def _may_offer_from(m: Records, port: Address, t: int) -> None:
     m[Head.NEXT_TICKET] += 1
 
 
-@compiled
+@inlined
 def take(m: Records, requests: Table, t: int, port: Address) -> None:
     """Take the request that a port offers."""
     request = m[port + Port.NEXT]

@@ -1,7 +1,7 @@
 """Requests that wait in a DRAM channel: slots, queues, and when what they wait for may come."""
 
-from tlm.compiled import Address, address, compiled
-from tlm.memory.dram import banks, state
+from tlm.compiled import Address, address, compiled, inlined
+from tlm.memory.dram import banks, ports, state
 from tlm.memory.dram.state import Asked, Bank, Head, Queue, Records, Slot, Table
 
 # mypy: disable-error-code="no-any-return"
@@ -76,7 +76,7 @@ def find(m: Records, queue: Address, bank: Address) -> None:
     m[queue + Queue.MISS] = miss
 
 
-@compiled
+@inlined
 def take_slot(m: Records, requests: Table, request: int, port: int) -> Address:
     """A slot for a request, filled."""
     slot = address(m[Head.FREE_SLOT])
@@ -142,6 +142,14 @@ def push(m: Records, t: int, queue: Address, slot: Address, row_command: int) ->
     elif m[queue + Queue.MISS] < 0:
         m[queue + Queue.MISS] = slot
         state.lower(m, row_command, banks.row_from(m, t, bank))
+
+
+@inlined
+def give_column(m: Records, t: int, slot: Address, done: int) -> None:
+    """Read or write the burst of a request, which is answered when that is done."""
+    banks.column(m, t, slot)
+    ports.respond(m, done, m[slot + Slot.REQUEST], m[slot + Slot.PORT])
+    release(m, slot)
 
 
 @compiled

@@ -56,7 +56,7 @@ def has_room(m: Records, requests: Table, request: int) -> bool:
     return m[state.FRONT_READS + Queue.COUNT] < m[Own.READ_DEPTH]
 
 
-@compiled
+@inlined
 def enter(m: Records, requests: Table, t: int, request: int, port: int) -> None:
     """Put a request into a queue in front, unless a waiting write answers it."""
     queue = address(requests[request, Asked.BANK] + Bank.QUEUE)
@@ -184,7 +184,7 @@ def _next_in_turn(m: Records, t: int) -> int:
     return state.NOBODY
 
 
-@compiled
+@inlined
 def serve(m: Records, t: int, slot: Address) -> None:
     """Give a request its column; a read is answered when that is done, a write was long ago."""
     bank = address(m[slot + Slot.BANK])

@@ -38,7 +38,7 @@ def has_room(m: Records) -> bool:
     return m[m[Own.LAST_BANK] + Bank.QUEUE + Queue.COUNT] < m[Own.BANK_DEPTH]
 
 
-@compiled
+@inlined
 def enter(m: Records, requests: Table, t: int, request: int, port: int) -> None:
     """Put a request into its bank's buffer."""
     slot = queues.take_slot(m, requests, request, port)
@@ -79,15 +79,12 @@ def accept(m: Records, requests: Table, t: int) -> None:
         enter(m, requests, t, request, port)
 
 
-@compiled
+@inlined
 def serve(m: Records, t: int, slot: Address) -> None:
     """Give a request its column, and its answer when that is done."""
     bank, write = address(m[slot + Slot.BANK]), m[slot + Slot.WRITE]
     queues.take_out(m, bank + Bank.QUEUE, slot)
-    banks.column(m, t, slot)
-    done = t + (m[Head.WL] if write else m[Head.RL]) + m[Head.BL]
-    ports.respond(m, done, m[slot + Slot.REQUEST], m[slot + Slot.PORT])
-    queues.release(m, slot)
+    queues.give_column(m, t, slot, t + (m[Head.WL] if write else m[Head.RL]) + m[Head.BL])
     m[Head.COLUMN_AT] = t + m[Head.CCD_S]
     state.lower(m, Head.ACCEPT_AT, t)
     queues.wake_row(m, t, bank, bank + Bank.QUEUE)

@@ -61,7 +61,7 @@ def has_room(m: Records, requests: Table, request: int) -> bool:
     return _meets_write(m, requests, request)
 
 
-@compiled
+@inlined
 def enter(m: Records, requests: Table, t: int, request: int, port: int) -> None:
     """Put a request into its buffer, unless a waiting write answers it."""
     if _meets_write(m, requests, request):
@@ -107,13 +107,10 @@ def _leave_buffer(m: Records, t: int, queue: Address, slot: Address) -> None:
     state.lower(m, Head.ACCEPT_AT, t)
 
 
-@compiled
+@inlined
 def serve(m: Records, t: int, slot: Address) -> None:
     """Give a request its column, and its answer: a write's at once."""
-    banks.column(m, t, slot)
-    done = t if m[slot + Slot.WRITE] else t + m[Head.RL] + m[Head.BL]
-    ports.respond(m, done, m[slot + Slot.REQUEST], m[slot + Slot.PORT])
-    queues.release(m, slot)
+    queues.give_column(m, t, slot, t if m[slot + Slot.WRITE] else t + m[Head.RL] + m[Head.BL])
 
 
 @compiled

@@ -46,7 +46,7 @@ def has_room(m: Records, t: int) -> bool:
     return False
 
 
-@compiled
+@inlined
 def enter(m: Records, requests: Table, t: int, request: int, port: int) -> None:
     """Put a request into the queue."""
     slot = queues.take_slot(m, requests, request, port)
@@ -103,7 +103,7 @@ def _choose_column(m: Records, t: int, urgent: bool, oldest: int) -> int:
     return best
 
 
-@compiled
+@inlined
 def serve(m: Records, t: int, slot: Address, urgent: bool, oldest: int) -> None:
     """Give a request its column, and its answer when that is done."""
     bank, write = address(m[slot + Slot.BANK]), m[slot + Slot.WRITE]
@@ -114,10 +114,7 @@ def serve(m: Records, t: int, slot: Address, urgent: bool, oldest: int) -> None:
         m[Own.OLDEST] = queues.oldest_of_banks(m)
     elif not urgent:
         m[Own.PASSES] += 1
-    banks.column(m, t, slot)
-    done = t + (m[Head.WL] if write else m[Head.RL]) + m[Head.BL]
-    ports.respond(m, done, m[slot + Slot.REQUEST], m[slot + Slot.PORT])
-    queues.release(m, slot)
+    queues.give_column(m, t, slot, t + (m[Head.WL] if write else m[Head.RL]) + m[Head.BL])
     m[Head.COLUMN_AT] = t + m[Head.CCD_S]
     state.lower(m, Head.ACCEPT_AT, t + 1)
     queues.wake_row(m, t, bank, bank + Bank.QUEUE)
