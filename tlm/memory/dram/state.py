@@ -204,7 +204,6 @@ OWN_COLUMNS = 12
 BANKS = -(-(OWN + OWN_COLUMNS) // 8) * 8  # whole lines of a cache
 
 
-# This function is here also for tlm.compiled: the code is made anew when its file has changed.
 @compiled
 def lower(m: Records, which: int, tick: int) -> None:
     """Look at something in a tick, at the latest; ``which``: the column of its next one."""
