@@ -9,10 +9,7 @@ from types import ModuleType
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]  # it has none
 from numba import njit, types
-from numba.extending import intrinsic, overload
-from numba.np.arrayobj import make_array
 
 # A column, or the record that begins with it. Unsigned: Numba then leaves out its test for indices
 # that count from an array's end.
@@ -53,31 +50,6 @@ def allocating(function: _Function) -> _Function:
 def address(index: int) -> Address:
     """The same number as an address."""
     return np.uint32(index)  # type: ignore[return-value]  # an int to Numba
-
-
-def fetch(array: Any, index: int) -> None:
-    """Have the processor fetch the cache's line of an array's item; nothing waits for it."""
-
-
-@intrinsic
-def _fetch_line(_typing: Any, array: Any, index: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        made = make_array(signature.args[0])  # type: ignore[no-untyped-call]  # Numba's is not
-        data = made(context, builder, arguments[0]).data
-        byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
-        prefetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
-        item = builder.bitcast(builder.gep(data, [arguments[1]]), byte)
-        # For reading, to stay in all caches, of data.
-        builder.call(prefetch, [item, word(0), word(3), word(1)])
-        return context.get_dummy_value()
-
-    return types.void(array, index), generate
-
-
-@overload(fetch, strict=False)
-def _fetch(array: Any, index: int) -> Any:
-    return lambda array, index: _fetch_line(array, index)  # type: ignore[call-arg]  # one given
 
 
 def prepare(*entries: Callable[..., Any]) -> None:

@@ -5,13 +5,9 @@ import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import numpy as np
 import pytest
-from numba import types
-
-from tlm.compiled import compiled, fetch, prepare
 
 _SOURCES = {
     "plain_columns": """
@@ -86,20 +82,3 @@ def test_a_change_of_what_is_called_or_named_is_seen(
     later = source.stat().st_mtime + 10
     os.utime(source, (later, later))
     assert _prepared().run(4, True) == 13
-
-
-@compiled
-def _sum_ahead(numbers: Annotated[Any, types.int32[::1]]) -> int:
-    total = 0
-    for place in range(len(numbers)):
-        fetch(numbers, place + 16)
-        total += numbers[place]
-    return total
-
-
-def test_fetch_asks_for_a_line_and_changes_nothing() -> None:
-    prepare(_sum_ahead)
-    numbers = np.arange(100, dtype=np.int32)
-    assert _sum_ahead(numbers) == numbers.sum()  # the last ones fetch from behind the end
-    code = _sum_ahead.inspect_llvm(_sum_ahead.signatures[0])  # type: ignore[attr-defined]  # Numba
-    assert "call void @llvm.prefetch" in code

@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from tlm.compiled import address, compiled, prepare
+from tlm.compiled import compiled, prepare
 from tlm.errors import InputError
 from tlm.interconnect.base import Event, EventKind
 from tlm.interconnect.handshake import HandshakeMesh
@@ -11,7 +11,7 @@ from tlm.interconnect.handshake.core import happen, settle
 from tlm.interconnect.handshake.events import report
 from tlm.interconnect.handshake.gates import offered_flit, put_in_flit, room_for_flit, take_flit
 from tlm.interconnect.handshake.places import node_at
-from tlm.interconnect.handshake.records import Records, Table
+from tlm.interconnect.handshake.records import DeliveryTable, Records, Table
 from tlm.interconnect.packets import Deliveries, Packets, Reduce, TileSet
 from tlm.interconnect.zero_load import FORKS, NocTiming
 from tlm.tiles.banked import BankedTiles
@@ -96,7 +96,9 @@ class TiledMesh(TileStarts, HandshakeMesh):
 
 
 @compiled
-def _run_tiled(m: Records, packets: Table, deliveries: Table, tiles: Tables, until: int) -> int:
+def _run_tiled(
+    m: Records, packets: Table, deliveries: DeliveryTable, tiles: Tables, until: int
+) -> int:
     """As `run` of the handshake model, with the tiles at which anything goes on."""
     t = tiles.records
     m[at.REPORTED] = 0
@@ -117,7 +119,7 @@ def _run_tiled(m: Records, packets: Table, deliveries: Table, tiles: Tables, unt
 def _step_tiles(m: Records, packets: Table, tiles: Tables) -> bool:
     """A cycle of all tiles at which anything goes on; whether more does by itself."""
     t, words, routes = tiles
-    stirs, now, node = False, m[at.CLOCK], address(m[at.NODES])
+    stirs, now, node = False, m[at.CLOCK], m[at.NODES]
     for number, tile in enumerate(range(HEADER_COLUMNS, len(t), t[Header.RECORD_SIZE])):
         offered = m[node + at.OFFERED] > 0
         if t[tile + Column.LIVE] > 0 or offered:

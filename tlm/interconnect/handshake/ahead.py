@@ -5,11 +5,12 @@ addresses, so that a processor would wait for one line after the other. Of a mes
 ever so many buffers are listed.
 """
 
-from tlm.compiled import Address, address, compiled, fetch
+from tlm.compiled import compiled
 from tlm.interconnect.handshake import records as at
 from tlm.interconnect.handshake.events import lowest
 from tlm.interconnect.handshake.places import output_of
-from tlm.interconnect.handshake.records import Records, Table
+from tlm.interconnect.handshake.records import Address, Records, Table
+from tlm.unchecked import fetch
 
 #: Buffers that are computed while the records of one come, and then those that it leads to.
 AHEAD = 8
@@ -19,7 +20,7 @@ AHEAD = 8
 def look_ahead(m: Records, packets: Table, place: Address) -> None:
     """Fetch for the buffers that stand behind a place of the stack; AHEAD of them at least."""
     _fetch_buffer(m, m[place - AHEAD])
-    buffer = address(m[place - AHEAD // 2])
+    buffer = m[place - AHEAD // 2]
     granted = m[buffer + at.GRANTED]
     if granted:
         output = output_of(m[buffer + at.NODE], lowest(granted))

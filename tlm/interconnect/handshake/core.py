@@ -7,7 +7,7 @@ and the starts of reductions need the order of time: these are the events.
 
 from functools import cache
 
-from tlm.compiled import Address, address, compiled, prepare
+from tlm.compiled import compiled, prepare
 from tlm.interconnect.handshake import records as at
 from tlm.interconnect.handshake.ahead import AHEAD, look_ahead
 from tlm.interconnect.handshake.events import ask, look_at, lowest, mark, report, schedule
@@ -22,7 +22,7 @@ from tlm.interconnect.handshake.flits import (
 from tlm.interconnect.handshake.fronts import arrived, enter, freed, leave, wait_for_room
 from tlm.interconnect.handshake.gates import taken
 from tlm.interconnect.handshake.places import buffer_of, given, node_at, node_of, output_of
-from tlm.interconnect.handshake.records import Records, Table
+from tlm.interconnect.handshake.records import Address, DeliveryTable, Records, Table
 from tlm.interconnect.handshake.reduction import begin, combine, take_operands
 
 # mypy: disable-error-code="no-any-return, return-value"
@@ -31,22 +31,22 @@ from tlm.interconnect.handshake.reduction import begin, combine, take_operands
 
 @compiled
 def _send(
-    m: Records, packets: Table, deliveries: Table, buffer: Address, port: int, fork: bool
+    m: Records, packets: Table, deliveries: DeliveryTable, buffer: Address, port: int, fork: bool
 ) -> int:
     """Send flits of the front packet by a branch that holds its output, as far as times are known.
 
     Returns the flits that the branch has sent so far.
     """
-    node, slot = address(m[buffer + at.NODE]), m[buffer + at.SLOT]
+    node, slot = m[buffer + at.NODE], m[buffer + at.SLOT]
     output = output_of(node, port)
     packet, start = m[buffer + at.FRONT_PACKET], m[buffer + at.FRONT_FLIT]
     flits, kind = packets[packet, at.FLITS], packets[packet, at.KIND]
-    last_sent = address(buffer + (at.BRANCH_LAST_SENT + port if fork else at.LAST_SENT))
+    last_sent = buffer + (at.BRANCH_LAST_SENT + port if fork else at.LAST_SENT)
     sent = m[buffer + at.BRANCH_SENT + port] if fork else m[buffer + at.LEFT] - start
     time = m[last_sent]
     count = min(flits - sent, m[buffer + at.WRITTEN] - start - sent)
     # Into the output's buffer, over the link, or to the tile.
-    target = address(m[output + at.BEHIND])
+    target = m[output + at.BEHIND]
     if slot < at.OUTPUTS and m[at.OUTPUT_DEPTH if port else at.TILE_DEPTH] > 0:
         target = buffer_of(m, node, at.OUTPUTS + port)
     elif port > 0 and kind >= at.SUM:
@@ -116,7 +116,7 @@ def _send(
 
 @compiled
 def _deliver(
-    m: Records, packets: Table, deliveries: Table, packet: int, node: Address, tail: int
+    m: Records, packets: Table, deliveries: DeliveryTable, packet: int, node: Address, tail: int
 ) -> None:
     number = packets[packet, at.NEXT_DELIVERY]
     packets[packet, at.NEXT_DELIVERY] = number + 1
@@ -162,12 +162,12 @@ def _inject(m: Records, packets: Table, node: Address) -> None:
 
 
 @compiled
-def _follow(m: Records, packets: Table, deliveries: Table) -> None:
+def _follow(m: Records, packets: Table, deliveries: DeliveryTable) -> None:
     """Compute all times that follow from what is new in the buffers listed."""
     while m[at.TOP]:
         m[at.TOP] -= 1
-        place = address(m[at.STACK] + m[at.TOP])
-        buffer = address(m[place])
+        place = m[at.STACK] + m[at.TOP]
+        buffer = m[place]
         if m[at.TOP] >= AHEAD:
             look_ahead(m, packets, place)
         m[buffer + at.LISTED] = 0
@@ -240,13 +240,13 @@ def _sends_from(
     m: Records, packets: Table, buffer: Address, port: int, packet: int, number: int
 ) -> int:
     """Cycle from which a branch alone could send a flit; NEVER: it cannot, or it is not known."""
-    node = address(m[buffer + at.NODE])
+    node = m[buffer + at.NODE]
     output = output_of(node, port)
     if m[buffer + at.GRANTED] >> port & 1 == 0 or number >= m[buffer + at.WRITTEN]:
         return at.NEVER
     latency = given(m, at.LATENCY if port else at.EJECTION, buffer)
     time = max(came_at(m, buffer, number) + latency, m[buffer + at.BRANCH_LAST_SENT + port] + 1)
-    target = address(m[output + at.BEHIND])
+    target = m[output + at.BEHIND]
     if m[at.OUTPUT_DEPTH if port else at.TILE_DEPTH] > 0:
         target = buffer_of(m, node, at.OUTPUTS + port)
     elif port > 0:
@@ -296,7 +296,7 @@ def _grant(m: Records, output: Address) -> None:
         if free_place_from(m, output) > m[at.CLOCK]:
             return
     place = _first_in_line(m, output, asking)
-    winner = m[address(at.AT_PLACE + place)]
+    winner = m[at.AT_PLACE + place]
     m[output + at.ASKING] = asking & ~(1 << place)
     m[output + at.OWNER] = winner
     m[output + at.FREE_FROM] = at.NEVER
@@ -324,17 +324,17 @@ def _next_event(m: Records) -> int:
 @compiled
 def happen(m: Records) -> bool:
     """Take the events of this cycle from the wheel; whether there were any."""
-    place = address(m[at.WHEEL] + (m[at.CLOCK] & (at.ROUND - 1)))
-    event, taken = address(m[place]), False
+    place = m[at.WHEEL] + (m[at.CLOCK] & (at.ROUND - 1))
+    event, taken = m[place], False
     m[place] = 0
     while event > 0:
-        following = address(m[event + at.NEXT])
+        following = m[event + at.NEXT]
         if m[event + at.WHEN] != m[at.CLOCK]:  # a turn of the wheel or more ahead
             m[event + at.NEXT] = m[place]
             m[place] = event
             event = following
             continue
-        what, whom = m[event + at.WHAT], address(m[event + at.WHOM])
+        what, whom = m[event + at.WHAT], m[event + at.WHOM]
         m[event + at.NEXT] = m[at.UNUSED]
         m[at.UNUSED] = event
         m[at.PENDING] -= 1
@@ -356,7 +356,7 @@ def happen(m: Records) -> bool:
 
 
 @compiled
-def settle(m: Records, packets: Table, deliveries: Table) -> None:
+def settle(m: Records, packets: Table, deliveries: DeliveryTable) -> None:
     """Start, grant and move what the cycle's events allow."""
     for place in range(m[at.STARTING], m[at.STARTING] + m[at.STARTS]):
         begin(m, packets, m[place])
@@ -389,7 +389,7 @@ def enqueue(m: Records, packets: Table, start: int, stop: int, owed: int) -> Non
 
 
 @compiled
-def run(m: Records, packets: Table, deliveries: Table, until: int) -> int:
+def run(m: Records, packets: Table, deliveries: DeliveryTable, until: int) -> int:
     """Simulate until ``until``, the first cycle with reports, idleness or a hang.
 
     Args:

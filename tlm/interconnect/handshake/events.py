@@ -1,8 +1,8 @@
 """Events of the mesh, and lists of what has to be looked at in a cycle."""
 
-from tlm.compiled import Address, address, compiled
+from tlm.compiled import compiled
 from tlm.interconnect.handshake import records as at
-from tlm.interconnect.handshake.records import Records
+from tlm.interconnect.handshake.records import Address, Records
 
 # mypy: disable-error-code="no-any-return, return-value"
 # What comes out of an array is no int to the type checker, as it is to Numba.
@@ -18,9 +18,9 @@ def lowest(bits: int) -> int:
 @compiled
 def schedule(m: Records, time: int, what: int, whom: int) -> None:
     """Put an event into the wheel."""
-    event = address(m[at.UNUSED])
+    event = m[at.UNUSED]
     assert event < m[at.EVENTS_END]
-    place = address(m[at.WHEEL] + (time & (at.ROUND - 1)))
+    place = m[at.WHEEL] + (time & (at.ROUND - 1))
     m[at.UNUSED] = m[event + at.NEXT]
     m[event + at.NEXT] = m[place]
     m[event + at.WHEN] = time
@@ -36,7 +36,7 @@ def report(m: Records, time: int, what: int, whom: int) -> None:
     if time > m[at.CLOCK]:
         schedule(m, time, what, whom)
         return
-    place = address(m[at.REPORTS] + 2 * m[at.REPORTED])
+    place = m[at.REPORTS] + 2 * m[at.REPORTED]
     m[place], m[place + 1] = what, whom
     m[at.REPORTED] += 1
 
@@ -46,7 +46,7 @@ def look_at(m: Records, buffer: Address) -> None:
     """List a buffer of which more may be known."""
     if m[buffer + at.LISTED] == 0:
         m[buffer + at.LISTED] = 1
-        m[address(m[at.STACK] + m[at.TOP])] = buffer
+        m[m[at.STACK] + m[at.TOP]] = buffer
         m[at.TOP] += 1
 
 
@@ -55,7 +55,7 @@ def mark(m: Records, output: Address) -> None:
     """List an output that may have to be granted in this cycle."""
     if m[output + at.LISTED_OUTPUT] == 0:
         m[output + at.LISTED_OUTPUT] = 1
-        m[address(m[at.MARKED] + m[at.MARKS])] = output
+        m[m[at.MARKED] + m[at.MARKS]] = output
         m[at.MARKS] += 1
 
 
@@ -67,5 +67,5 @@ def ask(m: Records, time: int, output: Address, requester: int) -> None:
         return
     if m[output + at.ASKING] == 0 and m[at.CLOCK] < m[output + at.FREE_FROM] < at.NEVER:
         schedule(m, m[output + at.FREE_FROM], at.NOBODY, output)
-    m[output + at.ASKING] |= 1 << m[address(at.PLACE_OF + requester)]
+    m[output + at.ASKING] |= 1 << m[at.PLACE_OF + requester]
     mark(m, output)

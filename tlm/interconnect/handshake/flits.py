@@ -5,10 +5,10 @@ after a place behind has become free. In a run all of these grow by a cycle a fl
 for its first flit holds for the others, and a run costs as much as a flit.
 """
 
-from tlm.compiled import Address, address, compiled
+from tlm.compiled import compiled
 from tlm.interconnect.handshake import records as at
 from tlm.interconnect.handshake.places import buffer_of, given, node_of
-from tlm.interconnect.handshake.records import Records
+from tlm.interconnect.handshake.records import Address, Records
 
 # mypy: disable-error-code="no-any-return, return-value"
 # What comes out of an array is no int to the type checker, as it is to Numba.
@@ -19,7 +19,7 @@ def _run_of(m: Records, buffer: Address, kind: int, runs: int, number: int) -> i
     """The run, of so many, in which a flit is; it must be among the buffer's last R."""
     mask = m[at.MASK]
     base, run = buffer + at.RINGS + kind, runs - 1
-    while m[address(base + at.RUN * (run & mask))] > number:
+    while m[base + at.RUN * (run & mask)] > number:
         run -= 1
     return run
 
@@ -28,7 +28,7 @@ def _run_of(m: Records, buffer: Address, kind: int, runs: int, number: int) -> i
 def came_at(m: Records, buffer: Address, number: int) -> int:
     """When a flit came; of the last R."""
     run = _run_of(m, buffer, at.WRITES, m[buffer + at.WRITE_RUNS], number) & m[at.MASK]
-    place = address(buffer + at.RINGS + at.WRITES + at.RUN * run)
+    place = buffer + at.RINGS + at.WRITES + at.RUN * run
     return m[place + 1] - m[place] + number
 
 
@@ -36,7 +36,7 @@ def came_at(m: Records, buffer: Address, number: int) -> int:
 def left_at(m: Records, buffer: Address, number: int) -> int:
     """When a flit left; of the last R that did."""
     run = _run_of(m, buffer, at.LEAVES, m[buffer + at.LEAVE_RUNS], number) & m[at.MASK]
-    place = address(buffer + at.RINGS + at.LEAVES + at.RUN * run)
+    place = buffer + at.RINGS + at.LEAVES + at.RUN * run
     return m[place + 1] - m[place] + number
 
 
@@ -45,9 +45,9 @@ def append(m: Records, buffer: Address, kind: int, runs: int, number: int, time:
     """Flits come or leave a cycle after each other from ``number`` on; ``runs``: a column."""
     mask, count = m[at.MASK], m[buffer + runs]
     base = buffer + at.RINGS + kind
-    last = address(base + at.RUN * ((count - 1) & mask))
+    last = base + at.RUN * ((count - 1) & mask)
     if m[last + 1] - m[last] != time - number:
-        place = address(base + at.RUN * (count & mask))
+        place = base + at.RUN * (count & mask)
         m[place], m[place + 1] = number, time
         m[buffer + runs] = count + 1
 
@@ -88,7 +88,7 @@ def move(
         if source > 0:
             while write + 1 < write_runs and m[writes + at.RUN * ((write + 1) & mask)] <= number:
                 write += 1
-            place = address(writes + at.RUN * (write & mask))
+            place = writes + at.RUN * (write & mask)
             time = max(time, m[place + 1] - m[place] + number + latency)
             if write + 1 < write_runs:
                 step = min(step, m[writes + at.RUN * ((write + 1) & mask)] - number)
@@ -96,7 +96,7 @@ def move(
             freed = into - places
             while free + 1 < free_runs and m[leaves + at.RUN * ((free + 1) & mask)] <= freed:
                 free += 1
-            place = address(leaves + at.RUN * (free & mask))
+            place = leaves + at.RUN * (free & mask)
             time = max(time, m[place + 1] - m[place] + freed + back)
             if free + 1 < free_runs:
                 step = min(step, m[leaves + at.RUN * ((free + 1) & mask)] - freed)
@@ -149,7 +149,6 @@ def free_place_from(m: Records, output: Address) -> int:
         target = buffer_of(m, node_of(m, output), at.OUTPUTS + port)
     if target == 0:
         return at.LONG_AGO
-    target = address(target)
     linked = m[output + at.LINK_LAST] + m[at.LINK_INTERVAL] if m[at.OUTPUT_DEPTH] == 0 else 0
     freed = m[target + at.WRITTEN] - given(m, at.PLACES, target)
     if freed >= m[target + at.LEFT]:

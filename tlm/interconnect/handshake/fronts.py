@@ -1,11 +1,11 @@
 """Packets at the front of a buffer: they ask for outputs, or wait for the operands they meet."""
 
-from tlm.compiled import Address, address, compiled
+from tlm.compiled import compiled
 from tlm.interconnect.handshake import records as at
 from tlm.interconnect.handshake.events import ask, look_at, mark, schedule
 from tlm.interconnect.handshake.flits import came_at, free_place_from, left_at
 from tlm.interconnect.handshake.places import buffer_of, given, node_of, output_of
-from tlm.interconnect.handshake.records import Records, Table
+from tlm.interconnect.handshake.records import Address, Records, Table
 from tlm.interconnect.handshake.routes import partners, to_root, tree, way
 
 # mypy: disable-error-code="no-any-return, return-value"
@@ -15,7 +15,7 @@ from tlm.interconnect.handshake.routes import partners, to_root, tree, way
 @compiled
 def _show_front(m: Records, packets: Table, buffer: Address) -> None:
     """The packet at the front asks for its outputs, or for its partners, once its head is there."""
-    node, slot = address(m[buffer + at.NODE]), m[buffer + at.SLOT]
+    node, slot = m[buffer + at.NODE], m[buffer + at.SLOT]
     packet, start = m[buffer + at.FRONT_PACKET], m[buffer + at.FRONT_FLIT]
     if slot >= at.OUTPUTS:  # nobody else wants the link
         output = slot - at.OUTPUTS
@@ -82,7 +82,7 @@ def ready_from(m: Records, packets: Table, node: Address, port: int) -> int:
     port = to_root(m, packets, packet, node)
     if port > 0 and m[at.CUT_THROUGH] != 0:
         output = output_of(node, port)
-        behind = address(m[output + at.BEHIND] + at.OPERANDS * m[at.BUFFER_SIZE])
+        behind = m[output + at.BEHIND] + at.OPERANDS * m[at.BUFFER_SIZE]
         flit = m[node + at.STARTED + port] + packets[packet, at.FLITS] - m[at.DEPTH] - 1
         if flit >= m[behind + at.LEFT]:
             return at.NEVER
@@ -110,7 +110,7 @@ def consider(m: Records, packets: Table, node: Address) -> None:
 @compiled
 def _queue(m: Records, buffer: Address) -> Address:
     """The ring of the packets behind the front one."""
-    return address(buffer + at.RINGS + at.QUEUE * m[at.RING_SIZE])
+    return buffer + at.RINGS + at.QUEUE * m[at.RING_SIZE]
 
 
 @compiled
@@ -143,7 +143,7 @@ def leave(m: Records, packets: Table, buffer: Address, tail: int) -> None:
 def arrived(m: Records, buffer: Address) -> None:
     """Flits have come into a buffer: what may take them is looked at."""
     if m[at.OPERAND_SLOT] <= m[buffer + at.SLOT] < at.RESULT:
-        node = address(m[buffer + at.NODE])
+        node = m[buffer + at.NODE]
         if m[node + at.UNIT] >= 0:
             look_at(m, buffer_of(m, node, at.RESULT))
     if m[buffer + at.GRANTED]:
@@ -162,7 +162,7 @@ def wait_for_room(m: Records, output: Address) -> None:
 @compiled
 def freed(m: Records, packets: Table, buffer: Address) -> None:
     """Places of a buffer have become free: what may fill them is looked at."""
-    output = address(m[buffer + at.FEEDER])
+    output = m[buffer + at.FEEDER]
     if output == 0:
         look_at(m, buffer)
         return

@@ -1,11 +1,11 @@
 """Between router and tile, where the tile says of each flit when it moves."""
 
-from tlm.compiled import Address, address, compiled
+from tlm.compiled import compiled
 from tlm.interconnect.handshake import records as at
 from tlm.interconnect.handshake.events import look_at, schedule
 from tlm.interconnect.handshake.flits import left_at
 from tlm.interconnect.handshake.places import buffer_of, given
-from tlm.interconnect.handshake.records import Records, Table
+from tlm.interconnect.handshake.records import Address, Records, Table
 
 # mypy: disable-error-code="no-any-return, return-value"
 # What comes out of an array is no int to the type checker, as it is to Numba.
@@ -29,7 +29,7 @@ def taken(m: Records, node: Address, buffer: Address, flit: int, time: int) -> b
 @compiled
 def offered_flit(m: Records, node: Address) -> tuple[int, int]:
     """Packet, and place in it, of the flit that is offered to a tile."""
-    buffer = address(m[node + at.OFFERED])
+    buffer = m[node + at.OFFERED]
     return m[buffer + at.FRONT_PACKET], m[node + at.OFFERED_FLIT]
 
 

@@ -1,8 +1,8 @@
 """How the records of a tile are found from each other."""
 
-from tlm.compiled import Address, address, compiled
+from tlm.compiled import compiled
 from tlm.interconnect.handshake import records as at
-from tlm.interconnect.handshake.records import Records
+from tlm.interconnect.handshake.records import Address, Records
 
 # mypy: disable-error-code="no-any-return, return-value"
 # What comes out of an array is no int to the type checker, as it is to Numba.
@@ -11,28 +11,28 @@ from tlm.interconnect.handshake.records import Records
 @compiled
 def node_at(m: Records, number: int) -> Address:
     """The node of a number."""
-    return address(m[at.NODES] + number * m[at.NODE_SIZE])
+    return m[at.NODES] + number * m[at.NODE_SIZE]
 
 
 @compiled
 def node_of(m: Records, output: Address) -> Address:
     """The node of an output."""
-    return address(output - at.NODE_OUTPUTS - at.OUTPUT_COLUMNS * m[output + at.PORT])
+    return output - at.NODE_OUTPUTS - at.OUTPUT_COLUMNS * m[output + at.PORT]
 
 
 @compiled
 def output_of(node: Address, port: int) -> Address:
     """A node's output."""
-    return address(node + at.NODE_OUTPUTS + at.OUTPUT_COLUMNS * port)
+    return node + at.NODE_OUTPUTS + at.OUTPUT_COLUMNS * port
 
 
 @compiled
 def buffer_of(m: Records, node: Address, slot: int) -> Address:
     """A node's buffer."""
-    return address(node + at.BUFFERS + slot * m[at.BUFFER_SIZE])
+    return node + at.BUFFERS + slot * m[at.BUFFER_SIZE]
 
 
 @compiled
 def given(m: Records, column: int, buffer: Address) -> int:
     """PLACES, LATENCY, EJECTION or RETURN of a buffer."""
-    return m[address(column + m[buffer + at.SLOT])]
+    return m[column + m[buffer + at.SLOT]]

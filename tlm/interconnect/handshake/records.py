@@ -14,12 +14,15 @@ unit, are the requesters.
 from typing import Annotated
 
 import numpy as np
-from numba import types
 from numpy.typing import NDArray
 
+from tlm.unchecked import Unchecked
+
 Int32s = NDArray[np.int32]
-Records = Annotated[Int32s, types.int32[::1]]
-Table = Annotated[Int32s, types.int32[:, ::1]]
+Address = int  # a record's first column
+Records = Annotated[Int32s, Unchecked()]
+Table = Annotated[Int32s, Unchecked(16)]
+DeliveryTable = Annotated[Int32s, Unchecked(4)]
 # Times are 32 bits wide, as all columns: half of the memory is twice of what caches hold.
 LATEST, NEVER, LONG_AGO = 2**30, 2**31 - 1, -(2**30)
 PORTS = 5

@@ -1,6 +1,6 @@
 """The reduction unit of a router, rtl/noc/reduce_unit.sv."""
 
-from tlm.compiled import Address, compiled
+from tlm.compiled import compiled
 from tlm.interconnect.handshake import records as at
 from tlm.interconnect.handshake.events import lowest
 from tlm.interconnect.handshake.flits import append, came_at, left_at
@@ -13,7 +13,7 @@ from tlm.interconnect.handshake.fronts import (
     ready_from,
 )
 from tlm.interconnect.handshake.places import buffer_of, given
-from tlm.interconnect.handshake.records import Records, Table
+from tlm.interconnect.handshake.records import Address, Records, Table
 from tlm.interconnect.handshake.routes import to_root
 
 # mypy: disable-error-code="no-any-return, return-value"

@@ -1,9 +1,9 @@
 """Where packets go: the routes of rtl/noc, from a router's place and a packet's header."""
 
-from tlm.compiled import Address, compiled
+from tlm.compiled import compiled
 from tlm.interconnect.handshake import records as at
 from tlm.interconnect.handshake.places import node_at
-from tlm.interconnect.handshake.records import Records, Table
+from tlm.interconnect.handshake.records import Address, Records, Table
 
 # mypy: disable-error-code="no-any-return, return-value"
 # What comes out of an array is no int to the type checker, as it is to Numba.
