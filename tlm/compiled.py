@@ -40,6 +40,12 @@ def inlined(function: _Function) -> _Function:
     return made
 
 
+def merged(function: _Function) -> _Function:
+    """The same, as a part of the machine code of every function that calls it."""
+    made: _Function = njit(**_OPTIONS, forceinline=True)(function)
+    return made
+
+
 def allocating(function: _Function) -> _Function:
     """The same, for a function that makes arrays or lists."""
     made: _Function = njit(**_OPTIONS | {"_nrt": True})(function)

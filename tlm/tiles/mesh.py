@@ -6,12 +6,20 @@ from tlm.compiled import compiled, prepare
 from tlm.errors import InputError
 from tlm.interconnect.base import Event, EventKind
 from tlm.interconnect.handshake import HandshakeMesh
-from tlm.interconnect.handshake import records as at
 from tlm.interconnect.handshake.core import happen, settle
 from tlm.interconnect.handshake.events import report
 from tlm.interconnect.handshake.gates import offered_flit, put_in_flit, room_for_flit, take_flit
 from tlm.interconnect.handshake.places import node_at
-from tlm.interconnect.handshake.records import DeliveryTable, Records, Table
+from tlm.interconnect.handshake.records import (
+    NEVER,
+    DeliveryTable,
+    Fork,
+    Mesh,
+    Node,
+    Packet,
+    Records,
+    Table,
+)
 from tlm.interconnect.packets import Deliveries, Packets, Reduce, TileSet
 from tlm.interconnect.zero_load import FORKS, NocTiming
 from tlm.tiles.banked import BankedTiles
@@ -47,11 +55,13 @@ class TiledMesh(TileStarts, HandshakeMesh):
     def __init__(
         self, rows: int, cols: int, timing: NocTiming, tile: TileTiming, *, edge_rows: int = 0
     ) -> None:
-        if timing.fork != FORKS[at.OWN_PACE]:
-            raise InputError(f"fork: found {timing.fork}; allowed with tiles: {FORKS[at.OWN_PACE]}")
+        if timing.fork != FORKS[Fork.OWN_PACE]:
+            raise InputError(
+                f"fork: found {timing.fork}; allowed with tiles: {FORKS[Fork.OWN_PACE]}"
+            )
         super().__init__(rows + edge_rows, cols, timing)
         _ready()
-        self._mesh[at.TILED] = 1
+        self._mesh[Mesh.TILED] = 1
         self._tiles = BankedTiles(rows, cols, tile, edge_rows)
 
     @property
@@ -92,7 +102,7 @@ class TiledMesh(TileStarts, HandshakeMesh):
     def _wake(self, cycle: int) -> None:
         """Nothing has happened since the clock stood still."""
         if self.idle:
-            self._mesh[at.CLOCK] = max(cycle, self._clock)
+            self._mesh[Mesh.CLOCK] = max(cycle, self._clock)
 
 
 @compiled
@@ -101,34 +111,43 @@ def _run_tiled(
 ) -> int:
     """As `run` of the handshake model, with the tiles at which anything goes on."""
     t = tiles.records
-    m[at.REPORTED] = 0
-    while m[at.REPORTED] == 0 and (t[Header.STIRRING] or m[at.PENDING] > 0) and m[at.CLOCK] < until:
+    m[Mesh.REPORTED] = 0
+    while (
+        m[Mesh.REPORTED] == 0
+        and (t[Header.STIRRING] or m[Mesh.PENDING] > 0)
+        and m[Mesh.CLOCK] < until
+    ):
         if happen(m):
             settle(m, packets, deliveries)
         sends = _step_edge(m, packets, t)
         t[Header.STIRRING] = _step_tiles(m, packets, tiles) or sends
-        if m[at.TOP] > 0:
+        if m[Mesh.TOP] > 0:
             settle(m, packets, deliveries)
-        m[at.CLOCK] += 1
-    if m[at.REPORTED] == 0 and m[at.PENDING] == 0 and not t[Header.STIRRING] and m[at.OWED] > 0:
+        m[Mesh.CLOCK] += 1
+    if (
+        m[Mesh.REPORTED] == 0
+        and m[Mesh.PENDING] == 0
+        and not t[Header.STIRRING]
+        and m[Mesh.OWED] > 0
+    ):
         return -1
-    return m[at.REPORTED]  # type: ignore[no-any-return]  # an element is Any
+    return m[Mesh.REPORTED]  # type: ignore[no-any-return]  # an element is Any
 
 
 @compiled
 def _step_tiles(m: Records, packets: Table, tiles: Tables) -> bool:
     """A cycle of all tiles at which anything goes on; whether more does by itself."""
     t, words, routes = tiles
-    stirs, now, node = False, m[at.CLOCK], m[at.NODES]
+    stirs, now, node = False, m[Mesh.CLOCK], m[Mesh.NODES]
     for number, tile in enumerate(range(HEADER_COLUMNS, len(t), t[Header.RECORD_SIZE])):
-        offered = m[node + at.OFFERED] > 0
+        offered = m[node + Node.OFFERED] > 0
         if t[tile + Column.LIVE] > 0 or offered:
             comes, room = NOBODY, room_for_flit(m, packets, node)
             if offered:
                 packet, place = offered_flit(m, node)
                 comes = words[routes[packet] + place]
             brought = step(t, words, tile, now, comes, room <= now)
-            stirs = stirs or brought & Brought.STIRS > 0 or now < room < at.NEVER
+            stirs = stirs or brought & Brought.STIRS > 0 or now < room < NEVER
             if brought & Brought.CAME:
                 take_flit(m, node)
             if brought & Brought.SENT:
@@ -136,21 +155,21 @@ def _step_tiles(m: Records, packets: Table, tiles: Tables) -> bool:
             for kind in (Brought.MATRIX_ENDS, Brought.VECTOR_ENDS, Brought.READ_ENDS):
                 if brought & kind:
                     report(m, now, _FIRST_KIND + kind, number)
-        node += m[at.NODE_SIZE]
+        node += m[Mesh.NODE_SIZE]
     return stirs
 
 
 @compiled
 def _step_edge(m: Records, packets: Table, t: Tiles) -> bool:
     """A cycle of the nodes without tiles; whether they have anything to send."""
-    count, now, sends = (len(t) - HEADER_COLUMNS) // t[Header.RECORD_SIZE], m[at.CLOCK], False
-    for number in range(count, m[at.NODE_COUNT]):
+    count, now, sends = (len(t) - HEADER_COLUMNS) // t[Header.RECORD_SIZE], m[Mesh.CLOCK], False
+    for number in range(count, m[Mesh.NODE_COUNT]):
         node = node_at(m, number)
-        if m[node + at.OFFERED] > 0:
+        if m[node + Node.OFFERED] > 0:
             take_flit(m, node)
-        if m[node + at.QUEUE_HEAD] >= 0:
+        if m[node + Node.QUEUE_HEAD] >= 0:
             sends = True
-            begun = packets[m[node + at.QUEUE_HEAD], at.CYCLE] <= now
+            begun = packets[m[node + Node.QUEUE_HEAD], Packet.CYCLE] <= now
             if begun and room_for_flit(m, packets, node) <= now:
                 put_in_flit(m, node)
     return sends

@@ -6,14 +6,21 @@ ever so many buffers are listed.
 """
 
 from tlm.compiled import compiled
-from tlm.interconnect.handshake import records as at
 from tlm.interconnect.handshake.events import lowest
 from tlm.interconnect.handshake.places import output_of
-from tlm.interconnect.handshake.records import Address, Records, Table
+from tlm.interconnect.handshake.records import (
+    LINE,
+    PACKET_COLUMNS,
+    Address,
+    Buffer,
+    Output,
+    Records,
+    Table,
+)
 from tlm.unchecked import fetch
 
 #: Buffers that are computed while the records of one come, and then those that it leads to.
-AHEAD = 8
+AHEAD = 16
 
 
 @compiled
@@ -21,16 +28,16 @@ def look_ahead(m: Records, packets: Table, place: Address) -> None:
     """Fetch for the buffers that stand behind a place of the stack; AHEAD of them at least."""
     _fetch_buffer(m, m[place - AHEAD])
     buffer = m[place - AHEAD // 2]
-    granted = m[buffer + at.GRANTED]
+    granted = m[buffer + Buffer.GRANTED]
     if granted:
-        output = output_of(m[buffer + at.NODE], lowest(granted))
-        _fetch_buffer(m, m[output + at.BEHIND])
-        fetch(m, m[buffer + at.FEEDER])
-        fetch(packets, m[buffer + at.FRONT_PACKET] * at.PACKET_COLUMNS)
+        output = output_of(m[buffer + Buffer.NODE], lowest(granted))
+        _fetch_buffer(m, m[output + Output.BEHIND])
+        fetch(m, m[buffer + Buffer.FEEDER])
+        fetch(packets, m[buffer + Buffer.FRONT_PACKET] * PACKET_COLUMNS)
 
 
 @compiled
 def _fetch_buffer(m: Records, buffer: Address) -> None:
     fetch(m, buffer)
-    fetch(m, buffer + at.RINGS)
-    fetch(m, buffer + at.RINGS + at.LINE)
+    fetch(m, buffer + Buffer.RINGS)
+    fetch(m, buffer + Buffer.RINGS + LINE)

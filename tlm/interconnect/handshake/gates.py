@@ -1,11 +1,21 @@
 """Between router and tile, where the tile says of each flit when it moves."""
 
 from tlm.compiled import compiled
-from tlm.interconnect.handshake import records as at
 from tlm.interconnect.handshake.events import look_at, schedule
 from tlm.interconnect.handshake.flits import left_at
 from tlm.interconnect.handshake.places import buffer_of, given
-from tlm.interconnect.handshake.records import Address, Records, Table
+from tlm.interconnect.handshake.records import (
+    NEVER,
+    Address,
+    Buffer,
+    Mesh,
+    Node,
+    Packet,
+    Records,
+    Table,
+    What,
+)
+from tlm.interconnect.packets import Kind
 
 # mypy: disable-error-code="no-any-return, return-value"
 # What comes out of an array is no int to the type checker, as it is to Numba.
@@ -14,49 +24,49 @@ from tlm.interconnect.handshake.records import Address, Records, Table
 @compiled
 def taken(m: Records, node: Address, buffer: Address, flit: int, time: int) -> bool:
     """Whether the tile takes a flit of a buffer's packet now; else it is offered from ``time``."""
-    if m[node + at.TAKES] != 0:
-        m[node + at.TAKES] = 0
+    if m[node + Node.TAKES] != 0:
+        m[node + Node.TAKES] = 0
         return True
-    if time <= m[at.CLOCK]:
-        m[at.PENDING] += int(m[node + at.OFFERED] == 0)
-        m[node + at.OFFERED], m[node + at.OFFERED_FLIT] = buffer, flit
-    elif m[node + at.OFFER_AT] != time:
-        m[node + at.OFFER_AT] = time
-        schedule(m, time, at.LOOK, buffer)
+    if time <= m[Mesh.CLOCK]:
+        m[Mesh.PENDING] += int(m[node + Node.OFFERED] == 0)
+        m[node + Node.OFFERED], m[node + Node.OFFERED_FLIT] = buffer, flit
+    elif m[node + Node.OFFER_AT] != time:
+        m[node + Node.OFFER_AT] = time
+        schedule(m, time, What.LOOK, buffer)
     return False
 
 
 @compiled
 def offered_flit(m: Records, node: Address) -> tuple[int, int]:
     """Packet, and place in it, of the flit that is offered to a tile."""
-    buffer = m[node + at.OFFERED]
-    return m[buffer + at.FRONT_PACKET], m[node + at.OFFERED_FLIT]
+    buffer = m[node + Node.OFFERED]
+    return m[buffer + Buffer.FRONT_PACKET], m[node + Node.OFFERED_FLIT]
 
 
 @compiled
 def take_flit(m: Records, node: Address) -> None:
     """The tile takes in this cycle what it is offered."""
-    m[node + at.TAKES] = 1
-    look_at(m, m[node + at.OFFERED])
-    m[node + at.OFFERED] = 0
-    m[at.PENDING] -= 1
+    m[node + Node.TAKES] = 1
+    look_at(m, m[node + Node.OFFERED])
+    m[node + Node.OFFERED] = 0
+    m[Mesh.PENDING] -= 1
 
 
 @compiled
 def room_for_flit(m: Records, packets: Table, node: Address) -> int:
     """Cycle from which the router takes a flit of the tile's front packet; NEVER: not known yet."""
-    if m[node + at.QUEUE_HEAD] < 0:
-        return at.NEVER
-    combined = packets[m[node + at.QUEUE_HEAD], at.KIND] >= at.SUM
-    buffer = buffer_of(m, node, m[at.OPERAND_SLOT] if combined else 0)
-    freed = m[buffer + at.WRITTEN] - given(m, at.PLACES, buffer)
-    if freed >= m[buffer + at.LEFT]:
-        return at.NEVER
-    return left_at(m, buffer, freed) + given(m, at.RETURN, buffer)
+    if m[node + Node.QUEUE_HEAD] < 0:
+        return NEVER
+    combined = packets[m[node + Node.QUEUE_HEAD], Packet.KIND] >= Kind.SUM
+    buffer = buffer_of(m, node, m[Mesh.OPERAND_SLOT] if combined else 0)
+    freed = m[buffer + Buffer.WRITTEN] - given(m, Mesh.PLACES, buffer)
+    if freed >= m[buffer + Buffer.LEFT]:
+        return NEVER
+    return left_at(m, buffer, freed) + given(m, Mesh.RETURN, buffer)
 
 
 @compiled
 def put_in_flit(m: Records, node: Address) -> None:
     """The tile puts a flit in in this cycle."""
-    m[node + at.PUTS_IN] = 1
+    m[node + Node.PUTS_IN] = 1
     look_at(m, buffer_of(m, node, 0))

@@ -4,10 +4,20 @@ import numpy as np
 
 from tlm.errors import InputError
 from tlm.interconnect.base import Event, EventKind
-from tlm.interconnect.handshake import records as at
 from tlm.interconnect.handshake.core import enqueue, ready, run
 from tlm.interconnect.handshake.deadlock import explain
-from tlm.interconnect.handshake.records import Int32s
+from tlm.interconnect.handshake.records import (
+    DELIVERY_COLUMNS,
+    LATEST,
+    NEVER,
+    PACKET_COLUMNS,
+    PORTS,
+    Delivery,
+    Int32s,
+    Mesh,
+    Packet,
+    What,
+)
 from tlm.interconnect.handshake.routes import partners
 from tlm.interconnect.handshake.state import aligned_zeros, new_mesh, node_addresses
 from tlm.interconnect.packets import (
@@ -50,8 +60,8 @@ class HandshakeMesh:
         self._timing = timing
         self._reductions = reductions
         self._mesh = new_mesh(rows, cols, timing, reductions=reductions)
-        self._packets = aligned_zeros((64, at.PACKET_COLUMNS))
-        self._deliveries = aligned_zeros((64, at.DELIVERY_COLUMNS))
+        self._packets = aligned_zeros((64, PACKET_COLUMNS))
+        self._deliveries = aligned_zeros((64, DELIVERY_COLUMNS))
         self._count = 0
         self._expected = 0
         self._operands_lacking = 0
@@ -60,12 +70,12 @@ class HandshakeMesh:
     @property
     def _clock(self) -> int:
         """Cycle to simulate next."""
-        return int(self._mesh[at.CLOCK])
+        return int(self._mesh[Mesh.CLOCK])
 
     @property
     def idle(self) -> bool:
         """Nothing moves: no packet is on its way, or those that are wait for operands."""
-        return int(self._mesh[at.PENDING]) == 0
+        return int(self._mesh[Mesh.PENDING]) == 0
 
     def inject(self, cycle: int, source: int, goal: TileSet | Reduce, flits: int) -> int:
         """Queue a packet at a node's interface; returns its number (see `Interconnect`).
@@ -74,7 +84,7 @@ class HandshakeMesh:
             InputError: for a packet that does not fit the mesh, or comes too late.
         """
         first = self._count
-        self._mesh[at.REPORTING] = 1
+        self._mesh[Mesh.REPORTING] = 1
         item = (cycle, source, goal, flits)
         self._queue(Packets.of([item], first=first, meetings=self._meetings))
         return first
@@ -92,7 +102,7 @@ class HandshakeMesh:
             if self._operands_lacking == 0:
                 raise explain(self._mesh, self._packets)
             return []
-        first, cycle = self._mesh[at.REPORTS], int(self._mesh[at.CLOCK]) - 1
+        first, cycle = self._mesh[Mesh.REPORTS], int(self._mesh[Mesh.CLOCK]) - 1
         reports = self._mesh[first : first + 2 * found].reshape(found, 2)
         events = [self._event(kind, what, cycle) for kind, what in reports.tolist()]
         return sorted(events, key=lambda e: (e.kind is EventKind.EJECTED, e.packet, e.node))
@@ -102,10 +112,10 @@ class HandshakeMesh:
 
     def _event(self, kind: int, what: int, cycle: int) -> Event:
         """What a report says."""
-        if kind == at.INJECTED:
-            source = int(self._packets[what, at.SOURCE])
+        if kind == What.INJECTED:
+            source = int(self._packets[what, Packet.SOURCE])
             return Event(EventKind.INJECTED, what, source, cycle)
-        packet, node = self._deliveries[what, : at.HEAD_EJECTED].tolist()
+        packet, node = self._deliveries[what, : Delivery.HEAD_EJECTED].tolist()
         return Event(EventKind.EJECTED, packet, node, cycle)
 
     def simulate(self, packets: Packets) -> Deliveries:
@@ -118,17 +128,17 @@ class HandshakeMesh:
         if self._count:
             raise InputError("mesh: has been used; simulate takes a new one")
         self._queue(packets)
-        if self._run(at.NEVER) < 0:
+        if self._run(NEVER) < 0:
             raise explain(self._mesh, self._packets)
         sent = self._packets[: self._count]
         came = self._deliveries[: self._expected]
         multicast = packets.kind == Kind.MULTICAST
         if multicast.any():  # its deliveries are in a row, in order of time
-            ends = sent[:, at.NEXT_DELIVERY]
+            ends = sent[:, Packet.NEXT_DELIVERY]
             several = np.flatnonzero(np.repeat(multicast, np.diff(ends, prepend=0)))
             rows = came[several]
-            came[several] = rows[np.lexsort((rows[:, at.AT_NODE], rows[:, at.DELIVERED]))]
-        injected = sent[:, [at.HEAD_INJECTED, at.TAIL_INJECTED]]
+            came[several] = rows[np.lexsort((rows[:, Delivery.NODE], rows[:, Delivery.PACKET]))]
+        injected = sent[:, [Packet.HEAD_INJECTED, Packet.TAIL_INJECTED]]
         columns = (*injected.T, *came.T)
         return Deliveries(*(column.astype(np.int64) for column in columns))
 
@@ -137,15 +147,14 @@ class HandshakeMesh:
             raise InputError("packets: found a reduction; this mesh was made without reductions")
         packets.check_on(self._rows, self._cols)
         start, stop = self._count, self._count + len(packets)
-        first, last = packets.cycle.min(initial=at.LATEST), packets.cycle.max(initial=0)
-        if first < self._clock or last >= at.LATEST:
+        first, last = packets.cycle.min(initial=LATEST), packets.cycle.max(initial=0)
+        if first < self._clock or last >= LATEST:
             raise InputError(
-                f"packets: found cycles {first} to {last}; "
-                f"allowed: {self._clock} to {at.LATEST - 1}"
+                f"packets: found cycles {first} to {last}; allowed: {self._clock} to {LATEST - 1}"
             )
         longest = packets.flits.max(initial=0)
-        if longest >= at.LATEST:
-            raise InputError(f"packets: found {longest} flits; allowed: up to {at.LATEST - 1}")
+        if longest >= LATEST:
+            raise InputError(f"packets: found {longest} flits; allowed: up to {LATEST - 1}")
         deliveries = packets.destination_counts(start)
         if not self._timing.loopback:
             deliveries = deliveries - _to_themselves(packets, self._cols)
@@ -161,7 +170,7 @@ class HandshakeMesh:
             table = self._packets[start:stop][some]
             for column, values in enumerate(columns):
                 table[:, column] = values[some]
-            table[:, at.NEXT_DELIVERY] = following[some] - deliveries[some]
+            table[:, Packet.NEXT_DELIVERY] = following[some] - deliveries[some]
         if reduces.any():
             self._check_operands(start, stop)
             self._check_meetings(start, stop)
@@ -172,21 +181,22 @@ class HandshakeMesh:
     def _check_operands(self, start: int, stop: int) -> None:
         """Hold that operands are as long as the first one of their reduction, and of its kind."""
         new = self._packets[start:stop]
-        first = self._packets[new[:, at.JOINT]]
-        other = (new[:, [at.FLITS, at.KIND]] != first[:, [at.FLITS, at.KIND]]).any(axis=1)
+        first = self._packets[new[:, Packet.JOINT]]
+        alike = [Packet.FLITS, Packet.KIND]
+        other = (new[:, alike] != first[:, alike]).any(axis=1)
         if other.any():
             at_fault = int(np.nonzero(other)[0][0])
             raise InputError(
-                f"packet {start + at_fault}: found {new[at_fault, at.FLITS]} flits and kind "
-                f"{Kind(new[at_fault, at.KIND]).name}; allowed: those of the reduction's first "
-                f"operand, packet {new[at_fault, at.JOINT]}"
+                f"packet {start + at_fault}: found {new[at_fault, Packet.FLITS]} flits and kind "
+                f"{Kind(new[at_fault, Packet.KIND]).name}; allowed: those of the reduction's first "
+                f"operand, packet {new[at_fault, Packet.JOINT]}"
             )
 
     def most_meeting(self, goal: Reduce) -> int:
         """Most operands of a reduction that one router combines."""
         first = goal.operands.nodes(self._cols)[0]
         row = np.array(Packets.of([(0, first, goal, 1)]).columns()).T
-        packet = np.zeros((1, at.PACKET_COLUMNS), dtype=np.int32)
+        packet = np.zeros((1, PACKET_COLUMNS), dtype=np.int32)
         packet[:, : row.shape[1]] = row
         return self._most_meeting(packet, 0)
 
@@ -198,11 +208,11 @@ class HandshakeMesh:
     def _check_meetings(self, start: int, stop: int) -> None:
         """Hold that no router has to combine more operands than it can."""
         limit = self._timing.operand_limit
-        if limit >= at.PORTS:
+        if limit >= PORTS:
             return
         for packet in range(start, stop):
-            joint = self._packets[packet, at.JOINT] == packet
-            if self._packets[packet, at.KIND] < at.SUM or not joint:
+            joint = self._packets[packet, Packet.JOINT] == packet
+            if self._packets[packet, Packet.KIND] < Kind.SUM or not joint:
                 continue
             most = self._most_meeting(self._packets, packet)
             if most > limit:

@@ -1,8 +1,15 @@
 """How the records of a tile are found from each other."""
 
 from tlm.compiled import compiled
-from tlm.interconnect.handshake import records as at
-from tlm.interconnect.handshake.records import Address, Records
+from tlm.interconnect.handshake.records import (
+    OUTPUT_COLUMNS,
+    Address,
+    Buffer,
+    Mesh,
+    Node,
+    Output,
+    Records,
+)
 
 # mypy: disable-error-code="no-any-return, return-value"
 # What comes out of an array is no int to the type checker, as it is to Numba.
@@ -11,28 +18,28 @@ from tlm.interconnect.handshake.records import Address, Records
 @compiled
 def node_at(m: Records, number: int) -> Address:
     """The node of a number."""
-    return m[at.NODES] + number * m[at.NODE_SIZE]
+    return m[Mesh.NODES] + number * m[Mesh.NODE_SIZE]
 
 
 @compiled
 def node_of(m: Records, output: Address) -> Address:
     """The node of an output."""
-    return output - at.NODE_OUTPUTS - at.OUTPUT_COLUMNS * m[output + at.PORT]
+    return output - Node.FIRST_OUTPUT - OUTPUT_COLUMNS * m[output + Output.PORT]
 
 
 @compiled
 def output_of(node: Address, port: int) -> Address:
     """A node's output."""
-    return node + at.NODE_OUTPUTS + at.OUTPUT_COLUMNS * port
+    return node + Node.FIRST_OUTPUT + OUTPUT_COLUMNS * port
 
 
 @compiled
 def buffer_of(m: Records, node: Address, slot: int) -> Address:
     """A node's buffer."""
-    return node + at.BUFFERS + slot * m[at.BUFFER_SIZE]
+    return node + Node.BUFFERS + slot * m[Mesh.BUFFER_SIZE]
 
 
 @compiled
 def given(m: Records, column: int, buffer: Address) -> int:
     """PLACES, LATENCY, EJECTION or RETURN of a buffer."""
-    return m[column + m[buffer + at.SLOT]]
+    return m[column + m[buffer + Buffer.SLOT]]

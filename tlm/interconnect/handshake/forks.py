@@ -1,0 +1,82 @@
+"""Branches of a multicast that wait for each other, flit by flit or in lockstep."""
+
+from tlm.compiled import compiled
+from tlm.interconnect.handshake.flits import (
+    append,
+    came_at,
+    left_at,
+    room_from,
+)
+from tlm.interconnect.handshake.places import buffer_of, given, output_of
+from tlm.interconnect.handshake.records import (
+    LONG_AGO,
+    NEVER,
+    OUTPUTS,
+    PORTS,
+    Address,
+    Buffer,
+    Mesh,
+    Output,
+    Packet,
+    Records,
+    Ring,
+    Run,
+    Table,
+)
+
+# mypy: disable-error-code="no-any-return, return-value"
+# What comes out of an array is no int to the type checker, as it is to Numba.
+
+
+@compiled
+def close_forks(m: Records, buffer: Address, before: int, left: int) -> None:
+    """Flits that all branches have sent leave."""
+    for flit in range(before, left):
+        place = buffer + Buffer.RINGS + Ring.FORKS * m[Mesh.RING_SIZE] + 2 * (flit & m[Mesh.MASK])
+        append(m, buffer, Run.LEAVES, Buffer.LEAVE_RUNS, flit, m[place])
+        m[place + 1] = 0
+
+
+@compiled
+def aligned(m: Records, packets: Table, buffer: Address) -> bool:
+    """Have the branches of a fork send their next flit in the same cycle, if all can."""
+    needed = m[buffer + Buffer.NEEDED]
+    packet, start = m[buffer + Buffer.FRONT_PACKET], m[buffer + Buffer.FRONT_FLIT]
+    sent, latest = 0, LONG_AGO
+    for port in range(PORTS):
+        if needed >> port & 1:
+            sent = m[buffer + Buffer.BRANCH_SENT + port]
+            time = _sends_from(m, packets, buffer, port, packet, start + sent)
+            if time == NEVER:
+                return False
+            latest = max(latest, time)
+    for port in range(PORTS):
+        if needed >> port & 1:
+            m[buffer + Buffer.BRANCH_LAST_SENT + port] = latest - 1
+    return True
+
+
+@compiled
+def _sends_from(
+    m: Records, packets: Table, buffer: Address, port: int, packet: int, number: int
+) -> int:
+    """Cycle from which a branch alone could send a flit; NEVER: it cannot, or it is not known."""
+    node = m[buffer + Buffer.NODE]
+    output = output_of(node, port)
+    if m[buffer + Buffer.GRANTED] >> port & 1 == 0 or number >= m[buffer + Buffer.WRITTEN]:
+        return NEVER
+    latency = given(m, Mesh.LATENCY if port else Mesh.EJECTION, buffer)
+    time = max(came_at(m, buffer, number) + latency, m[buffer + Buffer.BRANCH_LAST_SENT + port] + 1)
+    target = m[output + Output.BEHIND]
+    if m[Mesh.OUTPUT_DEPTH if port else Mesh.TILE_DEPTH] > 0:
+        target = buffer_of(m, node, OUTPUTS + port)
+    elif port > 0:
+        time = max(time, m[output + Output.LINK_LAST] + m[Mesh.LINK_INTERVAL])
+    if target == 0:
+        return time
+    if m[Mesh.CUT_THROUGH] != 0 and m[buffer + Buffer.BRANCH_SENT + port] == 0 and port > 0:
+        time = max(time, room_from(m, output, packets[packet, Packet.FLITS]))
+    freed = m[target + Buffer.WRITTEN] - given(m, Mesh.PLACES, target)
+    if freed >= m[target + Buffer.LEFT]:
+        return NEVER
+    return max(time, left_at(m, target, freed) + given(m, Mesh.RETURN, target))
