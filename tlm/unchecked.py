@@ -1,7 +1,8 @@
 """Arrays as the hottest loops see them: an address, where Numba's arrays are seven words or more.
 
 A compiled function with such a parameter is given NumPy's arrays. Indices are not looked at: they
-must lie inside, and none counts from the end. Calls are cheap, as is an item of any index.
+must lie inside, and none counts from the end. Calls are cheap, as is an item of any index; what is
+read of 32 bits has 64 from then on.
 """
 
 import operator
@@ -72,7 +73,7 @@ def _from_array(context: Any, builder: Any, array: Any, _kind: Any, value: Any) 
 class _GetItem(AbstractTemplate):
     def generic(self, arguments: Any, _keywords: Any) -> Any:
         array, index = arguments
-        return signature(types.int32, array, index) if isinstance(array, Unchecked) else None
+        return signature(types.int64, array, index) if isinstance(array, Unchecked) else None
 
 
 @infer_global(operator.setitem)
@@ -86,7 +87,8 @@ class _SetItem(AbstractTemplate):
 
 @lower_builtin(operator.getitem, Unchecked, types.Any)
 def _get(context: Any, builder: Any, called: Any, values: Any) -> Any:
-    return builder.load(_place(context, builder, called.args, values))
+    item = builder.load(_place(context, builder, called.args, values))
+    return builder.sext(item, ir.IntType(64))
 
 
 @lower_builtin(operator.setitem, Unchecked, types.Any, types.Any)

@@ -176,17 +176,16 @@ class Packets:
         Raises:
             InputError: naming the first packet that does not.
         """
-        row, col = np.divmod(self.source, cols)
-        inside = np.ones(len(self), dtype=np.bool_)
-        for place, first, last, step, size in (
-            (row, self.row_first, self.row_last, self.row_step, rows),
-            (col, self.col_first, self.col_last, self.col_step, cols),
+        inside = (self.source >= 0) & (self.source < rows * cols) & (self.flits >= 1)
+        for first, last, step, size in (
+            (self.row_first, self.row_last, self.row_step, rows),
+            (self.col_first, self.col_last, self.col_step, cols),
         ):
             inside &= (first >= 0) & (first <= last) & (last < size) & (step >= 1)
-            member = (first <= place) & (place <= last) & ((place - first) % step == 0)
-            inside &= member | ~self.reduces
-        inside &= (self.source >= 0) & (self.source < rows * cols) & (self.flits >= 1)
-        inside &= ~self.reduces | ((self.root >= 0) & (self.root < rows * cols))
+        reduces = self.reduces
+        if reduces.any():
+            rooted = (self.root >= 0) & (self.root < rows * cols)
+            inside &= ~reduces | (rooted & self.from_own_tiles(cols))
         if not inside.all():
             number = int(np.nonzero(~inside)[0][0])
             raise InputError(
@@ -194,6 +193,15 @@ class Packets:
                 f"{self.flits[number]} flits, root {self.root[number]}; allowed: nodes, tiles and "
                 f"roots on the {rows}x{cols} mesh, operands from tiles of their own set"
             )
+
+    def from_own_tiles(self, cols: int) -> NDArray[np.bool_]:
+        """Whether a packet's source is one of its tiles on a mesh of ``cols``, shape (packets,)."""
+        row, col = np.divmod(self.source, cols)
+        own = (self.row_first <= row) & (row <= self.row_last)
+        own &= (self.col_first <= col) & (col <= self.col_last)
+        own &= (row - self.row_first) % self.row_step == 0
+        own &= (col - self.col_first) % self.col_step == 0
+        return own
 
     @property
     def reduces(self) -> NDArray[np.bool_]:

@@ -5,6 +5,10 @@ after a place behind has become free. In a run all of these grow by a cycle a fl
 for its first flit holds for the others, and a run costs as much as a flit.
 """
 
+from typing import Annotated, NamedTuple
+
+from numba import types
+
 from tlm.compiled import compiled, merged
 from tlm.interconnect.handshake.places import buffer_of, given, node_of
 from tlm.interconnect.handshake.records import (
@@ -64,24 +68,27 @@ def append(m: Records, buffer: Address, kind: int, runs: int, number: int, time:
         m[buffer + runs] = count + 1
 
 
+class Going(NamedTuple):
+    """Flits that go from a buffer to the one behind it."""
+
+    source: Address  # the buffer that they leave; 0: the tile
+    target: Address  # the buffer that they come to; 0: the tile
+    first: int  # number of the first one in the source
+    flits: int  # how many
+    latency: int  # cycles from a flit's coming to its leaving
+    interval: int  # cycles from flit to flit; if more than one, each is a run of its own
+
+
+_Going = Annotated[Going, types.NamedUniTuple(types.int64, len(Going._fields), Going)]
+
+
 @merged
-def move(
-    m: Records,
-    source: Address,
-    number: int,
-    latency: int,
-    target: Address,
-    time: int,
-    count: int,
-    interval: int,
-    fork: bool,
-) -> int:
+def move(m: Records, going: _Going, time: int, fork: bool) -> int:
     """Move flits at the earliest after ``time``; returns when the last one went.
 
-    ``count`` flits from buffer ``source``, from its flit ``number`` on, to buffer ``target``; 0 is
-    the tile. Flits follow each other after ``interval`` cycles at the earliest; if after more than
-    one, each is a run of its own. A flit leaves a fork when the last of its branches has sent it.
+    A flit leaves a fork when the last of its branches has sent it.
     """
+    source, target, number, count, latency, interval = going
     mask, end = m[Mesh.MASK], number + count
     into = places = back = write = write_runs = free = free_runs = 0
     writes, leaves = source + Buffer.RINGS + Run.WRITES, target + Buffer.RINGS + Run.LEAVES

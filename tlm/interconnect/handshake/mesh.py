@@ -22,7 +22,6 @@ from tlm.interconnect.handshake.routes import partners
 from tlm.interconnect.handshake.state import aligned_zeros, new_mesh, node_addresses
 from tlm.interconnect.packets import (
     Deliveries,
-    Int64s,
     Kind,
     Meetings,
     Packets,
@@ -157,7 +156,8 @@ class HandshakeMesh:
             raise InputError(f"packets: found {longest} flits; allowed: up to {LATEST - 1}")
         deliveries = packets.destination_counts(start)
         if not self._timing.loopback:
-            deliveries = deliveries - _to_themselves(packets, self._cols)
+            to_itself = (packets.kind == Kind.MULTICAST) & packets.from_own_tiles(self._cols)
+            deliveries = deliveries - to_itself
         reduces = packets.reduces
         opened = reduces & (packets.joint == start + np.arange(len(packets)))
         following = self._expected + np.cumsum(deliveries)
@@ -229,16 +229,3 @@ def _grown(table: Int32s, rows: int) -> Int32s:
     grown = aligned_zeros((max(rows, 2 * len(table)), table.shape[1]))
     grown[: len(table)] = table
     return grown
-
-
-def _to_themselves(packets: Packets, cols: int) -> Int64s:
-    """Copies of each packet that a mesh without loopback does not deliver, shape (packets,)."""
-    row, col = np.divmod(packets.source, cols)
-    inside = (
-        (packets.kind == Kind.MULTICAST) & (packets.row_first <= row) & (row <= packets.row_last)
-    )
-    inside &= (packets.col_first <= col) & (col <= packets.col_last)
-    inside &= (row - packets.row_first) % packets.row_step == 0
-    inside &= (col - packets.col_first) % packets.col_step == 0
-    copies: Int64s = inside.astype(np.int64)
-    return copies

@@ -8,6 +8,7 @@ from tlm.compiled import compiled, merged
 from tlm.interconnect.handshake.ahead import AHEAD, look_ahead
 from tlm.interconnect.handshake.events import look_at, lowest, report, schedule
 from tlm.interconnect.handshake.flits import (
+    Going,
     came_at,
     left_at,
     move,
@@ -100,7 +101,7 @@ def _send(
         look_at(m, buffer)  # which has the next one
     if sent == 0 and target == 0:
         m[node + Node.HEAD_OUT] = max(time + 1, came_at(m, buffer, start) + latency)
-    time = move(m, buffer, start + sent, latency, target, time, count, interval, fork)
+    time = move(m, Going(buffer, target, start + sent, count, latency, interval), time, fork)
     if interval > 1:
         m[output + Output.LINK_LAST] = time
     m[last_sent] = time
@@ -157,7 +158,7 @@ def _inject(m: Records, packets: Table, node: Address) -> None:
             m[node + Node.PUTS_IN] = 0
         if count <= 0:
             return
-        time = move(m, 0, 0, 0, buffer, time, count, 1, False)
+        time = move(m, Going(0, buffer, 0, count, 0, 1), time, False)
         if sent == 0:
             packets[packet, Packet.HEAD_INJECTED] = came_at(m, buffer, into)
             enter(m, packets, buffer, packet, into)
