@@ -35,13 +35,13 @@ def unlocked(function: _Function) -> _Function:
 
 
 def inlined(function: _Function) -> _Function:
-    """The same, as a part of every function that calls it."""
+    """The same, as a part of every function that calls it: its types are those of the call."""
     made: _Function = njit(**_OPTIONS, inline="always")(function)
     return made
 
 
 def merged(function: _Function) -> _Function:
-    """The same, as a part of the machine code of every function that calls it."""
+    """The same, as a part of its callers' machine code: for what is called for every packet-hop."""
     made: _Function = njit(**_OPTIONS, forceinline=True)(function)
     return made
 
