@@ -22,7 +22,7 @@ from tests.bench.wafer import link_crossings
 from tlm.dies.messages import MessagePlan
 from tlm.errors import InputError
 from tlm.interconnect.handshake import HandshakeMesh
-from tlm.interconnect.handshake import records as at
+from tlm.interconnect.handshake.records import Output
 from tlm.interconnect.handshake.state import output_column
 from tlm.interconnect.packets import Kind, Packets, TileSet
 from tlm.interconnect.traffic import Traffic
@@ -86,7 +86,7 @@ def test_packet_hops_are_ejections_and_what_crosses_the_links(seed: int) -> None
     packets = Traffic(5, 6, "uniform", 0.2, 4, 100, seed, 0.3, 3).packets()
     mesh = HandshakeMesh(5, 6, timing())
     mesh.simulate(packets)
-    crossed = int(output_column(mesh._mesh, at.THROUGH).sum())
+    crossed = int(output_column(mesh._mesh, Output.THROUGH).sum())
     links = packet_hops(packets, 6) - packets.destination_counts()
     assert crossed == (packets.flits * links).sum()
 
