@@ -87,6 +87,7 @@ def forget_stale(*entries: Callable[..., Any]) -> dict[Any, set[Any]]:
             _find_calls(entry, calls)
     sources = {function: Path(function.py_func.__code__.co_filename) for function in calls}
     files = {*sources.values(), *(file for function in calls for file in _columns(function))}
+    files |= {Path(__file__), Path(__file__).with_name("unchecked.py")}  # how all is compiled
     newest = max((file.stat().st_mtime for file in files), default=0.0)
     for function, source in sources.items():
         for index in Path(function.stats.cache_path).glob(f"{source.stem}.*.nbi"):
