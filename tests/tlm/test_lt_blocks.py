@@ -18,10 +18,9 @@ from tests.tlm.test_levels_agree import (
     reductions,
     spaced,
 )
-from tlm.engines import lt, lt_batch
-from tlm.engines.lt import run_lt
-from tlm.engines.lt_build import Tokens
-from tlm.engines.lt_scan import Scan, scan, turn
+from tlm.engines.lt import batch, run, run_lt
+from tlm.engines.lt.compile import Tokens
+from tlm.engines.lt.form import Scan, scan, turn
 from tlm.engines.outcome import Outcome
 from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet
@@ -66,8 +65,8 @@ def times(outcome: Outcome) -> list[bytes]:
 def one_by_one(monkeypatch: pytest.MonkeyPatch, program: Program) -> Outcome:
     """A run that does each operation on the whole grid before the next."""
     with monkeypatch.context() as patch:
-        patch.setattr(lt_batch, "_MOST_STEPS", 1)
-        patch.setattr(lt_batch, "_BLOCK_ROWS", 10**6)
+        patch.setattr(batch, "_MOST_STEPS", 1)
+        patch.setattr(batch, "_BLOCK_ROWS", 10**6)
         return run_lt(program, TIMING)
 
 
@@ -79,8 +78,8 @@ def test_blocks_and_threads_change_nothing(
 ) -> None:
     program = jittered(kernel, 80)
     wanted = times(one_by_one(monkeypatch, program))
-    monkeypatch.setattr(lt_batch, "_BLOCK_ROWS", rows)
-    monkeypatch.setattr(lt_batch, "_CACHE_BYTES", 40 * 4 * 20 * 80)
+    monkeypatch.setattr(batch, "_BLOCK_ROWS", rows)
+    monkeypatch.setattr(batch, "_CACHE_BYTES", 40 * 4 * 20 * 80)
     assert times(run_lt(program, TIMING, threads=threads)) == wanted
 
 
@@ -114,7 +113,7 @@ def turned_and_not(program: Program, timing: NocTiming) -> list[list[bytes]]:
     outcomes = []
     for turned in (False, True):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(lt, "scan", lambda p, t=turned: replace(scan(p), turned=t))
+            patch.setattr(run, "scan", lambda p, t=turned: replace(scan(p), turned=t))
             outcomes.append(times(run_lt(program, timing)))
     return outcomes
 

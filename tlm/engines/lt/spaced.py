@@ -1,6 +1,6 @@
 """Compiled work and sends of the loosely-timed engine at few or spaced tiles of a row.
 
-What `tlm.engines.lt_rows` does in a pass for each token is done here tile by tile: vectors do not
+What `tlm.engines.lt.send` does in a pass for each token is done here tile by tile: vectors do not
 pay where a row's tiles are few, or do not lie side by side. A step takes and gives at most one
 token in a place. Arguments and faults are as there.
 """
@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from tlm.compiled import address, compiled, inlined
-from tlm.engines.lt_queues import BUSY, EMPTY, PORT, Indices, Times
-from tlm.engines.lt_rows import count_overlap
+from tlm.engines.lt.queue import BUSY, EMPTY, PORT, Indices, Times
+from tlm.engines.lt.send import count_overlap
 
 FEW_TILES = 16
 _TRANSFER = 2

@@ -10,12 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
-from tlm.engines.lt_build import Built
-from tlm.engines.lt_core import REGION, sweep
-from tlm.engines.lt_plain import NEVER
-from tlm.engines.lt_queues import EMPTY, Times
-from tlm.engines.lt_table import OPERATION, SKEW, STEP, Pools
-from tlm.engines.lt_tables import CycleTables
+from tlm.engines.lt.compile import Built
+from tlm.engines.lt.cycle_tables import CycleTables
+from tlm.engines.lt.plain import NEVER
+from tlm.engines.lt.queue import EMPTY, Times
+from tlm.engines.lt.step import OPERATION, SKEW, STEP, Pools
+from tlm.engines.lt.sweep import REGION, sweep
 from tlm.program import Operation
 
 _CACHE_BYTES = 2**22

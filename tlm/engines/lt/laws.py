@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tlm.engines.lt_table import Pools
+from tlm.engines.lt.step import Pools
 from tlm.engines.transfer_times import arrival_cycles, credit_cycles, hold_cycles
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program.operations import Indices
 
 Fields = dict[str, int]
-"""Of `lt_table.STEP`, by name."""
+"""Of `step.STEP`, by name."""
 Lines = Iterable[int] | Indices
 _MOST_KEPT = 2**14
 

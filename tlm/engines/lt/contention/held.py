@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tlm.engines.lt_tokens import Place
+from tlm.engines.lt.tokens import Place
 from tlm.interconnect.packets import TileSet
 from tlm.program.operations import Multicast, TileOperation, Work, root_lines
 

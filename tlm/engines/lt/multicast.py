@@ -1,6 +1,6 @@
 """Compiled updates of the loosely-timed engine by what spans whole columns of tiles.
 
-Arguments are those of `tlm.engines.lt_rows`, with all rows of the state: a step is one update of
+Arguments are those of `tlm.engines.lt.send`, with all rows of the state: a step is one update of
 every row that it reaches, side by side over the columns ``begin`` to ``end`` of its set.
 """
 
@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from tlm.compiled import compiled
-from tlm.engines.lt_queues import Indices, Times, give, load, store, take, take_here, through_port
-from tlm.engines.lt_rows import pairs
+from tlm.engines.lt.queue import Indices, Times, give, load, store, take, take_here, through_port
+from tlm.engines.lt.send import pairs
 
 _TRANSFER = 2
 

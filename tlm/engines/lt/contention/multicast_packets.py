@@ -21,7 +21,7 @@ from numba import types
 from numpy.typing import NDArray
 
 from tlm.compiled import compiled, prepare
-from tlm.engines.lt_queues import FROM_THE_START
+from tlm.engines.lt.queue import FROM_THE_START
 from tlm.interconnect.zero_load import NocTiming
 
 Numbers = Annotated[NDArray[np.int64], types.int64[::1]]

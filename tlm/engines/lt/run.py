@@ -1,9 +1,9 @@
 """The loosely-timed engine: one local clock per tile, synchronised only where tiles communicate.
 
-An operation is one max-plus update of arrays over the grid (`tlm.engines.lt_core`). The network is
+An operation is one max-plus update of arrays over the grid (`tlm.engines.lt.sweep`). The network is
 its zero-load law plus the serialisation at interfaces and ejection ports. Multicasts that are under
-way together contend for links and buffers, too (`tlm.engines.lt_meetings`), and so do the transfers
-of a send that share links (`tlm.engines.lt_shared`).
+way together contend for links and buffers, too, and so do the transfers of a send that share links
+(`tlm.engines.lt.contention`).
 """
 
 from collections.abc import Callable
@@ -12,18 +12,18 @@ from functools import partial
 
 import numpy as np
 
-from tlm.engines.lt_batch import Batch, Fault
-from tlm.engines.lt_build import TAKEN, TOKENS, Builder, Built
-from tlm.engines.lt_held import Held, Taken, meet
-from tlm.engines.lt_meetings import Links, most_under_way
-from tlm.engines.lt_memory import check_links_memory, check_memory
-from tlm.engines.lt_offchip import OffChipTimes
-from tlm.engines.lt_queues import FIRST_TOKEN, OVERLAP, PORT, Times
-from tlm.engines.lt_scan import Scan, scan, turn
-from tlm.engines.lt_shared import SharedLinks
-from tlm.engines.lt_table import Pools
-from tlm.engines.lt_tables import CycleTables
-from tlm.engines.lt_tokens import Place, TokenFaultError, Units
+from tlm.engines.lt.batch import Batch, Fault
+from tlm.engines.lt.compile import TAKEN, TOKENS, Builder, Built
+from tlm.engines.lt.contention.held import Held, Taken, meet
+from tlm.engines.lt.contention.multicasts import Links, most_under_way
+from tlm.engines.lt.contention.sends import SharedLinks
+from tlm.engines.lt.cycle_tables import CycleTables
+from tlm.engines.lt.form import Scan, scan, turn
+from tlm.engines.lt.load import OffChipTimes
+from tlm.engines.lt.memory import check_links_memory, check_memory
+from tlm.engines.lt.queue import FIRST_TOKEN, OVERLAP, PORT, Times
+from tlm.engines.lt.step import Pools
+from tlm.engines.lt.tokens import Place, TokenFaultError, Units
 from tlm.engines.outcome import Outcome
 from tlm.errors import InputError
 from tlm.interconnect.zero_load import NocTiming

@@ -1,9 +1,9 @@
 """How much memory a run of the loosely-timed engine takes, and whether there is so much."""
 
-from tlm.engines.lt_links import NODE_COLUMNS, TREE_COLUMNS, WHEEL_SIZE
-from tlm.engines.lt_meetings import most_under_way
-from tlm.engines.lt_queues import FIRST_TOKEN
-from tlm.engines.lt_tables import TABLES
+from tlm.engines.lt.contention.multicast_packets import NODE_COLUMNS, TREE_COLUMNS, WHEEL_SIZE
+from tlm.engines.lt.contention.multicasts import most_under_way
+from tlm.engines.lt.cycle_tables import TABLES
+from tlm.engines.lt.queue import FIRST_TOKEN
 from tlm.engines.outcome import OUTCOME_BYTES_PER_TILE
 from tlm.program import Program
 from tlm.room import hold_room

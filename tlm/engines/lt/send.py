@@ -1,7 +1,7 @@
 """Compiled updates of the loosely-timed engine by work and by transfers, a row of tiles at a time.
 
 All take a step's record, the two pools that its offsets lie in, and views of the rows of state that
-they change (`tlm.engines.lt_queues`). ``begin`` and ``end`` are the part of the step's columns to
+they change (`tlm.engines.lt.queue`). ``begin`` and ``end`` are the part of the step's columns to
 update, ``scratch`` holds rows to compute in. The first fault is returned, 0 if there is none.
 """
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tlm.compiled import address, compiled, inlined
-from tlm.engines.lt_queues import (
+from tlm.engines.lt.queue import (
     BUSY,
     OVERLAP,
     PORT,
@@ -221,7 +221,7 @@ def _hold(
 
 @compiled
 def reorder(times: Times, indices: Indices, order: int, later: int, out: Times) -> None:
-    """Times, some cycles later, in an order that lies at an offset (`lt_table.Pools.put_order`)."""
+    """Times, some cycles later, in an order that lies at an offset (`step.Pools.put_order`)."""
     even, odd = indices[order], indices[order + 1]
     low, high, exceptions = indices[order + 2], indices[order + 3], indices[order + 4]
     at_even, at_odd, part = times[low + even :], times[low + odd :], out[low:high]

@@ -1,4 +1,4 @@
-"""From operations of a program to steps of the loosely-timed engine (`tlm.engines.lt_table`)."""
+"""From operations of a program to steps of the loosely-timed engine (`tlm.engines.lt.step`)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tlm.engines.lt_laws import Fields, Laws, rows_of, shared_hops
-from tlm.engines.lt_plain import MOST_TAKEN
-from tlm.engines.lt_spaced import FEW_TILES
-from tlm.engines.lt_table import (
+from tlm.engines.lt.laws import Fields, Laws, rows_of, shared_hops
+from tlm.engines.lt.plain import MOST_TAKEN
+from tlm.engines.lt.spaced import FEW_TILES
+from tlm.engines.lt.step import (
     BEGIN_SEND,
     COLUMN_MULTICAST,
     COLUMN_REDUCE,
@@ -25,7 +25,7 @@ from tlm.engines.lt_table import (
     Pools,
     record,
 )
-from tlm.engines.lt_tokens import Place
+from tlm.engines.lt.tokens import Place
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program.operations import (
@@ -50,7 +50,7 @@ class Tokens:
     """Where the tokens of an operation lie.
 
     Attributes:
-        fields: Of `lt_table.STEP`.
+        fields: Of `step.STEP`.
         taken: Places that are taken from, here and at the targets.
         given: Places that are given to.
     """
@@ -61,7 +61,7 @@ class Tokens:
 
     @property
     def plain(self) -> bool:
-        """Whether `tlm.engines.lt_plain` knows them."""
+        """Whether `tlm.engines.lt.plain` knows them."""
         deepest = max((depth for _, depth in self.taken + self.given), default=0)
         most = max(self.fields["n_takes"], self.fields.get("n_slots", 0))
         if deepest > 1 or most > MOST_TAKEN or {*self.taken} & {*self.given}:
@@ -72,7 +72,7 @@ class Tokens:
 
     @property
     def single(self) -> bool:
-        """Whether `tlm.engines.lt_spaced` does."""
+        """Whether `tlm.engines.lt.spaced` does."""
         return all(self.fields.get("n_" + name, 0) <= 1 for name in TOKENS)
 
 
@@ -81,7 +81,7 @@ class Built:
     """An operation as steps.
 
     Attributes:
-        steps: Numbers of each as `lt_table.record` gives them.
+        steps: Numbers of each as `step.record` gives them.
         reach: Rows between a source and its target, at most.
         straight: Whether nothing moves along the rows.
         by_column: Whether a step spans all rows of a column.

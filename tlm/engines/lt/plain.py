@@ -1,8 +1,8 @@
 """Compiled work and sends of the loosely-timed engine on plain rows: one pass for what is one law.
 
 A step is plain if its columns are consecutive, here and there, and of its tokens each is one known
-unit or a queue of depth 1 (`tlm.engines.lt_queues`), of those it takes at most two in a place. A
-whole step is then a loop or two over the row, while `tlm.engines.lt_rows` makes a pass over each of
+unit or a queue of depth 1 (`tlm.engines.lt.queue`), of those it takes at most two in a place. A
+whole step is then a loop or two over the row, while `tlm.engines.lt.send` makes a pass over each of
 its tokens; queues are emptied, and looked at before they are filled, in passes of their own.
 Arguments and faults are as there.
 """
@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from tlm.compiled import compiled, inlined
-from tlm.engines.lt_queues import BUSY, EMPTY, PORT, Indices, Times
-from tlm.engines.lt_rows import reorder
+from tlm.engines.lt.queue import BUSY, EMPTY, PORT, Indices, Times
+from tlm.engines.lt.send import reorder
 
 _TRANSFER = 2
 MOST_TAKEN = 2

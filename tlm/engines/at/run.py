@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import simpy
 
+from tlm.engines.at.shared_tiles import SharedTiles
+from tlm.engines.at.starts import Starts
 from tlm.engines.outcome import Outcome
-from tlm.engines.shared_tiles import SharedTiles
-from tlm.engines.starts import Starts
 from tlm.engines.transfer_times import credit_cycles
 from tlm.interconnect import packets
 from tlm.interconnect.base import Interconnect

@@ -1,18 +1,18 @@
 """Sends whose transfers share links, for the loosely-timed engine: a whole send at a time.
 
 Units are taken from and given to the state of the run; the packets go through the network line by
-line (`tlm.engines.lt_wormhole`), behind those of sends before.
+line (`tlm.engines.lt.contention.send_packets`), behind those of sends before.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tlm.engines import lt_wormhole
-from tlm.engines.lt_batch import Fault
-from tlm.engines.lt_held import Taken
-from tlm.engines.lt_meetings import Tiles, give_units, oldest_units
-from tlm.engines.lt_memory import check_shared_memory
-from tlm.engines.lt_queues import BUSY, PORT, Times
+from tlm.engines.lt.batch import Fault
+from tlm.engines.lt.contention import send_packets
+from tlm.engines.lt.contention.held import Taken
+from tlm.engines.lt.contention.multicasts import Tiles, give_units, oldest_units
+from tlm.engines.lt.memory import check_shared_memory
+from tlm.engines.lt.queue import BUSY, PORT, Times
 from tlm.engines.transfer_times import credit_cycles
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Program
@@ -47,7 +47,7 @@ class SharedLinks:
         self._program, self._memory_bytes = program, memory_bytes
         self._timing, self._launch_cycles, self._times = timing, launch_cycles, times
         self._hops_left = MOST_HOPS if timing.link_interval_cycles == 1 else 0
-        # Along rows and along columns, as `lt_wormhole.cross` has them.
+        # Along rows and along columns, as `send_packets.cross` has them.
         self._links: list[Cycles] = []
 
     def follows(self, hops: int) -> bool:
@@ -61,7 +61,7 @@ class SharedLinks:
         self._hops_left -= hops
         if not self._links:
             check_shared_memory(self._program, self._memory_bytes)
-            lt_wormhole.ready()
+            send_packets.ready()
             _, rows, cols = self._times.shape
             shapes = (rows, 2, 2, cols), (cols, 2, 2, rows)
             self._links = [np.zeros(shape, dtype=np.int64) for shape in shapes]
@@ -106,10 +106,10 @@ class SharedLinks:
         starts = np.ascontiguousarray(starts if along_row else starts.T)
         come = starts + (timing.ejection_cycles + send.flits)
         free = starts + send.flits
-        law, links = lt_wormhole.law_of(timing, send.flits), self._links[0 if along_row else 1]
-        room = lt_wormhole.room_of(law, links.shape[-1], len(places))
+        law, links = send_packets.law_of(timing, send.flits), self._links[0 if along_row else 1]
+        room = send_packets.room_of(law, links.shape[-1], len(places))
         ends = (np.array(lines), np.array(places), np.array(targets))  # may be written, as compiled
-        lt_wormhole.cross(law, *ends, starts, come, free, links, *room)
+        send_packets.cross(law, *ends, starts, come, free, links, *room)
         return (come, free) if along_row else (come.T, free.T)
 
     @property

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from tlm.engines.lt_queues import BUSY, EMPTY, FROM_THE_START, PORT, Times
+from tlm.engines.lt.queue import BUSY, EMPTY, FROM_THE_START, PORT, Times
 from tlm.program import Token
 
 Place = tuple[int, int]

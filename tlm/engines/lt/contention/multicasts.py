@@ -1,7 +1,7 @@
 """Multicasts that meet, for the loosely-timed engine: their tokens, and what is under way.
 
 Units are taken from and given to the state of the run, as the compiled steps do it, whole sets of
-tiles at a time. Between that the packets go through the network (`tlm.engines.lt_links`), those of
+tiles at a time. Between that the packets go through the network (`multicast_packets`), those of
 several operations at once, and what has been sent stays on its way until an operation needs it.
 """
 
@@ -10,10 +10,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from tlm.engines import lt_links
-from tlm.engines.lt_batch import Fault
-from tlm.engines.lt_held import Taken
-from tlm.engines.lt_queues import BUSY, EMPTY, PORT, Times
+from tlm.engines.lt.batch import Fault
+from tlm.engines.lt.contention import multicast_packets as packets
+from tlm.engines.lt.contention.held import Taken
+from tlm.engines.lt.queue import BUSY, EMPTY, PORT, Times
 from tlm.engines.transfer_times import credit_cycles
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program.operations import Engine, Multicast, root_lines
@@ -42,18 +42,18 @@ class Links:
     """
 
     def __init__(self, timing: NocTiming, launch_cycles: int, times: Times) -> None:
-        lt_links.ready()
+        packets.ready()
         self._timing, self._launch_cycles, self._times = timing, launch_cycles, times
         _, self._rows, self._cols = times.shape
         tiles = self._rows * self._cols
         most, self._lines = most_under_way(self._rows, self._cols), max(self._rows, self._cols)
-        self._law = lt_links.law_of(timing)
-        self._nodes = lt_links.fresh_nodes(tiles)
-        self._wheel = np.zeros(lt_links.WHEEL_SIZE, dtype=np.int64)
-        self._trees = np.empty((most * self._lines, lt_links.TREE_COLUMNS), dtype=np.int64)
+        self._law = packets.law_of(timing)
+        self._nodes = packets.fresh_nodes(tiles)
+        self._wheel = np.zeros(packets.WHEEL_SIZE, dtype=np.int64)
+        self._trees = np.empty((most * self._lines, packets.TREE_COLUMNS), dtype=np.int64)
         self._arrivals = np.empty((most, tiles), dtype=np.int32)
         self._owed = np.zeros(most, dtype=np.int64)
-        self._last_tree = np.full((self._rows, self._cols), lt_links.NONE, dtype=np.int64)
+        self._last_tree = np.full((self._rows, self._cols), packets.NONE, dtype=np.int64)
         self._free = list(reversed(range(most)))
         self._under_way: dict[int, int] = {}
 
@@ -74,17 +74,17 @@ class Links:
         first = slot * self._lines
         trees = self._trees[first : first + len(ready)]
         self._describe(trees, multicast, ready, slot)
-        packets = -(-multicast.flits // self._timing.fifo_depth)
-        self._owed[slot] = len(ready) * len(multicast.segment) * packets
+        count = -(-multicast.flits // self._timing.fifo_depth)
+        self._owed[slot] = len(ready) * len(multicast.segment) * count
         roots = _roots(multicast)
         before, free = self._last_tree[roots], self._times[Engine.TRANSFER][roots]
         for k in range(len(ready)):
             previous = self._trees[before[k]]
-            if before[k] != lt_links.NONE and previous[lt_links.NEXT] == lt_links.NONE:
-                previous[lt_links.NEXT] = first + k
+            if before[k] != packets.NONE and previous[packets.NEXT] == packets.NONE:
+                previous[packets.NEXT] = first + k
                 continue
-            since = free[k] if before[k] == lt_links.NONE else previous[lt_links.END]
-            lt_links.begin(self._law, self._nodes, self._trees, self._wheel, first + k, int(since))
+            since = free[k] if before[k] == packets.NONE else previous[packets.END]
+            packets.begin(self._law, self._nodes, self._trees, self._wheel, first + k, int(since))
         self._last_tree[roots] = np.arange(first, first + len(ready))
         return fault
 
@@ -96,7 +96,7 @@ class Links:
         multicast = taken.operation
         assert isinstance(multicast, Multicast)
         slot = self._under_way.pop(taken.number)
-        lt_links.run(
+        packets.run(
             self._law,
             self._nodes,
             self._trees,
@@ -108,10 +108,10 @@ class Links:
         )
         roots, targets = _roots(multicast), _targets(multicast)
         here = np.arange(len(roots[0])) + slot * self._lines
-        ends = self._trees[here, lt_links.END].astype(np.int32)
+        ends = self._trees[here, packets.END].astype(np.int32)
         self._times[Engine.TRANSFER][roots] = ends
         last = self._last_tree[roots]
-        self._last_tree[roots] = np.where(last == here, lt_links.NONE, last)
+        self._last_tree[roots] = np.where(last == here, packets.NONE, last)
         come = self._arrivals[slot].reshape(self._rows, self._cols)
         full = give_units(self._times, taken, "gives", roots, ends)
         over = give_units(self._times, taken, "arrivals", targets, come[targets])
@@ -125,7 +125,7 @@ class Links:
     def _ports(self) -> Times:
         """When ejection ports are free and since when they are busy, shape (rows, columns, 2)."""
         nodes = self._nodes.reshape(self._rows, self._cols, -1)
-        return nodes[:, :, lt_links.PORT_COLUMNS]
+        return nodes[:, :, packets.PORT_COLUMNS]
 
     def _take(self, taken: Taken, multicast: Multicast) -> tuple[_Cycles, Fault | None]:
         """Take units; when each root knows of them, shape (lines,)."""
@@ -153,16 +153,16 @@ class Links:
         lines, places = root_lines(multicast)
         along_row, segment = multicast.along == "row", multicast.segment
         columns = {
-            lt_links.BASE: np.array(lines) * (self._cols if along_row else 1),
-            lt_links.STEP: 1 if along_row else self._cols,
-            lt_links.ROOT: places,
-            lt_links.FIRST: segment[0],
-            lt_links.LAST: segment[-1],
-            lt_links.STRIDE: segment.step,
-            lt_links.FLITS: multicast.flits,
-            lt_links.READY: ready,
-            lt_links.OPERATION: slot,
-            lt_links.NEXT: lt_links.NONE,
+            packets.BASE: np.array(lines) * (self._cols if along_row else 1),
+            packets.STEP: 1 if along_row else self._cols,
+            packets.ROOT: places,
+            packets.FIRST: segment[0],
+            packets.LAST: segment[-1],
+            packets.STRIDE: segment.step,
+            packets.FLITS: multicast.flits,
+            packets.READY: ready,
+            packets.OPERATION: slot,
+            packets.NEXT: packets.NONE,
         }
         for column, values in columns.items():
             trees[:, column] = values

@@ -8,8 +8,8 @@ law, with the ejection port of the tile as for any transfer.
 import numpy as np
 
 from tlm.compiled import compiled, forget_stale
-from tlm.engines.lt_queues import Indices, Times, give, load, store, take_here, through_port
-from tlm.engines.lt_tokens import Place
+from tlm.engines.lt.queue import Indices, Times, give, load, store, take_here, through_port
+from tlm.engines.lt.tokens import Place
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.edge import Edge
 from tlm.offchip.times import OffChipLaw, load_law, store_law

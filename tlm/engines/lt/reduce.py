@@ -11,7 +11,7 @@ makes room for the tail. So a contributor waits for the operands that come to th
 hops closer to the root. ``ahead`` is below 0 if the buffer takes all. A root that contributes alone
 has no waits.
 
-Arguments are those of `tlm.engines.lt_rows` and `tlm.engines.lt_columns`.
+Arguments are those of `tlm.engines.lt.send` and `tlm.engines.lt.multicast`.
 """
 
 from typing import Any
@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from tlm.compiled import compiled
-from tlm.engines.lt_queues import EMPTY, Indices, Times, give, load, store, take_here, through_port
-from tlm.engines.lt_rows import pairs
+from tlm.engines.lt.queue import EMPTY, Indices, Times, give, load, store, take_here, through_port
+from tlm.engines.lt.send import pairs
 
 _TRANSFER = 2
 

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlm.compiled import compiled, forget_stale, unlocked
-from tlm.engines.lt_columns import column_multicast
-from tlm.engines.lt_plain import plain_send, plain_work
-from tlm.engines.lt_queues import Indices, Times
-from tlm.engines.lt_reduce import column_reduce, row_reduce
-from tlm.engines.lt_rows import begin_send, end_send, resume_send, row_multicast, work
-from tlm.engines.lt_spaced import spaced_send, spaced_work
-from tlm.engines.lt_table import (
+from tlm.engines.lt.multicast import column_multicast
+from tlm.engines.lt.plain import plain_send, plain_work
+from tlm.engines.lt.queue import Indices, Times
+from tlm.engines.lt.reduce import column_reduce, row_reduce
+from tlm.engines.lt.send import begin_send, end_send, resume_send, row_multicast, work
+from tlm.engines.lt.spaced import spaced_send, spaced_work
+from tlm.engines.lt.step import (
     BEGIN_SEND,
     COLUMN_MULTICAST,
     COLUMN_REDUCE,
@@ -62,7 +62,7 @@ def sweep(
     """Do a batch of steps on a region.
 
     Args:
-        steps: Records of `lt_table.STEP`, of rising skew.
+        steps: Records of `step.STEP`, of rising skew.
         indices: Pool of columns, rows, orders and tokens.
         delays: Pool of delays.
         tables: Cycles of work by tile, shape (tables, rows, columns).
