@@ -19,7 +19,7 @@ from tests.tlm.test_levels_agree import (
     spaced,
 )
 from tlm.engines.lt import batch, run, run_lt
-from tlm.engines.lt.compile import Tokens
+from tlm.engines.lt import compile as compiling
 from tlm.engines.lt.form import Scan, scan, turn
 from tlm.engines.outcome import Outcome
 from tlm.errors import InputError
@@ -155,8 +155,7 @@ def test_an_operation_turned_twice_is_itself(program: Program) -> None:
 @given(st.one_of(pipelines(), spaced(), reductions(), contended()))
 def test_short_cuts_change_nothing(program: Program) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Tokens, "plain", False)
-        patch.setattr(Tokens, "single", False)
+        patch.setattr(compiling, "any_order", lambda named: False)
         wanted = times(run_lt(program, TIMING))
     assert times(run_lt(program, TIMING)) == wanted
 
@@ -164,8 +163,7 @@ def test_short_cuts_change_nothing(program: Program) -> None:
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_nor_do_they_in_kernels(monkeypatch: pytest.MonkeyPatch, kernel: str) -> None:
     found = times(run_lt(jittered(kernel, 40), TIMING))
-    monkeypatch.setattr(Tokens, "plain", False)
-    monkeypatch.setattr(Tokens, "single", False)
+    monkeypatch.setattr(compiling, "any_order", lambda named: False)
     assert times(run_lt(jittered(kernel, 40), TIMING)) == found
 
 
@@ -188,7 +186,7 @@ def test_nor_do_they_where_rows_take_turns(monkeypatch: pytest.MonkeyPatch, queu
     program = program_of(rows, cols, turn_of_rows * 3, **tokens, place=(1, queues))
     found = times(run_lt(program, TIMING))
     assert found == times(run_mesh(program, TIMING))
-    monkeypatch.setattr(Tokens, "plain", False)
+    monkeypatch.setattr(compiling, "any_order", lambda named: False)
     assert times(run_lt(program, TIMING)) == found
 
 
@@ -199,7 +197,7 @@ def test_both_ways_refuse_the_same_row(
 ) -> None:
     # Of two rows that send, one lacks the unit, or has one already.
     if not plain:
-        monkeypatch.setattr(Tokens, "plain", False)
+        monkeypatch.setattr(compiling, "any_order", lambda named: False)
     short = fields in ("takes", "slots")
     there = range(1, 2) if fields in ("takes", "gives") else range(4, 5)
     fill = Work(
@@ -226,7 +224,7 @@ def test_nor_do_they_where_long_sends_share_ports(
     timing = replace(TIMING, fifo_depth=fifo_depth)
     found = run_lt(program, timing)
     assert (found.engine_end_cycle[Engine.TRANSFER, 0] > flits).all() == held
-    monkeypatch.setattr(Tokens, "plain", False)
+    monkeypatch.setattr(compiling, "any_order", lambda named: False)
     assert times(run_lt(program, timing)) == times(found)
 
 

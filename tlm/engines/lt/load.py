@@ -1,21 +1,51 @@
-"""Loads and stores at level lt: a latency, and a bandwidth that a channel's tiles share.
+"""The law of loads and stores at level lt: a latency, and a bandwidth that a channel's tiles share.
 
 A channel serves blocks in the order of the program, and of the tiles within an operation: they
 wait for each other at the port of its router and for its bandwidth. The network is its zero-load
 law, with the ejection port of the tile as for any transfer.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from tlm.compiled import compiled, forget_stale
-from tlm.engines.lt.queue import Indices, Times, give, load, store, take_here, through_port
+from tlm.engines.lt.port import through_port, through_ports
+from tlm.engines.lt.queue import give, take
+from tlm.engines.lt.state import EMPTY, Columns, Indices, Spare, Times, read, write_back
 from tlm.engines.lt.tokens import Place
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.edge import Edge
 from tlm.offchip.times import OffChipLaw, load_law, store_law
-from tlm.program.operations import Load, OffChip
+from tlm.program.operations import Engine, Load, OffChip
 
-_TRANSFER = 2
+
+class Moved(NamedTuple):
+    """An operation's blocks, as they are compiled."""
+
+    rows: Indices
+    columns: Columns
+    takes: Indices
+    gives: Indices
+    arrivals: Indices
+    launch_cycles: int
+    sent_flits: int
+    there_cycles: int
+    latency_cycles: int
+    served_cycles: int
+    back_cycles: int
+    come_flits: int
+    posted: bool  # the answer does not wait for the channel
+
+
+class Channels(NamedTuple):
+    """The channels, from the tiles, and how far they are."""
+
+    way_cycles: Times  # shape (rows, columns): between a tile and its channel
+    number: Indices  # shape (rows, columns): which one that is
+    since: Indices  # since when the port of its router is busy without a pause,
+    until: Indices  # and until when
+    served: Indices  # when it is free itself
 
 
 class OffChipTimes:
@@ -33,19 +63,19 @@ class OffChipTimes:
         self._turned = turned
         tiles = [[(row, col) for col in range(edge.cols)] for row in range(edge.rows)]
         hops = np.array([[edge.hops(tile) for tile in line] for line in tiles], dtype=np.int32)
-        channel = np.array([[edge.channel(tile[1]) for tile in line] for line in tiles])
-        self._hops = np.ascontiguousarray(hops.T if turned else hops)
-        self._channel = np.ascontiguousarray(channel.T if turned else channel)
-        # Of each channel: since when its router's port is busy without a pause, and until when, and
-        # when it is free itself.
-        self._busy_cycles = np.zeros((3, edge.channels), dtype=np.int64)
-        self._scratch = np.zeros((5, self._hops.shape[1]), dtype=np.int32)
+        number = np.array([[edge.channel(tile[1]) for tile in line] for line in tiles])
+        self._farthest = int(hops.max())
+        way, number = (np.ascontiguousarray(a.T if turned else a) for a in (hops, number))
+        way *= np.int32(timing.hop_cycles)
+        self._channels = Channels(way, number, *np.zeros((3, edge.channels), dtype=np.int64))
+        self._scratch = np.zeros((len(Spare), way.shape[1]), dtype=np.int32)
+        self._scratch[Spare.NEVER] = EMPTY
 
     def longest_cycles(self, operation: OffChip) -> int:
         """More than an operation can add to any time."""
         law, tiles = self._law(operation), operation.tiles
         served = len(tiles.rows) * len(tiles.cols) * (law.served_cycles + law.sent_flits)
-        return law.alone_cycles(int(self._hops.max())) + served + self._launch
+        return law.alone_cycles(self._farthest) + served + self._launch
 
     def access(
         self,
@@ -57,89 +87,71 @@ class OffChipTimes:
     ) -> int:
         """Move the blocks of an operation; the fault of a token's queue, 0 if there is none."""
         tiles, law = operation.tiles, self._law(operation)
-        constants = (
-            self._launch,
-            law.sent_flits,
-            law.there_cycles,
-            law.latency_cycles,
-            law.served_cycles,
-            law.back_cycles,
-            self._timing.hop_cycles,
-            law.come_flits,
-            law.posted,
-        )
         lines = (tiles.cols, tiles.rows) if self._turned else (tiles.rows, tiles.cols)
         rows, columns = (np.array(line, dtype=np.int64) for line in lines)
         first = int(columns[0]) if (np.diff(columns) == 1).all() else -1
-        return _access(
-            state,
-            np.array(constants, dtype=np.int64),
-            rows,
-            columns,
-            first,
-            _pairs(takes),
-            _pairs(gives),
-            _pairs(arrivals),
-            self._hops,
-            self._channel,
-            self._busy_cycles,
-            self._scratch,
+        moved = Moved(
+            rows=rows,
+            columns=Columns(columns, first),
+            takes=_tokens(takes),
+            gives=_tokens(gives),
+            arrivals=_tokens(arrivals),
+            launch_cycles=self._launch,
+            sent_flits=law.sent_flits,
+            there_cycles=law.there_cycles,
+            latency_cycles=law.latency_cycles,
+            served_cycles=law.served_cycles,
+            back_cycles=law.back_cycles,
+            come_flits=law.come_flits,
+            posted=law.posted,
         )
+        return _access(moved, self._channels, state, self._scratch)
 
     def _law(self, operation: OffChip) -> OffChipLaw:
         make = load_law if isinstance(operation, Load) else store_law
         return make(self._timing, self._edge, operation.flits)
 
 
-def _pairs(places: list[Place]) -> Indices:
-    return np.array(places, dtype=np.int64).reshape(-1, 2)
+def _tokens(places: list[Place]) -> Indices:
+    return np.array(places, dtype=np.int64).ravel()
 
 
 @compiled
-def _access(
-    state: Times,
-    law: Indices,
-    rows: Indices,
-    columns: Indices,
-    first: int,
-    takes: Indices,
-    gives: Indices,
-    arrivals: Indices,
-    hops: Times,
-    channel: Indices,
-    busy_cycles: Indices,
-    scratch: Times,
-) -> int:
-    """A block of each tile of some rows and columns."""
-    size, fault = len(columns), 0
-    times, free, spare = scratch[0][:size], scratch[1][:size], scratch[2][:size]
-    left, none = scratch[3][:size], scratch[4][:size]
-    launch, sent, there, latency, served, back, per_hop, come_flits, posted = law
-    since, until, served_until = busy_cycles
-    for number in rows:
+def _access(moved: Moved, channels: Channels, state: Times, scratch: Times) -> int:
+    """Move a block of each tile; the fault."""
+    columns, size, fault = moved.columns, len(moved.columns.indices), 0
+    starts, come = scratch[Spare.STARTS][:size], scratch[Spare.COME][:size]
+    times = scratch[Spare.TIMES][:size]
+    for number in moved.rows:
         row = state[number]
-        load(row[_TRANSFER], columns, first, times)
-        missing = take_here(row, takes, columns, first, launch, times, spare)
+        units, missing = take(scratch, row, moved.takes, columns, scratch[Spare.UNITS])
+        free = read(row[Engine.TRANSFER], columns, scratch[Spare.FREE])
         for j in range(size):
-            free[j] = times[j] + sent
-        store(row[_TRANSFER], columns, first, free)
-        full = give(row, gives, columns, first, free, spare, left)
+            starts[j] = max(free[j], np.int32(units[j] + moved.launch_cycles))
+            free[j] = starts[j] + moved.sent_flits
+        write_back(row[Engine.TRANSFER], columns, free)
+        full = give(row, moved.gives, columns, free)
         for j in range(size):
-            column = columns[j]
-            way, which = hops[number, column] * per_hop, channel[number, column]
-            asked = times[j] + there + way
-            if asked > since[which]:  # else it is through before the port is busy
-                if until[which] + sent <= asked:
-                    since[which] = asked - sent
-                asked = until[which] = max(asked, until[which] + sent)
-            begun = max(asked + latency, served_until[which])
-            served_until[which] = begun + served
-            times[j] = np.int32((asked if posted else begun) + back + way)
-            none[j] = 0
-        through_port(row, columns, first, times, none, 0, come_flits, times, left)
-        full = give(row, arrivals, columns, first, times, spare, left) or full
+            come[j] = _serve(moved, channels, number, columns.indices[j], starts[j])
+        through_ports(scratch, row, columns, come, moved.come_flits, times)
+        full = give(row, moved.arrivals, columns, times) or full
         fault = fault or missing or full
     return fault
+
+
+@compiled
+def _serve(moved: Moved, channels: Channels, row: int, column: int, start: int) -> int:
+    """When a channel's answer to a tile could be written."""
+    way, which = channels.way_cycles[row, column], channels.number[row, column]
+    asked, channels.since[which], channels.until[which] = through_port(
+        start + moved.there_cycles + way,
+        channels.since[which],
+        channels.until[which],
+        moved.sent_flits,
+    )
+    begun = max(asked + moved.latency_cycles, channels.served[which])
+    channels.served[which] = begun + moved.served_cycles
+    return int((asked if moved.posted else begun) + moved.back_cycles + way)
 
 
 forget_stale(_access)

@@ -1,4 +1,4 @@
-"""Compiled updates of the loosely-timed engine by reductions in the network.
+"""The law of reductions in the network at level lt: along rows or columns to their roots.
 
 An operand goes ``per_hop`` cycles a router towards the root and waits there for those that it
 meets. So the result starts to leave the router at distance d when the last of the operands from
@@ -10,57 +10,83 @@ when the one before it has left the next router, and ``ahead`` packets are ahead
 makes room for the tail. So a contributor waits for the operands that come to the router ``ahead``
 hops closer to the root. ``ahead`` is below 0 if the buffer takes all. A root that contributes alone
 has no waits.
-
-Arguments are those of `tlm.engines.lt.send` and `tlm.engines.lt.multicast`.
 """
-
-from typing import Any
 
 import numpy as np
 
 from tlm.compiled import compiled
-from tlm.engines.lt.queue import EMPTY, Indices, Times, give, load, store, take_here, through_port
-from tlm.engines.lt.send import pairs
+from tlm.engines.lt.laws import Fields, Laws
+from tlm.engines.lt.port import through_ports
+from tlm.engines.lt.queue import give, take, tokens_at
+from tlm.engines.lt.state import (
+    EMPTY,
+    Columns,
+    Grid,
+    Indices,
+    Spare,
+    Times,
+    columns_of,
+    read,
+    write_back,
+)
+from tlm.engines.lt.step import Step
+from tlm.engines.transfer_times import credit_cycles
+from tlm.program.operations import Engine
 
-_TRANSFER = 2
+
+def reduce_fields(laws: Laws, segment: range, root: int, flits: int) -> tuple[Fields, int]:
+    """Fields of a reduction to a place of a line; more cycles than it can take."""
+    timing = laws.timing
+    hops = np.abs(np.array(segment) - root)
+    farthest = int(hops.max())
+    per_hop = timing.hop_cycles + timing.reduce_cycles
+    arrival = timing.reduction_cycles(farthest, flits) + 1
+    interval = max(timing.reduce_interval_cycles, timing.link_interval_cycles)
+    # The flit that leaves its place in the first buffer to the tail.
+    packets, flit = divmod(flits - timing.fifo_depth - 1, timing.fifo_depth)
+    packets = max(packets, -1)
+    fields = {
+        "credit": laws.pools.put_delays([laws.credit_cycles(hop) for hop in hops]),
+        "latency": laws.pools.put_delays([arrival - farthest * per_hop]),
+        "per_hop": per_hop,
+        "packet": timing.fifo_depth * interval,
+        "ahead": packets,
+        "hold": flit * interval + timing.hop_cycles + 2,
+    }
+    longest = arrival + credit_cycles(timing, farthest) + (packets + 2) * (per_hop + flits)
+    return fields, longest
 
 
 @compiled
-def row_reduce(
-    step: Any, indices: Indices, delays: Times, row: Times, i: int, scratch: Times
-) -> int:
-    """Reduce the ``i``-th row to its root."""
-    size = step.size
-    columns = indices[step.columns : step.columns + size]
-    at = indices[step.root + i : step.root + i + 1]
-    root = at[0]
-    law, latency = indices[step.law + 2 * i], indices[step.law + 2 * i + 1]
-    times, spare, left = scratch[0][:size], scratch[1][:size], scratch[2][:size]
-    latest, known, one, two = scratch[3][:size], scratch[4][:1], scratch[5][:1], scratch[1][:1]
-    load(row[_TRANSFER], columns, step.first, times)
-    takes = pairs(indices, step.takes, step.n_takes)
-    fault = take_here(row, takes, columns, step.first, step.launch, times, spare)
-    known[0] = EMPTY
-    slots = pairs(indices, step.slots, step.n_slots)
-    missing = take_here(row, slots, at, root, 0, known, one)
-    credit = delays[law : law + size]
+def row_reduce(step: Step, grid: Grid, i: int) -> int:
+    """Reduce the ``i``-th row to its root; the fault."""
+    row, size = grid.state[step.row_first + i * step.row_step], step.size
+    columns = columns_of(grid, step.columns, step.first, 0, size)
+    root = grid.indices[step.root + i]
+    at = columns_of(grid, step.root + i, root, 0, 1)
+    law, latency = grid.indices[step.law + 2 * i], grid.indices[step.law + 2 * i + 1]
+    takes, slots = (
+        tokens_at(grid, step.takes, step.n_takes),
+        tokens_at(grid, step.slots, step.n_slots),
+    )
+    units, missing = take(grid.scratch, row, takes, columns, grid.scratch[Spare.UNITS])
+    known, unfree = take(grid.scratch, row, slots, at, grid.scratch[Spare.SLOTS])
+    free = read(row[Engine.TRANSFER], columns, grid.scratch[Spare.FREE])
+    latest, credit = grid.scratch[Spare.LATEST][:size], grid.delays[law : law + size]
     for j in range(size):
-        times[j] = max(times[j], np.int32(known[0] + credit[j]))
-        latest[j] = times[j] + abs(columns[j] - root) * step.per_hop
-    result = _inwards(latest, columns, root)
-    for j in range(size):
-        times[j] += step.flits
-    if step.ahead >= 0 and not (size == 1 and columns[0] == root):
-        _hold_row(step, columns, root, latest, result, times)
-    store(row[_TRANSFER], columns, step.first, times)
-    gives = pairs(indices, step.gives, step.n_gives)
-    over = give(row, gives, columns, step.first, times, spare, left)
-    known[0] = result
-    arrivals = pairs(indices, step.arrivals, step.n_arrivals)
-    after = delays[latency : latency + 1]
-    through_port(row, at, root, known, after, 0, step.flits, known, one)
-    full = give(row, arrivals, at, root, known, one, two)
-    return fault or missing or over or full
+        start = max(free[j], np.int32(units[j] + step.launch), np.int32(known[0] + credit[j]))
+        latest[j] = start + abs(columns.indices[j] - root) * step.per_hop
+        free[j] = start + step.flits
+    come, times = grid.scratch[Spare.COME][:1], grid.scratch[Spare.TIMES][:1]
+    result = _inwards(latest, columns.indices, root)
+    if step.ahead >= 0 and not (size == 1 and columns.indices[0] == root):
+        _hold_row(step, columns.indices, root, latest, result, free)
+    write_back(row[Engine.TRANSFER], columns, free)
+    over = give(row, tokens_at(grid, step.gives, step.n_gives), columns, free)
+    come[0] = result + grid.delays[latency]
+    through_ports(grid.scratch, row, at, come, step.flits, times)
+    full = give(row, tokens_at(grid, step.arrivals, step.n_arrivals), at, times)
+    return missing or unfree or over or full
 
 
 @compiled
@@ -83,7 +109,7 @@ def _inwards(latest: Times, columns: Indices, root: int) -> int:
 
 @compiled
 def _hold_row(
-    step: Any, columns: Indices, root: int, latest: Times, result: int, times: Times
+    step: Step, columns: Indices, root: int, latest: Times, result: int, free: Times
 ) -> None:
     """Hold the sources of a row until their tails have gone into the first buffer."""
     size = len(columns)
@@ -101,11 +127,11 @@ def _hold_row(
             held = latest[closer] + _held(step, distance)
         else:
             held = result + _held(step, distance)
-        times[j] = max(times[j], np.int32(held))
+        free[j] = max(free[j], np.int32(held))
 
 
 @compiled
-def _held(step: Any, distance: int) -> int:
+def _held(step: Step, distance: int) -> int:
     """From ``latest`` as a contributor needs it to the end of its contribution."""
     closer = min(step.ahead, distance)
     packets = closer * step.packet + (step.ahead - closer) * (step.packet + step.per_hop)
@@ -114,21 +140,14 @@ def _held(step: Any, distance: int) -> int:
 
 
 @compiled
-def column_reduce(
-    step: Any, indices: Indices, delays: Times, state: Times, begin: int, end: int, scratch: Times
-) -> int:
-    """Reduce columns to their roots, which lie in one row."""
-    size = end - begin
-    columns = indices[step.columns + begin : step.columns + end]
-    first = step.first + begin if step.first >= 0 else -1
-    spare, left, known = scratch[1][:size], scratch[2][:size], scratch[5][:size]
-    latest, result = scratch[3][:size], scratch[4][:size]
-    root = state[step.root]
-    for j in range(size):
-        known[j] = EMPTY
-        result[j] = EMPTY
-    slots = pairs(indices, step.slots, step.n_slots)
-    fault = take_here(root, slots, columns, first, 0, known, spare)
+def column_reduce(step: Step, grid: Grid, begin: int, end: int) -> int:
+    """Reduce some columns to their roots, which lie in one row; the fault."""
+    size, root = end - begin, grid.state[step.root]
+    columns = columns_of(grid, step.columns, step.first, begin, end)
+    latest, result = grid.scratch[Spare.LATEST][:size], grid.scratch[Spare.RESULT][:size]
+    slots = tokens_at(grid, step.slots, step.n_slots)
+    known, fault = take(grid.scratch, root, slots, columns, grid.scratch[Spare.SLOTS])
+    result[:] = EMPTY
     above = min(max(0, -((step.row_first - step.root) // step.row_step)), step.rows)
     own = above < step.rows and step.row_first + above * step.row_step == step.root
     ahead = -1 if own and step.rows == 1 else step.ahead
@@ -137,18 +156,17 @@ def column_reduce(
         count = above if side == 0 else step.rows - above - (1 if own else 0)
         if side == 2:
             count = 1 if own else 0
-        for j in range(size):
-            latest[j] = EMPTY
+        latest[:] = EMPTY
         closer = ahead // step.row_step if ahead >= 0 else 0
         for n in range(count + closer):
             if n < count:
                 i = n if side == 0 else (step.rows - 1 - n if side == 1 else above)
-                wrong = _contribute(step, indices, delays, state, i, columns, first, scratch)
+                wrong = _contribute(step, grid, i, columns, known, latest)
                 fault = fault or wrong
             if n >= closer and side < 2:
                 i = n - closer if side == 0 else step.rows - 1 - n + closer
                 if abs(step.row_first + i * step.row_step - step.root) > ahead:
-                    over = _leave(step, indices, state, i, columns, first, latest, ahead, scratch)
+                    over = _leave(step, grid, i, columns, latest, ahead)
                     fault = fault or over
         for j in range(size):
             result[j] = max(result[j], latest[j])
@@ -156,70 +174,44 @@ def column_reduce(
         if abs(step.row_first + i * step.row_step - step.root) <= ahead or (
             ahead < 0 and own and i == above
         ):
-            over = _leave(step, indices, state, i, columns, first, result, ahead, scratch)
+            over = _leave(step, grid, i, columns, result, ahead)
             fault = fault or over
-    latency = delays[step.latency : step.latency + 1][0]
+    times, latency = grid.scratch[Spare.TIMES][:size], grid.delays[step.latency]
     for j in range(size):
-        known[j] = 0
-    arrivals = pairs(indices, step.arrivals, step.n_arrivals)
-    through_port(root, columns, first, result, known, latency, step.flits, result, spare)
-    full = give(root, arrivals, columns, first, result, spare, left)
+        result[j] += latency
+    through_ports(grid.scratch, root, columns, result, step.flits, times)
+    full = give(root, tokens_at(grid, step.arrivals, step.n_arrivals), columns, times)
     return fault or full
 
 
 @compiled
 def _contribute(
-    step: Any,
-    indices: Indices,
-    delays: Times,
-    state: Times,
-    i: int,
-    columns: Indices,
-    first: int,
-    scratch: Times,
+    step: Step, grid: Grid, i: int, columns: Columns, known: Times, latest: Times
 ) -> int:
-    """Start the contributions of a row, and put them into ``latest``."""
-    size = len(columns)
+    """Start the contributions of a row, and put them into ``latest``; the fault."""
     number = step.row_first + i * step.row_step
-    row, credit = state[number], delays[step.credit + i]
+    row, credit = grid.state[number], grid.delays[step.credit + i]
     away = abs(number - step.root) * step.per_hop
-    start, spare = scratch[0][:size], scratch[1][:size]
-    latest, known = scratch[3][:size], scratch[5][:size]
-    load(row[_TRANSFER], columns, first, start)
-    takes = pairs(indices, step.takes, step.n_takes)
-    fault = take_here(row, takes, columns, first, step.launch, start, spare)
-    for j in range(size):
-        time = max(start[j], np.int32(known[j] + credit))
-        latest[j] = max(latest[j], np.int32(time + away))
-        start[j] = time + step.flits
-    store(row[_TRANSFER], columns, first, start)
+    takes = tokens_at(grid, step.takes, step.n_takes)
+    units, fault = take(grid.scratch, row, takes, columns, grid.scratch[Spare.UNITS])
+    free = read(row[Engine.TRANSFER], columns, grid.scratch[Spare.FREE])
+    for j in range(len(free)):
+        start = max(free[j], np.int32(units[j] + step.launch), np.int32(known[j] + credit))
+        latest[j] = max(latest[j], np.int32(start + away))
+        free[j] = start + step.flits
+    write_back(row[Engine.TRANSFER], columns, free)
     return fault
 
 
 @compiled
-def _leave(
-    step: Any,
-    indices: Indices,
-    state: Times,
-    i: int,
-    columns: Indices,
-    first: int,
-    latest: Times,
-    ahead: int,
-    scratch: Times,
-) -> int:
-    """End the contributions of a row."""
-    size = len(columns)
+def _leave(step: Step, grid: Grid, i: int, columns: Columns, latest: Times, ahead: int) -> int:
+    """End the contributions of a row; the fault."""
     number = step.row_first + i * step.row_step
-    row = state[number]
-    times, spare, left = scratch[0][:size], scratch[1][:size], scratch[2][:size]
-    if ahead < 0 and not step.n_gives:
-        return 0
-    load(row[_TRANSFER], columns, first, times)
+    row = grid.state[number]
+    free = read(row[Engine.TRANSFER], columns, grid.scratch[Spare.FREE])
     if ahead >= 0:
         held = _held(step, abs(number - step.root))
-        for j in range(size):
-            times[j] = max(times[j], np.int32(latest[j] + held))
-        store(row[_TRANSFER], columns, first, times)
-    gives = pairs(indices, step.gives, step.n_gives)
-    return give(row, gives, columns, first, times, spare, left)
+        for j in range(len(free)):
+            free[j] = max(free[j], np.int32(latest[j] + held))
+        write_back(row[Engine.TRANSFER], columns, free)
+    return give(row, tokens_at(grid, step.gives, step.n_gives), columns, free)

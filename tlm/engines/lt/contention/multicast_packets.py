@@ -21,7 +21,8 @@ from numba import types
 from numpy.typing import NDArray
 
 from tlm.compiled import compiled, prepare
-from tlm.engines.lt.queue import FROM_THE_START
+from tlm.engines.lt.port import through_port
+from tlm.engines.lt.state import FROM_THE_START
 from tlm.interconnect.zero_load import NocTiming
 
 Numbers = Annotated[NDArray[np.int64], types.int64[::1]]
@@ -247,13 +248,8 @@ def _at_front(
 @compiled
 def _through_port(node: Node, come: int, flits: int) -> int:
     """When a packet has gone through the ejection port, if it could have at ``come``."""
-    if come <= node[_BUSY]:
-        return come
-    turn = node[_PORT] + flits
-    if turn <= come:
-        node[_BUSY] = come - flits
-    node[_PORT] = max(come, turn)
-    return int(node[_PORT])
+    time, node[_BUSY], node[_PORT] = through_port(come, node[_BUSY], node[_PORT], flits)
+    return int(time)
 
 
 @compiled

@@ -10,10 +10,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from tlm.engines.lt.batch import Fault
 from tlm.engines.lt.contention import multicast_packets as packets
 from tlm.engines.lt.contention.held import Taken
-from tlm.engines.lt.queue import BUSY, EMPTY, PORT, Times
+from tlm.engines.lt.state import EMPTY, Slot, Times
+from tlm.engines.lt.tokens import Fault
 from tlm.engines.transfer_times import credit_cycles
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program.operations import Engine, Multicast, root_lines
@@ -68,7 +68,7 @@ class Links:
         multicast = taken.operation
         assert isinstance(multicast, Multicast)
         if not self._under_way:
-            self._ports()[:] = self._times[PORT : BUSY + 1].transpose(1, 2, 0)
+            self._ports()[:] = self._times[Slot.PORT : Slot.BUSY + 1].transpose(1, 2, 0)
         ready, fault = self._take(taken, multicast)
         slot = self._under_way[taken.number] = self._free.pop()
         first = slot * self._lines
@@ -119,7 +119,7 @@ class Links:
             note(taken.number, multicast, self._times[: len(Engine)], come)
         self._free.append(slot)
         if not self._under_way:
-            self._times[PORT : BUSY + 1] = self._ports().transpose(2, 0, 1)
+            self._times[Slot.PORT : Slot.BUSY + 1] = self._ports().transpose(2, 0, 1)
         return full or over
 
     def _ports(self) -> Times:

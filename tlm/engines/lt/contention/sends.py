@@ -7,13 +7,14 @@ line (`tlm.engines.lt.contention.send_packets`), behind those of sends before.
 import numpy as np
 from numpy.typing import NDArray
 
-from tlm.engines.lt.batch import Fault
 from tlm.engines.lt.contention import send_packets
 from tlm.engines.lt.contention.held import Taken
 from tlm.engines.lt.contention.multicasts import Tiles, give_units, oldest_units
 from tlm.engines.lt.memory import check_shared_memory
-from tlm.engines.lt.queue import BUSY, PORT, Times
+from tlm.engines.lt.state import Slot, Times
+from tlm.engines.lt.tokens import Fault
 from tlm.engines.transfer_times import credit_cycles
+from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Program
 from tlm.program.operations import Engine, Send
@@ -122,12 +123,39 @@ class SharedLinks:
         self, send: Send, there: Tiles, hops: Cycles, come: Cycles, free: Cycles
     ) -> Cycles:
         """When transfers have been written; sources that wait for that are held longer."""
-        begun, until = self._times[BUSY][there], self._times[PORT][there]
+        begun, until = self._times[Slot.BUSY][there], self._times[Slot.PORT][there]
         turn, early = until + np.int64(send.flits), come <= begun
         times: Cycles = np.where(early, come, np.maximum(come, turn))
-        self._times[BUSY][there] = np.where(early | (turn > come), begun, come - send.flits)
-        self._times[PORT][there] = np.maximum(until, times)
+        self._times[Slot.BUSY][there] = np.where(early | (turn > come), begun, come - send.flits)
+        self._times[Slot.PORT][there] = np.maximum(until, times)
         depth, room = self._buffer
         holds = (times > come) & (send.flits > (hops + 1) * depth)
         np.maximum(free, np.where(holds, times - (hops + 1) * room, 0), out=free)
         return times
+
+
+def shared_hops(tiles: TileSet, to_rows: bytes, to_cols: bytes) -> int:
+    """Links that the transfers of a send cross in all, if two of them share one; else 0.
+
+    Those that move along both axes are not followed: 0.
+    """
+    by_row, by_col = _hops(tiles.rows, to_rows), _hops(tiles.cols, to_cols)
+    if by_row[0] and by_col[0]:
+        return 0
+    crossed, most = by_col if by_col[0] else by_row
+    return crossed * len(tiles.rows if by_col[0] else tiles.cols) if most > 1 else 0
+
+
+def _hops(places: range, targets: bytes) -> tuple[int, int]:
+    """Links crossed in all on a line, and how many cross the busiest of them in a direction."""
+    here, there = np.array(places), np.frombuffer(targets, dtype=np.int64)
+    size = int(max(here.max(), there.max())) + 1
+    most = 0
+    for forward in (True, False):
+        going = (there > here) == forward
+        first, last = (here, there) if forward else (there, here)
+        changes = np.bincount(first[going], minlength=size) - np.bincount(
+            last[going], minlength=size
+        )
+        most = max(most, int(np.cumsum(changes).max()))
+    return int(np.abs(there - here).sum()), most
