@@ -13,6 +13,7 @@ from tests.tlm.test_lt_blocks import times, turned_and_not
 from tlm.engines.lt import run_lt
 from tlm.engines.lt.contention import send_packets
 from tlm.engines.lt.contention import sends as shared_sends
+from tlm.engines.lt.contention.send_packets import Length, Room
 from tlm.engines.lt.memory import needed_bytes
 from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet
@@ -171,11 +172,11 @@ def test_events_to_come_have_room(
     """Credits that take long, single flits, and sends behind each other: nothing is overwritten."""
     beyond: list[np.ndarray] = []
 
-    def room_of(law: np.ndarray, places: int, sources: int) -> list[np.ndarray]:
-        line, heads, events = room(law, places, sources)
-        guarded = np.full(len(events) + 64, -7, dtype=np.int64)
-        beyond.append(guarded[len(events) :])
-        return [line, heads, guarded[: len(events)]]
+    def room_of(length: Length, places: int, sources: int) -> Room:
+        made = room(length, places, sources)
+        guarded = np.full(len(made.events) + 64, -7, dtype=np.int64)
+        beyond.append(guarded[len(made.events) :])
+        return made._replace(events=guarded[: len(made.events)])
 
     room = send_packets.room_of
     monkeypatch.setattr(send_packets, "room_of", room_of)

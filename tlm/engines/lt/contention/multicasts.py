@@ -8,11 +8,11 @@ several operations at once, and what has been sent stays on its way until an ope
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tlm.engines.lt.contention import multicast_packets as packets
 from tlm.engines.lt.contention.held import Taken
-from tlm.engines.lt.state import EMPTY, Slot, Times
+from tlm.engines.lt.contention.tiles import Cycles, Tiles, give_units, take_units
+from tlm.engines.lt.state import Slot, Times
 from tlm.engines.lt.tokens import Fault
 from tlm.engines.transfer_times import credit_cycles
 from tlm.interconnect.zero_load import NocTiming
@@ -21,10 +21,6 @@ from tlm.program.operations import Engine, Multicast, root_lines
 _MOST_ARRIVALS = 2**24
 """Tiles times operations that are under way at a time, if there are more than two."""
 _MOST_OPERATIONS = 1024
-
-_Cycles = NDArray[np.int64]
-Tiles = tuple[slice, slice] | tuple[NDArray[np.int64], ...]
-"""Some tiles, as they index an array over the grid."""
 
 
 def most_under_way(rows: int, cols: int) -> int:
@@ -47,12 +43,15 @@ class Links:
         _, self._rows, self._cols = times.shape
         tiles = self._rows * self._cols
         most, self._lines = most_under_way(self._rows, self._cols), max(self._rows, self._cols)
-        self._law = packets.law_of(timing)
-        self._nodes = packets.fresh_nodes(tiles)
-        self._wheel = np.zeros(packets.WHEEL_SIZE, dtype=np.int64)
-        self._trees = np.empty((most * self._lines, packets.TREE_COLUMNS), dtype=np.int64)
-        self._arrivals = np.empty((most, tiles), dtype=np.int32)
-        self._owed = np.zeros(most, dtype=np.int64)
+        self._network = packets.Network(
+            router=packets.router_of(timing),
+            nodes=packets.fresh_nodes(tiles),
+            trees=np.empty((most * self._lines, packets.TREE_COLUMNS), dtype=np.int64),
+            wheel=np.zeros(packets.WHEEL_SIZE, dtype=np.int64),
+            arrivals=np.empty((most, tiles), dtype=np.int32),
+            owed=np.zeros(most, dtype=np.int64),
+            cols=self._cols,
+        )
         self._last_tree = np.full((self._rows, self._cols), packets.NONE, dtype=np.int64)
         self._free = list(reversed(range(most)))
         self._under_way: dict[int, int] = {}
@@ -72,19 +71,19 @@ class Links:
         ready, fault = self._take(taken, multicast)
         slot = self._under_way[taken.number] = self._free.pop()
         first = slot * self._lines
-        trees = self._trees[first : first + len(ready)]
+        trees = self._network.trees[first : first + len(ready)]
         self._describe(trees, multicast, ready, slot)
         count = -(-multicast.flits // self._timing.fifo_depth)
-        self._owed[slot] = len(ready) * len(multicast.segment) * count
+        self._network.owed[slot] = len(ready) * len(multicast.segment) * count
         roots = _roots(multicast)
         before, free = self._last_tree[roots], self._times[Engine.TRANSFER][roots]
         for k in range(len(ready)):
-            previous = self._trees[before[k]]
+            previous = self._network.trees[before[k]]
             if before[k] != packets.NONE and previous[packets.NEXT] == packets.NONE:
                 previous[packets.NEXT] = first + k
                 continue
             since = free[k] if before[k] == packets.NONE else previous[packets.END]
-            packets.begin(self._law, self._nodes, self._trees, self._wheel, first + k, int(since))
+            packets.begin(self._network, first + k, int(since))
         self._last_tree[roots] = np.arange(first, first + len(ready))
         return fault
 
@@ -96,59 +95,40 @@ class Links:
         multicast = taken.operation
         assert isinstance(multicast, Multicast)
         slot = self._under_way.pop(taken.number)
-        packets.run(
-            self._law,
-            self._nodes,
-            self._trees,
-            self._cols,
-            self._wheel,
-            self._arrivals,
-            self._owed,
-            slot,
-        )
+        packets.run(self._network, slot)
         roots, targets = _roots(multicast), _targets(multicast)
         here = np.arange(len(roots[0])) + slot * self._lines
-        ends = self._trees[here, packets.END].astype(np.int32)
+        ends = self._network.trees[here, packets.END].astype(np.int32)
         self._times[Engine.TRANSFER][roots] = ends
         last = self._last_tree[roots]
         self._last_tree[roots] = np.where(last == here, packets.NONE, last)
-        come = self._arrivals[slot].reshape(self._rows, self._cols)
-        full = give_units(self._times, taken, "gives", roots, ends)
-        over = give_units(self._times, taken, "arrivals", targets, come[targets])
+        come = self._network.arrivals[slot].reshape(self._rows, self._cols)
+        full = give_units(self._times, taken.places["gives"], roots, ends)
+        over = give_units(self._times, taken.places["arrivals"], targets, come[targets])
         if note is not None:
             note(taken.number, multicast, self._times[: len(Engine)], come)
         self._free.append(slot)
         if not self._under_way:
             self._times[Slot.PORT : Slot.BUSY + 1] = self._ports().transpose(2, 0, 1)
-        return full or over
+        return taken.fault(full or over)
 
     def _ports(self) -> Times:
         """When ejection ports are free and since when they are busy, shape (rows, columns, 2)."""
-        nodes = self._nodes.reshape(self._rows, self._cols, -1)
+        nodes = self._network.nodes.reshape(self._rows, self._cols, -1)
         return nodes[:, :, packets.PORT_COLUMNS]
 
-    def _take(self, taken: Taken, multicast: Multicast) -> tuple[_Cycles, Fault | None]:
+    def _take(self, taken: Taken, multicast: Multicast) -> tuple[Cycles, Fault | None]:
         """Take units; when each root knows of them, shape (lines,)."""
-        lines, places = root_lines(multicast)
-        ready = np.full(len(lines), EMPTY, dtype=np.int64)
-        fault = None
-        for slot, depth in taken.places["takes"]:
-            oldest, missing = oldest_units(self._times, slot, depth, _roots(multicast))
-            np.maximum(ready, oldest.astype(np.int64) + self._launch_cycles, out=ready)
-            if missing and fault is None:
-                fault = (taken.number, multicast, slot)
+        _, places = root_lines(multicast)
+        ready, missing = take_units(self._times, taken.places["takes"], _roots(multicast))
+        slots, unfree = take_units(self._times, taken.places["slots"], _targets(multicast))
         hops = np.abs(np.array(multicast.segment) - places[:, None])
         laws = np.array([credit_cycles(self._timing, hop) for hop in range(int(hops.max()) + 1)])
-        credit = laws[hops] + self._launch_cycles
-        for slot, depth in taken.places["slots"]:
-            oldest, missing = oldest_units(self._times, slot, depth, _targets(multicast))
-            lined = oldest if multicast.along == "row" else oldest.T
-            np.maximum(ready, (lined + credit).max(axis=1), out=ready)
-            if missing and fault is None:
-                fault = (taken.number, multicast, slot)
-        return ready, fault
+        known = (slots if multicast.along == "row" else slots.T) + laws[hops]
+        ready = np.maximum(ready, known.max(axis=1)) + self._launch_cycles
+        return ready, taken.fault(missing or unfree)
 
-    def _describe(self, trees: _Cycles, multicast: Multicast, ready: _Cycles, slot: int) -> None:
+    def _describe(self, trees: Cycles, multicast: Multicast, ready: Cycles, slot: int) -> None:
         """Fill in the trees of an operation, one for each of its roots."""
         lines, places = root_lines(multicast)
         along_row, segment = multicast.along == "row", multicast.segment
@@ -168,43 +148,12 @@ class Links:
             trees[:, column] = values
 
 
-def _roots(multicast: Multicast) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _roots(multicast: Multicast) -> Tiles:
     lines, places = root_lines(multicast)
     roots = (np.array(lines), places)
     return roots if multicast.along == "row" else roots[::-1]
 
 
-def _targets(multicast: Multicast) -> tuple[slice, slice]:
-    lines, segment = (
-        slice(places.start, places.stop, places.step)
-        for places in (root_lines(multicast)[0], multicast.segment)
-    )
-    return (lines, segment) if multicast.along == "row" else (segment, lines)
-
-
-def oldest_units(times: Times, slot: int, depth: int, tiles: Tiles) -> tuple[Times, bool]:
-    """Times of the oldest units of a token, which are taken, and whether one is missing."""
-    oldest = np.array(times[slot][tiles])
-    for place in range(slot + 1, slot + depth):
-        times[place - 1][tiles] = times[place][tiles]
-    if depth:
-        times[slot + depth - 1][tiles] = EMPTY
-    return oldest, depth > 0 and bool((oldest == EMPTY).any())
-
-
-def give_units(times: Times, taken: Taken, field: str, tiles: Tiles, given: Times) -> Fault | None:
-    """Append units to tokens."""
-    fault = None
-    for slot, depth in taken.places[field]:
-        if depth == 0:
-            times[slot][tiles] = given
-            continue
-        left = given
-        for place in range(slot, slot + depth):
-            held = times[place][tiles]
-            is_free = held == EMPTY
-            times[place][tiles] = np.where(is_free, left, held)
-            left = np.where(is_free, EMPTY, left)
-        if (left != EMPTY).any() and fault is None:
-            fault = (taken.number, taken.operation, -slot)
-    return fault
+def _targets(multicast: Multicast) -> Tiles:
+    lines, segment = np.array(root_lines(multicast)[0]), np.array(multicast.segment)
+    return np.ix_(lines, segment) if multicast.along == "row" else np.ix_(segment, lines)

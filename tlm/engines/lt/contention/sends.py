@@ -5,22 +5,24 @@ line (`tlm.engines.lt.contention.send_packets`), behind those of sends before.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tlm.engines.lt.contention import send_packets
 from tlm.engines.lt.contention.held import Taken
-from tlm.engines.lt.contention.multicasts import Tiles, give_units, oldest_units
+from tlm.engines.lt.contention.tiles import (
+    Cycles,
+    Tiles,
+    give_units,
+    take_units,
+    write_through_ports,
+)
 from tlm.engines.lt.memory import check_shared_memory
-from tlm.engines.lt.state import Slot, Times
+from tlm.engines.lt.state import Times
 from tlm.engines.lt.tokens import Fault
 from tlm.engines.transfer_times import credit_cycles
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Program
 from tlm.program.operations import Engine, Send
-
-Cycles = NDArray[np.int64]
-
 
 MOST_HOPS = 2**27
 """A run's packets are followed over so many links, half a minute's work; later ones are not."""
@@ -75,28 +77,21 @@ class SharedLinks:
         here, there = np.ix_(send.tiles.rows, send.tiles.cols), np.ix_(send.to_rows, send.to_cols)
         row_hops = np.abs(send.to_rows - np.array(send.tiles.rows))
         hops = row_hops[:, None] + np.abs(send.to_cols - np.array(send.tiles.cols))
-        starts, fault = self._start(taken, here, there, hops)
+        starts, missing = self._start(taken, here, there, hops)
         come, free = self._cross(send, starts, along_row=not row_hops.any())
         times = self._through_ports(send, there, hops, come, free)
         self._times[Engine.TRANSFER][here] = free
-        over = give_units(self._times, taken, "gives", here, free.astype(np.int32))
-        full = give_units(self._times, taken, "arrivals", there, times.astype(np.int32))
-        return fault or over or full
+        over = give_units(self._times, taken.places["gives"], here, free)
+        full = give_units(self._times, taken.places["arrivals"], there, times)
+        return taken.fault(missing or over or full)
 
-    def _start(
-        self, taken: Taken, here: Tiles, there: Tiles, hops: Cycles
-    ) -> tuple[Cycles, Fault | None]:
-        """Take units; when each source starts, as far as these tell."""
-        starts, fault = self._times[Engine.TRANSFER][here].astype(np.int64), None
+    def _start(self, taken: Taken, here: Tiles, there: Tiles, hops: Cycles) -> tuple[Cycles, int]:
+        """Take units; when each source starts, as far as these tell; and the fault."""
         laws = [credit_cycles(self._timing, hop) for hop in range(int(hops.max()) + 1)]
-        credit = np.array(laws)[hops]
-        for field, tiles, delay in (("takes", here, np.int64(0)), ("slots", there, credit)):
-            for slot, depth in taken.places[field]:
-                oldest, missing = oldest_units(self._times, slot, depth, tiles)
-                np.maximum(starts, oldest + delay + self._launch_cycles, out=starts)
-                if missing and fault is None:
-                    fault = (taken.number, taken.operation, slot)
-        return starts, fault
+        units, missing = take_units(self._times, taken.places["takes"], here)
+        slots, unfree = take_units(self._times, taken.places["slots"], there)
+        known = np.maximum(units, slots + np.array(laws)[hops]) + self._launch_cycles
+        return np.maximum(self._times[Engine.TRANSFER][here], known), missing or unfree
 
     def _cross(self, send: Send, starts: Cycles, *, along_row: bool) -> tuple[Cycles, Cycles]:
         """When transfers could be written at their ends, and when they have left their sources."""
@@ -107,10 +102,13 @@ class SharedLinks:
         starts = np.ascontiguousarray(starts if along_row else starts.T)
         come = starts + (timing.ejection_cycles + send.flits)
         free = starts + send.flits
-        law, links = send_packets.law_of(timing, send.flits), self._links[0 if along_row else 1]
-        room = send_packets.room_of(law, links.shape[-1], len(places))
-        ends = (np.array(lines), np.array(places), np.array(targets))  # may be written, as compiled
-        send_packets.cross(law, *ends, starts, come, free, links, *room)
+        length = send_packets.length_of(timing, send.flits)
+        links = self._links[0 if along_row else 1]
+        # May be written, as compiled.
+        ends = (np.array(lines), np.array(places), np.array(targets))
+        transfers = send_packets.Transfers(*ends, starts, come, free, links)
+        room = send_packets.room_of(length, links.shape[-1], len(places))
+        send_packets.cross(length, transfers, room)
         return (come, free) if along_row else (come.T, free.T)
 
     @property
@@ -123,11 +121,7 @@ class SharedLinks:
         self, send: Send, there: Tiles, hops: Cycles, come: Cycles, free: Cycles
     ) -> Cycles:
         """When transfers have been written; sources that wait for that are held longer."""
-        begun, until = self._times[Slot.BUSY][there], self._times[Slot.PORT][there]
-        turn, early = until + np.int64(send.flits), come <= begun
-        times: Cycles = np.where(early, come, np.maximum(come, turn))
-        self._times[Slot.BUSY][there] = np.where(early | (turn > come), begun, come - send.flits)
-        self._times[Slot.PORT][there] = np.maximum(until, times)
+        times = write_through_ports(self._times, there, come, send.flits)
         depth, room = self._buffer
         holds = (times > come) & (send.flits > (hops + 1) * depth)
         np.maximum(free, np.where(holds, times - (hops + 1) * room, 0), out=free)
