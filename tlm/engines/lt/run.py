@@ -95,7 +95,7 @@ def run_lt(
     form = scan(program)
     launch = queues.launch_cycles
     note = None if recorder is None else partial(note_operation, recorder, timing, launch)
-    run = _Run(program, timing, form, threads, launch, note, memory_bytes, offchip)
+    run = _LooseRun(program, timing, form, threads, launch, note, memory_bytes, offchip)
     for number, operation in enumerate(program.operations()):
         run.add(number, operation)
         if progress is not None:
@@ -106,8 +106,8 @@ def run_lt(
     return outcome
 
 
-class _Run:
-    """State of one run."""
+class _LooseRun:
+    """A run: operations are taken up, held, and done in batches."""
 
     def __init__(
         self,

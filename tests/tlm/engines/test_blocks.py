@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.tlm.programs import TIMING, program_of, run_mesh
-from tests.tlm.test_levels_agree import (
+from tests.tlm.engines.test_levels_agree import (
     ALONG,
     jitter,
     multicasts,
@@ -18,6 +17,7 @@ from tests.tlm.test_levels_agree import (
     reductions,
     spaced,
 )
+from tests.tlm.programs import TIMING, program_of, run_mesh
 from tlm.engines.lt import batch, run, run_lt
 from tlm.engines.lt import compile as compiling
 from tlm.engines.lt.form import Scan, scan, turn

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.tlm.engines.test_levels_agree import ALONG, assert_equal, jitter, multicasts, timings
 from tests.tlm.programs import TIMING, program_of, run_mesh
-from tests.tlm.test_levels_agree import ALONG, assert_equal, jitter, multicasts, timings
 from tlm.engines.lt import run, run_lt
 from tlm.engines.lt.memory import needed_bytes
 from tlm.errors import InputError

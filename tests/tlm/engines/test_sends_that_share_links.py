@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.tlm.engines.test_blocks import times, turned_and_not
+from tests.tlm.engines.test_levels_agree import jitter
 from tests.tlm.programs import TIMING, program_of, run_mesh
-from tests.tlm.test_levels_agree import jitter
-from tests.tlm.test_lt_blocks import times, turned_and_not
 from tlm.engines.lt import run_lt
 from tlm.engines.lt.contention import send_packets
 from tlm.engines.lt.contention import sends as shared_sends
