@@ -50,10 +50,8 @@ def row_multicast(step: Step, grid: Grid, i: int) -> int:
     root = grid.indices[step.root + i]
     at = columns_of(grid, step.root + i, root, 0, 1)
     credit, latency = grid.indices[step.law + 2 * i], grid.indices[step.law + 2 * i + 1]
-    takes, slots = (
-        tokens_at(grid, step.takes, step.n_takes),
-        tokens_at(grid, step.slots, step.n_slots),
-    )
+    takes = tokens_at(grid, step.takes, step.n_takes)
+    slots = tokens_at(grid, step.slots, step.n_slots)
     units, missing = take(grid.scratch, row, takes, at, grid.scratch[Spare.UNITS])
     start = max(row[Engine.TRANSFER, root], np.int32(units[0] + step.launch))
     known, unfree = take(grid.scratch, row, slots, columns, grid.scratch[Spare.SLOTS])

@@ -65,10 +65,8 @@ def row_reduce(step: Step, grid: Grid, i: int) -> int:
     root = grid.indices[step.root + i]
     at = columns_of(grid, step.root + i, root, 0, 1)
     law, latency = grid.indices[step.law + 2 * i], grid.indices[step.law + 2 * i + 1]
-    takes, slots = (
-        tokens_at(grid, step.takes, step.n_takes),
-        tokens_at(grid, step.slots, step.n_slots),
-    )
+    takes = tokens_at(grid, step.takes, step.n_takes)
+    slots = tokens_at(grid, step.slots, step.n_slots)
     units, missing = take(grid.scratch, row, takes, columns, grid.scratch[Spare.UNITS])
     known, unfree = take(grid.scratch, row, slots, at, grid.scratch[Spare.SLOTS])
     free = read(row[Engine.TRANSFER], columns, grid.scratch[Spare.FREE])

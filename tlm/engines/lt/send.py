@@ -101,10 +101,8 @@ def _interrupt(
     """Leave when sends start with their interfaces: those are free so many flits later."""
     row = grid.state[step.row_first + i * step.row_step]
     here = columns_of(grid, step.columns, step.first, begin, end)
-    credit, extra = (
-        grid.delays[step.credit + begin : step.credit + end],
-        grid.delays[step.extra + i],
-    )
+    credit = grid.delays[step.credit + begin : step.credit + end]
+    extra = grid.delays[step.extra + i]
     for j in range(len(starts)):
         start = max(starts[j], np.int32(known[j] + np.int32(credit[j] + extra)))
         starts[j] = start + np.int32(step.flits)

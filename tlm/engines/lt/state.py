@@ -37,26 +37,24 @@ class Slot(IntEnum):
 
 
 class Spare(IntEnum):
-    """Rows of scratch to compute in; those of a function's own are not seen by others."""
+    """Rows of scratch to compute in, each for one thing."""
 
     NEVER = 0  # `EMPTY`: a unit that makes nothing wait
     UNITS = 1  # when what is taken at the tiles, or at sources, is there
     SLOTS = 2  # the same at targets
-    STARTS = 3
+    STARTS = 3  # when transfers, or work, start
     ORDERED = 4  # starts in the order of the targets
     FREE = 5  # when engines are
     COME = 6  # when transfers could be written
     TIMES = 7  # when they are
     LATEST = 8  # of a reduction: when the operands from farther out have come
-    RESULT = 9
-    QUEUE = 10  # of `queue`: a place of it,
-    AHEAD = 11  # and the one before
-    SINCE = 12  # of the port
-    UNTIL = 13
-    CYCLES = 14  # of work
-    BESIDE = 15  # of work: until when the other engine works,
-    BESIDE_SINCE = 16  # and since when
-    OVERLAP = 17
+    RESULT = 9  # of a reduction: when its result leaves the root's router
+    SINCE = 10  # of ports, or of work: since when without a pause
+    UNTIL = 11  # of ports: until when they are busy
+    CYCLES = 12  # of work
+    BESIDE = 13  # of work: until when the other engine works,
+    BESIDE_SINCE = 14  # and since when
+    OVERLAP = 15  # of work: `Slot.OVERLAP`
 
 
 class Grid(NamedTuple):
