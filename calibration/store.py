@@ -39,6 +39,7 @@ _MODELS = (
     "tlm/chips",
     "tlm/compute",
     "tlm/engines",
+    "tlm/heap.py",
     "tlm/interconnect/calibration.py",
     "tlm/interconnect/handshake",
     "tlm/interconnect/packets.py",

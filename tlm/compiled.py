@@ -61,7 +61,8 @@ def address(index: int) -> Address:
 def prepare(*entries: Callable[..., Any]) -> None:
     """Compile functions and all that they call, each once, for the types of its annotations.
 
-    Left to itself Numba compiles a function again for every width of its arguments.
+    Left to itself Numba compiles a function again for every width of its arguments. Named tuples
+    are of what their fields are annotated with.
 
     Raises:
         KeyError: if a parameter is of a type that is not known here.
@@ -124,4 +125,16 @@ def _named(function: Any) -> list[Any]:
 def _parameters(function: Callable[..., Any]) -> Iterator[types.Type]:
     for name, hint in get_type_hints(function, include_extras=True).items():
         if name != "return":
-            yield get_args(hint)[1] if get_origin(hint) is Annotated else _PLAIN[hint]
+            yield _type_of(hint)
+
+
+def _type_of(hint: Any) -> types.Type:
+    if get_origin(hint) is Annotated:
+        written: types.Type = get_args(hint)[1]
+        return written
+    if not hasattr(hint, "_fields"):
+        return _PLAIN[hint]
+    fields = [_type_of(field) for field in get_type_hints(hint, include_extras=True).values()]
+    if len({*fields}) == 1:
+        return types.NamedUniTuple(fields[0], len(fields), hint)  # type: ignore[no-untyped-call]
+    return types.NamedTuple(fields, hint)  # type: ignore[no-untyped-call]

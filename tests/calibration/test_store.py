@@ -79,7 +79,7 @@ def test_a_stale_result_is_read_where_that_is_allowed_and_nowhere_else(
     "changed",
     [
         "calibration/results/unicast.json",
-        "tlm/engines/lt.py",
+        "tlm/engines/lt/run.py",
         "tlm/chips/a.toml",
         "tlm/program/program.py",
     ],
@@ -111,7 +111,7 @@ def test_a_comparison_of_levels_rests_on_all_models_that_it_runs() -> None:
     names = {path.relative_to(REPOSITORY).as_posix() for path in level_sources()}
     assert all((REPOSITORY / name).is_file() for name in names)
     assert {
-        "calibration/results/tile-streams.json", "calibration/levels.py", "tlm/engines/at.py",
+        "calibration/results/tile-streams.json", "calibration/levels.py", "tlm/engines/at/run.py",
         "tlm/interconnect/handshake/core.py", "tlm/compute/systolic.py", "tlm/chips/rtl.toml",
         "workloads/kernels/closed_form.py",
     } <= names  # fmt: skip
@@ -182,7 +182,7 @@ def test_a_kernel_refuses_a_stale_comparison_unless_that_is_allowed(
     wafertlm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     levels = load_levels()
-    old = levels.model_copy(update={"sources": levels.sources | {"tlm/engines/lt.py": "0"}})
+    old = levels.model_copy(update={"sources": levels.sources | {"tlm/engines/lt/run.py": "0"}})
     file = tmp_path / "levels.json"
     file.write_text(old.model_dump_json())
     monkeypatch.setattr("tlm.calibrated.LEVELS_FILE", file)
@@ -190,7 +190,7 @@ def test_a_kernel_refuses_a_stale_comparison_unless_that_is_allowed(
     arguments = ("kernel", "mesh-gemm", "--chip", "rtl-4x4", "--grid", "4x4")
     arguments += ("--shape", "64,64,64", "--dtype", "int8", "--level", "perf", "--compute", "at")
     stale = (
-        "comparison of levels is stale: tlm/engines/lt.py changed since it was made; "
+        "comparison of levels is stale: tlm/engines/lt/run.py changed since it was made; "
         "run 'wafertlm calibrate'"
     )
     ran = wafertlm(*arguments, "--json")

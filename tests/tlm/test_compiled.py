@@ -5,9 +5,13 @@ import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
+import numpy as np
 import pytest
+from numba import types
+
+from tlm.compiled import compiled, prepare
 
 _SOURCES = {
     "plain_columns": """
@@ -82,3 +86,18 @@ def test_a_change_of_what_is_called_or_named_is_seen(
     later = source.stat().st_mtime + 10
     os.utime(source, (later, later))
     assert _prepared().run(4, True) == 13
+
+
+class _Pair(NamedTuple):
+    numbers: Annotated[Any, types.int32[::1]]
+    more: int
+
+
+@compiled
+def _last_of(pair: _Pair) -> int:
+    return int(pair.numbers[-1]) + pair.more
+
+
+def test_named_tuples_are_of_the_types_of_their_fields() -> None:
+    prepare(_last_of)
+    assert _last_of(_Pair(np.arange(5, dtype=np.int32), 3)) == 7

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from tests.tlm.engines.test_levels_agree import pipelines, reductions, spaced
 from tests.tlm.programs import TIMING, both_levels, program_of, run_mesh, send, tile
-from tests.tlm.test_levels_agree import pipelines, reductions, spaced
 from tlm.engines.lt import run_lt
 from tlm.engines.outcome import Outcome
 from tlm.errors import InputError

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.tlm.programs import TIMING, program_of, run_mesh
-from tests.tlm.test_levels_agree import (
+from tests.tlm.engines.test_levels_agree import (
     ALONG,
     jitter,
     multicasts,
@@ -18,10 +17,10 @@ from tests.tlm.test_levels_agree import (
     reductions,
     spaced,
 )
-from tlm.engines import lt, lt_batch
-from tlm.engines.lt import run_lt
-from tlm.engines.lt_build import Tokens
-from tlm.engines.lt_scan import Scan, scan, turn
+from tests.tlm.programs import TIMING, program_of, run_mesh
+from tlm.engines.lt import batch, run, run_lt
+from tlm.engines.lt import compile as compiling
+from tlm.engines.lt.form import Scan, scan, turn
 from tlm.engines.outcome import Outcome
 from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet
@@ -66,8 +65,8 @@ def times(outcome: Outcome) -> list[bytes]:
 def one_by_one(monkeypatch: pytest.MonkeyPatch, program: Program) -> Outcome:
     """A run that does each operation on the whole grid before the next."""
     with monkeypatch.context() as patch:
-        patch.setattr(lt_batch, "_MOST_STEPS", 1)
-        patch.setattr(lt_batch, "_BLOCK_ROWS", 10**6)
+        patch.setattr(batch, "_MOST_STEPS", 1)
+        patch.setattr(batch, "_BLOCK_ROWS", 10**6)
         return run_lt(program, TIMING)
 
 
@@ -79,8 +78,8 @@ def test_blocks_and_threads_change_nothing(
 ) -> None:
     program = jittered(kernel, 80)
     wanted = times(one_by_one(monkeypatch, program))
-    monkeypatch.setattr(lt_batch, "_BLOCK_ROWS", rows)
-    monkeypatch.setattr(lt_batch, "_CACHE_BYTES", 40 * 4 * 20 * 80)
+    monkeypatch.setattr(batch, "_BLOCK_ROWS", rows)
+    monkeypatch.setattr(batch, "_CACHE_BYTES", 40 * 4 * 20 * 80)
     assert times(run_lt(program, TIMING, threads=threads)) == wanted
 
 
@@ -114,7 +113,7 @@ def turned_and_not(program: Program, timing: NocTiming) -> list[list[bytes]]:
     outcomes = []
     for turned in (False, True):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(lt, "scan", lambda p, t=turned: replace(scan(p), turned=t))
+            patch.setattr(run, "scan", lambda p, t=turned: replace(scan(p), turned=t))
             outcomes.append(times(run_lt(program, timing)))
     return outcomes
 
@@ -156,8 +155,7 @@ def test_an_operation_turned_twice_is_itself(program: Program) -> None:
 @given(st.one_of(pipelines(), spaced(), reductions(), contended()))
 def test_short_cuts_change_nothing(program: Program) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Tokens, "plain", False)
-        patch.setattr(Tokens, "single", False)
+        patch.setattr(compiling, "any_order", lambda named: False)
         wanted = times(run_lt(program, TIMING))
     assert times(run_lt(program, TIMING)) == wanted
 
@@ -165,8 +163,7 @@ def test_short_cuts_change_nothing(program: Program) -> None:
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_nor_do_they_in_kernels(monkeypatch: pytest.MonkeyPatch, kernel: str) -> None:
     found = times(run_lt(jittered(kernel, 40), TIMING))
-    monkeypatch.setattr(Tokens, "plain", False)
-    monkeypatch.setattr(Tokens, "single", False)
+    monkeypatch.setattr(compiling, "any_order", lambda named: False)
     assert times(run_lt(jittered(kernel, 40), TIMING)) == found
 
 
@@ -189,7 +186,7 @@ def test_nor_do_they_where_rows_take_turns(monkeypatch: pytest.MonkeyPatch, queu
     program = program_of(rows, cols, turn_of_rows * 3, **tokens, place=(1, queues))
     found = times(run_lt(program, TIMING))
     assert found == times(run_mesh(program, TIMING))
-    monkeypatch.setattr(Tokens, "plain", False)
+    monkeypatch.setattr(compiling, "any_order", lambda named: False)
     assert times(run_lt(program, TIMING)) == found
 
 
@@ -200,7 +197,7 @@ def test_both_ways_refuse_the_same_row(
 ) -> None:
     # Of two rows that send, one lacks the unit, or has one already.
     if not plain:
-        monkeypatch.setattr(Tokens, "plain", False)
+        monkeypatch.setattr(compiling, "any_order", lambda named: False)
     short = fields in ("takes", "slots")
     there = range(1, 2) if fields in ("takes", "gives") else range(4, 5)
     fill = Work(
@@ -227,7 +224,7 @@ def test_nor_do_they_where_long_sends_share_ports(
     timing = replace(TIMING, fifo_depth=fifo_depth)
     found = run_lt(program, timing)
     assert (found.engine_end_cycle[Engine.TRANSFER, 0] > flits).all() == held
-    monkeypatch.setattr(Tokens, "plain", False)
+    monkeypatch.setattr(compiling, "any_order", lambda named: False)
     assert times(run_lt(program, timing)) == times(found)
 
 

@@ -14,14 +14,15 @@ A buffer's number is five times its router's, plus the direction in which packet
 """
 
 from functools import cache
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
 from tlm.compiled import compiled, prepare
-from tlm.engines.lt_queues import FROM_THE_START
+from tlm.engines.lt.port import through_port
+from tlm.engines.lt.state import FROM_THE_START
 from tlm.interconnect.zero_load import NocTiming
 
 Numbers = Annotated[NDArray[np.int64], types.int64[::1]]
@@ -77,20 +78,38 @@ NONE, OVER = -1, -2
 """No tree is next: this one is under way, or has left."""
 
 
-def law_of(timing: NocTiming) -> Numbers:
-    """What packets need to know of the router."""
-    return np.array(
-        [
-            timing.hop_cycles,
-            timing.ejection_cycles,
-            timing.fifo_depth,
-            # From the last flit's leaving the buffer behind to the start of a full packet.
-            1 + timing.multicast_gap_cycles - timing.hop_cycles,
-            timing.return_cycles,
-            # From the last flit's leaving the root's buffer to the next one's being in front there.
-            max(1 - timing.hop_cycles, 1 + timing.return_cycles - timing.fifo_depth),
-        ],
-        dtype=np.int64,
+class Router(NamedTuple):
+    """What packets need to know of the router, in cycles but for the depth."""
+
+    hop: int
+    ejection: int
+    depth: int  # flits of a buffer
+    gap: int  # from the last flit's leaving the buffer behind to the start of a full packet
+    returns: int  # from a flit's leaving a buffer to the next one's coming in
+    following: int  # from a last flit's leaving the root's buffer to the next one's being in front
+
+
+class Network(NamedTuple):
+    """The routers, and the packets on their way."""
+
+    router: Router
+    nodes: Nodes  # shape (routers, `NODE_COLUMNS`)
+    trees: Trees  # shape (trees, `TREE_COLUMNS`)
+    wheel: Numbers  # shape (`WHEEL_SIZE`,), at first zeros
+    arrivals: Nodes  # shape (operations, routers): when what has come to a tile has been written
+    owed: Numbers  # shape (operations,): how many packets have still to come to a tile
+    cols: int  # of the grid
+
+
+def router_of(timing: NocTiming) -> Router:
+    """What packets need to know of a router."""
+    return Router(
+        hop=timing.hop_cycles,
+        ejection=timing.ejection_cycles,
+        depth=timing.fifo_depth,
+        gap=1 + timing.multicast_gap_cycles - timing.hop_cycles,
+        returns=timing.return_cycles,
+        following=max(1 - timing.hop_cycles, 1 + timing.return_cycles - timing.fifo_depth),
     )
 
 
@@ -104,128 +123,101 @@ def fresh_nodes(count: int) -> Nodes:
 
 
 @compiled
-def begin(law: Numbers, nodes: Nodes, trees: Trees, wheel: Numbers, k: int, free: int) -> None:
+def begin(network: Network, k: int, free: int) -> None:
     """Start a tree whose root is free since some time."""
-    tree = trees[k]
+    tree = network.trees[k]
     tree[START] = max(tree[READY], free)
     tree[SENT] = 0
-    if wheel[_WAITING] == 0 or tree[START] <= wheel[_CLOCK]:
-        wheel[_CLOCK] = tree[START] - 1
-    _offer(law, nodes, trees, wheel, k)
+    if network.wheel[_WAITING] == 0 or tree[START] <= network.wheel[_CLOCK]:
+        network.wheel[_CLOCK] = tree[START] - 1
+    _offer(network, k)
 
 
 @compiled
-def run(
-    law: Numbers,
-    nodes: Nodes,
-    trees: Trees,
-    cols: int,
-    wheel: Numbers,
-    arrivals: Nodes,
-    owed: Numbers,
-    operation: int,
-) -> None:
-    """Send packets of the trees begun until those of one operation have all come.
-
-    Args:
-        law: As `law_of` gives it.
-        nodes: Shape (routers, `NODE_COLUMNS`).
-        trees: Shape (trees, `TREE_COLUMNS`).
-        cols: Columns of the grid.
-        wheel: Shape (`WHEEL_SIZE`,), at first zeros.
-        arrivals: Shape (operations, routers): when what has come to a tile has been written.
-        owed: Shape (operations,): how many packets have still to come to a tile.
-        operation: Which one.
-    """
+def run(network: Network, operation: int) -> None:
+    """Send packets of the trees begun until those of one operation have all come."""
     quiet = 0
-    while owed[operation]:
+    while network.owed[operation]:
         if quiet == _TURN:
-            wheel[_CLOCK] = _first_event(nodes, wheel) - 1
-        wheel[_CLOCK] += 1
-        place = _EVENTS + 2 * (wheel[_CLOCK] & (_TURN - 1))
-        event = wheel[place]
-        wheel[place] = 0
+            network.wheel[_CLOCK] = _first_event(network) - 1
+        network.wheel[_CLOCK] += 1
+        place = _EVENTS + 2 * (network.wheel[_CLOCK] & (_TURN - 1))
+        event = network.wheel[place]
+        network.wheel[place] = 0
         quiet += 1
         while event:
             buffer = event - 1
             number, side = divmod(buffer, BUFFERS)
-            block = nodes[number, side * _BLOCK : (side + 1) * _BLOCK]
+            block = network.nodes[number, side * _BLOCK : (side + 1) * _BLOCK]
             event = block[_AFTER]
-            wheel[_WAITING] -= 1
-            if block[_AT] > wheel[_CLOCK]:  # some turns ahead
-                _enter(nodes, wheel, number, side, block[_AT])
+            network.wheel[_WAITING] -= 1
+            if block[_AT] > network.wheel[_CLOCK]:  # some turns ahead
+                _enter(network, number, side, block[_AT])
             else:
                 quiet = 0
-                _at_front(law, nodes, trees, cols, wheel, arrivals, owed, number, side)
+                _at_front(network, number, side)
 
 
 @compiled
-def _first_event(nodes: Nodes, wheel: Numbers) -> int:
+def _first_event(network: Network) -> int:
     """The cycle of the first event."""
     first = int(_NOBODY)
     for turn in range(_TURN):
-        event = wheel[_EVENTS + 2 * turn]
+        event = network.wheel[_EVENTS + 2 * turn]
         while event:
             number, side = divmod(event - 1, BUFFERS)
-            first = min(first, nodes[number, side * _BLOCK + _AT])
-            event = nodes[number, side * _BLOCK + _AFTER]
+            first = min(first, network.nodes[number, side * _BLOCK + _AT])
+            event = network.nodes[number, side * _BLOCK + _AFTER]
     return first
 
 
 @compiled
-def _enter(nodes: Nodes, wheel: Numbers, number: int, side: int, time: int) -> None:
+def _enter(network: Network, number: int, side: int, time: int) -> None:
     """Have a packet at the front of a buffer at some time."""
-    nodes[number, side * _BLOCK + _AT] = time
-    nodes[number, side * _BLOCK + _AFTER] = 0
+    network.nodes[number, side * _BLOCK + _AT] = time
+    network.nodes[number, side * _BLOCK + _AFTER] = 0
     place = _EVENTS + 2 * (time & (_TURN - 1))
     event = number * BUFFERS + side + 1
-    if wheel[place] == 0:
-        wheel[place] = event
+    if network.wheel[place] == 0:
+        network.wheel[place] = event
     else:
-        before, other = divmod(wheel[place + 1] - 1, BUFFERS)
-        nodes[before, other * _BLOCK + _AFTER] = event
-    wheel[place + 1] = event
-    wheel[_WAITING] += 1
+        before, other = divmod(network.wheel[place + 1] - 1, BUFFERS)
+        network.nodes[before, other * _BLOCK + _AFTER] = event
+    network.wheel[place + 1] = event
+    network.wheel[_WAITING] += 1
 
 
 @compiled
-def _offer(law: Numbers, nodes: Nodes, trees: Trees, wheel: Numbers, k: int) -> None:
+def _offer(network: Network, k: int) -> None:
     """Bring the next packet of a tree to the front of its root's buffer."""
-    tree = trees[k]
+    tree = network.trees[k]
     number = tree[BASE] + tree[ROOT] * tree[STEP]
-    own = nodes[number, LOCAL * _BLOCK : (LOCAL + 1) * _BLOCK]
+    own = network.nodes[number, LOCAL * _BLOCK : (LOCAL + 1) * _BLOCK]
     left = own[_LEFT]
-    flits = min(law[2], tree[FLITS] - tree[SENT])
+    flits = min(network.router.depth, tree[FLITS] - tree[SENT])
     tree[SENT] += flits
     if tree[SENT] == tree[FLITS]:
         # The tail goes in where the flit left that was before it by as many as the buffer holds.
-        tree[END] = max(tree[START] + tree[FLITS], left - (law[2] - flits) + law[4] + 1)
+        tree[END] = max(
+            tree[START] + tree[FLITS],
+            left - (network.router.depth - flits) + network.router.returns + 1,
+        )
     own[_TREE], own[_FLITS] = k, flits
-    _enter(nodes, wheel, number, LOCAL, max(tree[START], left + law[5]))
+    _enter(network, number, LOCAL, max(tree[START], left + network.router.following))
 
 
 @compiled
-def _at_front(
-    law: Numbers,
-    nodes: Nodes,
-    trees: Trees,
-    cols: int,
-    wheel: Numbers,
-    arrivals: Nodes,
-    owed: Numbers,
-    number: int,
-    side: int,
-) -> None:
+def _at_front(network: Network, number: int, side: int) -> None:
     """A packet has come to the front of a buffer: ask for the port and for links."""
-    node, block = nodes[number], nodes[number, side * _BLOCK : (side + 1) * _BLOCK]
-    tree, time = trees[block[_TREE]], block[_AT]
+    node, block = network.nodes[number], network.nodes[number, side * _BLOCK : (side + 1) * _BLOCK]
+    tree, time = network.trees[block[_TREE]], block[_AT]
     place = (number - tree[BASE]) // tree[STEP]
     first, last = tree[FIRST], tree[LAST]
     block[_LEFT] = FROM_THE_START
     if first <= place <= last and (place - first) % tree[STRIDE] == 0:
-        come = _through_port(node, time + law[1] + block[_FLITS], block[_FLITS])
-        arrivals[tree[OPERATION], number] = come
-        owed[tree[OPERATION]] -= 1
+        come = _through_port(node, time + network.router.ejection + block[_FLITS], block[_FLITS])
+        network.arrivals[tree[OPERATION], number] = come
+        network.owed[tree[OPERATION]] -= 1
         block[_LEFT] = come - 1
     forward = EAST if tree[STEP] == 1 else SOUTH
     asked = _ASKED_LOCALLY if side == LOCAL else _ASKED
@@ -233,75 +225,68 @@ def _at_front(
     down = place > first and side in (LOCAL, forward + 1)
     block[_OPEN] = int(up) + int(down)
     if block[_OPEN] == 0:
-        _settle(law, nodes, trees, cols, wheel, number - _distance(side, cols), side)
+        _settle(network, number - _distance(side, network.cols), side)
     if up:
-        node[forward * _BLOCK + asked] = time + law[0]
+        node[forward * _BLOCK + asked] = time + network.router.hop
     if down:
-        node[(forward + 1) * _BLOCK + asked] = time + law[0]
+        node[(forward + 1) * _BLOCK + asked] = time + network.router.hop
     if up:
-        _settle(law, nodes, trees, cols, wheel, number, forward)
+        _settle(network, number, forward)
     if down:
-        _settle(law, nodes, trees, cols, wheel, number, forward + 1)
+        _settle(network, number, forward + 1)
 
 
 @compiled
 def _through_port(node: Node, come: int, flits: int) -> int:
     """When a packet has gone through the ejection port, if it could have at ``come``."""
-    if come <= node[_BUSY]:
-        return come
-    turn = node[_PORT] + flits
-    if turn <= come:
-        node[_BUSY] = come - flits
-    node[_PORT] = max(come, turn)
-    return int(node[_PORT])
+    time, node[_BUSY], node[_PORT] = through_port(come, node[_BUSY], node[_PORT], flits)
+    return int(time)
 
 
 @compiled
-def _settle(
-    law: Numbers, nodes: Nodes, trees: Trees, cols: int, wheel: Numbers, number: int, out: int
-) -> None:
+def _settle(network: Network, number: int, out: int) -> None:
     """Give a link to who asks for it, if it is known when there is room behind it.
 
     If a buffer's last branch has got its link, it is known when there will be room in that, and so
     on towards the root.
     """
-    behind_by = _distance(out, cols)
+    behind_by = _distance(out, network.cols)
     while True:
-        link = nodes[number, out * _BLOCK : (out + 1) * _BLOCK]
-        behind = nodes[number + behind_by, out * _BLOCK : (out + 1) * _BLOCK]
+        link = network.nodes[number, out * _BLOCK : (out + 1) * _BLOCK]
+        behind = network.nodes[number + behind_by, out * _BLOCK : (out + 1) * _BLOCK]
         asked = min(link[_ASKED], link[_ASKED_LOCALLY])
         if asked == _NOBODY or behind[_OPEN] != 0:
             return
         side = out if asked == link[_ASKED] else LOCAL
         link[_ASKED if side == out else _ASKED_LOCALLY] = _NOBODY
-        block = nodes[number, side * _BLOCK : (side + 1) * _BLOCK]
+        block = network.nodes[number, side * _BLOCK : (side + 1) * _BLOCK]
         flits, left = block[_FLITS], behind[_LEFT]
-        time = max(asked, link[_LINK], left - (law[2] - flits) + law[3])
+        time = max(asked, link[_LINK], left - (network.router.depth - flits) + network.router.gap)
         link[_LINK] = time + flits
         behind[_OPEN], behind[_TREE], behind[_FLITS] = _COMING, block[_TREE], flits
-        _enter(nodes, wheel, number + behind_by, out, max(time, left + 1 - law[0]))
+        _enter(network, number + behind_by, out, max(time, left + 1 - network.router.hop))
         block[_LEFT] = max(block[_LEFT], time + flits - 1)
         block[_OPEN] -= 1
         if block[_OPEN] != 0:
             return
         if side == LOCAL:
-            _next_packet(law, nodes, trees, wheel, block[_TREE])
+            _next_packet(network, block[_TREE])
             return
         number -= behind_by
 
 
 @compiled
-def _next_packet(law: Numbers, nodes: Nodes, trees: Trees, wheel: Numbers, k: int) -> None:
+def _next_packet(network: Network, k: int) -> None:
     """Go on with a tree whose packet has left the root, or with the next one there."""
-    tree = trees[k]
+    tree = network.trees[k]
     if tree[SENT] < tree[FLITS]:
-        _offer(law, nodes, trees, wheel, k)
+        _offer(network, k)
     elif tree[NEXT] == NONE:
         tree[NEXT] = OVER
     else:
-        following = trees[tree[NEXT]]
+        following = network.trees[tree[NEXT]]
         following[START], following[SENT] = max(following[READY], tree[END]), 0
-        _offer(law, nodes, trees, wheel, tree[NEXT])
+        _offer(network, tree[NEXT])
 
 
 @compiled

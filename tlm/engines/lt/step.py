@@ -1,28 +1,36 @@
 """Operations as the compiled steps of the loosely-timed engine read them: records and one pool.
 
-A step is an operation, or a half of a send that leaves its rows: takes come before gives over the
-whole set, which only a plain send may leave to its places. Everything that it names by an offset
-lies in the pool of 64-bit numbers.
+A step is an operation, or a half of a send. Everything that it names by an offset lies in a pool:
+delays in that of 32-bit numbers, all else in that of 64-bit numbers.
 """
 
 from collections.abc import Mapping
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-WORK, SEND, BEGIN_SEND, END_SEND, ROW_MULTICAST, COLUMN_MULTICAST, ROW_REDUCE, COLUMN_REDUCE = (
-    range(8)
-)
-# What `lt_plain` and `lt_spaced` do faster, each in its way.
-PLAIN_WORK, PLAIN_SEND, SPACED_WORK, SPACED_SEND = range(8, 12)
+
+class Kind(IntEnum):
+    """What a step does."""
+
+    WORK = 0
+    SEND = 1
+    BEGIN_SEND = 2
+    END_SEND = 3
+    ROW_MULTICAST = 4
+    COLUMN_MULTICAST = 5
+    ROW_REDUCE = 6
+    COLUMN_REDUCE = 7
+
 
 STEP = np.dtype(
     [
         (name, np.int64)
         for name in (
-            "kind",
-            "engine",
+            "kind",  # `Kind`
+            "engine",  # of work
             "operation",  # its number in the program
             "row_first",
             "row_step",
@@ -45,7 +53,6 @@ STEP = np.dtype(
             "n_gives",
             "arrivals",
             "n_arrivals",
-            "queued",  # whether a token of a plain step is a queue
             "credit",  # offset: delay of a credit, per target
             "latency",  # offset: from start to arrival, per target
             "extra",  # offset: further delay of both over the rows crossed, per source row
@@ -67,6 +74,8 @@ STEP = np.dtype(
     ]
 )
 Steps = NDArray[np.void]
+Step = Any
+"""One of them."""
 _FIELDS = STEP.names or ()
 OPERATION, SKEW = _FIELDS.index("operation"), _FIELDS.index("skew")
 

@@ -1,9 +1,9 @@
 """The loosely-timed engine: one local clock per tile, synchronised only where tiles communicate.
 
-An operation is one max-plus update of arrays over the grid (`tlm.engines.lt_core`). The network is
+An operation is one max-plus update of arrays over the grid (`tlm.engines.lt.sweep`). The network is
 its zero-load law plus the serialisation at interfaces and ejection ports. Multicasts that are under
-way together contend for links and buffers, too (`tlm.engines.lt_meetings`), and so do the transfers
-of a send that share links (`tlm.engines.lt_shared`).
+way together contend for links and buffers, too, and so do the transfers of a send that share links
+(`tlm.engines.lt.contention`).
 """
 
 from collections.abc import Callable
@@ -12,18 +12,18 @@ from functools import partial
 
 import numpy as np
 
-from tlm.engines.lt_batch import Batch, Fault
-from tlm.engines.lt_build import TAKEN, TOKENS, Builder, Built
-from tlm.engines.lt_held import Held, Taken, meet
-from tlm.engines.lt_meetings import Links, most_under_way
-from tlm.engines.lt_memory import check_links_memory, check_memory
-from tlm.engines.lt_offchip import OffChipTimes
-from tlm.engines.lt_queues import FIRST_TOKEN, OVERLAP, PORT, Times
-from tlm.engines.lt_scan import Scan, scan, turn
-from tlm.engines.lt_shared import SharedLinks
-from tlm.engines.lt_table import Pools
-from tlm.engines.lt_tables import CycleTables
-from tlm.engines.lt_tokens import Place, TokenFaultError, Units
+from tlm.engines.lt.batch import Batch
+from tlm.engines.lt.compile import TAKEN, TOKENS, Builder, Built
+from tlm.engines.lt.contention.held import Held, Taken, meet
+from tlm.engines.lt.contention.multicasts import Links, most_under_way
+from tlm.engines.lt.contention.sends import SharedLinks
+from tlm.engines.lt.cycle_tables import CycleTables
+from tlm.engines.lt.form import Scan, scan, turn
+from tlm.engines.lt.load import OffChipTimes
+from tlm.engines.lt.memory import check_links_memory, check_memory
+from tlm.engines.lt.state import Slot, Times
+from tlm.engines.lt.step import Pools
+from tlm.engines.lt.tokens import Fault, Place, TokenFaultError, Units
 from tlm.engines.outcome import Outcome
 from tlm.errors import InputError
 from tlm.interconnect.zero_load import NocTiming
@@ -95,7 +95,7 @@ def run_lt(
     form = scan(program)
     launch = queues.launch_cycles
     note = None if recorder is None else partial(note_operation, recorder, timing, launch)
-    run = _Run(program, timing, form, threads, launch, note, memory_bytes, offchip)
+    run = _LooseRun(program, timing, form, threads, launch, note, memory_bytes, offchip)
     for number, operation in enumerate(program.operations()):
         run.add(number, operation)
         if progress is not None:
@@ -106,8 +106,8 @@ def run_lt(
     return outcome
 
 
-class _Run:
-    """State of one run."""
+class _LooseRun:
+    """A run: operations are taken up, held, and done in batches."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class _Run:
         rows, cols = (program.rows, program.cols)[:: -1 if form.turned else 1]
         both = len(form.computing) == len(COMPUTING)
         self._beside = {Engine.MATRIX: Engine.VECTOR, Engine.VECTOR: Engine.MATRIX} if both else {}
-        self._units = Units(program.tokens, form.queued, FIRST_TOKEN if both else OVERLAP)
+        self._units = Units(program.tokens, form.queued, Slot.FIRST_TOKEN if both else Slot.OVERLAP)
         self._state = np.empty((rows, self._units.slots, cols), dtype=np.int32)
         self._units.set_initial(self._state)
         # Of transfers this engine counts from their first flits, which leave no earlier.
@@ -230,7 +230,7 @@ class _Run:
         if self._note is not None:
             self._flush()
             slots = self._slots()
-            self._note(number, operation, slots[: len(Engine)], slots[PORT])
+            self._note(number, operation, slots[: len(Engine)], slots[Slot.PORT])
 
     def _slots(self) -> Times:
         """The state as the tiles lie: shape (slots, rows, columns)."""
@@ -240,7 +240,7 @@ class _Run:
         """The times after the last operation."""
         self._do_all()
         slots = self._slots()
-        engine_ends, arrivals = slots[: len(Engine)], slots[PORT]
+        engine_ends, arrivals = slots[: len(Engine)], slots[Slot.PORT]
         ends = np.array(engine_ends, dtype=np.int64, order="C")
         if self._launch_cycles:
             sent = ends[Engine.TRANSFER]
@@ -249,7 +249,7 @@ class _Run:
         matrix_busy, computed = map(np.ascontiguousarray, self._tables.busy_cycles())
         computed += matrix_busy
         if self._beside:
-            computed -= slots[OVERLAP]
+            computed -= slots[Slot.OVERLAP]
         return Outcome(
             engine_end_cycle=ends,
             last_arrival_cycle=np.maximum(arrived, 0, out=arrived),
@@ -311,7 +311,7 @@ class _Run:
         self._bound_cycles += longest
         if self._bound_cycles >= _LIMIT_CYCLES:
             self._flush()
-            latest = self._state[:, : PORT + 1].max()
+            latest = self._state[:, : Slot.PORT + 1].max()
             self._bound_cycles = int(latest) + longest
             if self._bound_cycles >= _LIMIT_CYCLES:
                 raise InputError(f"operation {number} ends after {_LIMIT_CYCLES} cycles")

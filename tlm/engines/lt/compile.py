@@ -1,4 +1,4 @@
-"""From operations of a program to steps of the loosely-timed engine (`tlm.engines.lt_table`)."""
+"""From operations of a program to steps of the loosely-timed engine (`tlm.engines.lt.step`)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -6,26 +6,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tlm.engines.lt_laws import Fields, Laws, rows_of, shared_hops
-from tlm.engines.lt_plain import MOST_TAKEN
-from tlm.engines.lt_spaced import FEW_TILES
-from tlm.engines.lt_table import (
-    BEGIN_SEND,
-    COLUMN_MULTICAST,
-    COLUMN_REDUCE,
-    END_SEND,
-    PLAIN_SEND,
-    PLAIN_WORK,
-    ROW_MULTICAST,
-    ROW_REDUCE,
-    SEND,
-    SPACED_SEND,
-    SPACED_WORK,
-    WORK,
-    Pools,
-    record,
-)
-from tlm.engines.lt_tokens import Place
+from tlm.engines.lt.contention.sends import shared_hops
+from tlm.engines.lt.laws import Fields, Laws, rows_of
+from tlm.engines.lt.multicast import multicast_fields
+from tlm.engines.lt.reduce import reduce_fields
+from tlm.engines.lt.send import column_fields, row_fields
+from tlm.engines.lt.step import Kind, Pools, record
+from tlm.engines.lt.tokens import Place
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program.operations import (
@@ -46,42 +33,11 @@ TAKEN = ("takes", "slots")
 
 
 @dataclass(frozen=True, slots=True)
-class Tokens:
-    """Where the tokens of an operation lie.
-
-    Attributes:
-        fields: Of `lt_table.STEP`.
-        taken: Places that are taken from, here and at the targets.
-        given: Places that are given to.
-    """
-
-    fields: Fields
-    taken: list[Place]
-    given: list[Place]
-
-    @property
-    def plain(self) -> bool:
-        """Whether `tlm.engines.lt_plain` knows them."""
-        deepest = max((depth for _, depth in self.taken + self.given), default=0)
-        most = max(self.fields["n_takes"], self.fields.get("n_slots", 0))
-        if deepest > 1 or most > MOST_TAKEN or {*self.taken} & {*self.given}:
-            return False
-        # Of a queue named twice the second unit is missing, or one too many.
-        queues = [place for place in self.taken + self.given if place[1]]
-        return len({*queues}) == len(queues)
-
-    @property
-    def single(self) -> bool:
-        """Whether `tlm.engines.lt_spaced` does."""
-        return all(self.fields.get("n_" + name, 0) <= 1 for name in TOKENS)
-
-
-@dataclass(frozen=True, slots=True)
 class Built:
     """An operation as steps.
 
     Attributes:
-        steps: Numbers of each as `lt_table.record` gives them.
+        steps: Numbers of each as `step.record` gives them.
         reach: Rows between a source and its target, at most.
         straight: Whether nothing moves along the rows.
         by_column: Whether a step spans all rows of a column.
@@ -126,22 +82,16 @@ class Builder:
     def _work(
         self, engine: Engine, tiles: TileSet, named: Places, cycles: int, table: int, beside: int
     ) -> Built:
-        tokens = self._tokens(named)
         step: Fields = {
-            "kind": WORK,
+            "kind": Kind.WORK,
             "engine": int(engine),
             **rows_of(tiles.rows),
             **self._laws.columns(tiles.cols),
-            **tokens.fields,
+            **self._tokens(named),
             "cycles": 0 if table >= 0 else cycles,
             "table": table,
             "beside": beside,
         }
-        if _spaced(step["first"], step["size"]):
-            if tokens.single:
-                step["kind"] = SPACED_WORK
-        elif tokens.plain and beside < 0:
-            step["kind"] = PLAIN_WORK
         return _built((step,), 0, straight=True, by_column=False, longest=cycles)
 
     def send(self, send: Send, places: Mapping[str, Sequence[Place]]) -> Built:
@@ -153,37 +103,35 @@ class Builder:
     def _send(
         self, tiles: TileSet, to_rows: bytes, to_cols: bytes, flits: int, named: Places
     ) -> Built:
-        tokens = self._tokens(named)
-        law, farthest, straight = self._laws.keep(self._laws.send, tiles.cols, to_cols, flits)
-        lines, reach = self._laws.keep(self._laws.send_rows, tiles.rows, to_rows)
+        law, farthest, straight = self._laws.keep(
+            column_fields, self._laws, tiles.cols, to_cols, flits
+        )
+        lines, reach = self._laws.keep(row_fields, self._laws, tiles.rows, to_rows)
         step = {
             **lines,
             **law,
-            **tokens.fields,
-            "kind": SEND,
+            **self._tokens(named),
+            "kind": Kind.SEND,
             "table": -1,
-            **self._laws.length(flits),
+            **self._length(flits),
         }
         steps: tuple[Fields, ...] = (step,)
-        if _spaced(min(step["first"], step["to_first"]), step["size"]):
-            if tokens.single and step["order"] < 0 and not reach:
-                step["kind"] = SPACED_SEND
-        elif tokens.plain:
-            step["kind"] = PLAIN_SEND
-        if reach and step["kind"] == SEND:
-            steps = ({**step, "kind": BEGIN_SEND}, {**step, "kind": END_SEND})
+        if reach and not any_order(named):
+            steps = ({**step, "kind": Kind.BEGIN_SEND}, {**step, "kind": Kind.END_SEND})
         longest = self._laws.longest_cycles(farthest + reach, flits)
         built = _built(steps, reach, straight=straight, by_column=False, longest=longest)
         return replace(built, shared_hops=shared_hops(tiles, to_rows, to_cols))
 
-    def _tokens(self, named: Places) -> Tokens:
+    def _length(self, flits: int) -> Fields:
+        """Fields that say how long a transfer is, and what it costs to start."""
+        return {"flits": flits, "launch": self._laws.launch_cycles}
+
+    def _tokens(self, named: Places) -> Fields:
+        """Fields that say where the tokens of an operation lie."""
         fields: Fields = {}
         for field, places in named:
             fields[field], fields["n_" + field] = self._pools.put_places(places), len(places)
-        taken = [place for field, places in named if field in TAKEN for place in places]
-        given = [place for field, places in named if field not in TAKEN for place in places]
-        fields["queued"] = int(any(depth for _, depth in taken + given))
-        return Tokens(fields, taken, given)
+        return fields
 
     def collective(self, collective: Collective, places: Mapping[str, Sequence[Place]]) -> Built:
         """Steps of multicasts or reductions."""
@@ -204,24 +152,27 @@ class Builder:
         flits: int,
         named: Places,
     ) -> Built:
-        places, tokens = np.frombuffer(roots, dtype=np.int64), self._tokens(named).fields
-        make = self._laws.reduce if reduces else self._laws.multicast
+        places = np.frombuffer(roots, dtype=np.int64)
+        make = reduce_fields if reduces else multicast_fields
         distinct = dict.fromkeys(places.tolist())
-        laws = {r: self._laws.keep(make, segment, r, flits) for r in distinct}
+        laws = {r: self._laws.keep(make, self._laws, segment, r, flits) for r in distinct}
         longest = max(cycles for _, cycles in laws.values())
         law = laws[int(places[0])][0]
-        step = {**law, **tokens, "table": -1, **self._laws.length(flits)}
+        step = {**law, **self._tokens(named), "table": -1, **self._length(flits)}
         if along == "row":
             offsets = {root: (law["credit"], law["latency"]) for root, (law, _) in laws.items()}
             step |= {
-                "kind": ROW_REDUCE if reduces else ROW_MULTICAST,
+                "kind": Kind.ROW_REDUCE if reduces else Kind.ROW_MULTICAST,
                 "root": self._pools.put_indices(places),
                 "law": self._pools.put_indices([offsets[root] for root in places.tolist()]),
                 **rows_of(lines),
                 **self._laws.columns(segment),
             }
             return _built((step,), 0, straight=False, by_column=False, longest=longest)
-        step |= {"kind": COLUMN_REDUCE if reduces else COLUMN_MULTICAST, **rows_of(segment)}
+        step |= {
+            "kind": Kind.COLUMN_REDUCE if reduces else Kind.COLUMN_MULTICAST,
+            **rows_of(segment),
+        }
         steps: tuple[Fields, ...]
         if len(distinct) == 1:
             steps = ({**step, "root": int(places[0]), **self._laws.columns(lines)},)
@@ -233,6 +184,12 @@ class Builder:
         return _built(steps, 0, straight=True, by_column=True, longest=longest)
 
 
+def any_order(named: Places) -> bool:
+    """Whether no place is both taken from and given to: a send's rows may go in any order."""
+    taken = {place for field, places in named if field in TAKEN for place in places}
+    return not any(taken & {*places} for field, places in named if field not in TAKEN)
+
+
 def _named(places: Mapping[str, Sequence[Place]]) -> Places:
     return tuple((field, tuple(named)) for field, named in places.items())
 
@@ -241,8 +198,3 @@ def _built(
     steps: tuple[Fields, ...], reach: int, *, straight: bool, by_column: bool, longest: int
 ) -> Built:
     return Built(tuple(map(record, steps)), reach, straight, by_column, longest)
-
-
-def _spaced(first: int, size: int) -> bool:
-    """Whether tiles of a row, from the ``first`` or not side by side, are done one by one."""
-    return first < 0 or size <= FEW_TILES

@@ -10,18 +10,17 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
-from tlm.engines.lt_build import Built
-from tlm.engines.lt_core import REGION, sweep
-from tlm.engines.lt_plain import NEVER
-from tlm.engines.lt_queues import EMPTY, Times
-from tlm.engines.lt_table import OPERATION, SKEW, STEP, Pools
-from tlm.engines.lt_tables import CycleTables
+from tlm.engines.lt.compile import Built
+from tlm.engines.lt.cycle_tables import CycleTables
+from tlm.engines.lt.state import EMPTY, Grid, Spare, Times
+from tlm.engines.lt.step import OPERATION, SKEW, STEP, Pools
+from tlm.engines.lt.sweep import REGION, sweep
+from tlm.engines.lt.tokens import Fault
 from tlm.program import Operation
 
 _CACHE_BYTES = 2**22
 _MOST_STEPS = 256
 _BLOCK_ROWS = 8
-Fault = tuple[int, Operation, int]
 
 
 class Batch:
@@ -32,9 +31,9 @@ class Batch:
         self._threads = threads
         self._rows, slots, self._cols = state.shape
         self._window_rows = _CACHE_BYTES // (4 * slots * self._cols)
-        self._scratch = [np.zeros((7, self._cols), dtype=np.int32) for _ in range(threads)]
+        self._scratch = [np.zeros((len(Spare), self._cols), dtype=np.int32) for _ in range(threads)]
         for scratch in self._scratch:
-            scratch[NEVER] = EMPTY
+            scratch[Spare.NEVER] = EMPTY
         self._operations: list[tuple[int, Operation]] = []
         self._steps: list[NDArray[np.int64]] = []
         self._of: list[tuple[int, int]] = []
@@ -122,17 +121,10 @@ class Batch:
         shares = [records[t :: self._threads] for t in range(self._threads)]
 
         def work(thread: int) -> None:
+            pools, scratch = self._pools, self._scratch[thread]
+            grid = Grid(self._state, self._tables.values, pools.indices, pools.delays, scratch)
             for region in shares[thread]:
-                sweep(
-                    steps,
-                    self._pools.indices,
-                    self._pools.delays,
-                    self._tables.values,
-                    self._state,
-                    np.array([region]),
-                    self._scratch[thread],
-                    faults[thread],
-                )
+                sweep(steps, grid, np.array([region]), faults[thread])
 
         if self._threads == 1 or len(regions) == 1:
             work(0)

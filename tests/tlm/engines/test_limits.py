@@ -5,7 +5,7 @@ import pytest
 
 from tests.tlm.programs import TIMING, program_of
 from tlm.engines.lt import run_lt
-from tlm.engines.lt_memory import needed_bytes
+from tlm.engines.lt.memory import needed_bytes
 from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet
 from tlm.program import Engine, Multicast, Operation, Program, Token, Work

@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.tlm.engines.test_levels_agree import ALONG, assert_equal, jitter, multicasts, timings
 from tests.tlm.programs import TIMING, program_of, run_mesh
-from tests.tlm.test_levels_agree import ALONG, assert_equal, jitter, multicasts, timings
-from tlm.engines import lt
-from tlm.engines.lt import run_lt
-from tlm.engines.lt_memory import needed_bytes
+from tlm.engines.lt import run, run_lt
+from tlm.engines.lt.memory import needed_bytes
 from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
@@ -133,7 +132,7 @@ def test_where_following_packets_would_take_minutes_ports_alone_contend(
     product = Work(Engine.MATRIX, inner, 20, takes=("a", "b"))
     program = program_of(4, 4, [*waves(4, 4, 40), product], a=(0, 1), b=(0, 1))
     # Two blocks come to nine tiles: ten packets, or one more if the last is shorter.
-    monkeypatch.setattr(lt, "_MOST_PACKETS", 2 * 9 * 11)
+    monkeypatch.setattr(run, "_MOST_PACKETS", 2 * 9 * 11)
     assert run_lt(program, TIMING).cycles == run_mesh(program, TIMING).cycles
-    monkeypatch.setattr(lt, "_MOST_PACKETS", 2 * 9 * 11 - 1)
+    monkeypatch.setattr(run, "_MOST_PACKETS", 2 * 9 * 11 - 1)
     assert run_lt(program, TIMING).cycles > run_mesh(program, TIMING).cycles

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tlm.engines.lt_tokens import Place
+from tlm.engines.lt.tokens import Fault, Place
 from tlm.interconnect.packets import TileSet
 from tlm.program.operations import Multicast, TileOperation, Work, root_lines
 
@@ -22,6 +22,10 @@ class Taken:
     number: int
     operation: TileOperation
     places: dict[str, list[Place]]
+
+    def fault(self, slot: int) -> Fault | None:
+        """What is wrong with a queue, if it is not 0."""
+        return (self.number, self.operation, slot) if slot else None
 
 
 class Held:

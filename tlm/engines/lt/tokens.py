@@ -11,11 +11,13 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from tlm.engines.lt_queues import BUSY, EMPTY, FROM_THE_START, PORT, Times
-from tlm.program import Token
+from tlm.engines.lt.state import EMPTY, FROM_THE_START, Slot, Times
+from tlm.program import Operation, Token
 
 Place = tuple[int, int]
 """Of a token in the state: its first slot, and the depth of its queue; 0 if it is no queue."""
+Fault = tuple[int, Operation, int]
+"""An operation's number, the operation, and what is wrong with a queue (`queue`)."""
 
 
 class TokenFaultError(Exception):
@@ -50,7 +52,7 @@ class Units:
     def set_initial(self, state: Times) -> None:
         """Set the state before a program: shape (rows, slots, columns)."""
         row = np.zeros((self.slots, 1), dtype=np.int32)
-        row[[PORT, BUSY]] = FROM_THE_START
+        row[[Slot.PORT, Slot.BUSY]] = FROM_THE_START
         for name, (slot, depth) in self._queues.items():
             row[slot : slot + depth] = EMPTY
             row[slot : slot + self._tokens[name].initial] = FROM_THE_START

@@ -1,25 +1,28 @@
 """Sends whose transfers share links, for the loosely-timed engine: a whole send at a time.
 
 Units are taken from and given to the state of the run; the packets go through the network line by
-line (`tlm.engines.lt_wormhole`), behind those of sends before.
+line (`tlm.engines.lt.contention.send_packets`), behind those of sends before.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tlm.engines import lt_wormhole
-from tlm.engines.lt_batch import Fault
-from tlm.engines.lt_held import Taken
-from tlm.engines.lt_meetings import Tiles, give_units, oldest_units
-from tlm.engines.lt_memory import check_shared_memory
-from tlm.engines.lt_queues import BUSY, PORT, Times
+from tlm.engines.lt.contention import send_packets
+from tlm.engines.lt.contention.held import Taken
+from tlm.engines.lt.contention.tiles import (
+    Cycles,
+    Tiles,
+    give_units,
+    take_units,
+    write_through_ports,
+)
+from tlm.engines.lt.memory import check_shared_memory
+from tlm.engines.lt.state import Times
+from tlm.engines.lt.tokens import Fault
 from tlm.engines.transfer_times import credit_cycles
+from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Program
 from tlm.program.operations import Engine, Send
-
-Cycles = NDArray[np.int64]
-
 
 MOST_HOPS = 2**27
 """A run's packets are followed over so many links, half a minute's work; later ones are not."""
@@ -47,7 +50,7 @@ class SharedLinks:
         self._program, self._memory_bytes = program, memory_bytes
         self._timing, self._launch_cycles, self._times = timing, launch_cycles, times
         self._hops_left = MOST_HOPS if timing.link_interval_cycles == 1 else 0
-        # Along rows and along columns, as `lt_wormhole.cross` has them.
+        # Along rows and along columns, as `send_packets.cross` has them.
         self._links: list[Cycles] = []
 
     def follows(self, hops: int) -> bool:
@@ -61,7 +64,7 @@ class SharedLinks:
         self._hops_left -= hops
         if not self._links:
             check_shared_memory(self._program, self._memory_bytes)
-            lt_wormhole.ready()
+            send_packets.ready()
             _, rows, cols = self._times.shape
             shapes = (rows, 2, 2, cols), (cols, 2, 2, rows)
             self._links = [np.zeros(shape, dtype=np.int64) for shape in shapes]
@@ -74,28 +77,21 @@ class SharedLinks:
         here, there = np.ix_(send.tiles.rows, send.tiles.cols), np.ix_(send.to_rows, send.to_cols)
         row_hops = np.abs(send.to_rows - np.array(send.tiles.rows))
         hops = row_hops[:, None] + np.abs(send.to_cols - np.array(send.tiles.cols))
-        starts, fault = self._start(taken, here, there, hops)
+        starts, missing = self._start(taken, here, there, hops)
         come, free = self._cross(send, starts, along_row=not row_hops.any())
         times = self._through_ports(send, there, hops, come, free)
         self._times[Engine.TRANSFER][here] = free
-        over = give_units(self._times, taken, "gives", here, free.astype(np.int32))
-        full = give_units(self._times, taken, "arrivals", there, times.astype(np.int32))
-        return fault or over or full
+        over = give_units(self._times, taken.places["gives"], here, free)
+        full = give_units(self._times, taken.places["arrivals"], there, times)
+        return taken.fault(missing or over or full)
 
-    def _start(
-        self, taken: Taken, here: Tiles, there: Tiles, hops: Cycles
-    ) -> tuple[Cycles, Fault | None]:
-        """Take units; when each source starts, as far as these tell."""
-        starts, fault = self._times[Engine.TRANSFER][here].astype(np.int64), None
+    def _start(self, taken: Taken, here: Tiles, there: Tiles, hops: Cycles) -> tuple[Cycles, int]:
+        """Take units; when each source starts, as far as these tell; and the fault."""
         laws = [credit_cycles(self._timing, hop) for hop in range(int(hops.max()) + 1)]
-        credit = np.array(laws)[hops]
-        for field, tiles, delay in (("takes", here, np.int64(0)), ("slots", there, credit)):
-            for slot, depth in taken.places[field]:
-                oldest, missing = oldest_units(self._times, slot, depth, tiles)
-                np.maximum(starts, oldest + delay + self._launch_cycles, out=starts)
-                if missing and fault is None:
-                    fault = (taken.number, taken.operation, slot)
-        return starts, fault
+        units, missing = take_units(self._times, taken.places["takes"], here)
+        slots, unfree = take_units(self._times, taken.places["slots"], there)
+        known = np.maximum(units, slots + np.array(laws)[hops]) + self._launch_cycles
+        return np.maximum(self._times[Engine.TRANSFER][here], known), missing or unfree
 
     def _cross(self, send: Send, starts: Cycles, *, along_row: bool) -> tuple[Cycles, Cycles]:
         """When transfers could be written at their ends, and when they have left their sources."""
@@ -106,10 +102,13 @@ class SharedLinks:
         starts = np.ascontiguousarray(starts if along_row else starts.T)
         come = starts + (timing.ejection_cycles + send.flits)
         free = starts + send.flits
-        law, links = lt_wormhole.law_of(timing, send.flits), self._links[0 if along_row else 1]
-        room = lt_wormhole.room_of(law, links.shape[-1], len(places))
-        ends = (np.array(lines), np.array(places), np.array(targets))  # may be written, as compiled
-        lt_wormhole.cross(law, *ends, starts, come, free, links, *room)
+        length = send_packets.length_of(timing, send.flits)
+        links = self._links[0 if along_row else 1]
+        # May be written, as compiled.
+        ends = (np.array(lines), np.array(places), np.array(targets))
+        transfers = send_packets.Transfers(*ends, starts, come, free, links)
+        room = send_packets.room_of(length, links.shape[-1], len(places))
+        send_packets.cross(length, transfers, room)
         return (come, free) if along_row else (come.T, free.T)
 
     @property
@@ -122,12 +121,35 @@ class SharedLinks:
         self, send: Send, there: Tiles, hops: Cycles, come: Cycles, free: Cycles
     ) -> Cycles:
         """When transfers have been written; sources that wait for that are held longer."""
-        begun, until = self._times[BUSY][there], self._times[PORT][there]
-        turn, early = until + np.int64(send.flits), come <= begun
-        times: Cycles = np.where(early, come, np.maximum(come, turn))
-        self._times[BUSY][there] = np.where(early | (turn > come), begun, come - send.flits)
-        self._times[PORT][there] = np.maximum(until, times)
+        times = write_through_ports(self._times, there, come, send.flits)
         depth, room = self._buffer
         holds = (times > come) & (send.flits > (hops + 1) * depth)
         np.maximum(free, np.where(holds, times - (hops + 1) * room, 0), out=free)
         return times
+
+
+def shared_hops(tiles: TileSet, to_rows: bytes, to_cols: bytes) -> int:
+    """Links that the transfers of a send cross in all, if two of them share one; else 0.
+
+    Those that move along both axes are not followed: 0.
+    """
+    by_row, by_col = _hops(tiles.rows, to_rows), _hops(tiles.cols, to_cols)
+    if by_row[0] and by_col[0]:
+        return 0
+    crossed, most = by_col if by_col[0] else by_row
+    return crossed * len(tiles.rows if by_col[0] else tiles.cols) if most > 1 else 0
+
+
+def _hops(places: range, targets: bytes) -> tuple[int, int]:
+    """Links crossed in all on a line, and how many cross the busiest of them in a direction."""
+    here, there = np.array(places), np.frombuffer(targets, dtype=np.int64)
+    size = int(max(here.max(), there.max())) + 1
+    most = 0
+    for forward in (True, False):
+        going = (there > here) == forward
+        first, last = (here, there) if forward else (there, here)
+        changes = np.bincount(first[going], minlength=size) - np.bincount(
+            last[going], minlength=size
+        )
+        most = max(most, int(np.cumsum(changes).max()))
+    return int(np.abs(there - here).sum()), most

@@ -4,17 +4,17 @@ The network is an `Interconnect` advanced in step with SimPy (`SimpyNetwork`).
 """
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator
 from functools import partial
 from typing import Any
 
-import numpy as np
 import simpy
 
+from tlm.engines.at.shared_tiles import SharedTiles
+from tlm.engines.at.starts import Starts
+from tlm.engines.at.times import Times
+from tlm.engines.at.units import GivenUnits
 from tlm.engines.outcome import Outcome
-from tlm.engines.shared_tiles import SharedTiles
-from tlm.engines.starts import Starts
-from tlm.engines.transfer_times import credit_cycles
 from tlm.interconnect import packets
 from tlm.interconnect.base import Interconnect
 from tlm.interconnect.packets import TileSet
@@ -23,7 +23,7 @@ from tlm.interconnect.zero_load import NocTiming
 from tlm.lockstep import SteppedEnvironment
 from tlm.offchip.system import Message, OffChipMemory
 from tlm.program import Engine, Program
-from tlm.program.operations import COMPUTING, OffChip, Reduce
+from tlm.program.operations import OffChip, Reduce
 from tlm.program.steps import (
     ProgramDeadlockError,
     Step,
@@ -38,9 +38,6 @@ from tlm.tiles.timing import FREE, QueueTiming
 from tlm.trace.recorder import Recorder
 
 _Process = Generator[simpy.Event, Any, None]
-
-_FROM_THE_START = -(2**62)
-"""Time of an initial unit: longer ago than any credit takes."""
 
 
 def run_at(
@@ -69,41 +66,11 @@ def run_at(
             the network has more or fewer rows without tiles.
         ProgramDeadlockError: if operations wait for ever, naming one of them.
     """
-    return _Run(program, timing, network, recorder, queues, offchip).outcome()
+    return _Processes(program, timing, network, recorder, queues, offchip).outcome()
 
 
-class _Units:
-    """Which units have been given, and when."""
-
-    def __init__(self, env: simpy.Environment, program: Program) -> None:
-        self._env = env
-        self._initial = {name: token.initial for name, token in program.tokens.items()}
-        self._given: dict[Unit, int] = {}
-        self._waiting: dict[Unit, simpy.Event] = {}
-
-    def awaited(self, unit: Unit) -> simpy.Event | None:
-        """What happens when a unit is given; None if it has been."""
-        if unit.number < self._initial[unit.token] or unit in self._given:
-            return None
-        if unit not in self._waiting:
-            self._waiting[unit] = self._env.event()
-        return self._waiting[unit]
-
-    def given(self, unit: Unit) -> int:
-        """The time at which a unit was given."""
-        return self._given.get(unit, _FROM_THE_START)
-
-    def give(self, units: Iterable[Unit]) -> None:
-        """Give units now."""
-        for unit in units:
-            self._given[unit] = int(self._env.now)
-            waiting = self._waiting.pop(unit, None)
-            if waiting is not None:
-                waiting.succeed()
-
-
-class _Run:
-    """State of one run."""
+class _Processes:
+    """The engines of all tiles, and what they share."""
 
     def __init__(
         self,
@@ -120,7 +87,7 @@ class _Run:
         self._env = SteppedEnvironment()
         self._network = SimpyNetwork(self._env, network, timing.fifo_depth)
         self._offchip = offchip
-        self._units = _Units(self._env, program)
+        self._units = GivenUnits(self._env, program, timing, queues.credit_interval_cycles)
         self._tiles = (
             SharedTiles(self._env, network, self._network, program, memory=offchip is not None)
             if isinstance(network, TiledInterconnect)
@@ -131,17 +98,8 @@ class _Run:
         self._starts = Starts(
             self._env, take_turns=queues.starts_take_turns, behind_models=self._tiles is not None
         )
-        self._credit_places: dict[tuple[Tile, Unit], int] = {}
-        farthest = program.rows + program.cols
-        self._credit_cycles = [credit_cycles(timing, hops) for hops in range(farthest)]
         self._begun: dict[tuple[Tile, Engine], int] = {}
-        shape = (program.rows, program.cols)
-        self._ends = np.zeros((len(Engine), *shape), dtype=np.int64)
-        self._arrived = np.zeros(shape, dtype=np.int64)
-        self._busy = np.zeros(shape, dtype=np.int64)
-        self._computed = np.zeros(shape, dtype=np.int64)
-        self._computing = np.zeros(shape, dtype=np.int64)
-        self._computing_since = np.zeros(shape, dtype=np.int64)
+        self._times = Times(self._env, program)
 
     def outcome(self) -> Outcome:
         """Run to the end."""
@@ -149,8 +107,7 @@ class _Run:
         steps = held_steps(self._program)
         for step in steps:
             queues.setdefault((step.tile, step.engine), []).append(step)
-        if self._queues.credit_interval_cycles:
-            self._line_up_credits(steps)
+        self._units.line_up_credits(steps)
         processes = {
             key: self._env.process(
                 self._transfers(key[0], steps)
@@ -167,18 +124,7 @@ class _Run:
                 f"operation {self._begun[stuck[0]]} waits for ever at the {engine.name} engine "
                 f"of tile {tile}; engines that wait for ever: {len(stuck)}"
             )
-        return Outcome(self._ends, self._arrived, self._busy, self._computed)
-
-    def _line_up_credits(self, steps: list[Step]) -> None:
-        """Give credits their places among those that the same step gives at its end."""
-        takers: dict[Unit, list[Tile]] = {}
-        for step in steps:
-            for unit in step.slots if isinstance(step, TransferStep) else ():
-                if unit.tile != step.tile:
-                    takers.setdefault(unit, []).append(step.tile)
-        for step in steps:
-            credits = [(tile, unit) for unit in step.gives for tile in takers.get(unit, ())]
-            self._credit_places |= {credit: place for place, credit in enumerate(credits)}
+        return self._times.outcome()
 
     def _engine(self, tile: Tile, engine: Engine, steps: list[Step]) -> _Process:
         """An engine does its work in order."""
@@ -188,13 +134,9 @@ class _Run:
             yield from self._take(step)
             yield from self._starts.turn(tile, engine)
             start = int(self._env.now)
-            if engine in COMPUTING:
-                self._compute(tile, 1)
+            self._times.begin_work(tile, engine)
             yield from self._work(tile, engine, step)
-            if engine in COMPUTING:
-                self._compute(tile, -1)
-            if engine is Engine.MATRIX:
-                self._busy[tile] += int(self._env.now) - start
+            self._times.end_work(tile, engine, start)
             self._end(step, start)
 
     def _work(self, tile: Tile, engine: Engine, step: WorkStep) -> _Process:
@@ -207,13 +149,6 @@ class _Run:
             if place > 0:
                 yield from self._starts.turn(tile, engine)
             yield self._tiles.begin(self._node(tile), job)
-
-    def _compute(self, tile: Tile, more: int) -> None:
-        """Count the cycles in which any of the computing engines works."""
-        if self._computing[tile] > 0:
-            self._computed[tile] += int(self._env.now) - self._computing_since[tile]
-        self._computing[tile] += more
-        self._computing_since[tile] = self._env.now
 
     def _transfers(self, tile: Tile, steps: list[Step]) -> _Process:
         """An interface starts its transfers in order, a few before the first has left."""
@@ -235,9 +170,7 @@ class _Run:
                     yield awaited
                 if self._tiles is not None and unit.tile == tile:
                     continue  # a token like others
-                known = self._units.given(unit) + self._credit_cycles[_hops(tile, unit.tile)]
-                place = self._credit_places.get((tile, unit), 0)
-                known += place * self._queues.credit_interval_cycles
+                known = self._units.known(unit, tile)
                 if known > self._env.now:
                     yield self._env.timeout(known - self._env.now)
             yield from self._start(step, under_way)
@@ -301,7 +234,7 @@ class _Run:
 
     def _end(self, step: Step, start: int) -> None:
         end = int(self._env.now)
-        self._ends[step.engine][step.tile] = end
+        self._times.ends[step.engine][step.tile] = end
         if self._recorder is not None:
             label = step.operation.label
             self._recorder.operation(step.number, label, step.engine, step.tile, start, end)
@@ -321,12 +254,8 @@ class _Run:
         self, step: TransferStep, start: int, tile: Tile, units: list[Unit], _node: int
     ) -> None:
         """A transfer has been written at a tile."""
-        self._arrived[tile] = self._env.now
+        self._times.arrived[tile] = self._env.now
         if self._recorder is not None:
             label, now = step.operation.label, int(self._env.now)
             self._recorder.transfer(step.number, label, step.tile, tile, step.flits, start, now)
         self._units.give(units)
-
-
-def _hops(tile: Tile, other: Tile) -> int:
-    return abs(tile[0] - other[0]) + abs(tile[1] - other[1])

@@ -7,12 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.tlm.engines.test_blocks import times, turned_and_not
+from tests.tlm.engines.test_levels_agree import jitter
 from tests.tlm.programs import TIMING, program_of, run_mesh
-from tests.tlm.test_levels_agree import jitter
-from tests.tlm.test_lt_blocks import times, turned_and_not
-from tlm.engines import lt_shared, lt_wormhole
 from tlm.engines.lt import run_lt
-from tlm.engines.lt_memory import needed_bytes
+from tlm.engines.lt.contention import send_packets
+from tlm.engines.lt.contention import sends as shared_sends
+from tlm.engines.lt.contention.send_packets import Length, Room
+from tlm.engines.lt.memory import needed_bytes
 from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet
 from tlm.program import Engine, Operation, Program, Send, Work
@@ -100,7 +102,7 @@ def test_rows_for_columns_and_threads_change_nothing(program: Program) -> None:
 def test_sharing_links_makes_nothing_earlier(program: Program) -> None:
     followed = run_lt(program, TIMING)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lt_shared, "MOST_HOPS", 0)
+        patch.setattr(shared_sends, "MOST_HOPS", 0)
         ports_alone = run_lt(program, TIMING)
     assert (followed.last_arrival_cycle >= ports_alone.last_arrival_cycle).all()
     assert (followed.engine_end_cycle >= ports_alone.engine_end_cycle).all()
@@ -109,9 +111,9 @@ def test_sharing_links_makes_nothing_earlier(program: Program) -> None:
 def test_what_would_take_minutes_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
     program = program_of(8, 8, [shift_of(8, 3, 20)])
     followed = run_lt(program, TIMING).cycles
-    monkeypatch.setattr(lt_shared, "MOST_HOPS", 8 * 5 * 3)
+    monkeypatch.setattr(shared_sends, "MOST_HOPS", 8 * 5 * 3)
     assert run_lt(program, TIMING).cycles == followed
-    monkeypatch.setattr(lt_shared, "MOST_HOPS", 8 * 5 * 3 - 1)
+    monkeypatch.setattr(shared_sends, "MOST_HOPS", 8 * 5 * 3 - 1)
     assert run_lt(program, TIMING).cycles < followed
 
 
@@ -170,14 +172,14 @@ def test_events_to_come_have_room(
     """Credits that take long, single flits, and sends behind each other: nothing is overwritten."""
     beyond: list[np.ndarray] = []
 
-    def room_of(law: np.ndarray, places: int, sources: int) -> list[np.ndarray]:
-        line, heads, events = room(law, places, sources)
-        guarded = np.full(len(events) + 64, -7, dtype=np.int64)
-        beyond.append(guarded[len(events) :])
-        return [line, heads, guarded[: len(events)]]
+    def room_of(length: Length, places: int, sources: int) -> Room:
+        made = room(length, places, sources)
+        guarded = np.full(len(made.events) + 64, -7, dtype=np.int64)
+        beyond.append(guarded[len(made.events) :])
+        return made._replace(events=guarded[: len(made.events)])
 
-    room = lt_wormhole.room_of
-    monkeypatch.setattr(lt_wormhole, "room_of", room_of)
+    room = send_packets.room_of
+    monkeypatch.setattr(send_packets, "room_of", room_of)
     timing = replace(TIMING, fifo_depth=depth, return_cycles=returns)
     rows, cols = range(3), range(64 - 8)
     send = Send(TileSet(rows, cols), np.array(rows), np.array(cols) + 8, 1)

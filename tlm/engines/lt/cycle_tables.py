@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 from numpy.typing import NDArray
 
-from tlm.engines.lt_queues import Times
+from tlm.engines.lt.state import Times
 from tlm.interconnect.packets import TileSet
 from tlm.program.operations import COMPUTING, Engine, Work
 

@@ -1,0 +1,159 @@
+"""Multicasts that meet, for the loosely-timed engine: their tokens, and what is under way.
+
+Units are taken from and given to the state of the run, as the compiled steps do it, whole sets of
+tiles at a time. Between that the packets go through the network (`multicast_packets`), those of
+several operations at once, and what has been sent stays on its way until an operation needs it.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tlm.engines.lt.contention import multicast_packets as packets
+from tlm.engines.lt.contention.held import Taken
+from tlm.engines.lt.contention.tiles import Cycles, Tiles, give_units, take_units
+from tlm.engines.lt.state import Slot, Times
+from tlm.engines.lt.tokens import Fault
+from tlm.engines.transfer_times import credit_cycles
+from tlm.interconnect.zero_load import NocTiming
+from tlm.program.operations import Engine, Multicast, root_lines
+
+_MOST_ARRIVALS = 2**24
+"""Tiles times operations that are under way at a time, if there are more than two."""
+_MOST_OPERATIONS = 1024
+
+
+def most_under_way(rows: int, cols: int) -> int:
+    """How many operations can be under way at a time."""
+    return min(_MOST_OPERATIONS, max(2, _MOST_ARRIVALS // (rows * cols)))
+
+
+class Links:
+    """The network with the multicasts that are on their way.
+
+    Args:
+        timing: Measured constants of the router.
+        launch_cycles: From the start of a transfer to its first flit.
+        times: State of the run as the tiles lie, shape (slots, rows, columns).
+    """
+
+    def __init__(self, timing: NocTiming, launch_cycles: int, times: Times) -> None:
+        packets.ready()
+        self._timing, self._launch_cycles, self._times = timing, launch_cycles, times
+        _, self._rows, self._cols = times.shape
+        tiles = self._rows * self._cols
+        most, self._lines = most_under_way(self._rows, self._cols), max(self._rows, self._cols)
+        self._network = packets.Network(
+            router=packets.router_of(timing),
+            nodes=packets.fresh_nodes(tiles),
+            trees=np.empty((most * self._lines, packets.TREE_COLUMNS), dtype=np.int64),
+            wheel=np.zeros(packets.WHEEL_SIZE, dtype=np.int64),
+            arrivals=np.empty((most, tiles), dtype=np.int32),
+            owed=np.zeros(most, dtype=np.int64),
+            cols=self._cols,
+        )
+        self._last_tree = np.full((self._rows, self._cols), packets.NONE, dtype=np.int64)
+        self._free = list(reversed(range(most)))
+        self._under_way: dict[int, int] = {}
+
+    def __contains__(self, taken: Taken) -> bool:
+        return taken.number in self._under_way
+
+    def __len__(self) -> int:
+        return len(self._under_way)
+
+    def start(self, taken: Taken) -> Fault | None:
+        """Take the units of a multicast, and send it on its way."""
+        multicast = taken.operation
+        assert isinstance(multicast, Multicast)
+        if not self._under_way:
+            self._ports()[:] = self._times[Slot.PORT : Slot.BUSY + 1].transpose(1, 2, 0)
+        ready, fault = self._take(taken, multicast)
+        slot = self._under_way[taken.number] = self._free.pop()
+        first = slot * self._lines
+        trees = self._network.trees[first : first + len(ready)]
+        self._describe(trees, multicast, ready, slot)
+        count = -(-multicast.flits // self._timing.fifo_depth)
+        self._network.owed[slot] = len(ready) * len(multicast.segment) * count
+        roots = _roots(multicast)
+        before, free = self._last_tree[roots], self._times[Engine.TRANSFER][roots]
+        for k in range(len(ready)):
+            previous = self._network.trees[before[k]]
+            if before[k] != packets.NONE and previous[packets.NEXT] == packets.NONE:
+                previous[packets.NEXT] = first + k
+                continue
+            since = free[k] if before[k] == packets.NONE else previous[packets.END]
+            packets.begin(self._network, first + k, int(since))
+        self._last_tree[roots] = np.arange(first, first + len(ready))
+        return fault
+
+    def finish(self, taken: Taken, note: Callable[..., object] | None = None) -> Fault | None:
+        """Let a multicast come to all its tiles, and give its units.
+
+        ``note`` is told of it: when engines are free, and when it has come to its tiles.
+        """
+        multicast = taken.operation
+        assert isinstance(multicast, Multicast)
+        slot = self._under_way.pop(taken.number)
+        packets.run(self._network, slot)
+        roots, targets = _roots(multicast), _targets(multicast)
+        here = np.arange(len(roots[0])) + slot * self._lines
+        ends = self._network.trees[here, packets.END].astype(np.int32)
+        self._times[Engine.TRANSFER][roots] = ends
+        last = self._last_tree[roots]
+        self._last_tree[roots] = np.where(last == here, packets.NONE, last)
+        come = self._network.arrivals[slot].reshape(self._rows, self._cols)
+        full = give_units(self._times, taken.places["gives"], roots, ends)
+        over = give_units(self._times, taken.places["arrivals"], targets, come[targets])
+        if note is not None:
+            note(taken.number, multicast, self._times[: len(Engine)], come)
+        self._free.append(slot)
+        if not self._under_way:
+            self._times[Slot.PORT : Slot.BUSY + 1] = self._ports().transpose(2, 0, 1)
+        return taken.fault(full or over)
+
+    def _ports(self) -> Times:
+        """When ejection ports are free and since when they are busy, shape (rows, columns, 2)."""
+        nodes = self._network.nodes.reshape(self._rows, self._cols, -1)
+        return nodes[:, :, packets.PORT_COLUMNS]
+
+    def _take(self, taken: Taken, multicast: Multicast) -> tuple[Cycles, Fault | None]:
+        """Take units; when each root knows of them, shape (lines,)."""
+        _, places = root_lines(multicast)
+        ready, missing = take_units(self._times, taken.places["takes"], _roots(multicast))
+        slots, unfree = take_units(self._times, taken.places["slots"], _targets(multicast))
+        hops = np.abs(np.array(multicast.segment) - places[:, None])
+        laws = np.array([credit_cycles(self._timing, hop) for hop in range(int(hops.max()) + 1)])
+        known = (slots if multicast.along == "row" else slots.T) + laws[hops]
+        ready = np.maximum(ready, known.max(axis=1)) + self._launch_cycles
+        return ready, taken.fault(missing or unfree)
+
+    def _describe(self, trees: Cycles, multicast: Multicast, ready: Cycles, slot: int) -> None:
+        """Fill in the trees of an operation, one for each of its roots."""
+        lines, places = root_lines(multicast)
+        along_row, segment = multicast.along == "row", multicast.segment
+        columns = {
+            packets.BASE: np.array(lines) * (self._cols if along_row else 1),
+            packets.STEP: 1 if along_row else self._cols,
+            packets.ROOT: places,
+            packets.FIRST: segment[0],
+            packets.LAST: segment[-1],
+            packets.STRIDE: segment.step,
+            packets.FLITS: multicast.flits,
+            packets.READY: ready,
+            packets.OPERATION: slot,
+            packets.NEXT: packets.NONE,
+        }
+        for column, values in columns.items():
+            trees[:, column] = values
+
+
+def _roots(multicast: Multicast) -> Tiles:
+    lines, places = root_lines(multicast)
+    roots = (np.array(lines), places)
+    return roots if multicast.along == "row" else roots[::-1]
+
+
+def _targets(multicast: Multicast) -> Tiles:
+    lines, segment = np.array(root_lines(multicast)[0]), np.array(multicast.segment)
+    return np.ix_(lines, segment) if multicast.along == "row" else np.ix_(segment, lines)

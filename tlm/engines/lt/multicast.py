@@ -1,0 +1,129 @@
+"""The law of multicasts at level lt that meet no other: from roots along their rows or columns.
+
+A multicast starts when all its places are free. Its packets wait for empty buffers, the root's own
+copy for fewer; a copy that waits at its port holds the root, but for what buffers on the way take.
+"""
+
+import numpy as np
+
+from tlm.compiled import compiled
+from tlm.engines.lt.laws import Fields, Laws
+from tlm.engines.lt.port import through_port, through_ports
+from tlm.engines.lt.queue import give, take, tokens_at
+from tlm.engines.lt.state import (
+    Columns,
+    Grid,
+    Slot,
+    Spare,
+    columns_of,
+    read,
+    write_back,
+)
+from tlm.engines.lt.step import Step
+from tlm.engines.transfer_times import arrival_cycles, hold_cycles
+from tlm.program.operations import Engine
+
+
+def multicast_fields(laws: Laws, segment: range, root: int, flits: int) -> tuple[Fields, int]:
+    """Fields of a multicast from a place of a line; more cycles than it can take."""
+    timing, forks = laws.timing, len(segment) > 1
+    hops = np.abs(np.array(segment) - root)
+
+    def arrival(hop: int) -> int:
+        return arrival_cycles(timing, hop, flits, multicast=forks)
+
+    fields = {
+        **laws.delays(hops, arrival),
+        **laws.buffers(hops, flits),
+        "hold": hold_cycles(timing, flits, multicast=forks),
+        "occupied": arrival(1) - arrival_cycles(timing, 1, 1) + 1,
+        "own_occupied": arrival(0) - arrival_cycles(timing, 0, 1) + 1,
+    }
+    return fields, laws.longest_cycles(int(hops.max()), flits)
+
+
+@compiled
+def row_multicast(step: Step, grid: Grid, i: int) -> int:
+    """Multicast from the root along the ``i``-th row; the fault."""
+    row, size = grid.state[step.row_first + i * step.row_step], step.size
+    columns = columns_of(grid, step.columns, step.first, 0, size)
+    root = grid.indices[step.root + i]
+    at = columns_of(grid, step.root + i, root, 0, 1)
+    credit, latency = grid.indices[step.law + 2 * i], grid.indices[step.law + 2 * i + 1]
+    takes = tokens_at(grid, step.takes, step.n_takes)
+    slots = tokens_at(grid, step.slots, step.n_slots)
+    units, missing = take(grid.scratch, row, takes, at, grid.scratch[Spare.UNITS])
+    start = max(row[Engine.TRANSFER, root], np.int32(units[0] + step.launch))
+    known, unfree = take(grid.scratch, row, slots, columns, grid.scratch[Spare.SLOTS])
+    for j in range(size):
+        start = max(start, np.int32(known[j] + grid.delays[credit + j]))
+    come, times = grid.scratch[Spare.COME][:size], grid.scratch[Spare.TIMES][:size]
+    for j in range(size):
+        come[j] = start + grid.delays[latency + j]
+    since, until = row[Slot.BUSY, root], row[Slot.PORT, root]
+    wait = through_ports(grid.scratch, row, columns, come, step.occupied, times)
+    own = _place_of(columns, root)
+    if own >= 0:  # its copy has fewer waits
+        times[own], row[Slot.BUSY, root], row[Slot.PORT, root] = through_port(
+            come[own], since, until, step.own_occupied
+        )
+    free = grid.scratch[Spare.FREE][:1]
+    free[0] = start + step.hold
+    for j in range(size if wait > 0 else 0):
+        count = abs(columns.indices[j] - root) + 1
+        if times[j] > come[j] and step.flits > count * step.packet:
+            free[0] = max(free[0], np.int32(times[j] - count * step.room))
+    row[Engine.TRANSFER, root] = free[0]
+    full = give(row, tokens_at(grid, step.arrivals, step.n_arrivals), columns, times)
+    over = give(row, tokens_at(grid, step.gives, step.n_gives), at, free)
+    return missing or unfree or over or full
+
+
+@compiled
+def _place_of(columns: Columns, column: int) -> int:
+    """Place of one among evenly spaced columns; -1: it is none of them."""
+    indices = columns.indices
+    stride = indices[1] - indices[0] if len(indices) > 1 else 1
+    place, rest = divmod(column - indices[0], stride)
+    return place if rest == 0 and 0 <= place < len(indices) else -1
+
+
+@compiled
+def column_multicast(step: Step, grid: Grid, begin: int, end: int) -> int:
+    """Multicast from the root along each of some columns; the fault."""
+    size, root = end - begin, grid.state[step.root]
+    columns = columns_of(grid, step.columns, step.first, begin, end)
+    start, come = grid.scratch[Spare.STARTS][:size], grid.scratch[Spare.COME][:size]
+    times, free = grid.scratch[Spare.TIMES][:size], grid.scratch[Spare.FREE]
+    takes = tokens_at(grid, step.takes, step.n_takes)
+    units, fault = take(grid.scratch, root, takes, columns, grid.scratch[Spare.UNITS])
+    engine = read(root[Engine.TRANSFER], columns, free)
+    for j in range(size):
+        start[j] = max(engine[j], np.int32(units[j] + step.launch))
+    slots = tokens_at(grid, step.slots, step.n_slots)
+    for i in range(step.rows if step.n_slots else 0):
+        row, delay = grid.state[step.row_first + i * step.row_step], grid.delays[step.credit + i]
+        known, unfree = take(grid.scratch, row, slots, columns, grid.scratch[Spare.SLOTS])
+        for j in range(size):
+            start[j] = max(start[j], np.int32(known[j] + delay))
+        fault = fault or unfree
+    for j in range(size):
+        engine[j] = start[j] + step.hold
+    arrivals = tokens_at(grid, step.arrivals, step.n_arrivals)
+    for i in range(step.rows):
+        number = step.row_first + i * step.row_step
+        row, delay = grid.state[number], grid.delays[step.latency + i]
+        for j in range(size):
+            come[j] = start[j] + delay
+        occupied = step.own_occupied if number == step.root else step.occupied
+        wait = through_ports(grid.scratch, row, columns, come, occupied, times)
+        count = abs(number - step.root) + 1
+        if wait > 0 and step.flits > count * step.packet:
+            for j in range(size):
+                held = np.int32(times[j] - count * step.room)
+                engine[j] = max(engine[j], held if times[j] > come[j] else np.int32(0))
+        full = give(row, arrivals, columns, times)
+        fault = fault or full
+    write_back(root[Engine.TRANSFER], columns, engine)
+    over = give(root, tokens_at(grid, step.gives, step.n_gives), columns, engine)
+    return fault or over

@@ -1,0 +1,43 @@
+"""The law of a tile's ejection port: one flit a cycle, whole transfers in program order."""
+
+from typing import Annotated, Any
+
+import numpy as np
+from numba import types
+
+from tlm.compiled import compiled, inlined
+from tlm.engines.lt.state import Columns, Slot, Spare, Times, read, write_back
+
+Time = Annotated[Any, types.int32]
+
+
+@inlined
+def through_port(come: Time, since: Time, until: Time, flits: Time) -> tuple[Time, Time, Time]:
+    """Write a transfer that could have been written at ``come`` through a port.
+
+    The port has been busy ``since`` then without a pause, and is ``until`` then. The transfer waits
+    for what the program has given the port before, unless it is through before that begins.
+
+    Returns:
+        When the transfer has been written; since when, and until when the port is busy now.
+    """
+    come, turn = np.int32(come), np.int32(until + flits)
+    early = come <= since
+    time = come if early else max(come, turn)
+    return time, since if early | (turn > come) else np.int32(come - flits), max(until, time)
+
+
+@compiled
+def through_ports(
+    scratch: Times, row: Times, columns: Columns, come: Times, flits: int, times: Times
+) -> int:
+    """`through_port` at each of some columns; the longest wait. ``times``: when all are written."""
+    since = read(row[Slot.BUSY], columns, scratch[Spare.SINCE])
+    until = read(row[Slot.PORT], columns, scratch[Spare.UNTIL])
+    wait = np.int32(0)
+    for j in range(len(come)):
+        times[j], since[j], until[j] = through_port(come[j], since[j], until[j], flits)
+        wait = max(wait, np.int32(times[j] - come[j]))
+    write_back(row[Slot.BUSY], columns, since)
+    write_back(row[Slot.PORT], columns, until)
+    return int(wait)
