@@ -21,24 +21,6 @@ from tlm.program.operations import (
     Transfer,
     Work,
 )
-from tlm.program.operations import (
-    TileOperation as TileOperation,
-)
-from tlm.program.operations import (
-    destination as destination,
-)
-from tlm.program.operations import (
-    root_lines as root_lines,
-)
-from tlm.program.operations import (
-    root_tiles as root_tiles,
-)
-from tlm.program.operations import (
-    segment_of as segment_of,
-)
-from tlm.program.operations import (
-    within_tiles as within_tiles,
-)
 from tlm.program.program import Program
 from tlm.program.tokens import Token
 

@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tlm.interconnect.packets import TileSet
-from tlm.program.operations import Engine, Operation, Transfer, Way, Work
-from tlm.program.operations import Tile as Tile  # until the engines take it from there
+from tlm.program.operations import Engine, Operation, Tile, Transfer, Way, Work
 from tlm.program.program import Program
 from tlm.room import hold_room
 

@@ -20,7 +20,7 @@ from tests.tlm.engines.test_levels_agree import (
 from tests.tlm.programs import TIMING, program_of, run_mesh
 from tlm.engines.lt import batch, run, run_lt
 from tlm.engines.lt import compile as compiling
-from tlm.engines.lt.form import Scan, scan, turn
+from tlm.engines.lt.form import Scan, scan
 from tlm.engines.outcome import Outcome
 from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet
@@ -148,7 +148,7 @@ def test_a_root_that_two_multicasts_reach_turned_or_not() -> None:
 @given(st.one_of(pipelines(), spaced(), reductions()))
 def test_an_operation_turned_twice_is_itself(program: Program) -> None:
     for operation in program.operations():
-        assert repr(turn(turn(operation))) == repr(operation)
+        assert repr(operation.turned().turned()) == repr(operation)
 
 
 @settings(max_examples=60)

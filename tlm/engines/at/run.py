@@ -23,16 +23,8 @@ from tlm.interconnect.zero_load import NocTiming
 from tlm.lockstep import SteppedEnvironment
 from tlm.offchip.system import Message, OffChipMemory
 from tlm.program import Engine, Program
-from tlm.program.operations import OffChip, Reduce
-from tlm.program.steps import (
-    ProgramDeadlockError,
-    Step,
-    Tile,
-    TransferStep,
-    Unit,
-    WorkStep,
-    held_steps,
-)
+from tlm.program.operations import OffChip, Reduce, Tile
+from tlm.program.steps import ProgramDeadlockError, Step, TransferStep, Unit, WorkStep, held_steps
 from tlm.tiles.interconnect import TiledInterconnect
 from tlm.tiles.timing import FREE, QueueTiming
 from tlm.trace.recorder import Recorder

@@ -10,8 +10,8 @@ from tlm.interconnect.simpy_network import SimpyNetwork
 from tlm.lockstep import SteppedEnvironment
 from tlm.program import Program
 from tlm.program.data import Gemm, Task
-from tlm.program.operations import Load, OffChip, Transfer, Work
-from tlm.program.steps import Tile, TransferStep, WorkStep
+from tlm.program.operations import OffChip, Tile, Transfer, Work
+from tlm.program.steps import TransferStep, WorkStep
 from tlm.tiles.banked import Rows
 from tlm.tiles.interconnect import TiledInterconnect
 from tlm.tiles.jobs import Job, MatrixJob, matrix_jobs, vector_job
@@ -88,7 +88,7 @@ class SharedTiles:
         if not isinstance(operation, OffChip):
             return [(self._rows(source, rows, words), self._rows(target, rows, words))]
         request = Rows(self._request(step), 1, 1, 0)
-        if isinstance(operation, Load):
+        if operation.loads:
             return [(request, request)]
         block = self._rows(source, 1, rows * words)
         return [(block, block), (request, request)]
@@ -101,7 +101,8 @@ class SharedTiles:
     def answer_address(self, step: TransferStep) -> int:
         """Word of a tile from which on memory's answer to a transfer is written."""
         operation = step.operation
-        if isinstance(operation, Load) and operation.target is not None:
+        assert isinstance(operation, OffChip)
+        if operation.loads and operation.target is not None:
             return self._places[operation.target].address
         return self._request(step)  # which comes back as it was
 
@@ -114,7 +115,7 @@ class SharedTiles:
         operation = step.operation
         assert isinstance(operation, OffChip)
         known = self._requests.setdefault(step.tile, {})
-        key = (operation.block or "", isinstance(operation, Load), step.flits)
+        key = (operation.block or "", operation.loads, step.flits)
         # A scratchpad has as many words in each bank, so that counting from its end needs no size.
         return -1 - known.setdefault(key, len(known))
 

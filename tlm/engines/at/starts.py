@@ -6,8 +6,7 @@ from typing import Any
 from simpy import Event
 
 from tlm.lockstep import SteppedEnvironment
-from tlm.program.operations import Engine
-from tlm.program.steps import Tile
+from tlm.program.operations import Engine, Tile
 
 
 class Starts:

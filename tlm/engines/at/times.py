@@ -5,8 +5,7 @@ from simpy import Environment
 
 from tlm.engines.outcome import Outcome
 from tlm.program import Engine, Program
-from tlm.program.operations import COMPUTING
-from tlm.program.steps import Tile
+from tlm.program.operations import COMPUTING, Tile
 
 
 class Times:

@@ -7,7 +7,8 @@ from simpy import Environment, Event
 from tlm.engines.transfer_times import credit_cycles
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Program
-from tlm.program.steps import Step, Tile, TransferStep, Unit
+from tlm.program.operations import Tile
+from tlm.program.steps import Step, TransferStep, Unit
 
 _FROM_THE_START = -(2**62)
 """Time of an initial unit: longer ago than any credit takes."""

@@ -1,6 +1,6 @@
 """From operations of a program to steps of the loosely-timed engine (`tlm.engines.lt.step`)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,10 +19,10 @@ from tlm.program.operations import (
     Along,
     Collective,
     Engine,
+    Multicast,
     Reduce,
     Send,
     Work,
-    root_lines,
 )
 
 Places = tuple[tuple[str, tuple[Place, ...]], ...]
@@ -30,6 +30,13 @@ Places = tuple[tuple[str, tuple[Place, ...]], ...]
 TOKENS = ("takes", "slots", "gives", "arrivals")
 TAKEN = ("takes", "slots")
 """Fields of tokens that an operation takes; it gives those of the others."""
+_MakeFields = Callable[[Laws, range, int, int], tuple[Fields, int]]
+
+#: Of each collective: what makes the fields of its law, and its kinds along rows and columns.
+_LINES: dict[type[Collective], tuple[_MakeFields, Kind, Kind]] = {
+    Multicast: (multicast_fields, Kind.ROW_MULTICAST, Kind.COLUMN_MULTICAST),
+    Reduce: (reduce_fields, Kind.ROW_REDUCE, Kind.COLUMN_REDUCE),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +101,17 @@ class Builder:
         }
         return _built((step,), 0, straight=True, by_column=False, longest=cycles)
 
-    def send(self, send: Send, places: Mapping[str, Sequence[Place]]) -> Built:
-        """Steps of unicasts."""
-        to = send.to_rows.tobytes(), send.to_cols.tobytes()
-        built: Built = self._laws.keep(self._send, send.tiles, *to, send.flits, _named(places))
+    def transfer(self, transfer: Send | Collective, places: Mapping[str, Sequence[Place]]) -> Built:
+        """Steps of a transfer between tiles."""
+        flits, named = transfer.flits, _named(places)
+        built: Built
+        if isinstance(transfer, Send):
+            to = transfer.to_rows.tobytes(), transfer.to_cols.tobytes()
+            built = self._laws.keep(self._send, transfer.tiles, *to, flits, named)
+            return built
+        lines, roots = transfer.root_lines
+        form = (type(transfer), transfer.along, transfer.segment, lines, roots.tobytes())
+        built = self._laws.keep(self._collective, *form, flits, named)
         return built
 
     def _send(
@@ -133,18 +147,9 @@ class Builder:
             fields[field], fields["n_" + field] = self._pools.put_places(places), len(places)
         return fields
 
-    def collective(self, collective: Collective, places: Mapping[str, Sequence[Place]]) -> Built:
-        """Steps of multicasts or reductions."""
-        lines, roots = root_lines(collective)
-        form = (isinstance(collective, Reduce), collective.along, collective.segment)
-        built: Built = self._laws.keep(
-            self._collective, *form, lines, roots.tobytes(), collective.flits, _named(places)
-        )
-        return built
-
     def _collective(
         self,
-        reduces: bool,
+        kind: type[Collective],
         along: Along,
         segment: range,
         lines: range,
@@ -153,7 +158,7 @@ class Builder:
         named: Places,
     ) -> Built:
         places = np.frombuffer(roots, dtype=np.int64)
-        make = reduce_fields if reduces else multicast_fields
+        make, by_row, by_column = _LINES[kind]
         distinct = dict.fromkeys(places.tolist())
         laws = {r: self._laws.keep(make, self._laws, segment, r, flits) for r in distinct}
         longest = max(cycles for _, cycles in laws.values())
@@ -162,17 +167,14 @@ class Builder:
         if along == "row":
             offsets = {root: (law["credit"], law["latency"]) for root, (law, _) in laws.items()}
             step |= {
-                "kind": Kind.ROW_REDUCE if reduces else Kind.ROW_MULTICAST,
+                "kind": by_row,
                 "root": self._pools.put_indices(places),
                 "law": self._pools.put_indices([offsets[root] for root in places.tolist()]),
                 **rows_of(lines),
                 **self._laws.columns(segment),
             }
             return _built((step,), 0, straight=False, by_column=False, longest=longest)
-        step |= {
-            "kind": Kind.COLUMN_REDUCE if reduces else Kind.COLUMN_MULTICAST,
-            **rows_of(segment),
-        }
+        step |= {"kind": by_column, **rows_of(segment)}
         steps: tuple[Fields, ...]
         if len(distinct) == 1:
             steps = ({**step, "root": int(places[0]), **self._laws.columns(lines)},)

@@ -17,7 +17,7 @@ from tlm.engines.lt.tokens import Place
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.edge import Edge
 from tlm.offchip.times import OffChipLaw, load_law, store_law
-from tlm.program.operations import Engine, Load, OffChip
+from tlm.program.operations import Engine, OffChip
 
 
 class Moved(NamedTuple):
@@ -74,7 +74,7 @@ class OffChipTimes:
     def longest_cycles(self, operation: OffChip) -> int:
         """More than an operation can add to any time."""
         law, tiles = self._law(operation), operation.tiles
-        served = len(tiles.rows) * len(tiles.cols) * (law.served_cycles + law.sent_flits)
+        served = len(tiles) * (law.served_cycles + law.sent_flits)
         return law.alone_cycles(self._farthest) + served + self._launch
 
     def access(
@@ -108,7 +108,7 @@ class OffChipTimes:
         return _access(moved, self._channels, state, self._scratch)
 
     def _law(self, operation: OffChip) -> OffChipLaw:
-        make = load_law if isinstance(operation, Load) else store_law
+        make = load_law if operation.loads else store_law
         return make(self._timing, self._edge, operation.flits)
 
 

@@ -7,7 +7,6 @@ way together contend for links and buffers, too, and so do the transfers of a se
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -18,7 +17,7 @@ from tlm.engines.lt.contention.held import Held, Taken, meet
 from tlm.engines.lt.contention.multicasts import Links, most_under_way
 from tlm.engines.lt.contention.sends import SharedLinks
 from tlm.engines.lt.cycle_tables import CycleTables
-from tlm.engines.lt.form import Scan, scan, turn
+from tlm.engines.lt.form import Scan, scan
 from tlm.engines.lt.load import OffChipTimes
 from tlm.engines.lt.memory import check_links_memory, check_memory
 from tlm.engines.lt.state import Slot, Times
@@ -36,9 +35,7 @@ from tlm.program import (
     Operation,
     Program,
     Send,
-    TileOperation,
     Work,
-    within_tiles,
 )
 from tlm.program.operations import COMPUTING
 from tlm.tiles.timing import FREE, QueueTiming
@@ -51,7 +48,7 @@ _POOLED_ENTRIES = 2**22
 _MOST_PACKETS = 2**28
 """That come to tiles, of a run whose multicasts contend for links: half a minute's work."""
 
-_Note = Callable[[int, TileOperation, Times, Times], object]
+_Note = Callable[[int, Operation, Times, Times], object]
 Progress = Callable[[int, int], object]
 """Told now and then how many operations are done, and of how many."""
 
@@ -196,7 +193,7 @@ class _LooseRun:
         """Take up an operation that meets no other in the network."""
         number, operation = taken.number, taken.operation
         self._make_room()
-        built = self._build(turn(operation) if self._turned else operation, taken.places)
+        built = self._build(operation.turned() if self._turned else operation, taken.places)
         self._keep_in_range(number, built.longest_cycles + self._launch_cycles)
         if self._shared.follows(built.shared_hops):
             self._flush()
@@ -218,14 +215,14 @@ class _LooseRun:
             takes = units.take(operation.takes)
             gives, arrivals = units.give(operation.gives), units.give(operation.arrivals)
         except TokenFaultError as fault:
-            raise InputError(f"{_name(number, operation)} {fault}") from None
+            raise InputError(f"{operation.called(number)} {fault}") from None
         units.settle()
         slot = offchip.access(operation, self._state, takes, gives, arrivals)
         if slot:
-            raise InputError(f"{_name(number, operation)} {units.fault(slot)}")
-        self._tell(number, within_tiles(replace(operation, flits=operation.sent_flits)))
+            raise InputError(f"{operation.called(number)} {units.fault(slot)}")
+        self._tell(number, operation.of_flits(operation.sent_flits).within_tiles())
 
-    def _tell(self, number: int, operation: TileOperation) -> None:
+    def _tell(self, number: int, operation: Operation) -> None:
         """Show who looks on what has come of an operation."""
         if self._note is not None:
             self._flush()
@@ -257,29 +254,27 @@ class _LooseRun:
             compute_busy_cycles=computed,
         )
 
-    def _places(self, number: int, operation: TileOperation) -> dict[str, list[Place]]:
+    def _places(self, number: int, operation: Operation) -> dict[str, list[Place]]:
         """Where the units lie that an operation takes and gives, by field."""
         places = {}
         units = self._units
-        for field in ("takes", "gives") if isinstance(operation, Work) else TOKENS:
+        for field in TOKENS:
             names = getattr(operation, field)
             try:
                 places[field] = units.take(names) if field in TAKEN else units.give(names)
             except TokenFaultError as fault:
                 self._do_all()
-                raise InputError(f"{_name(number, operation)} {fault}") from None
+                raise InputError(f"{operation.called(number)} {fault}") from None
         units.settle()
         return places
 
-    def _build(self, operation: TileOperation, places: dict[str, list[Place]]) -> Built:
+    def _build(self, operation: Operation, places: dict[str, list[Place]]) -> Built:
         if isinstance(operation, Work):
             table, longest = self._tables.put(operation)
             beside = self._beside.get(operation.engine, -1)
             return self._builder.work(operation, places, longest, table, beside)
-        if isinstance(operation, Send):
-            return self._builder.send(operation, places)
-        assert isinstance(operation, Collective)
-        return self._builder.collective(operation, places)
+        assert isinstance(operation, Send | Collective)
+        return self._builder.transfer(operation, places)
 
     def _make_room(self) -> None:
         """Forget what operations share when it has become too much."""
@@ -304,7 +299,7 @@ class _LooseRun:
     def _refuse(self, fault: Fault | None) -> None:
         if fault:
             number, operation, slot = fault
-            raise InputError(f"{_name(number, operation)} {self._units.fault(slot)}")
+            raise InputError(f"{operation.called(number)} {self._units.fault(slot)}")
 
     def _keep_in_range(self, number: int, longest: int) -> None:
         """No time exceeds the sum of the operations' longest; look closer when that is large."""
@@ -315,7 +310,3 @@ class _LooseRun:
             self._bound_cycles = int(latest) + longest
             if self._bound_cycles >= _LIMIT_CYCLES:
                 raise InputError(f"operation {number} ends after {_LIMIT_CYCLES} cycles")
-
-
-def _name(number: int, operation: Operation) -> str:
-    return f"operation {number} ({type(operation).__name__} '{operation.label}')"

@@ -4,7 +4,6 @@ A new operation is a class in a file of its own here, which says of itself what 
 `Transfer` ask, and a law in each engine that runs it.
 """
 
-from tlm.interconnect.packets import TileSet
 from tlm.program.operations.base import (
     COMPUTING,
     Along,
@@ -45,26 +44,3 @@ __all__ = [
     "Way",
     "Work",
 ]
-
-TileTransfer = Transfer
-TileOperation = Operation
-
-
-def within_tiles(operation: Operation) -> Operation:  # until the engines ask themselves
-    return operation.within_tiles()
-
-
-def destination(send: Send, row: int, col: int) -> Tile:
-    return send.destination(row, col)
-
-
-def segment_of(collective: Collective, row: int, col: int) -> TileSet:
-    return collective.members((row, col))
-
-
-def root_lines(collective: Collective) -> tuple[range, Indices]:
-    return collective.root_lines
-
-
-def root_tiles(collective: Collective) -> list[Tile]:
-    return collective.root_tiles

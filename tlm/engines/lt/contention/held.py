@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tlm.engines.lt.tokens import Fault, Place
 from tlm.interconnect.packets import TileSet
-from tlm.program.operations import Multicast, TileOperation, Work, root_lines
+from tlm.program.operations import Multicast, Operation, Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Taken:
     """An operation taken up: its number in the program, and where its units lie, by field."""
 
     number: int
-    operation: TileOperation
+    operation: Operation
     places: dict[str, list[Place]]
 
     def fault(self, slot: int) -> Fault | None:
@@ -38,13 +38,13 @@ class Held:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def holds(self, operation: TileOperation) -> bool:
+    def holds(self, operation: Operation) -> bool:
         """Whether an operation is to be held."""
         if isinstance(operation, Multicast):
-            return self._most > 0 and len(operation.segment) > 1
+            return self._most > 0 and operation.forks
         return isinstance(operation, Work) and len(self) > 0
 
-    def before(self, operation: TileOperation) -> int:
+    def before(self, operation: Operation) -> int:
         """How many of those held have to be done before an operation is taken up."""
         count = int(0 < self._most <= len(self))
         if isinstance(operation, Work):
@@ -79,27 +79,26 @@ def _kept(cycles: NDArray[np.int64]) -> NDArray[np.int64]:
     return cycles.copy() if cycles.flags.writeable else cycles
 
 
-def meet(one: TileOperation, other: TileOperation) -> bool:
+def meet(one: Operation, other: Operation) -> bool:
     """Whether two multicasts may have flits at the same tile."""
     assert isinstance(one, Multicast) and isinstance(other, Multicast)
     a, b = _reached(one), _reached(other)
     return all(x[0] <= y[-1] and y[0] <= x[-1] for x, y in ((a.rows, b.rows), (a.cols, b.cols)))
 
 
-def _changed(operation: TileOperation) -> tuple[str, ...]:
+def _changed(operation: Operation) -> tuple[str, ...]:
     """Tokens of which an operation held may still take or give a unit.
 
     Multicasts take theirs in program order, whatever comes of it later.
     """
-    if isinstance(operation, Work):
-        return operation.takes + operation.gives
-    return operation.gives + operation.arrivals
+    own = operation.takes if isinstance(operation, Work) else ()
+    return own + operation.gives + operation.arrivals
 
 
 def _reached(multicast: Multicast) -> TileSet:
     """A rectangle around all tiles in which a multicast has flits."""
-    lines, places = root_lines(multicast)
+    lines, places = multicast.root_lines
     segment = multicast.segment
     low, high = min(int(places.min()), segment[0]), max(int(places.max()), segment[-1])
     across = range(low, high + 1)
-    return TileSet(lines, across) if multicast.along == "row" else TileSet(across, lines)
+    return TileSet(lines, across) if multicast.by_row else TileSet(across, lines)

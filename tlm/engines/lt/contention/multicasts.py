@@ -16,7 +16,7 @@ from tlm.engines.lt.state import Slot, Times
 from tlm.engines.lt.tokens import Fault
 from tlm.engines.transfer_times import credit_cycles
 from tlm.interconnect.zero_load import NocTiming
-from tlm.program.operations import Engine, Multicast, root_lines
+from tlm.program.operations import Engine, Multicast
 
 _MOST_ARRIVALS = 2**24
 """Tiles times operations that are under way at a time, if there are more than two."""
@@ -119,19 +119,19 @@ class Links:
 
     def _take(self, taken: Taken, multicast: Multicast) -> tuple[Cycles, Fault | None]:
         """Take units; when each root knows of them, shape (lines,)."""
-        _, places = root_lines(multicast)
+        _, places = multicast.root_lines
         ready, missing = take_units(self._times, taken.places["takes"], _roots(multicast))
         slots, unfree = take_units(self._times, taken.places["slots"], _targets(multicast))
         hops = np.abs(np.array(multicast.segment) - places[:, None])
         laws = np.array([credit_cycles(self._timing, hop) for hop in range(int(hops.max()) + 1)])
-        known = (slots if multicast.along == "row" else slots.T) + laws[hops]
+        known = (slots if multicast.by_row else slots.T) + laws[hops]
         ready = np.maximum(ready, known.max(axis=1)) + self._launch_cycles
         return ready, taken.fault(missing or unfree)
 
     def _describe(self, trees: Cycles, multicast: Multicast, ready: Cycles, slot: int) -> None:
         """Fill in the trees of an operation, one for each of its roots."""
-        lines, places = root_lines(multicast)
-        along_row, segment = multicast.along == "row", multicast.segment
+        lines, places = multicast.root_lines
+        along_row, segment = multicast.by_row, multicast.segment
         columns = {
             packets.BASE: np.array(lines) * (self._cols if along_row else 1),
             packets.STEP: 1 if along_row else self._cols,
@@ -149,11 +149,11 @@ class Links:
 
 
 def _roots(multicast: Multicast) -> Tiles:
-    lines, places = root_lines(multicast)
+    lines, places = multicast.root_lines
     roots = (np.array(lines), places)
-    return roots if multicast.along == "row" else roots[::-1]
+    return roots if multicast.by_row else roots[::-1]
 
 
 def _targets(multicast: Multicast) -> Tiles:
-    lines, segment = np.array(root_lines(multicast)[0]), np.array(multicast.segment)
-    return np.ix_(lines, segment) if multicast.along == "row" else np.ix_(segment, lines)
+    lines, segment = np.array(multicast.root_lines[0]), np.array(multicast.segment)
+    return np.ix_(lines, segment) if multicast.by_row else np.ix_(segment, lines)
