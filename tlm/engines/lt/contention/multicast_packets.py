@@ -13,6 +13,7 @@ A buffer's number is five times its router's, plus the direction in which packet
 (`EAST`...), or `LOCAL`. ``nodes`` has a record for each router, its columns named below.
 """
 
+from enum import IntEnum
 from functools import cache
 from typing import Annotated, NamedTuple
 
@@ -20,7 +21,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from tlm.compiled import compiled, prepare
+from tlm.compiled import compiled, merged, prepare
 from tlm.engines.lt.port import through_port
 from tlm.engines.lt.state import FROM_THE_START
 from tlm.interconnect.zero_load import NocTiming
@@ -33,47 +34,68 @@ Nodes = Annotated[NDArray[np.int32], types.int32[:, ::1]]
 EAST, WEST, SOUTH, NORTH, LOCAL = range(5)
 BUFFERS = 5
 
-# A router's record has a block for each direction: the link that goes there, and the buffer of what
-# comes that way; one for the tile's buffer; and the ejection port.
-_LINK = 0  # when the link is free
-_ASKED = 1  # since when what passes asks for it
-_ASKED_LOCALLY = 2  # the same of what comes from the tile
-_LEFT = 3  # the cycle in which the last flit of the packet left the buffer, as far as it is known
-_OPEN = 4  # branches of the packet that have no link yet; `_COMING`
-_TREE = 5  # whose packet it is
-_FLITS = 6  # how long it is
-_AT = 7  # when it is at the front of the buffer
-_AFTER = 8  # the buffer of the next event, plus 1
-_BLOCK = 9
-_PORT = BUFFERS * _BLOCK  # when the port is free
-_BUSY = _PORT + 1  # since when it has been busy without a pause before that
-NODE_COLUMNS = _BUSY + 1
-PORT_COLUMNS = slice(_PORT, _BUSY + 1)
+
+class Block(IntEnum):
+    """Of each direction of a router: the link that goes there, and the buffer of what comes so."""
+
+    LINK = 0  # when the link is free
+    ASKED = 1  # since when what passes asks for it
+    ASKED_LOCALLY = 2  # the same of what comes from the tile
+    LEFT = 3  # cycle in which the packet's last flit left the buffer, as far as it is known
+    OPEN = 4  # branches of the packet that have no link yet; `_COMING`
+    TREE = 5  # whose packet it is
+    FLITS = 6  # how long it is
+    AT = 7  # when it is at the front of the buffer
+    AFTER = 8  # the buffer of the next event, plus 1
+
+
+_BLOCK = len(Block)
+
+
+class Port(IntEnum):
+    """Of a router, behind the blocks of four directions and of the tile: its ejection port."""
+
+    FREE = BUFFERS * _BLOCK  # when it is free
+    BUSY = FREE + 1  # since when it has been busy without a pause before that
+
+
+NODE_COLUMNS = Port.BUSY + 1
+PORT_COLUMNS = slice(Port.FREE, NODE_COLUMNS)
 _COMING = -1
 _NOBODY = np.int32(2**31 - 1)
 
-# The wheel: the last cycle done, how many events wait, and of each cycle of a turn the first and
-# the last of its events, as the buffers they are at plus 1.
-_CLOCK, _WAITING, _EVENTS = range(3)
-_TURN = 256
-WHEEL_SIZE = _EVENTS + 2 * _TURN
 
-(
-    BASE,  # router of place 0 on its line
-    STEP,  # from place to place
-    ROOT,  # place of the root
-    FIRST,  # place of the first destination
-    LAST,
-    STRIDE,
-    FLITS,
-    READY,  # when its tokens are there
-    OPERATION,  # row of ``arrivals`` and ``owed``
-    NEXT,  # the next tree of the same root; `NONE`, `OVER`
-    START,
-    SENT,  # flits
-    END,  # when its root is free for the next one
-) = range(13)
-TREE_COLUMNS = 13
+class Wheel(IntEnum):
+    """The wheel of events."""
+
+    CLOCK = 0  # the last cycle done
+    WAITING = 1  # how many events wait
+    EVENTS = 2  # of each cycle of a turn its first and last event, as their buffers plus 1
+
+
+_TURN = 256
+WHEEL_SIZE = Wheel.EVENTS + 2 * _TURN
+
+
+class Tree(IntEnum):
+    """Columns of a tree."""
+
+    BASE = 0  # router of place 0 on its line
+    STEP = 1  # from place to place
+    ROOT = 2  # place of the root
+    FIRST = 3  # place of the first destination
+    LAST = 4
+    STRIDE = 5
+    FLITS = 6
+    READY = 7  # when its tokens are there
+    OPERATION = 8  # row of ``arrivals`` and ``owed``
+    NEXT = 9  # the next tree of the same root; `NONE`, `OVER`
+    START = 10
+    SENT = 11  # flits
+    END = 12  # when its root is free for the next one
+
+
+TREE_COLUMNS = len(Tree)
 NONE, OVER = -1, -2
 """No tree is next: this one is under way, or has left."""
 
@@ -116,9 +138,9 @@ def router_of(timing: NocTiming) -> Router:
 def fresh_nodes(count: int) -> Nodes:
     """Records of routers in which nothing has been."""
     nodes = np.zeros((count, NODE_COLUMNS), dtype=np.int32)
-    blocks = nodes[:, :_PORT].reshape(count, BUFFERS, _BLOCK)
-    blocks[:, :, [_LINK, _LEFT]] = FROM_THE_START
-    blocks[:, :, [_ASKED, _ASKED_LOCALLY]] = _NOBODY
+    blocks = nodes[:, : Port.FREE].reshape(count, BUFFERS, _BLOCK)
+    blocks[:, :, [Block.LINK, Block.LEFT]] = FROM_THE_START
+    blocks[:, :, [Block.ASKED, Block.ASKED_LOCALLY]] = _NOBODY
     return nodes
 
 
@@ -126,10 +148,10 @@ def fresh_nodes(count: int) -> Nodes:
 def begin(network: Network, k: int, free: int) -> None:
     """Start a tree whose root is free since some time."""
     tree = network.trees[k]
-    tree[START] = max(tree[READY], free)
-    tree[SENT] = 0
-    if network.wheel[_WAITING] == 0 or tree[START] <= network.wheel[_CLOCK]:
-        network.wheel[_CLOCK] = tree[START] - 1
+    tree[Tree.START] = max(tree[Tree.READY], free)
+    tree[Tree.SENT] = 0
+    if network.wheel[Wheel.WAITING] == 0 or tree[Tree.START] <= network.wheel[Wheel.CLOCK]:
+        network.wheel[Wheel.CLOCK] = tree[Tree.START] - 1
     _offer(network, k)
 
 
@@ -139,9 +161,9 @@ def run(network: Network, operation: int) -> None:
     quiet = 0
     while network.owed[operation]:
         if quiet == _TURN:
-            network.wheel[_CLOCK] = _first_event(network) - 1
-        network.wheel[_CLOCK] += 1
-        place = _EVENTS + 2 * (network.wheel[_CLOCK] & (_TURN - 1))
+            network.wheel[Wheel.CLOCK] = _first_event(network) - 1
+        network.wheel[Wheel.CLOCK] += 1
+        place = Wheel.EVENTS + 2 * (network.wheel[Wheel.CLOCK] & (_TURN - 1))
         event = network.wheel[place]
         network.wheel[place] = 0
         quiet += 1
@@ -149,10 +171,10 @@ def run(network: Network, operation: int) -> None:
             buffer = event - 1
             number, side = divmod(buffer, BUFFERS)
             block = network.nodes[number, side * _BLOCK : (side + 1) * _BLOCK]
-            event = block[_AFTER]
-            network.wheel[_WAITING] -= 1
-            if block[_AT] > network.wheel[_CLOCK]:  # some turns ahead
-                _enter(network, number, side, block[_AT])
+            event = block[Block.AFTER]
+            network.wheel[Wheel.WAITING] -= 1
+            if block[Block.AT] > network.wheel[Wheel.CLOCK]:  # some turns ahead
+                _enter(network, number, side, block[Block.AT])
             else:
                 quiet = 0
                 _at_front(network, number, side)
@@ -163,68 +185,70 @@ def _first_event(network: Network) -> int:
     """The cycle of the first event."""
     first = int(_NOBODY)
     for turn in range(_TURN):
-        event = network.wheel[_EVENTS + 2 * turn]
+        event = network.wheel[Wheel.EVENTS + 2 * turn]
         while event:
             number, side = divmod(event - 1, BUFFERS)
-            first = min(first, network.nodes[number, side * _BLOCK + _AT])
-            event = network.nodes[number, side * _BLOCK + _AFTER]
+            first = min(first, network.nodes[number, side * _BLOCK + Block.AT])
+            event = network.nodes[number, side * _BLOCK + Block.AFTER]
     return first
 
 
-@compiled
+@merged
 def _enter(network: Network, number: int, side: int, time: int) -> None:
     """Have a packet at the front of a buffer at some time."""
-    network.nodes[number, side * _BLOCK + _AT] = time
-    network.nodes[number, side * _BLOCK + _AFTER] = 0
-    place = _EVENTS + 2 * (time & (_TURN - 1))
+    network.nodes[number, side * _BLOCK + Block.AT] = time
+    network.nodes[number, side * _BLOCK + Block.AFTER] = 0
+    place = Wheel.EVENTS + 2 * (time & (_TURN - 1))
     event = number * BUFFERS + side + 1
     if network.wheel[place] == 0:
         network.wheel[place] = event
     else:
         before, other = divmod(network.wheel[place + 1] - 1, BUFFERS)
-        network.nodes[before, other * _BLOCK + _AFTER] = event
+        network.nodes[before, other * _BLOCK + Block.AFTER] = event
     network.wheel[place + 1] = event
-    network.wheel[_WAITING] += 1
+    network.wheel[Wheel.WAITING] += 1
 
 
 @compiled
 def _offer(network: Network, k: int) -> None:
     """Bring the next packet of a tree to the front of its root's buffer."""
     tree = network.trees[k]
-    number = tree[BASE] + tree[ROOT] * tree[STEP]
+    number = tree[Tree.BASE] + tree[Tree.ROOT] * tree[Tree.STEP]
     own = network.nodes[number, LOCAL * _BLOCK : (LOCAL + 1) * _BLOCK]
-    left = own[_LEFT]
-    flits = min(network.router.depth, tree[FLITS] - tree[SENT])
-    tree[SENT] += flits
-    if tree[SENT] == tree[FLITS]:
+    left = own[Block.LEFT]
+    flits = min(network.router.depth, tree[Tree.FLITS] - tree[Tree.SENT])
+    tree[Tree.SENT] += flits
+    if tree[Tree.SENT] == tree[Tree.FLITS]:
         # The tail goes in where the flit left that was before it by as many as the buffer holds.
-        tree[END] = max(
-            tree[START] + tree[FLITS],
+        tree[Tree.END] = max(
+            tree[Tree.START] + tree[Tree.FLITS],
             left - (network.router.depth - flits) + network.router.returns + 1,
         )
-    own[_TREE], own[_FLITS] = k, flits
-    _enter(network, number, LOCAL, max(tree[START], left + network.router.following))
+    own[Block.TREE], own[Block.FLITS] = k, flits
+    _enter(network, number, LOCAL, max(tree[Tree.START], left + network.router.following))
 
 
-@compiled
+@merged
 def _at_front(network: Network, number: int, side: int) -> None:
     """A packet has come to the front of a buffer: ask for the port and for links."""
     node, block = network.nodes[number], network.nodes[number, side * _BLOCK : (side + 1) * _BLOCK]
-    tree, time = network.trees[block[_TREE]], block[_AT]
-    place = (number - tree[BASE]) // tree[STEP]
-    first, last = tree[FIRST], tree[LAST]
-    block[_LEFT] = FROM_THE_START
-    if first <= place <= last and (place - first) % tree[STRIDE] == 0:
-        come = _through_port(node, time + network.router.ejection + block[_FLITS], block[_FLITS])
-        network.arrivals[tree[OPERATION], number] = come
-        network.owed[tree[OPERATION]] -= 1
-        block[_LEFT] = come - 1
-    forward = EAST if tree[STEP] == 1 else SOUTH
-    asked = _ASKED_LOCALLY if side == LOCAL else _ASKED
+    tree, time = network.trees[block[Block.TREE]], block[Block.AT]
+    place = (number - tree[Tree.BASE]) // tree[Tree.STEP]
+    first, last = tree[Tree.FIRST], tree[Tree.LAST]
+    block[Block.LEFT] = FROM_THE_START
+    if first <= place <= last and (place - first) % tree[Tree.STRIDE] == 0:
+        come = _through_port(
+            node, time + network.router.ejection + block[Block.FLITS], block[Block.FLITS]
+        )
+        network.arrivals[tree[Tree.OPERATION], number] = come
+        network.owed[tree[Tree.OPERATION]] -= 1
+        block[Block.LEFT] = come - 1
+    forward = EAST if tree[Tree.STEP] == 1 else SOUTH
+    asked = Block.ASKED_LOCALLY if side == LOCAL else Block.ASKED
     up = place < last and side in (LOCAL, forward)
     down = place > first and side in (LOCAL, forward + 1)
-    block[_OPEN] = int(up) + int(down)
-    if block[_OPEN] == 0:
+    block[Block.OPEN] = int(up) + int(down)
+    if block[Block.OPEN] == 0:
         _settle(network, number - _distance(side, network.cols), side)
     if up:
         node[forward * _BLOCK + asked] = time + network.router.hop
@@ -236,14 +260,16 @@ def _at_front(network: Network, number: int, side: int) -> None:
         _settle(network, number, forward + 1)
 
 
-@compiled
+@merged
 def _through_port(node: Node, come: int, flits: int) -> int:
     """When a packet has gone through the ejection port, if it could have at ``come``."""
-    time, node[_BUSY], node[_PORT] = through_port(come, node[_BUSY], node[_PORT], flits)
+    time, node[Port.BUSY], node[Port.FREE] = through_port(
+        come, node[Port.BUSY], node[Port.FREE], flits
+    )
     return int(time)
 
 
-@compiled
+@merged
 def _settle(network: Network, number: int, out: int) -> None:
     """Give a link to who asks for it, if it is known when there is room behind it.
 
@@ -254,23 +280,29 @@ def _settle(network: Network, number: int, out: int) -> None:
     while True:
         link = network.nodes[number, out * _BLOCK : (out + 1) * _BLOCK]
         behind = network.nodes[number + behind_by, out * _BLOCK : (out + 1) * _BLOCK]
-        asked = min(link[_ASKED], link[_ASKED_LOCALLY])
-        if asked == _NOBODY or behind[_OPEN] != 0:
+        asked = min(link[Block.ASKED], link[Block.ASKED_LOCALLY])
+        if asked == _NOBODY or behind[Block.OPEN] != 0:
             return
-        side = out if asked == link[_ASKED] else LOCAL
-        link[_ASKED if side == out else _ASKED_LOCALLY] = _NOBODY
+        side = out if asked == link[Block.ASKED] else LOCAL
+        link[Block.ASKED if side == out else Block.ASKED_LOCALLY] = _NOBODY
         block = network.nodes[number, side * _BLOCK : (side + 1) * _BLOCK]
-        flits, left = block[_FLITS], behind[_LEFT]
-        time = max(asked, link[_LINK], left - (network.router.depth - flits) + network.router.gap)
-        link[_LINK] = time + flits
-        behind[_OPEN], behind[_TREE], behind[_FLITS] = _COMING, block[_TREE], flits
+        flits, left = block[Block.FLITS], behind[Block.LEFT]
+        time = max(
+            asked, link[Block.LINK], left - (network.router.depth - flits) + network.router.gap
+        )
+        link[Block.LINK] = time + flits
+        behind[Block.OPEN], behind[Block.TREE], behind[Block.FLITS] = (
+            _COMING,
+            block[Block.TREE],
+            flits,
+        )
         _enter(network, number + behind_by, out, max(time, left + 1 - network.router.hop))
-        block[_LEFT] = max(block[_LEFT], time + flits - 1)
-        block[_OPEN] -= 1
-        if block[_OPEN] != 0:
+        block[Block.LEFT] = max(block[Block.LEFT], time + flits - 1)
+        block[Block.OPEN] -= 1
+        if block[Block.OPEN] != 0:
             return
         if side == LOCAL:
-            _next_packet(network, block[_TREE])
+            _next_packet(network, block[Block.TREE])
             return
         number -= behind_by
 
@@ -279,17 +311,17 @@ def _settle(network: Network, number: int, out: int) -> None:
 def _next_packet(network: Network, k: int) -> None:
     """Go on with a tree whose packet has left the root, or with the next one there."""
     tree = network.trees[k]
-    if tree[SENT] < tree[FLITS]:
+    if tree[Tree.SENT] < tree[Tree.FLITS]:
         _offer(network, k)
-    elif tree[NEXT] == NONE:
-        tree[NEXT] = OVER
+    elif tree[Tree.NEXT] == NONE:
+        tree[Tree.NEXT] = OVER
     else:
-        following = network.trees[tree[NEXT]]
-        following[START], following[SENT] = max(following[READY], tree[END]), 0
-        _offer(network, tree[NEXT])
+        following = network.trees[tree[Tree.NEXT]]
+        following[Tree.START], following[Tree.SENT] = max(following[Tree.READY], tree[Tree.END]), 0
+        _offer(network, tree[Tree.NEXT])
 
 
-@compiled
+@merged
 def _distance(direction: int, cols: int) -> int:
     """From a router's number to that of the next one in a direction."""
     step = 1 if direction < SOUTH else cols

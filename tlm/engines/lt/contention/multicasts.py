@@ -79,10 +79,10 @@ class Links:
         before, free = self._last_tree[roots], self._times[Engine.TRANSFER][roots]
         for k in range(len(ready)):
             previous = self._network.trees[before[k]]
-            if before[k] != packets.NONE and previous[packets.NEXT] == packets.NONE:
-                previous[packets.NEXT] = first + k
+            if before[k] != packets.NONE and previous[packets.Tree.NEXT] == packets.NONE:
+                previous[packets.Tree.NEXT] = first + k
                 continue
-            since = free[k] if before[k] == packets.NONE else previous[packets.END]
+            since = free[k] if before[k] == packets.NONE else previous[packets.Tree.END]
             packets.begin(self._network, first + k, int(since))
         self._last_tree[roots] = np.arange(first, first + len(ready))
         return fault
@@ -98,7 +98,7 @@ class Links:
         packets.run(self._network, slot)
         roots, targets = _roots(multicast), _targets(multicast)
         here = np.arange(len(roots[0])) + slot * self._lines
-        ends = self._network.trees[here, packets.END].astype(np.int32)
+        ends = self._network.trees[here, packets.Tree.END].astype(np.int32)
         self._times[Engine.TRANSFER][roots] = ends
         last = self._last_tree[roots]
         self._last_tree[roots] = np.where(last == here, packets.NONE, last)
@@ -133,16 +133,16 @@ class Links:
         lines, places = multicast.root_lines
         along_row, segment = multicast.by_row, multicast.segment
         columns = {
-            packets.BASE: np.array(lines) * (self._cols if along_row else 1),
-            packets.STEP: 1 if along_row else self._cols,
-            packets.ROOT: places,
-            packets.FIRST: segment[0],
-            packets.LAST: segment[-1],
-            packets.STRIDE: segment.step,
-            packets.FLITS: multicast.flits,
-            packets.READY: ready,
-            packets.OPERATION: slot,
-            packets.NEXT: packets.NONE,
+            packets.Tree.BASE: np.array(lines) * (self._cols if along_row else 1),
+            packets.Tree.STEP: 1 if along_row else self._cols,
+            packets.Tree.ROOT: places,
+            packets.Tree.FIRST: segment[0],
+            packets.Tree.LAST: segment[-1],
+            packets.Tree.STRIDE: segment.step,
+            packets.Tree.FLITS: multicast.flits,
+            packets.Tree.READY: ready,
+            packets.Tree.OPERATION: slot,
+            packets.Tree.NEXT: packets.NONE,
         }
         for column, values in columns.items():
             trees[:, column] = values

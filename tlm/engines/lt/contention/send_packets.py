@@ -10,6 +10,7 @@ Nothing here is flit by flit: events are that a head has come, and that a tail h
 Of earlier sends a link knows since when it is busy, and until when: who is through before passes.
 """
 
+from enum import IntEnum
 from functools import cache
 from typing import Annotated, NamedTuple
 
@@ -17,7 +18,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from tlm.compiled import compiled, prepare
+from tlm.compiled import compiled, merged, prepare
 from tlm.heap import pop, push
 from tlm.interconnect.zero_load import NocTiming
 
@@ -25,13 +26,40 @@ Numbers = Annotated[NDArray[np.int64], types.int64[::1]]
 Lines = Annotated[NDArray[np.int64], types.int64[:, ::1]]
 Links = Annotated[NDArray[np.int64], types.int64[:, :, :, ::1]]
 
-# Of a line's places: whose the link is, when its tail has left, who waits from the tile and from
-# the buffer, who won last; where the buffer's first packet stands in its queue, how many there are,
-# how many of them have not begun to leave, and the queue.
-_OWNER, _LEAVES, _OWN, _FRONT, _WON, _FIRST, _HELD, _STILL, _QUEUE = range(9)
 _NOBODY = -1
-_SINCE, _UNTIL = range(2)
-_HEAD, _TAIL, _EJECTED, _BEGUN, _AGAIN = range(5)
+
+
+class Place(IntEnum):
+    """Rows of a line's places."""
+
+    OWNER = 0  # whose the link from here is
+    LEAVES = 1  # when its tail has left
+    OWN = 2  # who waits for it, from the tile
+    FRONT = 3  # the same from the buffer
+    WON = 4  # whether who came from the buffer won last
+    FIRST = 5  # where the buffer's first packet stands in its queue
+    HELD = 6  # packets in it
+    STILL = 7  # how many of them have not begun to leave
+    QUEUE = 8  # the first row of it
+
+
+class Busy(IntEnum):
+    """Rows of a direction's links."""
+
+    SINCE = 0
+    UNTIL = 1
+
+
+class Happens(IntEnum):
+    """Kinds of events; at one time they come in this order."""
+
+    HEAD = 0  # a head is there, or a source begins
+    TAIL = 1  # a tail has left a link
+    EJECTED = 2  # a packet has left a buffer for the tile
+    BEGUN = 3  # one has begun to leave
+    AGAIN = 4  # a link is free that earlier sends had
+
+
 _KINDS = 2**3
 _NUMBERS = 2**28  # more than places and sources of a line; times are below 2**31
 
@@ -66,10 +94,8 @@ class Transfers(NamedTuple):
 class Room(NamedTuple):
     """Room to work in on a line."""
 
-    line: Lines  # its places, as named above
-    heads: (
-        Numbers  # of each source twice the place that its head goes to, and 1 more if it is there
-    )
+    line: Lines  # shape (rows of `Place`, places)
+    heads: Numbers  # of each source twice the place its head goes to, and 1 more if it is there
     events: Numbers  # a heap
 
 
@@ -107,12 +133,12 @@ def length_of(timing: NocTiming, flits: int) -> Length:
 def room_of(length: Length, places: int, sources: int) -> Room:
     """Room in which `cross` works on lines of so many places and sources.
 
-    Of each place at most one event of each of four kinds is to come, and a `_BEGUN` for each whole
-    packet that its buffer holds.
+    Of each place at most one event of each of four kinds is to come, and a `Happens.BEGUN` for each
+    whole packet that its buffer holds.
     """
     most_events = (4 + length.fit) * places
     return Room(
-        line=np.empty((_QUEUE + length.most, places), dtype=np.int64),
+        line=np.empty((Place.QUEUE + length.most, places), dtype=np.int64),
         heads=np.empty(sources, dtype=np.int64),
         events=np.empty(1 + most_events, dtype=np.int64),
     )
@@ -138,114 +164,114 @@ def cross(length: Length, transfers: Transfers, room: Room) -> None:
             _one_way(way, transfers.starts[k])
 
 
-@compiled
+@merged
 def _one_way(way: Way, starts: Numbers) -> None:
     """Bring those transfers of a line over its links that go one way."""
     way.line[:] = _NOBODY
-    way.line[_FIRST], way.line[_HELD], way.line[_STILL] = 0, 0, 0
+    way.line[Place.FIRST], way.line[Place.HELD], way.line[Place.STILL] = 0, 0, 0
     way.heads[:] = _NOBODY
     way.events[0] = 0
     for s in range(len(way.places)):
         if (way.targets[s] - way.places[s]) * way.step > 0:
-            _enter(way, starts[s], _HEAD, s)
+            _enter(way, starts[s], Happens.HEAD, s)
     for place in range(way.busy.shape[1]):
-        if way.busy[_UNTIL, place] > 0:  # as earlier sends have left it
-            _enter(way, way.busy[_UNTIL, place], _AGAIN, place)
+        if way.busy[Busy.UNTIL, place] > 0:  # as earlier sends have left it
+            _enter(way, way.busy[Busy.UNTIL, place], Happens.AGAIN, place)
     while way.events[0] > 0:
         key = pop(way.events)
         number, rest = key % _NUMBERS, key // _NUMBERS
         kind, time = rest % _KINDS, rest // _KINDS
         place = number
-        if kind == _HEAD:
+        if kind == Happens.HEAD:
             if way.heads[number] < 0:  # it begins
                 place = way.places[number]
-                way.line[_OWN, place] = number
+                way.line[Place.OWN, place] = number
             else:
                 place = way.heads[number] // 2
                 way.heads[number] |= 1
                 _ask(way, place, time)
-        elif kind == _TAIL:
-            owner = way.line[_OWNER, place]
-            way.line[_OWNER, place] = _NOBODY
-            way.busy[_UNTIL, place] = max(way.busy[_UNTIL, place], time)
+        elif kind == Happens.TAIL:
+            owner = way.line[Place.OWNER, place]
+            way.line[Place.OWNER, place] = _NOBODY
+            way.busy[Busy.UNTIL, place] = max(way.busy[Busy.UNTIL, place], time)
             if way.places[owner] != place:
                 _leave(way, place, time)
-        elif kind == _EJECTED:
+        elif kind == Happens.EJECTED:
             _leave(way, place, time)
-        elif kind == _BEGUN:
-            way.line[_STILL, place] -= 1
+        elif kind == Happens.BEGUN:
+            way.line[Place.STILL, place] -= 1
             place -= way.step
         _grant(way, place, time)
 
 
-@compiled
+@merged
 def _ask(way: Way, place: int, time: int) -> None:
     """Let the first packet of a buffer, if its head is there, ask for the link or the port."""
-    if way.line[_HELD, place] == 0 or way.line[_FRONT, place] >= 0:
+    if way.line[Place.HELD, place] == 0 or way.line[Place.FRONT, place] >= 0:
         return
-    who = way.line[_QUEUE + way.line[_FIRST, place], place]
+    who = way.line[Place.QUEUE + way.line[Place.FIRST, place], place]
     if way.heads[who] != 2 * place + 1:
         return
-    way.line[_FRONT, place] = who
+    way.line[Place.FRONT, place] = who
     if way.targets[who] != place:
         return
     way.come[who] = time + way.length.ejection + way.length.flits
-    _enter(way, time + way.length.returns, _BEGUN, place)
-    _enter(way, time + way.length.flits, _EJECTED, place)
+    _enter(way, time + way.length.returns, Happens.BEGUN, place)
+    _enter(way, time + way.length.flits, Happens.EJECTED, place)
     _advance(way, who, place, time + way.length.ejection)
     behind = min(way.length.reach, abs(place - way.places[who]))
     for j in range(1, behind + 1):
         link = place - j * way.step
-        _enter(way, way.line[_LEAVES, link], _TAIL, link)
+        _enter(way, way.line[Place.LEAVES, link], Happens.TAIL, link)
 
 
-@compiled
+@merged
 def _leave(way: Way, place: int, time: int) -> None:
     """Take the first packet out of a buffer."""
-    way.line[_FIRST, place] = (way.line[_FIRST, place] + 1) % way.length.most
-    way.line[_FRONT, place] = _NOBODY
-    way.line[_HELD, place] -= 1
+    way.line[Place.FIRST, place] = (way.line[Place.FIRST, place] + 1) % way.length.most
+    way.line[Place.FRONT, place] = _NOBODY
+    way.line[Place.HELD, place] -= 1
     _ask(way, place, time)
 
 
-@compiled
+@merged
 def _grant(way: Way, place: int, time: int) -> None:
     """Give a link, if it is free, to one who asks for it and has room behind it."""
-    if not 0 <= place < way.busy.shape[1] or way.line[_OWNER, place] >= 0:
+    if not 0 <= place < way.busy.shape[1] or way.line[Place.OWNER, place] >= 0:
         return
-    ahead = time + way.length.flits <= way.busy[_SINCE, place]
-    if way.busy[_UNTIL, place] > time and not ahead:
+    ahead = time + way.length.flits <= way.busy[Busy.SINCE, place]
+    if way.busy[Busy.UNTIL, place] > time and not ahead:
         return
     flits, beyond = way.length.flits, place + way.step
-    own, front = way.line[_OWN, place], way.line[_FRONT, place]
+    own, front = way.line[Place.OWN, place], way.line[Place.FRONT, place]
     passes = front >= 0 and way.targets[front] != place
     if not passes and own < 0:
         return
-    if way.line[_STILL, beyond] == way.length.fit:
+    if way.line[Place.STILL, beyond] == way.length.fit:
         return
-    passes = passes and (own < 0 or way.line[_WON, place] == 0)
+    passes = passes and (own < 0 or way.line[Place.WON, place] == 0)
     who = front if passes else own
-    way.line[_WON, place] = int(passes)
+    way.line[Place.WON, place] = int(passes)
     if passes:
-        _enter(way, time + way.length.returns, _BEGUN, place)
+        _enter(way, time + way.length.returns, Happens.BEGUN, place)
     else:
-        way.line[_OWN, place] = _NOBODY
-    way.line[_OWNER, place], way.line[_LEAVES, place] = who, time + flits
-    if time > way.busy[_UNTIL, place]:
-        way.busy[_SINCE, place] = time
+        way.line[Place.OWN, place] = _NOBODY
+    way.line[Place.OWNER, place], way.line[Place.LEAVES, place] = who, time + flits
+    if time > way.busy[Busy.UNTIL, place]:
+        way.busy[Busy.SINCE, place] = time
     _advance(way, who, place, time + way.length.hop)
     left = place - way.length.reach * way.step
     if abs(place - way.places[who]) >= way.length.reach:
-        _enter(way, way.line[_LEAVES, left], _TAIL, left)
-    last = (way.line[_FIRST, beyond] + way.line[_HELD, beyond]) % way.length.most
-    way.line[_QUEUE + last, beyond] = who
-    way.line[_HELD, beyond] += 1
-    way.line[_STILL, beyond] += 1
+        _enter(way, way.line[Place.LEAVES, left], Happens.TAIL, left)
+    last = (way.line[Place.FIRST, beyond] + way.line[Place.HELD, beyond]) % way.length.most
+    way.line[Place.QUEUE + last, beyond] = who
+    way.line[Place.HELD, beyond] += 1
+    way.line[Place.STILL, beyond] += 1
     way.heads[who] = 2 * beyond
-    _enter(way, time + way.length.hop, _HEAD, who)
+    _enter(way, time + way.length.hop, Happens.HEAD, who)
 
 
-@compiled
+@merged
 def _advance(way: Way, who: int, place: int, time: int) -> None:
     """Hold the links, and the source, over which a packet's flits are spread."""
     away = abs(place - way.places[who])
@@ -255,10 +281,10 @@ def _advance(way: Way, who: int, place: int, time: int) -> None:
             way.free[who] = max(way.free[who], leaves)
             return
         link = place - j * way.step
-        way.line[_LEAVES, link] = max(way.line[_LEAVES, link], leaves)
+        way.line[Place.LEAVES, link] = max(way.line[Place.LEAVES, link], leaves)
 
 
-@compiled
+@merged
 def _enter(way: Way, time: int, kind: int, number: int) -> None:
     """Enter an event in the heap; of one time heads come before tails."""
     push(way.events, (time * _KINDS + kind) * _NUMBERS + number)
