@@ -124,7 +124,7 @@ def _access(moved: Moved, channels: Channels, state: Times, scratch: Times) -> i
     times = scratch[Spare.TIMES][:size]
     for number in moved.rows:
         row = state[number]
-        units, missing = take(scratch, row, moved.takes, columns, scratch[Spare.UNITS])
+        units, missing = take(scratch, row, moved.takes, columns, Spare.UNITS)
         free = read(row[Engine.TRANSFER], columns, scratch[Spare.FREE])
         for j in range(size):
             starts[j] = max(free[j], np.int32(units[j] + moved.launch_cycles))

@@ -52,9 +52,9 @@ def row_multicast(step: Step, grid: Grid, i: int) -> int:
     credit, latency = grid.indices[step.law + 2 * i], grid.indices[step.law + 2 * i + 1]
     takes = tokens_at(grid, step.takes, step.n_takes)
     slots = tokens_at(grid, step.slots, step.n_slots)
-    units, missing = take(grid.scratch, row, takes, at, grid.scratch[Spare.UNITS])
+    units, missing = take(grid.scratch, row, takes, at, Spare.UNITS)
     start = max(row[Engine.TRANSFER, root], np.int32(units[0] + step.launch))
-    known, unfree = take(grid.scratch, row, slots, columns, grid.scratch[Spare.SLOTS])
+    known, unfree = take(grid.scratch, row, slots, columns, Spare.SLOTS)
     for j in range(size):
         start = max(start, np.int32(known[j] + grid.delays[credit + j]))
     come, times = grid.scratch[Spare.COME][:size], grid.scratch[Spare.TIMES][:size]
@@ -96,14 +96,14 @@ def column_multicast(step: Step, grid: Grid, begin: int, end: int) -> int:
     start, come = grid.scratch[Spare.STARTS][:size], grid.scratch[Spare.COME][:size]
     times, free = grid.scratch[Spare.TIMES][:size], grid.scratch[Spare.FREE]
     takes = tokens_at(grid, step.takes, step.n_takes)
-    units, fault = take(grid.scratch, root, takes, columns, grid.scratch[Spare.UNITS])
+    units, fault = take(grid.scratch, root, takes, columns, Spare.UNITS)
     engine = read(root[Engine.TRANSFER], columns, free)
     for j in range(size):
         start[j] = max(engine[j], np.int32(units[j] + step.launch))
     slots = tokens_at(grid, step.slots, step.n_slots)
     for i in range(step.rows if step.n_slots else 0):
         row, delay = grid.state[step.row_first + i * step.row_step], grid.delays[step.credit + i]
-        known, unfree = take(grid.scratch, row, slots, columns, grid.scratch[Spare.SLOTS])
+        known, unfree = take(grid.scratch, row, slots, columns, Spare.SLOTS)
         for j in range(size):
             start[j] = max(start[j], np.int32(known[j] + delay))
         fault = fault or unfree

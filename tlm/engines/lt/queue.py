@@ -41,40 +41,100 @@ def append_to(row: Times, slot: int, depth: int, column: int, time: int) -> bool
     return room
 
 
+@inlined
+def take_at(row: Times, tokens: Indices, column: int, missing: int) -> tuple[Any, int]:
+    """`take` at a tile; of the tokens that were not there the first one's place, or ``missing``."""
+    latest = EMPTY
+    for k in range(0, len(tokens), 2):
+        time = oldest_of(row, tokens[k], tokens[k + 1], column)
+        latest = max(latest, time)
+        if time == EMPTY and tokens[k + 1] > 0:
+            missing = min(missing, k)
+    return latest, missing
+
+
+@inlined
+def give_at(row: Times, tokens: Indices, column: int, time: int, full: int) -> int:
+    """`give` at a tile; of the tokens that had no room the first one's place, or ``full``."""
+    for k in range(0, len(tokens), 2):
+        if not append_to(row, tokens[k], tokens[k + 1], column, time):
+            full = min(full, k)
+    return full
+
+
+@inlined
+def fault_of(tokens: Indices, place: int) -> int:
+    """The slot of the token at a place, if there is one."""
+    return tokens[place] if place < len(tokens) else 0
+
+
+@inlined
+def place_of(
+    row: Times, tokens: Indices, columns: Columns, spare: Times
+) -> tuple[Times, Indices]:
+    """Where times are to be written that some tokens are given at; the tokens still to be given.
+
+    That of the first token if it is known and the columns lie side by side.
+    """
+    size, first = len(columns.indices), columns.first
+    known = len(tokens) > 0 and tokens[min(1, len(tokens) - 1)] == 0 and first >= 0
+    times = row[tokens[0]][first : first + size] if known else spare[:size]
+    return times, tokens[2:] if known else tokens
+
+
 @compiled
 def take(
-    scratch: Times, row: Times, tokens: Indices, columns: Columns, out: Times
+    scratch: Times, row: Times, tokens: Indices, columns: Columns, spare: int
 ) -> tuple[Times, int]:
     """Take the oldest unit of each token.
 
     Returns:
-        When the last of a column's units is there, in ``out`` or where it lies; and the fault.
+        When the last of a column's units is there, where it lies or in row ``spare`` of the scratch
+        or the next one; and the fault.
     """
     size, first, fault = len(columns.indices), columns.first, 0
-    never, latest = scratch[Spare.NEVER][:size], out[:size]
-    if len(tokens) == 0:
-        return never, 0
-    if len(tokens) == 2 and tokens[1] == 0 and first >= 0:
-        return row[tokens[0]][first : first + size], 0
-    for j in range(size):
-        latest[j] = EMPTY
+    never = scratch[Spare.NEVER][:size]
+    latest = never
     for k in range(0, len(tokens), 2):
-        slot, depth, earliest = tokens[k], tokens[k + 1], np.int32(0)
+        slot, depth = tokens[k], tokens[k + 1]
+        if k == 0 and depth == 0 and first >= 0:
+            latest = row[slot][first : first + size]
+            continue
+        # Not the row that is read: what is both is not done by vectors.
+        out, earliest = scratch[spare + (k // 2 & 1)][:size], np.int32(0)
         if first < 0:
             for j in range(size):
                 time = oldest_of(row, slot, depth, address(columns.indices[j]))
-                earliest, latest[j] = min(earliest, time), max(latest[j], time)
+                earliest, out[j] = min(earliest, time), max(latest[j], time)
         else:
-            oldest = row[slot][first : first + size]
-            for j in range(size):
-                earliest, latest[j] = min(earliest, oldest[j]), max(latest[j], oldest[j])
-            for place in range(slot + 1, slot + depth):
-                write(row[place - 1], columns, row[place][first : first + size])
-            if depth > 0:
-                write(row[slot + depth - 1], columns, never)
+            earliest = _oldest_of_row(row, slot, depth, first, latest, never, out)
+        latest = out
         if depth > 0 and earliest == EMPTY and fault == 0:
             fault = slot
     return latest, fault
+
+
+@inlined
+def _oldest_of_row(
+    row: Times, slot: int, depth: int, first: int, latest: Times, never: Times, out: Times
+) -> Any:
+    """`oldest_of` at columns side by side: in ``out`` if later than ``latest``; the earliest."""
+    end = first + len(out)
+    oldest, earliest = row[slot][first:end], np.int32(0)
+    if depth == 0:
+        for j in range(len(out)):
+            out[j] = max(latest[j], oldest[j])
+    else:
+        behind = row[slot + 1][first:end] if depth > 1 else never
+        for j in range(len(out)):
+            earliest, out[j] = min(earliest, oldest[j]), max(latest[j], oldest[j])
+            oldest[j] = behind[j]
+    for place in range(slot + 1, slot + depth):
+        held = row[place][first:end]
+        behind = row[place + 1][first:end] if place + 1 < slot + depth else never
+        for j in range(len(out)):
+            held[j] = behind[j]
+    return earliest
 
 
 @compiled

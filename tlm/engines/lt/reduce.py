@@ -67,8 +67,8 @@ def row_reduce(step: Step, grid: Grid, i: int) -> int:
     law, latency = grid.indices[step.law + 2 * i], grid.indices[step.law + 2 * i + 1]
     takes = tokens_at(grid, step.takes, step.n_takes)
     slots = tokens_at(grid, step.slots, step.n_slots)
-    units, missing = take(grid.scratch, row, takes, columns, grid.scratch[Spare.UNITS])
-    known, unfree = take(grid.scratch, row, slots, at, grid.scratch[Spare.SLOTS])
+    units, missing = take(grid.scratch, row, takes, columns, Spare.UNITS)
+    known, unfree = take(grid.scratch, row, slots, at, Spare.SLOTS)
     free = read(row[Engine.TRANSFER], columns, grid.scratch[Spare.FREE])
     latest, credit = grid.scratch[Spare.LATEST][:size], grid.delays[law : law + size]
     for j in range(size):
@@ -144,7 +144,7 @@ def column_reduce(step: Step, grid: Grid, begin: int, end: int) -> int:
     columns = columns_of(grid, step.columns, step.first, begin, end)
     latest, result = grid.scratch[Spare.LATEST][:size], grid.scratch[Spare.RESULT][:size]
     slots = tokens_at(grid, step.slots, step.n_slots)
-    known, fault = take(grid.scratch, root, slots, columns, grid.scratch[Spare.SLOTS])
+    known, fault = take(grid.scratch, root, slots, columns, Spare.SLOTS)
     result[:] = EMPTY
     above = min(max(0, -((step.row_first - step.root) // step.row_step)), step.rows)
     own = above < step.rows and step.row_first + above * step.row_step == step.root
@@ -191,7 +191,7 @@ def _contribute(
     row, credit = grid.state[number], grid.delays[step.credit + i]
     away = abs(number - step.root) * step.per_hop
     takes = tokens_at(grid, step.takes, step.n_takes)
-    units, fault = take(grid.scratch, row, takes, columns, grid.scratch[Spare.UNITS])
+    units, fault = take(grid.scratch, row, takes, columns, Spare.UNITS)
     free = read(row[Engine.TRANSFER], columns, grid.scratch[Spare.FREE])
     for j in range(len(free)):
         start = max(free[j], np.int32(units[j] + step.launch), np.int32(known[j] + credit))

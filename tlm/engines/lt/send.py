@@ -8,14 +8,16 @@ A send goes row by row. Takes come before gives over the whole set. So one that 
 takes from a place that it gives to, is done in halves, each over all rows.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from tlm.compiled import address, compiled, inlined
 from tlm.engines.lt.laws import Fields, Laws, rows_of
-from tlm.engines.lt.port import through_port
-from tlm.engines.lt.queue import give, take, tokens_at
-from tlm.engines.lt.state import Grid, Slot, Spare, Times, columns_of, read, write, write_back
-from tlm.engines.lt.step import Kind, Step
+from tlm.engines.lt.port import Time, through_port
+from tlm.engines.lt.queue import fault_of, give, give_at, place_of, take, take_at, tokens_at
+from tlm.engines.lt.state import Grid, Indices, Slot, Spare, Times, columns_of, read, write, write_back
+from tlm.engines.lt.step import FEW, Kind, Step
 from tlm.engines.transfer_times import arrival_cycles
 from tlm.program.operations import Engine
 
@@ -53,22 +55,107 @@ def column_fields(laws: Laws, cols: range, targets: bytes, flits: int) -> tuple[
     return fields, int(hops.max()), straight
 
 
+class Delays(NamedTuple):
+    """Of a row's sends, by target: delays in cycles over the columns, and ``extra`` over the rows.
+
+    A source is held over no more than ``most`` buffers: more take all flits.
+    """
+
+    credit: Times
+    latency: Times
+    extra: int
+    buffers: Times
+    away: int  # further buffers over the rows
+    most: int
+    room: int  # cycles that a buffer lets its source go earlier
+
+
 @compiled
 def send(step: Step, grid: Grid, i: int, begin: int, end: int) -> int:
     """Do the sends, or this half of them, of the ``i``-th row; the fault."""
+    few = step.first < 0 or step.to_first < 0 or step.size <= FEW
+    if few and step.kind == Kind.SEND and step.order < 0:
+        return _send_few(step, grid, i, begin, end)
+    missing = unfree = 0
+    known = grid.scratch[Spare.NEVER][: end - begin]
     if step.kind == Kind.END_SEND:
         starts = _resume(step, grid, i, begin, end)
-        return _deliver(step, grid, i, begin, end, starts, grid.scratch[Spare.NEVER])
-    starts, missing = _start(step, grid, i, begin, end)
+    else:
+        starts, missing = _start(step, grid, i, begin, end)
+        to_row = grid.state[grid.indices[step.to_rows + i]]
+        there = columns_of(grid, step.to_columns, step.to_first, begin, end)
+        slots = tokens_at(grid, step.slots, step.n_slots)
+        known, unfree = take(grid.scratch, to_row, slots, there, Spare.SLOTS)
+    if step.kind == Kind.BEGIN_SEND:
+        _interrupt(step, grid, i, begin, end, starts, known)
+        return missing or unfree
+    full = _deliver(step, grid, i, begin, end, starts, known)
+    return missing or unfree or full
+
+
+@inlined
+def _delays(step: Step, grid: Grid, i: int, begin: int, end: int) -> Delays:
+    """The delays of the sends of a row."""
+    credit = grid.delays[step.credit + begin : step.credit + end]
+    latency, extra = grid.delays[step.latency + begin : step.latency + end], grid.delays[step.extra + i]
+    if step.buffers < 0:
+        return Delays(credit, latency, extra, latency, 0, -1, 0)
+    buffers = grid.delays[step.buffers + begin : step.buffers + end]
+    most = (step.flits - 1) // step.packet
+    return Delays(credit, latency, extra, buffers, extra // step.per_hop, most, step.room)
+
+
+@inlined
+def _known(start: Time, known: Time, delays: Delays, j: int) -> Time:
+    """When a transfer starts whose place is known to be free, which it was at ``known``."""
+    return max(start, np.int32(known + np.int32(delays.credit[j] + delays.extra)))
+
+
+@inlined
+def _arrive(
+    start: Time, since: Time, until: Time, flits: Time, delays: Delays, j: int
+) -> tuple[Time, Time, Time, Time]:
+    """End a transfer (`through_port`); and when its source is free."""
+    come = np.int32(start + np.int32(delays.latency[j] + delays.extra))
+    time, since, until = through_port(come, since, until, flits)
+    # What the buffers take may be no 32-bit number.
+    count = np.int32(delays.buffers[j] + delays.away)
+    held = np.int32(time - np.int32(count * delays.room))
+    waits = (time > come) & (count <= np.int32(delays.most))
+    return time, since, until, max(np.int32(start + flits), held if waits else np.int32(0))
+
+
+@compiled
+def _send_few(step: Step, grid: Grid, i: int, begin: int, end: int) -> int:
+    """Do sends tile by tile, where tiles are few or spaced."""
+    row = grid.state[step.row_first + i * step.row_step]
     to_row = grid.state[grid.indices[step.to_rows + i]]
-    there = columns_of(grid, step.to_columns, step.to_first, begin, end)
+    here = grid.indices[step.columns + begin : step.columns + end]
+    there = grid.indices[step.to_columns + begin : step.to_columns + end]
+    takes = tokens_at(grid, step.takes, step.n_takes)
     slots = tokens_at(grid, step.slots, step.n_slots)
-    known, unfree = take(grid.scratch, to_row, slots, there, grid.scratch[Spare.SLOTS])
-    if step.kind == Kind.SEND:
-        full = _deliver(step, grid, i, begin, end, starts, known)
-        return missing or unfree or full
-    _interrupt(step, grid, i, begin, end, starts, known)
-    return missing or unfree
+    delays, starts = _delays(step, grid, i, begin, end), grid.scratch[Spare.STARTS]
+    launch, flits = np.int32(step.launch), np.int32(step.flits)
+    missing, unfree = len(takes), len(slots)
+    for j in range(len(here)):
+        column = address(here[j])
+        units, missing = take_at(row, takes, column, missing)
+        known, unfree = take_at(to_row, slots, address(there[j]), unfree)
+        start = max(row[Engine.TRANSFER, column], np.int32(units + launch))
+        starts[j] = _known(start, known, delays, j)
+    arrivals = tokens_at(grid, step.arrivals, step.n_arrivals)
+    gives = tokens_at(grid, step.gives, step.n_gives)
+    full, over = len(arrivals), len(gives)
+    for j in range(len(here)):
+        column, target = address(here[j]), address(there[j])
+        since, until = to_row[Slot.BUSY, target], to_row[Slot.PORT, target]
+        time, since, until, free = _arrive(starts[j], since, until, flits, delays, j)
+        to_row[Slot.BUSY, target], to_row[Slot.PORT, target] = since, until
+        row[Engine.TRANSFER, column] = free
+        full = give_at(to_row, arrivals, target, time, full)
+        over = give_at(row, gives, column, free, over)
+    wrong = -fault_of(gives, over) or -fault_of(arrivals, full)
+    return fault_of(takes, missing) or fault_of(slots, unfree) or wrong
 
 
 @inlined
@@ -77,7 +164,7 @@ def _start(step: Step, grid: Grid, i: int, begin: int, end: int) -> tuple[Times,
     row = grid.state[step.row_first + i * step.row_step]
     here = columns_of(grid, step.columns, step.first, begin, end)
     takes = tokens_at(grid, step.takes, step.n_takes)
-    units, missing = take(grid.scratch, row, takes, here, grid.scratch[Spare.UNITS])
+    units, missing = take(grid.scratch, row, takes, here, Spare.UNITS)
     free = read(row[Engine.TRANSFER], here, grid.scratch[Spare.FREE])
     starts, launch = grid.scratch[Spare.STARTS][: len(free)], np.int32(step.launch)
     for j in range(len(free)):
@@ -90,7 +177,7 @@ def _ordered(step: Step, grid: Grid, starts: Times) -> Times:
     """Starts in the order of the targets."""
     ordered = starts if step.order < 0 else grid.scratch[Spare.ORDERED][: len(starts)]
     if step.order >= 0:
-        reorder(grid, step.order, starts, ordered)
+        reorder(grid.indices, step.order, starts, ordered)
     return ordered
 
 
@@ -101,16 +188,14 @@ def _interrupt(
     """Leave when sends start with their interfaces: those are free so many flits later."""
     row = grid.state[step.row_first + i * step.row_step]
     here = columns_of(grid, step.columns, step.first, begin, end)
-    credit = grid.delays[step.credit + begin : step.credit + end]
-    extra = grid.delays[step.extra + i]
+    delays = _delays(step, grid, i, begin, end)
     for j in range(len(starts)):
-        start = max(starts[j], np.int32(known[j] + np.int32(credit[j] + extra)))
-        starts[j] = start + np.int32(step.flits)
+        starts[j] = _known(starts[j], known[j], delays, j) + np.int32(step.flits)
     if step.order < 0:
         write(row[Engine.TRANSFER], here, starts)
     else:
         free = grid.scratch[Spare.STARTS][: len(starts)]
-        reorder(grid, step.inverse, starts, free)
+        reorder(grid.indices, step.inverse, starts, free)
         write(row[Engine.TRANSFER], here, free)
 
 
@@ -126,7 +211,7 @@ def _resume(step: Step, grid: Grid, i: int, begin: int, end: int) -> Times:
     return _ordered(step, grid, starts)
 
 
-@compiled
+@inlined
 def _deliver(
     step: Step, grid: Grid, i: int, begin: int, end: int, starts: Times, known: Times
 ) -> int:
@@ -139,47 +224,35 @@ def _deliver(
     to_row = grid.state[grid.indices[step.to_rows + i]]
     here = columns_of(grid, step.columns, step.first, begin, end)
     there = columns_of(grid, step.to_columns, step.to_first, begin, end)
-    size, extra = end - begin, grid.delays[step.extra + i]
-    credit = grid.delays[step.credit + begin : step.credit + end]
-    latency = grid.delays[step.latency + begin : step.latency + end]
+    delays, flits = _delays(step, grid, i, begin, end), np.int32(step.flits)
     since = read(to_row[Slot.BUSY], there, grid.scratch[Spare.SINCE])
     until = read(to_row[Slot.PORT], there, grid.scratch[Spare.UNTIL])
-    free = grid.scratch[Spare.FREE][:size]
-    times, flits = grid.scratch[Spare.TIMES][:size], np.int32(step.flits)
-    # A source is held over no more than ``most`` buffers: more take all flits. What they take may
-    # be no 32-bit number.
-    buffers, most, room, away = latency, np.int32(-1), 0, 0
-    if step.buffers >= 0:
-        buffers = grid.delays[step.buffers + begin : step.buffers + end]
-        most = np.int32((step.flits - 1) // step.packet)
-        room, away = step.room, extra // step.per_hop
-    for j in range(size):
-        start = max(starts[j], np.int32(known[j] + np.int32(credit[j] + extra)))
-        come = np.int32(start + np.int32(latency[j] + extra))
-        time, since[j], until[j] = through_port(come, since[j], until[j], flits)
-        times[j] = time
-        count = np.int32(buffers[j] + away)
-        held = np.int32(time - np.int32(count * room))
-        waits = (time > come) & (count <= most)
-        free[j] = max(np.int32(start + flits), held if waits else np.int32(0))
+    left = read(row[Engine.TRANSFER], here, grid.scratch[Spare.LEFT])
+    free = left if step.order < 0 else grid.scratch[Spare.FREE][: len(starts)]
+    arrivals = tokens_at(grid, step.arrivals, step.n_arrivals)
+    times, others = place_of(to_row, arrivals, there, grid.scratch[Spare.TIMES])
+    for j in range(len(starts)):
+        start = _known(starts[j], known[j], delays, j)
+        times[j], since[j], until[j], free[j] = _arrive(
+            start, since[j], until[j], flits, delays, j
+        )
     write_back(to_row[Slot.BUSY], there, since)
     write_back(to_row[Slot.PORT], there, until)
-    full = give(to_row, tokens_at(grid, step.arrivals, step.n_arrivals), there, times)
-    left = free if step.order < 0 else grid.scratch[Spare.ORDERED][:size]
+    full = give(to_row, others, there, times)
     if step.order >= 0:
-        reorder(grid, step.inverse, free, left)
-    write(row[Engine.TRANSFER], here, left)
+        reorder(grid.indices, step.inverse, free, left)
+    write_back(row[Engine.TRANSFER], here, left)
     return give(row, tokens_at(grid, step.gives, step.n_gives), here, left) or full
 
 
 @compiled
-def reorder(grid: Grid, order: int, times: Times, out: Times) -> None:
+def reorder(indices: Indices, order: int, times: Times, out: Times) -> None:
     """Times in an order that lies at an offset (`Pools.put_order`)."""
-    even, odd, low, high, exceptions = grid.indices[order : order + 5]
+    even, odd, low, high, exceptions = indices[order : order + 5]
     at_even, at_odd, part = times[low + even :], times[low + odd :], out[low:high]
     for j in range(high - low):
         from_even, from_odd = at_even[j], at_odd[j]
         part[j] = from_odd if (low + j) & 1 else from_even
-    pairs = grid.indices[order + 5 : order + 5 + 2 * exceptions]
+    pairs = indices[order + 5 : order + 5 + 2 * exceptions]
     for k in range(exceptions):
         out[address(pairs[2 * k])] = times[address(pairs[2 * k + 1])]

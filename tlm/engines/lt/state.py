@@ -40,21 +40,24 @@ class Spare(IntEnum):
     """Rows of scratch to compute in, each for one thing."""
 
     NEVER = 0  # `EMPTY`: a unit that makes nothing wait
-    UNITS = 1  # when what is taken at the tiles, or at sources, is there
-    SLOTS = 2  # the same at targets
-    STARTS = 3  # when transfers, or work, start
-    ORDERED = 4  # starts in the order of the targets
-    FREE = 5  # when engines are
-    COME = 6  # when transfers could be written
-    TIMES = 7  # when they are
-    LATEST = 8  # of a reduction: when the operands from farther out have come
-    RESULT = 9  # of a reduction: when its result leaves the root's router
-    SINCE = 10  # of ports, or of work: since when without a pause
-    UNTIL = 11  # of ports: until when they are busy
-    CYCLES = 12  # of work
-    BESIDE = 13  # of work: until when the other engine works,
-    BESIDE_SINCE = 14  # and since when
-    OVERLAP = 15  # of work: `Slot.OVERLAP`
+    UNITS = 1  # when what is taken at the tiles, or at sources, is there,
+    MORE_UNITS = 2  # with one token more
+    SLOTS = 3  # the same at targets,
+    MORE_SLOTS = 4  # with one token more
+    STARTS = 5  # when transfers, or work, start
+    ORDERED = 6  # starts in the order of the targets
+    FREE = 7  # when engines are
+    COME = 8  # when transfers could be written
+    TIMES = 9  # when they are
+    LATEST = 10  # of a reduction: when the operands from farther out have come
+    RESULT = 11  # of a reduction: when its result leaves the root's router
+    SINCE = 12  # of ports, or of work: since when without a pause
+    UNTIL = 13  # of ports: until when they are busy
+    CYCLES = 14  # of work
+    BESIDE = 15  # of work: until when the other engine works,
+    BESIDE_SINCE = 16  # and since when
+    OVERLAP = 17  # of work: `Slot.OVERLAP`
+    LEFT = 18  # when the engines of sources are free, in their own order
 
 
 class Grid(NamedTuple):

@@ -25,6 +25,9 @@ class Kind(IntEnum):
     COLUMN_REDUCE = 7
 
 
+FEW = 16
+"""Tiles of a row up to which it does not pay to do them by vectors."""
+
 STEP = np.dtype(
     [
         (name, np.int64)
