@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tlm.compiled import address, compiled, inlined
-from tlm.engines.lt.state import EMPTY, Columns, Grid, Indices, Spare, Times, write
+from tlm.engines.lt.state import EMPTY, Columns, Grid, Indices, Spare, Times
 
 
 @inlined
@@ -71,15 +71,26 @@ def fault_of(tokens: Indices, place: int) -> int:
 @inlined
 def place_of(
     row: Times, tokens: Indices, columns: Columns, spare: Times
-) -> tuple[Times, Indices]:
-    """Where times are to be written that some tokens are given at; the tokens still to be given.
+) -> tuple[Times, Indices, int]:
+    """Where times are to be written that some tokens are given at; the tokens left; the fault.
 
-    That of the first token if it is known and the columns lie side by side.
+    That is where the first token lies if it has one place and the columns lie side by side.
     """
-    size, first = len(columns.indices), columns.first
-    known = len(tokens) > 0 and tokens[min(1, len(tokens) - 1)] == 0 and first >= 0
-    times = row[tokens[0]][first : first + size] if known else spare[:size]
-    return times, tokens[2:] if known else tokens
+    size, first, times, fault = (
+        len(columns.indices),
+        columns.first,
+        spare[: len(columns.indices)],
+        0,
+    )
+    if len(tokens) == 0 or tokens[1] > 1 or first < 0:
+        return times, tokens, 0
+    times = row[tokens[0]][first : first + size]
+    if tokens[1] == 1:
+        latest = EMPTY
+        for j in range(size):
+            latest = max(latest, times[j])
+        fault = 0 if latest == EMPTY else -tokens[0]
+    return times, tokens[2:], fault
 
 
 @compiled
@@ -115,6 +126,19 @@ def take(
 
 
 @inlined
+def take_two(
+    scratch: Times, row: Times, tokens: Indices, columns: Columns, spare: int
+) -> tuple[Times, Times, int]:
+    """`take` in two rows, the later of which counts: two known units stay where they lie."""
+    size, first = len(columns.indices), columns.first
+    if len(tokens) == 4 and tokens[1] == 0 and tokens[3] == 0 and first >= 0:
+        end = first + size
+        return row[tokens[0]][first:end], row[tokens[2]][first:end], 0
+    times, fault = take(scratch, row, tokens, columns, spare)
+    return times, scratch[Spare.NEVER][:size], fault
+
+
+@inlined
 def _oldest_of_row(
     row: Times, slot: int, depth: int, first: int, latest: Times, never: Times, out: Times
 ) -> Any:
@@ -142,21 +166,27 @@ def give(row: Times, tokens: Indices, columns: Columns, times: Times) -> int:
     """Give a unit of each token at some times; the fault."""
     size, first, fault = len(columns.indices), columns.first, 0
     for k in range(0, len(tokens), 2):
-        slot, depth, full = tokens[k], tokens[k + 1], False
+        slot, depth, latest = tokens[k], tokens[k + 1], EMPTY
         if first < 0:
             for j in range(size):
                 column = address(columns.indices[j])
-                full |= not append_to(row, slot, depth, column, times[j])
-        elif depth == 0:
-            write(row[slot], columns, times)
-        for place in range(slot + depth - 1, slot - 1 if first >= 0 else slot + depth, -1):
-            held, latest = row[place][first : first + size], EMPTY
-            ahead = row[place - 1][first : first + size] if place > slot else times
-            for j in range(size):
+                room = append_to(row, slot, depth, column, times[j])
+                latest = latest if room else np.int32(0)
+        else:
+            end = first + size
+            held = row[slot + max(depth - 1, 0)][first:end]
+            for j in range(size if depth > 0 else 0):
                 latest = max(latest, held[j])
-                last = (held[j] == EMPTY) & (ahead[j] != EMPTY)
-                held[j] = times[j] if last else held[j]
-            full |= latest != EMPTY and place == slot + depth - 1
-        if full and fault == 0:
+            for place in range(slot + depth - 1, slot, -1):
+                held, ahead = row[place][first:end], row[place - 1][first:end]
+                for j in range(size):
+                    last = (held[j] == EMPTY) & (ahead[j] != EMPTY)
+                    held[j] = times[j] if last else held[j]
+            held = row[slot][first:end]
+            for j in range(size if depth < 2 else 0):
+                held[j] = times[j]
+            for j in range(size if depth > 1 else 0):
+                held[j] = times[j] if held[j] == EMPTY else held[j]
+        if latest != EMPTY and fault == 0:
             fault = -slot
     return fault

@@ -15,8 +15,18 @@ import numpy as np
 from tlm.compiled import address, compiled, inlined
 from tlm.engines.lt.laws import Fields, Laws, rows_of
 from tlm.engines.lt.port import Time, through_port
-from tlm.engines.lt.queue import fault_of, give, give_at, place_of, take, take_at, tokens_at
-from tlm.engines.lt.state import Grid, Indices, Slot, Spare, Times, columns_of, read, write, write_back
+from tlm.engines.lt.queue import fault_of, give, give_at, place_of, take_at, take_two, tokens_at
+from tlm.engines.lt.state import (
+    Grid,
+    Indices,
+    Slot,
+    Spare,
+    Times,
+    columns_of,
+    read,
+    write,
+    write_back,
+)
 from tlm.engines.lt.step import FEW, Kind, Step
 from tlm.engines.transfer_times import arrival_cycles
 from tlm.program.operations import Engine
@@ -77,7 +87,7 @@ def send(step: Step, grid: Grid, i: int, begin: int, end: int) -> int:
     if few and step.kind == Kind.SEND and step.order < 0:
         return _send_few(step, grid, i, begin, end)
     missing = unfree = 0
-    known = grid.scratch[Spare.NEVER][: end - begin]
+    known = besides = grid.scratch[Spare.NEVER][: end - begin]
     if step.kind == Kind.END_SEND:
         starts = _resume(step, grid, i, begin, end)
     else:
@@ -85,11 +95,11 @@ def send(step: Step, grid: Grid, i: int, begin: int, end: int) -> int:
         to_row = grid.state[grid.indices[step.to_rows + i]]
         there = columns_of(grid, step.to_columns, step.to_first, begin, end)
         slots = tokens_at(grid, step.slots, step.n_slots)
-        known, unfree = take(grid.scratch, to_row, slots, there, Spare.SLOTS)
+        known, besides, unfree = take_two(grid.scratch, to_row, slots, there, Spare.SLOTS)
     if step.kind == Kind.BEGIN_SEND:
-        _interrupt(step, grid, i, begin, end, starts, known)
+        _interrupt(step, grid, i, begin, end, starts, known, besides)
         return missing or unfree
-    full = _deliver(step, grid, i, begin, end, starts, known)
+    full = _deliver(step, grid, i, begin, end, starts, known, besides)
     return missing or unfree or full
 
 
@@ -97,7 +107,10 @@ def send(step: Step, grid: Grid, i: int, begin: int, end: int) -> int:
 def _delays(step: Step, grid: Grid, i: int, begin: int, end: int) -> Delays:
     """The delays of the sends of a row."""
     credit = grid.delays[step.credit + begin : step.credit + end]
-    latency, extra = grid.delays[step.latency + begin : step.latency + end], grid.delays[step.extra + i]
+    latency, extra = (
+        grid.delays[step.latency + begin : step.latency + end],
+        grid.delays[step.extra + i],
+    )
     if step.buffers < 0:
         return Delays(credit, latency, extra, latency, 0, -1, 0)
     buffers = grid.delays[step.buffers + begin : step.buffers + end]
@@ -164,11 +177,11 @@ def _start(step: Step, grid: Grid, i: int, begin: int, end: int) -> tuple[Times,
     row = grid.state[step.row_first + i * step.row_step]
     here = columns_of(grid, step.columns, step.first, begin, end)
     takes = tokens_at(grid, step.takes, step.n_takes)
-    units, missing = take(grid.scratch, row, takes, here, Spare.UNITS)
+    one, two, missing = take_two(grid.scratch, row, takes, here, Spare.UNITS)
     free = read(row[Engine.TRANSFER], here, grid.scratch[Spare.FREE])
     starts, launch = grid.scratch[Spare.STARTS][: len(free)], np.int32(step.launch)
     for j in range(len(free)):
-        starts[j] = max(free[j], np.int32(units[j] + launch))
+        starts[j] = max(free[j], np.int32(max(one[j], two[j]) + launch))
     return _ordered(step, grid, starts), missing
 
 
@@ -183,14 +196,21 @@ def _ordered(step: Step, grid: Grid, starts: Times) -> Times:
 
 @compiled
 def _interrupt(
-    step: Step, grid: Grid, i: int, begin: int, end: int, starts: Times, known: Times
+    step: Step,
+    grid: Grid,
+    i: int,
+    begin: int,
+    end: int,
+    starts: Times,
+    known: Times,
+    besides: Times,
 ) -> None:
     """Leave when sends start with their interfaces: those are free so many flits later."""
     row = grid.state[step.row_first + i * step.row_step]
     here = columns_of(grid, step.columns, step.first, begin, end)
     delays = _delays(step, grid, i, begin, end)
     for j in range(len(starts)):
-        starts[j] = _known(starts[j], known[j], delays, j) + np.int32(step.flits)
+        starts[j] = _known(starts[j], max(known[j], besides[j]), delays, j) + np.int32(step.flits)
     if step.order < 0:
         write(row[Engine.TRANSFER], here, starts)
     else:
@@ -213,12 +233,19 @@ def _resume(step: Step, grid: Grid, i: int, begin: int, end: int) -> Times:
 
 @inlined
 def _deliver(
-    step: Step, grid: Grid, i: int, begin: int, end: int, starts: Times, known: Times
+    step: Step,
+    grid: Grid,
+    i: int,
+    begin: int,
+    end: int,
+    starts: Times,
+    known: Times,
+    besides: Times,
 ) -> int:
     """Write transfers through the ports at their ends, and give what they give; the fault.
 
     They start when ``starts`` says and places at their ends are known to be free, which they were
-    at ``known``.
+    at the later of ``known`` and ``besides``.
     """
     row = grid.state[step.row_first + i * step.row_step]
     to_row = grid.state[grid.indices[step.to_rows + i]]
@@ -230,19 +257,17 @@ def _deliver(
     left = read(row[Engine.TRANSFER], here, grid.scratch[Spare.LEFT])
     free = left if step.order < 0 else grid.scratch[Spare.FREE][: len(starts)]
     arrivals = tokens_at(grid, step.arrivals, step.n_arrivals)
-    times, others = place_of(to_row, arrivals, there, grid.scratch[Spare.TIMES])
+    times, others, full = place_of(to_row, arrivals, there, grid.scratch[Spare.TIMES])
     for j in range(len(starts)):
-        start = _known(starts[j], known[j], delays, j)
-        times[j], since[j], until[j], free[j] = _arrive(
-            start, since[j], until[j], flits, delays, j
-        )
+        start = _known(starts[j], max(known[j], besides[j]), delays, j)
+        times[j], since[j], until[j], free[j] = _arrive(start, since[j], until[j], flits, delays, j)
     write_back(to_row[Slot.BUSY], there, since)
     write_back(to_row[Slot.PORT], there, until)
-    full = give(to_row, others, there, times)
+    more = give(to_row, others, there, times)
     if step.order >= 0:
         reorder(grid.indices, step.inverse, free, left)
     write_back(row[Engine.TRANSFER], here, left)
-    return give(row, tokens_at(grid, step.gives, step.n_gives), here, left) or full
+    return give(row, tokens_at(grid, step.gives, step.n_gives), here, left) or full or more
 
 
 @compiled

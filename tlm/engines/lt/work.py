@@ -4,7 +4,7 @@ import numpy as np
 
 from tlm.compiled import address, compiled, inlined
 from tlm.engines.lt.port import Time
-from tlm.engines.lt.queue import fault_of, give, give_at, take, take_at, tokens_at
+from tlm.engines.lt.queue import fault_of, give, give_at, take_at, take_two, tokens_at
 from tlm.engines.lt.state import Grid, Indices, Slot, Spare, Times, columns_of
 from tlm.engines.lt.step import FEW, Step
 
@@ -19,19 +19,19 @@ def work(step: Step, grid: Grid, i: int, begin: int, end: int) -> int:
     table = grid.tables[max(step.table, 0), number]
     if columns.first < 0 or step.size <= FEW:
         return _work_few(step, row, table, columns.indices, takes, gives)
-    units, missing = take(grid.scratch, row, takes, columns, Spare.UNITS)
+    one, two, missing = take_two(grid.scratch, row, takes, columns, Spare.UNITS)
     low, high = columns.first, columns.first + end - begin
     free = row[step.engine][low:high]
     if step.beside >= 0:
-        _work_beside(step, row, table, units, low, high)
+        _work_beside(step, row, table, one, two, low, high)
     elif step.table < 0:
         cycles = np.int32(step.cycles)
         for j in range(len(free)):
-            free[j] = max(free[j], units[j]) + cycles
+            free[j] = max(free[j], max(one[j], two[j])) + cycles
     else:
         cycles_at = table[low:high]
         for j in range(len(free)):
-            free[j] = max(free[j], units[j]) + cycles_at[j]
+            free[j] = max(free[j], max(one[j], two[j])) + cycles_at[j]
     return missing or give(row, gives, columns, free)
 
 
@@ -49,7 +49,7 @@ def _work_few(
         start = max(free, units)
         finish = np.int32(start + (cycles if step.table < 0 else table[column]))
         if beside >= 0:
-            since = row[Slot.SINCE + engine, column] 
+            since = row[Slot.SINCE + engine, column]
             row[Slot.SINCE + engine, column] = _since(start, free, since)
             since, until = row[Slot.SINCE + beside, column], row[beside, column]
             row[Slot.OVERLAP, column] += _overlap(start, finish, since, until)
@@ -59,14 +59,16 @@ def _work_few(
 
 
 @compiled
-def _work_beside(step: Step, row: Times, table: Times, units: Times, low: int, high: int) -> None:
+def _work_beside(
+    step: Step, row: Times, table: Times, one: Times, two: Times, low: int, high: int
+) -> None:
     """Do work, and count in how many of its cycles the engine beside it works too."""
     free, since = row[step.engine][low:high], row[Slot.SINCE + step.engine][low:high]
     until, other = row[step.beside][low:high], row[Slot.SINCE + step.beside][low:high]
     overlap, cycles_at = row[Slot.OVERLAP][low:high], table[low:high]
     constant, same = np.int32(step.cycles), step.table < 0
     for j in range(len(free)):
-        start = max(free[j], units[j])
+        start = max(free[j], max(one[j], two[j]))
         finish = np.int32(start + (constant if same else cycles_at[j]))
         since[j] = _since(start, free[j], since[j])
         overlap[j] += _overlap(start, finish, other[j], until[j])
