@@ -25,6 +25,8 @@ from tlm.program.operations import (
     Work,
 )
 
+_FEW_TILES = 16
+
 Places = tuple[tuple[str, tuple[Place, ...]], ...]
 """Where the units lie that an operation takes and gives, by field."""
 TOKENS = ("takes", "slots", "gives", "arrivals")
@@ -99,6 +101,7 @@ class Builder:
             "table": table,
             "beside": beside,
         }
+        step["few"] = int(_few(step["first"], step["size"], named))
         return _built((step,), 0, straight=True, by_column=False, longest=cycles)
 
     def transfer(self, transfer: Send | Collective, places: Mapping[str, Sequence[Place]]) -> Built:
@@ -129,6 +132,8 @@ class Builder:
             "table": -1,
             **self._length(flits),
         }
+        tile_by_tile = _few(min(step["first"], step["to_first"]), step["size"], named)
+        step["few"] = int(tile_by_tile and step["order"] < 0)
         steps: tuple[Fields, ...] = (step,)
         if reach and not any_order(named):
             steps = ({**step, "kind": Kind.BEGIN_SEND}, {**step, "kind": Kind.END_SEND})
@@ -184,6 +189,14 @@ class Builder:
                 for line, root in zip(lines, places.tolist(), strict=True)
             )
         return _built(steps, 0, straight=True, by_column=True, longest=longest)
+
+
+def _few(first: int, size: int, named: Places) -> bool:
+    """Whether tiles of a row, from the ``first`` or not side by side, are done one by one.
+
+    Vectors do not pay where they are few or spaced. Of tokens each place has at most one then.
+    """
+    return (first < 0 or size <= _FEW_TILES) and all(len(places) <= 1 for _, places in named)
 
 
 def any_order(named: Places) -> bool:

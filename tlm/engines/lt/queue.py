@@ -20,9 +20,15 @@ def tokens_at(grid: Grid, offset: int, count: int) -> Indices:
 
 
 @inlined
+def single(tokens: Indices) -> tuple[int, int]:
+    """Slot and depth of the only one of at most one token; depth -1: there is none."""
+    return (tokens[0], tokens[1]) if len(tokens) else (0, -1)
+
+
+@inlined
 def oldest_of(row: Times, slot: int, depth: int, column: int) -> Any:
     """Take the oldest unit of a token at a tile; `EMPTY`: there is none."""
-    time = row[slot, column]
+    time = row[slot, column] if depth >= 0 else EMPTY
     for place in range(slot + 1, slot + depth):
         row[place - 1, column] = row[place, column]
     if depth > 0:
@@ -36,36 +42,10 @@ def append_to(row: Times, slot: int, depth: int, column: int, time: int) -> bool
     place, last = slot, slot + depth - 1
     while place < last and row[place, column] != EMPTY:
         place += 1
-    room = depth == 0 or row[place, column] == EMPTY
-    row[place, column] = time
+    room = depth <= 0 or row[place, column] == EMPTY
+    if depth >= 0:
+        row[place, column] = time
     return room
-
-
-@inlined
-def take_at(row: Times, tokens: Indices, column: int, missing: int) -> tuple[Any, int]:
-    """`take` at a tile; of the tokens that were not there the first one's place, or ``missing``."""
-    latest = EMPTY
-    for k in range(0, len(tokens), 2):
-        time = oldest_of(row, tokens[k], tokens[k + 1], column)
-        latest = max(latest, time)
-        if time == EMPTY and tokens[k + 1] > 0:
-            missing = min(missing, k)
-    return latest, missing
-
-
-@inlined
-def give_at(row: Times, tokens: Indices, column: int, time: int, full: int) -> int:
-    """`give` at a tile; of the tokens that had no room the first one's place, or ``full``."""
-    for k in range(0, len(tokens), 2):
-        if not append_to(row, tokens[k], tokens[k + 1], column, time):
-            full = min(full, k)
-    return full
-
-
-@inlined
-def fault_of(tokens: Indices, place: int) -> int:
-    """The slot of the token at a place, if there is one."""
-    return tokens[place] if place < len(tokens) else 0
 
 
 @inlined

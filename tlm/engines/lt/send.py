@@ -15,8 +15,17 @@ import numpy as np
 from tlm.compiled import address, compiled, inlined
 from tlm.engines.lt.laws import Fields, Laws, rows_of
 from tlm.engines.lt.port import Time, through_port
-from tlm.engines.lt.queue import fault_of, give, give_at, place_of, take_at, take_two, tokens_at
+from tlm.engines.lt.queue import (
+    append_to,
+    give,
+    oldest_of,
+    place_of,
+    single,
+    take_two,
+    tokens_at,
+)
 from tlm.engines.lt.state import (
+    EMPTY,
     Grid,
     Indices,
     Slot,
@@ -27,7 +36,7 @@ from tlm.engines.lt.state import (
     write,
     write_back,
 )
-from tlm.engines.lt.step import FEW, Kind, Step
+from tlm.engines.lt.step import Kind, Step
 from tlm.engines.transfer_times import arrival_cycles
 from tlm.program.operations import Engine
 
@@ -83,8 +92,7 @@ class Delays(NamedTuple):
 @compiled
 def send(step: Step, grid: Grid, i: int, begin: int, end: int) -> int:
     """Do the sends, or this half of them, of the ``i``-th row; the fault."""
-    few = step.first < 0 or step.to_first < 0 or step.size <= FEW
-    if few and step.kind == Kind.SEND and step.order < 0:
+    if step.few and step.kind == Kind.SEND:
         return _send_few(step, grid, i, begin, end)
     missing = unfree = 0
     known = besides = grid.scratch[Spare.NEVER][: end - begin]
@@ -140,35 +148,53 @@ def _arrive(
 
 @compiled
 def _send_few(step: Step, grid: Grid, i: int, begin: int, end: int) -> int:
-    """Do sends tile by tile, where tiles are few or spaced."""
+    """Do sends tile by tile."""
     row = grid.state[step.row_first + i * step.row_step]
     to_row = grid.state[grid.indices[step.to_rows + i]]
     here = grid.indices[step.columns + begin : step.columns + end]
     there = grid.indices[step.to_columns + begin : step.to_columns + end]
-    takes = tokens_at(grid, step.takes, step.n_takes)
-    slots = tokens_at(grid, step.slots, step.n_slots)
-    delays, starts = _delays(step, grid, i, begin, end), grid.scratch[Spare.STARTS]
-    launch, flits = np.int32(step.launch), np.int32(step.flits)
-    missing, unfree = len(takes), len(slots)
+    taken, taken_depth = single(tokens_at(grid, step.takes, step.n_takes))
+    slot, slot_depth = single(tokens_at(grid, step.slots, step.n_slots))
+    starts, launch = grid.scratch[Spare.STARTS], np.int32(step.launch)
+    delays = _delays(step, grid, i, begin, end)
+    missing = unfree = False
     for j in range(len(here)):
         column = address(here[j])
-        units, missing = take_at(row, takes, column, missing)
-        known, unfree = take_at(to_row, slots, address(there[j]), unfree)
+        units = oldest_of(row, taken, taken_depth, column)
+        known = oldest_of(to_row, slot, slot_depth, address(there[j]))
+        missing, unfree = missing | (units == EMPTY), unfree | (known == EMPTY)
         start = max(row[Engine.TRANSFER, column], np.int32(units + launch))
         starts[j] = _known(start, known, delays, j)
-    arrivals = tokens_at(grid, step.arrivals, step.n_arrivals)
-    gives = tokens_at(grid, step.gives, step.n_gives)
-    full, over = len(arrivals), len(gives)
+    wrong = _deliver_few(step, grid, row, to_row, here, there, delays)
+    if missing and taken_depth > 0:
+        return taken
+    return slot if unfree and slot_depth > 0 else wrong
+
+
+@compiled
+def _deliver_few(
+    step: Step,
+    grid: Grid,
+    row: Times,
+    to_row: Times,
+    here: Indices,
+    there: Indices,
+    delays: Delays,
+) -> int:
+    """`_deliver` tile by tile."""
+    arrived, arrived_depth = single(tokens_at(grid, step.arrivals, step.n_arrivals))
+    given, given_depth = single(tokens_at(grid, step.gives, step.n_gives))
+    starts, flits = grid.scratch[Spare.STARTS], np.int32(step.flits)
+    full = over = False
     for j in range(len(here)):
         column, target = address(here[j]), address(there[j])
         since, until = to_row[Slot.BUSY, target], to_row[Slot.PORT, target]
         time, since, until, free = _arrive(starts[j], since, until, flits, delays, j)
         to_row[Slot.BUSY, target], to_row[Slot.PORT, target] = since, until
         row[Engine.TRANSFER, column] = free
-        full = give_at(to_row, arrivals, target, time, full)
-        over = give_at(row, gives, column, free, over)
-    wrong = -fault_of(gives, over) or -fault_of(arrivals, full)
-    return fault_of(takes, missing) or fault_of(slots, unfree) or wrong
+        full |= not append_to(to_row, arrived, arrived_depth, target, time)
+        over |= not append_to(row, given, given_depth, column, free)
+    return -given if over else (-arrived if full else 0)
 
 
 @inlined

@@ -25,14 +25,12 @@ class Kind(IntEnum):
     COLUMN_REDUCE = 7
 
 
-FEW = 16
-"""Tiles of a row up to which it does not pay to do them by vectors."""
-
 STEP = np.dtype(
     [
         (name, np.int64)
         for name in (
             "kind",  # `Kind`
+            "few",  # of work or sends: whether they are done tile by tile
             "engine",  # of work
             "operation",  # its number in the program
             "row_first",

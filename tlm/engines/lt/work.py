@@ -4,9 +4,20 @@ import numpy as np
 
 from tlm.compiled import address, compiled, inlined
 from tlm.engines.lt.port import Time
-from tlm.engines.lt.queue import fault_of, give, give_at, take_at, take_two, tokens_at
-from tlm.engines.lt.state import Grid, Indices, Slot, Spare, Times, columns_of
-from tlm.engines.lt.step import FEW, Step
+from tlm.engines.lt.queue import append_to, give, oldest_of, single, take_two, tokens_at
+from tlm.engines.lt.state import (
+    EMPTY,
+    Columns,
+    Grid,
+    Indices,
+    Slot,
+    Spare,
+    Times,
+    columns_of,
+    read,
+    write_back,
+)
+from tlm.engines.lt.step import Step
 
 
 @compiled
@@ -17,21 +28,22 @@ def work(step: Step, grid: Grid, i: int, begin: int, end: int) -> int:
     takes = tokens_at(grid, step.takes, step.n_takes)
     gives = tokens_at(grid, step.gives, step.n_gives)
     table = grid.tables[max(step.table, 0), number]
-    if columns.first < 0 or step.size <= FEW:
+    if step.few:
         return _work_few(step, row, table, columns.indices, takes, gives)
     one, two, missing = take_two(grid.scratch, row, takes, columns, Spare.UNITS)
-    low, high = columns.first, columns.first + end - begin
-    free = row[step.engine][low:high]
+    free = read(row[step.engine], columns, grid.scratch[Spare.FREE])
+    if step.table >= 0:
+        table = read(table, columns, grid.scratch[Spare.CYCLES])
     if step.beside >= 0:
-        _work_beside(step, row, table, one, two, low, high)
+        _work_beside(step, grid.scratch, row, columns, table, one, two, free)
     elif step.table < 0:
         cycles = np.int32(step.cycles)
         for j in range(len(free)):
             free[j] = max(free[j], max(one[j], two[j])) + cycles
     else:
-        cycles_at = table[low:high]
         for j in range(len(free)):
-            free[j] = max(free[j], max(one[j], two[j])) + cycles_at[j]
+            free[j] = max(free[j], max(one[j], two[j])) + table[j]
+    write_back(row[step.engine], columns, free)
     return missing or give(row, gives, columns, free)
 
 
@@ -39,40 +51,50 @@ def work(step: Step, grid: Grid, i: int, begin: int, end: int) -> int:
 def _work_few(
     step: Step, row: Times, table: Times, columns: Indices, takes: Indices, gives: Indices
 ) -> int:
-    """Do work tile by tile, where tiles are few or spaced."""
-    missing, full, cycles = len(takes), len(gives), np.int32(step.cycles)
-    engine, beside = step.engine, step.beside
+    """Do work tile by tile."""
+    (taken, taken_depth), (given, given_depth) = single(takes), single(gives)
+    engine, beside, same, cycles = step.engine, step.beside, step.table < 0, np.int32(step.cycles)
+    missing = full = False
     for j in range(len(columns)):
         column = address(columns[j])
-        units, missing = take_at(row, takes, column, missing)
-        free = row[engine, column]
+        units, free = oldest_of(row, taken, taken_depth, column), row[engine, column]
+        missing |= units == EMPTY
         start = max(free, units)
-        finish = np.int32(start + (cycles if step.table < 0 else table[column]))
+        finish = np.int32(start + (cycles if same else table[column]))
         if beside >= 0:
-            since = row[Slot.SINCE + engine, column]
+            since, other = row[Slot.SINCE + engine, column], row[Slot.SINCE + beside, column]
             row[Slot.SINCE + engine, column] = _since(start, free, since)
-            since, until = row[Slot.SINCE + beside, column], row[beside, column]
-            row[Slot.OVERLAP, column] += _overlap(start, finish, since, until)
+            row[Slot.OVERLAP, column] += _overlap(start, finish, other, row[beside, column])
         row[engine, column] = finish
-        full = give_at(row, gives, column, finish, full)
-    return fault_of(takes, missing) or -fault_of(gives, full)
+        full |= not append_to(row, given, given_depth, column, finish)
+    return taken if missing and taken_depth > 0 else (-given if full else 0)
 
 
 @compiled
 def _work_beside(
-    step: Step, row: Times, table: Times, one: Times, two: Times, low: int, high: int
+    step: Step,
+    scratch: Times,
+    row: Times,
+    columns: Columns,
+    table: Times,
+    one: Times,
+    two: Times,
+    free: Times,
 ) -> None:
     """Do work, and count in how many of its cycles the engine beside it works too."""
-    free, since = row[step.engine][low:high], row[Slot.SINCE + step.engine][low:high]
-    until, other = row[step.beside][low:high], row[Slot.SINCE + step.beside][low:high]
-    overlap, cycles_at = row[Slot.OVERLAP][low:high], table[low:high]
-    constant, same = np.int32(step.cycles), step.table < 0
+    since = read(row[Slot.SINCE + step.engine], columns, scratch[Spare.SINCE])
+    until = read(row[step.beside], columns, scratch[Spare.BESIDE])
+    other = read(row[Slot.SINCE + step.beside], columns, scratch[Spare.BESIDE_SINCE])
+    overlap = read(row[Slot.OVERLAP], columns, scratch[Spare.OVERLAP])
+    same, cycles = step.table < 0, np.int32(step.cycles)
     for j in range(len(free)):
         start = max(free[j], max(one[j], two[j]))
-        finish = np.int32(start + (constant if same else cycles_at[j]))
+        finish = np.int32(start + (cycles if same else table[j]))
         since[j] = _since(start, free[j], since[j])
         overlap[j] += _overlap(start, finish, other[j], until[j])
         free[j] = finish
+    write_back(row[Slot.SINCE + step.engine], columns, since)
+    write_back(row[Slot.OVERLAP], columns, overlap)
 
 
 @inlined
