@@ -37,7 +37,7 @@ def oldest_of(row: Times, slot: int, depth: int, column: int) -> Any:
 
 
 @inlined
-def append_to(row: Times, slot: int, depth: int, column: int, time: int) -> bool:
+def append_to(row: Times, slot: int, depth: int, column: int, time: Any) -> bool:
     """Give a unit of a token at a tile; whether there was room."""
     place, last = slot, slot + depth - 1
     while place < last and row[place, column] != EMPTY:
