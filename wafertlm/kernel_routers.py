@@ -13,7 +13,7 @@ from tlm.errors import InputError
 from tlm.interconnect import packets
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
-from tlm.program import Program, Reduce, Send, Transfer
+from tlm.program import Multicast, Program, Reduce, Send, Transfer
 from tlm.program.operations import Way
 
 
@@ -62,7 +62,7 @@ class OwnRouters:
                 )
             if isinstance(operation, Reduce):
                 self._check_operation(operation)
-            for way in () if isinstance(operation, Send) else operation.ways():
+            for way in operation.ways() if isinstance(operation, Multicast | Reduce) else ():
                 if layout.names(_goal(operation, way, program.cols)):
                     continue
                 feature = "reduction" if way.inwards else "multicast"

@@ -230,6 +230,11 @@ class _Jobs:
         kind = TransferKind.UNICAST if len(step.members) == 1 else TransferKind.MULTICAST
         row, col = step.members.rows[0], step.members.cols[0]
         carry = True
+        if step.root is not None and not isinstance(operation, Reduce):
+            raise InputError(
+                f"{operation.called(step.number)}: allowed on tiles in Verilog: Send, Multicast, "
+                "Reduce, Load, Store and Work"
+            )
         if isinstance(operation, Reduce):
             if operation.neutral:
                 raise InputError(

@@ -4,6 +4,7 @@ Marks and what becomes of them are those of `tlm.check.marks`. All takes of an o
 all its gives. Each law returns the greatest mark on arrival.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ from tlm.check.marks import (
     take,
 )
 from tlm.compiled import allocating, forget_stale
+from tlm.program.operations import Collective, Multicast, Reduce
 
 
 class Reduction(NamedTuple):
@@ -201,4 +203,9 @@ def column_reduce(
     return int(arrival.max())
 
 
-forget_stale(work, send, row_multicast, column_multicast, row_reduce, column_reduce)
+#: Laws of collectives along rows, and along columns.
+LAWS: dict[type[Collective], tuple[Callable[..., int], Callable[..., int]]] = {
+    Multicast: (row_multicast, column_multicast),
+    Reduce: (row_reduce, column_reduce),
+}
+forget_stale(work, send, *(law for laws in LAWS.values() for law in laws))

@@ -87,29 +87,21 @@ class Walk:
         self, operation: Collective, tokens: Tokens, complete: int, required: _Indices | None
     ) -> None:
         lines, places = operation.root_lines
-        reduces = isinstance(operation, Reduce)
+        by_row, by_column = core.LAWS[type(operation)]
         least = np.zeros(len(lines), dtype=np.int64) if required is None else required
-        if operation.by_row:
-            segment = spread(operation.segment)
-            if reduces:
-                reduction = core.Reduction(complete, least)
-                came = core.row_reduce(
-                    self._state, along(lines), places, segment, tokens, reduction
-                )
-            else:
-                came = core.row_multicast(self._state, along(lines), places, segment, tokens)
-            self._came(came)
-            return
         rows, numbers = along(operation.segment), along(lines)
+
+        def reduction(at: _Indices | slice) -> tuple[core.Reduction, ...]:
+            return (core.Reduction(complete, least[at]),) if type(operation) is Reduce else ()
+
+        if operation.by_row:
+            segment, state = spread(operation.segment), self._state
+            self._came(by_row(state, numbers, places, segment, tokens, *reduction(np.s_[:])))
+            return
         for root_row in np.unique(places).tolist():
-            at = places == root_row
+            at = np.flatnonzero(places == root_row)
             columns = _columns(numbers[at])
-            if reduces:
-                reduction = core.Reduction(complete, least[at])
-                came = core.column_reduce(self._state, root_row, columns, rows, tokens, reduction)
-            else:
-                came = core.column_multicast(self._state, root_row, columns, rows, tokens)
-            self._came(came)
+            self._came(by_column(self._state, root_row, columns, rows, tokens, *reduction(at)))
 
     def _came(self, mark: int) -> None:
         self.greatest = max(self.greatest, mark)

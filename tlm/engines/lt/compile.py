@@ -32,7 +32,7 @@ Places = tuple[tuple[str, tuple[Place, ...]], ...]
 TOKENS = ("takes", "slots", "gives", "arrivals")
 TAKEN = ("takes", "slots")
 """Fields of tokens that an operation takes; it gives those of the others."""
-_MakeFields = Callable[[Laws, range, int, int], tuple[Fields, int]]
+_MakeFields = Callable[..., tuple[Fields, int]]
 
 #: Of each collective: what makes the fields of its law, and its kinds along rows and columns.
 _LINES: dict[type[Collective], tuple[_MakeFields, Kind, Kind]] = {
@@ -114,7 +114,7 @@ class Builder:
             return built
         lines, roots = transfer.root_lines
         form = (type(transfer), transfer.along, transfer.segment, lines, roots.tobytes())
-        built = self._laws.keep(self._collective, *form, flits, named)
+        built = self._laws.keep(self._collective, *form, (flits, *transfer.own_cycles), named)
         return built
 
     def _send(
@@ -159,16 +159,16 @@ class Builder:
         segment: range,
         lines: range,
         roots: bytes,
-        flits: int,
+        lengths: tuple[int, ...],
         named: Places,
     ) -> Built:
         places = np.frombuffer(roots, dtype=np.int64)
         make, by_row, by_column = _LINES[kind]
         distinct = dict.fromkeys(places.tolist())
-        laws = {r: self._laws.keep(make, self._laws, segment, r, flits) for r in distinct}
+        laws = {r: self._laws.keep(make, self._laws, segment, r, *lengths) for r in distinct}
         longest = max(cycles for _, cycles in laws.values())
         law = laws[int(places[0])][0]
-        step = {**law, **self._tokens(named), "table": -1, **self._length(flits)}
+        step = {**law, **self._tokens(named), "table": -1, **self._length(lengths[0])}
         if along == "row":
             offsets = {root: (law["credit"], law["latency"]) for root, (law, _) in laws.items()}
             step |= {

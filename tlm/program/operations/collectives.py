@@ -95,6 +95,11 @@ class Collective(Transfer):
         lines, _ = self.root_lines
         return Ends(lines, self.segment) if self.by_row else Ends(self.segment, lines)
 
+    @property
+    def own_cycles(self) -> tuple[int, ...]:
+        """Cycles that a law needs to know beside the length."""
+        return ()
+
     def members(self, root: Tile) -> TileSet:
         """The members of one root."""
         row, col = root

@@ -47,7 +47,7 @@ class Transfer(Operation):
     @property
     def longest_hops(self) -> int:
         """Hops of the longest."""
-        return max(move.longest_hops for move in self.moves())
+        return max((move.longest_hops for move in self.moves()), default=0)
 
     @property
     def touched(self) -> tuple[tuple[str, Ends], ...]:
