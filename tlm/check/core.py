@@ -26,7 +26,7 @@ from tlm.check.marks import (
     take,
 )
 from tlm.compiled import allocating, forget_stale
-from tlm.program.operations import Collective, Multicast, Reduce
+from tlm.program.operations import Collective, Multicast, Reduce, Relay
 
 
 class Reduction(NamedTuple):
@@ -203,9 +203,82 @@ def column_reduce(
     return int(arrival.max())
 
 
+@allocating
+def row_relay(
+    state: State, rows: Indices, places: Indices, segment: Columns, tokens: Tokens
+) -> int:
+    """On each row the segment's tiles send to the next one inwards, as soon as they may."""
+    cols = segment.indices
+    size, greatest = len(cols), 0
+    marks, slots = np.zeros(size, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    keep, delay = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+    every, one = np.full(size, ALL), np.full(1, ALL)
+    for i in range(len(rows)):
+        row, root = rows[i], Columns(places[i : i + 1], -1)
+        slots[0] = 0
+        take(state, tokens.slots, row, root, one, slots)
+        load(state, TRANSFER, row, segment, marks)
+        take(state, tokens.takes, row, segment, every, marks)
+        fill_law(state.mode, row, cols, row, np.full(size, places[i]), keep, delay)
+        for j in range(size):
+            marks[j] = max(marks[j], slots[0] & keep[j])
+        fill_law(state.mode, row, cols[1:], row, cols[:-1], keep, delay)
+        at = 0
+        while cols[at] < places[i]:
+            marks[at + 1] = max(marks[at + 1], (marks[at] & keep[at]) + delay[at])
+            at += 1
+        for j in range(size - 1, at, -1):
+            marks[j - 1] = max(marks[j - 1], (marks[j] & keep[j - 1]) + delay[j - 1])
+        store(state, TRANSFER, row, segment, marks)
+        give(state, tokens.gives, row, segment, marks)
+        slots[0] = marks[at]
+        give(state, tokens.arrivals, row, root, slots)
+        greatest = max(greatest, marks[at])
+    return greatest
+
+
+@allocating
+def column_relay(
+    state: State, root_row: int, columns: Columns, rows: Indices, tokens: Tokens
+) -> int:
+    """On each column the segment's tiles send to the next one inwards."""
+    cols = columns.indices
+    size = len(cols)
+    slots, every = np.zeros(size, dtype=np.int64), np.full(size, ALL)
+    marks, come = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+    arrival = np.zeros(size, dtype=np.int64)
+    keep, delay = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+    take(state, tokens.slots, root_row, columns, every, slots)
+    for step in (1, -1):  # from above, then from below; the root belongs to both
+        come[:] = 0
+        for k in range(len(rows)):
+            row = rows[k] if step > 0 else rows[len(rows) - 1 - k]
+            if (row - root_row) * step > 0 or (row == root_row and step < 0):
+                break
+            load(state, TRANSFER, row, columns, marks)
+            take(state, tokens.takes, row, columns, every, marks)
+            fill_law(state.mode, row, cols, root_row, cols, keep, delay)
+            for j in range(size):
+                marks[j] = max(marks[j], slots[j] & keep[j], come[j])
+            store(state, TRANSFER, row, columns, marks)
+            if row == root_row:
+                break
+            give(state, tokens.gives, row, columns, marks)
+            fill_law(state.mode, row, cols, row + step * (rows[1] - rows[0]), cols, keep, delay)
+            for j in range(size):
+                come[j] = (marks[j] & keep[j]) + delay[j]
+        for j in range(size):  # the root's own mark holds what came from above
+            arrival[j] = marks[j] if step > 0 else max(arrival[j], come[j])
+    store(state, TRANSFER, root_row, columns, arrival)
+    give(state, tokens.gives, root_row, columns, arrival)
+    give(state, tokens.arrivals, root_row, columns, arrival)
+    return int(arrival.max())
+
+
 #: Laws of collectives along rows, and along columns.
 LAWS: dict[type[Collective], tuple[Callable[..., int], Callable[..., int]]] = {
     Multicast: (row_multicast, column_multicast),
     Reduce: (row_reduce, column_reduce),
+    Relay: (row_relay, column_relay),
 }
 forget_stale(work, send, *(law for laws in LAWS.values() for law in laws))

@@ -10,11 +10,13 @@ from typing import Any
 
 import simpy
 
+from tlm.engines.at.relay import Relays
 from tlm.engines.at.shared_tiles import SharedTiles
 from tlm.engines.at.starts import Starts
 from tlm.engines.at.times import Times
 from tlm.engines.at.units import GivenUnits
 from tlm.engines.outcome import Outcome
+from tlm.errors import InputError
 from tlm.interconnect import packets
 from tlm.interconnect.base import Interconnect
 from tlm.interconnect.packets import TileSet
@@ -23,7 +25,7 @@ from tlm.interconnect.zero_load import NocTiming
 from tlm.lockstep import SteppedEnvironment
 from tlm.offchip.system import Message, OffChipMemory
 from tlm.program import Engine, Program
-from tlm.program.operations import OffChip, Reduce, Tile
+from tlm.program.operations import OffChip, Reduce, Relay, Tile
 from tlm.program.steps import ProgramDeadlockError, Step, TransferStep, Unit, WorkStep, held_steps
 from tlm.tiles.interconnect import TiledInterconnect
 from tlm.tiles.timing import FREE, QueueTiming
@@ -90,6 +92,7 @@ class _Processes:
         self._starts = Starts(
             self._env, take_turns=queues.starts_take_turns, behind_models=self._tiles is not None
         )
+        self._relays = Relays(self._env, self._network, program.cols)
         self._begun: dict[tuple[Tile, Engine], int] = {}
         self._times = Times(self._env, program)
 
@@ -211,6 +214,11 @@ class _Processes:
     def _message(self, step: TransferStep, start: int) -> Message:
         """What sends all of a transfer."""
         node, arrivals = self._node(step.tile), self._arrivals(step, start)
+        if isinstance(step.operation, Relay):
+            if self._tiles is not None:
+                called = step.operation.called(step.number)
+                raise InputError(f"{called}: tiles whose banks count do not run relays")
+            return partial(self._relays.start, step, [*arrivals.values()])
         if isinstance(step.operation, OffChip):
             assert self._offchip is not None
             return partial(self._offchip.start, step, arrivals[node])

@@ -10,6 +10,7 @@ from tlm.engines.lt.contention.sends import shared_hops
 from tlm.engines.lt.laws import Fields, Laws, rows_of
 from tlm.engines.lt.multicast import multicast_fields
 from tlm.engines.lt.reduce import reduce_fields
+from tlm.engines.lt.relay import relay_fields
 from tlm.engines.lt.send import column_fields, row_fields
 from tlm.engines.lt.step import Kind, Pools, record
 from tlm.engines.lt.tokens import Place
@@ -21,6 +22,7 @@ from tlm.program.operations import (
     Engine,
     Multicast,
     Reduce,
+    Relay,
     Send,
     Work,
 )
@@ -38,6 +40,7 @@ _MakeFields = Callable[..., tuple[Fields, int]]
 _LINES: dict[type[Collective], tuple[_MakeFields, Kind, Kind]] = {
     Multicast: (multicast_fields, Kind.ROW_MULTICAST, Kind.COLUMN_MULTICAST),
     Reduce: (reduce_fields, Kind.ROW_REDUCE, Kind.COLUMN_REDUCE),
+    Relay: (relay_fields, Kind.ROW_RELAY, Kind.COLUMN_RELAY),
 }
 
 

@@ -23,6 +23,8 @@ class Kind(IntEnum):
     COLUMN_MULTICAST = 5
     ROW_REDUCE = 6
     COLUMN_REDUCE = 7
+    ROW_RELAY = 8
+    COLUMN_RELAY = 9
 
 
 STEP = np.dtype(

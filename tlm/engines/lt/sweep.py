@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tlm.compiled import compiled, forget_stale, unlocked
 from tlm.engines.lt.multicast import column_multicast, row_multicast
 from tlm.engines.lt.reduce import column_reduce, row_reduce
+from tlm.engines.lt.relay import column_relay, row_relay
 from tlm.engines.lt.send import send
 from tlm.engines.lt.state import Grid, Indices
 from tlm.engines.lt.step import Kind, Step, Steps
@@ -68,6 +69,9 @@ def _do(step: Step, grid: Grid, low: int, high: int, begin: int, end: int, fault
     if step.kind == Kind.COLUMN_REDUCE:
         _note(fault, 0, column_reduce(step, grid, begin, end))
         return
+    if step.kind == Kind.COLUMN_RELAY:
+        _note(fault, 0, column_relay(step, grid, begin, end))
+        return
     i = max(0, -((step.row_first - low) // step.row_step))
     while i < step.rows and step.row_first + i * step.row_step < high:
         if step.kind == Kind.WORK:
@@ -76,6 +80,8 @@ def _do(step: Step, grid: Grid, low: int, high: int, begin: int, end: int, fault
             found = row_multicast(step, grid, i)
         elif step.kind == Kind.ROW_REDUCE:
             found = row_reduce(step, grid, i)
+        elif step.kind == Kind.ROW_RELAY:
+            found = row_relay(step, grid, i)
         else:
             found = send(step, grid, i, begin, end)
         _note(fault, step.row_first + i * step.row_step, found)

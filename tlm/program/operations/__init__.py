@@ -18,6 +18,7 @@ from tlm.program.operations.base import (
 )
 from tlm.program.operations.collectives import Collective, Multicast, Reduce, Roots
 from tlm.program.operations.offchip import Load, OffChip, Store
+from tlm.program.operations.relay import Relay
 from tlm.program.operations.send import Send
 from tlm.program.operations.transfer import Transfer
 from tlm.program.operations.work import Work
@@ -34,6 +35,7 @@ __all__ = [
     "OffChip",
     "Operation",
     "Reduce",
+    "Relay",
     "Roots",
     "Send",
     "Store",

@@ -1,0 +1,154 @@
+"""The law of relays at level lt: the members of a line add up a stream, one word a cycle each.
+
+The first word leaves a tile when it begins, or ``hold`` cycles after the first word has come from
+the tile farther out, if that is later; the others follow, one a cycle. What waits at the ejection
+port comes as much later, all of it. The root has added the last word ``flits - 1`` cycles after it
+could have sent the first one on.
+"""
+
+import numpy as np
+
+from tlm.compiled import compiled
+from tlm.engines.lt.laws import Fields, Laws
+from tlm.engines.lt.port import through_port, through_ports
+from tlm.engines.lt.queue import give, take, tokens_at
+from tlm.engines.lt.state import (
+    EMPTY,
+    Columns,
+    Grid,
+    Slot,
+    Spare,
+    Times,
+    columns_of,
+    read,
+    write_back,
+)
+from tlm.engines.lt.step import Step
+from tlm.engines.transfer_times import arrival_cycles, credit_cycles
+from tlm.program.operations import Engine
+
+
+def relay_fields(
+    laws: Laws, segment: range, root: int, flits: int, stage_cycles: int
+) -> tuple[Fields, int]:
+    """Fields of a relay to a place of a line; more cycles than it can take."""
+    hops = np.abs(np.array(segment) - root)
+    farthest = int(hops.max())
+    word = arrival_cycles(laws.timing, segment.step, 1)
+    fields = {
+        "credit": laws.pools.put_delays([laws.credit_cycles(hop) for hop in hops]),
+        "latency": laws.pools.put_delays([word]),
+        "hold": stage_cycles,
+    }
+    longest = len(segment) * (word + stage_cycles + 2 * flits)
+    return fields, longest + credit_cycles(laws.timing, farthest)
+
+
+@compiled
+def row_relay(step: Step, grid: Grid, i: int) -> int:
+    """Relay along the ``i``-th row to its root; the fault."""
+    row, size = grid.state[step.row_first + i * step.row_step], step.size
+    columns = columns_of(grid, step.columns, step.first, 0, size)
+    places, root = columns.indices, grid.indices[step.root + i]
+    at = columns_of(grid, step.root + i, root, 0, 1)
+    law, latency = grid.indices[step.law + 2 * i], grid.indices[step.law + 2 * i + 1]
+    takes = tokens_at(grid, step.takes, step.n_takes)
+    slots = tokens_at(grid, step.slots, step.n_slots)
+    units, missing = take(grid.scratch, row, takes, columns, Spare.UNITS)
+    known, unfree = take(grid.scratch, row, slots, at, Spare.SLOTS)
+    free = read(row[Engine.TRANSFER], columns, grid.scratch[Spare.FREE])
+    for j in range(size):
+        credit = grid.delays[law + j]
+        free[j] = max(free[j], np.int32(units[j] + step.launch), np.int32(known[0] + credit))
+    word, own = grid.delays[latency], 0
+    while places[own] < root:
+        free[own + 1] = _next(step, row, places[own + 1], free[own] + word, free[own + 1])
+        own += 1
+    for j in range(size - 1, own, -1):
+        free[j - 1] = _next(step, row, places[j - 1], free[j] + word, free[j - 1])
+    for j in range(size):
+        free[j] += step.flits - (1 if j == own else 0)
+    write_back(row[Engine.TRANSFER], columns, free)
+    over = give(row, tokens_at(grid, step.gives, step.n_gives), columns, free)
+    come = grid.scratch[Spare.COME][:1]
+    come[0] = free[own]
+    full = give(row, tokens_at(grid, step.arrivals, step.n_arrivals), at, come)
+    return missing or unfree or over or full
+
+
+@compiled
+def _next(step: Step, row: Times, column: int, come: int, begins: int) -> int:
+    """When the first word can leave a tile to which the first one could come at some time."""
+    last = np.int32(come + step.flits - 1)
+    written, row[Slot.BUSY, column], row[Slot.PORT, column] = through_port(
+        last, row[Slot.BUSY, column], row[Slot.PORT, column], step.flits
+    )
+    first = written - step.flits + 1 + step.hold
+    return int(max(begins, first))
+
+
+@compiled
+def column_relay(step: Step, grid: Grid, begin: int, end: int) -> int:
+    """Relay along some columns to their roots, which lie in one row; the fault."""
+    size, root = end - begin, grid.state[step.root]
+    columns = columns_of(grid, step.columns, step.first, begin, end)
+    slots = tokens_at(grid, step.slots, step.n_slots)
+    known, fault = take(grid.scratch, root, slots, columns, Spare.SLOTS)
+    latest = grid.scratch[Spare.LATEST][:size]
+    own = (step.root - step.row_first) // step.row_step
+    for side in range(2):  # from above to the root, then from below to the row before it
+        latest[:] = EMPTY
+        for n in range(own + 1 if side == 0 else step.rows - 1 - own):
+            i = n if side == 0 else step.rows - 1 - n
+            wrong = _pass_on(step, grid, i, columns, known, latest, side == 0 and n == own)
+            fault = fault or wrong
+    wrong = _end_at_root(step, grid, columns, latest)
+    return fault or wrong
+
+
+@compiled
+def _pass_on(
+    step: Step, grid: Grid, i: int, columns: Columns, known: Times, latest: Times, at_root: bool
+) -> int:
+    """A row begins, as soon as it may; ``latest``: when first words leave it. The fault."""
+    row, credit = grid.state[step.row_first + i * step.row_step], grid.delays[step.credit + i]
+    takes = tokens_at(grid, step.takes, step.n_takes)
+    units, fault = take(grid.scratch, row, takes, columns, Spare.UNITS)
+    _receive(step, grid, row, columns, latest)
+    free = read(row[Engine.TRANSFER], columns, grid.scratch[Spare.FREE])
+    for j in range(len(free)):
+        start = max(free[j], np.int32(units[j] + step.launch), np.int32(known[j] + credit))
+        latest[j] = max(latest[j], start)
+        free[j] = latest[j] if at_root else np.int32(latest[j] + step.flits)
+    write_back(row[Engine.TRANSFER], columns, free)
+    if at_root:  # it ends when both sides have
+        return fault
+    return fault or give(row, tokens_at(grid, step.gives, step.n_gives), columns, free)
+
+
+@compiled
+def _receive(step: Step, grid: Grid, row: Times, columns: Columns, latest: Times) -> None:
+    """Words come that left at ``latest``; then when the first can leave again."""
+    size, word = len(latest), grid.delays[step.latency]
+    if size == 0 or latest[0] == EMPTY:
+        return
+    come, times = grid.scratch[Spare.COME][:size], grid.scratch[Spare.TIMES][:size]
+    for j in range(size):
+        come[j] = latest[j] + word + step.flits - 1
+    through_ports(grid.scratch, row, columns, come, step.flits, times)
+    for j in range(size):
+        latest[j] = times[j] - step.flits + 1 + step.hold
+
+
+@compiled
+def _end_at_root(step: Step, grid: Grid, columns: Columns, latest: Times) -> int:
+    """The roots have added the last words of both sides; the fault."""
+    root = grid.state[step.root]
+    _receive(step, grid, root, columns, latest)
+    free = read(root[Engine.TRANSFER], columns, grid.scratch[Spare.FREE])
+    for j in range(len(free)):
+        free[j] = np.int32(max(free[j], latest[j]) + step.flits - 1)
+    write_back(root[Engine.TRANSFER], columns, free)
+    over = give(root, tokens_at(grid, step.gives, step.n_gives), columns, free)
+    full = give(root, tokens_at(grid, step.arrivals, step.n_arrivals), columns, free)
+    return over or full
