@@ -28,23 +28,25 @@ def single(tokens: Indices) -> tuple[int, int]:
 @inlined
 def oldest_of(row: Times, slot: int, depth: int, column: int) -> Any:
     """Take the oldest unit of a token at a tile; `EMPTY`: there is none."""
-    time = row[slot, column] if depth >= 0 else EMPTY
+    time = row[address(slot), column] if depth >= 0 else EMPTY
     for place in range(slot + 1, slot + depth):
-        row[place - 1, column] = row[place, column]
+        row[address(place - 1), column] = row[address(place), column]
     if depth > 0:
-        row[slot + depth - 1, column] = EMPTY
+        row[address(slot + depth - 1), column] = EMPTY
     return time
 
 
 @inlined
 def append_to(row: Times, slot: int, depth: int, column: int, time: Any) -> bool:
     """Give a unit of a token at a tile; whether there was room."""
-    place, last = slot, slot + depth - 1
-    while place < last and row[place, column] != EMPTY:
-        place += 1
-    room = depth <= 0 or row[place, column] == EMPTY
-    if depth >= 0:
-        row[place, column] = time
+    room = depth < 1 or row[address(slot + depth - 1), column] == EMPTY
+    last = slot
+    while depth > 1 and last < slot + depth - 1 and row[address(last), column] != EMPTY:
+        last += 1
+    if depth > 1:
+        row[address(last), column] = time
+    elif depth >= 0:
+        row[address(slot), column] = time
     return room
 
 
