@@ -113,11 +113,18 @@ def take_two(
 ) -> tuple[Times, Times, int]:
     """`take` in two rows, the later of which counts: two known units stay where they lie."""
     size, first = len(columns.indices), columns.first
-    if len(tokens) == 4 and tokens[1] == 0 and tokens[3] == 0 and first >= 0:
-        end = first + size
-        return row[tokens[0]][first:end], row[tokens[2]][first:end], 0
-    times, fault = take(scratch, row, tokens, columns, spare)
-    return times, scratch[Spare.NEVER][:size], fault
+    known, end = first >= 0 and len(tokens) <= 4, first + size
+    for k in range(1, len(tokens), 2):
+        known &= tokens[k] == 0
+    one = two = scratch[Spare.NEVER][:size]
+    fault = 0
+    if not known:
+        one, fault = take(scratch, row, tokens, columns, spare)
+    elif len(tokens) > 0:
+        one = row[tokens[0]][first:end]
+    if known and len(tokens) > 2:
+        two = row[tokens[2]][first:end]
+    return one, two, fault
 
 
 @inlined

@@ -289,11 +289,13 @@ def _deliver(
         times[j], since[j], until[j], free[j] = _arrive(start, since[j], until[j], flits, delays, j)
     write_back(to_row[Slot.BUSY], there, since)
     write_back(to_row[Slot.PORT], there, until)
-    more = give(to_row, others, there, times)
+    more = give(to_row, others, there, times) if len(others) else 0
     if step.order >= 0:
         reorder(grid.indices, step.inverse, free, left)
     write_back(row[Engine.TRANSFER], here, left)
-    return give(row, tokens_at(grid, step.gives, step.n_gives), here, left) or full or more
+    gives = tokens_at(grid, step.gives, step.n_gives)
+    over = give(row, gives, here, left) if len(gives) else 0
+    return over or full or more
 
 
 @compiled
