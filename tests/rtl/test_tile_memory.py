@@ -134,8 +134,10 @@ def test_blocks_larger_than_a_scratchpad_together(machine: TileMachine) -> None:
     operations: list[Operation] = []
     for name, following in pairwise(names):
         operations += [
-            Load(everywhere, 2000, ("free",), arrivals=("there",), source=name, target="a"),
-            Store(everywhere, 2000, ("there",), arrivals=("free",), source="a", target=following),
+            Load(everywhere, 2000, takes=("free",), arrivals=("there",), source=name, target="a"),
+            Store(
+                everywhere, 2000, takes=("there",), arrivals=("free",), source="a", target=following
+            ),
         ]
     program = Program(2, 2, {"free": Token(1), "there": Token()}, lambda: operations, buffers)
     memory = TileBlocks(program, 6)
@@ -162,7 +164,7 @@ def loads_past_a_refresh() -> Program:
     block = replace(BLOCK, rows=250)
     buffers = {"a": block, "x": replace(block, offchip=True)}
     everywhere, turn = TileSet(range(2), range(2)), ("there",)
-    load = Load(everywhere, 1000, turn, arrivals=turn, source="x", target="a")
+    load = Load(everywhere, 1000, takes=turn, arrivals=turn, source="x", target="a")
     return Program(2, 2, {"there": Token(1)}, lambda: [load] * 4, buffers)
 
 
