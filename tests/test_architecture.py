@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,15 @@ def test_imports_point_one_way(package: str) -> None:
                 assert top in ALLOWED[package], f"{path} imports {name}"
                 if (package, top) == ("calibration", "workloads"):
                     assert name.startswith("workloads.kernels"), f"{path} imports {name}"
+
+
+def test_no_two_classes_of_the_models_have_one_name() -> None:
+    files = defaultdict(list)
+    for path in (ROOT / "tlm").rglob("*.py"):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                files[node.name].append(path.relative_to(ROOT).as_posix())
+    assert not {name: where for name, where in files.items() if len(where) > 1}
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from calibration.experiments.mesh_cases import mesh_timing
 from calibration.harness.memory import RtlMemory
 from calibration.harness.mesh import RtlMesh
 from tlm.interconnect.handshake import HandshakeMesh
-from tlm.interconnect.packets import Deliveries, Int64s, Packets, Reduce, TileSet, cut
+from tlm.interconnect.packets import Deliveries, Int64s, Packets, ReductionGoal, TileSet, cut
 from tlm.interconnect.traffic import Traffic, TrafficFigures, figures
 from tlm.memory.dram.channel import BurstRequests, DramChannel
 from tlm.memory.dram.controllers import RTL
@@ -175,7 +175,7 @@ class Alone:
             for part in cut(flits, mesh.fifo_depth):
                 yield start, source, where, part
         else:
-            goal = Reduce(where, root, maximum=turn % 4 == 3)
+            goal = ReductionGoal(where, root, maximum=turn % 4 == 3)
             for part in cut(flits, mesh.fifo_depth):
                 for node in where.nodes(mesh.cols):
                     yield start, node, goal, part

@@ -82,11 +82,11 @@ class OwnRouters:
             )
 
 
-def _goal(operation: Transfer, way: Way, cols: int) -> TileSet | packets.Reduce:
+def _goal(operation: Transfer, way: Way, cols: int) -> TileSet | packets.ReductionGoal:
     if not isinstance(operation, Reduce):
         return way.members
     maximum = operation.operation == "maximum"
-    return packets.Reduce(way.members, way.tile[0] * cols + way.tile[1], maximum)
+    return packets.ReductionGoal(way.members, way.tile[0] * cols + way.tile[1], maximum)
 
 
 def own_routers(spec_file: str, *, allow_stale: bool) -> OwnRouters:

@@ -17,16 +17,16 @@ from calibration.harness.mesh import RtlMesh
 from tlm.calibrated import combined_hash, measured_rtl_hash
 from tlm.errors import InputError
 from tlm.interconnect.handshake import HandshakeMesh
-from tlm.interconnect.packets import Deliveries, Kind, Packets
+from tlm.interconnect.packets import Deliveries, PacketKind, Packets
 from tlm.interconnect.zero_load import NocTiming
 
 LONGEST_PACKET = 2**16 - 1  # the bench counts a packet's flits in 16 bits
 #: Names of the bounds in a calibration.
 _BOUNDS = {
-    Kind.UNICAST: "packet_flits",
-    Kind.MULTICAST: "multicast_flits",
-    Kind.SUM: "reduction_flits",
-    Kind.MAXIMUM: "reduction_flits",
+    PacketKind.UNICAST: "packet_flits",
+    PacketKind.MULTICAST: "multicast_flits",
+    PacketKind.SUM: "reduction_flits",
+    PacketKind.MAXIMUM: "reduction_flits",
 }
 
 
@@ -45,7 +45,7 @@ class Network(Protocol):
     def timing(self) -> NocTiming:
         """What its routers are like."""
 
-    def bound_flits(self, kind: Kind) -> int:
+    def bound_flits(self, kind: PacketKind) -> int:
         """Longest packet of a kind."""
 
     @property
@@ -87,9 +87,9 @@ class ProjectNetwork:
         """As measured, and as its parameters say."""
         return mesh_timing(self.mesh)
 
-    def bound_flits(self, kind: Kind) -> int:
+    def bound_flits(self, kind: PacketKind) -> int:
         """The depth of the buffers; of unicasts, and without cut-through, there is no bound."""
-        bounded = self.mesh.cut_through and kind != Kind.UNICAST
+        bounded = self.mesh.cut_through and kind != PacketKind.UNICAST
         return self.mesh.fifo_depth if bounded else LONGEST_PACKET
 
     @property
@@ -123,13 +123,13 @@ class OwnNetwork:
         """As identified."""
         return self.found.timing()
 
-    def bound_flits(self, kind: Kind) -> int:
+    def bound_flits(self, kind: PacketKind) -> int:
         """As found, of unicasts as specified; where there is none, what the bench can count."""
         bounds = {
-            Kind.UNICAST: self.spec.limits.packet_flits,
-            Kind.MULTICAST: self.found.multicast_flits,
-            Kind.SUM: self.found.reduction_flits,
-            Kind.MAXIMUM: self.found.reduction_flits,
+            PacketKind.UNICAST: self.spec.limits.packet_flits,
+            PacketKind.MULTICAST: self.found.multicast_flits,
+            PacketKind.SUM: self.found.reduction_flits,
+            PacketKind.MAXIMUM: self.found.reduction_flits,
         }
         return bounds[kind] or LONGEST_PACKET
 
@@ -155,7 +155,7 @@ class OwnNetwork:
     def check(self, packets: Packets) -> None:
         """Hold the operations, the sets that headers can name, and the bounds that were found."""
         known, file = {name.upper() for name in self.spec.operations()}, self.spec.file.name
-        for kind in (Kind(value) for value in np.unique(packets.kind).tolist()):
+        for kind in (PacketKind(value) for value in np.unique(packets.kind).tolist()):
             if kind.name not in known:
                 raise InputError(
                     f"{file}: features: found a packet of kind "

@@ -15,7 +15,7 @@ from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, First, RisingEdge
 from numpy.typing import NDArray
 
-from tlm.interconnect.packets import Deliveries, Int64s, Kind, Packets
+from tlm.interconnect.packets import Deliveries, Int64s, PacketKind, Packets
 
 _PATIENCE_CYCLES = 1000
 _LONGEST_MS = 20  # of 2 ns cycles: ten million
@@ -119,7 +119,7 @@ def expected_deliveries(packets: Packets, cols: int, *, loopback: bool = True) -
     row = packets.row_first[number] + nth // wide * packets.row_step[number]
     col = packets.col_first[number] + nth % wide * packets.col_step[number]
     node = np.where(packets.reduces[number], packets.root[number], row * cols + col)
-    own = (packets.kind[number] == Kind.MULTICAST) & (node == packets.source[number])
+    own = (packets.kind[number] == PacketKind.MULTICAST) & (node == packets.source[number])
     rows: Int64s = np.column_stack([number, node])
     return rows if loopback else rows[~own]
 
@@ -173,7 +173,7 @@ def _received(packets: Packets, packet: Log, flit: Log, element_bits: int) -> Lo
     group = np.stack([joint, index.astype(np.int64)], axis=1)[order]
     first = np.nonzero(np.r_[True, (np.diff(group, axis=0) != 0).any(axis=1)])[0]
     values = sent(packets, source, index, element_bits)[order]
-    maximum = packets.kind[group[first, 0]] == Kind.MAXIMUM
+    maximum = packets.kind[group[first, 0]] == PacketKind.MAXIMUM
     # Both lists are sorted by joint number and flit; the wanted ones are a reduction's once.
     data[reduced] = _combined(values, first, maximum, element_bits)
     return data

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from calibration.benches.mesh_bench import flits_of, mask, sent
 from calibration.blackbox.spec import MeshSpec
 from tlm.errors import InputError
-from tlm.interconnect.packets import Kind, Packets, Reduce, TileSet
+from tlm.interconnect.packets import PacketKind, Packets, ReductionGoal, TileSet
 
 Words = NDArray[np.uint64]
 _WORD = 64
@@ -47,10 +47,10 @@ class FlitLayout:
         most: int = (1 << self._spec.field("length").width(self._rows, self._cols)) - 1
         return most
 
-    def names(self, goal: TileSet | Reduce) -> bool:
+    def names(self, goal: TileSet | ReductionGoal) -> bool:
         """Whether a header can name these destinations, or this reduction."""
-        where = goal.operands if isinstance(goal, Reduce) else goal
-        root = goal.root // self._cols if isinstance(goal, Reduce) else 0
+        where = goal.operands if isinstance(goal, ReductionGoal) else goal
+        root = goal.root // self._cols if isinstance(goal, ReductionGoal) else 0
         inside = self._inside(where) and 0 <= root < self._rows
         return inside and _names(self._spec, goal, self._cols)
 
@@ -96,7 +96,7 @@ class FlitLayout:
         check_names(self._spec, packets, self._cols)
         longest = self.longest_flits
         if longest is not None:
-            counted = np.where(packets.kind == Kind.UNICAST, 0, packets.flits)
+            counted = np.where(packets.kind == PacketKind.UNICAST, 0, packets.flits)
             for number in np.nonzero(counted > longest)[0].tolist():
                 raise InputError(
                     f"{self._spec.file.name}: packet {number}: found {counted[number]} flits; "
@@ -115,9 +115,9 @@ class FlitLayout:
                 (packets.col_first, packets.col_last, packets.col_step, self._cols),
             )
         ]
-        codes = np.zeros(len(Kind), dtype=np.int64)
+        codes = np.zeros(len(PacketKind), dtype=np.int64)
         for name, code in self._spec.operations().items():
-            codes[Kind[name.upper()]] = code
+            codes[PacketKind[name.upper()]] = code
         return {
             "row": np.where(reduces, packets.root // self._cols, packets.row_first),
             "col": np.where(reduces, packets.root % self._cols, packets.col_first),
@@ -145,12 +145,12 @@ def check_names(spec: MeshSpec, packets: Packets, cols: int) -> None:
     Raises:
         InputError: naming the first packet for which they cannot.
     """
-    known: dict[TileSet | Reduce, bool] = {}
-    for number in np.nonzero(packets.kind != Kind.UNICAST)[0].tolist():
-        where, kind = packets.tiles(number), Kind(int(packets.kind[number]))
-        goal: TileSet | Reduce = where
-        if kind >= Kind.SUM:
-            goal = Reduce(where, int(packets.root[number]), kind == Kind.MAXIMUM)
+    known: dict[TileSet | ReductionGoal, bool] = {}
+    for number in np.nonzero(packets.kind != PacketKind.UNICAST)[0].tolist():
+        where, kind = packets.tiles(number), PacketKind(int(packets.kind[number]))
+        goal: TileSet | ReductionGoal = where
+        if kind >= PacketKind.SUM:
+            goal = ReductionGoal(where, int(packets.root[number]), kind == PacketKind.MAXIMUM)
         if goal not in known:
             known[goal] = _names(spec, goal, cols)
         if not known[goal]:
@@ -162,10 +162,10 @@ def check_names(spec: MeshSpec, packets: Packets, cols: int) -> None:
             )
 
 
-def _names(spec: MeshSpec, goal: TileSet | Reduce, cols: int) -> bool:
+def _names(spec: MeshSpec, goal: TileSet | ReductionGoal, cols: int) -> bool:
     """Whether a header can name what lies inside the mesh."""
     features = spec.features
-    if not isinstance(goal, Reduce):
+    if not isinstance(goal, ReductionGoal):
         one = len(goal) == 1
         return one or (features.multicast is not None and _named(goal, features.multicast))
     operation = "maximum" if goal.maximum else "sum"

@@ -11,10 +11,10 @@ import numpy as np
 
 from tlm.errors import InputError
 from tlm.interconnect.handshake import DeadlockError, HandshakeMesh
-from tlm.interconnect.packets import Deliveries, Packets, Reduce, TileSet
+from tlm.interconnect.packets import Deliveries, Packets, ReductionGoal, TileSet
 from tlm.interconnect.zero_load import NocTiming
 
-Goal = TileSet | Reduce
+Goal = TileSet | ReductionGoal
 #: Cycle, source node, destinations or reduction, flits.
 Send = tuple[int, int, Goal, int]
 Size = tuple[int, int]

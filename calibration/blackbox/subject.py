@@ -17,7 +17,7 @@ from calibration.harness.cache import included_files
 from calibration.harness.mesh import HangError
 from calibration.harness.simulator import SimulationError
 from tlm.interconnect.handshake import HandshakeMesh
-from tlm.interconnect.packets import Deliveries, Packets, Reduce, TileSet
+from tlm.interconnect.packets import Deliveries, Packets, ReductionGoal, TileSet
 from tlm.interconnect.zero_load import NocTiming
 
 #: Longest packet that is tried.
@@ -131,7 +131,7 @@ class Subject:
     @cached_property
     def reduction_flits(self) -> int:
         """Longest operand, found alike."""
-        pair = Reduce(TileSet(range(1), range(2)), root=0, maximum=self.maximum_only)
+        pair = ReductionGoal(TileSet(range(1), range(2)), root=0, maximum=self.maximum_only)
         return self.spec.limits.reduction_flits or self._longest(
             lambda flits: [(0, node, pair, flits) for node in (0, 1)]
         )
@@ -178,11 +178,11 @@ class Subject:
             )
         return limit
 
-    def reduce(self, operands: TileSet, root: int) -> Reduce:
+    def reduce(self, operands: TileSet, root: int) -> ReductionGoal:
         """A reduction of a kind that the network knows."""
-        return Reduce(operands, root, maximum=self.maximum_only)
+        return ReductionGoal(operands, root, maximum=self.maximum_only)
 
-    def meeting(self, goal: Reduce, size: Size | None = None) -> int:
+    def meeting(self, goal: ReductionGoal, size: Size | None = None) -> int:
         """Most operands of a reduction that meet in one router."""
         return HandshakeMesh(*(size or self.fit), self.timing).most_meeting(goal)
 
@@ -198,7 +198,7 @@ class Subject:
                 return where
         raise LawContradictedError(f"headers name no set of tiles on {size[0]}x{size[1]}")
 
-    def random_reduction(self, size: Size, rng: np.random.Generator) -> Reduce:
+    def random_reduction(self, size: Size, rng: np.random.Generator) -> ReductionGoal:
         """A reduction that headers can name and routers can combine."""
         for _ in range(_TRIES):
             where = TileSet(*(_places(side, rng) for side in size))

@@ -20,7 +20,7 @@ from calibration.experiments.mesh_cases import (
 )
 from calibration.harness.mesh import NOC_SOURCES, RtlMesh
 from tlm.calibrated import Parameter, load_result
-from tlm.interconnect.collectives import Collective
+from tlm.interconnect.collectives import CollectiveTraffic
 from tlm.interconnect.packets import TileSet
 
 _KINDS = ("seq-multicast", "tree-multicast", "seq-reduce", "tree-reduce")
@@ -33,7 +33,7 @@ class OnMesh:
     """A collective on a Verilated mesh."""
 
     mesh: RtlMesh
-    collective: Collective
+    collective: CollectiveTraffic
 
     @property
     def label(self) -> str:
@@ -113,7 +113,9 @@ def _draw(mesh: RtlMesh, rng: np.random.Generator) -> Iterator[OnMesh]:
             if len(group) > 1:
                 drawn += 1
                 size = (mesh.rows, mesh.cols)
-                yield OnMesh(mesh, Collective(kind, *size, root, group, flits, mesh.fifo_depth))
+                yield OnMesh(
+                    mesh, CollectiveTraffic(kind, *size, root, group, flits, mesh.fifo_depth)
+                )
 
 
 def _cycles(cases: Sequence[OnMesh], outcomes: Sequence[Outcome]) -> list[float]:

@@ -15,7 +15,7 @@ from calibration.harness.mesh import NOC_SOURCES, RtlMesh
 from tlm.calibrated import load_result
 from tlm.interconnect.calibration import rtl_timing
 from tlm.interconnect.handshake import HandshakeMesh
-from tlm.interconnect.packets import Deliveries, Packets, Reduce, TileSet
+from tlm.interconnect.packets import Deliveries, Packets, ReductionGoal, TileSet
 from tlm.interconnect.zero_load import NocTiming
 
 #: The mesh that parameters are fitted on, and the one that only checks see.
@@ -40,7 +40,7 @@ class Scene:
 
     mesh: RtlMesh
     label: str
-    sends: tuple[tuple[int, int, TileSet | Reduce, int], ...]
+    sends: tuple[tuple[int, int, TileSet | ReductionGoal, int], ...]
     hops: int = 0
 
     @property
@@ -85,7 +85,7 @@ def _play(scenes: Sequence[Scene], simulate: _Simulate) -> list[Outcome]:
 
 
 def _play_on(scenes: Sequence[Scene], mesh: RtlMesh, simulate: _Simulate) -> list[Outcome]:
-    items: list[tuple[int, int, TileSet | Reduce, int]] = []
+    items: list[tuple[int, int, TileSet | ReductionGoal, int]] = []
     first_packet, starts, start = [0], [], 0
     for scene in scenes:
         starts.append(start)

@@ -10,9 +10,9 @@ from calibration.experiments.load_cases import LoadCase, LoadExperiment, place_o
 from calibration.experiments.mesh_cases import CHECK_MESH, FIT_MESH, some
 from calibration.harness.mesh import RtlMesh
 from tlm.interconnect.ordering import check_reductions
-from tlm.interconnect.packets import Packets, Reduce, TileSet
+from tlm.interconnect.packets import Packets, ReductionGoal, TileSet
 
-_Item = tuple[int, int, TileSet | Reduce, int]
+_Item = tuple[int, int, TileSet | ReductionGoal, int]
 
 #: Packets a node creates a cycle: light, medium and beyond saturation.
 _RATES = (0.01, 0.04, 0.2)
@@ -69,7 +69,7 @@ class Mix:
             yield cycle, source, TileSet(some(self.rows, rng), some(self.cols, rng)), bound
         else:
             row = source // self.cols
-            goal = Reduce(TileSet(range(row, row + 1), range(self.cols)), source)
+            goal = ReductionGoal(TileSet(range(row, row + 1), range(self.cols)), source)
             for node in goal.operands.nodes(self.cols):
                 yield cycle, node, goal, bound
 

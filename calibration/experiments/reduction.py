@@ -17,7 +17,7 @@ from calibration.experiments.mesh_cases import (
 )
 from calibration.harness.mesh import RtlMesh
 from tlm.calibrated import Parameter, load_result
-from tlm.interconnect.packets import Reduce, TileSet, cut
+from tlm.interconnect.packets import ReductionGoal, TileSet, cut
 from tlm.interconnect.zero_load import NocTiming
 
 # (tiles, root, flits): a row, a column, all, to roots at the end, in the middle and outside. Rests
@@ -41,7 +41,7 @@ def _scene(mesh: RtlMesh, where: TileSet, root: int, flits: int) -> Scene:
         f"{mesh.rows}x{mesh.cols}: rows {span(where.rows)} columns {span(where.cols)} to "
         f"{row},{col}, {flits} flits"
     )
-    goal = Reduce(where, root)
+    goal = ReductionGoal(where, root)
     sends = tuple(
         (0, node, goal, part)
         for node in where.nodes(mesh.cols)

@@ -26,7 +26,7 @@ from calibration.tile.image import TileImage
 from calibration.tile.machine import TileMachine, TileRun
 from calibration.tile.model import TILE_SOURCES, TileModel
 from tlm.calibrated import Parameter
-from tlm.compute.tile_engines import MatrixEngine, TileTiming
+from tlm.compute.tile_engines import EngineTiming, MatrixEngine
 from tlm.program.operations import Engine
 from tlm.tiles.jobs import MatrixJob, VectorJob
 
@@ -125,19 +125,19 @@ class TileEngines:
         for case, value in zip(cases, values, strict=True):
             constant = _CONSTANTS[case.subject]
             if found[constant] == 0:
-                found[constant] = round(value) - _cycles(case, TileTiming(**found))
-            law = _cycles(case, TileTiming(**found))
+                found[constant] = round(value) - _cycles(case, EngineTiming(**found))
+            law = _cycles(case, EngineTiming(**found))
             if law != value:
                 raise LawContradictedError(
                     f"{self.label(case)}: measured {value:g} cycles, the law with {constant} "
                     f"{found[constant]} gives {law}"
                 )
-        timing = TileTiming(**found)
+        timing = EngineTiming(**found)
         return {name: Parameter.exact(value, "cycles") for name, value in asdict(timing).items()}
 
     def predict(self, parameters: Parameters, cases: Sequence[TileCase]) -> list[float]:
         """Cycles of each case by the laws."""
-        timing = TileTiming.of(parameters)
+        timing = EngineTiming.of(parameters)
         return [float(_cycles(case, timing)) for case in cases]
 
     def label(self, case: TileCase) -> str:
@@ -154,7 +154,7 @@ class TileEngines:
         return f"{case.subject}: {shown}{width(case.model)}"
 
 
-def _cycles(case: TileCase, timing: TileTiming) -> int:
+def _cycles(case: TileCase, timing: EngineTiming) -> int:
     """A case by the laws."""
     match case.subject:
         case "output-stationary" | "weight-stationary" as dataflow:

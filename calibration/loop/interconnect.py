@@ -14,7 +14,7 @@ from calibration.loop.model import LoopModel
 from calibration.loop.pyverilator_fit import PyVerilator
 from tlm.errors import InputError
 from tlm.interconnect.base import Event, EventKind
-from tlm.interconnect.packets import Meetings, Packets, Reduce, TileSet
+from tlm.interconnect.packets import Meetings, Packets, ReductionGoal, TileSet
 
 #: Cycles without a handshake after which a mesh that has delivered everything is at rest: the last
 #: places that became free are known everywhere.
@@ -70,7 +70,7 @@ class RtlInterconnect:
         mesh = self._simulator.model
         self._loop: int | None = self._library.loop_new(mesh, self._wave, model.spec.reset.cycles)
         self._state: _State = self._library.loop_state(self._loop).contents
-        self._shapes: dict[tuple[int, TileSet | Reduce, int], tuple[int, int]] = {}
+        self._shapes: dict[tuple[int, TileSet | ReductionGoal, int], tuple[int, int]] = {}
         self._meetings = Meetings()
         self._operand_flits: dict[int, int] = {}
         self._count = 0
@@ -115,7 +115,7 @@ class RtlInterconnect:
         """Cycles that the Verilog has been clocked for; the others have been skipped."""
         return int(self._state.clocked)
 
-    def inject(self, cycle: int, source: int, goal: TileSet | Reduce, flits: int) -> int:
+    def inject(self, cycle: int, source: int, goal: TileSet | ReductionGoal, flits: int) -> int:
         """Queue a packet at a node's interface; returns its number (see `Interconnect`).
 
         Raises:
@@ -131,7 +131,7 @@ class RtlInterconnect:
             )
         shape, deliveries = self._shape(source, goal, flits)
         number = joint = self._count
-        if isinstance(goal, Reduce):
+        if isinstance(goal, ReductionGoal):
             joint = self._joint(number, source, goal, flits)
         if self._outstanding == 0:
             self._skip(cycle)
@@ -186,7 +186,7 @@ class RtlInterconnect:
         seen = sorted(zip(words[0::3], words[1::3], words[2::3], strict=True))
         return [Event(_KINDS[ejected], packet, node, cycle) for ejected, packet, node in seen]
 
-    def _shape(self, source: int, goal: TileSet | Reduce, flits: int) -> tuple[int, int]:
+    def _shape(self, source: int, goal: TileSet | ReductionGoal, flits: int) -> tuple[int, int]:
         """The loop's number for packets like this one, and how often each is delivered."""
         key = (source, goal, flits)
         if key not in self._shapes:
@@ -197,7 +197,7 @@ class RtlInterconnect:
                 self._loop,
                 source,
                 flits,
-                1 + goal.maximum if isinstance(goal, Reduce) else 0,
+                1 + goal.maximum if isinstance(goal, ReductionGoal) else 0,
                 _words(flit.view(np.uint32).tolist()),
                 len(nodes),
                 _words(nodes),
@@ -205,9 +205,9 @@ class RtlInterconnect:
             self._shapes[key] = (number, len(nodes))
         return self._shapes[key]
 
-    def _check_limits(self, goal: TileSet | Reduce, flits: int) -> None:
+    def _check_limits(self, goal: TileSet | ReductionGoal, flits: int) -> None:
         spec, limits = self._model.spec, self._model.spec.limits
-        if isinstance(goal, Reduce):
+        if isinstance(goal, ReductionGoal):
             name, limit = "reduction_flits", limits.reduction_flits
         elif len(goal) > 1:
             name, limit = "multicast_flits", limits.multicast_flits
@@ -219,14 +219,14 @@ class RtlInterconnect:
                 f"allowed: {limit}"
             )
 
-    def _destinations(self, source: int, goal: TileSet | Reduce) -> list[int]:
-        if isinstance(goal, Reduce):
+    def _destinations(self, source: int, goal: TileSet | ReductionGoal) -> list[int]:
+        if isinstance(goal, ReductionGoal):
             return [goal.root]
         nodes = goal.nodes(self._model.cols)
         own = len(nodes) > 1 and not self._loopback
         return [node for node in nodes if not (own and node == source)]
 
-    def _joint(self, number: int, source: int, goal: Reduce, flits: int) -> int:
+    def _joint(self, number: int, source: int, goal: ReductionGoal, flits: int) -> int:
         """The first of the operands that meet this one."""
         joint = self._meetings.joint(number, source, goal)
         expected = self._operand_flits.setdefault(joint, flits)

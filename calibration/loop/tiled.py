@@ -9,7 +9,7 @@ from calibration.loop.interconnect import RtlInterconnect
 from calibration.loop.library import still_open
 from calibration.loop.model import LoopModel
 from tlm.interconnect.base import Event, EventKind
-from tlm.interconnect.packets import Reduce, TileSet
+from tlm.interconnect.packets import ReductionGoal, TileSet
 from tlm.tiles.banked import BankedTiles
 from tlm.tiles.interconnect import TileStarts, in_turn, tile_event
 from tlm.tiles.outside_mesh import NO_FLIT, Done, ready, run_beside
@@ -68,7 +68,7 @@ class TiledRtlInterconnect(TileStarts, RtlInterconnect):
         """Nothing moves, neither in the network nor in a tile."""
         return super().idle and not self._tiles.stirring
 
-    def inject(self, cycle: int, source: int, goal: TileSet | Reduce, flits: int) -> int:
+    def inject(self, cycle: int, source: int, goal: TileSet | ReductionGoal, flits: int) -> int:
         """Queue a packet of the transfer that has begun at a node (see `Interconnect`)."""
         packet = super().inject(max(cycle, self._state.cycle), source, goal, flits)
         self._state.quiet = 0

@@ -4,10 +4,10 @@ import numpy as np
 
 from calibration.tile.descriptors import Words
 from calibration.tile.layout import Block, block_of, block_of_panels, panels, rows_of
-from tlm.tiles.layout import Order, Place
+from tlm.tiles.layout import BufferPlace, Order
 
 
-def encode(place: Place, block: Block) -> Words:
+def encode(place: BufferPlace, block: Block) -> Words:
     """The block's words."""
     if place.order is Order.COLUMN:
         return rows_of(np.repeat(block, 2, axis=1))
@@ -20,7 +20,7 @@ def encode(place: Place, block: Block) -> Words:
     return rows_of(padded, place.buffer.bits)
 
 
-def decode(place: Place, words: Words) -> Block:
+def decode(place: BufferPlace, words: Words) -> Block:
     """The block of some words."""
     rows, columns = place.buffer.shape
     bits = place.buffer.bits

@@ -31,7 +31,7 @@ from tlm.program.functional import TileBlocks
 from tlm.program.operations import Engine, Tile
 from tlm.program.steps import Step, TransferStep, WorkStep, expand
 from tlm.tiles.jobs import matrix_jobs, vector_job
-from tlm.tiles.layout import SUM_BITS, WORD_BITS, Order, Place, place_buffers, used_words
+from tlm.tiles.layout import SUM_BITS, WORD_BITS, BufferPlace, Order, place_buffers, used_words
 
 _LEAST_WAIT_CYCLES = 2
 
@@ -47,7 +47,7 @@ class EdgeBlocks:
         InputError: if a channel does not hold them.
     """
 
-    def __init__(self, model: TileModel, places: dict[str, Place]) -> None:
+    def __init__(self, model: TileModel, places: dict[str, BufferPlace]) -> None:
         self._model = model
         self._places = {name: place for name, place in places.items() if not place.in_tile}
         self._offsets: dict[str, int] = {}
@@ -66,7 +66,7 @@ class EdgeBlocks:
         """First word of a tile's block."""
         return tile[0] * self._tile_words + self._offsets[name]
 
-    def blocks(self) -> Iterator[tuple[Tile, str, Place]]:
+    def blocks(self) -> Iterator[tuple[Tile, str, BufferPlace]]:
         """All blocks of all tiles."""
         for row in range(self._model.tile_rows):
             for col in range(self._model.cols):
@@ -86,7 +86,7 @@ class LoweredProgram:
     """
 
     images: dict[int, TileImage]
-    places: dict[str, Place]
+    places: dict[str, BufferPlace]
     operations: dict[tuple[int, Engine], list[int]] = field(default_factory=dict)
     edge: EdgeBlocks | None = None
 
@@ -183,7 +183,9 @@ def _descriptors(index: int, step: Step, jobs: "_Jobs", tokens: TokenPlan) -> It
 class _Jobs:
     """Jobs of steps."""
 
-    def __init__(self, model: TileModel, places: dict[str, Place], edge: EdgeBlocks | None) -> None:
+    def __init__(
+        self, model: TileModel, places: dict[str, BufferPlace], edge: EdgeBlocks | None
+    ) -> None:
         self._model = model
         self._places = places
         self._edge = edge
@@ -290,7 +292,7 @@ class _Jobs:
         )  # fmt: skip
         return [block, asks]
 
-    def _spare_place(self, step: TransferStep) -> Place:
+    def _spare_place(self, step: TransferStep) -> BufferPlace:
         """Where the words of a transfer without a block come from, and go to."""
         left = self._model.memory_words - self._spare
         if step.flits > left:
@@ -301,10 +303,10 @@ class _Jobs:
         self._spare_words = max(self._spare_words, step.flits)
         elements = step.flits * WORD_BITS // SUM_BITS
         block = Buffer(1, elements, SUM_BITS)
-        return Place(block, Order.SUMS, self._spare, block.shape, step.flits)
+        return BufferPlace(block, Order.SUMS, self._spare, block.shape, step.flits)
 
 
-def _check_product(task: Gemm, places: dict[str, Place], size: int) -> None:
+def _check_product(task: Gemm, places: dict[str, BufferPlace], size: int) -> None:
     a = places[task.a]
     if a.order is not Order.LEFT and a.buffer.columns % size:
         raise InputError(
@@ -313,7 +315,7 @@ def _check_product(task: Gemm, places: dict[str, Place], size: int) -> None:
         )
 
 
-def _check_pass(task: Vector, places: dict[str, Place]) -> None:
+def _check_pass(task: Vector, places: dict[str, BufferPlace]) -> None:
     a, out = places[task.a], places[task.out]
     elements = WORD_BITS // SUM_BITS
     if a.order is not Order.COLUMN and a.buffer.columns % elements:

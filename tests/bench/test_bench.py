@@ -24,7 +24,7 @@ from tlm.errors import InputError
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.handshake.records import Output
 from tlm.interconnect.handshake.state import output_column
-from tlm.interconnect.packets import Kind, Packets, TileSet
+from tlm.interconnect.packets import PacketKind, Packets, TileSet
 from tlm.interconnect.traffic import Traffic
 from tlm.program import Send
 
@@ -93,7 +93,7 @@ def test_packet_hops_are_ejections_and_what_crosses_the_links(seed: int) -> None
 
 def test_rows_are_multicast_by_their_first_tile() -> None:
     packets = neighbours_and_rows(4, 8, 2000, seed=3)
-    spread = packets.kind == Kind.MULTICAST
+    spread = packets.kind == PacketKind.MULTICAST
     assert (np.diff(packets.cycle) >= 0).all()
     assert (packets.source[spread] == packets.row_first[spread] * 8).all()
     assert (packets.destination_counts()[spread] == 7).all()

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tlm.interconnect.packets import Int64s, Kind, Packets
+from tlm.interconnect.packets import Int64s, PacketKind, Packets
 from tlm.interconnect.traffic import Traffic
 
 FLITS = 5
@@ -25,7 +25,7 @@ def neighbours_and_rows(rows: int, cols: int, cycles: int, seed: int) -> Packets
     rng = np.random.default_rng(seed + 1)
     cycle, row = np.nonzero(rng.random((cycles, rows)) < _ROW_CHANCE)
     one = np.ones(len(cycle), dtype=np.int64)
-    spread = [cycle, row * cols, FLITS * one, Kind.MULTICAST * one, row, row, one]
+    spread = [cycle, row * cols, FLITS * one, PacketKind.MULTICAST * one, row, row, one]
     spread += [one, (cols - 1) * one, one, -one, one]
     columns = [np.concatenate(both) for both in zip(pairs.columns(), spread, strict=True)]
     order = np.argsort(columns[0], kind="stable")

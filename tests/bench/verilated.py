@@ -14,7 +14,7 @@ from calibration.harness.simulator import SimulationError
 from calibration.harness.toolchain import tool_versions, verilator_environment
 from tlm.calibrated import REPOSITORY, source_hashes
 from tlm.errors import InputError
-from tlm.interconnect.packets import Kind, Packets
+from tlm.interconnect.packets import PacketKind, Packets
 
 _DRIVER = Path(__file__).parent / "mesh_driver.cpp"
 _SOURCES = (REPOSITORY / "rtl" / "noc" / "noc.vlt", *NOC_SOURCES)
@@ -110,7 +110,7 @@ class DrivenMesh:
         Raises:
             InputError: for packets that are not unicasts.
         """
-        if (packets.kind != Kind.UNICAST).any():
+        if (packets.kind != PacketKind.UNICAST).any():
             raise InputError("driver: found a packet that is not a unicast; allowed: unicasts")
         words = np.zeros((len(packets), 3 + -(-self.flit_bits // 32)), dtype="<u4")
         words[:, 0], words[:, 1], words[:, 2] = packets.cycle, packets.source, packets.flits

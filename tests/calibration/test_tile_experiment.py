@@ -15,9 +15,9 @@ from calibration.harness.simulator import SimulationError
 from calibration.tile.descriptors import Transfer
 from calibration.tile.machine import TileMachine
 from tlm.calibrated import Parameter, load_result
-from tlm.compute.tile_engines import MatrixEngine, TileTiming, rtl_tile_timing
+from tlm.compute.tile_engines import EngineTiming, MatrixEngine, rtl_engine_timing
 
-TIMING = TileTiming(
+TIMING = EngineTiming(
     output_stationary_cycles=2,
     weight_stationary_cycles=3,
     vector_cycles=6,
@@ -27,7 +27,7 @@ TIMING = TileTiming(
 
 
 def test_the_constants_of_the_verilog() -> None:
-    assert rtl_tile_timing() == TIMING
+    assert rtl_engine_timing() == TIMING
 
 
 def test_constants_are_found_or_contradicted() -> None:
@@ -74,7 +74,7 @@ def test_constants_of_a_relay_are_found_or_contradicted() -> None:
 
 
 def test_a_measured_relay_is_the_sum_of_its_parts() -> None:
-    measured, timing = load_result("relay"), rtl_tile_timing()
+    measured, timing = load_result("relay"), rtl_engine_timing()
     stage, flit, hop = (
         measured.integer(f"touch_{term}_cycles") for term in ("stage", "flit", "hop")
     )

@@ -12,7 +12,7 @@ from calibration.harness.simulator import SimulationError
 from tlm.errors import InputError
 from tlm.interconnect.handshake import DeadlockError, HandshakeMesh
 from tlm.interconnect.ordering import check_reductions
-from tlm.interconnect.packets import Packets, Reduce, TileSet, cut
+from tlm.interconnect.packets import Packets, ReductionGoal, TileSet, cut
 from tlm.interconnect.zero_load import NocTiming
 from verification.stress import FEW_MESHES
 
@@ -113,15 +113,17 @@ def test_a_multicast_longer_than_a_buffer_is_refused_by_the_router() -> None:
 
 
 def test_a_reduction_longer_than_a_buffer_is_refused_by_the_router() -> None:
-    packets = Packets.of((0, node, Reduce(ALL, 0), 5) for node in range(8))
+    packets = Packets.of((0, node, ReductionGoal(ALL, 0), 5) for node in range(8))
     with pytest.raises(SimulationError, match="reduce_unit: packet of 5 flits, buffers of 4"):
         SAFE.simulate(packets)
 
 
-@pytest.mark.parametrize("goal", [ALL, Reduce(ALL, 0)], ids=["multicast", "reduction"])
-def test_a_packet_longer_than_its_header_can_tell_is_refused(goal: TileSet | Reduce) -> None:
+@pytest.mark.parametrize("goal", [ALL, ReductionGoal(ALL, 0)], ids=["multicast", "reduction"])
+def test_a_packet_longer_than_its_header_can_tell_is_refused(goal: TileSet | ReductionGoal) -> None:
     # Nine flits read as one in the header's three bits, which alone would look legal.
-    packets = Packets.of((0, node, goal, 9) for node in range(8 if isinstance(goal, Reduce) else 1))
+    packets = Packets.of(
+        (0, node, goal, 9) for node in range(8 if isinstance(goal, ReductionGoal) else 1)
+    )
     with pytest.raises(SimulationError, match="flit 2 of a packet whose header says 1"):
         SAFE.simulate(packets)
 
@@ -144,7 +146,7 @@ def test_the_model_reports_a_deadlock() -> None:
 def swapped_reductions() -> Packets:
     """Two tiles that issue two reductions in opposite order, of groups that share both tiles."""
     first, second = TileSet(range(1), range(2)), TileSet(range(1), range(3))
-    goals = Reduce(first, 0), Reduce(second, 0)
+    goals = ReductionGoal(first, 0), ReductionGoal(second, 0)
     return Packets.of(
         [(0, 0, goals[0], 2), (0, 0, goals[1], 2)]
         + [(0, 1, goals[1], 2), (0, 1, goals[0], 2), (0, 2, goals[1], 2)]

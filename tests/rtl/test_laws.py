@@ -7,13 +7,13 @@ import pytest
 
 from calibration.experiments.mesh_cases import CHECK_MESH, FIT_MESH
 from calibration.harness.mesh import RtlMesh
-from tlm.interconnect.packets import Packets, Reduce, TileSet, cut
+from tlm.interconnect.packets import Packets, ReductionGoal, TileSet, cut
 
 pytestmark = pytest.mark.rtl
 
-Item = tuple[int, int, TileSet | Reduce, int]
+Item = tuple[int, int, TileSet | ReductionGoal, int]
 #: A transfer: its sends without their cycles, links on its longest way, flits.
-Transfer = tuple[list[tuple[int, TileSet | Reduce, int]], int, int]
+Transfer = tuple[list[tuple[int, TileSet | ReductionGoal, int]], int, int]
 
 SQUARES = [
     RtlMesh(1, 1, 4),
@@ -82,7 +82,7 @@ def multicast(mesh: RtlMesh, flits: int, rng: np.random.Generator) -> Transfer:
 def reduction(mesh: RtlMesh, flits: int, rng: np.random.Generator) -> Transfer:
     where = TileSet(some(mesh.rows, rng), some(mesh.cols, rng))
     root = int(rng.integers(mesh.rows * mesh.cols))
-    goal = Reduce(where, root, maximum=bool(rng.integers(2)))
+    goal = ReductionGoal(where, root, maximum=bool(rng.integers(2)))
     sends = [
         (n, goal, part) for n in where.nodes(mesh.cols) for part in cut(flits, mesh.fifo_depth)
     ]

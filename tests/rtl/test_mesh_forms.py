@@ -9,7 +9,7 @@ import pytest
 from calibration.experiments.mesh_cases import CHECK_MESH, FIT_MESH
 from calibration.harness.mesh import HangError, RtlMesh
 from tlm.interconnect.handshake import DeadlockError
-from tlm.interconnect.packets import Deliveries, Packets, Reduce, TileSet
+from tlm.interconnect.packets import Deliveries, Packets, ReductionGoal, TileSet
 from tlm.interconnect.traffic import Traffic
 from verification.accuracy_cases import network_model
 from verification.scenes import FAMILIES, Scene
@@ -106,11 +106,12 @@ def test_a_mesh_without_cut_through_hangs_where_the_model_says_deadlock(
 def test_transfers_that_do_not_meet_need_no_protection() -> None:
     # Multicasts up to four buffers long: only without protection may they be so.
     everyone = TileSet(range(2), range(4))
-    items: list[tuple[int, int, TileSet | Reduce, int]] = []
+    items: list[tuple[int, int, TileSet | ReductionGoal, int]] = []
     for turn in range(30):
         items += [(120 * turn, turn % 8, everyone, 1 + turn % 16)]
         items += [
-            (120 * turn + 60, node, Reduce(everyone, turn % 8), 1 + turn % 4) for node in range(8)
+            (120 * turn + 60, node, ReductionGoal(everyone, turn % 8), 1 + turn % 4)
+            for node in range(8)
         ]
     assert_same_cycles(WORMHOLE, Packets.of(items))
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from calibration.harness.coverage import empty_bins, merge, read_coverage
 from calibration.harness.mesh import RtlMesh
 from tlm.errors import InputError
-from tlm.interconnect.packets import Deliveries, Kind, Packets, TileSet
+from tlm.interconnect.packets import Deliveries, PacketKind, Packets, TileSet
 from verification import stress
 from verification.scenes import FAMILIES, Scene
 from verification.stress import FEW_MESHES, MESHES, campaign, disorder, play
@@ -54,8 +54,8 @@ def test_a_campaign_brings_everything_together() -> None:
 def test_a_scene_has_all_kinds_within_their_bounds(mesh: RtlMesh, family: str) -> None:
     packets = Scene(mesh, 3000, 0.1, family, seed=4).draw()
     # Scenes are checked for the order of reductions as they are drawn.
-    assert set(packets.kind.tolist()) == set(Kind)
-    many = packets.kind != Kind.UNICAST
+    assert set(packets.kind.tolist()) == set(PacketKind)
+    many = packets.kind != PacketKind.UNICAST
     assert packets.flits[many].max() == mesh.fifo_depth
     assert packets.flits[~many].max() > 20
     again = Scene(mesh, 3000, 0.1, family, seed=4).draw()

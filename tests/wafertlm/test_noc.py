@@ -13,7 +13,7 @@ from calibration.blackbox.mesh import BlackBoxMesh
 from calibration.blackbox.spec import load_spec
 from tlm.calibrated import REPOSITORY, source_hashes
 from tlm.interconnect.calibration import rtl_timing
-from tlm.interconnect.collectives import COLLECTIVES, Collective
+from tlm.interconnect.collectives import COLLECTIVES, CollectiveTraffic
 from tlm.interconnect.packets import Packets, TileSet
 from wafertlm.cli import run
 
@@ -103,7 +103,7 @@ def test_a_collective_that_hangs_has_all_its_figures_but_the_cycles(
     # A collective alone in the mesh does not hang: two multicasts that do stand in for its packets.
     row = TileSet(range(1), range(4))
     clash = [Packets.of([(0, 0, row, 16), (3, 3, row, 16)])]
-    monkeypatch.setattr(Collective, "rounds", lambda _: clash)
+    monkeypatch.setattr(CollectiveTraffic, "rounds", lambda _: clash)
     collective = ("--collective", "multicast", "--group", "row", "--source", "0,0", "--flits", "16")
     assert run(["noc", "--mesh", "1x4", *collective, "--unprotected", "--json"]) == 1
     result = json.loads(capsys.readouterr().out)
@@ -179,7 +179,8 @@ def mask_spec(tmp_path: Path) -> str:
         (["0,0:0,0:3 0:1,1,multicast"], "packet 0: found TileSet(rows=range(0, 3), cols=range(0, "),
         (
             ["0,0:0,3:3 0:2 0:1,1,sum", "0,1:0,3:3 0:2 0:1,1,sum"],
-            "packet 0: found Reduce(operands=TileSet(rows=range(0, 2), cols=range(0, 1)), root=15",
+            "packet 0: found ReductionGoal(operands=TileSet(rows=range(0, 2), cols=range(0, 1)), "
+            "root=15",
         ),
         (
             ["0,0:0,0:0 0:2 0:1,1,maximum", "0,1:0,0:0 0:2 0:1,1,maximum"],
@@ -227,13 +228,13 @@ def test_own_collectives_are_cut_to_the_bound_of_their_kind(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     lengths: set[int] = set()
-    rounds = Collective.rounds
+    rounds = CollectiveTraffic.rounds
 
-    def noted(self: Collective) -> list[Packets]:
+    def noted(self: CollectiveTraffic) -> list[Packets]:
         lengths.update(*(packets.flits.tolist() for packets in rounds(self)))
         return rounds(self)
 
-    monkeypatch.setattr(Collective, "rounds", noted)
+    monkeypatch.setattr(CollectiveTraffic, "rounds", noted)
     # Larger than a field of 4 bits can name: the model alone runs it.
     options = ("--rtl", mask_spec, "--mesh", "32x4", "--collective", collective)
     found = figures(capsys, *options, "--group", "column", "--source", "0,0", "--flits", "12")

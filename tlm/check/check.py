@@ -21,7 +21,7 @@ from tlm.check.report import (
 )
 from tlm.check.routes import Routes
 from tlm.check.usage import Usage
-from tlm.check.walk import Fault, Walk
+from tlm.check.walk import Walk, WalkFault
 from tlm.program import Engine, Operation, Program, Reduce, Transfer
 from tlm.room import hold_room
 
@@ -73,7 +73,7 @@ class _Gathered:
         self._reductions = Reductions(program)
         self._usage = Usage(program)
         self._waits = Waits(program)
-        self._faults: dict[str, list[tuple[int, Operation, Fault]]] = {}
+        self._faults: dict[str, list[tuple[int, Operation, WalkFault]]] = {}
         self._operations = 0
         self._latency = Latency(0, 0, None, 0, 0)
 
@@ -132,7 +132,7 @@ class _Gathered:
         most = int(paths.max())
         return Routing(most, self._routes.at_least, _place(paths), limits.routing_paths)
 
-    def _worst(self, faults: list[tuple[int, Operation, Fault]]) -> Finding:
+    def _worst(self, faults: list[tuple[int, Operation, WalkFault]]) -> Finding:
         """Of a token's first faults one that hangs, or may; else the first."""
         findings = (self._token_finding(*fault) for fault in faults[:_EXPLAINED_FAULTS])
         first = next(findings)
@@ -141,7 +141,7 @@ class _Gathered:
                 return each
         return first
 
-    def _token_finding(self, number: int, operation: Operation, fault: Fault) -> Finding:
+    def _token_finding(self, number: int, operation: Operation, fault: WalkFault) -> Finding:
         assert fault.token is not None
         tile = (fault.row, fault.col)
         depth = self._program.tokens[fault.token].depth
@@ -158,7 +158,7 @@ class _Gathered:
             token=fault.token,
         )
 
-    def _missing(self, number: int, fault: Fault) -> tuple[str, str]:
+    def _missing(self, number: int, fault: WalkFault) -> tuple[str, str]:
         """Why a unit is not there: nobody gives it, or a later operation, perhaps in a cycle."""
         assert fault.token is not None
         takes = f"takes a unit of '{fault.token}' that"

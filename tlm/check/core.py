@@ -13,11 +13,11 @@ from tlm.check.marks import (
     ALL,
     NOT_KNOWN,
     TRANSFER,
-    Columns,
     Indices,
     Marks,
-    State,
+    RowTiles,
     Tokens,
+    WalkState,
     fill_law,
     give,
     load,
@@ -37,7 +37,7 @@ class Reduction(NamedTuple):
 
 
 @allocating
-def work(state: State, engine: int, rows: Indices, columns: Columns, tokens: Tokens) -> None:
+def work(state: WalkState, engine: int, rows: Indices, columns: RowTiles, tokens: Tokens) -> None:
     """Each tile works."""
     start = np.zeros(len(columns.indices), dtype=np.int64)
     keep = np.full(len(start), ALL)
@@ -50,11 +50,11 @@ def work(state: State, engine: int, rows: Indices, columns: Columns, tokens: Tok
 
 @allocating
 def send(
-    state: State,
+    state: WalkState,
     rows: Indices,
-    columns: Columns,
+    columns: RowTiles,
     to_rows: Indices,
-    to_columns: Columns,
+    to_columns: RowTiles,
     tokens: Tokens,
 ) -> int:
     """Each tile sends to one of its own: to the row of its row, and the column of its column."""
@@ -84,7 +84,7 @@ def send(
 
 @allocating
 def row_multicast(
-    state: State, rows: Indices, places: Indices, segment: Columns, tokens: Tokens
+    state: WalkState, rows: Indices, places: Indices, segment: RowTiles, tokens: Tokens
 ) -> int:
     """On each row the tile at its place sends to the segment."""
     cols = segment.indices
@@ -93,7 +93,7 @@ def row_multicast(
     keep, delay = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
     every = np.full(1, ALL)
     for i in range(len(rows)):
-        row, root = rows[i], Columns(places[i : i + 1], -1)
+        row, root = rows[i], RowTiles(places[i : i + 1], -1)
         load(state, TRANSFER, row, root, start)
         take(state, tokens.takes, row, root, every, start)
         fill_law(state.mode, row, cols, row, np.full(size, places[i]), keep, delay)
@@ -111,7 +111,7 @@ def row_multicast(
 
 @allocating
 def column_multicast(
-    state: State, root_row: int, columns: Columns, rows: Indices, tokens: Tokens
+    state: WalkState, root_row: int, columns: RowTiles, rows: Indices, tokens: Tokens
 ) -> int:
     """On each column the tile of the root row sends to the segment."""
     cols = columns.indices
@@ -136,10 +136,10 @@ def column_multicast(
 
 @allocating
 def row_reduce(
-    state: State,
+    state: WalkState,
     rows: Indices,
     places: Indices,
-    segment: Columns,
+    segment: RowTiles,
     tokens: Tokens,
     reduction: Reduction,
 ) -> int:
@@ -150,7 +150,7 @@ def row_reduce(
     keep, delay = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
     every, one = np.full(size, ALL), np.full(1, ALL)
     for i in range(len(rows)):
-        row, root = rows[i], Columns(places[i : i + 1], -1)
+        row, root = rows[i], RowTiles(places[i : i + 1], -1)
         slots[0] = 0
         take(state, tokens.slots, row, root, one, slots)
         load(state, TRANSFER, row, segment, marks)
@@ -172,9 +172,9 @@ def row_reduce(
 
 @allocating
 def column_reduce(
-    state: State,
+    state: WalkState,
     root_row: int,
-    columns: Columns,
+    columns: RowTiles,
     rows: Indices,
     tokens: Tokens,
     reduction: Reduction,
@@ -205,7 +205,7 @@ def column_reduce(
 
 @allocating
 def row_relay(
-    state: State, rows: Indices, places: Indices, segment: Columns, tokens: Tokens
+    state: WalkState, rows: Indices, places: Indices, segment: RowTiles, tokens: Tokens
 ) -> int:
     """On each row the segment's tiles send to the next one inwards, as soon as they may."""
     cols = segment.indices
@@ -214,7 +214,7 @@ def row_relay(
     keep, delay = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
     every, one = np.full(size, ALL), np.full(1, ALL)
     for i in range(len(rows)):
-        row, root = rows[i], Columns(places[i : i + 1], -1)
+        row, root = rows[i], RowTiles(places[i : i + 1], -1)
         slots[0] = 0
         take(state, tokens.slots, row, root, one, slots)
         load(state, TRANSFER, row, segment, marks)
@@ -239,7 +239,7 @@ def row_relay(
 
 @allocating
 def column_relay(
-    state: State, root_row: int, columns: Columns, rows: Indices, tokens: Tokens
+    state: WalkState, root_row: int, columns: RowTiles, rows: Indices, tokens: Tokens
 ) -> int:
     """On each column the segment's tiles send to the next one inwards."""
     cols = columns.indices

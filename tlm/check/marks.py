@@ -31,7 +31,7 @@ MISSING, BEYOND_DEPTH, NOT_KNOWN = 1, 2, 3
 ALL, _NONE = -1, 0
 
 
-class State(NamedTuple):
+class WalkState(NamedTuple):
     """All that a walk knows."""
 
     # [slot, row, column]: the engines' slots, and for each token a queue of ``depth`` slots, oldest
@@ -44,10 +44,10 @@ class State(NamedTuple):
     mode: int
 
 
-class Columns(NamedTuple):
-    """Columns of some tiles of a row."""
+class RowTiles(NamedTuple):
+    """Some tiles of a row."""
 
-    indices: Indices
+    indices: Indices  # of their columns
     first: int  # of consecutive columns (the fast path), else -1
 
 
@@ -61,7 +61,7 @@ class Tokens(NamedTuple):
 
 
 @compiled
-def note(state: State, kind: int, slot: int, row: int, col: int, owed: int) -> None:
+def note(state: WalkState, kind: int, slot: int, row: int, col: int, owed: int) -> None:
     """Keep the first fault."""
     fault = state.fault
     if fault[0] == 0:
@@ -69,7 +69,7 @@ def note(state: State, kind: int, slot: int, row: int, col: int, owed: int) -> N
 
 
 @compiled
-def load(state: State, slot: int, row: int, columns: Columns, out: Marks) -> None:
+def load(state: WalkState, slot: int, row: int, columns: RowTiles, out: Marks) -> None:
     """Copy the marks of some tiles of a row."""
     marks = state.marks[slot, row]
     if columns.first >= 0:
@@ -82,7 +82,7 @@ def load(state: State, slot: int, row: int, columns: Columns, out: Marks) -> Non
 
 
 @compiled
-def store(state: State, slot: int, row: int, columns: Columns, values: Marks) -> None:
+def store(state: WalkState, slot: int, row: int, columns: RowTiles, values: Marks) -> None:
     """Set the marks of some tiles of a row."""
     marks = state.marks[slot, row]
     if columns.first >= 0:
@@ -96,7 +96,7 @@ def store(state: State, slot: int, row: int, columns: Columns, values: Marks) ->
 
 @compiled
 def take(
-    state: State, tokens: Indices, row: int, columns: Columns, keep: Marks, start: Marks
+    state: WalkState, tokens: Indices, row: int, columns: RowTiles, keep: Marks, start: Marks
 ) -> None:
     """Take the oldest unit of each token; its mark counts where ``keep`` has its bits set."""
     cols, first, size = columns.indices, columns.first, len(columns.indices)
@@ -133,7 +133,7 @@ def take(
 
 
 @compiled
-def give(state: State, tokens: Indices, row: int, columns: Columns, values: Marks) -> None:
+def give(state: WalkState, tokens: Indices, row: int, columns: RowTiles, values: Marks) -> None:
     """Give a unit of each token with a mark for each column."""
     cols, first, size = columns.indices, columns.first, len(columns.indices)
     for k in range(len(tokens)):

@@ -7,14 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlm.check import core, marks
-from tlm.check.marks import Columns, Tokens
+from tlm.check.marks import RowTiles, Tokens
 from tlm.program import Collective, Operation, Program, Reduce, Send, Work
 
 _Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class WalkFault:
     """The first fault of an operation.
 
     Attributes:
@@ -52,13 +52,13 @@ class Walk:
         for name, token in program.tokens.items():
             first, depth = self._slots[name]
             places[first + token.initial : first + depth] = marks.EMPTY
-        self._state = marks.State(places, np.zeros(5, dtype=np.int64), mode)
+        self._state = marks.WalkState(places, np.zeros(5, dtype=np.int64), mode)
         self._tables: dict[tuple[str, ...], _Indices] = {}
         self.greatest = 0
 
     def apply(
         self, operation: Operation, *, complete: int = 0, required: _Indices | None = None
-    ) -> Fault | None:
+    ) -> WalkFault | None:
         """Go over one operation; the first fault, if there is one.
 
         Args:
@@ -106,9 +106,9 @@ class Walk:
     def _came(self, mark: int) -> None:
         self.greatest = max(self.greatest, mark)
 
-    def _fault(self) -> Fault | None:
+    def _fault(self) -> WalkFault | None:
         kind, slot, row, col, owed = self._state.fault.tolist()
-        return Fault(kind, self._names.get(slot), row, col, owed) if kind else None
+        return WalkFault(kind, self._names.get(slot), row, col, owed) if kind else None
 
     def _table(self, tokens: tuple[str, ...]) -> _Indices:
         if tokens not in self._tables:
@@ -124,11 +124,11 @@ def along(places: range) -> _Indices:
 
 
 @cache
-def spread(places: range) -> Columns:
+def spread(places: range) -> RowTiles:
     """Evenly spaced columns."""
-    return Columns(along(places), places[0] if places.step == 1 else -1)
+    return RowTiles(along(places), places[0] if places.step == 1 else -1)
 
 
-def _columns(indices: _Indices) -> Columns:
+def _columns(indices: _Indices) -> RowTiles:
     consecutive = bool((np.diff(indices) == 1).all())
-    return Columns(indices, int(indices[0]) if consecutive else -1)
+    return RowTiles(indices, int(indices[0]) if consecutive else -1)

@@ -11,7 +11,7 @@ from tlm.chips.profile import (
 from tlm.compute.base import Compute
 from tlm.compute.redmule import RedMule
 from tlm.compute.systolic import FoldTiming, Systolic
-from tlm.compute.tile_engines import MatrixEngine, rtl_tile_timing
+from tlm.compute.tile_engines import MatrixEngine, rtl_engine_timing
 from tlm.compute.vector_mac import VectorMac
 from tlm.compute.vector_unit import VectorUnit
 from tlm.errors import InputError
@@ -115,7 +115,7 @@ def vector_engine(chip: Chip) -> VectorUnit:
     """A tile's vector engine; of a core that multiplies in software, its lanes."""
     engine = chip.tile.matrix
     if isinstance(engine, SystolicEngine):
-        return VectorUnit(WORD_BITS // SUM_BITS, rtl_tile_timing().vector_cycles)
+        return VectorUnit(WORD_BITS // SUM_BITS, rtl_engine_timing().vector_cycles)
     if chip.tile.vector_flop_per_cycle is not None:
         return VectorUnit(lanes=chip.tile.vector_flop_per_cycle)
     if isinstance(engine, VectorMacEngine):
@@ -131,7 +131,7 @@ def matrix_engine(chip: Chip) -> Compute:
     """
     engine = chip.tile.matrix
     if isinstance(engine, SystolicEngine):
-        return MatrixEngine(engine.rows, engine.dataflow, rtl_tile_timing())
+        return MatrixEngine(engine.rows, engine.dataflow, rtl_engine_timing())
     if isinstance(engine, TiledSystolicEngine):
         # NpuSim section 3.1: tiles of weights follow each other without a bubble.
         return Systolic(engine.rows, engine.cols, "weight-stationary", FoldTiming(0, 0, 0))

@@ -31,7 +31,7 @@ class _Table(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Grid(_Table):
+class ChipGrid(_Table):
     """Tiles of the chip."""
 
     rows: PositiveInt
@@ -81,7 +81,7 @@ MatrixTable = Annotated[
 ]
 
 
-class Tile(_Table):
+class ChipTile(_Table):
     """One tile: engines and local memory.
 
     ``matrix_of`` names the types, of those in ``dtypes``, that another matrix engine than
@@ -129,7 +129,7 @@ class ForeignNoc(_Table):
     reduce_cycles: PositiveInt | None = None
 
 
-class Memory(_Table):
+class ChipMemory(_Table):
     """Off-chip memory of the whole chip; ``per_tile``: each tile has an equal part of its own."""
 
     device: str
@@ -167,7 +167,7 @@ class TileEnergy(_Table):
     idle_w: PositiveFloat
 
 
-class Limits(_Table):
+class ChipLimits(_Table):
     """What a program has to keep within, beside the tile's memory."""
 
     routing_paths: PositiveInt | None = None
@@ -181,12 +181,12 @@ class Chip(_Table):
 
     name: str
     title: str
-    grid: Grid
+    grid: ChipGrid
     clock_hz: PositiveFloat
-    tile: Tile
+    tile: ChipTile
     noc: CalibratedNoc | ForeignNoc = Field(discriminator="kind")
-    memory: Memory | None = None
-    limits: Limits = Limits()
+    memory: ChipMemory | None = None
+    limits: ChipLimits = ChipLimits()
     dies: Dies | None = None
     energy: TileEnergy | None = None
     calibration: str | None = None

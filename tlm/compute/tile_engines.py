@@ -16,7 +16,7 @@ _WORD_BITS, _SUM_BITS = 64, 32
 
 
 @dataclass(frozen=True, slots=True)
-class TileTiming:
+class EngineTiming:
     """Constants of a tile's engines, in cycles.
 
     Attributes:
@@ -34,18 +34,18 @@ class TileTiming:
     credit_cycles: int
 
     @classmethod
-    def of(cls, parameters: Mapping[str, Parameter]) -> "TileTiming":
+    def of(cls, parameters: Mapping[str, Parameter]) -> "EngineTiming":
         """From parameters of the constants' names."""
         return cls(**{field.name: round(parameters[field.name].value) for field in fields(cls)})
 
 
-def rtl_tile_timing() -> TileTiming:
+def rtl_engine_timing() -> EngineTiming:
     """Timing of rtl/tile as the stored calibration has it.
 
     Raises:
         InputError: if the result is missing or stale.
     """
-    return TileTiming.of(load_result("tile").parameters)
+    return EngineTiming.of(load_result("tile").parameters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class MatrixEngine:
 
     size: int
     dataflow: Dataflow
-    timing: TileTiming
+    timing: EngineTiming
 
     @property
     def macs_per_cycle(self) -> float:

@@ -9,10 +9,19 @@ from enum import IntEnum
 from heapq import heappop, heappush
 
 from tlm.compiled import address, allocating, compiled, inlined
-from tlm.dies.state import NONE, PORTS, Event, Message, Packet, Place, Port, State
+from tlm.dies.state import (
+    NONE,
+    PORTS,
+    DieEvent,
+    DieMeshState,
+    DiePacket,
+    DiePlace,
+    DiePort,
+    Message,
+)
 
 
-class Kind(IntEnum):
+class DieEventKind(IntEnum):
     """What an event is."""
 
     HEAD = 0  # the head of a packet has come to an input
@@ -21,11 +30,11 @@ class Kind(IntEnum):
     MESSAGE = 3  # a message may be sent
 
 
-KINDS = len(Kind)
+KINDS = len(DieEventKind)
 
 
 @allocating
-def run(s: State) -> None:
+def run(s: DieMeshState) -> None:
     """Run messages to their delivery.
 
     The heap is one of tuples: times have 62 bits, so that no number holds a time and the order in
@@ -36,8 +45,8 @@ def run(s: State) -> None:
     _begin(s)
     while True:
         for k in range(count[0]):
-            time, name, what = events[k, Event.TIME], events[k, Event.NAME], events[k, Event.WHAT]
-            heappush(heap, (time, number, name, what))
+            time, name = events[k, DieEvent.TIME], events[k, DieEvent.NAME]
+            heappush(heap, (time, number, name, events[k, DieEvent.WHAT]))
             number += 1
         if not heap:
             break
@@ -47,7 +56,7 @@ def run(s: State) -> None:
 
 
 @compiled
-def _begin(s: State) -> None:
+def _begin(s: DieMeshState) -> None:
     """Messages that wait for nothing may be sent."""
     for message in range(len(s.messages)):
         if s.messages[message, Message.WAITS] == 0:
@@ -55,143 +64,146 @@ def _begin(s: State) -> None:
 
 
 @compiled
-def _happen(s: State, now: int, name: int, what: int) -> None:
+def _happen(s: DieMeshState, now: int, name: int, what: int) -> None:
     """An event, and the packets that go on at its die."""
     kind, place = name % KINDS, address(name // KINDS)
-    if kind == Kind.HEAD:
+    if kind == DieEventKind.HEAD:
         _append(s, place, what)
-    elif kind == Kind.CREDIT:
-        s.places[place, Place.ROOM] += what
-    elif kind == Kind.MESSAGE:
+    elif kind == DieEventKind.CREDIT:
+        s.places[place, DiePlace.ROOM] += what
+    elif kind == DieEventKind.MESSAGE:
         first = s.messages[what, Message.FIRST_PACKET]
         for packet in range(first, first + s.messages[what, Message.MISSING]):
             _append(s, place, packet)
     die = place - place % PORTS
     for output in range(die, die + PORTS):
-        if s.places[output, Place.OUTPUT_FREE] <= now:
+        if s.places[output, DiePlace.OUTPUT_FREE] <= now:
             source = _next_input(s, die, output, now)
             if source != NONE:
                 _send(s, now, source, output)
 
 
 @inlined
-def _come_up(s: State, time: int, kind: Kind, place: int, what: int) -> None:
+def _come_up(s: DieMeshState, time: int, kind: DieEventKind, place: int, what: int) -> None:
     """Note an event."""
     event = s.event_count[0]
-    s.events[event, Event.TIME] = time
-    s.events[event, Event.NAME] = place * KINDS + kind
-    s.events[event, Event.WHAT] = what
+    s.events[event, DieEvent.TIME] = time
+    s.events[event, DieEvent.NAME] = place * KINDS + kind
+    s.events[event, DieEvent.WHAT] = what
     s.event_count[0] += 1
 
 
 @inlined
-def _may_be_sent(s: State, message: int) -> None:
+def _may_be_sent(s: DieMeshState, message: int) -> None:
     place = s.messages[message, Message.SOURCE] * PORTS
-    _come_up(s, s.messages[message, Message.SENT], Kind.MESSAGE, place, message)
+    _come_up(s, s.messages[message, Message.SENT], DieEventKind.MESSAGE, place, message)
 
 
 @inlined
-def _append(s: State, place: int, packet: int) -> None:
+def _append(s: DieMeshState, place: int, packet: int) -> None:
     """Put a packet at the end of an input's queue."""
-    if s.places[place, Place.FIRST] == NONE:
+    if s.places[place, DiePlace.FIRST] == NONE:
         _show(s, place, packet)
     else:
-        s.packets[s.places[place, Place.LAST], Packet.NEXT] = packet
-    s.places[place, Place.LAST] = packet
+        s.packets[s.places[place, DiePlace.LAST], DiePacket.NEXT] = packet
+    s.places[place, DiePlace.LAST] = packet
 
 
 @inlined
-def _show(s: State, place: int, packet: int) -> None:
+def _show(s: DieMeshState, place: int, packet: int) -> None:
     """A packet is the first of an input's queue."""
-    s.places[place, Place.FIRST] = packet
-    s.places[place, Place.WANTED] = _output(s, place // PORTS, packet)
+    s.places[place, DiePlace.FIRST] = packet
+    s.places[place, DiePlace.WANTED] = _output(s, place // PORTS, packet)
 
 
 @inlined
-def _output(s: State, die: int, packet: int) -> int:
+def _output(s: DieMeshState, die: int, packet: int) -> int:
     """The port by which a packet leaves a die."""
     cols = s.law.cols
-    target = s.messages[s.packets[packet, Packet.MESSAGE], Message.TARGET]
+    target = s.messages[s.packets[packet, DiePacket.MESSAGE], Message.TARGET]
     col, to_col = die % cols, target % cols
     if to_col != col:
-        return Port.EAST if to_col > col else Port.WEST
+        return DiePort.EAST if to_col > col else DiePort.WEST
     row, to_row = die // cols, target // cols
     if to_row != row:
-        return Port.SOUTH if to_row > row else Port.NORTH
-    return Port.DIE
+        return DiePort.SOUTH if to_row > row else DiePort.NORTH
+    return DiePort.DIE
 
 
 @inlined
-def _next_input(s: State, die: int, output: int, now: int) -> int:
+def _next_input(s: DieMeshState, die: int, output: int, now: int) -> int:
     """The input of a die whose packet leaves by an output, or NONE."""
-    out, turn = output - die, s.places[output, Place.TURN]
+    out, turn = output - die, s.places[output, DiePlace.TURN]
     for k in range(PORTS):
         source = die + address(turn + k) % PORTS
-        if s.places[source, Place.WANTED] == out and s.places[source, Place.INPUT_FREE] <= now:
-            units = _packet_units(s, s.places[source, Place.FIRST])
-            if out == Port.DIE or s.places[output, Place.ROOM] >= units:
+        if (
+            s.places[source, DiePlace.WANTED] == out
+            and s.places[source, DiePlace.INPUT_FREE] <= now
+        ):
+            units = _packet_units(s, s.places[source, DiePlace.FIRST])
+            if out == DiePort.DIE or s.places[output, DiePlace.ROOM] >= units:
                 return source
     return NONE
 
 
 @inlined
-def _packet_units(s: State, packet: int) -> int:
+def _packet_units(s: DieMeshState, packet: int) -> int:
     """Units of a packet: the last of a message takes what is left."""
-    message, most = s.packets[packet, Packet.MESSAGE], s.law.packet_units
+    message, most = s.packets[packet, DiePacket.MESSAGE], s.law.packet_units
     before = (packet - s.messages[message, Message.FIRST_PACKET]) * most
     units: int = min(most, s.messages[message, Message.UNITS] - before)
     return units
 
 
 @inlined
-def _send(s: State, now: int, source: int, output: int) -> None:
+def _send(s: DieMeshState, now: int, source: int, output: int) -> None:
     """The first packet of an input leaves by an output."""
-    law, packet = s.law, address(s.places[source, Place.FIRST])
-    from_die, to_die = source % PORTS == Port.DIE, output % PORTS == Port.DIE
+    law, packet = s.law, address(s.places[source, DiePlace.FIRST])
+    from_die, to_die = source % PORTS == DiePort.DIE, output % PORTS == DiePort.DIE
     units = _packet_units(s, packet)
-    following = s.packets[packet, Packet.NEXT]
-    s.packets[packet, Packet.NEXT] = NONE
+    following = s.packets[packet, DiePacket.NEXT]
+    s.packets[packet, DiePacket.NEXT] = NONE
     if following != NONE:
         _show(s, source, following)
     else:
-        s.places[source, Place.FIRST] = s.places[source, Place.WANTED] = NONE
+        s.places[source, DiePlace.FIRST] = s.places[source, DiePlace.WANTED] = NONE
     # Where a die's port and a link differ, the packet's tail goes at the slower's pace, and the
     # faster port is free for another packet before.
     port_free = now + units * law.port_ticks_per_unit
     left = now + units * law.ticks_per_unit
     if from_die or to_die:
         left = max(left, port_free)
-    s.places[output, Place.TURN] = source % PORTS + 1
-    s.places[source, Place.INPUT_FREE] = port_free if from_die else left
-    s.places[output, Place.OUTPUT_FREE] = port_free if to_die else left
-    s.places[output, Place.UNITS] += units
-    _come_up(s, left, Kind.FREE, output, 0)
+    s.places[output, DiePlace.TURN] = source % PORTS + 1
+    s.places[source, DiePlace.INPUT_FREE] = port_free if from_die else left
+    s.places[output, DiePlace.OUTPUT_FREE] = port_free if to_die else left
+    s.places[output, DiePlace.UNITS] += units
+    _come_up(s, left, DieEventKind.FREE, output, 0)
     if (from_die or to_die) and port_free < left:
-        _come_up(s, port_free, Kind.FREE, output, 0)
+        _come_up(s, port_free, DieEventKind.FREE, output, 0)
     if not from_die:
-        _come_up(s, left + law.credit_ticks, Kind.CREDIT, _across(s, source), units)
+        _come_up(s, left + law.credit_ticks, DieEventKind.CREDIT, _across(s, source), units)
     if to_die:
-        _arrive(s, s.packets[packet, Packet.MESSAGE], left + law.ejection_ticks)
+        _arrive(s, s.packets[packet, DiePacket.MESSAGE], left + law.ejection_ticks)
     else:
-        s.places[output, Place.ROOM] -= units
-        _come_up(s, now + law.hop_ticks, Kind.HEAD, _across(s, output), packet)
+        s.places[output, DiePlace.ROOM] -= units
+        _come_up(s, now + law.hop_ticks, DieEventKind.HEAD, _across(s, output), packet)
 
 
 @inlined
-def _across(s: State, place: int) -> int:
+def _across(s: DieMeshState, place: int) -> int:
     """The input at the other end of an output's link, or the output at that of an input's."""
     die, port = place // PORTS, place % PORTS
-    if port == Port.NORTH:
-        return (die - s.law.cols) * PORTS + Port.SOUTH
-    if port == Port.EAST:
-        return (die + 1) * PORTS + Port.WEST
-    if port == Port.SOUTH:
-        return (die + s.law.cols) * PORTS + Port.NORTH
-    return (die - 1) * PORTS + Port.EAST
+    if port == DiePort.NORTH:
+        return (die - s.law.cols) * PORTS + DiePort.SOUTH
+    if port == DiePort.EAST:
+        return (die + 1) * PORTS + DiePort.WEST
+    if port == DiePort.SOUTH:
+        return (die + s.law.cols) * PORTS + DiePort.NORTH
+    return (die - 1) * PORTS + DiePort.EAST
 
 
 @inlined
-def _arrive(s: State, message: int, now: int) -> None:
+def _arrive(s: DieMeshState, message: int, now: int) -> None:
     """A packet of a message has arrived; behind the last one those that wait for it may be sent."""
     table = s.messages
     table[message, Message.ARRIVED] = max(table[message, Message.ARRIVED], now)

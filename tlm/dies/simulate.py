@@ -7,7 +7,7 @@ import numpy as np
 from tlm.dies.core import run
 from tlm.dies.links import DieMesh
 from tlm.dies.messages import Int64s, Messages
-from tlm.dies.state import PORTS, Message, Place, Port, new_state
+from tlm.dies.state import PORTS, DiePlace, DiePort, Message, new_state
 from tlm.errors import InputError
 
 _MOST_PACKETS = 2**24
@@ -51,8 +51,8 @@ def simulate(messages: Messages, mesh: DieMesh) -> DieTraffic:
     run(state)
     missing, sent, arrived = state.messages.T[[Message.MISSING, Message.SENT, Message.ARRIVED]]
     assert not missing.any(), "dimension-ordered packets cannot hold each other up for ever"
-    links = state.places[:, Place.UNITS].reshape(mesh.rows, mesh.cols, PORTS)[..., Port.NORTH :]
-    return DieTraffic(sent, arrived, links)
+    units = state.places[:, DiePlace.UNITS].reshape(mesh.rows, mesh.cols, PORTS)
+    return DieTraffic(sent, arrived, units[..., DiePort.NORTH :])
 
 
 def _check(messages: Messages, mesh: DieMesh) -> None:

@@ -1,6 +1,6 @@
 """All that is known of packets on a mesh of dies while they move.
 
-Every die has five inputs and five outputs, numbered by `Port`. The place of one is its die times
+Every die has five inputs and five outputs, numbered by `DiePort`. The place of one is its die times
 `PORTS`, plus its port.
 """
 
@@ -16,7 +16,7 @@ from tlm.dies.messages import Int64s, Messages
 NONE = -1
 
 
-class Port(IntEnum):
+class DiePort(IntEnum):
     """Where packets come from, and where they go."""
 
     DIE = 0
@@ -26,7 +26,7 @@ class Port(IntEnum):
     WEST = 4
 
 
-PORTS = len(Port)
+PORTS = len(DiePort)
 
 
 class Law(NamedTuple):
@@ -52,20 +52,20 @@ class Message(IntEnum):
     FIRST_PACKET = 3
     MISSING = 4  # packets that have not arrived
     WAITS = 5  # messages that it still waits for
-    FIRST_FOLLOWER = 6  # where those that wait for it begin among `State.followers`
+    FIRST_FOLLOWER = 6  # where those that wait for it begin among `DieMeshState.followers`
     FOLLOWERS_END = 7  # and end
     SENT = 8  # time from which it may be sent
     ARRIVED = 9  # time at which its last unit so far has arrived
 
 
-class Packet(IntEnum):
+class DiePacket(IntEnum):
     """Columns of a packet."""
 
     MESSAGE = 0  # that it belongs to
     NEXT = 1  # packet behind it in the queue of an input, or NONE
 
 
-class Place(IntEnum):
+class DiePlace(IntEnum):
     """Columns of a place: of its input, and of its output."""
 
     FIRST = 0  # packet at the head of the input's queue, or NONE; a die's queue is unbounded
@@ -78,7 +78,7 @@ class Place(IntEnum):
     UNITS = 7  # that have left by the output
 
 
-class Event(IntEnum):
+class DieEvent(IntEnum):
     """Columns of an event."""
 
     TIME = 0
@@ -86,19 +86,19 @@ class Event(IntEnum):
     WHAT = 2  # packet, units or message
 
 
-class State(NamedTuple):
+class DieMeshState(NamedTuple):
     """A mesh, its messages and their packets."""
 
     law: Law
     messages: Int64s  # [messages, Message]
-    packets: Int64s  # [packets, Packet]
-    places: Int64s  # [dies * PORTS, Place]
+    packets: Int64s  # [packets, DiePacket]
+    places: Int64s  # [dies * PORTS, DiePlace]
     followers: Int64s  # messages that wait for one, behind those that wait for the one before
-    events: Int64s  # [events, Event]: those that came up of late
+    events: Int64s  # [events, DieEvent]: those that came up of late
     event_count: Int64s  # how many those are
 
 
-def new_state(messages: Messages, mesh: DieMesh) -> State:
+def new_state(messages: Messages, mesh: DieMesh) -> DieMeshState:
     """Messages of which nothing has been sent."""
     count = len(messages)
     table = np.zeros((count, len(Message)), dtype=np.int64)
@@ -111,17 +111,17 @@ def new_state(messages: Messages, mesh: DieMesh) -> State:
     table[:, Message.WAITS] = np.bincount(messages.after, minlength=count)
     table[:, Message.FIRST_FOLLOWER] = followers[:-1]
     table[:, Message.FOLLOWERS_END] = followers[1:]
-    places = np.zeros((mesh.dies * PORTS, len(Place)), dtype=np.int64)
-    places[:, [Place.FIRST, Place.WANTED]] = NONE
-    places[:, Place.ROOM] = mesh.buffer_units
-    queued = np.full((packets.sum(), len(Packet)), NONE, dtype=np.int64)
-    queued[:, Packet.MESSAGE] = np.repeat(np.arange(count), packets)
-    return State(
+    places = np.zeros((mesh.dies * PORTS, len(DiePlace)), dtype=np.int64)
+    places[:, [DiePlace.FIRST, DiePlace.WANTED]] = NONE
+    places[:, DiePlace.ROOM] = mesh.buffer_units
+    queued = np.full((packets.sum(), len(DiePacket)), NONE, dtype=np.int64)
+    queued[:, DiePacket.MESSAGE] = np.repeat(np.arange(count), packets)
+    return DieMeshState(
         law=Law(*astuple(mesh)),
         messages=table,
         packets=queued,
         places=places,
         followers=messages.after[order],
-        events=np.zeros((count + 4 * PORTS, len(Event)), dtype=np.int64),
+        events=np.zeros((count + 4 * PORTS, len(DieEvent)), dtype=np.int64),
         event_count=np.zeros(1, dtype=np.int64),
     )

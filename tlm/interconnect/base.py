@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
-from tlm.interconnect.packets import Reduce, TileSet
+from tlm.interconnect.packets import ReductionGoal, TileSet
 
 
 class EventKind(Enum):
@@ -46,7 +46,7 @@ class Interconnect(Protocol):
     def idle(self) -> bool:
         """Nothing moves: no packet is on its way, or those that are wait for operands."""
 
-    def inject(self, cycle: int, source: int, goal: TileSet | Reduce, flits: int) -> int:
+    def inject(self, cycle: int, source: int, goal: TileSet | ReductionGoal, flits: int) -> int:
         """Queue a packet at the interface of node ``source``; returns its number.
 
         ``goal`` are its destinations, or the reduction of which it is an operand.

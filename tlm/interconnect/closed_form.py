@@ -9,7 +9,7 @@ for light loads. Where whole flows share their way (transpose) even those come o
 import numpy as np
 from numpy.typing import NDArray
 
-from tlm.interconnect.packets import Deliveries, Kind, Packets
+from tlm.interconnect.packets import Deliveries, PacketKind, Packets
 from tlm.interconnect.zero_load import NocTiming
 
 _HIGHEST_LOAD = 0.99
@@ -25,7 +25,7 @@ def estimate(packets: Packets, rows: int, cols: int, cycles: int, timing: NocTim
         cycles: Cycles over which the packets were created.
         timing: Measured constants of the router.
     """
-    assert (packets.kind == Kind.UNICAST).all(), "the closed form knows unicasts only"
+    assert (packets.kind == PacketKind.UNICAST).all(), "the closed form knows unicasts only"
     wait = _waits(packets, rows, cols, cycles)
     hops = _hops(packets, cols)
     head = timing.ejection_cycles + hops * timing.hop_cycles

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from tlm.errors import InputError, choose
-from tlm.interconnect.packets import Packets, Reduce, TileSet, cut
+from tlm.interconnect.packets import Packets, ReductionGoal, TileSet, cut
 from tlm.interconnect.traffic import parse_rectangle
 from tlm.interconnect.zero_load import NocTiming
 
@@ -16,7 +16,7 @@ _Message = tuple[tuple[int, int], tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Collective:
+class CollectiveTraffic:
     """A transfer of ``flits`` payload flits from a root to a group's tiles, or from them to it.
 
     A root inside the group has its data already.
@@ -61,10 +61,10 @@ class Collective:
         """Packets round by round, queued in cycle 0 of the round; all but trees have one."""
         if self.kind in ("multicast", "reduce"):
             parts = cut(self.flits, self.bound_flits)
-            goal: TileSet | Reduce = self.group
+            goal: TileSet | ReductionGoal = self.group
             sources = [self._node(self.root)]
             if self.kind == "reduce":
-                goal, sources = Reduce(self.group, self._node(self.root)), self._members()
+                goal, sources = ReductionGoal(self.group, self._node(self.root)), self._members()
             return [Packets.of((0, node, goal, part) for node in sources for part in parts)]
         return [
             Packets.of(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from simpy import Environment
 
-from tlm.interconnect.packets import Reduce, TileSet
+from tlm.interconnect.packets import ReductionGoal, TileSet
 from tlm.interconnect.simpy_network import SimpyNetwork
 from tlm.payload import Command, GenericPayload, ResponseStatus
 from tlm.sockets import (
@@ -34,7 +34,7 @@ class Operand:
     tiles, all of one length.
     """
 
-    reduction: Reduce
+    reduction: ReductionGoal
 
 
 class NetworkInterface:
@@ -116,7 +116,7 @@ class NetworkInterface:
     ) -> None:
         goal = _goal(payload)
         assert goal is not None, "looked at before"
-        nodes = [goal.root] if isinstance(goal, Reduce) else goal.nodes(self._cols)
+        nodes = [goal.root] if isinstance(goal, ReductionGoal) else goal.nodes(self._cols)
         missing = set(nodes)
 
         def one_arrived(node: int) -> None:
@@ -142,9 +142,9 @@ class NetworkInterface:
             return ResponseStatus.ADDRESS_ERROR
         return ResponseStatus.INCOMPLETE
 
-    def _on_mesh(self, goal: TileSet | Reduce) -> bool:
+    def _on_mesh(self, goal: TileSet | ReductionGoal) -> bool:
         """Whether the mesh has all of the tiles, and an operand is one that this tile brings."""
-        tiles = goal.operands if isinstance(goal, Reduce) else goal
+        tiles = goal.operands if isinstance(goal, ReductionGoal) else goal
         if len(tiles) == 0:
             return False
         for line, size in ((tiles.rows, self._rows), (tiles.cols, self._cols)):
@@ -155,7 +155,7 @@ class NetworkInterface:
         return self._node in tiles.nodes(self._cols) and 0 <= goal.root < self._rows * self._cols
 
 
-def _goal(payload: GenericPayload) -> TileSet | Reduce | None:
+def _goal(payload: GenericPayload) -> TileSet | ReductionGoal | None:
     """Where the data is to go; None if a payload does not say, or says two things."""
     destinations: Destinations | None = payload.extensions.get(Destinations)
     operand: Operand | None = payload.extensions.get(Operand)

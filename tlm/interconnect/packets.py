@@ -34,7 +34,7 @@ class TileSet:
         return [row * mesh_cols + col for row in self.rows for col in self.cols]
 
 
-class Kind(IntEnum):
+class PacketKind(IntEnum):
     """What the network does with a packet."""
 
     UNICAST = 0
@@ -44,7 +44,7 @@ class Kind(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Reduce:
+class ReductionGoal:
     """A reduction in the network: one packet of each tile of ``operands``, combined on the way.
 
     ``root`` is the node number of the tile that gets the result, an operand's tile or not.
@@ -59,10 +59,10 @@ class Meetings:
     """Which operands meet: the n-th of each source for equal reductions."""
 
     def __init__(self) -> None:
-        self._seen: dict[tuple[int, Reduce], int] = {}
-        self._joints: dict[tuple[Reduce, int], int] = {}
+        self._seen: dict[tuple[int, ReductionGoal], int] = {}
+        self._joints: dict[tuple[ReductionGoal, int], int] = {}
 
-    def joint(self, number: int, source: int, goal: Reduce) -> int:
+    def joint(self, number: int, source: int, goal: ReductionGoal) -> int:
         """The joint number of operand ``number``: the lowest among those that it meets."""
         turn = self._seen.get((source, goal), 0)
         self._seen[source, goal] = turn + 1
@@ -74,10 +74,10 @@ class Packets:
     """Packets in the order of their numbers; each field is an array of shape (packets,).
 
     ``cycle`` is when the packet joins its source's queue; ``source`` a node number (row * columns +
-    column); ``kind`` a `Kind`. ``row_first, row_first + row_step, ..., row_last`` crossed with the
-    columns alike are the destinations, or for an operand of a reduction the tiles that bring one,
-    and then ``root`` is the node that gets the result (else -1). ``joint`` is the lowest number
-    among the operands of one reduction, by which its result goes; else the packet's own number.
+    column); ``kind`` a `PacketKind`. ``row_first, row_first + row_step, ..., row_last`` crossed
+    with the columns alike are the destinations, or for an operand of a reduction the tiles that
+    bring one, and then ``root`` is the node that gets the result (else -1). ``joint`` is the lowest
+    number among the operands of one reduction, by which its result goes; else the packet's own.
     """
 
     cycle: Int64s
@@ -96,15 +96,15 @@ class Packets:
     @classmethod
     def of(
         cls,
-        items: Iterable[tuple[int, int, TileSet | Reduce, int]],
+        items: Iterable[tuple[int, int, TileSet | ReductionGoal, int]],
         *,
         first: int = 0,
         meetings: Meetings | None = None,
     ) -> Self:
         """Packets from ``(cycle, source node, destinations, flits)``; to several tiles: multicast.
 
-        In the place of the destinations may stand a `Reduce`: the packet is one of its operands.
-        The n-th operands of equal `Reduce`s meet, one of each source.
+        In the place of the destinations may stand a `ReductionGoal`: the packet is one of its
+        operands. The n-th operands of equal `ReductionGoal`s meet, one of each source.
 
         Args:
             items: The packets.
@@ -117,16 +117,16 @@ class Packets:
         rows = []
         meetings = meetings or Meetings()
         for number, (cycle, source, goal, flits) in enumerate(items, first):
-            where = goal.operands if isinstance(goal, Reduce) else goal
+            where = goal.operands if isinstance(goal, ReductionGoal) else goal
             if len(where) == 0 or flits < 1 or cycle < 0:
                 raise InputError(
                     f"packet {number}: cycle {cycle}, {len(where)} destinations, {flits} flits; "
                     "a packet needs a cycle of 0 or more, a destination and a flit"
                 )
             root, joint = -1, number
-            kind = Kind.UNICAST if len(where) == 1 else Kind.MULTICAST
-            if isinstance(goal, Reduce):
-                kind = Kind.MAXIMUM if goal.maximum else Kind.SUM
+            kind = PacketKind.UNICAST if len(where) == 1 else PacketKind.MULTICAST
+            if isinstance(goal, ReductionGoal):
+                kind = PacketKind.MAXIMUM if goal.maximum else PacketKind.SUM
                 root, joint = goal.root, meetings.joint(number, source, goal)
             rows.append(
                 (cycle, source, flits, kind)
@@ -206,7 +206,7 @@ class Packets:
     @property
     def reduces(self) -> NDArray[np.bool_]:
         """Whether a packet is an operand of a reduction, shape (packets,)."""
-        return self.kind >= Kind.SUM
+        return self.kind >= PacketKind.SUM
 
     def columns(self) -> list[Int64s]:
         """The arrays in the order of the fields."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from tlm.errors import InputError
 from tlm.interconnect.base import NO_PACKET, Event, EventKind, Interconnect
-from tlm.interconnect.packets import Meetings, Reduce, TileSet, cut
+from tlm.interconnect.packets import Meetings, ReductionGoal, TileSet, cut
 from tlm.lockstep import SteppedEnvironment
 
 
@@ -30,15 +30,15 @@ class SimpyNetwork:
     def send(
         self,
         source: int,
-        goal: TileSet | Reduce,
+        goal: TileSet | ReductionGoal,
         flits: int,
         left: Callable[[int], object],
         arrivals: dict[int, Callable[[int], object]],
     ) -> None:
         """Queue a transfer at a node's interface, behind those that are there.
 
-        The n-th operands of equal `Reduce`s meet, one of each of their tiles; each is sent at its
-        own time. Which reductions may be in flight together says `tlm.interconnect.ordering`.
+        The n-th operands of equal `ReductionGoal`s meet, one of each of their tiles; each is sent
+        at its own time. `tlm.interconnect.ordering` says which may be in flight together.
 
         Args:
             source: Node that sends.
@@ -56,7 +56,7 @@ class SimpyNetwork:
             packet = self._network.inject(int(self._env.now), source, goal, part)
         # A tree delivers packets in their order: of a transfer only the last one matters.
         self._effects[EventKind.INJECTED, packet, source] = [left]
-        if isinstance(goal, Reduce):
+        if isinstance(goal, ReductionGoal):
             packet = self._result(packet, source, goal, flits)
         for node, arrived in arrivals.items():
             self._effects.setdefault((EventKind.EJECTED, packet, node), []).append(arrived)
@@ -67,7 +67,7 @@ class SimpyNetwork:
         self._effects[kind, NO_PACKET, node] = [effect]
         self._wake()
 
-    def _result(self, packet: int, source: int, goal: Reduce, flits: int) -> int:
+    def _result(self, packet: int, source: int, goal: ReductionGoal, flits: int) -> int:
         """The number by which the network tells the end of a result: its first operand's."""
         first = self._meetings.joint(packet, source, goal)
         expected = self._operand_flits.setdefault(first, flits)

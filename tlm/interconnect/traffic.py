@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tlm.errors import InputError, choose
 from tlm.interconnect.ordering import check_reductions
-from tlm.interconnect.packets import Deliveries, Kind, Packets, Reduce, TileSet
+from tlm.interconnect.packets import Deliveries, PacketKind, Packets, ReductionGoal, TileSet
 
 PATTERNS = ("uniform", "transpose", "neighbor", "tornado", "hotspot")
 _HOTSPOT_SHARE = 0.2
@@ -90,7 +90,7 @@ class Traffic:
         cycle, source, destination = cycle[speaks], source[speaks], destination[speaks]
         one = np.ones(len(cycle), dtype=np.int64)
         row, col = destination // self.cols, destination % self.cols
-        table = [cycle, source, one * self.packet_flits, one * Kind.UNICAST]
+        table = [cycle, source, one * self.packet_flits, one * PacketKind.UNICAST]
         table += [row, row, one, col, col, one, -one, np.arange(len(cycle))]
         columns = [np.array(column, dtype=np.int64) for column in table]
         if self.multicast_fraction > 0:
@@ -139,7 +139,7 @@ class Traffic:
         wide = (row[0] < row[1]) | (col[0] < col[1])
         chosen[np.nonzero(chosen)[0][~wide]] = False
         columns[2][chosen] = self.multicast_flits
-        columns[3][chosen] = Kind.MULTICAST
+        columns[3][chosen] = PacketKind.MULTICAST
         columns[4][chosen], columns[5][chosen] = row[0][wide], row[1][wide]
         columns[7][chosen], columns[8][chosen] = col[0][wide], col[1][wide]
 
@@ -186,7 +186,7 @@ def read_packets(path: Path, rows: int, cols: int, bound_flits: int) -> Packets:
 
 def _packet(
     line: dict[str, str], rows: int, cols: int, bound_flits: int
-) -> tuple[int, int, TileSet | Reduce, int]:
+) -> tuple[int, int, TileSet | ReductionGoal, int]:
     row, col = parse_tile(line["source"], rows, cols, separator=":")
     kind = choose("kind", line["kind"], ("unicast", "multicast", "sum", "maximum"))
     parts = line["destinations"].split()
@@ -214,7 +214,7 @@ def _packet(
     if not reduces:
         return cycle, row * cols + col, where, flits
     root_row, root_col = parse_tile(parts[0], rows, cols, separator=":")
-    goal = Reduce(where, root_row * cols + root_col, maximum=kind == "maximum")
+    goal = ReductionGoal(where, root_row * cols + root_col, maximum=kind == "maximum")
     return cycle, row * cols + col, goal, flits
 
 

@@ -24,7 +24,7 @@ from tlm.sockets import Answer, InitiatorSocket, Phase, Sync
 
 #: Sends flits to a tile, to be written from an address (in flits) on; calls back when they have
 #: left, and when they have come.
-Send = Callable[[TileSet, int, int, Callable[[], object], Callable[[], object]], object]
+SendFlits = Callable[[TileSet, int, int, Callable[[], object], Callable[[], object]], object]
 
 
 @dataclass(slots=True)
@@ -70,7 +70,12 @@ class MemoryNode:
     """
 
     def __init__(
-        self, env: Environment, memory: MemoryTarget, send: Send, unit_bytes: int, unit_flits: int
+        self,
+        env: Environment,
+        memory: MemoryTarget,
+        send: SendFlits,
+        unit_bytes: int,
+        unit_flits: int,
     ) -> None:
         self.read_bytes = self.written_bytes = 0
         self._env, self._send = env, send

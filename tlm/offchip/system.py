@@ -19,7 +19,7 @@ from tlm.program.steps import TransferStep
 #: Makes a channel, at any level.
 Channel = Callable[[Environment], MemoryTarget]
 #: Sends a part of what a transfer sends; calls back with the node when that has left.
-Message = Callable[[Callable[[int], object]], object]
+SendPart = Callable[[Callable[[int], object]], object]
 
 
 class Scratchpads(Protocol):
@@ -101,7 +101,7 @@ class OffChipMemory:
             message(_nothing)
         last(left)
 
-    def messages(self, step: TransferStep, arrived: Callable[[int], object]) -> list[Message]:
+    def messages(self, step: TransferStep, arrived: Callable[[int], object]) -> list[SendPart]:
         """What a tile's transfer sends, in its order: a request; of a store the block before it.
 
         Args:

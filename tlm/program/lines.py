@@ -67,7 +67,7 @@ def _even_runs(places: list[int]) -> Iterator[tuple[slice, range]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
+class Placement:
     """Where the tiles of a program lie."""
 
     rows: Axis

@@ -13,7 +13,7 @@ import numpy as np
 
 from tlm.errors import InputError
 from tlm.program.bystanders import Bystanders
-from tlm.program.lines import Axis, Lines
+from tlm.program.lines import Axis, Placement
 from tlm.program.operations import Engine, Operation, Send
 from tlm.program.program import Program
 from tlm.program.tokens import Token
@@ -42,7 +42,7 @@ def on_lines(program: Program, rows: Sequence[int], cols: Sequence[int]) -> Prog
         if len(places) != size or places[0] < 0 or any(np.diff(places) < 1):
             raise InputError(f"{name}: found {list(places)}; allowed: {size} numbers that rise")
         axes.append(Axis(list(places)))
-    lines = Lines(*axes)
+    lines = Placement(*axes)
     if not lines.rows.has_gaps and not lines.cols.has_gaps and rows[0] == cols[0] == 0:
         return program
     engine = Engine.VECTOR

@@ -12,8 +12,8 @@ from tlm.tiles.records import (
     PORT_COLUMNS,
     Brought,
     Column,
-    Port,
     PortColumn,
+    TilePort,
     Tiles,
     Words,
 )
@@ -44,9 +44,9 @@ def step(t: Tiles, words: Words, tile: int, now: int, comes: int, room: bool) ->
     if vector:
         asking |= ask_for_vector(t, words, tile)
     if t[tile + Column.GOING_FROM] <= now:
-        asking |= read(t, words, tile, Port.GOING)
+        asking |= read(t, words, tile, TilePort.GOING)
     if comes != NOBODY:
-        asking |= ask(t, tile, Port.COMING, comes)
+        asking |= ask(t, tile, TilePort.COMING, comes)
     granted, brought = grant(t, tile, asking), 0
     if matrix and step_matrix(t, tile, granted):
         t[tile + Column.MATRIX_FROM] = NEVER
@@ -56,15 +56,15 @@ def step(t: Tiles, words: Words, tile: int, now: int, comes: int, room: bool) ->
         t[tile + Column.VECTOR_FROM] = NEVER
         t[tile + Column.LIVE] -= 1
         brought |= Brought.VECTOR_ENDS
-    if granted >> Port.COMING & 1:
+    if granted >> TilePort.COMING & 1:
         brought |= Brought.CAME
-    coming = t[tile + Port.GOING * PORT_COLUMNS + PortColumn.UNDER_WAY] > 0
-    sent = room and holds(t, tile, Port.GOING)
+    coming = t[tile + TilePort.GOING * PORT_COLUMNS + PortColumn.UNDER_WAY] > 0
+    sent = room and holds(t, tile, TilePort.GOING)
     if sent:
         t[tile + Column.LIVE] -= 1
         brought |= Brought.SENT
-    move(t, tile, Port.GOING, granted, sent)
-    if granted >> Port.GOING & 1 and all_asked(t, tile, Port.GOING):
+    move(t, tile, TilePort.GOING, granted, sent)
+    if granted >> TilePort.GOING & 1 and all_asked(t, tile, TilePort.GOING):
         brought |= Brought.READ_ENDS
     if matrix or vector or asking or sent or coming or _starts_later(t, tile, now):
         brought |= Brought.STIRS

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tlm.compute.base import ceil_div
 from tlm.program.data import Gemm, Vector
-from tlm.tiles.layout import SUM_BITS, WORD_BITS, Order, Place
+from tlm.tiles.layout import SUM_BITS, WORD_BITS, BufferPlace, Order
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class VectorJob:
 Job = MatrixJob | VectorJob
 
 
-def matrix_jobs(task: Gemm, places: Mapping[str, Place], size: int) -> list[MatrixJob]:
+def matrix_jobs(task: Gemm, places: Mapping[str, BufferPlace], size: int) -> list[MatrixJob]:
     """Jobs of a product, one after the other.
 
     Args:
@@ -118,7 +118,7 @@ def matrix_jobs(task: Gemm, places: Mapping[str, Place], size: int) -> list[Matr
     ]  # fmt: skip
 
 
-def vector_job(task: Vector, places: Mapping[str, Place]) -> VectorJob:
+def vector_job(task: Vector, places: Mapping[str, BufferPlace]) -> VectorJob:
     """The job of a pass; rows that end within a word take all of it.
 
     Args:

@@ -35,7 +35,7 @@ class Order(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BufferPlace:
     """A buffer in the scratchpad.
 
     Attributes:
@@ -72,7 +72,7 @@ class Place:
         return 1, self.words
 
 
-def place_buffers(program: Program, operand_bits: int) -> dict[str, Place]:
+def place_buffers(program: Program, operand_bits: int) -> dict[str, BufferPlace]:
     """Give every buffer an order, by what works on it, and an address.
 
     Buffers in off-chip memory that no operation loads or stores lie in the scratchpad like the
@@ -88,7 +88,7 @@ def place_buffers(program: Program, operand_bits: int) -> dict[str, Place]:
     orders = _orders(program)
     moved = {each.block for each in program.operations() if isinstance(each, OffChip)}
     size = WORD_BITS // operand_bits
-    places: dict[str, Place] = {}
+    places: dict[str, BufferPlace] = {}
     address = 0
     for name, buffer in program.buffers.items():
         order = orders[name]
@@ -144,20 +144,20 @@ def _check_bits(name: str, buffer: Buffer, order: Order, operand_bits: int) -> N
         )
 
 
-def _placed(buffer: Buffer, order: Order, address: int, size: int) -> Place:
+def _placed(buffer: Buffer, order: Order, address: int, size: int) -> BufferPlace:
     """A buffer of its own, padded to whole panels of ``size`` rows or columns."""
     rows, columns = buffer.shape
     if order is Order.COLUMN:
-        return Place(buffer, order, address, (rows, 1), 1)
+        return BufferPlace(buffer, order, address, (rows, 1), 1)
     if order in (Order.LEFT, Order.SUMS):
         rows = ceil_div(rows, size) * size
     if order is not Order.LEFT:
         columns = ceil_div(columns, size) * size
     bits = buffer.bits
-    return Place(buffer, order, address, (rows, columns), ceil_div(columns * bits, WORD_BITS))
+    return BufferPlace(buffer, order, address, (rows, columns), ceil_div(columns * bits, WORD_BITS))
 
 
-def _part(name: str, part: Buffer, order: Order, whole: Place) -> Place:
+def _part(name: str, part: Buffer, order: Order, whole: BufferPlace) -> BufferPlace:
     """A part of a block of sums: some of its rows, or whole words of its only row."""
     columns, elements = whole.buffer.columns, WORD_BITS // SUM_BITS
     row, column = divmod(part.offset, columns)
@@ -170,10 +170,10 @@ def _part(name: str, part: Buffer, order: Order, whole: Place) -> Place:
             "of sums"
         )
     address = whole.address + row * whole.row_words + column // elements
-    return Place(part, order, address, part.shape, whole.row_words)
+    return BufferPlace(part, order, address, part.shape, whole.row_words)
 
 
-def used_words(places: Mapping[str, Place]) -> int:
+def used_words(places: Mapping[str, BufferPlace]) -> int:
     """Words of a scratchpad up to the end of the last buffer."""
     inside = (place for place in places.values() if place.in_tile)
     return max((place.address + place.words for place in inside), default=0)

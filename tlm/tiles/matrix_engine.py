@@ -4,7 +4,7 @@ The Verilog is rtl/tile/systolic_array.sv.
 """
 
 from tlm.compiled import compiled
-from tlm.tiles.records import PORT_COLUMNS, Column, Header, Port, PortColumn, Tiles, Words
+from tlm.tiles.records import PORT_COLUMNS, Column, Header, PortColumn, TilePort, Tiles, Words
 from tlm.tiles.scratchpad import all_asked, holds, move, read, write
 
 
@@ -12,10 +12,10 @@ from tlm.tiles.scratchpad import all_asked, holds, move, read, write
 def ask_for_matrix(t: Tiles, words: Words, tile: int) -> int:
     """The engine asks for words; a bit a port."""
     asking = 0
-    for port in range(Port.RESULTS):
+    for port in range(TilePort.RESULTS):
         asking |= read(t, words, tile, port)
-    if t[tile + Column.ROWS] > 0 and (t[tile + Column.ADDS] == 0 or holds(t, tile, Port.SUMS)):
-        asking |= write(t, words, tile, Port.RESULTS)
+    if t[tile + Column.ROWS] > 0 and (t[tile + Column.ADDS] == 0 or holds(t, tile, TilePort.SUMS)):
+        asking |= write(t, words, tile, TilePort.RESULTS)
     return asking
 
 
@@ -34,24 +34,24 @@ def step_matrix(t: Tiles, tile: int, granted: int) -> bool:
         pipe = t[tile + Column.PIPE] << 1 | int(result)
         t[tile + Column.PIPE] = pipe & ((1 << (2 * size - 1)) - 1)
         t[tile + Column.ROWS] += out
-    written = granted >> Port.RESULTS & 1
+    written = granted >> TilePort.RESULTS & 1
     if written:
         t[tile + Column.WRITTEN] += 1
         if 2 * t[tile + Column.WRITTEN] == size:
             t[tile + Column.WRITTEN] = 0
             t[tile + Column.ROWS] -= 1
-    move(t, tile, Port.WEST, granted, west)
-    move(t, tile, Port.NORTH, granted, north)
-    move(t, tile, Port.SUMS, granted, written > 0 and t[tile + Column.ADDS] != 0)
-    t[tile + Port.RESULTS * PORT_COLUMNS + PortColumn.ASKS] += written
-    return all_asked(t, tile, Port.RESULTS)
+    move(t, tile, TilePort.WEST, granted, west)
+    move(t, tile, TilePort.NORTH, granted, north)
+    move(t, tile, TilePort.SUMS, granted, written > 0 and t[tile + Column.ADDS] != 0)
+    t[tile + TilePort.RESULTS * PORT_COLUMNS + PortColumn.ASKS] += written
+    return all_asked(t, tile, TilePort.RESULTS)
 
 
 @compiled
 def _enter_outputs_stationary(t: Tiles, tile: int, moves: bool) -> tuple[bool, bool, bool]:
     """What enters: from the west, from the north, and whether a row of results begins to leave."""
     drain, ends = t[tile + Column.DRAIN], t[tile + Column.STEP] + 1 == t[tile + Column.LENGTH]
-    both = holds(t, tile, Port.WEST) and holds(t, tile, Port.NORTH)
+    both = holds(t, tile, TilePort.WEST) and holds(t, tile, TilePort.NORTH)
     push = moves and t[tile + Column.FOLDS] > 0 and both and not (ends and drain > 0)
     if push and ends:
         t[tile + Column.DRAIN], t[tile + Column.STEP] = t[Header.ARRAY_SIZE] - 1, 0
@@ -66,9 +66,9 @@ def _enter_outputs_stationary(t: Tiles, tile: int, moves: bool) -> tuple[bool, b
 def _enter_weights_stationary(t: Tiles, tile: int, moves: bool) -> tuple[bool, bool, bool]:
     """As `_enter_outputs_stationary`; weights come from the north."""
     loaded = t[tile + Column.LOADED] > 0
-    west = moves and holds(t, tile, Port.WEST) and (t[tile + Column.REMAINING] > 0 or loaded)
+    west = moves and holds(t, tile, TilePort.WEST) and (t[tile + Column.REMAINING] > 0 or loaded)
     swap = west and t[tile + Column.REMAINING] == 0
-    north = moves and t[tile + Column.FOLDS] > 0 and holds(t, tile, Port.NORTH)
+    north = moves and t[tile + Column.FOLDS] > 0 and holds(t, tile, TilePort.NORTH)
     north = north and (not loaded or swap)
     if swap:
         t[tile + Column.REMAINING], t[tile + Column.LOADED] = t[tile + Column.LENGTH], 0

@@ -20,7 +20,7 @@ from tlm.interconnect.handshake.records import (
     Records,
     Table,
 )
-from tlm.interconnect.packets import Deliveries, Packets, Reduce, TileSet
+from tlm.interconnect.packets import Deliveries, Packets, ReductionGoal, TileSet
 from tlm.interconnect.zero_load import FORKS, NocTiming
 from tlm.tiles.banked import BankedTiles
 from tlm.tiles.cycle import step
@@ -69,7 +69,7 @@ class TiledMesh(TileStarts, HandshakeMesh):
         """Nothing moves, neither in the network nor in a tile."""
         return super().idle and not self._tiles.stirring
 
-    def inject(self, cycle: int, source: int, goal: TileSet | Reduce, flits: int) -> int:
+    def inject(self, cycle: int, source: int, goal: TileSet | ReductionGoal, flits: int) -> int:
         """Queue a packet of the transfer that has begun at a node (see `Interconnect`)."""
         packet = super().inject(max(cycle, self._clock), source, goal, flits)
         self._tiles.route(packet, source, flits)

@@ -17,9 +17,9 @@ from tlm.tiles.records import (
     Brought,
     Column,
     Header,
-    Port,
     PortColumn,
     Tables,
+    TilePort,
 )
 
 #: By node the packet of the flit that the network offers, or `NO_FLIT`, and its place there.
@@ -72,7 +72,7 @@ def run_beside(
                 done[Done.MATRIX] |= bit if brought & Brought.MATRIX_ENDS else 0
                 done[Done.VECTOR] |= bit if brought & Brought.VECTOR_ENDS else 0
                 done[Done.READ] |= bit if brought & Brought.READ_ENDS else 0
-                held = t[tile + Port.GOING * PORT_COLUMNS + PortColumn.HELD] > 0
+                held = t[tile + TilePort.GOING * PORT_COLUMNS + PortColumn.HELD] > 0
                 done[Done.HOLD] |= bit if held else 0
         t[Header.STIRRING] = stirs
         now += 1

@@ -15,7 +15,7 @@ from tlm.program.data import Gemm, Task
 from tlm.program.operations import Operation, Transfer, Work
 from tlm.tiles.job_cycles import job_cycles
 from tlm.tiles.jobs import matrix_jobs, vector_job
-from tlm.tiles.layout import WORD_BITS, Place, place_buffers
+from tlm.tiles.layout import WORD_BITS, BufferPlace, place_buffers
 from tlm.tiles.timing import TileTiming
 
 
@@ -48,7 +48,7 @@ class _Times:
     """Times of operations."""
 
     tile: TileTiming
-    places: Mapping[str, Place]
+    places: Mapping[str, BufferPlace]
     products: Callable[[Gemm], int] | None
 
     def of(self, operation: Operation) -> Operation:

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from tlm.tiles.streams import Folds, Pass, Spans
 from tlm.tiles.timing import TileTiming
 
-Columns = NDArray[np.int64]
-Tiles = Annotated[Columns, types.int64[::1]]
+Int64s = NDArray[np.int64]
+Tiles = Annotated[Int64s, types.int64[::1]]
 Words = Annotated[NDArray[np.int32], types.int32[::1]]
 NEVER = 2**62
 NOBODY = -1
@@ -31,7 +31,7 @@ class Header(IntEnum):
     STIRRING = auto()  # whether anything goes on by itself
 
 
-class Port(IntEnum):
+class TilePort(IntEnum):
     """Ports of the scratchpad, in the order of their turns."""
 
     WEST = 0  # reads A for the array
@@ -61,7 +61,7 @@ HEADER_COLUMNS, PORT_COLUMNS = len(Header), len(PortColumn)
 class Column(IntEnum):
     """Columns of a record behind its ports."""
 
-    LIVE = len(Port) * PORT_COLUMNS  # jobs and words to be sent that are not done
+    LIVE = len(TilePort) * PORT_COLUMNS  # jobs and words to be sent that are not done
     MATRIX_FROM = auto()  # cycle from which the matrix engine asks for words, or NEVER
     VECTOR_FROM = auto()  # the same of the vector engine
     GOING_FROM = auto()  # the same of what is read to be sent
@@ -106,7 +106,7 @@ class Brought(IntEnum):
 class TileTables(NamedTuple):
     """Tiles and what they work on."""
 
-    records: Columns
+    records: Int64s
     words: NDArray[np.int32]  # banks of the words of all jobs and transfers so far
     routes: NDArray[np.int64]  # by packet, where the words begin that its flits are written to
 
@@ -117,7 +117,7 @@ Tables = Annotated[
 ]
 
 
-def new_tiles(count: int, timing: TileTiming) -> Columns:
+def new_tiles(count: int, timing: TileTiming) -> Int64s:
     """Records of so many tiles after reset."""
     streams, record = timing.streams, Column.TURNS + 2 * timing.banks
     tiles = np.zeros(HEADER_COLUMNS + count * record, dtype=np.int64)
@@ -128,7 +128,7 @@ def new_tiles(count: int, timing: TileTiming) -> Columns:
     return tiles
 
 
-def begin_job(t: Columns, tile: int, now: int, work: Folds | Pass, words: Spans) -> None:
+def begin_job(t: Int64s, tile: int, now: int, work: Folds | Pass, words: Spans) -> None:
     """Give a job to an engine that is free; it asks for words from ``now`` on.
 
     Args:
@@ -140,11 +140,13 @@ def begin_job(t: Columns, tile: int, now: int, work: Folds | Pass, words: Spans)
             (of a pass) and sums may be none.
     """
     if isinstance(work, Folds):
-        port, first, behind, begins = Port.WEST, Column.FOLDS, Column.ROW_WORDS, Column.MATRIX_FROM
-        begin, end = words[Port.SUMS]
+        port, begins = TilePort.WEST, Column.MATRIX_FROM
+        first, behind = Column.FOLDS, Column.ROW_WORDS
+        begin, end = words[TilePort.SUMS]
         state = [work.folds, work.length, work.output_stationary, begin < end]
     else:
-        port, first, behind, begins = Port.LEFT, Column.ROW_WORDS, Column.TURNS, Column.VECTOR_FROM
+        port, begins = TilePort.LEFT, Column.VECTOR_FROM
+        first, behind = Column.ROW_WORDS, Column.TURNS
         begin, end = words[1]
         state = [work.words, work.of_rows, work.packed, begin < end]
     t[tile + first : tile + behind] = 0
@@ -157,9 +159,9 @@ def begin_job(t: Columns, tile: int, now: int, work: Folds | Pass, words: Spans)
     t[Header.STIRRING] = 1
 
 
-def begin_reading(t: Columns, tile: int, now: int, begin: int, end: int) -> None:
+def begin_reading(t: Int64s, tile: int, now: int, begin: int, end: int) -> None:
     """Have a transfer's words read by an interface that has asked for all those before."""
-    port = tile + Port.GOING * PORT_COLUMNS
+    port = tile + TilePort.GOING * PORT_COLUMNS
     t[port + PortColumn.ASKS], t[port + PortColumn.END] = begin, end
     t[tile + Column.GOING_FROM] = now
     t[tile + Column.LIVE] += end - begin

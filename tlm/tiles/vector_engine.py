@@ -4,7 +4,7 @@ The Verilog is rtl/tile/vector_unit.sv.
 """
 
 from tlm.compiled import compiled
-from tlm.tiles.records import PORT_COLUMNS, Column, Header, Port, PortColumn, Tiles, Words
+from tlm.tiles.records import PORT_COLUMNS, Column, Header, PortColumn, TilePort, Tiles, Words
 from tlm.tiles.scratchpad import all_asked, holds, move, read, write
 
 # mypy: disable-error-code="no-any-return"
@@ -14,9 +14,9 @@ from tlm.tiles.scratchpad import all_asked, holds, move, read, write
 @compiled
 def ask_for_vector(t: Tiles, words: Words, tile: int) -> int:
     """The engine asks for words; a bit a port."""
-    asking = read(t, words, tile, Port.LEFT) | read(t, words, tile, Port.RIGHT)
+    asking = read(t, words, tile, TilePort.LEFT) | read(t, words, tile, TilePort.RIGHT)
     if _offers(t, tile) and _completes(t, tile):
-        asking |= write(t, words, tile, Port.OUT)
+        asking |= write(t, words, tile, TilePort.OUT)
     return asking
 
 
@@ -24,10 +24,10 @@ def ask_for_vector(t: Tiles, words: Words, tile: int) -> int:
 def step_vector(t: Tiles, tile: int, granted: int) -> bool:
     """A cycle of the engine; whether its last result is written."""
     out, complete = _offers(t, tile), _completes(t, tile)
-    written = granted >> Port.OUT & 1
+    written = granted >> TilePort.OUT & 1
     moves = not out or not complete or written > 0
     two = t[tile + Column.TWO] != 0
-    enters = moves and holds(t, tile, Port.LEFT) and (not two or holds(t, tile, Port.RIGHT))
+    enters = moves and holds(t, tile, TilePort.LEFT) and (not two or holds(t, tile, TilePort.RIGHT))
     if moves:
         if out:
             t[tile + Column.PARTS] = 0 if complete else t[tile + Column.PARTS] + 1
@@ -37,10 +37,10 @@ def step_vector(t: Tiles, tile: int, granted: int) -> bool:
         result = enters and (t[tile + Column.OF_ROWS] == 0 or t[tile + Column.ENTERED] == 0)
         pipe = t[tile + Column.UNIT_PIPE] << 1 | int(result)
         t[tile + Column.UNIT_PIPE] = pipe & ((1 << t[Header.VECTOR_STEPS]) - 1)
-    move(t, tile, Port.LEFT, granted, enters)
-    move(t, tile, Port.RIGHT, granted, enters and two)
-    t[tile + Port.OUT * PORT_COLUMNS + PortColumn.ASKS] += written
-    return all_asked(t, tile, Port.OUT)
+    move(t, tile, TilePort.LEFT, granted, enters)
+    move(t, tile, TilePort.RIGHT, granted, enters and two)
+    t[tile + TilePort.OUT * PORT_COLUMNS + PortColumn.ASKS] += written
+    return all_asked(t, tile, TilePort.OUT)
 
 
 @compiled

@@ -14,9 +14,9 @@ from tlm.calibrated import file_hash
 from tlm.errors import InputError, choose
 from tlm.interconnect.calibration import rtl_timing
 from tlm.interconnect.closed_form import estimate, highest_load
-from tlm.interconnect.collectives import COLLECTIVES, Collective, group_tiles
+from tlm.interconnect.collectives import COLLECTIVES, CollectiveTraffic, group_tiles
 from tlm.interconnect.handshake import DeadlockError
-from tlm.interconnect.packets import Deliveries, Kind, Packets
+from tlm.interconnect.packets import Deliveries, PacketKind, Packets
 from tlm.interconnect.traffic import PATTERNS, Traffic, figures, parse_tile, read_packets
 from wafertlm.networks import Network, ProjectNetwork, own_network, simulate_at
 from wafertlm.options import parse_grid, render_names
@@ -157,7 +157,9 @@ def _traffic(options: NocOptions, run: _Run) -> dict[str, Any]:
             cycles=options.cycles,
             seed=options.seed,
             multicast_fraction=options.multicast_fraction,
-            multicast_flits=min(options.packet_flits, run.network.bound_flits(Kind.MULTICAST)),
+            multicast_flits=min(
+                options.packet_flits, run.network.bound_flits(PacketKind.MULTICAST)
+            ),
         )
         packets, warm_up, cycles = traffic.packets(), traffic.warm_up_cycles, options.cycles
     else:
@@ -166,12 +168,14 @@ def _traffic(options: NocOptions, run: _Run) -> dict[str, Any]:
             raise InputError(
                 f"--traffic: '{options.traffic}' is no file and none of {', '.join(PATTERNS)}"
             )
-        longest = max(run.network.bound_flits(kind) for kind in (Kind.MULTICAST, Kind.SUM))
+        longest = max(
+            run.network.bound_flits(kind) for kind in (PacketKind.MULTICAST, PacketKind.SUM)
+        )
         packets = read_packets(path, run.rows, run.cols, longest)
         warm_up, cycles = 0, int((packets.cycle + packets.flits).max())
     run.network.check(packets)
     if run.level == "perf":
-        if (packets.kind != Kind.UNICAST).any():
+        if (packets.kind != PacketKind.UNICAST).any():
             raise InputError("level perf knows unicast traffic only; levels that know all: rtl, at")
         # Packets of a list are no random arrivals: they are taken at zero load.
         span = cycles if options.traffic in PATTERNS else _ZERO_LOAD_CYCLES
@@ -192,7 +196,7 @@ def _collective(options: NocOptions, run: _Run) -> dict[str, Any]:
     if options.group is None or options.source is None or options.flits is None:
         raise InputError("--collective: needs --group, --source and --flits")
     root = parse_tile(options.source, run.rows, run.cols)
-    collective = Collective(
+    collective = CollectiveTraffic(
         kind=options.collective,
         rows=run.rows,
         cols=run.cols,
@@ -200,7 +204,7 @@ def _collective(options: NocOptions, run: _Run) -> dict[str, Any]:
         group=group_tiles(options.group, root, run.rows, run.cols),
         flits=options.flits,
         bound_flits=run.network.bound_flits(
-            Kind.SUM if options.collective == "reduce" else Kind.MULTICAST
+            PacketKind.SUM if options.collective == "reduce" else PacketKind.MULTICAST
         ),
     )
     issued = {"messages": collective.messages, "flit_hops": collective.flit_hops}
@@ -211,7 +215,7 @@ def _collective(options: NocOptions, run: _Run) -> dict[str, Any]:
     return {"cycles": cycles, **issued, "deadlock": False}
 
 
-def _collective_cycles(collective: Collective, run: _Run) -> int:
+def _collective_cycles(collective: CollectiveTraffic, run: _Run) -> int:
     if run.level == "perf":
         return collective.zero_load_cycles(run.network.timing)
     asked = collective.rounds()

@@ -10,7 +10,7 @@ from calibration.benches.mesh_bench import judge, operand, payload, sent
 from calibration.blackbox.header import FlitLayout, check_names
 from calibration.blackbox.spec import MeshSpec
 from tlm.errors import InputError
-from tlm.interconnect.packets import Deliveries, Packets, Reduce, TileSet
+from tlm.interconnect.packets import Deliveries, Packets, ReductionGoal, TileSet
 
 Changed = Callable[..., MeshSpec]
 
@@ -49,8 +49,8 @@ def test_every_field_at_its_place(own_spec: MeshSpec) -> None:
         [
             (0, 7, TileSet.tile(2, 4), 9),
             (0, 7, TileSet(rows, cols), 1),
-            (0, 1, Reduce(TileSet(rows, cols), 14), 2),
-            (0, 2, Reduce(TileSet(rows, cols), 3, maximum=True), 1),
+            (0, 1, ReductionGoal(TileSet(rows, cols), 14), 2),
+            (0, 2, ReductionGoal(TileSet(rows, cols), 3, maximum=True), 1),
         ]
     )
     flits = [whole(words) for words in layout.encode(packets)]
@@ -86,7 +86,7 @@ def test_dont_care_masks_and_own_places(changed_own: Changed) -> None:
     spec = changed_own(*zip(changes[::2], changes[1::2], strict=True))
     layout = FlitLayout(spec, 8, 8)
     everyone, apart = TileSet(range(8), range(8)), TileSet(range(1, 8, 4), range(2, 8, 4))
-    packets = Packets.of([(0, 20, everyone, 1), (0, 10, Reduce(apart, 63), 1)])
+    packets = Packets.of([(0, 20, everyone, 1), (0, 10, ReductionGoal(apart, 63), 1)])
     # last, source row and column, operation, length, row and column mask, row, column
     assert [f"{whole(words) >> 64:027b}" for words in layout.encode(packets)] == [
         bits.replace("_", "")
@@ -115,9 +115,9 @@ def test_what_a_header_can_name(own_spec: MeshSpec, dont_care: MeshSpec) -> None
         layout = FlitLayout(spec, 4, 4)
         assert layout.names(TileSet.tile(3, 3)) and layout.names(pair)
         assert layout.names(three) == odd
-        assert layout.names(Reduce(pair, 8)) and layout.names(Reduce(pair, 9)) == odd
+        assert layout.names(ReductionGoal(pair, 8)) and layout.names(ReductionGoal(pair, 9)) == odd
         assert not layout.names(TileSet(range(4, 5), range(1)))
-        assert not layout.names(Reduce(pair, 16))
+        assert not layout.names(ReductionGoal(pair, 16))
 
 
 def test_packets_that_a_header_cannot_express(dont_care: MeshSpec, toy_spec: MeshSpec) -> None:
@@ -153,7 +153,7 @@ def test_a_length_that_does_not_fit(own_spec: MeshSpec) -> None:
     assert layout.longest_flits == 7
     pair = TileSet(range(2), range(1))
     layout.encode(Packets.of([(0, 5, TileSet.tile(0, 1), 8), (0, 0, pair, 7)]))
-    for goal in (pair, Reduce(pair, 3)):
+    for goal in (pair, ReductionGoal(pair, 3)):
         packets = Packets.of([(0, 5, TileSet.tile(0, 1), 9), (0, 0, goal, 8)])
         with pytest.raises(InputError) as caught:
             layout.encode(packets)
@@ -177,7 +177,7 @@ def test_names_on_meshes_that_cannot_be_built(dont_care: MeshSpec, toy_spec: Mes
 )
 def test_reductions_are_judged_by_element(element_bits: int, maximum: bool) -> None:
     # Three operands of two flits meet at node 0, under number 1.
-    goal = Reduce(TileSet(range(1), range(1, 4)), 0, maximum)
+    goal = ReductionGoal(TileSet(range(1), range(1, 4)), 0, maximum)
     packets = Packets.of(
         [(0, 0, TileSet.tile(0, 1), 1), *((0, node, goal, 2) for node in (1, 2, 3))]
     )

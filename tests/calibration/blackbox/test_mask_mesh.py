@@ -10,7 +10,7 @@ from calibration.blackbox.spec import load_spec
 from calibration.harness.mesh import HangError
 from tests.verilog_lint import lint
 from tlm.calibrated import REPOSITORY
-from tlm.interconnect.packets import Kind, Packets, Reduce, TileSet
+from tlm.interconnect.packets import PacketKind, Packets, ReductionGoal, TileSet
 
 pytestmark = pytest.mark.rtl
 
@@ -21,7 +21,7 @@ ADD_CYCLES = 3
 APART_CYCLES = 200
 ROW = TileSet(range(1), range(4))
 
-Item = tuple[int, int, TileSet | Reduce, int]
+Item = tuple[int, int, TileSet | ReductionGoal, int]
 
 
 def variant(rows: int, cols: int, **parameters: int) -> BlackBoxMesh:
@@ -47,7 +47,7 @@ def hops(mesh: BlackBoxMesh, source: int, node: int) -> int:
     return abs(row - to_row) + abs(col - to_col)
 
 
-def lines(mesh: BlackBoxMesh) -> Iterator[Reduce]:
+def lines(mesh: BlackBoxMesh) -> Iterator[ReductionGoal]:
     """Sums of several tiles of a row or column, the root at an end: two operands meet at most."""
     sides = [
         range(first, last + 1, step)
@@ -60,7 +60,7 @@ def lines(mesh: BlackBoxMesh) -> Iterator[Reduce]:
     for operands in sets:
         nodes = operands.nodes(mesh.cols)
         for root in (nodes[0], nodes[-1]):
-            goal = Reduce(operands, root)
+            goal = ReductionGoal(operands, root)
             if len(nodes) > 1 and mesh.layout().names(goal):
                 yield goal
 
@@ -98,7 +98,7 @@ def copies_take(
     ]
     packets = Packets.of(items)
     deliveries = mesh.simulate(packets, loopback=loopback)
-    assert {Kind.UNICAST, Kind.MULTICAST} == set(packets.kind.tolist())
+    assert {PacketKind.UNICAST, PacketKind.MULTICAST} == set(packets.kind.tolist())
     far = np.array(
         [
             hops(mesh, int(packets.source[packet]), int(node))
@@ -151,7 +151,7 @@ class TestMesh:
                 for node in range(nodes):
                     row = node // mesh.cols
                     tiles = TileSet(range(row, row + 1), range(mesh.cols))
-                    items.append((turn, node, Reduce(tiles, row * mesh.cols), flits))
+                    items.append((turn, node, ReductionGoal(tiles, row * mesh.cols), flits))
             row, col = divmod(int(rng.integers(nodes)), mesh.cols)
             goal, flits = TileSet.tile(row, col), int(rng.integers(1, 9))
             items.append((turn, int(rng.integers(nodes)), goal, flits))
@@ -178,7 +178,7 @@ def test_long_multicasts_that_overlap_hang(offset_cycles: int) -> None:
 
 def test_a_sum_of_three_operands_hangs() -> None:
     with pytest.raises(HangError):
-        SQUARE.simulate(Packets.of([(0, node, Reduce(ROW, root=1), 1) for node in range(4)]))
+        SQUARE.simulate(Packets.of([(0, node, ReductionGoal(ROW, root=1), 1) for node in range(4)]))
 
 
 def contended(mesh: BlackBoxMesh) -> list[int]:

@@ -17,10 +17,10 @@ from tlm.calibrated import REPOSITORY
 from tlm.errors import InputError
 from tlm.interconnect.base import Event, EventKind, Interconnect
 from tlm.interconnect.handshake import HandshakeMesh
-from tlm.interconnect.packets import Reduce, TileSet
+from tlm.interconnect.packets import ReductionGoal, TileSet
 
 ChangedToy = Callable[..., LoopModel]
-Item = tuple[int, int, TileSet | Reduce, int]
+Item = tuple[int, int, TileSet | ReductionGoal, int]
 
 pytestmark = pytest.mark.rtl
 
@@ -55,7 +55,7 @@ def mixed(seed: int, packets: int) -> list[Item]:
         cycle += int(rng.integers(100, 5000))
         row, flits = int(rng.integers(4)), int(rng.integers(1, 5))
         operands = TileSet(range(row, row + 1), range(4))
-        goal = Reduce(operands, int(rng.integers(16)), maximum=bool(rng.random() < 0.5))
+        goal = ReductionGoal(operands, int(rng.integers(16)), maximum=bool(rng.random() < 0.5))
         for node in operands.nodes(4):
             items.append((cycle, node, goal, flits))
             cycle += int(rng.integers(0, 2500))
@@ -108,15 +108,15 @@ def test_two_meshes_live_side_by_side() -> None:
 
 
 def test_operands_wait_for_others() -> None:
-    goal = Reduce(TileSet(range(1), range(2)), root=5)
+    goal = ReductionGoal(TileSet(range(1), range(2)), root=5)
     with RtlInterconnect(MODEL) as mesh:
         mesh.inject(0, 0, goal, 2)
         assert [event.kind for event in mesh.advance(FOREVER)] == [EventKind.INJECTED]
         assert mesh.advance(10**6) == [] and mesh.idle
         mesh.inject(10**6, 1, goal, 2)
         with pytest.raises(InputError, match="packet 3: found 3 flits; allowed: 4"):
-            mesh.inject(10**6, 0, Reduce(ROW, root=0), 4)
-            mesh.inject(10**6, 1, Reduce(ROW, root=0), 3)
+            mesh.inject(10**6, 0, ReductionGoal(ROW, root=0), 4)
+            mesh.inject(10**6, 1, ReductionGoal(ROW, root=0), 3)
 
 
 def test_packets_that_cannot_be() -> None:

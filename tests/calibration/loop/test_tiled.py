@@ -13,7 +13,7 @@ from calibration.loop.project import project_spec
 from calibration.loop.tiled import TiledRtlInterconnect
 from tlm.errors import InputError
 from tlm.interconnect.base import Event, EventKind
-from tlm.interconnect.packets import Reduce, TileSet
+from tlm.interconnect.packets import ReductionGoal, TileSet
 from tlm.tiles.banked import Rows
 from tlm.tiles.interconnect import TiledInterconnect
 from tlm.tiles.jobs import VectorJob
@@ -49,7 +49,7 @@ class Play:
             if self._numbers.random() < 0.5:
                 root, words = int(self._numbers.integers(16)), self._words(4)
                 for node in range(16):
-                    self._send(now, node, Reduce(ALL, root), words)
+                    self._send(now, node, ReductionGoal(ALL, root), words)
             else:
                 for node in self._numbers.permutation(16)[:9].tolist():
                     self._send(now, node, *self._message())
@@ -70,7 +70,7 @@ class Play:
     def _words(self, most: int) -> int:
         return int(self._numbers.integers(1, most + 1))
 
-    def _send(self, cycle: int, node: int, goal: TileSet | Reduce, words: int) -> None:
+    def _send(self, cycle: int, node: int, goal: TileSet | ReductionGoal, words: int) -> None:
         source, target = (int(place) for place in self._numbers.integers(8, size=2))
         self._mesh.begin_reading(cycle, node, Rows(source, 1, words, 0), Rows(target, 1, words, 0))
         self._mesh.inject(cycle, node, goal, words)
@@ -112,7 +112,7 @@ def test_transfers_that_wait_for_each_other_for_ever_are_told() -> None:
         for cycle, roots in ((0, (0, 1)), (20, (1, 0))):
             for node, root in enumerate(roots):
                 mesh.begin_reading(cycle, node, Rows(0, 1, 4, 0), Rows(0, 1, 4, 0))
-                mesh.inject(cycle, node, Reduce(both, root), 4)
+                mesh.inject(cycle, node, ReductionGoal(both, root), 4)
             while mesh.advance(20):
                 pass
         with pytest.raises(HangError, match="rtl-mesh 4x4 stands still since cycle .* are due"):

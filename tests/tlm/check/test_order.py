@@ -9,7 +9,7 @@ from tests.tlm.programs import TIMING, program_of, send, tile
 from tlm.check import check_program
 from tlm.interconnect.handshake import DeadlockError, HandshakeMesh
 from tlm.interconnect.packets import Packets, TileSet
-from tlm.interconnect.packets import Reduce as Goal
+from tlm.interconnect.packets import ReductionGoal as Goal
 from tlm.program import Along, Engine, Multicast, Operation, Program, Reduce, Work
 
 SIZE = 7

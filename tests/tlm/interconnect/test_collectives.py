@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tlm.errors import InputError
-from tlm.interconnect.collectives import COLLECTIVES, Collective, group_tiles
+from tlm.interconnect.collectives import COLLECTIVES, CollectiveTraffic, group_tiles
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
@@ -15,7 +15,7 @@ ROW = TileSet(range(1, 2), range(4))
 
 
 @st.composite
-def collectives(draw: st.DrawFn) -> Collective:
+def collectives(draw: st.DrawFn) -> CollectiveTraffic:
     rows, cols = draw(st.integers(2, 6)), draw(st.integers(2, 6))
     root = draw(st.integers(0, rows - 1)), draw(st.integers(0, cols - 1))
     r0, r1 = sorted((draw(st.integers(0, rows - 1)), draw(st.integers(0, rows - 1))))
@@ -24,10 +24,10 @@ def collectives(draw: st.DrawFn) -> Collective:
     if group.nodes(cols) == [root[0] * cols + root[1]]:
         group = TileSet(range(rows), range(cols))
     kind = draw(st.sampled_from(COLLECTIVES))
-    return Collective(kind, rows, cols, root, group, draw(st.integers(1, 30)), 4)
+    return CollectiveTraffic(kind, rows, cols, root, group, draw(st.integers(1, 30)), 4)
 
 
-def cycles_of(collective: Collective) -> int:
+def cycles_of(collective: CollectiveTraffic) -> int:
     """By the handshake model, a round at a time."""
     spans = []
     for packets in collective.rounds():
@@ -38,7 +38,7 @@ def cycles_of(collective: Collective) -> int:
 
 @settings(deadline=None)
 @given(collectives())
-def test_the_closed_form_is_exact_when_nothing_is_in_the_way(collective: Collective) -> None:
+def test_the_closed_form_is_exact_when_nothing_is_in_the_way(collective: CollectiveTraffic) -> None:
     law, cycles = collective.zero_load_cycles(TIMING), cycles_of(collective)
     if collective.kind.startswith("tree"):  # messages of a round may share links
         assert cycles >= law
@@ -50,12 +50,12 @@ def test_the_closed_form_is_exact_when_nothing_is_in_the_way(collective: Collect
 @pytest.mark.parametrize("root", [(0, 0), (0, 3)])
 def test_a_tree_along_a_row_is_in_nobodys_way(kind: str, root: tuple[int, int]) -> None:
     group = TileSet(range(1), range(0, 8) if root == (0, 0) else range(3, 8))
-    collective = Collective(kind, 1, 8, root, group, 9, 4)
+    collective = CollectiveTraffic(kind, 1, 8, root, group, 9, 4)
     assert cycles_of(collective) == collective.zero_load_cycles(TIMING)
 
 
 @given(collectives())
-def test_everyone_gets_everything_from_who_has_it(collective: Collective) -> None:
+def test_everyone_gets_everything_from_who_has_it(collective: CollectiveTraffic) -> None:
     """Who has a part of the group's data gives all of it away, or gets what is wanted."""
     root = collective.root[0] * collective.cols + collective.root[1]
     group = set(collective.group.nodes(collective.cols))
@@ -82,7 +82,7 @@ def test_everyone_gets_everything_from_who_has_it(collective: Collective) -> Non
 
 
 @given(collectives())
-def test_flit_hops_count_the_links(collective: Collective) -> None:
+def test_flit_hops_count_the_links(collective: CollectiveTraffic) -> None:
     links = set()
     hops = 0
     for r, c in collective.group_tiles():
@@ -101,7 +101,7 @@ def test_flit_hops_count_the_links(collective: Collective) -> None:
 
 
 @given(collectives())
-def test_a_tree_takes_as_few_rounds_as_can_be(collective: Collective) -> None:
+def test_a_tree_takes_as_few_rounds_as_can_be(collective: CollectiveTraffic) -> None:
     if collective.kind.startswith("tree"):
         tiles = len(set(collective.group_tiles()) | {collective.root})
         assert len(collective.rounds()) == (tiles - 1).bit_length()
@@ -122,7 +122,7 @@ def test_a_tree_takes_as_few_rounds_as_can_be(collective: Collective) -> None:
     ],
 )
 def test_a_row(kind: str, messages: int, cycles: int, flit_hops: int) -> None:
-    collective = Collective(kind, 4, 4, (1, 1), ROW, 8, 4)
+    collective = CollectiveTraffic(kind, 4, 4, (1, 1), ROW, 8, 4)
     assert collective.messages == messages
     assert collective.zero_load_cycles(TIMING) == cycles
     assert collective.flit_hops == flit_hops
@@ -158,8 +158,8 @@ def test_other_groups_are_refused(text: str, message: str) -> None:
 
 def test_impossible_collectives_are_refused() -> None:
     with pytest.raises(InputError, match="unknown collective 'gossip'; known: multicast, red"):
-        Collective("gossip", 4, 4, (0, 0), ROW, 1, 4)
+        CollectiveTraffic("gossip", 4, 4, (0, 0), ROW, 1, 4)
     with pytest.raises(InputError, match="--flits: found 0; allowed: 1 to 1048576"):
-        Collective("multicast", 4, 4, (0, 0), ROW, 0, 4)
+        CollectiveTraffic("multicast", 4, 4, (0, 0), ROW, 0, 4)
     with pytest.raises(InputError, match="--group: holds no tile but the source"):
-        Collective("unicast", 4, 4, (2, 2), TileSet.tile(2, 2), 1, 4)
+        CollectiveTraffic("unicast", 4, 4, (2, 2), TileSet.tile(2, 2), 1, 4)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tlm.errors import InputError
 from tlm.interconnect.base import Event, EventKind
 from tlm.interconnect.handshake import DeadlockError, HandshakeMesh
-from tlm.interconnect.packets import Deliveries, Packets, Reduce, TileSet, cut
+from tlm.interconnect.packets import Deliveries, Packets, ReductionGoal, TileSet, cut
 from tlm.interconnect.zero_load import NocTiming
 
 Item = tuple[int, int, TileSet, int]
@@ -126,7 +126,7 @@ def test_a_multicast_is_passed_over_by_one_packet_at_most() -> None:
 def test_reductions_are_refused_where_there_is_no_unit() -> None:
     mesh = HandshakeMesh(1, 2, TIMING, reductions=False)
     with pytest.raises(InputError, match="made without reductions"):
-        mesh.simulate(Packets.of([(0, 0, Reduce(TileSet.tile(0, 0), 1), 1)]))
+        mesh.simulate(Packets.of([(0, 0, ReductionGoal(TileSet.tile(0, 0), 1), 1)]))
 
 
 @settings(deadline=None)
@@ -286,15 +286,18 @@ PAIR = TileSet(range(1), range(2))
         ([(0, ROWS * COLS, TileSet.tile(0, 0), 3)], f"packet 0: found source {ROWS * COLS}"),
         ([(0, 0, TileSet.tile(0, 0), 3), (0, 0, TileSet.tile(0, COLS), 3)], "packet 1: found"),
         ([(0, 0, TileSet(range(-1, 2), range(2)), 3)], "packet 0: found"),
-        ([(0, 0, Reduce(PAIR, 99), 3)], "root 99"),
-        ([(0, 2, Reduce(PAIR, 0), 3)], "operands from tiles of their own set"),
-        ([(0, 0, Reduce(PAIR, 0), 2), (0, 1, Reduce(PAIR, 0), 4)], "packet 1: found 4 flits"),
+        ([(0, 0, ReductionGoal(PAIR, 99), 3)], "root 99"),
+        ([(0, 2, ReductionGoal(PAIR, 0), 3)], "operands from tiles of their own set"),
+        (
+            [(0, 0, ReductionGoal(PAIR, 0), 2), (0, 1, ReductionGoal(PAIR, 0), 4)],
+            "packet 1: found 4 flits",
+        ),
         ([(0, 0, TileSet.tile(0, 0), 2**30)], "found 1073741824 flits; allowed: up to 1073741823"),
         ([(2**30, 0, TileSet.tile(0, 0), 3)], "found cycles 1073741824 to 1073741824; allowed: 0"),
     ],
 )
 def test_packets_that_do_not_fit_are_refused(
-    items: list[tuple[int, int, TileSet | Reduce, int]], message: str
+    items: list[tuple[int, int, TileSet | ReductionGoal, int]], message: str
 ) -> None:
     with pytest.raises(InputError, match=message):
         HandshakeMesh(ROWS, COLS, TIMING).simulate(Packets.of(items))
@@ -336,7 +339,7 @@ def test_reports_of_both_buffers_of_a_tile_find_room() -> None:
     one = TileSet.tile(0, 0)
     for _ in range(400):
         mesh.inject(0, 0, one, 1)
-        mesh.inject(0, 0, Reduce(one, 0), 1)
+        mesh.inject(0, 0, ReductionGoal(one, 0), 1)
     events = []
     while not mesh.idle:
         events += mesh.advance(10**6)
@@ -345,16 +348,16 @@ def test_reports_of_both_buffers_of_a_tile_find_room() -> None:
 
 def test_operands_may_wait_for_others_that_are_not_there_yet() -> None:
     mesh = HandshakeMesh(ROWS, COLS, TIMING)
-    mesh.inject(0, 0, Reduce(PAIR, 0), 2)
+    mesh.inject(0, 0, ReductionGoal(PAIR, 0), 2)
     while not mesh.idle:
         mesh.advance(1000)
-    mesh.inject(500, 1, Reduce(PAIR, 0), 2)
+    mesh.inject(500, 1, ReductionGoal(PAIR, 0), 2)
     events = []
     while not mesh.idle:
         events += mesh.advance(1000)
     assert [(e.packet, e.node) for e in events if e.kind is EventKind.EJECTED] == [(0, 0)]
     with pytest.raises(DeadlockError, match="for operands that have not come"):
-        HandshakeMesh(ROWS, COLS, TIMING).simulate(Packets.of([(0, 0, Reduce(PAIR, 0), 2)]))
+        HandshakeMesh(ROWS, COLS, TIMING).simulate(Packets.of([(0, 0, ReductionGoal(PAIR, 0), 2)]))
 
 
 def test_a_hang_among_operands_and_output_buffers_names_its_cycle() -> None:
@@ -362,9 +365,9 @@ def test_a_hang_among_operands_and_output_buffers_names_its_cycle() -> None:
     timing = replace(
         TIMING, hop_cycles=3, ejection_cycles=3, output_depth=2, reduce_cycles=0, cut_through=False
     )
-    goal = Reduce(TileSet(range(1, 4, 2), range(1)), 3)
+    goal = ReductionGoal(TileSet(range(1, 4, 2), range(1)), 3)
     there, here = TileSet.tile(2, 0), TileSet.tile(0, 0)
-    items: list[tuple[int, int, TileSet | Reduce, int]] = [
+    items: list[tuple[int, int, TileSet | ReductionGoal, int]] = [
         (2, 2, there, 11), (4, 3, there, 1), (3, 3, here, 17),
         (3, 2, TileSet(range(4), range(1)), 6), (3, 1, goal, 2), (3, 3, goal, 2),
         (0, 1, goal, 3), (0, 3, goal, 3),
@@ -389,8 +392,8 @@ def test_every_hang_names_its_cycle() -> None:
             TIMING, hop_cycles=2, ejection_cycles=2, output_depth=int(rng.choice([0, 2, 3])),
             reduce_cycles=int(rng.integers(3)), cut_through=False,
         )  # fmt: skip
-        group = Reduce(TileSet(range(0, 3, 2), range(2)), int(rng.integers(6)))
-        items: list[tuple[int, int, TileSet | Reduce, int]] = []
+        group = ReductionGoal(TileSet(range(0, 3, 2), range(2)), int(rng.integers(6)))
+        items: list[tuple[int, int, TileSet | ReductionGoal, int]] = []
         for _ in range(12):
             where = TileSet(range(int(rng.integers(1, 4))), range(int(rng.integers(1, 3))))
             items.append(

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from tlm.interconnect.base import Event, EventKind
 from tlm.interconnect.handshake import HandshakeMesh
-from tlm.interconnect.packets import Deliveries, Int64s, Packets, Reduce, TileSet, cut
+from tlm.interconnect.packets import Deliveries, Int64s, Packets, ReductionGoal, TileSet, cut
 from tlm.interconnect.traffic import Traffic
 from tlm.interconnect.zero_load import NocTiming
 
-Item = tuple[int, int, TileSet | Reduce, int]
+Item = tuple[int, int, TileSet | ReductionGoal, int]
 ROWS, COLS = 3, 4
 NODES = st.integers(0, ROWS * COLS - 1)
 FAR_CYCLE = 1_000_000
@@ -95,7 +95,7 @@ def crowds(draw: st.DrawFn) -> tuple[Mesh, list[Item]]:
     group = draw(tile_sets())
     late = draw(st.lists(cycles, min_size=len(group), max_size=len(group)))
     for cycle in sorted(draw(st.lists(cycles, max_size=4))):
-        goal, flits = Reduce(group, draw(NODES), maximum=draw(st.booleans())), draw(bound)
+        goal, flits = ReductionGoal(group, draw(NODES), maximum=draw(st.booleans())), draw(bound)
         tiles = zip(group.nodes(COLS), late, strict=True)
         items += [(cycle + after, node, goal, flits) for node, after in tiles]
     return mesh, sorted(items, key=lambda item: item[0])
@@ -112,7 +112,7 @@ def lonely(draw: st.DrawFn) -> tuple[Mesh, list[Item]]:
         parts = cut(flits, mesh.timing.fifo_depth)
         kind = draw(st.sampled_from(["unicast", "multicast", "reduction"]))
         if kind == "reduction":
-            goal = Reduce(where, root, maximum=draw(st.booleans()))
+            goal = ReductionGoal(where, root, maximum=draw(st.booleans()))
             items += [(start, node, goal, part) for part in parts for node in where.nodes(COLS)]
         elif kind == "multicast" and len(where) > 1:
             items += [(start, source, where, part) for part in parts]
@@ -224,7 +224,7 @@ def transposed(mesh: Mesh, item: Item) -> Item:
 
 def moved(item: Item, node: Callable[[int], int], tiles: Callable[[TileSet], TileSet]) -> Item:
     cycle, source, goal, flits = item
-    if isinstance(goal, Reduce):
+    if isinstance(goal, ReductionGoal):
         return cycle, node(source), replace(goal, operands=tiles(goal.operands),
                                             root=node(goal.root)), flits  # fmt: skip
     return cycle, node(source), tiles(goal), flits

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tlm.errors import InputError
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.network_interface import Destinations, NetworkInterface, Operand
-from tlm.interconnect.packets import Packets, Reduce, TileSet, cut
+from tlm.interconnect.packets import Packets, ReductionGoal, TileSet, cut
 from tlm.interconnect.simpy_network import SimpyNetwork
 from tlm.interconnect.zero_load import NocTiming
 from tlm.lockstep import SteppedEnvironment
@@ -25,13 +25,13 @@ TIMING = NocTiming(
     hop_cycles=1, ejection_cycles=1, fifo_depth=4, multicast_gap_cycles=1, flit_bytes=8
 )
 Tile = tuple[int, int]
-Write = tuple[int, Tile, TileSet | Reduce, int]
+Write = tuple[int, Tile, TileSet | ReductionGoal, int]
 """Cycle, from, to (or the reduction that it is an operand of), bytes."""
 
 
-def write(goal: TileSet | Reduce, length_bytes: int) -> GenericPayload:
+def write(goal: TileSet | ReductionGoal, length_bytes: int) -> GenericPayload:
     payload = GenericPayload(Command.WRITE, address=0, length_bytes=length_bytes)
-    payload.extend(Operand(goal) if isinstance(goal, Reduce) else Destinations(goal))
+    payload.extend(Operand(goal) if isinstance(goal, ReductionGoal) else Destinations(goal))
     return payload
 
 
@@ -63,7 +63,7 @@ def run(writes: list[Write]) -> list[PhaseTimes]:
     found: dict[int, PhaseTimes] = {}
 
     def client(
-        number: int, cycle: int, tile: Tile, goal: TileSet | Reduce, length: int
+        number: int, cycle: int, tile: Tile, goal: TileSet | ReductionGoal, length: int
     ) -> Generator[Any]:
         yield mesh.env.timeout(cycle)
         payload = write(goal, length)
@@ -116,7 +116,9 @@ def crowds(draw: st.DrawFn) -> list[Write]:
     members = [divmod(node, COLS) for node in group.nodes(COLS)]
     late = draw(st.lists(cycles, min_size=len(members), max_size=len(members)))
     for cycle in sorted(draw(st.lists(cycles, max_size=4))):
-        goal = Reduce(group, draw(st.integers(0, ROWS * COLS - 1)), maximum=draw(st.booleans()))
+        goal = ReductionGoal(
+            group, draw(st.integers(0, ROWS * COLS - 1)), maximum=draw(st.booleans())
+        )
         length = draw(lengths)
         writes += [
             (cycle + after, at, goal, length) for at, after in zip(members, late, strict=True)
@@ -157,7 +159,7 @@ def test_a_busy_port_withholds_end_req() -> None:
 def test_operands_offered_together_take_the_closed_form(
     group: TileSet, root: Tile, length: int
 ) -> None:
-    goal = Reduce(group, root[0] * COLS + root[1])
+    goal = ReductionGoal(group, root[0] * COLS + root[1])
     members = [divmod(node, COLS) for node in group.nodes(COLS)]
     hops = max(abs(row - root[0]) + abs(col - root[1]) for row, col in members)
     for seen in run([(5, tile, goal, length) for tile in members]):
@@ -166,7 +168,7 @@ def test_operands_offered_together_take_the_closed_form(
 
 def test_all_operands_are_answered_when_the_result_has_been_written() -> None:
     # The first and the last are 40 cycles apart; nobody's interface is held up by it.
-    row = Reduce(TileSet(range(1), range(3)), root=0)
+    row = ReductionGoal(TileSet(range(1), range(3)), root=0)
     answered = 40 + TIMING.reduction_cycles(2, 2) + 1
     assert run([(0, (0, 0), row, 16), (20, (0, 1), row, 16), (40, (0, 2), row, 16)]) == [
         PhaseTimes(0, 2, answered, answered),
@@ -195,13 +197,13 @@ def test_writes_take_the_cycles_of_the_network_by_itself(writes: list[Write]) ->
 )
 def test_operands_that_meet_are_of_one_length(length: int, message: str) -> None:
     # Of 64 bytes, which go as two packets.
-    pair = Reduce(TileSet(range(1), range(2)), root=0)
+    pair = ReductionGoal(TileSet(range(1), range(2)), root=0)
     with pytest.raises(InputError, match=message):
         run([(0, (0, 0), pair, 64), (0, (0, 1), pair, length)])
 
 
 def test_an_operand_without_partners_is_not_answered() -> None:
-    mesh, payload = Mesh(), write(Reduce(TileSet(range(1), range(2)), root=0), 8)
+    mesh, payload = Mesh(), write(ReductionGoal(TileSet(range(1), range(2)), root=0), 8)
     end = mesh.env.process(mesh.ports[0, 0].socket.b_transport(payload, 0))
     mesh.env.run()
     assert end.is_alive
@@ -274,11 +276,11 @@ NOWHERE = [
     [Destinations(TileSet.tile(0, COLS))],
     [Destinations(TileSet(range(-1, 1), range(1)))],
     [Destinations(TileSet(range(0), range(1)))],
-    [Operand(Reduce(PAIR, ROWS * COLS))],
-    [Operand(Reduce(PAIR, -1))],
-    [Operand(Reduce(TileSet.tile(0, 1), 0))],  # not brought by this tile
-    [Operand(Reduce(TileSet(range(1), range(COLS + 1)), 0))],
-    [Destinations(PAIR), Operand(Reduce(PAIR, 0))],
+    [Operand(ReductionGoal(PAIR, ROWS * COLS))],
+    [Operand(ReductionGoal(PAIR, -1))],
+    [Operand(ReductionGoal(TileSet.tile(0, 1), 0))],  # not brought by this tile
+    [Operand(ReductionGoal(TileSet(range(1), range(COLS + 1)), 0))],
+    [Destinations(PAIR), Operand(ReductionGoal(PAIR, 0))],
 ]
 
 

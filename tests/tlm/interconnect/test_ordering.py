@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tlm.errors import InputError
 from tlm.interconnect.ordering import check_reductions, tree_links
-from tlm.interconnect.packets import Packets, Reduce, TileSet
+from tlm.interconnect.packets import Packets, ReductionGoal, TileSet
 
 ROWS, COLS = 4, 5
 RULE = (
@@ -39,7 +39,7 @@ def walked(operands: TileSet, root: int, *, y_first: bool) -> set[tuple[int, int
     return links
 
 
-def issue(*reductions: Reduce) -> Packets:
+def issue(*reductions: ReductionGoal) -> Packets:
     """All operands of each reduction in turn."""
     return Packets.of(
         (turn, node, reduction, 2)
@@ -61,7 +61,7 @@ def test_a_tree_is_the_union_of_the_ways_of_its_operands(
 def test_one_group_may_have_any_roots(
     operands: TileSet, goals: list[tuple[int, bool]], y_first: bool
 ) -> None:
-    packets = issue(*(Reduce(operands, root, maximum) for root, maximum in goals))
+    packets = issue(*(ReductionGoal(operands, root, maximum) for root, maximum in goals))
     check_reductions(packets, COLS, y_first=y_first)
 
 
@@ -69,7 +69,7 @@ def test_one_group_may_have_any_roots(
 def test_different_groups_pass_if_and_only_if_their_ways_are_apart(
     one: TileSet, one_root: int, other: TileSet, other_root: int, y_first: bool
 ) -> None:
-    packets = issue(Reduce(one, one_root), Reduce(other, other_root))
+    packets = issue(ReductionGoal(one, one_root), ReductionGoal(other, other_root))
     shared = walked(one, one_root, y_first=y_first) & walked(other, other_root, y_first=y_first)
     if shared and one != other:
         with pytest.raises(InputError, match="reductions of packets 0 and"):
@@ -80,12 +80,12 @@ def test_different_groups_pass_if_and_only_if_their_ways_are_apart(
 
 def test_rows_do_not_meet() -> None:
     rows = [TileSet(range(row, row + 1), range(COLS)) for row in range(ROWS)]
-    check_reductions(issue(*(Reduce(row, row.rows[0] * COLS) for row in rows)), COLS)
+    check_reductions(issue(*(ReductionGoal(row, row.rows[0] * COLS) for row in rows)), COLS)
 
 
 def test_a_swapped_order_is_refused() -> None:
     pair = TileSet(range(1), range(2))
-    to_0, to_1 = Reduce(pair, 0), Reduce(pair, 1)
+    to_0, to_1 = ReductionGoal(pair, 0), ReductionGoal(pair, 1)
     packets = Packets.of([(0, 0, to_0, 1), (0, 0, to_1, 1), (0, 1, to_1, 1), (0, 1, to_0, 1)])
     with pytest.raises(InputError) as error:
         check_reductions(packets, COLS)
@@ -97,7 +97,7 @@ def test_a_swapped_order_is_refused() -> None:
 def test_groups_that_meet_on_a_link_are_refused() -> None:
     left, right = TileSet(range(1), range(2)), TileSet(range(1), range(2, 4))
     with pytest.raises(InputError) as error:
-        check_reductions(issue(Reduce(left, 4), Reduce(right, 4)), COLS)
+        check_reductions(issue(ReductionGoal(left, 4), ReductionGoal(right, 4)), COLS)
     assert str(error.value) == (
         "reductions of packets 0 and 2: of different tiles, both need the link from node 2 to "
         "node 3; " + RULE
@@ -107,11 +107,11 @@ def test_groups_that_meet_on_a_link_are_refused() -> None:
 def test_groups_that_meet_in_a_tile_alone_are_refused() -> None:
     row, column = TileSet(range(1), range(3)), TileSet(range(3), range(1))
     with pytest.raises(InputError, match="both need node 0's own operands"):
-        check_reductions(issue(Reduce(row, 2), Reduce(column, 10)), COLS)
+        check_reductions(issue(ReductionGoal(row, 2), ReductionGoal(column, 10)), COLS)
 
 
 def test_a_reduction_without_all_its_operands_is_refused() -> None:
-    goal = Reduce(TileSet(range(1), range(3)), 0)
+    goal = ReductionGoal(TileSet(range(1), range(3)), 0)
     with pytest.raises(InputError) as error:
         check_reductions(Packets.of([(0, 0, goal, 1), (0, 2, goal, 1)]), COLS)
     assert str(error.value) == (
@@ -124,5 +124,7 @@ def test_a_reduction_without_all_its_operands_is_refused() -> None:
 def test_a_hundred_thousand_operands_are_checked() -> None:
     rng = np.random.default_rng(1)
     everyone = TileSet(range(ROWS), range(COLS))
-    packets = issue(*(Reduce(everyone, int(root)) for root in rng.integers(ROWS * COLS, size=5000)))
+    packets = issue(
+        *(ReductionGoal(everyone, int(root)) for root in rng.integers(ROWS * COLS, size=5000))
+    )
     check_reductions(packets, COLS)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tlm.errors import InputError
 from tlm.interconnect.handshake import DeadlockError, HandshakeMesh
-from tlm.interconnect.packets import Deliveries, Packets, Reduce, TileSet
+from tlm.interconnect.packets import Deliveries, Packets, ReductionGoal, TileSet
 from tlm.interconnect.zero_load import FORKS, NocTiming
 
 PLAIN = NocTiming(1, 1, fifo_depth=4, multicast_gap_cycles=1, flit_bytes=8)
@@ -17,7 +17,7 @@ WORMHOLE = replace(PLAIN, cut_through=False)
 ROW = TileSet(range(1), range(1, 3))
 
 
-def run(timing: NocTiming, *items: tuple[int, int, TileSet | Reduce, int]) -> Deliveries:
+def run(timing: NocTiming, *items: tuple[int, int, TileSet | ReductionGoal, int]) -> Deliveries:
     """Packets on a 3x4 mesh."""
     return HandshakeMesh(3, 4, timing).simulate(Packets.of(items))
 
@@ -155,13 +155,13 @@ def test_a_tree_goes_by_the_bits_of_its_pointer() -> None:
 @given(flits=st.integers(1, 4), interval=st.integers(1, 3), cycles=st.integers(1, 4))
 def test_a_slower_adder_costs_its_interval_a_flit(flits: int, interval: int, cycles: int) -> None:
     timing = replace(PLAIN, reduce_cycles=cycles, reduce_interval_cycles=interval)
-    goal = Reduce(TileSet(range(1), range(4)), root=0)
+    goal = ReductionGoal(TileSet(range(1), range(4)), root=0)
     seen = run(timing, *[(0, node, goal, flits) for node in range(4)])
     assert seen.last_ejected()[0] == timing.reduction_cycles(3, flits)
 
 
 def test_operands_that_share_the_input_buffers_stand_in_the_way() -> None:
-    goal = Reduce(TileSet(range(1), range(2)), root=1)
+    goal = ReductionGoal(TileSet(range(1), range(2)), root=1)
     items = [(0, 0, goal, 1), (1, 0, TileSet.tile(0, 3), 1), (30, 1, goal, 1)]
     apart, shared = run(WORMHOLE, *items), run(replace(WORMHOLE, operands_share=True), *items)
     assert apart.last_ejected()[1] < 10
@@ -171,7 +171,7 @@ def test_operands_that_share_the_input_buffers_stand_in_the_way() -> None:
 
 def test_a_lone_operand_passes_like_a_unicast_where_operands_share() -> None:
     timing = replace(WORMHOLE, operands_share=True, reduce_cycles=5)
-    goal = Reduce(TileSet(range(1), range(0, 4, 3)), root=1)  # tiles 0,0 and 0,3 meet at 0,1
+    goal = ReductionGoal(TileSet(range(1), range(0, 4, 3)), root=1)  # tiles 0,0 and 0,3 meet at 0,1
     seen = run(timing, (0, 0, goal, 1), (0, 3, goal, 1))
     assert seen.last_ejected()[0] == 2 + 1 + 5  # two hops, the ejection, one addition
 
@@ -179,9 +179,9 @@ def test_a_lone_operand_passes_like_a_unicast_where_operands_share() -> None:
 def test_reductions_that_a_router_cannot_combine_are_refused() -> None:
     timing = replace(PLAIN, operand_limit=2)
     row = TileSet(range(1), range(3))
-    run(timing, *[(0, node, Reduce(row, root=0), 1) for node in range(3)])
+    run(timing, *[(0, node, ReductionGoal(row, root=0), 1) for node in range(3)])
     with pytest.raises(InputError, match="3 operands meet in a router; allowed: 2"):
-        run(timing, *[(0, node, Reduce(row, root=1), 1) for node in range(3)])
+        run(timing, *[(0, node, ReductionGoal(row, root=1), 1) for node in range(3)])
 
 
 def test_overlapping_long_multicasts_hang_where_forks_go_flit_by_flit() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tlm.errors import InputError
 from tlm.interconnect.handshake import HandshakeMesh
-from tlm.interconnect.packets import Deliveries, Kind, Packets, TileSet
+from tlm.interconnect.packets import Deliveries, PacketKind, Packets, TileSet
 from tlm.interconnect.traffic import PATTERNS, Traffic, figures, read_packets
 from tlm.interconnect.zero_load import NocTiming
 
@@ -84,7 +84,7 @@ def test_a_share_goes_to_several_tiles() -> None:
     traffic = made(rows=8, cols=8, multicast_fraction=0.25, multicast_flits=2)
     packets, plain = traffic.packets(), made(rows=8, cols=8).packets()
     several = packets.destination_counts() > 1
-    np.testing.assert_array_equal(several, packets.kind == Kind.MULTICAST)
+    np.testing.assert_array_equal(several, packets.kind == PacketKind.MULTICAST)
     # One rectangle in 64 is a tile and stays a unicast.
     assert several.mean() == pytest.approx(0.25 * 63 / 64, abs=0.02)
     assert set(packets.flits[several].tolist()) == {2}

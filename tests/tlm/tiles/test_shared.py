@@ -8,7 +8,7 @@ from tlm.engines.at import run_at
 from tlm.errors import InputError
 from tlm.interconnect.base import Event, EventKind
 from tlm.interconnect.handshake import DeadlockError, HandshakeMesh
-from tlm.interconnect.packets import Packets, Reduce, TileSet
+from tlm.interconnect.packets import Packets, ReductionGoal, TileSet
 from tlm.interconnect.zero_load import NocTiming
 from tlm.memory.bandwidth_latency import BandwidthLatencyMemory, ChannelTiming
 from tlm.offchip.edge import Edge
@@ -124,7 +124,7 @@ def test_transfers_that_wait_for_each_other_for_ever_are_told() -> None:
     for cycle, roots in ((0, (0, 1)), (20, (1, 0))):
         for node, root in enumerate(roots):
             mesh.begin_reading(cycle, node, Rows(0, 1, 4, 0), Rows(0, 1, 4, 0))
-            mesh.inject(cycle, node, Reduce(both, root), 4)
+            mesh.inject(cycle, node, ReductionGoal(both, root), 4)
         while mesh.advance(20):  # the first operands, each of which waits for one of the second
             pass
     with pytest.raises(DeadlockError):

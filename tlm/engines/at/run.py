@@ -23,7 +23,7 @@ from tlm.interconnect.packets import TileSet
 from tlm.interconnect.simpy_network import SimpyNetwork
 from tlm.interconnect.zero_load import NocTiming
 from tlm.lockstep import SteppedEnvironment
-from tlm.offchip.system import Message, OffChipMemory
+from tlm.offchip.system import OffChipMemory, SendPart
 from tlm.program import Engine, Program
 from tlm.program.operations import OffChip, Reduce, Relay, Tile
 from tlm.program.steps import ProgramDeadlockError, Step, TransferStep, Unit, WorkStep, held_steps
@@ -200,7 +200,7 @@ class _Processes:
                 yield awaited
 
     def _send(
-        self, step: TransferStep, start: int, message: Message, *, last: bool = True
+        self, step: TransferStep, start: int, message: SendPart, *, last: bool = True
     ) -> _Process:
         """Queue the packets of a transfer that starts now, and wait until the last one has left."""
         left = self._env.event()
@@ -211,7 +211,7 @@ class _Processes:
         if last:
             self._end(step, start)
 
-    def _message(self, step: TransferStep, start: int) -> Message:
+    def _message(self, step: TransferStep, start: int) -> SendPart:
         """What sends all of a transfer."""
         node, arrivals = self._node(step.tile), self._arrivals(step, start)
         if isinstance(step.operation, Relay):
@@ -240,12 +240,12 @@ class _Processes:
             self._recorder.operation(step.number, label, step.engine, step.tile, start, end)
         self._units.give(step.gives)
 
-    def _goal(self, step: TransferStep) -> TileSet | packets.Reduce:
+    def _goal(self, step: TransferStep) -> TileSet | packets.ReductionGoal:
         operation = step.operation
         if step.root is None or not isinstance(operation, Reduce):
             return step.members
         root = self._node(step.root)
-        return packets.Reduce(step.members, root, maximum=operation.operation == "maximum")
+        return packets.ReductionGoal(step.members, root, maximum=operation.operation == "maximum")
 
     def _node(self, tile: Tile) -> int:
         return tile[0] * self._program.cols + tile[1]

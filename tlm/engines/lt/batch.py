@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tlm.engines.lt.compile import Built
 from tlm.engines.lt.cycle_tables import CycleTables
-from tlm.engines.lt.state import EMPTY, Grid, Spare, Times
+from tlm.engines.lt.state import EMPTY, GridArrays, Spare, Times
 from tlm.engines.lt.step import OPERATION, SKEW, STEP, Pools
 from tlm.engines.lt.sweep import REGION, sweep
 from tlm.engines.lt.tokens import Fault
@@ -122,7 +122,9 @@ class Batch:
 
         def work(thread: int) -> None:
             pools, scratch = self._pools, self._scratch[thread]
-            grid = Grid(self._state, self._tables.values, pools.indices, pools.delays, scratch)
+            grid = GridArrays(
+                self._state, self._tables.values, pools.indices, pools.delays, scratch
+            )
             for region in shares[thread]:
                 sweep(steps, grid, np.array([region]), faults[thread])
 

@@ -12,7 +12,7 @@ from tlm.engines.lt.multicast import multicast_fields
 from tlm.engines.lt.reduce import reduce_fields
 from tlm.engines.lt.relay import relay_fields
 from tlm.engines.lt.send import column_fields, row_fields
-from tlm.engines.lt.step import Kind, Pools, record
+from tlm.engines.lt.step import Pools, StepKind, record
 from tlm.engines.lt.tokens import Place
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
@@ -37,10 +37,10 @@ TAKEN = ("takes", "slots")
 _MakeFields = Callable[..., tuple[Fields, int]]
 
 #: Of each collective: what makes the fields of its law, and its kinds along rows and columns.
-_LINES: dict[type[Collective], tuple[_MakeFields, Kind, Kind]] = {
-    Multicast: (multicast_fields, Kind.ROW_MULTICAST, Kind.COLUMN_MULTICAST),
-    Reduce: (reduce_fields, Kind.ROW_REDUCE, Kind.COLUMN_REDUCE),
-    Relay: (relay_fields, Kind.ROW_RELAY, Kind.COLUMN_RELAY),
+_LINES: dict[type[Collective], tuple[_MakeFields, StepKind, StepKind]] = {
+    Multicast: (multicast_fields, StepKind.ROW_MULTICAST, StepKind.COLUMN_MULTICAST),
+    Reduce: (reduce_fields, StepKind.ROW_REDUCE, StepKind.COLUMN_REDUCE),
+    Relay: (relay_fields, StepKind.ROW_RELAY, StepKind.COLUMN_RELAY),
 }
 
 
@@ -95,7 +95,7 @@ class Builder:
         self, engine: Engine, tiles: TileSet, named: Places, cycles: int, table: int, beside: int
     ) -> Built:
         step: Fields = {
-            "kind": Kind.WORK,
+            "kind": StepKind.WORK,
             "engine": int(engine),
             **rows_of(tiles.rows),
             **self._laws.columns(tiles.cols),
@@ -131,7 +131,7 @@ class Builder:
             **lines,
             **law,
             **self._tokens(named),
-            "kind": Kind.SEND,
+            "kind": StepKind.SEND,
             "table": -1,
             **self._length(flits),
         }
@@ -139,7 +139,7 @@ class Builder:
         step["few"] = int(tile_by_tile and step["order"] < 0)
         steps: tuple[Fields, ...] = (step,)
         if reach and not any_order(named):
-            steps = ({**step, "kind": Kind.BEGIN_SEND}, {**step, "kind": Kind.END_SEND})
+            steps = ({**step, "kind": StepKind.BEGIN_SEND}, {**step, "kind": StepKind.END_SEND})
         longest = self._laws.longest_cycles(farthest + reach, flits)
         built = _built(steps, reach, straight=straight, by_column=False, longest=longest)
         return replace(built, shared_hops=shared_hops(tiles, to_rows, to_cols))

@@ -3,7 +3,7 @@
 from tlm.engines.lt.contention.multicast_packets import NODE_COLUMNS, TREE_COLUMNS, WHEEL_SIZE
 from tlm.engines.lt.contention.multicasts import most_under_way
 from tlm.engines.lt.cycle_tables import TABLES
-from tlm.engines.lt.state import Slot
+from tlm.engines.lt.state import TileSlot
 from tlm.engines.outcome import OUTCOME_BYTES_PER_TILE
 from tlm.program import Program
 from tlm.room import hold_room
@@ -20,7 +20,7 @@ _TREE_BYTES = _NUMBER_BYTES * TREE_COLUMNS
 def needed_bytes(program: Program) -> int:
     """Most memory that a run takes: its times, tables of cycles, and outcome."""
     units = sum(token.depth for token in program.tokens.values())
-    times = _TIME_BYTES * (Slot.FIRST_TOKEN + units + TABLES)
+    times = _TIME_BYTES * (TileSlot.FIRST_TOKEN + units + TABLES)
     tile = times + _SPENT_CYCLES_BYTES + 2 * OUTCOME_BYTES_PER_TILE
     return program.rows * program.cols * tile
 

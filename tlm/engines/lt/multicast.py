@@ -12,9 +12,9 @@ from tlm.engines.lt.port import through_port, through_ports
 from tlm.engines.lt.queue import give, take, tokens_at
 from tlm.engines.lt.state import (
     Columns,
-    Grid,
-    Slot,
+    GridArrays,
     Spare,
+    TileSlot,
     columns_of,
     read,
     write_back,
@@ -43,7 +43,7 @@ def multicast_fields(laws: Laws, segment: range, root: int, flits: int) -> tuple
 
 
 @compiled
-def row_multicast(step: Step, grid: Grid, i: int) -> int:
+def row_multicast(step: Step, grid: GridArrays, i: int) -> int:
     """Multicast from the root along the ``i``-th row; the fault."""
     row, size = grid.state[step.row_first + i * step.row_step], step.size
     columns = columns_of(grid, step.columns, step.first, 0, size)
@@ -60,11 +60,11 @@ def row_multicast(step: Step, grid: Grid, i: int) -> int:
     come, times = grid.scratch[Spare.COME][:size], grid.scratch[Spare.TIMES][:size]
     for j in range(size):
         come[j] = start + grid.delays[latency + j]
-    since, until = row[Slot.BUSY, root], row[Slot.PORT, root]
+    since, until = row[TileSlot.BUSY, root], row[TileSlot.PORT, root]
     wait = through_ports(grid.scratch, row, columns, come, step.occupied, times)
     own = _place_of(columns, root)
     if own >= 0:  # its copy has fewer waits
-        times[own], row[Slot.BUSY, root], row[Slot.PORT, root] = through_port(
+        times[own], row[TileSlot.BUSY, root], row[TileSlot.PORT, root] = through_port(
             come[own], since, until, step.own_occupied
         )
     free = grid.scratch[Spare.FREE][:1]
@@ -89,7 +89,7 @@ def _place_of(columns: Columns, column: int) -> int:
 
 
 @compiled
-def column_multicast(step: Step, grid: Grid, begin: int, end: int) -> int:
+def column_multicast(step: Step, grid: GridArrays, begin: int, end: int) -> int:
     """Multicast from the root along each of some columns; the fault."""
     size, root = end - begin, grid.state[step.root]
     columns = columns_of(grid, step.columns, step.first, begin, end)

@@ -6,7 +6,7 @@ import numpy as np
 from numba import types
 
 from tlm.compiled import compiled, inlined
-from tlm.engines.lt.state import Columns, Slot, Spare, Times, read, write_back
+from tlm.engines.lt.state import Columns, Spare, TileSlot, Times, read, write_back
 
 Time = Annotated[Any, types.int32]
 
@@ -32,12 +32,12 @@ def through_ports(
     scratch: Times, row: Times, columns: Columns, come: Times, flits: int, times: Times
 ) -> int:
     """`through_port` at each of some columns; the longest wait. ``times``: when all are written."""
-    since = read(row[Slot.BUSY], columns, scratch[Spare.SINCE])
-    until = read(row[Slot.PORT], columns, scratch[Spare.UNTIL])
+    since = read(row[TileSlot.BUSY], columns, scratch[Spare.SINCE])
+    until = read(row[TileSlot.PORT], columns, scratch[Spare.UNTIL])
     wait = np.int32(0)
     for j in range(len(come)):
         times[j], since[j], until[j] = through_port(come[j], since[j], until[j], flits)
         wait = max(wait, np.int32(times[j] - come[j]))
-    write_back(row[Slot.BUSY], columns, since)
-    write_back(row[Slot.PORT], columns, until)
+    write_back(row[TileSlot.BUSY], columns, since)
+    write_back(row[TileSlot.PORT], columns, until)
     return int(wait)

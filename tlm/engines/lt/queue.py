@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from tlm.compiled import address, compiled, inlined
-from tlm.engines.lt.state import EMPTY, Columns, Grid, Indices, Spare, Times
+from tlm.engines.lt.state import EMPTY, Columns, GridArrays, Indices, Spare, Times
 
 
 @inlined
-def tokens_at(grid: Grid, offset: int, count: int) -> Indices:
+def tokens_at(grid: GridArrays, offset: int, count: int) -> Indices:
     """The tokens at an offset."""
     return grid.indices[offset : offset + 2 * count]
 

@@ -21,7 +21,7 @@ from tlm.engines.lt.queue import give, take, tokens_at
 from tlm.engines.lt.state import (
     EMPTY,
     Columns,
-    Grid,
+    GridArrays,
     Indices,
     Spare,
     Times,
@@ -58,7 +58,7 @@ def reduce_fields(laws: Laws, segment: range, root: int, flits: int) -> tuple[Fi
 
 
 @compiled
-def row_reduce(step: Step, grid: Grid, i: int) -> int:
+def row_reduce(step: Step, grid: GridArrays, i: int) -> int:
     """Reduce the ``i``-th row to its root; the fault."""
     row, size = grid.state[step.row_first + i * step.row_step], step.size
     columns = columns_of(grid, step.columns, step.first, 0, size)
@@ -138,7 +138,7 @@ def _held(step: Step, distance: int) -> int:
 
 
 @compiled
-def column_reduce(step: Step, grid: Grid, begin: int, end: int) -> int:
+def column_reduce(step: Step, grid: GridArrays, begin: int, end: int) -> int:
     """Reduce some columns to their roots, which lie in one row; the fault."""
     size, root = end - begin, grid.state[step.root]
     columns = columns_of(grid, step.columns, step.first, begin, end)
@@ -184,7 +184,7 @@ def column_reduce(step: Step, grid: Grid, begin: int, end: int) -> int:
 
 @compiled
 def _contribute(
-    step: Step, grid: Grid, i: int, columns: Columns, known: Times, latest: Times
+    step: Step, grid: GridArrays, i: int, columns: Columns, known: Times, latest: Times
 ) -> int:
     """Start the contributions of a row, and put them into ``latest``; the fault."""
     number = step.row_first + i * step.row_step
@@ -202,7 +202,9 @@ def _contribute(
 
 
 @compiled
-def _leave(step: Step, grid: Grid, i: int, columns: Columns, latest: Times, ahead: int) -> int:
+def _leave(
+    step: Step, grid: GridArrays, i: int, columns: Columns, latest: Times, ahead: int
+) -> int:
     """End the contributions of a row; the fault."""
     number = step.row_first + i * step.row_step
     row = grid.state[number]

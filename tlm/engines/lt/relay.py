@@ -15,9 +15,9 @@ from tlm.engines.lt.queue import give, take, tokens_at
 from tlm.engines.lt.state import (
     EMPTY,
     Columns,
-    Grid,
-    Slot,
+    GridArrays,
     Spare,
+    TileSlot,
     Times,
     columns_of,
     read,
@@ -45,7 +45,7 @@ def relay_fields(
 
 
 @compiled
-def row_relay(step: Step, grid: Grid, i: int) -> int:
+def row_relay(step: Step, grid: GridArrays, i: int) -> int:
     """Relay along the ``i``-th row to its root; the fault."""
     row, size = grid.state[step.row_first + i * step.row_step], step.size
     columns = columns_of(grid, step.columns, step.first, 0, size)
@@ -80,15 +80,15 @@ def row_relay(step: Step, grid: Grid, i: int) -> int:
 def _next(step: Step, row: Times, column: int, come: int, begins: int) -> int:
     """When the first word can leave a tile to which the first one could come at some time."""
     last = np.int32(come + step.flits - 1)
-    written, row[Slot.BUSY, column], row[Slot.PORT, column] = through_port(
-        last, row[Slot.BUSY, column], row[Slot.PORT, column], step.flits
+    written, row[TileSlot.BUSY, column], row[TileSlot.PORT, column] = through_port(
+        last, row[TileSlot.BUSY, column], row[TileSlot.PORT, column], step.flits
     )
     first = written - step.flits + 1 + step.hold
     return int(max(begins, first))
 
 
 @compiled
-def column_relay(step: Step, grid: Grid, begin: int, end: int) -> int:
+def column_relay(step: Step, grid: GridArrays, begin: int, end: int) -> int:
     """Relay along some columns to their roots, which lie in one row; the fault."""
     size, root = end - begin, grid.state[step.root]
     columns = columns_of(grid, step.columns, step.first, begin, end)
@@ -108,7 +108,13 @@ def column_relay(step: Step, grid: Grid, begin: int, end: int) -> int:
 
 @compiled
 def _pass_on(
-    step: Step, grid: Grid, i: int, columns: Columns, known: Times, latest: Times, at_root: bool
+    step: Step,
+    grid: GridArrays,
+    i: int,
+    columns: Columns,
+    known: Times,
+    latest: Times,
+    at_root: bool,
 ) -> int:
     """A row begins, as soon as it may; ``latest``: when first words leave it. The fault."""
     row, credit = grid.state[step.row_first + i * step.row_step], grid.delays[step.credit + i]
@@ -127,7 +133,7 @@ def _pass_on(
 
 
 @compiled
-def _receive(step: Step, grid: Grid, row: Times, columns: Columns, latest: Times) -> None:
+def _receive(step: Step, grid: GridArrays, row: Times, columns: Columns, latest: Times) -> None:
     """Words come that left at ``latest``; then when the first can leave again."""
     size, word = len(latest), grid.delays[step.latency]
     if size == 0 or latest[0] == EMPTY:
@@ -141,7 +147,7 @@ def _receive(step: Step, grid: Grid, row: Times, columns: Columns, latest: Times
 
 
 @compiled
-def _end_at_root(step: Step, grid: Grid, columns: Columns, latest: Times) -> int:
+def _end_at_root(step: Step, grid: GridArrays, columns: Columns, latest: Times) -> int:
     """The roots have added the last words of both sides; the fault."""
     root = grid.state[step.root]
     _receive(step, grid, root, columns, latest)

@@ -20,7 +20,7 @@ from tlm.engines.lt.cycle_tables import CycleTables
 from tlm.engines.lt.form import Scan, scan
 from tlm.engines.lt.load import OffChipTimes
 from tlm.engines.lt.memory import check_links_memory, check_memory
-from tlm.engines.lt.state import Slot, Times
+from tlm.engines.lt.state import TileSlot, Times
 from tlm.engines.lt.step import Pools
 from tlm.engines.lt.tokens import Fault, Place, TokenFaultError, Units
 from tlm.engines.outcome import Outcome
@@ -125,7 +125,9 @@ class _LooseRun:
         rows, cols = (program.rows, program.cols)[:: -1 if form.turned else 1]
         both = len(form.computing) == len(COMPUTING)
         self._beside = {Engine.MATRIX: Engine.VECTOR, Engine.VECTOR: Engine.MATRIX} if both else {}
-        self._units = Units(program.tokens, form.queued, Slot.FIRST_TOKEN if both else Slot.OVERLAP)
+        self._units = Units(
+            program.tokens, form.queued, TileSlot.FIRST_TOKEN if both else TileSlot.OVERLAP
+        )
         self._state = np.empty((rows, self._units.slots, cols), dtype=np.int32)
         self._units.set_initial(self._state)
         # Of transfers this engine counts from their first flits, which leave no earlier.
@@ -227,7 +229,7 @@ class _LooseRun:
         if self._note is not None:
             self._flush()
             slots = self._slots()
-            self._note(number, operation, slots[: len(Engine)], slots[Slot.PORT])
+            self._note(number, operation, slots[: len(Engine)], slots[TileSlot.PORT])
 
     def _slots(self) -> Times:
         """The state as the tiles lie: shape (slots, rows, columns)."""
@@ -237,7 +239,7 @@ class _LooseRun:
         """The times after the last operation."""
         self._do_all()
         slots = self._slots()
-        engine_ends, arrivals = slots[: len(Engine)], slots[Slot.PORT]
+        engine_ends, arrivals = slots[: len(Engine)], slots[TileSlot.PORT]
         ends = np.array(engine_ends, dtype=np.int64, order="C")
         if self._launch_cycles:
             sent = ends[Engine.TRANSFER]
@@ -246,7 +248,7 @@ class _LooseRun:
         matrix_busy, computed = map(np.ascontiguousarray, self._tables.busy_cycles())
         computed += matrix_busy
         if self._beside:
-            computed -= slots[Slot.OVERLAP]
+            computed -= slots[TileSlot.OVERLAP]
         return Outcome(
             engine_end_cycle=ends,
             last_arrival_cycle=np.maximum(arrived, 0, out=arrived),
@@ -306,7 +308,7 @@ class _LooseRun:
         self._bound_cycles += longest
         if self._bound_cycles >= _LIMIT_CYCLES:
             self._flush()
-            latest = self._state[:, : Slot.PORT + 1].max()
+            latest = self._state[:, : TileSlot.PORT + 1].max()
             self._bound_cycles = int(latest) + longest
             if self._bound_cycles >= _LIMIT_CYCLES:
                 raise InputError(f"operation {number} ends after {_LIMIT_CYCLES} cycles")

@@ -26,17 +26,17 @@ from tlm.engines.lt.queue import (
 )
 from tlm.engines.lt.state import (
     EMPTY,
-    Grid,
+    GridArrays,
     Indices,
-    Slot,
     Spare,
+    TileSlot,
     Times,
     columns_of,
     read,
     write,
     write_back,
 )
-from tlm.engines.lt.step import Kind, Step
+from tlm.engines.lt.step import Step, StepKind
 from tlm.engines.transfer_times import arrival_cycles
 from tlm.program.operations import Engine
 
@@ -90,13 +90,13 @@ class Delays(NamedTuple):
 
 
 @compiled
-def send(step: Step, grid: Grid, i: int, begin: int, end: int) -> int:
+def send(step: Step, grid: GridArrays, i: int, begin: int, end: int) -> int:
     """Do the sends, or this half of them, of the ``i``-th row; the fault."""
-    if step.few and step.kind == Kind.SEND:
+    if step.few and step.kind == StepKind.SEND:
         return _send_few(step, grid, i, begin, end)
     missing = unfree = 0
     known = besides = grid.scratch[Spare.NEVER][: end - begin]
-    if step.kind == Kind.END_SEND:
+    if step.kind == StepKind.END_SEND:
         starts = _resume(step, grid, i, begin, end)
     else:
         starts, missing = _start(step, grid, i, begin, end)
@@ -104,7 +104,7 @@ def send(step: Step, grid: Grid, i: int, begin: int, end: int) -> int:
         there = columns_of(grid, step.to_columns, step.to_first, begin, end)
         slots = tokens_at(grid, step.slots, step.n_slots)
         known, besides, unfree = take_two(grid.scratch, to_row, slots, there, Spare.SLOTS)
-    if step.kind == Kind.BEGIN_SEND:
+    if step.kind == StepKind.BEGIN_SEND:
         _interrupt(step, grid, i, begin, end, starts, known, besides)
         return missing or unfree
     full = _deliver(step, grid, i, begin, end, starts, known, besides)
@@ -112,7 +112,7 @@ def send(step: Step, grid: Grid, i: int, begin: int, end: int) -> int:
 
 
 @inlined
-def _delays(step: Step, grid: Grid, i: int, begin: int, end: int) -> Delays:
+def _delays(step: Step, grid: GridArrays, i: int, begin: int, end: int) -> Delays:
     """The delays of the sends of a row."""
     credit = grid.delays[step.credit + begin : step.credit + end]
     latency, extra = (
@@ -147,7 +147,7 @@ def _arrive(
 
 
 @compiled
-def _send_few(step: Step, grid: Grid, i: int, begin: int, end: int) -> int:
+def _send_few(step: Step, grid: GridArrays, i: int, begin: int, end: int) -> int:
     """Do sends tile by tile."""
     row = grid.state[step.row_first + i * step.row_step]
     to_row = grid.state[grid.indices[step.to_rows + i]]
@@ -174,7 +174,7 @@ def _send_few(step: Step, grid: Grid, i: int, begin: int, end: int) -> int:
 @compiled
 def _deliver_few(
     step: Step,
-    grid: Grid,
+    grid: GridArrays,
     row: Times,
     to_row: Times,
     here: Indices,
@@ -188,9 +188,9 @@ def _deliver_few(
     full = over = False
     for j in range(len(here)):
         column, target = address(here[j]), address(there[j])
-        since, until = to_row[Slot.BUSY, target], to_row[Slot.PORT, target]
+        since, until = to_row[TileSlot.BUSY, target], to_row[TileSlot.PORT, target]
         time, since, until, free = _arrive(starts[j], since, until, flits, delays, j)
-        to_row[Slot.BUSY, target], to_row[Slot.PORT, target] = since, until
+        to_row[TileSlot.BUSY, target], to_row[TileSlot.PORT, target] = since, until
         row[Engine.TRANSFER, column] = free
         full |= not append_to(to_row, arrived, arrived_depth, target, time)
         over |= not append_to(row, given, given_depth, column, free)
@@ -198,7 +198,7 @@ def _deliver_few(
 
 
 @inlined
-def _start(step: Step, grid: Grid, i: int, begin: int, end: int) -> tuple[Times, int]:
+def _start(step: Step, grid: GridArrays, i: int, begin: int, end: int) -> tuple[Times, int]:
     """When the sends of a row start as far as their sources know, by target; the fault."""
     row = grid.state[step.row_first + i * step.row_step]
     here = columns_of(grid, step.columns, step.first, begin, end)
@@ -212,7 +212,7 @@ def _start(step: Step, grid: Grid, i: int, begin: int, end: int) -> tuple[Times,
 
 
 @inlined
-def _ordered(step: Step, grid: Grid, starts: Times) -> Times:
+def _ordered(step: Step, grid: GridArrays, starts: Times) -> Times:
     """Starts in the order of the targets."""
     ordered = starts if step.order < 0 else grid.scratch[Spare.ORDERED][: len(starts)]
     if step.order >= 0:
@@ -223,7 +223,7 @@ def _ordered(step: Step, grid: Grid, starts: Times) -> Times:
 @compiled
 def _interrupt(
     step: Step,
-    grid: Grid,
+    grid: GridArrays,
     i: int,
     begin: int,
     end: int,
@@ -246,7 +246,7 @@ def _interrupt(
 
 
 @inlined
-def _resume(step: Step, grid: Grid, i: int, begin: int, end: int) -> Times:
+def _resume(step: Step, grid: GridArrays, i: int, begin: int, end: int) -> Times:
     """Starts that the first half has left."""
     row = grid.state[step.row_first + i * step.row_step]
     here = columns_of(grid, step.columns, step.first, begin, end)
@@ -260,7 +260,7 @@ def _resume(step: Step, grid: Grid, i: int, begin: int, end: int) -> Times:
 @inlined
 def _deliver(
     step: Step,
-    grid: Grid,
+    grid: GridArrays,
     i: int,
     begin: int,
     end: int,
@@ -278,8 +278,8 @@ def _deliver(
     here = columns_of(grid, step.columns, step.first, begin, end)
     there = columns_of(grid, step.to_columns, step.to_first, begin, end)
     delays, flits = _delays(step, grid, i, begin, end), np.int32(step.flits)
-    since = read(to_row[Slot.BUSY], there, grid.scratch[Spare.SINCE])
-    until = read(to_row[Slot.PORT], there, grid.scratch[Spare.UNTIL])
+    since = read(to_row[TileSlot.BUSY], there, grid.scratch[Spare.SINCE])
+    until = read(to_row[TileSlot.PORT], there, grid.scratch[Spare.UNTIL])
     left = read(row[Engine.TRANSFER], here, grid.scratch[Spare.LEFT])
     free = left if step.order < 0 else grid.scratch[Spare.FREE][: len(starts)]
     arrivals = tokens_at(grid, step.arrivals, step.n_arrivals)
@@ -287,8 +287,8 @@ def _deliver(
     for j in range(len(starts)):
         start = _known(starts[j], max(known[j], besides[j]), delays, j)
         times[j], since[j], until[j], free[j] = _arrive(start, since[j], until[j], flits, delays, j)
-    write_back(to_row[Slot.BUSY], there, since)
-    write_back(to_row[Slot.PORT], there, until)
+    write_back(to_row[TileSlot.BUSY], there, since)
+    write_back(to_row[TileSlot.PORT], there, until)
     more = give(to_row, others, there, times) if len(others) else 0
     if step.order >= 0:
         reorder(grid.indices, step.inverse, free, left)

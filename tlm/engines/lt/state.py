@@ -1,6 +1,6 @@
 """The times that the loosely-timed engine keeps of tiles, and the compiled steps' view of them.
 
-A tile has a time for each of its engines (`Engine`), those of `Slot`, and those of its tokens'
+A tile has a time for each of its engines (`Engine`), those of `TileSlot`, and those of its tokens'
 units. A row of tiles is ``row[slot, column]``. Steps work on some columns of a row at once, in
 plain loops over columns that lie side by side: the compiler turns these into vector instructions,
 which it does not with assignments of whole slices. Columns that are spaced are copied out and in.
@@ -23,7 +23,7 @@ FROM_THE_START = np.int32(-(2**29))
 """Time of an initial unit: longer ago than any credit takes."""
 
 
-class Slot(IntEnum):
+class TileSlot(IntEnum):
     """Of a tile's times, behind those of its engines.
 
     A program that uses one computing engine alone has tokens from `OVERLAP` on.
@@ -56,11 +56,11 @@ class Spare(IntEnum):
     CYCLES = 14  # of work
     BESIDE = 15  # of work: until when the other engine works,
     BESIDE_SINCE = 16  # and since when
-    OVERLAP = 17  # of work: `Slot.OVERLAP`
+    OVERLAP = 17  # of work: `TileSlot.OVERLAP`
     LEFT = 18  # when the engines of sources are free, in their own order
 
 
-class Grid(NamedTuple):
+class GridArrays(NamedTuple):
     """All that steps read and update."""
 
     state: Times  # shape (rows, slots, columns)
@@ -78,7 +78,7 @@ class Columns(NamedTuple):
 
 
 @inlined
-def columns_of(grid: Grid, offset: int, first: int, begin: int, end: int) -> Columns:
+def columns_of(grid: GridArrays, offset: int, first: int, begin: int, end: int) -> Columns:
     """A part of the columns that lie at an offset."""
     return Columns(grid.indices[offset + begin : offset + end], first + begin if first >= 0 else -1)
 

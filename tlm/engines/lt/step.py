@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 
-class Kind(IntEnum):
+class StepKind(IntEnum):
     """What a step does."""
 
     WORK = 0
@@ -31,7 +31,7 @@ STEP = np.dtype(
     [
         (name, np.int64)
         for name in (
-            "kind",  # `Kind`
+            "kind",  # `StepKind`
             "few",  # of work or sends: whether they are done tile by tile
             "engine",  # of work
             "operation",  # its number in the program

@@ -13,8 +13,8 @@ from tlm.engines.lt.multicast import column_multicast, row_multicast
 from tlm.engines.lt.reduce import column_reduce, row_reduce
 from tlm.engines.lt.relay import column_relay, row_relay
 from tlm.engines.lt.send import send
-from tlm.engines.lt.state import Grid, Indices
-from tlm.engines.lt.step import Kind, Step, Steps
+from tlm.engines.lt.state import GridArrays, Indices
+from tlm.engines.lt.step import Step, StepKind, Steps
 from tlm.engines.lt.work import work
 
 REGION = np.dtype(
@@ -34,7 +34,7 @@ REGION = np.dtype(
 
 
 @unlocked
-def sweep(steps: Steps, grid: Grid, region: NDArray[np.void], faults: Indices) -> None:
+def sweep(steps: Steps, grid: GridArrays, region: NDArray[np.void], faults: Indices) -> None:
     """Do a batch of steps on a region.
 
     Args:
@@ -61,26 +61,28 @@ def sweep(steps: Steps, grid: Grid, region: NDArray[np.void], faults: Indices) -
 
 
 @compiled
-def _do(step: Step, grid: Grid, low: int, high: int, begin: int, end: int, fault: Indices) -> None:
+def _do(
+    step: Step, grid: GridArrays, low: int, high: int, begin: int, end: int, fault: Indices
+) -> None:
     """Do a step on the rows from ``low`` to ``high``, on columns from ``begin`` to ``end``."""
-    if step.kind == Kind.COLUMN_MULTICAST:
+    if step.kind == StepKind.COLUMN_MULTICAST:
         _note(fault, 0, column_multicast(step, grid, begin, end))
         return
-    if step.kind == Kind.COLUMN_REDUCE:
+    if step.kind == StepKind.COLUMN_REDUCE:
         _note(fault, 0, column_reduce(step, grid, begin, end))
         return
-    if step.kind == Kind.COLUMN_RELAY:
+    if step.kind == StepKind.COLUMN_RELAY:
         _note(fault, 0, column_relay(step, grid, begin, end))
         return
     i = max(0, -((step.row_first - low) // step.row_step))
     while i < step.rows and step.row_first + i * step.row_step < high:
-        if step.kind == Kind.WORK:
+        if step.kind == StepKind.WORK:
             found = work(step, grid, i, begin, end)
-        elif step.kind == Kind.ROW_MULTICAST:
+        elif step.kind == StepKind.ROW_MULTICAST:
             found = row_multicast(step, grid, i)
-        elif step.kind == Kind.ROW_REDUCE:
+        elif step.kind == StepKind.ROW_REDUCE:
             found = row_reduce(step, grid, i)
-        elif step.kind == Kind.ROW_RELAY:
+        elif step.kind == StepKind.ROW_RELAY:
             found = row_relay(step, grid, i)
         else:
             found = send(step, grid, i, begin, end)

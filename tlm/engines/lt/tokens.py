@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from tlm.engines.lt.state import EMPTY, FROM_THE_START, Slot, Times
+from tlm.engines.lt.state import EMPTY, FROM_THE_START, TileSlot, Times
 from tlm.program import Operation, Token
 
 Place = tuple[int, int]
@@ -52,7 +52,7 @@ class Units:
     def set_initial(self, state: Times) -> None:
         """Set the state before a program: shape (rows, slots, columns)."""
         row = np.zeros((self.slots, 1), dtype=np.int32)
-        row[[Slot.PORT, Slot.BUSY]] = FROM_THE_START
+        row[[TileSlot.PORT, TileSlot.BUSY]] = FROM_THE_START
         for name, (slot, depth) in self._queues.items():
             row[slot : slot + depth] = EMPTY
             row[slot : slot + self._tokens[name].initial] = FROM_THE_START

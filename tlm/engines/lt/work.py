@@ -8,10 +8,10 @@ from tlm.engines.lt.queue import append_to, give, oldest_of, single, take_two, t
 from tlm.engines.lt.state import (
     EMPTY,
     Columns,
-    Grid,
+    GridArrays,
     Indices,
-    Slot,
     Spare,
+    TileSlot,
     Times,
     columns_of,
     read,
@@ -21,7 +21,7 @@ from tlm.engines.lt.step import Step
 
 
 @compiled
-def work(step: Step, grid: Grid, i: int, begin: int, end: int) -> int:
+def work(step: Step, grid: GridArrays, i: int, begin: int, end: int) -> int:
     """Occupy an engine of tiles of the ``i``-th row; the fault."""
     number = step.row_first + i * step.row_step
     row, columns = grid.state[number], columns_of(grid, step.columns, step.first, begin, end)
@@ -62,9 +62,12 @@ def _work_few(
         start = max(free, units)
         finish = np.int32(start + (cycles if same else table[column]))
         if beside >= 0:
-            since, other = row[Slot.SINCE + engine, column], row[Slot.SINCE + beside, column]
-            row[Slot.SINCE + engine, column] = _since(start, free, since)
-            row[Slot.OVERLAP, column] += _overlap(start, finish, other, row[beside, column])
+            since, other = (
+                row[TileSlot.SINCE + engine, column],
+                row[TileSlot.SINCE + beside, column],
+            )
+            row[TileSlot.SINCE + engine, column] = _since(start, free, since)
+            row[TileSlot.OVERLAP, column] += _overlap(start, finish, other, row[beside, column])
         row[engine, column] = finish
         full |= not append_to(row, given, given_depth, column, finish)
     return taken if missing and taken_depth > 0 else (-given if full else 0)
@@ -82,10 +85,10 @@ def _work_beside(
     free: Times,
 ) -> None:
     """Do work, and count in how many of its cycles the engine beside it works too."""
-    since = read(row[Slot.SINCE + step.engine], columns, scratch[Spare.SINCE])
+    since = read(row[TileSlot.SINCE + step.engine], columns, scratch[Spare.SINCE])
     until = read(row[step.beside], columns, scratch[Spare.BESIDE])
-    other = read(row[Slot.SINCE + step.beside], columns, scratch[Spare.BESIDE_SINCE])
-    overlap = read(row[Slot.OVERLAP], columns, scratch[Spare.OVERLAP])
+    other = read(row[TileSlot.SINCE + step.beside], columns, scratch[Spare.BESIDE_SINCE])
+    overlap = read(row[TileSlot.OVERLAP], columns, scratch[Spare.OVERLAP])
     same, cycles = step.table < 0, np.int32(step.cycles)
     for j in range(len(free)):
         start = max(free[j], max(one[j], two[j]))
@@ -93,8 +96,8 @@ def _work_beside(
         since[j] = _since(start, free[j], since[j])
         overlap[j] += _overlap(start, finish, other[j], until[j])
         free[j] = finish
-    write_back(row[Slot.SINCE + step.engine], columns, since)
-    write_back(row[Slot.OVERLAP], columns, overlap)
+    write_back(row[TileSlot.SINCE + step.engine], columns, since)
+    write_back(row[TileSlot.OVERLAP], columns, overlap)
 
 
 @inlined

@@ -12,7 +12,7 @@ from tlm.interconnect.handshake.records import (
     LINE,
     PACKET_COLUMNS,
     Address,
-    Buffer,
+    FlitBuffer,
     Output,
     Records,
     Table,
@@ -28,16 +28,16 @@ def look_ahead(m: Records, packets: Table, place: Address) -> None:
     """Fetch for the buffers that stand behind a place of the stack; AHEAD of them at least."""
     _fetch_buffer(m, m[place - AHEAD])
     buffer = m[place - AHEAD // 2]
-    granted = m[buffer + Buffer.GRANTED]
+    granted = m[buffer + FlitBuffer.GRANTED]
     if granted:
-        output = output_of(m[buffer + Buffer.NODE], lowest(granted))
+        output = output_of(m[buffer + FlitBuffer.NODE], lowest(granted))
         _fetch_buffer(m, m[output + Output.BEHIND])
-        fetch(m, m[buffer + Buffer.FEEDER])
-        fetch(packets, m[buffer + Buffer.FRONT_PACKET] * PACKET_COLUMNS)
+        fetch(m, m[buffer + FlitBuffer.FEEDER])
+        fetch(packets, m[buffer + FlitBuffer.FRONT_PACKET] * PACKET_COLUMNS)
 
 
 @compiled
 def _fetch_buffer(m: Records, buffer: Address) -> None:
     fetch(m, buffer)
-    fetch(m, buffer + Buffer.RINGS)
-    fetch(m, buffer + Buffer.RINGS + LINE)
+    fetch(m, buffer + FlitBuffer.RINGS)
+    fetch(m, buffer + FlitBuffer.RINGS + LINE)

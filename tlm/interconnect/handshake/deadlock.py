@@ -9,7 +9,7 @@ from tlm.interconnect.handshake.records import (
     OUTPUTS,
     PORTS,
     RESULT,
-    Buffer,
+    FlitBuffer,
     Fork,
     Int32s,
     Mesh,
@@ -19,7 +19,7 @@ from tlm.interconnect.handshake.records import (
 )
 from tlm.interconnect.handshake.routes import partners
 from tlm.interconnect.handshake.state import node_addresses
-from tlm.interconnect.packets import Kind
+from tlm.interconnect.packets import PacketKind
 
 _PORTS = ("the tile", "the north", "the east", "the south", "the west")
 
@@ -83,23 +83,23 @@ class _Standstill:
         for node in node_addresses(m).tolist():
             end = node + int(m[Mesh.NODE_SIZE])
             for buffer in range(node + Node.BUFFERS, end, size):
-                if m[buffer + Buffer.PACKETS] > 0:
+                if m[buffer + FlitBuffer.PACKETS] > 0:
                     yield buffer
 
     def packet(self, buffer: int) -> int:
         """Number of the packet at the front."""
-        return int(self._m[buffer + Buffer.FRONT_PACKET])
+        return int(self._m[buffer + FlitBuffer.FRONT_PACKET])
 
     def is_too_long(self, packet: int) -> bool:
         """Whether a packet that needs room for all of it is longer than a buffer."""
         m, kind = self._m, self._packets[packet, Packet.KIND]
-        whole = m[Mesh.CUT_THROUGH] != 0 and kind != Kind.UNICAST
+        whole = m[Mesh.CUT_THROUGH] != 0 and kind != PacketKind.UNICAST
         places = m[Mesh.DEPTH] + m[Mesh.OUTPUT_DEPTH]
         return bool(whole and self._packets[packet, Packet.FLITS] > places)
 
     def describe(self, buffer: int) -> str:
         """The packet at the front, and where it is."""
-        node, slot = self._m[buffer + Buffer.NODE], int(self._m[buffer + Buffer.SLOT])
+        node, slot = self._m[buffer + FlitBuffer.NODE], int(self._m[buffer + FlitBuffer.SLOT])
         if slot == RESULT:
             where = "from the reduction unit"
         elif slot >= OUTPUTS:
@@ -117,15 +117,15 @@ class _Standstill:
             yield from self._partners(buffer, inputs)
             return
         flits = int(self._packets[self.packet(buffer), Packet.FLITS])
-        gone = int(m[buffer + Buffer.LEFT] - m[buffer + Buffer.FRONT_FLIT])
+        gone = int(m[buffer + FlitBuffer.LEFT] - m[buffer + FlitBuffer.FRONT_FLIT])
         for port in range(PORTS):
             bit = 1 << port
-            if not m[buffer + Buffer.NEEDED] & bit or self._sent(buffer, port) == flits:
+            if not m[buffer + FlitBuffer.NEEDED] & bit or self._sent(buffer, port) == flits:
                 continue
             if m[Mesh.FORK] != Fork.OWN_PACE and self._sent(buffer, port) > gone:
                 continue  # it waits for the other branches
-            output = int(output_of(m[buffer + Buffer.NODE], port))
-            if not m[buffer + Buffer.GRANTED] & bit:
+            output = int(output_of(m[buffer + FlitBuffer.NODE], port))
+            if not m[buffer + FlitBuffer.GRANTED] & bit:
                 if m[output + Output.OWNER] >= 0:
                     yield self._requester(output)
             elif self._sent_all_that_came(buffer, port):
@@ -135,18 +135,18 @@ class _Standstill:
 
     def _inputs(self, buffer: int) -> int:
         """A bit for each input that brings a partner of the operand at the front; 0 if none is."""
-        m, slot, packet = self._m, int(self._m[buffer + Buffer.SLOT]), self.packet(buffer)
-        if slot >= RESULT or self._packets[packet, Packet.KIND] < Kind.SUM:
+        m, slot, packet = self._m, int(self._m[buffer + FlitBuffer.SLOT]), self.packet(buffer)
+        if slot >= RESULT or self._packets[packet, Packet.KIND] < PacketKind.SUM:
             return 0
-        inputs = int(partners(m, self._packets, packet, m[buffer + Buffer.NODE]))
+        inputs = int(partners(m, self._packets, packet, m[buffer + FlitBuffer.NODE]))
         return inputs if slot >= OPERANDS or inputs & (inputs - 1) else 0
 
     def _sent(self, buffer: int, port: int) -> int:
         """Flits that a branch of the front packet has sent."""
-        m, needed = self._m, int(self._m[buffer + Buffer.NEEDED])
+        m, needed = self._m, int(self._m[buffer + FlitBuffer.NEEDED])
         if needed & (needed - 1):
-            return int(m[buffer + Buffer.BRANCH_SENT + port])
-        return int(m[buffer + Buffer.LEFT] - m[buffer + Buffer.FRONT_FLIT])
+            return int(m[buffer + FlitBuffer.BRANCH_SENT + port])
+        return int(m[buffer + FlitBuffer.LEFT] - m[buffer + FlitBuffer.FRONT_FLIT])
 
     def _slot(self, node: int, slot: int) -> int:
         return int(buffer_of(self._m, node, slot))
@@ -159,16 +159,18 @@ class _Standstill:
         return self._slot(self._node(output), RESULT if owner == PORTS else owner)
 
     def _sent_all_that_came(self, buffer: int, port: int) -> bool:
-        start = int(self._m[buffer + Buffer.FRONT_FLIT])
-        return bool(start + self._sent(buffer, port) == self._m[buffer + Buffer.WRITTEN])
+        start = int(self._m[buffer + FlitBuffer.FRONT_FLIT])
+        return bool(start + self._sent(buffer, port) == self._m[buffer + FlitBuffer.WRITTEN])
 
     def _feeder(self, buffer: int) -> Iterator[int]:
         """The buffer that holds the rest of a packet, if it may send it."""
-        m, output = self._m, int(self._m[buffer + Buffer.FEEDER])
-        full = m[buffer + Buffer.WRITTEN] - m[buffer + Buffer.LEFT] == given(m, Mesh.PLACES, buffer)
+        m, output = self._m, int(self._m[buffer + FlitBuffer.FEEDER])
+        full = m[buffer + FlitBuffer.WRITTEN] - m[buffer + FlitBuffer.LEFT] == given(
+            m, Mesh.PLACES, buffer
+        )
         if output == 0 or full:
             return
-        if m[Mesh.OUTPUT_DEPTH] > 0 and m[buffer + Buffer.SLOT] < OUTPUTS:
+        if m[Mesh.OUTPUT_DEPTH] > 0 and m[buffer + FlitBuffer.SLOT] < OUTPUTS:
             yield self._slot(self._node(output), OUTPUTS + int(m[output + Output.PORT]))
         elif m[output + Output.OWNER] >= 0:
             yield self._requester(output)
@@ -176,54 +178,54 @@ class _Standstill:
     def _target(self, buffer: int, output: int) -> int:
         """The buffer in which there is no room."""
         m = self._m
-        reduces = self._packets[self.packet(buffer), Packet.KIND] >= Kind.SUM
+        reduces = self._packets[self.packet(buffer), Packet.KIND] >= PacketKind.SUM
         apart = int(m[Mesh.OPERAND_SLOT]) if reduces else 0
         behind = int(m[output + Output.BEHIND]) + apart * int(m[Mesh.BUFFER_SIZE])
         depth = m[Mesh.OUTPUT_DEPTH if m[output + Output.PORT] else Mesh.TILE_DEPTH]
-        if m[buffer + Buffer.SLOT] < OUTPUTS and depth > 0:
+        if m[buffer + FlitBuffer.SLOT] < OUTPUTS and depth > 0:
             held = self._slot(self._node(output), OUTPUTS + int(m[output + Output.PORT]))
-            return held if m[held + Buffer.PACKETS] > 0 else behind
+            return held if m[held + FlitBuffer.PACKETS] > 0 else behind
         return behind
 
     def _partners(self, buffer: int, inputs: int) -> Iterator[int]:
         """What keeps the other operands of a reduction away, or else its way out."""
-        m, node = self._m, int(self._m[buffer + Buffer.NODE])
+        m, node = self._m, int(self._m[buffer + FlitBuffer.NODE])
         own = self.packet(buffer)
         for port in range(PORTS):
             if inputs >> port & 1:
                 yield from self._absence(node, port, own)
         result = self._slot(node, RESULT)
-        if m[node + Node.UNIT] >= 0 and m[result + Buffer.PACKETS] > 0:
+        if m[node + Node.UNIT] >= 0 and m[result + FlitBuffer.PACKETS] > 0:
             yield result
 
     def _absence(self, node: int, port: int, packet: int) -> Iterator[int]:
         """Buffers whose front packets keep a reduction's operand from an input."""
         m, joint = self._m, self._packets[packet, Packet.JOINT]
         buffer = self._slot(node, int(m[Mesh.OPERAND_SLOT]) + port)
-        if m[buffer + Buffer.PACKETS] > 0:
+        if m[buffer + FlitBuffer.PACKETS] > 0:
             if self._packets[self.packet(buffer), Packet.JOINT] != joint:
                 yield buffer
             return
         if port == 0:  # behind what the tile cannot put in
             for slot in (0, int(m[Mesh.OPERAND_SLOT])):
-                if m[self._slot(node, slot) + Buffer.PACKETS] > 0:
+                if m[self._slot(node, slot) + FlitBuffer.PACKETS] > 0:
                     yield self._slot(node, slot)
             return
-        output = int(m[buffer + Buffer.FEEDER])
+        output = int(m[buffer + FlitBuffer.FEEDER])
         before = self._node(output)
         held = self._slot(before, OUTPUTS + int(m[output + Output.PORT]))
-        if m[Mesh.OUTPUT_DEPTH] > 0 and m[held + Buffer.PACKETS] > 0:
+        if m[Mesh.OUTPUT_DEPTH] > 0 and m[held + FlitBuffer.PACKETS] > 0:
             yield held
         if m[output + Output.OWNER] >= 0:
             yield self._requester(output)
         result = self._slot(before, RESULT)
-        if m[result + Buffer.PACKETS] > 0:
+        if m[result + FlitBuffer.PACKETS] > 0:
             yield result
         inputs = partners(m, self._packets, packet, before)
         for other in range(PORTS):
             if inputs >> other & 1:
                 there = self._slot(before, int(m[Mesh.OPERAND_SLOT]) + other)
-                if m[there + Buffer.PACKETS] > 0:
+                if m[there + FlitBuffer.PACKETS] > 0:
                     yield there
                 else:
                     yield from self._absence(before, other, packet)

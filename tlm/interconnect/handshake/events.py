@@ -10,7 +10,7 @@ from tlm.interconnect.handshake.records import (
     NEVER,
     ROUND,
     Address,
-    Buffer,
+    FlitBuffer,
     Mesh,
     Output,
     Pending,
@@ -61,8 +61,8 @@ def report(m: Records, time: int, what: int, whom: int) -> None:
 @compiled
 def look_at(m: Records, buffer: Address) -> None:
     """List a buffer of which more may be known."""
-    if m[buffer + Buffer.LISTED] == 0:
-        m[buffer + Buffer.LISTED] = 1
+    if m[buffer + FlitBuffer.LISTED] == 0:
+        m[buffer + FlitBuffer.LISTED] = 1
         m[m[Mesh.STACK] + m[Mesh.TOP]] = buffer
         m[Mesh.TOP] += 1
 

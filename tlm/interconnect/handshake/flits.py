@@ -18,7 +18,7 @@ from tlm.interconnect.handshake.records import (
     OUTPUTS,
     RUN_COLUMNS,
     Address,
-    Buffer,
+    FlitBuffer,
     Mesh,
     Output,
     Records,
@@ -34,7 +34,7 @@ from tlm.interconnect.handshake.records import (
 def _run_of(m: Records, buffer: Address, kind: int, runs: int, number: int) -> int:
     """The run, of so many, in which a flit is; it must be among the buffer's last R."""
     mask = m[Mesh.MASK]
-    base, run = buffer + Buffer.RINGS + kind, runs - 1
+    base, run = buffer + FlitBuffer.RINGS + kind, runs - 1
     while m[base + RUN_COLUMNS * (run & mask)] > number:
         run -= 1
     return run
@@ -43,16 +43,16 @@ def _run_of(m: Records, buffer: Address, kind: int, runs: int, number: int) -> i
 @compiled
 def came_at(m: Records, buffer: Address, number: int) -> int:
     """When a flit came; of the last R."""
-    run = _run_of(m, buffer, Run.WRITES, m[buffer + Buffer.WRITE_RUNS], number) & m[Mesh.MASK]
-    place = buffer + Buffer.RINGS + Run.WRITES + RUN_COLUMNS * run
+    run = _run_of(m, buffer, Run.WRITES, m[buffer + FlitBuffer.WRITE_RUNS], number) & m[Mesh.MASK]
+    place = buffer + FlitBuffer.RINGS + Run.WRITES + RUN_COLUMNS * run
     return m[place + 1] - m[place] + number
 
 
 @compiled
 def left_at(m: Records, buffer: Address, number: int) -> int:
     """When a flit left; of the last R that did."""
-    run = _run_of(m, buffer, Run.LEAVES, m[buffer + Buffer.LEAVE_RUNS], number) & m[Mesh.MASK]
-    place = buffer + Buffer.RINGS + Run.LEAVES + RUN_COLUMNS * run
+    run = _run_of(m, buffer, Run.LEAVES, m[buffer + FlitBuffer.LEAVE_RUNS], number) & m[Mesh.MASK]
+    place = buffer + FlitBuffer.RINGS + Run.LEAVES + RUN_COLUMNS * run
     return m[place + 1] - m[place] + number
 
 
@@ -60,7 +60,7 @@ def left_at(m: Records, buffer: Address, number: int) -> int:
 def append(m: Records, buffer: Address, kind: int, runs: int, number: int, time: int) -> None:
     """Flits come or leave a cycle after each other from ``number`` on; ``runs``: a column."""
     mask, count = m[Mesh.MASK], m[buffer + runs]
-    base = buffer + Buffer.RINGS + kind
+    base = buffer + FlitBuffer.RINGS + kind
     last = base + RUN_COLUMNS * ((count - 1) & mask)
     if m[last + 1] - m[last] != time - number:
         place = base + RUN_COLUMNS * (count & mask)
@@ -91,17 +91,17 @@ def move(m: Records, going: _Going, time: int, fork: bool) -> int:
     source, target, number, count, latency, interval = going
     mask, end = m[Mesh.MASK], number + count
     into = places = back = write = write_runs = free = free_runs = 0
-    writes, leaves = source + Buffer.RINGS + Run.WRITES, target + Buffer.RINGS + Run.LEAVES
-    forks = source + Buffer.RINGS + Ring.FORKS * m[Mesh.RING_SIZE]
+    writes, leaves = source + FlitBuffer.RINGS + Run.WRITES, target + FlitBuffer.RINGS + Run.LEAVES
+    forks = source + FlitBuffer.RINGS + Ring.FORKS * m[Mesh.RING_SIZE]
     if source > 0:
-        write_runs = m[source + Buffer.WRITE_RUNS]
+        write_runs = m[source + FlitBuffer.WRITE_RUNS]
         write = _run_of(m, source, Run.WRITES, write_runs, number)
     if target > 0:
-        into, places = m[target + Buffer.WRITTEN], given(m, Mesh.PLACES, target)
+        into, places = m[target + FlitBuffer.WRITTEN], given(m, Mesh.PLACES, target)
         back = given(m, Mesh.RETURN, target)
-        free_runs = m[target + Buffer.LEAVE_RUNS]
+        free_runs = m[target + FlitBuffer.LEAVE_RUNS]
         free = _run_of(m, target, Run.LEAVES, free_runs, into - places)
-        m[target + Buffer.WRITTEN] = into + count
+        m[target + FlitBuffer.WRITTEN] = into + count
     while number < end:
         time, step = time + 1, end - number if interval == 1 else 1
         if source > 0:
@@ -123,7 +123,7 @@ def move(m: Records, going: _Going, time: int, fork: bool) -> int:
                 free += 1
             place = leaves + RUN_COLUMNS * (free & mask)
             time = max(time, m[place + 1] - m[place] + freed + back)
-            append(m, target, Run.WRITES, Buffer.WRITE_RUNS, into, time)
+            append(m, target, Run.WRITES, FlitBuffer.WRITE_RUNS, into, time)
             into += step
         if fork:
             for ahead in range(step):
@@ -132,7 +132,7 @@ def move(m: Records, going: _Going, time: int, fork: bool) -> int:
                 m[place] = max(time + ahead, m[place]) if sent_before else time + ahead
                 m[place + 1] += 1
         elif source > 0:
-            append(m, source, Run.LEAVES, Buffer.LEAVE_RUNS, number, time)
+            append(m, source, Run.LEAVES, FlitBuffer.LEAVE_RUNS, number, time)
         number += step
         time += step - 1
         if number < end:
@@ -153,14 +153,14 @@ def room_from(m: Records, output: Address, flits: int) -> int:
         time = LONG_AGO
         places = m[Mesh.DEPTH] + m[Mesh.OUTPUT_DEPTH]
         flit = m[output + Output.THROUGH] + flits - places + results - 1
-        if flit >= m[behind + Buffer.LEFT]:
+        if flit >= m[behind + FlitBuffer.LEFT]:
             break
         if flit >= 0:
             time = left_at(m, behind, flit) + given(m, Mesh.RETURN, behind)
         last = m[output + Output.RESULTS_THROUGH] - results - 1
         if last < 0:
             return min(room, time)
-        if last < m[operands + Buffer.WRITTEN]:
+        if last < m[operands + FlitBuffer.WRITTEN]:
             room = min(room, max(time, came_at(m, operands, last) + 1))
     return room
 
@@ -176,7 +176,7 @@ def free_place_from(m: Records, output: Address) -> int:
     linked = 0
     if m[Mesh.OUTPUT_DEPTH] == 0:
         linked = m[output + Output.LINK_LAST] + m[Mesh.LINK_INTERVAL]
-    freed = m[target + Buffer.WRITTEN] - given(m, Mesh.PLACES, target)
-    if freed >= m[target + Buffer.LEFT]:
+    freed = m[target + FlitBuffer.WRITTEN] - given(m, Mesh.PLACES, target)
+    if freed >= m[target + FlitBuffer.LEFT]:
         return NEVER
     return max(linked, left_at(m, target, freed) + given(m, Mesh.RETURN, target))

@@ -14,7 +14,7 @@ from tlm.interconnect.handshake.records import (
     OUTPUTS,
     PORTS,
     Address,
-    Buffer,
+    FlitBuffer,
     Mesh,
     Output,
     Packet,
@@ -32,27 +32,29 @@ from tlm.interconnect.handshake.records import (
 def close_forks(m: Records, buffer: Address, before: int, left: int) -> None:
     """Flits that all branches have sent leave."""
     for flit in range(before, left):
-        place = buffer + Buffer.RINGS + Ring.FORKS * m[Mesh.RING_SIZE] + 2 * (flit & m[Mesh.MASK])
-        append(m, buffer, Run.LEAVES, Buffer.LEAVE_RUNS, flit, m[place])
+        place = (
+            buffer + FlitBuffer.RINGS + Ring.FORKS * m[Mesh.RING_SIZE] + 2 * (flit & m[Mesh.MASK])
+        )
+        append(m, buffer, Run.LEAVES, FlitBuffer.LEAVE_RUNS, flit, m[place])
         m[place + 1] = 0
 
 
 @compiled
 def aligned(m: Records, packets: Table, buffer: Address) -> bool:
     """Have the branches of a fork send their next flit in the same cycle, if all can."""
-    needed = m[buffer + Buffer.NEEDED]
-    packet, start = m[buffer + Buffer.FRONT_PACKET], m[buffer + Buffer.FRONT_FLIT]
+    needed = m[buffer + FlitBuffer.NEEDED]
+    packet, start = m[buffer + FlitBuffer.FRONT_PACKET], m[buffer + FlitBuffer.FRONT_FLIT]
     sent, latest = 0, LONG_AGO
     for port in range(PORTS):
         if needed >> port & 1:
-            sent = m[buffer + Buffer.BRANCH_SENT + port]
+            sent = m[buffer + FlitBuffer.BRANCH_SENT + port]
             time = _sends_from(m, packets, buffer, port, packet, start + sent)
             if time == NEVER:
                 return False
             latest = max(latest, time)
     for port in range(PORTS):
         if needed >> port & 1:
-            m[buffer + Buffer.BRANCH_LAST_SENT + port] = latest - 1
+            m[buffer + FlitBuffer.BRANCH_LAST_SENT + port] = latest - 1
     return True
 
 
@@ -61,12 +63,14 @@ def _sends_from(
     m: Records, packets: Table, buffer: Address, port: int, packet: int, number: int
 ) -> int:
     """Cycle from which a branch alone could send a flit; NEVER: it cannot, or it is not known."""
-    node = m[buffer + Buffer.NODE]
+    node = m[buffer + FlitBuffer.NODE]
     output = output_of(node, port)
-    if m[buffer + Buffer.GRANTED] >> port & 1 == 0 or number >= m[buffer + Buffer.WRITTEN]:
+    if m[buffer + FlitBuffer.GRANTED] >> port & 1 == 0 or number >= m[buffer + FlitBuffer.WRITTEN]:
         return NEVER
     latency = given(m, Mesh.LATENCY if port else Mesh.EJECTION, buffer)
-    time = max(came_at(m, buffer, number) + latency, m[buffer + Buffer.BRANCH_LAST_SENT + port] + 1)
+    time = max(
+        came_at(m, buffer, number) + latency, m[buffer + FlitBuffer.BRANCH_LAST_SENT + port] + 1
+    )
     target = m[output + Output.BEHIND]
     if m[Mesh.OUTPUT_DEPTH if port else Mesh.TILE_DEPTH] > 0:
         target = buffer_of(m, node, OUTPUTS + port)
@@ -74,9 +78,9 @@ def _sends_from(
         time = max(time, m[output + Output.LINK_LAST] + m[Mesh.LINK_INTERVAL])
     if target == 0:
         return time
-    if m[Mesh.CUT_THROUGH] != 0 and m[buffer + Buffer.BRANCH_SENT + port] == 0 and port > 0:
+    if m[Mesh.CUT_THROUGH] != 0 and m[buffer + FlitBuffer.BRANCH_SENT + port] == 0 and port > 0:
         time = max(time, room_from(m, output, packets[packet, Packet.FLITS]))
-    freed = m[target + Buffer.WRITTEN] - given(m, Mesh.PLACES, target)
-    if freed >= m[target + Buffer.LEFT]:
+    freed = m[target + FlitBuffer.WRITTEN] - given(m, Mesh.PLACES, target)
+    if freed >= m[target + FlitBuffer.LEFT]:
         return NEVER
     return max(time, left_at(m, target, freed) + given(m, Mesh.RETURN, target))

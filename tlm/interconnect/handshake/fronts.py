@@ -13,7 +13,7 @@ from tlm.interconnect.handshake.records import (
     PORTS,
     RESULT,
     Address,
-    Buffer,
+    FlitBuffer,
     Mesh,
     Node,
     Output,
@@ -24,7 +24,7 @@ from tlm.interconnect.handshake.records import (
     What,
 )
 from tlm.interconnect.handshake.routes import partners, to_root, tree, way
-from tlm.interconnect.packets import Kind
+from tlm.interconnect.packets import PacketKind
 
 # mypy: disable-error-code="no-any-return, return-value"
 # What comes out of an array is no int to the type checker, as it is to Numba.
@@ -33,46 +33,46 @@ from tlm.interconnect.packets import Kind
 @compiled
 def _show_front(m: Records, packets: Table, buffer: Address) -> None:
     """The packet at the front asks for its outputs, or for its partners, once its head is there."""
-    node, slot = m[buffer + Buffer.NODE], m[buffer + Buffer.SLOT]
-    packet, start = m[buffer + Buffer.FRONT_PACKET], m[buffer + Buffer.FRONT_FLIT]
+    node, slot = m[buffer + FlitBuffer.NODE], m[buffer + FlitBuffer.SLOT]
+    packet, start = m[buffer + FlitBuffer.FRONT_PACKET], m[buffer + FlitBuffer.FRONT_FLIT]
     if slot >= OUTPUTS:  # nobody else wants the link
         output = slot - OUTPUTS
-        m[buffer + Buffer.NEEDED] = m[buffer + Buffer.GRANTED] = 1 << output
-        m[buffer + Buffer.LAST_SENT] = m[buffer + Buffer.SHOWN_FROM] - 1
+        m[buffer + FlitBuffer.NEEDED] = m[buffer + FlitBuffer.GRANTED] = 1 << output
+        m[buffer + FlitBuffer.LAST_SENT] = m[buffer + FlitBuffer.SHOWN_FROM] - 1
         look_at(m, buffer)
         return
     came, kind = came_at(m, buffer, start), packets[packet, Packet.KIND]
-    if kind >= Kind.SUM and slot < RESULT:
+    if kind >= PacketKind.SUM and slot < RESULT:
         inputs = partners(m, packets, packet, node)
         if slot >= OPERANDS or inputs & (inputs - 1):
-            m[buffer + Buffer.NEEDED] = inputs
-            m[buffer + Buffer.SHOWN_FROM] = max(
-                came + given(m, Mesh.LATENCY, buffer), m[buffer + Buffer.SHOWN_FROM]
+            m[buffer + FlitBuffer.NEEDED] = inputs
+            m[buffer + FlitBuffer.SHOWN_FROM] = max(
+                came + given(m, Mesh.LATENCY, buffer), m[buffer + FlitBuffer.SHOWN_FROM]
             )
             consider(m, packets, node)
             return
-    if kind == Kind.MULTICAST:
+    if kind == PacketKind.MULTICAST:
         needed = tree(m, packets, packet, node, slot)
-        m[buffer + Buffer.NEEDED] = needed
+        m[buffer + FlitBuffer.NEEDED] = needed
         for output in range(PORTS):
             if needed >> output & 1:
-                m[buffer + Buffer.BRANCH_SENT + output] = 0
+                m[buffer + FlitBuffer.BRANCH_SENT + output] = 0
                 _stand_in_line(m, buffer, output, came)
         return
-    if kind == Kind.UNICAST:
+    if kind == PacketKind.UNICAST:
         output = way(m, node, packets[packet, Packet.ROW_FIRST], packets[packet, Packet.COL_FIRST])
     else:
         output = to_root(m, packets, packet, node)
-    m[buffer + Buffer.NEEDED] = 1 << output
+    m[buffer + FlitBuffer.NEEDED] = 1 << output
     _stand_in_line(m, buffer, output, came)
 
 
 @compiled
 def _stand_in_line(m: Records, buffer: Address, port: int, came: int) -> None:
     latency = given(m, Mesh.LATENCY if port else Mesh.EJECTION, buffer)
-    time = max(came + latency, m[buffer + Buffer.SHOWN_FROM])
-    output = output_of(m[buffer + Buffer.NODE], port)
-    ask(m, time, output, min(m[buffer + Buffer.SLOT], PORTS))
+    time = max(came + latency, m[buffer + FlitBuffer.SHOWN_FROM])
+    output = output_of(m[buffer + FlitBuffer.NODE], port)
+    ask(m, time, output, min(m[buffer + FlitBuffer.SLOT], PORTS))
 
 
 @compiled
@@ -80,13 +80,13 @@ def ready_from(m: Records, packets: Table, node: Address, port: int) -> int:
     """Cycle from which the reduction whose first operand is at an input may start; or NEVER."""
     operands = m[Mesh.OPERAND_SLOT]
     first = buffer_of(m, node, operands + port)
-    if m[first + Buffer.PACKETS] == 0:
+    if m[first + FlitBuffer.PACKETS] == 0:
         return NEVER
-    packet, time = m[first + Buffer.FRONT_PACKET], LONG_AGO
+    packet, time = m[first + FlitBuffer.FRONT_PACKET], LONG_AGO
     joint = packets[packet, Packet.JOINT]
-    inputs = m[first + Buffer.NEEDED]
+    inputs = m[first + FlitBuffer.NEEDED]
     if m[Mesh.OPERAND_SLOT] == 0:  # what is needed may be outputs
-        operand = packets[packet, Packet.KIND] >= Kind.SUM
+        operand = packets[packet, Packet.KIND] >= PacketKind.SUM
         inputs = partners(m, packets, packet, node) if operand else 0
         if inputs & (inputs - 1) == 0:
             return NEVER
@@ -95,16 +95,16 @@ def ready_from(m: Records, packets: Table, node: Address, port: int) -> int:
     for partner in range(PORTS):
         if inputs >> partner & 1:
             buffer = buffer_of(m, node, operands + partner)
-            other = m[buffer + Buffer.FRONT_PACKET]
-            if m[buffer + Buffer.PACKETS] == 0 or packets[other, Packet.JOINT] != joint:
+            other = m[buffer + FlitBuffer.FRONT_PACKET]
+            if m[buffer + FlitBuffer.PACKETS] == 0 or packets[other, Packet.JOINT] != joint:
                 return NEVER
-            time = max(time, m[buffer + Buffer.SHOWN_FROM])
+            time = max(time, m[buffer + FlitBuffer.SHOWN_FROM])
     port = to_root(m, packets, packet, node)
     if port > 0 and m[Mesh.CUT_THROUGH] != 0:
         output = output_of(node, port)
         behind = m[output + Output.BEHIND] + OPERANDS * m[Mesh.BUFFER_SIZE]
         flit = m[node + Node.STARTED + port] + packets[packet, Packet.FLITS] - m[Mesh.DEPTH] - 1
-        if flit >= m[behind + Buffer.LEFT]:
+        if flit >= m[behind + FlitBuffer.LEFT]:
             return NEVER
         if flit >= 0:
             time = max(time, left_at(m, behind, flit) + given(m, Mesh.RETURN, behind))
@@ -130,43 +130,44 @@ def consider(m: Records, packets: Table, node: Address) -> None:
 @compiled
 def _queue(m: Records, buffer: Address) -> Address:
     """The ring of the packets behind the front one."""
-    return buffer + Buffer.RINGS + Ring.QUEUE * m[Mesh.RING_SIZE]
+    return buffer + FlitBuffer.RINGS + Ring.QUEUE * m[Mesh.RING_SIZE]
 
 
 @compiled
 def enter(m: Records, packets: Table, buffer: Address, packet: int, start: int) -> None:
     """A packet's head has come into a buffer as flit ``start``."""
-    mask, count = m[Mesh.MASK], m[buffer + Buffer.PACKETS]
-    m[buffer + Buffer.PACKETS] = count + 1
+    mask, count = m[Mesh.MASK], m[buffer + FlitBuffer.PACKETS]
+    m[buffer + FlitBuffer.PACKETS] = count + 1
     if count == 0:
-        m[buffer + Buffer.FRONT_PACKET], m[buffer + Buffer.FRONT_FLIT] = packet, start
+        m[buffer + FlitBuffer.FRONT_PACKET], m[buffer + FlitBuffer.FRONT_FLIT] = packet, start
         _show_front(m, packets, buffer)
     else:
-        place = _queue(m, buffer) + 2 * ((m[buffer + Buffer.FRONT] + count) & mask)
+        place = _queue(m, buffer) + 2 * ((m[buffer + FlitBuffer.FRONT] + count) & mask)
         m[place], m[place + 1] = packet, start
 
 
 @compiled
 def leave(m: Records, packets: Table, buffer: Address, tail: int) -> None:
     """The packet at the front has left, its tail in cycle ``tail``."""
-    m[buffer + Buffer.SHOWN_FROM] = tail + 1
-    front = (m[buffer + Buffer.FRONT] + 1) & m[Mesh.MASK]
-    m[buffer + Buffer.FRONT] = front
-    m[buffer + Buffer.PACKETS] -= 1
-    if m[buffer + Buffer.PACKETS] > 0:
+    m[buffer + FlitBuffer.SHOWN_FROM] = tail + 1
+    front = (m[buffer + FlitBuffer.FRONT] + 1) & m[Mesh.MASK]
+    m[buffer + FlitBuffer.FRONT] = front
+    m[buffer + FlitBuffer.PACKETS] -= 1
+    if m[buffer + FlitBuffer.PACKETS] > 0:
         place = _queue(m, buffer) + 2 * front
-        m[buffer + Buffer.FRONT_PACKET], m[buffer + Buffer.FRONT_FLIT] = m[place], m[place + 1]
+        m[buffer + FlitBuffer.FRONT_PACKET] = m[place]
+        m[buffer + FlitBuffer.FRONT_FLIT] = m[place + 1]
         _show_front(m, packets, buffer)
 
 
 @compiled
 def arrived(m: Records, buffer: Address) -> None:
     """Flits have come into a buffer: what may take them is looked at."""
-    if m[Mesh.OPERAND_SLOT] <= m[buffer + Buffer.SLOT] < RESULT:
-        node = m[buffer + Buffer.NODE]
+    if m[Mesh.OPERAND_SLOT] <= m[buffer + FlitBuffer.SLOT] < RESULT:
+        node = m[buffer + FlitBuffer.NODE]
         if m[node + Node.UNIT] >= 0:
             look_at(m, buffer_of(m, node, RESULT))
-    if m[buffer + Buffer.GRANTED]:
+    if m[buffer + FlitBuffer.GRANTED]:
         look_at(m, buffer)
 
 
@@ -182,11 +183,11 @@ def wait_for_room(m: Records, output: Address) -> None:
 @compiled
 def freed(m: Records, packets: Table, buffer: Address) -> None:
     """Places of a buffer have become free: what may fill them is looked at."""
-    output = m[buffer + Buffer.FEEDER]
+    output = m[buffer + FlitBuffer.FEEDER]
     if output == 0:
         look_at(m, buffer)
         return
-    slot, node, owner = m[buffer + Buffer.SLOT], node_of(m, output), m[output + Output.OWNER]
+    slot, node, owner = m[buffer + FlitBuffer.SLOT], node_of(m, output), m[output + Output.OWNER]
     if slot < OUTPUTS and m[Mesh.OUTPUT_DEPTH] > 0:
         arrived(m, buffer_of(m, node, OUTPUTS + m[output + Output.PORT]))
     if OPERANDS <= slot < RESULT:

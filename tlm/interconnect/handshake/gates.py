@@ -7,7 +7,7 @@ from tlm.interconnect.handshake.places import buffer_of, given
 from tlm.interconnect.handshake.records import (
     NEVER,
     Address,
-    Buffer,
+    FlitBuffer,
     Mesh,
     Node,
     Packet,
@@ -15,7 +15,7 @@ from tlm.interconnect.handshake.records import (
     Table,
     What,
 )
-from tlm.interconnect.packets import Kind
+from tlm.interconnect.packets import PacketKind
 
 # mypy: disable-error-code="no-any-return, return-value"
 # What comes out of an array is no int to the type checker, as it is to Numba.
@@ -40,7 +40,7 @@ def taken(m: Records, node: Address, buffer: Address, flit: int, time: int) -> b
 def offered_flit(m: Records, node: Address) -> tuple[int, int]:
     """Packet, and place in it, of the flit that is offered to a tile."""
     buffer = m[node + Node.OFFERED]
-    return m[buffer + Buffer.FRONT_PACKET], m[node + Node.OFFERED_FLIT]
+    return m[buffer + FlitBuffer.FRONT_PACKET], m[node + Node.OFFERED_FLIT]
 
 
 @compiled
@@ -57,10 +57,10 @@ def room_for_flit(m: Records, packets: Table, node: Address) -> int:
     """Cycle from which the router takes a flit of the tile's front packet; NEVER: not known yet."""
     if m[node + Node.QUEUE_HEAD] < 0:
         return NEVER
-    combined = packets[m[node + Node.QUEUE_HEAD], Packet.KIND] >= Kind.SUM
+    combined = packets[m[node + Node.QUEUE_HEAD], Packet.KIND] >= PacketKind.SUM
     buffer = buffer_of(m, node, m[Mesh.OPERAND_SLOT] if combined else 0)
-    freed = m[buffer + Buffer.WRITTEN] - given(m, Mesh.PLACES, buffer)
-    if freed >= m[buffer + Buffer.LEFT]:
+    freed = m[buffer + FlitBuffer.WRITTEN] - given(m, Mesh.PLACES, buffer)
+    if freed >= m[buffer + FlitBuffer.LEFT]:
         return NEVER
     return left_at(m, buffer, freed) + given(m, Mesh.RETURN, buffer)
 

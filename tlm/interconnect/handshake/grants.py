@@ -13,7 +13,7 @@ from tlm.interconnect.handshake.records import (
     RESULT,
     Address,
     Arbiter,
-    Buffer,
+    FlitBuffer,
     Mesh,
     Output,
     Records,
@@ -64,8 +64,10 @@ def grant(m: Records, output: Address) -> None:
     m[output + Output.FREE_FROM] = NEVER
     slot, port = RESULT if winner == PORTS else winner, m[output + Output.PORT]
     buffer = buffer_of(m, node_of(m, output), slot)
-    m[buffer + Buffer.GRANTED] |= 1 << port
-    needed = m[buffer + Buffer.NEEDED]
+    m[buffer + FlitBuffer.GRANTED] |= 1 << port
+    needed = m[buffer + FlitBuffer.NEEDED]
     fork = needed & (needed - 1) != 0
-    m[buffer + (Buffer.BRANCH_LAST_SENT + port if fork else Buffer.LAST_SENT)] = m[Mesh.CLOCK] - 1
+    m[buffer + (FlitBuffer.BRANCH_LAST_SENT + port if fork else FlitBuffer.LAST_SENT)] = (
+        m[Mesh.CLOCK] - 1
+    )
     look_at(m, buffer)

@@ -22,10 +22,10 @@ from tlm.interconnect.handshake.routes import partners
 from tlm.interconnect.handshake.state import aligned_zeros, new_mesh, node_addresses
 from tlm.interconnect.packets import (
     Deliveries,
-    Kind,
     Meetings,
+    PacketKind,
     Packets,
-    Reduce,
+    ReductionGoal,
     TileSet,
 )
 from tlm.interconnect.zero_load import NocTiming
@@ -76,7 +76,7 @@ class HandshakeMesh:
         """Nothing moves: no packet is on its way, or those that are wait for operands."""
         return int(self._mesh[Mesh.PENDING]) == 0
 
-    def inject(self, cycle: int, source: int, goal: TileSet | Reduce, flits: int) -> int:
+    def inject(self, cycle: int, source: int, goal: TileSet | ReductionGoal, flits: int) -> int:
         """Queue a packet at a node's interface; returns its number (see `Interconnect`).
 
         Raises:
@@ -131,7 +131,7 @@ class HandshakeMesh:
             raise explain(self._mesh, self._packets)
         sent = self._packets[: self._count]
         came = self._deliveries[: self._expected]
-        multicast = packets.kind == Kind.MULTICAST
+        multicast = packets.kind == PacketKind.MULTICAST
         if multicast.any():  # its deliveries are in a row, in order of time
             ends = sent[:, Packet.NEXT_DELIVERY]
             several = np.flatnonzero(np.repeat(multicast, np.diff(ends, prepend=0)))
@@ -156,7 +156,7 @@ class HandshakeMesh:
             raise InputError(f"packets: found {longest} flits; allowed: up to {LATEST - 1}")
         deliveries = packets.destination_counts(start)
         if not self._timing.loopback:
-            to_itself = (packets.kind == Kind.MULTICAST) & packets.from_own_tiles(self._cols)
+            to_itself = (packets.kind == PacketKind.MULTICAST) & packets.from_own_tiles(self._cols)
             deliveries = deliveries - to_itself
         reduces = packets.reduces
         opened = reduces & (packets.joint == start + np.arange(len(packets)))
@@ -188,11 +188,11 @@ class HandshakeMesh:
             at_fault = int(np.nonzero(other)[0][0])
             raise InputError(
                 f"packet {start + at_fault}: found {new[at_fault, Packet.FLITS]} flits and kind "
-                f"{Kind(new[at_fault, Packet.KIND]).name}; allowed: those of the reduction's first "
-                f"operand, packet {new[at_fault, Packet.JOINT]}"
+                f"{PacketKind(new[at_fault, Packet.KIND]).name}; allowed: those of the reduction's "
+                f"first operand, packet {new[at_fault, Packet.JOINT]}"
             )
 
-    def most_meeting(self, goal: Reduce) -> int:
+    def most_meeting(self, goal: ReductionGoal) -> int:
         """Most operands of a reduction that one router combines."""
         first = goal.operands.nodes(self._cols)[0]
         row = np.array(Packets.of([(0, first, goal, 1)]).columns()).T
@@ -212,7 +212,7 @@ class HandshakeMesh:
             return
         for packet in range(start, stop):
             joint = self._packets[packet, Packet.JOINT] == packet
-            if self._packets[packet, Packet.KIND] < Kind.SUM or not joint:
+            if self._packets[packet, Packet.KIND] < PacketKind.SUM or not joint:
                 continue
             most = self._most_meeting(self._packets, packet)
             if most > limit:

@@ -4,7 +4,7 @@ from tlm.compiled import compiled
 from tlm.interconnect.handshake.records import (
     OUTPUT_COLUMNS,
     Address,
-    Buffer,
+    FlitBuffer,
     Mesh,
     Node,
     Output,
@@ -42,4 +42,4 @@ def buffer_of(m: Records, node: Address, slot: int) -> Address:
 @compiled
 def given(m: Records, column: int, buffer: Address) -> int:
     """PLACES, LATENCY, EJECTION or RETURN of a buffer."""
-    return m[column + m[buffer + Buffer.SLOT]]
+    return m[column + m[buffer + FlitBuffer.SLOT]]

@@ -159,7 +159,7 @@ class Output(IntEnum):
     ROOM_AT = 43  # cycle in which it is looked at again for a first flit's room
 
 
-class Buffer(IntEnum):
+class FlitBuffer(IntEnum):
     """A buffer. Its flits are numbered from 0; what a hop needs is one line."""
 
     NODE = 0

@@ -16,7 +16,7 @@ from tlm.interconnect.handshake.records import (
     PORTS,
     RESULT,
     Address,
-    Buffer,
+    FlitBuffer,
     Mesh,
     Node,
     Packet,
@@ -42,9 +42,9 @@ def begin(m: Records, packets: Table, node: Address) -> None:
     winner = lowest(line if line else candidates)
     m[node + Node.UNIT_PREFERRED] = 31 & ~((2 << winner) - 1)
     buffer = buffer_of(m, node, m[Mesh.OPERAND_SLOT] + winner)
-    packet = m[buffer + Buffer.FRONT_PACKET]
+    packet = m[buffer + FlitBuffer.FRONT_PACKET]
     m[node + Node.UNIT] = packets[packet, Packet.JOINT]
-    m[node + Node.UNIT_INPUTS] = m[buffer + Buffer.NEEDED]
+    m[node + Node.UNIT_INPUTS] = m[buffer + FlitBuffer.NEEDED]
     m[node + Node.UNIT_DONE] = 0
     m[node + Node.UNIT_LAST] = m[Mesh.CLOCK] - m[Mesh.UNIT_INTERVAL]
     m[node + Node.STARTED + to_root(m, packets, packet, node)] += packets[packet, Packet.FLITS]
@@ -64,24 +64,24 @@ def combine(m: Records, packets: Table, node: Address) -> None:
     result = buffer_of(m, node, RESULT)
     done = begun = m[node + Node.UNIT_DONE]
     while done < packets[joint, Packet.FLITS]:
-        into, known = m[result + Buffer.WRITTEN], True
+        into, known = m[result + FlitBuffer.WRITTEN], True
         time = m[node + Node.UNIT_LAST] + m[Mesh.UNIT_INTERVAL]
         if registers > 0:  # a full line of registers moves on in the cycle in which one leaves
-            if m[result + Buffer.LEFT] + registers <= into:
+            if m[result + FlitBuffer.LEFT] + registers <= into:
                 break
             time = max(time, left_at(m, result, into - registers))
         for port in range(PORTS):
             if m[node + Node.UNIT_INPUTS] >> port & 1:
                 buffer = base + port * size
-                flit = m[buffer + Buffer.FRONT_FLIT] + done
-                known = known and flit < m[buffer + Buffer.WRITTEN]
+                flit = m[buffer + FlitBuffer.FRONT_FLIT] + done
+                known = known and flit < m[buffer + FlitBuffer.WRITTEN]
                 if known:
                     time = max(time, came_at(m, buffer, flit) + given(m, Mesh.LATENCY, buffer))
         if not known:
             break
         m[node + Node.UNIT_LAST] = time
-        append(m, result, Run.WRITES, Buffer.WRITE_RUNS, into, time)
-        m[result + Buffer.WRITTEN] = into + 1
+        append(m, result, Run.WRITES, FlitBuffer.WRITE_RUNS, into, time)
+        m[result + FlitBuffer.WRITTEN] = into + 1
         done += 1
         if done == 1:
             enter(m, packets, result, joint, into)
@@ -90,7 +90,7 @@ def combine(m: Records, packets: Table, node: Address) -> None:
     m[node + Node.UNIT_DONE] = done
     arrived(m, result)
     if registers > 0:
-        stop = m[result + Buffer.WRITTEN]
+        stop = m[result + FlitBuffer.WRITTEN]
         take_operands(m, packets, node, stop - (done - begun), stop)
 
 
@@ -106,12 +106,12 @@ def take_operands(m: Records, packets: Table, node: Address, first: int, stop: i
     for port in range(PORTS):
         if inputs >> port & 1:
             buffer = base + port * size
-            left, start = m[buffer + Buffer.LEFT], m[buffer + Buffer.FRONT_FLIT]
+            left, start = m[buffer + FlitBuffer.LEFT], m[buffer + FlitBuffer.FRONT_FLIT]
             for flit in range(first, stop):
                 time = came_at(m, result, flit) if registered else left_at(m, result, flit)
-                append(m, buffer, Run.LEAVES, Buffer.LEAVE_RUNS, left, time)
+                append(m, buffer, Run.LEAVES, FlitBuffer.LEAVE_RUNS, left, time)
                 left += 1
-            m[buffer + Buffer.LEFT] = left
+            m[buffer + FlitBuffer.LEFT] = left
     ended = left - start == packets[m[node + Node.UNIT], Packet.FLITS]
     if ended:
         m[node + Node.UNIT] = -1

@@ -24,9 +24,9 @@ from tlm.interconnect.handshake.records import (
     PORTS,
     RESULT,
     Address,
-    Buffer,
     Delivery,
     DeliveryTable,
+    FlitBuffer,
     Fork,
     Mesh,
     Node,
@@ -37,7 +37,7 @@ from tlm.interconnect.handshake.records import (
     What,
 )
 from tlm.interconnect.handshake.reduction import combine, take_operands
-from tlm.interconnect.packets import Kind
+from tlm.interconnect.packets import PacketKind
 
 # mypy: disable-error-code="no-any-return, return-value"
 # What comes out of an array is no int to the type checker, as it is to Numba.
@@ -51,22 +51,24 @@ def _send(
 
     Returns the flits that the branch has sent so far.
     """
-    node, slot = m[buffer + Buffer.NODE], m[buffer + Buffer.SLOT]
+    node, slot = m[buffer + FlitBuffer.NODE], m[buffer + FlitBuffer.SLOT]
     output = output_of(node, port)
-    packet, start = m[buffer + Buffer.FRONT_PACKET], m[buffer + Buffer.FRONT_FLIT]
+    packet, start = m[buffer + FlitBuffer.FRONT_PACKET], m[buffer + FlitBuffer.FRONT_FLIT]
     flits, kind = packets[packet, Packet.FLITS], packets[packet, Packet.KIND]
-    last_sent = buffer + (Buffer.BRANCH_LAST_SENT + port if fork else Buffer.LAST_SENT)
-    sent = m[buffer + Buffer.BRANCH_SENT + port] if fork else m[buffer + Buffer.LEFT] - start
+    last_sent = buffer + (FlitBuffer.BRANCH_LAST_SENT + port if fork else FlitBuffer.LAST_SENT)
+    sent = (
+        m[buffer + FlitBuffer.BRANCH_SENT + port] if fork else m[buffer + FlitBuffer.LEFT] - start
+    )
     time = m[last_sent]
-    count = min(flits - sent, m[buffer + Buffer.WRITTEN] - start - sent)
+    count = min(flits - sent, m[buffer + FlitBuffer.WRITTEN] - start - sent)
     # Into the output's buffer, over the link, or to the tile.
     target = m[output + Output.BEHIND]
     if slot < OUTPUTS and m[Mesh.OUTPUT_DEPTH if port else Mesh.TILE_DEPTH] > 0:
         target = buffer_of(m, node, OUTPUTS + port)
-    elif port > 0 and kind >= Kind.SUM:
+    elif port > 0 and kind >= PacketKind.SUM:
         target += m[Mesh.OPERAND_SLOT] * m[Mesh.BUFFER_SIZE]
     if target > 0:
-        whole = kind == Kind.MULTICAST and m[Mesh.CUT_THROUGH] != 0
+        whole = kind == PacketKind.MULTICAST and m[Mesh.CUT_THROUGH] != 0
         if whole and sent == 0 and port > 0 and slot < OUTPUTS:
             room = room_from(m, output, flits)
             if room == NEVER:
@@ -78,10 +80,10 @@ def _send(
                     schedule(m, room, What.LOOK, buffer)
                 return 0
             time = max(time, room - 1)
-        waiting = m[target + Buffer.WRITTEN] - m[target + Buffer.LEFT]
+        waiting = m[target + FlitBuffer.WRITTEN] - m[target + FlitBuffer.LEFT]
         count = min(count, given(m, Mesh.PLACES, target) - waiting)
     if fork and m[Mesh.FORK] != Fork.OWN_PACE:  # one flit ahead of the slowest branch
-        count = min(count, m[buffer + Buffer.LEFT] - start - sent + 1)
+        count = min(count, m[buffer + FlitBuffer.LEFT] - start - sent + 1)
         if sent > 0 and count > 0:
             time = max(time, left_at(m, buffer, start + sent - 1))
     if count <= 0:
@@ -106,16 +108,16 @@ def _send(
         m[output + Output.LINK_LAST] = time
     m[last_sent] = time
     if fork:
-        m[buffer + Buffer.BRANCH_SENT + port] = sent + count
+        m[buffer + FlitBuffer.BRANCH_SENT + port] = sent + count
     if target > 0:
         if slot < OUTPUTS:
-            apart = kind >= Kind.SUM and m[Mesh.OPERAND_SLOT] > 0
+            apart = kind >= PacketKind.SUM and m[Mesh.OPERAND_SLOT] > 0
             m[output + (Output.RESULTS_THROUGH if apart else Output.THROUGH)] += count
         if sent == 0:
-            enter(m, packets, target, packet, m[target + Buffer.WRITTEN] - count)
+            enter(m, packets, target, packet, m[target + FlitBuffer.WRITTEN] - count)
         arrived(m, target)
     if sent + count == flits:
-        m[buffer + Buffer.GRANTED] &= ~(1 << port)
+        m[buffer + FlitBuffer.GRANTED] &= ~(1 << port)
         if slot < OUTPUTS:
             m[output + Output.OWNER] = -1
             free_from = time + 1 + m[Mesh.TURNAROUND]
@@ -148,10 +150,12 @@ def _inject(m: Records, packets: Table, node: Address) -> None:
     while m[node + Node.QUEUE_HEAD] >= 0:
         packet, sent = m[node + Node.QUEUE_HEAD], m[node + Node.QUEUE_SENT]
         cycle, flits = packets[packet, Packet.CYCLE], packets[packet, Packet.FLITS]
-        slot = m[Mesh.OPERAND_SLOT] if packets[packet, Packet.KIND] >= Kind.SUM else 0
+        slot = m[Mesh.OPERAND_SLOT] if packets[packet, Packet.KIND] >= PacketKind.SUM else 0
         buffer = buffer_of(m, node, slot)
-        into = m[buffer + Buffer.WRITTEN]
-        count = min(flits - sent, m[buffer + Buffer.LEFT] + given(m, Mesh.PLACES, buffer) - into)
+        into = m[buffer + FlitBuffer.WRITTEN]
+        count = min(
+            flits - sent, m[buffer + FlitBuffer.LEFT] + given(m, Mesh.PLACES, buffer) - into
+        )
         time = max(m[node + Node.QUEUE_LAST], cycle - 1)
         if m[Mesh.TILED] != 0:
             count, time = min(count, m[node + Node.PUTS_IN]), m[Mesh.CLOCK] - 1
@@ -183,16 +187,16 @@ def follow(m: Records, packets: Table, deliveries: DeliveryTable) -> None:
         buffer = m[place]
         if m[Mesh.TOP] >= AHEAD:
             look_ahead(m, packets, place)
-        m[buffer + Buffer.LISTED] = 0
-        if m[buffer + Buffer.FEEDER] == 0:
-            if m[buffer + Buffer.SLOT] == RESULT:
-                combine(m, packets, m[buffer + Buffer.NODE])
+        m[buffer + FlitBuffer.LISTED] = 0
+        if m[buffer + FlitBuffer.FEEDER] == 0:
+            if m[buffer + FlitBuffer.SLOT] == RESULT:
+                combine(m, packets, m[buffer + FlitBuffer.NODE])
             else:
-                _inject(m, packets, m[buffer + Buffer.NODE])
-        granted, needed = m[buffer + Buffer.GRANTED], m[buffer + Buffer.NEEDED]
+                _inject(m, packets, m[buffer + FlitBuffer.NODE])
+        granted, needed = m[buffer + FlitBuffer.GRANTED], m[buffer + FlitBuffer.NEEDED]
         if granted == 0:
             continue
-        packet, start = m[buffer + Buffer.FRONT_PACKET], m[buffer + Buffer.FRONT_FLIT]
+        packet, start = m[buffer + FlitBuffer.FRONT_PACKET], m[buffer + FlitBuffer.FRONT_FLIT]
         fork = needed & (needed - 1) != 0
         if fork:
             gone = packets[packet, Packet.FLITS]
@@ -202,20 +206,20 @@ def follow(m: Records, packets: Table, deliveries: DeliveryTable) -> None:
                 if granted >> port & 1:
                     _send(m, packets, deliveries, buffer, port, True)
                 if needed >> port & 1:
-                    gone = min(gone, m[buffer + Buffer.BRANCH_SENT + port])
+                    gone = min(gone, m[buffer + FlitBuffer.BRANCH_SENT + port])
         else:
             gone = _send(m, packets, deliveries, buffer, lowest(granted), False)
-        before, left = m[buffer + Buffer.LEFT], start + gone
+        before, left = m[buffer + FlitBuffer.LEFT], start + gone
         if left == before:
             continue
-        m[buffer + Buffer.LEFT] = left
+        m[buffer + FlitBuffer.LEFT] = left
         if fork:
             close_forks(m, buffer, before, left)
             if m[Mesh.FORK] != Fork.OWN_PACE:
                 look_at(m, buffer)
-        if m[buffer + Buffer.SLOT] == RESULT and m[Mesh.REGISTERS] == 0:
-            take_operands(m, packets, m[buffer + Buffer.NODE], before, left)
+        if m[buffer + FlitBuffer.SLOT] == RESULT and m[Mesh.REGISTERS] == 0:
+            take_operands(m, packets, m[buffer + FlitBuffer.NODE], before, left)
         if gone == packets[packet, Packet.FLITS]:
-            tail = left_at(m, buffer, left - 1) if fork else m[buffer + Buffer.LAST_SENT]
+            tail = left_at(m, buffer, left - 1) if fork else m[buffer + FlitBuffer.LAST_SENT]
             leave(m, packets, buffer, tail)
         freed(m, packets, buffer)

@@ -20,7 +20,7 @@ from tlm.interconnect.handshake.records import (
     ROUND,
     SLOTS,
     Arbiter,
-    Buffer,
+    FlitBuffer,
     Int32s,
     Mesh,
     Node,
@@ -48,7 +48,7 @@ def new_mesh(rows: int, cols: int, timing: NocTiming, *, reductions: bool) -> In
     slots = SLOTS if reductions or depth > 0 else PORTS
     longest = max(timing.fifo_depth + depth, _unit_places(timing))
     ring = 1 << (longest - 1).bit_length()
-    size = _whole_lines(Buffer.RINGS + RING_COUNT * 2 * ring)
+    size = _whole_lines(FlitBuffer.RINGS + RING_COUNT * 2 * ring)
     # At most one request a branch and a release an output; a few for a tile, a unit and waits for
     # room; and reports of as many packets as are in a tile's two buffers ahead of the clock.
     events = nodes * (8 * PORTS + 32 + 2 * timing.fifo_depth + depth)
@@ -183,22 +183,22 @@ def _set_slots(m: Int32s, timing: NocTiming) -> None:
 def _set_buffers(m: Int32s) -> None:
     table, nodes = buffer_table(m), node_addresses(m)
     slots = table.shape[1]
-    table[..., Buffer.NODE] = nodes[:, None]
-    table[..., Buffer.SLOT] = np.arange(slots)
+    table[..., FlitBuffer.NODE] = nodes[:, None]
+    table[..., FlitBuffer.SLOT] = np.arange(slots)
     # Before the first flit as many left, long ago, as there are places.
-    table[..., [Buffer.WRITE_RUNS, Buffer.LEAVE_RUNS]] = 1
+    table[..., [FlitBuffer.WRITE_RUNS, FlitBuffer.LEAVE_RUNS]] = 1
     for kind in (Run.WRITES, Run.LEAVES):
-        table[..., Buffer.RINGS + kind] = -m[Mesh.PLACES : Mesh.PLACES + slots]
-        table[..., Buffer.RINGS + kind + 1] = LONG_AGO
+        table[..., FlitBuffer.RINGS + kind] = -m[Mesh.PLACES : Mesh.PLACES + slots]
+        table[..., FlitBuffer.RINGS + kind + 1] = LONG_AGO
     ports = np.arange(PORTS, dtype=np.int32)
     outputs = nodes[:, None] + np.int32(Node.FIRST_OUTPUT) + np.int32(OUTPUT_COLUMNS) * ports
     behind = output_column(m, Output.BEHIND)
     linked = behind > 0
-    m[behind[linked] + Buffer.FEEDER] = outputs[linked]
+    m[behind[linked] + FlitBuffer.FEEDER] = outputs[linked]
     if slots > PORTS:
         operands = behind[linked] + OPERANDS * m[Mesh.BUFFER_SIZE]
-        m[operands + Buffer.FEEDER] = outputs[linked]
-        table[:, OUTPUTS:, Buffer.FEEDER] = outputs
+        m[operands + FlitBuffer.FEEDER] = outputs[linked]
+        table[:, OUTPUTS:, FlitBuffer.FEEDER] = outputs
 
 
 def _set_events(m: Int32s) -> None:

@@ -15,7 +15,7 @@ ADDRESS_MAPS = tuple(order + hashed for order in _ORDERS for hashed in ("", "-xo
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class BurstPlaces:
     """Where requests go; shapes (n,).
 
     Attributes:
@@ -48,7 +48,7 @@ class AddressMap:
     def __post_init__(self) -> None:
         choose("address map", self.name, ADDRESS_MAPS)
 
-    def places(self, burst: Int64s) -> Places:
+    def places(self, burst: Int64s) -> BurstPlaces:
         """Places of addresses.
 
         Args:
@@ -69,9 +69,9 @@ class AddressMap:
             found[field] = rest & ((1 << bits) - 1)
             rest = rest >> bits
         group, bank = self._hashed(found["bg"], found["ba"], found["ro"])
-        return Places(group * self.device.banks_per_group + bank, found["ro"], found["co"])
+        return BurstPlaces(group * self.device.banks_per_group + bank, found["ro"], found["co"])
 
-    def bursts(self, places: Places) -> Int64s:
+    def bursts(self, places: BurstPlaces) -> Int64s:
         """Addresses of places, the inverse of ``places``."""
         per_group = self.device.banks_per_group
         group, bank = self._hashed(places.bank // per_group, places.bank % per_group, places.row)

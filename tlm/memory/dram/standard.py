@@ -13,7 +13,7 @@ from typing import NamedTuple
 from tlm.memory.dram.device import Device
 
 
-class Command(IntEnum):
+class DramCommand(IntEnum):
     """Commands that constraints are about."""
 
     ACTIVATE = 0
@@ -31,7 +31,7 @@ class Level(IntEnum):
     CHANNEL = 2
 
 
-_ACT, _PRE, _READ, _WRITE, _REF = Command
+_ACT, _PRE, _READ, _WRITE, _REF = DramCommand
 
 
 class Constraint(NamedTuple):
@@ -48,8 +48,8 @@ class Constraint(NamedTuple):
 
     time: str
     level: Level
-    preceding: Command
-    following: Command
+    preceding: DramCommand
+    following: DramCommand
     clocks: str
     window: int = 1
 
@@ -109,7 +109,10 @@ HALF_CLOCKS = (2, {_ACT: 3, _READ: 2, _WRITE: 2})
 
 
 def hbm_device(
-    name: str, organisation: Organisation, speed: Speed, ticks: tuple[int, Mapping[Command, int]]
+    name: str,
+    organisation: Organisation,
+    speed: Speed,
+    ticks: tuple[int, Mapping[DramCommand, int]],
 ) -> Device:
     """A device of a standard.
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tlm.errors import InputError
 from tlm.memory.sram.service import run
-from tlm.memory.sram.state import NEVER, Access, Bank, Int64s, Now, Requester, new_state
+from tlm.memory.sram.state import NEVER, Access, Int64s, Now, Requester, SramBank, new_state
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class SramBanks:
     @property
     def words_served(self) -> Int64s:
         """Words that each bank has served, shape (banks,)."""
-        served: Int64s = self._state.banks[Bank.WORDS_ASKED] - self._state.wanted.sum(axis=0)
+        served: Int64s = self._state.banks[SramBank.WORDS_ASKED] - self._state.wanted.sum(axis=0)
         return served
 
     def access(self, cycle: int, requester: int, address: int, length_bytes: int) -> int:

@@ -2,11 +2,11 @@
 
 from tlm.compiled import inlined
 from tlm.heap import pop, push
-from tlm.memory.sram.state import NEVER, Access, Bank, Now, Requester, State
+from tlm.memory.sram.state import NEVER, Access, Now, Requester, SramBank, SramState
 
 
 @inlined
-def queue(s: State, count: int) -> None:
+def queue(s: SramState, count: int) -> None:
     """Append the accesses up to number ``count - 1`` to the queues of their requesters."""
     for access in range(s.now[Now.QUEUED], count):
         requester = s.accesses[access, Access.REQUESTER]
@@ -21,13 +21,13 @@ def queue(s: State, count: int) -> None:
 
 
 @inlined
-def _begin_later(s: State, requester: int, cycle: int) -> None:
+def _begin_later(s: SramState, requester: int, cycle: int) -> None:
     s.requesters[Requester.LATER, requester] = cycle
     push(s.later, cycle)
 
 
 @inlined
-def begin(s: State) -> None:
+def begin(s: SramState) -> None:
     """All requesters ask whose accesses begin up to this cycle."""
     now, clock = s.now, s.now[Now.CLOCK]
     more = requester = 0
@@ -46,27 +46,27 @@ def begin(s: State) -> None:
 
 
 @inlined
-def _ask(s: State, requester: int) -> None:
+def _ask(s: SramState, requester: int) -> None:
     """The access at the head of a requester's queue asks for its words."""
     access = s.requesters[Requester.HEAD, requester]
     words, banks = s.accesses[access, Access.WORDS], s.banks.shape[1]
     bank = s.accesses[access, Access.FIRST_WORD] % banks
-    column, bit = Bank.ASKER_BITS + (requester >> 5), 1 << (requester & 31)
+    column, bit = SramBank.ASKER_BITS + (requester >> 5), 1 << (requester & 31)
     each, more = (words // banks, words % banks) if words > banks else (1, 0)
     for place in range(min(words, banks)):
         count = each + (place < more)
         s.wanted[requester, bank] = count
-        s.banks[Bank.WORDS_ASKED, bank] += count
-        s.banks[Bank.ASKERS, bank] += 1
+        s.banks[SramBank.WORDS_ASKED, bank] += count
+        s.banks[SramBank.ASKERS, bank] += 1
         s.banks[column, bank] |= bit
-        s.banks[Bank.ASKED, bank >> 5] |= 1 << (bank & 31)
+        s.banks[SramBank.ASKED, bank >> 5] |= 1 << (bank & 31)
         bank = bank + 1 if bank + 1 < banks else 0
     s.requesters[Requester.BANKS_LEFT, requester] = min(words, banks)
     s.now[Now.ASKING] += 1
 
 
 @inlined
-def complete(s: State, requester: int, clock: int) -> None:
+def complete(s: SramState, requester: int, clock: int) -> None:
     """The last word of a requester's access is served; the next may ask in the next cycle."""
     access = s.requesters[Requester.HEAD, requester]
     following = s.accesses[access, Access.NEXT]

@@ -10,7 +10,7 @@ import numpy as np
 
 from tlm.compiled import compiled, forget_stale, inlined
 from tlm.memory.sram.requesters import begin, complete, queue
-from tlm.memory.sram.state import NEVER, Bank, Now, Requester, State
+from tlm.memory.sram.state import NEVER, Now, Requester, SramBank, SramState
 
 # The number of a bit follows from the top five of the lower 32 bits of its product with a de Bruijn
 # sequence.
@@ -25,29 +25,29 @@ def _lowest(bits: int) -> int:
 
 
 @inlined
-def _next_asker(s: State, bank: int, turn: int) -> int:
+def _next_asker(s: SramState, bank: int, turn: int) -> int:
     """The first of the requesters that ask a bank, from the one on whose turn it is."""
-    column = Bank.ASKER_BITS + (turn >> 5)
+    column = SramBank.ASKER_BITS + (turn >> 5)
     bits = s.banks[column, bank] & -(1 << (turn & 31))
     while bits == 0:
-        column = column + 1 if column + 1 < len(s.banks) else Bank.ASKER_BITS
+        column = column + 1 if column + 1 < len(s.banks) else SramBank.ASKER_BITS
         bits = s.banks[column, bank]
-    return int((column - Bank.ASKER_BITS << 5) + _lowest(bits))
+    return int((column - SramBank.ASKER_BITS << 5) + _lowest(bits))
 
 
 @inlined
-def _serve(s: State, ports: int) -> int:
+def _serve(s: SramState, ports: int) -> int:
     """Every bank that is asked serves a word by each port; returns how many accesses are served."""
     banks, wanted, requesters = s.banks, s.wanted, s.requesters
     members, clock, found = requesters.shape[1], s.now[Now.CLOCK], 0
     for row in range((banks.shape[1] + 31) >> 5):
-        bits, bank = banks[Bank.ASKED, row], row << 5
+        bits, bank = banks[SramBank.ASKED, row], row << 5
         while bits:
             if bits & 1 == 0:
                 skipped = _lowest(bits)
                 bits >>= skipped
                 bank += skipped
-            asker, askers = banks[Bank.TURN, bank], banks[Bank.ASKERS, bank]
+            asker, askers = banks[SramBank.TURN, bank], banks[SramBank.ASKERS, bank]
             for _ in range(ports):
                 words = wanted[asker, bank]
                 if words == 0:
@@ -56,8 +56,8 @@ def _serve(s: State, ports: int) -> int:
                 wanted[asker, bank] = words - 1
                 if words == 1:
                     askers -= 1
-                    banks[Bank.ASKERS, bank] = askers
-                    banks[Bank.ASKER_BITS + (asker >> 5), bank] ^= 1 << (asker & 31)
+                    banks[SramBank.ASKERS, bank] = askers
+                    banks[SramBank.ASKER_BITS + (asker >> 5), bank] ^= 1 << (asker & 31)
                     banks_left = requesters[Requester.BANKS_LEFT, asker] - 1
                     requesters[Requester.BANKS_LEFT, asker] = banks_left
                     if banks_left == 0:
@@ -66,9 +66,9 @@ def _serve(s: State, ports: int) -> int:
                         complete(s, asker, clock)
                 asker = asker + 1 if asker + 1 < members else 0
                 if askers == 0:
-                    banks[Bank.ASKED, row] ^= 1 << (bank & 31)
+                    banks[SramBank.ASKED, row] ^= 1 << (bank & 31)
                     break
-            banks[Bank.TURN, bank] = asker
+            banks[SramBank.TURN, bank] = asker
             bits >>= 1
             bank += 1
     s.now[Now.CLOCK] = clock + 1
@@ -76,28 +76,28 @@ def _serve(s: State, ports: int) -> int:
 
 
 @inlined
-def _serve_alone(s: State, ports: int, stop: int) -> int:
+def _serve_alone(s: SramState, ports: int, stop: int) -> int:
     """All that the only requester that asks gets before the cycle ``stop``; as `_serve`."""
     banks, wanted, clock, most, alone = s.banks, s.wanted, s.now[Now.CLOCK], 0, -1
     members = s.requesters.shape[1]
     limit = (stop - clock) * ports if stop - clock < NEVER // ports else NEVER
     for row in range((banks.shape[1] + 31) >> 5):
-        bits, bank = banks[Bank.ASKED, row], row << 5
+        bits, bank = banks[SramBank.ASKED, row], row << 5
         while bits:
             if bits & 1 == 0:
                 skipped = _lowest(bits)
                 bits >>= skipped
                 bank += skipped
             if alone < 0:
-                alone = _next_asker(s, bank, banks[Bank.TURN, bank])
+                alone = _next_asker(s, bank, banks[SramBank.TURN, bank])
             words = wanted[alone, bank]
             taken = min(words, limit)
             most = max(most, taken)
             wanted[alone, bank] = words - taken
-            banks[Bank.TURN, bank] = alone + 1 if alone + 1 < members else 0
+            banks[SramBank.TURN, bank] = alone + 1 if alone + 1 < members else 0
             if taken == words:
-                banks[Bank.ASKERS, bank] = banks[Bank.ASKER_BITS + (alone >> 5), bank] = 0
-                banks[Bank.ASKED, row] ^= 1 << (bank & 31)
+                banks[SramBank.ASKERS, bank] = banks[SramBank.ASKER_BITS + (alone >> 5), bank] = 0
+                banks[SramBank.ASKED, row] ^= 1 << (bank & 31)
                 s.requesters[Requester.BANKS_LEFT, alone] -= 1
             bits >>= 1
             bank += 1
@@ -110,7 +110,7 @@ def _serve_alone(s: State, ports: int, stop: int) -> int:
 
 
 @compiled
-def run(s: State, count: int, ports: int, until: int, one_event: bool) -> int:
+def run(s: SramState, count: int, ports: int, until: int, one_event: bool) -> int:
     """Simulate up to ``until``, the end, or if so asked the first cycle that completes an access.
 
     Args:

@@ -30,12 +30,12 @@ class Requester(IntEnum):
     HEAD = 0  # access that asks or is the next to, or -1
     TAIL = auto()  # the last one behind it
     BANKS_LEFT = auto()  # banks that it still asks
-    LATER = auto()  # cycle, in `State.later`, from which it will ask, or NEVER
+    LATER = auto()  # cycle, in `SramState.later`, from which it will ask, or NEVER
     BEGINNING = auto()  # requesters whose access begins in this cycle
     SERVED = auto()  # accesses served in the last cycle
 
 
-class Bank(IntEnum):
+class SramBank(IntEnum):
     """Rows of the banks."""
 
     TURN = 0  # requester whose turn it is
@@ -55,7 +55,7 @@ class Now(IntEnum):
     BEGINNING = auto()  # length of the list of that name
 
 
-class State(NamedTuple):
+class SramState(NamedTuple):
     """All that is known of B banks and R requesters."""
 
     accesses: Int64s  # [n, Access]
@@ -66,12 +66,12 @@ class State(NamedTuple):
     later: Int64s  # [R + 1]: heap of the cycles in which accesses of others begin
 
 
-def new_state(banks: int, requesters: int) -> State:
+def new_state(banks: int, requesters: int) -> SramState:
     """Banks of which nothing has been asked yet."""
-    state = State(
+    state = SramState(
         accesses=_zeros(64, len(Access)),
         requesters=_zeros(len(Requester), requesters),
-        banks=_zeros(Bank.ASKER_BITS + (requesters + 31 >> 5), banks),
+        banks=_zeros(SramBank.ASKER_BITS + (requesters + 31 >> 5), banks),
         wanted=_zeros(requesters, banks),
         now=_zeros(len(Now)),
         later=_zeros(requesters + 1),

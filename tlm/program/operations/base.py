@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tlm.interconnect.packets import TileSet
 from tlm.program.data import Buffer
-from tlm.program.lines import Lines
+from tlm.program.lines import Placement
 
 Indices = NDArray[np.int64]
 Along = Literal["row", "column"]
@@ -182,7 +182,7 @@ class Operation(ABC):
         """The same with rows for columns; the cycles of work stay as they are."""
 
     @abstractmethod
-    def on_lines(self, lines: Lines) -> "Iterator[tuple[Operation, list[TileSet]]]":
+    def on_lines(self, lines: Placement) -> "Iterator[tuple[Operation, list[TileSet]]]":
         """The same on a larger grid, in pieces; and the tiles out of use that each of them passes.
 
         Raises:

@@ -9,7 +9,7 @@ import numpy as np
 from tlm.interconnect.packets import TileSet
 from tlm.program.arithmetic import Integers, wrap
 from tlm.program.data import Buffer
-from tlm.program.lines import Lines
+from tlm.program.lines import Placement
 from tlm.program.operations.base import (
     Along,
     Ends,
@@ -126,7 +126,7 @@ class Collective(Transfer):
         roots = self.roots if isinstance(self.roots, Roots) else turned_tiles(self.roots)
         return replace(self, roots=roots, along="column" if self.by_row else "row")
 
-    def on_lines(self, lines: Lines) -> Iterator[tuple[Operation, list[TileSet]]]:
+    def on_lines(self, lines: Placement) -> Iterator[tuple[Operation, list[TileSet]]]:
         """See `Operation`: each line's part, with the tiles out of use that its way leads by."""
         across, along = (lines.rows, lines.cols) if self.by_row else (lines.cols, lines.rows)
         numbers, places = self.root_lines

@@ -8,7 +8,7 @@ import numpy as np
 
 from tlm.interconnect.packets import TileSet
 from tlm.program.data import Buffer
-from tlm.program.lines import Lines
+from tlm.program.lines import Placement
 from tlm.program.operations.base import (
     Ends,
     Engine,
@@ -89,7 +89,7 @@ class OffChip(Transfer):
         """See `Operation`."""
         return replace(self, tiles=turned_tiles(self.tiles))
 
-    def on_lines(self, lines: Lines) -> Iterator[tuple[Operation, list[TileSet]]]:
+    def on_lines(self, lines: Placement) -> Iterator[tuple[Operation, list[TileSet]]]:
         """See `Operation`."""
         for _, _, tiles in lines.pieces(self.tiles):
             yield replace(self, tiles=tiles), []

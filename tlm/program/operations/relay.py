@@ -9,7 +9,7 @@ import numpy as np
 from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet
 from tlm.program.arithmetic import Integers, wrap
-from tlm.program.lines import Lines
+from tlm.program.lines import Placement
 from tlm.program.operations.base import Ends, Operation, Tile, Trees, Unicasts
 from tlm.program.operations.collectives import Collective
 
@@ -65,7 +65,7 @@ class Relay(Collective):
             else:
                 yield Unicasts(sources, where, inwards, where)
 
-    def on_lines(self, lines: Lines) -> Iterator[tuple[Operation, list[TileSet]]]:
+    def on_lines(self, lines: Placement) -> Iterator[tuple[Operation, list[TileSet]]]:
         """See `Operation`; the next member has to be as far as before everywhere."""
         for piece, passed in Collective.on_lines(self, lines):
             if passed:

@@ -8,7 +8,7 @@ import numpy as np
 
 from tlm.interconnect.packets import TileSet
 from tlm.program.data import Buffer
-from tlm.program.lines import Lines
+from tlm.program.lines import Placement
 from tlm.program.operations.base import (
     Ends,
     Grid,
@@ -81,7 +81,7 @@ class Send(Transfer):
         tiles = turned_tiles(self.tiles)
         return replace(self, tiles=tiles, to_rows=self.to_cols, to_cols=self.to_rows)
 
-    def on_lines(self, lines: Lines) -> Iterator[tuple[Operation, list[TileSet]]]:
+    def on_lines(self, lines: Placement) -> Iterator[tuple[Operation, list[TileSet]]]:
         """See `Operation`."""
         for rows, cols, tiles in lines.pieces(self.tiles):
             to_rows = lines.rows.places[self.to_rows[rows]]

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tlm.interconnect.packets import TileSet
 from tlm.program.data import Buffer, Gemm, Task, buffer_names, task_fault
-from tlm.program.lines import Lines
+from tlm.program.lines import Placement
 from tlm.program.operations.base import (
     Ends,
     Engine,
@@ -72,7 +72,7 @@ class Work(Operation):
         """See `Operation`."""
         return replace(self, tiles=turned_tiles(self.tiles))
 
-    def on_lines(self, lines: Lines) -> Iterator[tuple[Operation, list[TileSet]]]:
+    def on_lines(self, lines: Placement) -> Iterator[tuple[Operation, list[TileSet]]]:
         """See `Operation`."""
         for rows, cols, tiles in lines.pieces(self.tiles):
             cycles = self.cycles if isinstance(self.cycles, int) else self.cycles[rows, cols]

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tlm.memory.dram.device import Device
-from tlm.memory.dram.standard import CONSTRAINTS, Command, Level
+from tlm.memory.dram.standard import CONSTRAINTS, DramCommand, Level
 
 _LONG_AGO = -(10**9)
 _COLUMNS = ("RD", "WR")
 _COMMANDS = {
-    "ACT": Command.ACTIVATE, "PRE": Command.PRECHARGE, "PREA": Command.PRECHARGE,
-    "RD": Command.READ, "WR": Command.WRITE, "REF": Command.REFRESH,
+    "ACT": DramCommand.ACTIVATE, "PRE": DramCommand.PRECHARGE, "PREA": DramCommand.PRECHARGE,
+    "RD": DramCommand.READ, "WR": DramCommand.WRITE, "REF": DramCommand.REFRESH,
 }  # fmt: skip
 
 

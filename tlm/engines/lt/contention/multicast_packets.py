@@ -52,15 +52,15 @@ class Block(IntEnum):
 _BLOCK = len(Block)
 
 
-class Port(IntEnum):
+class EjectionPort(IntEnum):
     """Of a router, behind the blocks of four directions and of the tile: its ejection port."""
 
     FREE = BUFFERS * _BLOCK  # when it is free
     BUSY = FREE + 1  # since when it has been busy without a pause before that
 
 
-NODE_COLUMNS = Port.BUSY + 1
-PORT_COLUMNS = slice(Port.FREE, NODE_COLUMNS)
+NODE_COLUMNS = EjectionPort.BUSY + 1
+PORT_COLUMNS = slice(EjectionPort.FREE, NODE_COLUMNS)
 _COMING = -1
 _NOBODY = np.int32(2**31 - 1)
 
@@ -138,7 +138,7 @@ def router_of(timing: NocTiming) -> Router:
 def fresh_nodes(count: int) -> Nodes:
     """Records of routers in which nothing has been."""
     nodes = np.zeros((count, NODE_COLUMNS), dtype=np.int32)
-    blocks = nodes[:, : Port.FREE].reshape(count, BUFFERS, _BLOCK)
+    blocks = nodes[:, : EjectionPort.FREE].reshape(count, BUFFERS, _BLOCK)
     blocks[:, :, [Block.LINK, Block.LEFT]] = FROM_THE_START
     blocks[:, :, [Block.ASKED, Block.ASKED_LOCALLY]] = _NOBODY
     return nodes
@@ -263,8 +263,8 @@ def _at_front(network: Network, number: int, side: int) -> None:
 @merged
 def _through_port(node: Node, come: int, flits: int) -> int:
     """When a packet has gone through the ejection port, if it could have at ``come``."""
-    time, node[Port.BUSY], node[Port.FREE] = through_port(
-        come, node[Port.BUSY], node[Port.FREE], flits
+    time, node[EjectionPort.BUSY], node[EjectionPort.FREE] = through_port(
+        come, node[EjectionPort.BUSY], node[EjectionPort.FREE], flits
     )
     return int(time)
 

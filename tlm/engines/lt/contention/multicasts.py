@@ -12,7 +12,7 @@ import numpy as np
 from tlm.engines.lt.contention import multicast_packets as packets
 from tlm.engines.lt.contention.held import Taken
 from tlm.engines.lt.contention.tiles import Cycles, Tiles, give_units, take_units
-from tlm.engines.lt.state import Slot, Times
+from tlm.engines.lt.state import TileSlot, Times
 from tlm.engines.lt.tokens import Fault
 from tlm.engines.transfer_times import credit_cycles
 from tlm.interconnect.zero_load import NocTiming
@@ -67,7 +67,7 @@ class Links:
         multicast = taken.operation
         assert isinstance(multicast, Multicast)
         if not self._under_way:
-            self._ports()[:] = self._times[Slot.PORT : Slot.BUSY + 1].transpose(1, 2, 0)
+            self._ports()[:] = self._times[TileSlot.PORT : TileSlot.BUSY + 1].transpose(1, 2, 0)
         ready, fault = self._take(taken, multicast)
         slot = self._under_way[taken.number] = self._free.pop()
         first = slot * self._lines
@@ -109,7 +109,7 @@ class Links:
             note(taken.number, multicast, self._times[: len(Engine)], come)
         self._free.append(slot)
         if not self._under_way:
-            self._times[Slot.PORT : Slot.BUSY + 1] = self._ports().transpose(2, 0, 1)
+            self._times[TileSlot.PORT : TileSlot.BUSY + 1] = self._ports().transpose(2, 0, 1)
         return taken.fault(full or over)
 
     def _ports(self) -> Times:

@@ -29,7 +29,7 @@ Links = Annotated[NDArray[np.int64], types.int64[:, :, :, ::1]]
 _NOBODY = -1
 
 
-class Place(IntEnum):
+class LinePlace(IntEnum):
     """Rows of a line's places."""
 
     OWNER = 0  # whose the link from here is
@@ -94,12 +94,12 @@ class Transfers(NamedTuple):
 class Room(NamedTuple):
     """Room to work in on a line."""
 
-    line: Lines  # shape (rows of `Place`, places)
+    line: Lines  # shape (rows of `LinePlace`, places)
     heads: Numbers  # of each source twice the place its head goes to, and 1 more if it is there
     events: Numbers  # a heap
 
 
-class Way(NamedTuple):
+class OneWay(NamedTuple):
     """A line's transfers that go one way."""
 
     length: Length
@@ -138,7 +138,7 @@ def room_of(length: Length, places: int, sources: int) -> Room:
     """
     most_events = (4 + length.fit) * places
     return Room(
-        line=np.empty((Place.QUEUE + length.most, places), dtype=np.int64),
+        line=np.empty((LinePlace.QUEUE + length.most, places), dtype=np.int64),
         heads=np.empty(sources, dtype=np.int64),
         events=np.empty(1 + most_events, dtype=np.int64),
     )
@@ -149,7 +149,7 @@ def cross(length: Length, transfers: Transfers, room: Room) -> None:
     """Bring transfers over the links of their lines."""
     for k in range(len(transfers.lines)):
         for side in range(2):
-            way = Way(
+            way = OneWay(
                 length,
                 1 - 2 * side,
                 transfers.places,
@@ -165,10 +165,10 @@ def cross(length: Length, transfers: Transfers, room: Room) -> None:
 
 
 @merged
-def _one_way(way: Way, starts: Numbers) -> None:
+def _one_way(way: OneWay, starts: Numbers) -> None:
     """Bring those transfers of a line over its links that go one way."""
     way.line[:] = _NOBODY
-    way.line[Place.FIRST], way.line[Place.HELD], way.line[Place.STILL] = 0, 0, 0
+    way.line[LinePlace.FIRST], way.line[LinePlace.HELD], way.line[LinePlace.STILL] = 0, 0, 0
     way.heads[:] = _NOBODY
     way.events[0] = 0
     for s in range(len(way.places)):
@@ -185,34 +185,34 @@ def _one_way(way: Way, starts: Numbers) -> None:
         if kind == Happens.HEAD:
             if way.heads[number] < 0:  # it begins
                 place = way.places[number]
-                way.line[Place.OWN, place] = number
+                way.line[LinePlace.OWN, place] = number
             else:
                 place = way.heads[number] // 2
                 way.heads[number] |= 1
                 _ask(way, place, time)
         elif kind == Happens.TAIL:
-            owner = way.line[Place.OWNER, place]
-            way.line[Place.OWNER, place] = _NOBODY
+            owner = way.line[LinePlace.OWNER, place]
+            way.line[LinePlace.OWNER, place] = _NOBODY
             way.busy[Busy.UNTIL, place] = max(way.busy[Busy.UNTIL, place], time)
             if way.places[owner] != place:
                 _leave(way, place, time)
         elif kind == Happens.EJECTED:
             _leave(way, place, time)
         elif kind == Happens.BEGUN:
-            way.line[Place.STILL, place] -= 1
+            way.line[LinePlace.STILL, place] -= 1
             place -= way.step
         _grant(way, place, time)
 
 
 @merged
-def _ask(way: Way, place: int, time: int) -> None:
+def _ask(way: OneWay, place: int, time: int) -> None:
     """Let the first packet of a buffer, if its head is there, ask for the link or the port."""
-    if way.line[Place.HELD, place] == 0 or way.line[Place.FRONT, place] >= 0:
+    if way.line[LinePlace.HELD, place] == 0 or way.line[LinePlace.FRONT, place] >= 0:
         return
-    who = way.line[Place.QUEUE + way.line[Place.FIRST, place], place]
+    who = way.line[LinePlace.QUEUE + way.line[LinePlace.FIRST, place], place]
     if way.heads[who] != 2 * place + 1:
         return
-    way.line[Place.FRONT, place] = who
+    way.line[LinePlace.FRONT, place] = who
     if way.targets[who] != place:
         return
     way.come[who] = time + way.length.ejection + way.length.flits
@@ -222,57 +222,57 @@ def _ask(way: Way, place: int, time: int) -> None:
     behind = min(way.length.reach, abs(place - way.places[who]))
     for j in range(1, behind + 1):
         link = place - j * way.step
-        _enter(way, way.line[Place.LEAVES, link], Happens.TAIL, link)
+        _enter(way, way.line[LinePlace.LEAVES, link], Happens.TAIL, link)
 
 
 @merged
-def _leave(way: Way, place: int, time: int) -> None:
+def _leave(way: OneWay, place: int, time: int) -> None:
     """Take the first packet out of a buffer."""
-    way.line[Place.FIRST, place] = (way.line[Place.FIRST, place] + 1) % way.length.most
-    way.line[Place.FRONT, place] = _NOBODY
-    way.line[Place.HELD, place] -= 1
+    way.line[LinePlace.FIRST, place] = (way.line[LinePlace.FIRST, place] + 1) % way.length.most
+    way.line[LinePlace.FRONT, place] = _NOBODY
+    way.line[LinePlace.HELD, place] -= 1
     _ask(way, place, time)
 
 
 @merged
-def _grant(way: Way, place: int, time: int) -> None:
+def _grant(way: OneWay, place: int, time: int) -> None:
     """Give a link, if it is free, to one who asks for it and has room behind it."""
-    if not 0 <= place < way.busy.shape[1] or way.line[Place.OWNER, place] >= 0:
+    if not 0 <= place < way.busy.shape[1] or way.line[LinePlace.OWNER, place] >= 0:
         return
     ahead = time + way.length.flits <= way.busy[Busy.SINCE, place]
     if way.busy[Busy.UNTIL, place] > time and not ahead:
         return
     flits, beyond = way.length.flits, place + way.step
-    own, front = way.line[Place.OWN, place], way.line[Place.FRONT, place]
+    own, front = way.line[LinePlace.OWN, place], way.line[LinePlace.FRONT, place]
     passes = front >= 0 and way.targets[front] != place
     if not passes and own < 0:
         return
-    if way.line[Place.STILL, beyond] == way.length.fit:
+    if way.line[LinePlace.STILL, beyond] == way.length.fit:
         return
-    passes = passes and (own < 0 or way.line[Place.WON, place] == 0)
+    passes = passes and (own < 0 or way.line[LinePlace.WON, place] == 0)
     who = front if passes else own
-    way.line[Place.WON, place] = int(passes)
+    way.line[LinePlace.WON, place] = int(passes)
     if passes:
         _enter(way, time + way.length.returns, Happens.BEGUN, place)
     else:
-        way.line[Place.OWN, place] = _NOBODY
-    way.line[Place.OWNER, place], way.line[Place.LEAVES, place] = who, time + flits
+        way.line[LinePlace.OWN, place] = _NOBODY
+    way.line[LinePlace.OWNER, place], way.line[LinePlace.LEAVES, place] = who, time + flits
     if time > way.busy[Busy.UNTIL, place]:
         way.busy[Busy.SINCE, place] = time
     _advance(way, who, place, time + way.length.hop)
     left = place - way.length.reach * way.step
     if abs(place - way.places[who]) >= way.length.reach:
-        _enter(way, way.line[Place.LEAVES, left], Happens.TAIL, left)
-    last = (way.line[Place.FIRST, beyond] + way.line[Place.HELD, beyond]) % way.length.most
-    way.line[Place.QUEUE + last, beyond] = who
-    way.line[Place.HELD, beyond] += 1
-    way.line[Place.STILL, beyond] += 1
+        _enter(way, way.line[LinePlace.LEAVES, left], Happens.TAIL, left)
+    last = (way.line[LinePlace.FIRST, beyond] + way.line[LinePlace.HELD, beyond]) % way.length.most
+    way.line[LinePlace.QUEUE + last, beyond] = who
+    way.line[LinePlace.HELD, beyond] += 1
+    way.line[LinePlace.STILL, beyond] += 1
     way.heads[who] = 2 * beyond
     _enter(way, time + way.length.hop, Happens.HEAD, who)
 
 
 @merged
-def _advance(way: Way, who: int, place: int, time: int) -> None:
+def _advance(way: OneWay, who: int, place: int, time: int) -> None:
     """Hold the links, and the source, over which a packet's flits are spread."""
     away = abs(place - way.places[who])
     for j in range(1, way.length.reach + 1):
@@ -281,11 +281,11 @@ def _advance(way: Way, who: int, place: int, time: int) -> None:
             way.free[who] = max(way.free[who], leaves)
             return
         link = place - j * way.step
-        way.line[Place.LEAVES, link] = max(way.line[Place.LEAVES, link], leaves)
+        way.line[LinePlace.LEAVES, link] = max(way.line[LinePlace.LEAVES, link], leaves)
 
 
 @merged
-def _enter(way: Way, time: int, kind: int, number: int) -> None:
+def _enter(way: OneWay, time: int, kind: int, number: int) -> None:
     """Enter an event in the heap; of one time heads come before tails."""
     push(way.events, (time * _KINDS + kind) * _NUMBERS + number)
 

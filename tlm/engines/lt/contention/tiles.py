@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tlm.compiled import compiled, forget_stale
 from tlm.engines.lt.port import through_port
 from tlm.engines.lt.queue import append_to, oldest_of
-from tlm.engines.lt.state import EMPTY, Indices, Slot, Times
+from tlm.engines.lt.state import EMPTY, Indices, TileSlot, Times
 from tlm.engines.lt.tokens import Place
 
 Cycles = NDArray[np.int64]
@@ -76,8 +76,8 @@ def _give(times: Times, tokens: Indices, rows: Indices, cols: Indices, given: Cy
 def _write(times: Times, rows: Indices, cols: Indices, written: Cycles, flits: int) -> None:
     for n in range(len(rows)):
         tile = times[:, rows[n], cols[n]]
-        written[n], tile[Slot.BUSY], tile[Slot.PORT] = through_port(
-            written[n], tile[Slot.BUSY], tile[Slot.PORT], flits
+        written[n], tile[TileSlot.BUSY], tile[TileSlot.PORT] = through_port(
+            written[n], tile[TileSlot.BUSY], tile[TileSlot.PORT], flits
         )
 
 

@@ -30,7 +30,7 @@ class Advance(Protocol):
         """
 
 
-class Places(NamedTuple):
+class QueuePlaces(NamedTuple):
     """How many requests can wait: in all, in one queue of a bank, in one in front of the banks."""
 
     total: int
@@ -70,5 +70,5 @@ class Controller(ABC):
         return replace(device, activate_ticks=self.activate_ticks or device.activate_ticks)
 
     @abstractmethod
-    def places(self, banks: int) -> Places:
+    def places(self, banks: int) -> QueuePlaces:
         """Room for requests, with so many banks."""

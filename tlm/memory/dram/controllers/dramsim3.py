@@ -21,13 +21,13 @@ from typing import ClassVar
 
 from tlm.compiled import Address, address, compiled, inlined
 from tlm.memory.dram import banks, clock, ports, queues, state
-from tlm.memory.dram.controllers.controller import Advance, Controller, Places
+from tlm.memory.dram.controllers.controller import Advance, Controller, QueuePlaces
 from tlm.memory.dram.state import Asked, Bank, Head, Queue, Records, Slot, Table
 
 # mypy: disable-error-code="no-any-return"
 
 
-class Own(IntEnum):
+class _Own(IntEnum):
     """The controller's columns."""
 
     READ_DEPTH = state.OWN
@@ -40,7 +40,7 @@ class Own(IntEnum):
     READ_FIRST = auto()  # no drain begins, as a write waits for a read that must move first
 
 
-class OwnOfBank(IntEnum):
+class _OwnOfBank(IntEnum):
     """The controller's columns of a bank."""
 
     LOOK_FROM = Bank.OWN  # no command of its queue is ready before this tick
@@ -52,8 +52,8 @@ def has_room(m: Records, requests: Table, request: int) -> bool:
     if m[Head.RESPONSES] >= m[Head.RESPONSE_DEPTH]:
         return False
     if requests[request, Asked.WRITE]:
-        return m[state.FRONT_WRITES + Queue.COUNT] < m[Own.WRITE_DEPTH]
-    return m[state.FRONT_READS + Queue.COUNT] < m[Own.READ_DEPTH]
+        return m[state.FRONT_WRITES + Queue.COUNT] < m[_Own.WRITE_DEPTH]
+    return m[state.FRONT_READS + Queue.COUNT] < m[_Own.READ_DEPTH]
 
 
 @inlined
@@ -90,11 +90,11 @@ def accept(m: Records, requests: Table, t: int) -> None:
 def _begin_drain(m: Records) -> None:
     """Move the writes that are there, if there are enough."""
     writes = m[state.FRONT_WRITES + Queue.COUNT]
-    if m[Own.DRAINING] == 0 and not m[Own.READ_FIRST]:
-        many = writes > m[Own.DRAIN_LEVEL] and queues.oldest_of_banks(m) < 0
-        if writes >= m[Own.WRITE_DEPTH] or many:
-            m[Own.DRAINING] = writes
-    m[Own.READ_FIRST] = 0
+    if m[_Own.DRAINING] == 0 and not m[_Own.READ_FIRST]:
+        many = writes > m[_Own.DRAIN_LEVEL] and queues.oldest_of_banks(m) < 0
+        if writes >= m[_Own.WRITE_DEPTH] or many:
+            m[_Own.DRAINING] = writes
+    m[_Own.READ_FIRST] = 0
 
 
 @compiled
@@ -102,26 +102,28 @@ def move(m: Records, requests: Table, t: int) -> None:
     """Move one request on into its bank's queue."""
     m[Head.MOVE_AT] = state.NEVER
     _begin_drain(m)
-    write = m[Own.DRAINING] > 0
+    write = m[_Own.DRAINING] > 0
     front = address(state.FRONT_WRITES if write else state.FRONT_READS)
     first = m[front + Queue.PLACES]
     for place in range(first, first + m[front + Queue.COUNT]):
         slot = address(m[place])
         bank = address(m[slot + Slot.BANK])
         queue = address(bank + Bank.QUEUE)
-        if m[queue + Queue.COUNT] >= m[Own.BANK_DEPTH]:
+        if m[queue + Queue.COUNT] >= m[_Own.BANK_DEPTH]:
             continue
         m[Head.MOVE_AT] = t + 1
         if write:
             request = m[slot + Slot.REQUEST]
-            m[Own.READ_FIRST] = queues.waits_in(m, address(state.FRONT_READS), requests, request, 0)
-            if m[Own.READ_FIRST] or queues.waits_in(m, queue, requests, request, 0):
-                m[Own.DRAINING] = 0
+            m[_Own.READ_FIRST] = queues.waits_in(
+                m, address(state.FRONT_READS), requests, request, 0
+            )
+            if m[_Own.READ_FIRST] or queues.waits_in(m, queue, requests, request, 0):
+                m[_Own.DRAINING] = 0
                 return
-            m[Own.DRAINING] -= 1
+            m[_Own.DRAINING] -= 1
         queues.remove(m, front, slot)
         state.lower(m, Head.ACCEPT_AT, t)
-        m[bank + OwnOfBank.LOOK_FROM] = 0
+        m[bank + _OwnOfBank.LOOK_FROM] = 0
         queues.push(m, t + 1, queue, slot, Head.COLUMN_AT)
         return
 
@@ -139,7 +141,7 @@ def _ready_in(m: Records, t: int, bank: Address) -> tuple[int, int]:
         return (head, t) if time <= t else (state.NOBODY, time)
     after = state.NEVER
     hit = m[bank + Bank.QUEUE + Queue.HIT]
-    if m[head + Slot.ROW] != row and (hit < 0 or m[bank + Bank.SERVED] >= m[Own.ROW_HIT_CAP]):
+    if m[head + Slot.ROW] != row and (hit < 0 or m[bank + Bank.SERVED] >= m[_Own.ROW_HIT_CAP]):
         after = banks.precharge_from(m, t, bank)
         if after <= t:
             return head, t
@@ -164,21 +166,21 @@ def _ready_in(m: Records, t: int, bank: Address) -> tuple[int, int]:
 def _next_in_turn(m: Records, t: int) -> int:
     """Slot of the next bank's request with a ready command, or NOBODY; sets COLUMN_AT."""
     after = state.NEVER
-    record = m[Own.ROBIN]
+    record = m[_Own.ROBIN]
     for _ in range(state.BANKS, m[Head.BANKS_END], state.BANK_COLUMNS):
         record += state.BANK_COLUMNS
         if record == m[Head.BANKS_END]:
             record = state.BANKS
         bank = address(record)
-        time = m[bank + OwnOfBank.LOOK_FROM]
+        time = m[bank + _OwnOfBank.LOOK_FROM]
         if time <= t:
             slot, time = _ready_in(m, t, bank)
             if slot >= 0:
-                m[Own.ROBIN] = record
+                m[_Own.ROBIN] = record
                 m[Head.COLUMN_AT] = t + 1
                 return slot
             # Commands to others make it no earlier.
-            m[bank + OwnOfBank.LOOK_FROM] = time
+            m[bank + _OwnOfBank.LOOK_FROM] = time
         after = min(after, time)
     m[Head.COLUMN_AT] = after
     return state.NOBODY
@@ -232,7 +234,7 @@ def refresh(m: Records, t: int) -> None:
     if not m[Head.OPEN_BANKS] and queues.refresh_closed(m, t):
         m[Head.ROW_AT] = state.NEVER
         for record in range(state.BANKS, m[Head.BANKS_END], state.BANK_COLUMNS):
-            m[address(record) + OwnOfBank.LOOK_FROM] = 0
+            m[address(record) + _OwnOfBank.LOOK_FROM] = 0
 
 
 @compiled
@@ -274,11 +276,11 @@ class Dramsim3(Controller):
     drain_level: int = 8
     activate_ticks: int | None = 1
     half_clocks: bool = False
-    own: ClassVar[type[IntEnum]] = Own
+    own: ClassVar[type[IntEnum]] = _Own
     robin: ClassVar[int] = state.BANKS
     advance: ClassVar[Advance] = staticmethod(advance)
 
-    def places(self, banks: int) -> Places:
+    def places(self, banks: int) -> QueuePlaces:
         """The queues in front, and each bank's."""
         total = self.read_depth + self.write_depth + banks * self.bank_depth
-        return Places(total, self.bank_depth, max(self.read_depth, self.write_depth))
+        return QueuePlaces(total, self.bank_depth, max(self.read_depth, self.write_depth))

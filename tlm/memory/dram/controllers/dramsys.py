@@ -18,13 +18,13 @@ from typing import ClassVar
 
 from tlm.compiled import Address, address, compiled, inlined
 from tlm.memory.dram import banks, clock, ports, queues, state
-from tlm.memory.dram.controllers.controller import Advance, Controller, Places
+from tlm.memory.dram.controllers.controller import Advance, Controller, QueuePlaces
 from tlm.memory.dram.state import Asked, Bank, Head, Port, Queue, Records, Slot, Table
 
 # mypy: disable-error-code="no-any-return"
 
 
-class Own(IntEnum):
+class _Own(IntEnum):
     """The controller's columns."""
 
     BANK_DEPTH = state.OWN
@@ -35,7 +35,7 @@ class Own(IntEnum):
 @compiled
 def has_room(m: Records) -> bool:
     """The buffer of the last request taken has a free place."""
-    return m[m[Own.LAST_BANK] + Bank.QUEUE + Queue.COUNT] < m[Own.BANK_DEPTH]
+    return m[m[_Own.LAST_BANK] + Bank.QUEUE + Queue.COUNT] < m[_Own.BANK_DEPTH]
 
 
 @inlined
@@ -43,7 +43,7 @@ def enter(m: Records, requests: Table, t: int, request: int, port: int) -> None:
     """Put a request into its bank's buffer."""
     slot = queues.take_slot(m, requests, request, port)
     bank = address(m[slot + Slot.BANK])
-    m[Own.LAST_BANK], m[Own.LAST_TAKEN] = bank, t
+    m[_Own.LAST_BANK], m[_Own.LAST_TAKEN] = bank, t
     queues.push(m, t, bank + Bank.QUEUE, slot, Head.ROW_AT)
 
 
@@ -69,7 +69,7 @@ def _first_offered(m: Records, requests: Table, t: int) -> int:
 @compiled
 def accept(m: Records, requests: Table, t: int) -> None:
     """Take one request a tick, if somebody offers one and there is room."""
-    if m[Own.LAST_TAKEN] == t:
+    if m[_Own.LAST_TAKEN] == t:
         m[Head.ACCEPT_AT] = t + 1
         return
     port = _first_offered(m, requests, t)
@@ -184,11 +184,11 @@ class Dramsys(Controller):
     half_clocks: bool = False
     offer_after_taken: ClassVar[int] = 0
     offer_after_answer: ClassVar[int] = 0
-    own: ClassVar[type[IntEnum]] = Own
+    own: ClassVar[type[IntEnum]] = _Own
     last_bank: ClassVar[int] = state.BANKS
     last_taken: ClassVar[int] = -1
     advance: ClassVar[Advance] = staticmethod(advance)
 
-    def places(self, banks: int) -> Places:
+    def places(self, banks: int) -> QueuePlaces:
         """Each bank's buffer."""
-        return Places(banks * self.bank_depth, self.bank_depth)
+        return QueuePlaces(banks * self.bank_depth, self.bank_depth)

@@ -18,13 +18,13 @@ from typing import ClassVar
 
 from tlm.compiled import Address, address, compiled, inlined
 from tlm.memory.dram import banks, clock, ports, queues, state
-from tlm.memory.dram.controllers.controller import Advance, Controller, Places
+from tlm.memory.dram.controllers.controller import Advance, Controller, QueuePlaces
 from tlm.memory.dram.state import Asked, Bank, Head, Queue, Records, Slot, Table
 
 # mypy: disable-error-code="no-any-return"
 
 
-class Own(IntEnum):
+class _Own(IntEnum):
     """The controller's columns."""
 
     READ_DEPTH = state.OWN
@@ -36,7 +36,7 @@ class Own(IntEnum):
     WRITE_MODE = auto()  # 1 while writes are served
 
 
-class OwnOfBank(IntEnum):
+class _OwnOfBank(IntEnum):
     """The controller's columns of a bank."""
 
     ACTIVE = Bank.OWN  # slot of the request that it was opened for, until its column, or NOBODY
@@ -55,7 +55,7 @@ def has_room(m: Records, requests: Table, request: int) -> bool:
     write = requests[request, Asked.WRITE]
     if (
         m[Head.RESPONSES] < m[Head.RESPONSE_DEPTH]
-        and m[Own.READS + write] < m[Own.READ_DEPTH + write]
+        and m[_Own.READS + write] < m[_Own.READ_DEPTH + write]
     ):
         return True
     return _meets_write(m, requests, request)
@@ -69,7 +69,7 @@ def enter(m: Records, requests: Table, t: int, request: int, port: int) -> None:
         return
     slot = queues.take_slot(m, requests, request, port)
     write = m[slot + Slot.WRITE]
-    m[Own.READS + write] += 1
+    m[_Own.READS + write] += 1
     queue = address(m[slot + Slot.BANK] + Bank.QUEUE + state.QUEUE_COLUMNS * write)
     queues.push(m, t + 1, queue, slot, Head.ROW_AT)
 
@@ -90,12 +90,12 @@ def accept(m: Records, requests: Table, t: int) -> None:
 @compiled
 def choose_mode(m: Records, column_tick: int, row_tick: int) -> None:
     """Serve reads or writes from the buses' next choices on."""
-    if m[Own.WRITE_MODE]:
-        changes = m[Own.WRITES] < m[Own.WRITE_BELOW] and m[Own.READS] > 0
+    if m[_Own.WRITE_MODE]:
+        changes = m[_Own.WRITES] < m[_Own.WRITE_BELOW] and m[_Own.READS] > 0
     else:
-        changes = m[Own.WRITES] > m[Own.WRITE_ABOVE] or m[Own.READS] == 0
+        changes = m[_Own.WRITES] > m[_Own.WRITE_ABOVE] or m[_Own.READS] == 0
     if changes:
-        m[Own.WRITE_MODE] ^= 1
+        m[_Own.WRITE_MODE] ^= 1
         state.lower(m, Head.COLUMN_AT, column_tick)
         state.lower(m, Head.ROW_AT, row_tick)
 
@@ -103,7 +103,7 @@ def choose_mode(m: Records, column_tick: int, row_tick: int) -> None:
 @compiled
 def _leave_buffer(m: Records, t: int, queue: Address, slot: Address) -> None:
     queues.take_out(m, queue, slot)
-    m[Own.READS + m[Own.WRITE_MODE]] -= 1
+    m[_Own.READS + m[_Own.WRITE_MODE]] -= 1
     state.lower(m, Head.ACCEPT_AT, t)
 
 
@@ -115,12 +115,12 @@ def serve(m: Records, t: int, slot: Address) -> None:
 
 @compiled
 def _choose_column(m: Records, t: int) -> None:
-    queue = Bank.QUEUE + m[Own.WRITE_MODE] * state.QUEUE_COLUMNS
+    queue = Bank.QUEUE + m[_Own.WRITE_MODE] * state.QUEUE_COLUMNS
     buffers = not m[Head.PENDING_REFRESH]
     active, best, after = state.NOBODY, state.NOBODY, state.NEVER
     for record in range(state.BANKS, m[Head.BANKS_END], state.BANK_COLUMNS):
         bank = address(record)
-        slot = m[bank + OwnOfBank.ACTIVE]
+        slot = m[bank + _OwnOfBank.ACTIVE]
         if slot >= 0:
             time = banks.column_from(m, t, bank, m[slot + Slot.WRITE])
             if time > t:
@@ -129,7 +129,7 @@ def _choose_column(m: Records, t: int) -> None:
                 active = slot
         slot = m[bank + queue + Queue.HIT]
         if slot >= 0 and buffers:
-            time = banks.column_from(m, t, bank, m[Own.WRITE_MODE])
+            time = banks.column_from(m, t, bank, m[_Own.WRITE_MODE])
             if time > t:
                 after = min(after, time)
             elif queues.is_older(m, slot, best):
@@ -140,7 +140,7 @@ def _choose_column(m: Records, t: int) -> None:
     m[Head.COLUMN_AT] = t + m[Head.CCD_S]
     if active >= 0:
         bank = address(m[active + Slot.BANK])
-        m[bank + OwnOfBank.ACTIVE] = state.NOBODY
+        m[bank + _OwnOfBank.ACTIVE] = state.NOBODY
         m[Head.OWED] -= 1
         serve(m, t, active)
         if m[Head.OWED] == 0 and m[Head.PENDING_REFRESH]:
@@ -156,12 +156,12 @@ def _choose_column(m: Records, t: int) -> None:
 
 @compiled
 def _choose_row(m: Records, t: int) -> None:
-    queue = Bank.QUEUE + m[Own.WRITE_MODE] * state.QUEUE_COLUMNS
+    queue = Bank.QUEUE + m[_Own.WRITE_MODE] * state.QUEUE_COLUMNS
     best, after = state.NOBODY, state.NEVER
     for record in range(state.BANKS, m[Head.BANKS_END], state.BANK_COLUMNS):
         bank = address(record)
         slot = m[bank + queue + Queue.MISS]
-        if slot < 0 or m[bank + OwnOfBank.ACTIVE] >= 0:
+        if slot < 0 or m[bank + _OwnOfBank.ACTIVE] >= 0:
             continue
         time = banks.row_from(m, t, bank)
         if time > t:
@@ -174,10 +174,10 @@ def _choose_row(m: Records, t: int) -> None:
     bank = address(m[best + Slot.BANK])
     if queues.give_row_command(m, t, best):
         _leave_buffer(m, t, bank + queue, best)
-        m[bank + OwnOfBank.ACTIVE] = best
+        m[bank + _OwnOfBank.ACTIVE] = best
         m[Head.OWED] += 1
     queues.find(m, bank + Bank.WRITE_QUEUE, bank)
-    if m[bank + OwnOfBank.ACTIVE] >= 0:
+    if m[bank + _OwnOfBank.ACTIVE] >= 0:
         _wake_columns(m, t, bank)
 
 
@@ -188,7 +188,7 @@ def _wake_columns(m: Records, t: int, bank: Address) -> None:
     if hits:
         queues.wake_columns(m, t, bank)
     else:
-        write = m[m[bank + OwnOfBank.ACTIVE] + Slot.WRITE]
+        write = m[m[bank + _OwnOfBank.ACTIVE] + Slot.WRITE]
         state.lower(m, Head.COLUMN_AT, banks.column_from(m, t + 1, bank, write))
 
 
@@ -248,10 +248,10 @@ class Ramulator(Controller):
     write_above: int = 25
     write_below: int = 7
     offer_after_answer: ClassVar[int] = 0
-    own: ClassVar[type[IntEnum]] = Own
+    own: ClassVar[type[IntEnum]] = _Own
     advance: ClassVar[Advance] = staticmethod(advance)
 
-    def places(self, banks: int) -> Places:
+    def places(self, banks: int) -> QueuePlaces:
         """The buffers, of which all may be for one bank, and an activated request a bank."""
         total = self.read_depth + self.write_depth + banks
-        return Places(total, max(self.read_depth, self.write_depth))
+        return QueuePlaces(total, max(self.read_depth, self.write_depth))

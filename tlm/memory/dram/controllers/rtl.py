@@ -19,13 +19,13 @@ from typing import ClassVar
 
 from tlm.compiled import Address, address, compiled, inlined
 from tlm.memory.dram import banks, clock, ports, queues, state
-from tlm.memory.dram.controllers.controller import Advance, Controller, Places
+from tlm.memory.dram.controllers.controller import Advance, Controller, QueuePlaces
 from tlm.memory.dram.state import Bank, Head, Queue, Records, Slot, Table
 
 # mypy: disable-error-code="no-any-return"
 
 
-class Own(IntEnum):
+class _Own(IntEnum):
     """The controller's columns."""
 
     QUEUE_DEPTH = state.OWN
@@ -39,9 +39,9 @@ class Own(IntEnum):
 @compiled
 def has_room(m: Records, t: int) -> bool:
     """A place is free; one that is left in this tick is free in the next."""
-    if m[Own.WAITING_BEFORE] < m[Own.QUEUE_DEPTH]:
+    if m[_Own.WAITING_BEFORE] < m[_Own.QUEUE_DEPTH]:
         return True
-    if m[Own.WAITING] < m[Own.WAITING_BEFORE]:
+    if m[_Own.WAITING] < m[_Own.WAITING_BEFORE]:
         m[Head.ACCEPT_AT] = t + 1
     return False
 
@@ -50,9 +50,9 @@ def has_room(m: Records, t: int) -> bool:
 def enter(m: Records, requests: Table, t: int, request: int, port: int) -> None:
     """Put a request into the queue."""
     slot = queues.take_slot(m, requests, request, port)
-    m[Own.WAITING] += 1
-    if m[Own.OLDEST] < 0:
-        m[Own.OLDEST] = slot
+    m[_Own.WAITING] += 1
+    if m[_Own.OLDEST] < 0:
+        m[_Own.OLDEST] = slot
     bank = address(m[slot + Slot.BANK])
     queues.push(m, t + 1, bank + Bank.QUEUE, slot, Head.ROW_AT)
 
@@ -108,12 +108,12 @@ def serve(m: Records, t: int, slot: Address, urgent: bool, oldest: int) -> None:
     """Give a request its column, and its answer when that is done."""
     bank, write = address(m[slot + Slot.BANK]), m[slot + Slot.WRITE]
     queues.take_out(m, bank + Bank.QUEUE, slot)
-    m[Own.WAITING] -= 1
+    m[_Own.WAITING] -= 1
     if slot == oldest:
-        m[Own.PASSES] = 0
-        m[Own.OLDEST] = queues.oldest_of_banks(m)
+        m[_Own.PASSES] = 0
+        m[_Own.OLDEST] = queues.oldest_of_banks(m)
     elif not urgent:
-        m[Own.PASSES] += 1
+        m[_Own.PASSES] += 1
     queues.give_column(m, t, slot, t + (m[Head.WL] if write else m[Head.RL]) + m[Head.BL])
     m[Head.COLUMN_AT] = t + m[Head.CCD_S]
     state.lower(m, Head.ACCEPT_AT, t + 1)
@@ -143,7 +143,7 @@ def _choose_row(m: Records, t: int, urgent: bool, oldest: int) -> int:
 @inlined
 def choose(m: Records, t: int) -> None:
     """A column and a row command."""
-    urgent, oldest = m[Own.PASSES] >= m[Own.PASS_LIMIT], m[Own.OLDEST]
+    urgent, oldest = m[_Own.PASSES] >= m[_Own.PASS_LIMIT], m[_Own.OLDEST]
     if m[Head.COLUMN_AT] <= t:
         m[Head.COLUMN_AT] = state.NEVER
         if m[Head.RESPONSES] < m[Head.RESPONSE_DEPTH]:
@@ -154,7 +154,7 @@ def choose(m: Records, t: int) -> None:
         slot = _choose_row(m, t, urgent, oldest)
         if slot >= 0 and queues.give_row_command(m, t, slot):
             queues.wake_columns(m, t, address(m[slot + Slot.BANK]))
-    if not urgent and m[Own.PASSES] >= m[Own.PASS_LIMIT]:
+    if not urgent and m[_Own.PASSES] >= m[_Own.PASS_LIMIT]:
         state.lower(m, Head.ROW_AT, t + 1)
 
 
@@ -163,7 +163,7 @@ def advance(m: Records, requests: Table, until: int) -> int:
     """In a tick: commands, a request, answers."""
     t = clock.next_tick(m)
     while clock.begins(m, t, until):
-        m[Own.WAITING_BEFORE] = m[Own.WAITING]
+        m[_Own.WAITING_BEFORE] = m[_Own.WAITING]
         if clock.refresh_falls_due(m, t):
             queues.close_and_refresh(m, t)
         elif not m[Head.PENDING_REFRESH]:
@@ -190,10 +190,10 @@ class Rtl(Controller):
     response_depth: int = 16
     pass_limit: int = 32
     show_after: ClassVar[int] = 1
-    own: ClassVar[type[IntEnum]] = Own
+    own: ClassVar[type[IntEnum]] = _Own
     oldest: ClassVar[int] = state.NOBODY
     advance: ClassVar[Advance] = staticmethod(advance)
 
-    def places(self, banks: int) -> Places:
+    def places(self, banks: int) -> QueuePlaces:
         """All may be for one bank."""
-        return Places(self.queue_depth, self.queue_depth)
+        return QueuePlaces(self.queue_depth, self.queue_depth)
