@@ -1,4 +1,4 @@
-"""The one exception that a user's bad input raises."""
+"""The one exception that a user's bad input raises, and what often raises it."""
 
 
 class InputError(Exception):
@@ -18,3 +18,13 @@ def choose(kind: str, name: str, known: dict[str, object] | list[str] | tuple[st
     if name in known:
         return name
     raise InputError(f"unknown {kind} '{name}'; known: {', '.join(sorted(known))}")
+
+
+def hold_least(name: str, found: int, least: int) -> None:
+    """Hold that a number is not too small.
+
+    Raises:
+        InputError: naming it, what was found and the least that is allowed.
+    """
+    if found < least:
+        raise InputError(f"{name}: found {found}; allowed: {least} or more")

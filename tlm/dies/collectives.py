@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from tlm.dies.links import DieMesh
 from tlm.dies.messages import MessagePlan, Messages
-from tlm.errors import InputError, choose
+from tlm.errors import InputError, choose, hold_least
 from tlm.interconnect.packets import TileSet
 
 #: Messages that a die has to have got, by its number.
@@ -97,8 +97,7 @@ def collective(name: str, mesh: DieMesh, group: TileSet, size: int) -> Messages:
     """
     choose("collective", name, list(COLLECTIVES))
     largest = _largest_size(mesh)
-    if size < 1:
-        raise InputError(f"--bytes: found {size}; allowed: 1 or more")
+    hold_least("--bytes", size, 1)
     if size > largest:
         raise InputError(f"--bytes: found {size}; allowed: 1 to {largest}")
     if len(group) < 2 and name != "hand-over":

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from tlm.chips.profile import Chip
-from tlm.errors import InputError
+from tlm.errors import InputError, hold_least
 
 TICKS_PER_S = 10**15
 
@@ -56,8 +56,7 @@ class DieMesh:
             ("packet_units", 1),
             ("buffer_units", self.packet_units),
         ):
-            if getattr(self, name) < least:
-                raise InputError(f"{name}: found {getattr(self, name)}; allowed: {least} or more")
+            hold_least(name, getattr(self, name), least)
 
     @property
     def dies(self) -> int:

@@ -9,7 +9,7 @@ carry one collective at a time.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tlm.errors import InputError
+from tlm.errors import hold_least
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,7 @@ def overlapped(phases: Sequence[DiePhase], micro_batches: int) -> WaferRun:
     Raises:
         InputError: for less than one micro-batch.
     """
-    if micro_batches < 1:
-        raise InputError(f"--micro-batches: found {micro_batches}; allowed: 1 or more")
+    hold_least("--micro-batches", micro_batches, 1)
     dies = [0] * max((len(phase.kernel_ticks) for phase in phases), default=1)
     links = 0
     ready = [0] * micro_batches

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tlm.errors import InputError, choose
+from tlm.errors import InputError, choose, hold_least
 from tlm.interconnect.ordering import check_reductions
 from tlm.interconnect.packets import Deliveries, PacketKind, Packets, ReductionGoal, TileSet
 
@@ -62,8 +62,7 @@ class Traffic:
             ("cycles", self.cycles, 1),
             ("seed", self.seed, 0),
         ):
-            if value < least:
-                raise InputError(f"{name}: found {value}; allowed: {least} or more")
+            hold_least(name, value, least)
         if not 0 < self.rate <= 1:
             raise InputError(f"rate {self.rate} is not in (0, 1] flits per node per cycle")
         if not 0 <= self.multicast_fraction <= 1:

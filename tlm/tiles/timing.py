@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tlm.calibrated import Parameter, load_result
-from tlm.errors import InputError
+from tlm.errors import hold_least
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,7 @@ class QueueTiming:
             "credit_interval_cycles": 0,
         }
         for name, allowed in least.items():
-            if getattr(self, name) < allowed:
-                raise InputError(f"{name}: found {getattr(self, name)}; allowed: {allowed} or more")
+            hold_least(name, getattr(self, name), allowed)
 
 
 #: A sequencer and an interface that cost nothing: an operation starts in the cycle in which its
