@@ -5,7 +5,7 @@ The laws are those of rtl/noc/router.sv; their constants are measured (calibrati
 
 from dataclasses import dataclass
 
-from tlm.errors import InputError, choose
+from tlm.errors import InputError, choose, hold_least
 
 #: How a router sends a multicast: each branch reads the buffer at its own pace; a flit goes when
 #: the last one has left by all branches, by each as soon as it can; by all in the same cycle.
@@ -91,8 +91,7 @@ class NocTiming:
             "operand_limit": 1,
         }
         for name, allowed in least.items():
-            if getattr(self, name) < allowed:
-                raise InputError(f"{name}: found {getattr(self, name)}; allowed: {allowed} or more")
+            hold_least(name, getattr(self, name), allowed)
         choose("fork", self.fork, FORKS)
         choose("arbiter", self.arbiter, ARBITERS)
         if sorted(self.line) != [0, 1, 2, 3, 4, 5]:
@@ -118,29 +117,30 @@ class NocTiming:
         return self.head_cycles(hops) + (flits - 1) * (self.link_interval_cycles if hops else 1)
 
     def multicast_cycles(self, hops: int, flits: int) -> int:
-        """The same for a multicast whose farthest destination is ``hops`` away.
-
-        A transfer longer than a buffer is cut into packets as long as one, and a rest; each full
-        packet but the first waits until the buffer behind it is empty, and the rest until there is
-        room for it.
-        """
-        full, rest = divmod(flits, self.fifo_depth)
-        waits = max(full - 1, 0) * self.multicast_gap_cycles
-        if full and rest:
-            waits += max(rest + self.multicast_gap_cycles - self.fifo_depth, 0)
-        return self.unicast_cycles(hops, flits) + (waits if hops else 0)
+        """The same for a multicast whose farthest destination is ``hops`` away."""
+        waits = self._packet_waits(flits, self.multicast_gap_cycles) if hops else 0
+        return self.unicast_cycles(hops, flits) + waits
 
     def reduction_cycles(self, hops: int, flits: int) -> int:
         """The same for a reduction whose farthest operand is ``hops`` from the root.
 
-        All operands are offered together, and have buffers of their own. Each packet but the first
-        of a transfer that is cut waits until the buffer behind has room for all of it.
+        All operands are offered together, and have buffers of their own.
         """
         per_hop = self.hop_cycles + self.reduce_cycles
-        full, rest = divmod(flits, self.fifo_depth)
-        waits = max(full - 1, 0) * per_hop
-        if full and rest:
-            waits += max(rest + per_hop - self.fifo_depth, 0)
+        waits = self._packet_waits(flits, per_hop) if hops else 0
         interval = max(self.reduce_interval_cycles, self.link_interval_cycles if hops else 1)
         latency = self.ejection_cycles + self.reduce_cycles + hops * per_hop
-        return latency + (flits - 1) * interval + (waits if hops else 0)
+        return latency + (flits - 1) * interval + waits
+
+    def _packet_waits(self, flits: int, gap_cycles: int) -> int:
+        """What the packets of a transfer wait that need room for all of themselves.
+
+        One that is longer than a buffer is cut into packets as long as one, and a rest. Each full
+        packet but the first waits until the buffer behind it is empty, ``gap_cycles`` after the
+        one before has left it; the rest until there is room for it.
+        """
+        full, rest = divmod(flits, self.fifo_depth)
+        waits = max(full - 1, 0) * gap_cycles
+        if full and rest:
+            waits += max(rest + gap_cycles - self.fifo_depth, 0)
+        return waits
