@@ -61,10 +61,11 @@ class CollectiveTraffic:
         """Packets round by round, queued in cycle 0 of the round; all but trees have one."""
         if self.kind in ("multicast", "reduce"):
             parts = cut(self.flits, self.bound_flits)
+            root = self._node(self.root)
             goal: TileSet | ReductionGoal = self.group
-            sources = [self._node(self.root)]
+            sources = [root]
             if self.kind == "reduce":
-                goal, sources = ReductionGoal(self.group, self._node(self.root)), self._members()
+                goal, sources = ReductionGoal(self.group, root), self.group.nodes(self.cols)
             return [Packets.of((0, node, goal, part) for node in sources for part in parts)]
         return [
             Packets.of(
@@ -90,7 +91,7 @@ class CollectiveTraffic:
 
     def zero_load_cycles(self, timing: NocTiming) -> int:
         """Cycles by the closed forms: tiles send back to back, and links are in nobody's way."""
-        hops = max(_hops(self.root, tile) for tile in self.group_tiles())
+        hops = max(_hops(self.root, tile) for tile in self.group)
         if self.kind == "reduce":
             return timing.reduction_cycles(hops, self.flits)
         if self.kind == "multicast" and len(self.group) > 1:
@@ -99,10 +100,6 @@ class CollectiveTraffic:
             return timing.unicast_cycles(hops, self.flits)
         rounds = self._rounds()
         return sum(self._round_cycles(part, timing) for part in rounds) + len(rounds) - 1
-
-    def group_tiles(self) -> list[tuple[int, int]]:
-        """Row and column of every tile of the group."""
-        return [(row, col) for row in self.group.rows for col in self.group.cols]
 
     def _round_cycles(self, messages: list[_Message], timing: NocTiming) -> int:
         """The senders' ports, or the root's, pass a flit a cycle."""
@@ -135,15 +132,12 @@ class CollectiveTraffic:
         return [[(self.root, tile) for tile in others]]
 
     def _others(self) -> list[tuple[int, int]]:
-        return [tile for tile in self.group_tiles() if tile != self.root]
+        return [tile for tile in self.group if tile != self.root]
 
     def _after_root(self, others: list[tuple[int, int]]) -> list[tuple[int, int]]:
         """The others in order, from the one that follows the root on and around the end."""
         following = [tile for tile in others if tile > self.root]
         return following + others[: len(others) - len(following)]
-
-    def _members(self) -> list[int]:
-        return self.group.nodes(self.cols)
 
     def _node(self, tile: tuple[int, int]) -> int:
         return tile[0] * self.cols + tile[1]

@@ -1,8 +1,9 @@
 """Packets and their destinations, as plain arrays that every level reads."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from enum import IntEnum
+from itertools import product
 from typing import Self
 
 import numpy as np
@@ -29,9 +30,17 @@ class TileSet:
         """Number of tiles."""
         return len(self.rows) * len(self.cols)
 
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        """Row and column of each tile, row by row."""
+        return product(self.rows, self.cols)
+
+    def __contains__(self, tile: tuple[int, int]) -> bool:
+        """Whether a tile is one of them."""
+        return tile[0] in self.rows and tile[1] in self.cols
+
     def nodes(self, mesh_cols: int) -> list[int]:
         """Node numbers, row by row, on a mesh of ``mesh_cols`` columns."""
-        return [row * mesh_cols + col for row in self.rows for col in self.cols]
+        return [row * mesh_cols + col for row, col in self]
 
 
 class PacketKind(IntEnum):
@@ -143,18 +152,16 @@ class Packets:
 
     def tiles(self, number: int) -> TileSet:
         """The destination tiles of one packet, or the tiles whose operands meet it."""
-        return TileSet(
-            range(
-                int(self.row_first[number]),
-                int(self.row_last[number]) + 1,
-                int(self.row_step[number]),
-            ),
-            range(
-                int(self.col_first[number]),
-                int(self.col_last[number]) + 1,
-                int(self.col_step[number]),
-            ),
+        rows, cols = (
+            range(int(first[number]), int(last[number]) + 1, int(step[number]))
+            for first, last, step in self._lines()
         )
+        return TileSet(rows, cols)
+
+    def _lines(self) -> tuple[tuple[Int64s, Int64s, Int64s], ...]:
+        """First, last and step of the rows, and of the columns."""
+        rows = self.row_first, self.row_last, self.row_step
+        return rows, (self.col_first, self.col_last, self.col_step)
 
     def destination_counts(self, first: int = 0) -> Int64s:
         """Deliveries of each packet, shape (packets,); a reduction's count by its joint number.
@@ -166,8 +173,7 @@ class Packets:
 
     def tile_counts(self) -> Int64s:
         """Tiles in the set of each packet, shape (packets,)."""
-        rows = (self.row_last - self.row_first) // self.row_step + 1
-        cols = (self.col_last - self.col_first) // self.col_step + 1
+        rows, cols = ((last - first) // step + 1 for first, last, step in self._lines())
         return rows * cols
 
     def check_on(self, rows: int, cols: int) -> None:
@@ -177,10 +183,7 @@ class Packets:
             InputError: naming the first packet that does not.
         """
         inside = (self.source >= 0) & (self.source < rows * cols) & (self.flits >= 1)
-        for first, last, step, size in (
-            (self.row_first, self.row_last, self.row_step, rows),
-            (self.col_first, self.col_last, self.col_step, cols),
-        ):
+        for (first, last, step), size in zip(self._lines(), (rows, cols), strict=True):
             inside &= (first >= 0) & (first <= last) & (last < size) & (step >= 1)
         reduces = self.reduces
         if reduces.any():
@@ -196,11 +199,10 @@ class Packets:
 
     def from_own_tiles(self, cols: int) -> NDArray[np.bool_]:
         """Whether a packet's source is one of its tiles on a mesh of ``cols``, shape (packets,)."""
-        row, col = np.divmod(self.source, cols)
-        own = (self.row_first <= row) & (row <= self.row_last)
-        own &= (self.col_first <= col) & (col <= self.col_last)
-        own &= (row - self.row_first) % self.row_step == 0
-        own &= (col - self.col_first) % self.col_step == 0
+        own = np.ones(len(self), dtype=np.bool_)
+        places = np.divmod(self.source, cols)
+        for (first, last, step), place in zip(self._lines(), places, strict=True):
+            own &= (first <= place) & (place <= last) & ((place - first) % step == 0)
         return own
 
     @property

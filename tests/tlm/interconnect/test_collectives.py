@@ -85,7 +85,7 @@ def test_everyone_gets_everything_from_who_has_it(collective: CollectiveTraffic)
 def test_flit_hops_count_the_links(collective: CollectiveTraffic) -> None:
     links = set()
     hops = 0
-    for r, c in collective.group_tiles():
+    for r, c in collective.group:
         (y0, x0), (y1, x1) = collective.root, (r, c)
         if collective.kind == "reduce":
             (y0, x0), (y1, x1) = (y1, x1), (y0, x0)
@@ -103,7 +103,7 @@ def test_flit_hops_count_the_links(collective: CollectiveTraffic) -> None:
 @given(collectives())
 def test_a_tree_takes_as_few_rounds_as_can_be(collective: CollectiveTraffic) -> None:
     if collective.kind.startswith("tree"):
-        tiles = len(set(collective.group_tiles()) | {collective.root})
+        tiles = len(set(collective.group) | {collective.root})
         assert len(collective.rounds()) == (tiles - 1).bit_length()
         assert collective.messages == tiles - 1
 
