@@ -11,6 +11,7 @@ import numpy as np
 from tlm.dies.collectives import collective
 from tlm.dies.links import DieMesh
 from tlm.dies.messages import Int64s, Messages
+from tlm.interconnect.lines import hops, leaving, line_loads
 from tlm.interconnect.packets import TileSet
 
 
@@ -37,8 +38,6 @@ def _line_ticks(mesh: DieMesh, dies: int, size: int) -> int:
 
 
 def _routed_ticks(messages: Messages, mesh: DieMesh) -> int:
-    hops = np.abs(messages.source % mesh.cols - messages.target % mesh.cols)
-    hops += np.abs(messages.source // mesh.cols - messages.target // mesh.cols)
     # Messages of one source keep their order, so the round of each is its place among them.
     order = np.argsort(messages.source, kind="stable")
     firsts = np.searchsorted(messages.source[order], messages.source[order])
@@ -47,7 +46,8 @@ def _routed_ticks(messages: Messages, mesh: DieMesh) -> int:
     busiest = sum(
         _round_ticks(messages.part(rounds == number), mesh) for number in range(rounds.max() + 1)
     )
-    return busiest + int(hops.max()) * mesh.hop_ticks + mesh.ejection_ticks
+    longest = int(hops(messages.source, messages.target, mesh.cols).max())
+    return busiest + longest * mesh.hop_ticks + mesh.ejection_ticks
 
 
 def _round_ticks(messages: Messages, mesh: DieMesh) -> int:
@@ -62,23 +62,6 @@ def link_loads(messages: Messages, mesh: DieMesh) -> Int64s:
     """Units over the links to the north, east, south and west, shape (rows, columns, 4)."""
     row, col = np.divmod(messages.source, mesh.cols)
     to_row, to_col = np.divmod(messages.target, mesh.cols)
-    along_rows = _line_loads(row, col, to_col, messages.units, (mesh.rows, mesh.cols))
-    along_cols = _line_loads(to_col, row, to_row, messages.units, (mesh.cols, mesh.rows))
-    east, west = along_rows
-    south, north = (load.T for load in along_cols)
-    return np.stack([north, east, south, west], axis=-1)
-
-
-def _line_loads(
-    line: Int64s, start: Int64s, end: Int64s, units: Int64s, shape: tuple[int, int]
-) -> tuple[Int64s, Int64s]:
-    """Units that leave each place of each line upwards, and downwards."""
-    up, down = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
-    for chosen, load, low, high in ((end > start, up, start, end), (end < start, down, end, start)):
-        np.add.at(load, (line[chosen], low[chosen]), units[chosen])
-        np.subtract.at(load, (line[chosen], high[chosen]), units[chosen])
-        np.cumsum(load, axis=1, out=load)
-    # Downwards, what crosses from place i + 1 to i leaves place i + 1.
-    down[:, 1:] = down[:, :-1].copy()
-    down[:, 0] = 0
-    return up, down
+    east, west = line_loads(row, col, to_col, messages.units, (mesh.rows, mesh.cols))
+    south, north = line_loads(to_col, row, to_row, messages.units, (mesh.cols, mesh.rows))
+    return np.stack([leaving(north).T, east, south.T, leaving(west)], axis=-1)

@@ -9,7 +9,8 @@ for light loads. Where whole flows share their way (transpose) even those come o
 import numpy as np
 from numpy.typing import NDArray
 
-from tlm.interconnect.packets import Deliveries, PacketKind, Packets
+from tlm.interconnect.lines import hops, line_loads
+from tlm.interconnect.packets import Deliveries, Int64s, PacketKind, Packets
 from tlm.interconnect.zero_load import NocTiming
 
 _HIGHEST_LOAD = 0.99
@@ -27,24 +28,18 @@ def estimate(packets: Packets, rows: int, cols: int, cycles: int, timing: NocTim
     """
     assert (packets.kind == PacketKind.UNICAST).all(), "the closed form knows unicasts only"
     wait = _waits(packets, rows, cols, cycles)
-    hops = _hops(packets, cols)
-    head = timing.ejection_cycles + hops * timing.hop_cycles
+    node = packets.row_first * cols + packets.col_first
+    way = hops(packets.source, node, cols)
+    head = timing.ejection_cycles + way * timing.hop_cycles
     tail = head + packets.flits - 1 + np.rint(wait).astype(np.int64)
     return Deliveries(
         head_injected=packets.cycle,
         tail_injected=packets.cycle + packets.flits - 1,
         packet=np.arange(len(packets)),
-        node=packets.row_first * cols + packets.col_first,
+        node=node,
         head_ejected=packets.cycle + tail - packets.flits + 1,
         tail_ejected=packets.cycle + tail,
     )
-
-
-def _hops(packets: Packets, cols: int) -> NDArray[np.int64]:
-    along_row = np.abs(packets.col_first - packets.source % cols)
-    along_column = np.abs(packets.row_first - packets.source // cols)
-    hops: NDArray[np.int64] = along_row + along_column
-    return hops
 
 
 def highest_load(packets: Packets, rows: int, cols: int, cycles: int) -> float:
@@ -52,20 +47,18 @@ def highest_load(packets: Packets, rows: int, cols: int, cycles: int) -> float:
     return max(float(load.max()) for load in _loads(packets, rows, cols)) / cycles
 
 
-def _loads(packets: Packets, rows: int, cols: int) -> tuple[NDArray[np.float64], ...]:
+def _loads(packets: Packets, rows: int, cols: int) -> tuple[Int64s, ...]:
     """Flits over the links east, west, south and north, and through the ejection ports.
 
-    Link i of a line joins positions i and i + 1; south and north have shape (columns, rows).
+    Links are those of `line_loads`; south and north have shape (columns, rows).
     """
     row, col = packets.source // cols, packets.source % cols
     to_row, to_col = packets.row_first, packets.col_first
-    east, west = np.zeros((rows, cols)), np.zeros((rows, cols))
-    south, north = np.zeros((cols, rows)), np.zeros((cols, rows))
-    _add(east, west, row, col, to_col, packets.flits)
-    _add(south, north, to_col, row, to_row, packets.flits)
-    port = np.zeros((rows, cols))
+    along_rows = line_loads(row, col, to_col, packets.flits, (rows, cols))
+    along_cols = line_loads(to_col, row, to_row, packets.flits, (cols, rows))
+    port = np.zeros((rows, cols), dtype=np.int64)
     np.add.at(port, (to_row, to_col), packets.flits)
-    return east, west, south, north, port
+    return *along_rows, *along_cols, port
 
 
 def _waits(packets: Packets, rows: int, cols: int, cycles: int) -> NDArray[np.float64]:
@@ -86,24 +79,6 @@ def _waits(packets: Packets, rows: int, cols: int, cycles: int) -> NDArray[np.fl
     ejection: NDArray[np.float64] = _wait(port / cycles, mean_flits)[to_row, to_col]
     result: NDArray[np.float64] = along_row + along_column + ejection
     return result
-
-
-def _add(
-    up: NDArray[np.float64],
-    down: NDArray[np.float64],
-    line: NDArray[np.int64],
-    start: NDArray[np.int64],
-    end: NDArray[np.int64],
-    flits: NDArray[np.int64],
-) -> None:
-    """Add flits to the links of lines: link i joins positions i and i + 1, one way or the other."""
-    for load, low, high, chosen in (
-        (up, start, end, end > start),
-        (down, end, start, end < start),
-    ):
-        np.add.at(load, (line[chosen], low[chosen]), flits[chosen])
-        np.subtract.at(load, (line[chosen], high[chosen]), flits[chosen])
-        np.cumsum(load, axis=1, out=load)
 
 
 def _wait(load: NDArray[np.float64], mean_flits: float) -> NDArray[np.float64]:

@@ -5,13 +5,14 @@ from collections import Counter
 import numpy as np
 from numpy.typing import NDArray
 
+from tlm.interconnect.lines import leaving, line_loads
 from tlm.interconnect.packets import Int64s
 from tlm.program import Program
 from tlm.program.operations import Transfer, Trees, Unicasts
 
-#: A line's steps: flits that begin (above 0) or end to cross the links from each place upwards
-#: (row 0) and downwards (row 1), as bytes of an array of shape (2, places + 1).
-_Steps = bytes
+#: Flits that leave each place of a line upwards (row 0) and downwards (row 1), as bytes of an array
+#: of shape (2, places).
+_Loads = bytes
 
 
 def link_flits(program: Program, *, y_first: bool = False) -> dict[str, NDArray[np.int64]]:
@@ -35,12 +36,12 @@ def link_flits(program: Program, *, y_first: bool = False) -> dict[str, NDArray[
 
 
 class _Lines:
-    """Loads of rows and of columns: which lines have which steps, and how often."""
+    """Loads of rows and of columns: which lines have which, and how often."""
 
     def __init__(self, program: Program, y_first: bool) -> None:
         self._y_first = y_first
         self._size = {"row": program.cols, "column": program.rows}
-        self._counts: dict[str, Counter[tuple[bytes, _Steps]]] = {
+        self._counts: dict[str, Counter[tuple[bytes, _Loads]]] = {
             "row": Counter(),
             "column": Counter(),
         }
@@ -69,23 +70,19 @@ class _Lines:
     def loads(self, along: str) -> tuple[Int64s, Int64s]:
         """Flits from each place upwards, and downwards, shape (lines, places)."""
         size, lines = self._size[along], self._size["column" if along == "row" else "row"]
-        steps = np.zeros((2, lines, size + 1), dtype=np.int64)
-        for (numbers, change), count in self._counts[along].items():
+        loads = np.zeros((2, lines, size), dtype=np.int64)
+        for (numbers, load), count in self._counts[along].items():
             chosen = np.frombuffer(numbers, dtype=np.int64)
-            each = np.frombuffer(change, dtype=np.int64).reshape(2, size + 1)
-            steps[:, chosen] += count * each[:, None]
-        up, down = np.cumsum(steps, axis=2)[:, :, :size]
+            each = np.frombuffer(load, dtype=np.int64).reshape(2, size)
+            loads[:, chosen] += count * each[:, None]
+        up, down = loads
         return up, down
 
     def _add(self, along: str, lines: Int64s, start: Int64s, end: Int64s, flits: int) -> None:
         """Transfers from ``start`` to ``end`` on each of some lines."""
-        steps = np.zeros((2, self._size[along] + 1), dtype=np.int64)
-        upwards, downwards = end > start, end < start
-        np.add.at(steps[0], start[upwards], flits)
-        np.subtract.at(steps[0], end[upwards], flits)
-        # The link from place i downwards is i's.
-        np.add.at(steps[1], end[downwards] + 1, flits)
-        np.subtract.at(steps[1], start[downwards] + 1, flits)
-        if steps.any():
-            key = (np.ascontiguousarray(lines, dtype=np.int64).tobytes(), steps.tobytes())
+        ways = np.zeros_like(start), start, end, np.full_like(start, flits)
+        up, down = line_loads(*ways, (1, self._size[along]))
+        if up.any() or down.any():
+            loads = np.concatenate([up, leaving(down)])
+            key = (np.ascontiguousarray(lines, dtype=np.int64).tobytes(), loads.tobytes())
             self._counts[along][key] += 1

@@ -1,0 +1,38 @@
+"""What goes over the links of a mesh's lines, whenever it does: rows, or columns."""
+
+import numpy as np
+
+from tlm.interconnect.packets import Int64s
+
+
+def line_loads(
+    line: Int64s, start: Int64s, end: Int64s, amount: Int64s, shape: tuple[int, int]
+) -> tuple[Int64s, Int64s]:
+    """What crosses each link upwards, and downwards; link i of a line joins places i and i + 1.
+
+    Args:
+        line: Shape (ways,): the line of each way.
+        start: Shape (ways,): its first place there.
+        end: Shape (ways,): its last one.
+        amount: Shape (ways,): what crosses its links.
+        shape: Lines, and places of each, as those of the results.
+    """
+    up, down = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+    for chosen, load, low, high in ((end > start, up, start, end), (end < start, down, end, start)):
+        np.add.at(load, (line[chosen], low[chosen]), amount[chosen])
+        np.subtract.at(load, (line[chosen], high[chosen]), amount[chosen])
+        np.cumsum(load, axis=1, out=load)
+    return up, down
+
+
+def leaving(down: Int64s) -> Int64s:
+    """Loads downwards by the place that they leave: link i leaves place i + 1."""
+    return np.roll(down, 1, axis=1)
+
+
+def hops(source: Int64s, target: Int64s, cols: int) -> Int64s:
+    """Links between nodes of a mesh of ``cols`` columns."""
+    row, col = np.divmod(source, cols)
+    to_row, to_col = np.divmod(target, cols)
+    links: Int64s = np.abs(row - to_row) + np.abs(col - to_col)
+    return links
