@@ -29,11 +29,11 @@ from tlm.memory.dram.calibration import rtl_channel
 from tlm.memory.dram.target import DramMemory
 from tlm.offchip.system import OffChipMemory
 from tlm.program.functional import TileBlocks
-from tlm.program.operations import Engine, Tile
+from tlm.program.operations import Engine
 from tlm.tiles.layout import SUM_BITS, WORD_BITS
 from tlm.tiles.mesh import TiledMesh
 from tlm.tiles.programs import on_tiles
-from tlm.trace import Recorder
+from tlm.trace import EngineSpan, Recorder, TransferSpan
 from workloads.kernels.catalogue import ATTENTION, GEMM, KERNELS, Choices, Kernel, Sizes
 from workloads.kernels.target import chip_target
 
@@ -195,15 +195,11 @@ class _Busy:
         self.region = TileSet(range(grid[0]), range(grid[1]))
         self.cycles = np.zeros(len(Engine), dtype=np.int64)
 
-    def operation(
-        self, number: int, label: str, engine: Engine, tile: Tile, start: int, end: int
-    ) -> None:
+    def operation(self, span: EngineSpan) -> None:
         """An operation of an engine."""
-        self.cycles[engine] += end - start
+        self.cycles[span.engine] += span.end_cycle - span.start_cycle
 
-    def transfer(
-        self, number: int, label: str, source: Tile, target: Tile, flits: int, start: int, end: int
-    ) -> None:
+    def transfer(self, span: TransferSpan) -> None:
         """Its arrival keeps no engine busy."""
 
 

@@ -28,7 +28,7 @@ from tlm.program.functional import TileBlocks
 from tlm.program.operations import COMPUTING, Engine, Tile
 from tlm.tiles.jobs import matrix_jobs
 from tlm.tiles.layout import place_buffers
-from tlm.trace import Recorder
+from tlm.trace import EngineSpan, Recorder
 from wafertlm.output import CheckFailedError
 
 _SEED = 1
@@ -144,9 +144,8 @@ def _tell(recorder: Recorder, program: Program, model: TileModel, run: TileRun) 
     for span in run.spans:
         tile: Tile = divmod(span.tile, program.cols)
         number = numbers[span.tile, span.engine][span.number]
-        recorder.operation(
-            number, span.label, span.engine, tile, span.start_cycle, span.end_cycle + 1
-        )
+        lasted = span.start_cycle, span.end_cycle + 1
+        recorder.operation(EngineSpan(number, span.label, span.engine, tile, *lasted))
 
 
 def _provenance(model: TileModel, cycles: int) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from tlm.engines.lt import run_lt
 from tlm.interconnect.packets import TileSet
 from tlm.program import Engine, Work
 from tlm.program.operations import COMPUTING
+from tlm.trace import EngineSpan
 from wafertlm.kernel_options import KernelOptions
 from wafertlm.kernel_runs import kernel_result
 
@@ -23,9 +24,9 @@ class Spans:
     def __init__(self) -> None:
         self.spans: dict[Any, list[tuple[int, int]]] = defaultdict(list)
 
-    def operation(self, _: int, __: str, engine: Engine, tile: Any, start: int, end: int) -> None:
-        if engine in COMPUTING:
-            self.spans[tile].append((start, end))
+    def operation(self, span: EngineSpan) -> None:
+        if span.engine in COMPUTING:
+            self.spans[span.tile].append((span.start_cycle, span.end_cycle))
 
     def transfer(self, *_: Any) -> None:
         pass

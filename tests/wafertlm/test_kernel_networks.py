@@ -14,6 +14,7 @@ from calibration.blackbox.spec import load_spec
 from tlm.calibrated import REPOSITORY, load_result, source_hashes
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
+from tlm.trace import TransferSpan
 from wafertlm.kernel_options import KernelOptions
 from wafertlm.kernel_runs import kernel_result
 from workloads.kernels.catalogue import ATTENTION, GEMM, KERNELS
@@ -69,9 +70,9 @@ class FlitHops:
     def operation(self, *_: Any) -> None:
         pass
 
-    def transfer(self, _: int, __: str, source: Any, target: Any, flits: int, *___: int) -> None:
-        hops = abs(source[0] - target[0]) + abs(source[1] - target[1])
-        self.flit_hops += flits * hops
+    def transfer(self, span: TransferSpan) -> None:
+        hops = sum(abs(a - b) for a, b in zip(span.source, span.target, strict=True))
+        self.flit_hops += span.flits * hops
 
 
 @pytest.fixture

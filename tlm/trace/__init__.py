@@ -1,7 +1,7 @@
 """What happened when: timelines for Perfetto, and maps of links and tiles (docs/traces.md)."""
 
 from tlm.trace.maps import link_flits
-from tlm.trace.recorder import Recorder
+from tlm.trace.recorder import EngineSpan, Recorder, TransferSpan
 from tlm.trace.timeline import Timeline
 
-__all__ = ["Recorder", "Timeline", "link_flits"]
+__all__ = ["EngineSpan", "Recorder", "Timeline", "TransferSpan", "link_flits"]

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlm.engines.transfer_times import hold_cycles
-from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program.operations import Engine, Operation, Transfer, Work
-from tlm.trace.recorder import Recorder, Tile
+from tlm.trace.recorder import EngineSpan, Recorder, TransferSpan
 
 _Cycles = NDArray[np.int32] | NDArray[np.int64]
 
@@ -46,30 +45,27 @@ def note_operation(
     hold = launch_cycles + hold_cycles(timing, operation.flits, multicast=operation.forks)
     label, region = operation.label, recorder.region
     for way in operation.ways(region):
-        members = [(row, col) for row in way.members.rows for col in way.members.cols]
+        members = [*way.members]
         sources, targets = (members, [way.tile]) if way.inwards else ([way.tile], members)
         for source in sources:
-            if _inside(region, source):
+            if source in region:
                 end = int(ends[source])
-                recorder.operation(number, label, Engine.TRANSFER, source, end - hold, end)
+                told = EngineSpan(number, label, Engine.TRANSFER, source, end - hold, end)
+                recorder.operation(told)
         for target in targets:
-            if _inside(region, target) or _inside(region, sources[0]):
+            if target in region or sources[0] in region:
+                ways = number, label, sources[0], target, operation.flits
                 start, arrival = int(ends[sources[0]]) - hold, int(last_arrival_cycle[target])
-                recorder.transfer(
-                    number, label, sources[0], target, operation.flits, start, arrival
-                )
+                recorder.transfer(TransferSpan(*ways, start, arrival))
 
 
 def _note_work(recorder: Recorder, number: int, work: Work, ends: _Cycles) -> None:
-    tiles, region = work.tiles, recorder.region
+    tiles = work.tiles
     cycles = np.broadcast_to(np.asarray(work.cycles), (len(tiles.rows), len(tiles.cols)))
-    for row in region.rows:
-        for col in region.cols:
-            if row in tiles.rows and col in tiles.cols:
-                lasted = int(cycles[tiles.rows.index(row), tiles.cols.index(col)])
-                end = int(ends[work.engine, row, col])
-                recorder.operation(number, work.label, work.engine, (row, col), end - lasted, end)
-
-
-def _inside(region: TileSet, tile: Tile) -> bool:
-    return tile[0] in region.rows and tile[1] in region.cols
+    for row, col in recorder.region:
+        if (row, col) in tiles:
+            lasted = int(cycles[tiles.rows.index(row), tiles.cols.index(col)])
+            end = int(ends[work.engine, row, col])
+            recorder.operation(
+                EngineSpan(number, work.label, work.engine, (row, col), end - lasted, end)
+            )

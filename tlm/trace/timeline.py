@@ -10,41 +10,20 @@ Format: "Trace Event Format", Google, phases X, M, C, s and f.
 import gzip
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tlm.errors import InputError
+from tlm.errors import hold_least
 from tlm.files import whole_file
 from tlm.interconnect.packets import TileSet
-from tlm.program.operations import Engine
-from tlm.trace.recorder import Tile
+from tlm.program.operations import Engine, Tile
+from tlm.trace.recorder import EngineSpan, TransferSpan
 
-_RECEIVE = len(Engine)
+_RECEIVE = len(Engine)  # beside the engines of a tile what it receives
 _THREADS = (*(engine.name.lower() for engine in Engine), "receive")
 _LINKS = ("north", "east", "south", "west")
 MOST_SPANS = 200_000
 _COUNTER_BINS = 500
-
-
-@dataclass(frozen=True, slots=True)
-class _Span:
-    tile: Tile
-    thread: int
-    number: int
-    label: str
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Transfer:
-    number: int
-    source: Tile
-    target: Tile
-    flits: int
-    start: int
-    arrival: int
 
 
 class Timeline:
@@ -77,42 +56,36 @@ class Timeline:
         Raises:
             InputError: if ``every`` is below 1.
         """
-        if every < 1:
-            raise InputError(f"--every: found {every}; allowed: 1 or more")
+        hold_least("--every", every, 1)
         self.region = region
         self._cols = cols
         self._every = every
         self._room = most_spans
-        self._spans: list[_Span] = []
-        self._transfers: list[_Transfer] = []
+        self._spans: list[EngineSpan] = []
+        self._transfers: list[TransferSpan] = []
         self._y_first = y_first
         self.dropped = self.dropped_transfers = 0
 
-    def operation(
-        self, number: int, label: str, engine: Engine, tile: Tile, start_cycle: int, end_cycle: int
-    ) -> None:
+    def operation(self, span: EngineSpan) -> None:
         """See `Recorder`."""
-        if self._wanted(number, tile):
-            self._keep(_Span(tile, int(engine), number, label, start_cycle, end_cycle))
+        if self._wanted(span.number, span.tile):
+            if len(self._spans) < self._room:
+                self._spans.append(span)
+            else:
+                self.dropped += 1
 
-    def transfer(
-        self,
-        number: int,
-        label: str,
-        source: Tile,
-        target: Tile,
-        flits: int,
-        start_cycle: int,
-        arrival_cycle: int,
-    ) -> None:
+    def transfer(self, span: TransferSpan) -> None:
         """See `Recorder`."""
-        if self._wanted(number, target):
-            begun = max(start_cycle, arrival_cycle - flits)
-            self._keep(_Span(target, _RECEIVE, number, label, begun, arrival_cycle))
-        if any(self._wanted(number, tile) for tile in (target, *self._leaves(source, target))):
-            self._keep_transfer(
-                _Transfer(number, source, target, flits, start_cycle, arrival_cycle)
-            )
+        number, label, source, target, *_ = span
+        self.operation(
+            EngineSpan(number, label, _RECEIVE, target, _received_from(span), span.arrival_cycle)
+        )
+        left = (tile for tile, _ in _links(source, target, self._y_first))
+        if any(self._wanted(number, tile) for tile in (target, *left)):
+            if len(self._transfers) < self._room:
+                self._transfers.append(span)
+            else:
+                self.dropped_transfers += 1
 
     def write(self, path: Path) -> None:
         """Write a compressed trace (``.json.gz``); equal runs give equal bytes.
@@ -127,30 +100,13 @@ class Timeline:
             file.write(gzip.compress(text, mtime=0))
 
     def _wanted(self, number: int, tile: Tile) -> bool:
-        region = self.region
-        return number % self._every == 0 and tile[0] in region.rows and tile[1] in region.cols
-
-    def _keep(self, span: _Span) -> None:
-        if len(self._spans) < self._room:
-            self._spans.append(span)
-        else:
-            self.dropped += 1
-
-    def _keep_transfer(self, transfer: _Transfer) -> None:
-        if len(self._transfers) < self._room:
-            self._transfers.append(transfer)
-        else:
-            self.dropped_transfers += 1
-
-    def _leaves(self, source: Tile, target: Tile) -> Iterator[Tile]:
-        """Tiles that a transfer leaves."""
-        return (tile for tile, _ in _links(source, target, self._y_first))
+        return number % self._every == 0 and tile in self.region
 
     def _process(self, tile: Tile) -> int:
         return tile[0] * self._cols + tile[1]
 
     def _names(self) -> Iterator[dict[str, Any]]:
-        threads = sorted({(span.tile, span.thread) for span in self._spans})
+        threads = sorted({(span.tile, span.engine) for span in self._spans})
         for tile in sorted({tile for tile, _ in threads}):
             yield _name("process_name", self._process(tile), 0, f"tile {tile[0]},{tile[1]}")
         for tile, thread in threads:
@@ -160,11 +116,11 @@ class Timeline:
         for span in sorted(self._spans, key=_order):
             yield {
                 "ph": "X",
-                "name": span.label or _THREADS[span.thread],
+                "name": span.label or _THREADS[span.engine],
                 "pid": self._process(span.tile),
-                "tid": span.thread,
-                "ts": span.start,
-                "dur": span.end - span.start,
+                "tid": span.engine,
+                "ts": span.start_cycle,
+                "dur": span.end_cycle - span.start_cycle,
                 "args": {"operation": span.number},
             }
 
@@ -177,8 +133,8 @@ class Timeline:
         ]
         for number, each in enumerate(sorted(both, key=_way)):
             ends = (
-                ("s", each.source, int(Engine.TRANSFER), each.start),
-                ("f", each.target, _RECEIVE, max(each.start, each.arrival - each.flits)),
+                ("s", each.source, int(Engine.TRANSFER), each.start_cycle),
+                ("f", each.target, _RECEIVE, _received_from(each)),
             )
             for phase, tile, thread, time in ends:
                 yield {
@@ -196,7 +152,7 @@ class Timeline:
         """Flits a cycle on the links of the region's tiles, each transfer spread over its time."""
         if not self._transfers:
             return
-        last = max(each.arrival for each in self._transfers)
+        last = max(each.arrival_cycle for each in self._transfers)
         bin_cycles = -(-max(last, 1) // _COUNTER_BINS)
         sample = f", 1 of {self._every} operations" if self._every > 1 else ""
         loads: dict[tuple[Tile, int], dict[int, float]] = {}
@@ -204,7 +160,7 @@ class Timeline:
         for each in sorted(self._transfers, key=_way):
             for tile, link in _links(each.source, each.target, self._y_first):
                 # Branches of a multicast share their way: its flits cross it once.
-                key = (each.number, each.source, tile, link, each.start)
+                key = (each.number, each.source, tile, link, each.start_cycle)
                 if key not in seen and self._wanted(each.number, tile):
                     seen.add(key)
                     _spread(loads.setdefault((tile, link), {}), each, bin_cycles)
@@ -223,12 +179,17 @@ def _name(kind: str, process: int, thread: int, name: str) -> dict[str, Any]:
     return {"ph": "M", "name": kind, "pid": process, "tid": thread, "args": {"name": name}}
 
 
-def _order(span: _Span) -> tuple[object, ...]:
-    return span.start, span.tile, span.thread, span.number, span.end
+def _order(span: EngineSpan) -> tuple[object, ...]:
+    return span.start_cycle, span.tile, span.engine, span.number, span.end_cycle
 
 
-def _way(each: _Transfer) -> tuple[object, ...]:
-    return each.start, each.number, each.source, each.target
+def _way(each: TransferSpan) -> tuple[object, ...]:
+    return each.start_cycle, each.number, each.source, each.target
+
+
+def _received_from(each: TransferSpan) -> int:
+    """When its first flit is taken to come."""
+    return max(each.start_cycle, each.arrival_cycle - each.flits)
 
 
 def _links(source: Tile, target: Tile, y_first: bool) -> Iterator[tuple[Tile, int]]:
@@ -246,9 +207,9 @@ def _links(source: Tile, target: Tile, y_first: bool) -> Iterator[tuple[Tile, in
         yield (at, to_col), 2 if step > 0 else 0
 
 
-def _spread(bins: dict[int, float], each: _Transfer, bin_cycles: int) -> None:
+def _spread(bins: dict[int, float], each: TransferSpan, bin_cycles: int) -> None:
     """Add a transfer's flits to the bins that it lasts through."""
-    start, end = each.start, max(each.arrival, each.start + 1)
+    start, end = each.start_cycle, max(each.arrival_cycle, each.start_cycle + 1)
     for at in range(start // bin_cycles, -(-end // bin_cycles)):
         part = min(end, (at + 1) * bin_cycles) - max(start, at * bin_cycles)
         bins[at] = bins.get(at, 0.0) + each.flits * part / (end - start)

@@ -7,8 +7,8 @@ from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Engine, Operation, Program, Send, Token, Work
-from tlm.program.operations import Tile
 from tlm.tiles.timing import FREE, QueueTiming
+from tlm.trace import EngineSpan, TransferSpan
 
 TIMING = NocTiming(
     hop_cycles=1, ejection_cycles=1, fifo_depth=4, multicast_gap_cycles=1, flit_bytes=8
@@ -26,17 +26,13 @@ class Spans:
         self.operations: list[tuple[int, int, int]] = []
         self.arrivals: list[tuple[int, int]] = []
 
-    def operation(
-        self, number: int, label: str, engine: Engine, tile: Tile, start: int, end: int
-    ) -> None:
+    def operation(self, span: EngineSpan) -> None:
         """Note it."""
-        self.operations.append((number, start, end))
+        self.operations.append((span.number, span.start_cycle, span.end_cycle))
 
-    def transfer(
-        self, number: int, label: str, source: Tile, target: Tile, flits: int, start: int, end: int
-    ) -> None:
+    def transfer(self, span: TransferSpan) -> None:
         """Note its end."""
-        self.arrivals.append((number, end))
+        self.arrivals.append((span.number, span.arrival_cycle))
 
 
 def spans(

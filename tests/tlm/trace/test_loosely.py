@@ -1,7 +1,6 @@
 """What a loosely-timed run tells is what happens packet by packet where nothing contends."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ from tlm.engines.lt import run_lt
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import TileSet
 from tlm.program import Engine, Multicast, Operation, Program, Reduce, Send, Work
+from tlm.trace import EngineSpan, TransferSpan
 
 
 class Notes:
@@ -20,14 +20,14 @@ class Notes:
     region = TileSet(range(8), range(8))
 
     def __init__(self) -> None:
-        self.operations: set[tuple[Any, ...]] = set()
-        self.transfers: set[tuple[Any, ...]] = set()
+        self.operations: set[EngineSpan] = set()
+        self.transfers: set[TransferSpan] = set()
 
-    def operation(self, *told: Any) -> None:
-        self.operations.add(told)
+    def operation(self, span: EngineSpan) -> None:
+        self.operations.add(span)
 
-    def transfer(self, *told: Any) -> None:
-        self.transfers.add(told)
+    def transfer(self, span: TransferSpan) -> None:
+        self.transfers.add(span)
 
 
 def pipeline() -> Program:
@@ -88,5 +88,5 @@ def test_only_the_region_is_told_of() -> None:
     notes = Notes()
     notes.region = TileSet(range(1), range(2, 3))
     run_lt(pipeline(), TIMING, recorder=notes)
-    assert {told[3] for told in notes.operations} == {(0, 2)}
+    assert {told.tile for told in notes.operations} == {(0, 2)}
     assert len(notes.transfers) == 3

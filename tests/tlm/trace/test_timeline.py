@@ -14,7 +14,7 @@ from tlm.errors import InputError
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import TileSet
 from tlm.program import Engine, Operation, Program, Reduce, Work
-from tlm.trace import Timeline
+from tlm.trace import Timeline, TransferSpan
 
 EVERYWHERE = TileSet(range(1), range(8))
 
@@ -121,7 +121,7 @@ def test_counters_know_what_passes_through_and_which_way(tmp_path: Path) -> None
     for y_first, passed, link in ((False, (0, 1), "east"), (True, (1, 1), "east")):
         timeline = Timeline(TileSet.tile(*passed), 3, most_spans=1, every=1, y_first=y_first)
         for number in range(2):
-            timeline.transfer(number, "", (0, 0), (1, 2), 6, 0, 9)
+            timeline.transfer(TransferSpan(number, "", (0, 0), (1, 2), 6, 0, 9))
         timeline.write(tmp_path / "run.json.gz")
         events = json.loads(gzip.decompress((tmp_path / "run.json.gz").read_bytes()))["traceEvents"]
         counters = [event for event in events if event["ph"] == "C"]

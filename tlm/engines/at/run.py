@@ -29,7 +29,7 @@ from tlm.program.operations import OffChip, Reduce, Relay, Tile
 from tlm.program.steps import ProgramDeadlockError, Step, TransferStep, Unit, WorkStep, held_steps
 from tlm.tiles.interconnect import TiledInterconnect
 from tlm.tiles.timing import FREE, QueueTiming
-from tlm.trace.recorder import Recorder
+from tlm.trace.recorder import EngineSpan, Recorder, TransferSpan
 
 _Process = Generator[simpy.Event, Any, None]
 
@@ -237,7 +237,8 @@ class _Processes:
         self._times.ends[step.engine][step.tile] = end
         if self._recorder is not None:
             label = step.operation.label
-            self._recorder.operation(step.number, label, step.engine, step.tile, start, end)
+            span = EngineSpan(step.number, label, step.engine, step.tile, start, end)
+            self._recorder.operation(span)
         self._units.give(step.gives)
 
     def _goal(self, step: TransferStep) -> TileSet | packets.ReductionGoal:
@@ -256,6 +257,6 @@ class _Processes:
         """A transfer has been written at a tile."""
         self._times.arrived[tile] = self._env.now
         if self._recorder is not None:
-            label, now = step.operation.label, int(self._env.now)
-            self._recorder.transfer(step.number, label, step.tile, tile, step.flits, start, now)
+            way = step.number, step.operation.label, step.tile, tile, step.flits
+            self._recorder.transfer(TransferSpan(*way, start, int(self._env.now)))
         self._units.give(units)
