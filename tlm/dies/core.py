@@ -37,8 +37,8 @@ KINDS = len(DieEventKind)
 def run(s: DieMeshState) -> None:
     """Run messages to their delivery.
 
-    The heap is one of tuples: times have 62 bits, so that no number holds a time and the order in
-    which events came up, which equal times keep.
+    The heap is one of tuples, not of numbers (`tlm.heap`): times have 62 bits, so that no number
+    holds a time and the order in which events came up, which equal times keep.
     """
     heap = [(0, 0, 0, 0) for _ in range(0)]  # of this type, and empty
     events, count, number = s.events, s.event_count, 0

@@ -4,7 +4,6 @@ Every die has five inputs and five outputs, numbered by `DiePort`. The place of 
 `PORTS`, plus its port.
 """
 
-from dataclasses import astuple
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -30,9 +29,8 @@ PORTS = len(DiePort)
 
 
 class Law(NamedTuple):
-    """The fields of `DieMesh`, for compiled code."""
+    """Fields of `DieMesh`, for compiled code."""
 
-    rows: int
     cols: int
     ticks_per_unit: int
     port_ticks_per_unit: int
@@ -40,7 +38,6 @@ class Law(NamedTuple):
     ejection_ticks: int
     credit_ticks: int
     packet_units: int
-    buffer_units: int
 
 
 class Message(IntEnum):
@@ -117,7 +114,7 @@ def new_state(messages: Messages, mesh: DieMesh) -> DieMeshState:
     queued = np.full((packets.sum(), len(DiePacket)), NONE, dtype=np.int64)
     queued[:, DiePacket.MESSAGE] = np.repeat(np.arange(count), packets)
     return DieMeshState(
-        law=Law(*astuple(mesh)),
+        law=Law(*(getattr(mesh, field) for field in Law._fields)),
         messages=table,
         packets=queued,
         places=places,
