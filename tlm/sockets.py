@@ -105,6 +105,12 @@ class InitiatorSocket:
         return self._peer.owner
 
 
+def _after(env: Environment, delay_cycles: int, call: Callable[[], None]) -> None:
+    event = env.timeout(delay_cycles)
+    assert event.callbacks is not None
+    event.callbacks.append(lambda _: call())
+
+
 class PayloadEventQueue:
     """Hands payloads back after their delay: ``handle(payload, phase)`` is called at that time."""
 
@@ -114,9 +120,7 @@ class PayloadEventQueue:
 
     def notify(self, payload: GenericPayload, phase: Phase, delay_cycles: int) -> None:
         """Schedule the call; equal times keep the order of the notifications."""
-        event = self._env.timeout(delay_cycles)
-        assert event.callbacks is not None
-        event.callbacks.append(lambda _: self._handle(payload, phase))
+        _after(self._env, delay_cycles, lambda: self._handle(payload, phase))
 
 
 class ResponseQueue:
@@ -145,9 +149,7 @@ class ResponseQueue:
     def taken(self, delay_cycles: int) -> None:
         """To be called at END_RESP: the answer that is open is taken after the delay."""
         if delay_cycles:
-            taken = self._env.timeout(delay_cycles)
-            assert taken.callbacks is not None
-            taken.callbacks.append(lambda _: self.taken(0))
+            _after(self._env, delay_cycles, lambda: self.taken(0))
             return
         self._open = False
         self._on_taken()

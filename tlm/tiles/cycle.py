@@ -20,9 +20,6 @@ from tlm.tiles.records import (
 from tlm.tiles.scratchpad import all_asked, ask, grant, holds, move, read
 from tlm.tiles.vector_engine import ask_for_vector, step_vector
 
-# mypy: disable-error-code="no-any-return"
-# What comes out of an array is no bool to the type checker, as it is to Numba.
-
 
 @compiled
 def step(t: Tiles, words: Words, tile: int, now: int, comes: int, room: bool) -> int:

@@ -25,7 +25,7 @@ from tlm.interconnect.zero_load import FORKS, NocTiming
 from tlm.tiles.banked import BankedTiles
 from tlm.tiles.cycle import step
 from tlm.tiles.interconnect import TileStarts, in_turn, tile_event
-from tlm.tiles.records import HEADER_COLUMNS, NOBODY, Brought, Column, Header, Tables, Tiles
+from tlm.tiles.records import HEADER_COLUMNS, NOBODY, Brought, Column, Header, Tiles, TileTables
 from tlm.tiles.timing import TileTiming
 
 _FIRST_KIND = 16  # behind the network's
@@ -107,7 +107,7 @@ class TiledMesh(TileStarts, HandshakeMesh):
 
 @compiled
 def _run_tiled(
-    m: Records, packets: Table, deliveries: DeliveryTable, tiles: Tables, until: int
+    m: Records, packets: Table, deliveries: DeliveryTable, tiles: TileTables, until: int
 ) -> int:
     """As `run` of the handshake model, with the tiles at which anything goes on."""
     t = tiles.records
@@ -131,11 +131,11 @@ def _run_tiled(
         and m[Mesh.OWED] > 0
     ):
         return -1
-    return m[Mesh.REPORTED]  # type: ignore[no-any-return]  # an element is Any
+    return m[Mesh.REPORTED]
 
 
 @compiled
-def _step_tiles(m: Records, packets: Table, tiles: Tables) -> bool:
+def _step_tiles(m: Records, packets: Table, tiles: TileTables) -> bool:
     """A cycle of all tiles at which anything goes on; whether more does by itself."""
     t, words, routes = tiles
     stirs, now, node = False, m[Mesh.CLOCK], m[Mesh.NODES]

@@ -18,8 +18,8 @@ from tlm.tiles.records import (
     Column,
     Header,
     PortColumn,
-    Tables,
     TilePort,
+    TileTables,
 )
 
 #: By node the packet of the flit that the network offers, or `NO_FLIT`, and its place there.
@@ -41,7 +41,7 @@ class Done(IntEnum):
 
 @compiled
 def run_beside(
-    tiles: Tables, offers: Offers, room: int, done: DoneBits, now: int, until: int
+    tiles: TileTables, offers: Offers, room: int, done: DoneBits, now: int, until: int
 ) -> int:
     """Simulate from ``now`` until ``until``, or the first cycle that brings anything.
 

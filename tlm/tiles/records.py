@@ -16,6 +16,7 @@ from tlm.tiles.timing import TileTiming
 
 Int64s = NDArray[np.int64]
 Tiles = Annotated[Int64s, types.int64[::1]]
+Routes = Annotated[NDArray[np.int64], types.int64[::1]]
 Words = Annotated[NDArray[np.int32], types.int32[::1]]
 NEVER = 2**62
 NOBODY = -1
@@ -106,15 +107,9 @@ class Brought(IntEnum):
 class TileTables(NamedTuple):
     """Tiles and what they work on."""
 
-    records: Int64s
-    words: NDArray[np.int32]  # banks of the words of all jobs and transfers so far
-    routes: NDArray[np.int64]  # by packet, where the words begin that its flits are written to
-
-
-Tables = Annotated[
-    TileTables,
-    types.NamedTuple((types.int64[::1], types.int32[::1], types.int64[::1]), TileTables),
-]
+    records: Tiles
+    words: Words  # banks of the words of all jobs and transfers so far
+    routes: Routes  # by packet, where the words begin that its flits are written to
 
 
 def new_tiles(count: int, timing: TileTiming) -> Int64s:

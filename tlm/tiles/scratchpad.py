@@ -8,9 +8,6 @@ places for (rtl/tile/stream_reader.sv).
 from tlm.compiled import compiled
 from tlm.tiles.records import PORT_COLUMNS, Column, Header, PortColumn, Tiles, Words
 
-# mypy: disable-error-code="no-any-return"
-# What comes out of an array is no int to the type checker, as it is to Numba.
-
 
 @compiled
 def read(t: Tiles, words: Words, tile: int, port: int) -> int:

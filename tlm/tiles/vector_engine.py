@@ -7,9 +7,6 @@ from tlm.compiled import compiled
 from tlm.tiles.records import PORT_COLUMNS, Column, Header, PortColumn, TilePort, Tiles, Words
 from tlm.tiles.scratchpad import all_asked, holds, move, read, write
 
-# mypy: disable-error-code="no-any-return"
-# What comes out of an array is no bool to the type checker, as it is to Numba.
-
 
 @compiled
 def ask_for_vector(t: Tiles, words: Words, tile: int) -> int:

@@ -27,9 +27,6 @@ from tlm.interconnect.handshake.records import (
 from tlm.interconnect.handshake.reduction import begin
 from tlm.interconnect.handshake.sending import follow
 
-# mypy: disable-error-code="no-any-return, return-value"
-# What comes out of an array is no int to the type checker, as it is to Numba.
-
 
 @compiled
 def _next_event(m: Records) -> int:

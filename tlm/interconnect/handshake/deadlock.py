@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 
-from tlm.interconnect.handshake.places import buffer_of, given, node_of, output_of
+from tlm.interconnect.handshake.places import behind_switch, buffer_of, given, node_of, output_of
 from tlm.interconnect.handshake.records import (
     OPERANDS,
     OUTPUTS,
@@ -148,15 +148,10 @@ class _Standstill:
             return int(m[buffer + FlitBuffer.BRANCH_SENT + port])
         return int(m[buffer + FlitBuffer.LEFT] - m[buffer + FlitBuffer.FRONT_FLIT])
 
-    def _slot(self, node: int, slot: int) -> int:
-        return int(buffer_of(self._m, node, slot))
-
-    def _node(self, output: int) -> int:
-        return int(node_of(self._m, output))
-
     def _requester(self, output: int) -> int:
-        owner = int(self._m[output + Output.OWNER])
-        return self._slot(self._node(output), RESULT if owner == PORTS else owner)
+        m = self._m
+        owner = int(m[output + Output.OWNER])
+        return buffer_of(m, node_of(m, output), RESULT if owner == PORTS else owner)
 
     def _sent_all_that_came(self, buffer: int, port: int) -> bool:
         start = int(self._m[buffer + FlitBuffer.FRONT_FLIT])
@@ -171,21 +166,20 @@ class _Standstill:
         if output == 0 or full:
             return
         if m[Mesh.OUTPUT_DEPTH] > 0 and m[buffer + FlitBuffer.SLOT] < OUTPUTS:
-            yield self._slot(self._node(output), OUTPUTS + int(m[output + Output.PORT]))
+            yield behind_switch(m, node_of(m, output), int(m[output + Output.PORT]))
         elif m[output + Output.OWNER] >= 0:
             yield self._requester(output)
 
     def _target(self, buffer: int, output: int) -> int:
         """The buffer in which there is no room."""
         m = self._m
+        if m[buffer + FlitBuffer.SLOT] < OUTPUTS:
+            held = behind_switch(m, node_of(m, output), int(m[output + Output.PORT]))
+            if held != m[output + Output.BEHIND] and m[held + FlitBuffer.PACKETS] > 0:
+                return held
         reduces = self._packets[self.packet(buffer), Packet.KIND] >= PacketKind.SUM
         apart = int(m[Mesh.OPERAND_SLOT]) if reduces else 0
-        behind = int(m[output + Output.BEHIND]) + apart * int(m[Mesh.BUFFER_SIZE])
-        depth = m[Mesh.OUTPUT_DEPTH if m[output + Output.PORT] else Mesh.TILE_DEPTH]
-        if m[buffer + FlitBuffer.SLOT] < OUTPUTS and depth > 0:
-            held = self._slot(self._node(output), OUTPUTS + int(m[output + Output.PORT]))
-            return held if m[held + FlitBuffer.PACKETS] > 0 else behind
-        return behind
+        return int(m[output + Output.BEHIND] + apart * m[Mesh.BUFFER_SIZE])
 
     def _partners(self, buffer: int, inputs: int) -> Iterator[int]:
         """What keeps the other operands of a reduction away, or else its way out."""
@@ -194,37 +188,37 @@ class _Standstill:
         for port in range(PORTS):
             if inputs >> port & 1:
                 yield from self._absence(node, port, own)
-        result = self._slot(node, RESULT)
+        result = buffer_of(m, node, RESULT)
         if m[node + Node.UNIT] >= 0 and m[result + FlitBuffer.PACKETS] > 0:
             yield result
 
     def _absence(self, node: int, port: int, packet: int) -> Iterator[int]:
         """Buffers whose front packets keep a reduction's operand from an input."""
         m, joint = self._m, self._packets[packet, Packet.JOINT]
-        buffer = self._slot(node, int(m[Mesh.OPERAND_SLOT]) + port)
+        buffer = buffer_of(m, node, int(m[Mesh.OPERAND_SLOT]) + port)
         if m[buffer + FlitBuffer.PACKETS] > 0:
             if self._packets[self.packet(buffer), Packet.JOINT] != joint:
                 yield buffer
             return
         if port == 0:  # behind what the tile cannot put in
             for slot in (0, int(m[Mesh.OPERAND_SLOT])):
-                if m[self._slot(node, slot) + FlitBuffer.PACKETS] > 0:
-                    yield self._slot(node, slot)
+                if m[buffer_of(m, node, slot) + FlitBuffer.PACKETS] > 0:
+                    yield buffer_of(m, node, slot)
             return
         output = int(m[buffer + FlitBuffer.FEEDER])
-        before = self._node(output)
-        held = self._slot(before, OUTPUTS + int(m[output + Output.PORT]))
+        before = node_of(m, output)
+        held = buffer_of(m, before, OUTPUTS + int(m[output + Output.PORT]))
         if m[Mesh.OUTPUT_DEPTH] > 0 and m[held + FlitBuffer.PACKETS] > 0:
             yield held
         if m[output + Output.OWNER] >= 0:
             yield self._requester(output)
-        result = self._slot(before, RESULT)
+        result = buffer_of(m, before, RESULT)
         if m[result + FlitBuffer.PACKETS] > 0:
             yield result
         inputs = partners(m, self._packets, packet, before)
         for other in range(PORTS):
             if inputs >> other & 1:
-                there = self._slot(before, int(m[Mesh.OPERAND_SLOT]) + other)
+                there = buffer_of(m, before, int(m[Mesh.OPERAND_SLOT]) + other)
                 if m[there + FlitBuffer.PACKETS] > 0:
                     yield there
                 else:

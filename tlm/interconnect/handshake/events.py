@@ -18,9 +18,6 @@ from tlm.interconnect.handshake.records import (
     What,
 )
 
-# mypy: disable-error-code="no-any-return, return-value"
-# What comes out of an array is no int to the type checker, as it is to Numba.
-
 
 def lowest(bits: int) -> int:
     """Number of the lowest bit that is set."""
@@ -34,7 +31,11 @@ def _lowest(bits: int) -> Any:
 
 @compiled
 def schedule(m: Records, time: int, what: int, whom: int) -> None:
-    """Put an event into the wheel."""
+    """Put an event into the wheel.
+
+    A wheel and no heap (`tlm.heap`): most events are few cycles ahead, and what one costs does not
+    grow with the number of those that wait.
+    """
     event = m[Mesh.UNUSED]
     assert event < m[Mesh.EVENTS_END]
     place = m[Mesh.WHEEL] + (time & (ROUND - 1))

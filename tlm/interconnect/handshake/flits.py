@@ -5,17 +5,14 @@ after a place behind has become free. In a run all of these grow by a cycle a fl
 for its first flit holds for the others, and a run costs as much as a flit.
 """
 
-from typing import Annotated, NamedTuple
-
-from numba import types
+from typing import NamedTuple
 
 from tlm.compiled import compiled, merged
-from tlm.interconnect.handshake.places import buffer_of, given, node_of
+from tlm.interconnect.handshake.places import behind_switch, given, node_of
 from tlm.interconnect.handshake.records import (
     LONG_AGO,
     NEVER,
     OPERANDS,
-    OUTPUTS,
     RUN_COLUMNS,
     Address,
     FlitBuffer,
@@ -25,9 +22,6 @@ from tlm.interconnect.handshake.records import (
     Ring,
     Run,
 )
-
-# mypy: disable-error-code="no-any-return, return-value"
-# What comes out of an array is no int to the type checker, as it is to Numba.
 
 
 @compiled
@@ -79,11 +73,8 @@ class Going(NamedTuple):
     interval: int  # cycles from flit to flit; if more than one, each is a run of its own
 
 
-_Going = Annotated[Going, types.NamedUniTuple(types.int64, len(Going._fields), Going)]
-
-
 @merged
-def move(m: Records, going: _Going, time: int, fork: bool) -> int:
+def move(m: Records, going: Going, time: int, fork: bool) -> int:
     """Move flits at the earliest after ``time``; returns when the last one went.
 
     A flit leaves a fork when the last of its branches has sent it.
@@ -166,17 +157,21 @@ def room_from(m: Records, output: Address, flits: int) -> int:
 
 
 @compiled
-def free_place_from(m: Records, output: Address) -> int:
+def passes_from(m: Records, output: Address) -> int:
     """Cycle from which a flit can leave the switch by an output; NEVER: not known yet."""
-    target, port = m[output + Output.BEHIND], m[output + Output.PORT]
-    if m[Mesh.OUTPUT_DEPTH if port else Mesh.TILE_DEPTH] > 0:
-        target = buffer_of(m, node_of(m, output), OUTPUTS + port)
+    target = behind_switch(m, node_of(m, output), m[output + Output.PORT])
     if target == 0:
         return LONG_AGO
-    linked = 0
+    linked = LONG_AGO
     if m[Mesh.OUTPUT_DEPTH] == 0:
         linked = m[output + Output.LINK_LAST] + m[Mesh.LINK_INTERVAL]
-    freed = m[target + FlitBuffer.WRITTEN] - given(m, Mesh.PLACES, target)
-    if freed >= m[target + FlitBuffer.LEFT]:
+    return max(linked, free_place_from(m, target))
+
+
+@compiled
+def free_place_from(m: Records, buffer: Address) -> int:
+    """Cycle from which a flit can come into a buffer; NEVER: not known yet."""
+    freed = m[buffer + FlitBuffer.WRITTEN] - given(m, Mesh.PLACES, buffer)
+    if freed >= m[buffer + FlitBuffer.LEFT]:
         return NEVER
-    return max(linked, left_at(m, target, freed) + given(m, Mesh.RETURN, target))
+    return left_at(m, buffer, freed) + given(m, Mesh.RETURN, buffer)

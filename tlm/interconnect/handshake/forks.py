@@ -1,31 +1,21 @@
 """Branches of a multicast that wait for each other, flit by flit or in lockstep."""
 
 from tlm.compiled import compiled
-from tlm.interconnect.handshake.flits import (
-    append,
-    came_at,
-    left_at,
-    room_from,
-)
-from tlm.interconnect.handshake.places import buffer_of, given, output_of
+from tlm.interconnect.handshake.flits import append, came_at, passes_from, room_from
+from tlm.interconnect.handshake.places import given, output_of
 from tlm.interconnect.handshake.records import (
     LONG_AGO,
     NEVER,
-    OUTPUTS,
     PORTS,
     Address,
     FlitBuffer,
     Mesh,
-    Output,
     Packet,
     Records,
     Ring,
     Run,
     Table,
 )
-
-# mypy: disable-error-code="no-any-return, return-value"
-# What comes out of an array is no int to the type checker, as it is to Numba.
 
 
 @compiled
@@ -63,24 +53,13 @@ def _sends_from(
     m: Records, packets: Table, buffer: Address, port: int, packet: int, number: int
 ) -> int:
     """Cycle from which a branch alone could send a flit; NEVER: it cannot, or it is not known."""
-    node = m[buffer + FlitBuffer.NODE]
-    output = output_of(node, port)
+    output = output_of(m[buffer + FlitBuffer.NODE], port)
     if m[buffer + FlitBuffer.GRANTED] >> port & 1 == 0 or number >= m[buffer + FlitBuffer.WRITTEN]:
         return NEVER
     latency = given(m, Mesh.LATENCY if port else Mesh.EJECTION, buffer)
     time = max(
         came_at(m, buffer, number) + latency, m[buffer + FlitBuffer.BRANCH_LAST_SENT + port] + 1
     )
-    target = m[output + Output.BEHIND]
-    if m[Mesh.OUTPUT_DEPTH if port else Mesh.TILE_DEPTH] > 0:
-        target = buffer_of(m, node, OUTPUTS + port)
-    elif port > 0:
-        time = max(time, m[output + Output.LINK_LAST] + m[Mesh.LINK_INTERVAL])
-    if target == 0:
-        return time
     if m[Mesh.CUT_THROUGH] != 0 and m[buffer + FlitBuffer.BRANCH_SENT + port] == 0 and port > 0:
         time = max(time, room_from(m, output, packets[packet, Packet.FLITS]))
-    freed = m[target + FlitBuffer.WRITTEN] - given(m, Mesh.PLACES, target)
-    if freed >= m[target + FlitBuffer.LEFT]:
-        return NEVER
-    return max(time, left_at(m, target, freed) + given(m, Mesh.RETURN, target))
+    return max(time, passes_from(m, output))

@@ -2,7 +2,7 @@
 
 from tlm.compiled import compiled
 from tlm.interconnect.handshake.events import ask, look_at, mark, schedule
-from tlm.interconnect.handshake.flits import came_at, free_place_from, left_at
+from tlm.interconnect.handshake.flits import came_at, left_at, passes_from
 from tlm.interconnect.handshake.places import buffer_of, given, node_of, output_of
 from tlm.interconnect.handshake.records import (
     DUE,
@@ -25,9 +25,6 @@ from tlm.interconnect.handshake.records import (
 )
 from tlm.interconnect.handshake.routes import partners, to_root, tree, way
 from tlm.interconnect.packets import PacketKind
-
-# mypy: disable-error-code="no-any-return, return-value"
-# What comes out of an array is no int to the type checker, as it is to Numba.
 
 
 @compiled
@@ -174,7 +171,7 @@ def arrived(m: Records, buffer: Address) -> None:
 @compiled
 def wait_for_room(m: Records, output: Address) -> None:
     """Have an output that is nobody's looked at when a flit can go, if that is known."""
-    room = free_place_from(m, output)
+    room = passes_from(m, output)
     if m[Mesh.CLOCK] < room < NEVER and m[output + Output.ROOM_AT] != room:
         m[output + Output.ROOM_AT] = room
         schedule(m, room, What.NOBODY, output)
@@ -194,7 +191,7 @@ def freed(m: Records, packets: Table, buffer: Address) -> None:
         consider(m, packets, node)
     if owner < 0 and m[Mesh.LATE_LOCK] != 0 and m[output + Output.ASKING]:
         wait_for_room(m, output)
-        if free_place_from(m, output) == m[Mesh.CLOCK]:
+        if passes_from(m, output) == m[Mesh.CLOCK]:
             mark(m, output)
     if owner >= 0:
         requester = RESULT if owner == PORTS else owner

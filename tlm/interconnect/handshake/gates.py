@@ -2,8 +2,8 @@
 
 from tlm.compiled import compiled
 from tlm.interconnect.handshake.events import look_at, schedule
-from tlm.interconnect.handshake.flits import left_at
-from tlm.interconnect.handshake.places import buffer_of, given
+from tlm.interconnect.handshake.flits import free_place_from
+from tlm.interconnect.handshake.places import buffer_of
 from tlm.interconnect.handshake.records import (
     NEVER,
     Address,
@@ -16,9 +16,6 @@ from tlm.interconnect.handshake.records import (
     What,
 )
 from tlm.interconnect.packets import PacketKind
-
-# mypy: disable-error-code="no-any-return, return-value"
-# What comes out of an array is no int to the type checker, as it is to Numba.
 
 
 @compiled
@@ -59,10 +56,7 @@ def room_for_flit(m: Records, packets: Table, node: Address) -> int:
         return NEVER
     combined = packets[m[node + Node.QUEUE_HEAD], Packet.KIND] >= PacketKind.SUM
     buffer = buffer_of(m, node, m[Mesh.OPERAND_SLOT] if combined else 0)
-    freed = m[buffer + FlitBuffer.WRITTEN] - given(m, Mesh.PLACES, buffer)
-    if freed >= m[buffer + FlitBuffer.LEFT]:
-        return NEVER
-    return left_at(m, buffer, freed) + given(m, Mesh.RETURN, buffer)
+    return free_place_from(m, buffer)
 
 
 @compiled

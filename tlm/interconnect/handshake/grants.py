@@ -2,9 +2,7 @@
 
 from tlm.compiled import compiled
 from tlm.interconnect.handshake.events import look_at, lowest
-from tlm.interconnect.handshake.flits import (
-    free_place_from,
-)
+from tlm.interconnect.handshake.flits import passes_from
 from tlm.interconnect.handshake.fronts import wait_for_room
 from tlm.interconnect.handshake.places import buffer_of, node_of
 from tlm.interconnect.handshake.records import (
@@ -18,9 +16,6 @@ from tlm.interconnect.handshake.records import (
     Output,
     Records,
 )
-
-# mypy: disable-error-code="no-any-return, return-value"
-# What comes out of an array is no int to the type checker, as it is to Numba.
 
 
 @compiled
@@ -55,7 +50,7 @@ def grant(m: Records, output: Address) -> None:
         return
     if m[Mesh.LATE_LOCK] != 0:
         wait_for_room(m, output)
-        if free_place_from(m, output) > m[Mesh.CLOCK]:
+        if passes_from(m, output) > m[Mesh.CLOCK]:
             return
     place = _first_in_line(m, output, asking)
     winner = m[Mesh.AT_PLACE + place]

@@ -22,6 +22,7 @@ from tlm.interconnect.handshake.routes import partners
 from tlm.interconnect.handshake.state import aligned_zeros, new_mesh, node_addresses
 from tlm.interconnect.packets import (
     Deliveries,
+    Int64s,
     Meetings,
     PacketKind,
     Packets,
@@ -173,7 +174,7 @@ class HandshakeMesh:
             table[:, Packet.NEXT_DELIVERY] = following[some] - deliveries[some]
         if reduces.any():
             self._check_operands(start, stop)
-            self._check_meetings(start, stop)
+            self._check_meetings(start + np.flatnonzero(opened))
             self._operands_lacking += int(packets.tile_counts()[opened].sum() - reduces.sum())
         enqueue(self._mesh, self._packets, start, stop, int(deliveries.sum()))
         self._count = stop
@@ -205,15 +206,10 @@ class HandshakeMesh:
         inputs = (partners(self._mesh, packets, packet, node) for node in nodes)
         return max(int(bits).bit_count() for bits in inputs)
 
-    def _check_meetings(self, start: int, stop: int) -> None:
-        """Hold that no router has to combine more operands than it can."""
+    def _check_meetings(self, first_operands: Int64s) -> None:
+        """Hold that no router has to combine more operands of a reduction than it can."""
         limit = self._timing.operand_limit
-        if limit >= PORTS:
-            return
-        for packet in range(start, stop):
-            joint = self._packets[packet, Packet.JOINT] == packet
-            if self._packets[packet, Packet.KIND] < PacketKind.SUM or not joint:
-                continue
+        for packet in first_operands.tolist() if limit < PORTS else []:
             most = self._most_meeting(self._packets, packet)
             if most > limit:
                 raise InputError(

@@ -3,6 +3,7 @@
 from tlm.compiled import compiled
 from tlm.interconnect.handshake.records import (
     OUTPUT_COLUMNS,
+    OUTPUTS,
     Address,
     FlitBuffer,
     Mesh,
@@ -10,9 +11,6 @@ from tlm.interconnect.handshake.records import (
     Output,
     Records,
 )
-
-# mypy: disable-error-code="no-any-return, return-value"
-# What comes out of an array is no int to the type checker, as it is to Numba.
 
 
 @compiled
@@ -37,6 +35,14 @@ def output_of(node: Address, port: int) -> Address:
 def buffer_of(m: Records, node: Address, slot: int) -> Address:
     """A node's buffer."""
     return node + Node.BUFFERS + slot * m[Mesh.BUFFER_SIZE]
+
+
+@compiled
+def behind_switch(m: Records, node: Address, port: int) -> Address:
+    """The buffer that comes next by an output: its own, or one behind the link; 0: the tile."""
+    if m[Mesh.OUTPUT_DEPTH if port else Mesh.TILE_DEPTH] > 0:
+        return buffer_of(m, node, OUTPUTS + port)
+    return m[output_of(node, port) + Output.BEHIND]
 
 
 @compiled

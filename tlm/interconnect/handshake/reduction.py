@@ -26,9 +26,6 @@ from tlm.interconnect.handshake.records import (
 )
 from tlm.interconnect.handshake.routes import to_root
 
-# mypy: disable-error-code="no-any-return, return-value"
-# What comes out of an array is no int to the type checker, as it is to Numba.
-
 
 @compiled
 def begin(m: Records, packets: Table, node: Address) -> None:

@@ -4,9 +4,6 @@ from tlm.compiled import compiled
 from tlm.interconnect.handshake.places import node_at
 from tlm.interconnect.handshake.records import Address, Mesh, Node, Packet, Records, Table
 
-# mypy: disable-error-code="no-any-return, return-value"
-# What comes out of an array is no int to the type checker, as it is to Numba.
-
 
 @compiled
 def way(m: Records, node: Address, row: int, col: int) -> int:
@@ -20,13 +17,24 @@ def way(m: Records, node: Address, row: int, col: int) -> int:
 
 
 @compiled
+def _in_lines(m: Records, packets: Table, packet: int, node: Address) -> tuple[bool, bool]:
+    """Whether a router is in one of the rows of a packet's tiles, and in one of the columns."""
+    row, col = m[node + Node.ROW], m[node + Node.COL]
+    top, bottom = packets[packet, Packet.ROW_FIRST], packets[packet, Packet.ROW_LAST]
+    left, right = packets[packet, Packet.COL_FIRST], packets[packet, Packet.COL_LAST]
+    return (
+        top <= row <= bottom and (row - top) % packets[packet, Packet.ROW_STEP] == 0,
+        left <= col <= right and (col - left) % packets[packet, Packet.COL_STEP] == 0,
+    )
+
+
+@compiled
 def tree(m: Records, packets: Table, packet: int, node: Address, port: int) -> int:
     """Outputs by which a multicast leaves a router, a bit each: rtl/noc/tree_route.sv."""
     row, col = m[node + Node.ROW], m[node + Node.COL]
     top, bottom = packets[packet, Packet.ROW_FIRST], packets[packet, Packet.ROW_LAST]
     left, right = packets[packet, Packet.COL_FIRST], packets[packet, Packet.COL_LAST]
-    here_row = top <= row <= bottom and (row - top) % packets[packet, Packet.ROW_STEP] == 0
-    here_col = left <= col <= right and (col - left) % packets[packet, Packet.COL_STEP] == 0
+    here_row, here_col = _in_lines(m, packets, packet, node)
     vertical, horizontal = port == 1 or port == 3, port == 2 or port == 4
     if m[Mesh.Y_FIRST] == 0:
         may_row, may_col, here = not vertical, vertical or here_col, here_row
@@ -51,8 +59,7 @@ def partners(m: Records, packets: Table, packet: int, node: Address) -> int:
     root_row, root_col = m[root + Node.ROW], m[root + Node.COL]
     top, bottom = packets[packet, Packet.ROW_FIRST], packets[packet, Packet.ROW_LAST]
     left, right = packets[packet, Packet.COL_FIRST], packets[packet, Packet.COL_LAST]
-    here_row = top <= row <= bottom and (row - top) % packets[packet, Packet.ROW_STEP] == 0
-    here_col = left <= col <= right and (col - left) % packets[packet, Packet.COL_STEP] == 0
+    here_row, here_col = _in_lines(m, packets, packet, node)
     along_row, along_col = here_row, root_col == col
     if m[Mesh.Y_FIRST] != 0:
         along_row, along_col = root_row == row, here_col

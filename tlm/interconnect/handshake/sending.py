@@ -39,9 +39,6 @@ from tlm.interconnect.handshake.records import (
 from tlm.interconnect.handshake.reduction import combine, take_operands
 from tlm.interconnect.packets import PacketKind
 
-# mypy: disable-error-code="no-any-return, return-value"
-# What comes out of an array is no int to the type checker, as it is to Numba.
-
 
 @merged
 def _send(
