@@ -10,6 +10,8 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numba import njit, types
+from numba.cpython.unsafe.numbers import trailing_zeros
+from numba.extending import overload
 
 # A column, or the record that begins with it. Unsigned: Numba then leaves out its test for indices
 # that count from an array's end.
@@ -56,6 +58,16 @@ def allocating(function: _Function) -> _Function:
 def address(index: int) -> Address:
     """The same number as an address."""
     return np.uint32(index)  # type: ignore[return-value]  # an int to Numba
+
+
+def lowest(bits: int) -> int:
+    """Number of the lowest bit that is set."""
+    return (bits & -bits).bit_length() - 1
+
+
+@overload(lowest, strict=False)
+def _lowest(bits: int) -> Any:
+    return lambda bits: trailing_zeros(bits)  # type: ignore[call-arg]  # one instruction
 
 
 def prepare(*entries: Callable[..., Any]) -> None:

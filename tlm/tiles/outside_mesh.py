@@ -13,14 +13,13 @@ from tlm.tiles.cycle import step
 from tlm.tiles.records import (
     HEADER_COLUMNS,
     NOBODY,
-    PORT_COLUMNS,
     Brought,
     Column,
     Header,
-    PortColumn,
     TilePort,
     TileTables,
 )
+from tlm.tiles.scratchpad import holds
 
 #: By node the packet of the flit that the network offers, or `NO_FLIT`, and its place there.
 Offers = Annotated[NDArray[np.int64], types.int64[:, ::1]]
@@ -72,8 +71,7 @@ def run_beside(
                 done[Done.MATRIX] |= bit if brought & Brought.MATRIX_ENDS else 0
                 done[Done.VECTOR] |= bit if brought & Brought.VECTOR_ENDS else 0
                 done[Done.READ] |= bit if brought & Brought.READ_ENDS else 0
-                held = t[tile + TilePort.GOING * PORT_COLUMNS + PortColumn.HELD] > 0
-                done[Done.HOLD] |= bit if held else 0
+                done[Done.HOLD] |= bit if holds(t, tile, TilePort.GOING) else 0
         t[Header.STIRRING] = stirs
         now += 1
         if not stirs or done.any():

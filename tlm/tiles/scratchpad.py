@@ -5,7 +5,7 @@ turns where they meet at a bank (rtl/tile/scratchpad.sv). A reader asks only for
 places for (rtl/tile/stream_reader.sv).
 """
 
-from tlm.compiled import compiled
+from tlm.compiled import compiled, lowest
 from tlm.tiles.records import PORT_COLUMNS, Column, Header, PortColumn, Tiles, Words
 
 
@@ -39,25 +39,15 @@ def grant(t: Tiles, tile: int, asking: int) -> int:
     """Each bank serves, of those that ask it, the first behind the one that it served last."""
     granted = 0
     while asking:
-        bank = t[tile + _lowest(asking) * PORT_COLUMNS + PortColumn.BANK]
+        bank = t[tile + lowest(asking) * PORT_COLUMNS + PortColumn.BANK]
         asked = tile + t[Header.RECORD_SIZE] - 1 - bank
         line = t[asked] & ~t[tile + Column.TURNS + bank]
-        winner = _lowest(line if line else t[asked])
+        winner = lowest(line if line else t[asked])
         t[tile + Column.TURNS + bank] = (2 << winner) - 1
         granted |= 1 << winner
         asking &= ~t[asked]
         t[asked] = 0
     return granted
-
-
-@compiled
-def _lowest(bits: int) -> int:
-    """Number of the lowest bit that is set, of the first nine; found without a branch."""
-    bit = bits & -bits
-    return (
-        (bit > 1) + (bit > 2) + (bit > 4) + (bit > 8)
-        + (bit > 16) + (bit > 32) + (bit > 64) + (bit > 128)
-    )  # fmt: skip
 
 
 @compiled

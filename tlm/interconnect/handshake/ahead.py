@@ -5,8 +5,7 @@ addresses, so that a processor would wait for one line after the other. Of a mes
 ever so many buffers are listed.
 """
 
-from tlm.compiled import compiled
-from tlm.interconnect.handshake.events import lowest
+from tlm.compiled import compiled, lowest
 from tlm.interconnect.handshake.places import output_of
 from tlm.interconnect.handshake.records import (
     LINE,

@@ -1,10 +1,5 @@
 """Events of the mesh, and lists of what has to be looked at in a cycle."""
 
-from typing import Any
-
-from numba.cpython.unsafe.numbers import trailing_zeros
-from numba.extending import overload
-
 from tlm.compiled import compiled
 from tlm.interconnect.handshake.records import (
     NEVER,
@@ -17,16 +12,6 @@ from tlm.interconnect.handshake.records import (
     Records,
     What,
 )
-
-
-def lowest(bits: int) -> int:
-    """Number of the lowest bit that is set."""
-    return (bits & -bits).bit_length() - 1
-
-
-@overload(lowest, strict=False)
-def _lowest(bits: int) -> Any:
-    return lambda bits: trailing_zeros(bits)  # type: ignore[call-arg]  # one instruction
 
 
 @compiled

@@ -141,13 +141,10 @@ def room_from(m: Records, output: Address, flits: int) -> int:
     behind, room = m[output + Output.BEHIND], NEVER
     operands = behind + OPERANDS * m[Mesh.BUFFER_SIZE]
     for results in range(m[Mesh.OUTPUT_DEPTH] + 1):  # that still wait in the output's buffer
-        time = LONG_AGO
         places = m[Mesh.DEPTH] + m[Mesh.OUTPUT_DEPTH]
-        flit = m[output + Output.THROUGH] + flits - places + results - 1
-        if flit >= m[behind + FlitBuffer.LEFT]:
+        time = freed_at(m, behind, m[output + Output.THROUGH] + flits - places + results - 1)
+        if time == NEVER:
             break
-        if flit >= 0:
-            time = left_at(m, behind, flit) + given(m, Mesh.RETURN, behind)
         last = m[output + Output.RESULTS_THROUGH] - results - 1
         if last < 0:
             return min(room, time)
@@ -171,7 +168,14 @@ def passes_from(m: Records, output: Address) -> int:
 @compiled
 def free_place_from(m: Records, buffer: Address) -> int:
     """Cycle from which a flit can come into a buffer; NEVER: not known yet."""
-    freed = m[buffer + FlitBuffer.WRITTEN] - given(m, Mesh.PLACES, buffer)
-    if freed >= m[buffer + FlitBuffer.LEFT]:
+    return freed_at(m, buffer, m[buffer + FlitBuffer.WRITTEN] - given(m, Mesh.PLACES, buffer))
+
+
+@compiled
+def freed_at(m: Records, buffer: Address, number: int) -> int:
+    """Cycle from which a flit's place can be filled again; NEVER: not known yet."""
+    if number < 0:  # none was there
+        return LONG_AGO
+    if number >= m[buffer + FlitBuffer.LEFT]:
         return NEVER
-    return left_at(m, buffer, freed) + given(m, Mesh.RETURN, buffer)
+    return left_at(m, buffer, number) + given(m, Mesh.RETURN, buffer)

@@ -2,7 +2,7 @@
 
 from tlm.compiled import compiled
 from tlm.interconnect.handshake.events import ask, look_at, mark, schedule
-from tlm.interconnect.handshake.flits import came_at, left_at, passes_from
+from tlm.interconnect.handshake.flits import came_at, freed_at, passes_from
 from tlm.interconnect.handshake.places import buffer_of, given, node_of, output_of
 from tlm.interconnect.handshake.records import (
     DUE,
@@ -101,10 +101,7 @@ def ready_from(m: Records, packets: Table, node: Address, port: int) -> int:
         output = output_of(node, port)
         behind = m[output + Output.BEHIND] + OPERANDS * m[Mesh.BUFFER_SIZE]
         flit = m[node + Node.STARTED + port] + packets[packet, Packet.FLITS] - m[Mesh.DEPTH] - 1
-        if flit >= m[behind + FlitBuffer.LEFT]:
-            return NEVER
-        if flit >= 0:
-            time = max(time, left_at(m, behind, flit) + given(m, Mesh.RETURN, behind))
+        return max(time, freed_at(m, behind, flit))
     return time
 
 
@@ -169,12 +166,13 @@ def arrived(m: Records, buffer: Address) -> None:
 
 
 @compiled
-def wait_for_room(m: Records, output: Address) -> None:
-    """Have an output that is nobody's looked at when a flit can go, if that is known."""
+def wait_for_room(m: Records, output: Address) -> int:
+    """Have an output that is nobody's looked at when a flit can go; that cycle, or NEVER."""
     room = passes_from(m, output)
     if m[Mesh.CLOCK] < room < NEVER and m[output + Output.ROOM_AT] != room:
         m[output + Output.ROOM_AT] = room
         schedule(m, room, What.NOBODY, output)
+    return room
 
 
 @compiled
@@ -189,10 +187,9 @@ def freed(m: Records, packets: Table, buffer: Address) -> None:
         arrived(m, buffer_of(m, node, OUTPUTS + m[output + Output.PORT]))
     if OPERANDS <= slot < RESULT:
         consider(m, packets, node)
-    if owner < 0 and m[Mesh.LATE_LOCK] != 0 and m[output + Output.ASKING]:
-        wait_for_room(m, output)
-        if passes_from(m, output) == m[Mesh.CLOCK]:
-            mark(m, output)
+    late_lock = owner < 0 and m[Mesh.LATE_LOCK] != 0
+    if late_lock and m[output + Output.ASKING] and wait_for_room(m, output) == m[Mesh.CLOCK]:
+        mark(m, output)
     if owner >= 0:
         requester = RESULT if owner == PORTS else owner
         look_at(m, buffer_of(m, node, requester))

@@ -1,8 +1,7 @@
 """Who gets an output: the laws of the arbiters."""
 
-from tlm.compiled import compiled
-from tlm.interconnect.handshake.events import look_at, lowest
-from tlm.interconnect.handshake.flits import passes_from
+from tlm.compiled import compiled, lowest
+from tlm.interconnect.handshake.events import look_at
 from tlm.interconnect.handshake.fronts import wait_for_room
 from tlm.interconnect.handshake.places import buffer_of, node_of
 from tlm.interconnect.handshake.records import (
@@ -48,10 +47,8 @@ def grant(m: Records, output: Address) -> None:
     asking = m[output + Output.ASKING]
     if asking == 0 or m[output + Output.FREE_FROM] > m[Mesh.CLOCK]:
         return
-    if m[Mesh.LATE_LOCK] != 0:
-        wait_for_room(m, output)
-        if passes_from(m, output) > m[Mesh.CLOCK]:
-            return
+    if m[Mesh.LATE_LOCK] != 0 and wait_for_room(m, output) > m[Mesh.CLOCK]:
+        return
     place = _first_in_line(m, output, asking)
     winner = m[Mesh.AT_PLACE + place]
     m[output + Output.ASKING] = asking & ~(1 << place)

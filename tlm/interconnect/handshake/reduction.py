@@ -1,7 +1,6 @@
 """The reduction unit of a router, rtl/noc/reduce_unit.sv."""
 
-from tlm.compiled import compiled
-from tlm.interconnect.handshake.events import lowest
+from tlm.compiled import compiled, lowest
 from tlm.interconnect.handshake.flits import append, came_at, left_at
 from tlm.interconnect.handshake.fronts import (
     arrived,

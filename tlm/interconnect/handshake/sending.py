@@ -4,9 +4,9 @@ Once a packet has an output, only buffers decide when its flits move. Such times
 other, and are computed as soon as all that they rest on is known, ahead of the clock.
 """
 
-from tlm.compiled import compiled, merged
+from tlm.compiled import compiled, lowest, merged
 from tlm.interconnect.handshake.ahead import AHEAD, look_ahead
-from tlm.interconnect.handshake.events import look_at, lowest, report, schedule
+from tlm.interconnect.handshake.events import look_at, report, schedule
 from tlm.interconnect.handshake.flits import (
     Going,
     came_at,
