@@ -1,26 +1,7 @@
 """A checker of the base protocol, to be put between an initiator and a target (IEEE 1666).
 
 It passes every call of both transports on and raises `ProtocolError` at the first that breaks one
-of these rules. Clauses are numbered as in IEEE 1666-2011; all times are of one hop.
-
-==================  ============  ==================================================================
-Rule                Clause        What it asks
-==================  ============  ==================================================================
-PATH                15.2.3        BEGIN_REQ, END_RESP go forward; END_REQ, BEGIN_RESP backward
-ORDER               15.2.4        a transaction's phases come in order; BEGIN_RESP implies END_REQ
-REQUEST_EXCLUSION   15.2.6        no BEGIN_REQ before the END_REQ of the request before
-RESPONSE_EXCLUSION  15.2.6        no BEGIN_RESP before the END_RESP of the response before
-NEGATIVE_DELAY      11.1.3        a delay is an offset into the future
-DECREASING_TIME     15.2.7        time + delay of a transaction's calls and returns never decreases
-TRANSPORT           15.2.10       a transaction in progress is not given to b_transport, or anew
-AFTER_COMPLETION    11.1.2        no call or new phase for a transaction that is over
-ACCEPTED_CHANGE     11.1.2        ACCEPTED leaves phase and delay as they were
-ATTRIBUTES          14.7          command, address, length, enables, data to write stay as they were
-LENGTH              14.12         a read or a write moves at least one byte
-STATUS_AT_BEGIN     14.17         the response status is INCOMPLETE when the request begins
-STATUS_AT_RESPONSE  14.17         and it is not when the response begins
-UNFINISHED          (of ours)     at the end of a run every transaction is over
-==================  ============  ==================================================================
+of the rules of `Rule`.
 
 The standard lets an interconnect component change an address; none does here, so it may not change.
 Different transactions may use both transports of a socket at once, and a payload that is over may
@@ -39,22 +20,22 @@ from tlm.sockets import Answer, BlockingCall, InitiatorSocket, Phase, Sync, Targ
 
 
 class Rule(Enum):
-    """A rule of the base protocol; the value is its clause."""
+    """A rule of the base protocol, for one hop; the value is its clause in IEEE 1666-2011."""
 
-    PATH = "15.2.3"
-    ORDER = "15.2.4"
-    REQUEST_EXCLUSION = "15.2.6, requests"
-    RESPONSE_EXCLUSION = "15.2.6, responses"
-    NEGATIVE_DELAY = "11.1.3"
-    DECREASING_TIME = "15.2.7"
-    TRANSPORT = "15.2.10"
-    AFTER_COMPLETION = "11.1.2, COMPLETED"
-    ACCEPTED_CHANGE = "11.1.2, ACCEPTED"
-    ATTRIBUTES = "14.7"
-    LENGTH = "14.12"
-    STATUS_AT_BEGIN = "14.17, request"
-    STATUS_AT_RESPONSE = "14.17, response"
-    UNFINISHED = "none"
+    PATH = "15.2.3"  # BEGIN_REQ, END_RESP go forward; END_REQ, BEGIN_RESP backward
+    ORDER = "15.2.4"  # a transaction's phases come in order; BEGIN_RESP implies END_REQ
+    REQUEST_EXCLUSION = "15.2.6, requests"  # no BEGIN_REQ before the END_REQ of the one before
+    RESPONSE_EXCLUSION = "15.2.6, responses"  # no BEGIN_RESP before the END_RESP of the one before
+    NEGATIVE_DELAY = "11.1.3"  # a delay is an offset into the future
+    DECREASING_TIME = "15.2.7"  # time + delay of a transaction's calls and returns never decreases
+    TRANSPORT = "15.2.10"  # a transaction in progress is not given to b_transport, or anew
+    AFTER_COMPLETION = "11.1.2, COMPLETED"  # no call or new phase for one that is over
+    ACCEPTED_CHANGE = "11.1.2, ACCEPTED"  # ACCEPTED leaves phase and delay as they were
+    ATTRIBUTES = "14.7"  # command, address, length, enables, data to write stay as they were
+    LENGTH = "14.12"  # a read or a write moves at least one byte
+    STATUS_AT_BEGIN = "14.17, request"  # the status is INCOMPLETE when the request begins
+    STATUS_AT_RESPONSE = "14.17, response"  # and it is not when the response begins
+    UNFINISHED = "none"  # of ours: at the end of a run every transaction is over
 
 
 class ProtocolError(RuntimeError):
@@ -118,7 +99,7 @@ _PRECEDING = {
 
 
 class ProtocolChecker:
-    """Stands between two sockets and checks what passes; the module's table names the rules.
+    """Stands between two sockets and checks what passes; `Rule` says what is asked.
 
     Example: ``with ProtocolChecker(env, port.socket, memory.socket): env.run()``. At the end of the
     block every transaction must be over. For tests: it keeps every payload that it has seen.
