@@ -6,7 +6,7 @@ from contextlib import suppress
 from graphlib import TopologicalSorter
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numba import njit, types
@@ -16,6 +16,17 @@ from numba.extending import overload
 # A column, or the record that begins with it. Unsigned: Numba then leaves out its test for indices
 # that count from an array's end.
 Address = Annotated[int, types.uint32]
+
+_Index = TypeVar("_Index", contravariant=True)
+
+
+class Numbers(Protocol[_Index]):
+    """An array of whole numbers to the type checker; to NumPy's own types an item may be any."""
+
+    def __getitem__(self, index: _Index, /) -> int: ...
+
+    def __setitem__(self, index: _Index, value: int, /) -> None: ...
+
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _PLAIN = {int: types.int64, bool: types.boolean}
@@ -74,13 +85,14 @@ def prepare(*entries: Callable[..., Any]) -> None:
     """Compile functions and all that they call, each once, for the types of its annotations.
 
     Left to itself Numba compiles a function again for every width of its arguments. Named tuples
-    are of what their fields are annotated with.
+    are of what their fields are annotated with. What is inlined is compiled as a part of others.
 
     Raises:
         KeyError: if a parameter is of a type that is not known here.
     """
     for function in TopologicalSorter(forget_stale(*entries)).static_order():
-        if not function.signatures:  # else a part of what was prepared before
+        inline = function.targetoptions.get("inline") == "always"
+        if not inline and not function.signatures:  # else a part of what was prepared before
             function.compile(tuple(_parameters(function.py_func)))
             function.disable_compile()
 

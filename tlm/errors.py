@@ -9,6 +9,16 @@ class InputError(Exception):
     """
 
 
+def check_range(name: str, found: float, least: int, most: int) -> None:
+    """Hold that a number is one of a range.
+
+    Raises:
+        InputError: naming what was found and the range.
+    """
+    if not least <= found <= most:
+        raise InputError(f"{name}: found {found}; allowed: {least} to {most}")
+
+
 def choose(kind: str, name: str, known: dict[str, object] | list[str] | tuple[str, ...]) -> str:
     """Return ``name`` if it is one of ``known``.
 

@@ -7,8 +7,7 @@ larger than the grid. A tile's blocks lie in the channel of its column.
 from dataclasses import dataclass
 
 from tlm.compute.base import ceil_div
-from tlm.errors import InputError
-from tlm.interconnect.packets import TileSet
+from tlm.errors import InputError, check_range
 from tlm.memory.bandwidth_latency import ChannelTiming
 from tlm.program import Program
 from tlm.program.operations import OffChip, Tile
@@ -41,8 +40,7 @@ class Edge:
     timing: ChannelTiming
 
     def __post_init__(self) -> None:
-        if not 1 <= self.channels <= self.cols:
-            raise InputError(f"channels: found {self.channels}; allowed: 1 to {self.cols}")
+        check_range("channels", self.channels, 1, self.cols)
         if self.unit_bytes % self.flit_bytes or self.unit_bytes % self.burst_bytes:
             raise InputError(
                 f"flit_bytes: found {self.flit_bytes} with bursts of {self.burst_bytes} bytes; "
@@ -72,10 +70,6 @@ class Edge:
         """Row and column of the router at which a channel stands."""
         columns = self.columns(channel)
         return self.rows, columns[len(columns) // 2]
-
-    def goal(self, channel: int) -> TileSet:
-        """The same as a destination."""
-        return TileSet.tile(*self.place(channel))
 
     def hops(self, tile: Tile) -> int:
         """Between a tile and its channel."""

@@ -102,18 +102,17 @@ class OffChipMemory:
         last(left)
 
     def messages(self, step: TransferStep, arrived: Callable[[int], object]) -> list[SendPart]:
-        """What a tile's transfer sends, in its order: a request; of a store the block before it.
+        """What a transfer sends, in its order: a request; of a store the block before it.
 
-        Args:
-            step: The transfer.
-            arrived: Called when the block, or the word that it is kept, has come.
+        ``step`` and ``arrived`` are those of `start`.
         """
         operation, tile, edge = step.operation, step.tile, self.edge
         assert isinstance(operation, OffChip)
         channel = edge.channel(tile[1])
-        node, there = self._node(channel), self._number(edge.place(channel))
+        node, place = self._node(channel), edge.place(channel)
+        source, there = self._number(tile), self._number(place)
+        goal, back = TileSet.tile(*place), TileSet.tile(*tile)
         address = self._blocks.address(tile, operation.block)
-        source, goal, back = self._number(tile), edge.goal(channel), TileSet.tile(*tile)
         told = partial(arrived, source)
 
         target = 0 if self._tiles is None else self._tiles.answer_address(step)

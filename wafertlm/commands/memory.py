@@ -7,7 +7,7 @@ import click
 from rich.console import RenderableType
 from rich.table import Table
 
-from tlm.errors import InputError, choose
+from tlm.errors import check_range, choose
 from tlm.memory.dram.address_map import ADDRESS_MAPS, AddressMap
 from tlm.memory.dram.channel import DramChannel
 from tlm.memory.dram.controllers import CONTROLLERS
@@ -51,8 +51,7 @@ def memory_result(options: MemoryOptions) -> dict[str, Any]:
     choose("policy", options.policy, list(CONTROLLERS))
     choose("map", options.map, ADDRESS_MAPS)
     for name, value in (("--queue-depth", options.queue_depth), ("--grain", options.grain)):
-        if not 1 <= value <= _DEEPEST_QUEUE:
-            raise InputError(f"{name}: found {value}; allowed: 1 to {_DEEPEST_QUEUE}")
+        check_range(name, value, 1, _DEEPEST_QUEUE)
     traffic = DramTraffic(
         pattern=options.pattern,
         requests=options.requests,

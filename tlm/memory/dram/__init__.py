@@ -6,7 +6,8 @@ What an outsider looks for: ``standard`` (constraints as JEDEC names them), ``de
 (streams), ``calibration`` (our own channel as measured).
 
 The compiled core stands on ``state``: ``banks`` gives commands, ``queues`` holds requests that
-wait, ``ports`` takes requests and gives answers, ``clock`` goes to the next tick in which something
-may happen. What runs once a tick or a request is inlined: a call passes an array as seven numbers.
-The rows of constraints are written out in ``banks``: to be driven by a list of them cost 2 to 5 %.
+wait, ``ports`` takes requests and gives answers, ``clock`` goes from one tick in which something
+may happen to the next. What runs once a tick or a request is inlined: a call passes an array as
+seven numbers. The rows of constraints are written out in ``banks``: to be driven by a list of them
+cost 2 to 5 %.
 """

@@ -3,12 +3,11 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tlm.errors import InputError, choose
 from tlm.memory.dram.device import Device
+from tlm.memory.tables import Int64s
 
-Int64s = NDArray[np.int64]
 # Fields from the low end: bank group, column, bank, row.
 _ORDERS = {"bg-co-ba-ro": ("bg", "co", "ba", "ro"), "co-bg-ba-ro": ("co", "bg", "ba", "ro")}
 ADDRESS_MAPS = tuple(order + hashed for order in _ORDERS for hashed in ("", "-xor"))
@@ -49,7 +48,7 @@ class AddressMap:
         choose("address map", self.name, ADDRESS_MAPS)
 
     def places(self, burst: Int64s) -> BurstPlaces:
-        """Places of addresses.
+        """BurstPlaces of addresses.
 
         Args:
             burst: Shape (n,): addresses in bursts.
@@ -63,39 +62,23 @@ class AddressMap:
                 f"address {burst[bad[0]]} bursts; {self.device.name} has 0 to "
                 f"{self.device.bursts - 1}"
             )
+        groups, banks = self.device.bank_groups, self.device.banks_per_group
+        counts = {
+            "bg": groups,
+            "ba": banks,
+            "co": 1 << self.device.column_bits,
+            "ro": 1 << self.device.row_bits,
+        }
         found: dict[str, Int64s] = {}
         rest = burst
-        for field, bits in self._fields():
-            found[field] = rest & ((1 << bits) - 1)
-            rest = rest >> bits
-        group, bank = self._hashed(found["bg"], found["ba"], found["ro"])
-        return BurstPlaces(group * self.device.banks_per_group + bank, found["ro"], found["co"])
-
-    def bursts(self, places: BurstPlaces) -> Int64s:
-        """Addresses of places, the inverse of ``places``."""
-        per_group = self.device.banks_per_group
-        group, bank = self._hashed(places.bank // per_group, places.bank % per_group, places.row)
-        found = {"bg": group, "ba": bank, "ro": places.row, "co": places.column}
-        burst = np.zeros_like(places.row)
-        for field, bits in reversed(self._fields()):
-            burst = (burst << bits) | found[field]
-        return burst
-
-    def _fields(self) -> list[tuple[str, int]]:
-        bits = {
-            "bg": _bits(self.device.bank_groups),
-            "ba": _bits(self.device.banks_per_group),
-            "co": self.device.column_bits,
-            "ro": self.device.row_bits,
-        }
-        return [(field, bits[field]) for field in _ORDERS[self.name.removesuffix("-xor")]]
-
-    def _hashed(self, group: Int64s, bank: Int64s, row: Int64s) -> tuple[Int64s, Int64s]:
-        """Group and bank after the hash; applied twice it gives back what it was given."""
-        if not self.name.endswith("-xor"):
-            return group, bank
-        groups, banks = self.device.bank_groups, self.device.banks_per_group
-        return group ^ (row & (groups - 1)), bank ^ ((row >> _bits(groups)) & (banks - 1))
+        for field in _ORDERS[self.name.removesuffix("-xor")]:
+            found[field] = rest & (counts[field] - 1)
+            rest = rest >> counts[field].bit_length() - 1
+        group, bank, row = found["bg"], found["ba"], found["ro"]
+        if self.name.endswith("-xor"):
+            group = group ^ (row & (groups - 1))
+            bank = bank ^ (row >> groups.bit_length() - 1 & banks - 1)
+        return BurstPlaces(group * banks + bank, row, found["co"])
 
 
 def interleave(burst: Int64s, channels: int, grain_bursts: int) -> tuple[Int64s, Int64s]:
@@ -117,7 +100,3 @@ def interleave(burst: Int64s, channels: int, grain_bursts: int) -> tuple[Int64s,
             raise InputError(f"{name}: {count}; must be at least 1")
     block, within = burst // grain_bursts, burst % grain_bursts
     return block % channels, (block // channels) * grain_bursts + within
-
-
-def _bits(count: int) -> int:
-    return count.bit_length() - 1

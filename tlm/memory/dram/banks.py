@@ -5,9 +5,8 @@ Each line that raises an earliest tick is a row of the table in standard.py.
 
 from tlm.compiled import Address, address, compiled
 from tlm.memory.dram import state
-from tlm.memory.dram.state import Bank, Head, Logged, Records, Slot
-
-# mypy: disable-error-code="no-any-return"
+from tlm.memory.dram.standard import DramCommand
+from tlm.memory.dram.state import Bank, Head, Records, Slot
 
 
 @compiled
@@ -38,13 +37,6 @@ def row_from(m: Records, t: int, bank: Address) -> int:
 
 
 @compiled
-def refresh_from(m: Records, t: int) -> int:
-    """Earliest refresh of closed banks, from tick t on."""
-    edge = m[Head.EDGE_MASK]
-    return (max(t, m[Head.ANY_REFRESH], m[Head.ROW_BUS]) + edge) & ~edge
-
-
-@compiled
 def _delay_group(m: Records, bank: Address, command: int, time: int) -> None:
     """No bank of the group has this next command before a time; ``command``: its column."""
     first = bank - ((bank - state.BANKS) & m[Head.GROUP_MASK])
@@ -62,9 +54,8 @@ def _log(m: Records, t: int, kind: int, bank: int, row: int, column: int, reques
     m[Head.LOGGED] += 1
     group = within = -1
     if bank >= 0:
-        number = (bank - state.BANKS) // state.BANK_COLUMNS
-        group = number >> m[Head.BANK_BITS]
-        within = number - (group << m[Head.BANK_BITS])
+        group, within = divmod(bank - state.BANKS, m[Head.GROUP_MASK] + 1)
+        within //= state.BANK_COLUMNS
     m[place], m[place + 1], m[place + 2], m[place + 3] = t, kind, group, within
     m[place + 4], m[place + 5], m[place + 6] = row, column, request
 
@@ -86,7 +77,7 @@ def activate(m: Records, t: int, bank: Address, row: int) -> None:
     m[Head.ANY_REFRESH] = max(m[Head.ANY_REFRESH], t + m[Head.RC_REF])
     m[Head.ROW_BUS] = t + m[Head.ACTIVATE_TICKS]
     m[Head.OPEN_BANKS] += 1
-    _log(m, t, Logged.ACTIVATE, bank, row, -1, -1)
+    _log(m, t, DramCommand.ACTIVATE, bank, row, -1, -1)
 
 
 @compiled
@@ -103,38 +94,40 @@ def _close(m: Records, t: int, bank: Address) -> None:
 def precharge(m: Records, t: int, bank: Address) -> None:
     """Close a bank's row."""
     _close(m, t, bank)
-    _log(m, t, Logged.PRECHARGE, bank, -1, -1, -1)
+    _log(m, t, DramCommand.PRECHARGE, bank, -1, -1, -1)
 
 
 @compiled
-def precharge_all_from(m: Records) -> int:
-    """Earliest precharge of all banks at once."""
+def precharge_all(m: Records, t: int) -> int:
+    """Close all rows at once, if that may be; the earliest tick in which it may."""
     ready = max(m[Head.ANY_PRECHARGE], m[Head.ROW_BUS])
     for record in range(state.BANKS, m[Head.BANKS_END], state.BANK_COLUMNS):
         bank = address(record)
         if m[bank + Bank.OPEN_ROW] >= 0:
             ready = max(ready, m[bank + Bank.PRECHARGE_FROM])
-    return ready
-
-
-@compiled
-def precharge_all(m: Records, t: int) -> None:
-    """Close all rows."""
+    if ready > t:
+        return ready
     for record in range(state.BANKS, m[Head.BANKS_END], state.BANK_COLUMNS):
         bank = address(record)
         if m[bank + Bank.OPEN_ROW] >= 0:
             _close(m, t, bank)
-    _log(m, t, Logged.PRECHARGE_ALL, -1, -1, -1, -1)
+    _log(m, t, DramCommand.PRECHARGE_ALL, -1, -1, -1, -1)
+    return ready
 
 
 @compiled
-def refresh(m: Records, t: int) -> None:
-    """Refresh all banks."""
+def refresh(m: Records, t: int) -> int:
+    """Refresh closed banks, if that may be; the earliest tick from t on in which it may."""
+    edge = m[Head.EDGE_MASK]
+    ready = (max(t, m[Head.ANY_REFRESH], m[Head.ROW_BUS]) + edge) & ~edge
+    if ready > t:
+        return ready
     m[Head.ANY_ACTIVATE] = max(m[Head.ANY_ACTIVATE], t + m[Head.RFC])
     m[Head.ANY_REFRESH] = t + m[Head.RFC]
     m[Head.ROW_BUS] = t + 1
     m[Head.REFRESH_TICKS] += t + m[Head.RFC] - m[Head.REFRESH_DUE]
-    _log(m, t, Logged.REFRESH, -1, -1, -1, -1)
+    _log(m, t, DramCommand.REFRESH, -1, -1, -1, -1)
+    return ready
 
 
 @compiled
@@ -156,4 +149,4 @@ def column(m: Records, t: int, slot: Address) -> None:
     m[Head.HITS] += m[bank + Bank.SERVED] > 0
     m[bank + Bank.SERVED] += 1
     row, place = m[slot + Slot.ROW], m[slot + Slot.COLUMN]
-    _log(m, t, Logged.READ + write, bank, row, place, m[slot + Slot.REQUEST])
+    _log(m, t, DramCommand.READ + write, bank, row, place, m[slot + Slot.REQUEST])

@@ -8,11 +8,12 @@ import numpy as np
 
 from tlm.compiled import prepare
 from tlm.errors import InputError
-from tlm.memory.dram import layout
+from tlm.memory.dram import layout, state
 from tlm.memory.dram.address_map import AddressMap
 from tlm.memory.dram.controllers.controller import Controller
 from tlm.memory.dram.device import Device
-from tlm.memory.dram.state import NEVER, Asked, Head, Int64s, Port
+from tlm.memory.dram.state import Asked, Head, Port
+from tlm.memory.tables import Int64s
 
 # Commands noted before they are taken out of the core's array.
 _LOG_ROWS = 1 << 14
@@ -131,15 +132,14 @@ class DramChannel:
         m[Head.LEFT] = len(requests)
         log = [layout.take_log(m)]
         while m[Head.LEFT]:  # the core stops when its log is full
-            self.controller.advance(m, table, NEVER)
+            self.controller.advance(m, table, state.NEVER)
             log.append(layout.take_log(m))
-        columns = (Asked.BEGIN_REQ, Asked.END_REQ, Asked.BEGIN_RESP, Asked.END_RESP)
-        begin_req, end_req, begin_resp, end_resp = (table[:, c].copy() for c in columns)
+        begin_req, end_req, begin_resp, end_resp = table[:, Asked.BEGIN_REQ :].T.copy()
         return ChannelRun(
-            begin_req=begin_req,
-            end_req=end_req,
-            begin_resp=begin_resp,
-            end_resp=end_resp,
+            begin_req,
+            end_req,
+            begin_resp,
+            end_resp,
             ticks=int(m[Head.CLOCK]),
             columns=int(m[Head.COLUMNS]),
             row_hits=int(m[Head.HITS]),
@@ -147,22 +147,17 @@ class DramChannel:
             commands=np.concatenate(log),
         )
 
-    def table(self, tick: Int64s, write: Int64s, burst: Int64s) -> Int64s:
+    def table(self, tick: Int64s | int, write: Int64s | int, burst: Int64s) -> Int64s:
         """The rows of the core's table of requests; shape (n, columns)."""
         places = self.address_map.places(burst)
+        bank = state.BANKS + state.BANK_COLUMNS * places.bank
         table = np.zeros((len(burst), len(Asked)), dtype=np.int64)
-        columns = (write, layout.bank_addresses(places.bank), places.row, places.column, tick)
-        for place, values in enumerate(columns):
-            table[:, place] = values
+        for column, values in enumerate((write, bank, places.row, places.column, tick)):
+            table[:, column] = values
         return table
 
     def new_state(self, requesters: int, *, log_rows: int = 0) -> Int64s:
-        """The core's array: an idle channel at tick 0, without requests.
-
-        Args:
-            requesters: Requesters; what each may have outstanding is unbounded.
-            log_rows: Commands that can be noted before the core stops; 0: none is noted.
-        """
+        """The core's array, as `layout.new_state` has it; the controller is compiled."""
         _compile(type(self.controller))
         return layout.new_state(
             self.device, self.controller, requesters, self.grain_requests, log_rows
@@ -171,5 +166,4 @@ class DramChannel:
 
 @cache
 def _compile(controller: type[Controller]) -> None:
-    """Compile a controller and what it stands on, or load what was compiled."""
     prepare(controller.advance)

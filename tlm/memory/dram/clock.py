@@ -1,7 +1,11 @@
 """The course of time in a DRAM channel: from a tick in which something may happen to the next."""
 
+from collections.abc import Callable
+
 from tlm.compiled import compiled, inlined
-from tlm.memory.dram.state import Head, Records
+from tlm.memory.dram.state import Head, Records, Table
+
+Tick = Callable[[Records, Table, int], None]
 
 
 @compiled
@@ -12,24 +16,22 @@ def next_tick(m: Records) -> int:
         t = min(t, m[Head.COLUMN_AT], m[Head.ROW_AT])
     elif m[Head.OWED]:
         t = min(t, m[Head.COLUMN_AT])
-    return int(max(t, m[Head.CLOCK] + 1))
+    return max(t, m[Head.CLOCK] + 1)
 
 
 @inlined
-def begins(m: Records, t: int, until: int) -> bool:
-    """A tick begins, unless all is done, it is too late, or the log of commands is full."""
-    full = m[Head.LOG_ROWS] and m[Head.LOGGED] + 2 > m[Head.LOG_ROWS]
-    if m[Head.LEFT] <= 0 or t > until or full:
-        return False
-    m[Head.CLOCK] = t
-    m[Head.TAKEN] = -1
-    return True
-
-
-@inlined
-def is_told(m: Records) -> bool:
-    """The caller is to hear of the tick: it takes answers by hand, and TAKEN or SHOWN is set."""
-    return bool(m[Head.BY_HAND] and (m[Head.TAKEN] >= 0 or m[Head.SHOWN] >= 0))
+def run(m: Records, requests: Table, until: int, tick: Tick) -> None:
+    """Go from tick to tick, as `Advance` says; ``tick``: the controller's."""
+    t = next_tick(m)
+    while m[Head.LEFT] > 0 and t <= until:
+        if m[Head.LOG_ROWS] and m[Head.LOGGED] + 2 > m[Head.LOG_ROWS]:
+            break  # the log is full
+        m[Head.CLOCK] = t
+        m[Head.TAKEN] = -1
+        tick(m, requests, t)
+        t = next_tick(m)
+        if m[Head.BY_HAND] and (m[Head.TAKEN] >= 0 or m[Head.SHOWN] >= 0):
+            break
 
 
 @inlined

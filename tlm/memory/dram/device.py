@@ -85,7 +85,15 @@ class Device:
         """Addresses, in bursts."""
         return self.banks << (self.row_bits + self.column_bits)
 
-    @property
-    def peak_bytes_per_ns(self) -> float:
-        """Bandwidth of the data bus."""
-        return self.burst_bytes / (self.bl * self.tick_ns)
+    def in_bursts(self, option: str, size_bytes: int) -> int:
+        """A size in bursts.
+
+        Raises:
+            InputError: naming the option, if it is not whole bursts that the device has.
+        """
+        least, most = self.burst_bytes, self.burst_bytes * self.bursts
+        if not least <= size_bytes <= most or size_bytes % least:
+            raise InputError(
+                f"{option}: found {size_bytes}; allowed: multiples of {least}, {least} to {most}"
+            )
+        return size_bytes // least

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tlm.errors import InputError
+from tlm.errors import check_range
 from tlm.memory.dram.address_map import interleave
 from tlm.memory.dram.channel import BurstRequests, ChannelRun, DramChannel
 
@@ -30,20 +30,8 @@ class InterleavedChannels:
     interleave_bytes: int
 
     def __post_init__(self) -> None:
-        burst = self.channel.device.burst_bytes
-        if not 1 <= self.count <= _MOST_CHANNELS:
-            raise InputError(f"--channels: found {self.count}; allowed: 1 to {_MOST_CHANNELS}")
-        most = burst * self.channel.device.bursts
-        if not burst <= self.interleave_bytes <= most or self.interleave_bytes % burst:
-            raise InputError(
-                f"--interleave-bytes: found {self.interleave_bytes}; allowed: multiples of {burst} "
-                f"to {most}"
-            )
-
-    @property
-    def bursts(self) -> int:
-        """Addresses of all channels together, in bursts."""
-        return self.count * self.channel.device.bursts
+        check_range("--channels", self.count, 1, _MOST_CHANNELS)
+        self.channel.device.in_bursts("--interleave-bytes", self.interleave_bytes)
 
     def split(self, requests: BurstRequests) -> list[BurstRequests]:
         """Requests by channel, with their addresses in it; some may be empty."""

@@ -8,7 +8,8 @@ import numpy as np
 from tlm.memory.dram import state
 from tlm.memory.dram.controllers.controller import Controller
 from tlm.memory.dram.device import Device
-from tlm.memory.dram.state import Bank, Head, Int64s, Port, Queue, Slot
+from tlm.memory.dram.state import Bank, Head, Port, Queue, Slot
+from tlm.memory.tables import Int64s
 
 _LONG_AGO = -(2**40)
 
@@ -26,13 +27,13 @@ def new_state(
         log_rows: Commands that can be noted before the core stops; 0: none is noted.
     """
     device = controller.kept(device)
-    waiting = controller.places(device.banks)
-    responses = 1 << (controller.response_depth + waiting.total).bit_length()
+    room = controller.places(device.banks)
+    responses = 1 << (controller.response_depth + room.total).bit_length()
     queues = state.BANKS + device.banks * state.BANK_COLUMNS
     sizes = (
-        device.banks * waiting.bank, device.banks * waiting.bank, 2 * waiting.front,
+        device.banks * room.bank, device.banks * room.bank, 2 * room.front,
         ports * state.PORT_COLUMNS, responses * state.RESPONSE_COLUMNS,
-        waiting.total * state.SLOT_COLUMNS, log_rows * state.LOG_COLUMNS,
+        room.total * state.SLOT_COLUMNS, log_rows * state.LOG_COLUMNS,
     )  # fmt: skip
     begins = list(accumulate(sizes, initial=queues))
     reads, writes, fronts, first_port, ring, first_slot, log, end = begins
@@ -47,13 +48,13 @@ def new_state(
     bank_table = m[state.BANKS : queues].reshape(-1, state.BANK_COLUMNS)
     bank_table[:, Bank.OPEN_ROW] = -1
     bank_table[:, Bank.OWN : Bank.QUEUE] = state.NOBODY
-    _set_queues(bank_table[:, Bank.QUEUE : Bank.WRITE_QUEUE], reads, waiting.bank)
-    _set_queues(bank_table[:, Bank.WRITE_QUEUE :], writes, waiting.bank)
+    _set_queues(bank_table[:, Bank.QUEUE : Bank.WRITE_QUEUE], reads, room.bank)
+    _set_queues(bank_table[:, Bank.WRITE_QUEUE :], writes, room.bank)
     front_table = m[state.FRONT_READS : state.OWN].reshape(-1, state.QUEUE_COLUMNS)
-    _set_queues(front_table, fronts, waiting.front)
+    _set_queues(front_table, fronts, room.front)
     port_table(m)[:, Port.DEPTH] = state.NEVER
     slot_table = m[first_slot:log].reshape(-1, state.SLOT_COLUMNS)
-    numbers = np.arange(1, waiting.total + 1)
+    numbers = np.arange(1, room.total + 1)
     slot_table[:, Slot.NEXT_FREE] = first_slot + state.SLOT_COLUMNS * numbers
     return m
 
@@ -61,11 +62,6 @@ def new_state(
 def port_table(m: Int64s) -> Int64s:
     """The ports' records, a view of shape (requesters, columns)."""
     return m[m[Head.PORTS] : m[Head.PORTS_END]].reshape(-1, state.PORT_COLUMNS)
-
-
-def bank_addresses(numbers: Int64s) -> Int64s:
-    """Where the records of banks are, by the banks' numbers; the same shape."""
-    return state.BANKS + state.BANK_COLUMNS * numbers
 
 
 def take_log(m: Int64s) -> Int64s:
@@ -76,23 +72,17 @@ def take_log(m: Int64s) -> Int64s:
 
 
 def _set_head(m: Int64s, device: Device, controller: Controller) -> None:
-    for field in fields(device):
-        name = field.name.removeprefix("t_").upper()
-        if name in Head.__members__:
-            m[Head[name]] = getattr(device, field.name)
+    """Columns begin as what the device or the controller has of their names."""
+    known = {field.name.removeprefix("t_"): getattr(device, field.name) for field in fields(device)}
+    for column in (*Head, *controller.own):
+        name = column.name.lower()
+        m[column] = known.get(name, getattr(controller, name, 0))
     m[Head.EDGE_MASK] = device.edge_ticks - 1
-    m[Head.BANK_BITS] = device.banks_per_group.bit_length() - 1
     m[Head.GROUP_MASK] = device.banks_per_group * state.BANK_COLUMNS - 1
-    m[Head.RESPONSE_DEPTH] = controller.response_depth
-    m[Head.OFFER_AFTER_TAKEN] = controller.offer_after_taken
-    m[Head.OFFER_AFTER_ANSWER] = controller.offer_after_answer
-    m[Head.SHOW_AFTER] = controller.show_after
     m[[Head.COLUMN_AT, Head.ROW_AT, Head.RESPONSE_AT, Head.MOVE_AT]] = state.NEVER
     m[[Head.REFRESH_AT, Head.REFRESH_DUE]] = device.t_refi
     m[state.WINDOW : state.WINDOW + 4] = _LONG_AGO
     m[[Head.CLOCK, Head.SHOWN, Head.TAKEN]] = -1
-    for name, column in controller.own.__members__.items():
-        m[column] = getattr(controller, name.lower(), 0)
 
 
 def _set_queues(table: Int64s, first: int, places: int) -> None:

@@ -1,10 +1,10 @@
 """Requesters in front of a DRAM channel: offers, turns, and answers in the order of their time."""
 
+from collections.abc import Callable
+
 from tlm.compiled import Address, address, compiled, inlined
 from tlm.memory.dram import state
 from tlm.memory.dram.state import Asked, Head, Port, Records, Response, Table
-
-# mypy: disable-error-code="no-any-return"
 
 
 @compiled
@@ -61,6 +61,30 @@ def take(m: Records, requests: Table, t: int, port: Address) -> None:
     m[Head.HELD] += 1
     m[Head.TAKEN] = request
     m[Head.ACCEPT_AT] = t + 1
+
+
+@inlined
+def accept(
+    m: Records,
+    requests: Table,
+    t: int,
+    has_room: Callable[[Records, Table, int], bool],
+    enter: Callable[[Records, Table, int, int, int], None],
+) -> None:
+    """Take one request, of requesters in turn, if somebody offers one and there is room.
+
+    ``has_room`` and ``enter`` are the controller's.
+    """
+    if m[Head.ACCEPT_AT] > t:
+        return
+    port = port_in_turn(m)
+    for _ in range(m[Head.PORTS], m[Head.PORTS_END], state.PORT_COLUMNS):
+        request = offered(m, requests, t, port)
+        if request >= 0 and has_room(m, requests, request):
+            take(m, requests, t, port)
+            enter(m, requests, t, request, port)
+            return
+        port = next_port(m, port)
 
 
 @compiled

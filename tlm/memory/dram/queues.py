@@ -4,8 +4,6 @@ from tlm.compiled import Address, address, compiled, inlined
 from tlm.memory.dram import banks, ports, state
 from tlm.memory.dram.state import Asked, Bank, Head, Queue, Records, Slot, Table
 
-# mypy: disable-error-code="no-any-return"
-
 
 @compiled
 def is_older(m: Records, slot: Address, other: int) -> bool:
@@ -63,15 +61,12 @@ def find(m: Records, queue: Address, bank: Address) -> None:
     hit, miss = state.NOBODY, state.NOBODY
     for place in range(first, first + m[queue + Queue.COUNT]):
         slot = m[place]
-        if row >= 0 and m[slot + Slot.ROW] == row:
-            if hit < 0:
-                hit = slot
-                if miss >= 0:
-                    break
-        elif miss < 0:
-            miss = slot
-            if hit >= 0 or row < 0:
-                break
+        if m[slot + Slot.ROW] != row:
+            miss = slot if miss < 0 else miss
+        elif hit < 0:
+            hit = slot
+        if miss >= 0 and (hit >= 0 or row < 0):
+            break
     m[queue + Queue.HIT] = hit
     m[queue + Queue.MISS] = miss
 
@@ -134,8 +129,7 @@ def push(m: Records, t: int, queue: Address, slot: Address, row_command: int) ->
     """
     append(m, queue, slot)
     bank = address(m[slot + Slot.BANK])
-    row = m[bank + Bank.OPEN_ROW]
-    if row >= 0 and m[slot + Slot.ROW] == row:
+    if m[slot + Slot.ROW] == m[bank + Bank.OPEN_ROW]:
         if m[queue + Queue.HIT] < 0:
             m[queue + Queue.HIT] = slot
         state.lower(m, Head.COLUMN_AT, banks.column_from(m, t, bank, m[slot + Slot.WRITE]))
@@ -150,6 +144,18 @@ def give_column(m: Records, t: int, slot: Address, done: int) -> None:
     banks.column(m, t, slot)
     ports.respond(m, done, m[slot + Slot.REQUEST], m[slot + Slot.PORT])
     release(m, slot)
+
+
+@inlined
+def read_or_write(m: Records, t: int, slot: Address) -> None:
+    """Give a request of a bank's only queue its column, and its answer at the last beat."""
+    bank, write = address(m[slot + Slot.BANK]), m[slot + Slot.WRITE]
+    take_out(m, bank + Bank.QUEUE, slot)
+    give_column(m, t, slot, t + (m[Head.WL] if write else m[Head.RL]) + m[Head.BL])
+    m[Head.COLUMN_AT] = t + m[Head.CCD_S]
+    # If the row is hit no more, who waits may close it.
+    if m[bank + Bank.QUEUE + Queue.HIT] < 0 and m[bank + Bank.QUEUE + Queue.MISS] >= 0:
+        state.lower(m, Head.ROW_AT, banks.precharge_from(m, t, bank))
 
 
 @compiled
@@ -174,20 +180,11 @@ def wake_columns(m: Records, t: int, bank: Address) -> None:
 
 
 @compiled
-def wake_row(m: Records, t: int, bank: Address, queue: Address) -> None:
-    """A column has been given in tick t: if the row is hit no more, who waits may close it."""
-    if m[queue + Queue.HIT] < 0 and m[queue + Queue.MISS] >= 0:
-        state.lower(m, Head.ROW_AT, banks.precharge_from(m, t, bank))
-
-
-@compiled
 def refresh_closed(m: Records, t: int) -> bool:
     """Refresh closed banks, if it may be; whether it was."""
-    ready = banks.refresh_from(m, t)
-    if ready > t:
-        m[Head.REFRESH_AT] = ready
+    m[Head.REFRESH_AT] = banks.refresh(m, t)
+    if m[Head.REFRESH_AT] > t:
         return False
-    banks.refresh(m, t)
     for record in range(state.BANKS, m[Head.BANKS_END], state.BANK_COLUMNS):
         bank = address(record)
         find(m, bank + Bank.QUEUE, bank)
@@ -203,9 +200,7 @@ def refresh_closed(m: Records, t: int) -> bool:
 def close_and_refresh(m: Records, t: int) -> None:
     """Close all rows at once, as soon as all may be, then refresh."""
     if m[Head.OPEN_BANKS]:
-        ready = banks.precharge_all_from(m)
-        if ready > t:
-            m[Head.REFRESH_AT] = ready
+        m[Head.REFRESH_AT] = banks.precharge_all(m, t)
+        if m[Head.REFRESH_AT] > t:
             return
-        banks.precharge_all(m, t)
     refresh_closed(m, t)

@@ -14,13 +14,14 @@ from tlm.memory.dram.device import Device
 
 
 class DramCommand(IntEnum):
-    """Commands that constraints are about."""
+    """Commands as a log numbers them: here, and that of rtl/bench/memory_bench.sv."""
 
     ACTIVATE = 0
     PRECHARGE = 1
-    READ = 2
-    WRITE = 3
-    REFRESH = 4
+    PRECHARGE_ALL = 2
+    REFRESH = 3
+    READ = 4
+    WRITE = 5
 
 
 class Level(IntEnum):
@@ -31,7 +32,7 @@ class Level(IntEnum):
     CHANNEL = 2
 
 
-_ACT, _PRE, _READ, _WRITE, _REF = DramCommand
+_ACT, _PRE, _, _REF, _READ, _WRITE = DramCommand
 
 
 class Constraint(NamedTuple):
@@ -103,17 +104,14 @@ class Speed(NamedTuple):
 
 _BURST_BYTES = 32
 _REFI_NS = 3900
+
+Ticks = tuple[int, Mapping[DramCommand, int]]
 #: Ticks of a clock, and of commands that take more than one; from HBM3 on some take half a clock.
-WHOLE_CLOCKS = (1, {_ACT: 2})
-HALF_CLOCKS = (2, {_ACT: 3, _READ: 2, _WRITE: 2})
+WHOLE_CLOCKS: Ticks = (1, {_ACT: 2})
+HALF_CLOCKS: Ticks = (2, {_ACT: 3, _READ: 2, _WRITE: 2})
 
 
-def hbm_device(
-    name: str,
-    organisation: Organisation,
-    speed: Speed,
-    ticks: tuple[int, Mapping[DramCommand, int]],
-) -> Device:
+def hbm_device(name: str, organisation: Organisation, speed: Speed, ticks: Ticks) -> Device:
     """A device of a standard.
 
     Args:

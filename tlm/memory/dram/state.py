@@ -8,28 +8,14 @@ named by its address, the index of its first column, and records name each other
 from enum import IntEnum, auto
 from typing import Annotated
 
-import numpy as np
 from numba import types
-from numpy.typing import NDArray
 
-from tlm.compiled import compiled
+from tlm.compiled import Numbers, compiled
 
-Int64s = NDArray[np.int64]
-Records = Annotated[Int64s, types.int64[::1]]
-Table = Annotated[Int64s, types.int64[:, ::1]]
+Records = Annotated[Numbers[int], types.int64[::1]]
+Table = Annotated[Numbers[tuple[int, int]], types.int64[:, ::1]]
 NEVER = 2**62
 NOBODY = -1  # where a slot could be named
-
-
-class Logged(IntEnum):
-    """Commands as they are numbered in a log: here, and in that of rtl/bench/memory_bench.sv."""
-
-    ACTIVATE = 0
-    PRECHARGE = auto()
-    PRECHARGE_ALL = auto()
-    REFRESH = auto()
-    READ = auto()
-    WRITE = auto()
 
 
 class Head(IntEnum):
@@ -62,7 +48,6 @@ class Head(IntEnum):
     ACTIVATE_TICKS = auto()
     # Of the device: its shape.
     EDGE_MASK = auto()  # ticks in a clock less one, where commands need the rising edge
-    BANK_BITS = auto()  # of a bank's number in its group
     GROUP_MASK = auto()  # columns of a group's banks, less one
     BANKS_END = auto()
     # Of the controller and of who asks.
@@ -197,8 +182,7 @@ LOG_COLUMNS = 7  # tick, kind, group, bank, row, column, request
 # of the banks'; the controller's own columns.
 WINDOW = len(Head)
 FRONT_READS = WINDOW + 4
-FRONT_WRITES = FRONT_READS + QUEUE_COLUMNS
-OWN = FRONT_WRITES + QUEUE_COLUMNS
+OWN = FRONT_READS + 2 * QUEUE_COLUMNS
 OWN_COLUMNS = 12
 # The banks stand behind the first record, so that their addresses are known to the compiler.
 BANKS = -(-(OWN + OWN_COLUMNS) // 8) * 8  # whole lines of a cache

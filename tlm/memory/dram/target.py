@@ -1,5 +1,7 @@
 """A DRAM channel as a memory in a SimPy simulation."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from simpy import Environment, Event
 from simpy.events import EventPriority
@@ -8,12 +10,23 @@ from tlm.errors import InputError
 from tlm.memory.dram import clock, ports
 from tlm.memory.dram.channel import DramChannel
 from tlm.memory.dram.layout import port_table
-from tlm.memory.dram.state import Asked, Head, Int64s, Port
+from tlm.memory.dram.state import Asked, Head, Port
+from tlm.memory.tables import grown
 from tlm.payload import Command, GenericPayload, ResponseStatus
 from tlm.sockets import Answer, BlockingCall, Phase, Sync, TargetSocket
 
 # After SimPy's own priorities: the channel looks when all that happens in a tick has happened.
 _LAST = EventPriority(2)
+
+
+@dataclass(slots=True)
+class _Open:
+    """A transaction, and how many of its bursts are not taken or not answered."""
+
+    payload: GenericPayload
+    untaken: int
+    unanswered: int
+    ended: Event | None  # of blocking transport
 
 
 class DramMemory:
@@ -32,19 +45,15 @@ class DramMemory:
         self._m[Head.BY_HAND] = 1
         self._port = port_table(self._m)[0]
         self._requests = np.zeros((0, len(Asked)), dtype=np.int64)
-        self._asked = 0
-        self._of: dict[int, GenericPayload] = {}  # by the number of the request
-        self._untaken: dict[int, int] = {}  # bursts left, by the identity of the payload
-        self._unanswered: dict[int, int] = {}
-        self._ended: dict[int, Event] = {}  # blocking transport
+        self._open: dict[int, _Open] = {}  # by the number of the request
         self._shown_last = -1
         self._look_at: int | None = None
 
     def b_transport(self, payload: GenericPayload, delay_cycles: int) -> BlockingCall:
         """Carry the transaction out, after the delay; the caller's new delay is 0."""
         yield self._env.timeout(delay_cycles)
-        ended = self._ended[id(payload)] = self._env.event()
-        self._ask(payload)
+        ended = self._env.event()
+        self._ask(payload, ended)
         yield ended
         return 0
 
@@ -58,7 +67,7 @@ class DramMemory:
         self._ask(payload)
         return Sync.ACCEPTED, phase, 0
 
-    def _ask(self, payload: GenericPayload) -> None:
+    def _ask(self, payload: GenericPayload, ended: Event | None = None) -> None:
         burst_bytes = self._channel.device.burst_bytes
         count, rest = divmod(payload.length_bytes, burst_bytes)
         if rest or payload.address % burst_bytes or count < 1:
@@ -67,19 +76,15 @@ class DramMemory:
                 f"must be whole bursts of {burst_bytes} bytes"
             )
         now = int(self._env.now)
-        m, first = self._m, self._asked
+        m, first = self._m, int(self._port[Port.STOP])
         stop = first + count
         if stop > len(self._requests):
-            self._requests = _grown(self._requests, stop)
-        numbers = np.arange(count, dtype=np.int64)
+            self._requests = grown(self._requests, stop)
+        bursts = payload.address // burst_bytes + np.arange(count)
         self._requests[first:stop] = self._channel.table(
-            np.full(count, now), np.full(count, payload.command is Command.WRITE),
-            payload.address // burst_bytes + numbers,
-        )  # fmt: skip
-        self._untaken[id(payload)] = self._unanswered[id(payload)] = count
-        for number in range(first, stop):
-            self._of[number] = payload
-        self._asked = stop
+            now, payload.command is Command.WRITE, bursts
+        )
+        self._open |= dict.fromkeys(range(first, stop), _Open(payload, count, count, ended))
         # What has gone by while nobody asked: refreshes.
         idle = not m[Head.LEFT]
         self._port[Port.STOP] = stop
@@ -93,7 +98,7 @@ class DramMemory:
         """Come back in the next tick in which something may happen."""
         if not self._m[Head.LEFT]:
             return
-        tick = max(int(clock.next_tick(self._m)), int(self._env.now))
+        tick = max(clock.next_tick(self._m), int(self._env.now))
         if self._look_at is not None and self._look_at <= tick:
             return
         self._look_at = tick
@@ -112,41 +117,30 @@ class DramMemory:
             self._channel.controller.advance(m, self._requests, tick)
             taken = int(m[Head.TAKEN])
             if taken >= 0:
-                self._taken(self._of[taken])
+                self._taken(self._open[taken])
             while (shown := int(m[Head.SHOWN])) >= 0 and shown != self._shown_last:
                 self._shown_last = shown
                 self._shown(shown)
                 ports.show_responses(m, self._requests, tick)
         self._look()
 
-    def _taken(self, payload: GenericPayload) -> None:
-        self._untaken[id(payload)] -= 1
-        if self._untaken[id(payload)]:
-            return
-        del self._untaken[id(payload)]
-        if id(payload) not in self._ended:
-            self.socket.nb_transport_bw(payload, Phase.END_REQ, 0)
+    def _taken(self, one: _Open) -> None:
+        one.untaken -= 1
+        if not one.untaken and one.ended is None:
+            self.socket.nb_transport_bw(one.payload, Phase.END_REQ, 0)
 
     def _shown(self, number: int) -> None:
-        payload = self._of.pop(number)
-        self._unanswered[id(payload)] -= 1
-        if self._unanswered[id(payload)]:
+        one = self._open.pop(number)
+        one.unanswered -= 1
+        if one.unanswered:
             self._take()
             return
-        del self._unanswered[id(payload)]
-        payload.response_status = ResponseStatus.OK
-        ended = self._ended.pop(id(payload), None)
-        if ended is not None:
+        one.payload.response_status = ResponseStatus.OK
+        if one.ended is not None:
             self._take()
-            ended.succeed()
-        elif self.socket.nb_transport_bw(payload, Phase.BEGIN_RESP, 0)[0] is Sync.COMPLETED:
+            one.ended.succeed()
+        elif self.socket.nb_transport_bw(one.payload, Phase.BEGIN_RESP, 0)[0] is Sync.COMPLETED:
             self._take()
 
     def _take(self) -> None:
         ports.take_response(self._m, self._requests, int(self._env.now))
-
-
-def _grown(table: Int64s, rows: int) -> Int64s:
-    grown = np.zeros((max(rows, 2 * len(table)), table.shape[1]), dtype=np.int64)
-    grown[: len(table)] = table
-    return grown

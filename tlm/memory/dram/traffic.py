@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tlm.errors import InputError, choose
+from tlm.errors import InputError, check_range, choose
 from tlm.memory.dram.channel import BurstRequests, ChannelRun
 from tlm.memory.dram.device import Device
+from tlm.memory.tables import Int64s
 
-Int64s = NDArray[np.int64]
 PATTERNS = ("sequential", "strided", "random", "mixed", "dma")
 #: Writes of each hundred, where not given.
 _WRITE_FRACTIONS = {"mixed": 0.5}
@@ -57,18 +56,9 @@ class DramTraffic:
 
     def __post_init__(self) -> None:
         choose("pattern", self.pattern, PATTERNS)
-        if not 1 <= self.requesters <= _MOST_REQUESTERS:
-            raise InputError(
-                f"--requesters: found {self.requesters}; allowed: 1 to {_MOST_REQUESTERS}"
-            )
-        least = max(10, self.requesters)
-        if not least <= self.requests <= _MOST_REQUESTS:
-            raise InputError(
-                f"--requests: found {self.requests}; allowed: {least} to {_MOST_REQUESTS}"
-            )
-        fraction = self.write_fraction
-        if fraction is not None and not 0 <= fraction <= 1:
-            raise InputError(f"--write-fraction: found {fraction}; allowed: 0 to 1")
+        check_range("--requesters", self.requesters, 1, _MOST_REQUESTERS)
+        check_range("--requests", self.requests, max(10, self.requesters), _MOST_REQUESTS)
+        check_range("--write-fraction", self.write_fraction or 0, 0, 1)
         if self.seed < 0:
             raise InputError(f"--seed: found {self.seed}; allowed: 0 or more")
 
@@ -83,9 +73,8 @@ class DramTraffic:
             InputError: for sizes that are not whole bursts or do not fit the device.
         """
         rng = np.random.default_rng(self.seed)
-        counts = [self.requests // self.requesters] * self.requesters
-        for extra in range(self.requests % self.requesters):
-            counts[extra] += 1
+        each, more = divmod(self.requests, self.requesters)
+        counts = [each + (requester < more) for requester in range(self.requesters)]
         who = np.repeat(np.arange(self.requesters), counts)
         number = np.concatenate([np.arange(count) for count in counts])
         size = channels * device.bursts
@@ -104,22 +93,16 @@ class DramTraffic:
             return rng.integers(0, size, self.requests)
         if self.pattern == "strided":
             row_bytes = device.banks * device.burst_bytes << device.column_bits
-            return begin + number * self._in_bursts(device, "stride", self.stride_bytes, row_bytes)
+            return begin + number * self._stride(device, row_bytes)
         if self.pattern == "dma":
-            block = self._in_bursts(device, "block", self.block_bytes, self.block_bytes)
-            together = self.block_bytes * self.requesters
-            stride = self._in_bursts(device, "stride", self.stride_bytes, together)
+            block = device.in_bursts("--block-bytes", self.block_bytes)
+            stride = self._stride(device, self.block_bytes * self.requesters)
             return who * block + number // block * stride + number % block
         return begin + number
 
-    def _in_bursts(self, device: Device, name: str, given: int | None, natural: int) -> int:
-        size = natural if given is None else given
-        whole, burst = device.bursts * device.burst_bytes, device.burst_bytes
-        if not burst <= size <= whole or size % burst:
-            raise InputError(
-                f"--{name}-bytes: found {size}; allowed: multiples of {burst}, {burst} to {whole}"
-            )
-        return size // burst
+    def _stride(self, device: Device, natural_bytes: int) -> int:
+        given = self.stride_bytes
+        return device.in_bursts("--stride-bytes", natural_bytes if given is None else given)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,17 @@ synthesizable single-cycle interconnection network for Shared-L1 processor clust
 """
 
 from dataclasses import dataclass, fields
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tlm.errors import InputError
 from tlm.memory.sram.service import run
-from tlm.memory.sram.state import NEVER, Access, Int64s, Now, Requester, SramBank, new_state
+from tlm.memory.sram.state import NEVER, Access, Now, Requester, SramBank, new_state
+from tlm.memory.tables import Int64s, grown
+
+_Bytes = TypeVar("_Bytes", int, Int64s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +50,8 @@ class SramTiming:
             if value < 1:
                 raise InputError(f"SRAM: {field.name} is {value}; it must be 1 or more")
 
-    def words(self, address: int, length_bytes: int) -> tuple[int, int]:
-        """The first word that an access touches, and how many."""
+    def words(self, address: _Bytes, length_bytes: _Bytes) -> tuple[_Bytes, _Bytes]:
+        """The first word that an access touches, and how many; of one access or of arrays."""
         first = address // self.bank_width_bytes
         return first, (address + length_bytes - 1) // self.bank_width_bytes - first + 1
 
@@ -147,11 +151,8 @@ class SramBanks:
             InputError: for arrays of unequal shapes, or an access that cannot be.
         """
         _check(accesses, self._requesters)
-        width = self._timing.bank_width_bytes
-        word = accesses.address // width
-        last = (accesses.address + accesses.length_bytes - 1) // width
-        columns = (accesses.cycle, accesses.requester, word, last - word + 1)
-        first = self._queue(len(word), *columns)
+        words = self._timing.words(accesses.address, accesses.length_bytes)
+        first = self._queue(len(accesses.cycle), accesses.cycle, accesses.requester, *words)
         run(self._state, self._count, self._timing.ports, NEVER, False)
         served: Int64s = self._state.accesses[first : self._count, Access.SERVED_AT]
         return served + np.where(accesses.write, 1, self._timing.read_latency_cycles)
@@ -159,14 +160,10 @@ class SramBanks:
     def _queue(self, count: int, *columns: int | Int64s) -> int:
         """Queue accesses by their first columns; returns the number of the first."""
         start, stop = self._count, self._count + count
-        table = self._state.accesses
-        if stop > len(table):
-            grown = np.zeros((max(stop, 2 * len(table)), len(Access)), dtype=np.int64)
-            grown[:start] = table[:start]
-            self._state = self._state._replace(accesses=grown)
-            table = grown
+        if stop > len(self._state.accesses):
+            self._state = self._state._replace(accesses=grown(self._state.accesses, stop))
         for column, values in enumerate(columns):
-            table[start:stop, column] = values
+            self._state.accesses[start:stop, column] = values
         self._count = stop
         return start
 

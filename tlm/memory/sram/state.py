@@ -7,9 +7,9 @@ from enum import IntEnum, auto
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Int64s = NDArray[np.int64]
+from tlm.memory.tables import Int64s
+
 NEVER = 2**62
 
 

@@ -6,11 +6,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tlm.errors import InputError
-from tlm.memory.dram.address_map import ADDRESS_MAPS, AddressMap, interleave
+from tlm.memory.dram.address_map import ADDRESS_MAPS, AddressMap, BurstPlaces, interleave
 from tlm.memory.dram.device import Device
 from tlm.memory.dram.devices import DEVICES, HBM3
+from tlm.memory.tables import Int64s
 
 every_map = pytest.mark.parametrize("name", ADDRESS_MAPS)
+
+
+def bursts(kind: AddressMap, places: BurstPlaces) -> Int64s:
+    """The addresses of places."""
+    device, row = kind.device, places.row
+    group, bank = np.divmod(places.bank, device.banks_per_group)
+    if kind.name.endswith("-xor"):
+        group = group ^ row % device.bank_groups
+        bank = bank ^ row // device.bank_groups % device.banks_per_group
+    columns = 1 << device.column_bits
+    low = (group, device.bank_groups), (places.column, columns)
+    if kind.name.startswith("co"):
+        low = low[1], low[0]
+    burst = row * device.banks_per_group + bank
+    for field, count in reversed(low):
+        burst = burst * count + field
+    return burst
 
 
 @every_map
@@ -20,7 +38,7 @@ def test_an_address_comes_back_from_its_place(name: str, device: Device) -> None
     burst = np.random.default_rng(1).integers(0, found.device.bursts, 20_000)
     burst = np.concatenate([burst, np.arange(4096), found.device.bursts - 1 - np.arange(4096)])
     places = found.places(burst)
-    assert (found.bursts(places) == burst).all()
+    assert (bursts(found, places) == burst).all()
     for values, count in (
         (places.bank, found.device.banks),
         (places.row, 1 << found.device.row_bits),

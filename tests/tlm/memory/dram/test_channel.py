@@ -10,7 +10,7 @@ import simpy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibration.benches.dram_rules import Command as DramCommand
+from calibration.benches.dram_rules import Command as NotedCommand
 from calibration.benches.dram_rules import Kind as CommandKind
 from calibration.benches.dram_rules import Timings, violations
 from calibration.experiments.memory_cases import MEMORIES, PATTERNS, requests_of
@@ -25,7 +25,8 @@ from tlm.memory.dram.controllers.dramsys import Dramsys
 from tlm.memory.dram.device import Device
 from tlm.memory.dram.devices import DEVICES, HBM2, HBM3, RTL_HBM2
 from tlm.memory.dram.layout import port_table
-from tlm.memory.dram.state import LOG_COLUMNS, Asked, Head, Logged, Port
+from tlm.memory.dram.standard import DramCommand
+from tlm.memory.dram.state import LOG_COLUMNS, Asked, Head, Port
 from tlm.memory.dram.target import DramMemory
 from tlm.memory.dram.traffic import DramTraffic
 from tlm.payload import Command, GenericPayload, ResponseStatus
@@ -104,7 +105,7 @@ def test_every_phase_and_command_is_that_of_the_verilog(
 def test_commands_obey_every_rule(device: Device, controller: Controller) -> None:
     asked = mixture(device, seed=1)
     outcome = DramChannel.of(device, controller).simulate(asked, 16, commands=True)
-    log = [DramCommand(row[0], CommandKind(row[1]), *row[2:]) for row in outcome.commands.tolist()]
+    log = [NotedCommand(row[0], CommandKind(row[1]), *row[2:]) for row in outcome.commands.tolist()]
     # Some controllers finish or close one by one before a refresh: its delay is judged below.
     found = violations(log, timings(device), outcome.ticks)
     assert [one for one in found if not one.startswith("tREFI")] == []
@@ -139,14 +140,14 @@ def test_every_request_is_answered_once_and_phases_are_ordered(
     assert (outcome.begin_req <= outcome.end_req).all()
     assert (outcome.end_req < outcome.begin_resp).all()
     assert (outcome.begin_resp == outcome.end_resp).all()
-    columns = outcome.commands[outcome.commands[:, 1] >= Logged.READ]
+    columns = outcome.commands[outcome.commands[:, 1] >= DramCommand.READ]
     served = columns[:, 6].tolist()
     # What has no command was answered, or absorbed, by a write to the same address that waited.
     assert len(served) == len(set(served))
     for number in set(range(len(asked))) - set(served):
         assert asked.burst[number] in asked.burst[:][asked.write == 1]
         assert outcome.end_resp[number] - outcome.end_req[number] <= HBM3.rl + HBM3.bl
-    assert (asked.write[columns[:, 6]] == columns[:, 1] - Logged.READ).all()
+    assert (asked.write[columns[:, 6]] == columns[:, 1] - DramCommand.READ).all()
     if controller is RTL:
         assert len(served) == len(asked)
     # One is taken a tick; of a requester in order, and no more than may be outstanding.

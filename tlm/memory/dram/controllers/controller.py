@@ -1,13 +1,17 @@
 """What the core of a DRAM channel has to know of a controller; each has a file of its own.
 
 A controller's file opens with its policy in words. It has compiled functions of these names:
-``has_room`` and ``enter`` for a request, ``accept`` for whose is taken, ``choose`` for commands,
-``serve`` for a request's column and its answer, ``refresh`` where it has its own way, and
-``advance``, which goes from tick to tick, does all this in its order, and is what Python calls.
 
-A choice is called in a tick in which a command may be allowed. It gives the commands of the tick
-and sets COLUMN_AT and ROW_AT to the next tick that can see another; whatever changes the state
-elsewhere lowers them. They may be too early, never too late.
+- ``has_room(m, requests, request)`` and ``enter(m, requests, t, request, port)``: a place for a
+  request, for `ports.accept`, which takes one of requesters in turn; or its own ``accept``.
+- ``choose``: the commands of a tick. It sets COLUMN_AT and ROW_AT to the next tick that can see
+  another; whatever changes the state elsewhere lowers them. They may be too early, never too late.
+- ``refresh``, if `queues.close_and_refresh` is not its way: the next step of one that is due.
+- ``tick(m, requests, t)``: all this in its order.
+- ``advance``: `clock.run` with its ``tick``; what Python calls.
+
+`ports.accept` and `clock.run` are inlined with the functions that they are given. Numba would not
+find on disk what it compiled of functions that another function makes.
 """
 
 from abc import ABC, abstractmethod
@@ -22,8 +26,8 @@ from tlm.memory.dram.state import Records, Table
 class Advance(Protocol):
     """A controller's compiled simulation."""
 
-    def __call__(self, m: Records, requests: Table, until: int, /) -> int:
-        """Go to a tick, inclusive, or until no request is left; returns the next tick.
+    def __call__(self, m: Records, requests: Table, until: int, /) -> None:
+        """Go to a tick, inclusive, or until no request is left.
 
         With answers taken by hand it stops after a tick in which a request was taken or an answer
         is shown: TAKEN and SHOWN tell which. It also stops when the log of commands is full.
@@ -71,4 +75,4 @@ class Controller(ABC):
 
     @abstractmethod
     def places(self, banks: int) -> QueuePlaces:
-        """Room for requests, with so many banks."""
+        """QueuePlaces for requests, with so many banks."""

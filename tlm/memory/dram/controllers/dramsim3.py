@@ -24,8 +24,6 @@ from tlm.memory.dram import banks, clock, ports, queues, state
 from tlm.memory.dram.controllers.controller import Advance, Controller, QueuePlaces
 from tlm.memory.dram.state import Asked, Bank, Head, Queue, Records, Slot, Table
 
-# mypy: disable-error-code="no-any-return"
-
 
 class _Own(IntEnum):
     """The controller's columns."""
@@ -46,50 +44,41 @@ class _OwnOfBank(IntEnum):
     LOOK_FROM = Bank.OWN  # no command of its queue is ready before this tick
 
 
+@inlined
+def _front(write: int) -> Address:
+    """The queue in front for reads or writes."""
+    return address(state.FRONT_READS + write * state.QUEUE_COLUMNS)
+
+
 @compiled
 def has_room(m: Records, requests: Table, request: int) -> bool:
     """A place in front is free; that is asked before a waiting write is looked for."""
-    if m[Head.RESPONSES] >= m[Head.RESPONSE_DEPTH]:
-        return False
-    if requests[request, Asked.WRITE]:
-        return m[state.FRONT_WRITES + Queue.COUNT] < m[_Own.WRITE_DEPTH]
-    return m[state.FRONT_READS + Queue.COUNT] < m[_Own.READ_DEPTH]
+    write = requests[request, Asked.WRITE]
+    waiting = m[_front(write) + Queue.COUNT]
+    return m[Head.RESPONSES] < m[Head.RESPONSE_DEPTH] and waiting < m[_Own.READ_DEPTH + write]
 
 
 @inlined
 def enter(m: Records, requests: Table, t: int, request: int, port: int) -> None:
     """Put a request into a queue in front, unless a waiting write answers it."""
-    queue = address(requests[request, Asked.BANK] + Bank.QUEUE)
-    if queues.waits_in(m, address(state.FRONT_WRITES), requests, request, 1) or queues.waits_in(
+    writes, queue = _front(1), address(requests[request, Asked.BANK] + Bank.QUEUE)
+    if queues.waits_in(m, writes, requests, request, 1) or queues.waits_in(
         m, queue, requests, request, 1
     ):
         ports.respond(m, t + 1, request, port)
         return
     slot = queues.take_slot(m, requests, request, port)
     write = m[slot + Slot.WRITE]
-    queues.append(m, address(state.FRONT_WRITES if write else state.FRONT_READS), slot)
+    queues.append(m, _front(write), slot)
     state.lower(m, Head.MOVE_AT, t)
     if write:
         ports.respond(m, t + 1, request, port)
 
 
 @compiled
-def accept(m: Records, requests: Table, t: int) -> None:
-    """Take one request, of requesters in turn, if somebody offers one and there is room."""
-    port = ports.port_in_turn(m)
-    for _ in range(m[Head.PORTS], m[Head.PORTS_END], state.PORT_COLUMNS):
-        request = ports.offered(m, requests, t, port)
-        if request >= 0 and has_room(m, requests, request):
-            ports.take(m, requests, t, port)
-            enter(m, requests, t, request, port)
-            return
-        port = ports.next_port(m, port)
-
-
-@compiled
 def _begin_drain(m: Records) -> None:
     """Move the writes that are there, if there are enough."""
-    writes = m[state.FRONT_WRITES + Queue.COUNT]
+    writes = m[_front(1) + Queue.COUNT]
     if m[_Own.DRAINING] == 0 and not m[_Own.READ_FIRST]:
         many = writes > m[_Own.DRAIN_LEVEL] and queues.oldest_of_banks(m) < 0
         if writes >= m[_Own.WRITE_DEPTH] or many:
@@ -103,7 +92,7 @@ def move(m: Records, requests: Table, t: int) -> None:
     m[Head.MOVE_AT] = state.NEVER
     _begin_drain(m)
     write = m[_Own.DRAINING] > 0
-    front = address(state.FRONT_WRITES if write else state.FRONT_READS)
+    front = _front(write)
     first = m[front + Queue.PLACES]
     for place in range(first, first + m[front + Queue.COUNT]):
         slot = address(m[place])
@@ -114,9 +103,7 @@ def move(m: Records, requests: Table, t: int) -> None:
         m[Head.MOVE_AT] = t + 1
         if write:
             request = m[slot + Slot.REQUEST]
-            m[_Own.READ_FIRST] = queues.waits_in(
-                m, address(state.FRONT_READS), requests, request, 0
-            )
+            m[_Own.READ_FIRST] = queues.waits_in(m, _front(0), requests, request, 0)
             if m[_Own.READ_FIRST] or queues.waits_in(m, queue, requests, request, 0):
                 m[_Own.DRAINING] = 0
                 return
@@ -237,24 +224,23 @@ def refresh(m: Records, t: int) -> None:
             m[address(record) + _OwnOfBank.LOOK_FROM] = 0
 
 
+@inlined
+def tick(m: Records, requests: Table, t: int) -> None:
+    """A request, commands, a request moves on, answers."""
+    ports.accept(m, requests, t, has_room, enter)
+    if clock.refresh_falls_due(m, t):
+        refresh(m, t)
+    elif not m[Head.PENDING_REFRESH] and m[Head.COLUMN_AT] <= t:
+        choose(m, t)
+    if m[Head.MOVE_AT] <= t:
+        move(m, requests, t)
+    ports.show_responses(m, requests, t)
+
+
 @compiled
-def advance(m: Records, requests: Table, until: int) -> int:
-    """In a tick: a request, commands, a request moves on, answers."""
-    t = clock.next_tick(m)
-    while clock.begins(m, t, until):
-        if m[Head.ACCEPT_AT] <= t:
-            accept(m, requests, t)
-        if clock.refresh_falls_due(m, t):
-            refresh(m, t)
-        elif not m[Head.PENDING_REFRESH] and m[Head.COLUMN_AT] <= t:
-            choose(m, t)
-        if m[Head.MOVE_AT] <= t:
-            move(m, requests, t)
-        ports.show_responses(m, requests, t)
-        t = clock.next_tick(m)
-        if clock.is_told(m):
-            break
-    return t
+def advance(m: Records, requests: Table, until: int) -> None:
+    """The controller's ticks."""
+    clock.run(m, requests, until, tick)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,12 +16,10 @@ from dataclasses import dataclass
 from enum import IntEnum, auto
 from typing import ClassVar
 
-from tlm.compiled import Address, address, compiled, inlined
+from tlm.compiled import address, compiled, inlined
 from tlm.memory.dram import banks, clock, ports, queues, state
 from tlm.memory.dram.controllers.controller import Advance, Controller, QueuePlaces
 from tlm.memory.dram.state import Asked, Bank, Head, Port, Queue, Records, Slot, Table
-
-# mypy: disable-error-code="no-any-return"
 
 
 class _Own(IntEnum):
@@ -29,7 +27,6 @@ class _Own(IntEnum):
 
     BANK_DEPTH = state.OWN
     LAST_BANK = auto()  # of the last request taken
-    LAST_TAKEN = auto()  # tick in which it was
 
 
 @compiled
@@ -43,7 +40,7 @@ def enter(m: Records, requests: Table, t: int, request: int, port: int) -> None:
     """Put a request into its bank's buffer."""
     slot = queues.take_slot(m, requests, request, port)
     bank = address(m[slot + Slot.BANK])
-    m[_Own.LAST_BANK], m[_Own.LAST_TAKEN] = bank, t
+    m[_Own.LAST_BANK] = bank
     queues.push(m, t, bank + Bank.QUEUE, slot, Head.ROW_AT)
 
 
@@ -69,7 +66,7 @@ def _first_offered(m: Records, requests: Table, t: int) -> int:
 @compiled
 def accept(m: Records, requests: Table, t: int) -> None:
     """Take one request a tick, if somebody offers one and there is room."""
-    if m[_Own.LAST_TAKEN] == t:
+    if m[Head.TAKEN] >= 0:
         m[Head.ACCEPT_AT] = t + 1
         return
     port = _first_offered(m, requests, t)
@@ -77,17 +74,6 @@ def accept(m: Records, requests: Table, t: int) -> None:
         request = m[port + Port.NEXT]
         ports.take(m, requests, t, address(port))
         enter(m, requests, t, request, port)
-
-
-@inlined
-def serve(m: Records, t: int, slot: Address) -> None:
-    """Give a request its column, and its answer when that is done."""
-    bank, write = address(m[slot + Slot.BANK]), m[slot + Slot.WRITE]
-    queues.take_out(m, bank + Bank.QUEUE, slot)
-    queues.give_column(m, t, slot, t + (m[Head.WL] if write else m[Head.RL]) + m[Head.BL])
-    m[Head.COLUMN_AT] = t + m[Head.CCD_S]
-    state.lower(m, Head.ACCEPT_AT, t)
-    queues.wake_row(m, t, bank, bank + Bank.QUEUE)
 
 
 @compiled
@@ -110,7 +96,8 @@ def _choose_column(m: Records, t: int) -> None:
         m[Head.COLUMN_AT] = after
         return
     _choose_row(m, t, m[best + Slot.AGE])
-    serve(m, t, best)
+    queues.read_or_write(m, t, best)
+    state.lower(m, Head.ACCEPT_AT, t)
 
 
 @compiled
@@ -152,23 +139,23 @@ def choose(m: Records, requests: Table, t: int) -> None:
     _choose_row(m, t, state.NEVER)
 
 
+@inlined
+def tick(m: Records, requests: Table, t: int) -> None:
+    """Answers, a request, commands, answers."""
+    ports.show_responses(m, requests, t)
+    if m[Head.ACCEPT_AT] <= t:
+        accept(m, requests, t)
+    if clock.refresh_falls_due(m, t):
+        queues.close_and_refresh(m, t)
+    elif not m[Head.PENDING_REFRESH]:
+        choose(m, requests, t)
+    ports.show_responses(m, requests, t)
+
+
 @compiled
-def advance(m: Records, requests: Table, until: int) -> int:
-    """In a tick: answers, a request, commands, answers."""
-    t = clock.next_tick(m)
-    while clock.begins(m, t, until):
-        ports.show_responses(m, requests, t)
-        if m[Head.ACCEPT_AT] <= t:
-            accept(m, requests, t)
-        if clock.refresh_falls_due(m, t):
-            queues.close_and_refresh(m, t)
-        elif not m[Head.PENDING_REFRESH]:
-            choose(m, requests, t)
-        ports.show_responses(m, requests, t)
-        t = clock.next_tick(m)
-        if clock.is_told(m):
-            break
-    return t
+def advance(m: Records, requests: Table, until: int) -> None:
+    """The controller's ticks."""
+    clock.run(m, requests, until, tick)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,7 +173,6 @@ class Dramsys(Controller):
     offer_after_answer: ClassVar[int] = 0
     own: ClassVar[type[IntEnum]] = _Own
     last_bank: ClassVar[int] = state.BANKS
-    last_taken: ClassVar[int] = -1
     advance: ClassVar[Advance] = staticmethod(advance)
 
     def places(self, banks: int) -> QueuePlaces:

@@ -21,8 +21,6 @@ from tlm.memory.dram import banks, clock, ports, queues, state
 from tlm.memory.dram.controllers.controller import Advance, Controller, QueuePlaces
 from tlm.memory.dram.state import Asked, Bank, Head, Queue, Records, Slot, Table
 
-# mypy: disable-error-code="no-any-return"
-
 
 class _Own(IntEnum):
     """The controller's columns."""
@@ -72,19 +70,6 @@ def enter(m: Records, requests: Table, t: int, request: int, port: int) -> None:
     m[_Own.READS + write] += 1
     queue = address(m[slot + Slot.BANK] + Bank.QUEUE + state.QUEUE_COLUMNS * write)
     queues.push(m, t + 1, queue, slot, Head.ROW_AT)
-
-
-@compiled
-def accept(m: Records, requests: Table, t: int) -> None:
-    """Take one request, of requesters in turn, if somebody offers one and there is room."""
-    port = ports.port_in_turn(m)
-    for _ in range(m[Head.PORTS], m[Head.PORTS_END], state.PORT_COLUMNS):
-        request = ports.offered(m, requests, t, port)
-        if request >= 0 and has_room(m, requests, request):
-            ports.take(m, requests, t, port)
-            enter(m, requests, t, request, port)
-            return
-        port = ports.next_port(m, port)
 
 
 @compiled
@@ -210,26 +195,25 @@ def refresh(m: Records, t: int) -> None:
         queues.close_and_refresh(m, t)
 
 
+@inlined
+def tick(m: Records, requests: Table, t: int) -> None:
+    """Commands, answers, a request."""
+    clock.refresh_falls_due(m, t)
+    choose(m, t)
+    if m[Head.REFRESH_AT] <= t:
+        refresh(m, t)
+    ports.show_responses(m, requests, t)
+    ports.accept(m, requests, t, has_room, enter)
+    # A refresh that falls due comes before the choice.
+    if not m[Head.PENDING_REFRESH] and t + 1 < m[Head.REFRESH_DUE]:
+        choose_mode(m, t + 1, t + 1)
+    ports.show_responses(m, requests, t)
+
+
 @compiled
-def advance(m: Records, requests: Table, until: int) -> int:
-    """In a tick: commands, answers, a request."""
-    t = clock.next_tick(m)
-    while clock.begins(m, t, until):
-        clock.refresh_falls_due(m, t)
-        choose(m, t)
-        if m[Head.REFRESH_AT] <= t:
-            refresh(m, t)
-        ports.show_responses(m, requests, t)
-        if m[Head.ACCEPT_AT] <= t:
-            accept(m, requests, t)
-        # A refresh that falls due comes before the choice.
-        if not m[Head.PENDING_REFRESH] and t + 1 < m[Head.REFRESH_DUE]:
-            choose_mode(m, t + 1, t + 1)
-        ports.show_responses(m, requests, t)
-        t = clock.next_tick(m)
-        if clock.is_told(m):
-            break
-    return t
+def advance(m: Records, requests: Table, until: int) -> None:
+    """The controller's ticks."""
+    clock.run(m, requests, until, tick)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

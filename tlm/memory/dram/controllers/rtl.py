@@ -22,8 +22,6 @@ from tlm.memory.dram import banks, clock, ports, queues, state
 from tlm.memory.dram.controllers.controller import Advance, Controller, QueuePlaces
 from tlm.memory.dram.state import Bank, Head, Queue, Records, Slot, Table
 
-# mypy: disable-error-code="no-any-return"
-
 
 class _Own(IntEnum):
     """The controller's columns."""
@@ -37,12 +35,12 @@ class _Own(IntEnum):
 
 
 @compiled
-def has_room(m: Records, t: int) -> bool:
+def has_room(m: Records, _requests: Table, _request: int) -> bool:
     """A place is free; one that is left in this tick is free in the next."""
     if m[_Own.WAITING_BEFORE] < m[_Own.QUEUE_DEPTH]:
         return True
     if m[_Own.WAITING] < m[_Own.WAITING_BEFORE]:
-        m[Head.ACCEPT_AT] = t + 1
+        m[Head.ACCEPT_AT] = m[Head.CLOCK] + 1
     return False
 
 
@@ -55,19 +53,6 @@ def enter(m: Records, requests: Table, t: int, request: int, port: int) -> None:
         m[_Own.OLDEST] = slot
     bank = address(m[slot + Slot.BANK])
     queues.push(m, t + 1, bank + Bank.QUEUE, slot, Head.ROW_AT)
-
-
-@compiled
-def accept(m: Records, requests: Table, t: int) -> None:
-    """Take one request, of requesters in turn, if somebody offers one and there is room."""
-    port = ports.port_in_turn(m)
-    for _ in range(m[Head.PORTS], m[Head.PORTS_END], state.PORT_COLUMNS):
-        request = ports.offered(m, requests, t, port)
-        if request >= 0 and has_room(m, t):
-            ports.take(m, requests, t, port)
-            enter(m, requests, t, request, port)
-            return
-        port = ports.next_port(m, port)
 
 
 @compiled
@@ -106,18 +91,14 @@ def _choose_column(m: Records, t: int, urgent: bool, oldest: int) -> int:
 @inlined
 def serve(m: Records, t: int, slot: Address, urgent: bool, oldest: int) -> None:
     """Give a request its column, and its answer when that is done."""
-    bank, write = address(m[slot + Slot.BANK]), m[slot + Slot.WRITE]
-    queues.take_out(m, bank + Bank.QUEUE, slot)
+    queues.read_or_write(m, t, slot)
     m[_Own.WAITING] -= 1
     if slot == oldest:
         m[_Own.PASSES] = 0
         m[_Own.OLDEST] = queues.oldest_of_banks(m)
     elif not urgent:
         m[_Own.PASSES] += 1
-    queues.give_column(m, t, slot, t + (m[Head.WL] if write else m[Head.RL]) + m[Head.BL])
-    m[Head.COLUMN_AT] = t + m[Head.CCD_S]
     state.lower(m, Head.ACCEPT_AT, t + 1)
-    queues.wake_row(m, t, bank, bank + Bank.QUEUE)
 
 
 @compiled
@@ -158,23 +139,22 @@ def choose(m: Records, t: int) -> None:
         state.lower(m, Head.ROW_AT, t + 1)
 
 
+@inlined
+def tick(m: Records, requests: Table, t: int) -> None:
+    """Commands, a request, answers."""
+    m[_Own.WAITING_BEFORE] = m[_Own.WAITING]
+    if clock.refresh_falls_due(m, t):
+        queues.close_and_refresh(m, t)
+    elif not m[Head.PENDING_REFRESH]:
+        choose(m, t)
+    ports.accept(m, requests, t, has_room, enter)
+    ports.show_responses(m, requests, t)
+
+
 @compiled
-def advance(m: Records, requests: Table, until: int) -> int:
-    """In a tick: commands, a request, answers."""
-    t = clock.next_tick(m)
-    while clock.begins(m, t, until):
-        m[_Own.WAITING_BEFORE] = m[_Own.WAITING]
-        if clock.refresh_falls_due(m, t):
-            queues.close_and_refresh(m, t)
-        elif not m[Head.PENDING_REFRESH]:
-            choose(m, t)
-        if m[Head.ACCEPT_AT] <= t:
-            accept(m, requests, t)
-        ports.show_responses(m, requests, t)
-        t = clock.next_tick(m)
-        if clock.is_told(m):
-            break
-    return t
+def advance(m: Records, requests: Table, until: int) -> None:
+    """The controller's ticks."""
+    clock.run(m, requests, until, tick)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
