@@ -22,7 +22,7 @@ from tlm.check.report import (
 from tlm.check.routes import Routes
 from tlm.check.usage import Usage
 from tlm.check.walk import Walk, WalkFault
-from tlm.program import Engine, Operation, Program, Reduce, Transfer
+from tlm.program import Engine, Operation, Program, Reduce
 from tlm.room import hold_room
 
 Progress = Callable[[int, int], None]
@@ -112,7 +112,7 @@ class _Gathered:
         )
 
     def _measure(self, number: int, operation: Operation) -> None:
-        if not isinstance(operation, Transfer):
+        if not operation.transfers:
             return
         hops, latency = operation.longest_hops, self._latency
         first = latency.longest_operation is None or hops > latency.longest_hops

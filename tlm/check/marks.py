@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tlm.compiled import compiled
+from tlm.compiled import allocating, compiled, inlined
 from tlm.program.operations import Engine
 
 Marks = NDArray[np.int64]
@@ -31,6 +31,13 @@ MISSING, BEYOND_DEPTH, NOT_KNOWN = 1, 2, 3
 ALL, _NONE = -1, 0
 
 
+class MarkLaw(NamedTuple):
+    """Of transfers: the bits of a mark that they keep, and what they add to it."""
+
+    keep: Marks
+    delay: Marks
+
+
 class WalkState(NamedTuple):
     """All that a walk knows."""
 
@@ -42,6 +49,8 @@ class WalkState(NamedTuple):
     fault: Indices
     # `CHAIN`, `ROWS` or `COLUMNS`
     mode: int
+    # Of what stays at the tiles of a row: it keeps all, and adds nothing.
+    here: MarkLaw
 
 
 class RowTiles(NamedTuple):
@@ -58,6 +67,12 @@ class Tokens(NamedTuple):
     slots: Indices
     gives: Indices
     arrivals: Indices
+
+
+@allocating
+def no_marks(count: int) -> Marks:
+    """Of so many moments with nothing before them."""
+    return np.zeros(count, dtype=np.int64)
 
 
 @compiled
@@ -96,10 +111,10 @@ def store(state: WalkState, slot: int, row: int, columns: RowTiles, values: Mark
 
 @compiled
 def take(
-    state: WalkState, tokens: Indices, row: int, columns: RowTiles, keep: Marks, start: Marks
+    state: WalkState, tokens: Indices, row: int, columns: RowTiles, law: MarkLaw, start: Marks
 ) -> None:
-    """Take the oldest unit of each token; its mark counts where ``keep`` has its bits set."""
-    cols, first, size = columns.indices, columns.first, len(columns.indices)
+    """Take the oldest unit of each token; of its mark counts what the law keeps."""
+    cols, first, size, keep = columns.indices, columns.first, len(columns.indices), law.keep
     for k in range(len(tokens)):
         slot, depth = tokens[k, 0], tokens[k, 1]
         marks = state.marks[slot, row]
@@ -165,10 +180,10 @@ def give(state: WalkState, tokens: Indices, row: int, columns: RowTiles, values:
 
 @compiled
 def fill_law(
-    mode: int, row: int, cols: Indices, to_row: int, to_cols: Indices, keep: Marks, delay: Marks
+    mode: int, row: int, cols: Indices, to_row: int, to_cols: Indices, law: MarkLaw
 ) -> None:
-    """What transfers from a row's tiles to their destinations keep of marks, and add to them."""
-    down = abs(to_row - row)
+    """Set the law of transfers from a row's tiles to their destinations."""
+    down, keep, delay = abs(to_row - row), law.keep, law.delay
     for j in range(len(cols)):
         if mode == CHAIN:
             keep[j] = ALL
@@ -177,3 +192,13 @@ def fill_law(
             same = row == to_row if mode == ROWS else cols[j] == to_cols[j]
             keep[j] = ALL if same else _NONE
             delay[j] = 0
+
+
+@inlined
+def carry(law: MarkLaw, start: Marks, out: Marks) -> int:
+    """Marks of what is sent when it comes, in ``out``; the greatest."""
+    greatest = 0
+    for j in range(len(out)):
+        out[j] = (start[j] & law.keep[j]) + law.delay[j]
+        greatest = max(greatest, out[j])
+    return greatest

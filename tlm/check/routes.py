@@ -9,7 +9,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from tlm.program import Program
-from tlm.program.operations import Along, Operation, Transfer, Trees, Unicasts
+from tlm.program.operations import Along, Operation, Trees, Unicasts
 
 _Counts = NDArray[np.int32]
 _Indices = NDArray[np.int64]
@@ -33,8 +33,6 @@ class Routes:
 
     def add(self, operation: Operation) -> None:
         """Take note of the routes that an operation uses."""
-        if not isinstance(operation, Transfer):
-            return
         for move in operation.moves():
             if isinstance(move, Trees):
                 self._add_trees(move)

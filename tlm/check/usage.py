@@ -1,7 +1,5 @@
 """What operations use of the tiles: engines and buffers."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,7 +24,7 @@ class Usage:
     def add(self, operation: Operation) -> None:
         """Take note of an operation."""
         if isinstance(operation, Work) and operation.engine in COMPUTING:
-            self._busy_cycles[_part(operation.near)] += operation.cycles
+            self._busy_cycles[operation.near.part] += operation.cycles
         for name, where in operation.touched:
             self._touch(name, where)
 
@@ -56,17 +54,4 @@ class Usage:
         if key not in self._seen:
             self._seen.add(key)
             mask = self._touched.setdefault(whole, np.zeros(self._shape, dtype=np.bool_))
-            mask[_part(where)] = True
-
-
-def _part(where: Ends) -> tuple[Any, ...]:
-    """The tiles of an array of shape (rows, columns)."""
-    rows, cols = where.rows, where.cols
-    if where.paired:
-        return np.array(rows), np.array(cols)
-    if isinstance(rows, range) and isinstance(cols, range):
-        return (
-            slice(rows.start, rows.stop, rows.step),
-            slice(cols.start, cols.stop, cols.step),
-        )
-    return np.ix_(np.array(rows), np.array(cols))
+            mask[where.part] = True

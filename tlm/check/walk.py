@@ -33,7 +33,7 @@ class WalkFault:
 
 
 class Walk:
-    """State of a walk: a mark of every engine and unit at every tile.
+    """WalkState of a walk: a mark of every engine and unit at every tile.
 
     Memory is 8 bytes per tile for each engine and each unit of token depth.
 
@@ -52,7 +52,10 @@ class Walk:
         for name, token in program.tokens.items():
             first, depth = self._slots[name]
             places[first + token.initial : first + depth] = marks.EMPTY
-        self._state = marks.WalkState(places, np.zeros(5, dtype=np.int64), mode)
+        here = marks.MarkLaw(
+            np.full(program.cols, marks.ALL), np.zeros(program.cols, dtype=np.int64)
+        )
+        self._state = marks.WalkState(places, np.zeros(5, dtype=np.int64), mode, here)
         self._tables: dict[tuple[str, ...], _Indices] = {}
         self.greatest = 0
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlm.interconnect.packets import TileSet
-from tlm.program.operations import Engine, Operation, Work
+from tlm.program.operations import Ends, Engine, Operation, Work
 from tlm.program.tokens import Token
 
 _LABEL = "out of use"
@@ -78,8 +78,7 @@ class Bystanders:
         """Units at the tiles of a line, which may be changed."""
         if name not in self._units:
             self._units[name] = np.full(self._grid, self._tokens[name].initial, dtype=np.int32)
-        rows, cols = (slice(each.start, each.stop, each.step) for each in (tiles.rows, tiles.cols))
-        line: NDArray[np.int32] = self._units[name][rows, cols]
+        line: NDArray[np.int32] = self._units[name][Ends.of(tiles).part]
         return line[0] if len(tiles.rows) == 1 else line[:, 0]
 
     def _work(

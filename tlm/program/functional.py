@@ -14,9 +14,16 @@ import numpy as np
 
 from tlm.program.arithmetic import Integers, vector, wrap
 from tlm.program.data import Gemm, Task
-from tlm.program.operations import Engine, Tile, Transfer, Work
+from tlm.program.operations import Engine, Tile
 from tlm.program.program import Program
-from tlm.program.steps import ProgramDeadlockError, Step, TransferStep, Unit, held_steps
+from tlm.program.steps import (
+    ProgramDeadlockError,
+    Step,
+    TransferStep,
+    Unit,
+    WorkStep,
+    held_steps,
+)
 
 _Key = tuple[Tile, Engine]
 
@@ -114,8 +121,7 @@ class _FunctionalRun:
         if not self._queues[key]:
             return
         step = self._queues[key][0]
-        units = [*step.takes, *(step.slots if isinstance(step, TransferStep) else ())]
-        for unit in units:
+        for unit in (*step.takes, *step.slots):
             if unit.number >= self._initial[unit.token] and unit not in self._given:
                 self._waiting.setdefault(unit, []).append(key)
                 return
@@ -124,12 +130,10 @@ class _FunctionalRun:
     def _end(self, key: _Key) -> None:
         """The step at the front of an engine's queue ends; of a transfer, the tail has left."""
         step = self._queues[key].popleft()
-        operation = step.operation
-        if isinstance(operation, Transfer):
-            assert isinstance(step, TransferStep)
-            self._leave(step, operation)
-        elif isinstance(operation, Work) and operation.task is not None:
-            self._compute(operation.task, step.tile)
+        if isinstance(step, TransferStep):
+            self._leave(step)
+        elif isinstance(step, WorkStep) and step.operation.task is not None:
+            self._compute(step.operation.task, step.tile)
         self._give(step.gives)
         self._begin_next(key)
 
@@ -151,20 +155,19 @@ class _FunctionalRun:
         result = vector(task.operation, a, b, bits, task.multiplier, task.shift)
         memory[task.out][tile] = result
 
-    def _leave(self, step: TransferStep, transfer: Transfer) -> None:
+    def _leave(self, step: TransferStep) -> None:
         """A tile's block is on its way; what several are combined to when all have left."""
+        transfer = step.operation
         data = None if transfer.source is None else self._memory[transfer.source][step.tile].copy()
         if step.root is not None:
             counts = transfer.contributes(step.tile)
-            self._combine(step, step.root, transfer, data if counts else None)
+            self._combine(step, step.root, data if counts else None)
             return
         for tile, units in step.arrivals.items():
             self._possible.append(partial(self._arrive, transfer.target, tile, units, data))
 
-    def _combine(
-        self, step: TransferStep, root: Tile, transfer: Transfer, operand: Integers | None
-    ) -> None:
-        key = (step.number, root)
+    def _combine(self, step: TransferStep, root: Tile, operand: Integers | None) -> None:
+        transfer, key = step.operation, (step.number, root)
         gathering = self._gatherings.setdefault(key, _Gathering())
         gathering.units += step.arrivals.get(root, [])
         gathering.missing = (gathering.missing or len(step.members)) - 1

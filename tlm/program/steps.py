@@ -5,8 +5,8 @@ tile gets the n-th unit given there, also where a later unit is there earlier.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -39,24 +39,31 @@ class Step:
     Attributes:
         number: Number of the operation in the program.
         operation: The operation.
-        engine: The tile's engine that does it.
         tile: Row and column.
         takes: Units taken at the start.
         gives: Units given at the end.
+        slots: Units taken at the tiles that are written to. Contributors of a reduction share
+            those of the root.
     """
 
     number: int
     operation: Operation
-    engine: Engine
     tile: Tile
     takes: list[Unit]
     gives: list[Unit]
+    slots: Sequence[Unit]
+
+    @property
+    def engine(self) -> Engine:
+        """The tile's engine that does it."""
+        return self.operation.engine
 
 
 @dataclass(slots=True)
 class WorkStep(Step):
     """Work of some cycles."""
 
+    operation: Work
     cycles: int
 
 
@@ -68,17 +75,15 @@ class TransferStep(Step):
         root: The tile that gets the result of a reduction; None of other transfers.
         members: Destinations; of a reduction its contributors; off chip the tile itself.
         flits: How many the tile sends.
-        slots: Units taken at the tiles that are written to. Contributors of a reduction share
-            those of the root.
         arrivals: By the tile that is written to, the units given there; of a reduction at its first
             contributor only.
     """
 
+    operation: Transfer
     root: Tile | None
     members: TileSet
     flits: int
-    slots: list[Unit] = field(default_factory=list)
-    arrivals: dict[Tile, list[Unit]] = field(default_factory=dict)
+    arrivals: dict[Tile, list[Unit]]
 
 
 def expand(program: Program) -> Iterator[Step]:
@@ -146,20 +151,16 @@ def _work(number: int, work: Work, numbers: _Numbers) -> Iterator[WorkStep]:
     cycles = np.broadcast_to(np.asarray(work.cycles), shape).ravel().tolist()
     for tile, each in zip(_tiles(tiles), cycles, strict=True):
         takes, gives = numbers.take(work.takes, tile), numbers.give(work.gives, tile)
-        yield WorkStep(number, work, work.engine, tile, takes, gives, each)
+        yield WorkStep(number, work, tile, takes, gives, (), each)
 
 
 def _spread(number: int, transfer: Transfer, way: Way, numbers: _Numbers) -> TransferStep:
     """A transfer from a tile to one or many."""
-    tile, flits = way.tile, transfer.sent_flits
+    tile, members, flits = way.tile, way.members, transfer.sent_flits
     takes, gives = numbers.take(transfer.takes, tile), numbers.give(transfer.gives, tile)
-    step = TransferStep(
-        number, transfer, Engine.TRANSFER, tile, takes, gives, None, way.members, flits
-    )
-    for there in _tiles(way.members):
-        step.slots += numbers.take(transfer.slots, there)
-        step.arrivals[there] = numbers.give(transfer.arrivals, there)
-    return step
+    slots = [unit for there in _tiles(members) for unit in numbers.take(transfer.slots, there)]
+    arrivals = {there: numbers.give(transfer.arrivals, there) for there in _tiles(members)}
+    return TransferStep(number, transfer, tile, takes, gives, slots, None, members, flits, arrivals)
 
 
 def _gather(number: int, transfer: Transfer, way: Way, numbers: _Numbers) -> Iterator[TransferStep]:
@@ -169,9 +170,7 @@ def _gather(number: int, transfer: Transfer, way: Way, numbers: _Numbers) -> Ite
     arrivals = {root: numbers.give(transfer.arrivals, root)}
     for tile in _tiles(members):
         takes, gives = numbers.take(transfer.takes, tile), numbers.give(transfer.gives, tile)
-        step = TransferStep(
-            number, transfer, Engine.TRANSFER, tile, takes, gives, root, members, flits
+        yield TransferStep(
+            number, transfer, tile, takes, gives, slots, root, members, flits, arrivals
         )
-        step.slots, step.arrivals = slots, arrivals
-        yield step
         arrivals = {}

@@ -10,7 +10,7 @@ from tlm.interconnect.simpy_network import SimpyNetwork
 from tlm.lockstep import SteppedEnvironment
 from tlm.program import Program
 from tlm.program.data import Gemm, Task
-from tlm.program.operations import OffChip, Tile, Transfer, Work
+from tlm.program.operations import OffChip, Tile
 from tlm.program.steps import TransferStep, WorkStep
 from tlm.tiles.banked import Rows
 from tlm.tiles.interconnect import TiledInterconnect
@@ -58,7 +58,6 @@ class SharedTiles:
 
     def jobs(self, step: WorkStep) -> Sequence[Job]:
         """The jobs of a step, one after the other; none of work without a task."""
-        assert isinstance(step.operation, Work)
         task = step.operation.task
         if task is None:
             return ()
@@ -82,7 +81,6 @@ class SharedTiles:
         A load is a request, a word; a store its block, and a request.
         """
         operation = step.operation
-        assert isinstance(operation, Transfer)
         source, target = operation.source, operation.target
         rows, words = (1, step.flits) if source is None else self._places[source].sent
         if not isinstance(operation, OffChip):

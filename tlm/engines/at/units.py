@@ -8,7 +8,7 @@ from tlm.engines.transfer_times import credit_cycles
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Program
 from tlm.program.operations import Tile
-from tlm.program.steps import Step, TransferStep, Unit
+from tlm.program.steps import Step, Unit
 
 _FROM_THE_START = -(2**62)
 """Time of an initial unit: longer ago than any credit takes."""
@@ -42,7 +42,7 @@ class GivenUnits:
             return
         takers: dict[Unit, list[Tile]] = {}
         for step in steps:
-            for unit in step.slots if isinstance(step, TransferStep) else ():
+            for unit in step.slots:
                 if unit.tile != step.tile:
                     takers.setdefault(unit, []).append(step.tile)
         for step in steps:

@@ -1,31 +1,20 @@
 """From operations of a program to steps of the loosely-timed engine (`tlm.engines.lt.step`)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tlm.engines.lt.collectives import COLLECTIVES
 from tlm.engines.lt.contention.sends import shared_hops
 from tlm.engines.lt.laws import Fields, Laws, rows_of
-from tlm.engines.lt.multicast import multicast_fields
-from tlm.engines.lt.reduce import reduce_fields
-from tlm.engines.lt.relay import relay_fields
 from tlm.engines.lt.send import column_fields, row_fields
 from tlm.engines.lt.step import Pools, StepKind, record
 from tlm.engines.lt.tokens import Place
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
-from tlm.program.operations import (
-    Along,
-    Collective,
-    Engine,
-    Multicast,
-    Reduce,
-    Relay,
-    Send,
-    Work,
-)
+from tlm.program.operations import Along, Collective, Engine, Send, Work
 
 _FEW_TILES = 16
 
@@ -34,14 +23,6 @@ Places = tuple[tuple[str, tuple[Place, ...]], ...]
 TOKENS = ("takes", "slots", "gives", "arrivals")
 TAKEN = ("takes", "slots")
 """Fields of tokens that an operation takes; it gives those of the others."""
-_MakeFields = Callable[..., tuple[Fields, int]]
-
-#: Of each collective: what makes the fields of its law, and its kinds along rows and columns.
-_LINES: dict[type[Collective], tuple[_MakeFields, StepKind, StepKind]] = {
-    Multicast: (multicast_fields, StepKind.ROW_MULTICAST, StepKind.COLUMN_MULTICAST),
-    Reduce: (reduce_fields, StepKind.ROW_REDUCE, StepKind.COLUMN_REDUCE),
-    Relay: (relay_fields, StepKind.ROW_RELAY, StepKind.COLUMN_RELAY),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,10 +131,7 @@ class Builder:
 
     def _tokens(self, named: Places) -> Fields:
         """Fields that say where the tokens of an operation lie."""
-        fields: Fields = {}
-        for field, places in named:
-            fields[field], fields["n_" + field] = self._pools.put_places(places), len(places)
-        return fields
+        return {field: self._pools.put_tokens(places) for field, places in named}
 
     def _collective(
         self,
@@ -166,23 +144,29 @@ class Builder:
         named: Places,
     ) -> Built:
         places = np.frombuffer(roots, dtype=np.int64)
-        make, by_row, by_column = _LINES[kind]
+        number, make = COLLECTIVES[kind]
         distinct = dict.fromkeys(places.tolist())
         laws = {r: self._laws.keep(make, self._laws, segment, r, *lengths) for r in distinct}
         longest = max(cycles for _, cycles in laws.values())
         law = laws[int(places[0])][0]
-        step = {**law, **self._tokens(named), "table": -1, **self._length(lengths[0])}
+        step = {
+            **law,
+            **self._tokens(named),
+            **self._length(lengths[0]),
+            "collective": number,
+            "table": -1,
+        }
         if along == "row":
             offsets = {root: (law["credit"], law["latency"]) for root, (law, _) in laws.items()}
             step |= {
-                "kind": by_row,
+                "kind": StepKind.ALONG_ROWS,
                 "root": self._pools.put_indices(places),
                 "law": self._pools.put_indices([offsets[root] for root in places.tolist()]),
                 **rows_of(lines),
                 **self._laws.columns(segment),
             }
             return _built((step,), 0, straight=False, by_column=False, longest=longest)
-        step |= {"kind": by_column, **rows_of(segment)}
+        step |= {"kind": StepKind.ALONG_COLUMNS, **rows_of(segment)}
         steps: tuple[Fields, ...]
         if len(distinct) == 1:
             steps = ({**step, "root": int(places[0]), **self._laws.columns(lines)},)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from tlm.engines.lt.state import Times
 from tlm.interconnect.packets import TileSet
-from tlm.program.operations import COMPUTING, Engine, Work
+from tlm.program.operations import COMPUTING, Ends, Engine, Work
 
 TABLES = 8
 
@@ -49,7 +49,7 @@ class CycleTables:
         key = (id(cycles), work.tiles)
         number = self._numbers.get(key, len(self._held))
         if number == len(self._held):
-            self.values[number][_part(work.tiles)] = cycles.T if self._turned else cycles
+            self.values[number][work.near.part] = cycles.T if self._turned else cycles
             self._held.append((work, int(cycles.max())))
             if not cycles.flags.writeable:
                 self._numbers[key] = number
@@ -58,7 +58,7 @@ class CycleTables:
     def clear(self) -> None:
         """Forget the tables, whose work is done."""
         for (engine, number), times in self._busy_tables.items():
-            part = _part(self._held[number][0].tiles)
+            part = self._held[number][0].near.part
             if engine in COMPUTING:
                 self._busy[engine][part] += self.values[number][part] * times
         self._busy_tables.clear()
@@ -73,13 +73,6 @@ class CycleTables:
         self.clear()
         for (engine, tiles), cycles in self._busy_cycles.items():
             if engine in COMPUTING:
-                self._busy[engine][_part(tiles)] += cycles
+                self._busy[engine][Ends.of(tiles).part] += cycles
         self._busy_cycles.clear()
         return self._busy.transpose(0, 2, 1) if self._turned else self._busy
-
-
-def _part(tiles: TileSet) -> tuple[slice, slice]:
-    return (
-        slice(tiles.rows.start, tiles.rows.stop, tiles.rows.step),
-        slice(tiles.cols.start, tiles.cols.stop, tiles.cols.step),
-    )

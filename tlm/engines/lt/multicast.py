@@ -8,6 +8,7 @@ import numpy as np
 
 from tlm.compiled import compiled
 from tlm.engines.lt.laws import Fields, Laws
+from tlm.engines.lt.line import line_of, row_of
 from tlm.engines.lt.port import through_port, through_ports
 from tlm.engines.lt.queue import give, take, tokens_at
 from tlm.engines.lt.state import (
@@ -45,21 +46,17 @@ def multicast_fields(laws: Laws, segment: range, root: int, flits: int) -> tuple
 @compiled
 def row_multicast(step: Step, grid: GridArrays, i: int) -> int:
     """Multicast from the root along the ``i``-th row; the fault."""
-    row, size = grid.state[step.row_first + i * step.row_step], step.size
-    columns = columns_of(grid, step.columns, step.first, 0, size)
-    root = grid.indices[step.root + i]
-    at = columns_of(grid, step.root + i, root, 0, 1)
-    credit, latency = grid.indices[step.law + 2 * i], grid.indices[step.law + 2 * i + 1]
-    takes = tokens_at(grid, step.takes, step.n_takes)
-    slots = tokens_at(grid, step.slots, step.n_slots)
-    units, missing = take(grid.scratch, row, takes, at, Spare.UNITS)
+    line, size = line_of(step, grid, i), step.size
+    row, columns, root = line.row, line.columns, line.root
+    takes, slots = tokens_at(grid, step.takes), tokens_at(grid, step.slots)
+    units, missing = take(grid.scratch, row, takes, line.at, Spare.UNITS)
     start = max(row[Engine.TRANSFER, root], np.int32(units[0] + step.launch))
     known, unfree = take(grid.scratch, row, slots, columns, Spare.SLOTS)
     for j in range(size):
-        start = max(start, np.int32(known[j] + grid.delays[credit + j]))
+        start = max(start, np.int32(known[j] + line.credit[j]))
     come, times = grid.scratch[Spare.COME][:size], grid.scratch[Spare.TIMES][:size]
     for j in range(size):
-        come[j] = start + grid.delays[latency + j]
+        come[j] = start + grid.delays[line.latency + j]
     since, until = row[TileSlot.BUSY, root], row[TileSlot.PORT, root]
     wait = through_ports(grid.scratch, row, columns, come, step.occupied, times)
     own = _place_of(columns, root)
@@ -74,8 +71,8 @@ def row_multicast(step: Step, grid: GridArrays, i: int) -> int:
         if times[j] > come[j] and step.flits > count * step.packet:
             free[0] = max(free[0], np.int32(times[j] - count * step.room))
     row[Engine.TRANSFER, root] = free[0]
-    full = give(row, tokens_at(grid, step.arrivals, step.n_arrivals), columns, times)
-    over = give(row, tokens_at(grid, step.gives, step.n_gives), at, free)
+    full = give(row, tokens_at(grid, step.arrivals), columns, times)
+    over = give(row, tokens_at(grid, step.gives), line.at, free)
     return missing or unfree or over or full
 
 
@@ -95,21 +92,20 @@ def column_multicast(step: Step, grid: GridArrays, begin: int, end: int) -> int:
     columns = columns_of(grid, step.columns, step.first, begin, end)
     start, come = grid.scratch[Spare.STARTS][:size], grid.scratch[Spare.COME][:size]
     times, free = grid.scratch[Spare.TIMES][:size], grid.scratch[Spare.FREE]
-    takes = tokens_at(grid, step.takes, step.n_takes)
+    takes, slots = tokens_at(grid, step.takes), tokens_at(grid, step.slots)
     units, fault = take(grid.scratch, root, takes, columns, Spare.UNITS)
     engine = read(root[Engine.TRANSFER], columns, free)
     for j in range(size):
         start[j] = max(engine[j], np.int32(units[j] + step.launch))
-    slots = tokens_at(grid, step.slots, step.n_slots)
-    for i in range(step.rows if step.n_slots else 0):
-        row, delay = grid.state[step.row_first + i * step.row_step], grid.delays[step.credit + i]
+    for i in range(step.rows if len(slots) else 0):
+        row, delay = row_of(step, grid, i), grid.delays[step.credit + i]
         known, unfree = take(grid.scratch, row, slots, columns, Spare.SLOTS)
         for j in range(size):
             start[j] = max(start[j], np.int32(known[j] + delay))
         fault = fault or unfree
     for j in range(size):
         engine[j] = start[j] + step.hold
-    arrivals = tokens_at(grid, step.arrivals, step.n_arrivals)
+    arrivals = tokens_at(grid, step.arrivals)
     for i in range(step.rows):
         number = step.row_first + i * step.row_step
         row, delay = grid.state[number], grid.delays[step.latency + i]
@@ -125,5 +121,5 @@ def column_multicast(step: Step, grid: GridArrays, begin: int, end: int) -> int:
         full = give(row, arrivals, columns, times)
         fault = fault or full
     write_back(root[Engine.TRANSFER], columns, engine)
-    over = give(root, tokens_at(grid, step.gives, step.n_gives), columns, engine)
+    over = give(root, tokens_at(grid, step.gives), columns, engine)
     return fault or over

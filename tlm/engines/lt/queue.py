@@ -14,14 +14,14 @@ from tlm.engines.lt.state import EMPTY, Columns, GridArrays, Indices, Spare, Tim
 
 
 @inlined
-def tokens_at(grid: GridArrays, offset: int, count: int) -> Indices:
-    """The tokens at an offset."""
-    return grid.indices[offset : offset + 2 * count]
+def tokens_at(grid: GridArrays, offset: int) -> Indices:
+    """The tokens at an offset, behind their number."""
+    return grid.indices[offset + 1 : offset + 1 + 2 * grid.indices[offset]]
 
 
 @inlined
 def single(tokens: Indices) -> tuple[int, int]:
-    """Slot and depth of the only one of at most one token; depth -1: there is none."""
+    """TileSlot and depth of the only one of at most one token; depth -1: there is none."""
     return (tokens[0], tokens[1]) if len(tokens) else (0, -1)
 
 
@@ -58,14 +58,9 @@ def place_of(
 
     That is where the first token lies if it has one place and the columns lie side by side.
     """
-    size, first, times, fault = (
-        len(columns.indices),
-        columns.first,
-        spare[: len(columns.indices)],
-        0,
-    )
+    size, first, fault = len(columns.indices), columns.first, 0
     if len(tokens) == 0 or tokens[1] > 1 or first < 0:
-        return times, tokens, 0
+        return spare[:size], tokens, 0
     times = row[tokens[0]][first : first + size]
     if tokens[1] == 1:
         latest = EMPTY

@@ -16,6 +16,7 @@ import numpy as np
 
 from tlm.compiled import compiled
 from tlm.engines.lt.laws import Fields, Laws
+from tlm.engines.lt.line import begin_across, begin_along, line_of, row_of
 from tlm.engines.lt.port import through_ports
 from tlm.engines.lt.queue import give, take, tokens_at
 from tlm.engines.lt.state import (
@@ -60,31 +61,23 @@ def reduce_fields(laws: Laws, segment: range, root: int, flits: int) -> tuple[Fi
 @compiled
 def row_reduce(step: Step, grid: GridArrays, i: int) -> int:
     """Reduce the ``i``-th row to its root; the fault."""
-    row, size = grid.state[step.row_first + i * step.row_step], step.size
-    columns = columns_of(grid, step.columns, step.first, 0, size)
-    root = grid.indices[step.root + i]
-    at = columns_of(grid, step.root + i, root, 0, 1)
-    law, latency = grid.indices[step.law + 2 * i], grid.indices[step.law + 2 * i + 1]
-    takes = tokens_at(grid, step.takes, step.n_takes)
-    slots = tokens_at(grid, step.slots, step.n_slots)
-    units, missing = take(grid.scratch, row, takes, columns, Spare.UNITS)
-    known, unfree = take(grid.scratch, row, slots, at, Spare.SLOTS)
-    free = read(row[Engine.TRANSFER], columns, grid.scratch[Spare.FREE])
-    latest, credit = grid.scratch[Spare.LATEST][:size], grid.delays[law : law + size]
+    line, size = line_of(step, grid, i), step.size
+    row, columns, root = line.row, line.columns, line.root
+    free, missing = begin_along(step, grid, line)
+    latest = grid.scratch[Spare.LATEST][:size]
     for j in range(size):
-        start = max(free[j], np.int32(units[j] + step.launch), np.int32(known[0] + credit[j]))
-        latest[j] = start + abs(columns.indices[j] - root) * step.per_hop
-        free[j] = start + step.flits
+        latest[j] = free[j] + abs(columns.indices[j] - root) * step.per_hop
+        free[j] += step.flits
     come, times = grid.scratch[Spare.COME][:1], grid.scratch[Spare.TIMES][:1]
     result = _inwards(latest, columns.indices, root)
     if step.ahead >= 0 and not (size == 1 and columns.indices[0] == root):
         _hold_row(step, columns.indices, root, latest, result, free)
     write_back(row[Engine.TRANSFER], columns, free)
-    over = give(row, tokens_at(grid, step.gives, step.n_gives), columns, free)
-    come[0] = result + grid.delays[latency]
-    through_ports(grid.scratch, row, at, come, step.flits, times)
-    full = give(row, tokens_at(grid, step.arrivals, step.n_arrivals), at, times)
-    return missing or unfree or over or full
+    over = give(row, tokens_at(grid, step.gives), columns, free)
+    come[0] = result + grid.delays[line.latency]
+    through_ports(grid.scratch, row, line.at, come, step.flits, times)
+    full = give(row, tokens_at(grid, step.arrivals), line.at, times)
+    return missing or over or full
 
 
 @compiled
@@ -143,8 +136,7 @@ def column_reduce(step: Step, grid: GridArrays, begin: int, end: int) -> int:
     size, root = end - begin, grid.state[step.root]
     columns = columns_of(grid, step.columns, step.first, begin, end)
     latest, result = grid.scratch[Spare.LATEST][:size], grid.scratch[Spare.RESULT][:size]
-    slots = tokens_at(grid, step.slots, step.n_slots)
-    known, fault = take(grid.scratch, root, slots, columns, Spare.SLOTS)
+    known, fault = take(grid.scratch, root, tokens_at(grid, step.slots), columns, Spare.SLOTS)
     result[:] = EMPTY
     above = min(max(0, -((step.row_first - step.root) // step.row_step)), step.rows)
     own = above < step.rows and step.row_first + above * step.row_step == step.root
@@ -178,7 +170,7 @@ def column_reduce(step: Step, grid: GridArrays, begin: int, end: int) -> int:
     for j in range(size):
         result[j] += latency
     through_ports(grid.scratch, root, columns, result, step.flits, times)
-    full = give(root, tokens_at(grid, step.arrivals, step.n_arrivals), columns, times)
+    full = give(root, tokens_at(grid, step.arrivals), columns, times)
     return fault or full
 
 
@@ -187,17 +179,12 @@ def _contribute(
     step: Step, grid: GridArrays, i: int, columns: Columns, known: Times, latest: Times
 ) -> int:
     """Start the contributions of a row, and put them into ``latest``; the fault."""
-    number = step.row_first + i * step.row_step
-    row, credit = grid.state[number], grid.delays[step.credit + i]
-    away = abs(number - step.root) * step.per_hop
-    takes = tokens_at(grid, step.takes, step.n_takes)
-    units, fault = take(grid.scratch, row, takes, columns, Spare.UNITS)
-    free = read(row[Engine.TRANSFER], columns, grid.scratch[Spare.FREE])
+    away = abs(step.row_first + i * step.row_step - step.root) * step.per_hop
+    free, fault = begin_across(step, grid, i, columns, known)
     for j in range(len(free)):
-        start = max(free[j], np.int32(units[j] + step.launch), np.int32(known[j] + credit))
-        latest[j] = max(latest[j], np.int32(start + away))
-        free[j] = start + step.flits
-    write_back(row[Engine.TRANSFER], columns, free)
+        latest[j] = max(latest[j], np.int32(free[j] + away))
+        free[j] += step.flits
+    write_back(row_of(step, grid, i)[Engine.TRANSFER], columns, free)
     return fault
 
 
@@ -214,4 +201,4 @@ def _leave(
         for j in range(len(free)):
             free[j] = max(free[j], np.int32(latest[j] + held))
         write_back(row[Engine.TRANSFER], columns, free)
-    return give(row, tokens_at(grid, step.gives, step.n_gives), columns, free)
+    return give(row, tokens_at(grid, step.gives), columns, free)

@@ -10,6 +10,7 @@ import numpy as np
 
 from tlm.compiled import compiled
 from tlm.engines.lt.laws import Fields, Laws
+from tlm.engines.lt.line import begin_across, begin_along, line_of, row_of
 from tlm.engines.lt.port import through_port, through_ports
 from tlm.engines.lt.queue import give, take, tokens_at
 from tlm.engines.lt.state import (
@@ -47,21 +48,11 @@ def relay_fields(
 @compiled
 def row_relay(step: Step, grid: GridArrays, i: int) -> int:
     """Relay along the ``i``-th row to its root; the fault."""
-    row, size = grid.state[step.row_first + i * step.row_step], step.size
-    columns = columns_of(grid, step.columns, step.first, 0, size)
-    places, root = columns.indices, grid.indices[step.root + i]
-    at = columns_of(grid, step.root + i, root, 0, 1)
-    law, latency = grid.indices[step.law + 2 * i], grid.indices[step.law + 2 * i + 1]
-    takes = tokens_at(grid, step.takes, step.n_takes)
-    slots = tokens_at(grid, step.slots, step.n_slots)
-    units, missing = take(grid.scratch, row, takes, columns, Spare.UNITS)
-    known, unfree = take(grid.scratch, row, slots, at, Spare.SLOTS)
-    free = read(row[Engine.TRANSFER], columns, grid.scratch[Spare.FREE])
-    for j in range(size):
-        credit = grid.delays[law + j]
-        free[j] = max(free[j], np.int32(units[j] + step.launch), np.int32(known[0] + credit))
-    word, own = grid.delays[latency], 0
-    while places[own] < root:
+    line, size = line_of(step, grid, i), step.size
+    row, columns, places = line.row, line.columns, line.columns.indices
+    free, missing = begin_along(step, grid, line)
+    word, own = grid.delays[line.latency], 0
+    while places[own] < line.root:
         free[own + 1] = _next(step, row, places[own + 1], free[own] + word, free[own + 1])
         own += 1
     for j in range(size - 1, own, -1):
@@ -69,11 +60,11 @@ def row_relay(step: Step, grid: GridArrays, i: int) -> int:
     for j in range(size):
         free[j] += step.flits - (1 if j == own else 0)
     write_back(row[Engine.TRANSFER], columns, free)
-    over = give(row, tokens_at(grid, step.gives, step.n_gives), columns, free)
+    over = give(row, tokens_at(grid, step.gives), columns, free)
     come = grid.scratch[Spare.COME][:1]
     come[0] = free[own]
-    full = give(row, tokens_at(grid, step.arrivals, step.n_arrivals), at, come)
-    return missing or unfree or over or full
+    full = give(row, tokens_at(grid, step.arrivals), line.at, come)
+    return missing or over or full
 
 
 @compiled
@@ -92,8 +83,7 @@ def column_relay(step: Step, grid: GridArrays, begin: int, end: int) -> int:
     """Relay along some columns to their roots, which lie in one row; the fault."""
     size, root = end - begin, grid.state[step.root]
     columns = columns_of(grid, step.columns, step.first, begin, end)
-    slots = tokens_at(grid, step.slots, step.n_slots)
-    known, fault = take(grid.scratch, root, slots, columns, Spare.SLOTS)
+    known, fault = take(grid.scratch, root, tokens_at(grid, step.slots), columns, Spare.SLOTS)
     latest = grid.scratch[Spare.LATEST][:size]
     own = (step.root - step.row_first) // step.row_step
     for side in range(2):  # from above to the root, then from below to the row before it
@@ -117,19 +107,16 @@ def _pass_on(
     at_root: bool,
 ) -> int:
     """A row begins, as soon as it may; ``latest``: when first words leave it. The fault."""
-    row, credit = grid.state[step.row_first + i * step.row_step], grid.delays[step.credit + i]
-    takes = tokens_at(grid, step.takes, step.n_takes)
-    units, fault = take(grid.scratch, row, takes, columns, Spare.UNITS)
+    row = row_of(step, grid, i)
+    free, fault = begin_across(step, grid, i, columns, known)
     _receive(step, grid, row, columns, latest)
-    free = read(row[Engine.TRANSFER], columns, grid.scratch[Spare.FREE])
     for j in range(len(free)):
-        start = max(free[j], np.int32(units[j] + step.launch), np.int32(known[j] + credit))
-        latest[j] = max(latest[j], start)
+        latest[j] = max(latest[j], free[j])
         free[j] = latest[j] if at_root else np.int32(latest[j] + step.flits)
     write_back(row[Engine.TRANSFER], columns, free)
     if at_root:  # it ends when both sides have
         return fault
-    return fault or give(row, tokens_at(grid, step.gives, step.n_gives), columns, free)
+    return fault or give(row, tokens_at(grid, step.gives), columns, free)
 
 
 @compiled
@@ -155,6 +142,6 @@ def _end_at_root(step: Step, grid: GridArrays, columns: Columns, latest: Times) 
     for j in range(len(free)):
         free[j] = np.int32(max(free[j], latest[j]) + step.flits - 1)
     write_back(root[Engine.TRANSFER], columns, free)
-    over = give(root, tokens_at(grid, step.gives, step.n_gives), columns, free)
-    full = give(root, tokens_at(grid, step.arrivals, step.n_arrivals), columns, free)
+    over = give(root, tokens_at(grid, step.gives), columns, free)
+    full = give(root, tokens_at(grid, step.arrivals), columns, free)
     return over or full

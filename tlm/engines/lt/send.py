@@ -14,6 +14,8 @@ import numpy as np
 
 from tlm.compiled import address, compiled, inlined
 from tlm.engines.lt.laws import Fields, Laws, rows_of
+from tlm.engines.lt.line import row_of
+from tlm.engines.lt.order import order_of, reorder
 from tlm.engines.lt.port import Time, through_port
 from tlm.engines.lt.queue import (
     append_to,
@@ -26,8 +28,8 @@ from tlm.engines.lt.queue import (
 )
 from tlm.engines.lt.state import (
     EMPTY,
+    Columns,
     GridArrays,
-    Indices,
     Spare,
     TileSlot,
     Times,
@@ -68,8 +70,9 @@ def column_fields(laws: Laws, cols: range, targets: bytes, flits: int) -> tuple[
         **laws.buffers(hops, flits),
     }
     if (order != np.arange(len(order))).any():
-        fields["order"] = laws.pools.put_order(order)
-        fields["inverse"] = laws.pools.put_order(np.argsort(order, kind="stable"))
+        inverse = np.argsort(order, kind="stable")
+        fields["order"] = laws.pools.put_indices(order_of(order))
+        fields["inverse"] = laws.pools.put_indices(order_of(inverse))
     straight = bool((to_cols == np.array(cols)).all())
     return fields, int(hops.max()), straight
 
@@ -89,26 +92,49 @@ class Delays(NamedTuple):
     room: int  # cycles that a buffer lets its source go earlier
 
 
+class Pairs(NamedTuple):
+    """Sources in a row, and their targets in another."""
+
+    row: Times
+    here: Columns
+    to_row: Times
+    there: Columns  # rising, in an order of their own
+    delays: Delays
+
+
 @compiled
 def send(step: Step, grid: GridArrays, i: int, begin: int, end: int) -> int:
     """Do the sends, or this half of them, of the ``i``-th row; the fault."""
     if step.few and step.kind == StepKind.SEND:
         return _send_few(step, grid, i, begin, end)
+    pairs = _pairs(step, grid, i, begin, end)
     missing = unfree = 0
     known = besides = grid.scratch[Spare.NEVER][: end - begin]
     if step.kind == StepKind.END_SEND:
-        starts = _resume(step, grid, i, begin, end)
+        starts = _resume(step, grid, pairs)
     else:
-        starts, missing = _start(step, grid, i, begin, end)
-        to_row = grid.state[grid.indices[step.to_rows + i]]
-        there = columns_of(grid, step.to_columns, step.to_first, begin, end)
-        slots = tokens_at(grid, step.slots, step.n_slots)
-        known, besides, unfree = take_two(grid.scratch, to_row, slots, there, Spare.SLOTS)
+        starts, missing = _start(step, grid, pairs)
+        slots = tokens_at(grid, step.slots)
+        known, besides, unfree = take_two(
+            grid.scratch, pairs.to_row, slots, pairs.there, Spare.SLOTS
+        )
     if step.kind == StepKind.BEGIN_SEND:
-        _interrupt(step, grid, i, begin, end, starts, known, besides)
+        _interrupt(step, grid, pairs, starts, known, besides)
         return missing or unfree
-    full = _deliver(step, grid, i, begin, end, starts, known, besides)
+    full = _deliver(step, grid, pairs, starts, known, besides)
     return missing or unfree or full
+
+
+@inlined
+def _pairs(step: Step, grid: GridArrays, i: int, begin: int, end: int) -> Pairs:
+    """Sources and targets of a row."""
+    return Pairs(
+        row_of(step, grid, i),
+        columns_of(grid, step.columns, step.first, begin, end),
+        grid.state[grid.indices[step.to_rows + i]],
+        columns_of(grid, step.to_columns, step.to_first, begin, end),
+        _delays(step, grid, i, begin, end),
+    )
 
 
 @inlined
@@ -149,14 +175,12 @@ def _arrive(
 @compiled
 def _send_few(step: Step, grid: GridArrays, i: int, begin: int, end: int) -> int:
     """Do sends tile by tile."""
-    row = grid.state[step.row_first + i * step.row_step]
-    to_row = grid.state[grid.indices[step.to_rows + i]]
-    here = grid.indices[step.columns + begin : step.columns + end]
-    there = grid.indices[step.to_columns + begin : step.to_columns + end]
-    taken, taken_depth = single(tokens_at(grid, step.takes, step.n_takes))
-    slot, slot_depth = single(tokens_at(grid, step.slots, step.n_slots))
+    pairs = _pairs(step, grid, i, begin, end)
+    row, to_row, delays = pairs.row, pairs.to_row, pairs.delays
+    here, there = pairs.here.indices, pairs.there.indices
+    taken, taken_depth = single(tokens_at(grid, step.takes))
+    slot, slot_depth = single(tokens_at(grid, step.slots))
     starts, launch = grid.scratch[Spare.STARTS], np.int32(step.launch)
-    delays = _delays(step, grid, i, begin, end)
     missing = unfree = False
     for j in range(len(here)):
         column = address(here[j])
@@ -165,25 +189,19 @@ def _send_few(step: Step, grid: GridArrays, i: int, begin: int, end: int) -> int
         missing, unfree = missing | (units == EMPTY), unfree | (known == EMPTY)
         start = max(row[Engine.TRANSFER, column], np.int32(units + launch))
         starts[j] = _known(start, known, delays, j)
-    wrong = _deliver_few(step, grid, row, to_row, here, there, delays)
+    wrong = _deliver_few(step, grid, pairs)
     if missing and taken_depth > 0:
         return taken
     return slot if unfree and slot_depth > 0 else wrong
 
 
 @compiled
-def _deliver_few(
-    step: Step,
-    grid: GridArrays,
-    row: Times,
-    to_row: Times,
-    here: Indices,
-    there: Indices,
-    delays: Delays,
-) -> int:
+def _deliver_few(step: Step, grid: GridArrays, pairs: Pairs) -> int:
     """`_deliver` tile by tile."""
-    arrived, arrived_depth = single(tokens_at(grid, step.arrivals, step.n_arrivals))
-    given, given_depth = single(tokens_at(grid, step.gives, step.n_gives))
+    row, to_row, delays = pairs.row, pairs.to_row, pairs.delays
+    here, there = pairs.here.indices, pairs.there.indices
+    arrived, arrived_depth = single(tokens_at(grid, step.arrivals))
+    given, given_depth = single(tokens_at(grid, step.gives))
     starts, flits = grid.scratch[Spare.STARTS], np.int32(step.flits)
     full = over = False
     for j in range(len(here)):
@@ -198,12 +216,10 @@ def _deliver_few(
 
 
 @inlined
-def _start(step: Step, grid: GridArrays, i: int, begin: int, end: int) -> tuple[Times, int]:
-    """When the sends of a row start as far as their sources know, by target; the fault."""
-    row = grid.state[step.row_first + i * step.row_step]
-    here = columns_of(grid, step.columns, step.first, begin, end)
-    takes = tokens_at(grid, step.takes, step.n_takes)
-    one, two, missing = take_two(grid.scratch, row, takes, here, Spare.UNITS)
+def _start(step: Step, grid: GridArrays, pairs: Pairs) -> tuple[Times, int]:
+    """When sends start as far as their sources know, by target; the fault."""
+    row, here = pairs.row, pairs.here
+    one, two, missing = take_two(grid.scratch, row, tokens_at(grid, step.takes), here, Spare.UNITS)
     free = read(row[Engine.TRANSFER], here, grid.scratch[Spare.FREE])
     starts, launch = grid.scratch[Spare.STARTS][: len(free)], np.int32(step.launch)
     for j in range(len(free)):
@@ -220,21 +236,12 @@ def _ordered(step: Step, grid: GridArrays, starts: Times) -> Times:
     return ordered
 
 
-@compiled
+@inlined
 def _interrupt(
-    step: Step,
-    grid: GridArrays,
-    i: int,
-    begin: int,
-    end: int,
-    starts: Times,
-    known: Times,
-    besides: Times,
+    step: Step, grid: GridArrays, pairs: Pairs, starts: Times, known: Times, besides: Times
 ) -> None:
     """Leave when sends start with their interfaces: those are free so many flits later."""
-    row = grid.state[step.row_first + i * step.row_step]
-    here = columns_of(grid, step.columns, step.first, begin, end)
-    delays = _delays(step, grid, i, begin, end)
+    row, here, delays = pairs.row, pairs.here, pairs.delays
     for j in range(len(starts)):
         starts[j] = _known(starts[j], max(known[j], besides[j]), delays, j) + np.int32(step.flits)
     if step.order < 0:
@@ -246,11 +253,9 @@ def _interrupt(
 
 
 @inlined
-def _resume(step: Step, grid: GridArrays, i: int, begin: int, end: int) -> Times:
+def _resume(step: Step, grid: GridArrays, pairs: Pairs) -> Times:
     """Starts that the first half has left."""
-    row = grid.state[step.row_first + i * step.row_step]
-    here = columns_of(grid, step.columns, step.first, begin, end)
-    free = read(row[Engine.TRANSFER], here, grid.scratch[Spare.FREE])
+    free = read(pairs.row[Engine.TRANSFER], pairs.here, grid.scratch[Spare.FREE])
     starts = grid.scratch[Spare.STARTS][: len(free)]
     for j in range(len(free)):
         starts[j] = free[j] - np.int32(step.flits)
@@ -259,30 +264,20 @@ def _resume(step: Step, grid: GridArrays, i: int, begin: int, end: int) -> Times
 
 @inlined
 def _deliver(
-    step: Step,
-    grid: GridArrays,
-    i: int,
-    begin: int,
-    end: int,
-    starts: Times,
-    known: Times,
-    besides: Times,
+    step: Step, grid: GridArrays, pairs: Pairs, starts: Times, known: Times, besides: Times
 ) -> int:
     """Write transfers through the ports at their ends, and give what they give; the fault.
 
     They start when ``starts`` says and places at their ends are known to be free, which they were
     at the later of ``known`` and ``besides``.
     """
-    row = grid.state[step.row_first + i * step.row_step]
-    to_row = grid.state[grid.indices[step.to_rows + i]]
-    here = columns_of(grid, step.columns, step.first, begin, end)
-    there = columns_of(grid, step.to_columns, step.to_first, begin, end)
-    delays, flits = _delays(step, grid, i, begin, end), np.int32(step.flits)
+    row, here, to_row, there, delays = pairs
+    flits = np.int32(step.flits)
     since = read(to_row[TileSlot.BUSY], there, grid.scratch[Spare.SINCE])
     until = read(to_row[TileSlot.PORT], there, grid.scratch[Spare.UNTIL])
     left = read(row[Engine.TRANSFER], here, grid.scratch[Spare.LEFT])
     free = left if step.order < 0 else grid.scratch[Spare.FREE][: len(starts)]
-    arrivals = tokens_at(grid, step.arrivals, step.n_arrivals)
+    arrivals = tokens_at(grid, step.arrivals)
     times, others, full = place_of(to_row, arrivals, there, grid.scratch[Spare.TIMES])
     for j in range(len(starts)):
         start = _known(starts[j], max(known[j], besides[j]), delays, j)
@@ -293,19 +288,6 @@ def _deliver(
     if step.order >= 0:
         reorder(grid.indices, step.inverse, free, left)
     write_back(row[Engine.TRANSFER], here, left)
-    gives = tokens_at(grid, step.gives, step.n_gives)
+    gives = tokens_at(grid, step.gives)
     over = give(row, gives, here, left) if len(gives) else 0
     return over or full or more
-
-
-@compiled
-def reorder(indices: Indices, order: int, times: Times, out: Times) -> None:
-    """Times in an order that lies at an offset (`Pools.put_order`)."""
-    even, odd, low, high, exceptions = indices[order : order + 5]
-    at_even, at_odd, part = times[low + even :], times[low + odd :], out[low:high]
-    for j in range(high - low):
-        from_even, from_odd = at_even[j], at_odd[j]
-        part[j] = from_odd if (low + j) & 1 else from_even
-    pairs = indices[order + 5 : order + 5 + 2 * exceptions]
-    for k in range(exceptions):
-        out[address(pairs[2 * k])] = times[address(pairs[2 * k + 1])]

@@ -19,12 +19,8 @@ class StepKind(IntEnum):
     SEND = 1
     BEGIN_SEND = 2
     END_SEND = 3
-    ROW_MULTICAST = 4
-    COLUMN_MULTICAST = 5
-    ROW_REDUCE = 6
-    COLUMN_REDUCE = 7
-    ROW_RELAY = 8
-    COLUMN_RELAY = 9
+    ALONG_ROWS = 4  # a collective
+    ALONG_COLUMNS = 5
 
 
 STEP = np.dtype(
@@ -32,6 +28,7 @@ STEP = np.dtype(
         (name, np.int64)
         for name in (
             "kind",  # `StepKind`
+            "collective",  # which one (`collectives.Law`)
             "few",  # of work or sends: whether they are done tile by tile
             "engine",  # of work
             "operation",  # its number in the program
@@ -44,18 +41,14 @@ STEP = np.dtype(
             "size",
             "to_columns",  # offset: target columns, rising
             "to_first",
-            "order",  # offset (`put_order`): for each target its source's place; -1: the same
+            "order",  # offset (`order.order_of`): for each target its source's place; -1: the same
             "inverse",  # offset: for each source the place of its target
             "root",  # row of the roots, or offset: column of each row's
             "law",  # offset: for each row the offsets of credit (and latency)
-            "takes",
-            "n_takes",
+            "takes",  # offset (`put_tokens`)
             "slots",
-            "n_slots",
             "gives",
-            "n_gives",
             "arrivals",
-            "n_arrivals",
             "credit",  # offset: delay of a credit, per target
             "latency",  # offset: from start to arrival, per target
             "extra",  # offset: further delay of both over the rows crossed, per source row
@@ -98,7 +91,7 @@ class Pools:
         """Forget all; offsets given so far mean nothing any more."""
         self._indices = _Pool(np.int64)
         self._delays = _Pool(np.int32)
-        self._places: dict[tuple[tuple[int, int], ...], int] = {}
+        self._tokens: dict[tuple[tuple[int, int], ...], int] = {}
 
     @property
     def indices(self) -> NDArray[np.int64]:
@@ -119,36 +112,16 @@ class Pools:
         """Offset of some indices."""
         return self._indices.put(values)
 
-    def put_places(self, places: tuple[tuple[int, int], ...]) -> int:
-        """Offset of tokens' places."""
-        if places not in self._places:
-            self._places[places] = self.put_indices(places)
-        return self._places[places]
+    def put_tokens(self, places: tuple[tuple[int, int], ...]) -> int:
+        """Offset of some tokens: their number, then their places."""
+        if places not in self._tokens:
+            numbers = (number for place in places for number in place)
+            self._tokens[places] = self.put_indices([len(places), *numbers])
+        return self._tokens[places]
 
     def put_delays(self, values: ArrayLike) -> int:
         """Offset of some delays."""
         return self._delays.put(values)
-
-    def put_order(self, places: NDArray[np.int64]) -> int:
-        """Offset of an order: where each of some times comes from.
-
-        Rings shift even and odd places each by one distance, but for a few at their ends. So an
-        order is: the distances, the part of the places that have both neighbours, the number of
-        exceptions, and each exception's place and where it comes from.
-        """
-        own = np.arange(len(places))
-        distance = places - own
-        even, odd = _commonest(distance[::2]), _commonest(distance[1::2])
-        low = max(0, -even, -odd)
-        high = max(low, len(places) - max(0, even, odd))
-        regular = (own >= low) & (own < high) & (distance == np.where(own & 1, odd, even))
-        exceptions = np.stack([own, places], axis=1)[~regular]
-        return self.put_indices([even, odd, low, high, len(exceptions), *exceptions.ravel()])
-
-
-def _commonest(distances: NDArray[np.int64]) -> int:
-    values, counts = np.unique(distances, return_counts=True)
-    return int(values[counts.argmax()]) if len(values) else 0
 
 
 class _Pool:

@@ -9,9 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlm.compiled import compiled, forget_stale, unlocked
-from tlm.engines.lt.multicast import column_multicast, row_multicast
-from tlm.engines.lt.reduce import column_reduce, row_reduce
-from tlm.engines.lt.relay import column_relay, row_relay
+from tlm.engines.lt.collectives import along_columns, along_row
 from tlm.engines.lt.send import send
 from tlm.engines.lt.state import GridArrays, Indices
 from tlm.engines.lt.step import Step, StepKind, Steps
@@ -65,25 +63,15 @@ def _do(
     step: Step, grid: GridArrays, low: int, high: int, begin: int, end: int, fault: Indices
 ) -> None:
     """Do a step on the rows from ``low`` to ``high``, on columns from ``begin`` to ``end``."""
-    if step.kind == StepKind.COLUMN_MULTICAST:
-        _note(fault, 0, column_multicast(step, grid, begin, end))
-        return
-    if step.kind == StepKind.COLUMN_REDUCE:
-        _note(fault, 0, column_reduce(step, grid, begin, end))
-        return
-    if step.kind == StepKind.COLUMN_RELAY:
-        _note(fault, 0, column_relay(step, grid, begin, end))
+    if step.kind == StepKind.ALONG_COLUMNS:
+        _note(fault, 0, along_columns(step, grid, begin, end))
         return
     i = max(0, -((step.row_first - low) // step.row_step))
     while i < step.rows and step.row_first + i * step.row_step < high:
         if step.kind == StepKind.WORK:
             found = work(step, grid, i, begin, end)
-        elif step.kind == StepKind.ROW_MULTICAST:
-            found = row_multicast(step, grid, i)
-        elif step.kind == StepKind.ROW_REDUCE:
-            found = row_reduce(step, grid, i)
-        elif step.kind == StepKind.ROW_RELAY:
-            found = row_relay(step, grid, i)
+        elif step.kind == StepKind.ALONG_ROWS:
+            found = along_row(step, grid, i)
         else:
             found = send(step, grid, i, begin, end)
         _note(fault, step.row_first + i * step.row_step, found)

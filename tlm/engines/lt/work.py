@@ -25,8 +25,7 @@ def work(step: Step, grid: GridArrays, i: int, begin: int, end: int) -> int:
     """Occupy an engine of tiles of the ``i``-th row; the fault."""
     number = step.row_first + i * step.row_step
     row, columns = grid.state[number], columns_of(grid, step.columns, step.first, begin, end)
-    takes = tokens_at(grid, step.takes, step.n_takes)
-    gives = tokens_at(grid, step.gives, step.n_gives)
+    takes, gives = tokens_at(grid, step.takes), tokens_at(grid, step.gives)
     table = grid.tables[max(step.table, 0), number]
     if step.few:
         return _work_few(step, row, table, columns.indices, takes, gives)

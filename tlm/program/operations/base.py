@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -65,6 +65,20 @@ class Ends:
         if self.paired:
             return bool(((rows == tile[0]) & (cols == tile[1])).any())
         return tile[0] in rows and tile[1] in cols
+
+    @property
+    def index(self) -> tuple[NDArray[Any], ...]:
+        """Rows and columns of all of them, as they index an array over the grid."""
+        rows, cols = np.asarray(self.rows), np.asarray(self.cols)
+        return (rows, cols) if self.paired else np.ix_(rows, cols)
+
+    @property
+    def part(self) -> tuple[Any, ...]:
+        """The same for the part of an array that they are: slices if evenly spaced."""
+        rows, cols = self.rows, self.cols
+        if self.paired or not (isinstance(rows, range) and isinstance(cols, range)):
+            return self.index
+        return tuple(slice(each.start, each.stop, each.step) for each in (rows, cols))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -151,6 +165,25 @@ class Operation(ABC):
     gives: tuple[str, ...]
     arrivals: tuple[str, ...]
     label: str
+
+    @property
+    def forks(self) -> bool:
+        """Whether the network copies what is sent, packet by packet, to several tiles."""
+        return False
+
+    @property
+    def transfers(self) -> int:
+        """How many it stands for: its sources; if they are combined, who gets what they send."""
+        return 0
+
+    def moves(self) -> Iterator[Unicasts | Trees]:
+        """What crosses the network, in as few forms as there are."""
+        return iter(())
+
+    @property
+    def longest_hops(self) -> int:
+        """Hops of the longest of its transfers."""
+        return max((move.longest_hops for move in self.moves()), default=0)
 
     @property
     def bystander_takes(self) -> tuple[str, ...]:

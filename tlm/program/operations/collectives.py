@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -73,27 +73,43 @@ class Collective(Transfer):
         roots = self.roots
         if isinstance(roots, Roots):
             return roots.lines, roots.places
-        lines, across = (roots.rows, roots.cols) if self.by_row else (roots.cols, roots.rows)
+        lines, across = self.on_grid(roots.rows, roots.cols)
         return lines, np.full(len(lines), across[0], dtype=np.int64)
+
+    def on_grid(self, lines: Any, places: Any) -> tuple[Any, Any]:
+        """Rows and columns, given lines and places along them; also the other way round."""
+        return (lines, places) if self.by_row else (places, lines)
+
+    def roots_by_place(self) -> Iterator[tuple[int, Indices]]:
+        """Places at which roots lie, rising, and the lines of each."""
+        lines, places = self.root_lines
+        numbers = np.array(lines)
+        for place in np.unique(places).tolist():
+            yield place, numbers[places == place]
 
     @property
     def root_tiles(self) -> list[Tile]:
         """Row and column of every root."""
         lines, places = self.root_lines
-        pairs = zip(lines, places.tolist(), strict=True)
-        return [pair if self.by_row else pair[::-1] for pair in pairs]
+        return [self.on_grid(*pair) for pair in zip(lines, places.tolist(), strict=True)]
 
     @property
-    def root_ends(self) -> Ends:
-        """The roots."""
-        lines, places = self.root_lines
-        return Ends(lines, places, paired=True) if self.by_row else Ends(places, lines, paired=True)
+    def near(self) -> Ends:
+        """The roots, or the members if what they send goes inwards."""
+        return self._member_ends if self.inwards else self._root_ends
 
     @property
-    def segment_ends(self) -> Ends:
-        """The members of all roots."""
-        lines, _ = self.root_lines
-        return Ends(lines, self.segment) if self.by_row else Ends(self.segment, lines)
+    def far(self) -> Ends:
+        """The members, or the roots."""
+        return self._root_ends if self.inwards else self._member_ends
+
+    @property
+    def _root_ends(self) -> Ends:
+        return Ends(*self.on_grid(*self.root_lines), paired=True)
+
+    @property
+    def _member_ends(self) -> Ends:
+        return Ends(*self.on_grid(self.root_lines[0], self.segment))
 
     @property
     def own_cycles(self) -> tuple[int, ...]:
@@ -102,10 +118,8 @@ class Collective(Transfer):
 
     def members(self, root: Tile) -> TileSet:
         """The members of one root."""
-        row, col = root
-        if self.by_row:
-            return TileSet(range(row, row + 1), self.segment)
-        return TileSet(self.segment, range(col, col + 1))
+        line, _ = self.on_grid(*root)
+        return TileSet(*self.on_grid(range(line, line + 1), self.segment))
 
     def ways(self, region: TileSet | None = None) -> Iterator[Way]:
         """See `Transfer`."""
@@ -115,11 +129,12 @@ class Collective(Transfer):
 
     def moves(self) -> Iterator[Unicasts | Trees]:
         """See `Transfer`."""
-        lines, places = self.root_lines
-        numbers = np.array(lines)
-        for place in np.unique(places).tolist():
-            where = numbers[places == place]
-            yield Trees(self.along, where, place, self.segment, self.inwards)
+        for place, lines in self.roots_by_place():
+            yield Trees(self.along, lines, place, self.segment, self.inwards)
+
+    def unicasts(self, lines: Indices, sources: Indices, targets: Indices) -> Unicasts:
+        """On each of some lines from each of some places to another."""
+        return Unicasts(*self.on_grid(lines, sources), *self.on_grid(lines, targets))
 
     def turned(self) -> Self:
         """See `Operation`."""
@@ -128,12 +143,12 @@ class Collective(Transfer):
 
     def on_lines(self, lines: Placement) -> Iterator[tuple[Operation, list[TileSet]]]:
         """See `Operation`: each line's part, with the tiles out of use that its way leads by."""
-        across, along = (lines.rows, lines.cols) if self.by_row else (lines.cols, lines.rows)
+        across, along = self.on_grid(lines.rows, lines.cols)
         numbers, places = self.root_lines
         segment, spanned = along.segment(self.segment)
         for which, there in across.runs(numbers):
             beside = [range(line, line + 1) for line in spanned]
-            sets = [TileSet(there, at) if self.by_row else TileSet(at, there) for at in beside]
+            sets = [TileSet(*self.on_grid(there, at)) for at in beside]
             roots = Roots(there, along.places[places[which]])
             piece = replace(self, roots=roots, segment=segment)
             yield piece._passing(along.places, spanned), sets
@@ -150,8 +165,7 @@ class Collective(Transfer):
             return "the segment is empty"
         if self.segment.step < 1:
             return f"the segment has a step of {self.segment.step}; allowed: 1 or more"
-        lines, segment = self.root_lines[0], self.segment
-        members = TileSet(lines, segment) if self.by_row else TileSet(segment, lines)
+        members = TileSet(*self.on_grid(self.root_lines[0], self.segment))
         return outside_fault(members, grid) or self._combining_fault()
 
     def _combining_fault(self) -> str | None:
@@ -160,7 +174,7 @@ class Collective(Transfer):
     def _roots_fault(self, grid: Grid) -> str | None:
         roots = self.roots
         if isinstance(roots, TileSet):
-            across = roots.cols if self.by_row else roots.rows
+            _, across = self.on_grid(roots.rows, roots.cols)
             if len(across) != 1:
                 return f"{len(across)} roots share a {self.along}; allowed: 1"
             return outside_fault(roots, grid)
@@ -183,16 +197,6 @@ class Multicast(Collective):
     """
 
     @property
-    def near(self) -> Ends:
-        """The roots."""
-        return self.root_ends
-
-    @property
-    def far(self) -> Ends:
-        """The members."""
-        return self.segment_ends
-
-    @property
     def forks(self) -> bool:
         """See `Transfer`."""
         return len(self.segment) > 1
@@ -209,16 +213,11 @@ class Multicast(Collective):
 
     def moves(self) -> Iterator[Unicasts | Trees]:
         """See `Transfer`: to a single tile unicasts."""
-        for tree in Collective.moves(self):
-            assert isinstance(tree, Trees)
-            if self.forks:
-                yield tree
-                continue
-            place, target = np.array([tree.place]), np.array(self.segment)
-            if self.by_row:
-                yield Unicasts(tree.lines, place, tree.lines, target)
-            else:
-                yield Unicasts(place, tree.lines, target, tree.lines)
+        if self.forks:
+            yield from Collective.moves(self)
+            return
+        for place, lines in self.roots_by_place():
+            yield self.unicasts(lines, np.array([place]), np.array(self.segment))
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,16 +240,6 @@ class Reduce(Collective):
     inwards: ClassVar[bool] = True
 
     @property
-    def near(self) -> Ends:
-        """The contributors."""
-        return self.segment_ends
-
-    @property
-    def far(self) -> Ends:
-        """The roots."""
-        return self.root_ends
-
-    @property
     def bystander_takes(self) -> tuple[str, ...]:
         """See `Operation`."""
         return self.takes
@@ -262,7 +251,7 @@ class Reduce(Collective):
 
     def contributes(self, tile: Tile) -> bool:
         """See `Transfer`."""
-        return tile[1 if self.by_row else 0] not in self.neutral
+        return self.on_grid(*tile)[1] not in self.neutral
 
     def combined(self, blocks: list[Integers], bits: int) -> Integers:
         """See `Transfer`."""

@@ -10,7 +10,7 @@ from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet
 from tlm.program.arithmetic import Integers, wrap
 from tlm.program.lines import Placement
-from tlm.program.operations.base import Ends, Operation, Tile, Trees, Unicasts
+from tlm.program.operations.base import Operation, Tile, Trees, Unicasts
 from tlm.program.operations.collectives import Collective
 
 
@@ -36,34 +36,18 @@ class Relay(Collective):
     inwards: ClassVar[bool] = True
 
     @property
-    def near(self) -> Ends:
-        """The members, the roots among them."""
-        return self.segment_ends
-
-    @property
-    def far(self) -> Ends:
-        """The roots."""
-        return self.root_ends
-
-    @property
     def own_cycles(self) -> tuple[int, ...]:
         """See `Collective`."""
         return (self.stage_cycles,)
 
     def moves(self) -> Iterator[Unicasts | Trees]:
         """See `Transfer`: from each member to the next one inwards."""
-        lines, places = self.root_lines
-        numbers, members = np.array(lines), np.array(self.segment)
-        for place in np.unique(places).tolist():
-            where = numbers[places == place]
+        members = np.array(self.segment)
+        for place, lines in self.roots_by_place():
             sources = members[members != place]
-            inwards = sources + np.sign(place - sources) * self.segment.step
-            if not len(sources):
-                continue
-            if self.by_row:
-                yield Unicasts(where, sources, where, inwards)
-            else:
-                yield Unicasts(sources, where, inwards, where)
+            if len(sources):
+                inwards = sources + np.sign(place - sources) * self.segment.step
+                yield self.unicasts(lines, sources, inwards)
 
     def on_lines(self, lines: Placement) -> Iterator[tuple[Operation, list[TileSet]]]:
         """See `Operation`; the next member has to be as far as before everywhere."""
@@ -74,18 +58,14 @@ class Relay(Collective):
 
     def neighbours(self, tile: Tile, root: Tile) -> tuple[list[Tile], Tile | None]:
         """Members from which words come to a tile, and to which it sends; None: it is the root."""
-        along = 1 if self.by_row else 0
-        place, end, step = tile[along], root[along], self.segment.step
-
-        def member(at: int) -> Tile:
-            return (tile[0], at) if self.by_row else (at, tile[1])
-
+        (line, place), (_, end), step = self.on_grid(*tile), self.on_grid(*root), self.segment.step
         outer = [
-            member(at)
+            self.on_grid(line, at)
             for at in (place - step, place + step)
             if at in self.segment and (at - place) * (place - end) >= 0
         ]
-        return outer, None if place == end else member(place + (step if end > place else -step))
+        inner = place + (step if end > place else -step)
+        return outer, None if place == end else self.on_grid(line, inner)
 
     def combined(self, blocks: list[Integers], bits: int) -> Integers:
         """See `Transfer`."""

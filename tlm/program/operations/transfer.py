@@ -10,7 +10,7 @@ import numpy as np
 from tlm.interconnect.packets import TileSet
 from tlm.program.arithmetic import Integers
 from tlm.program.data import Buffer, unknown_buffer
-from tlm.program.operations.base import Ends, Engine, Grid, Operation, Tile, Trees, Unicasts, Way
+from tlm.program.operations.base import Ends, Engine, Grid, Operation, Tile, Way
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,18 +36,8 @@ class Transfer(Operation):
 
     @property
     def transfers(self) -> int:
-        """How many it stands for: its sources; if they are combined, who gets what they send."""
+        """See `Operation`."""
         return len(self.far if self.inwards else self.near)
-
-    @property
-    def forks(self) -> bool:
-        """Whether the network copies what is sent, packet by packet, to several tiles."""
-        return False
-
-    @property
-    def longest_hops(self) -> int:
-        """Hops of the longest."""
-        return max((move.longest_hops for move in self.moves()), default=0)
 
     @property
     def touched(self) -> tuple[tuple[str, Ends], ...]:
@@ -72,10 +62,6 @@ class Transfer(Operation):
         Args:
             region: Leave out most of those that neither begin nor end at these tiles.
         """
-
-    @abstractmethod
-    def moves(self) -> Iterator[Unicasts | Trees]:
-        """What crosses the network, in as few forms as there are."""
 
     def contributes(self, tile: Tile) -> bool:
         """Whether a tile's block changes what blocks are combined to."""
