@@ -10,15 +10,7 @@ from numpy.typing import NDArray
 from tlm.check import marks
 from tlm.check.cycles import Waits
 from tlm.check.order import Reductions
-from tlm.check.report import (
-    Finding,
-    Latency,
-    MemoryUse,
-    Report,
-    Routing,
-    Tile,
-    TileLimits,
-)
+from tlm.check.report import Finding, Latency, MemoryUse, Report, Routing, Tile, TileLimits
 from tlm.check.routes import Routes
 from tlm.check.usage import Usage
 from tlm.check.walk import Walk, WalkFault

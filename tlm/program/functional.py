@@ -16,14 +16,7 @@ from tlm.program.arithmetic import Integers, vector, wrap
 from tlm.program.data import Gemm, Task
 from tlm.program.operations import Engine, Tile
 from tlm.program.program import Program
-from tlm.program.steps import (
-    ProgramDeadlockError,
-    Step,
-    TransferStep,
-    Unit,
-    WorkStep,
-    held_steps,
-)
+from tlm.program.steps import ProgramDeadlockError, Step, TransferStep, Unit, WorkStep, held_steps
 
 _Key = tuple[Tile, Engine]
 

@@ -15,17 +15,7 @@ from tlm.engines.lt import run_lt
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
-from tlm.program import (
-    Engine,
-    Indices,
-    Multicast,
-    Operation,
-    Program,
-    Reduce,
-    Roots,
-    Send,
-    Work,
-)
+from tlm.program import Engine, Indices, Multicast, Operation, Program, Reduce, Roots, Send, Work
 from tlm.tiles.timing import QueueTiming
 from workloads.kernels.ring import Ring
 

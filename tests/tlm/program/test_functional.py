@@ -8,16 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tlm.interconnect.packets import TileSet
-from tlm.program import (
-    Engine,
-    Multicast,
-    Operation,
-    Program,
-    Reduce,
-    Send,
-    Token,
-    Work,
-)
+from tlm.program import Engine, Multicast, Operation, Program, Reduce, Send, Token, Work
 from tlm.program.arithmetic import exp2, saturate, vector, wrap
 from tlm.program.data import Buffer, Gemm, Vector
 from tlm.program.functional import TileBlocks, run_functional

@@ -1,7 +1,7 @@
 """From operations of a program to steps of the loosely-timed engine (`tlm.engines.lt.step`)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,18 +31,18 @@ class Built:
 
     Attributes:
         steps: Numbers of each as `step.record` gives them.
-        reach: Rows between a source and its target, at most.
+        longest_cycles: More than the operation can add to any time.
         straight: Whether nothing moves along the rows.
         by_column: Whether a step spans all rows of a column.
-        longest_cycles: More than the operation can add to any time.
-        shared_hops: `lt_laws.shared_hops` of a send.
+        reach: Rows between a source and its target, at most.
+        shared_hops: `contention.sends.shared_hops` of a send.
     """
 
     steps: tuple[NDArray[np.int64], ...]
-    reach: int
-    straight: bool
-    by_column: bool
     longest_cycles: int
+    straight: bool = False
+    by_column: bool = False
+    reach: int = 0
     shared_hops: int = 0
 
 
@@ -75,7 +75,7 @@ class Builder:
     def _work(
         self, engine: Engine, tiles: TileSet, named: Places, cycles: int, table: int, beside: int
     ) -> Built:
-        step: Fields = {
+        step = {
             "kind": StepKind.WORK,
             "engine": int(engine),
             **rows_of(tiles.rows),
@@ -86,7 +86,7 @@ class Builder:
             "beside": beside,
         }
         step["few"] = int(_few(step["first"], step["size"], named))
-        return _built((step,), 0, straight=True, by_column=False, longest=cycles)
+        return Built((record(step),), cycles, straight=True)
 
     def transfer(self, transfer: Send | Collective, places: Mapping[str, Sequence[Place]]) -> Built:
         """Steps of a transfer between tiles."""
@@ -108,26 +108,21 @@ class Builder:
             column_fields, self._laws, tiles.cols, to_cols, flits
         )
         lines, reach = self._laws.keep(row_fields, self._laws, tiles.rows, to_rows)
-        step = {
-            **lines,
-            **law,
-            **self._tokens(named),
-            "kind": StepKind.SEND,
-            "table": -1,
-            **self._length(flits),
-        }
+        step = {**lines, **law, **self._transfer(flits, named)}
         tile_by_tile = _few(min(step["first"], step["to_first"]), step["size"], named)
         step["few"] = int(tile_by_tile and step["order"] < 0)
-        steps: tuple[Fields, ...] = (step,)
+        kinds: tuple[StepKind, ...] = (StepKind.SEND,)
         if reach and not any_order(named):
-            steps = ({**step, "kind": StepKind.BEGIN_SEND}, {**step, "kind": StepKind.END_SEND})
+            kinds = (StepKind.BEGIN_SEND, StepKind.END_SEND)
+        steps = tuple(record({**step, "kind": kind}) for kind in kinds)
         longest = self._laws.longest_cycles(farthest + reach, flits)
-        built = _built(steps, reach, straight=straight, by_column=False, longest=longest)
-        return replace(built, shared_hops=shared_hops(tiles, to_rows, to_cols))
+        shared = shared_hops(tiles, to_rows, to_cols)
+        return Built(steps, longest, straight=straight, reach=reach, shared_hops=shared)
 
-    def _length(self, flits: int) -> Fields:
-        """Fields that say how long a transfer is, and what it costs to start."""
-        return {"flits": flits, "launch": self._laws.launch_cycles}
+    def _transfer(self, flits: int, named: Places) -> Fields:
+        """Fields that all transfers have."""
+        launch = self._laws.launch_cycles
+        return {**self._tokens(named), "flits": flits, "launch": launch, "table": -1}
 
     def _tokens(self, named: Places) -> Fields:
         """Fields that say where the tokens of an operation lie."""
@@ -149,13 +144,7 @@ class Builder:
         laws = {r: self._laws.keep(make, self._laws, segment, r, *lengths) for r in distinct}
         longest = max(cycles for _, cycles in laws.values())
         law = laws[int(places[0])][0]
-        step = {
-            **law,
-            **self._tokens(named),
-            **self._length(lengths[0]),
-            "collective": number,
-            "table": -1,
-        }
+        step = {**law, **self._transfer(lengths[0], named), "collective": number}
         if along == "row":
             offsets = {root: (law["credit"], law["latency"]) for root, (law, _) in laws.items()}
             step |= {
@@ -165,17 +154,17 @@ class Builder:
                 **rows_of(lines),
                 **self._laws.columns(segment),
             }
-            return _built((step,), 0, straight=False, by_column=False, longest=longest)
+            return Built((record(step),), longest)
         step |= {"kind": StepKind.ALONG_COLUMNS, **rows_of(segment)}
-        steps: tuple[Fields, ...]
-        if len(distinct) == 1:
-            steps = ({**step, "root": int(places[0]), **self._laws.columns(lines)},)
-        else:
-            steps = tuple(
-                {**step, **laws[root][0], "root": root, **self._laws.columns(range(line, line + 1))}
-                for line, root in zip(lines, places.tolist(), strict=True)
-            )
-        return _built(steps, 0, straight=True, by_column=True, longest=longest)
+        alike = [(lines, int(places[0]))]
+        if len(distinct) > 1:
+            pairs = zip(lines, places.tolist(), strict=True)
+            alike = [(range(line, line + 1), root) for line, root in pairs]
+        steps = tuple(
+            record({**step, **laws[root][0], "root": root, **self._laws.columns(columns)})
+            for columns, root in alike
+        )
+        return Built(steps, longest, straight=True, by_column=True)
 
 
 def _few(first: int, size: int, named: Places) -> bool:
@@ -194,9 +183,3 @@ def any_order(named: Places) -> bool:
 
 def _named(places: Mapping[str, Sequence[Place]]) -> Places:
     return tuple((field, tuple(named)) for field, named in places.items())
-
-
-def _built(
-    steps: tuple[Fields, ...], reach: int, *, straight: bool, by_column: bool, longest: int
-) -> Built:
-    return Built(tuple(map(record, steps)), reach, straight, by_column, longest)

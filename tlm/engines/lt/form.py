@@ -1,6 +1,7 @@
 """What the loosely-timed engine wants to know of a whole program before it runs it."""
 
 from dataclasses import dataclass
+from math import prod
 
 from tlm.program import Program
 from tlm.program.operations import COMPUTING, Engine, Multicast
@@ -39,17 +40,17 @@ def scan(program: Program) -> Scan:
     for operation in program.build():
         # Blocks from off chip come to who asks: for this purpose tiles send them to themselves.
         operation = operation.within_tiles()
-        near, far = operation.near, operation.far
+        near, far = operation.near.shape, operation.far.shape
         count += 1
-        if near.shape != everywhere:
+        if near != everywhere:
             queued.update(operation.takes, operation.gives)
-        if far.shape != everywhere:
+        if far != everywhere:
             queued.update(operation.slots, operation.arrivals)
         engines.add(operation.engine)
         if isinstance(operation, Multicast):
-            copies += len(far)
-            flits += len(far) * operation.flits
-        rows, cols = max((near, far), key=len).shape
+            copies += prod(far)
+            flits += prod(far) * operation.flits
+        rows, cols = max(near, far, key=prod)
         upright += rows * (cols + _ROW_COST_TILES)
         turned += cols * (rows + _ROW_COST_TILES)
     queues = frozenset(queued & program.tokens.keys())

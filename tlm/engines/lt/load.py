@@ -13,7 +13,7 @@ from tlm.compiled import compiled, forget_stale
 from tlm.engines.lt.port import through_port, through_ports
 from tlm.engines.lt.queue import give, take
 from tlm.engines.lt.state import EMPTY, Columns, Indices, Spare, Times, read, write_back
-from tlm.engines.lt.tokens import Place
+from tlm.engines.lt.tokens import Place, flat
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.edge import Edge
 from tlm.offchip.times import OffChipLaw, load_law, store_law
@@ -77,15 +77,11 @@ class OffChipTimes:
         served = len(tiles) * (law.served_cycles + law.sent_flits)
         return law.alone_cycles(self._farthest) + served + self._launch
 
-    def access(
-        self,
-        operation: OffChip,
-        state: Times,
-        takes: list[Place],
-        gives: list[Place],
-        arrivals: list[Place],
-    ) -> int:
-        """Move the blocks of an operation; the fault of a token's queue, 0 if there is none."""
+    def access(self, operation: OffChip, state: Times, places: dict[str, list[Place]]) -> int:
+        """Move the blocks of an operation; the fault of a token's queue, 0 if there is none.
+
+        ``places``: of its tokens' units, by field.
+        """
         tiles, law = operation.tiles, self._law(operation)
         lines = (tiles.cols, tiles.rows) if self._turned else (tiles.rows, tiles.cols)
         rows, columns = (np.array(line, dtype=np.int64) for line in lines)
@@ -93,9 +89,9 @@ class OffChipTimes:
         moved = Moved(
             rows=rows,
             columns=Columns(columns, first),
-            takes=_tokens(takes),
-            gives=_tokens(gives),
-            arrivals=_tokens(arrivals),
+            takes=flat(places["takes"]),
+            gives=flat(places["gives"]),
+            arrivals=flat(places["arrivals"]),
             launch_cycles=self._launch,
             sent_flits=law.sent_flits,
             there_cycles=law.there_cycles,
@@ -110,10 +106,6 @@ class OffChipTimes:
     def _law(self, operation: OffChip) -> OffChipLaw:
         make = load_law if operation.loads else store_law
         return make(self._timing, self._edge, operation.flits)
-
-
-def _tokens(places: list[Place]) -> Indices:
-    return np.array(places, dtype=np.int64).ravel()
 
 
 @compiled

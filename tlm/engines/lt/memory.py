@@ -35,10 +35,7 @@ def check_links_memory(program: Program, limit_bytes: int | None) -> None:
     under_way = most_under_way(rows, cols)
     operation = _TIME_BYTES * rows * cols + _TREE_BYTES * max(rows, cols)
     needed = rows * cols * _LINKS_BYTES + under_way * operation + _NUMBER_BYTES * WHEEL_SIZE
-    if limit_bytes is not None:
-        needed += needed_bytes(program)
-    what = f"{rows} x {cols} tiles whose multicasts meet at level lt"
-    hold_room(what, needed, limit_bytes)
+    _hold_more(program, "multicasts meet", needed, limit_bytes)
 
 
 def check_shared_memory(program: Program, limit_bytes: int | None) -> None:
@@ -48,10 +45,14 @@ def check_shared_memory(program: Program, limit_bytes: int | None) -> None:
         InputError: with both figures, if there is not.
     """
     needed = program.rows * program.cols * (_SHARED_LINKS_BYTES + _SHARED_SEND_BYTES)
-    if limit_bytes is not None:
-        needed += needed_bytes(program)
-    what = f"{program.rows} x {program.cols} tiles whose sends share links at level lt"
-    hold_room(what, needed, limit_bytes)
+    _hold_more(program, "sends share links", needed, limit_bytes)
+
+
+def _hold_more(program: Program, why: str, needed: int, limit_bytes: int | None) -> None:
+    """Hold that there is room beside a run's own, which counts if there is a limit."""
+    own = 0 if limit_bytes is None else needed_bytes(program)
+    what = f"{program.rows} x {program.cols} tiles whose {why} at level lt"
+    hold_room(what, own + needed, limit_bytes)
 
 
 def check_memory(program: Program, limit_bytes: int | None) -> None:

@@ -11,15 +11,7 @@ from tlm.engines.lt.laws import Fields, Laws
 from tlm.engines.lt.line import line_of, row_of
 from tlm.engines.lt.port import through_port, through_ports
 from tlm.engines.lt.queue import give, take, tokens_at
-from tlm.engines.lt.state import (
-    Columns,
-    GridArrays,
-    Spare,
-    TileSlot,
-    columns_of,
-    read,
-    write_back,
-)
+from tlm.engines.lt.state import Columns, GridArrays, Spare, TileSlot, columns_of, read, write_back
 from tlm.engines.lt.step import Step
 from tlm.engines.transfer_times import arrival_cycles, hold_cycles
 from tlm.program.operations import Engine

@@ -27,16 +27,7 @@ from tlm.engines.outcome import Outcome
 from tlm.errors import InputError
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.edge import Blocks, Edge
-from tlm.program import (
-    Collective,
-    Engine,
-    Multicast,
-    OffChip,
-    Operation,
-    Program,
-    Send,
-    Work,
-)
+from tlm.program import Collective, Engine, OffChip, Operation, Program, Send, Work
 from tlm.program.operations import COMPUTING
 from tlm.tiles.timing import FREE, QueueTiming
 from tlm.trace.loosely import note_operation
@@ -89,22 +80,21 @@ def run_lt(
     if threads < 1:
         raise InputError(f"threads is {threads}; allowed: 1 or more")
     check_memory(program, memory_bytes)
-    form = scan(program)
-    launch = queues.launch_cycles
-    note = None if recorder is None else partial(note_operation, recorder, timing, launch)
-    run = _LooseRun(program, timing, form, threads, launch, note, memory_bytes, offchip)
+    launch, form = queues.launch_cycles, scan(program)
+    tell = progress or (lambda done, of: None)
+    run = _LooseRun(program, timing, form, threads, launch, memory_bytes, offchip)
+    if recorder is not None:
+        run.note = partial(note_operation, recorder, timing, launch)
     for number, operation in enumerate(program.operations()):
         run.add(number, operation)
-        if progress is not None:
-            progress(number + 1 - run.held, form.operations)
+        tell(number + 1 - run.held, form.operations)
     outcome = run.outcome()
-    if progress is not None:
-        progress(form.operations, form.operations)
+    tell(form.operations, form.operations)
     return outcome
 
 
 class _LooseRun:
-    """A run: operations are taken up, held, and done in batches."""
+    """A run: operations are taken up, held, and done in batches; ``note``, if any, is told."""
 
     def __init__(
         self,
@@ -113,14 +103,13 @@ class _LooseRun:
         form: Scan,
         threads: int,
         launch_cycles: int,
-        note: _Note | None,
         memory_bytes: int | None,
         offchip: Edge | None,
     ) -> None:
+        self.note: _Note | None = None
         self._program, self._memory_bytes = program, memory_bytes
         self._timing = timing
         self._launch_cycles = launch_cycles
-        self._note = note
         self._turned = form.turned
         rows, cols = (program.rows, program.cols)[:: -1 if form.turned else 1]
         both = len(form.computing) == len(COMPUTING)
@@ -172,11 +161,8 @@ class _LooseRun:
     def _do_first(self) -> None:
         """Do the first of the operations held, a multicast together with those that it meets."""
         taken = self._held.first()
-        if not isinstance(taken.operation, Multicast):
-            self._do(taken)
-            return
-        others = self._held.multicasts()
-        under_way = self._links is not None and len(self._links) > 0
+        others = self._held.multicasts() if taken.operation.forks else []
+        under_way = taken.operation.forks and self._links is not None and len(self._links) > 0
         if not under_way and not any(meet(taken.operation, each.operation) for each in others):
             self._do(taken)
             return
@@ -187,7 +173,7 @@ class _LooseRun:
         for each in [taken, *others]:
             if each not in self._links:
                 self._refuse(self._links.start(each))
-        self._refuse(self._links.finish(taken, self._note))
+        self._refuse(self._links.finish(taken, self.note))
         self._bound_cycles = _LIMIT_CYCLES  # look at the times themselves
         self._keep_in_range(taken.number, 0)
 
@@ -212,24 +198,16 @@ class _LooseRun:
         """Move blocks from and to off-chip memory, after all operations before."""
         self._do_all()
         self._keep_in_range(number, offchip.longest_cycles(operation))
-        units = self._units
-        try:
-            takes = units.take(operation.takes)
-            gives, arrivals = units.give(operation.gives), units.give(operation.arrivals)
-        except TokenFaultError as fault:
-            raise InputError(f"{operation.called(number)} {fault}") from None
-        units.settle()
-        slot = offchip.access(operation, self._state, takes, gives, arrivals)
-        if slot:
-            raise InputError(f"{operation.called(number)} {units.fault(slot)}")
+        taken = Taken(number, operation, self._places(number, operation))
+        self._refuse(taken.fault(offchip.access(operation, self._state, taken.places)))
         self._tell(number, operation.of_flits(operation.sent_flits).within_tiles())
 
     def _tell(self, number: int, operation: Operation) -> None:
         """Show who looks on what has come of an operation."""
-        if self._note is not None:
+        if self.note is not None:
             self._flush()
             slots = self._slots()
-            self._note(number, operation, slots[: len(Engine)], slots[TileSlot.PORT])
+            self.note(number, operation, slots[: len(Engine)], slots[TileSlot.PORT])
 
     def _slots(self) -> Times:
         """The state as the tiles lie: shape (slots, rows, columns)."""

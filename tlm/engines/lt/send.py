@@ -17,15 +17,7 @@ from tlm.engines.lt.laws import Fields, Laws, rows_of
 from tlm.engines.lt.line import row_of
 from tlm.engines.lt.order import order_of, reorder
 from tlm.engines.lt.port import Time, through_port
-from tlm.engines.lt.queue import (
-    append_to,
-    give,
-    oldest_of,
-    place_of,
-    single,
-    take_two,
-    tokens_at,
-)
+from tlm.engines.lt.queue import append_to, give, oldest_of, place_of, single, take_two, tokens_at
 from tlm.engines.lt.state import (
     EMPTY,
     Columns,

@@ -7,17 +7,22 @@ takes or gives at fewer tiles is a queue at every tile, which the compiled steps
 """
 
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from tlm.engines.lt.state import EMPTY, FROM_THE_START, TileSlot, Times
+from tlm.engines.lt.state import EMPTY, FROM_THE_START, Indices, TileSlot, Times
 from tlm.program import Operation, Token
 
 Place = tuple[int, int]
 """Of a token in the state: its first slot, and the depth of its queue; 0 if it is no queue."""
 Fault = tuple[int, Operation, int]
 """An operation's number, the operation, and what is wrong with a queue (`queue`)."""
+
+
+def flat(places: Sequence[Place]) -> Indices:
+    """Places one after the other, as the compiled steps read them."""
+    return np.array(places, dtype=np.int64).ravel()
 
 
 class TokenFaultError(Exception):

@@ -240,10 +240,9 @@ class Operation(ABC):
             tokens: Known tokens by name.
             buffers: Known buffers by name.
         """
-        names = {*self.takes, *self.gives, *self.slots, *self.arrivals}
-        unknown = sorted(names - tokens.keys())
+        unknown = {*self.takes, *self.gives, *self.slots, *self.arrivals} - tokens.keys()
         if unknown:
-            return f"unknown token '{unknown[0]}'; known: {', '.join(sorted(tokens))}"
+            return f"unknown token '{min(unknown)}'; known: {', '.join(sorted(tokens))}"
         return self._own_fault(grid, buffers)
 
     @abstractmethod

@@ -9,14 +9,7 @@ from numpy.typing import NDArray
 from tlm.interconnect.packets import TileSet
 from tlm.program.data import Buffer, Gemm, Task, buffer_names, task_fault
 from tlm.program.lines import Placement
-from tlm.program.operations.base import (
-    Ends,
-    Engine,
-    Grid,
-    Operation,
-    outside_fault,
-    turned_tiles,
-)
+from tlm.program.operations.base import Ends, Engine, Grid, Operation, outside_fault, turned_tiles
 
 _NOWHERE = Ends(range(0), range(0))
 

@@ -40,8 +40,8 @@ class Held:
 
     def holds(self, operation: Operation) -> bool:
         """Whether an operation is to be held."""
-        if isinstance(operation, Multicast):
-            return self._most > 0 and operation.forks
+        if operation.forks:
+            return self._most > 0
         return isinstance(operation, Work) and len(self) > 0
 
     def before(self, operation: Operation) -> int:
@@ -51,7 +51,6 @@ class Held:
             return count
         if not self.holds(operation):
             return len(self)
-        assert isinstance(operation, Multicast)
         needed = {*operation.takes, *operation.slots}
         for place, taken in enumerate(self._waiting):
             if not needed.isdisjoint(_changed(taken.operation)):
@@ -72,7 +71,7 @@ class Held:
 
     def multicasts(self) -> list[Taken]:
         """Multicasts held."""
-        return [taken for taken in self._waiting if isinstance(taken.operation, Multicast)]
+        return [taken for taken in self._waiting if taken.operation.forks]
 
 
 def _kept(cycles: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -100,5 +99,4 @@ def _reached(multicast: Multicast) -> TileSet:
     lines, places = multicast.root_lines
     segment = multicast.segment
     low, high = min(int(places.min()), segment[0]), max(int(places.max()), segment[-1])
-    across = range(low, high + 1)
-    return TileSet(lines, across) if multicast.by_row else TileSet(across, lines)
+    return TileSet(*multicast.on_grid(lines, range(low, high + 1)))

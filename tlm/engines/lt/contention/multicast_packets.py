@@ -28,7 +28,6 @@ from tlm.interconnect.zero_load import NocTiming
 
 Numbers = Annotated[NDArray[np.int64], types.int64[::1]]
 Trees = Annotated[NDArray[np.int64], types.int64[:, ::1]]
-Node = Annotated[NDArray[np.int32], types.int32[::1]]
 Nodes = Annotated[NDArray[np.int32], types.int32[:, ::1]]
 
 EAST, WEST, SOUTH, NORTH, LOCAL = range(5)
@@ -148,8 +147,7 @@ def fresh_nodes(count: int) -> Nodes:
 def begin(network: Network, k: int, free: int) -> None:
     """Start a tree whose root is free since some time."""
     tree = network.trees[k]
-    tree[Tree.START] = max(tree[Tree.READY], free)
-    tree[Tree.SENT] = 0
+    tree[Tree.START], tree[Tree.SENT] = max(tree[Tree.READY], free), 0
     if network.wheel[Wheel.WAITING] == 0 or tree[Tree.START] <= network.wheel[Wheel.CLOCK]:
         network.wheel[Wheel.CLOCK] = tree[Tree.START] - 1
     _offer(network, k)
@@ -237,8 +235,12 @@ def _at_front(network: Network, number: int, side: int) -> None:
     first, last = tree[Tree.FIRST], tree[Tree.LAST]
     block[Block.LEFT] = FROM_THE_START
     if first <= place <= last and (place - first) % tree[Tree.STRIDE] == 0:
-        come = _through_port(
-            node, time + network.router.ejection + block[Block.FLITS], block[Block.FLITS]
+        flits = block[Block.FLITS]
+        come, node[EjectionPort.BUSY], node[EjectionPort.FREE] = through_port(
+            time + network.router.ejection + flits,
+            node[EjectionPort.BUSY],
+            node[EjectionPort.FREE],
+            flits,
         )
         network.arrivals[tree[Tree.OPERATION], number] = come
         network.owed[tree[Tree.OPERATION]] -= 1
@@ -258,15 +260,6 @@ def _at_front(network: Network, number: int, side: int) -> None:
         _settle(network, number, forward)
     if down:
         _settle(network, number, forward + 1)
-
-
-@merged
-def _through_port(node: Node, come: int, flits: int) -> int:
-    """When a packet has gone through the ejection port, if it could have at ``come``."""
-    time, node[EjectionPort.BUSY], node[EjectionPort.FREE] = through_port(
-        come, node[EjectionPort.BUSY], node[EjectionPort.FREE], flits
-    )
-    return int(time)
 
 
 @merged
@@ -291,11 +284,8 @@ def _settle(network: Network, number: int, out: int) -> None:
             asked, link[Block.LINK], left - (network.router.depth - flits) + network.router.gap
         )
         link[Block.LINK] = time + flits
-        behind[Block.OPEN], behind[Block.TREE], behind[Block.FLITS] = (
-            _COMING,
-            block[Block.TREE],
-            flits,
-        )
+        behind[Block.OPEN], behind[Block.FLITS] = _COMING, flits
+        behind[Block.TREE] = block[Block.TREE]
         _enter(network, number + behind_by, out, max(time, left + 1 - network.router.hop))
         block[Block.LEFT] = max(block[Block.LEFT], time + flits - 1)
         block[Block.OPEN] -= 1

@@ -11,7 +11,7 @@ import numpy as np
 
 from tlm.engines.lt.contention import multicast_packets as packets
 from tlm.engines.lt.contention.held import Taken
-from tlm.engines.lt.contention.tiles import Cycles, Tiles, give_units, take_units
+from tlm.engines.lt.contention.tiles import Cycles, give_units, take_units
 from tlm.engines.lt.state import TileSlot, Times
 from tlm.engines.lt.tokens import Fault
 from tlm.engines.transfer_times import credit_cycles
@@ -75,7 +75,7 @@ class Links:
         self._describe(trees, multicast, ready, slot)
         count = -(-multicast.flits // self._timing.fifo_depth)
         self._network.owed[slot] = len(ready) * len(multicast.segment) * count
-        roots = _roots(multicast)
+        roots = multicast.near.index
         before, free = self._last_tree[roots], self._times[Engine.TRANSFER][roots]
         for k in range(len(ready)):
             previous = self._network.trees[before[k]]
@@ -96,7 +96,7 @@ class Links:
         assert isinstance(multicast, Multicast)
         slot = self._under_way.pop(taken.number)
         packets.run(self._network, slot)
-        roots, targets = _roots(multicast), _targets(multicast)
+        roots, targets = multicast.near.index, multicast.far.index
         here = np.arange(len(roots[0])) + slot * self._lines
         ends = self._network.trees[here, packets.Tree.END].astype(np.int32)
         self._times[Engine.TRANSFER][roots] = ends
@@ -120,8 +120,8 @@ class Links:
     def _take(self, taken: Taken, multicast: Multicast) -> tuple[Cycles, Fault | None]:
         """Take units; when each root knows of them, shape (lines,)."""
         _, places = multicast.root_lines
-        ready, missing = take_units(self._times, taken.places["takes"], _roots(multicast))
-        slots, unfree = take_units(self._times, taken.places["slots"], _targets(multicast))
+        ready, missing = take_units(self._times, taken.places["takes"], multicast.near.index)
+        slots, unfree = take_units(self._times, taken.places["slots"], multicast.far.index)
         hops = np.abs(np.array(multicast.segment) - places[:, None])
         laws = np.array([credit_cycles(self._timing, hop) for hop in range(int(hops.max()) + 1)])
         known = (slots if multicast.by_row else slots.T) + laws[hops]
@@ -146,14 +146,3 @@ class Links:
         }
         for column, values in columns.items():
             trees[:, column] = values
-
-
-def _roots(multicast: Multicast) -> Tiles:
-    lines, places = multicast.root_lines
-    roots = (np.array(lines), places)
-    return roots if multicast.by_row else roots[::-1]
-
-
-def _targets(multicast: Multicast) -> Tiles:
-    lines, segment = np.array(multicast.root_lines[0]), np.array(multicast.segment)
-    return np.ix_(lines, segment) if multicast.by_row else np.ix_(segment, lines)

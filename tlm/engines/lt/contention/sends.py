@@ -74,12 +74,16 @@ class SharedLinks:
         """Do a send that moves along one axis."""
         send = taken.operation
         assert isinstance(send, Send)
-        here, there = np.ix_(send.tiles.rows, send.tiles.cols), np.ix_(send.to_rows, send.to_cols)
+        here, there = send.near.index, send.far.index
         row_hops = np.abs(send.to_rows - np.array(send.tiles.rows))
         hops = row_hops[:, None] + np.abs(send.to_cols - np.array(send.tiles.cols))
         starts, missing = self._start(taken, here, there, hops)
-        come, free = self._cross(send, starts, along_row=not row_hops.any())
-        times = self._through_ports(send, there, hops, come, free)
+        length = send_packets.length_of(self._timing, send.flits)
+        come, free = self._cross(send, length, starts, along_row=not row_hops.any())
+        times = write_through_ports(self._times, there, come, send.flits)
+        # Sources that wait for that are held longer.
+        holds = (times > come) & (send.flits > (hops + 1) * (length.room + length.returns))
+        np.maximum(free, np.where(holds, times - (hops + 1) * length.room, 0), out=free)
         self._times[Engine.TRANSFER][here] = free
         over = give_units(self._times, taken.places["gives"], here, free)
         full = give_units(self._times, taken.places["arrivals"], there, times)
@@ -93,16 +97,17 @@ class SharedLinks:
         known = np.maximum(units, slots + np.array(laws)[hops]) + self._launch_cycles
         return np.maximum(self._times[Engine.TRANSFER][here], known), missing or unfree
 
-    def _cross(self, send: Send, starts: Cycles, *, along_row: bool) -> tuple[Cycles, Cycles]:
+    def _cross(
+        self, send: Send, length: send_packets.Length, starts: Cycles, *, along_row: bool
+    ) -> tuple[Cycles, Cycles]:
         """When transfers could be written at their ends, and when they have left their sources."""
-        tiles, timing = send.tiles, self._timing
+        tiles = send.tiles
         lines, places, targets = tiles.rows, tiles.cols, send.to_cols
         if not along_row:
             lines, places, targets = tiles.cols, tiles.rows, send.to_rows
         starts = np.ascontiguousarray(starts if along_row else starts.T)
-        come = starts + (timing.ejection_cycles + send.flits)
+        come = starts + (length.ejection + send.flits)
         free = starts + send.flits
-        length = send_packets.length_of(timing, send.flits)
         links = self._links[0 if along_row else 1]
         # May be written, as compiled.
         ends = (np.array(lines), np.array(places), np.array(targets))
@@ -110,22 +115,6 @@ class SharedLinks:
         room = send_packets.room_of(length, links.shape[-1], len(places))
         send_packets.cross(length, transfers, room)
         return (come, free) if along_row else (come.T, free.T)
-
-    @property
-    def _buffer(self) -> tuple[int, int]:
-        """Flits that a buffer holds, and cycles that it lets a source go earlier."""
-        depth = self._timing.fifo_depth + self._timing.output_depth
-        return depth, depth - self._timing.return_cycles
-
-    def _through_ports(
-        self, send: Send, there: Tiles, hops: Cycles, come: Cycles, free: Cycles
-    ) -> Cycles:
-        """When transfers have been written; sources that wait for that are held longer."""
-        times = write_through_ports(self._times, there, come, send.flits)
-        depth, room = self._buffer
-        holds = (times > come) & (send.flits > (hops + 1) * depth)
-        np.maximum(free, np.where(holds, times - (hops + 1) * room, 0), out=free)
-        return times
 
 
 def shared_hops(tiles: TileSet, to_rows: bytes, to_cols: bytes) -> int:

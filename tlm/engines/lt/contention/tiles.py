@@ -13,7 +13,7 @@ from tlm.compiled import compiled, forget_stale
 from tlm.engines.lt.port import through_port
 from tlm.engines.lt.queue import append_to, oldest_of
 from tlm.engines.lt.state import EMPTY, Indices, TileSlot, Times
-from tlm.engines.lt.tokens import Place
+from tlm.engines.lt.tokens import Place, flat
 
 Cycles = NDArray[np.int64]
 Tiles = tuple[NDArray[Any], ...]
@@ -23,12 +23,12 @@ Tiles = tuple[NDArray[Any], ...]
 def take_units(times: Times, places: Sequence[Place], tiles: Tiles) -> tuple[Cycles, int]:
     """When the last of the oldest units of some tokens is there, which are taken; and the fault."""
     latest = np.full(np.broadcast(*tiles).shape, EMPTY, dtype=np.int64)
-    return latest, _take(times, _tokens(places), *_flat(tiles), latest.reshape(-1))
+    return latest, _take(times, flat(places), *_flat(tiles), latest.reshape(-1))
 
 
 def give_units(times: Times, places: Sequence[Place], tiles: Tiles, given: NDArray[Any]) -> int:
     """Give units of some tokens at some times; the fault."""
-    return _give(times, _tokens(places), *_flat(tiles), given.astype(np.int64).flatten())
+    return _give(times, flat(places), *_flat(tiles), given.astype(np.int64).flatten())
 
 
 def write_through_ports(times: Times, tiles: Tiles, come: Cycles, flits: int) -> Cycles:
@@ -41,10 +41,6 @@ def write_through_ports(times: Times, tiles: Tiles, come: Cycles, flits: int) ->
 def _flat(tiles: Tiles) -> tuple[Indices, Indices]:
     rows, cols = np.broadcast_arrays(*tiles)
     return rows.flatten(), cols.flatten()
-
-
-def _tokens(places: Sequence[Place]) -> Indices:
-    return np.array(places, dtype=np.int64).ravel()
 
 
 @compiled
