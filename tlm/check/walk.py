@@ -33,7 +33,7 @@ class WalkFault:
 
 
 class Walk:
-    """WalkState of a walk: a mark of every engine and unit at every tile.
+    """State of a walk: a mark of every engine and unit at every tile.
 
     Memory is 8 bytes per tile for each engine and each unit of token depth.
 

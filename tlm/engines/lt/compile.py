@@ -1,6 +1,5 @@
 """From operations of a program to steps of the loosely-timed engine (`tlm.engines.lt.step`)."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,15 +10,15 @@ from tlm.engines.lt.contention.sends import shared_hops
 from tlm.engines.lt.laws import Fields, Laws, rows_of
 from tlm.engines.lt.send import column_fields, row_fields
 from tlm.engines.lt.step import Pools, StepKind, record
-from tlm.engines.lt.tokens import Place
+from tlm.engines.lt.tokens import Place, Places
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program.operations import Along, Collective, Engine, Send, Work
 
 _FEW_TILES = 16
 
-Places = tuple[tuple[str, tuple[Place, ...]], ...]
-"""Where the units lie that an operation takes and gives, by field."""
+Named = tuple[tuple[str, tuple[Place, ...]], ...]
+"""`Places` that can be a key."""
 TOKENS = ("takes", "slots", "gives", "arrivals")
 TAKEN = ("takes", "slots")
 """Fields of tokens that an operation takes; it gives those of the others."""
@@ -60,20 +59,20 @@ class Builder:
     def work(
         self,
         work: Work,
-        places: Mapping[str, Sequence[Place]],
+        places: Places,
         cycles: int,
         table: int,
         beside: int,
     ) -> Built:
         """Steps of work, of some cycles or of a table of them, beside another engine or -1."""
-        named = _named(places)
+        named = tuple(places.items())
         built: Built = self._laws.keep(
             self._work, work.engine, work.tiles, named, cycles, table, beside
         )
         return built
 
     def _work(
-        self, engine: Engine, tiles: TileSet, named: Places, cycles: int, table: int, beside: int
+        self, engine: Engine, tiles: TileSet, named: Named, cycles: int, table: int, beside: int
     ) -> Built:
         step = {
             "kind": StepKind.WORK,
@@ -88,9 +87,9 @@ class Builder:
         step["few"] = int(_few(step["first"], step["size"], named))
         return Built((record(step),), cycles, straight=True)
 
-    def transfer(self, transfer: Send | Collective, places: Mapping[str, Sequence[Place]]) -> Built:
+    def transfer(self, transfer: Send | Collective, places: Places) -> Built:
         """Steps of a transfer between tiles."""
-        flits, named = transfer.flits, _named(places)
+        flits, named = transfer.flits, tuple(places.items())
         built: Built
         if isinstance(transfer, Send):
             to = transfer.to_rows.tobytes(), transfer.to_cols.tobytes()
@@ -102,7 +101,7 @@ class Builder:
         return built
 
     def _send(
-        self, tiles: TileSet, to_rows: bytes, to_cols: bytes, flits: int, named: Places
+        self, tiles: TileSet, to_rows: bytes, to_cols: bytes, flits: int, named: Named
     ) -> Built:
         law, farthest, straight = self._laws.keep(
             column_fields, self._laws, tiles.cols, to_cols, flits
@@ -119,12 +118,12 @@ class Builder:
         shared = shared_hops(tiles, to_rows, to_cols)
         return Built(steps, longest, straight=straight, reach=reach, shared_hops=shared)
 
-    def _transfer(self, flits: int, named: Places) -> Fields:
+    def _transfer(self, flits: int, named: Named) -> Fields:
         """Fields that all transfers have."""
         launch = self._laws.launch_cycles
         return {**self._tokens(named), "flits": flits, "launch": launch, "table": -1}
 
-    def _tokens(self, named: Places) -> Fields:
+    def _tokens(self, named: Named) -> Fields:
         """Fields that say where the tokens of an operation lie."""
         return {field: self._pools.put_tokens(places) for field, places in named}
 
@@ -136,7 +135,7 @@ class Builder:
         lines: range,
         roots: bytes,
         lengths: tuple[int, ...],
-        named: Places,
+        named: Named,
     ) -> Built:
         places = np.frombuffer(roots, dtype=np.int64)
         number, make = COLLECTIVES[kind]
@@ -167,7 +166,7 @@ class Builder:
         return Built(steps, longest, straight=True, by_column=True)
 
 
-def _few(first: int, size: int, named: Places) -> bool:
+def _few(first: int, size: int, named: Named) -> bool:
     """Whether tiles of a row, from the ``first`` or not side by side, are done one by one.
 
     Vectors do not pay where they are few or spaced. Of tokens each place has at most one then.
@@ -175,11 +174,7 @@ def _few(first: int, size: int, named: Places) -> bool:
     return (first < 0 or size <= _FEW_TILES) and all(len(places) <= 1 for _, places in named)
 
 
-def any_order(named: Places) -> bool:
+def any_order(named: Named) -> bool:
     """Whether no place is both taken from and given to: a send's rows may go in any order."""
     taken = {place for field, places in named if field in TAKEN for place in places}
     return not any(taken & {*places} for field, places in named if field not in TAKEN)
-
-
-def _named(places: Mapping[str, Sequence[Place]]) -> Places:
-    return tuple((field, tuple(named)) for field, named in places.items())

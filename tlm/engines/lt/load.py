@@ -13,7 +13,7 @@ from tlm.compiled import compiled, forget_stale
 from tlm.engines.lt.port import through_port, through_ports
 from tlm.engines.lt.queue import give, take
 from tlm.engines.lt.state import EMPTY, Columns, Indices, Spare, Times, read, write_back
-from tlm.engines.lt.tokens import Place, flat
+from tlm.engines.lt.tokens import Places, flat
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.edge import Edge
 from tlm.offchip.times import OffChipLaw, load_law, store_law
@@ -77,7 +77,7 @@ class OffChipTimes:
         served = len(tiles) * (law.served_cycles + law.sent_flits)
         return law.alone_cycles(self._farthest) + served + self._launch
 
-    def access(self, operation: OffChip, state: Times, places: dict[str, list[Place]]) -> int:
+    def access(self, operation: OffChip, state: Times, places: Places) -> int:
         """Move the blocks of an operation; the fault of a token's queue, 0 if there is none.
 
         ``places``: of its tokens' units, by field.

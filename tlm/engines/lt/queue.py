@@ -21,7 +21,7 @@ def tokens_at(grid: GridArrays, offset: int) -> Indices:
 
 @inlined
 def single(tokens: Indices) -> tuple[int, int]:
-    """TileSlot and depth of the only one of at most one token; depth -1: there is none."""
+    """Slot and depth of the only one of at most one token; depth -1: there is none."""
     return (tokens[0], tokens[1]) if len(tokens) else (0, -1)
 
 

@@ -22,7 +22,7 @@ from tlm.engines.lt.load import OffChipTimes
 from tlm.engines.lt.memory import check_links_memory, check_memory
 from tlm.engines.lt.state import TileSlot, Times
 from tlm.engines.lt.step import Pools
-from tlm.engines.lt.tokens import Fault, Place, TokenFaultError, Units
+from tlm.engines.lt.tokens import Fault, Places, TokenFaultError, Units
 from tlm.engines.outcome import Outcome
 from tlm.errors import InputError
 from tlm.interconnect.zero_load import NocTiming
@@ -234,9 +234,9 @@ class _LooseRun:
             compute_busy_cycles=computed,
         )
 
-    def _places(self, number: int, operation: Operation) -> dict[str, list[Place]]:
+    def _places(self, number: int, operation: Operation) -> Places:
         """Where the units lie that an operation takes and gives, by field."""
-        places = {}
+        places: Places = {}
         units = self._units
         for field in TOKENS:
             names = getattr(operation, field)
@@ -248,7 +248,7 @@ class _LooseRun:
         units.settle()
         return places
 
-    def _build(self, operation: Operation, places: dict[str, list[Place]]) -> Built:
+    def _build(self, operation: Operation, places: Places) -> Built:
         if isinstance(operation, Work):
             table, longest = self._tables.put(operation)
             beside = self._beside.get(operation.engine, -1)

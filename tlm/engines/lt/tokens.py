@@ -16,6 +16,8 @@ from tlm.program import Operation, Token
 
 Place = tuple[int, int]
 """Of a token in the state: its first slot, and the depth of its queue; 0 if it is no queue."""
+Places = dict[str, tuple[Place, ...]]
+"""Where the units lie that an operation takes and gives, by field."""
 Fault = tuple[int, Operation, int]
 """An operation's number, the operation, and what is wrong with a queue (`queue`)."""
 
@@ -64,15 +66,13 @@ class Units:
         row[list(self._sharers)] = FROM_THE_START
         state[:] = row
 
-    def take(self, names: tuple[str, ...]) -> list[Place]:
+    def take(self, names: tuple[str, ...]) -> tuple[Place, ...]:
         """Places from which a step takes units.
 
         Raises:
             TokenFaultError: if a unit has not been given anywhere.
         """
-        return [
-            self._queues[name] if name in self._queues else self._oldest(name) for name in names
-        ]
+        return tuple([self._queues.get(name) or self._oldest(name) for name in names])
 
     def _oldest(self, name: str) -> Place:
         if not self._given[name]:
@@ -83,13 +83,13 @@ class Units:
             self._taken.append(place)
         return place, 0
 
-    def give(self, names: tuple[str, ...]) -> list[Place]:
+    def give(self, names: tuple[str, ...]) -> tuple[Place, ...]:
         """Places to which a step gives units.
 
         Raises:
             TokenFaultError: if a token is given everywhere beyond its depth.
         """
-        places = [self._queues[name] for name in names if name in self._queues]
+        places = tuple([self._queues[name] for name in names if name in self._queues])
         if len(places) == len(names):
             return places
         counts = Counter(name for name in names if name not in self._queues)
@@ -99,7 +99,7 @@ class Units:
         place = (self._free or self._taken).pop()
         for name, count in counts.items():
             self._add((name,) * count, place)
-        return [*places, (place, 0)]
+        return *places, (place, 0)
 
     def settle(self) -> None:
         """End an operation: what it has taken may be given to.

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tlm.engines.lt.tokens import Fault, Place
+from tlm.engines.lt.tokens import Fault, Places
 from tlm.interconnect.packets import TileSet
 from tlm.program.operations import Multicast, Operation, Work
 
@@ -21,7 +21,7 @@ class Taken:
 
     number: int
     operation: Operation
-    places: dict[str, list[Place]]
+    places: Places
 
     def fault(self, slot: int) -> Fault | None:
         """What is wrong with a queue, if it is not 0."""
@@ -42,11 +42,11 @@ class Held:
         """Whether an operation is to be held."""
         if operation.forks:
             return self._most > 0
-        return isinstance(operation, Work) and len(self) > 0
+        return bool(self._waiting) and isinstance(operation, Work)
 
     def before(self, operation: Operation) -> int:
         """How many of those held have to be done before an operation is taken up."""
-        count = int(0 < self._most <= len(self))
+        count = int(0 < self._most <= len(self._waiting))
         if isinstance(operation, Work):
             return count
         if not self.holds(operation):
