@@ -61,7 +61,7 @@ class Ends:
         return len(self.rows) * (1 if self.paired else len(self.cols))
 
     def __contains__(self, tile: Tile) -> bool:
-        rows, cols = np.asarray(self.rows), np.asarray(self.cols)
+        rows, cols = indices(self.rows), indices(self.cols)
         if self.paired:
             return bool(((rows == tile[0]) & (cols == tile[1])).any())
         return tile[0] in rows and tile[1] in cols
@@ -69,7 +69,7 @@ class Ends:
     @property
     def index(self) -> tuple[NDArray[Any], ...]:
         """Rows and columns of all of them, as they index an array over the grid."""
-        rows, cols = np.asarray(self.rows), np.asarray(self.cols)
+        rows, cols = indices(self.rows), indices(self.cols)
         return (rows, cols) if self.paired else np.ix_(rows, cols)
 
     @property
@@ -250,8 +250,10 @@ class Operation(ABC):
         """What is wrong beside its tokens."""
 
 
-def indices(given: ArrayLike) -> Indices:
+def indices(given: ArrayLike | range) -> Indices:
     """Whole numbers as `Indices`; what is none stays, to be refused with its operation's name."""
+    if isinstance(given, range):  # as an array it would be read number by number
+        return np.arange(given.start, given.stop, given.step, dtype=np.int64)
     if isinstance(given, np.ndarray) and given.dtype == np.int64 and given.ndim == 1:
         return np.ascontiguousarray(given)
     array = np.atleast_1d(np.asarray(given))

@@ -217,7 +217,7 @@ class Multicast(Collective):
             yield from Collective.moves(self)
             return
         for place, lines in self.roots_by_place():
-            yield self.unicasts(lines, np.array([place]), np.array(self.segment))
+            yield self.unicasts(lines, np.array([place]), indices(self.segment))
 
 
 @dataclass(frozen=True, slots=True)

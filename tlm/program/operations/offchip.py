@@ -4,8 +4,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
-import numpy as np
-
 from tlm.interconnect.packets import TileSet
 from tlm.program.data import Buffer
 from tlm.program.lines import Placement
@@ -16,6 +14,7 @@ from tlm.program.operations.base import (
     Operation,
     Unicasts,
     Way,
+    indices,
     outside_fault,
     turned_tiles,
 )
@@ -74,7 +73,7 @@ class OffChip(Transfer):
 
     def within_tiles(self) -> Send:
         """See `Operation`."""
-        rows, cols = np.array(self.tiles.rows), np.array(self.tiles.cols)
+        rows, cols = indices(self.tiles.rows), indices(self.tiles.cols)
         return Send(
             self.tiles, rows, cols, self.flits, takes=self.takes, gives=self.gives,
             arrivals=self.arrivals, source=self.source, target=self.target, label=self.label,

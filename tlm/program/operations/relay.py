@@ -10,7 +10,7 @@ from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet
 from tlm.program.arithmetic import Integers, wrap
 from tlm.program.lines import Placement
-from tlm.program.operations.base import Operation, Tile, Trees, Unicasts
+from tlm.program.operations.base import Operation, Tile, Trees, Unicasts, indices
 from tlm.program.operations.collectives import Collective
 
 
@@ -42,7 +42,7 @@ class Relay(Collective):
 
     def moves(self) -> Iterator[Unicasts | Trees]:
         """See `Transfer`: from each member to the next one inwards."""
-        members = np.array(self.segment)
+        members = indices(self.segment)
         for place, lines in self.roots_by_place():
             sources = members[members != place]
             if len(sources):

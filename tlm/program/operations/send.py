@@ -73,7 +73,7 @@ class Send(Transfer):
 
     def moves(self) -> Iterator[Unicasts]:
         """See `Transfer`."""
-        rows, cols = np.array(self.tiles.rows), np.array(self.tiles.cols)
+        rows, cols = indices(self.tiles.rows), indices(self.tiles.cols)
         yield Unicasts(rows, cols, self.to_rows, self.to_cols)
 
     def turned(self) -> "Send":
