@@ -20,8 +20,8 @@ from calibration.experiments.tile_queues import TileQueues
 from calibration.experiments.tile_streams import TileStreams
 from calibration.experiments.traffic import TrafficCheck
 from calibration.experiments.unicast import Unicast
-from calibration.harness.toolchain import tool_versions
 from calibration.store import save
+from cosim.verilated.toolchain import tool_versions
 from tlm.calibrated import CalibrationResult, forget, hold, stored_result
 from tlm.errors import InputError
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from calibration.harness.toolchain import tool_versions
+from cosim.verilated.toolchain import tool_versions
 from tlm.calibrated import (
     CalibrationResult,
     CheckPoint,

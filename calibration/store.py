@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from calibration.harness.toolchain import tool_versions
+from cosim.verilated.toolchain import tool_versions
 from tlm.calibrated import (
     LEVELS_FILE,
     REPOSITORY,
@@ -76,7 +76,7 @@ def save_tiles(points: list[TilePoint], rtl: Iterable[Path]) -> None:
     """
     own = [
         REPOSITORY / "calibration" / "tile_levels.py",
-        *(REPOSITORY / "calibration" / "tile").glob("*.*"),
+        *(REPOSITORY / "cosim" / "tiles").glob("*.*"),
         *_files(_OFFCHIP),
     ]
     sources = source_hashes([*level_sources(), *own, *rtl])

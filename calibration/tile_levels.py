@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from calibration.store import save_tiles
-from calibration.tile.functional import held_equal
-from calibration.tile.machine import TileMachine
-from calibration.tile.model import EDGE_FILES, TILE_SOURCES, TileModel
+from cosim.tiles.functional import held_equal
+from cosim.tiles.machine import TileMachine
+from cosim.tiles.model import tile_model
+from cosim.verilog import EDGE_FILES, TILE_SOURCES
 from tlm.calibrated import TilePoint, load_tiles
 from tlm.chips import Chip, load_chip
 from tlm.chips.parts import noc_timing, offchip_channels, own_tile
@@ -124,25 +125,6 @@ def tile_points(tiles: Tiles) -> Iterator[TilePoint]:
     with TileMachine(tile_model(tiles.chip, tiles.grid, memory=tiles.memory)) as machine:
         for case in cases(tiles):
             yield point(case, machine)
-
-
-def tile_model(
-    chip: Chip, grid: tuple[int, int], *, waves: bool = False, memory: bool = False
-) -> TileModel:
-    """Tiles of a chip that is the project's own, in Verilog, and memory channels below them."""
-    tile = own_tile(chip)
-    assert tile is not None
-    words = int(chip.tile.sram_kib * 1024) * 8 // WORD_BITS
-    return TileModel(
-        grid[0] + memory,
-        grid[1],
-        fifo_depth=noc_timing(chip).fifo_depth,
-        operand_bits=WORD_BITS // tile.array_size,
-        banks=tile.banks,
-        bank_depth=words // tile.banks,
-        waves=waves,
-        memory=memory,
-    )
 
 
 def point(case: TileCase, machine: TileMachine) -> TilePoint:

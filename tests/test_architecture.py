@@ -11,9 +11,10 @@ ROOT = Path(__file__).parents[1]
 ALLOWED = {
     "tlm": set(),
     "workloads": {"tlm"},
-    "calibration": {"tlm", "workloads"},
-    "verification": {"tlm", "calibration"},
-    "wafertlm": {"tlm", "workloads", "calibration"},
+    "cosim": {"tlm"},
+    "calibration": {"tlm", "cosim", "workloads"},
+    "verification": {"tlm", "cosim", "calibration"},
+    "wafertlm": {"tlm", "workloads", "cosim", "calibration"},
 }
 
 

@@ -4,7 +4,7 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-from calibration.harness.simulator import verilator_environment
+from cosim.verilated.toolchain import verilator_environment
 
 
 def lint(

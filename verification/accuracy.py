@@ -22,9 +22,10 @@ from rich.table import Table
 
 from calibration.experiments.memory_cases import MEMORIES, PATTERNS
 from calibration.experiments.mesh_cases import CHECK_MESH, FIT_MESH
-from calibration.harness.memory import MEMORY_SOURCES, StandstillError
-from calibration.harness.mesh import NOC_SOURCES, HangError, RtlMesh
-from calibration.harness.simulator import SimulationError
+from calibration.harness.memory import StandstillError
+from calibration.harness.mesh import RtlMesh
+from cosim.errors import HangError, SimulationError
+from cosim.verilog import MEMORY_SOURCES, NOC_SOURCES
 from tlm.calibrated import REPOSITORY, combined_hash, file_hash, source_hashes
 from tlm.errors import InputError
 from tlm.files import whole_file

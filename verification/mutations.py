@@ -36,7 +36,9 @@ from tlm.files import whole_file
 
 FAULTS = Path(__file__).with_name("faults.toml")
 RECORD = Path(__file__).with_name("mutations.json")
-_COPIED = ("calibration", "rtl", "tests", "tlm", "verification", "workloads", "pyproject.toml")
+_COPIED = (
+    "calibration", "cosim", "rtl", "tests", "tlm", "verification", "workloads", "pyproject.toml",
+)  # fmt: skip
 _LONGEST_S = 900
 # What a file may name of others: an instance's module, or a package.
 _NAMED = re.compile(r"^\s*(\w+)\s*(?:#\(|\w+\s*\()|\b(\w+)::", re.MULTILINE)

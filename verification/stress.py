@@ -20,8 +20,8 @@ from rich.table import Table
 
 from calibration.experiments.mesh_cases import FIT_MESH
 from calibration.harness.coverage import Coverage, empty_bins, merge, render
-from calibration.harness.mesh import HangError, RtlMesh, Sink
-from calibration.harness.simulator import SimulationError
+from calibration.harness.mesh import RtlMesh, Sink
+from cosim.errors import HangError, SimulationError
 from tlm.errors import InputError
 from tlm.interconnect.packets import Deliveries, Packets
 from verification.scenes import FAMILIES, Scene

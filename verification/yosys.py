@@ -14,7 +14,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from calibration.harness.cache import cache_folder
+from cosim.verilated.cache import cache_folder
 from tlm.calibrated import REPOSITORY
 from tlm.errors import InputError
 

@@ -5,12 +5,11 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from calibration.harness.mesh import HangError, RtlMesh
-from calibration.harness.simulator import SimulationError
-from calibration.loop.interconnect import RtlInterconnect
-from calibration.loop.model import LoopModel
-from calibration.loop.project import project_spec
-from calibration.loop.tiled import TiledRtlInterconnect
+from cosim.errors import HangError, SimulationError
+from cosim.network.interconnect import RtlInterconnect
+from cosim.network.model import LoopModel
+from cosim.network.tiled import TiledRtlInterconnect
+from cosim.spec.project import MeshParameters, project_spec
 from tlm.calibrated import combined_hash, source_hashes
 from tlm.engines.at import run_at
 from tlm.engines.outcome import Outcome
@@ -44,8 +43,8 @@ def run_at_rtl(
         CheckFailedError: if the Verilog hangs, stops, or changes data; the message says where.
     """
     rows = mesh_rows(program, offchip)
-    mesh_rtl = RtlMesh(rows, program.cols, timing.fifo_depth)
-    spec = own.spec if own is not None else project_spec(mesh_rtl)
+    parameters = MeshParameters(rows, program.cols, timing.fifo_depth)
+    spec = own.spec if own is not None else project_spec(parameters)
     if own is not None:
         own.check(program)
     model = LoopModel(spec, rows, program.cols, waves=waves is not None)

@@ -8,9 +8,10 @@ from typing import Any
 
 from simpy import Environment
 
-from calibration.harness.memory import MEMORY_SOURCES, RtlMemory
-from calibration.harness.simulator import SimulationError
-from calibration.loop.memory import RtlMemoryTarget
+from cosim.errors import SimulationError
+from cosim.memory.channel import ChannelParameters
+from cosim.memory.target import RtlMemoryTarget
+from cosim.verilog import MEMORY_SOURCES
 from tlm.calibrated import combined_hash, source_hashes
 from tlm.chips import Chip
 from tlm.chips.parts import offchip_channels
@@ -59,7 +60,7 @@ def chip_edge(chip: Chip, level: str, grid: tuple[int, int]) -> Edge:
     if level != "rtl":
         return edge
     # Verilog in this process has fewer rows, which change no time.
-    return replace(edge, capacity_bytes=RtlMemory().bursts * edge.burst_bytes)
+    return replace(edge, capacity_bytes=ChannelParameters().bursts * edge.burst_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +132,7 @@ def memory_of(
 
         def verilog(env: Environment) -> MemoryTarget:
             with building():
-                return stack.enter_context(RtlMemoryTarget(env, RtlMemory()))
+                return stack.enter_context(RtlMemoryTarget(env, ChannelParameters()))
 
         channels: dict[str, Channel] = {
             "rtl": verilog,

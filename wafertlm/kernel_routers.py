@@ -6,8 +6,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from calibration.blackbox.campaign import OwnCalibration, calibration_file, load_own
-from calibration.blackbox.header import FlitLayout
-from calibration.blackbox.spec import MeshSpec, load_spec
+from cosim.spec.header import FlitLayout
+from cosim.spec.mesh import MeshSpec, load_spec
 from tlm.calibrated import combined_hash
 from tlm.errors import InputError
 from tlm.interconnect import packets

@@ -8,16 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from calibration.harness.mesh import HangError
-from calibration.harness.simulator import SimulationError
-from calibration.tile.blocks import decode, encode
-from calibration.tile.descriptors import Descriptor
-from calibration.tile.functional import held_equal
-from calibration.tile.image import TileImage
-from calibration.tile.lowering import lower
-from calibration.tile.machine import TileMachine, TileRun
-from calibration.tile.model import EDGE_FILES, TILE_SOURCES, TileModel
-from calibration.tile_levels import tile_model
+from cosim.errors import HangError, SimulationError
+from cosim.tiles.blocks import decode, encode
+from cosim.tiles.descriptors import Descriptor
+from cosim.tiles.functional import held_equal
+from cosim.tiles.image import TileImage
+from cosim.tiles.lowering import lower
+from cosim.tiles.machine import TileMachine, TileRun
+from cosim.tiles.model import TileModel, tile_model
+from cosim.verilog import EDGE_FILES, TILE_SOURCES
 from tlm.calibrated import combined_hash, source_hashes
 from tlm.chips import Chip
 from tlm.engines.outcome import Outcome

@@ -9,11 +9,11 @@ from typing import Protocol
 import numpy as np
 
 from calibration.blackbox.campaign import OwnCalibration, load_own
-from calibration.blackbox.header import check_names
 from calibration.blackbox.mesh import BlackBoxMesh
-from calibration.blackbox.spec import MeshSpec, load_spec
 from calibration.experiments.mesh_cases import mesh_timing
 from calibration.harness.mesh import RtlMesh
+from cosim.spec.header import check_names
+from cosim.spec.mesh import MeshSpec, load_spec
 from tlm.calibrated import combined_hash, measured_rtl_hash
 from tlm.errors import InputError
 from tlm.interconnect.handshake import HandshakeMesh

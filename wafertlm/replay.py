@@ -16,13 +16,13 @@ from calibration.blackbox.campaign import experiments, load_own
 from calibration.blackbox.experiments.hang import Hang
 from calibration.blackbox.experiments.load import LoadCheck
 from calibration.blackbox.scenes import Scene as OwnScene
-from calibration.blackbox.spec import load_spec
 from calibration.campaign import EXPERIMENTS
 from calibration.experiment import Experiment
 from calibration.experiments.collective import OnMesh
 from calibration.experiments.load_cases import LoadExperiment
 from calibration.experiments.memory import MemoryBandwidth, MemoryLatency
 from calibration.experiments.mesh_cases import Scene
+from cosim.spec.mesh import load_spec
 from tlm.calibrated import CalibrationResult, CheckPoint, stored_result
 from tlm.errors import InputError, choose
 from tlm.interconnect.handshake import DeadlockError

@@ -14,16 +14,17 @@ from typing import Any
 
 from calibration.benches.mesh_bench import Log
 from calibration.blackbox.campaign import OwnCalibration
-from calibration.blackbox.header import Words
 from calibration.blackbox.mesh import BlackBoxMesh, Hold
 from calibration.blackbox.scenes import Size
-from calibration.blackbox.spec import MeshSpec
 from calibration.blackbox.subject import Subject
 from calibration.experiment import Experiment
-from calibration.experiments.systolic import SOURCES, RtlArray, SystolicCase, SystolicExperiment
+from calibration.experiments.systolic import RtlArray, SystolicCase, SystolicExperiment
 from calibration.harness.memory import RtlMemory
 from calibration.harness.mesh import RtlMesh, Sink
 from calibration.harness.simulator import Simulation, build
+from cosim.spec.flits import Words
+from cosim.spec.mesh import MeshSpec
+from cosim.verilog import ARRAY_SOURCES
 from tlm.errors import InputError
 from tlm.interconnect.packets import Deliveries, Packets
 from wafertlm.networks import Network, OwnNetwork, ProjectNetwork
@@ -189,7 +190,7 @@ def _watched_systolic(watch: Watch) -> SystolicExperiment:
     class WatchedArray(RtlArray):
         def build(self) -> Simulation:
             parameters = {"Rows": self.rows, "Cols": self.cols}
-            plain = build("systolic_array", SOURCES, parameters, waves=True)
+            plain = build("systolic_array", ARRAY_SOURCES, parameters, waves=True)
             return _watched_simulation(plain, watch)
 
     class WatchedSystolic(SystolicExperiment):

@@ -7,11 +7,11 @@ when a refresh is due. Nothing here knows how the commands were chosen.
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
-from tlm.errors import InputError
+from cosim.memory.channel import Timings
 
 
 class Kind(IntEnum):
@@ -45,65 +45,6 @@ class Command(NamedTuple):
     row: int = -1
     column: int = -1
     request: int = -1
-
-
-@dataclass(frozen=True, slots=True)
-class Timings:
-    """Times of a channel in cycles; the defaults are the HBM2 of rtl/memory/README.md.
-
-    Attributes:
-        t_rcd_rd: Activate to read.
-        t_rcd_wr: Activate to write.
-        t_rp: Precharge to activate and to refresh.
-        t_ras: Activate to precharge.
-        t_rc: Activate to activate of a bank, and to refresh.
-        t_rrd_s: Activate to activate of any bank.
-        t_rrd_l: Activate to activate in a group.
-        t_faw: Window that sees four activates at most.
-        t_ccd_s: Read to read and write to write of any bank.
-        t_ccd_l: The same in a group.
-        t_rtw: Read to write of any bank.
-        t_wtr_s: Write to read of any bank.
-        t_wtr_l: Write to read in a group.
-        t_rtp: Read to precharge.
-        t_wtp: Write to precharge.
-        t_rfc: Refresh to activate and to refresh.
-        t_refi: Refresh to refresh, on average.
-        rl: Read to its first beat.
-        wl: Write to its first beat.
-        bl: Length of a burst.
-    """
-
-    t_rcd_rd: int = 15
-    t_rcd_wr: int = 13
-    t_rp: int = 13
-    t_ras: int = 35
-    t_rc: int = 48
-    t_rrd_s: int = 4
-    t_rrd_l: int = 4
-    t_faw: int = 15
-    t_ccd_s: int = 2
-    t_ccd_l: int = 4
-    t_rtw: int = 13
-    t_wtr_s: int = 13
-    t_wtr_l: int = 15
-    t_rtp: int = 5
-    t_wtp: int = 23
-    t_rfc: int = 349
-    t_refi: int = 3900
-    rl: int = 14
-    wl: int = 5
-    bl: int = 2
-
-    def __post_init__(self) -> None:
-        for name, cycles in asdict(self).items():
-            if cycles < 1:
-                raise InputError(f"{name}: {cycles} cycles; must be at least 1")
-
-    def refresh_delay_cycles(self) -> int:
-        """Longest time from a refresh falling due to its command: rows are closed, then wait."""
-        closing = max(self.t_ras, self.t_rtp, self.t_wtp)
-        return max(closing + self.t_rp, self.t_rc)
 
 
 @dataclass(frozen=True, slots=True)

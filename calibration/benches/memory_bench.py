@@ -17,7 +17,8 @@ import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, First, RisingEdge
 
-from calibration.benches.dram_rules import Command, Kind, Timings, violations
+from calibration.benches.dram_rules import Command, Kind, violations
+from cosim.memory.channel import Timings
 
 _LONGEST_MS = 4  # of 2 ns cycles: two million
 _PHASES = ("request offered", "request taken", "response offered", "response taken")

@@ -15,6 +15,7 @@ from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, First, RisingEdge
 from numpy.typing import NDArray
 
+from cosim.spec.flits import flits_of, mask, sent
 from tlm.interconnect.packets import Deliveries, Int64s, PacketKind, Packets
 
 _PATIENCE_CYCLES = 1000
@@ -72,14 +73,6 @@ def _write_stimulus(packets: Packets, rows: int, cols: int) -> None:
         Path(f"stimulus_{node}.txt").write_text(text)
 
 
-def mask(first: Int64s, last: Int64s, step: Int64s, size: int) -> Log:
-    """Bits of the marked places of each packet on a side of ``size``."""
-    place = np.arange(size)[:, None]
-    marked = (place >= first) & (place <= last) & ((place - first) % step == 0)
-    bits = np.uint64(1) << place.astype(np.uint64)
-    return np.asarray(np.where(marked, bits, np.uint64(0)).sum(axis=0, dtype=np.uint64))
-
-
 def read_log(path: Path) -> Log:
     """Rows (0 injection or 1 ejection, node, cycle, last bit, payload) of a recorded run."""
     words = np.fromfile(path, dtype="<u4").reshape(-1, 4).astype(np.uint64)
@@ -87,27 +80,6 @@ def read_log(path: Path) -> Log:
     tag, payload = words[:, 0], words[:, 2] << np.uint64(32) | words[:, 3]
     columns = (tag & one, tag >> np.uint64(2), words[:, 1], tag >> one & one, payload)
     return np.stack(columns, axis=1)
-
-
-def payload(packet: Log, flit: Log) -> Log:
-    """Payload that the replayer gives to flit ``flit`` of packet ``packet``; shapes broadcast."""
-    low = flit & np.uint64(0xFFFF)
-    swapped = (low & np.uint64(0xFF)) << np.uint64(8) | low >> np.uint64(8)
-    check = (packet & np.uint64(0xFFFF)) ^ swapped ^ np.uint64(0xA5C3)
-    whole: Log = packet << np.uint64(32) | low << np.uint64(16) | check
-    return whole
-
-
-def operand(packet: Log, flit: Log, element_bits: int = 32) -> Log:
-    """The low half of an operand's payload (``arbitrary`` in rtl/bench/replayer.sv).
-
-    Of a 64-bit element its upper bits alone: no sum of a mesh's operands reaches the high half.
-    """
-    word = np.uint64(0xFFFFFFFF)
-    x = (packet * np.uint64(0x9E3779B1) ^ flit * np.uint64(0x85EBCA77)) & word
-    x = (x ^ x >> np.uint64(15)) * np.uint64(0x2C1B3C6D) & word
-    x = x ^ x >> np.uint64(12)
-    return np.asarray(x >> np.uint64(12 if element_bits == 64 else 0), dtype=np.uint64)
 
 
 def expected_deliveries(packets: Packets, cols: int, *, loopback: bool = True) -> Int64s:
@@ -141,22 +113,6 @@ def judge(packets: Packets, log: Log, wanted: Int64s, element_bits: int = 32) ->
     return Deliveries(
         injected[:, 0], injected[:, 1], ejected[:, 0], ejected[:, 1], ejected[:, 2], ejected[:, 3]
     )
-
-
-def flits_of(packets: Packets, numbers: Int64s) -> tuple[Log, Log, Int64s]:
-    """Packet and flit number of every flit of a list of packets, and where each packet starts."""
-    lengths = packets.flits[numbers]
-    starts = np.cumsum(lengths) - lengths
-    flit = np.arange(lengths.sum()) - np.repeat(starts, lengths)
-    return np.repeat(numbers, lengths).astype(np.uint64), flit.astype(np.uint64), starts
-
-
-def sent(packets: Packets, packet: Log, flit: Log, element_bits: int = 32) -> Log:
-    """Payload with which each flit goes in."""
-    number = packet.astype(np.int64)
-    named = np.where(packets.joint[number] == number, packet, np.uint64(0))
-    reduced = named << np.uint64(32) | operand(packet, flit, element_bits)
-    return np.where(packets.reduces[number], reduced, payload(packet, flit))
 
 
 def _received(packets: Packets, packet: Log, flit: Log, element_bits: int) -> Log:

@@ -21,11 +21,11 @@ from calibration.blackbox.experiments.load import LoadCheck
 from calibration.blackbox.experiments.multicast import Multicast
 from calibration.blackbox.experiments.reduction import Reduction
 from calibration.blackbox.experiments.unicast import Unicast
-from calibration.blackbox.spec import MeshSpec
 from calibration.blackbox.subject import Subject
 from calibration.experiment import Experiment, misses, run
-from calibration.harness.cache import included_files
-from calibration.harness.toolchain import tool_versions
+from cosim.spec.mesh import MeshSpec
+from cosim.verilated.cache import included_files
+from cosim.verilated.toolchain import tool_versions
 from tlm.calibrated import REPOSITORY, CalibrationResult, combined_hash, source_hashes
 from tlm.errors import InputError
 from tlm.files import whole_file
@@ -34,6 +34,7 @@ from tlm.interconnect.zero_load import NocTiming
 #: What finds a mesh out: the model, the experiments, and the bench.
 _MODEL = (
     "calibration/blackbox/**/*.py",
+    "cosim/spec/*.py",
     "rtl/bench/blackbox_bench.sv",
     "rtl/bench/flit_replayer.sv",
     "tlm/interconnect/handshake/*.py",

@@ -8,14 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from calibration.benches.mesh_bench import Log
-from calibration.blackbox.header import FlitLayout
 from calibration.blackbox.mesh import BlackBoxMesh, Hold
 from calibration.blackbox.scenes import Goal, Scene, Send, Size, play
-from calibration.blackbox.spec import MeshSpec
 from calibration.experiment import LawContradictedError
-from calibration.harness.cache import included_files
-from calibration.harness.mesh import HangError
-from calibration.harness.simulator import SimulationError
+from cosim.errors import HangError, SimulationError
+from cosim.spec.header import FlitLayout
+from cosim.spec.mesh import MeshSpec
+from cosim.verilated.cache import included_files
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import Deliveries, Packets, ReductionGoal, TileSet
 from tlm.interconnect.zero_load import NocTiming

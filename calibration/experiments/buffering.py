@@ -6,7 +6,8 @@ from pathlib import Path
 
 from calibration.experiment import EXACT, LawContradictedError, Parameters
 from calibration.experiments.mesh_cases import CHECK_MESH, FIT_MESH, solve_exactly
-from calibration.harness.mesh import NOC_SOURCES, RtlMesh, Sink
+from calibration.harness.mesh import RtlMesh, Sink
+from cosim.verilog import NOC_SOURCES
 from tlm.calibrated import Parameter
 from tlm.interconnect.packets import Packets, TileSet
 

@@ -18,7 +18,8 @@ from calibration.experiments.mesh_cases import (
     span,
     timing_of,
 )
-from calibration.harness.mesh import NOC_SOURCES, RtlMesh
+from calibration.harness.mesh import RtlMesh
+from cosim.verilog import NOC_SOURCES
 from tlm.calibrated import Parameter, load_result
 from tlm.interconnect.collectives import CollectiveTraffic
 from tlm.interconnect.packets import TileSet

@@ -9,7 +9,8 @@ import numpy as np
 
 from calibration.experiment import Parameters
 from calibration.experiments.mesh_cases import timing_of
-from calibration.harness.mesh import NOC_SOURCES, RtlMesh
+from calibration.harness.mesh import RtlMesh
+from cosim.verilog import NOC_SOURCES
 from tlm.calibrated import Parameter, load_result
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import Deliveries, Packets

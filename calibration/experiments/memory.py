@@ -15,7 +15,8 @@ import numpy as np
 from calibration.experiment import Parameters, Targets
 from calibration.experiments.memory_cases import HBM2, PATTERNS, requests_of
 from calibration.experiments.mesh_cases import solve_exactly
-from calibration.harness.memory import MEMORY_SOURCES, Requests, RtlMemory
+from calibration.harness.memory import Requests, RtlMemory
+from cosim.verilog import MEMORY_SOURCES
 from tlm.calibrated import Parameter, load_result
 from tlm.interconnect.packets import Int64s
 from tlm.memory.dram.calibration import dram_channel

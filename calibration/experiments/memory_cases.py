@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from calibration.benches.dram_rules import Timings
 from calibration.harness.memory import Requests, RtlMemory
+from cosim.memory.channel import Timings
 
 HBM2 = RtlMemory()
 # Another shape, short queues, and times each of which can be the one that decides.

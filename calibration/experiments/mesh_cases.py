@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from calibration.experiment import EXACT, LawContradictedError, Parameters
-from calibration.harness.mesh import NOC_SOURCES, RtlMesh
+from calibration.harness.mesh import RtlMesh
+from cosim.verilog import NOC_SOURCES
 from tlm.calibrated import load_result
 from tlm.interconnect.calibration import rtl_timing
 from tlm.interconnect.handshake import HandshakeMesh

@@ -21,12 +21,13 @@ import numpy as np
 from calibration.experiment import EXACT, Parameters
 from calibration.experiments.mesh_cases import solve_exactly
 from calibration.experiments.tile_models import FITTED, OTHER_WIDTH, on_machines, width
-from calibration.harness.simulator import SimulationError
-from calibration.tile.descriptors import Descriptor, Transfer, TransferKind
-from calibration.tile.image import TileImage
-from calibration.tile.layout import block_of, rows_of, wrapped
-from calibration.tile.machine import TileMachine
-from calibration.tile.model import TILE_SOURCES, TileModel
+from cosim.errors import SimulationError
+from cosim.tiles.descriptors import Descriptor, Transfer, TransferKind
+from cosim.tiles.image import TileImage
+from cosim.tiles.layout import block_of, rows_of, wrapped
+from cosim.tiles.machine import TileMachine
+from cosim.tiles.model import TileModel
+from cosim.verilog import TILE_SOURCES
 from tlm.calibrated import Parameter
 from tlm.program.operations import Engine
 from tlm.tiles.jobs import VectorJob

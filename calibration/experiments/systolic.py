@@ -13,14 +13,10 @@ from pathlib import Path
 from calibration.experiment import EXACT, LawContradictedError
 from calibration.experiment import Parameters as StoredParameters
 from calibration.harness.simulator import Simulation, build
-from tlm.calibrated import REPOSITORY, Parameter
+from cosim.verilog import ARRAY_SOURCES
+from tlm.calibrated import Parameter
 from tlm.compute.calibration import fold_timing
 from tlm.compute.systolic import Dataflow, FoldTiming, Systolic
-
-SOURCES = tuple(
-    REPOSITORY / "rtl" / "tile" / name
-    for name in ("pe.sv", "delay_line.sv", "fold_sequencer.sv", "systolic_array.sv")
-)
 
 _DATAFLOWS: tuple[Dataflow, ...] = ("weight-stationary", "output-stationary")
 # Shapes (M, K, N). Either dataflow finds among them folds alone, folds too short to hide weights or
@@ -50,7 +46,7 @@ class RtlArray:
 
     def build(self) -> Simulation:
         """The built model, from the cache if it is there."""
-        return build("systolic_array", SOURCES, {"Rows": self.rows, "Cols": self.cols})
+        return build("systolic_array", ARRAY_SOURCES, {"Rows": self.rows, "Cols": self.cols})
 
 
 _ARRAY = RtlArray(8, 8)
@@ -73,7 +69,7 @@ class SystolicExperiment:
 
     name = "systolic"
     subject = "cycles of a matrix product on the systolic array"
-    sources: Sequence[Path] = SOURCES
+    sources: Sequence[Path] = ARRAY_SOURCES
     seed = 0
     targets = EXACT
 

@@ -15,16 +15,11 @@ import numpy as np
 
 from calibration.experiment import LawContradictedError, Parameters, Targets
 from calibration.experiments.tile_models import FITTED, OTHER_WIDTH, on_machines, width
-from calibration.tile.descriptors import (
-    Credit,
-    Descriptor,
-    Transfer,
-    TransferKind,
-    Wait,
-)
-from calibration.tile.image import TileImage
-from calibration.tile.machine import TileMachine, TileRun
-from calibration.tile.model import TILE_SOURCES, TileModel
+from cosim.tiles.descriptors import Credit, Descriptor, Transfer, TransferKind, Wait
+from cosim.tiles.image import TileImage
+from cosim.tiles.machine import TileMachine, TileRun
+from cosim.tiles.model import TileModel
+from cosim.verilog import TILE_SOURCES
 from tlm.calibrated import Parameter
 from tlm.compute.tile_engines import EngineTiming, MatrixEngine
 from tlm.program.operations import Engine

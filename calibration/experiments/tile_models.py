@@ -6,8 +6,8 @@ That the width changes none of them is checked blind, on tiles of the other widt
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from calibration.tile.machine import TileMachine
-from calibration.tile.model import TileModel
+from cosim.tiles.machine import TileMachine
+from cosim.tiles.model import TileModel
 
 Case = TypeVar("Case")
 #: Four tiles for operands of 16 bits: arrays of 4 x 4.

@@ -14,9 +14,10 @@ import numpy as np
 
 from calibration.experiment import LawContradictedError, Parameters, Targets
 from calibration.experiments.tile_models import FITTED, OTHER_WIDTH, on_machines, width
-from calibration.tile.lowering import lower
-from calibration.tile.machine import TileMachine
-from calibration.tile.model import TILE_SOURCES, TileModel
+from cosim.tiles.lowering import lower
+from cosim.tiles.machine import TileMachine
+from cosim.tiles.model import TileModel
+from cosim.verilog import TILE_SOURCES
 from tlm.calibrated import Parameter, load_result
 from tlm.engines.at import run_at
 from tlm.interconnect.calibration import rtl_timing

@@ -12,10 +12,11 @@ from pathlib import Path
 
 from calibration.experiment import EXACT, LawContradictedError, Parameters
 from calibration.experiments.tile_models import FITTED, OTHER_WIDTH, on_machines, width
-from calibration.tile.descriptors import Descriptor
-from calibration.tile.image import TileImage
-from calibration.tile.machine import TileMachine
-from calibration.tile.model import TILE_SOURCES, TileModel
+from cosim.tiles.descriptors import Descriptor
+from cosim.tiles.image import TileImage
+from cosim.tiles.machine import TileMachine
+from cosim.tiles.model import TileModel
+from cosim.verilog import TILE_SOURCES
 from tlm.calibrated import Parameter
 from tlm.program.operations import Engine
 from tlm.tiles.job_cycles import job_cycles

@@ -5,25 +5,19 @@ requests and judges the record is calibration/benches/memory_bench.py.
 """
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import asdict, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.benches.dram_rules import Command, Kind, Timings
+from calibration.benches.dram_rules import Command, Kind
 from calibration.harness.simulator import Simulation, build
+from cosim.memory.channel import ChannelParameters
+from cosim.verilog import MEMORY_SOURCES
 from tlm.calibrated import REPOSITORY
 from tlm.errors import InputError
 
-_RTL = REPOSITORY / "rtl"
-MEMORY_SOURCES = tuple(
-    _RTL / "memory" / f"{name}.sv"
-    for name in (
-        "wait_counter", "bank_timing", "channel_timing", "refresh_timer", "request_queue",
-        "scheduler", "row_storage", "burst_timer", "response_fifo", "memory_channel",
-    )
-)  # fmt: skip
+_BENCH = REPOSITORY / "rtl" / "bench"
 _UNBOUNDED = 2**32 - 1
 Cycles = NDArray[np.int64]
 
@@ -108,67 +102,18 @@ class StandstillError(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class RtlMemory:
-    """A Verilated memory channel; the defaults are those of rtl/bench/memory_bench.sv.
+class RtlMemory(ChannelParameters):
+    """A Verilated memory channel under cocotb.
 
     Attributes:
-        bank_groups: Bank groups, a power of two.
-        banks_per_group: Banks of a group, a power of two.
-        row_width: Bits of a row number.
-        col_width: Bits of a column number.
-        data_width: Bits of a burst.
-        queue_depth: Requests that wait.
-        response_depth: Responses that wait or are under way.
-        pass_limit: Requests served before the oldest after which it becomes urgent.
-        timings: Times in cycles.
         waves: Whether runs record a VCD.
     """
 
-    bank_groups: int = 4
-    banks_per_group: int = 4
-    row_width: int = 8
-    col_width: int = 5
-    data_width: int = 256
-    queue_depth: int = 32
-    response_depth: int = 16
-    pass_limit: int = 32
-    timings: Timings = field(default_factory=Timings)
     waves: bool = False
-
-    @property
-    def banks(self) -> int:
-        """Banks in all."""
-        return self.bank_groups * self.banks_per_group
-
-    @property
-    def bursts(self) -> int:
-        """Addresses."""
-        return self.banks << (self.row_width + self.col_width)
-
-    def address(self, row: int, bank: int = 0, group: int = 0, column: int = 0) -> int:
-        """The address of a place."""
-        places = (
-            ("row", row, 1 << self.row_width),
-            ("bank", bank, self.banks_per_group),
-            ("column", column, 1 << self.col_width),
-            ("group", group, self.bank_groups),
-        )
-        whole = 0
-        for name, number, count in places:
-            if not 0 <= number < count:
-                raise InputError(f"{name}: {number}; must be 0 to {count - 1}")
-            whole = whole * count + number
-        return whole
-
-    def parameters(self) -> dict[str, int]:
-        """Values of the Verilog's parameters."""
-        own = {name: getattr(self, name) for name in self.__slots__[:8]}
-        return {_verilog_name(name): value for name, value in (own | asdict(self.timings)).items()}
 
     def build(self) -> Simulation:
         """The built model, from the cache if it is there."""
-        bench = _RTL / "bench"
-        sources: list[Path] = [bench / "bench.vlt", *MEMORY_SOURCES, bench / "memory_bench.sv"]
+        sources = [_BENCH / "bench.vlt", *MEMORY_SOURCES, _BENCH / "memory_bench.sv"]
         return build("memory_bench", sources, self.parameters(), waves=self.waves)
 
     def simulate(
@@ -224,7 +169,3 @@ class RtlMemory:
             raise InputError("requests: cycles fall; must be in order of time")
         if outstanding is not None and outstanding < 1:
             raise InputError(f"outstanding: {outstanding}; must be at least 1")
-
-
-def _verilog_name(name: str) -> str:
-    return name.title().replace("_", "")

@@ -14,21 +14,15 @@ from pathlib import Path
 import numpy as np
 
 from calibration.harness.coverage import Coverage, read_coverage
-from calibration.harness.simulator import Simulation, SimulationError, build
+from calibration.harness.simulator import Simulation, build
+from cosim.errors import HangError, SimulationError
+from cosim.spec.project import MeshParameters
+from cosim.verilog import NOC_SOURCES
 from tlm.calibrated import REPOSITORY
 from tlm.errors import InputError
 from tlm.interconnect.packets import Deliveries, Packets
 
-_RTL = REPOSITORY / "rtl"
-_NOC_MODULES = (
-    "noc_pkg", "header", "rr_arbiter", "fifo", "fork_fifo", "tree_route", "reduce_route",
-    "input_port", "reduce_unit", "output_port", "router", "mesh",
-)  # fmt: skip
-NOC_SOURCES = tuple(_RTL / "noc" / f"{name}.sv" for name in _NOC_MODULES)
-_BENCH_SOURCES = tuple(
-    _RTL / "bench" / name for name in ("bench.vlt", "replayer.sv", "mesh_bench.sv")
-)
-_COVERAGE_SOURCE = _RTL / "bench" / "router_coverage.sv"
+_BENCH = REPOSITORY / "rtl" / "bench"
 #: A failed run's wave begins this long before the failure.
 _WAVE_CYCLES = 2000
 _NO_WAVE = 2**32 - 1
@@ -49,15 +43,9 @@ class Sink:
     seed: int = 1
 
 
-class HangError(RuntimeError):
-    """Nothing moved in the mesh though flits were waiting."""
-
-
 @dataclass(frozen=True, slots=True)
-class RtlMesh:
-    """A Verilated mesh of ``rows`` x ``cols`` routers with buffers of ``fifo_depth`` flits.
-
-    The next fields are parameters of rtl/noc/mesh.sv. The last ones are about the model:
+class RtlMesh(MeshParameters):
+    """A Verilated mesh under cocotb.
 
     Attributes:
         coverage: What happens in the routers is counted (rtl/bench/router_coverage.sv).
@@ -66,17 +54,6 @@ class RtlMesh:
             Not where ``$WAFERTLM_EXPECT_FAILURES`` is set, as it is while faults are put in.
     """
 
-    rows: int
-    cols: int
-    fifo_depth: int
-    output_depth: int = 0
-    stages: int = 1
-    y_first: bool = False
-    multicast: bool = True
-    reduction: bool = True
-    cut_through: bool = True
-    loopback: bool = True
-    reduce_stages: int = 1
     coverage: bool = False
     waves: bool = False
     wave_on_failure: bool = True
@@ -90,23 +67,9 @@ class RtlMesh:
 
     def build(self) -> Simulation:
         """The built model, from the cache if it is there."""
-        sources: list[Path] = [*_BENCH_SOURCES[:1], *NOC_SOURCES, *_BENCH_SOURCES[1:]]
-        if self.coverage:
-            sources.append(_COVERAGE_SOURCE)
-        parameters = {
-            "Rows": self.rows,
-            "Cols": self.cols,
-            "FifoDepth": self.fifo_depth,
-            "OutputDepth": self.output_depth,
-            "Stages": self.stages,
-            "YFirst": int(self.y_first),
-            "Multicast": int(self.multicast),
-            "Reduction": int(self.reduction),
-            "CutThrough": int(self.cut_through),
-            "Loopback": int(self.loopback),
-            "ReduceStages": self.reduce_stages,
-        }
-        return build("mesh_bench", sources, parameters, waves=self.waves)
+        benches = ["replayer.sv", "mesh_bench.sv", *["router_coverage.sv"] * self.coverage]
+        sources = [_BENCH / "bench.vlt", *NOC_SOURCES, *(_BENCH / name for name in benches)]
+        return build("mesh_bench", sources, self.parameters(), waves=self.waves)
 
     def simulate(self, packets: Packets, *, sink: Sink | None = None) -> Deliveries:
         """Run packets to their delivery; each node sends its own in the order of their numbers.

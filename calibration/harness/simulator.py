@@ -16,15 +16,12 @@ from typing import Any
 
 import cocotb_tools.config
 
-from calibration.harness.cache import cached, included_content
-from calibration.harness.toolchain import tool_versions, verilator_environment
+from cosim.errors import SimulationError
+from cosim.verilated.cache import cached, included_content
+from cosim.verilated.toolchain import tool_versions, verilator_environment
 from tlm.calibrated import REPOSITORY, file_hash
 
 _MOST_ERROR_LINES = 15
-
-
-class SimulationError(RuntimeError):
-    """A build or a run that did not end well; the message carries the errors and the log's end."""
 
 
 @dataclass(frozen=True, slots=True)

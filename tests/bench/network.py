@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from calibration.harness.simulator import SimulationError
+from cosim.errors import SimulationError
 from tests.bench.measure import Row, cpu_seconds, ratios
 from tests.bench.traffic import FLITS, neighbours_and_rows, packet_hops, uniform
 from tests.bench.verilated import DrivenMesh

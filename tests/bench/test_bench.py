@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from calibration.harness.simulator import SimulationError
+from cosim.errors import SimulationError
 from tests.bench import __main__ as bench
 from tests.bench import loosely
 from tests.bench.command import process_seconds

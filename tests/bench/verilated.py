@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from calibration.harness.cache import cached
-from calibration.harness.mesh import NOC_SOURCES
-from calibration.harness.simulator import SimulationError
-from calibration.harness.toolchain import tool_versions, verilator_environment
+from cosim.errors import SimulationError
+from cosim.verilated.cache import cached
+from cosim.verilated.toolchain import tool_versions, verilator_environment
+from cosim.verilog import NOC_SOURCES
 from tlm.calibrated import REPOSITORY, source_hashes
 from tlm.errors import InputError
 from tlm.interconnect.packets import PacketKind, Packets

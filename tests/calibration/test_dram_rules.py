@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from calibration.benches.dram_rules import Command, Kind, Timings, earliest, rules, violations
+from calibration.benches.dram_rules import Command, Kind, earliest, rules, violations
+from cosim.memory.channel import Timings
 from tlm.errors import InputError
 
 # All times differ, and none is the sum of others, so that each can be the one that is broken.

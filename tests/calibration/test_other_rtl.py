@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from calibration.experiments.systolic import SystolicExperiment
-from calibration.harness.cache import cache_folder
 from calibration.harness.mesh import RtlMesh
+from cosim.verilated.cache import cache_folder
 from tlm.calibrated import REPOSITORY, load_result
 from tlm.interconnect.calibration import rtl_timing
 from tlm.interconnect.handshake import HandshakeMesh
@@ -89,7 +89,7 @@ def calibrated_copy(tmp_path: Path) -> Callable[[str, str, str], dict[str, Any]]
     """Identifies parameters on a copy of the sources with one piece of Verilog replaced."""
 
     def identify(file: str, old: str, new: str) -> dict[str, Any]:
-        for folder in ("rtl", "calibration", "tlm", "workloads"):
+        for folder in ("rtl", "calibration", "cosim", "tlm", "workloads"):
             shutil.copytree(REPOSITORY / folder, tmp_path / folder)
         path = tmp_path / "rtl" / "noc" / file
         text = path.read_text()

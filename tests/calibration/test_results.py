@@ -9,7 +9,7 @@ from calibration.experiment import Experiment, misses, run
 from calibration.experiments.contention import Contention
 from calibration.experiments.memory_cases import HBM2
 from calibration.experiments.multicast import Multicast
-from calibration.harness.toolchain import tool_versions
+from cosim.verilated.toolchain import tool_versions
 from tlm.calibrated import RESULTS_FOLDER, load_result, stored_names
 
 

@@ -11,9 +11,9 @@ from calibration.experiment import LawContradictedError
 from calibration.experiments.relay import Relay, RelayCase, Way
 from calibration.experiments.tile import TileEngines
 from calibration.experiments.tile_models import OTHER_WIDTH, width
-from calibration.harness.simulator import SimulationError
-from calibration.tile.descriptors import Transfer
-from calibration.tile.machine import TileMachine
+from cosim.errors import SimulationError
+from cosim.tiles.descriptors import Transfer
+from cosim.tiles.machine import TileMachine
 from tlm.calibrated import Parameter, load_result
 from tlm.compute.tile_engines import EngineTiming, MatrixEngine, rtl_engine_timing
 

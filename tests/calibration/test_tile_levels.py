@@ -6,8 +6,9 @@ from contextlib import ExitStack
 import pytest
 
 from calibration.tables import tile_table
-from calibration.tile.machine import TileMachine
-from calibration.tile_levels import COMPARED, TileCase, Tiles, cases, point, tile_model
+from calibration.tile_levels import COMPARED, TileCase, Tiles, cases, point
+from cosim.tiles.machine import TileMachine
+from cosim.tiles.model import tile_model
 from tlm.calibrated import TilePoint
 from workloads.kernels.catalogue import KERNELS, Choices
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from calibration.harness.mesh import HangError
-from calibration.harness.simulator import SimulationError
+from cosim.errors import HangError, SimulationError
 from tlm.errors import InputError
 from tlm.interconnect.handshake import DeadlockError, HandshakeMesh
 from tlm.interconnect.ordering import check_reductions

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibration.harness.mesh import NOC_SOURCES
-from calibration.harness.simulator import SimulationError
-from calibration.loop.block import BlockModel, RtlBlock
-from calibration.tile.model import EDGE_FILES
+from cosim.block import BlockModel, RtlBlock
+from cosim.errors import SimulationError
+from cosim.verilog import EDGE_FILES, NOC_SOURCES
 from tests.verilog_lint import lint
 
 pytestmark = pytest.mark.rtl

@@ -3,7 +3,7 @@
 import pytest
 
 from calibration.experiments.memory_cases import HBM2, SMALL
-from calibration.harness.memory import MEMORY_SOURCES
+from cosim.verilog import MEMORY_SOURCES
 from tests.verilog_lint import lint
 
 pytestmark = pytest.mark.rtl

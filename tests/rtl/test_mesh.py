@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from calibration.benches.mesh_bench import expected_deliveries, judge, payload
+from calibration.benches.mesh_bench import expected_deliveries, judge
 from calibration.experiments.mesh_cases import CHECK_MESH, FIT_MESH, mesh_timing
 from calibration.harness.mesh import RtlMesh, Sink
+from cosim.spec.flits import payload
 from tlm.interconnect.calibration import rtl_timing
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import Deliveries, Packets, TileSet

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from calibration.experiments.mesh_cases import CHECK_MESH, FIT_MESH
-from calibration.harness.mesh import HangError, RtlMesh
+from calibration.harness.mesh import RtlMesh
+from cosim.errors import HangError
 from tlm.interconnect.handshake import DeadlockError
 from tlm.interconnect.packets import Deliveries, Packets, ReductionGoal, TileSet
 from tlm.interconnect.traffic import Traffic

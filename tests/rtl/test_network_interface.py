@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibration.tile.descriptors import Descriptor, Transfer, TransferKind, Wait, Words
-from calibration.tile.image import TileImage
-from calibration.tile.layout import block_of, rows_of, wrapped
-from calibration.tile.lowering import lower
-from calibration.tile.machine import TileMachine, TileRun
-from calibration.tile.model import TileModel
+from cosim.tiles.descriptors import Descriptor, Transfer, TransferKind, Wait, Words
+from cosim.tiles.image import TileImage
+from cosim.tiles.layout import block_of, rows_of, wrapped
+from cosim.tiles.lowering import lower
+from cosim.tiles.machine import TileMachine, TileRun
+from cosim.tiles.model import TileModel
 from tlm.engines.at import run_at
 from tlm.interconnect.calibration import rtl_timing
 from tlm.interconnect.handshake import HandshakeMesh

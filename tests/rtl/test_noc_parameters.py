@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from calibration.harness.mesh import NOC_SOURCES
+from cosim.verilog import NOC_SOURCES
 from tests.verilog_lint import lint
 
 pytestmark = pytest.mark.rtl

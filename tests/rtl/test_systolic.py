@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from calibration.experiment import LawContradictedError
-from calibration.experiments.systolic import SOURCES, SystolicCase, SystolicExperiment
+from calibration.experiments.systolic import SystolicCase, SystolicExperiment
 from calibration.harness.simulator import Simulation, build
+from cosim.verilog import ARRAY_SOURCES
 from tests.verilog_lint import lint
 from tlm.calibrated import Parameter
 from tlm.compute.systolic import Dataflow, FoldTiming
@@ -51,7 +52,7 @@ STALLS: tuple[dict[str, float], ...] = (
 
 @pytest.fixture(scope="module")
 def array() -> Simulation:
-    return build("systolic_array", SOURCES, {"Rows": 8, "Cols": 8})
+    return build("systolic_array", ARRAY_SOURCES, {"Rows": 8, "Cols": 8})
 
 
 def run(array: Simulation, rows: int, cols: int, cases: list[dict[str, Any]]) -> list[int]:
@@ -136,7 +137,7 @@ def test_law_holds_on_an_array_of_another_size() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("rows", "cols"), [(2, 2), (3, 5), (6, 2)])
 def test_products_on_other_arrays(rows: int, cols: int) -> None:
-    array = build("systolic_array", SOURCES, {"Rows": rows, "Cols": cols})
+    array = build("systolic_array", ARRAY_SOURCES, {"Rows": rows, "Cols": cols})
     run(array, rows, cols, cases_of(({}, *STALLS)))
 
 
@@ -166,7 +167,7 @@ def test_identification_needs_single_and_repeated_folds() -> None:
 
 @pytest.mark.parametrize(("rows", "cols"), [(2, 2), (8, 8), (3, 7)])
 def test_sources_are_lint_clean(rows: int, cols: int) -> None:
-    outcome = lint("systolic_array", SOURCES, Rows=rows, Cols=cols)
+    outcome = lint("systolic_array", ARRAY_SOURCES, Rows=rows, Cols=cols)
     assert outcome.returncode == 0, outcome.stderr
 
 
@@ -181,6 +182,6 @@ def test_sources_are_lint_clean(rows: int, cols: int) -> None:
     ],
 )
 def test_illegal_parameters_do_not_elaborate(name: str, value: int, rule: str) -> None:
-    outcome = lint("systolic_array", SOURCES, **{name: value})
+    outcome = lint("systolic_array", ARRAY_SOURCES, **{name: value})
     assert outcome.returncode != 0
     assert f"systolic_array: {rule}" in outcome.stderr

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibration.tile.descriptors import Descriptor
-from calibration.tile.image import TileImage
-from calibration.tile.layout import Block, block_of, panels, rows_of, wrapped
-from calibration.tile.machine import TileMachine
-from calibration.tile.model import TileModel
+from cosim.tiles.descriptors import Descriptor
+from cosim.tiles.image import TileImage
+from cosim.tiles.layout import Block, block_of, panels, rows_of, wrapped
+from cosim.tiles.machine import TileMachine
+from cosim.tiles.model import TileModel
 from tlm.program import Engine
 from tlm.tiles.jobs import MatrixJob
 

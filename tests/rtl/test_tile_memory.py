@@ -10,13 +10,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from calibration.harness.simulator import build
-from calibration.tile.blocks import encode
-from calibration.tile.descriptors import Descriptor, Transfer, TransferKind, Words
-from calibration.tile.functional import held_equal
-from calibration.tile.image import TileImage
-from calibration.tile.lowering import lower
-from calibration.tile.machine import TileMachine, TileRun
-from calibration.tile.model import EDGE_FILES, TILE_FILES, TileModel
+from cosim.tiles.blocks import encode
+from cosim.tiles.descriptors import Descriptor, Transfer, TransferKind, Words
+from cosim.tiles.functional import held_equal
+from cosim.tiles.image import TileImage
+from cosim.tiles.lowering import lower
+from cosim.tiles.machine import TileMachine, TileRun
+from cosim.tiles.model import TileModel
+from cosim.verilog import EDGE_FILES, TILE_FILES
 from tlm.calibrated import REPOSITORY, stale_allowed
 from tlm.chips import load_chip
 from tlm.chips.parts import noc_timing, offchip_channels, own_tile

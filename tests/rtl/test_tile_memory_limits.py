@@ -5,17 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from calibration.tile.descriptors import (
-    Credit,
-    Descriptor,
-    Transfer,
-    TransferKind,
-    Wait,
-    memory_request,
-)
-from calibration.tile.fit import check_fits
-from calibration.tile.lowering import lower
-from calibration.tile.model import TileModel
+from cosim.tiles.descriptors import Credit, Descriptor, Transfer, TransferKind, Wait, memory_request
+from cosim.tiles.fit import check_fits
+from cosim.tiles.lowering import lower
+from cosim.tiles.model import TileModel
 from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet
 from tlm.program import Buffer, Load, Program, Reduce, Send, Work

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from calibration.harness.simulator import build
-from calibration.tile.blocks import encode
-from calibration.tile.descriptors import Descriptor, Wait
-from calibration.tile.image import TileImage
-from calibration.tile.lowering import lower
-from calibration.tile.machine import TileMachine
-from calibration.tile.model import TILE_FILES, TileModel
+from cosim.tiles.blocks import encode
+from cosim.tiles.descriptors import Descriptor, Wait
+from cosim.tiles.image import TileImage
+from cosim.tiles.lowering import lower
+from cosim.tiles.machine import TileMachine
+from cosim.tiles.model import TileModel
+from cosim.verilog import TILE_FILES
 from tlm.calibrated import REPOSITORY
 from tlm.compute.vector_mac import VectorMac
 from tlm.compute.vector_unit import VectorUnit

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from calibration.tile.descriptors import Transfer
-from calibration.tile.lowering import lower, run_program
-from calibration.tile.machine import TileMachine
-from calibration.tile.model import TileModel
+from cosim.tiles.descriptors import Transfer
+from cosim.tiles.lowering import lower, run_program
+from cosim.tiles.machine import TileMachine
+from cosim.tiles.model import TileModel
 from tlm.compute.vector_mac import VectorMac
 from tlm.compute.vector_unit import VectorUnit
 from tlm.errors import InputError

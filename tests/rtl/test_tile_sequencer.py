@@ -6,13 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from calibration.harness.mesh import HangError
-from calibration.harness.simulator import SimulationError
-from calibration.tile.descriptors import Credit, Descriptor, Job, Transfer, TransferKind, Wait
-from calibration.tile.image import TileImage
-from calibration.tile.layout import block_of, rows_of
-from calibration.tile.machine import TileMachine, TileRun
-from calibration.tile.model import TileModel
+from cosim.errors import HangError, SimulationError
+from cosim.tiles.descriptors import Credit, Descriptor, Job, Transfer, TransferKind, Wait
+from cosim.tiles.image import TileImage
+from cosim.tiles.layout import block_of, rows_of
+from cosim.tiles.machine import TileMachine, TileRun
+from cosim.tiles.model import TileModel
 from tlm.errors import InputError
 from tlm.program import Engine
 from tlm.tiles.jobs import MatrixJob, VectorJob
@@ -334,7 +333,7 @@ def test_a_job_that_does_not_fit_the_tiles_is_refused(
 def test_the_verilog_stops_at_what_an_engine_cannot_do(
     monkeypatch: pytest.MonkeyPatch, engine: Engine, job: Job, message: str
 ) -> None:
-    monkeypatch.setattr("calibration.tile.machine.check_fits", lambda *_: None)
+    monkeypatch.setattr("cosim.tiles.machine.check_fits", lambda *_: None)
     with TileMachine(TileModel(2, 2)) as machine, pytest.raises(SimulationError, match=message):
         machine.run({1: TileImage({engine: [Descriptor(job)]})})
 

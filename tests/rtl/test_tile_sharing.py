@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibration.tile.descriptors import Descriptor, Job, Transfer, TransferKind
-from calibration.tile.image import TileImage
-from calibration.tile.machine import TileMachine, TileRun
-from calibration.tile.model import TileModel
+from cosim.tiles.descriptors import Descriptor, Job, Transfer, TransferKind
+from cosim.tiles.image import TileImage
+from cosim.tiles.machine import TileMachine, TileRun
+from cosim.tiles.model import TileModel
 from tlm.interconnect.base import Event, EventKind
 from tlm.interconnect.calibration import rtl_timing
 from tlm.interconnect.packets import TileSet

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibration.tile.descriptors import Descriptor
-from calibration.tile.image import TileImage
-from calibration.tile.machine import TileMachine
-from calibration.tile.model import TileModel
+from cosim.tiles.descriptors import Descriptor
+from cosim.tiles.image import TileImage
+from cosim.tiles.machine import TileMachine
+from cosim.tiles.model import TileModel
 from tlm.program.operations import Engine
 from tlm.tiles.job_cycles import job_cycles
 from tlm.tiles.jobs import MatrixJob, VectorJob

@@ -7,17 +7,11 @@ import numpy as np
 import pytest
 
 from calibration.benches.vector_bench import computed
-from calibration.tile.descriptors import (
-    VECTOR_OPERATIONS,
-    Descriptor,
-    Transfer,
-    TransferKind,
-    Wait,
-)
-from calibration.tile.image import TileImage
-from calibration.tile.layout import Block, block_of, rows_of, wrapped
-from calibration.tile.machine import TileMachine
-from calibration.tile.model import TileModel
+from cosim.tiles.descriptors import VECTOR_OPERATIONS, Descriptor, Transfer, TransferKind, Wait
+from cosim.tiles.image import TileImage
+from cosim.tiles.layout import Block, block_of, rows_of, wrapped
+from cosim.tiles.machine import TileMachine
+from cosim.tiles.model import TileModel
 from tlm.errors import InputError
 from tlm.program import Engine
 from tlm.tiles.jobs import VectorJob

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from calibration.loop.model import LoopModel
-from calibration.tile.model import TileModel
+from cosim.network.model import LoopModel
+from cosim.tiles.model import TileModel
 
 Run = Callable[..., dict[str, Any]]
 ATTENTION = ["flat-attention", "flash-attention-2", "flash-attention-3"]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from calibration.blackbox.campaign import OwnCalibration, calibration_file
-from calibration.blackbox.spec import load_spec
+from cosim.spec.mesh import load_spec
 from tlm.calibrated import REPOSITORY, load_result, source_hashes
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming

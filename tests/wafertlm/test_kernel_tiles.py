@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calibration.tile.machine import TileMachine
+from cosim.tiles.machine import TileMachine
 from tlm.calibrated import load_tiles, stale_allowed
 from tlm.chips import load_chip
 from tlm.chips.parts import noc_timing, own_tile

@@ -10,7 +10,7 @@ import pytest
 
 from calibration.blackbox.campaign import OwnCalibration, calibration_file
 from calibration.blackbox.mesh import BlackBoxMesh
-from calibration.blackbox.spec import load_spec
+from cosim.spec.mesh import load_spec
 from tlm.calibrated import REPOSITORY, source_hashes
 from tlm.interconnect.calibration import rtl_timing
 from tlm.interconnect.collectives import COLLECTIVES, CollectiveTraffic

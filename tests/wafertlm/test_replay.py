@@ -13,12 +13,12 @@ import pytest
 
 from calibration.blackbox.campaign import OwnCalibration, calibrate_own, calibration_file
 from calibration.blackbox.experiments.unicast import Unicast as OwnUnicast
-from calibration.blackbox.spec import MeshSpec, load_spec
 from calibration.blackbox.subject import Subject
 from calibration.campaign import EXPERIMENTS
 from calibration.experiment import run
 from calibration.experiments.contention import Contention
 from calibration.experiments.mesh_cases import mesh_timing
+from cosim.spec.mesh import MeshSpec, load_spec
 from tlm.calibrated import REPOSITORY, CalibrationResult, source_hashes, stored_result
 from tlm.errors import InputError
 from tlm.interconnect.packets import Deliveries

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from calibration.blackbox.campaign import OwnCalibration, calibration_file
-from calibration.blackbox.spec import load_spec
 from calibration.campaign import EXPERIMENTS
+from cosim.spec.mesh import load_spec
 from tlm.calibrated import REPOSITORY, source_hashes, stored_result
 from tlm.errors import InputError
 from tlm.interconnect.calibration import rtl_timing

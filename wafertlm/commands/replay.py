@@ -10,8 +10,7 @@ from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from calibration.harness.mesh import HangError
-from calibration.harness.simulator import SimulationError
+from cosim.errors import HangError, SimulationError
 from tlm.errors import InputError
 from tlm.files import whole_file
 from wafertlm.options import render_names

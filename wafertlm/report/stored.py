@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from calibration.blackbox.campaign import OwnCalibration, load_own
-from calibration.blackbox.spec import load_spec
+from cosim.spec.mesh import load_spec
 from tlm.calibrated import CalibrationResult, LevelComparison, LevelPoint
 from tlm.errors import InputError
 

@@ -7,7 +7,7 @@ import numpy as np
 from calibration.blackbox.experiments.base import SceneExperiment
 from calibration.blackbox.scenes import Scene, Send, Size, model
 from calibration.experiment import Parameters
-from calibration.harness.mesh import HangError
+from cosim.errors import HangError
 from tlm.calibrated import Parameter
 from tlm.interconnect.handshake import DeadlockError
 from tlm.interconnect.packets import Packets

@@ -18,9 +18,10 @@ from calibration.blackbox.campaign import (
     model_hash,
 )
 from calibration.blackbox.scenes import NoFormError, ScenesMixedError
-from calibration.blackbox.spec import MeshSpec, load_spec
-from calibration.harness.cache import included_files
-from calibration.harness.mesh import HangError
+from cosim.errors import HangError
+from cosim.spec.mesh import MeshSpec, load_spec
+from cosim.verilated.cache import included_files
+from tests.specifications import TOY
 from tlm.calibrated import source_hashes
 from tlm.errors import InputError
 from tlm.interconnect.calibration import rtl_timing
@@ -32,7 +33,7 @@ FILES = ("toy.sv", "toy.toml", "toy_size.svh")
 @pytest.fixture
 def stored(tmp_path: Path) -> MeshSpec:
     """The toy, elsewhere, with a calibration; its include folder is the whole folder."""
-    shutil.copytree(Path(__file__).parent / "toy", tmp_path / "toy")
+    shutil.copytree(TOY.parent, tmp_path / "toy")
     spec = load_spec(tmp_path / "toy" / "toy.toml")
     found = OwnCalibration(
         sources=source_hashes([spec.folder / name for name in FILES], spec.folder),
@@ -85,7 +86,8 @@ def test_what_belongs_to_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(campaign, "REPOSITORY", tmp_path)
     seen = {model_hash()}
     for name in (
-        "calibration/blackbox/spec.py",
+        "calibration/blackbox/scenes.py",
+        "cosim/spec/mesh.py",
         "calibration/blackbox/experiments/load.py",
         "rtl/bench/blackbox_bench.sv",
         "rtl/bench/flit_replayer.sv",

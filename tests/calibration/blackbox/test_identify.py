@@ -9,9 +9,9 @@ from calibration.blackbox.experiments.contention import Contention
 from calibration.blackbox.experiments.multicast import Multicast
 from calibration.blackbox.experiments.reduction import Reduction
 from calibration.blackbox.scenes import NoFormError, Scene, closest, play_model, shortlist
-from calibration.blackbox.spec import MeshSpec
 from calibration.blackbox.subject import Subject
 from calibration.experiment import LawContradictedError
+from cosim.spec.mesh import MeshSpec
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
 

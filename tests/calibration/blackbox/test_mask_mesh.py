@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from calibration.blackbox.mesh import BlackBoxMesh
-from calibration.blackbox.spec import load_spec
-from calibration.harness.mesh import HangError
+from cosim.errors import HangError
+from cosim.spec.mesh import load_spec
 from tests.verilog_lint import lint
 from tlm.calibrated import REPOSITORY
 from tlm.interconnect.packets import PacketKind, Packets, ReductionGoal, TileSet

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from calibration.blackbox.mesh import BlackBoxMesh, Hold
-from calibration.blackbox.spec import MeshSpec, load_spec
-from calibration.harness.mesh import HangError, RtlMesh, Sink
-from calibration.harness.simulator import SimulationError
+from calibration.harness.mesh import RtlMesh, Sink
+from cosim.errors import HangError, SimulationError
+from cosim.spec.mesh import MeshSpec, load_spec
 from tlm.calibrated import REPOSITORY
 from tlm.errors import InputError
 from tlm.interconnect.packets import Deliveries, Packets, TileSet

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from calibration.blackbox.campaign import OwnCalibration, calibrate_own
-from calibration.blackbox.spec import MeshSpec, load_spec
+from cosim.spec.mesh import MeshSpec, load_spec
 from tlm.calibrated import REPOSITORY
 from tlm.interconnect.zero_load import ARBITERS, FORKS
 

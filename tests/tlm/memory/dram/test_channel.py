@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from calibration.benches.dram_rules import Command as NotedCommand
 from calibration.benches.dram_rules import Kind as CommandKind
-from calibration.benches.dram_rules import Timings, violations
+from calibration.benches.dram_rules import violations
 from calibration.experiments.memory_cases import MEMORIES, PATTERNS, requests_of
 from calibration.harness.memory import RtlMemory
+from cosim.memory.channel import Timings
 from tlm.errors import InputError
 from tlm.memory.base import MemoryPort, PhaseTimes
 from tlm.memory.dram import channel as channel_module

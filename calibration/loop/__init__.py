@@ -1,1 +1,0 @@
-"""Verilated meshes as the network of a running program, in its process."""

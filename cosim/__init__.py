@@ -1,0 +1,1 @@
+"""Verilog that runs inside this process: models built once, and what drives each of them."""

@@ -1,0 +1,9 @@
+"""What may go wrong with Verilog."""
+
+
+class SimulationError(RuntimeError):
+    """A build or a run that did not end well; the message carries the errors and the log's end."""
+
+
+class HangError(RuntimeError):
+    """Nothing moved though something was waiting."""

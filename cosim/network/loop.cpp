@@ -1,0 +1,352 @@
+// Runs a Verilated mesh from event to event: offers queued packets at every node, takes all that comes
+// out, and judges it. interconnect.py is the other side.
+//
+// A flit's payload is {packet number, bits that depend on packet and flit}; of an operand {joint number,
+// such bits}, with a zero for the number in all operands of a reduction but one: sum and maximum then
+// carry the number too. So every flit that comes out is known, and what it has to be.
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdint>
+#include <cstdio>
+#include <deque>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "Vblackbox_dut.h"
+#include "flits.h"
+#include "stop.h"
+#include "verilated.h"
+#include "verilated_vcd_c.h"
+
+namespace {
+
+constexpr unsigned kNodes = LOOP_NODES;
+// A mesh may need some cycles to leave its reset, as one does that synchronises it.
+constexpr unsigned kSettleCycles = 16;
+constexpr uint64_t kHalfCyclePs = 1000;
+constexpr uint64_t kAll = ~uint64_t{0} >> (64 - kNodes);
+static_assert(kNodes <= 64, "the handshakes are kept in a word of 64 bits");
+
+enum Outcome : int { kUntil = 0, kEvents = 1, kStill = 2, kFailed = 3 };
+
+// All packets that go from one node to the same goal and are as long.
+struct Shape {
+  unsigned node;
+  uint32_t flits;
+  Operation operation;
+  uint32_t header[kFlitWords];
+  std::vector<uint32_t> destinations;
+};
+
+struct Packet {
+  uint64_t start;
+  uint32_t number, joint, shape;
+};
+
+struct Node {
+  std::deque<Packet> packets;  // queued, in order; the first one may be on its way in
+  uint32_t sent = 0;           // its flits that went in
+};
+
+// What a node is to get: of a result the operands' data so far.
+struct Due {
+  uint32_t flits, came = 0;
+  std::vector<uint64_t> result;
+};
+
+struct Event {
+  uint32_t ejected, packet, node;
+};
+
+// A flit that a node is offered: its packet, or -1, and its place there.
+struct Offer {
+  int64_t packet, place;
+};
+
+// Shared with Python: `_State` in interconnect.py has the same fields.
+struct State {
+  uint64_t cycle = 0, clocked = 0;
+  uint64_t quiet = 0;  // clocked cycles since anything new was offered, or a flit moved
+  uint32_t event_count = 0;
+  const Event* events = nullptr;
+  const char* failure = nullptr;
+};
+
+struct Loop {
+  State state;
+  Vblackbox_dut* mesh;
+  VerilatedVcdC* wave;
+  uint64_t first_ps = 0;  // time at which cycle 0 begins
+  uint64_t offered = 0, queued = 0, ejecting = 0, ejects = kAll;  // a bit a node
+  uint64_t holding = kAll;  // nodes that have the next flit of the packets queued there
+  Node nodes[kNodes];
+  std::vector<Shape> shapes;
+  std::unordered_map<uint64_t, Due> due;
+  std::vector<Event> events;
+  std::string failure;
+};
+
+uint64_t payload(const Packet& packet, Operation operation, uint32_t flit) {
+  if (operation == kCarry) return uint64_t{packet.number} << 32 | arbitrary(packet.number, flit);
+  // Of a 64-bit element no sum of a mesh's operands may reach the number.
+  const uint64_t bits = arbitrary(packet.number, flit) >> (kElementBits == 64 ? 12 : 0);
+  return (packet.number == packet.joint ? uint64_t{packet.joint} << 32 : 0) | bits;
+}
+
+uint64_t key_of(uint32_t node, uint32_t packet) { return uint64_t{node} << 32 | packet; }
+
+void fail(Loop& loop, const char* format, ...) {
+  if (!loop.failure.empty()) return;
+  char text[400];
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  loop.failure = text;
+}
+
+// All models share a context, which refuses new ones at another time than 0.
+void clock(Loop& loop, int level, uint64_t now_ps) {
+  stop::reason = &loop.failure;
+  loop.mesh->contextp()->time(now_ps);
+  loop.mesh->clk_i = level;
+  loop.mesh->eval();
+  if (loop.wave) loop.wave->dump(now_ps);
+  loop.mesh->contextp()->time(0);
+  stop::reason = &stop::early;
+}
+
+// Nodes with a flit that is not offered.
+uint64_t waiting(const Loop& loop) { return loop.queued & loop.holding & ~loop.offered; }
+
+void offer(Loop& loop) {
+  for (uint64_t rest = waiting(loop); rest; rest &= rest - 1) {
+    const unsigned n = static_cast<unsigned>(__builtin_ctzll(rest));
+    const Node& node = loop.nodes[n];
+    const Packet& packet = node.packets.front();
+    if (packet.start > loop.state.cycle) continue;
+    const Shape& shape = loop.shapes[packet.shape];
+    uint32_t flit[kFlitWords];
+    std::copy(shape.header, shape.header + kFlitWords, flit);
+    set_payload(flit, payload(packet, shape.operation, node.sent));
+    const uint32_t last = node.sent + 1 == shape.flits;
+    set_bits(flit, kLastBit, 1, &last);
+    set_bits(&loop.mesh->inject_flit_i[0], n * kFlitBits, kFlitBits, flit);
+    loop.offered |= uint64_t{1} << n;
+    loop.state.quiet = 0;
+  }
+  loop.mesh->inject_valid_i = loop.offered;
+}
+
+void went_in(Loop& loop, unsigned n) {
+  Node& node = loop.nodes[n];
+  if (++node.sent < loop.shapes[node.packets.front().shape].flits) return;
+  loop.events.push_back({0, node.packets.front().number, n});
+  node.sent = 0;
+  node.packets.pop_front();
+  if (node.packets.empty()) loop.queued &= ~(uint64_t{1} << n);
+}
+
+uint32_t number_at(const Loop& loop, unsigned n) {
+  return bits_at(loop.mesh->eject_flit_o, n * kFlitBits + kPayloadLsb + 32);
+}
+
+void came_out(Loop& loop, unsigned n) {
+  const auto& flits = loop.mesh->eject_flit_o;
+  const unsigned lsb = n * kFlitBits;
+  const uint32_t low = bits_at(flits, lsb + kPayloadLsb);
+  const uint32_t number = number_at(loop, n);
+  const uint64_t seen = uint64_t{number} << 32 | low;
+  const bool last = flits[(lsb + kLastBit) / 32] >> (lsb + kLastBit) % 32 & 1;
+  const auto found = loop.due.find(key_of(n, number));
+  const unsigned long long cycle = loop.state.cycle, shown = seen;
+  if (found == loop.due.end()) {
+    fail(loop, "packet %u is not due at node %u, where a flit with payload %#llx was ejected in cycle %llu",
+         number, n, shown, cycle);
+    return;
+  }
+  Due& due = found->second;
+  const uint64_t wanted = due.result.empty() ? uint64_t{number} << 32 | arbitrary(number, due.came)
+                                             : due.result[due.came];
+  if (seen != wanted || last != (due.came + 1 == due.flits)) {
+    fail(loop, "packet %u ejected at node %u: flit %u of %u has payload %#llx, expected %#llx, "
+         "last bit %d, cycle %llu", number, n, due.came, due.flits, shown,
+         static_cast<unsigned long long>(wanted), last, cycle);
+    return;
+  }
+  if (++due.came < due.flits) return;
+  loop.due.erase(found);
+  loop.events.push_back({1, number, n});
+}
+
+// What a node is offered.
+Offer seen_at(Loop& loop, unsigned n) {
+  const uint32_t number = number_at(loop, n);
+  const auto found = loop.due.find(key_of(n, number));
+  if (found != loop.due.end()) return {number, found->second.came};
+  came_out(loop, n);  // which tells that it is not due
+  return {-1, 0};
+}
+
+// The first half of a cycle: what is offered to the mesh, and by it.
+void begin_cycle(Loop& loop) {
+  offer(loop);
+  clock(loop, 0, loop.first_ps + loop.state.cycle * 2 * kHalfCyclePs);
+  loop.ejecting = loop.mesh->eject_valid_o;
+}
+
+// The end of a cycle in which these nodes take what they are offered.
+void end_cycle(Loop& loop, uint64_t takes) {
+  const uint64_t now_ps = loop.first_ps + loop.state.cycle * 2 * kHalfCyclePs;
+  const uint64_t taken = loop.offered & loop.mesh->inject_ready_o;
+  if (takes != loop.ejects) {
+    loop.mesh->eject_ready_i = loop.ejects = takes;
+    clock(loop, 0, now_ps + kHalfCyclePs / 2);
+    if (taken != (loop.offered & loop.mesh->inject_ready_o))
+      fail(loop, "inject_ready changes with eject_ready of the same cycle, cycle %llu",
+           static_cast<unsigned long long>(loop.state.cycle));
+  }
+  for (uint64_t rest = taken; rest; rest &= rest - 1) went_in(loop, static_cast<unsigned>(__builtin_ctzll(rest)));
+  loop.offered &= ~taken;
+  const uint64_t ejected = loop.ejecting & takes;
+  for (uint64_t rest = ejected; rest; rest &= rest - 1) came_out(loop, static_cast<unsigned>(__builtin_ctzll(rest)));
+  clock(loop, 1, now_ps + kHalfCyclePs);
+  loop.state.quiet = taken || loop.ejecting ? 0 : loop.state.quiet + 1;
+  ++loop.state.cycle;
+  ++loop.state.clocked;
+}
+
+// The earliest start of a packet that is not offered; the largest number if there is none.
+uint64_t next_start(const Loop& loop) {
+  uint64_t first = ~uint64_t{0};
+  for (uint64_t rest = waiting(loop); rest; rest &= rest - 1)
+    first = std::min(first, loop.nodes[__builtin_ctzll(rest)].packets.front().start);
+  return first;
+}
+
+int outcome(Loop& loop, int found) {
+  loop.state.events = loop.events.data();
+  loop.state.event_count = static_cast<uint32_t>(loop.events.size());
+  loop.state.failure = loop.failure.empty() ? nullptr : loop.failure.c_str();
+  return loop.failure.empty() ? found : kFailed;
+}
+
+}  // namespace
+
+extern "C" {
+
+// Takes a model over, whose inputs are all zero, and leaves it at cycle 0, out of reset.
+Loop* loop_new(Vblackbox_dut* mesh, VerilatedVcdC* wave, uint32_t reset_cycles) {
+  stop::watch_finish();
+  Loop* loop = new Loop{};
+  loop->mesh = mesh;
+  loop->wave = wave;
+  loop->failure.swap(stop::early);
+  for (uint32_t cycle = 0; cycle < reset_cycles + kSettleCycles; ++cycle) {
+    mesh->rst_ni = cycle >= reset_cycles;
+    clock(*loop, 0, loop->first_ps);
+    clock(*loop, 1, loop->first_ps + kHalfCyclePs);
+    loop->first_ps += 2 * kHalfCyclePs;
+  }
+  mesh->eject_ready_i = kAll;
+  outcome(*loop, kUntil);
+  return loop;
+}
+
+State* loop_state(Loop* loop) { return &loop->state; }
+
+void loop_delete(Loop* loop) {
+  loop->mesh->final();
+  delete loop;
+  stop::printed.clear();
+}
+
+// Registers a shape and returns its number; `header` is a flit without payload and last bit.
+uint32_t loop_shape(Loop* loop, uint32_t node, uint32_t flits, uint32_t operation, const uint32_t* header,
+                    uint32_t destination_count, const uint32_t* destinations) {
+  Shape shape{node, flits, static_cast<Operation>(operation), {}, {}};
+  std::copy(header, header + kFlitWords, shape.header);
+  shape.destinations.assign(destinations, destinations + destination_count);
+  loop->shapes.push_back(shape);
+  return static_cast<uint32_t>(loop->shapes.size() - 1);
+}
+
+// Queues a packet; a reduction's operands name the number of the first one of them.
+void loop_push(Loop* loop, uint32_t shape_number, uint32_t number, uint32_t joint, uint64_t start) {
+  const Shape& shape = loop->shapes[shape_number];
+  const Packet packet{start, number, joint, shape_number};
+  loop->nodes[shape.node].packets.push_back(packet);
+  loop->queued |= uint64_t{1} << shape.node;
+  for (const uint32_t node : shape.destinations) {
+    Due& due = loop->due[key_of(node, joint)];
+    due.flits = shape.flits;
+    if (shape.operation == kCarry) continue;
+    const bool first = number == joint;
+    if (first) due.result.resize(shape.flits);
+    for (uint32_t flit = 0; flit < shape.flits; ++flit) {
+      const uint64_t own = payload(packet, shape.operation, flit);
+      due.result[flit] = first ? own : combined(shape.operation, due.result[flit], own);
+    }
+  }
+}
+
+// Simulates up to the first cycle with an event, or to cycle `until`, or until the mesh stands still:
+// nothing has moved or was newly offered for `rest_cycles`, and no packet waits for its time. Time in
+// which it stands still and packets wait is skipped.
+int loop_run(Loop* loop, uint64_t until, uint64_t rest_cycles) {
+  loop->events.clear();
+  while (loop->state.cycle < until && loop->failure.empty()) {
+    if (loop->state.quiet >= rest_cycles) {
+      const uint64_t next = next_start(*loop);
+      if (next == ~uint64_t{0}) return outcome(*loop, kStill);
+      if (next > loop->state.cycle) {
+        loop->state.cycle = std::min(next, until);
+        continue;
+      }
+    }
+    begin_cycle(*loop);
+    end_cycle(*loop, kAll);
+    if (!loop->events.empty()) return outcome(*loop, kEvents);
+  }
+  return outcome(*loop, kUntil);
+}
+
+// Lets a mesh in which nothing is due come to rest, and skips to cycle `until`.
+int loop_skip(Loop* loop, uint64_t until, uint64_t rest_cycles) {
+  const int found = loop_run(loop, until, rest_cycles);
+  if (found == kStill) loop->state.cycle = until;
+  return found;
+}
+
+// Begins a cycle in which only the nodes that hold a flit offer one. Says what each is offered, and,
+// a bit a node, which of those that offer one get rid of it.
+uint64_t loop_begin(Loop* loop, uint64_t holding, Offer* offers) {
+  loop->events.clear();
+  loop->holding = holding;
+  begin_cycle(*loop);
+  for (unsigned n = 0; n < kNodes; ++n) offers[n] = loop->ejecting >> n & 1 ? seen_at(*loop, n) : Offer{-1, 0};
+  return loop->mesh->inject_ready_o;
+}
+
+// Ends it; the nodes that take what they are offered are a bit each.
+int loop_end(Loop* loop, uint64_t takes) {
+  end_cycle(*loop, takes);
+  loop->holding = kAll;
+  return outcome(*loop, loop->events.empty() ? kUntil : kEvents);
+}
+
+// Packets that are due, in the order of packets and nodes: pairs (packet, node); returns how many there are.
+uint32_t loop_due(Loop* loop, uint32_t most, uint32_t* pairs) {
+  std::vector<std::pair<uint32_t, uint32_t>> all;
+  for (const auto& [key, due] : loop->due) all.emplace_back(static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32));
+  std::sort(all.begin(), all.end());
+  for (size_t at = 0; at < std::min<size_t>(all.size(), most); ++at) {
+    pairs[2 * at] = all[at].first;
+    pairs[2 * at + 1] = all[at].second;
+  }
+  return static_cast<uint32_t>(all.size());
+}
+
+}  // extern "C"

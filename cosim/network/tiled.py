@@ -1,0 +1,122 @@
+"""The Verilated mesh with modelled tiles at its nodes, in step cycle by cycle."""
+
+import ctypes
+from pathlib import Path
+
+import numpy as np
+
+from cosim.network.interconnect import RtlInterconnect
+from cosim.network.model import LoopModel
+from tlm.interconnect.base import Event, EventKind
+from tlm.interconnect.packets import ReductionGoal, TileSet
+from tlm.tiles.banked import BankedTiles
+from tlm.tiles.interconnect import TileStarts, in_turn, tile_event
+from tlm.tiles.outside_mesh import NO_FLIT, Done, ready, run_beside
+from tlm.tiles.timing import TileTiming
+
+_ENDS = (
+    (Done.MATRIX, EventKind.MATRIX),
+    (Done.VECTOR, EventKind.VECTOR),
+    (Done.READ, EventKind.READ),
+)
+
+
+class TiledRtlInterconnect(TileStarts, RtlInterconnect):
+    """A Verilated mesh with tiles (`TiledInterconnect`).
+
+    A node offers a flit when its word has been read, and takes one when its bank writes the word.
+    While nothing is on its way the mesh is not clocked, though tiles go on.
+
+    Args:
+        model: The mesh; built if it is not yet.
+        tile: What the tiles are like.
+        edge_rows: Rows of nodes without tiles, below the others: they take what comes, and send at
+            once.
+        loopback: A sender among the destinations of its multicast gets a copy.
+        waves: A VCD file that is written as the mesh runs.
+
+    Raises:
+        InputError: if the waves cannot be written, for rows that cannot be, or words that are
+            asked for in the cycle in which what needs them begins.
+        SimulationError: if the model cannot be built, or stops in its reset.
+    """
+
+    def __init__(
+        self,
+        model: LoopModel,
+        tile: TileTiming,
+        *,
+        edge_rows: int = 0,
+        loopback: bool = True,
+        waves: Path | None = None,
+    ) -> None:
+        rows, cols = model.rows - edge_rows, model.cols
+        self._tiles = BankedTiles(rows, cols, tile, edge_rows)
+        super().__init__(model, loopback=loopback, waves=waves)
+        nodes, count = model.rows * cols, rows * cols
+        ready()
+        self._nothing = np.full((nodes, 2), NO_FLIT, dtype=np.int64)
+        self._offers = self._nothing.copy()
+        self._offers_place = self._offers.ctypes.data_as(ctypes.c_void_p)
+        self._edge = (1 << nodes) - (1 << count)  # a bit a node
+        self._offered = 0  # a bit a node that has offered a flit since the mesh was clocked
+        self._done = np.zeros(len(Done), dtype=np.int64)
+
+    @property
+    def idle(self) -> bool:
+        """Nothing moves, neither in the network nor in a tile."""
+        return super().idle and not self._tiles.stirring
+
+    def inject(self, cycle: int, source: int, goal: TileSet | ReductionGoal, flits: int) -> int:
+        """Queue a packet of the transfer that has begun at a node (see `Interconnect`)."""
+        packet = super().inject(max(cycle, self._state.cycle), source, goal, flits)
+        self._state.quiet = 0
+        self._tiles.route(packet, source, flits)
+        return packet
+
+    def advance(self, until_cycle: int) -> list[Event]:
+        """Simulate up to the first cycle with an event (see `RtlInterconnect`)."""
+        loop = self._open
+        while not self.idle and self._state.cycle < until_cycle:
+            # Flits that have been offered all the while will not get in by themselves.
+            resting = self._rests and not self._done[Done.HOLD] & ~self._offered
+            if resting and not self._tiles.stirring:
+                self._stand_still()
+                break
+            events = self._apart(until_cycle) if resting else self._together(loop)
+            if events:
+                return in_turn(events)
+        return []
+
+    def _together(self, loop: int) -> list[Event]:
+        """A cycle of mesh and tiles."""
+        now, done = self._state.cycle, self._done
+        self._offered = int(done[Done.HOLD])
+        room = self._library.loop_begin(loop, self._offered | self._edge, self._offers_place)
+        run_beside(self._tiles.tables, self._offers, room, done, now, now + 1)
+        moved = self._library.loop_end(loop, int(done[Done.TOOK]) | self._edge)
+        self._hold_no_failure()
+        return [*self._ended(now), *(self._events() if moved else ())]
+
+    def _apart(self, until_cycle: int) -> list[Event]:
+        """Cycles of tiles beside a mesh at rest."""
+        now, done = self._state.cycle, self._done
+        self._state.cycle = run_beside(self._tiles.tables, self._nothing, 0, done, now, until_cycle)
+        return self._ended(self._state.cycle - 1)
+
+    def _ended(self, cycle: int) -> list[Event]:
+        """What ended in tiles, by node."""
+        if not self._done[Done.MATRIX :].any():
+            return []
+        ends = [(int(self._done[column]), kind) for column, kind in _ENDS]
+        return [
+            tile_event(kind, node, cycle)
+            for node in range(len(self._offers))
+            for bits, kind in ends
+            if bits >> node & 1
+        ]
+
+    def _wake(self, cycle: int) -> None:
+        """Nothing has happened since the clock stood still."""
+        if self.idle:
+            self._skip(cycle)

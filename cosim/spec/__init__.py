@@ -1,0 +1,1 @@
+"""What the user of any mesh says of it: sizes, ports, flits, what it can do."""

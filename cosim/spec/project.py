@@ -1,0 +1,85 @@
+"""The project's own mesh: its parameters, and described as its user would describe hers."""
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from cosim.spec.mesh import MeshSpec
+from cosim.verilog import NOC_SOURCES, parameter_name
+
+#: Parameters that a specification gives; sizes are the mesh's own matter.
+_GIVEN = ("FifoDepth", "OutputDepth", "Stages", "YFirst", "Loopback", "ReduceStages")
+
+
+@dataclass(frozen=True, slots=True)
+class MeshParameters:
+    """A mesh of ``rows`` x ``cols`` routers with buffers of ``fifo_depth`` flits.
+
+    The other fields are parameters of rtl/noc/mesh.sv, too.
+    """
+
+    rows: int
+    cols: int
+    fifo_depth: int
+    output_depth: int = 0
+    stages: int = 1
+    y_first: bool = False
+    multicast: bool = True
+    reduction: bool = True
+    cut_through: bool = True
+    loopback: bool = True
+    reduce_stages: int = 1
+
+    def parameters(self) -> dict[str, int]:
+        """Values of the Verilog's parameters."""
+        names = [field.name for field in fields(MeshParameters)]
+        return {parameter_name(name): int(getattr(self, name)) for name in names}
+
+
+def project_spec(mesh: MeshParameters) -> MeshSpec:
+    """The specification of a mesh of rtl/noc; its fields stand in rtl/noc/noc_pkg.sv.
+
+    Args:
+        mesh: Its size and parameters; with multicast, reduction and cut-through.
+    """
+    folder = NOC_SOURCES[0].parent
+    fields: list[dict[str, Any]] = [
+        {"field": "payload", "bits": 64},
+        {"field": "col", "bits": "col_index"},
+        {"field": "row", "bits": "row_index"},
+        {"field": "col_mask", "bits": "cols"},
+        {"field": "row_mask", "bits": "rows"},
+        {"field": "length", "bits": mesh.fifo_depth.bit_length()},
+        # Maximum, reduce, multicast: a bit each.
+        {
+            "field": "operation",
+            "bits": 3,
+            "values": {"unicast": 0, "multicast": 4, "sum": 2, "maximum": 3},
+        },
+        {"field": "last", "bits": 1},
+    ]
+    spec = MeshSpec.model_validate(
+        {
+            "name": "rtl-mesh",
+            "rtl": {
+                "top": "mesh",
+                "sources": [path.name for path in NOC_SOURCES],
+                "parameters": {name: mesh.parameters()[name] for name in _GIVEN},
+            },
+            # Of the sizes that a calibration would take the least: any can be built.
+            "mesh": {"rows_parameter": "Rows", "cols_parameter": "Cols", "fit": "3x4", "check": []},
+            "clock": {"port": "clk_i"},
+            "reset": {"port": "rst_ni", "active": "low"},
+            "ports": {
+                "inject_valid": "inject_valid_i",
+                "inject_ready": "inject_ready_o",
+                "inject_flit": "inject_flit_i",
+                "eject_valid": "eject_valid_o",
+                "eject_ready": "eject_ready_i",
+                "eject_flit": "eject_flit_o",
+            },
+            "flit": fields,
+            "features": {"multicast": "bitmask", "reduction": "bitmask"},
+        }
+    )
+    spec._file = folder / "mesh.sv"
+    return spec

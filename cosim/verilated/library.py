@@ -1,0 +1,126 @@
+"""Verilog compiled to a library that is loaded into this process, by pyverilator."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from cosim.errors import SimulationError
+from cosim.verilated.cache import cached, included_content
+from cosim.verilated.toolchain import tool_versions, verilator_environment
+from tlm.calibrated import REPOSITORY, file_hash
+
+_FOLDER = Path(__file__).parent
+_FLAGS = (
+    "--no-timing", "--assert", "--timescale", "1ns/1ps", "-O3", "--x-assign", "fast",
+    "--output-split-cfuncs", "500",
+)  # fmt: skip
+#: After pyverilator's own flags, which ask for C++11. Time and failures are kept by model, not by
+#: process, so that several models live side by side.
+_CXX_FLAGS = "-std=gnu++20 -fno-gnu-unique -DVL_TIME_CONTEXT -DVL_USER_STOP -DVL_USER_FATAL"
+#: pyverilator asks for waves of everything, which costs half the speed and most of the build.
+_WITHOUT_WAVES = ("--trace-depth", "1")
+#: Verilator's own library prints; print.h says where. The packaged Verilator's precompiled headers
+#: are broken for models of several files. At -O1 a model compiles in a fraction of the time.
+_MAKE_FLAGS = r"-j2 -- OPT_FAST=-O1 OPT_GLOBAL=-Os\ -include\ print.h CFG_CXXFLAGS_PCH_I=-include"
+#: The C++ that every library needs beside its own.
+_COMMON = tuple(_FOLDER / name for name in ("print.h", "stop.h"))
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """A module of Verilog, with the C++ that runs it.
+
+    Attributes:
+        name: Of the module for messages.
+        top: The top module.
+        text: Its Verilog.
+        driver: The C++ that runs it.
+        defines: Values of macros of the driver.
+        sources: Verilog files that the module needs.
+        flags: More options of Verilator.
+        include_folders: Where included files are looked for; any change in them counts.
+        waves: A wave shows the signals inside, too.
+        headers: C++ that the driver includes, beside what every driver does.
+    """
+
+    name: str
+    top: str
+    text: str
+    driver: Path
+    defines: dict[str, int | str]
+    sources: Sequence[Path]
+    flags: Sequence[str] = ()
+    include_folders: Sequence[Path] = ()
+    waves: bool = False
+    headers: Sequence[Path] = ()
+
+    def build(self) -> Path:
+        """The library, from the cache if it is there.
+
+        Raises:
+            SimulationError: carrying the end of the tools' output.
+            InputError: if the folder of built models cannot be written.
+        """
+        flags = [*_FLAGS, "--top-module", self.top, *self.flags]
+        flags += [] if self.waves else _WITHOUT_WAVES
+        defines = (f"-D{name}={value}" for name, value in self.defines.items())
+        cargs = " ".join([_CXX_FLAGS, *defines])
+        own = [self.driver, *_COMMON, *self.headers]
+        content = [
+            self.text,
+            flags,
+            cargs,
+            _MAKE_FLAGS,
+            included_content(self.include_folders),
+            [file_hash(path) for path in (*self.sources, *own)],
+            {**tool_versions(), "pyverilator-mm": version("pyverilator-mm")},
+        ]
+
+        def make(folder: Path) -> None:
+            (folder / f"{self.top}.sv").write_text(self.text)
+            for path in own:
+                shutil.copy2(path, folder)
+            self._compile(folder, flags, cargs)
+
+        return cached(self.top, content, make) / f"V{self.top}"
+
+    def _compile(self, folder: Path, flags: list[str], cargs: str) -> None:
+        includes = [f"-I{place}" for place in self.include_folders]
+        arguments: dict[str, Any] = {
+            # pyverilator finds a module by the name of its file.
+            "top_verilog_file": str(folder / f"{self.top}.sv"),
+            "preceding_files": str(folder / self.driver.name),
+            "args": [*flags, *includes, *map(str, self.sources)],
+            "cargs": cargs,
+        }
+        problem = _compiled(folder, arguments)
+        if "V3Gate" in problem:
+            # This Verilator's removal of gates breaks on some functions; without, all is right.
+            problem = _compiled(folder, {**arguments, "args": ["-fno-gate", *arguments["args"]]})
+        if problem:
+            raise SimulationError(f"building {self.name} failed:\n{problem[-4000:]}")
+
+
+def _compiled(folder: Path, arguments: dict[str, Any]) -> str:
+    """Build a model in a folder; what the tools said if they failed."""
+    (folder / "arguments.json").write_text(json.dumps(arguments))
+    environment = verilator_environment() | {
+        "PYTHONPATH": os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")]),
+        "MAKEFLAGS": _MAKE_FLAGS,
+    }
+    outcome = subprocess.run(
+        [sys.executable, "-m", "cosim.verilated.compile_model", str(folder)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    return outcome.stdout if outcome.returncode else ""

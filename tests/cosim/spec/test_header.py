@@ -1,0 +1,209 @@
+"""Flits: places of the fields, what they hold, and which sets a header can name."""
+
+from collections.abc import Callable
+from itertools import product
+
+import numpy as np
+import pytest
+
+from calibration.benches.mesh_bench import judge
+from cosim.spec.flits import operand, payload, sent
+from cosim.spec.header import FlitLayout, check_names
+from cosim.spec.mesh import MeshSpec
+from tlm.errors import InputError
+from tlm.interconnect.packets import Deliveries, Packets, ReductionGoal, TileSet
+
+Changed = Callable[..., MeshSpec]
+
+DONT_CARE = (
+    'bits = "cols"', 'bits = "col_index"',
+    'bits = "rows"', 'bits = "row_index"',
+    'multicast = "bitmask"', 'multicast = "dont-care"',
+    'reduction = "bitmask"', 'reduction = "dont-care"',
+)  # fmt: skip
+SOURCES = (
+    '[[flit]]\nfield = "last"',
+    '[[flit]]\nfield = "source_col"\nbits = 4\n\n[[flit]]\nfield = "source_row"\nbits = 4\n\n'
+    '[[flit]]\nfield = "last"',
+    'reduction = "dont-care"',
+    'reduction = "dont-care"\nreduction_around = "source"',
+)
+
+
+@pytest.fixture
+def dont_care(changed_own: Changed) -> MeshSpec:
+    spec: MeshSpec = changed_own(*zip(DONT_CARE[::2], DONT_CARE[1::2], strict=True))
+    return spec
+
+
+def whole(words: np.ndarray) -> int:
+    """A flit as one number."""
+    return sum(int(word) << 64 * place for place, word in enumerate(words))
+
+
+def test_every_field_at_its_place(own_spec: MeshSpec) -> None:
+    layout = FlitLayout(own_spec, 3, 5)
+    # 64 payload, 3 column, 2 row, 5 and 3 masks, 3 length, 3 operation, 1 last.
+    assert (layout.width, layout.payload_lsb, layout.last_bit) == (84, 0, 83)
+    rows, cols = range(0, 3, 2), range(1, 5)
+    packets = Packets.of(
+        [
+            (0, 7, TileSet.tile(2, 4), 9),
+            (0, 7, TileSet(rows, cols), 1),
+            (0, 1, ReductionGoal(TileSet(rows, cols), 14), 2),
+            (0, 2, ReductionGoal(TileSet(rows, cols), 3, maximum=True), 1),
+        ]
+    )
+    flits = [whole(words) for words in layout.encode(packets)]
+    assert len(flits) == 13
+    # last, operation, length, row mask, column mask, row, column
+    mask = "101_11110"
+    assert [f"{flit >> 64:020b}" for flit in flits[8:]] == [
+        bits.replace("_", "")
+        for bits in (
+            "1_000_001_100_10000_10_100",  # a length of 9, truncated
+            f"1_100_001_{mask}_00_001",
+            f"0_010_010_{mask}_10_100",
+            f"1_010_010_{mask}_10_100",
+            f"1_011_001_{mask}_00_011",
+        )
+    ]
+    assert flits[4] & (1 << 64) - 1 == int(payload(np.uint64(0), np.uint64(4)))
+    assert flits[4] >> 83 == 0
+
+
+def test_encoded_and_decoded(own_spec: MeshSpec, toy_spec: MeshSpec) -> None:
+    packets = Packets.of([(0, 3, TileSet.tile(0, 1), 3), (5, 0, TileSet.tile(2, 3), 2)])
+    number, flit = np.array([0, 0, 0, 1, 1], np.uint64), np.array([0, 1, 2, 0, 1], np.uint64)
+    for spec in (own_spec, toy_spec):
+        layout = FlitLayout(spec, 3, 4)
+        last, data = layout.decode(layout.encode(packets))
+        assert last.tolist() == [0, 0, 1, 0, 1]
+        np.testing.assert_array_equal(data, sent(packets, number, flit))
+
+
+def test_dont_care_masks_and_own_places(changed_own: Changed) -> None:
+    changes = (*DONT_CARE[:6], *SOURCES[:2], DONT_CARE[6], SOURCES[3])
+    spec = changed_own(*zip(changes[::2], changes[1::2], strict=True))
+    layout = FlitLayout(spec, 8, 8)
+    everyone, apart = TileSet(range(8), range(8)), TileSet(range(1, 8, 4), range(2, 8, 4))
+    packets = Packets.of([(0, 20, everyone, 1), (0, 10, ReductionGoal(apart, 63), 1)])
+    # last, source row and column, operation, length, row and column mask, row, column
+    assert [f"{whole(words) >> 64:027b}" for words in layout.encode(packets)] == [
+        bits.replace("_", "")
+        for bits in (
+            "1_0010_0100_100_001_111_111_000_000",
+            "1_0001_0010_010_001_100_100_111_111",
+        )
+    ]
+
+
+def test_sets_that_dont_care_bits_can_name(dont_care: MeshSpec) -> None:
+    layout = FlitLayout(dont_care, 16, 16)
+    nameable = {
+        tuple(place for place in range(16) if (place ^ number) & ~mask == 0)
+        for number, mask in product(range(16), repeat=2)
+    }
+    sides = (range(first, 16, step)[:n] for first, step, n in product(range(16), repeat=3) if step)
+    for side in (side for side in sides if side):
+        assert layout.names(TileSet(side, range(16))) == (tuple(side) in nameable)
+        assert layout.names(TileSet(range(2), side)) == (tuple(side) in nameable)
+
+
+def test_what_a_header_can_name(own_spec: MeshSpec, dont_care: MeshSpec) -> None:
+    three, pair = TileSet(range(3), range(1)), TileSet(range(2, 4), range(1))
+    for spec, odd in ((own_spec, True), (dont_care, False)):
+        layout = FlitLayout(spec, 4, 4)
+        assert layout.names(TileSet.tile(3, 3)) and layout.names(pair)
+        assert layout.names(three) == odd
+        assert layout.names(ReductionGoal(pair, 8)) and layout.names(ReductionGoal(pair, 9)) == odd
+        assert not layout.names(TileSet(range(4, 5), range(1)))
+        assert not layout.names(ReductionGoal(pair, 16))
+
+
+def test_packets_that_a_header_cannot_express(dont_care: MeshSpec, toy_spec: MeshSpec) -> None:
+    fine = (0, 0, TileSet.tile(1, 1), 1)
+    packets = Packets.of([fine, (0, 0, TileSet(range(3), range(1)), 1)])
+    with pytest.raises(InputError) as caught:
+        FlitLayout(dont_care, 4, 4).encode(packets)
+    assert str(caught.value) == (
+        "spec.toml: packet 1: found TileSet(rows=range(0, 3), cols=range(0, 1)); allowed by "
+        "[features]: operations unicast, multicast, sum, maximum, multicast to dont-care sets, "
+        "reduction of dont-care sets"
+    )
+    with pytest.raises(InputError, match="packet 1: found TileSet.* multicast to None sets"):
+        FlitLayout(toy_spec, 3, 4).encode(packets)
+    with pytest.raises(InputError, match="packet 0: found source 0, .* roots on the 3x4 mesh"):
+        FlitLayout(toy_spec, 3, 4).encode(Packets.of([(0, 0, TileSet.tile(3, 1), 1)]))
+
+
+def test_a_wide_constant(changed_own: Changed) -> None:
+    most = 2**64 - 1
+    spec = changed_own(
+        ('field = "length"\nbits = 3 ', f'field = "constant"\nvalue = {most}\nbits = 70 ')
+    )
+    layout = FlitLayout(spec, 3, 5)
+    assert layout.longest_flits is None
+    (words,) = layout.encode(Packets.of([(0, 0, TileSet.tile(0, 0), 1)]))
+    # 77 bits below: payload, row, column and masks; the last bit above.
+    assert whole(words) >> 77 == most | 1 << 73
+
+
+def test_a_length_that_does_not_fit(own_spec: MeshSpec) -> None:
+    layout = FlitLayout(own_spec, 4, 4)
+    assert layout.longest_flits == 7
+    pair = TileSet(range(2), range(1))
+    layout.encode(Packets.of([(0, 5, TileSet.tile(0, 1), 8), (0, 0, pair, 7)]))
+    for goal in (pair, ReductionGoal(pair, 3)):
+        packets = Packets.of([(0, 5, TileSet.tile(0, 1), 9), (0, 0, goal, 8)])
+        with pytest.raises(InputError) as caught:
+            layout.encode(packets)
+        assert str(caught.value) == (
+            "mesh.toml: packet 1: found 8 flits; allowed by the field length: 1 to 7"
+        )
+
+
+def test_names_on_meshes_that_cannot_be_built(dont_care: MeshSpec, toy_spec: MeshSpec) -> None:
+    far = Packets.of([(0, 0, TileSet(range(64, 128), range(1)), 1)])
+    check_names(dont_care, far, cols=256)
+    odd = Packets.of([(0, 0, TileSet(range(65, 129), range(1)), 1)])
+    for spec, packets in ((dont_care, odd), (toy_spec, far)):
+        with pytest.raises(InputError, match="packet 0: found TileSet"):
+            check_names(spec, packets, cols=256)
+
+
+@pytest.mark.parametrize(
+    ("element_bits", "maximum"),
+    [(8, False), (16, False), (32, False), (64, False), (32, True), (64, True)],
+)
+def test_reductions_are_judged_by_element(element_bits: int, maximum: bool) -> None:
+    # Three operands of two flits meet at node 0, under number 1.
+    goal = ReductionGoal(TileSet(range(1), range(1, 4)), 0, maximum)
+    packets = Packets.of(
+        [(0, 0, TileSet.tile(0, 1), 1), *((0, node, goal, 2) for node in (1, 2, 3))]
+    )
+    log = [(0, 0, 0, 1, int(payload(np.uint64(0), np.uint64(0))))]
+    log += [(1, 1, 1, 1, log[0][4])]
+    for flit in range(2):
+        operands = []
+        for number in (1, 2, 3):
+            low = int(operand(np.uint64(number), np.uint64(flit), element_bits))
+            operands.append((1 << 32 if number == 1 else 0) | low)
+            log.append((0, number, flit, flit, operands[-1]))
+        log.append((1, 0, 9 + flit, flit, combined(operands, element_bits, maximum)))
+    wanted = np.array([[0, 1], [1, 0]])
+    seen = judge(packets, np.array(log, np.uint64), wanted, element_bits)
+    assert isinstance(seen, Deliveries) and seen.tail_ejected.tolist() == [1, 10]
+    log[-1] = (*log[-1][:4], log[-1][4] ^ 1 << 13)
+    with pytest.raises(AssertionError, match="packet 1 ejected at node 0: flit 1 has payload"):
+        judge(packets, np.array(log, np.uint64), wanted, element_bits)
+
+
+def combined(operands: list[int], element_bits: int, maximum: bool) -> int:
+    """Element by element in plain numbers."""
+    result, top = 0, 1 << element_bits - 1
+    for lsb in range(0, 64, element_bits):
+        elements = [value >> lsb & 2 * top - 1 for value in operands]
+        signed = [value - 2 * top * (value >= top) for value in elements]
+        result |= ((max(signed) if maximum else sum(elements)) & 2 * top - 1) << lsb
+    return result

@@ -1,0 +1,177 @@
+"""Specifications: what is read, and the exact message for each mistake."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cosim.spec.mesh import MeshSpec, load_spec
+from tlm.errors import InputError
+
+Changed = Callable[..., MeshSpec]
+
+VALUES = "values = { unicast = 0, multicast = 4, sum = 2, maximum = 3 }"
+REDUCTION = '[features]\nmulticast = "bitmask"\nreduction = "bitmask"'
+BY_MASK = '[features]\nmulticast = "bitmask"\nreduction = "dont-care"'
+
+
+def test_what_is_read(own_spec: MeshSpec) -> None:
+    assert own_spec.sizes() == [(4, 4), (5, 5)]
+    assert own_spec.operations() == {"unicast": 0, "multicast": 4, "sum": 2, "maximum": 3}
+    assert own_spec.reset.cycles == 5
+    assert own_spec.limits.packet_flits is None
+    assert all(path.is_file() for path in own_spec.source_files())
+
+
+def test_a_specification_is_a_key(own_spec: MeshSpec, changed_own: Changed) -> None:
+    assert {own_spec: 1}[load_spec(own_spec.file)] == 1
+    assert changed_own(("FifoDepth = 4", "FifoDepth = 2")) != own_spec
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('top = "mesh"', "", "rtl.top: found nothing; this key is needed"),
+        ('top = "mesh"', "top = 3", "rtl.top: found 3; Input should be a valid string"),
+        ("[clock]", '[clock]\nedge = "rising"', "clock: found key 'edge'; allowed: port"),
+        (
+            'name = "own-mesh"',
+            'name = "own-mesh"\nsize = 4',
+            "found key 'size'; allowed: name, rtl, mesh, clock, reset, ports, flit, features, "
+            "limits",
+        ),
+        (
+            'active = "low"',
+            'active = "0"',
+            "reset.active: found '0'; Input should be 'low' or 'high'",
+        ),
+        ('fit = "4x4"', 'fit = "big"', "mesh.fit: found 'big'; allowed: ROWSxCOLS, 1 to 64 each"),
+        ('fit = "4x4"', 'fit = "3x3"', "mesh: fit: found 3x3; allowed: 3x4 and larger"),
+        ('check = ["5x5"]', 'check = ["3x3"]', "mesh: check: found 3x3; allowed: 3x4 and larger"),
+        (
+            'check = ["5x5"]',
+            'check = ["5x5", "3x4", "5x5"]',
+            "mesh: check: found 5x5 again; allowed: a size once, and not the fit's",
+        ),
+        (
+            'check = ["5x5"]',
+            'check = ["4x4"]',
+            "mesh: check: found 4x4 again; allowed: a size once, and not the fit's",
+        ),
+        (
+            'active = "low"',
+            'active = "low"\ncycles = 10001',
+            "reset.cycles: found 10001; Input should be less than or equal to 10000",
+        ),
+        (
+            'bits = "rows"',
+            f'bits = "rows"\n[[flit]]\nfield = "constant"\nbits = 80\nvalue = {2**64}',
+            f"flit.5.value: found {2**64}; Input should be less than {2**64}",
+        ),
+        (
+            VALUES,
+            f"values = {{ unicast = {2**63} }}",
+            f"flit.6.values.unicast: found {2**63}; Input should be less than {2**63}",
+        ),
+        (
+            'rows_parameter = "Rows"',
+            "",
+            "mesh: found one of rows_parameter and cols_parameter; allowed: both or neither",
+        ),
+        (
+            'rows_parameter = "Rows"\ncols_parameter = "Cols"',
+            "",
+            "mesh: check: found sizes; allowed: [] without rows_parameter and cols_parameter",
+        ),
+        ("bits = 64", "bits = 32", "flit.0: payload: found bits = 32; allowed: 64 and more"),
+        (
+            'bits = "row_index"',
+            'bits = "row"',
+            "flit.2.bits: found 'row'; allowed: 1 and more, or rows, cols, row_index, col_index",
+        ),
+        (
+            'bits = "row_index"',
+            "bits = 2",
+            "flit: row: found 2 bits; allowed on 5x5: 3 and more",
+        ),
+        ('field = "length"', 'field = "row"', "flit: found field 'row' 2 times; allowed: once"),
+        (
+            'field = "length"',
+            'field = "constant"',
+            "flit.5: constant: value belongs to 'constant', which needs it",
+        ),
+        (
+            VALUES,
+            "values = { unicast = 0, multicast = 4 }",
+            "flit: operation: found values for multicast, unicast; allowed by [features]: "
+            "multicast, unicast and one or both of maximum, sum",
+        ),
+        (
+            VALUES,
+            "values = { unicast = 0, multicast = 8, sum = 1 }",
+            "flit: operation: found code 8; allowed: below 8",
+        ),
+        (
+            VALUES,
+            "values = { unicast = 0, multicast = 1, sum = 1 }",
+            "flit.6: operation: found values = {'unicast': 0, 'multicast': 1, 'sum': 1}; "
+            "allowed: a code once",
+        ),
+        (
+            REDUCTION,
+            f"{BY_MASK}\nreduction_around = 'source'",
+            "flit: found no field 'source_col'; allowed: one, by [features]",
+        ),
+        (
+            REDUCTION,
+            f"{REDUCTION}\nreduction_around = 'source'",
+            "features: reduction_around: found it; allowed: only with reduction = 'dont-care'",
+        ),
+        (
+            REDUCTION,
+            f"{REDUCTION}\nelement_bits = 16",
+            "features: element_bits: found 16; allowed with maximum: 32 and 64",
+        ),
+        (
+            'inject_valid = "inject_valid_i"',
+            'inject_valid = "eject_valid_o"',
+            "ports: found 'eject_valid_o' twice; allowed: a port once",
+        ),
+        (
+            "FifoDepth = 4 }",
+            "Rows = 4 }",
+            "rtl.parameters: found 'Rows'; allowed: others than rows and columns",
+        ),
+    ],
+)  # fmt: skip
+def test_mistakes(changed_own: Changed, old: str, new: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        changed_own((old, new))
+    assert str(caught.value) == f"spec.toml: {message}"
+
+
+def test_files_that_are_not_there(changed_own: Changed, tmp_path: Path) -> None:
+    with pytest.raises(
+        InputError, match=r"^spec.toml: rtl.sources: found no .*/noc/mash.sv; allow"
+    ):
+        changed_own(("noc/mesh.sv", "noc/mash.sv"))
+    with pytest.raises(InputError, match=r"^spec.toml: rtl.include_folders: found no .*/headers;"):
+        changed_own(("parameters = {", 'include_folders = ["headers"]\nparameters = {'))
+    with pytest.raises(InputError, match=r"none.toml: No such file or directory; allowed: a spec"):
+        load_spec(tmp_path / "none.toml")
+
+
+def test_what_is_no_toml(tmp_path: Path) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_text("name = ")
+    with pytest.raises(InputError, match=r"bad.toml: Invalid value .*; allowed: TOML$"):
+        load_spec(path)
+
+
+def test_sizes_that_cannot_be_built(own_spec: MeshSpec, toy_spec: MeshSpec) -> None:
+    own_spec.check_size(2, 8)
+    with pytest.raises(InputError) as caught:
+        toy_spec.check_size(4, 4)
+    assert str(caught.value) == (
+        "toy.toml: mesh: found size 4x4; allowed without rows_parameter: 3x4"
+    )

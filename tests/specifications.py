@@ -1,0 +1,52 @@
+"""Specifications of other meshes: the project's own described as one, and a toy."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cosim.spec.mesh import MeshSpec, load_spec
+from tlm.calibrated import REPOSITORY
+
+_OWN = REPOSITORY / "docs" / "own_rtl" / "mesh.toml"
+TOY = Path(__file__).parent / "cosim" / "toy" / "toy.toml"
+
+#: Loads a specification after replacing pieces of its text, each of which stands there once.
+Changed = Callable[..., MeshSpec]
+
+
+@pytest.fixture
+def changed_own(tmp_path: Path) -> Changed:
+    return _changer(_OWN, tmp_path)
+
+
+@pytest.fixture
+def changed_toy(tmp_path: Path) -> Changed:
+    return _changer(TOY, tmp_path)
+
+
+@pytest.fixture
+def own_spec() -> MeshSpec:
+    return load_spec(_OWN)
+
+
+@pytest.fixture
+def toy_spec() -> MeshSpec:
+    return load_spec(TOY)
+
+
+def _changer(path: Path, folder: Path) -> Changed:
+    """Changes a specification elsewhere: its files are then named from the root."""
+
+    def changed(*changes: tuple[str, str]) -> MeshSpec:
+        text = path.read_text()
+        for old, new in changes:
+            assert text.count(old) == 1, old
+            text = text.replace(old, new)
+        for name in ("../../rtl", "toy.sv"):
+            text = text.replace(f'"{name}', f'"{path.parent / name}')
+        text = text.replace('["."]', f'["{path.parent}"]')
+        (folder / "spec.toml").write_text(text)
+        return load_spec(folder / "spec.toml")
+
+    return changed
