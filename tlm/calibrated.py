@@ -22,6 +22,8 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 RESULTS_FOLDER = REPOSITORY / "calibration" / "results"
 LEVELS_FILE = REPOSITORY / "calibration" / "levels.json"
 TILES_FILE = REPOSITORY / "calibration" / "tiles.json"
+#: Where sources may move to.
+_SOURCE_FOLDERS = ("rtl", "tlm", "cosim", "calibration", "workloads")
 
 
 class _Record(BaseModel):
@@ -194,7 +196,16 @@ def source_hashes(paths: Iterable[Path], folder: Path | None = None) -> dict[str
 
 
 def _changed(sources: Mapping[str, str], folder: Path) -> list[str]:
-    return [name for name, old in sources.items() if file_hash(folder / name) != old]
+    """Names of sources whose content is not there any more: one that moved is no other."""
+    return [name for name, old in sources.items() if not _is_there(folder, name, old)]
+
+
+def _is_there(folder: Path, name: str, content: str) -> bool:
+    path = folder / name
+    if path.is_file() or not content:
+        return file_hash(path) == content
+    moved = (file for place in _SOURCE_FOLDERS for file in (folder / place).rglob(path.name))
+    return any(file_hash(file) == content for file in moved)
 
 
 def combined_hash(hashes: Mapping[str, str]) -> str:

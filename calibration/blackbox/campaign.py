@@ -26,7 +26,7 @@ from calibration.experiment import Experiment, misses, run
 from cosim.spec.mesh import MeshSpec
 from cosim.verilated.cache import included_files
 from cosim.verilated.toolchain import tool_versions
-from tlm.calibrated import REPOSITORY, CalibrationResult, combined_hash, source_hashes
+from tlm.calibrated import REPOSITORY, CalibrationResult, combined_hash, file_hash, source_hashes
 from tlm.errors import InputError
 from tlm.files import whole_file
 from tlm.interconnect.zero_load import NocTiming
@@ -44,10 +44,9 @@ _TIMING = TypeAdapter(NocTiming)
 
 
 def model_hash() -> str:
-    """Hash of the model and the experiments that there are now."""
-    return combined_hash(
-        source_hashes(path for pattern in _MODEL for path in REPOSITORY.glob(pattern))
-    )
+    """Hash of the model and the experiments that there are now, wherever they stand."""
+    hashes = sorted(file_hash(path) for pattern in _MODEL for path in REPOSITORY.glob(pattern))
+    return combined_hash({str(number): each for number, each in enumerate(hashes)})
 
 
 class OwnCalibration(BaseModel):

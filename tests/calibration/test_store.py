@@ -62,6 +62,18 @@ def test_a_changed_source_makes_it_stale(fake: "FakeExperiment", path: Path) -> 
     load_result("fake")
 
 
+def test_a_source_that_only_moved_is_no_other(
+    fake: "FakeExperiment", path: Path, repository: Path
+) -> None:
+    moved = repository / "cosim" / "deeper" / fake.source.name
+    moved.parent.mkdir(parents=True)
+    fake.source.rename(moved)
+    forget()  # a new process
+    load_result("fake")
+    moved.write_text("1")
+    assert "is stale: rtl/fake.sv changed" in message()
+
+
 def test_a_stale_result_is_read_where_that_is_allowed_and_nowhere_else(
     fake: "FakeExperiment", path: Path
 ) -> None:
