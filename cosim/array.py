@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from cosim.block import BlockModel, RtlBlock
+from cosim.block import RtlBlock, block_model
 from cosim.errors import SimulationError
 from cosim.verilog import ARRAY_SOURCES
 from tlm.compute.base import ceil_div, check_shape
@@ -38,7 +38,7 @@ class RtlArray:
         parameters = {
             "Rows": rows, "Cols": cols, "OperandWidth": _OPERAND_BITS, "AccWidth": _ACC_BITS
         }  # fmt: skip
-        self._block = RtlBlock(BlockModel(ARRAY_SOURCES, parameters))
+        self._block = RtlBlock(block_model(ARRAY_SOURCES, parameters))
         self._known: dict[tuple[int, int, int], int] = {}
 
     @property

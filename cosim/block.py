@@ -1,7 +1,6 @@
 """A block of Verilog that runs in this process: its ports are set and read cycle by cycle."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,38 +11,23 @@ from cosim.verilated.pyverilator_fit import PyVerilator
 _RESET_CYCLES = 4
 
 
-@dataclass(frozen=True, slots=True)
-class BlockModel:
-    """A module with the ports ``clk_i`` and ``rst_ni`` (active low).
+def block_model(sources: Sequence[Path], parameters: Mapping[str, int]) -> Library:
+    """A module with the ports ``clk_i`` and ``rst_ni`` (active low), to be run as `RtlBlock`.
 
-    Attributes:
+    Args:
         sources: Its Verilog, in order of dependence; the last one is its own.
         parameters: Values of its parameters.
     """
-
-    sources: Sequence[Path]
-    parameters: Mapping[str, int]
-
-    @property
-    def name(self) -> str:
-        """The module."""
-        return self.sources[-1].stem
-
-    def build(self) -> Path:
-        """The library of the model, from the cache if it is there.
-
-        Raises:
-            SimulationError: carrying the end of the tools' output.
-        """
-        return Library(
-            name=self.name,
-            top=self.name,
-            text=self.sources[-1].read_text(),
-            driver=Path(__file__).with_name("block.cpp"),
-            defines={"BLOCK_CLASS": f"V{self.name}"},
-            sources=self.sources[:-1],
-            flags=[f"-G{name}={value}" for name, value in sorted(self.parameters.items())],
-        ).build()
+    *others, own = sources
+    return Library(
+        name=own.stem,
+        top=own.stem,
+        text=own.read_text(),
+        driver=Path(__file__).with_name("block.cpp"),
+        defines={"BLOCK_CLASS": f"V{own.stem}"},
+        sources=others,
+        flags=[f"-G{name}={value}" for name, value in sorted(parameters.items())],
+    )
 
 
 class RtlBlock(Handle):
@@ -63,7 +47,7 @@ class RtlBlock(Handle):
         "clock": (None, [POINTER, U64]),
     }
 
-    def __init__(self, model: BlockModel) -> None:
+    def __init__(self, model: Library) -> None:
         simulator = PyVerilator(str(model.build()))
         self._simulator = simulator  # keeps the model alive
         block, library = simulator.model, simulator.lib

@@ -15,10 +15,8 @@ import numpy as np
 from calibration.benches.mesh_bench import Log, expected_deliveries, judge, read_log
 from calibration.harness.simulator import Simulation, build
 from cosim.errors import HangError, SimulationError
-from cosim.spec.adapter import adapter
+from cosim.spec.adapter import SizedMesh
 from cosim.spec.flits import Words
-from cosim.spec.header import FlitLayout
-from cosim.spec.mesh import MeshSpec
 from tlm.calibrated import REPOSITORY
 from tlm.errors import InputError
 from tlm.interconnect.packets import Deliveries, Packets
@@ -47,20 +45,8 @@ class Hold:
     until_cycle: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class BlackBoxMesh:
-    """A Verilated mesh of ``rows`` x ``cols`` nodes of which the specification alone is known."""
-
-    spec: MeshSpec
-    rows: int
-    cols: int
-
-    def __post_init__(self) -> None:
-        self.spec.check_size(self.rows, self.cols)
-
-    def layout(self) -> FlitLayout:
-        """Its flits."""
-        return FlitLayout(self.spec, self.rows, self.cols)
+class BlackBoxMesh(SizedMesh):
+    """A mesh under cocotb."""
 
     def build(self, waves: bool = False) -> Simulation:
         """The built model, from the cache if it is there.
@@ -68,7 +54,7 @@ class BlackBoxMesh:
         Raises:
             SimulationError: carrying the end of Verilator's output.
         """
-        rtl, layout = self.spec.rtl, self.layout()
+        layout = self.layout()
         parameters = {
             "Nodes": self.rows * self.cols,
             "FlitWidth": layout.width,
@@ -80,13 +66,10 @@ class BlackBoxMesh:
             [*self.spec.source_files(), *_BENCH_SOURCES],
             parameters,
             waves=waves,
-            flags=[
-                "-Wno-fatal",  # warnings about a user's Verilog are hers
-                *rtl.verilator_options,
-                *(f"-D{name}={value}" for name, value in sorted(rtl.defines.items())),
-            ],
+            # Warnings about a user's Verilog are hers.
+            flags=["-Wno-fatal", *self.spec.rtl.flags()],
             include_folders=self.spec.include_folders(),
-            written={"blackbox_dut.sv": adapter(self.spec, self.rows, self.cols, layout.width)},
+            written={"blackbox_dut.sv": self.adapter()},
         )
 
     def simulate(
@@ -133,7 +116,7 @@ class BlackBoxMesh:
         log, outcome = self._run(packets, words, hold, _LONGEST_CYCLES, most, folder)
         injected, ejected = (int((log[:, 0] == kind).sum()) for kind in (0, 1))
         missing = injected < len(words) or ejected < due
-        what = f"{self.spec.name} {self.rows}x{self.cols}"
+        what = self.name
         counts = f"{injected} of {len(words)} flits injected, {ejected} of {due} ejected"
         if outcome["quiet"] and missing:
             since = int(log[-1, 2]) + 1 if len(log) else 0

@@ -22,9 +22,9 @@ from calibration.experiment import EXACT, Parameters
 from calibration.experiments.mesh_cases import solve_exactly
 from calibration.experiments.tile_models import FITTED, OTHER_WIDTH, on_machines, width
 from cosim.errors import SimulationError
+from cosim.tiles.blocks import block_of, rows_of, wrapped
 from cosim.tiles.descriptors import Descriptor, Transfer, TransferKind
 from cosim.tiles.image import TileImage
-from cosim.tiles.layout import block_of, rows_of, wrapped
 from cosim.tiles.machine import TileMachine
 from cosim.tiles.model import TileModel
 from cosim.verilog import TILE_SOURCES

@@ -8,7 +8,7 @@ from typing import Self
 from simpy import Environment, Event
 from simpy.events import EventPriority
 
-from cosim.block import BlockModel, RtlBlock
+from cosim.block import RtlBlock, block_model
 from cosim.errors import SimulationError
 from cosim.memory.channel import ChannelParameters
 from cosim.verilog import MEMORY_SOURCES
@@ -42,7 +42,7 @@ class RtlMemoryTarget:
         self.socket = TargetSocket(self)
         self._env = env
         self._memory = memory
-        self._block = RtlBlock(BlockModel(MEMORY_SOURCES, memory.parameters()))
+        self._block = RtlBlock(block_model(MEMORY_SOURCES, memory.parameters()))
         self._clocked = 0  # cycles
         self._burst_bytes = memory.data_width // 8
         self._requests: deque[tuple[GenericPayload, int]] = deque()  # with the number of the burst

@@ -78,6 +78,11 @@ class Rtl(_Table):
     parameters: dict[_Identifier, int] = {}
     verilator_options: Annotated[tuple[str, ...], Field(strict=False)] = ()
 
+    def flags(self) -> list[str]:
+        """What Verilator is told."""
+        defines = (f"-D{name}={value}" for name, value in sorted(self.defines.items()))
+        return [*self.verilator_options, *defines]
+
 
 class Mesh(_Table):
     """Its sizes, (rows, columns): those of the fit and those that only blind checks see."""

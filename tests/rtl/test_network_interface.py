@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cosim.tiles.blocks import block_of, rows_of, wrapped
 from cosim.tiles.descriptors import Descriptor, Transfer, TransferKind, Wait, Words
 from cosim.tiles.image import TileImage
-from cosim.tiles.layout import block_of, rows_of, wrapped
 from cosim.tiles.lowering import lower
 from cosim.tiles.machine import TileMachine, TileRun
 from cosim.tiles.model import TileModel

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cosim.tiles.blocks import Block, block_of, panels, rows_of, wrapped
 from cosim.tiles.descriptors import Descriptor
 from cosim.tiles.image import TileImage
-from cosim.tiles.layout import Block, block_of, panels, rows_of, wrapped
 from cosim.tiles.machine import TileMachine
 from cosim.tiles.model import TileModel
 from tlm.program import Engine

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from cosim.errors import HangError, SimulationError
+from cosim.tiles.blocks import block_of, rows_of
 from cosim.tiles.descriptors import Credit, Descriptor, Job, Transfer, TransferKind, Wait
 from cosim.tiles.image import TileImage
-from cosim.tiles.layout import block_of, rows_of
 from cosim.tiles.machine import TileMachine, TileRun
 from cosim.tiles.model import TileModel
 from tlm.errors import InputError

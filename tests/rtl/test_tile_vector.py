@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from calibration.benches.vector_bench import computed
+from cosim.tiles.blocks import Block, block_of, rows_of, wrapped
 from cosim.tiles.descriptors import VECTOR_OPERATIONS, Descriptor, Transfer, TransferKind, Wait
 from cosim.tiles.image import TileImage
-from cosim.tiles.layout import Block, block_of, rows_of, wrapped
 from cosim.tiles.machine import TileMachine
 from cosim.tiles.model import TileModel
 from tlm.errors import InputError

@@ -7,9 +7,9 @@ import pytest
 
 from cosim.network.model import LoopModel
 from cosim.spec.mesh import load_spec
-from tlm.calibrated import REPOSITORY
+from tests.specifications import TOY
 
-_TOY = REPOSITORY / "tests" / "cosim" / "toy"
+_TOY = TOY.parent
 
 #: The toy with pieces of its specification replaced, each of which stands there once.
 ChangedToy = Callable[..., LoopModel]
