@@ -1,1 +1,1 @@
-"""Somebody else's mesh: what its user says of it, and the harness that runs packets through it."""
+"""Somebody else's mesh: packets through it, and what is found out of it."""
