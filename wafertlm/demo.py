@@ -17,10 +17,8 @@ from tlm.errors import InputError
 from wafertlm.commands.calibrate import calibrate_result
 from wafertlm.commands.calibrate import render as render_calibration
 from wafertlm.commands.doctor import doctor_result
-from wafertlm.commands.kernel import complete_kernel, store_maps
 from wafertlm.commands.serve import complete_serve, serve_result
-from wafertlm.kernel_options import KernelOptions
-from wafertlm.kernel_runs import kernel_result
+from wafertlm.kernel import KernelOptions, run_kernel
 from wafertlm.output import CheckFailedError, console, log, progress, store
 from wafertlm.report.page import write_report
 from wafertlm.serving import ServeOptions
@@ -104,11 +102,11 @@ def _run_kernel(case: tuple[str, int]) -> dict[str, Any]:
         level="lt",
     )
     with stopwatch() as watch:
-        figures, maps = kernel_result(options)
-    result = complete_kernel(options, figures, watch.times)
+        ran = run_kernel(options)
+    result = ran.record(watch.times)
     store(result, FOLDER / f"{kernel}-{size}.json")
     if size == _SIZES[0]:
-        store_maps(maps, FOLDER / f"{kernel}-{size}.npz")
+        ran.store_maps(FOLDER / f"{kernel}-{size}.npz")
     return {"kernel": kernel, "size": size, **result}
 
 

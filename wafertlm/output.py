@@ -94,8 +94,18 @@ def plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} has no form in JSON: {value!r}")
 
 
-def emit(result: Result, as_json: bool, render: Callable[[Result], RenderableType]) -> None:
-    """Print a result on stdout: one JSON object, or what ``render`` makes of it."""
+def emit(
+    result: Result,
+    as_json: bool,
+    render: Callable[[Result], RenderableType],
+    out: Path | None = None,
+) -> None:
+    """Print a result on stdout: one JSON object, or what ``render`` makes of it.
+
+    Before that it is stored in ``out``, if given.
+    """
+    if out is not None:
+        store(result, out)
     if as_json:
         sys.stdout.write(_json(result))
     else:

@@ -9,8 +9,7 @@ from tlm.check import TileLimits, check_program
 from tlm.errors import InputError
 from wafertlm import cli
 from wafertlm.commands.check import report_figures
-from wafertlm.kernel_options import KernelOptions
-from wafertlm.kernel_runs import kernel_program
+from wafertlm.kernel import KernelOptions, resolve
 from workloads.kernels.catalogue import KERNELS
 from workloads.kernels.collectives import METHODS
 
@@ -29,7 +28,7 @@ def program_figures(kernel: str, **choices: str) -> dict[str, Any]:
         **choices,
     )
     limits = TileLimits(tile_bytes=64 * 1024, routing_paths=32)
-    return report_figures(check_program(kernel_program(options), limits))
+    return report_figures(check_program(resolve(options).program, limits))
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

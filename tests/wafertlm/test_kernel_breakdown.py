@@ -12,8 +12,7 @@ from tlm.interconnect.packets import TileSet
 from tlm.program import Engine, Work
 from tlm.program.operations import COMPUTING
 from tlm.trace import EngineSpan
-from wafertlm.kernel_options import KernelOptions
-from wafertlm.kernel_runs import kernel_result
+from wafertlm.kernel import Execution, KernelOptions, run_kernel
 
 
 class Spans:
@@ -71,21 +70,21 @@ def test_communication_is_when_no_engine_computes(
     options = KernelOptions(
         kernel=name, chip=chip, grid="4x4", shape=shape, dtype=dtype, level=level, allow_stale=True
     )
-    figures, maps = kernel_result(options, recorder=spans)
-    row, col = np.unravel_index(maps["finish_cycle"].argmax(), (4, 4))
-    idle = figures["cycles"] - spans.computed((int(row), int(col)))
-    found = figures["breakdown_cycles"]["communication"]
+    ran = run_kernel(options, Execution(recorder=spans))
+    row, col = np.unravel_index(ran.maps["finish_cycle"].argmax(), (4, 4))
+    idle = ran.cycles - spans.computed((int(row), int(col)))
+    found = ran.breakdown_cycles["communication"]
     assert idle > 0
     # Blocks of the shortest work are far out of order in FlatAttention's program.
     out_of_order = level == "lt" and (name, chip) == ("flat-attention", "rtl-4x4")
-    assert found == pytest.approx(idle, abs=0.02 * figures["cycles"] if out_of_order else 0)
+    assert found == pytest.approx(idle, abs=0.02 * ran.cycles if out_of_order else 0)
 
 
 def test_a_loosely_timed_run_tells_how_far_it_is() -> None:
     told: list[tuple[int, int]] = []
     sizes = {"grid": "4x4", "shape": "32,64", "dtype": "int8"}
     options = KernelOptions(kernel="softmax", chip="rtl-4x4", allow_stale=True, **sizes)
-    kernel_result(options, progress=lambda done, total: told.append((done, total)))
+    run_kernel(options, Execution(progress=lambda done, total: told.append((done, total))))
     assert told == sorted(told)
     operations = len(told) - 1  # and once more at the end
     assert told[-1] == (operations, operations)

@@ -15,8 +15,7 @@ from tlm.calibrated import REPOSITORY, load_result, source_hashes
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
 from tlm.trace import TransferSpan
-from wafertlm.kernel_options import KernelOptions
-from wafertlm.kernel_runs import kernel_result
+from wafertlm.kernel import Execution, KernelOptions, run_kernel
 from workloads.kernels.catalogue import ATTENTION, GEMM, KERNELS
 
 MASK = REPOSITORY / "docs" / "own_rtl" / "mask_mesh"
@@ -171,10 +170,10 @@ def test_maps_count_the_flits_of_the_program_that_ran(mask_spec: Path) -> None:
         kernel="cannon", chip="rtl-8x8", rtl=str(mask_spec), allow_stale=True, **sizes
     )
     hops = FlitHops()
-    _, maps = kernel_result(options, recorder=hops, links=True)
-    crossed = sum(maps[f"link_flits_{to}"].sum() for to in ("north", "east", "south", "west"))
+    ran = run_kernel(options, Execution(recorder=hops, links=True))
+    crossed = sum(ran.maps[f"link_flits_{to}"].sum() for to in ("north", "east", "south", "west"))
     assert crossed == hops.flit_hops > 0
-    assert not any("link" in name for name in kernel_result(options)[1])
+    assert not any("link" in name for name in run_kernel(options).maps)
 
 
 def test_a_multicast_that_no_header_can_name(kernel: Run, mask_spec: Path) -> None:

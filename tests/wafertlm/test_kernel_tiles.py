@@ -20,7 +20,7 @@ from tlm.program.data import Gemm
 from tlm.program.operations import Work
 from tlm.spread import spread
 from tlm.tiles.programs import on_tiles
-from wafertlm import kernel_levels
+from wafertlm.kernel import tiles
 
 OPTIONS = ("--chip", "rtl-2x2", "--grid", "2x2", "--shape", "32,32,32", "--dtype", "int8", "--json")
 
@@ -71,8 +71,8 @@ def test_with_products_that_are_not_as_modelled_all_jobs_are_by_themselves(
         changed.append(on_tiles(program, tile, products.__getitem__))
         return products.__getitem__
 
-    monkeypatch.setattr(kernel_levels, "rtl_products", cycle_longer)
-    monkeypatch.setattr(kernel_levels, "lone_tiles", lambda *_: nullcontext())
+    monkeypatch.setattr(tiles, "rtl_products", cycle_longer)
+    monkeypatch.setattr(tiles, "lone_tiles", lambda *_: nullcontext())
     of = ("kernel", "mesh-gemm-t", "--chip", "rtl-4x4", "--grid", "4x4", "--shape", "32,32,128")
     of = (*of, "--dtype", "int8", "--level", "at", "--allow-stale", "--json")
     modelled, found = (

@@ -10,12 +10,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from tlm.check import Report, check_program, chip_limits
-from tlm.chips import load_chip
-from tlm.errors import InputError
-from wafertlm.kernel_options import KernelOptions, known_names
-from wafertlm.kernel_runs import kernel_program
-from wafertlm.options import render_names
-from wafertlm.output import CheckFailedError, Result, complete, emit, progress, store
+from wafertlm.commands.common import output_options, required
+from wafertlm.kernel import KernelOptions, resolve
+from wafertlm.kernel.options import known_names
+from wafertlm.output import CheckFailedError, Result, complete, emit, progress
 from wafertlm.stopwatch import stopwatch
 
 _REQUIRED = ("kernel", "chip", "grid", "shape", "dtype")
@@ -88,29 +86,22 @@ def _known_names() -> dict[str, list[str]]:
 @click.option("--groups", help="Of mesh-gemv: groups of each level of its tree but the last.")
 @click.option("--schedule", help="Of flat-attention: naive or async (default).")
 @click.option("--out", type=click.Path(path_type=Path), help="Store the result (JSON).")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--list", "as_list", is_flag=True, help="Print what the options may name.")
-def command(out: Path | None, as_json: bool, as_list: bool, **given: Any) -> None:
+@output_options(_known_names)
+def command(out: Path | None, as_json: bool, **given: Any) -> None:
     """Check a kernel's program without running it.
 
     Tokens, cyclic waits, the order of reductions, and P, L, M and R: parallelism, latency, memory
     and routing, against the limits of the chip's profile.
     """
-    if as_list:
-        emit(_known_names(), as_json, render_names)
-        return
-    for name in _REQUIRED:
-        if given[name] is None:
-            raise InputError(f"check: {name} not given; see --help and --list")
-    options = KernelOptions(**given)
-    chip, program = load_chip(options.chip), kernel_program(options)
+    required("check", given, _REQUIRED)
+    # As for level `lt`; what does not fit a tile's memory is a finding.
+    setup = resolve(KernelOptions(**given))
     with stopwatch() as watch, progress("operations") as show:
-        report = check_program(program, chip_limits(chip), show)
-    recorded = {name: getattr(options, name) for name in _OPTIONS}
+        report = check_program(setup.program, chip_limits(setup.chip), show)
+    recorded = {name: getattr(setup.options, name) for name in _OPTIONS}
+    calibration = setup.chip.calibration
     figures = report_figures(report)
-    result = complete("check", recorded, figures, watch.times, calibration=chip.calibration)
-    if out is not None:
-        store(result, out)
-    emit(result, as_json, _render)
+    result = complete("check", recorded, figures, watch.times, calibration=calibration)
+    emit(result, as_json, _render, out)
     if not report.holds:
         raise CheckFailedError("; ".join(found.message for found in report.findings))

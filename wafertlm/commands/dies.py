@@ -17,8 +17,8 @@ from tlm.dies.simulate import simulate
 from tlm.errors import InputError, choose
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.traffic import parse_rectangle
-from wafertlm.options import render_names
-from wafertlm.output import Result, complete, emit, store
+from wafertlm.commands.common import output_options, required
+from wafertlm.output import Result, complete, emit
 from wafertlm.stopwatch import stopwatch
 
 LEVELS = ("lt", "perf")
@@ -139,23 +139,15 @@ def _known_names() -> dict[str, list[str]]:
     "--micro-batches", type=int, default=2, show_default=True, help="Parts when overlapped."
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Store the result (JSON).")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--list", "as_list", is_flag=True, help="Print what the options may name.")
-def command(out: Path | None, as_json: bool, as_list: bool, **given: Any) -> None:
+@output_options(_known_names)
+def command(out: Path | None, as_json: bool, **given: Any) -> None:
     """Run a collective between the dies of a wafer.
 
     With --kernel-s, kernels and collectives in turns and overlapped in micro-batches too.
     """
-    if as_list:
-        emit(_known_names(), as_json, render_names)
-        return
-    for name in ("chip", "collective", "bytes"):
-        if given[name] is None:
-            raise InputError(f"dies: {name} not given; see --help and --list")
+    required("dies", given, ("chip", "collective", "bytes"))
     options = DiesOptions(**given)
     with stopwatch() as watch:
         figures = dies_result(options)
     result = complete("dies", asdict(options), figures, watch.times)
-    if out is not None:
-        store(result, out)
-    emit(result, as_json, _render)
+    emit(result, as_json, _render, out)

@@ -1,40 +1,22 @@
 """``wafertlm kernel``: a kernel on a chip, at the level of detail that the question needs."""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 from rich.console import RenderableType
 from rich.table import Table
 
-from tlm.calibrated import stale_allowed
-from tlm.chips import load_chip
-from tlm.errors import InputError
-from tlm.files import whole_file
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.traffic import parse_rectangle
 from tlm.trace import Timeline
-from wafertlm.kernel_networks import provenance_hash
-from wafertlm.kernel_options import KernelOptions, known_names
-from wafertlm.kernel_runs import kernel_result, own_network
-from wafertlm.kernel_unequal import unequal_tiles
-from wafertlm.options import parse_grid, render_names
-from wafertlm.output import Result, complete, emit, log, progress, store
+from wafertlm.commands.common import output_options, required
+from wafertlm.kernel import Execution, KernelOptions, Setup, resolve, run_setup
+from wafertlm.kernel.options import known_names
+from wafertlm.output import Result, emit, log, progress
 from wafertlm.stopwatch import stopwatch
 
 _SHOWN_SIDE = 8
-
-
-def store_maps(maps: dict[str, Any], path: Path) -> None:
-    """Write arrays over tiles as a compressed ``.npz``.
-
-    Raises:
-        InputError: naming the path, if it cannot be written.
-    """
-    with whole_file(path) as scratch, scratch.open("wb") as file:
-        np.savez_compressed(file, **maps)
 
 
 def _render(result: Result) -> RenderableType:
@@ -98,8 +80,7 @@ def _render(result: Result) -> RenderableType:
 @click.option("--region", help="Tiles of the timeline: r0:r1,c0:c1; else the first 8x8.")
 @click.option("--every", type=int, default=1, show_default=True, help="Every n-th operation of it.")
 @click.option("--allow-stale", is_flag=True, help="Use measurements that are out of date.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--list", "as_list", is_flag=True, help="Print what the options may name.")
+@output_options(known_names)
 def command(
     waves: Path | None,
     out: Path | None,
@@ -109,7 +90,6 @@ def command(
     every: int,
     threads: int | None,
     as_json: bool,
-    as_list: bool,
     **given: Any,
 ) -> None:
     """Run a kernel on a chip.
@@ -117,29 +97,23 @@ def command(
     Matrices lie in the tiles' memories before and after; those of attention come from off-chip
     memory, whose time is counted with --memory.
     """
-    if as_list:
-        emit(known_names(), as_json, render_names)
-        return
-    for name in ("kernel", "chip", "grid", "shape", "dtype"):
-        if given[name] is None:
-            raise InputError(f"kernel: {name} not given; see --help and --list")
-    options = KernelOptions(**given)
-    if map_path is not None and (options.noc or options.level) == "perf":
-        raise InputError("--map: level perf has no tiles to map; levels that do: at, lt")
-    shown = None if timeline is None else _timeline(options, region, every)
+    required("kernel", given, ("kernel", "chip", "grid", "shape", "dtype"))
+    options, shown = KernelOptions(**given), None
     with stopwatch() as watch, progress(f"{options.kernel}: operations") as told:
-        figures, maps = kernel_result(
-            options,
+        setup = resolve(options)
+        if timeline is not None:
+            shown = _timeline(setup, region, every)
+        execution = Execution(
             waves=waves,
-            building=watch.compiling,
             recorder=shown,
             links=map_path is not None,
             progress=told,
             threads=threads,
+            building=watch.compiling,
         )
-    result = complete_kernel(options, figures, watch.times)
+        ran = run_setup(setup, execution)
     if map_path is not None:
-        store_maps(maps, map_path)
+        ran.store_maps(map_path)
     if timeline is not None and shown is not None:
         shown.write(timeline)
         if shown.dropped or shown.dropped_transfers:
@@ -147,35 +121,12 @@ def command(
                 f"timeline: no room for {shown.dropped:,} spans and {shown.dropped_transfers:,} "
                 "transfers; show fewer by --region or --every"
             )
-    if out is not None:
-        store(result, out)
-    emit(result, as_json, _render)
+    emit(ran.record(watch.times), as_json, _render, out)
 
 
-def _timeline(options: KernelOptions, region: str | None, every: int) -> Timeline:
-    tiles = unequal_tiles(options)
-    rows, cols = parse_grid("--grid", options.grid) if tiles is None else tiles.grid
-    if region is None:
-        shown = TileSet(range(min(rows, _SHOWN_SIDE)), range(min(cols, _SHOWN_SIDE)))
-    else:
+def _timeline(setup: Setup, region: str | None, every: int) -> Timeline:
+    rows, cols = setup.span
+    shown = TileSet(range(min(rows, _SHOWN_SIDE)), range(min(cols, _SHOWN_SIDE)))
+    if region is not None:
         shown = parse_rectangle(region, rows, cols)
-    own = own_network(options)
-    y_first = own is not None and own.timing.y_first
-    return Timeline(shown, cols, every=every, y_first=y_first)
-
-
-def complete_kernel(
-    options: KernelOptions, figures: dict[str, Any], times: dict[str, float]
-) -> dict[str, Any]:
-    """The command's result object; RTL stands behind the chips and networks that are made of it."""
-    calibration = load_chip(options.chip).calibration
-    rtl_hash, recorded = None, asdict(options)
-    if options.tiles is not None:
-        recorded["tiles"] = figures["tiles"]["table"]
-    with stale_allowed(options.allow_stale):
-        own = own_network(options)
-        if own is not None:
-            calibration, recorded["rtl"] = own.spec.name, own.spec.file.name
-        if calibration is not None:
-            rtl_hash = provenance_hash(own)
-    return complete("kernel", recorded, figures, times, rtl_hash=rtl_hash, calibration=calibration)
+    return Timeline(shown, cols, every=every, y_first=setup.timing.y_first)

@@ -14,7 +14,7 @@ from tlm.memory.dram.controllers import CONTROLLERS
 from tlm.memory.dram.devices import DEVICES
 from tlm.memory.dram.interleaved import InterleavedChannels
 from tlm.memory.dram.traffic import PATTERNS, DramTraffic, figures
-from wafertlm.options import render_names
+from wafertlm.commands.common import output_options
 from wafertlm.output import Result, complete, emit
 from wafertlm.stopwatch import stopwatch
 
@@ -119,9 +119,8 @@ def _render(result: Result) -> RenderableType:
 )
 @click.option("--requests", type=int, default=100_000, show_default=True, help="Of all requesters.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of places and directions.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--list", "as_list", is_flag=True, help="Print what the options may name.")
-def command(as_json: bool, as_list: bool, **given: Any) -> None:
+@output_options(known_names)
+def command(as_json: bool, **given: Any) -> None:
     """Run a stream of requests, a burst each, through DRAM pseudo-channels.
 
     Patterns: sequential (each requester its own region of the memory, in order), strided (the same,
@@ -135,9 +134,6 @@ def command(as_json: bool, as_list: bool, **given: Any) -> None:
     row_hit_fraction, of column commands, those to a row that had served one since its activate;
     refresh_fraction, of the time, that from a refresh falling due to the end of its tRFC.
     """
-    if as_list:
-        emit(known_names(), as_json, render_names)
-        return
     options = MemoryOptions(**given)
     with stopwatch() as watch:
         result = memory_result(options)

@@ -18,8 +18,9 @@ from tlm.interconnect.collectives import COLLECTIVES, CollectiveTraffic, group_t
 from tlm.interconnect.handshake import DeadlockError
 from tlm.interconnect.packets import Deliveries, PacketKind, Packets
 from tlm.interconnect.traffic import PATTERNS, Traffic, figures, parse_tile, read_packets
+from wafertlm.commands.common import render_names
 from wafertlm.networks import Network, ProjectNetwork, own_network, simulate_at
-from wafertlm.options import parse_grid, render_names
+from wafertlm.options import parse_grid
 from wafertlm.output import CheckFailedError, Result, complete, emit
 from wafertlm.stopwatch import Stopwatch, stopwatch
 

@@ -13,7 +13,7 @@ from rich.table import Table
 from cosim.errors import HangError, SimulationError
 from tlm.errors import InputError
 from tlm.files import whole_file
-from wafertlm.options import render_names
+from wafertlm.commands.common import render_names
 from wafertlm.output import CheckFailedError, Result, complete, emit
 from wafertlm.replay import Stored, load, names
 from wafertlm.stopwatch import Stopwatch, stopwatch

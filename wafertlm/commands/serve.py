@@ -11,7 +11,7 @@ from rich.table import Table
 
 from tlm.errors import InputError
 from wafertlm import __version__
-from wafertlm.options import render_names
+from wafertlm.commands.common import render_names
 from wafertlm.output import Progress, Result, complete, config_hash, emit, progress, store
 from wafertlm.serving import ALL_SCHEDULERS, ServeOptions, Service, rate_of
 from wafertlm.stopwatch import stopwatch

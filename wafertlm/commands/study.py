@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from tlm.errors import InputError, choose
-from wafertlm.options import render_names
+from wafertlm.commands.common import render_names
 from wafertlm.output import Progress, Result, complete, emit, progress, store
 from wafertlm.stopwatch import stopwatch
 from workloads.studies.campaign import default_workers

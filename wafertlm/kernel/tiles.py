@@ -1,14 +1,14 @@
-"""What `wafertlm kernel` runs on tiles in Verilog: whole kernels, or their products alone."""
+"""Kernels on tiles in Verilog: whole ones, or their products alone."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cosim.errors import HangError, SimulationError
+from cosim.errors import SimulationError
 from cosim.tiles.blocks import decode, encode
 from cosim.tiles.descriptors import Descriptor
 from cosim.tiles.functional import held_equal
@@ -28,24 +28,16 @@ from tlm.program.operations import COMPUTING, Engine, Tile
 from tlm.tiles.jobs import matrix_jobs
 from tlm.tiles.layout import place_buffers
 from tlm.trace import EngineSpan, Recorder
-from wafertlm.output import CheckFailedError
+from wafertlm.kernel.setup import Execution, Setup
+from wafertlm.verilog import failing_checks
 
 _SEED = 1
 #: Tiles of the mesh on one of which products run alone.
 _ALONE = (2, 2)
-Building = Callable[[], AbstractContextManager[None]]
 
 
-def run_on_tiles(
-    program: Program,
-    chip: Chip,
-    waves: Path | None,
-    building: Building,
-    recorder: Recorder | None = None,
-    *,
-    memory: bool = False,
-) -> tuple[Outcome, dict[str, Any]]:
-    """Run a program on tiles in Verilog, on random blocks, and say which ones these were.
+def run_on_tiles(setup: Setup, execution: Execution) -> tuple[Outcome, dict[str, Any]]:
+    """Run a kernel on tiles in Verilog, on random blocks, and say which ones these were.
 
     All buffers of all tiles are held against those of the functional interpreter, bit for bit.
 
@@ -53,13 +45,14 @@ def run_on_tiles(
         InputError: for a program that the tiles cannot run.
         CheckFailedError: if the Verilog hangs, stops, or computes something else; says where.
     """
-    grid = (program.rows, program.cols)
-    model = tile_model(chip, grid, waves=waves is not None, memory=memory)
+    program, waves = setup.program, execution.waves
+    memory = setup.target.offchip is not None
+    model = tile_model(setup.chip, setup.span, waves=waves is not None, memory=memory)
     lower(program, model)  # refuses what does not fit before anything is built
-    with _machine(model, building, waves) as machine:
+    with _machine(model, execution) as machine:
         run = held_equal(program, TileBlocks(program, _SEED), machine)
-    if recorder is not None:
-        _tell(recorder, program, model, run)
+    if execution.recorder is not None:
+        _tell(execution.recorder, program, model, run)
     return _outcome(program, run), _provenance(model, run.cycles)
 
 
@@ -94,27 +87,23 @@ def rtl_products(program: Program, machine: TileMachine) -> Callable[[Gemm], int
 
 
 @contextmanager
-def lone_tiles(chip: Chip, building: Building) -> Iterator[TileMachine]:
-    """A few tiles of a chip in Verilog.
+def lone_tiles(chip: Chip, execution: Execution) -> Iterator[TileMachine]:
+    """A few tiles of a chip in Verilog, without a wave.
 
     Raises:
         CheckFailedError: if the Verilog cannot be built, hangs, stops, or computes something else.
     """
-    with _machine(tile_model(chip, _ALONE), building, None) as machine:
+    with _machine(tile_model(chip, _ALONE), replace(execution, waves=None)) as machine:
         yield machine
 
 
 @contextmanager
-def _machine(model: TileModel, building: Building, waves: Path | None) -> Iterator[TileMachine]:
-    try:
-        with building():
+def _machine(model: TileModel, execution: Execution) -> Iterator[TileMachine]:
+    with failing_checks():
+        with execution.building():
             model.build()
-        with TileMachine(model, waves=waves) as machine:
+        with TileMachine(model, waves=execution.waves) as machine:
             yield machine
-    except HangError as error:
-        raise CheckFailedError(f"deadlock: {error}") from error
-    except SimulationError as error:
-        raise CheckFailedError(str(error)) from error
 
 
 def _outcome(program: Program, run: TileRun) -> Outcome:

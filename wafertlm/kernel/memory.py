@@ -1,21 +1,16 @@
-"""The off-chip memory of `wafertlm kernel`: channels of a chip, at some level."""
+"""The off-chip memory of a kernel's run: channels of a chip, at some level."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
 from simpy import Environment
 
-from cosim.errors import SimulationError
-from cosim.memory.channel import ChannelParameters
-from cosim.memory.target import RtlMemoryTarget
-from cosim.verilog import MEMORY_SOURCES
 from tlm.calibrated import combined_hash, source_hashes
 from tlm.chips import Chip
 from tlm.chips.parts import offchip_channels
-from tlm.errors import InputError
 from tlm.memory.bandwidth_latency import BandwidthLatencyMemory
 from tlm.memory.base import MemoryTarget
 from tlm.memory.dram.calibration import rtl_channel
@@ -23,26 +18,7 @@ from tlm.memory.dram.target import DramMemory
 from tlm.offchip.edge import Edge
 from tlm.offchip.system import Channel, OffChipMemory
 from tlm.program import OffChip, Program
-from wafertlm.output import CheckFailedError
-
-MEMORY_LEVELS = ("rtl", "at", "perf")
-#: Levels of memory that a network's level goes with.
-_MIXES = {"rtl": MEMORY_LEVELS, "at": MEMORY_LEVELS, "lt": ("perf",), "perf": ("perf",)}
-
-
-def check_memory_level(level: str | None, noc: str) -> None:
-    """Hold that there is such a level, and that it goes with that of the network.
-
-    Raises:
-        InputError: if not.
-    """
-    if level is not None and level not in MEMORY_LEVELS:
-        raise InputError(f"--memory: found '{level}'; allowed: {', '.join(MEMORY_LEVELS)}")
-    if level is not None and level not in _MIXES[noc]:
-        allowed = ", ".join(_MIXES[noc])
-        raise InputError(
-            f"--memory: found {level} with the network at level {noc}; allowed: {allowed}"
-        )
+from wafertlm.kernel.options import RTL
 
 
 def chip_edge(chip: Chip, level: str, grid: tuple[int, int]) -> Edge:
@@ -57,8 +33,10 @@ def chip_edge(chip: Chip, level: str, grid: tuple[int, int]) -> Edge:
         InputError: for a chip without channels, or if the calibration is missing or stale.
     """
     edge = offchip_channels(chip, *grid)
-    if level != "rtl":
+    if level != RTL:
         return edge
+    from cosim.memory.channel import ChannelParameters  # slow to import: only for Verilog
+
     # Verilog in this process has fewer rows, which change no time.
     return replace(edge, capacity_bytes=ChannelParameters().bursts * edge.burst_bytes)
 
@@ -77,9 +55,15 @@ class KernelMemory:
     edge: Edge | None = None
     channels: OffChipMemory | None = None
 
-    def figures(self, program: Program) -> dict[str, Any]:
-        """What the result says of it, after a run."""
-        assert self.edge is not None
+    @property
+    def edge_rows(self) -> int:
+        """Rows of routers that channels stand at, below the tiles."""
+        return int(self.channels is not None)
+
+    def figures(self, program: Program) -> dict[str, Any] | None:
+        """What the result says of it, after a run; None if its time did not count."""
+        if self.edge is None:
+            return None
         moved = Counter[bool]()
         for operation in program.build():
             if isinstance(operation, OffChip):
@@ -94,7 +78,9 @@ class KernelMemory:
         if self.channels is not None:
             figures["read_bytes"] = self.channels.read_bytes
             figures["written_bytes"] = self.channels.written_bytes
-        if self.level == "rtl":
+        if self.level == RTL:
+            from cosim.verilog import MEMORY_SOURCES  # slow to import
+
             figures["rtl_hash"] = combined_hash(source_hashes(MEMORY_SOURCES))
         return figures
 
@@ -104,11 +90,11 @@ NO_MEMORY = KernelMemory()
 
 
 @contextmanager
-def memory_of(
+def memory_at(
     edge: Edge | None,
     level: str | None,
     noc: str,
-    building: Callable[[], AbstractContextManager[None]],
+    building: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Iterator[KernelMemory]:
     """The channels of an edge at some level, each a formula, a model or Verilog in this process.
 
@@ -128,18 +114,26 @@ def memory_of(
         yield KernelMemory(level, edge)
         return
     timing = edge.timing
+    channels: dict[str, Channel] = {
+        "at": lambda env: DramMemory(env, rtl_channel()),
+        "perf": lambda env: BandwidthLatencyMemory(env, timing),
+    }
     with ExitStack() as stack:
+        if level == RTL:
+            channels[RTL] = _verilog(stack, building)
+        yield KernelMemory(level, edge, OffChipMemory(edge, channels[level]))
 
-        def verilog(env: Environment) -> MemoryTarget:
-            with building():
-                return stack.enter_context(RtlMemoryTarget(env, ChannelParameters()))
 
-        channels: dict[str, Channel] = {
-            "rtl": verilog,
-            "at": lambda env: DramMemory(env, rtl_channel()),
-            "perf": lambda env: BandwidthLatencyMemory(env, timing),
-        }
-        try:
-            yield KernelMemory(level, edge, OffChipMemory(edge, channels[level]))
-        except SimulationError as error:
-            raise CheckFailedError(str(error)) from error
+def _verilog(stack: ExitStack, building: Callable[[], AbstractContextManager[None]]) -> Channel:
+    """Channels in Verilog, each open until the stack is closed."""
+    from cosim.memory.channel import ChannelParameters  # slow to import: only for Verilog
+    from cosim.memory.target import RtlMemoryTarget
+    from wafertlm.verilog import failing_checks
+
+    stack.enter_context(failing_checks())
+
+    def channel(env: Environment) -> MemoryTarget:
+        with building():
+            return stack.enter_context(RtlMemoryTarget(env, ChannelParameters()))
+
+    return channel

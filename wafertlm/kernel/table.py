@@ -1,4 +1,4 @@
-"""What `wafertlm kernel --tiles` says of a chip: slow tiles, and tiles that must not be used."""
+"""A table of a chip's tiles: slow tiles, and tiles that must not be used."""
 
 import hashlib
 from dataclasses import dataclass, replace
@@ -8,15 +8,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from tlm.chips import Chip, load_chip
+from tlm.chips import Chip
 from tlm.engines.outcome import Outcome
 from tlm.errors import InputError
 from tlm.program import Program
 from tlm.program.harvest import Harvest, least_harvest
 from tlm.program.remap import on_lines
 from tlm.program.unequal import on_unequal_tiles, percent_table
-from wafertlm.kernel_levels import RTL
-from wafertlm.kernel_options import KernelOptions, chip_grid, part_levels
+from wafertlm.kernel.options import KernelOptions, Levels
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +94,16 @@ class UnequalTiles:
             last_arrival_cycle=outcome.last_arrival_cycle * used,
         )
 
+    @property
+    def known_by(self) -> dict[str, str]:
+        """What tells it from other tables."""
+        return {"file": self.file, "sha256": self.sha256}
+
     def figures(self) -> dict[str, Any]:
         """What the table costs: fields of the result."""
         disabled, (rows, cols) = int((self.percent == 0).sum()), self.harvest.left
         return {
-            "table": {"file": self.file, "sha256": self.sha256},
+            "table": self.known_by,
             "disabled_tiles": disabled,
             "harvested_rows": list(self.harvest.rows),
             "harvested_columns": list(self.harvest.cols),
@@ -110,7 +114,9 @@ class UnequalTiles:
         }
 
 
-def unequal_tiles(options: KernelOptions) -> UnequalTiles | None:
+def unequal_tiles(
+    options: KernelOptions, levels: Levels, chip: Chip, grid: tuple[int, int]
+) -> UnequalTiles | None:
     """The table of tiles, if the options name one.
 
     Raises:
@@ -118,15 +124,13 @@ def unequal_tiles(options: KernelOptions) -> UnequalTiles | None:
     """
     if options.tiles is None:
         return None
-    chip = load_chip(options.chip)
-    noc, _ = part_levels(options, chip)
-    if noc == "perf" or options.level == RTL:
+    if levels.noc == "perf" or levels.whole_tiles:
         raise InputError(
-            f"--tiles: found {'network at ' if noc == 'perf' else ''}level {noc}, whose tiles are "
-            "all alike; allowed: --level at|lt, --noc rtl|at|lt"
+            f"--tiles: found {'network at ' if levels.noc == 'perf' else ''}level {levels.noc}, "
+            "whose tiles are all alike; allowed: --level at|lt, --noc rtl|at|lt"
         )
-    tiles = UnequalTiles.read(options.tiles, chip, chip_grid(options.grid, chip))
-    if options.memory is not None and tiles.has_gaps:
+    tiles = UnequalTiles.read(options.tiles, chip, grid)
+    if levels.memory is not None and tiles.has_gaps:
         raise InputError(
             f"--memory: found lines of disabled tiles among those used in {options.tiles}; "
             "allowed: beside them"

@@ -1,0 +1,163 @@
+"""A user's own routers: what their calibration found of them, and what they can carry."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+from pydantic import ValidationError
+
+from calibration.blackbox.campaign import OwnCalibration, calibration_file, load_own
+from cosim.spec.header import FlitLayout, check_names
+from cosim.spec.mesh import MeshSpec, load_spec
+from tlm.calibrated import combined_hash
+from tlm.errors import InputError
+from tlm.interconnect import packets as network
+from tlm.interconnect.packets import PacketKind, Packets, TileSet
+from tlm.interconnect.zero_load import NocTiming
+from tlm.program import Multicast, Program, Reduce, Send, Transfer
+from tlm.program.operations import Way
+
+#: Names of the bounds in a calibration.
+_BOUNDS = {
+    PacketKind.UNICAST: "packet_flits",
+    PacketKind.MULTICAST: "multicast_flits",
+    PacketKind.SUM: "reduction_flits",
+    PacketKind.MAXIMUM: "reduction_flits",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CustomRouters:
+    """Routers that a user has specified and calibrated.
+
+    Attributes:
+        spec: Their specification.
+        found: What the calibration found.
+    """
+
+    spec: MeshSpec
+    found: OwnCalibration
+
+    @classmethod
+    def load(cls, spec_file: str, *, allow_stale: bool = False) -> Self:
+        """The routers of a specification.
+
+        Raises:
+            InputError: if the specification is wrong, or its calibration missing, or stale unless
+                that is allowed.
+        """
+        spec = load_spec(Path(spec_file))
+        if allow_stale and calibration_file(spec).is_file():
+            try:
+                text = calibration_file(spec).read_text(encoding="utf-8")
+                return cls(spec, OwnCalibration.model_validate_json(text))
+            except (UnicodeError, ValidationError):
+                pass  # what is wrong with it says the strict reading
+        return cls(spec, load_own(spec))
+
+    @property
+    def timing(self) -> NocTiming:
+        """As identified."""
+        return self.found.timing()
+
+    @property
+    def cut_timing(self) -> NocTiming:
+        """The timing whose buffer is the longest multicast or operand: engines cut by it."""
+        timing = self.timing
+        bounds = (timing.fifo_depth, self.found.multicast_flits, self.found.reduction_flits)
+        return replace(timing, fifo_depth=min(bound for bound in bounds if bound is not None))
+
+    @property
+    def combines(self) -> bool:
+        """Whether they reduce."""
+        return self.spec.features.reduction is not None
+
+    @property
+    def rtl_hash(self) -> str:
+        """Hash of the specification and its sources, as calibrated."""
+        return combined_hash(self.found.sources)
+
+    @property
+    def worst_error_pct(self) -> float:
+        """The worst error of the calibration's blind checks."""
+        return max(result.max_abs_error_pct for result in self.found.results)
+
+    def bound_flits(self, kind: PacketKind) -> int | None:
+        """Longest packet of a kind: as found, of unicasts as specified; None: there is no bound."""
+        if kind == PacketKind.UNICAST:
+            return self.spec.limits.packet_flits
+        multicast = kind == PacketKind.MULTICAST
+        return self.found.multicast_flits if multicast else self.found.reduction_flits
+
+    def check_packets(self, packets: Packets, rows: int, cols: int, longest_flits: int) -> None:
+        """Hold the operations, the bounds that were found, and the sets that headers can name.
+
+        Args:
+            packets: What is to be sent.
+            rows: Rows of a mesh of these routers.
+            cols: Columns.
+            longest_flits: Bound of packets that have no other.
+
+        Raises:
+            InputError: naming the first packet that the mesh cannot carry.
+        """
+        known, file = {name.upper() for name in self.spec.operations()}, self.spec.file.name
+        for kind in (PacketKind(value) for value in np.unique(packets.kind).tolist()):
+            if kind.name not in known:
+                raise InputError(
+                    f"{file}: features: found a packet of kind "
+                    f"{kind.name.lower()}; allowed: {', '.join(sorted(known)).lower()}"
+                )
+            bound = self.bound_flits(kind) or longest_flits
+            for number in np.nonzero((packets.kind == kind) & (packets.flits > bound))[0].tolist():
+                raise InputError(
+                    f"{file}: {_BOUNDS[kind]}: packet {number}: found {kind.name.lower()} of "
+                    f"{packets.flits[number]} flits; allowed: 1 to {bound}"
+                )
+        packets.check_on(rows, cols)
+        check_names(self.spec, packets, cols)
+
+    def check_program(self, program: Program) -> None:
+        """Hold that a mesh of these routers can carry what a program sends.
+
+        Raises:
+            InputError: naming the first transfer that it cannot.
+        """
+        layout = FlitLayout(self.spec, program.rows, program.cols)
+        limit, name = self.spec.limits.packet_flits, self.spec.file.name
+        for operation in program.within_tiles():
+            if not isinstance(operation, Transfer):
+                continue
+            if isinstance(operation, Send) and limit is not None and operation.flits > limit:
+                raise InputError(
+                    f"{name}: limits.packet_flits: found a transfer of {operation.flits} flits; "
+                    f"allowed: {limit}"
+                )
+            if isinstance(operation, Reduce):
+                self._check_operation(operation)
+            for way in operation.ways() if isinstance(operation, Multicast | Reduce) else ():
+                if layout.names(_goal(operation, way, program.cols)):
+                    continue
+                feature = "reduction" if way.inwards else "multicast"
+                allowed = getattr(self.spec.features, feature)
+                raise InputError(
+                    f"{name}: features.{feature}: found a kernel with a {feature} of "
+                    f"rows {way.members.rows}, columns {way.members.cols}; "
+                    f"allowed: {allowed or 'none'}"
+                )
+
+    def _check_operation(self, reduce: Reduce) -> None:
+        known = self.spec.operations()
+        if reduce.operation not in known:
+            raise InputError(
+                f"{self.spec.file.name}: operation: found a kernel that reduces to the "
+                f"{reduce.operation}; allowed: {', '.join(known)}"
+            )
+
+
+def _goal(operation: Transfer, way: Way, cols: int) -> TileSet | network.ReductionGoal:
+    if not isinstance(operation, Reduce):
+        return way.members
+    maximum = operation.operation == "maximum"
+    return network.ReductionGoal(way.members, way.tile[0] * cols + way.tile[1], maximum)

@@ -1,0 +1,90 @@
+"""A kernel's program on its network at levels `lt`, `at` and, packet by packet, in Verilog."""
+
+from typing import Any, NamedTuple
+
+from tlm.engines.at import run_at
+from tlm.engines.lt import run_lt
+from tlm.engines.outcome import Outcome
+from tlm.interconnect.handshake import DeadlockError, HandshakeMesh
+from tlm.program import Program
+from tlm.tiles.mesh import TiledMesh
+from wafertlm.kernel.memory import NO_MEMORY, KernelMemory, memory_at
+from wafertlm.kernel.options import RTL
+from wafertlm.kernel.setup import PLAIN, Execution, Setup
+from wafertlm.output import CheckFailedError
+
+
+class Timed(NamedTuple):
+    """A program with what its work costs.
+
+    Attributes:
+        program: Spread over the table of tiles, if there is one.
+        alone: Whether jobs take as long as by themselves. So they do beside others' routers, on
+            tiles that are not alike, and with products in Verilog that do not take the cycles of
+            their model.
+    """
+
+    program: Program
+    alone: bool
+
+
+def simulate(
+    setup: Setup, timed: Timed, noc: str, memory: KernelMemory, execution: Execution
+) -> tuple[Outcome, dict[str, Any] | None]:
+    """What came of a program, and of a network in Verilog which one that was.
+
+    Args:
+        setup: Whose network.
+        timed: What runs.
+        noc: Level of the network.
+        memory: The off-chip memory.
+        execution: How.
+
+    Raises:
+        InputError: if the network cannot carry it.
+        CheckFailedError: if it hangs, or its Verilog is at fault.
+    """
+    program, recorder = timed.program, execution.recorder
+    if noc == "lt":
+        outcome = run_lt(
+            program,
+            setup.timing,
+            threads=1 if execution.threads is None else execution.threads,
+            recorder=recorder,
+            progress=execution.progress,
+            queues=setup.queues,
+            offchip=memory.edge,
+        )
+        return outcome, None
+    if setup.custom is not None:
+        setup.custom.check_program(program)
+    tile = None if timed.alone else setup.tile
+    if noc == RTL:
+        from wafertlm.kernel.cosim import run_at_rtl  # slow to import: only for Verilog
+
+        return run_at_rtl(setup, program, tile, memory, execution)
+    rows, cols, timing = program.rows, program.cols, setup.timing
+    mesh = (
+        HandshakeMesh(rows + memory.edge_rows, cols, timing)
+        if tile is None
+        else TiledMesh(rows, cols, timing, tile, edge_rows=memory.edge_rows)
+    )
+    try:
+        outcome = run_at(program, setup.cut_timing, mesh, recorder, setup.queues, memory.channels)
+    except DeadlockError as error:
+        raise CheckFailedError(f"deadlock: {error}") from error
+    return outcome, None
+
+
+def without_memory(setup: Setup, timed: Timed, threads: int | None = None) -> int:
+    """Cycles of a program if off-chip memory cost nothing; a network in Verilog as its model."""
+    noc = "at" if setup.levels.noc == RTL else setup.levels.noc
+    execution = Execution(threads=threads)
+    return simulate(setup, timed, noc, NO_MEMORY, execution)[0].cycles
+
+
+def memory_cycles(setup: Setup, timed: Timed) -> int:
+    """Cycles by which memory makes a program longer, as models have it."""
+    with memory_at(setup.target.offchip, "at", "at") as memory:
+        outcome, _ = simulate(setup, timed, "at", memory, PLAIN)
+    return outcome.cycles - without_memory(setup, timed)

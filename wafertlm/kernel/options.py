@@ -1,0 +1,208 @@
+"""What a user says of a kernel's run: what the options may name, and what goes together."""
+
+from dataclasses import dataclass
+
+from tlm.chips import Chip, chip_names
+from tlm.chips.parts import own_tile
+from tlm.chips.profile import CalibratedNoc
+from tlm.errors import InputError, choose
+from wafertlm.options import parse_grid
+from workloads.kernels.catalogue import KERNELS, Choices, Sizes
+from workloads.kernels.collectives import METHODS
+from workloads.kernels.flat_attention import SCHEDULES
+
+RTL = "rtl"
+LEVELS = (RTL, "at", "lt", "perf")
+COMPUTE_LEVELS = (RTL, "at", "perf")
+MEMORY_LEVELS = (RTL, "at", "perf")
+#: Levels of memory that a network's level goes with.
+_MEMORY_BESIDE = {RTL: MEMORY_LEVELS, "at": MEMORY_LEVELS, "lt": ("perf",), "perf": ("perf",)}
+_MIXES = (
+    "level rtl alone or with --memory rtl; level at, lt or perf; --noc rtl|at|lt|perf with "
+    "--compute at|perf; --noc rtl|at with --compute rtl"
+)
+
+#: Bits of an element, and of a sum of products.
+ELEMENT_BITS = {
+    "int8": (8, 32),
+    "int16": (16, 32),
+    "fp16": (16, 16),
+    "bf16": (16, 16),
+    "fp8": (8, 16),
+    "fp32": (32, 32),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """Levels of a kernel's parts.
+
+    Attributes:
+        noc: Of the network.
+        compute: Of the matrix engine.
+        memory: Of off-chip memory; None: what it holds is in the tiles when asked for.
+        whole_tiles: Whether whole tiles run in Verilog, network and engines together.
+    """
+
+    noc: str
+    compute: str
+    memory: str | None
+    whole_tiles: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelOptions:
+    """A kernel, where it runs and at which levels: the options of ``wafertlm kernel``.
+
+    Attributes:
+        kernel: Its name.
+        chip: Name of the chip's profile.
+        grid: ``ROWSxCOLS`` of its tiles.
+        shape: Sizes of the problem, with commas between.
+        dtype: Type of the elements.
+        level: Level of all parts: ``rtl``, ``at``, ``lt`` or ``perf``.
+        noc: Level of the network, if another.
+        memory: Level of off-chip memory; None: its time is not counted.
+        compute: Level of the matrix engine, if another.
+        rtl: File of a specification of the user's own routers.
+        collective: How reductions are made, if another way.
+        groups: Of ``mesh-gemv``: groups of each level of its tree but the last.
+        schedule: Of ``flat-attention``: ``naive`` or ``async``.
+        tiles: File of a table of the chip's tiles.
+        allow_stale: Whether measurements that are out of date are used.
+    """
+
+    kernel: str
+    chip: str
+    grid: str
+    shape: str
+    dtype: str
+    level: str = "lt"
+    noc: str | None = None
+    memory: str | None = None
+    compute: str | None = None
+    rtl: str | None = None
+    collective: str | None = None
+    groups: str | None = None
+    schedule: str | None = None
+    tiles: str | None = None
+    allow_stale: bool = False
+
+    @property
+    def sizes(self) -> Sizes:
+        """The problem's sizes.
+
+        Raises:
+            InputError: if they are not numbers.
+        """
+        return _whole_numbers("--shape", self.shape, "64,64,64")
+
+    @property
+    def choices(self) -> Choices:
+        """The kernel's variant.
+
+        Raises:
+            InputError: if the groups are not numbers.
+        """
+        groups = (
+            None if self.groups is None else _whole_numbers("--groups", self.groups, "21 or 100,10")
+        )
+        return Choices(self.collective, groups, self.schedule)
+
+
+def known_names() -> dict[str, list[str]]:
+    """What the options may name."""
+    return {
+        "kernels": list(KERNELS),
+        "chips": list(chip_names()),
+        "levels": list(LEVELS),
+        "noc": list(LEVELS),
+        "memory": list(MEMORY_LEVELS),
+        "compute": list(COMPUTE_LEVELS),
+        "dtypes": list(ELEMENT_BITS),
+        "collectives": list(METHODS),
+        "schedules": list(SCHEDULES),
+    }
+
+
+def part_levels(options: KernelOptions, chip: Chip) -> Levels:
+    """The levels of the parts.
+
+    Raises:
+        InputError: if there are none, or they do not go together.
+    """
+    for name, level in (("--level", options.level), ("--noc", options.noc)):
+        if level is not None and level not in LEVELS:
+            raise InputError(f"{name}: '{level}' does not run kernels; those that do: {_MIXES}")
+    noc = options.noc or options.level
+    compute = options.compute or {"perf": "perf", RTL: RTL}.get(options.level, "at")
+    if compute not in COMPUTE_LEVELS:
+        raise InputError(f"--compute: found '{compute}'; those that run kernels: {_MIXES}")
+    _check_memory(options.memory, noc)
+    others = options.rtl is not None or options.memory not in (None, RTL)
+    if options.level == RTL and ((noc, compute) != (RTL, RTL) or others):
+        raise InputError(
+            f"--level: found rtl with another level of a part, or --rtl; allowed: {_MIXES}"
+        )
+    if compute == RTL and noc not in (RTL, "at"):
+        raise InputError(f"--compute: found rtl with the network at level {noc}; allowed: {_MIXES}")
+    if compute == RTL and own_tile(chip) is None:
+        raise InputError(
+            f"--chip: the tiles of '{chip.name}' are not in Verilog; those that are: rtl-RxC"
+        )
+    if options.rtl is not None:
+        if noc not in (RTL, "at"):
+            raise InputError(f"--rtl: found network at level {noc}; allowed: --noc rtl|at")
+    elif noc in (RTL, "at") and not isinstance(chip.noc, CalibratedNoc):
+        raise InputError(
+            f"--chip: the profile of '{chip.name}' has no router to run packets on; "
+            "levels that it has: lt, perf"
+        )
+    return Levels(noc, compute, options.memory, options.level == RTL)
+
+
+def _check_memory(level: str | None, noc: str) -> None:
+    if level is not None and level not in MEMORY_LEVELS:
+        raise InputError(f"--memory: found '{level}'; allowed: {', '.join(MEMORY_LEVELS)}")
+    if level is not None and level not in _MEMORY_BESIDE[noc]:
+        allowed = ", ".join(_MEMORY_BESIDE[noc])
+        raise InputError(
+            f"--memory: found {level} with the network at level {noc}; allowed: {allowed}"
+        )
+
+
+def chip_grid(text: str, chip: Chip) -> tuple[int, int]:
+    """Rows and columns of ``--grid``.
+
+    Raises:
+        InputError: if it is no grid, or larger than the chip.
+    """
+    rows, cols = parse_grid("--grid", text)
+    if rows > chip.grid.rows or cols > chip.grid.cols:
+        raise InputError(
+            f"--grid: chip '{chip.name}' has {chip.grid.rows}x{chip.grid.cols} tiles, found {text}"
+        )
+    return rows, cols
+
+
+def chip_of_dtype(chip: Chip, dtype: str) -> Chip:
+    """The chip with the matrix engine of its elements.
+
+    Raises:
+        InputError: if it computes no such elements.
+    """
+    choose("dtype", dtype, list(ELEMENT_BITS))
+    if dtype not in chip.tile.dtypes:
+        known = ", ".join(chip.tile.dtypes)
+        raise InputError(f"--dtype: chip '{chip.name}' computes {known}, found {dtype}")
+    return chip.for_dtype(dtype)
+
+
+def _whole_numbers(option: str, text: str, example: str) -> Sizes:
+    """Numbers with commas between."""
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise InputError(
+            f"{option}: found '{text}'; write whole numbers, such as {example}"
+        ) from None

@@ -1,0 +1,242 @@
+"""What options ask for, resolved once: all that a run needs stands in its `Setup`."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tlm.calibrated import measured_rtl_hash, stale_allowed
+from tlm.chips import Chip, load_chip
+from tlm.chips.parts import noc_timing, own_tile
+from tlm.compute.roofline import Roofline
+from tlm.engines.lt import Progress
+from tlm.errors import InputError, choose
+from tlm.interconnect.zero_load import NocTiming
+from tlm.program import Program
+from tlm.tiles.timing import FREE, QueueTiming, TileTiming
+from tlm.trace import Recorder
+from wafertlm.kernel.memory import chip_edge
+from wafertlm.kernel.options import (
+    ELEMENT_BITS,
+    RTL,
+    KernelOptions,
+    Levels,
+    chip_grid,
+    chip_of_dtype,
+    part_levels,
+)
+from wafertlm.kernel.table import UnequalTiles, unequal_tiles
+from workloads.kernels.catalogue import KERNELS, Kernel, Plan
+from workloads.kernels.target import Target, chip_target
+
+if TYPE_CHECKING:  # reading specifications takes a third of a second to import
+    from wafertlm.custom import CustomRouters
+
+Building = Callable[[], AbstractContextManager[None]]
+_LARGEST_AT_TILES = 64 * 64
+_LARGEST_RTL_SIDE = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Execution:
+    """How a run is carried out and who is told of it; changes no figure.
+
+    Attributes:
+        waves: A VCD file of what is Verilog.
+        recorder: Is told of operations and transfers.
+        links: Maps of the flits over the links that leave each tile, too.
+        progress: Hears of operations done, and of how many, where the network is at level `lt`.
+        threads: Threads that share the grid at level `lt`; None: one.
+        building: The context in which Verilog is built.
+    """
+
+    waves: Path | None = None
+    recorder: Recorder | None = None
+    links: bool = False
+    progress: Progress | None = None
+    threads: int | None = None
+    building: Building = nullcontext
+
+    def check(self, noc: str) -> None:
+        """Hold that the network's level has what is wanted.
+
+        Raises:
+            InputError: if not.
+        """
+        if self.links and noc == "perf":
+            raise InputError("--map: level perf has no tiles to map; levels that do: at, lt")
+        if self.waves is not None and noc != RTL:
+            raise InputError(f"--waves: found network at level {noc}; allowed: --noc rtl")
+        if self.recorder is not None and noc == "perf":
+            raise InputError("--timeline: level perf has no operations to show; others do: at, lt")
+        if self.threads is not None and noc != "lt":
+            raise InputError(f"--threads: found network at level {noc}; allowed: lt")
+
+
+#: Nobody is told, nothing but figures is kept.
+PLAIN = Execution()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """A kernel on a chip, ready to run.
+
+    Attributes:
+        options: What was asked for.
+        chip: The chip, with the matrix engine of the elements.
+        levels: Of the parts.
+        custom: The user's own routers, if the network is of them.
+        unequal: The table of tiles, if there is one.
+        timing: Of the network.
+        tile: What the project's own tiles cost beside the laws of their engines; None of others,
+            and where engines are rooflines or closed forms.
+        kernel: The kernel.
+        target: What it is planned for; its ``offchip`` are the channels, if their time counts.
+        macs: Multiply-accumulates of the problem, without padding.
+        plan: The problem cut over tiles.
+        program: The plan as a program, its work without the costs of ``tile`` and ``unequal``.
+    """
+
+    options: KernelOptions
+    chip: Chip
+    levels: Levels
+    custom: "CustomRouters | None"
+    unequal: UnequalTiles | None
+    timing: NocTiming
+    tile: TileTiming | None
+    kernel: Kernel
+    target: Target
+    macs: int
+    plan: Plan
+    program: Program
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """Rows and columns from the first tile that is used to the last."""
+        return self._grid if self.unequal is None else self.unequal.grid
+
+    @property
+    def cut_timing(self) -> NocTiming:
+        """The timing whose buffer is the longest multicast or operand: the engine cuts by it."""
+        return self.timing if self.custom is None else self.custom.cut_timing
+
+    @property
+    def queues(self) -> QueueTiming:
+        """What engines take beside their work."""
+        return FREE if self.tile is None else self.tile.queues
+
+    @property
+    def _grid(self) -> tuple[int, int]:
+        return self.target.rows, self.target.cols
+
+    def check_size(self) -> None:
+        """Refuse what is too large for a tile's memory or for the level of the network.
+
+        Raises:
+            InputError: naming the option, what was found, and the largest.
+        """
+        needed, there = self.program.tile_bytes, self.target.tile_bytes
+        if needed > there:
+            raise InputError(
+                f"--shape: the kernel's buffers take {needed} bytes of a tile's memory; "
+                f"allowed on '{self.chip.name}': {there}"
+            )
+        rows, cols = self.span
+        gaps = self.unequal is not None and self.unequal.has_gaps
+        counted = " with lines out of use between them" if gaps else ""
+        if self.levels.noc == "at" and rows * cols > _LARGEST_AT_TILES:
+            raise InputError(
+                f"--grid: level at goes up to {_LARGEST_AT_TILES} tiles, found {rows * cols}"
+                f"{counted}"
+            )
+        if self.levels.noc == RTL:
+            self._check_rtl_side(rows, cols, counted)
+
+    def _check_rtl_side(self, rows: int, cols: int, counted: str) -> None:
+        whole, side = self.levels.whole_tiles, _LARGEST_RTL_SIDE
+        if max(rows, cols) > side:
+            raise InputError(
+                f"--grid: {'--level' if whole else '--noc'} rtl goes up to {side}x{side} tiles, "
+                f"found {rows}x{cols}{counted}"
+            )
+        # Whole tiles in Verilog count without the channels' row, nodes of a network with it.
+        if not whole and self.levels.memory is not None and (rows + 1) * cols > side**2:
+            raise InputError(
+                f"--grid: --noc rtl with --memory goes up to {side**2} nodes, a row of them below "
+                f"the tiles; found {rows}x{cols} tiles, {(rows + 1) * cols} nodes"
+            )
+
+    def recorded_options(self) -> dict[str, Any]:
+        """The options as a result keeps them: files by their names, a table by its content."""
+        recorded = asdict(self.options)
+        if self.unequal is not None:
+            recorded["tiles"] = self.unequal.known_by
+        if self.custom is not None:
+            recorded["rtl"] = self.custom.spec.file.name
+        return recorded
+
+    def origin(self) -> tuple[str | None, str | None]:
+        """The calibration that the figures rest on, and the hash of its Verilog.
+
+        Both are None of chips and networks that are not made of RTL.
+        """
+        if self.custom is not None:
+            return self.custom.spec.name, self.custom.rtl_hash
+        if self.chip.calibration is None:
+            return None, None
+        with stale_allowed(self.options.allow_stale):
+            return self.chip.calibration, measured_rtl_hash()
+
+
+def resolve(options: KernelOptions) -> Setup:
+    """Look up all that options name, and plan the kernel.
+
+    Raises:
+        InputError: for options that do not fit together, a problem that does not fit the chip, or
+            stale measurements, unless they are allowed.
+    """
+    with stale_allowed(options.allow_stale):
+        choose("kernel", options.kernel, list(KERNELS))
+        chip = load_chip(options.chip)
+        levels = part_levels(options, chip)
+        custom, grid = _custom_routers(options), chip_grid(options.grid, chip)
+        unequal = unequal_tiles(options, levels, chip, grid)
+        chip = chip_of_dtype(chip, options.dtype)
+        timing = noc_timing(chip) if custom is None else custom.timing
+        kernel, sizes = KERNELS[options.kernel], options.sizes
+        target = chip_target(chip, grid, timing, *ELEMENT_BITS[options.dtype])
+        if levels.compute == "perf":
+            roofline = Roofline(
+                target.matrix.macs_per_cycle, element_bytes=target.element_bits // 8
+            )
+            target = replace(target, matrix=roofline, after_vector=None)
+        if levels.memory is not None:
+            target = replace(target, offchip=chip_edge(chip, levels.memory, grid))
+        if custom is not None:
+            target = replace(target, in_network=custom.combines)
+        plan = kernel.planned(sizes, target, options.choices)
+        return Setup(
+            options=options,
+            chip=chip,
+            levels=levels,
+            custom=custom,
+            unequal=unequal,
+            timing=timing,
+            tile=None if "perf" in (levels.noc, levels.compute) else own_tile(chip),
+            kernel=kernel,
+            target=target,
+            macs=kernel.macs(sizes),
+            plan=plan,
+            program=kernel.program(plan),
+        )
+
+
+def _custom_routers(options: KernelOptions) -> "CustomRouters | None":
+    if options.rtl is None:
+        return None
+    if options.memory is not None:
+        raise InputError("--memory: found with --rtl; allowed: one of --rtl and --memory")
+    from wafertlm.custom import CustomRouters  # slow to import: only for a user's own routers
+
+    return CustomRouters.load(options.rtl, allow_stale=options.allow_stale)
