@@ -27,7 +27,7 @@ from tlm.calibrated import CalibrationResult, CheckPoint, stored_result
 from tlm.errors import InputError, choose
 from tlm.interconnect.handshake import DeadlockError
 from tlm.interconnect.packets import Deliveries
-from wafertlm.networks import simulate_at
+from wafertlm.noc.networks import simulate_at
 from wafertlm.watched import Watch, watched, watched_subject
 
 #: Their cases are runs of their own.

@@ -27,7 +27,8 @@ from cosim.spec.mesh import MeshSpec
 from cosim.verilog import ARRAY_SOURCES
 from tlm.errors import InputError
 from tlm.interconnect.packets import Deliveries, Packets
-from wafertlm.networks import Network, OwnNetwork, ProjectNetwork
+from wafertlm.custom import CustomRouters
+from wafertlm.noc.networks import CustomNetwork, Network, ProjectNetwork
 
 
 @dataclass(slots=True)
@@ -109,7 +110,7 @@ def watched_subject(spec: MeshSpec, found: OwnCalibration, watch: Watch) -> Subj
                 packets, hold=hold, loopback=loopback, keep_failures=keep_failures
             )
             if hold is None:
-                network = OwnNetwork(self.rows, self.cols, spec, found)
+                network = CustomNetwork(self.rows, self.cols, CustomRouters(spec, found))
                 watch.saw(network, packets, deliveries)
             return deliveries
 

@@ -182,7 +182,7 @@ def test_the_packet_that_a_wrong_model_delivers_elsewhen_is_named(
     scene = stored.cases[5]
     ((_, source, to, flits),) = scene.sends
     slow = replace(mesh_timing(scene.mesh), hop_cycles=2)
-    monkeypatch.setattr("wafertlm.networks.mesh_timing", lambda mesh: slow)
+    monkeypatch.setattr("wafertlm.noc.networks.mesh_timing", lambda mesh: slow)
     result = answer(wafertlm, "unicast", "--case", 5)
     # The network takes a flit in the cycle that it is due in.
     head = result["first_cycle"] + result["rtl"] - (flits - 1)

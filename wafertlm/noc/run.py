@@ -1,0 +1,276 @@
+"""Synthetic traffic or a collective on a mesh, at the level of detail that a question needs."""
+
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from calibration.harness.mesh import RtlMesh
+from cosim.errors import HangError, SimulationError
+from tlm.calibrated import file_hash
+from tlm.errors import InputError, choose
+from tlm.interconnect.calibration import rtl_timing
+from tlm.interconnect.closed_form import estimate, highest_load
+from tlm.interconnect.collectives import COLLECTIVES, CollectiveTraffic, group_tiles
+from tlm.interconnect.handshake import DeadlockError
+from tlm.interconnect.packets import Deliveries, PacketKind, Packets
+from tlm.interconnect.traffic import PATTERNS, Traffic, figures, parse_tile, read_packets
+from wafertlm.noc.networks import Building, CustomNetwork, Network, ProjectNetwork, simulate_at
+from wafertlm.options import parse_grid
+from wafertlm.output import CheckFailedError, complete
+
+LEVELS = ("rtl", "at", "perf")
+_LARGEST_RTL_SIDE = 8
+_LARGEST_SIDE = 1024
+_ZERO_LOAD_CYCLES = 2**62
+_DEEPEST_FIFO = 256
+_HANGS = (DeadlockError, HangError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NocOptions:
+    """Traffic or a collective on a mesh: the options of ``wafertlm noc``; None where not given.
+
+    Attributes:
+        mesh: ``ROWSxCOLS``.
+        level: ``rtl``, ``at`` or ``perf``.
+        traffic: A pattern, or a CSV file of packets (`tlm.interconnect.traffic`).
+        rate: Flits that a node creates a cycle.
+        packet_flits: Flits of a packet.
+        cycles: Cycles in which packets are created.
+        seed: Equal seeds give equal packets.
+        multicast_fraction: Share of packets that are multicasts.
+        collective: A collective instead of traffic (`tlm.interconnect.collectives`).
+        group: Its tiles: ``row``, ``column``, ``all`` or ``r0:r1,c0:c1``.
+        source: Its root, ``ROW,COL``.
+        flits: Its payload.
+        fifo_depth: Flits that a router's buffer holds.
+        stages: Cycles that an input takes, 1 or 2.
+        unprotected: Whether multicasts go without cut-through, and may hang.
+        rtl: File of a specification of the user's own routers.
+    """
+
+    mesh: str
+    level: str = "at"
+    traffic: str | None = None
+    rate: float | None = None
+    packet_flits: int = 4
+    cycles: int = 5000
+    seed: int = 0
+    multicast_fraction: float = 0.0
+    collective: str | None = None
+    group: str | None = None
+    source: str | None = None
+    flits: int | None = None
+    fifo_depth: int | None = None
+    stages: int | None = None
+    unprotected: bool = False
+    rtl: str | None = None
+
+    def recorded(self) -> dict[str, Any]:
+        """The options as a result keeps them: a file of packets by its content."""
+        recorded = asdict(self)
+        if self.traffic is not None and self.traffic not in PATTERNS:
+            path = Path(self.traffic)
+            recorded["traffic"] = f"{path.name} {file_hash(path)}"
+        if self.rtl is not None:
+            recorded["rtl"] = Path(self.rtl).name
+        return recorded
+
+
+@dataclass(frozen=True, slots=True)
+class NocResult:
+    """What came of a run.
+
+    Attributes:
+        options: What was asked for.
+        network: What it ran on.
+        figures: The fields of the result. Of what hangs ``deadlock`` and the ``reason``; of a
+            collective that does, ``messages`` and ``flit_hops`` are those that it asks for.
+    """
+
+    options: NocOptions
+    network: Network
+    figures: dict[str, Any]
+
+    def record(self, times: Mapping[str, float]) -> dict[str, Any]:
+        """The result as ``wafertlm noc --json`` prints it.
+
+        Args:
+            times: What it cost: ``Stopwatch.times``.
+        """
+        return complete(
+            "noc",
+            self.options.recorded(),
+            self.figures,
+            times,
+            rtl_hash=self.network.rtl_hash,
+            calibration=self.network.calibration,
+            seed=self.options.seed if self.options.traffic in PATTERNS else None,
+        )
+
+
+def run_noc(options: NocOptions, building: Building = nullcontext) -> NocResult:
+    """Run traffic or a collective.
+
+    Args:
+        options: What is run.
+        building: The context in which Verilog is built.
+
+    Raises:
+        InputError: for options that do not fit together.
+        CheckFailedError: if the RTL's data are wrong.
+    """
+    network = _network(options)
+    if (options.traffic is None) == (options.collective is None):
+        raise InputError("noc: give either --traffic or --collective")
+    figures_of = _traffic if options.traffic is not None else _collective
+    try:
+        found = figures_of(options, network, building)
+    except _HANGS as hang:
+        found = _hung(hang)
+    except SimulationError as error:
+        raise CheckFailedError(str(error)) from error
+    return NocResult(options, network, found)
+
+
+def known_names() -> dict[str, list[str]]:
+    """What the options may name."""
+    names = {"traffic": PATTERNS, "collectives": COLLECTIVES, "levels": LEVELS}
+    return {kind: list(known) for kind, known in names.items()}
+
+
+def _network(options: NocOptions) -> Network:
+    choose("level", options.level, LEVELS)
+    rows, cols = parse_grid("--mesh", options.mesh)
+    side = _LARGEST_RTL_SIDE if options.level == "rtl" else _LARGEST_SIDE
+    if max(rows, cols) > side:
+        raise InputError(
+            f"--mesh: level {options.level} goes up to {side}x{side}, found {options.mesh}"
+        )
+    if options.rtl is not None:
+        return _custom_network(options, options.rtl, rows, cols)
+    depth = rtl_timing().fifo_depth if options.fifo_depth is None else options.fifo_depth
+    if not 2 <= depth <= _DEEPEST_FIFO:
+        raise InputError(f"--fifo-depth: found {depth}; allowed: 2 to {_DEEPEST_FIFO}")
+    if options.stages not in (None, 1, 2):
+        raise InputError(f"--stages: found {options.stages}; allowed: 1, 2")
+    mesh = RtlMesh(
+        rows,
+        cols,
+        depth,
+        stages=options.stages or 1,
+        cut_through=not options.unprotected,
+        wave_on_failure=False,
+    )
+    return ProjectNetwork(rows, cols, mesh)
+
+
+def _custom_network(options: NocOptions, spec_file: str, rows: int, cols: int) -> Network:
+    for name, given in (
+        ("fifo-depth", options.fifo_depth is not None),
+        ("stages", options.stages is not None),
+        ("unprotected", options.unprotected),
+        ("level perf", options.level == "perf"),
+    ):
+        if given:
+            raise InputError(f"--{name}: found with --rtl; allowed: for the project's own mesh")
+    from wafertlm.custom import CustomRouters  # slow to import: only for a user's own routers
+
+    return CustomNetwork(rows, cols, CustomRouters.load(spec_file))
+
+
+def _simulate(level: str, network: Network, packets: Packets, building: Building) -> Deliveries:
+    """Deliveries at level `rtl` or `at` of packets that the network can carry."""
+    if level == "at":
+        return simulate_at(network, packets)
+    return network.simulate_rtl(packets, building)
+
+
+def _traffic(options: NocOptions, network: Network, building: Building) -> dict[str, Any]:
+    assert options.traffic is not None
+    rows, cols = network.rows, network.cols
+    if options.traffic in PATTERNS:
+        if options.rate is None:
+            raise InputError("--traffic: needs --rate")
+        traffic = Traffic(
+            rows=rows,
+            cols=cols,
+            pattern=options.traffic,
+            rate=options.rate,
+            packet_flits=options.packet_flits,
+            cycles=options.cycles,
+            seed=options.seed,
+            multicast_fraction=options.multicast_fraction,
+            multicast_flits=min(options.packet_flits, network.bound_flits(PacketKind.MULTICAST)),
+        )
+        packets, warm_up, cycles = traffic.packets(), traffic.warm_up_cycles, options.cycles
+    else:
+        path = Path(options.traffic)
+        if not path.is_file():
+            raise InputError(
+                f"--traffic: '{options.traffic}' is no file and none of {', '.join(PATTERNS)}"
+            )
+        longest = max(network.bound_flits(kind) for kind in (PacketKind.MULTICAST, PacketKind.SUM))
+        packets = read_packets(path, rows, cols, longest)
+        warm_up, cycles = 0, int((packets.cycle + packets.flits).max())
+    network.check(packets)
+    if options.level == "perf":
+        if (packets.kind != PacketKind.UNICAST).any():
+            raise InputError("level perf knows unicast traffic only; levels that know all: rtl, at")
+        # Packets of a list are no random arrivals: they are taken at zero load.
+        span = cycles if options.traffic in PATTERNS else _ZERO_LOAD_CYCLES
+        deliveries = estimate(packets, rows, cols, span, network.timing)
+    else:
+        deliveries = _simulate(options.level, network, packets, building)
+    if options.traffic not in PATTERNS:  # a list of packets: until the last has come
+        cycles = max(cycles, int(deliveries.tail_ejected.max()) + 1)
+    found = figures(packets, deliveries, rows * cols, warm_up, cycles)
+    if options.level == "perf":
+        load = highest_load(packets, rows, cols, cycles)
+        found = replace(found, accepted=found.offered / max(1.0, load), saturated=load > 1)
+    return asdict(found)
+
+
+def _collective(options: NocOptions, network: Network, building: Building) -> dict[str, Any]:
+    assert options.collective is not None
+    rows, cols = network.rows, network.cols
+    if options.group is None or options.source is None or options.flits is None:
+        raise InputError("--collective: needs --group, --source and --flits")
+    root = parse_tile(options.source, rows, cols)
+    collective = CollectiveTraffic(
+        kind=options.collective,
+        rows=rows,
+        cols=cols,
+        root=root,
+        group=group_tiles(options.group, root, rows, cols),
+        flits=options.flits,
+        bound_flits=network.bound_flits(
+            PacketKind.SUM if options.collective == "reduce" else PacketKind.MULTICAST
+        ),
+    )
+    issued = {"messages": collective.messages, "flit_hops": collective.flit_hops}
+    try:
+        cycles = _collective_cycles(collective, options.level, network, building)
+    except _HANGS as hang:
+        return {"cycles": None, **issued, **_hung(hang)}
+    return {"cycles": cycles, **issued, "deadlock": False}
+
+
+def _collective_cycles(
+    collective: CollectiveTraffic, level: str, network: Network, building: Building
+) -> int:
+    if level == "perf":
+        return collective.zero_load_cycles(network.timing)
+    asked = collective.rounds()
+    for packets in asked:
+        network.check(packets)
+    rounds = [_simulate(level, network, packets, building) for packets in asked]
+    spans = [int(seen.tail_ejected.max() - seen.head_injected.min()) for seen in rounds]
+    # What has come in one cycle goes on in the next.
+    return sum(spans) + len(spans) - 1
+
+
+def _hung(hang: RuntimeError) -> dict[str, Any]:
+    return {"deadlock": True, "reason": str(hang)}
