@@ -18,14 +18,27 @@ ALLOWED = {
 }
 
 
+def files_of(package: str) -> dict[str, Path]:
+    """Files of a package by their dotted names."""
+    found = {}
+    for path in (ROOT / package).rglob("*.py"):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+FILES = {name: path for package in ALLOWED for name, path in files_of(package).items()}
+
+
 def imported(path: Path) -> set[str]:
-    """Dotted names of what a file imports, also inside functions."""
+    """Dotted names of what a file imports, also inside functions and for type checks alone."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            names.add(node.module)
+            inner = {f"{node.module}.{alias.name}" for alias in node.names}
+            names |= {name if name in FILES else node.module for name in inner}
     return names
 
 
@@ -48,6 +61,28 @@ def test_no_two_classes_of_the_models_have_one_name() -> None:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 files[node.name].append(path.relative_to(ROOT).as_posix())
     assert not {name: where for name, where in files.items() if len(where) > 1}
+
+
+def circle(arrows: dict[str, set[str]]) -> list[str]:
+    """Names of which each leads to the next, and the last to the first; empty if there are none."""
+    # What leads nowhere is in no circle; from anything else there is always a way on.
+    while leaves := {name for name, goals in arrows.items() if not goals & arrows.keys()}:
+        arrows = {name: goals for name, goals in arrows.items() if name not in leaves}
+    way = sorted(arrows)[:1]
+    while way and (name := min(arrows[way[-1]] & arrows.keys())) not in way:
+        way.append(name)
+    return way[way.index(name) :] if way else []
+
+
+@pytest.mark.parametrize("package", ALLOWED)
+def test_no_file_imports_itself_by_way_of_others(package: str) -> None:
+    names = files_of(package).keys()
+    assert circle({name: imported(FILES[name]) & names for name in names}) == []
+
+
+def test_circles_are_found() -> None:
+    assert circle({"a": {"b"}, "b": {"c", "d"}, "c": {"b"}, "d": set()}) == ["b", "c"]
+    assert circle({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
 
 
 @pytest.mark.parametrize(
