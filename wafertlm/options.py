@@ -1,6 +1,7 @@
 """What several commands read alike."""
 
 import re
+from typing import NamedTuple
 
 from tlm.errors import InputError
 
@@ -17,3 +18,17 @@ def parse_grid(option: str, text: str) -> tuple[int, int]:
     if found is None:
         raise InputError(f"{option}: found '{text}'; write ROWSxCOLS, such as 8x8")
     return int(found[1]), int(found[2])
+
+
+class Option(NamedTuple):
+    """What a field of a record of options is as an option of a command.
+
+    Attributes:
+        help: What it means.
+        flag: Its name, if it is not that of the field.
+        metavar: What its value is called.
+    """
+
+    help: str
+    flag: str | None = None
+    metavar: str | None = None

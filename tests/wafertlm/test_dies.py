@@ -7,12 +7,12 @@ import pytest
 
 from tlm.errors import InputError
 from wafertlm import cli
-from wafertlm.commands.dies import DiesOptions, dies_result
+from wafertlm.dies import DiesOptions, run_dies
 
 
 def figures(**options: Any) -> dict[str, Any]:
     given = {"chip": "flat32-wafer", "collective": "all-to-all", "bytes": 4096, **options}
-    return dies_result(DiesOptions(**given))
+    return run_dies(DiesOptions(**given))
 
 
 def test_figures_of_a_collective() -> None:

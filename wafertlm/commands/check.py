@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from tlm.check import Report, check_program, chip_limits
-from wafertlm.commands.common import output_options, required
+from wafertlm.commands.common import options_of, output_options, required
 from wafertlm.kernel import KernelOptions, resolve
 from wafertlm.kernel.options import known_names
 from wafertlm.output import CheckFailedError, Result, complete, emit, progress
@@ -78,13 +78,7 @@ def _known_names() -> dict[str, list[str]]:
 
 @click.command("check")
 @click.argument("kernel", required=False)
-@click.option("--chip", help="Chip profile.")
-@click.option("--grid", help="ROWSxCOLS of its tiles.")
-@click.option("--shape", help="Sizes, as of `wafertlm kernel`.")
-@click.option("--dtype", help="Type of the elements.")
-@click.option("--collective", help="How reductions are made, if another way; see --list.")
-@click.option("--groups", help="Of mesh-gemv: groups of each level of its tree but the last.")
-@click.option("--schedule", help="Of flat-attention: naive or async (default).")
+@options_of(KernelOptions, _OPTIONS)
 @click.option("--out", type=click.Path(path_type=Path), help="Store the result (JSON).")
 @output_options(_known_names)
 def command(out: Path | None, as_json: bool, **given: Any) -> None:

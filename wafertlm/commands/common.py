@@ -1,15 +1,53 @@
-"""What commands have in common: their last options, and what they cannot do without."""
+"""What commands have in common: how records of options become theirs, and what all can do."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, fields
 from functools import wraps
-from typing import Any
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
 
 import click
 
 from tlm.errors import InputError
+from wafertlm.options import Option
 from wafertlm.output import Result, emit
 
 _Command = Callable[..., None]
+
+
+def options_of(record: type, names: Sequence[str] = ()) -> Callable[[_Command], _Command]:
+    """The options that the fields of a record are, in their order.
+
+    Args:
+        record: A dataclass whose fields are annotated with an `Option`.
+        names: Some fields only; empty: all that are.
+    """
+    hints = get_type_hints(record, include_extras=True)
+
+    def decorated(command: _Command) -> _Command:
+        for field in reversed(fields(record)):
+            kind, *extras = get_args(hints[field.name]) or (hints[field.name],)
+            for option in extras:
+                if isinstance(option, Option) and (not names or field.name in names):
+                    default = None if field.default is MISSING else field.default
+                    command = _option(field.name, kind, option, default)(command)
+        return command
+
+    return decorated
+
+
+def _option(name: str, kind: Any, option: Option, default: Any) -> Callable[[_Command], _Command]:
+    kind = next((each for each in get_args(kind) if each is not type(None)), kind)
+    return click.option(
+        option.flag or f"--{name.replace('_', '-')}",
+        name,
+        type=click.Path(path_type=Path) if kind is Path else kind,
+        is_flag=kind is bool,
+        default=default,
+        show_default=default is not None and kind is not bool,
+        metavar=option.metavar,
+        help=option.help,
+    )
 
 
 def output_options(known_names: Callable[[], Result]) -> Callable[[_Command], _Command]:

@@ -10,7 +10,7 @@ from rich.table import Table
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.traffic import parse_rectangle
 from tlm.trace import Timeline
-from wafertlm.commands.common import output_options, required
+from wafertlm.commands.common import options_of, output_options, required
 from wafertlm.kernel import Execution, KernelOptions, Setup, resolve, run_setup
 from wafertlm.kernel.options import known_names
 from wafertlm.output import Result, emit, log, progress
@@ -41,33 +41,7 @@ def _render(result: Result) -> RenderableType:
 
 @click.command("kernel")
 @click.argument("kernel", required=False)
-@click.option("--chip", help="Chip profile.")
-@click.option("--grid", help="ROWSxCOLS of its tiles.")
-@click.option(
-    "--shape",
-    help="M,N,K of C[M,N] = A[M,K] B[K,N]; M,N of a softmax; B,Hq,Hkv,Sq,Skv,Dqk,Dv of attention.",
-)
-@click.option("--dtype", help="Type of the elements.")
-@click.option(
-    "--level",
-    default="lt",
-    show_default=True,
-    help="rtl, at, lt or perf; perf has the matrix engine's roofline, the others its cycles.",
-)
-@click.option("--noc", help="Level of the network, if another: rtl, at, lt or perf.")
-@click.option(
-    "--memory", help="Count the time of off-chip memory, at a level: rtl, at or perf (formula)."
-)
-@click.option("--compute", help="Level of the matrix engine, if another: rtl, at or perf.")
-@click.option("--rtl", metavar="SPEC", help="A network of your own, calibrated by its SPEC.toml.")
-@click.option("--collective", help="How reductions are made, if another way; see --list.")
-@click.option("--groups", help="Of mesh-gemv: groups of each level of its tree but the last.")
-@click.option("--schedule", help="Of flat-attention: naive or async (default).")
-@click.option(
-    "--tiles",
-    metavar="FILE",
-    help="CSV table of the chip's tiles: per cent of the cycles of work, 0 for a disabled tile.",
-)
+@options_of(KernelOptions)
 @click.option("--threads", type=int, help="Threads of level lt, which change no figure.")
 @click.option(
     "--waves", type=click.Path(path_type=Path), help="Record what is Verilog at level rtl (VCD)."
@@ -79,7 +53,6 @@ def _render(result: Result) -> RenderableType:
 )
 @click.option("--region", help="Tiles of the timeline: r0:r1,c0:c1; else the first 8x8.")
 @click.option("--every", type=int, default=1, show_default=True, help="Every n-th operation of it.")
-@click.option("--allow-stale", is_flag=True, help="Use measurements that are out of date.")
 @output_options(known_names)
 def command(
     waves: Path | None,

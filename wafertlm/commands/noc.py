@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from tlm.errors import InputError
-from wafertlm.commands.common import output_options
+from wafertlm.commands.common import options_of, output_options
 from wafertlm.noc import NocOptions, run_noc
 from wafertlm.noc.run import known_names
 from wafertlm.output import CheckFailedError, Result, emit
@@ -28,24 +28,7 @@ def _render(result: Result) -> RenderableType:
 
 
 @click.command("noc")
-@click.option("--mesh", help="ROWSxCOLS.")
-@click.option("--level", default="at", show_default=True, help="rtl, at or perf.")
-@click.option("--traffic", help="A pattern, or a CSV file cycle,source,destinations,flits,kind.")
-@click.option("--rate", type=float, help="Flits a node creates a cycle.")
-@click.option("--packet-flits", type=int, default=4, show_default=True, help="Flits of a packet.")
-@click.option("--cycles", type=int, default=5000, show_default=True, help="Cycles of creation.")
-@click.option("--multicast-fraction", type=float, default=0.0, help="Share of multicasts.")
-@click.option("--collective", help="A collective instead of traffic.")
-@click.option("--group", help="row, column, all or r0:r1,c0:c1 (half-open).")
-@click.option("--source", help="ROW,COL of the collective's root.")
-@click.option("--flits", type=int, help="Payload flits of the collective.")
-@click.option("--fifo-depth", type=int, help="Flits a router buffer holds.")
-@click.option("--stages", type=int, help="1 or 2 cycles an input; 1 if not given.")
-@click.option(
-    "--unprotected", is_flag=True, help="Without cut-through: multicasts are not cut, and may hang."
-)
-@click.option("--rtl", metavar="SPEC", help="A mesh of your own, calibrated by its SPEC.toml.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the traffic.")
+@options_of(NocOptions)
 @output_options(known_names)
 def command(as_json: bool, **given: Any) -> None:
     """Run traffic or a collective on a mesh of the project's routers, or of your own."""

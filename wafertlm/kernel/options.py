@@ -1,12 +1,13 @@
 """What a user says of a kernel's run: what the options may name, and what goes together."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from tlm.chips import Chip, chip_names
 from tlm.chips.parts import own_tile
 from tlm.chips.profile import CalibratedNoc
 from tlm.errors import InputError, choose
-from wafertlm.options import parse_grid
+from wafertlm.options import Option, parse_grid
 from workloads.kernels.catalogue import KERNELS, Choices, Sizes
 from workloads.kernels.collectives import METHODS
 from workloads.kernels.flat_attention import SCHEDULES
@@ -52,41 +53,53 @@ class Levels:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelOptions:
-    """A kernel, where it runs and at which levels: the options of ``wafertlm kernel``.
-
-    Attributes:
-        kernel: Its name.
-        chip: Name of the chip's profile.
-        grid: ``ROWSxCOLS`` of its tiles.
-        shape: Sizes of the problem, with commas between.
-        dtype: Type of the elements.
-        level: Level of all parts: ``rtl``, ``at``, ``lt`` or ``perf``.
-        noc: Level of the network, if another.
-        memory: Level of off-chip memory; None: its time is not counted.
-        compute: Level of the matrix engine, if another.
-        rtl: File of a specification of the user's own routers.
-        collective: How reductions are made, if another way.
-        groups: Of ``mesh-gemv``: groups of each level of its tree but the last.
-        schedule: Of ``flat-attention``: ``naive`` or ``async``.
-        tiles: File of a table of the chip's tiles.
-        allow_stale: Whether measurements that are out of date are used.
-    """
+    """A kernel, where it runs and at which levels; None where not given."""
 
     kernel: str
-    chip: str
-    grid: str
-    shape: str
-    dtype: str
-    level: str = "lt"
-    noc: str | None = None
-    memory: str | None = None
-    compute: str | None = None
-    rtl: str | None = None
-    collective: str | None = None
-    groups: str | None = None
-    schedule: str | None = None
-    tiles: str | None = None
-    allow_stale: bool = False
+    chip: Annotated[str, Option("Chip profile.")]
+    grid: Annotated[str, Option("ROWSxCOLS of its tiles.")]
+    shape: Annotated[
+        str,
+        Option(
+            "M,N,K of C[M,N] = A[M,K] B[K,N]; M,N of a softmax; B,Hq,Hkv,Sq,Skv,Dqk,Dv of "
+            "attention."
+        ),
+    ]
+    dtype: Annotated[str, Option("Type of the elements.")]
+    level: Annotated[
+        str,
+        Option(
+            "rtl, at, lt or perf; perf has the matrix engine's roofline, the others its cycles."
+        ),
+    ] = "lt"
+    noc: Annotated[str | None, Option("Level of the network, if another: rtl, at, lt or perf.")] = (
+        None
+    )
+    memory: Annotated[
+        str | None,
+        Option("Count the time of off-chip memory, at a level: rtl, at or perf (formula)."),
+    ] = None
+    compute: Annotated[
+        str | None, Option("Level of the matrix engine, if another: rtl, at or perf.")
+    ] = None
+    rtl: Annotated[
+        str | None, Option("A network of your own, calibrated by its SPEC.toml.", metavar="SPEC")
+    ] = None
+    collective: Annotated[
+        str | None, Option("How reductions are made, if another way; see --list.")
+    ] = None
+    groups: Annotated[
+        str | None, Option("Of mesh-gemv: groups of each level of its tree but the last.")
+    ] = None
+    schedule: Annotated[str | None, Option("Of flat-attention: naive or async (default).")] = None
+    tiles: Annotated[
+        str | None,
+        Option(
+            "CSV table of the chip's tiles: per cent of the cycles of work, 0 for a disabled tile.",
+            metavar="FILE",
+        ),
+    ] = None
+    allow_stale: Annotated[bool, Option("Use measurements that are out of date.")] = False
 
     @property
     def sizes(self) -> Sizes:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from calibration.harness.mesh import RtlMesh
 from cosim.errors import HangError, SimulationError
@@ -17,7 +17,7 @@ from tlm.interconnect.handshake import DeadlockError
 from tlm.interconnect.packets import Deliveries, PacketKind, Packets
 from tlm.interconnect.traffic import PATTERNS, Traffic, figures, parse_tile, read_packets
 from wafertlm.noc.networks import Building, CustomNetwork, Network, ProjectNetwork, simulate_at
-from wafertlm.options import parse_grid
+from wafertlm.options import Option, parse_grid
 from wafertlm.output import CheckFailedError, complete
 
 LEVELS = ("rtl", "at", "perf")
@@ -30,43 +30,30 @@ _HANGS = (DeadlockError, HangError)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NocOptions:
-    """Traffic or a collective on a mesh: the options of ``wafertlm noc``; None where not given.
+    """Traffic or a collective on a mesh; None where not given."""
 
-    Attributes:
-        mesh: ``ROWSxCOLS``.
-        level: ``rtl``, ``at`` or ``perf``.
-        traffic: A pattern, or a CSV file of packets (`tlm.interconnect.traffic`).
-        rate: Flits that a node creates a cycle.
-        packet_flits: Flits of a packet.
-        cycles: Cycles in which packets are created.
-        seed: Equal seeds give equal packets.
-        multicast_fraction: Share of packets that are multicasts.
-        collective: A collective instead of traffic (`tlm.interconnect.collectives`).
-        group: Its tiles: ``row``, ``column``, ``all`` or ``r0:r1,c0:c1``.
-        source: Its root, ``ROW,COL``.
-        flits: Its payload.
-        fifo_depth: Flits that a router's buffer holds.
-        stages: Cycles that an input takes, 1 or 2.
-        unprotected: Whether multicasts go without cut-through, and may hang.
-        rtl: File of a specification of the user's own routers.
-    """
-
-    mesh: str
-    level: str = "at"
-    traffic: str | None = None
-    rate: float | None = None
-    packet_flits: int = 4
-    cycles: int = 5000
-    seed: int = 0
-    multicast_fraction: float = 0.0
-    collective: str | None = None
-    group: str | None = None
-    source: str | None = None
-    flits: int | None = None
-    fifo_depth: int | None = None
-    stages: int | None = None
-    unprotected: bool = False
-    rtl: str | None = None
+    mesh: Annotated[str, Option("ROWSxCOLS.")]
+    level: Annotated[str, Option("rtl, at or perf.")] = "at"
+    traffic: Annotated[
+        str | None, Option("A pattern, or a CSV file cycle,source,destinations,flits,kind.")
+    ] = None
+    rate: Annotated[float | None, Option("Flits a node creates a cycle.")] = None
+    packet_flits: Annotated[int, Option("Flits of a packet.")] = 4
+    cycles: Annotated[int, Option("Cycles of creation.")] = 5000
+    seed: Annotated[int, Option("Seed of the traffic.")] = 0
+    multicast_fraction: Annotated[float, Option("Share of multicasts.")] = 0.0
+    collective: Annotated[str | None, Option("A collective instead of traffic.")] = None
+    group: Annotated[str | None, Option("row, column, all or r0:r1,c0:c1 (half-open).")] = None
+    source: Annotated[str | None, Option("ROW,COL of the collective's root.")] = None
+    flits: Annotated[int | None, Option("Payload flits of the collective.")] = None
+    fifo_depth: Annotated[int | None, Option("Flits a router buffer holds.")] = None
+    stages: Annotated[int | None, Option("1 or 2 cycles an input; 1 if not given.")] = None
+    unprotected: Annotated[
+        bool, Option("Without cut-through: multicasts are not cut, and may hang.")
+    ] = False
+    rtl: Annotated[
+        str | None, Option("A mesh of your own, calibrated by its SPEC.toml.", metavar="SPEC")
+    ] = None
 
     def recorded(self) -> dict[str, Any]:
         """The options as a result keeps them: a file of packets by its content."""

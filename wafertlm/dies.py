@@ -1,0 +1,103 @@
+"""Collectives between the dies of a wafer, alone or behind kernels."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from tlm.chips import chip_names, load_chip
+from tlm.dies.closed_form import collective_ticks, link_loads
+from tlm.dies.collectives import COLLECTIVES, collective
+from tlm.dies.links import TICKS_PER_S, DieMesh, die_mesh
+from tlm.dies.schedule import DiePhase, in_turns, overlapped
+from tlm.dies.simulate import simulate
+from tlm.errors import InputError, choose
+from tlm.interconnect.packets import TileSet
+from tlm.interconnect.traffic import parse_rectangle
+from wafertlm.options import Option
+
+LEVELS = ("lt", "perf")
+_LONGEST_KERNEL_S = 1000
+_MOST_REPEATS = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiesOptions:
+    """A collective between dies; None where not given."""
+
+    chip: Annotated[str, Option("Chip profile with dies.")]
+    collective: Annotated[str, Option("What the dies do together.")]
+    bytes: Annotated[int, Option("Of each message, block or die; of all-reduce the whole.")]
+    group: Annotated[str, Option("all, or r0:r1,c0:c1 of the dies.")] = "all"
+    level: Annotated[str, Option("lt or perf.")] = "lt"
+    kernel_s: Annotated[float | None, Option("Seconds of a kernel before the collective.")] = None
+    repeat: Annotated[int, Option("Kernels and collectives.")] = 1
+    micro_batches: Annotated[int, Option("Parts when overlapped.")] = 2
+
+
+def run_dies(options: DiesOptions) -> dict[str, Any]:
+    """Figures of a collective between dies.
+
+    Raises:
+        InputError: for options that do not fit together or to the chip.
+    """
+    choose("level", options.level, LEVELS)
+    _check_run(options)
+    mesh = die_mesh(load_chip(options.chip))
+    group = _group(options.group, mesh)
+    messages = collective(options.collective, mesh, group, options.bytes)
+    closed = collective_ticks(options.collective, mesh, group, options.bytes)
+    ticks = simulate(messages, mesh).ticks if options.level == "lt" else closed
+    busiest = int(link_loads(messages, mesh).max())
+    figures: dict[str, Any] = {
+        "seconds": ticks / TICKS_PER_S,
+        "messages": len(messages),
+        "bytes": int(messages.units.sum()),
+        "busiest_link_bytes": busiest,
+        "busiest_link_utilization": busiest * mesh.ticks_per_unit / ticks,
+        # At level perf nothing says how far the closed form is off.
+        "perf_error_pct": 100 * (closed - ticks) / ticks if options.level == "lt" else None,
+    }
+    if options.kernel_s is not None:
+        figures["run"] = _run(options, mesh, group, ticks)
+    return figures
+
+
+def _run(options: DiesOptions, mesh: DieMesh, group: TileSet, ticks: int) -> dict[str, Any]:
+    """Kernels with a collective behind each, in turns and overlapped."""
+    assert options.kernel_s is not None
+    kernel, parts = round(options.kernel_s * TICKS_PER_S), options.micro_batches
+    turns = in_turns([DiePhase((kernel,), ticks)] * options.repeat)
+    part = -(-options.bytes // parts)
+    if options.level == "lt":
+        part_ticks = simulate(collective(options.collective, mesh, group, part), mesh).ticks
+    else:
+        part_ticks = collective_ticks(options.collective, mesh, group, part)
+    both = overlapped([DiePhase((kernel // parts,), part_ticks)] * options.repeat, parts)
+    return {
+        "in_turns_s": turns.ticks / TICKS_PER_S,
+        "overlapped_s": both.ticks / TICKS_PER_S,
+        "kernel_s": turns.kernel_ticks / TICKS_PER_S,
+        "collective_s": turns.collective_ticks / TICKS_PER_S,
+        "overlapped_collective_s": both.collective_ticks / TICKS_PER_S,
+    }
+
+
+def _check_run(options: DiesOptions) -> None:
+    if options.kernel_s is not None and not 0 <= options.kernel_s <= _LONGEST_KERNEL_S:
+        raise InputError(
+            f"--kernel-s: found {options.kernel_s:g}; allowed: 0 to {_LONGEST_KERNEL_S}"
+        )
+    for name, value in (("--repeat", options.repeat), ("--micro-batches", options.micro_batches)):
+        if not 1 <= value <= _MOST_REPEATS:
+            raise InputError(f"{name}: found {value}; allowed: 1 to {_MOST_REPEATS}")
+
+
+def _group(text: str, mesh: DieMesh) -> TileSet:
+    if text == "all":
+        return TileSet(range(mesh.rows), range(mesh.cols))
+    return parse_rectangle(text, mesh.rows, mesh.cols)
+
+
+def known_names() -> dict[str, list[str]]:
+    """What the options may name."""
+    wafers = [name for name in chip_names() if "RxC" not in name and load_chip(name).dies]
+    return {"chips": wafers, "collectives": list(COLLECTIVES), "levels": list(LEVELS)}
