@@ -17,11 +17,10 @@ from tlm.errors import InputError
 from wafertlm.commands.calibrate import calibrate_result
 from wafertlm.commands.calibrate import render as render_calibration
 from wafertlm.commands.doctor import doctor_result
-from wafertlm.commands.serve import complete_serve, serve_result
 from wafertlm.kernel import KernelOptions, run_kernel
 from wafertlm.output import CheckFailedError, console, log, progress, store
 from wafertlm.report.page import write_report
-from wafertlm.serving import ServeOptions
+from wafertlm.serving import ServeOptions, complete_serve, serve_result
 from wafertlm.stopwatch import Stopwatch, stopwatch
 
 FOLDER = Path("results/demo")

@@ -12,7 +12,6 @@ from tlm.dies.simulate import simulate
 from tlm.errors import InputError, choose
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.traffic import parse_rectangle
-from wafertlm.options import Option
 
 LEVELS = ("lt", "perf")
 _LONGEST_KERNEL_S = 1000
@@ -23,14 +22,14 @@ _MOST_REPEATS = 10_000
 class DiesOptions:
     """A collective between dies; None where not given."""
 
-    chip: Annotated[str, Option("Chip profile with dies.")]
-    collective: Annotated[str, Option("What the dies do together.")]
-    bytes: Annotated[int, Option("Of each message, block or die; of all-reduce the whole.")]
-    group: Annotated[str, Option("all, or r0:r1,c0:c1 of the dies.")] = "all"
-    level: Annotated[str, Option("lt or perf.")] = "lt"
-    kernel_s: Annotated[float | None, Option("Seconds of a kernel before the collective.")] = None
-    repeat: Annotated[int, Option("Kernels and collectives.")] = 1
-    micro_batches: Annotated[int, Option("Parts when overlapped.")] = 2
+    chip: Annotated[str, "Chip profile with dies."]
+    collective: Annotated[str, "What the dies do together."]
+    bytes: Annotated[int, "Of each message, block or die; of all-reduce the whole."]
+    group: Annotated[str, "all, or r0:r1,c0:c1 of the dies."] = "all"
+    level: Annotated[str, "lt or perf."] = "lt"
+    kernel_s: Annotated[float | None, "Seconds of a kernel before the collective."] = None
+    repeat: Annotated[int, "Kernels and collectives."] = 1
+    micro_batches: Annotated[int, "Parts when overlapped."] = 2
 
 
 def run_dies(options: DiesOptions) -> dict[str, Any]:

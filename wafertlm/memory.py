@@ -10,7 +10,6 @@ from tlm.memory.dram.controllers import CONTROLLERS
 from tlm.memory.dram.devices import DEVICES
 from tlm.memory.dram.interleaved import InterleavedChannels
 from tlm.memory.dram.traffic import PATTERNS, DramFigures, DramTraffic, figures
-from wafertlm.options import Option
 
 _DEEPEST_QUEUE = 4096
 
@@ -19,27 +18,25 @@ _DEEPEST_QUEUE = 4096
 class MemoryOptions:
     """A stream of requests, and the memory that serves it; None where not given."""
 
-    device: Annotated[str, Option("hbm2, hbm3 or hbm4.")] = "hbm3"
-    policy: Annotated[str, Option("Whose controller.")] = "ramulator"
-    map: Annotated[str, Option("Fields, low to high bits.")] = "bg-co-ba-ro"
-    pattern: Annotated[str, Option("Of addresses.")] = "sequential"
-    queue_depth: Annotated[int, Option("Outstanding per requester.")] = 64
-    requesters: Annotated[int, Option("Streams.")] = 1
-    block_bytes: Annotated[int, Option("Block of dma.")] = 4096
+    device: Annotated[str, "hbm2, hbm3 or hbm4."] = "hbm3"
+    policy: Annotated[str, "Whose controller."] = "ramulator"
+    map: Annotated[str, "Fields, low to high bits."] = "bg-co-ba-ro"
+    pattern: Annotated[str, "Of addresses."] = "sequential"
+    queue_depth: Annotated[int, "Outstanding per requester."] = 64
+    requesters: Annotated[int, "Streams."] = 1
+    block_bytes: Annotated[int, "Block of dma."] = 4096
     stride_bytes: Annotated[
         int | None,
-        Option(
-            "Between requests of strided [a row of all banks] or blocks of dma [all requesters']."
-        ),
+        "Between requests of strided [a row of all banks] or blocks of dma [all requesters'].",
     ] = None
     write_fraction: Annotated[
-        float | None, Option("Share of writes [0.5 for mixed, 0 for the others].")
+        float | None, "Share of writes [0.5 for mixed, 0 for the others]."
     ] = None
-    grain: Annotated[int, Option("Requests of a requester in a row.")] = 1
-    channels: Annotated[int, Option("Pseudo-channels.")] = 1
-    interleave_bytes: Annotated[int, Option("In a row in a channel.")] = 256
-    requests: Annotated[int, Option("Of all requesters.")] = 100_000
-    seed: Annotated[int, Option("Of places and directions.")] = 0
+    grain: Annotated[int, "Requests of a requester in a row."] = 1
+    channels: Annotated[int, "Pseudo-channels."] = 1
+    interleave_bytes: Annotated[int, "In a row in a channel."] = 256
+    requests: Annotated[int, "Of all requesters."] = 100_000
+    seed: Annotated[int, "Of places and directions."] = 0
 
 
 def run_memory(options: MemoryOptions) -> DramFigures:

@@ -20,15 +20,13 @@ def parse_grid(option: str, text: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
-class Option(NamedTuple):
-    """What a field of a record of options is as an option of a command.
+class Flag(NamedTuple):
+    """How a command calls a field of its options.
 
     Attributes:
-        help: What it means.
-        flag: Its name, if it is not that of the field.
+        name: If it is not that of the field.
         metavar: What its value is called.
     """
 
-    help: str
-    flag: str | None = None
+    name: str | None = None
     metavar: str | None = None

@@ -13,8 +13,9 @@ import pytest
 from click.testing import CliRunner
 
 from tlm.errors import InputError
-from wafertlm.commands.serve import command, complete_serve, known_names, serve_result
-from wafertlm.serving import ServeOptions
+from wafertlm.commands.serve import command
+from wafertlm.serving import ServeOptions, complete_serve, serve_result
+from wafertlm.serving.run import known_names
 from workloads.models import load_model
 from workloads.studies.profiles import ProfileError
 
@@ -131,7 +132,7 @@ def test_the_profiles_error_is_that_of_runs_like_the_published(
     given: dict[str, Any], is_published: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = ProfileError(20.0, "known")
-    monkeypatch.setattr("wafertlm.commands.serve.profile_error", lambda chip, model: known)
+    monkeypatch.setattr("wafertlm.serving.run.profile_error", lambda chip, model: known)
     options = _GENERATED | {"model": "qwen3-30b-a3b", "chip": "h100x2", "requests": 2}
     result = serve_result(ServeOptions(**options | given))
     assert result["error"]["profile_pct"] == (20.0 if is_published else None)
@@ -250,7 +251,7 @@ def test_a_checkpoint_is_of_one_code_and_of_rows_or_none(
     with pytest.raises(InputError, match="state: is the checkpoint of another run; allowed: one"):
         serve_result(options, None, other, state)
     with monkeypatch.context() as patch, pytest.raises(InputError, match="same version of the cod"):
-        patch.setattr("wafertlm.commands.serve.sources_hash", lambda: "newer")
+        patch.setattr("wafertlm.serving.run.sources_hash", lambda: "newer")
         serve_result(options, None, first, state)
     assert serve_result(options, None, first, state) == serve_result(options)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["rows.csv"] * has_rows

@@ -9,44 +9,47 @@ from typing import Any, get_args, get_type_hints
 import click
 
 from tlm.errors import InputError
-from wafertlm.options import Option
+from wafertlm.options import Flag
 from wafertlm.output import Result, emit
 
 _Command = Callable[..., None]
+_AS_THE_FIELD = Flag()
 
 
 def options_of(record: type, names: Sequence[str] = ()) -> Callable[[_Command], _Command]:
     """The options that the fields of a record are, in their order.
 
     Args:
-        record: A dataclass whose fields are annotated with an `Option`.
-        names: Some fields only; empty: all that are.
+        record: A dataclass. A field that is an option is annotated with its help, and with a
+            `Flag` if it is called otherwise.
+        names: Some fields only; empty: all that are options.
     """
     hints = get_type_hints(record, include_extras=True)
 
     def decorated(command: _Command) -> _Command:
         for field in reversed(fields(record)):
-            kind, *extras = get_args(hints[field.name]) or (hints[field.name],)
-            for option in extras:
-                if isinstance(option, Option) and (not names or field.name in names):
-                    default = None if field.default is MISSING else field.default
-                    command = _option(field.name, kind, option, default)(command)
+            kind, *told = get_args(hints[field.name]) or (None,)
+            if told and (not names or field.name in names):
+                default = None if field.default is MISSING else field.default
+                command = _option(field.name, kind, default, *told)(command)
         return command
 
     return decorated
 
 
-def _option(name: str, kind: Any, option: Option, default: Any) -> Callable[[_Command], _Command]:
+def _option(
+    name: str, kind: Any, default: Any, told: str, flag: Flag = _AS_THE_FIELD
+) -> Callable[[_Command], _Command]:
     kind = next((each for each in get_args(kind) if each is not type(None)), kind)
     return click.option(
-        option.flag or f"--{name.replace('_', '-')}",
+        flag.name or f"--{name.replace('_', '-')}",
         name,
         type=click.Path(path_type=Path) if kind is Path else kind,
         is_flag=kind is bool,
         default=default,
         show_default=default is not None and kind is not bool,
-        metavar=option.metavar,
-        help=option.help,
+        metavar=flag.metavar,
+        help=told,
     )
 
 

@@ -7,7 +7,7 @@ from tlm.chips import Chip, chip_names
 from tlm.chips.parts import own_tile
 from tlm.chips.profile import CalibratedNoc
 from tlm.errors import InputError, choose
-from wafertlm.options import Option, parse_grid
+from wafertlm.options import Flag, parse_grid
 from workloads.kernels.catalogue import KERNELS, Choices, Sizes
 from workloads.kernels.collectives import METHODS
 from workloads.kernels.flat_attention import SCHEDULES
@@ -56,50 +56,37 @@ class KernelOptions:
     """A kernel, where it runs and at which levels; None where not given."""
 
     kernel: str
-    chip: Annotated[str, Option("Chip profile.")]
-    grid: Annotated[str, Option("ROWSxCOLS of its tiles.")]
+    chip: Annotated[str, "Chip profile."]
+    grid: Annotated[str, "ROWSxCOLS of its tiles."]
     shape: Annotated[
         str,
-        Option(
-            "M,N,K of C[M,N] = A[M,K] B[K,N]; M,N of a softmax; B,Hq,Hkv,Sq,Skv,Dqk,Dv of "
-            "attention."
-        ),
+        "M,N,K of C[M,N] = A[M,K] B[K,N]; M,N of a softmax; B,Hq,Hkv,Sq,Skv,Dqk,Dv of attention.",
     ]
-    dtype: Annotated[str, Option("Type of the elements.")]
+    dtype: Annotated[str, "Type of the elements."]
     level: Annotated[
-        str,
-        Option(
-            "rtl, at, lt or perf; perf has the matrix engine's roofline, the others its cycles."
-        ),
+        str, "rtl, at, lt or perf; perf has the matrix engine's roofline, the others its cycles."
     ] = "lt"
-    noc: Annotated[str | None, Option("Level of the network, if another: rtl, at, lt or perf.")] = (
+    noc: Annotated[str | None, "Level of the network, if another: rtl, at, lt or perf."] = None
+    memory: Annotated[
+        str | None, "Count the time of off-chip memory, at a level: rtl, at or perf (formula)."
+    ] = None
+    compute: Annotated[str | None, "Level of the matrix engine, if another: rtl, at or perf."] = (
         None
     )
-    memory: Annotated[
-        str | None,
-        Option("Count the time of off-chip memory, at a level: rtl, at or perf (formula)."),
-    ] = None
-    compute: Annotated[
-        str | None, Option("Level of the matrix engine, if another: rtl, at or perf.")
-    ] = None
     rtl: Annotated[
-        str | None, Option("A network of your own, calibrated by its SPEC.toml.", metavar="SPEC")
+        str | None, "A network of your own, calibrated by its SPEC.toml.", Flag(metavar="SPEC")
     ] = None
-    collective: Annotated[
-        str | None, Option("How reductions are made, if another way; see --list.")
-    ] = None
+    collective: Annotated[str | None, "How reductions are made, if another way; see --list."] = None
     groups: Annotated[
-        str | None, Option("Of mesh-gemv: groups of each level of its tree but the last.")
+        str | None, "Of mesh-gemv: groups of each level of its tree but the last."
     ] = None
-    schedule: Annotated[str | None, Option("Of flat-attention: naive or async (default).")] = None
+    schedule: Annotated[str | None, "Of flat-attention: naive or async (default)."] = None
     tiles: Annotated[
         str | None,
-        Option(
-            "CSV table of the chip's tiles: per cent of the cycles of work, 0 for a disabled tile.",
-            metavar="FILE",
-        ),
+        "CSV table of the chip's tiles: per cent of the cycles of work, 0 for a disabled tile.",
+        Flag(metavar="FILE"),
     ] = None
-    allow_stale: Annotated[bool, Option("Use measurements that are out of date.")] = False
+    allow_stale: Annotated[bool, "Use measurements that are out of date."] = False
 
     @property
     def sizes(self) -> Sizes:

@@ -17,7 +17,7 @@ from tlm.interconnect.handshake import DeadlockError
 from tlm.interconnect.packets import Deliveries, PacketKind, Packets
 from tlm.interconnect.traffic import PATTERNS, Traffic, figures, parse_tile, read_packets
 from wafertlm.noc.networks import Building, CustomNetwork, Network, ProjectNetwork, simulate_at
-from wafertlm.options import Option, parse_grid
+from wafertlm.options import Flag, parse_grid
 from wafertlm.output import CheckFailedError, complete
 
 LEVELS = ("rtl", "at", "perf")
@@ -32,27 +32,27 @@ _HANGS = (DeadlockError, HangError)
 class NocOptions:
     """Traffic or a collective on a mesh; None where not given."""
 
-    mesh: Annotated[str, Option("ROWSxCOLS.")]
-    level: Annotated[str, Option("rtl, at or perf.")] = "at"
+    mesh: Annotated[str, "ROWSxCOLS."]
+    level: Annotated[str, "rtl, at or perf."] = "at"
     traffic: Annotated[
-        str | None, Option("A pattern, or a CSV file cycle,source,destinations,flits,kind.")
+        str | None, "A pattern, or a CSV file cycle,source,destinations,flits,kind."
     ] = None
-    rate: Annotated[float | None, Option("Flits a node creates a cycle.")] = None
-    packet_flits: Annotated[int, Option("Flits of a packet.")] = 4
-    cycles: Annotated[int, Option("Cycles of creation.")] = 5000
-    seed: Annotated[int, Option("Seed of the traffic.")] = 0
-    multicast_fraction: Annotated[float, Option("Share of multicasts.")] = 0.0
-    collective: Annotated[str | None, Option("A collective instead of traffic.")] = None
-    group: Annotated[str | None, Option("row, column, all or r0:r1,c0:c1 (half-open).")] = None
-    source: Annotated[str | None, Option("ROW,COL of the collective's root.")] = None
-    flits: Annotated[int | None, Option("Payload flits of the collective.")] = None
-    fifo_depth: Annotated[int | None, Option("Flits a router buffer holds.")] = None
-    stages: Annotated[int | None, Option("1 or 2 cycles an input; 1 if not given.")] = None
-    unprotected: Annotated[
-        bool, Option("Without cut-through: multicasts are not cut, and may hang.")
-    ] = False
+    rate: Annotated[float | None, "Flits a node creates a cycle."] = None
+    packet_flits: Annotated[int, "Flits of a packet."] = 4
+    cycles: Annotated[int, "Cycles of creation."] = 5000
+    seed: Annotated[int, "Seed of the traffic."] = 0
+    multicast_fraction: Annotated[float, "Share of multicasts."] = 0.0
+    collective: Annotated[str | None, "A collective instead of traffic."] = None
+    group: Annotated[str | None, "row, column, all or r0:r1,c0:c1 (half-open)."] = None
+    source: Annotated[str | None, "ROW,COL of the collective's root."] = None
+    flits: Annotated[int | None, "Payload flits of the collective."] = None
+    fifo_depth: Annotated[int | None, "Flits a router buffer holds."] = None
+    stages: Annotated[int | None, "1 or 2 cycles an input; 1 if not given."] = None
+    unprotected: Annotated[bool, "Without cut-through: multicasts are not cut, and may hang."] = (
+        False
+    )
     rtl: Annotated[
-        str | None, Option("A mesh of your own, calibrated by its SPEC.toml.", metavar="SPEC")
+        str | None, "A mesh of your own, calibrated by its SPEC.toml.", Flag(metavar="SPEC")
     ] = None
 
     def recorded(self) -> dict[str, Any]:

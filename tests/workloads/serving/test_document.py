@@ -8,7 +8,7 @@ import pytest
 
 from tlm.calibrated import REPOSITORY
 from wafertlm.cli import run
-from wafertlm.commands.serve import known_names
+from wafertlm.serving.run import known_names
 
 _TEXT = (REPOSITORY / "docs" / "serving.md").read_text(encoding="utf-8")
 _COMMANDS = re.findall(r"^    (wafertlm .*)$", _TEXT, re.MULTILINE)

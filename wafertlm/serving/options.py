@@ -1,0 +1,163 @@
+"""What a serving run is asked for."""
+
+import math
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, cast
+
+from tlm.errors import InputError, choose
+from wafertlm.options import Flag
+from workloads.models import DTYPE_BYTES, Dtype, Model, load_model
+from workloads.serving.engine import DEFAULT_MAX_SEQUENCES
+from workloads.serving.metrics import Slo
+from workloads.serving.schedulers import SCHEDULERS
+
+DISAGGREGATION = "pd-disaggregation"
+ALL_SCHEDULERS = tuple(sorted((*SCHEDULERS, DISAGGREGATION)))
+# Options that are of use with another only.
+_NEEDS = {"arrival_cv": "workload", "acceptance": "draft_tokens", "attainment": "find_rate"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeOptions:
+    """A model, where it is served, and under which load; None where not given."""
+
+    model: Annotated[str, "Model to serve."]
+    chip: Annotated[str, "Chip to serve it on."]
+    scheduler: Annotated[str, "Scheduling policy."]
+    weights: Annotated[
+        str | None, f"Width of all weights: {', '.join(DTYPE_BYTES)}; default: as shipped."
+    ] = None
+    expert_parallel: Annotated[int, "Groups of GPUs that whole experts are dealt out to."] = 1
+    trace: Annotated[Path | None, "CSV or .jsonl file of requests."] = None
+    workload: Annotated[str | None, "Generated requests with the lengths of a data set."] = None
+    rate_rps: Annotated[
+        float | None, "Generated requests a second; inf: offline.", Flag("--rate")
+    ] = None
+    arrival_cv: Annotated[float, "1 is Poisson."] = 1.0
+    requests: Annotated[int | None, "Requests to generate, or to take from the trace."] = None
+    rate_scale: Annotated[float, "Speed of arrivals."] = 1.0
+    slo_ttft_s: Annotated[float | None, "Objective for the first token, s.", Flag("--slo-ttft")] = (
+        None
+    )
+    slo_tbt_ms: Annotated[float | None, "Objective between tokens, ms.", Flag("--slo-tbt")] = None
+    seed: Annotated[int, "Seed of what is drawn."] = 0
+    seeds: Annotated[int, "Runs with other seeds."] = 1
+    token_budget: Annotated[
+        int | None,
+        "Tokens of an iteration (chunked: 512), a wavefront (layered: 8192), a chunk (pd-fusion).",
+    ] = None
+    layer_groups: Annotated[int | None, "Groups of layers (layered); default: by length."] = None
+    budget_units: Annotated[int | None, "Budget of an iteration (pd-fusion)."] = None
+    chunk_units: Annotated[int | None, "Price of a prompt chunk (pd-fusion)."] = None
+    prefill_scheduler: Annotated[
+        str | None, "Of the prefill pool (pd-disaggregation): chunked."
+    ] = None
+    prefill_units: Annotated[int | None, "GPUs or tiles of the prefill pool; default: half."] = None
+    decode_units: Annotated[int | None, "GPUs or tiles of the decode pool; default: rest."] = None
+    link_bytes_per_s: Annotated[float | None, "Bandwidth between the pools."] = None
+    link_latency_s: Annotated[float | None, "Latency between the pools."] = None
+    kv_tokens: Annotated[int | None, "Key-value memory, instead of what weights leave."] = None
+    kv_sram_tokens: Annotated[int | None, "Key-value memory in SRAM, which spills to that."] = None
+    max_sequences: Annotated[int, "Running at once."] = DEFAULT_MAX_SEQUENCES
+    draft_tokens: Annotated[int | None, "Speculative decoding with drafts so long."] = None
+    acceptance: Annotated[float, "Of a drafted token."] = 0.7
+    find_rate: Annotated[bool, "Find the highest rate that attains the SLOs."] = False
+    attainment: Annotated[float, "Share that must."] = 0.9
+
+    @property
+    def is_disaggregated(self) -> bool:
+        """Whether prefill and decoding have pools of their own."""
+        return self.scheduler == DISAGGREGATION
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether anything is drawn from the seed: requests, or which drafts are right."""
+        return self.workload is not None or self.draft_tokens is not None
+
+    @property
+    def is_as_published(self) -> bool:
+        """Whether weights are the model's, every GPU has a part of each expert, no drafts made."""
+        is_whole = self.expert_parallel == 1 and self.draft_tokens is None
+        return is_whole and self.shape == load_model(self.model)
+
+    @property
+    def shape(self) -> Model:
+        """The model, its weights as asked for.
+
+        Raises:
+            InputError: for an unknown name.
+        """
+        model = load_model(self.model)
+        if self.weights is None:
+            return model
+        choose("weights", self.weights, tuple(DTYPE_BYTES))
+        return model.in_one_width(cast(Dtype, self.weights))
+
+    @property
+    def slo(self) -> Slo:
+        """What requests should attain."""
+        return Slo(self.slo_ttft_s, self.slo_tbt_ms)
+
+    def check(self) -> None:
+        """Refuse what does not fit together.
+
+        Raises:
+            InputError: naming the option, what was found and what is allowed.
+        """
+        choose("scheduler", self.scheduler, ALL_SCHEDULERS)
+        self._check_load()
+        self._check_pools()
+        self._check_use()
+        _at_least("--kv-tokens", self.kv_tokens, 1)
+        _at_least("--kv-sram-tokens", self.kv_sram_tokens, 0)
+        for name, slo in (("--slo-ttft", self.slo_ttft_s), ("--slo-tbt", self.slo_tbt_ms)):
+            if slo is not None and not 0 < slo < math.inf:
+                raise InputError(f"{name}: found {slo}; allowed: positive and finite")
+        if self.find_rate and not self.slo.is_set:
+            raise InputError("--find-rate: needs objectives; give --slo-ttft or --slo-tbt")
+        if self.find_rate and self.rate_rps is not None and not self.rate_rps < math.inf:
+            raise InputError(f"--rate: found {self.rate_rps}; allowed with --find-rate: finite")
+
+    def _check_load(self) -> None:
+        if (self.trace is None) == (self.workload is None):
+            raise InputError("load: give either --trace or --workload")
+        if self.trace is not None and self.rate_rps is not None:
+            raise InputError("--rate: a trace has arrival times; --rate-scale stretches them")
+        if not self.is_drawn and self.seeds > 1:
+            raise InputError("--seeds: a trace is the same for every seed; give --workload")
+        if self.workload is not None and (self.rate_rps is None or self.requests is None):
+            raise InputError("--workload: needs --rate and --requests")
+        _at_least("--requests", self.requests, 1)
+        _at_least("--seed", self.seed, 0)
+        _at_least("--seeds", self.seeds, 1)
+        if not 0 < self.rate_scale < math.inf:
+            raise InputError(f"--rate-scale: found {self.rate_scale}; allowed: positive and finite")
+
+    def _check_use(self) -> None:
+        for field in fields(self):
+            needed, value = _NEEDS.get(field.name), getattr(self, field.name)
+            if needed is not None and value != field.default and not getattr(self, needed):
+                raise InputError(f"{_option(field.name)}: found {value}; needs {_option(needed)}")
+
+    def _check_pools(self) -> None:
+        if self.is_disaggregated:
+            return
+        for name in (
+            "prefill_scheduler",
+            "prefill_units",
+            "decode_units",
+            "link_bytes_per_s",
+            "link_latency_s",
+        ):
+            if (value := getattr(self, name)) is not None:
+                raise InputError(f"{_option(name)}: found {value}; only {DISAGGREGATION} has pools")
+
+
+def _option(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _at_least(name: str, value: int | None, least: int) -> None:
+    if value is not None and value < least:
+        raise InputError(f"{name}: found {value}; allowed: {least} or more")

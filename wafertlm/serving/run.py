@@ -1,0 +1,166 @@
+"""A model served on a chip under a request trace or a generated load."""
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from tlm.errors import InputError
+from wafertlm import __version__
+from wafertlm.output import Progress, complete, config_hash
+from wafertlm.serving.options import ALL_SCHEDULERS, ServeOptions
+from wafertlm.serving.service import Service, rate_of
+from workloads.models import DTYPE_BYTES, model_names
+from workloads.serving.capacity import Capacity, find_rate
+from workloads.serving.checkpoint import CHECKPOINT_EVERY_S, Checkpoint
+from workloads.serving.generator import WORKLOADS
+from workloads.serving.models import serving_chips
+from workloads.serving.rows import RowWriter, row_file
+from workloads.serving.run import Watch
+from workloads.serving.seeds import mean_of
+from workloads.serving.traces import MAX_SPAN_S, PS_PER_S
+from workloads.studies.campaign import sources_hash
+from workloads.studies.profiles import ProfileError, profile_error
+
+_FRONTIER = ("ttft_s", "tbt_ms")
+
+Times = dict[str, float | None]
+
+
+def serve_result(
+    options: ServeOptions,
+    progress: Progress | None = None,
+    requests_csv: Path | None = None,
+    checkpoint: Path | None = None,
+    checkpoint_every_s: float = CHECKPOINT_EVERY_S,
+) -> dict[str, Any]:
+    """Run the load once for each seed and return the command's options and figures.
+
+    With several seeds every figure is their mean and ``ci95`` holds the intervals. With
+    ``find_rate`` the figures are those at the highest rate that attains the objectives, and
+    ``capacity`` holds it and all that were tried.
+
+    Args:
+        options: What to run.
+        progress: Called with finished and all requests of the current run.
+        requests_csv: Where to write a row per request, of a single seed.
+        checkpoint: Where to keep the state of a single run, which goes on from there if killed.
+        checkpoint_every_s: How often.
+
+    Raises:
+        InputError: for options that do not fit together and unusable input.
+    """
+    if requests_csv is not None and options.seeds > 1:
+        raise InputError("--requests-csv: holds the requests of one run; leave out --seeds")
+    if checkpoint is None and checkpoint_every_s != CHECKPOINT_EVERY_S:
+        raise InputError(f"--checkpoint-every: found {checkpoint_every_s}; needs --checkpoint")
+    if checkpoint is not None and (options.seeds > 1 or options.find_rate):
+        raise InputError("--checkpoint: holds one run; leave out --seeds and --find-rate")
+    service = Service(options)
+    kept = None
+    if checkpoint is not None:
+        run = _run_name(service, requests_csv is not None)
+        kept = Checkpoint(checkpoint, run, checkpoint_every_s)
+    times: dict[float, Times] = {}
+    capacity = _capacity(service, progress, times) if options.find_rate else None
+    if capacity is not None and capacity.rate is None:
+        raise InputError(
+            f"--find-rate: found no rate at which {options.attainment:.0%} of the requests attain "
+            f"the objectives; the lowest tried: {capacity.trials[-1].rate:.3g} a second"
+        )
+    rate = None if capacity is None else capacity.rate
+    results = []
+    for seed in range(options.seed, options.seed + options.seeds):
+        with _rows(requests_csv, kept is not None) as rows:
+            watch = Watch(progress, rows, kept)
+            results.append(service.run(seed, rate, watch))
+    merged = mean_of(results)
+    profile = _profile_error(options)
+    return {
+        "options": service.recorded(),
+        **merged,
+        "capacity": None if capacity is None else _plain(capacity, times),
+        "error": {"level_pct": None, "profile_pct": profile.pct},
+        "notes": [f"error: {profile.note}", *_notes(merged)],
+    }
+
+
+def _profile_error(options: ServeOptions) -> ProfileError:
+    if options.is_as_published:
+        return profile_error(options.chip, options.model)
+    return ProfileError(
+        None,
+        "profile_pct is null: published rows are of the models' own weights, without "
+        "--expert-parallel and --draft-tokens",
+    )
+
+
+def known_names() -> dict[str, list[str]]:
+    """What the options may name."""
+    return {
+        "models": list(model_names()),
+        "chips": sorted(serving_chips()),
+        "schedulers": list(ALL_SCHEDULERS),
+        "workloads": sorted(WORKLOADS),
+        "weights": list(DTYPE_BYTES),
+    }
+
+
+def _capacity(service: Service, progress: Progress | None, times: dict[float, Times]) -> Capacity:
+    """The highest rate; puts the mean times of each rate that was tried into ``times``."""
+    options = service.options
+    seeds = range(options.seed, options.seed + options.seeds)
+
+    def attainment_at(rate: float) -> float:
+        runs = [service.run(seed, rate, Watch(progress)) for seed in seeds]
+        times[rate] = {name: _mean([run[name]["mean"] for run in runs]) for name in _FRONTIER}
+        return float(sum(run["slo_attainment"] for run in runs)) / len(runs)
+
+    given = options.rate_rps
+    start = rate_of(service.load(options.seed)) if given is None else given
+    start *= options.rate_scale
+    longest_ps = max(int(service.load(seed, start).arrival_ps[-1]) for seed in seeds)
+    lowest = start * longest_ps / (MAX_SPAN_S * PS_PER_S)
+    return find_rate(attainment_at, start, options.attainment, lowest)
+
+
+def _plain(capacity: Capacity, times: Mapping[float, Times]) -> dict[str, Any]:
+    return {
+        "rate_rps": capacity.rate,
+        "trials": [trial._asdict() | times[trial.rate] for trial in capacity.trials],
+    }
+
+
+def _mean(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]  # a single token has no interval
+    return sum(known) / len(known) if known else None
+
+
+def _notes(figures: Mapping[str, Any]) -> list[str]:
+    notes = []
+    if figures["energy_j"] is None:
+        notes.append("energy: the chip's profile has no figures for it")
+    if figures["overloaded"]:
+        notes.append(
+            "overloaded: requests came faster than they were served; more than one in twenty had "
+            "yet to start when the last came, so times depend on how many there were"
+        )
+    return notes
+
+
+def _run_name(service: Service, has_rows: bool) -> str:
+    """All that the state of a run hangs on."""
+    rows = "rows" if has_rows else "no rows"
+    return f"{__version__} {sources_hash()} {config_hash(service.recorded())} {rows}"
+
+
+def _rows(path: Path | None, resumable: bool) -> AbstractContextManager[RowWriter | None]:
+    return nullcontext() if path is None else row_file(path, resumable=resumable)
+
+
+def complete_serve(
+    options: ServeOptions, figures: dict[str, Any], times: dict[str, float]
+) -> dict[str, Any]:
+    """The command's result object; no RTL stands behind a foreign chip."""
+    seed = options.seed if options.is_drawn else None
+    return complete("serve", figures["options"], figures, times, seed=seed)

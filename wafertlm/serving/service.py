@@ -1,0 +1,149 @@
+"""What options of serving ask for, ready to run under any load."""
+
+import math
+from dataclasses import asdict, replace
+from typing import Any
+
+from tlm.errors import InputError, choose
+from wafertlm.serving.options import ServeOptions
+from workloads.serving.cost import ServingModel
+from workloads.serving.generator import generate
+from workloads.serving.models import serving_chips, serving_model
+from workloads.serving.pools import make_pools
+from workloads.serving.run import Limits, Pools, Watch, run, run_disaggregated
+from workloads.serving.schedulers import Scheduler, SchedulerOptions, make_scheduler
+from workloads.serving.speculation import Speculation
+from workloads.serving.traces import PS_PER_S, Trace, load_trace
+
+_PREFILL_POOL_SCHEDULER = "chunked"
+_PREFILL_POOL_TOKENS = 2048
+
+
+class Service:
+    """What options ask for, ready to run under any load.
+
+    Raises:
+        InputError: for options that do not fit together, unknown names, a trace that cannot be
+            used, and weights that do not fit.
+    """
+
+    def __init__(self, options: ServeOptions) -> None:
+        options.check()
+        shape = options.shape
+        choose("chip", options.chip, serving_chips())
+        self.options = options
+        self._scheduler()  # refused before anything is loaded
+        self._trace = None if options.trace is None else load_trace(options.trace)
+        self._speculation = (
+            None
+            if options.draft_tokens is None
+            else Speculation(options.draft_tokens, options.acceptance, options.seed)
+        )
+        self._model: ServingModel | None = None
+        self._pools: Pools | None = None
+        if options.is_disaggregated:
+            self._pools = make_pools(
+                shape,
+                options.chip,
+                prefill_units=options.prefill_units,
+                decode_units=options.decode_units,
+                link_bytes_per_s=options.link_bytes_per_s,
+                link_latency_s=options.link_latency_s,
+                expert_parallel=options.expert_parallel,
+                kv_sram_tokens=options.kv_sram_tokens,
+            )
+        else:
+            self._model = serving_model(
+                shape,
+                options.chip,
+                expert_parallel=options.expert_parallel,
+                kv_sram_tokens=options.kv_sram_tokens,
+            )
+
+    def load(self, seed: int, rate: float | None = None) -> Trace:
+        """The requests of a seed, at the options' rate or at another.
+
+        Raises:
+            InputError: if the load cannot be used.
+        """
+        options = self.options
+        if self._trace is not None:
+            trace = self._trace
+            trace = trace if options.requests is None else trace.head(options.requests)
+            scale = options.rate_scale if rate is None else rate / rate_of(trace)
+        else:
+            assert options.workload is not None  # as checked
+            assert options.requests is not None
+            rps = options.rate_rps if rate is None else rate
+            assert rps is not None
+            trace = generate(options.workload, options.requests, rps, options.arrival_cv, seed)
+            scale = options.rate_scale if rate is None else 1.0
+        return trace if scale == 1.0 else trace.scaled(scale)
+
+    def run(
+        self, seed: int, rate: float | None = None, watch: Watch | None = None
+    ) -> dict[str, Any]:
+        """Serve the requests of a seed to the end and return the figures.
+
+        Raises:
+            InputError: if the load cannot be used.
+        """
+        options = self.options
+        trace = self.load(seed, rate)
+        drafts = self._speculation
+        speculation = None if drafts is None else replace(drafts, seed=seed)
+        limits = Limits(options.kv_tokens, options.max_sequences, options.kv_sram_tokens)
+        scheduler = self._scheduler()
+        if self._pools is not None:
+            return run_disaggregated(
+                trace,
+                scheduler,
+                self._pools,
+                slo=options.slo,
+                limits=limits,
+                speculation=speculation,
+                watch=watch,
+            )
+        assert self._model is not None
+        return run(
+            trace,
+            scheduler,
+            self._model,
+            slo=options.slo,
+            limits=limits,
+            speculation=speculation,
+            watch=watch,
+        )
+
+    def recorded(self) -> dict[str, Any]:
+        """The options as a result keeps them: a trace by its content, an infinite rate as text."""
+        options = self.options
+        recorded = asdict(options)
+        if options.trace is not None and self._trace is not None:
+            recorded["trace"] = {"name": options.trace.name, "hash": self._trace.file_hash}
+        if options.rate_rps is not None and math.isinf(options.rate_rps):
+            recorded["rate_rps"] = "inf"
+        return recorded
+
+    def _scheduler(self) -> Scheduler:
+        options = self.options
+        told = SchedulerOptions(
+            options.token_budget, options.layer_groups, options.budget_units, options.chunk_units
+        )
+        if not options.is_disaggregated:
+            return make_scheduler(options.scheduler, told)
+        if options.prefill_scheduler is None and told.token_budget is None:
+            told = replace(told, token_budget=_PREFILL_POOL_TOKENS)
+        return make_scheduler(options.prefill_scheduler or _PREFILL_POOL_SCHEDULER, told)
+
+
+def rate_of(trace: Trace) -> float:
+    """Mean rate of arrivals in requests per second.
+
+    Raises:
+        InputError: if all arrive at once.
+    """
+    span_s = int(trace.arrival_ps[-1]) / PS_PER_S
+    if not span_s:
+        raise InputError("--find-rate: found requests that all arrive at once; they have no rate")
+    return (len(trace) - 1) / span_s
