@@ -1,4 +1,4 @@
-"""The README says what the stored results say, and its commands run."""
+"""The README says what the stored results say; its commands and the library's examples run."""
 
 import re
 import shlex
@@ -33,3 +33,12 @@ def commands() -> list[str]:
 def test_commands_run(line: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(shlex.split(line)[1:]) == 0
     assert capsys.readouterr().out
+
+
+def test_a_run_in_python_prints_what_the_document_says(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (README.parent / "docs" / "kernels.md").read_text()
+    examples = re.findall(r"```python\n([^`]*)```\n\n((?:    .*\n)+)", text)
+    assert len(examples) == 2
+    for code, shown in examples:
+        exec(compile(code, "docs/kernels.md", "exec"), {})
+        assert capsys.readouterr().out == "".join(line[4:] + "\n" for line in shown.splitlines())
