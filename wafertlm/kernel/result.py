@@ -3,58 +3,40 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from tlm.calibrated import level_error_pct
 from tlm.engines.outcome import Outcome
 from tlm.files import whole_file
+from wafertlm.kernel.options import RTL
 from wafertlm.kernel.setup import Setup
 from wafertlm.output import complete
 from workloads.kernels.catalogue import Choices
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
-    """What a level has to say of a run.
+class Spent(NamedTuple):
+    """What the tile that ends last did, in cycles.
 
     Attributes:
-        cycles: Of the whole run.
-        matrix_cycles: In which the matrix engine of the tile that ends last worked.
-        computed_cycles: In which its matrix or its vector engine did.
-        memory_cycles: By which the run would be shorter if off-chip memory cost nothing.
-        alone: Whether jobs took as long as by themselves.
-        network: What the result says of a network in Verilog.
-        memory: What it says of off-chip memory.
-        maps: Arrays over the tiles.
+        all: From the start to its end.
+        matrix: In which its matrix engine worked.
+        computed: In which its matrix or its vector engine did.
+        for_memory: By which the run would be shorter if off-chip memory cost nothing.
     """
 
-    cycles: int
-    matrix_cycles: int
-    computed_cycles: int
-    memory_cycles: int = 0
-    alone: bool = False
-    network: dict[str, Any] | None = None
-    memory: dict[str, Any] | None = None
-    maps: dict[str, Any] = field(default_factory=dict)
+    all: int
+    matrix: int
+    computed: int
+    for_memory: int = 0
 
     @classmethod
-    def of(cls, outcome: Outcome, link_flits: Mapping[str, Any], **more: Any) -> Self:
-        """What an engine's outcome says."""
-        maps = {
-            "finish_cycle": outcome.finish_cycle,
-            "matrix_busy_cycles": outcome.matrix_busy_cycles,
-            "wait_cycles": outcome.wait_cycles,
-        }
-        maps |= {f"link_flits_{direction}": flits for direction, flits in link_flits.items()}
-        return cls(
-            cycles=outcome.cycles,
-            matrix_cycles=int(outcome.matrix_busy_cycles[outcome.last_tile]),
-            computed_cycles=int(outcome.compute_busy_cycles[outcome.last_tile]),
-            maps=maps,
-            **more,
-        )
+    def of(cls, outcome: Outcome, for_memory: int) -> Self:
+        """As an engine has it."""
+        last = outcome.last_tile
+        matrix, computed = outcome.matrix_busy_cycles[last], outcome.compute_busy_cycles[last]
+        return cls(outcome.cycles, int(matrix), int(computed), for_memory)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,49 +45,64 @@ class KernelResult:
 
     Attributes:
         setup: What ran.
-        cycles: Cycles of the chip's clock, of the whole run.
-        seconds: The same in seconds.
-        utilization: Unpadded multiply-accumulates over those of all matrix engines at their peak.
-        breakdown_cycles: What the cycles of the tile that ends last went into; they sum up to all.
-        error: ``level_pct``, of the levels used against our RTL, and ``profile_pct``, of the chip's
-            profile; None where nothing was compared.
+        spent: What the tile that ends last did.
+        alone: Whether jobs took as long as by themselves.
         network: Which network in Verilog it was; None of others.
         memory: What off-chip memory did; None if its time was not counted.
-        tiles: What the table of tiles cost; None without.
         maps: Arrays over the tiles, shape (rows, columns); empty at level `perf`. With a table of
             tiles from the first tile that is used to the last; those out of use have no times.
+        error: ``level_pct``, of the levels used against our RTL, and ``profile_pct``, of the chip's
+            profile; None where nothing was compared.
     """
 
     setup: Setup
-    cycles: int
-    seconds: float
-    utilization: float
-    breakdown_cycles: dict[str, int]
-    error: dict[str, float | None]
-    network: dict[str, Any] | None
-    memory: dict[str, Any] | None
-    tiles: dict[str, Any] | None
-    maps: dict[str, Any]
+    spent: Spent
+    alone: bool = False
+    network: dict[str, Any] | None = None
+    memory: dict[str, Any] | None = None
+    maps: dict[str, Any] = field(default_factory=dict)
+    error: dict[str, float | None] = field(init=False)
 
-    @classmethod
-    def of(cls, setup: Setup, ran: Ran) -> Self:
-        """The figures of a run."""
-        target, chip = setup.target, setup.chip
-        peak = ran.cycles * target.rows * target.cols * target.matrix.macs_per_cycle
+    def __post_init__(self) -> None:
         # Nothing of a foreign chip was ever held against our RTL.
-        level_pct = _level_pct(setup, ran) if chip.calibration else None
-        return cls(
-            setup=setup,
-            cycles=ran.cycles,
-            seconds=ran.cycles / chip.clock_hz,
-            utilization=setup.macs / peak,
-            breakdown_cycles=_breakdown(setup, ran),
-            error={"level_pct": level_pct, "profile_pct": None},
-            network=ran.network,
-            memory=ran.memory,
-            tiles=None if setup.unequal is None else setup.unequal.figures(),
-            maps=ran.maps,
-        )
+        level_pct = self._level_pct() if self.setup.chip.calibration else None
+        object.__setattr__(self, "error", {"level_pct": level_pct, "profile_pct": None})
+
+    @property
+    def cycles(self) -> int:
+        """Cycles of the chip's clock, of the whole run."""
+        return self.spent.all
+
+    @property
+    def seconds(self) -> float:
+        """The same in seconds."""
+        return self.cycles / self.setup.chip.clock_hz
+
+    @property
+    def utilization(self) -> float:
+        """Unpadded multiply-accumulates over those of all matrix engines at their peak."""
+        target = self.setup.target
+        peak = self.cycles * target.rows * target.cols * target.matrix.macs_per_cycle
+        return self.setup.macs / peak
+
+    @property
+    def breakdown_cycles(self) -> dict[str, int]:
+        """What the cycles of the tile that ends last went into; they sum up to all.
+
+        Ideal cycles of its products, the engine's rest, and waiting. Waiting is for memory as far
+        as the run would be shorter if that cost nothing. Vector passes count as compute while the
+        matrix engine stands still.
+        """
+        spent, setup = self.spent, self.setup
+        waiting = spent.all - spent.computed
+        memory = min(max(spent.for_memory, 0), waiting)
+        ideal = min(spent.matrix, round(setup.plan.tile_macs / setup.target.matrix.macs_per_cycle))
+        return {
+            "compute": ideal + spent.computed - spent.matrix,
+            "communication": waiting - memory,
+            "memory": memory,
+            "overhead": spent.matrix - ideal,
+        }
 
     def record(self, times: Mapping[str, float]) -> dict[str, Any]:
         """The result as ``wafertlm kernel --json`` prints it.
@@ -113,16 +110,13 @@ class KernelResult:
         Args:
             times: What it cost: ``Stopwatch.times``.
         """
-        figures: dict[str, Any] = {
-            "cycles": self.cycles,
-            "seconds": self.seconds,
-            "utilization": self.utilization,
-            "breakdown_cycles": self.breakdown_cycles,
-            "error": self.error,
-        }
-        parts = {"network": self.network, "memory": self.memory, "tiles": self.tiles}
+        setup = self.setup
+        names = ("cycles", "seconds", "utilization", "breakdown_cycles", "error")
+        figures = {name: getattr(self, name) for name in names}
+        tiles = None if setup.unequal is None else setup.unequal.figures()
+        parts = {"network": self.network, "memory": self.memory, "tiles": tiles}
         figures |= {name: part for name, part in parts.items() if part is not None}
-        options, (calibration, rtl_hash) = self.setup.recorded_options(), self.setup.origin()
+        options, (calibration, rtl_hash) = setup.recorded_options(), setup.origin()
         return complete(
             "kernel", options, figures, times, rtl_hash=rtl_hash, calibration=calibration
         )
@@ -136,44 +130,20 @@ class KernelResult:
         with whole_file(path) as scratch, scratch.open("wb") as file:
             np.savez_compressed(file, **self.maps)
 
+    def _level_pct(self) -> float | None:
+        """Error of the levels used; of a user's own network modelled its calibration's, too.
 
-def _breakdown(setup: Setup, ran: Ran) -> dict[str, int]:
-    """On the tile that ends last: ideal cycles of its products, the engine's rest, and waiting.
-
-    Waiting is for memory as far as the run would be shorter if that cost nothing. Vector passes
-    count as compute while the matrix engine stands still.
-    """
-    waiting = ran.cycles - ran.computed_cycles
-    memory = min(max(ran.memory_cycles, 0), waiting)
-    ideal = min(ran.matrix_cycles, round(setup.plan.tile_macs / setup.target.matrix.macs_per_cycle))
-    return {
-        "compute": ideal + ran.computed_cycles - ran.matrix_cycles,
-        "communication": waiting - memory,
-        "memory": memory,
-        "overhead": ran.matrix_cycles - ideal,
-    }
-
-
-def _level_pct(setup: Setup, ran: Ran) -> float | None:
-    """Error of the levels used; of a user's own network modelled that of its calibration too.
-
-    Levels are compared on the kernels' default variants, on tiles that are all alike, and with the
-    memory channels of the tiles in Verilog.
-    """
-    options, levels = setup.options, setup.levels
-    if levels.whole_tiles:
-        return 0.0
-    if options.choices != Choices() or levels.memory == "perf" or setup.unequal is not None:
-        return None
-    error = level_error_pct(
-        options.kernel,
-        options.dtype,
-        levels.noc,
-        levels.compute,
-        setup.plan.balance,
-        alone=ran.alone,
-        memory=levels.memory is not None,
-    )
-    if error is None or setup.custom is None or levels.noc == "rtl":
-        return error
-    return max(error, setup.custom.worst_error_pct)
+        Levels are compared on the kernels' default variants, on tiles that are all alike, and with
+        the memory channels of the tiles in Verilog.
+        """
+        setup, options, levels = self.setup, self.setup.options, self.setup.levels
+        if levels.whole_tiles:
+            return 0.0
+        if options.choices != Choices() or levels.memory == "perf" or setup.unequal is not None:
+            return None
+        of = (options.kernel, options.dtype, levels.noc, levels.compute)
+        memory = levels.memory is not None
+        error = level_error_pct(*of, setup.plan.balance, alone=self.alone, memory=memory)
+        if error is None or setup.custom is None or levels.noc == RTL:
+            return error
+        return max(error, setup.custom.worst_error_pct)

@@ -1,6 +1,10 @@
 """A kernel on a chip at any level: what the command, the demo and notebooks run."""
 
+from typing import Any
+
 from tlm.calibrated import stale_allowed
+from tlm.engines.outcome import Outcome
+from tlm.program import Program
 from tlm.program.data import Gemm
 from tlm.program.operations import Work
 from tlm.tiles.programs import on_tiles
@@ -8,7 +12,7 @@ from tlm.trace import link_flits
 from wafertlm.kernel.memory import KernelMemory, memory_at
 from wafertlm.kernel.networks import Timed, memory_cycles, simulate, without_memory
 from wafertlm.kernel.options import RTL, KernelOptions
-from wafertlm.kernel.result import KernelResult, Ran
+from wafertlm.kernel.result import KernelResult, Spent
 from wafertlm.kernel.setup import PLAIN, Execution, Setup, resolve
 
 
@@ -34,31 +38,23 @@ def run_setup(setup: Setup, execution: Execution = PLAIN) -> KernelResult:
     setup.check_size()
     with stale_allowed(setup.options.allow_stale):
         if levels.noc == "perf":
-            ran = _closed_form(setup)
-        elif levels.whole_tiles:
-            ran = _whole_tiles(setup, execution)
-        else:
-            ran = _parts(setup, execution)
-        return KernelResult.of(setup, ran)
+            return _closed_form(setup)
+        return _whole_tiles(setup, execution) if levels.whole_tiles else _parts(setup, execution)
 
 
-def _closed_form(setup: Setup) -> Ran:
+def _closed_form(setup: Setup) -> KernelResult:
     kernel, plan, edge = setup.kernel, setup.plan, setup.target.offchip
     cycles, matrix = kernel.closed_form(plan, setup.timing), plan.tile_matrix_cycles
-    waited = 0
+    # A closed form does not say when engines work: as little at the same time as can be.
+    computed, waited = min(matrix + plan.tile_vector_cycles, cycles), 0
     if edge is not None:
         waited = cycles - kernel.closed_form(kernel.without_memory(plan), setup.timing)
-    return Ran(
-        cycles=cycles,
-        matrix_cycles=matrix,
-        # A closed form does not say when engines work: as little at the same time as can be.
-        computed_cycles=min(matrix + plan.tile_vector_cycles, cycles),
-        memory_cycles=waited,
-        memory=KernelMemory("perf", edge).figures(setup.program),
-    )
+    memory = KernelMemory("perf", edge).figures(setup.program)
+    spent = Spent(cycles, matrix, computed, waited)
+    return KernelResult(setup=setup, spent=spent, memory=memory)
 
 
-def _whole_tiles(setup: Setup, execution: Execution) -> Ran:
+def _whole_tiles(setup: Setup, execution: Execution) -> KernelResult:
     """Network, engines and off-chip memory in one piece of Verilog."""
     from wafertlm.kernel.tiles import run_on_tiles  # slow to import: only for Verilog
 
@@ -66,16 +62,16 @@ def _whole_tiles(setup: Setup, execution: Execution) -> Ran:
     edge, waited = setup.target.offchip, 0
     if edge is not None and setup.tile is not None:
         waited = memory_cycles(setup, Timed(on_tiles(setup.program, setup.tile), alone=False))
-    return Ran.of(
-        outcome,
-        link_flits(setup.program, y_first=setup.timing.y_first) if execution.links else {},
-        memory_cycles=waited,
+    return KernelResult(
+        setup=setup,
+        spent=Spent.of(outcome, waited),
         network=network,
         memory=KernelMemory(RTL, edge).figures(setup.program),
+        maps=_maps(setup, outcome, setup.program, execution),
     )
 
 
-def _parts(setup: Setup, execution: Execution) -> Ran:
+def _parts(setup: Setup, execution: Execution) -> KernelResult:
     """Network, engines and off-chip memory each at its level."""
     timed, edge, levels, waited = _timed(setup, execution), setup.target.offchip, setup.levels, 0
     with memory_at(edge, levels.memory, levels.noc, execution.building) as memory:
@@ -84,14 +80,27 @@ def _parts(setup: Setup, execution: Execution) -> Ran:
             waited = outcome.cycles - without_memory(setup, timed, execution.threads)
     if setup.unequal is not None:
         outcome = setup.unequal.used(outcome)
-    return Ran.of(
-        outcome,
-        link_flits(timed.program, y_first=setup.timing.y_first) if execution.links else {},
-        memory_cycles=waited,
+    return KernelResult(
+        setup=setup,
+        spent=Spent.of(outcome, waited),
         alone=timed.alone,
         network=network,
         memory=memory.figures(setup.program),
+        maps=_maps(setup, outcome, timed.program, execution),
     )
+
+
+def _maps(setup: Setup, outcome: Outcome, program: Program, execution: Execution) -> dict[str, Any]:
+    """Times of each tile, and the flits over its links if they are wanted."""
+    maps = {
+        "finish_cycle": outcome.finish_cycle,
+        "matrix_busy_cycles": outcome.matrix_busy_cycles,
+        "wait_cycles": outcome.wait_cycles,
+    }
+    if execution.links:
+        flits = link_flits(program, y_first=setup.timing.y_first)
+        maps |= {f"link_flits_{direction}": each for direction, each in flits.items()}
+    return maps
 
 
 def _timed(setup: Setup, execution: Execution) -> Timed:
