@@ -4,8 +4,8 @@ Scenes of one mesh are played in one run, and leave it to the next whose turn it
 a case is replayed after those before it, as it was measured. Nothing that comes later matters.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,11 +28,11 @@ from tlm.errors import InputError, choose
 from tlm.interconnect.handshake import DeadlockError
 from tlm.interconnect.packets import Deliveries
 from wafertlm.noc.networks import simulate_at
+from wafertlm.stopwatch import Building
 from wafertlm.watched import Watch, watched, watched_subject
 
 #: Their cases are runs of their own.
 _ALONE = (LoadExperiment, MemoryLatency, MemoryBandwidth, LoadCheck, Hang)
-Building = Callable[[], AbstractContextManager[None]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,12 @@
 import importlib
 import resource
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
+
+#: The context in which something is built: `Stopwatch.compiling`, or none.
+Building = Callable[[], AbstractContextManager[None]]
 
 
 class Stopwatch:

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from tlm.errors import InputError
 from wafertlm.commands.common import options_of, output_options
-from wafertlm.output import Result, emit, progress
+from wafertlm.output import Result, emit, progress, store
 from wafertlm.serving import ServeOptions, complete_serve, serve_result
 from wafertlm.serving.run import known_names
 from wafertlm.stopwatch import stopwatch
@@ -87,11 +87,13 @@ def command(
     with stopwatch() as watch, progress("requests") as bar:
         figures = serve_result(options, bar, requests_csv, checkpoint, checkpoint_every)
     result = complete_serve(options, figures, watch.times)
+    if out is not None:
+        store(result, out)
     if plot is not None:
         from wafertlm.serving.plot import plot_serving  # matplotlib takes long to load
 
         plot_serving(result, plot)
-    emit(result, as_json, _render, out)
+    emit(result, as_json, _render)
 
 
 def _check_plot(path: Path, options: ServeOptions) -> None:

@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from tlm.errors import InputError, choose
-from wafertlm.commands.common import render_names
+from wafertlm.commands.common import output_options
 from wafertlm.output import Progress, Result, complete, emit, progress, store
 from wafertlm.stopwatch import stopwatch
 from workloads.studies.campaign import default_workers
@@ -127,8 +127,7 @@ def _interval(ends: list[float] | None) -> str:
 @click.option("--plots", type=_FOLDER, help="Write the study's plots into a folder (PNG).")
 @click.option("--record", "recorded", is_flag=True, help="Store how far off the chips are.")
 @click.option("--out", type=_FILE, help="Store the result (JSON).")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--list", "as_list", is_flag=True, help="Print the names of the studies.")
+@output_options(lambda: {"studies": list(STUDIES)})
 def command(
     name: str | None,
     quick: bool,
@@ -139,16 +138,12 @@ def command(
     recorded: bool,
     out: Path | None,
     as_json: bool,
-    as_list: bool,
 ) -> None:
     """Reproduce a published study, row by row.
 
     With --record, `wafertlm serve` says from then on how far a chip's profile is from what was
     measured on it.
     """
-    if as_list:
-        emit({"studies": list(STUDIES)}, as_json, render_names)
-        return
     if name is None:
         raise InputError(f"study: not given; known: {', '.join(STUDIES)}")
     if recorded and quick:

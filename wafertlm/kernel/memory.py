@@ -1,8 +1,8 @@
 """The off-chip memory of a kernel's run: channels of a chip, at some level."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from tlm.offchip.edge import Edge
 from tlm.offchip.system import Channel, OffChipMemory
 from tlm.program import OffChip, Program
 from wafertlm.kernel.options import RTL
+from wafertlm.stopwatch import Building
 
 
 def chip_edge(chip: Chip, level: str, grid: tuple[int, int]) -> Edge:
@@ -91,10 +92,7 @@ NO_MEMORY = KernelMemory()
 
 @contextmanager
 def memory_at(
-    edge: Edge | None,
-    level: str | None,
-    noc: str,
-    building: Callable[[], AbstractContextManager[None]] = nullcontext,
+    edge: Edge | None, level: str | None, noc: str, building: Building = nullcontext
 ) -> Iterator[KernelMemory]:
     """The channels of an edge at some level, each a formula, a model or Verilog in this process.
 
@@ -124,7 +122,7 @@ def memory_at(
         yield KernelMemory(level, edge, OffChipMemory(edge, channels[level]))
 
 
-def _verilog(stack: ExitStack, building: Callable[[], AbstractContextManager[None]]) -> Channel:
+def _verilog(stack: ExitStack, building: Building) -> Channel:
     """Channels in Verilog, each open until the stack is closed."""
     from cosim.memory.channel import ChannelParameters  # slow to import: only for Verilog
     from cosim.memory.target import RtlMemoryTarget

@@ -14,8 +14,7 @@ from workloads.kernels.flat_attention import SCHEDULES
 
 RTL = "rtl"
 LEVELS = (RTL, "at", "lt", "perf")
-COMPUTE_LEVELS = (RTL, "at", "perf")
-MEMORY_LEVELS = (RTL, "at", "perf")
+COMPUTE_LEVELS = MEMORY_LEVELS = (RTL, "at", "perf")
 #: Levels of memory that a network's level goes with.
 _MEMORY_BESIDE = {RTL: MEMORY_LEVELS, "at": MEMORY_LEVELS, "lt": ("perf",), "perf": ("perf",)}
 _MIXES = (

@@ -1,7 +1,6 @@
 """What options ask for, resolved once: all that a run needs stands in its `Setup`."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,13 +26,13 @@ from wafertlm.kernel.options import (
     part_levels,
 )
 from wafertlm.kernel.table import UnequalTiles, unequal_tiles
+from wafertlm.stopwatch import Building
 from workloads.kernels.catalogue import KERNELS, Kernel, Plan
 from workloads.kernels.target import Target, chip_target
 
 if TYPE_CHECKING:  # reading specifications takes a third of a second to import
     from wafertlm.custom import CustomRouters
 
-Building = Callable[[], AbstractContextManager[None]]
 _LARGEST_AT_TILES = 64 * 64
 _LARGEST_RTL_SIDE = 8
 

@@ -1,7 +1,5 @@
 """The networks that traffic runs on: the project's own mesh in its forms, and a user's."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,11 +9,11 @@ from tlm.calibrated import measured_rtl_hash
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import Deliveries, PacketKind, Packets
 from tlm.interconnect.zero_load import NocTiming
+from wafertlm.stopwatch import Building
 
 if TYPE_CHECKING:  # reading specifications takes a third of a second to import
     from wafertlm.custom import CustomRouters
 
-Building = Callable[[], AbstractContextManager[None]]
 _LONGEST_PACKET = 2**16 - 1  # the bench counts a packet's flits in 16 bits
 
 

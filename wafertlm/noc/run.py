@@ -16,9 +16,10 @@ from tlm.interconnect.collectives import COLLECTIVES, CollectiveTraffic, group_t
 from tlm.interconnect.handshake import DeadlockError
 from tlm.interconnect.packets import Deliveries, PacketKind, Packets
 from tlm.interconnect.traffic import PATTERNS, Traffic, figures, parse_tile, read_packets
-from wafertlm.noc.networks import Building, CustomNetwork, Network, ProjectNetwork, simulate_at
+from wafertlm.noc.networks import CustomNetwork, Network, ProjectNetwork, simulate_at
 from wafertlm.options import Flag, parse_grid
 from wafertlm.output import CheckFailedError, complete
+from wafertlm.stopwatch import Building
 
 LEVELS = ("rtl", "at", "perf")
 _LARGEST_RTL_SIDE = 8
