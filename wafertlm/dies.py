@@ -9,7 +9,7 @@ from tlm.dies.collectives import COLLECTIVES, collective
 from tlm.dies.links import TICKS_PER_S, DieMesh, die_mesh
 from tlm.dies.schedule import DiePhase, in_turns, overlapped
 from tlm.dies.simulate import simulate
-from tlm.errors import InputError, choose
+from tlm.errors import InputError, check_range, choose
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.traffic import parse_rectangle
 
@@ -86,8 +86,7 @@ def _check_run(options: DiesOptions) -> None:
             f"--kernel-s: found {options.kernel_s:g}; allowed: 0 to {_LONGEST_KERNEL_S}"
         )
     for name, value in (("--repeat", options.repeat), ("--micro-batches", options.micro_batches)):
-        if not 1 <= value <= _MOST_REPEATS:
-            raise InputError(f"{name}: found {value}; allowed: 1 to {_MOST_REPEATS}")
+        check_range(name, value, 1, _MOST_REPEATS)
 
 
 def _group(text: str, mesh: DieMesh) -> TileSet:

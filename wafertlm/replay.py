@@ -24,7 +24,7 @@ from calibration.experiments.memory import MemoryBandwidth, MemoryLatency
 from calibration.experiments.mesh_cases import Scene
 from cosim.spec.mesh import load_spec
 from tlm.calibrated import CalibrationResult, CheckPoint, stored_result
-from tlm.errors import InputError, choose
+from tlm.errors import InputError, check_range, choose
 from tlm.interconnect.handshake import DeadlockError
 from tlm.interconnect.packets import Deliveries
 from wafertlm.noc.networks import simulate_at
@@ -108,8 +108,7 @@ class Stored:
         """
         if asked is None:
             return worst(self.result.check)
-        if not 0 <= asked < len(self.cases):
-            raise InputError(f"--case: found {asked}; allowed: 0 to {len(self.cases) - 1}")
+        check_range("--case", asked, 0, len(self.cases) - 1)
         return asked
 
     def replay(self, number: int, building: Building = nullcontext) -> Replayed:

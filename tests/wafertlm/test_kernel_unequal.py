@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tlm.program.harvest import Harvest, least_harvest
 from workloads.kernels.catalogue import ATTENTION, GEMM, KERNELS
 
 Run = Callable[..., dict[str, Any]]
@@ -91,6 +92,22 @@ def test_a_table_is_known_by_the_bytes_of_its_file(wafertlm: Any, tmp_path: Path
         hashes.add(result["provenance"]["config_hash"])
         times.add(result["cycles"])
     assert (len(hashes), len(times)) == (3, 1)
+
+
+@pytest.mark.parametrize("level", ["lt", "at"])
+def test_a_table_is_looked_up_once(
+    kernel: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, level: str
+) -> None:
+    grids: list[Any] = []
+
+    def counted(disabled: Any, grid: Any) -> Harvest:
+        grids.append(grid)
+        return least_harvest(disabled, grid)
+
+    monkeypatch.setattr("wafertlm.kernel.table.least_harvest", counted)
+    watched = ("--map", tmp_path / "maps.npz", "--timeline", tmp_path / "shown.json.gz")
+    kernel("summa", apart(), "--level", level, *watched)
+    assert grids == [(4, 4)]
 
 
 @pytest.mark.parametrize("level", ["lt", "at"])

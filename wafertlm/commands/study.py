@@ -8,7 +8,7 @@ import click
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from tlm.errors import InputError, choose
+from tlm.errors import InputError, choose, hold_least
 from wafertlm.commands.common import output_options
 from wafertlm.output import Progress, Result, complete, emit, progress, store
 from wafertlm.stopwatch import stopwatch
@@ -38,8 +38,7 @@ def study_result(
     """
     choose("study", name, tuple(STUDIES))
     for option, value, least in (("--seed", seed, 0), ("--workers", workers, 1)):
-        if value < least:
-            raise InputError(f"{option}: found {value}; allowed: {least} or more")
+        hold_least(option, value, least)
     return STUDIES[name](quick=quick, seed=seed, workers=workers, store=kept, progress=progress)
 
 

@@ -199,11 +199,11 @@ def resolve(options: KernelOptions) -> Setup:
         choose("kernel", options.kernel, list(KERNELS))
         chip = load_chip(options.chip)
         levels = part_levels(options, chip)
-        custom, grid = _custom_routers(options), chip_grid(options.grid, chip)
-        unequal = unequal_tiles(options, levels, chip, grid)
-        chip = chip_of_dtype(chip, options.dtype)
+        custom, chip = _custom_routers(options), chip_of_dtype(chip, options.dtype)
         timing = noc_timing(chip) if custom is None else custom.timing
         kernel, sizes = KERNELS[options.kernel], options.sizes
+        grid = chip_grid(options.grid, chip)
+        unequal = unequal_tiles(options, levels, chip, grid)
         target = chip_target(chip, grid, timing, *ELEMENT_BITS[options.dtype])
         if levels.compute == "perf":
             roofline = Roofline(

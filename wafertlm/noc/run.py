@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from calibration.harness.mesh import RtlMesh
 from cosim.errors import HangError, SimulationError
 from tlm.calibrated import file_hash
-from tlm.errors import InputError, choose
+from tlm.errors import InputError, check_range, choose
 from tlm.interconnect.calibration import rtl_timing
 from tlm.interconnect.closed_form import estimate, highest_load
 from tlm.interconnect.collectives import COLLECTIVES, CollectiveTraffic, group_tiles
@@ -140,8 +140,7 @@ def _network(options: NocOptions) -> Network:
     if options.rtl is not None:
         return _custom_network(options, options.rtl, rows, cols)
     depth = rtl_timing().fifo_depth if options.fifo_depth is None else options.fifo_depth
-    if not 2 <= depth <= _DEEPEST_FIFO:
-        raise InputError(f"--fifo-depth: found {depth}; allowed: 2 to {_DEEPEST_FIFO}")
+    check_range("--fifo-depth", depth, 2, _DEEPEST_FIFO)
     if options.stages not in (None, 1, 2):
         raise InputError(f"--stages: found {options.stages}; allowed: 1, 2")
     mesh = RtlMesh(

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, cast
 
-from tlm.errors import InputError, choose
+from tlm.errors import InputError, choose, hold_least
 from wafertlm.options import Flag
 from workloads.models import DTYPE_BYTES, Dtype, Model, load_model
 from workloads.serving.engine import DEFAULT_MAX_SEQUENCES
@@ -159,5 +159,5 @@ def _option(name: str) -> str:
 
 
 def _at_least(name: str, value: int | None, least: int) -> None:
-    if value is not None and value < least:
-        raise InputError(f"{name}: found {value}; allowed: {least} or more")
+    if value is not None:
+        hold_least(name, value, least)
