@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from graphlib import TopologicalSorter
 from pathlib import Path
+from threading import Lock
 from types import ModuleType
 from typing import Annotated, Any, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
@@ -33,6 +34,8 @@ _PLAIN = {int: types.int64, bool: types.boolean}
 # The cores make no arrays. Counting references to those that they are given would take a third to
 # two thirds of their time.
 _OPTIONS: dict[str, Any] = {"cache": True, "_nrt": False}
+# Of two threads that need the same function one compiles it.
+_preparing = Lock()
 
 
 def compiled(function: _Function) -> _Function:
@@ -90,11 +93,12 @@ def prepare(*entries: Callable[..., Any]) -> None:
     Raises:
         KeyError: if a parameter is of a type that is not known here.
     """
-    for function in TopologicalSorter(forget_stale(*entries)).static_order():
-        inline = function.targetoptions.get("inline") == "always"
-        if not inline and not function.signatures:  # else a part of what was prepared before
-            function.compile(tuple(_parameters(function.py_func)))
-            function.disable_compile()
+    with _preparing:
+        for function in TopologicalSorter(forget_stale(*entries)).static_order():
+            inline = function.targetoptions.get("inline") == "always"
+            if not inline and not function.signatures:  # else a part of what was prepared before
+                function.compile(tuple(_parameters(function.py_func)))
+                function.disable_compile()
 
 
 def forget_stale(*entries: Callable[..., Any]) -> dict[Any, set[Any]]:

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -67,6 +68,13 @@ def test_a_function_is_compiled_once_for_the_types_of_its_annotations(folder: Pa
     assert whole.run(4, True) == 9
     assert [str(types) for types in whole.run.signatures] == ["(int64, bool)"]
     assert [str(types) for types in whole.part.twice.signatures] == ["(uint32,)"]
+
+
+def test_threads_that_prepare_at_once_do_not_meet(folder: Path) -> None:
+    whole = import_module("plain_whole")
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(whole.prepare, [whole.run, whole.run]))
+    assert whole.run(4, True) == 9
 
 
 @pytest.mark.parametrize(
