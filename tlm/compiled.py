@@ -164,5 +164,5 @@ def _type_of(hint: Any) -> types.Type:
         return _PLAIN[hint]
     fields = [_type_of(field) for field in get_type_hints(hint, include_extras=True).values()]
     if len({*fields}) == 1:
-        return types.NamedUniTuple(fields[0], len(fields), hint)  # type: ignore[no-untyped-call]
-    return types.NamedTuple(fields, hint)  # type: ignore[no-untyped-call]
+        return types.NamedUniTuple(fields[0], len(fields), hint)  # type: ignore[no-untyped-call]  # Numba's
+    return types.NamedTuple(fields, hint)  # type: ignore[no-untyped-call]  # Numba's

@@ -1,8 +1,8 @@
 """A heap of numbers in an array, for compiled event loops: the smallest comes out first.
 
 The array begins with its length. A caller packs time, kind and who it is about into one number.
-Two event loops of tlm have queues of other kinds, and say why: `tlm.dies.core` and
-`tlm.interconnect.handshake.events`.
+Three event loops of tlm have queues of other kinds, and say why: `tlm.dies.core`,
+`tlm.interconnect.handshake.events` and `tlm.engines.lt.contention.multicast_packets`.
 """
 
 from typing import Annotated

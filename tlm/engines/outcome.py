@@ -21,7 +21,7 @@ class Outcome:
         matrix_busy_cycles: Shape (R, C): cycles the matrix engine worked.
         compute_busy_cycles: Shape (R, C): cycles in which the matrix or the vector engine worked.
             At level `lt` more than those, if a tile's work stands in the program far out of the
-            order in which it starts (`tlm.engines.lt.send`).
+            order in which it starts (`tlm.engines.lt.work`).
     """
 
     engine_end_cycle: Cycles

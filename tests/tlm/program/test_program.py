@@ -69,7 +69,7 @@ def vector(task: Task) -> Work:
         ),
         (
             Work(Engine.TRANSFER, ALL, 1),
-            "operation 1 (Work ''): engine TRANSFER only moves data; use Send, Multicast or Reduce",
+            "operation 1 (Work ''): engine TRANSFER only moves data; use a transfer",
         ),
         (
             Work(Engine.MATRIX, ALL, -1),

@@ -51,7 +51,7 @@ def row_multicast(step: Step, grid: GridArrays, i: int) -> int:
         come[j] = start + grid.delays[line.latency + j]
     since, until = row[TileSlot.BUSY, root], row[TileSlot.PORT, root]
     wait = through_ports(grid.scratch, row, columns, come, step.occupied, times)
-    own = _place_of(columns, root)
+    own = _among(columns, root)
     if own >= 0:  # its copy has fewer waits
         times[own], row[TileSlot.BUSY, root], row[TileSlot.PORT, root] = through_port(
             come[own], since, until, step.own_occupied
@@ -69,7 +69,7 @@ def row_multicast(step: Step, grid: GridArrays, i: int) -> int:
 
 
 @compiled
-def _place_of(columns: Columns, column: int) -> int:
+def _among(columns: Columns, column: int) -> int:
     """Place of one among evenly spaced columns; -1: it is none of them."""
     indices = columns.indices
     stride = indices[1] - indices[0] if len(indices) > 1 else 1

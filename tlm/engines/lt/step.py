@@ -28,7 +28,7 @@ STEP = np.dtype(
         (name, np.int64)
         for name in (
             "kind",  # `StepKind`
-            "collective",  # which one (`collectives.Law`)
+            "collective",  # which one (`collectives.CollectiveKind`)
             "few",  # of work or sends: whether they are done tile by tile
             "engine",  # of work
             "operation",  # its number in the program

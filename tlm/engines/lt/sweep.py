@@ -51,8 +51,8 @@ def sweep(steps: Steps, grid: GridArrays, region: NDArray[np.void], faults: Indi
             low = max(base - step.skew, where.low + where.low_slope * step.skew)
             high = min(base + where.height - step.skew, where.high + where.high_slope * step.skew)
             columns = grid.indices[step.columns : step.columns + step.size]
-            begin = _place(columns, step.first, where.col_begin)
-            end = _place(columns, step.first, where.col_end)
+            begin = _before(columns, step.first, where.col_begin)
+            end = _before(columns, step.first, where.col_end)
             if begin < end and low < high:
                 _do(step, grid, low, high, begin, end, faults[k])
         base += where.height
@@ -86,7 +86,7 @@ def _note(fault: Indices, row: int, found: int) -> None:
 
 
 @compiled
-def _place(columns: Indices, first: int, column: int) -> int:
+def _before(columns: Indices, first: int, column: int) -> int:
     """How many of some rising columns lie before one."""
     if first >= 0:
         return min(max(column - first, 0), len(columns))

@@ -48,7 +48,7 @@ class AddressMap:
         choose("address map", self.name, ADDRESS_MAPS)
 
     def places(self, burst: Int64s) -> BurstPlaces:
-        """BurstPlaces of addresses.
+        """Where addresses lie.
 
         Args:
             burst: Shape (n,): addresses in bursts.

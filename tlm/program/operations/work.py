@@ -73,7 +73,7 @@ class Work(Operation):
 
     def _own_fault(self, grid: Grid, buffers: Mapping[str, Buffer]) -> str | None:
         if self.engine is Engine.TRANSFER:
-            return "engine TRANSFER only moves data; use Send, Multicast or Reduce"
+            return "engine TRANSFER only moves data; use a transfer"
         fault = self._cycles_fault()
         if fault:
             return fault

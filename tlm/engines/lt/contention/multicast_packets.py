@@ -65,7 +65,11 @@ _NOBODY = np.int32(2**31 - 1)
 
 
 class Wheel(IntEnum):
-    """The wheel of events."""
+    """The wheel of events.
+
+    A wheel and no heap (`tlm.heap`): most events are few cycles ahead, and those of a cycle are done
+    in the order in which they were entered. A buffer has at most one, which is named by the buffer.
+    """
 
     CLOCK = 0  # the last cycle done
     WAITING = 1  # how many events wait

@@ -75,4 +75,4 @@ class Controller(ABC):
 
     @abstractmethod
     def places(self, banks: int) -> QueuePlaces:
-        """QueuePlaces for requests, with so many banks."""
+        """Places for requests, with so many banks."""
