@@ -16,7 +16,7 @@ from tlm.tiles.timing import TileTiming
 
 Int64s = NDArray[np.int64]
 Tiles = Annotated[Int64s, types.int64[::1]]
-Routes = Annotated[NDArray[np.int64], types.int64[::1]]
+WordPlaces = Annotated[NDArray[np.int64], types.int64[::1]]
 Words = Annotated[NDArray[np.int32], types.int32[::1]]
 NEVER = 2**62
 NOBODY = -1
@@ -109,7 +109,7 @@ class TileTables(NamedTuple):
 
     records: Tiles
     words: Words  # banks of the words of all jobs and transfers so far
-    routes: Routes  # by packet, where the words begin that its flits are written to
+    routes: WordPlaces  # by packet, where the words begin that its flits are written to
 
 
 def new_tiles(count: int, timing: TileTiming) -> Int64s:

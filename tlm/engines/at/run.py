@@ -13,7 +13,7 @@ import simpy
 from tlm.engines.at.relay import Relays
 from tlm.engines.at.shared_tiles import SharedTiles
 from tlm.engines.at.starts import Starts
-from tlm.engines.at.times import Times
+from tlm.engines.at.times import RunTimes
 from tlm.engines.at.units import GivenUnits
 from tlm.engines.outcome import Outcome
 from tlm.errors import InputError
@@ -94,7 +94,7 @@ class _Processes:
         )
         self._relays = Relays(self._env, self._network, program.cols)
         self._begun: dict[tuple[Tile, Engine], int] = {}
-        self._times = Times(self._env, program)
+        self._times = RunTimes(self._env, program)
 
     def outcome(self) -> Outcome:
         """Run to the end."""

@@ -8,7 +8,7 @@ from tlm.program import Engine, Program
 from tlm.program.operations import COMPUTING, Tile
 
 
-class Times:
+class RunTimes:
     """Times of a run, all in cycles.
 
     Attributes:

@@ -9,7 +9,7 @@ from tlm.engines.lt.multicast import column_multicast, multicast_fields, row_mul
 from tlm.engines.lt.reduce import column_reduce, reduce_fields, row_reduce
 from tlm.engines.lt.relay import column_relay, relay_fields, row_relay
 from tlm.engines.lt.state import GridArrays
-from tlm.engines.lt.step import Step
+from tlm.engines.lt.step import StepRecord
 from tlm.program.operations import Collective, Multicast, Reduce, Relay
 
 
@@ -30,7 +30,7 @@ COLLECTIVES: dict[type[Collective], tuple[CollectiveKind, Callable[..., tuple[Fi
 
 
 @compiled
-def along_row(step: Step, grid: GridArrays, i: int) -> int:
+def along_row(step: StepRecord, grid: GridArrays, i: int) -> int:
     """Do a collective along the ``i``-th row; the fault."""
     if step.collective == CollectiveKind.MULTICAST:
         return row_multicast(step, grid, i)
@@ -40,7 +40,7 @@ def along_row(step: Step, grid: GridArrays, i: int) -> int:
 
 
 @compiled
-def along_columns(step: Step, grid: GridArrays, begin: int, end: int) -> int:
+def along_columns(step: StepRecord, grid: GridArrays, begin: int, end: int) -> int:
     """Do a collective along some columns; the fault."""
     if step.collective == CollectiveKind.MULTICAST:
         return column_multicast(step, grid, begin, end)

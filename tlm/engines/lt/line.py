@@ -7,7 +7,7 @@ import numpy as np
 from tlm.compiled import inlined
 from tlm.engines.lt.queue import take, tokens_at
 from tlm.engines.lt.state import Columns, GridArrays, Spare, Times, columns_of, read
-from tlm.engines.lt.step import Step
+from tlm.engines.lt.step import StepRecord
 from tlm.program.operations import Engine
 
 
@@ -23,14 +23,14 @@ class Line(NamedTuple):
 
 
 @inlined
-def row_of(step: Step, grid: GridArrays, i: int) -> Times:
+def row_of(step: StepRecord, grid: GridArrays, i: int) -> Times:
     """The ``i``-th row of a step."""
     row: Times = grid.state[step.row_first + i * step.row_step]
     return row
 
 
 @inlined
-def line_of(step: Step, grid: GridArrays, i: int) -> Line:
+def line_of(step: StepRecord, grid: GridArrays, i: int) -> Line:
     """The ``i``-th row of a collective along rows."""
     root = grid.indices[step.root + i]
     credit, latency = grid.indices[step.law + 2 * i], grid.indices[step.law + 2 * i + 1]
@@ -45,7 +45,7 @@ def line_of(step: Step, grid: GridArrays, i: int) -> Line:
 
 
 @inlined
-def begin_along(step: Step, grid: GridArrays, line: Line) -> tuple[Times, int]:
+def begin_along(step: StepRecord, grid: GridArrays, line: Line) -> tuple[Times, int]:
     """When each tile of the segment begins, of what goes inwards, for its free time; the fault."""
     takes, slots = tokens_at(grid, step.takes), tokens_at(grid, step.slots)
     units, missing = take(grid.scratch, line.row, takes, line.columns, Spare.UNITS)
@@ -59,7 +59,7 @@ def begin_along(step: Step, grid: GridArrays, line: Line) -> tuple[Times, int]:
 
 @inlined
 def begin_across(
-    step: Step, grid: GridArrays, i: int, columns: Columns, known: Times
+    step: StepRecord, grid: GridArrays, i: int, columns: Columns, known: Times
 ) -> tuple[Times, int]:
     """The same at columns of a row, to roots whose slots were free at ``known``."""
     row, credit = row_of(step, grid, i), grid.delays[step.credit + i]

@@ -12,7 +12,7 @@ from tlm.engines.lt.line import line_of, row_of
 from tlm.engines.lt.port import through_port, through_ports
 from tlm.engines.lt.queue import give, take, tokens_at
 from tlm.engines.lt.state import Columns, GridArrays, Spare, TileSlot, columns_of, read, write_back
-from tlm.engines.lt.step import Step
+from tlm.engines.lt.step import StepRecord
 from tlm.engines.transfer_times import arrival_cycles, hold_cycles
 from tlm.program.operations import Engine
 
@@ -36,7 +36,7 @@ def multicast_fields(laws: Laws, segment: range, root: int, flits: int) -> tuple
 
 
 @compiled
-def row_multicast(step: Step, grid: GridArrays, i: int) -> int:
+def row_multicast(step: StepRecord, grid: GridArrays, i: int) -> int:
     """Multicast from the root along the ``i``-th row; the fault."""
     line, size = line_of(step, grid, i), step.size
     row, columns, root = line.row, line.columns, line.root
@@ -78,7 +78,7 @@ def _among(columns: Columns, column: int) -> int:
 
 
 @compiled
-def column_multicast(step: Step, grid: GridArrays, begin: int, end: int) -> int:
+def column_multicast(step: StepRecord, grid: GridArrays, begin: int, end: int) -> int:
     """Multicast from the root along each of some columns; the fault."""
     size, root = end - begin, grid.state[step.root]
     columns = columns_of(grid, step.columns, step.first, begin, end)

@@ -30,7 +30,7 @@ from tlm.engines.lt.state import (
     read,
     write_back,
 )
-from tlm.engines.lt.step import Step
+from tlm.engines.lt.step import StepRecord
 from tlm.engines.transfer_times import credit_cycles
 from tlm.program.operations import Engine
 
@@ -59,7 +59,7 @@ def reduce_fields(laws: Laws, segment: range, root: int, flits: int) -> tuple[Fi
 
 
 @compiled
-def row_reduce(step: Step, grid: GridArrays, i: int) -> int:
+def row_reduce(step: StepRecord, grid: GridArrays, i: int) -> int:
     """Reduce the ``i``-th row to its root; the fault."""
     line, size = line_of(step, grid, i), step.size
     row, columns, root = line.row, line.columns, line.root
@@ -100,7 +100,7 @@ def _inwards(latest: Times, columns: Indices, root: int) -> int:
 
 @compiled
 def _hold_row(
-    step: Step, columns: Indices, root: int, latest: Times, result: int, free: Times
+    step: StepRecord, columns: Indices, root: int, latest: Times, result: int, free: Times
 ) -> None:
     """Hold the sources of a row until their tails have gone into the first buffer."""
     size = len(columns)
@@ -122,7 +122,7 @@ def _hold_row(
 
 
 @compiled
-def _held(step: Step, distance: int) -> int:
+def _held(step: StepRecord, distance: int) -> int:
     """From ``latest`` as a contributor needs it to the end of its contribution."""
     closer = min(step.ahead, distance)
     packets = closer * step.packet + (step.ahead - closer) * (step.packet + step.per_hop)
@@ -131,7 +131,7 @@ def _held(step: Step, distance: int) -> int:
 
 
 @compiled
-def column_reduce(step: Step, grid: GridArrays, begin: int, end: int) -> int:
+def column_reduce(step: StepRecord, grid: GridArrays, begin: int, end: int) -> int:
     """Reduce some columns to their roots, which lie in one row; the fault."""
     size, root = end - begin, grid.state[step.root]
     columns = columns_of(grid, step.columns, step.first, begin, end)
@@ -176,7 +176,7 @@ def column_reduce(step: Step, grid: GridArrays, begin: int, end: int) -> int:
 
 @compiled
 def _contribute(
-    step: Step, grid: GridArrays, i: int, columns: Columns, known: Times, latest: Times
+    step: StepRecord, grid: GridArrays, i: int, columns: Columns, known: Times, latest: Times
 ) -> int:
     """Start the contributions of a row, and put them into ``latest``; the fault."""
     away = abs(step.row_first + i * step.row_step - step.root) * step.per_hop
@@ -190,7 +190,7 @@ def _contribute(
 
 @compiled
 def _leave(
-    step: Step, grid: GridArrays, i: int, columns: Columns, latest: Times, ahead: int
+    step: StepRecord, grid: GridArrays, i: int, columns: Columns, latest: Times, ahead: int
 ) -> int:
     """End the contributions of a row; the fault."""
     number = step.row_first + i * step.row_step

@@ -24,7 +24,7 @@ from tlm.engines.lt.state import (
     read,
     write_back,
 )
-from tlm.engines.lt.step import Step
+from tlm.engines.lt.step import StepRecord
 from tlm.engines.transfer_times import arrival_cycles, credit_cycles
 from tlm.program.operations import Engine
 
@@ -46,7 +46,7 @@ def relay_fields(
 
 
 @compiled
-def row_relay(step: Step, grid: GridArrays, i: int) -> int:
+def row_relay(step: StepRecord, grid: GridArrays, i: int) -> int:
     """Relay along the ``i``-th row to its root; the fault."""
     line, size = line_of(step, grid, i), step.size
     row, columns, places = line.row, line.columns, line.columns.indices
@@ -68,7 +68,7 @@ def row_relay(step: Step, grid: GridArrays, i: int) -> int:
 
 
 @compiled
-def _next(step: Step, row: Times, column: int, come: int, begins: int) -> int:
+def _next(step: StepRecord, row: Times, column: int, come: int, begins: int) -> int:
     """When the first word can leave a tile to which the first one could come at some time."""
     last = np.int32(come + step.flits - 1)
     written, row[TileSlot.BUSY, column], row[TileSlot.PORT, column] = through_port(
@@ -79,7 +79,7 @@ def _next(step: Step, row: Times, column: int, come: int, begins: int) -> int:
 
 
 @compiled
-def column_relay(step: Step, grid: GridArrays, begin: int, end: int) -> int:
+def column_relay(step: StepRecord, grid: GridArrays, begin: int, end: int) -> int:
     """Relay along some columns to their roots, which lie in one row; the fault."""
     size, root = end - begin, grid.state[step.root]
     columns = columns_of(grid, step.columns, step.first, begin, end)
@@ -98,7 +98,7 @@ def column_relay(step: Step, grid: GridArrays, begin: int, end: int) -> int:
 
 @compiled
 def _pass_on(
-    step: Step,
+    step: StepRecord,
     grid: GridArrays,
     i: int,
     columns: Columns,
@@ -120,7 +120,9 @@ def _pass_on(
 
 
 @compiled
-def _receive(step: Step, grid: GridArrays, row: Times, columns: Columns, latest: Times) -> None:
+def _receive(
+    step: StepRecord, grid: GridArrays, row: Times, columns: Columns, latest: Times
+) -> None:
     """Words come that left at ``latest``; then when the first can leave again."""
     size, word = len(latest), grid.delays[step.latency]
     if size == 0 or latest[0] == EMPTY:
@@ -134,7 +136,7 @@ def _receive(step: Step, grid: GridArrays, row: Times, columns: Columns, latest:
 
 
 @compiled
-def _end_at_root(step: Step, grid: GridArrays, columns: Columns, latest: Times) -> int:
+def _end_at_root(step: StepRecord, grid: GridArrays, columns: Columns, latest: Times) -> int:
     """The roots have added the last words of both sides; the fault."""
     root = grid.state[step.root]
     _receive(step, grid, root, columns, latest)

@@ -14,7 +14,7 @@ import numpy as np
 from tlm.engines.lt.batch import Batch
 from tlm.engines.lt.compile import TAKEN, TOKENS, Builder, Built
 from tlm.engines.lt.contention.held import Held, Taken, meet
-from tlm.engines.lt.contention.multicasts import Links, most_under_way
+from tlm.engines.lt.contention.multicasts import MulticastLinks, most_under_way
 from tlm.engines.lt.contention.sends import SharedLinks
 from tlm.engines.lt.cycle_tables import CycleTables
 from tlm.engines.lt.form import Scan, scan
@@ -131,7 +131,7 @@ class _LooseRun:
         packets = form.multicasts + form.multicast_flits // timing.fifo_depth
         followed &= packets <= _MOST_PACKETS
         self._held = Held(most_under_way(rows, cols) if followed else 0)
-        self._links: Links | None = None
+        self._links: MulticastLinks | None = None
         self._shared = SharedLinks(program, timing, launch_cycles, self._slots(), memory_bytes)
         self._offchip = None
         if offchip is not None:
@@ -169,7 +169,7 @@ class _LooseRun:
         self._flush()
         if self._links is None:
             check_links_memory(self._program, self._memory_bytes)
-            self._links = Links(self._timing, self._launch_cycles, self._slots())
+            self._links = MulticastLinks(self._timing, self._launch_cycles, self._slots())
         for each in [taken, *others]:
             if each not in self._links:
                 self._refuse(self._links.start(each))

@@ -30,7 +30,7 @@ from tlm.engines.lt.state import (
     write,
     write_back,
 )
-from tlm.engines.lt.step import Step, StepKind
+from tlm.engines.lt.step import StepKind, StepRecord
 from tlm.engines.transfer_times import arrival_cycles
 from tlm.program.operations import Engine
 
@@ -95,7 +95,7 @@ class Pairs(NamedTuple):
 
 
 @compiled
-def send(step: Step, grid: GridArrays, i: int, begin: int, end: int) -> int:
+def send(step: StepRecord, grid: GridArrays, i: int, begin: int, end: int) -> int:
     """Do the sends, or this half of them, of the ``i``-th row; the fault."""
     if step.few and step.kind == StepKind.SEND:
         return _send_few(step, grid, i, begin, end)
@@ -118,7 +118,7 @@ def send(step: Step, grid: GridArrays, i: int, begin: int, end: int) -> int:
 
 
 @inlined
-def _pairs(step: Step, grid: GridArrays, i: int, begin: int, end: int) -> Pairs:
+def _pairs(step: StepRecord, grid: GridArrays, i: int, begin: int, end: int) -> Pairs:
     """Sources and targets of a row."""
     return Pairs(
         row_of(step, grid, i),
@@ -130,7 +130,7 @@ def _pairs(step: Step, grid: GridArrays, i: int, begin: int, end: int) -> Pairs:
 
 
 @inlined
-def _delays(step: Step, grid: GridArrays, i: int, begin: int, end: int) -> Delays:
+def _delays(step: StepRecord, grid: GridArrays, i: int, begin: int, end: int) -> Delays:
     """The delays of the sends of a row."""
     credit = grid.delays[step.credit + begin : step.credit + end]
     latency, extra = (
@@ -165,7 +165,7 @@ def _arrive(
 
 
 @compiled
-def _send_few(step: Step, grid: GridArrays, i: int, begin: int, end: int) -> int:
+def _send_few(step: StepRecord, grid: GridArrays, i: int, begin: int, end: int) -> int:
     """Do sends tile by tile."""
     pairs = _pairs(step, grid, i, begin, end)
     row, to_row, delays = pairs.row, pairs.to_row, pairs.delays
@@ -188,7 +188,7 @@ def _send_few(step: Step, grid: GridArrays, i: int, begin: int, end: int) -> int
 
 
 @compiled
-def _deliver_few(step: Step, grid: GridArrays, pairs: Pairs) -> int:
+def _deliver_few(step: StepRecord, grid: GridArrays, pairs: Pairs) -> int:
     """`_deliver` tile by tile."""
     row, to_row, delays = pairs.row, pairs.to_row, pairs.delays
     here, there = pairs.here.indices, pairs.there.indices
@@ -208,7 +208,7 @@ def _deliver_few(step: Step, grid: GridArrays, pairs: Pairs) -> int:
 
 
 @inlined
-def _start(step: Step, grid: GridArrays, pairs: Pairs) -> tuple[Times, int]:
+def _start(step: StepRecord, grid: GridArrays, pairs: Pairs) -> tuple[Times, int]:
     """When sends start as far as their sources know, by target; the fault."""
     row, here = pairs.row, pairs.here
     one, two, missing = take_two(grid.scratch, row, tokens_at(grid, step.takes), here, Spare.UNITS)
@@ -220,7 +220,7 @@ def _start(step: Step, grid: GridArrays, pairs: Pairs) -> tuple[Times, int]:
 
 
 @inlined
-def _ordered(step: Step, grid: GridArrays, starts: Times) -> Times:
+def _ordered(step: StepRecord, grid: GridArrays, starts: Times) -> Times:
     """Starts in the order of the targets."""
     ordered = starts if step.order < 0 else grid.scratch[Spare.ORDERED][: len(starts)]
     if step.order >= 0:
@@ -230,7 +230,7 @@ def _ordered(step: Step, grid: GridArrays, starts: Times) -> Times:
 
 @inlined
 def _interrupt(
-    step: Step, grid: GridArrays, pairs: Pairs, starts: Times, known: Times, besides: Times
+    step: StepRecord, grid: GridArrays, pairs: Pairs, starts: Times, known: Times, besides: Times
 ) -> None:
     """Leave when sends start with their interfaces: those are free so many flits later."""
     row, here, delays = pairs.row, pairs.here, pairs.delays
@@ -245,7 +245,7 @@ def _interrupt(
 
 
 @inlined
-def _resume(step: Step, grid: GridArrays, pairs: Pairs) -> Times:
+def _resume(step: StepRecord, grid: GridArrays, pairs: Pairs) -> Times:
     """Starts that the first half has left."""
     free = read(pairs.row[Engine.TRANSFER], pairs.here, grid.scratch[Spare.FREE])
     starts = grid.scratch[Spare.STARTS][: len(free)]
@@ -256,7 +256,7 @@ def _resume(step: Step, grid: GridArrays, pairs: Pairs) -> Times:
 
 @inlined
 def _deliver(
-    step: Step, grid: GridArrays, pairs: Pairs, starts: Times, known: Times, besides: Times
+    step: StepRecord, grid: GridArrays, pairs: Pairs, starts: Times, known: Times, besides: Times
 ) -> int:
     """Write transfers through the ports at their ends, and give what they give; the fault.
 

@@ -70,7 +70,7 @@ STEP = np.dtype(
     ]
 )
 Steps = NDArray[np.void]
-Step = Any
+StepRecord = Any
 """One of them."""
 _FIELDS = STEP.names or ()
 OPERATION, SKEW = _FIELDS.index("operation"), _FIELDS.index("skew")

@@ -12,7 +12,7 @@ from tlm.compiled import compiled, forget_stale, unlocked
 from tlm.engines.lt.collectives import along_columns, along_row
 from tlm.engines.lt.send import send
 from tlm.engines.lt.state import GridArrays, Indices
-from tlm.engines.lt.step import Step, StepKind, Steps
+from tlm.engines.lt.step import StepKind, StepRecord, Steps
 from tlm.engines.lt.work import work
 
 REGION = np.dtype(
@@ -60,7 +60,7 @@ def sweep(steps: Steps, grid: GridArrays, region: NDArray[np.void], faults: Indi
 
 @compiled
 def _do(
-    step: Step, grid: GridArrays, low: int, high: int, begin: int, end: int, fault: Indices
+    step: StepRecord, grid: GridArrays, low: int, high: int, begin: int, end: int, fault: Indices
 ) -> None:
     """Do a step on the rows from ``low`` to ``high``, on columns from ``begin`` to ``end``."""
     if step.kind == StepKind.ALONG_COLUMNS:

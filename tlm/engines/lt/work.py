@@ -17,11 +17,11 @@ from tlm.engines.lt.state import (
     read,
     write_back,
 )
-from tlm.engines.lt.step import Step
+from tlm.engines.lt.step import StepRecord
 
 
 @compiled
-def work(step: Step, grid: GridArrays, i: int, begin: int, end: int) -> int:
+def work(step: StepRecord, grid: GridArrays, i: int, begin: int, end: int) -> int:
     """Occupy an engine of tiles of the ``i``-th row; the fault."""
     number = step.row_first + i * step.row_step
     row, columns = grid.state[number], columns_of(grid, step.columns, step.first, begin, end)
@@ -48,7 +48,7 @@ def work(step: Step, grid: GridArrays, i: int, begin: int, end: int) -> int:
 
 @compiled
 def _work_few(
-    step: Step, row: Times, table: Times, columns: Indices, takes: Indices, gives: Indices
+    step: StepRecord, row: Times, table: Times, columns: Indices, takes: Indices, gives: Indices
 ) -> int:
     """Do work tile by tile."""
     (taken, taken_depth), (given, given_depth) = single(takes), single(gives)
@@ -74,7 +74,7 @@ def _work_few(
 
 @compiled
 def _work_beside(
-    step: Step,
+    step: StepRecord,
     scratch: Times,
     row: Times,
     columns: Columns,

@@ -27,8 +27,8 @@ from tlm.engines.lt.state import FROM_THE_START
 from tlm.interconnect.zero_load import NocTiming
 
 Numbers = Annotated[NDArray[np.int64], types.int64[::1]]
-Trees = Annotated[NDArray[np.int64], types.int64[:, ::1]]
-Nodes = Annotated[NDArray[np.int32], types.int32[:, ::1]]
+TreeTable = Annotated[NDArray[np.int64], types.int64[:, ::1]]
+NodeTable = Annotated[NDArray[np.int32], types.int32[:, ::1]]
 
 EAST, WEST, SOUTH, NORTH, LOCAL = range(5)
 BUFFERS = 5
@@ -67,8 +67,8 @@ _NOBODY = np.int32(2**31 - 1)
 class Wheel(IntEnum):
     """The wheel of events.
 
-    A wheel and no heap (`tlm.heap`): most events are few cycles ahead, and those of a cycle are done
-    in the order in which they were entered. A buffer has at most one, which is named by the buffer.
+    A wheel and no heap (`tlm.heap`): most events are few cycles ahead, and those of a cycle are
+    done in the order in which they were entered. A buffer has at most one, which bears its number.
     """
 
     CLOCK = 0  # the last cycle done
@@ -118,10 +118,10 @@ class Network(NamedTuple):
     """The routers, and the packets on their way."""
 
     router: Router
-    nodes: Nodes  # shape (routers, `NODE_COLUMNS`)
-    trees: Trees  # shape (trees, `TREE_COLUMNS`)
+    nodes: NodeTable  # shape (routers, `NODE_COLUMNS`)
+    trees: TreeTable  # shape (trees, `TREE_COLUMNS`)
     wheel: Numbers  # shape (`WHEEL_SIZE`,), at first zeros
-    arrivals: Nodes  # shape (operations, routers): when what has come to a tile has been written
+    arrivals: NodeTable  # shape (operations, routers): when what came to a tile was written
     owed: Numbers  # shape (operations,): how many packets have still to come to a tile
     cols: int  # of the grid
 
@@ -138,7 +138,7 @@ def router_of(timing: NocTiming) -> Router:
     )
 
 
-def fresh_nodes(count: int) -> Nodes:
+def fresh_nodes(count: int) -> NodeTable:
     """Records of routers in which nothing has been."""
     nodes = np.zeros((count, NODE_COLUMNS), dtype=np.int32)
     blocks = nodes[:, : EjectionPort.FREE].reshape(count, BUFFERS, _BLOCK)

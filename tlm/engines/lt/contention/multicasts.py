@@ -28,7 +28,7 @@ def most_under_way(rows: int, cols: int) -> int:
     return min(_MOST_OPERATIONS, max(2, _MOST_ARRIVALS // (rows * cols)))
 
 
-class Links:
+class MulticastLinks:
     """The network with the multicasts that are on their way.
 
     Args:

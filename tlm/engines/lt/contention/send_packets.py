@@ -23,8 +23,8 @@ from tlm.heap import pop, push
 from tlm.interconnect.zero_load import NocTiming
 
 Numbers = Annotated[NDArray[np.int64], types.int64[::1]]
-Lines = Annotated[NDArray[np.int64], types.int64[:, ::1]]
-Links = Annotated[NDArray[np.int64], types.int64[:, :, :, ::1]]
+Table = Annotated[NDArray[np.int64], types.int64[:, ::1]]
+LinkTimes = Annotated[NDArray[np.int64], types.int64[:, :, :, ::1]]
 
 _NOBODY = -1
 
@@ -83,18 +83,18 @@ class Transfers(NamedTuple):
     lines: Numbers  # rows or columns
     places: Numbers  # of the sources
     targets: Numbers
-    starts: Lines  # shape (lines, sources)
-    come: Lines  # the same; becomes when transfers that move have come
-    free: Lines  # the same; is raised where sources are held
+    starts: Table  # shape (lines, sources)
+    come: Table  # the same; becomes when transfers that move have come
+    free: Table  # the same; is raised where sources are held
     # Shape (lines of the grid, 2, 2, places): of both directions since when, and until when links
     # are busy.
-    links: Links
+    links: LinkTimes
 
 
 class Room(NamedTuple):
     """Room to work in on a line."""
 
-    line: Lines  # shape (rows of `LinePlace`, places)
+    line: Table  # shape (rows of `LinePlace`, places)
     heads: Numbers  # of each source twice the place its head goes to, and 1 more if it is there
     events: Numbers  # a heap
 
@@ -108,8 +108,8 @@ class OneWay(NamedTuple):
     targets: Numbers
     come: Numbers
     free: Numbers
-    busy: Lines
-    line: Lines
+    busy: Table
+    line: Table
     heads: Numbers
     events: Numbers
 

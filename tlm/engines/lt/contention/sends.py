@@ -10,7 +10,7 @@ from tlm.engines.lt.contention import send_packets
 from tlm.engines.lt.contention.held import Taken
 from tlm.engines.lt.contention.tiles import (
     Cycles,
-    Tiles,
+    TileIndex,
     give_units,
     take_units,
     write_through_ports,
@@ -89,7 +89,9 @@ class SharedLinks:
         full = give_units(self._times, taken.places["arrivals"], there, times)
         return taken.fault(missing or over or full)
 
-    def _start(self, taken: Taken, here: Tiles, there: Tiles, hops: Cycles) -> tuple[Cycles, int]:
+    def _start(
+        self, taken: Taken, here: TileIndex, there: TileIndex, hops: Cycles
+    ) -> tuple[Cycles, int]:
         """Take units; when each source starts, as far as these tell; and the fault."""
         laws = [credit_cycles(self._timing, hop) for hop in range(int(hops.max()) + 1)]
         units, missing = take_units(self._times, taken.places["takes"], here)

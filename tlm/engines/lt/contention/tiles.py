@@ -16,29 +16,29 @@ from tlm.engines.lt.state import EMPTY, Indices, TileSlot, Times
 from tlm.engines.lt.tokens import Place, flat
 
 Cycles = NDArray[np.int64]
-Tiles = tuple[NDArray[Any], ...]
+TileIndex = tuple[NDArray[Any], ...]
 """Rows and columns of some tiles, as they index an array over the grid."""
 
 
-def take_units(times: Times, places: Sequence[Place], tiles: Tiles) -> tuple[Cycles, int]:
+def take_units(times: Times, places: Sequence[Place], tiles: TileIndex) -> tuple[Cycles, int]:
     """When the last of the oldest units of some tokens is there, which are taken; and the fault."""
     latest = np.full(np.broadcast(*tiles).shape, EMPTY, dtype=np.int64)
     return latest, _take(times, flat(places), *_flat(tiles), latest.reshape(-1))
 
 
-def give_units(times: Times, places: Sequence[Place], tiles: Tiles, given: NDArray[Any]) -> int:
+def give_units(times: Times, places: Sequence[Place], tiles: TileIndex, given: NDArray[Any]) -> int:
     """Give units of some tokens at some times; the fault."""
     return _give(times, flat(places), *_flat(tiles), given.astype(np.int64).flatten())
 
 
-def write_through_ports(times: Times, tiles: Tiles, come: Cycles, flits: int) -> Cycles:
+def write_through_ports(times: Times, tiles: TileIndex, come: Cycles, flits: int) -> Cycles:
     """When transfers that could have been written at ``come`` are (`through_port`)."""
     written = come.flatten()
     _write(times, *_flat(tiles), written, flits)
     return written.reshape(come.shape)
 
 
-def _flat(tiles: Tiles) -> tuple[Indices, Indices]:
+def _flat(tiles: TileIndex) -> tuple[Indices, Indices]:
     rows, cols = np.broadcast_arrays(*tiles)
     return rows.flatten(), cols.flatten()
 
