@@ -137,7 +137,7 @@ class _Gathered:
         assert fault.token is not None
         tile = (fault.row, fault.col)
         depth = self._program.tokens[fault.token].depth
-        if fault.kind == marks.BEYOND_DEPTH:
+        if fault.kind == marks.FaultKind.BEYOND_DEPTH:
             rule, what = "token", f"gives a unit of '{fault.token}' beyond its depth of {depth}"
         else:
             rule, what = self._missing(number, fault)

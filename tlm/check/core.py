@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tlm.check.marks import (
-    NOT_KNOWN,
     TRANSFER,
+    FaultKind,
     Indices,
     MarkLaw,
     Marks,
@@ -180,7 +180,7 @@ def row_reduce(
         for j in range(size):
             come[0] = max(come[0], (marks[j] & law.keep[j]) + law.delay[j])
             if marks[j] < reduction.required[i]:
-                note(state, NOT_KNOWN, -1, row, segment.indices[j], 0)
+                note(state, FaultKind.NOT_KNOWN, -1, row, segment.indices[j], 0)
         store(state, TRANSFER, row, segment, marks)
         give(state, tokens.gives, row, segment, marks)
         give(state, tokens.arrivals, row, RowTiles(places[i : i + 1], -1), come)
@@ -209,7 +209,7 @@ def column_reduce(
         for j in range(size):
             arrival[j] = max(arrival[j], (marks[j] & law.keep[j]) + law.delay[j])
             if marks[j] < reduction.required[j]:
-                note(state, NOT_KNOWN, -1, row, cols[j], 0)
+                note(state, FaultKind.NOT_KNOWN, -1, row, cols[j], 0)
         store(state, TRANSFER, row, columns, marks)
     for row in rows:
         load(state, TRANSFER, row, columns, marks)

@@ -1,15 +1,12 @@
 """Compiled marks of a walk over a program: taken and given at a row of tiles, and changed by a law.
 
 A *moment* (when an engine is free, a unit of a token) carries a mark, and what depends on several
-moments carries the greatest. Over a transfer the mark changes by its law:
-
-- `CHAIN`: hops and transfers on the longest chain of dependent transfers so far, in one number.
-- `ROWS`, `COLUMNS`: the last reduction of a family that is known to be complete. Only what is known
-  of the same row (column) counts.
+moments carries the greatest. Over a transfer the mark changes by the law of its `Mode`.
 
 A credit comes with the mark of the moment that freed the slot; its way back adds no hops.
 """
 
+from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
@@ -21,14 +18,38 @@ from tlm.program.operations import Engine
 Marks = NDArray[np.int64]
 Indices = NDArray[np.int64]
 
-CHAIN, ROWS, COLUMNS = 0, 1, 2
 #: A chain's mark: hops times this, plus transfers.
 HOP = 2**24
 EMPTY = -1
 TRANSFER, FIRST_TOKEN = int(Engine.TRANSFER), len(Engine)
-#: Kinds of faults; 0: none.
-MISSING, BEYOND_DEPTH, NOT_KNOWN = 1, 2, 3
 ALL, _NONE = -1, 0
+
+
+class Mode(IntEnum):
+    """What marks say."""
+
+    CHAIN = 0  # hops and transfers on the longest chain of transfers so far, in one number
+    ROWS = 1  # the last reduction of a family known to be complete; of the same row only
+    COLUMNS = 2  # the same along columns
+
+
+class FaultKind(IntEnum):
+    """What is wrong with an operation."""
+
+    NONE = 0
+    MISSING = 1  # a unit is taken that is not there
+    BEYOND_DEPTH = 2  # a unit is given that has no room
+    NOT_KNOWN = 3  # an operand begins while an earlier reduction may be in flight
+
+
+class FirstFault(IntEnum):
+    """Columns of the first fault."""
+
+    KIND = 0  # a `FaultKind`
+    SLOT = 1  # of the token
+    ROW = 2
+    COLUMN = 3
+    OWED = 4  # units taken there before that were not there either
 
 
 class MarkLaw(NamedTuple):
@@ -45,10 +66,8 @@ class WalkState(NamedTuple):
     # first, `EMPTY` behind. Where units were taken before they were there, the first slot is below
     # `EMPTY` by their number.
     marks: Marks
-    # Of the first fault: kind, slot of the token, row, column, units owed before.
-    fault: Indices
-    # `CHAIN`, `ROWS` or `COLUMNS`
-    mode: int
+    fault: Indices  # the first one, columns `FirstFault`
+    mode: int  # a `Mode`
     # Of what stays at the tiles of a row: it keeps all, and adds nothing.
     here: MarkLaw
 
@@ -79,8 +98,10 @@ def no_marks(count: int) -> Marks:
 def note(state: WalkState, kind: int, slot: int, row: int, col: int, owed: int) -> None:
     """Keep the first fault."""
     fault = state.fault
-    if fault[0] == 0:
-        fault[0], fault[1], fault[2], fault[3], fault[4] = kind, slot, row, col, owed
+    if fault[FirstFault.KIND] == FaultKind.NONE:
+        fault[FirstFault.KIND], fault[FirstFault.SLOT] = kind, slot
+        fault[FirstFault.ROW], fault[FirstFault.COLUMN] = row, col
+        fault[FirstFault.OWED] = owed
 
 
 @compiled
@@ -132,7 +153,7 @@ def take(
         if lowest < 0:
             for j in range(size):
                 if marks[cols[j]] < 0:
-                    note(state, MISSING, slot, row, cols[j], EMPTY - marks[cols[j]])
+                    note(state, FaultKind.MISSING, slot, row, cols[j], EMPTY - marks[cols[j]])
         if depth == 1 and first >= 0:
             part = marks[first : first + size]
             for j in range(size):
@@ -162,7 +183,7 @@ def give(state: WalkState, tokens: Indices, row: int, columns: RowTiles, values:
                 place = 0
                 while part[place] < 0:
                     place += 1
-                note(state, BEYOND_DEPTH, slot, row, first + place, 0)
+                note(state, FaultKind.BEYOND_DEPTH, slot, row, first + place, 0)
             for j in range(size):
                 part[j] = values[j] if part[j] >= EMPTY else part[j] + 1
             continue
@@ -174,7 +195,7 @@ def give(state: WalkState, tokens: Indices, row: int, columns: RowTiles, values:
             while place < slot + depth - 1 and state.marks[place, row, cols[j]] >= 0:
                 place += 1
             if state.marks[place, row, cols[j]] >= 0:
-                note(state, BEYOND_DEPTH, slot, row, cols[j], 0)
+                note(state, FaultKind.BEYOND_DEPTH, slot, row, cols[j], 0)
             state.marks[place, row, cols[j]] = values[j]
 
 
@@ -185,11 +206,11 @@ def fill_law(
     """Set the law of transfers from a row's tiles to their destinations."""
     down, keep, delay = abs(to_row - row), law.keep, law.delay
     for j in range(len(cols)):
-        if mode == CHAIN:
+        if mode == Mode.CHAIN:
             keep[j] = ALL
             delay[j] = (down + abs(to_cols[j] - cols[j])) * HOP + 1
         else:
-            same = row == to_row if mode == ROWS else cols[j] == to_cols[j]
+            same = row == to_row if mode == Mode.ROWS else cols[j] == to_cols[j]
             keep[j] = ALL if same else _NONE
             delay[j] = 0
 

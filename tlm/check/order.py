@@ -1,13 +1,14 @@
 """Reductions whose operands could block each other, because links may see them in two orders.
 
-Every tile issues its operands in program order. If on each link too the operands of any two
-reductions go in program order, then the earliest reduction that is not complete has nothing before
-its operands that could hold them up, and all complete. Two reductions that share a link keep their
-order on it if at its first router they come out of one buffer, or one of each does: the tile brings
-an operand of both, or the link before carries both, in order. Else the later one must not begin
-before the earlier one is known to be complete, which a walk over the program finds out
-(`tlm.check.marks` of a family). Families are the reductions of equal segments: their
-order is always kept.
+Every tile issues its operands in program order. All reductions complete if the operands of any two
+go in program order on each link, too. For nothing is then before the operands of the earliest one
+that is not complete.
+
+Two reductions that share a link keep their order on it in two cases. The tile at its first router
+brings an operand of both, or the link before carries both, in order. Else the later one must not
+begin before the earlier one is known to be complete. A walk over the program finds that out
+(`tlm.check.marks` of a family). Families are the reductions of equal segments: their order is
+always kept.
 
 This admits more than the rule of `tlm.interconnect.ordering`, which knows nothing of the order in
 which a tile issues operands of different groups.
@@ -97,7 +98,7 @@ class Reductions:
     def _walk(self, early: _Family, late: _Family, where: _Link) -> Finding | None:
         """The first reduction of a family that begins while an earlier one may be in flight."""
         by_row = early[0] == "row"
-        walk = Walk(self._program, marks.ROWS if by_row else marks.COLUMNS)
+        walk = Walk(self._program, marks.Mode.ROWS if by_row else marks.Mode.COLUMNS)
         last = np.zeros(self._program.rows if by_row else self._program.cols, dtype=np.int64)
         for number, operation in enumerate(self._program.within_tiles()):
             family = (operation.along, operation.segment) if isinstance(operation, Reduce) else None
@@ -111,7 +112,7 @@ class Reductions:
                 last[part] = number + 1
                 continue
             fault = walk.apply(operation, required=last[part].copy())
-            if fault is not None and fault.kind == marks.NOT_KNOWN:
+            if fault is not None and fault.kind == marks.FaultKind.NOT_KNOWN:
                 tile = (fault.row, fault.col)
                 other = int(last[tile[0] if by_row else tile[1]]) - 1
                 return _finding(operation, number, other, tile, where)

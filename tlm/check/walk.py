@@ -18,14 +18,14 @@ class WalkFault:
     """The first fault of an operation.
 
     Attributes:
-        kind: `marks.MISSING`, `marks.BEYOND_DEPTH` or `marks.NOT_KNOWN`.
+        kind: What is wrong.
         token: Name of the token; None where there is none.
         row: Row of the tile.
         col: Its column.
         owed: Units taken there before, that were not there either.
     """
 
-    kind: int
+    kind: marks.FaultKind
     token: str | None
     row: int
     col: int
@@ -41,7 +41,7 @@ class Walk:
         greatest: The greatest mark on an arrival so far.
     """
 
-    def __init__(self, program: Program, mode: int = marks.CHAIN) -> None:
+    def __init__(self, program: Program, mode: marks.Mode = marks.Mode.CHAIN) -> None:
         self._slots: dict[str, tuple[int, int]] = {}
         slot = marks.FIRST_TOKEN
         for name, token in program.tokens.items():
@@ -55,7 +55,9 @@ class Walk:
         here = marks.MarkLaw(
             np.full(program.cols, marks.ALL), np.zeros(program.cols, dtype=np.int64)
         )
-        self._state = marks.WalkState(places, np.zeros(5, dtype=np.int64), mode, here)
+        self._state = marks.WalkState(
+            places, np.zeros(len(marks.FirstFault), dtype=np.int64), int(mode), here
+        )
         self._tables: dict[tuple[str, ...], _Indices] = {}
         self.greatest = 0
 
@@ -111,7 +113,9 @@ class Walk:
 
     def _fault(self) -> WalkFault | None:
         kind, slot, row, col, owed = self._state.fault.tolist()
-        return WalkFault(kind, self._names.get(slot), row, col, owed) if kind else None
+        if kind == marks.FaultKind.NONE:
+            return None
+        return WalkFault(marks.FaultKind(kind), self._names.get(slot), row, col, owed)
 
     def _table(self, tokens: tuple[str, ...]) -> _Indices:
         if tokens not in self._tables:
