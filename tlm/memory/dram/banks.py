@@ -6,7 +6,7 @@ Each line that raises an earliest tick is a row of the table in standard.py.
 from tlm.compiled import Address, address, compiled
 from tlm.memory.dram import state
 from tlm.memory.dram.standard import DramCommand
-from tlm.memory.dram.state import Bank, Head, Records, Slot
+from tlm.memory.dram.state import Bank, Head, Logged, Records, Slot
 
 
 @compiled
@@ -56,8 +56,10 @@ def _log(m: Records, t: int, kind: int, bank: int, row: int, column: int, reques
     if bank >= 0:
         group, within = divmod(bank - state.BANKS, m[Head.GROUP_MASK] + 1)
         within //= state.BANK_COLUMNS
-    m[place], m[place + 1], m[place + 2], m[place + 3] = t, kind, group, within
-    m[place + 4], m[place + 5], m[place + 6] = row, column, request
+    m[place + Logged.TICK], m[place + Logged.KIND] = t, kind
+    m[place + Logged.GROUP], m[place + Logged.BANK] = group, within
+    m[place + Logged.ROW], m[place + Logged.COLUMN] = row, column
+    m[place + Logged.REQUEST] = request
 
 
 @compiled

@@ -56,9 +56,8 @@ class ChannelRun:
         columns: Column commands.
         row_hits: Columns to a row that had served one since its activate.
         refresh_ticks: From every refresh falling due to the end of its tRFC.
-        commands: Shape (m, 7): tick, kind (0 activate, 1 precharge, 2 precharge all, 3 refresh,
-            4 read, 5 write), group, bank, row, column, request; -1 for what there is not. No rows
-            if they were not asked for.
+        commands: Shape (m, columns), the columns of `state.Logged`. No rows if they were not asked
+            for.
     """
 
     begin_req: Int64s

@@ -172,12 +172,24 @@ class Asked(IntEnum):
     END_RESP = auto()
 
 
+class Logged(IntEnum):
+    """Columns of a command in the log; -1 where there is none."""
+
+    TICK = 0
+    KIND = auto()  # a `DramCommand`
+    GROUP = auto()
+    BANK = auto()  # in the group
+    ROW = auto()
+    COLUMN = auto()
+    REQUEST = auto()
+
+
 QUEUE_COLUMNS = len(Queue)
 BANK_COLUMNS = 16  # two lines of a cache
 SLOT_COLUMNS = len(Slot)
 PORT_COLUMNS = len(Port)
 RESPONSE_COLUMNS = len(Response)
-LOG_COLUMNS = 7  # tick, kind, group, bank, row, column, request
+LOG_COLUMNS = len(Logged)
 # More of the first record: ticks of the last four activates; queues of reads and of writes in front
 # of the banks'; the controller's own columns.
 WINDOW = len(Head)
