@@ -13,8 +13,9 @@ from tlm.errors import InputError
 VectorOperation = Literal[
     "add", "maximum", "multiply", "scale", "quantize", "exp", "row-sum", "row-maximum"
 ]
-_TWO_OPERANDS = ("add", "maximum", "multiply")
-_OF_ROWS = ("row-sum", "row-maximum")
+#: Operations of two operands, and those that make one element of a row.
+TWO_OPERANDS = ("add", "maximum", "multiply")
+OF_ROWS = ("row-sum", "row-maximum")
 _MULTIPLIER_BITS, _MOST_SHIFT = 16, 63
 
 
@@ -174,7 +175,7 @@ def _vector_fault(task: Vector, buffers: Mapping[str, Buffer]) -> str | None:
             f"unknown vector operation '{task.operation}'; known: "
             f"{', '.join(get_args(VectorOperation))}"
         )
-    if (task.b is not None) != (task.operation in _TWO_OPERANDS):
+    if (task.b is not None) != (task.operation in TWO_OPERANDS):
         return f"'{task.operation}' has {'a' if task.b else 'no'} second operand"
     half = 2 ** (_MULTIPLIER_BITS - 1)
     if not (-half <= task.multiplier < half and 0 <= task.shift <= _MOST_SHIFT):
@@ -184,7 +185,7 @@ def _vector_fault(task: Vector, buffers: Mapping[str, Buffer]) -> str | None:
         )
     shape = buffers[task.a].shape
     column = (shape[0], 1)
-    wanted = column if task.operation in _OF_ROWS else shape
+    wanted = column if task.operation in OF_ROWS else shape
     out = buffers[task.out].shape
     if out != wanted:
         return (

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tlm.program.data import OF_ROWS, TWO_OPERANDS
 from tlm.tiles.jobs import Job, MatrixJob, VectorJob
 
 Numbers = NDArray[np.int64]
 #: Where streams begin and end in a list of words.
 Spans = list[tuple[int, int]]
-_TWO_OPERANDS = ("add", "maximum", "multiply")
-_OF_ROWS = ("row-sum", "row-maximum")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +76,8 @@ def _vector_streams(job: VectorJob, size: int) -> tuple[Pass, list[Numbers]]:
     a = loop(job.a, (job.words, job.rows), (1, job.a_row))
     b = loop(job.b, (job.words, job.rows), (job.b_step, job.b_row))
     results = loop(job.out, (job.out_words, job.rows), (1, job.out_row))
-    two = job.operation in _TWO_OPERANDS
-    work = Pass(job.words, job.operation in _OF_ROWS, size // 2 if job.pack else 1)
+    two = job.operation in TWO_OPERANDS
+    work = Pass(job.words, job.operation in OF_ROWS, size // 2 if job.pack else 1)
     return work, [a, b if two else b[:0], results]
 
 
