@@ -1,8 +1,7 @@
 """Closed form of the RedMulE matrix engine.
 
-Fitted to runs of its public RTL (pulp-platform/redmule): H x W compute elements with P pipeline
-registers work on tiles of C of W rows and D = H (P + 1) columns, and K is padded to a multiple
-of H:
+Fitted to runs of its public RTL (pulp-platform/redmule). H x W compute elements with P pipeline
+registers work on tiles of C of W rows and D = H (P + 1) columns. Kp is K padded to a multiple of H:
 
     cycles = setup + preload + ceil(M / W) ceil(N / D) Kp (P + 1) + (Nl + W)
 

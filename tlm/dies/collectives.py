@@ -1,8 +1,8 @@
 """Collectives between dies as messages that the dies' software sends.
 
-A group is a rectangle of dies. All-gather and all-reduce go dimension by dimension, along lines: on
-a line every die passes what it has got from its left neighbour on to the right one, and the other
-way round, block by block; no link then carries more than the farthest die has to get.
+A group is a rectangle of dies. All-gather and all-reduce go dimension by dimension, along lines. On
+a line every die passes what it has got from one neighbour on to the other, both ways, block by
+block. No link then carries more than the farthest die has to get.
 """
 
 from collections.abc import Callable

@@ -27,7 +27,7 @@ def credit_cycles(timing: NocTiming, hops: int) -> int:
 def hold_cycles(timing: NocTiming, flits: int, *, multicast: bool = False) -> int:
     """From the start of a transfer to the tokens at its source.
 
-    The root's own buffer takes in flits while packets wait to leave it: the tail flit goes in when
+    The root's own buffer takes in flits while packets wait to leave it. The tail flit goes in when
     the flit as far before it as the buffer is deep has left for the next router.
     """
     if not multicast or flits <= timing.fifo_depth:

@@ -52,7 +52,7 @@ class Interconnect(Protocol):
         ``goal`` are its destinations, or the reduction of which it is an operand.
 
         A node's packets go in in the order of these calls, a flit a cycle, none before its
-        ``cycle``, which must not lie before a cycle that has already been simulated.
+        ``cycle``. That must not lie before a cycle that has already been simulated.
         """
 
     def advance(self, until_cycle: int) -> list[Event]:

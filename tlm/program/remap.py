@@ -1,6 +1,6 @@
 """Programs on grids with lines out of use: the same program on the rows and columns that remain.
 
-A line out of use has tiles that compute nothing; their routers pass packets on, and their network
+A line out of use has tiles that compute nothing. Their routers pass packets on. Their network
 interfaces stay on as bystanders: they drop their copies of the multicasts that pass, and bring the
 neutral element to the reductions that pass. So the network is the one without lines out of use, and
 every level runs the result.

@@ -1,6 +1,6 @@
 """Programs tile by tile: the steps of every engine, and which unit of a token each takes and gives.
 
-Takes and gives are numbered in program order, before anything runs: the n-th take of a token at a
+Takes and gives are numbered in program order, before anything runs. The n-th take of a token at a
 tile gets the n-th unit given there, also where a later unit is there earlier.
 """
 

@@ -2,8 +2,8 @@
 
 After an operation a tile's engine is free when the operation ended there, and its ejection port
 when the transfer into it was written. Starts follow from how long an operation lasts. So two times
-can be off: of transfers of one operation into one tile all are told to arrive with the last, and
-one that full buffers hold back at its source is told to start later than it does.
+can be off. Of transfers of one operation into one tile all are told to arrive with the last. One
+that full buffers hold back at its source is told to start later than it does.
 """
 
 import numpy as np

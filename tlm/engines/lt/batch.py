@@ -1,8 +1,9 @@
 """Batches of steps: which operations go over the grid together, and by what blocks.
 
 By rows go operations whose sends stay within a few rows; by columns those that move nothing along
-the rows. Threads share the blocks: of columns as they are; of rows first parts that shrink from
-step to step, each as far as its neighbour's sends reach, and then what lies between them.
+the rows. Threads share the blocks. Blocks of columns are shared as they are. Of rows
+come first parts that shrink from step to step, each as far as its neighbour's sends reach, and then
+what lies between them.
 """
 
 from concurrent.futures import ThreadPoolExecutor

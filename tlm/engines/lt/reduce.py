@@ -2,12 +2,12 @@
 
 An operand goes ``per_hop`` cycles a router towards the root and waits there for those that it
 meets. So the result starts to leave the router at distance d when the last of the operands from
-distances e >= d has come: ``max(start + (e - d) per_hop)``; the root waits for both sides. What is
+distances e >= d has come: ``max(start + (e - d) per_hop)``. The root waits for both sides. What is
 kept is ``latest = max(start + e per_hop)``, from the outermost contributor inwards.
 
-A contribution longer than a buffer holds its source. It is cut into packets; each of them leaves
-when the one before it has left the next router, and ``ahead`` packets are ahead of the flit that
-makes room for the tail. So a contributor waits for the operands that come to the router ``ahead``
+A contribution longer than a buffer holds its source. It is cut into packets. Each of them leaves
+when the one before it has left the next router. ``ahead`` packets are ahead of the flit that makes
+room for the tail. So a contributor waits for the operands that come to the router ``ahead``
 hops closer to the root. ``ahead`` is below 0 if the buffer takes all. A root that contributes alone
 has no waits.
 """

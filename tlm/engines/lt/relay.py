@@ -1,7 +1,7 @@
 """The law of relays at level lt: the members of a line add up a stream, one word a cycle each.
 
 The first word leaves a tile when it begins, or ``hold`` cycles after the first word has come from
-the tile farther out, if that is later; the others follow, one a cycle. What waits at the ejection
+the tile farther out, if that is later. The others follow, one a cycle. What waits at the ejection
 port comes as much later, all of it. The root has added the last word ``flits - 1`` cycles after it
 could have sent the first one on.
 """

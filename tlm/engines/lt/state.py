@@ -2,7 +2,7 @@
 
 A tile has a time for each of its engines (`Engine`), those of `TileSlot`, and those of its tokens'
 units. A row of tiles is ``row[slot, column]``. Steps work on some columns of a row at once, in
-plain loops over columns that lie side by side: the compiler turns these into vector instructions,
+plain loops over columns that lie side by side. The compiler turns these into vector instructions,
 which it does not with assignments of whole slices. Columns that are spaced are copied out and in.
 """
 

@@ -1,7 +1,7 @@
 """Where the units of a program's tokens lie in the state of the loosely-timed engine.
 
 Which unit an operation takes or gives depends on the program alone, not on times. So the units of a
-token that is only taken and given everywhere at once are counted here: a step names the one place
+token that is only taken and given everywhere at once are counted here. A step names the one place
 that it reads or writes, and tokens that it gives together share one. A token that some operation
 takes or gives at fewer tiles is a queue at every tile, which the compiled steps keep in order.
 """

@@ -1,7 +1,7 @@
 """What a packet-hop needs is fetched from memory while others are computed.
 
-The records of a large mesh do not fit into the caches, and what a hop touches hangs together by
-addresses, so that a processor would wait for one line after the other. Of a mesh that fits, hardly
+The records of a large mesh do not fit into the caches. What a hop touches hangs together by
+addresses, so a processor would wait for one line after the other. Of a mesh that fits, hardly
 ever so many buffers are listed.
 """
 

@@ -1,7 +1,7 @@
 """How flits move from buffer to buffer: max-plus over runs, in which flits follow cycle by cycle.
 
 A flit goes at the earliest a cycle after the one before it, some cycles after it came, and a cycle
-after a place behind has become free. In a run all of these grow by a cycle a flit, so what holds
+after a place behind has become free. In a run all of these grow by a cycle a flit. So what holds
 for its first flit holds for the others, and a run costs as much as a flit.
 """
 
@@ -135,7 +135,7 @@ def move(m: Records, going: Going, time: int, fork: bool) -> int:
 def room_from(m: Records, output: Address, flits: int) -> int:
     """Cycle from which there is room for a packet behind an output; NEVER: not known yet.
 
-    Nothing but the holder goes through the output meanwhile, so room comes by flits that leave the
+    Nothing but the holder goes through the output meanwhile. So room comes by flits that leave the
     buffer behind the link, and by results that leave the output's buffer for that of operands.
     """
     behind, room = m[output + Output.BEHIND], NEVER

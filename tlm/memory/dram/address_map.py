@@ -32,9 +32,9 @@ class BurstPlaces:
 class AddressMap:
     """A bijection between bursts of a pseudo-channel and its places.
 
-    A name lists the fields from low to high bits. ``-xor`` hashes: bank group and bank are XORed
-    with the low bits of the row, the group with the lowest, so that addresses a power of two apart
-    do not meet in one bank.
+    A name lists the fields from low to high bits. ``-xor`` hashes, so that addresses a power of two
+    apart do not meet in one bank. Bank group and bank are XORed with the low bits of the row, the
+    group with the lowest.
 
     Attributes:
         name: One of ADDRESS_MAPS.

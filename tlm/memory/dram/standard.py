@@ -1,8 +1,8 @@
 """The table of HBM's constraints, and a device by its organisation and speed, in JEDEC's names.
 
-A device's times follow from the table: each counts clocks from the end of a command on its bus to
-the end of the next one's, and here ticks from the first tick of a command to that of the next; so
-a command of two or three ticks shifts the times that it is in.
+A device's times follow from the table. The standard counts clocks from the end of a command on its
+bus to the end of the next one. Here ticks count, from the first tick of a command to that of the
+next. So a command of two or three ticks shifts the times that it is in.
 """
 
 from collections.abc import Mapping

@@ -2,10 +2,10 @@
 
 Words are interleaved: word ``w`` (of the width of a bank) lies in bank ``w`` modulo the number of
 banks. A requester has one access open at a time and asks for all its words at once. In a cycle each
-of a bank's ports serves one word, a read or a write alike; if more words ask, requesters take turns
-(round-robin, a bank by itself, from the one behind the last one served; a second word of the same
-requester only after everyone else's first). The next access of a requester begins a cycle after the
-last word of the one before it was served.
+of a bank's ports serves one word, a read or a write alike. If more words ask, requesters take turns
+(round-robin, a bank by itself, from the one behind the last one served). A second word of the same
+requester is served only after everyone else's first. The next access of a requester begins a cycle
+after the last word of the one before it was served.
 
 The tightly coupled memories of processor clusters are of this kind: A. Rahimi et al., "A fully-
 synthesizable single-cycle interconnection network for Shared-L1 processor clusters", DATE 2011.

@@ -1,7 +1,7 @@
 """The operations of programs (docs/programs.md): work on a tile, and transfers between tiles.
 
-A new operation is a class in a file of its own here, which says of itself what `Operation` and
-`Transfer` ask, and a law in each engine that runs it.
+A new operation is a class in a file of its own here, and a law in each engine that runs it. The
+class says of itself what `Operation` and `Transfer` ask.
 """
 
 from tlm.program.operations.base import (

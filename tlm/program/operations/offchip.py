@@ -27,8 +27,8 @@ from tlm.program.operations.work import Work
 class OffChip(Transfer):
     """Every tile of a set moves a block between its memory and off-chip memory.
 
-    It gives ``gives`` when all that the tile sends has left, a request or a block, and ``arrivals``
-    at the same tile when a block, or the word that it is kept, has come.
+    It gives ``gives`` when all that the tile sends has left, a request or a block. It gives
+    ``arrivals`` at the same tile when a block, or the word that it is kept, has come.
 
     Attributes:
         tiles: Tiles, each with a block of its own.

@@ -1,13 +1,13 @@
 """Compiled packets of multicasts that meet, for the loosely-timed engine: link by link, in time.
 
 A multicast's packets go one after the other. Each lies in the buffer of every router on its way
-until all its branches have left it: the one to the tile when the ejection port has been given to
-it, the one to the next router when the link has been and the buffer behind has room for all of the
-packet. Links and ports serve in order of asking. So a port that two multicasts share holds up both
-trees, packet by packet, and a wait goes back to the roots buffer by buffer.
+until all its branches have left it. The branch to the tile leaves when it is given the ejection
+port. The one to the next router leaves when it is given the link, and the buffer behind has room
+for all of the packet. Links and ports serve in order of asking. So a port that two multicasts share
+holds up both trees, packet by packet, and a wait goes back to the roots buffer by buffer.
 
-Nothing here is flit by flit: a packet at the front of a buffer is one event, at a time that is
-known when the events before it are done; what it occupies is a maximum and a sum.
+Nothing here is flit by flit. A packet at the front of a buffer is one event, whose time is known
+when the events before it are done. What it occupies is a maximum and a sum.
 
 A buffer's number is five times its router's, plus the direction in which packets come into it
 (`EAST`...), or `LOCAL`. ``nodes`` has a record for each router, its columns named below.

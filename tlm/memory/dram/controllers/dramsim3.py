@@ -1,15 +1,15 @@
 """DRAMsim3's controller, after umd-memsys/DRAMsim3.
 
-- Queues: a read queue and a write buffer in front, from which one request a tick moves on into its
+- Queues: a read queue and a write buffer in front. From these one request a tick moves on into its
   bank's queue, in order but for those whose bank queue is full. A request moves in the tick in
   which it is taken, and its first command comes in the next. A request to the address of a waiting
   write is answered by that write; reads of one address are not merged here.
 - Writes: answered when taken; moved when the buffer is full, or above 8 with all bank queues empty,
   until those there at that time are gone. A write that waits for a read in front of the queues ends
   the drain, and a read moves next, where the simulator would begin the same drain for ever.
-- Order: round robin over banks: the first command ready, be it row or column, and in the same tick
-  one more if the next bank in turn with a ready one has it for the other bus. In a bank queue the
-  first ready in order.
+- Order: round robin over banks. The first command ready goes, be it row or column. In the same tick
+  goes one more if the next bank in turn with a ready one has it for the other bus. In a bank queue
+  the first ready in order.
 - Rows: the oldest of a bank queue closes the row if nobody waits for it or after 4 columns.
 - Refresh: when due it stops all, and rows are closed one by one.
 - A tick: a request is taken, commands, it moves on, answers; the next is offered a tick later.

@@ -8,8 +8,8 @@
 - Rows: stay open while anybody hits them.
 - Refresh: when due it stops all, and all rows are closed at once.
 - A tick: answers, a request, commands, all in no time. An answer, the request that follows it and
-  that one's first command may fall in one tick, and a column makes place for a request that may
-  have its row command in the same tick.
+  that one's first command may fall in one tick. A column makes place for a request, which may have
+  its row command in the same tick.
 """
 
 from dataclasses import dataclass

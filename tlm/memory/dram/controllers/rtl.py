@@ -5,8 +5,8 @@
   older one to its address waits; an activate or precharge to the oldest that may have it. The two
   are chosen at once, on the state before either.
 - Rows: stay open while any request waits for them.
-- Starvation: when the oldest has been passed ``pass_limit`` times it is urgent: its bank serves no
-  row but its own, which is opened in spite of hits, and then nobody goes in the other direction.
+- Starvation: when the oldest has been passed ``pass_limit`` times it is urgent. Its bank serves no
+  row but its own, which is opened in spite of hits. Then nobody goes in the other direction.
 - Writes: as reads; answered at their last beat.
 - Refresh: when due all stops; all rows are closed at once as soon as all may be.
 - A tick: commands, then a request is taken, then answers, one a tick; who is answered offers in the
