@@ -73,6 +73,7 @@ def take_log(m: Int64s) -> Int64s:
 
 def _set_head(m: Int64s, device: Device, controller: Controller) -> None:
     """Columns begin as what the device or the controller has of their names."""
+    assert max(controller.own) < state.OWN + state.OWN_COLUMNS, "too many columns of a controller"
     known = {field.name.removeprefix("t_"): getattr(device, field.name) for field in fields(device)}
     for column in (*Head, *controller.own):
         name = column.name.lower()
