@@ -4,6 +4,9 @@ A handshake in cycle c has its effect at time c + 1, so these are the closed for
 `tlm.interconnect.zero_load` plus one cycle.
 """
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tlm.interconnect.zero_load import NocTiming
 
 
@@ -22,6 +25,11 @@ def arrival_cycles(timing: NocTiming, hops: int, flits: int, *, multicast: bool 
 def credit_cycles(timing: NocTiming, hops: int) -> int:
     """From the freeing of a slot to the knowledge of it ``hops`` away: one flit, uncontended."""
     return arrival_cycles(timing, hops, 1)
+
+
+def credit_cycles_over(timing: NocTiming, hops: NDArray[np.int64]) -> NDArray[np.int64]:
+    """`credit_cycles` over each of some numbers of hops."""
+    return np.array([credit_cycles(timing, count) for count in range(int(hops.max()) + 1)])[hops]
 
 
 def hold_cycles(timing: NocTiming, flits: int, *, multicast: bool = False) -> int:

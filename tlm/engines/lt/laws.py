@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlm.engines.lt.step import Pools
-from tlm.engines.transfer_times import arrival_cycles, credit_cycles
+from tlm.engines.transfer_times import arrival_cycles, credit_cycles, credit_cycles_over
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program.operations import Indices
 
@@ -34,17 +34,14 @@ class Laws:
         """Forget what lies in the pools."""
         self._kept.clear()
 
-    def credit_cycles(self, hops: int) -> int:
-        """From the freeing of a slot to the first flit that a sender so far away has for it."""
-        return credit_cycles(self.timing, hops) + self.launch_cycles
+    def credits(self, hops: NDArray[np.int64]) -> int:
+        """Offset of delays: from a slot's freeing to the first flit that a sender has for it."""
+        return self.pools.put_delays(credit_cycles_over(self.timing, hops) + self.launch_cycles)
 
     def delays(self, hops: NDArray[np.int64], arrival: Callable[[int], int]) -> Fields:
         """A credit's delay and a transfer's latency over each number of hops."""
-        counts = range(int(hops.max()) + 1)
-        laws = {"credit": map(self.credit_cycles, counts), "latency": map(arrival, counts)}
-        return {
-            name: self.pools.put_delays(np.array(list(law))[hops]) for name, law in laws.items()
-        }
+        latency = np.array([arrival(count) for count in range(int(hops.max()) + 1)])
+        return {"credit": self.credits(hops), "latency": self.pools.put_delays(latency[hops])}
 
     def buffers(self, hops: NDArray[np.int64], flits: int) -> Fields:
         """What holds a source whose transfer waits at its end: the buffers on the way are full.

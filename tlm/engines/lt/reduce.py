@@ -47,7 +47,7 @@ def reduce_fields(laws: Laws, segment: range, root: int, flits: int) -> tuple[Fi
     packets, flit = divmod(flits - timing.fifo_depth - 1, timing.fifo_depth)
     packets = max(packets, -1)
     fields = {
-        "credit": laws.pools.put_delays([laws.credit_cycles(hop) for hop in hops]),
+        "credit": laws.credits(hops),
         "latency": laws.pools.put_delays([arrival - farthest * per_hop]),
         "per_hop": per_hop,
         "packet": timing.fifo_depth * interval,

@@ -37,7 +37,7 @@ def relay_fields(
     farthest = int(hops.max())
     word = arrival_cycles(laws.timing, segment.step, 1)
     fields = {
-        "credit": laws.pools.put_delays([laws.credit_cycles(hop) for hop in hops]),
+        "credit": laws.credits(hops),
         "latency": laws.pools.put_delays([word]),
         "hold": stage_cycles,
     }

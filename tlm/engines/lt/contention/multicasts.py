@@ -14,7 +14,7 @@ from tlm.engines.lt.contention.held import Taken
 from tlm.engines.lt.contention.tiles import Cycles, give_units, take_units
 from tlm.engines.lt.state import TileSlot, Times
 from tlm.engines.lt.tokens import Fault
-from tlm.engines.transfer_times import credit_cycles
+from tlm.engines.transfer_times import credit_cycles_over
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program.operations import Engine, Multicast
 
@@ -123,8 +123,7 @@ class MulticastLinks:
         ready, missing = take_units(self._times, taken.places["takes"], multicast.near.index)
         slots, unfree = take_units(self._times, taken.places["slots"], multicast.far.index)
         hops = np.abs(np.array(multicast.segment) - places[:, None])
-        laws = np.array([credit_cycles(self._timing, hop) for hop in range(int(hops.max()) + 1)])
-        known = (slots if multicast.by_row else slots.T) + laws[hops]
+        known = (slots if multicast.by_row else slots.T) + credit_cycles_over(self._timing, hops)
         ready = np.maximum(ready, known.max(axis=1)) + self._launch_cycles
         return ready, taken.fault(missing or unfree)
 

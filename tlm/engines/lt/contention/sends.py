@@ -18,7 +18,7 @@ from tlm.engines.lt.contention.tiles import (
 from tlm.engines.lt.memory import check_shared_memory
 from tlm.engines.lt.state import Times
 from tlm.engines.lt.tokens import Fault
-from tlm.engines.transfer_times import credit_cycles
+from tlm.engines.transfer_times import credit_cycles_over
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Program
@@ -93,10 +93,10 @@ class SharedLinks:
         self, taken: Taken, here: TileIndex, there: TileIndex, hops: Cycles
     ) -> tuple[Cycles, int]:
         """Take units; when each source starts, as far as these tell; and the fault."""
-        laws = [credit_cycles(self._timing, hop) for hop in range(int(hops.max()) + 1)]
         units, missing = take_units(self._times, taken.places["takes"], here)
         slots, unfree = take_units(self._times, taken.places["slots"], there)
-        known = np.maximum(units, slots + np.array(laws)[hops]) + self._launch_cycles
+        known = np.maximum(units, slots + credit_cycles_over(self._timing, hops))
+        known += self._launch_cycles
         return np.maximum(self._times[Engine.TRANSFER][here], known), missing or unfree
 
     def _cross(
