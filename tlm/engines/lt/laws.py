@@ -72,7 +72,7 @@ class Laws:
 
     def keep(self, make: Callable[..., Any], *arguments: Any) -> Any:
         """What is made of some arguments, which is kept."""
-        key = (make.__name__, *arguments)
+        key = (make, *arguments)
         kept = self._kept.get(key)
         if kept is None:
             if len(self._kept) >= _MOST_KEPT:
