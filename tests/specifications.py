@@ -8,7 +8,7 @@ import pytest
 from cosim.spec.mesh import MeshSpec, load_spec
 from tlm.calibrated import REPOSITORY
 
-_OWN = REPOSITORY / "docs" / "own_rtl" / "mesh.toml"
+_OWN = REPOSITORY / "docs" / "custom_rtl" / "mesh.toml"
 TOY = Path(__file__).parent / "cosim" / "toy" / "toy.toml"
 
 #: Loads a specification after replacing pieces of its text, each of which stands there once.

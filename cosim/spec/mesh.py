@@ -1,6 +1,6 @@
 """What the user of another mesh says of it: one TOML file, read and checked here.
 
-``docs/own_rtl/mesh.toml`` is an example with every table.
+``docs/custom_rtl/mesh.toml`` is an example with every table.
 """
 
 import re

@@ -156,7 +156,7 @@ def test_unwritable_names_are_refused(capsys: pytest.CaptureFixture[str]) -> Non
 @pytest.fixture
 def mask_spec(tmp_path: Path) -> str:
     """The mask mesh with a calibration in which the two bounds differ."""
-    shutil.copytree(REPOSITORY / "docs" / "own_rtl" / "mask_mesh", tmp_path / "mask")
+    shutil.copytree(REPOSITORY / "docs" / "custom_rtl" / "mask_mesh", tmp_path / "mask")
     spec = load_spec(tmp_path / "mask" / "mask_mesh.toml")
     found = OwnCalibration(
         sources=source_hashes([spec.file, *spec.source_files()], spec.folder),

@@ -25,7 +25,7 @@ from tlm.interconnect.packets import Deliveries
 from wafertlm.replay import Difference, first_difference, load, worst
 from wafertlm.watched import Watch, watched
 
-MASK_MESH = REPOSITORY / "docs" / "own_rtl" / "mask_mesh"
+MASK_MESH = REPOSITORY / "docs" / "custom_rtl" / "mask_mesh"
 
 
 def answer(wafertlm: Any, *arguments: object, status: int = 0) -> dict[str, Any]:

@@ -104,7 +104,7 @@ def unicast_alone(folder: Path, errors_pct: dict[int, float]) -> Path:
 def own_mesh(folder: Path) -> str:
     """A specification with a calibration beside it: figures of the project's unicasts."""
     spec_file = folder / "my mesh" / "mask_mesh.toml"
-    shutil.copytree(REPOSITORY / "docs" / "own_rtl" / "mask_mesh", spec_file.parent)
+    shutil.copytree(REPOSITORY / "docs" / "custom_rtl" / "mask_mesh", spec_file.parent)
     spec = load_spec(spec_file)
     found = OwnCalibration(
         sources=source_hashes([spec.file, *spec.source_files()], spec.folder),

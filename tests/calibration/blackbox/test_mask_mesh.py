@@ -1,4 +1,4 @@
-"""The example of somebody else's mesh, docs/own_rtl/mask_mesh: its laws, its traffic, its hangs."""
+"""The example of a custom mesh, docs/custom_rtl/mask_mesh: its laws, its traffic, its hangs."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ from tlm.interconnect.packets import PacketKind, Packets, ReductionGoal, TileSet
 
 pytestmark = pytest.mark.rtl
 
-SPEC = load_spec(REPOSITORY / "docs" / "own_rtl" / "mask_mesh" / "mask_mesh.toml")
+SPEC = load_spec(REPOSITORY / "docs" / "custom_rtl" / "mask_mesh" / "mask_mesh.toml")
 SQUARE, OBLONG = BlackBoxMesh(SPEC, 4, 4), BlackBoxMesh(SPEC, 3, 4)
 ADD_CYCLES = 3
 #: Further apart than any transfer takes that is alone.

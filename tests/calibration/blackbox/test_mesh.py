@@ -141,7 +141,7 @@ def test_nodes_that_are_not_there(toy_spec: MeshSpec) -> None:
 @pytest.mark.slow
 def test_a_function_on_which_this_verilator_breaks_is_built_all_the_same(tmp_path: Path) -> None:
     folder = tmp_path / "mask_mesh"
-    shutil.copytree(REPOSITORY / "docs" / "own_rtl" / "mask_mesh", folder)
+    shutil.copytree(REPOSITORY / "docs" / "custom_rtl" / "mask_mesh", folder)
     fifo = folder / "mask_fifo.sv"
     function = (
         "  function automatic logic [IndexWidth-1:0] next(input logic [IndexWidth-1:0] index);\n"

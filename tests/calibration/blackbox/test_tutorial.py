@@ -11,7 +11,7 @@ import pytest
 from tlm.calibrated import REPOSITORY
 from wafertlm.cli import run
 
-DOCUMENT = REPOSITORY / "docs" / "own_rtl" / "README.md"
+DOCUMENT = REPOSITORY / "docs" / "custom_rtl" / "README.md"
 
 
 def lines() -> list[str]:
@@ -34,7 +34,7 @@ def test_every_line_runs(
 ) -> None:
     shutil.copytree(
         DOCUMENT.parent,
-        tmp_path / "docs" / "own_rtl",
+        tmp_path / "docs" / "custom_rtl",
         ignore=shutil.ignore_patterns("*.calibration.json"),
     )
     monkeypatch.chdir(tmp_path)

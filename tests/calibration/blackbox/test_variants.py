@@ -18,7 +18,7 @@ Change = tuple[str, str, str]
 #: What moves; None: it is no longer asked for.
 Moved = Mapping[str, int | None]
 
-_DOCS = REPOSITORY / "docs" / "own_rtl"
+_DOCS = REPOSITORY / "docs" / "custom_rtl"
 _OWN, _MASK = _DOCS / "mesh.toml", _DOCS / "mask_mesh" / "mask_mesh.toml"
 
 _PORTS = ("local", "north", "east", "south", "west")

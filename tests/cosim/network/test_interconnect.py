@@ -139,7 +139,7 @@ def test_an_assertion_of_the_verilog_ends_the_run() -> None:
 
 @pytest.mark.slow
 def test_multicasts_that_wait_for_each_other_hang() -> None:
-    mask_mesh = load_spec(REPOSITORY / "docs" / "own_rtl" / "mask_mesh" / "mask_mesh.toml")
+    mask_mesh = load_spec(REPOSITORY / "docs" / "custom_rtl" / "mask_mesh" / "mask_mesh.toml")
     with RtlInterconnect(LoopModel(mask_mesh, 4, 4)) as mesh, pytest.raises(HangError) as caught:
         for source in (0, 3):
             mesh.inject(0, source, ROW, 6)

@@ -18,7 +18,7 @@ from tlm.trace import TransferSpan
 from wafertlm.kernel import Execution, KernelOptions, run_kernel
 from workloads.kernels.catalogue import ATTENTION, GEMM, KERNELS
 
-MASK = REPOSITORY / "docs" / "own_rtl" / "mask_mesh"
+MASK = REPOSITORY / "docs" / "custom_rtl" / "mask_mesh"
 #: What `wafertlm calibrate --rtl` finds of the mask mesh.
 MASK_TIMING = NocTiming(
     hop_cycles=2,
