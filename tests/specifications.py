@@ -1,4 +1,4 @@
-"""Specifications of other meshes: the project's own described as one, and a toy."""
+"""Specifications of custom meshes: the project's described as one, and a toy."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from cosim.spec.mesh import MeshSpec, load_spec
 from tlm.calibrated import REPOSITORY
 
-_OWN = REPOSITORY / "docs" / "custom_rtl" / "mesh.toml"
+_MESH = REPOSITORY / "docs" / "custom_rtl" / "mesh.toml"
 TOY = Path(__file__).parent / "cosim" / "toy" / "toy.toml"
 
 #: Loads a specification after replacing pieces of its text, each of which stands there once.
@@ -16,8 +16,8 @@ Changed = Callable[..., MeshSpec]
 
 
 @pytest.fixture
-def changed_own(tmp_path: Path) -> Changed:
-    return _changer(_OWN, tmp_path)
+def changed_mesh(tmp_path: Path) -> Changed:
+    return _changer(_MESH, tmp_path)
 
 
 @pytest.fixture
@@ -26,8 +26,8 @@ def changed_toy(tmp_path: Path) -> Changed:
 
 
 @pytest.fixture
-def own_spec() -> MeshSpec:
-    return load_spec(_OWN)
+def mesh_spec() -> MeshSpec:
+    return load_spec(_MESH)
 
 
 @pytest.fixture

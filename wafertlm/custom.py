@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 from pydantic import ValidationError
 
-from calibration.blackbox.campaign import OwnCalibration, calibration_file, load_own
+from calibration.blackbox.campaign import CustomCalibration, calibration_file, load_custom
 from cosim.spec.header import FlitLayout, check_names
 from cosim.spec.mesh import MeshSpec, load_spec
 from tlm.calibrated import combined_hash
@@ -37,7 +37,7 @@ class CustomRouters:
     """
 
     spec: MeshSpec
-    found: OwnCalibration
+    found: CustomCalibration
 
     @classmethod
     def load(cls, spec_file: str, *, allow_stale: bool = False) -> Self:
@@ -51,10 +51,10 @@ class CustomRouters:
         if allow_stale and calibration_file(spec).is_file():
             try:
                 text = calibration_file(spec).read_text(encoding="utf-8")
-                return cls(spec, OwnCalibration.model_validate_json(text))
+                return cls(spec, CustomCalibration.model_validate_json(text))
             except (UnicodeError, ValidationError):
                 pass  # what is wrong with it says the strict reading
-        return cls(spec, load_own(spec))
+        return cls(spec, load_custom(spec))
 
     @property
     def timing(self) -> NocTiming:

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from calibration.blackbox.campaign import experiments, load_own
+from calibration.blackbox.campaign import experiments, load_custom
 from calibration.blackbox.experiments.hang import Hang
 from calibration.blackbox.experiments.load import LoadCheck
-from calibration.blackbox.scenes import Scene as OwnScene
+from calibration.blackbox.scenes import Scene as CustomScene
 from calibration.campaign import EXPERIMENTS
 from calibration.experiment import Experiment
 from calibration.experiments.collective import OnMesh
@@ -87,18 +87,18 @@ class Stored:
     """An experiment whose result is stored, and the check cases that the result is of.
 
     Attributes:
-        experiment: The experiment, of a mesh of somebody else's on harnesses that ``watch`` sees.
+        experiment: The experiment, of a custom mesh on harnesses that ``watch`` sees.
         result: Its stored result.
         cases: Its check cases, in the order of the result.
         watch: What its runs leave.
-        own: Whether it is of a mesh of somebody else's.
+        custom: Whether it is of a custom mesh.
     """
 
     experiment: Experiment[Any]
     result: CalibrationResult
     cases: Sequence[Any]
     watch: Watch
-    own: bool
+    custom: bool
 
     def number(self, asked: int | None) -> int:
         """A case's number, without one that of the largest error.
@@ -126,7 +126,7 @@ class Stored:
         cases = self._run(number)
         self.watch.own_packets = _packets_of(cases[-1])
         experiment, seen = self.experiment, cases
-        if not self.own:
+        if not self.custom:
             experiment, seen = watched(experiment, cases, self.watch)
         with building():
             experiment.rtl(seen[-1]).build()
@@ -156,14 +156,14 @@ class Stored:
 
 
 def names(spec_file: str | None) -> list[str]:
-    """Experiments that have a result: the project's, or of a mesh of somebody else's.
+    """Experiments that have a result: the project's, or those of a custom mesh.
 
     Raises:
         InputError: if the specification is wrong, or its calibration missing or stale.
     """
     if spec_file is None:
         return [experiment.name for experiment in EXPERIMENTS]
-    return [result.name for result in load_own(load_spec(Path(spec_file))).results]
+    return [result.name for result in load_custom(load_spec(Path(spec_file))).results]
 
 
 def load(name: str, spec_file: str | None, watch: Watch) -> Stored:
@@ -180,7 +180,7 @@ def load(name: str, spec_file: str | None, watch: Watch) -> Stored:
         result = stored_result(name)
     else:
         spec = load_spec(Path(spec_file))
-        found = load_own(spec)
+        found = load_custom(spec)
         again = f"wafertlm calibrate --force --rtl {spec_file}"
         known = {one.name: one for one in experiments(watched_subject(spec, found, watch))}
         result = next(result for result in found.results if result.name == name)
@@ -188,7 +188,7 @@ def load(name: str, spec_file: str | None, watch: Watch) -> Stored:
     cases = experiment.check_cases(quick=False)
     if [experiment.label(case) for case in cases] != [point.case for point in result.check]:
         raise InputError(f"calibration '{name}' is of other cases than there are; run '{again}'")
-    return Stored(experiment, result, cases, watch, own=spec_file is not None)
+    return Stored(experiment, result, cases, watch, custom=spec_file is not None)
 
 
 def worst(points: Sequence[CheckPoint]) -> int:
@@ -200,7 +200,7 @@ def _packets_of(case: Any) -> int | None:
     """Packets of a case that shares its run; None of another."""
     if isinstance(case, OnMesh):
         return sum(len(scene.sends) for scene in case.scenes())
-    return len(case.sends) if isinstance(case, Scene | OwnScene) else None
+    return len(case.sends) if isinstance(case, Scene | CustomScene) else None
 
 
 def _first_difference(watch: Watch) -> tuple[int | None, Difference | None]:

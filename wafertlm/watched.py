@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from calibration.benches.mesh_bench import Log
-from calibration.blackbox.campaign import OwnCalibration
+from calibration.blackbox.campaign import CustomCalibration
 from calibration.blackbox.mesh import BlackBoxMesh, Hold
 from calibration.blackbox.scenes import Size
 from calibration.blackbox.subject import Subject
@@ -91,8 +91,8 @@ def watched(
     return experiment, seen
 
 
-def watched_subject(spec: MeshSpec, found: OwnCalibration, watch: Watch) -> Subject:
-    """A mesh of somebody else's, as its calibration left it, on a harness that is watched."""
+def watched_subject(spec: MeshSpec, found: CustomCalibration, watch: Watch) -> Subject:
+    """A custom mesh, as its calibration left it, on a harness that is watched."""
 
     class WatchedMesh(BlackBoxMesh):
         def build(self, waves: bool = False) -> Simulation:

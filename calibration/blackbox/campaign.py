@@ -49,7 +49,7 @@ def model_hash() -> str:
     return combined_hash({str(number): each for number, each in enumerate(hashes)})
 
 
-class OwnCalibration(BaseModel):
+class CustomCalibration(BaseModel):
     """What was found out of a mesh.
 
     Attributes:
@@ -108,7 +108,7 @@ def experiments(subject: Subject) -> list[Experiment[Any]]:
     return listed
 
 
-def calibrate_own(
+def calibrate_custom(
     spec: MeshSpec,
     *,
     quick: bool = False,
@@ -116,7 +116,7 @@ def calibrate_own(
     workers: int = 1,
     progress: Callable[[str], None] = lambda message: None,
     building: Callable[[], AbstractContextManager[None]] = nullcontext,
-) -> OwnCalibration:
+) -> CustomCalibration:
     """Find out what a mesh is like, and check it blind, unless what is stored still holds.
 
     A quick campaign keeps to the size of the fit, and stores nothing.
@@ -128,7 +128,7 @@ def calibrate_own(
     """
     if not (quick or force):
         with suppress(InputError):
-            found = load_own(spec)
+            found = load_custom(spec)
             if found.tools == tool_versions():
                 progress("sources unchanged, the stored result holds")
                 return found
@@ -145,7 +145,7 @@ def calibrate_own(
         result = run(experiment, quick=quick, folder=spec.folder)
         subject.not_represented += misses(experiment, result)
         results.append(result)
-    found = OwnCalibration(
+    found = CustomCalibration(
         sources=_hashes(spec),
         tools=tool_versions(),
         model=model_hash(),
@@ -167,7 +167,7 @@ def calibration_file(spec: MeshSpec) -> Path:
     return spec.folder / f"{spec.name}.calibration.json"
 
 
-def load_own(spec: MeshSpec) -> OwnCalibration:
+def load_custom(spec: MeshSpec) -> CustomCalibration:
     """The stored calibration of a mesh, whose sources must still be those at hand.
 
     Raises:
@@ -176,7 +176,7 @@ def load_own(spec: MeshSpec) -> OwnCalibration:
     path = calibration_file(spec)
     again = f"run 'wafertlm calibrate --rtl {spec.file}'"
     try:
-        found = OwnCalibration.model_validate_json(path.read_text(encoding="utf-8"))
+        found = CustomCalibration.model_validate_json(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"no calibration of '{spec.name}' ({path}); {again}") from error
     except ValidationError as error:

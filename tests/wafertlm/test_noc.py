@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from calibration.blackbox.campaign import OwnCalibration, calibration_file
+from calibration.blackbox.campaign import CustomCalibration, calibration_file
 from calibration.blackbox.mesh import BlackBoxMesh
 from cosim.spec.mesh import load_spec
 from tlm.calibrated import REPOSITORY, source_hashes
@@ -158,7 +158,7 @@ def mask_spec(tmp_path: Path) -> str:
     """The mask mesh with a calibration in which the two bounds differ."""
     shutil.copytree(REPOSITORY / "docs" / "custom_rtl" / "mask_mesh", tmp_path / "mask")
     spec = load_spec(tmp_path / "mask" / "mask_mesh.toml")
-    found = OwnCalibration(
+    found = CustomCalibration(
         sources=source_hashes([spec.file, *spec.source_files()], spec.folder),
         tools={},
         network=asdict(replace(rtl_timing(), fifo_depth=6)),
@@ -192,7 +192,7 @@ def mask_spec(tmp_path: Path) -> str:
         ),
     ],
 )
-def test_what_own_routers_cannot_carry_is_refused_before_a_build(
+def test_what_custom_routers_cannot_carry_is_refused_before_a_build(
     mask_spec: str,
     level: str,
     packets: list[str],
@@ -209,7 +209,7 @@ def test_what_own_routers_cannot_carry_is_refused_before_a_build(
     assert capsys.readouterr().err.startswith(f"error: mask_mesh.toml: {message}")
 
 
-def test_own_multicasts_longer_than_found(
+def test_custom_multicasts_longer_than_found(
     mask_spec: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "packets.csv"
@@ -220,7 +220,7 @@ def test_own_multicasts_longer_than_found(
 
 
 @pytest.mark.parametrize(("collective", "bound"), [("multicast", 6), ("reduce", 3)])
-def test_own_collectives_are_cut_to_the_bound_of_their_kind(
+def test_custom_collectives_are_cut_to_the_bound_of_their_kind(
     mask_spec: str,
     collective: str,
     bound: int,

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calibration.blackbox.campaign import OwnCalibration, calibrate_own, calibration_file
-from calibration.blackbox.experiments.unicast import Unicast as OwnUnicast
+from calibration.blackbox.campaign import CustomCalibration, calibrate_custom, calibration_file
+from calibration.blackbox.experiments.unicast import Unicast as CustomUnicast
 from calibration.blackbox.subject import Subject
 from calibration.campaign import EXPERIMENTS
 from calibration.experiment import run
@@ -47,10 +47,10 @@ def changed(change: Callable[[CalibrationResult], dict[str, Any]]) -> Callable[.
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> MeshSpec:
-    """The example of somebody else's mesh, in one size."""
-    shutil.copytree(MASK_MESH, tmp_path / "own")
-    path = tmp_path / "own" / "mask_mesh.toml"
+def custom(tmp_path: Path) -> MeshSpec:
+    """The example of a custom mesh, in one size."""
+    shutil.copytree(MASK_MESH, tmp_path / "custom")
+    path = tmp_path / "custom" / "mask_mesh.toml"
     text, count = re.subn(r"(?m)^check = .*$", "check = []", path.read_text())
     assert count == 1
     path.write_text(text)
@@ -239,11 +239,11 @@ def test_other_harnesses_leave_waves_too(wafertlm: Any, tmp_path: Path, name: st
 
 
 @pytest.mark.rtl
-def test_a_case_of_the_users_own_mesh(wafertlm: Any, own: MeshSpec) -> None:
-    subject = Subject(own)
-    found = run(OwnUnicast(subject), quick=False, folder=own.folder)
-    whole = OwnCalibration(
-        sources=source_hashes(subject.sources(), own.folder),
+def test_a_case_of_a_custom_mesh(wafertlm: Any, custom: MeshSpec) -> None:
+    subject = Subject(custom)
+    found = run(CustomUnicast(subject), quick=False, folder=custom.folder)
+    whole = CustomCalibration(
+        sources=source_hashes(subject.sources(), custom.folder),
         tools=found.tools,
         network=asdict(subject.timing),
         packet_flits=subject.packet_flits,
@@ -252,9 +252,9 @@ def test_a_case_of_the_users_own_mesh(wafertlm: Any, own: MeshSpec) -> None:
         not_represented=[],
         results=[found],
     )
-    calibration_file(own).write_text(whole.model_dump_json())
-    assert answer(wafertlm, "--list", "--rtl", own.file) == {"experiments": ["unicast"]}
-    result = answer(wafertlm, "unicast", "--case", 4, "--rtl", own.file)
+    calibration_file(custom).write_text(whole.model_dump_json())
+    assert answer(wafertlm, "--list", "--rtl", custom.file) == {"experiments": ["unicast"]}
+    result = answer(wafertlm, "unicast", "--case", 4, "--rtl", custom.file)
     assert result["options"]["rtl"] == "mask_mesh.toml"
     assert result["rtl"] == result["stored_rtl"] == result["model"] == found.check[4].rtl
     assert (result["cases_before"], result["packets_compared"]) == (4, 1)
@@ -263,17 +263,15 @@ def test_a_case_of_the_users_own_mesh(wafertlm: Any, own: MeshSpec) -> None:
 
 @pytest.mark.rtl
 @pytest.mark.slow
-def test_every_experiment_of_the_users_own_mesh(
-    wafertlm: Any, own: MeshSpec, tmp_path: Path
-) -> None:
-    found = calibrate_own(own)
+def test_every_experiment_of_a_custom_mesh(wafertlm: Any, custom: MeshSpec, tmp_path: Path) -> None:
+    found = calibrate_custom(custom)
     for result in found.results:
         last = len(result.check) - 1
-        again = answer(wafertlm, result.name, "--case", last, "--rtl", own.file)
+        again = answer(wafertlm, result.name, "--case", last, "--rtl", custom.file)
         assert again["rtl"] == again["stored_rtl"], result.name
         assert again["model"] == again["stored_model"], result.name
         assert again["first_difference"] is None
-    wave = tmp_path / "own.vcd"
+    wave = tmp_path / "custom.vcd"
     hung = [point.rtl for point in found.results[-1].check].index(2.0)
-    answer(wafertlm, "hang", "--case", hung, "--rtl", own.file, "--wave", wave)
+    answer(wafertlm, "hang", "--case", hung, "--rtl", custom.file, "--wave", wave)
     assert "$enddefinitions" in wave.read_text()

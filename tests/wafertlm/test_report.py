@@ -14,7 +14,7 @@ import click
 import numpy as np
 import pytest
 
-from calibration.blackbox.campaign import OwnCalibration, calibration_file
+from calibration.blackbox.campaign import CustomCalibration, calibration_file
 from calibration.campaign import EXPERIMENTS
 from cosim.spec.mesh import load_spec
 from tlm.calibrated import REPOSITORY, source_hashes, stored_result
@@ -101,12 +101,12 @@ def unicast_alone(folder: Path, errors_pct: dict[int, float]) -> Path:
     return calibrations
 
 
-def own_mesh(folder: Path) -> str:
+def custom_mesh(folder: Path) -> str:
     """A specification with a calibration beside it: figures of the project's unicasts."""
     spec_file = folder / "my mesh" / "mask_mesh.toml"
     shutil.copytree(REPOSITORY / "docs" / "custom_rtl" / "mask_mesh", spec_file.parent)
     spec = load_spec(spec_file)
-    found = OwnCalibration(
+    found = CustomCalibration(
         sources=source_hashes([spec.file, *spec.source_files()], spec.folder),
         tools={},
         network=asdict(rtl_timing()),
@@ -223,20 +223,20 @@ def test_axes_say_what_an_experiment_counts(results: Path) -> None:
         assert f"<!-- model ({unit}) -->" in figure
 
 
-def test_a_mesh_of_the_users_own_is_shown_beside_the_projects(results: Path) -> None:
-    spec_file = own_mesh(results.parent)
+def test_a_custom_mesh_is_shown_beside_the_projects(results: Path) -> None:
+    spec_file = custom_mesh(results.parent)
     page = page_of(results, spec_file=spec_file)
     text = shown_by(page)
     assert page.count("<svg") == 4
     assert "Mesh mask-mesh against RTL" in text
     assert "Not represented: an arbiter that draws lots." in text
-    own = [t for t in _Page(page).texts if t.startswith("wafertlm replay") and "--rtl" in t]
-    assert own == [f"wafertlm replay unicast --rtl '{spec_file}' --case 0 --wave unicast.vcd"]
-    parsed(own[0])
+    custom = [t for t in _Page(page).texts if t.startswith("wafertlm replay") and "--rtl" in t]
+    assert custom == [f"wafertlm replay unicast --rtl '{spec_file}' --case 0 --wave unicast.vcd"]
+    parsed(custom[0])
 
 
-def test_a_mesh_of_the_users_own_must_be_calibrated(results: Path, wafertlm: Any) -> None:
-    spec_file = Path(own_mesh(results.parent))
+def test_a_custom_mesh_must_be_calibrated(results: Path, wafertlm: Any) -> None:
+    spec_file = Path(custom_mesh(results.parent))
     source = spec_file.parent / "mask_adder.sv"
     source.write_text(source.read_text() + "\n")
     ran = wafertlm("report", "--results", results, "--rtl", spec_file)

@@ -9,7 +9,7 @@ import click
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from calibration.blackbox.campaign import calibrate_own, calibration_file
+from calibration.blackbox.campaign import calibrate_custom, calibration_file
 from calibration.blackbox.scenes import NoFormError, ScenesMixedError
 from calibration.campaign import EXPERIMENTS, calibrate, missed_targets
 from calibration.experiment import LawContradictedError
@@ -71,7 +71,7 @@ def calibrate_result(
     }
 
 
-def own_result(
+def custom_result(
     spec_file: str,
     *,
     quick: bool,
@@ -90,7 +90,7 @@ def own_result(
     """
     spec = load_spec(Path(spec_file))
     try:
-        found = calibrate_own(
+        found = calibrate_custom(
             spec,
             quick=quick,
             force=force,
@@ -221,7 +221,7 @@ def command(
                 quick=quick, force=force, workers=workers, watch=watch, progress=log
             )
         else:
-            name, figures = own_result(
+            name, figures = custom_result(
                 rtl, quick=quick, force=force, workers=workers, watch=watch, progress=log
             )
     rtl_hash = figures.pop("rtl_hash")

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from calibration.blackbox.campaign import OwnCalibration, load_own
+from calibration.blackbox.campaign import CustomCalibration, load_custom
 from cosim.spec.mesh import load_spec
 from tlm.calibrated import CalibrationResult, LevelComparison, LevelPoint
 from tlm.errors import InputError
@@ -104,7 +104,7 @@ class Own:
 
     name: str
     spec_file: str
-    found: OwnCalibration
+    found: CustomCalibration
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def load_results(folder: Path, calibration_folder: Path, spec_file: str | None =
     Raises:
         InputError: naming the file and the field that cannot be used.
     """
-    results = Results(own=None if spec_file is None else _load_own(spec_file))
+    results = Results(own=None if spec_file is None else _load_custom(spec_file))
     for path in sorted(calibration_folder.glob("*.json")):
         results.calibrations.append(_parse(CalibrationResult, path, _read(path)))
     levels = calibration_folder.parent / "levels.json"
@@ -150,9 +150,9 @@ def load_results(folder: Path, calibration_folder: Path, spec_file: str | None =
     return results
 
 
-def _load_own(spec_file: str) -> Own:
+def _load_custom(spec_file: str) -> Own:
     spec = load_spec(Path(spec_file))
-    return Own(spec.name, spec_file, load_own(spec))
+    return Own(spec.name, spec_file, load_custom(spec))
 
 
 _Model = TypeVar("_Model", bound=BaseModel)

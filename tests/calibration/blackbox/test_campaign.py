@@ -11,10 +11,10 @@ import pytest
 
 from calibration.blackbox import campaign
 from calibration.blackbox.campaign import (
-    OwnCalibration,
-    calibrate_own,
+    CustomCalibration,
+    calibrate_custom,
     calibration_file,
-    load_own,
+    load_custom,
     model_hash,
 )
 from calibration.blackbox.scenes import NoFormError, ScenesMixedError
@@ -35,7 +35,7 @@ def stored(tmp_path: Path) -> MeshSpec:
     """The toy, elsewhere, with a calibration; its include folder is the whole folder."""
     shutil.copytree(TOY.parent, tmp_path / "toy")
     spec = load_spec(tmp_path / "toy" / "toy.toml")
-    found = OwnCalibration(
+    found = CustomCalibration(
         sources=source_hashes([spec.folder / name for name in FILES], spec.folder),
         tools={},
         network=asdict(rtl_timing()),
@@ -50,7 +50,7 @@ def stored(tmp_path: Path) -> MeshSpec:
 
 
 def test_what_is_stored_is_read(stored: MeshSpec) -> None:
-    assert load_own(stored).timing() == rtl_timing()
+    assert load_custom(stored).timing() == rtl_timing()
     names = {path.name for path in included_files(stored.include_folders())}
     assert names == {*FILES}
 
@@ -61,25 +61,25 @@ def test_a_changed_file_makes_it_stale(stored: MeshSpec, name: str) -> None:
     with (stored.folder / name).open("a") as file:
         file.write(f"{comment} changed\n")
     with pytest.raises(InputError, match=f"'toy' is stale: {name} changed since it was measured"):
-        load_own(stored)
+        load_custom(stored)
 
 
 def test_a_new_file_that_may_be_included_makes_it_stale(stored: MeshSpec) -> None:
     (stored.folder / "more.svh").touch()
     with pytest.raises(InputError, match="stale: more.svh changed"):
-        load_own(stored)
+        load_custom(stored)
 
 
 def test_a_changed_model_makes_it_stale(stored: MeshSpec, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(campaign, "model_hash", lambda: "another")
     with pytest.raises(InputError, match="stale: the model changed since it was measured; run 'w"):
-        load_own(stored)
+        load_custom(stored)
 
 
 def test_a_calibration_of_an_unknown_model_is_stale(stored: MeshSpec) -> None:
     change(stored, lambda found: found.pop("model"))
     with pytest.raises(InputError, match="stale: the model changed since"):
-        load_own(stored)
+        load_custom(stored)
 
 
 def test_what_belongs_to_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,7 +117,7 @@ def test_a_network_that_is_none(
 ) -> None:
     change(stored, lambda found: edit(found["network"]))
     with pytest.raises(InputError) as caught:
-        load_own(stored)
+        load_custom(stored)
     assert str(caught.value).startswith(f"{calibration_file(stored)}: ('network',")
     assert message in str(caught.value)
 
@@ -125,7 +125,7 @@ def test_a_network_that_is_none(
 def test_a_file_that_is_no_text(stored: MeshSpec) -> None:
     calibration_file(stored).write_bytes(b"\xff")
     with pytest.raises(InputError, match="toy.calibration.json: 'utf-8' codec can't decode .* run"):
-        load_own(stored)
+        load_custom(stored)
 
 
 def test_a_folder_that_cannot_be_written_is_found_before_the_measurements(
@@ -137,7 +137,7 @@ def test_a_folder_that_cannot_be_written_is_found_before_the_measurements(
     monkeypatch.setattr(campaign, "TemporaryFile", refuse)
     monkeypatch.delattr(campaign, "Subject")
     with pytest.raises(InputError) as caught:
-        calibrate_own(stored, force=True)
+        calibrate_custom(stored, force=True)
     assert str(caught.value).startswith(f"{stored.folder}: cannot be written: Permission denied;")
 
 
@@ -156,7 +156,7 @@ def test_a_folder_that_cannot_be_written_is_found_before_the_measurements(
 def test_a_mesh_that_cannot_be_found_out_fails_the_check(
     error: Exception, message: str, wafertlm: Any, stored: MeshSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wafertlm.commands.calibrate.calibrate_own", raising(error))
+    monkeypatch.setattr("wafertlm.commands.calibrate.calibrate_custom", raising(error))
     ran = wafertlm("calibrate", "--rtl", stored.file)
     assert (ran.status, ran.stderr.startswith(f"check failed: {message}")) == (1, True)
 

@@ -29,8 +29,8 @@ KNOWN = replace(TRUE)
 
 
 @pytest.fixture
-def subject(own_spec: MeshSpec, monkeypatch: pytest.MonkeyPatch) -> Subject:
-    made = Subject(own_spec)
+def subject(mesh_spec: MeshSpec, monkeypatch: pytest.MonkeyPatch) -> Subject:
+    made = Subject(mesh_spec)
     made.timing = KNOWN
     for name, value in (("flits_mix", False), ("loopback", True), ("operand_limit", 5)):
         monkeypatch.setitem(made.__dict__, name, value)

@@ -32,16 +32,16 @@ FEW = Packets.of(
 
 @pytest.mark.parametrize(("number", "family"), [*enumerate(("rows", "everyone", "apart"))])
 @pytest.mark.parametrize("hold_cycles", [0, 400])
-def test_the_own_mesh_takes_the_same_cycles(
-    own_spec: MeshSpec, number: int, family: str, hold_cycles: int
+def test_the_projects_mesh_takes_the_same_cycles(
+    mesh_spec: MeshSpec, number: int, family: str, hold_cycles: int
 ) -> None:
     mesh = RtlMesh(3, 4, 4)
     packets = Scene(mesh, 1500, (0.02, 0.08, 0.5)[number], family, seed=9100 + number).draw()
     assert {*packets.kind.tolist()} == {0, 1, 2, 3}
-    seen = BlackBoxMesh(own_spec, 3, 4).simulate(packets, hold=Hold((*range(12),), hold_cycles))
-    own = mesh.simulate(packets, sink=Sink(hold_cycles))
+    seen = BlackBoxMesh(mesh_spec, 3, 4).simulate(packets, hold=Hold((*range(12),), hold_cycles))
+    expected = mesh.simulate(packets, sink=Sink(hold_cycles))
     for name in Deliveries.__slots__:
-        np.testing.assert_array_equal(getattr(seen, name), getattr(own, name), err_msg=name)
+        np.testing.assert_array_equal(getattr(seen, name), getattr(expected, name), err_msg=name)
 
 
 def test_a_mesh_of_one_size_with_other_names(toy_spec: MeshSpec) -> None:

@@ -1,4 +1,4 @@
-"""Black-box calibration follows the Verilog: a changed line moves what it should, nothing else."""
+"""A changed line of a custom mesh moves what it should in its calibration, and nothing else."""
 
 import shutil
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from calibration.blackbox.campaign import OwnCalibration, calibrate_own
+from calibration.blackbox.campaign import CustomCalibration, calibrate_custom
 from cosim.spec.mesh import MeshSpec, load_spec
 from tlm.calibrated import REPOSITORY
 from tlm.interconnect.zero_load import ARBITERS, FORKS
@@ -19,10 +19,10 @@ Change = tuple[str, str, str]
 Moved = Mapping[str, int | None]
 
 _DOCS = REPOSITORY / "docs" / "custom_rtl"
-_OWN, _MASK = _DOCS / "mesh.toml", _DOCS / "mask_mesh" / "mask_mesh.toml"
+_MESH, _MASK = _DOCS / "mesh.toml", _DOCS / "mask_mesh" / "mask_mesh.toml"
 
 _PORTS = ("local", "north", "east", "south", "west")
-_OWN_FOUND = {
+_MESH_FOUND = {
     "ejection_cycles": 1,
     "hop_cycles": 1,
     "link_interval_cycles": 1,
@@ -47,7 +47,7 @@ _OWN_FOUND = {
     "place_reduction": 5,
     "reduction_flits": 4,
 }
-_MASK_FOUND = _OWN_FOUND | {
+_MASK_FOUND = _MESH_FOUND | {
     "ejection_cycles": 2,
     "hop_cycles": 2,
     "input_depth": 2,
@@ -78,7 +78,7 @@ def _variant(original: Path, folder: Path, changes: list[Change]) -> MeshSpec:
     return load_spec(folder / "spec.toml")
 
 
-def _found(calibration: OwnCalibration) -> dict[str, int]:
+def _found(calibration: CustomCalibration) -> dict[str, int]:
     """All that was identified, by name; each for certain."""
     found = {}
     for result in calibration.results:
@@ -90,7 +90,7 @@ def _found(calibration: OwnCalibration) -> dict[str, int]:
 
 def _holds(spec: MeshSpec, expected: Mapping[str, int]) -> None:
     """Exactly this is identified, and by it every blind check holds to the cycle."""
-    calibration = calibrate_own(spec, quick=True)
+    calibration = calibrate_custom(spec, quick=True)
     assert _found(calibration) == expected
     for result in calibration.results:
         assert [point for point in result.check if point.rtl != point.model] == []
@@ -102,7 +102,7 @@ def _moved(found: Mapping[str, int], moved: Moved) -> dict[str, int]:
     return {name: value for name, value in changed.items() if value is not None}
 
 
-def _own_parameters(text: str) -> Change:
+def _mesh_parameters(text: str) -> Change:
     return ("spec.toml", "{ FifoDepth = 4 }", f"{{ {text} }}")
 
 
@@ -114,7 +114,7 @@ def _without_length() -> list[Change]:
     """A wormhole mesh has no field for it, and packets of any length."""
     length = "bits = 3                          # counts up to FifoDepth\n"
     return [
-        _own_parameters("FifoDepth = 4, CutThrough = 0"),
+        _mesh_parameters("FifoDepth = 4, CutThrough = 0"),
         ("spec.toml", f'[[flit]]\nfield = "length"\n{length}', ""),
         ("spec.toml", "multicast_flits = 4 ", "# "),
         ("spec.toml", "reduction_flits = 4\n", ""),
@@ -224,18 +224,18 @@ _TURNAROUND: list[Change] = [
     ),
 ]
 
-_OWN_VARIANTS: dict[str, tuple[list[Change], Moved]] = {
+_MESH_VARIANTS: dict[str, tuple[list[Change], Moved]] = {
     "one-more-stage": (
-        [_own_parameters("FifoDepth = 4, Stages = 2")],
+        [_mesh_parameters("FifoDepth = 4, Stages = 2")],
         {"hop_cycles": 2, "ejection_cycles": 2},
     ),
     "output-buffers": (
-        [_own_parameters("FifoDepth = 4, OutputDepth = 2")],
+        [_mesh_parameters("FifoDepth = 4, OutputDepth = 2")],
         {"hop_cycles": 2, "ejection_cycles": 2, "output_depth": 2, "tile_depth": 2},
     ),
     "output-buffers-at-links-alone": (
         [
-            _own_parameters("FifoDepth = 4, OutputDepth = 2"),
+            _mesh_parameters("FifoDepth = 4, OutputDepth = 2"),
             (
                 "router.sv",
                 ".OutputDepth(OutputDepth),\n      .CutThrough((Multicast",
@@ -244,16 +244,16 @@ _OWN_VARIANTS: dict[str, tuple[list[Change], Moved]] = {
         ],
         {"hop_cycles": 2, "output_depth": 2},
     ),
-    "columns-first": ([_own_parameters("FifoDepth = 4, YFirst = 1")], {"y_first": 1}),
-    "no-loopback": ([_own_parameters("FifoDepth = 4, Loopback = 0")], {"loopback": 0}),
-    "slower-adder": ([_own_parameters("FifoDepth = 4, ReduceStages = 3")], {"reduce_cycles": 3}),
+    "columns-first": ([_mesh_parameters("FifoDepth = 4, YFirst = 1")], {"y_first": 1}),
+    "no-loopback": ([_mesh_parameters("FifoDepth = 4, Loopback = 0")], {"loopback": 0}),
+    "slower-adder": ([_mesh_parameters("FifoDepth = 4, ReduceStages = 3")], {"reduce_cycles": 3}),
     "wormhole": (
         _without_length(),
         {"cut_through": 0, "multicast_flits": 64, "reduction_flits": 64},
     ),
     "deeper-buffers": (
         [
-            _own_parameters("FifoDepth = 8"),
+            _mesh_parameters("FifoDepth = 8"),
             ("spec.toml", "bits = 3                          #", "bits = 4 #"),
             ("spec.toml", "multicast_flits = 4 ", "multicast_flits = 8 "),
             ("spec.toml", "reduction_flits = 4", "reduction_flits = 8"),
@@ -262,7 +262,7 @@ _OWN_VARIANTS: dict[str, tuple[list[Change], Moved]] = {
     ),
     "no-multicasts": (
         [
-            _own_parameters("FifoDepth = 4, Multicast = 0"),
+            _mesh_parameters("FifoDepth = 4, Multicast = 0"),
             ("spec.toml", 'multicast = "bitmask"\n', ""),
             ("spec.toml", "multicast_flits = 4 ", "# "),
             ("spec.toml", _OPERATIONS, "bits = 2\nvalues = { unicast = 0, sum = 2, maximum = 3 }"),
@@ -271,7 +271,7 @@ _OWN_VARIANTS: dict[str, tuple[list[Change], Moved]] = {
     ),
     "no-reductions": (
         [
-            _own_parameters("FifoDepth = 4, Reduction = 0"),
+            _mesh_parameters("FifoDepth = 4, Reduction = 0"),
             ("spec.toml", 'reduction = "bitmask"\n', ""),
             ("spec.toml", "reduction_flits = 4\n", ""),
             ("spec.toml", _OPERATIONS, "bits = 1\nvalues = { unicast = 0, multicast = 1 }"),
@@ -362,17 +362,17 @@ _MASK_VARIANTS: dict[str, tuple[list[Change], Moved]] = {
 
 
 @pytest.mark.parametrize(
-    ("original", "expected"), [(_OWN, _OWN_FOUND), (_MASK, _MASK_FOUND)], ids=["own", "mask"]
+    ("original", "expected"), [(_MESH, _MESH_FOUND), (_MASK, _MASK_FOUND)], ids=["mesh", "mask"]
 )
 def test_what_the_examples_are(original: Path, expected: Mapping[str, int]) -> None:
     _holds(load_spec(original), expected)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", _OWN_VARIANTS)
-def test_changes_of_the_own_mesh(name: str, tmp_path: Path) -> None:
-    changes, moved = _OWN_VARIANTS[name]
-    _holds(_variant(_OWN, tmp_path, changes), _moved(_OWN_FOUND, moved))
+@pytest.mark.parametrize("name", _MESH_VARIANTS)
+def test_changes_of_the_projects_mesh(name: str, tmp_path: Path) -> None:
+    changes, moved = _MESH_VARIANTS[name]
+    _holds(_variant(_MESH, tmp_path, changes), _moved(_MESH_FOUND, moved))
 
 
 @pytest.mark.slow

@@ -31,8 +31,8 @@ SOURCES = (
 
 
 @pytest.fixture
-def dont_care(changed_own: Changed) -> MeshSpec:
-    spec: MeshSpec = changed_own(*zip(DONT_CARE[::2], DONT_CARE[1::2], strict=True))
+def dont_care(changed_mesh: Changed) -> MeshSpec:
+    spec: MeshSpec = changed_mesh(*zip(DONT_CARE[::2], DONT_CARE[1::2], strict=True))
     return spec
 
 
@@ -41,8 +41,8 @@ def whole(words: np.ndarray) -> int:
     return sum(int(word) << 64 * place for place, word in enumerate(words))
 
 
-def test_every_field_at_its_place(own_spec: MeshSpec) -> None:
-    layout = FlitLayout(own_spec, 3, 5)
+def test_every_field_at_its_place(mesh_spec: MeshSpec) -> None:
+    layout = FlitLayout(mesh_spec, 3, 5)
     # 64 payload, 3 column, 2 row, 5 and 3 masks, 3 length, 3 operation, 1 last.
     assert (layout.width, layout.payload_lsb, layout.last_bit) == (84, 0, 83)
     rows, cols = range(0, 3, 2), range(1, 5)
@@ -72,19 +72,19 @@ def test_every_field_at_its_place(own_spec: MeshSpec) -> None:
     assert flits[4] >> 83 == 0
 
 
-def test_encoded_and_decoded(own_spec: MeshSpec, toy_spec: MeshSpec) -> None:
+def test_encoded_and_decoded(mesh_spec: MeshSpec, toy_spec: MeshSpec) -> None:
     packets = Packets.of([(0, 3, TileSet.tile(0, 1), 3), (5, 0, TileSet.tile(2, 3), 2)])
     number, flit = np.array([0, 0, 0, 1, 1], np.uint64), np.array([0, 1, 2, 0, 1], np.uint64)
-    for spec in (own_spec, toy_spec):
+    for spec in (mesh_spec, toy_spec):
         layout = FlitLayout(spec, 3, 4)
         last, data = layout.decode(layout.encode(packets))
         assert last.tolist() == [0, 0, 1, 0, 1]
         np.testing.assert_array_equal(data, sent(packets, number, flit))
 
 
-def test_dont_care_masks_and_own_places(changed_own: Changed) -> None:
+def test_dont_care_masks_and_own_places(changed_mesh: Changed) -> None:
     changes = (*DONT_CARE[:6], *SOURCES[:2], DONT_CARE[6], SOURCES[3])
-    spec = changed_own(*zip(changes[::2], changes[1::2], strict=True))
+    spec = changed_mesh(*zip(changes[::2], changes[1::2], strict=True))
     layout = FlitLayout(spec, 8, 8)
     everyone, apart = TileSet(range(8), range(8)), TileSet(range(1, 8, 4), range(2, 8, 4))
     packets = Packets.of([(0, 20, everyone, 1), (0, 10, ReductionGoal(apart, 63), 1)])
@@ -110,9 +110,9 @@ def test_sets_that_dont_care_bits_can_name(dont_care: MeshSpec) -> None:
         assert layout.names(TileSet(range(2), side)) == (tuple(side) in nameable)
 
 
-def test_what_a_header_can_name(own_spec: MeshSpec, dont_care: MeshSpec) -> None:
+def test_what_a_header_can_name(mesh_spec: MeshSpec, dont_care: MeshSpec) -> None:
     three, pair = TileSet(range(3), range(1)), TileSet(range(2, 4), range(1))
-    for spec, odd in ((own_spec, True), (dont_care, False)):
+    for spec, odd in ((mesh_spec, True), (dont_care, False)):
         layout = FlitLayout(spec, 4, 4)
         assert layout.names(TileSet.tile(3, 3)) and layout.names(pair)
         assert layout.names(three) == odd
@@ -137,9 +137,9 @@ def test_packets_that_a_header_cannot_express(dont_care: MeshSpec, toy_spec: Mes
         FlitLayout(toy_spec, 3, 4).encode(Packets.of([(0, 0, TileSet.tile(3, 1), 1)]))
 
 
-def test_a_wide_constant(changed_own: Changed) -> None:
+def test_a_wide_constant(changed_mesh: Changed) -> None:
     most = 2**64 - 1
-    spec = changed_own(
+    spec = changed_mesh(
         ('field = "length"\nbits = 3 ', f'field = "constant"\nvalue = {most}\nbits = 70 ')
     )
     layout = FlitLayout(spec, 3, 5)
@@ -149,8 +149,8 @@ def test_a_wide_constant(changed_own: Changed) -> None:
     assert whole(words) >> 77 == most | 1 << 73
 
 
-def test_a_length_that_does_not_fit(own_spec: MeshSpec) -> None:
-    layout = FlitLayout(own_spec, 4, 4)
+def test_a_length_that_does_not_fit(mesh_spec: MeshSpec) -> None:
+    layout = FlitLayout(mesh_spec, 4, 4)
     assert layout.longest_flits == 7
     pair = TileSet(range(2), range(1))
     layout.encode(Packets.of([(0, 5, TileSet.tile(0, 1), 8), (0, 0, pair, 7)]))

@@ -15,17 +15,17 @@ REDUCTION = '[features]\nmulticast = "bitmask"\nreduction = "bitmask"'
 BY_MASK = '[features]\nmulticast = "bitmask"\nreduction = "dont-care"'
 
 
-def test_what_is_read(own_spec: MeshSpec) -> None:
-    assert own_spec.sizes() == [(4, 4), (5, 5)]
-    assert own_spec.operations() == {"unicast": 0, "multicast": 4, "sum": 2, "maximum": 3}
-    assert own_spec.reset.cycles == 5
-    assert own_spec.limits.packet_flits is None
-    assert all(path.is_file() for path in own_spec.source_files())
+def test_what_is_read(mesh_spec: MeshSpec) -> None:
+    assert mesh_spec.sizes() == [(4, 4), (5, 5)]
+    assert mesh_spec.operations() == {"unicast": 0, "multicast": 4, "sum": 2, "maximum": 3}
+    assert mesh_spec.reset.cycles == 5
+    assert mesh_spec.limits.packet_flits is None
+    assert all(path.is_file() for path in mesh_spec.source_files())
 
 
-def test_a_specification_is_a_key(own_spec: MeshSpec, changed_own: Changed) -> None:
-    assert {own_spec: 1}[load_spec(own_spec.file)] == 1
-    assert changed_own(("FifoDepth = 4", "FifoDepth = 2")) != own_spec
+def test_a_specification_is_a_key(mesh_spec: MeshSpec, changed_mesh: Changed) -> None:
+    assert {mesh_spec: 1}[load_spec(mesh_spec.file)] == 1
+    assert changed_mesh(("FifoDepth = 4", "FifoDepth = 2")) != mesh_spec
 
 
 @pytest.mark.parametrize(
@@ -144,19 +144,19 @@ def test_a_specification_is_a_key(own_spec: MeshSpec, changed_own: Changed) -> N
         ),
     ],
 )  # fmt: skip
-def test_mistakes(changed_own: Changed, old: str, new: str, message: str) -> None:
+def test_mistakes(changed_mesh: Changed, old: str, new: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
-        changed_own((old, new))
+        changed_mesh((old, new))
     assert str(caught.value) == f"spec.toml: {message}"
 
 
-def test_files_that_are_not_there(changed_own: Changed, tmp_path: Path) -> None:
+def test_files_that_are_not_there(changed_mesh: Changed, tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"^spec.toml: rtl.sources: found no .*/noc/mash.sv; allow"
     ):
-        changed_own(("noc/mesh.sv", "noc/mash.sv"))
+        changed_mesh(("noc/mesh.sv", "noc/mash.sv"))
     with pytest.raises(InputError, match=r"^spec.toml: rtl.include_folders: found no .*/headers;"):
-        changed_own(("parameters = {", 'include_folders = ["headers"]\nparameters = {'))
+        changed_mesh(("parameters = {", 'include_folders = ["headers"]\nparameters = {'))
     with pytest.raises(InputError, match=r"none.toml: No such file or directory; allowed: a spec"):
         load_spec(tmp_path / "none.toml")
 
@@ -168,8 +168,8 @@ def test_what_is_no_toml(tmp_path: Path) -> None:
         load_spec(path)
 
 
-def test_sizes_that_cannot_be_built(own_spec: MeshSpec, toy_spec: MeshSpec) -> None:
-    own_spec.check_size(2, 8)
+def test_sizes_that_cannot_be_built(mesh_spec: MeshSpec, toy_spec: MeshSpec) -> None:
+    mesh_spec.check_size(2, 8)
     with pytest.raises(InputError) as caught:
         toy_spec.check_size(4, 4)
     assert str(caught.value) == (

@@ -1,4 +1,4 @@
-"""Kernels whose packets go through Verilog, the project's and somebody's own."""
+"""Kernels whose packets go through Verilog, the project's and custom ones."""
 
 import json
 import shutil
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from calibration.blackbox.campaign import OwnCalibration, calibration_file
+from calibration.blackbox.campaign import CustomCalibration, calibration_file
 from cosim.spec.mesh import load_spec
 from tlm.calibrated import REPOSITORY, load_result, source_hashes
 from tlm.interconnect.packets import TileSet
@@ -79,7 +79,7 @@ def mask_spec(tmp_path: Path) -> Path:
     """The mask mesh with a calibration, as if it had just been made."""
     shutil.copytree(MASK, tmp_path / "mask", ignore=shutil.ignore_patterns("*.json"))
     spec = load_spec(tmp_path / "mask" / "mask_mesh.toml")
-    found = OwnCalibration(
+    found = CustomCalibration(
         sources=source_hashes([spec.file, *spec.source_files()], spec.folder),
         tools={},
         network=asdict(MASK_TIMING),
@@ -109,11 +109,11 @@ def test_rtl_takes_the_cycles_of_the_model(kernel: Run, name: str, grid: str) ->
 @pytest.mark.rtl
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["cannon", "mesh-gemm"])
-def test_own_routers_take_the_cycles_of_their_model(
+def test_custom_routers_take_the_cycles_of_their_model(
     kernel: Run, mask_spec: Path, name: str
 ) -> None:
-    own = ("--rtl", mask_spec)
-    modelled, rtl = kernel(name, *own, "--noc", "at"), kernel(name, *own, "--noc", "rtl")
+    custom = ("--rtl", mask_spec)
+    modelled, rtl = kernel(name, *custom, "--noc", "at"), kernel(name, *custom, "--noc", "rtl")
     assert rtl["cycles"] == modelled["cycles"] > kernel(name)["cycles"]
     assert rtl["network"]["mesh"] == "mask-mesh 4x4"
     assert rtl["network"]["rtl_hash"] == rtl["provenance"]["rtl_hash"]
@@ -145,8 +145,8 @@ def test_a_broken_router_fails_the_check(
     mesh = mask_spec.parent / "mask_mesh.sv"
     assert mesh.read_text().count(change[0]) == 1
     mesh.write_text(mesh.read_text().replace(*change))
-    own = ("--rtl", mask_spec, "--noc", "rtl", "--allow-stale")
-    assert kernel("cannon", *own, status=1)["stderr"].startswith(message)
+    custom = ("--rtl", mask_spec, "--noc", "rtl", "--allow-stale")
+    assert kernel("cannon", *custom, status=1)["stderr"].startswith(message)
 
 
 def test_a_changed_router_runs_if_stale_is_allowed(kernel: Run, mask_spec: Path) -> None:
@@ -162,7 +162,7 @@ def test_a_changed_router_runs_if_stale_is_allowed(kernel: Run, mask_spec: Path)
 def test_maps_count_the_flits_of_the_program_that_ran(mask_spec: Path) -> None:
     """Flits of another width than the chip's: as many cross the links as the run's sends have."""
     calibration = calibration_file(load_spec(mask_spec))
-    found = OwnCalibration.model_validate_json(calibration.read_text())
+    found = CustomCalibration.model_validate_json(calibration.read_text())
     narrow = found.model_copy(update={"network": asdict(replace(MASK_TIMING, flit_bytes=2))})
     calibration.write_text(narrow.model_dump_json())
     sizes = {"grid": "4x4", "shape": shape_of("cannon"), "dtype": "int8", "level": "at"}
