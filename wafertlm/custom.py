@@ -1,4 +1,4 @@
-"""A user's own routers: what their calibration found of them, and what they can carry."""
+"""Custom routers: what their calibration found of them, and what they can carry."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""cocotb bench of somebody else's mesh: gives clock and reset, and waits until nothing moves.
+"""cocotb bench of a custom mesh: gives clock and reset, and waits until nothing moves.
 
 What goes in stands in files that rtl/bench/flit_replayer.sv reads, what came out in
 ``handshakes.bin``; calibration/blackbox/mesh.py writes and judges them.

@@ -1,1 +1,1 @@
-"""Somebody else's mesh: packets through it, and what is found out of it."""
+"""A custom mesh: packets through it, and what is found out of it."""

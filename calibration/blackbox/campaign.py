@@ -1,4 +1,4 @@
-"""Calibration of somebody else's mesh: all experiments in order, and what they found, stored.
+"""Calibration of a custom mesh: all experiments in order, and what they found, stored.
 
 The result lies beside the specification as NAME.calibration.json and goes stale with the sources,
 and with the model and the experiments that it rests on.

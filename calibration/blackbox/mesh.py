@@ -1,4 +1,4 @@
-"""Packets through somebody else's Verilated mesh: what goes in, what comes out, and when.
+"""Packets through a custom Verilated mesh: what goes in, what comes out, and when.
 
 Stimuli go to the replayers and handshakes come from the recorders of rtl/bench/blackbox_bench.sv;
 the bench that runs them is calibration/benches/blackbox_bench.py.

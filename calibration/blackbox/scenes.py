@@ -1,4 +1,4 @@
-"""Scenes on somebody else's mesh: a few packets each, played one after the other in one run.
+"""Scenes on a custom mesh: a few packets each, played one after the other in one run.
 
 A scene starts when the mesh has long been empty; all that it sees of those before it is whose turn
 it is at the arbiters. On RTL and on a model the same scenes are played.

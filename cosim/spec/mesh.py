@@ -1,4 +1,4 @@
-"""What the user of another mesh says of it: one TOML file, read and checked here.
+"""What the user of a custom mesh says of it: one TOML file, read and checked here.
 
 ``docs/custom_rtl/mesh.toml`` is an example with every table.
 """

@@ -1,4 +1,4 @@
-"""The project's own mesh: its parameters, and described as its user would describe hers."""
+"""The project's mesh: its parameters, and described as a user would describe a custom one."""
 
 from dataclasses import dataclass, fields
 from typing import Any

@@ -80,7 +80,7 @@ def custom_result(
     watch: Stopwatch,
     progress: Callable[[str], None],
 ) -> tuple[str, dict[str, Any]]:
-    """Calibrate a mesh of the user's own; its name, and figures as of the project's campaign.
+    """Calibrate a custom mesh; its name, and figures as of the project's campaign.
 
     ``network`` holds what was found out in words, ``not_represented`` what the model cannot be.
 
@@ -197,7 +197,7 @@ def render(result: Result) -> RenderableType:
 
 @click.command("calibrate")
 @click.option("--quick", is_flag=True, help="Fewer check cases and models; stores nothing.")
-@click.option("--rtl", metavar="SPEC", help="A mesh of your own, as its SPEC.toml says.")
+@click.option("--rtl", metavar="SPEC", help="A custom mesh, as its SPEC.toml says.")
 @click.option("--force", is_flag=True, help="Also measure what still holds.")
 @click.option("--workers", type=click.IntRange(min=1), default=1, help="Models built at a time.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -208,7 +208,7 @@ def command(
     """Measure the RTL, fit the models to it, and check them blind.
 
     Errors are over the check cases only, (model - RTL) / RTL. Exit status 1 if one is above its
-    experiment's target; of a mesh of your own that is a finding, and what is above is told.
+    experiment's target; of a custom mesh that is a finding, and what is above is told.
     """
     if as_list:
         names = {"experiments": [experiment.name for experiment in EXPERIMENTS]}

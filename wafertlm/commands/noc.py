@@ -31,7 +31,7 @@ def _render(result: Result) -> RenderableType:
 @options_of(NocOptions)
 @output_options(known_names)
 def command(as_json: bool, **given: Any) -> None:
-    """Run traffic or a collective on a mesh of the project's routers, or of your own."""
+    """Run traffic or a collective on a mesh of the project's routers, or of custom ones."""
     if given["mesh"] is None:
         raise InputError("--mesh: not given; write ROWSxCOLS, such as 4x4")
     options = NocOptions(**given)

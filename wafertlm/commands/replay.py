@@ -81,7 +81,7 @@ def _listed(experiment: str | None, rtl: str | None) -> dict[str, list[str]]:
 @click.argument("experiment", required=False)
 @click.option("--case", "number", type=int, help="Number of a check case, from 0; see --list.")
 @click.option("--worst", is_flag=True, help="The case of the largest error; also without --case.")
-@click.option("--rtl", metavar="SPEC", help="A mesh of your own, calibrated by its SPEC.toml.")
+@click.option("--rtl", metavar="SPEC", help="A custom mesh, calibrated by its SPEC.toml.")
 @click.option("--wave", type=click.Path(dir_okay=False, path_type=Path), help="VCD to write.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--list", "as_list", is_flag=True, help="Print experiments, or one's cases.")

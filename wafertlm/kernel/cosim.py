@@ -1,4 +1,4 @@
-"""A kernel's packets through Verilog in this process: the project's own mesh, or a user's."""
+"""A kernel's packets through Verilog in this process: the project's mesh, or a custom one."""
 
 from typing import Any
 

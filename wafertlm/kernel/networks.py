@@ -19,7 +19,7 @@ class Timed(NamedTuple):
 
     Attributes:
         program: Spread over the table of tiles, if there is one.
-        alone: Whether jobs take as long as by themselves. So they do beside others' routers, on
+        alone: Whether jobs take as long as by themselves. So they do beside custom routers, on
             tiles that are not alike, and with products in Verilog that do not take the cycles of
             their model.
     """

@@ -73,7 +73,7 @@ class KernelOptions:
         None
     )
     rtl: Annotated[
-        str | None, "A network of your own, calibrated by its SPEC.toml.", Flag(metavar="SPEC")
+        str | None, "A custom network, calibrated by its SPEC.toml.", Flag(metavar="SPEC")
     ] = None
     collective: Annotated[str | None, "How reductions are made, if another way; see --list."] = None
     groups: Annotated[

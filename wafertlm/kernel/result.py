@@ -131,7 +131,7 @@ class KernelResult:
             np.savez_compressed(file, **self.maps)
 
     def _level_pct(self) -> float | None:
-        """Error of the levels used; of a user's own network modelled its calibration's, too.
+        """Error of the levels used; of a custom network modelled its calibration's, too.
 
         Levels are compared on the kernels' default variants, on tiles that are all alike, and with
         the memory channels of the tiles in Verilog.

@@ -85,7 +85,7 @@ class Setup:
         options: What was asked for.
         chip: The chip, with the matrix engine of the elements.
         levels: Of the parts.
-        custom: The user's own routers, if the network is of them.
+        custom: The custom routers, if the network is of such.
         unequal: The table of tiles, if there is one.
         timing: Of the network.
         tile: What the project's own tiles cost beside the laws of their engines; None of others,
@@ -236,6 +236,6 @@ def _custom_routers(options: KernelOptions) -> "CustomRouters | None":
         return None
     if options.memory is not None:
         raise InputError("--memory: found with --rtl; allowed: one of --rtl and --memory")
-    from wafertlm.custom import CustomRouters  # slow to import: only for a user's own routers
+    from wafertlm.custom import CustomRouters  # slow to import: only for custom routers
 
     return CustomRouters.load(options.rtl, allow_stale=options.allow_stale)

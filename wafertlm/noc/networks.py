@@ -1,4 +1,4 @@
-"""The networks that traffic runs on: the project's own mesh in its forms, and a user's."""
+"""The networks that traffic runs on: the project's mesh in its forms, and a custom one."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -63,7 +63,7 @@ class ProjectNetwork:
 
 @dataclass(frozen=True, slots=True)
 class CustomNetwork:
-    """A mesh of a user's own routers, as far as its calibration knows them.
+    """A mesh of custom routers, as far as its calibration knows them.
 
     Attributes:
         rows: Rows of the mesh.
@@ -96,7 +96,7 @@ class CustomNetwork:
 
     def simulate_rtl(self, packets: Packets, building: Building) -> Deliveries:
         """Deliveries on the Verilated mesh, which is built in the context."""
-        from calibration.blackbox.mesh import BlackBoxMesh  # slow to import: only for a user's own
+        from calibration.blackbox.mesh import BlackBoxMesh  # slow to import: only for a custom mesh
 
         mesh = BlackBoxMesh(self.routers.spec, self.rows, self.cols)
         with building():

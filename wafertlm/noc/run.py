@@ -53,7 +53,7 @@ class NocOptions:
         False
     )
     rtl: Annotated[
-        str | None, "A mesh of your own, calibrated by its SPEC.toml.", Flag(metavar="SPEC")
+        str | None, "A custom mesh, calibrated by its SPEC.toml.", Flag(metavar="SPEC")
     ] = None
 
     def recorded(self) -> dict[str, Any]:
@@ -163,7 +163,7 @@ def _custom_network(options: NocOptions, spec_file: str, rows: int, cols: int) -
     ):
         if given:
             raise InputError(f"--{name}: found with --rtl; allowed: for the project's own mesh")
-    from wafertlm.custom import CustomRouters  # slow to import: only for a user's own routers
+    from wafertlm.custom import CustomRouters  # slow to import: only for custom routers
 
     return CustomNetwork(rows, cols, CustomRouters.load(spec_file))
 

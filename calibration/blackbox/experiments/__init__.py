@@ -1,1 +1,1 @@
-"""Experiments on somebody else's mesh, in the order in which they rest on each other."""
+"""Experiments on a custom mesh, in the order in which they rest on each other."""

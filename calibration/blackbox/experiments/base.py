@@ -1,4 +1,4 @@
-"""What experiments on scenes of somebody else's mesh share."""
+"""What experiments on scenes of a custom mesh share."""
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path

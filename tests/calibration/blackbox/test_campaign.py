@@ -1,4 +1,4 @@
-"""Stored calibrations of other meshes: what makes them stale, and what is wrong with them."""
+"""Stored calibrations of custom meshes: what makes them stale, and what is wrong with them."""
 
 import json
 import shutil

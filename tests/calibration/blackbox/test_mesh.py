@@ -1,4 +1,4 @@
-"""Runs through other meshes: cycles, faults that are seen, holds, and builds that fail."""
+"""Runs through custom meshes: cycles, faults that are seen, holds, and builds that fail."""
 
 import shutil
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The tutorial "Calibrate your own router" works word for word."""
+"""The tutorial "Calibrate a custom router" works word for word."""
 
 import json
 import shlex

@@ -131,7 +131,7 @@ def test_pd_fusion_computes_no_prompt_when_decoding_exceeds_the_budget() -> None
     assert counts == [(1, 0), (1, 1), (0, 2), (1, 1), (1, 0)]
 
 
-def test_a_policy_of_ones_own_may_let_decoding_wait() -> None:
+def test_a_custom_policy_may_let_decoding_wait() -> None:
     class PromptsFirst:
         """Prompts alone, whole; decoding when there is none."""
 
