@@ -23,7 +23,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     help="Folder of stored results (--out of kernel and serve), searched with its subfolders.",
 )
 @click.option("--out", type=_FILE, help="The page to write.  [default: report.html in --results]")
-@click.option("--rtl", metavar="SPEC", help="Also a mesh of your own, calibrated by its SPEC.toml.")
+@click.option("--rtl", metavar="SPEC", help="Also a custom mesh, calibrated by its SPEC.toml.")
 @click.option("--list", "as_list", is_flag=True, help="Print what there is to report.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(folder: Path, out: Path | None, rtl: str | None, as_list: bool, as_json: bool) -> None:
@@ -34,8 +34,8 @@ def command(folder: Path, out: Path | None, rtl: str | None, as_list: bool, as_j
     if as_list:
         results = load_results(folder, CALIBRATION_FOLDER, rtl)
         names = [c.name for c in results.calibrations]
-        own = [c.name for c in results.own.found.results] if results.own else []
-        found = {"experiments": names, "own_experiments": own}
+        custom = [c.name for c in results.custom.found.results] if results.custom else []
+        found = {"experiments": names, "own_experiments": custom}
         found |= {"kernels": [*results.kernels], "servings": [*results.serves]}
         emit(found, as_json, lambda r: "\n".join(f"{k}: {', '.join(v)}" for k, v in r.items()))
         return

@@ -38,7 +38,7 @@ def write_report(
 ) -> dict[str, Any]:
     """Write the page and return its path and how many results of each kind it shows.
 
-    With the specification of a mesh of the user's own it shows that one's calibration too.
+    With the specification of a custom mesh it shows that one's calibration too.
 
     Raises:
         InputError: for a stored result that cannot be read, or an ``out`` that cannot be written.
@@ -50,7 +50,7 @@ def write_report(
     return {
         "report": str(out),
         "experiments": len(results.calibrations),
-        "own_experiments": len(results.own.found.results) if results.own else 0,
+        "own_experiments": len(results.custom.found.results) if results.custom else 0,
         "kernels": len(results.kernels),
         "servings": len(results.serves),
     }
@@ -82,21 +82,19 @@ def render_page(results: Results) -> str:
 
 
 def _campaigns(results: Results) -> Iterator[dict[str, Any]]:
-    """The project's experiments, then those of the user's mesh, each with its figure."""
+    """The project's experiments, then those of the custom mesh, each with its figure."""
     listed: list[tuple[str, list[CalibrationResult], str | None, list[str]]] = []
     if results.calibrations:
         listed.append(("Models against RTL", results.calibrations, None, []))
-    if own := results.own:
-        found = own.found
-        listed.append(
-            (f"Mesh {own.name} against RTL", found.results, own.spec_file, found.not_represented)
-        )
+    if custom := results.custom:
+        found, title = custom.found, f"Mesh {custom.name} against RTL"
+        listed.append((title, found.results, custom.spec_file, found.not_represented))
     for title, calibrations, spec_file, not_represented in listed:
         rows = [_experiment(calibration, spec_file) for calibration in calibrations]
         yield {
             "title": title,
             "experiments": rows,
-            "own": spec_file is not None,
+            "custom": spec_file is not None,
             "not_represented": not_represented,
         }
 

@@ -99,8 +99,8 @@ class Serve(_Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
-    """The calibration of a mesh of the user's own, and its specification as the user names it."""
+class CustomMesh:
+    """The calibration of a custom mesh, and its specification as the user names it."""
 
     name: str
     spec_file: str
@@ -111,7 +111,7 @@ class Own:
 class Results:
     """Everything the report shows; runs, maps and requests by the stem of their file."""
 
-    own: Own | None = None
+    custom: CustomMesh | None = None
     calibrations: list[CalibrationResult] = field(default_factory=list)
     levels: list[LevelPoint] = field(default_factory=list)
     kernels: dict[str, Kernel] = field(default_factory=dict)
@@ -123,7 +123,7 @@ class Results:
 def load_results(folder: Path, calibration_folder: Path, spec_file: str | None = None) -> Results:
     """Read the stored runs under ``folder``, the stored calibrations and the levels beside them.
 
-    With the specification of a mesh of the user's own, its calibration too.
+    With the specification of a custom mesh, its calibration too.
 
     A run's file ``NAME.json`` may have a ``NAME.npz`` (kernel: arrays over tiles, see
     ``MAP_ARRAYS``) or a ``NAME.csv`` (serve: a row per request, see ``REQUEST_COLUMNS``) beside it.
@@ -131,7 +131,7 @@ def load_results(folder: Path, calibration_folder: Path, spec_file: str | None =
     Raises:
         InputError: naming the file and the field that cannot be used.
     """
-    results = Results(own=None if spec_file is None else _load_custom(spec_file))
+    results = Results(custom=None if spec_file is None else _load_custom(spec_file))
     for path in sorted(calibration_folder.glob("*.json")):
         results.calibrations.append(_parse(CalibrationResult, path, _read(path)))
     levels = calibration_folder.parent / "levels.json"
@@ -150,9 +150,9 @@ def load_results(folder: Path, calibration_folder: Path, spec_file: str | None =
     return results
 
 
-def _load_custom(spec_file: str) -> Own:
+def _load_custom(spec_file: str) -> CustomMesh:
     spec = load_spec(Path(spec_file))
-    return Own(spec.name, spec_file, load_custom(spec))
+    return CustomMesh(spec.name, spec_file, load_custom(spec))
 
 
 _Model = TypeVar("_Model", bound=BaseModel)
