@@ -8,7 +8,7 @@ TESTS  ?= tests
 XDIST  := -n auto --maxprocesses 4 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow lint format gates proofs stress mutations accuracy bench pins record-slow clean
+.PHONY: help install demo picture test test-slow lint format gates proofs stress mutations accuracy bench pins record-slow clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -17,6 +17,9 @@ install: $(VENV)/.installed ## create .venv with the command `wafertlm` and all 
 
 demo: install ## calibrate on RTL, simulate a wafer, serve a model, write the report
 	$(RUN) -m wafertlm.demo
+
+picture: install ## draw the README's picture from stored results and short runs
+	$(RUN) -m wafertlm.report.picture
 
 test: lint ## static checks and the default tests
 	$(RUN) -m pytest $(XDIST) $(TESTS)

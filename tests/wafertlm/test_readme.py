@@ -5,9 +5,11 @@ import shlex
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from calibration.tables import stored_tables, table_in
 from wafertlm.cli import run
+from wafertlm.report.picture import DIGEST, PICTURE, digest, picture_results
 
 README = Path(__file__).parents[2] / "README.md"
 
@@ -15,6 +17,14 @@ README = Path(__file__).parents[2] / "README.md"
 def test_tables_are_those_of_the_stored_results() -> None:
     for document, mark, table in stored_tables():
         assert table_in(document, mark) == table, f"{document.name}: {mark}"
+
+
+def test_the_picture_is_of_the_stored_results_and_of_the_models_at_hand() -> None:
+    with Image.open(PICTURE) as picture:
+        drawn_from = picture.info[DIGEST]
+    assert drawn_from == digest(picture_results()), (
+        "docs/report.png is of other figures: run 'make picture'"
+    )
 
 
 def commands() -> list[str]:

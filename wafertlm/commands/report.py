@@ -20,7 +20,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     type=_FOLDER,
     default=Path("results"),
     show_default=True,
-    help="Folder of stored results (--out of kernel and serve), searched with its subfolders.",
+    help="Folder of stored results (a command's --out or --json), with its subfolders.",
 )
 @click.option("--out", type=_FILE, help="The page to write.  [default: report.html in --results]")
 @click.option("--rtl", metavar="SPEC", help="Also a custom mesh, calibrated by its SPEC.toml.")
@@ -37,6 +37,7 @@ def command(folder: Path, out: Path | None, rtl: str | None, as_list: bool, as_j
         custom = [c.name for c in results.custom.found.results] if results.custom else []
         found = {"experiments": names, "own_experiments": custom}
         found |= {"kernels": [*results.kernels], "servings": [*results.serves]}
+        found |= {"others": [*results.others]}
         emit(found, as_json, lambda r: "\n".join(f"{k}: {', '.join(v)}" for k, v in r.items()))
         return
     if out is None and not folder.is_dir():

@@ -26,7 +26,7 @@ _LOGARITHMIC_FROM = 20
 
 # Drawn in this colour, replaced by the page's text colour.
 _INK = "#010203"
-_STYLE: dict[Any, Any] = {
+STYLE: dict[Any, Any] = {
     "axes.edgecolor": _INK,
     "axes.labelcolor": _INK,
     "axes.spines.right": False,
@@ -52,15 +52,15 @@ def against_rtl(calibration: CalibrationResult, unit: str) -> Markup:
     groups = _groups(calibration.check)
     wide = min(len(groups), _MOST_WIDE)
     high = -(-len(groups) // wide)
-    with matplotlib.rc_context(_STYLE):
+    with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(9.0, 2.5 * high))
         grid = figure.add_gridspec(high, 1 + wide)
         parity = figure.add_subplot(grid[0, 0])
         panels = [figure.add_subplot(grid[at // wide, 1 + at % wide]) for at in range(len(groups))]
         for index, (axes, (group, points)) in enumerate(zip(panels, groups.items(), strict=True)):
             rtl = [point.rtl for point in points]
-            parity.plot(rtl, [point.model for point in points], **_look(index))
-            axes.plot(rtl, [point.error_pct for point in points], **_look(index))
+            parity.plot(rtl, [point.model for point in points], **look(index))
+            axes.plot(rtl, [point.error_pct for point in points], **look(index))
             _error_axes(axes, group, points)
         _parity_axes(parity, unit)
         widest = max(1.0, *(1.1 * abs(point.error_pct) for point in calibration.check))
@@ -76,7 +76,7 @@ def against_rtl(calibration: CalibrationResult, unit: str) -> Markup:
 
 def wafer(maps: Mapping[str, Mapping[str, Values]]) -> Markup:
     """Each run's tiles: share of the run that the matrix engine is busy, that it waits, and end."""
-    with matplotlib.rc_context(_STYLE | {"axes.spines.right": True, "axes.spines.top": True}):
+    with matplotlib.rc_context(STYLE | {"axes.spines.right": True, "axes.spines.top": True}):
         figure = Figure(figsize=(9.0, 2.9 * len(maps)))
         grid = figure.subplots(len(maps), 3, squeeze=False)
         for row, (title, arrays) in zip(grid, maps.items(), strict=True):
@@ -84,10 +84,10 @@ def wafer(maps: Mapping[str, Mapping[str, Values]]) -> Markup:
             last = max(float(finish.max()), 1.0)
             busy = 100 * arrays["matrix_busy_cycles"] / last
             waiting = 100 * arrays["wait_cycles"] / last
-            _tiles(row[0], busy, f"{title}\nmatrix engine busy (%)", (0, 100))
-            _tiles(row[1], waiting, "\nmatrix engine waiting (%)", (0, 100))
+            tiles(row[0], busy, f"{title}\nmatrix engine busy (%)", (0, 100))
+            tiles(row[1], waiting, "\nmatrix engine waiting (%)", (0, 100))
             span = (float(finish.min()), float(finish.max()))
-            _tiles(row[2], finish, "\nend of work (cycle)", span)
+            tiles(row[2], finish, "\nend of work (cycle)", span)
         return _svg(figure)
 
 
@@ -98,29 +98,33 @@ def latencies(requests: Mapping[str, Mapping[str, Values]]) -> Markup:
         "mean_tbt_ms": "mean time between tokens (ms)",
         "e2e_s": "end to end (s)",
     }
-    with matplotlib.rc_context(_STYLE):
+    with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(9.0, 3.0))
         for axes, (name, label) in zip(figure.subplots(1, 3), quantities.items(), strict=True):
             for index, (title, table) in enumerate(requests.items()):
-                values = np.sort(table[name])
-                share = 100 * np.arange(1, len(values) + 1) / max(len(values), 1)
-                axes.step(
-                    values,
-                    share,
-                    where="post",
-                    color=_COLOURS[index % len(_COLOURS)],
-                    linestyle=_LINES[index % len(_LINES)],
-                    label=title if name == "ttft_s" else None,
-                )
-            axes.set(xlabel=label, ylim=(0, 101))
+                shown_as = title if name == "ttft_s" else None
+                distribution(axes, table[name], index, shown_as)
+            axes.set(xlabel=label)
             axes.set_xlim(left=0)
-            axes.grid(True)
         figure.axes[0].set_ylabel("requests (%)")
         figure.legend(loc="outside lower center", ncols=3)
         return _svg(figure)
 
 
-def _look(index: int) -> dict[str, Any]:
+def distribution(axes: Axes, values: Values, index: int, label: str | None) -> None:
+    """Share of requests, in per cent, that have at most a value."""
+    share = 100 * np.arange(1, len(values) + 1) / max(len(values), 1)
+    line: dict[str, Any] = {
+        "color": _COLOURS[index % len(_COLOURS)],
+        "linestyle": _LINES[index % len(_LINES)],
+    }
+    axes.step(np.sort(values), share, where="post", label=label, **line)
+    axes.set(ylim=(0, 101))
+    axes.grid(True)
+
+
+def look(index: int) -> dict[str, Any]:
+    """Colour and marker of the points of a series."""
     return {
         "color": _COLOURS[index % len(_COLOURS)],
         "marker": _MARKERS[index % len(_MARKERS)],
@@ -165,7 +169,8 @@ def _error_axes(axes: Axes, group: str, points: Sequence[CheckPoint]) -> None:
     axes.grid(True)
 
 
-def _tiles(axes: Axes, values: Values, title: str, span: tuple[float, float]) -> None:
+def tiles(axes: Axes, values: Values, title: str, span: tuple[float, float]) -> None:
+    """A map of the tiles, with the least and the greatest value in its title."""
     low, high = span
     image = axes.imshow(values, cmap="cividis", vmin=low, vmax=high if high > low else low + 1)
     axes.set_title(f"{title}: {_span(values)}", loc="left")

@@ -9,13 +9,15 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 import calibration
-from tlm.calibrated import CalibrationResult, LevelPoint
+from tlm.calibrated import CalibrationResult
 from tlm.files import whole_file
 from tlm.spread import by_kernel, spread
 from wafertlm import __version__
 from wafertlm.replay import worst
 from wafertlm.report import figures
-from wafertlm.report.stored import Kernel, Provenance, Results, load_results
+from wafertlm.report.asked import findings
+from wafertlm.report.stored import Results, load_results
+from wafertlm.report.wording import count, figure
 
 CALIBRATION_FOLDER = Path(calibration.__file__).parent / "results"
 
@@ -53,6 +55,7 @@ def write_report(
         "own_experiments": len(results.custom.found.results) if results.custom else 0,
         "kernels": len(results.kernels),
         "servings": len(results.serves),
+        "others": len(results.others),
     }
 
 
@@ -65,104 +68,72 @@ def render_page(results: Results) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(count=_count, figure=_figure, seconds=_seconds)
+    environment.filters.update(count=count, figure=figure, heat=_heat)
     maps = dict(list(results.maps.items())[:_MAX_MAPS])
     return environment.get_template("page.html").render(
         version=__version__,
         results=results,
-        levels=list(_level_rows(results.levels)),
-        kernels=[_kernel_row(results, stem, run) for stem, run in _ordered(results)],
-        worst=max(results.calibrations, key=lambda c: c.max_abs_error_pct, default=None),
-        check_points=sum(len(calibration.check) for calibration in results.calibrations),
+        findings=findings(results),
         campaigns=list(_campaigns(results)),
+        levels=list(_level_rows(results)),
         wafer=figures.wafer(maps) if maps else None,
         latencies=figures.latencies(results.requests) if results.requests else None,
-        origins=list(_origins(results)),
     )
 
 
 def _campaigns(results: Results) -> Iterator[dict[str, Any]]:
-    """The project's experiments, then those of the custom mesh, each with its figure."""
-    listed: list[tuple[str, list[CalibrationResult], str | None, list[str]]] = []
+    """The project's experiments, then those of the custom mesh."""
     if results.calibrations:
-        listed.append(("Models against RTL", results.calibrations, None, []))
+        yield _campaign("Models against RTL", results.calibrations, None)
     if custom := results.custom:
-        found, title = custom.found, f"Mesh {custom.name} against RTL"
-        listed.append((title, found.results, custom.spec_file, found.not_represented))
-    for title, calibrations, spec_file, not_represented in listed:
-        rows = [_experiment(calibration, spec_file) for calibration in calibrations]
-        yield {
-            "title": title,
-            "experiments": rows,
-            "custom": spec_file is not None,
-            "not_represented": not_represented,
-        }
+        found = custom.found
+        campaign = _campaign(f"Mesh {custom.name} against RTL", found.results, custom.spec_file)
+        yield campaign | {"not_represented": found.not_represented}
 
 
-def _experiment(calibration: CalibrationResult, spec_file: str | None) -> dict[str, Any]:
-    """An experiment, its figure, and the command that runs its worst case on RTL with a wave."""
-    number, name = worst(calibration.check), calibration.name
-    words = ["wafertlm", "replay", name, *(["--rtl", spec_file] if spec_file else [])]
+def _campaign(
+    title: str, calibrations: Sequence[CalibrationResult], spec_file: str | None
+) -> dict[str, Any]:
+    """Experiments as rows; those that are not exact with a figure, of the others the first case."""
+    exact = [one for one in calibrations if not one.max_abs_error_pct]
     return {
-        "result": calibration,
-        "figure": figures.against_rtl(calibration, UNITS.get(name, "cycles")),
-        "worst_case": calibration.check[number].case,
-        "replay": shlex.join([*words, "--case", str(number), "--wave", f"{name}.vcd"]),
+        "title": title,
+        "rows": [(one, one.check[worst(one.check)].case) for one in calibrations],
+        "worst": max(calibrations, key=attrgetter("max_abs_error_pct")),
+        "cases": sum(len(one.check) for one in calibrations),
+        "exact": exact,
+        "again": _replay(exact[0], spec_file) if exact else None,
+        "off": [
+            (one, figures.against_rtl(one, UNITS.get(one.name, "cycles")), _replay(one, spec_file))
+            for one in calibrations
+            if one.max_abs_error_pct
+        ],
+        "custom": spec_file is not None,
     }
 
 
-def _level_rows(points: Sequence[LevelPoint]) -> Iterator[dict[str, Any]]:
-    """Each kernel's errors of `lt` against `at` and of `perf` against `lt`, in per cent."""
-    for kernel, chosen in by_kernel(points).items():
-        lt = spread(chosen, attrgetter("lt_error_pct"))
-        yield {"kernel": kernel, "lt": lt, "perf": spread(chosen, attrgetter("perf_error_pct"))}
+def _replay(calibration: CalibrationResult, spec_file: str | None) -> str:
+    """The command that runs an experiment's worst case on RTL with a wave."""
+    number, name = worst(calibration.check), calibration.name
+    words = ["wafertlm", "replay", name, *(["--rtl", spec_file] if spec_file else [])]
+    return shlex.join([*words, "--case", str(number), "--wave", f"{name}.vcd"])
 
 
-def _ordered(results: Results) -> list[tuple[str, Kernel]]:
-    """Runs of one problem together, the fastest first; problems by their size."""
-
-    def size(run: Kernel) -> list[int]:
-        return [int(extent) for extent in run.options.shape.split(",")]
-
-    return sorted(
-        results.kernels.items(),
-        key=lambda item: (size(item[1]), item[1].options.problem, item[1].cycles),
-    )
-
-
-def _kernel_row(results: Results, stem: str, run: Kernel) -> dict[str, Any]:
-    fastest = min(
-        other.cycles
-        for other in results.kernels.values()
-        if other.options.problem == run.options.problem
-    )
-    shares = {name: 100 * cycles / run.cycles for name, cycles in run.breakdown_cycles.items()}
-    return {"stem": stem, "run": run, "ratio": run.cycles / fastest, "shares": shares}
+def _level_rows(results: Results) -> Iterator[dict[str, Any]]:
+    """Each kernel's errors of a level against the one below it, from `at` against Verilog up."""
+    tiles, levels = by_kernel(results.tiles), by_kernel(results.levels)
+    for kernel in {**tiles, **levels}:
+        of, above = tiles.get(kernel), levels.get(kernel)
+        at = spread(of, attrgetter("error_pct")) if of else None
+        lt = spread(above, attrgetter("lt_error_pct")) if above else None
+        perf = spread(above, attrgetter("perf_error_pct")) if above else None
+        yield {"kernel": kernel, "steps": [at, lt, perf]}
 
 
-def _origins(results: Results) -> Iterator[tuple[str, str, Provenance]]:
-    runs: list[tuple[str, Any]] = [*results.kernels.items(), *results.serves.items()]
-    for stem, run in runs:
-        yield stem, run.command, run.provenance
-
-
-def _count(value: float) -> str:
-    """A whole number in groups of three digits."""
-    return f"{value:,.0f}".replace(",", "\N{NARROW NO-BREAK SPACE}")
-
-
-def _figure(value: float | None, digits: int = 3) -> str:
-    """A number to some significant digits; a dash where there is none."""
-    if value is None:
-        return "\N{EN DASH}"
-    if abs(value) >= 10**digits:
-        return _count(value)
-    return f"{value:.{digits}g}"
-
-
-def _seconds(value: float) -> str:
-    """A time in the unit that suits it."""
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if value >= scale:
-            return f"{_figure(value / scale)}\N{NO-BREAK SPACE}{unit}"
-    return f"{_figure(value / 1e-9)}\N{NO-BREAK SPACE}ns"
+def _heat(error_pct: float | None) -> str:
+    """A cell's colour: green where exact, the redder the larger the error, none if unknown."""
+    if error_pct is None:
+        return ""
+    if not error_pct:
+        return "background:rgba(0,158,115,.16)"
+    return f"background:rgba(213,94,0,{min(0.6, 0.08 + abs(error_pct) / 30):.2f})"

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,13 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from calibration.blackbox.campaign import CustomCalibration, load_custom
 from cosim.spec.mesh import load_spec
-from tlm.calibrated import CalibrationResult, LevelComparison, LevelPoint
+from tlm.calibrated import (
+    CalibrationResult,
+    LevelComparison,
+    LevelPoint,
+    TileComparison,
+    TilePoint,
+)
 from tlm.errors import InputError
 
 MAP_ARRAYS = ("finish_cycle", "matrix_busy_cycles", "wait_cycles")
@@ -23,7 +29,9 @@ Values = NDArray[np.float64]
 
 
 class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    """What is not named here is kept as it is, for the list of all figures."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
 
 
 class Provenance(_Record):
@@ -34,6 +42,22 @@ class Provenance(_Record):
     rtl_hash: str | None
     calibration: str | None
     seed: int | None
+
+
+class Error(_Record):
+    """How far levels and profile are off, in per cent; None where nothing was compared."""
+
+    level_pct: float | None = None
+    profile_pct: float | None = None
+
+
+class Run(_Record):
+    """A stored result of any command; not all tell an error."""
+
+    command: str
+    options: Any
+    error: Error | None = None
+    provenance: Provenance
 
 
 class KernelOptions(_Record):
@@ -52,17 +76,14 @@ class KernelOptions(_Record):
         return self.chip, self.grid, self.shape, self.dtype, self.level
 
 
-class Kernel(_Record):
+class Kernel(Run):
     """A stored kernel run."""
 
-    command: Literal["kernel"]
     options: KernelOptions
     cycles: int
     seconds: float
     utilization: float
     breakdown_cycles: dict[str, float]
-    error: dict[str, float | None]
-    provenance: Provenance
 
 
 class ServeOptions(_Record):
@@ -82,10 +103,9 @@ class Distribution(_Record):
     p99: float | None
 
 
-class Serve(_Record):
+class Serve(Run):
     """A stored serving run."""
 
-    command: Literal["serve"]
     options: ServeOptions
     ttft_s: Distribution
     tbt_ms: Distribution
@@ -94,8 +114,6 @@ class Serve(_Record):
     throughput_tok_s: float
     requests: int
     completed: int
-    error: dict[str, float | None]
-    provenance: Provenance
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,19 +127,25 @@ class CustomMesh:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Everything the report shows; runs, maps and requests by the stem of their file."""
+    """Everything the report shows; runs, maps and requests by the stem of their file.
+
+    ``stale`` maps a calibration or comparison to its sources that are no longer what was measured.
+    """
 
     custom: CustomMesh | None = None
     calibrations: list[CalibrationResult] = field(default_factory=list)
     levels: list[LevelPoint] = field(default_factory=list)
+    tiles: list[TilePoint] = field(default_factory=list)
+    stale: dict[str, list[str]] = field(default_factory=dict)
     kernels: dict[str, Kernel] = field(default_factory=dict)
     maps: dict[str, dict[str, Values]] = field(default_factory=dict)
     serves: dict[str, Serve] = field(default_factory=dict)
     requests: dict[str, dict[str, Values]] = field(default_factory=dict)
+    others: dict[str, Run] = field(default_factory=dict)
 
 
 def load_results(folder: Path, calibration_folder: Path, spec_file: str | None = None) -> Results:
-    """Read the stored runs under ``folder``, the stored calibrations and the levels beside them.
+    """Read the stored runs under ``folder``, the stored calibrations and comparisons beside them.
 
     With the specification of a custom mesh, its calibration too.
 
@@ -132,11 +156,7 @@ def load_results(folder: Path, calibration_folder: Path, spec_file: str | None =
         InputError: naming the file and the field that cannot be used.
     """
     results = Results(custom=None if spec_file is None else _load_custom(spec_file))
-    for path in sorted(calibration_folder.glob("*.json")):
-        results.calibrations.append(_parse(CalibrationResult, path, _read(path)))
-    levels = calibration_folder.parent / "levels.json"
-    if levels.is_file():
-        results.levels.extend(_parse(LevelComparison, levels, _read(levels)).points)
+    _load_calibrations(results, calibration_folder)
     for path, table in _runs(folder):
         stem = str(path.relative_to(folder).with_suffix(""))
         if table["command"] == "kernel":
@@ -147,7 +167,28 @@ def load_results(folder: Path, calibration_folder: Path, spec_file: str | None =
             results.serves[stem] = _parse(Serve, path, table)
             if path.with_suffix(".csv").is_file():
                 results.requests[stem] = _load_requests(path.with_suffix(".csv"))
+        elif "provenance" in table:
+            results.others[stem] = _parse(Run, path, table)
     return results
+
+
+def _load_calibrations(results: Results, folder: Path) -> None:
+    stored: list[tuple[str, CalibrationResult | LevelComparison | TileComparison]] = []
+    for path in sorted(folder.glob("*.json")):
+        calibration = _parse(CalibrationResult, path, _read(path))
+        results.calibrations.append(calibration)
+        stored.append((calibration.name, calibration))
+    if (path := folder.parent / "levels.json").is_file():
+        levels = _parse(LevelComparison, path, _read(path))
+        results.levels.extend(levels.points)
+        stored.append(("levels", levels))
+    if (path := folder.parent / "tiles.json").is_file():
+        tiles = _parse(TileComparison, path, _read(path))
+        results.tiles.extend(tiles.points)
+        stored.append(("tiles", tiles))
+    results.stale.update(
+        (name, changed) for name, one in stored if (changed := one.changed_sources())
+    )
 
 
 def _load_custom(spec_file: str) -> CustomMesh:
