@@ -100,7 +100,7 @@ def emit(
     render: Callable[[Result], RenderableType],
     out: Path | None = None,
 ) -> None:
-    """Print a result on stdout: one JSON object, or what ``render`` makes of it.
+    """Print a result on stdout: one JSON object, or what ``render`` makes of it, and its cost.
 
     Before that it is stored in ``out``, if given.
     """
@@ -110,6 +110,14 @@ def emit(
         sys.stdout.write(_json(result))
     else:
         console().print(render(result))
+        if set(TIMES) <= set(result):
+            console().print(cost(result))
+
+
+def cost(result: Result) -> str:
+    """What a result cost, in words; compilation is a part of wall time, not of CPU time."""
+    cpu_s, wall_s, compile_s = (result[name] for name in TIMES)
+    return f"{cpu_s:.3g} CPU-s, {wall_s:.3g} s wall time, {compile_s:.3g} s of it compiling"
 
 
 def store(result: Result, path: Path) -> None:

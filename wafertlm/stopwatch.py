@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
+from wafertlm.output import log
+
 #: The context in which something is built: `Stopwatch.compiling`, or none.
 Building = Callable[[], AbstractContextManager[None]]
 
@@ -68,20 +70,22 @@ def stopwatch() -> Iterator[Stopwatch]:
     """Measure the block. Import what it runs before: start-up is not part of a result's cost."""
     events = _numba_events()
     watch = Stopwatch()
-    listener = _NumbaListener(watch)
-    if events:
-        events.Listener.register(_NumbaListener)
-        events.register(_NUMBA_LOCK, listener)
+    listeners = {_NUMBA_LOCK: _NumbaListener(watch), _NUMBA_COMPILES: _Announcer()}
+    for event, listener in listeners.items() if events else ():
+        events.Listener.register(type(listener))
+        events.register(event, listener)
     try:
         yield watch
     finally:
         watch.stop()
-        if events:
-            events.unregister(_NUMBA_LOCK, listener)
+        for event, listener in listeners.items() if events else ():
+            events.unregister(event, listener)
 
 
 # Held while a function is compiled, and while compiled code is read from the cache.
 _NUMBA_LOCK = "numba:compiler_lock"
+# The compilation of a function of which nothing is stored.
+_NUMBA_COMPILES = "numba:compile"
 
 
 class _NumbaListener:
@@ -95,6 +99,18 @@ class _NumbaListener:
             self._watch.compilation_begins()
         else:
             self._watch.compilation_ends()
+
+
+class _Announcer:
+    """Says before the first compilation that the command will be silent for a while."""
+
+    def __init__(self) -> None:
+        self._said = False
+
+    def notify(self, event: Any) -> None:
+        if event.is_start and not self._said:
+            self._said = True
+            log("compiling a model, up to half a minute, once; `make install` does it beforehand")
 
 
 def _numba_events() -> Any:

@@ -69,7 +69,8 @@ class RtlMesh(MeshParameters):
         """The built model, from the cache if it is there."""
         benches = ["replayer.sv", "mesh_bench.sv", *["router_coverage.sv"] * self.coverage]
         sources = [_BENCH / "bench.vlt", *NOC_SOURCES, *(_BENCH / name for name in benches)]
-        return build("mesh_bench", sources, self.parameters(), waves=self.waves)
+        nodes = self.rows * self.cols
+        return build("mesh_bench", sources, self.parameters(), waves=self.waves, nodes=nodes)
 
     def simulate(self, packets: Packets, *, sink: Sink | None = None) -> Deliveries:
         """Run packets to their delivery; each node sends its own in the order of their numbers.

@@ -108,6 +108,7 @@ def build(
     flags: Sequence[str] = (),
     include_folders: Sequence[Path] = (),
     written: Mapping[str, str] | None = None,
+    nodes: int = 1,
 ) -> Simulation:
     """Verilate and compile ``top``; the same content is built once, also by two runs at a time.
 
@@ -119,6 +120,7 @@ def build(
         flags: More Verilator options.
         include_folders: Where included files are looked for; any change in them counts.
         written: More Verilog, text by file name, that the caller has written for this model.
+        nodes: Of a mesh, how many, which says how long it takes to build.
 
     Raises:
         SimulationError: carrying the first errors and the end of the tools' output.
@@ -139,7 +141,7 @@ def build(
         includes = [f"-I{place}" for place in include_folders]
         _verilate(model(folder), parameters, [*flags, *includes])
 
-    return model(cached(top, content, make))
+    return model(cached(top, content, make, nodes))
 
 
 def _verilate(simulation: Simulation, parameters: Mapping[str, int], flags: Sequence[str]) -> None:

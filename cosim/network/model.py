@@ -49,4 +49,5 @@ class LoopModel(SizedMesh):
             flags=self.spec.rtl.flags(),
             include_folders=self.spec.include_folders(),
             waves=self.waves,
+            nodes=self.rows * self.cols,
         ).build()

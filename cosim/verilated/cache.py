@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import shutil
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -12,13 +13,16 @@ from filelock import FileLock
 from tlm.calibrated import REPOSITORY, file_hash
 from tlm.errors import InputError
 
+#: Seconds of a build on two idle processors: of anything, and of each node of a mesh.
+_BUILD_S, _NODE_S = 15, 1.5
+
 
 def cache_folder() -> Path:
     """Folder of built models: ``$WAFERTLM_CACHE``, else ``build/`` beside the sources."""
     return Path(os.environ.get("WAFERTLM_CACHE", REPOSITORY / "build"))
 
 
-def cached(name: str, content: object, make: Callable[[Path], None]) -> Path:
+def cached(name: str, content: object, make: Callable[[Path], None], nodes: int = 1) -> Path:
     """The folder of a model; the same content is made once, also by two runs at a time.
 
     Args:
@@ -26,6 +30,8 @@ def cached(name: str, content: object, make: Callable[[Path], None]) -> Path:
         content: All that the model depends on, as JSON.
         make: Fills an empty folder. Of what it leaves, the sources and objects of the compiler are
             dropped: they take sixty times the room.
+        nodes: Of a mesh, how many; its build takes the longer. What is built, and about how long
+            that takes, is said on stderr before.
 
     Raises:
         InputError: if the folder of built models cannot be written.
@@ -37,6 +43,11 @@ def cached(name: str, content: object, make: Callable[[Path], None]) -> Path:
         if not (folder / "done").is_file():
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
+            size = f" of {nodes} nodes" if nodes > 1 else ""
+            seconds = round(_BUILD_S + _NODE_S * (nodes - 1), -1 if nodes > 1 else None)
+            print(
+                f"building {name}{size}, about {seconds:.0f} s, once", file=sys.stderr, flush=True
+            )
             make(folder)
             for path in folder.iterdir():
                 if path.suffix in {".a", ".cpp", ".d", ".gch", ".h", ".o"}:

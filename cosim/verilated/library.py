@@ -48,6 +48,7 @@ class Library:
         include_folders: Where included files are looked for; any change in them counts.
         waves: A wave shows the signals inside, too.
         headers: C++ that the driver includes, beside what every driver does.
+        nodes: Of a mesh, how many, which says how long it takes to build.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Library:
     include_folders: Sequence[Path] = ()
     waves: bool = False
     headers: Sequence[Path] = ()
+    nodes: int = 1
 
     def build(self) -> Path:
         """The library, from the cache if it is there.
@@ -89,7 +91,7 @@ class Library:
                 shutil.copy2(path, folder)
             self._compile(folder, flags, cargs)
 
-        return cached(self.top, content, make) / f"V{self.top}"
+        return cached(self.top, content, make, self.nodes) / f"V{self.top}"
 
     def _compile(self, folder: Path, flags: list[str], cargs: str) -> None:
         includes = [f"-I{place}" for place in self.include_folders]

@@ -28,7 +28,6 @@ def _render(result: Result) -> RenderableType:
     for name, value in result.get("run", {}).items():
         label = name.removesuffix("_s").replace("_", " ")
         table.add_row(f"run, microseconds: {label}", f"{value * 1e6:,.3f}")
-    table.add_row("cpu_s", f"{result['cpu_s']:.3g}")
     return table
 
 

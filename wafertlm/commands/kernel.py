@@ -35,7 +35,6 @@ def _render(result: Result) -> RenderableType:
             shown = f"{value:,}" if isinstance(value, int) else str(value)
             if name != "table":
                 table.add_row(f"{part} {name}", shown)
-    table.add_row("cpu_s", f"{result['cpu_s']:.3g}")
     return table
 
 

@@ -10,7 +10,7 @@ from tlm.errors import InputError
 from wafertlm.commands.common import options_of, output_options
 from wafertlm.noc import NocOptions, run_noc
 from wafertlm.noc.run import known_names
-from wafertlm.output import CheckFailedError, Result, emit
+from wafertlm.output import TIMES, CheckFailedError, Result, emit
 from wafertlm.stopwatch import stopwatch
 
 
@@ -19,7 +19,7 @@ def _render(result: Result) -> RenderableType:
     what = options["traffic"] or options["collective"]
     table = Table("figure", "value", title=f"{what} on {options['mesh']}, level {options['level']}")
     for name, value in result.items():
-        if isinstance(value, bool | int | float):
+        if isinstance(value, bool | int | float) and name not in TIMES:
             table.add_row(name, f"{value:,.6g}" if not isinstance(value, bool) else str(value))
         elif name == "latency_cycles":
             for part, cycles in value.items():

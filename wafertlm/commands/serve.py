@@ -10,7 +10,7 @@ from rich.table import Table
 
 from tlm.errors import InputError
 from wafertlm.commands.common import options_of, output_options
-from wafertlm.output import Result, emit, progress, store
+from wafertlm.output import TIMES, Result, emit, progress, store
 from wafertlm.serving import ServeOptions, complete_serve, serve_result
 from wafertlm.serving.run import known_names
 from wafertlm.stopwatch import stopwatch
@@ -30,7 +30,7 @@ def _render(result: Result) -> RenderableType:
     shown = {
         name: value
         for name, value in result.items()
-        if isinstance(value, int | float) and not isinstance(value, bool)
+        if isinstance(value, int | float) and not isinstance(value, bool) and name not in TIMES
     }
     for name, value in (shown | kv).items():
         figures.add_row(name, _number(value))
