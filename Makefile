@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV   := .venv
 RUN    := $(VENV)/bin/python
 TESTS  ?= tests
+# Says that the models have been compiled, by the only target that does so before they run.
+COMPILED := build/.compiled
 # Workers of the test suite; a file's tests stay together, so that its simulations run once.
 XDIST  := -n auto --maxprocesses 4 --dist loadfile
 
@@ -13,9 +15,9 @@ XDIST  := -n auto --maxprocesses 4 --dist loadfile
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-install: $(VENV)/.installed ## create .venv with the command `wafertlm` and all that it needs
+install: $(COMPILED) ## create .venv with the command `wafertlm` and all that it needs, compile the models
 
-demo: install ## calibrate on RTL, simulate a wafer, serve a model, write the report
+demo: install ## in five minutes: measure on RTL, simulate a wafer, serve a model, write the report
 	$(RUN) -m wafertlm.demo
 
 picture: install ## draw the README's picture from stored results and short runs
@@ -24,35 +26,35 @@ picture: install ## draw the README's picture from stored results and short runs
 test: lint ## static checks and the default tests
 	$(RUN) -m pytest $(XDIST) $(TESTS)
 
-test-slow: install ## the tests that take minutes: more RTL builds, larger shapes
+test-slow: $(VENV)/.installed ## the tests that take minutes: more RTL builds, larger shapes
 	$(RUN) -m pytest $(XDIST) -m slow $(TESTS)
 
-lint: install ## ruff, mypy and the Verilog lint
+lint: $(VENV)/.installed ## ruff, mypy and the Verilog lint
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
 	PYTHON=$(RUN) .ci/lint-verilog
 
-format: install ## put the Python sources into the one format
+format: $(VENV)/.installed ## put the Python sources into the one format
 	$(RUN) -m ruff check --fix .
 	$(RUN) -m ruff format .
 
-gates: install ## count the gates of the router's variants anew, and store them
+gates: $(VENV)/.installed ## count the gates of the router's variants anew, and store them
 	$(RUN) -m verification.gates --write
 
-proofs: install ## prove the FIFOs and the arbiter of the network
+proofs: $(VENV)/.installed ## prove the FIFOs and the arbiter of the network
 	$(RUN) -m verification.prove
 
-mutations: install ## put small faults into the Verilog, one at a time, and see whether tests fail
+mutations: $(VENV)/.installed ## put small faults into the Verilog, one at a time, and see whether tests fail
 	$(RUN) -m verification.mutations
 
-stress: install ## press meshes of many forms with a million random packets
+stress: $(VENV)/.installed ## press meshes of many forms with a million random packets
 	$(RUN) -m verification.stress
 
-accuracy: install ## compare the models of network and memory with the Verilog, and store the tables
+accuracy: $(VENV)/.installed ## compare the models of network and memory with the Verilog, and store the tables
 	$(RUN) -m verification.accuracy --write
 
-bench: install ## measure how fast the models and the command are, against their targets
+bench: $(VENV)/.installed ## measure how fast the models and the command are, against their targets
 	$(RUN) -m tests.bench
 
 record-slow: test-slow ## run the slow tests and record that they hold for these sources
@@ -72,3 +74,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	       "install the system package python3-venv, or set PYTHON=..." >&2; exit 1; }
 	$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
 	@touch $@
+
+$(COMPILED): $(VENV)/.installed $(shell find tlm workloads -name "*.py") wafertlm/warm.py
+	$(RUN) -m wafertlm.warm
+	@mkdir -p $(@D) && touch $@
