@@ -20,7 +20,7 @@ from calibration.experiments.tile_queues import TileQueues
 from calibration.experiments.tile_streams import TileStreams
 from calibration.experiments.traffic import TrafficCheck
 from calibration.experiments.unicast import Unicast
-from calibration.store import save
+from calibration.store import is_stored, save
 from cosim.verilated.toolchain import tool_versions
 from tlm.calibrated import CalibrationResult, forget, hold, stored_result
 from tlm.errors import InputError
@@ -74,8 +74,8 @@ def calibrate(
     todo = [e for e in EXPERIMENTS if force or quick or not _holds(e)]
     if todo:
         progress("building the Verilated models")
-        with building(), ThreadPoolExecutor(max_workers=workers) as pool:
-            list(pool.map(lambda model: model.build(), models(todo, quick=quick)))
+        with building():
+            _build(models(todo, quick=quick), workers)
     results = []
     for experiment in EXPERIMENTS:
         if experiment not in todo:
@@ -92,6 +92,38 @@ def calibrate(
         results.append(result)
     forget()
     return results
+
+
+def repeat(
+    name: str,
+    *,
+    workers: int = 1,
+    building: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> tuple[CalibrationResult, bool]:
+    """Measure an experiment in full again and store nothing.
+
+    Args:
+        name: Its name; one that is stored.
+        workers: Verilator models built at a time.
+        building: Entered while models are compiled.
+
+    Returns:
+        The result, and whether the stored one is the same, byte for byte.
+
+    Raises:
+        SimulationError: if a model cannot be built or its data are wrong.
+        LawContradictedError: if the RTL does not behave as any parameters would have it.
+    """
+    (experiment,) = (each for each in EXPERIMENTS if each.name == name)
+    with building():
+        _build(models([experiment], quick=False), workers)
+    result = run(experiment, quick=False)
+    return result, is_stored(result)
+
+
+def _build(wanted: Iterable[RtlModel], workers: int) -> None:
+    with ThreadPoolExecutor(max_workers=workers) as pool:
+        list(pool.map(lambda model: model.build(), wanted))
 
 
 def models(experiments: Iterable[Experiment[Any]], *, quick: bool) -> list[RtlModel]:

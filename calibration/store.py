@@ -56,8 +56,15 @@ _OFFCHIP = ("calibration/results/memory.json", "tlm/memory", "tlm/offchip")
 
 def save(result: CalibrationResult) -> None:
     """Store a result as `calibration/results/NAME.json`; equal results are equal bytes."""
-    _write(RESULTS_FOLDER / f"{result.name}.json", result.model_dump_json(indent=1))
+    _write(_file_of(result), result.model_dump_json(indent=1))
     forget()
+
+
+def is_stored(result: CalibrationResult) -> bool:
+    """Whether the stored result is this one, byte for byte."""
+    file = _file_of(result)
+    text = result.model_dump_json(indent=1) + "\n"
+    return file.is_file() and file.read_text(encoding="utf-8") == text
 
 
 def save_levels(points: list[LevelPoint]) -> None:
@@ -96,6 +103,10 @@ def _files(names: Iterable[str]) -> list[Path]:
     for place in (REPOSITORY / name for name in names):
         paths += [place] if place.is_file() else [*place.rglob("*.py"), *place.rglob("*.toml")]
     return paths
+
+
+def _file_of(result: CalibrationResult) -> Path:
+    return RESULTS_FOLDER / f"{result.name}.json"
 
 
 def _write(path: Path, text: str) -> None:
