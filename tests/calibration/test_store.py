@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from calibration.experiment import run
-from calibration.store import Status, level_sources, save, save_levels, status
+from calibration.store import Status, is_stored, level_sources, save, save_levels, status
 from tlm.calibrated import (
     REPOSITORY,
     LevelPoint,
@@ -46,6 +46,16 @@ def test_what_is_saved_is_loaded(fake: "FakeExperiment", path: Path) -> None:
     assert stored_names() == ["fake"]
     assert status() == [Status("fake", None)]
     assert path.read_text().startswith('{\n "name": "fake",\n')
+
+
+def test_only_the_same_bytes_are_what_is_stored(fake: "FakeExperiment", path: Path) -> None:
+    result = run(fake, quick=False)
+    assert is_stored(result)
+    assert not is_stored(result.model_copy(update={"seed": result.seed + 1}))
+    path.write_text(path.read_text() + "\n")
+    assert not is_stored(result)
+    path.unlink()
+    assert not is_stored(result)
 
 
 def test_a_changed_source_makes_it_stale(fake: "FakeExperiment", path: Path) -> None:

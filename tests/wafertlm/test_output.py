@@ -89,3 +89,11 @@ def test_json_goes_to_stdout_and_talk_to_stderr(capsys: pytest.CaptureFixture[st
     captured = capsys.readouterr()
     assert json.loads(captured.out) == _result(cycles=5)
     assert captured.err == "half\n"
+
+
+def test_below_a_table_stands_what_its_result_cost(capsys: pytest.CaptureFixture[str]) -> None:
+    emit(_result(cycles=5), False, lambda result: f"{result['cycles']} cycles")
+    cost = "1 CPU-s, 2 s wall time, 0.5 s of it compiling"
+    assert capsys.readouterr().out == f"5 cycles\n{cost}\n"
+    emit({"kernels": ["summa"]}, False, lambda names: "summa")
+    assert capsys.readouterr().out == "summa\n"

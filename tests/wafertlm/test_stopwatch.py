@@ -44,7 +44,7 @@ def test_compilation_is_told_apart() -> None:
     assert times["wall_s"] >= 2 * BUSY_S
 
 
-def test_numba_tells_when_it_compiles() -> None:
+def test_numba_tells_when_it_compiles(capsys: pytest.CaptureFixture[str]) -> None:
     @numba.njit
     def fresh(count: int) -> float:
         total = 0.0
@@ -55,11 +55,13 @@ def test_numba_tells_when_it_compiles() -> None:
     with stopwatch() as watch:
         fresh(10)
     first = watch.times
+    assert capsys.readouterr().err.startswith("compiling a model, up to half a minute, once;")
     assert first["compile_s"] > 0.01
     assert first["cpu_s"] < first["compile_s"]
     with stopwatch() as watch:
         fresh(10)
     assert watch.times["compile_s"] == 0
+    assert capsys.readouterr().err == ""
     fresh(1.5)  # compiles again; a stopped watch does not hear of it
     assert watch.times["compile_s"] == 0
 
