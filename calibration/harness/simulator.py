@@ -141,7 +141,8 @@ def build(
         includes = [f"-I{place}" for place in include_folders]
         _verilate(model(folder), parameters, [*flags, *includes])
 
-    return model(cached(top, content, make, nodes))
+    shown = f"{top} of {nodes} nodes" if nodes > 1 else top
+    return model(cached(top, content, make, shown=shown, nodes=nodes))
 
 
 def _verilate(simulation: Simulation, parameters: Mapping[str, int], flags: Sequence[str]) -> None:

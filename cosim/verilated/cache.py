@@ -14,7 +14,7 @@ from tlm.calibrated import REPOSITORY, file_hash
 from tlm.errors import InputError
 
 #: Seconds of a build on two idle processors: of anything, and of each node of a mesh.
-_BUILD_S, _NODE_S = 15, 1.5
+_BUILD_S, _NODE_S = 20, 1.2
 
 
 def cache_folder() -> Path:
@@ -22,7 +22,9 @@ def cache_folder() -> Path:
     return Path(os.environ.get("WAFERTLM_CACHE", REPOSITORY / "build"))
 
 
-def cached(name: str, content: object, make: Callable[[Path], None], nodes: int = 1) -> Path:
+def cached(
+    name: str, content: object, make: Callable[[Path], None], *, shown: str, nodes: int
+) -> Path:
     """The folder of a model; the same content is made once, also by two runs at a time.
 
     Args:
@@ -30,8 +32,8 @@ def cached(name: str, content: object, make: Callable[[Path], None], nodes: int 
         content: All that the model depends on, as JSON.
         make: Fills an empty folder. Of what it leaves, the sources and objects of the compiler are
             dropped: they take sixty times the room.
-        nodes: Of a mesh, how many; its build takes the longer. What is built, and about how long
-            that takes, is said on stderr before.
+        shown: What it is. That, and about how long it takes, is said on stderr before it is made.
+        nodes: Of a mesh, how many: the more, the longer it takes; else 1.
 
     Raises:
         InputError: if the folder of built models cannot be written.
@@ -43,11 +45,8 @@ def cached(name: str, content: object, make: Callable[[Path], None], nodes: int 
         if not (folder / "done").is_file():
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
-            size = f" of {nodes} nodes" if nodes > 1 else ""
-            seconds = round(_BUILD_S + _NODE_S * (nodes - 1), -1 if nodes > 1 else None)
-            print(
-                f"building {name}{size}, about {seconds:.0f} s, once", file=sys.stderr, flush=True
-            )
+            seconds = round(_BUILD_S + _NODE_S * (nodes - 1), -1)
+            print(f"building {shown}, about {seconds:.0f} s, once", file=sys.stderr, flush=True)
             make(folder)
             for path in folder.iterdir():
                 if path.suffix in {".a", ".cpp", ".d", ".gch", ".h", ".o"}:

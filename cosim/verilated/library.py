@@ -91,7 +91,8 @@ class Library:
                 shutil.copy2(path, folder)
             self._compile(folder, flags, cargs)
 
-        return cached(self.top, content, make, self.nodes) / f"V{self.top}"
+        folder = cached(self.top, content, make, shown=self.name, nodes=self.nodes)
+        return folder / f"V{self.top}"
 
     def _compile(self, folder: Path, flags: list[str], cargs: str) -> None:
         includes = [f"-I{place}" for place in self.include_folders]

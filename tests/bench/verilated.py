@@ -69,7 +69,9 @@ class DrivenMesh:
         """
         shape = [self.rows, self.cols, self.fifo_depth, *_OPTIONS]
         content = [source_hashes([*_SOURCES, _DRIVER]), shape, tool_versions()]
-        return cached("mesh_driver", content, self._verilate) / "driver"
+        nodes = self.rows * self.cols
+        shown = f"the bench's mesh of {nodes} nodes"
+        return cached("mesh_driver", content, self._verilate, shown=shown, nodes=nodes) / "driver"
 
     def _verilate(self, folder: Path) -> None:
         shape = {"Rows": self.rows, "Cols": self.cols, "FifoDepth": self.fifo_depth}

@@ -1,6 +1,5 @@
-"""What is compiled beforehand is all that commands need."""
+"""What ``make install`` compiles."""
 
-import json
 import os
 import subprocess
 import sys
@@ -38,17 +37,14 @@ _COMMANDS = [
 
 
 @pytest.mark.slow
-def test_no_command_compiles_for_long(tmp_path: Path) -> None:
+def test_what_is_compiled_beforehand_is_all_that_commands_need(tmp_path: Path) -> None:
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
 
-    def run(*arguments: str) -> str:
+    def said(*arguments: str) -> str:
         command = [sys.executable, "-m", *arguments]
-        return subprocess.run(
-            command, env=environment, check=True, stdout=subprocess.PIPE, text=True
-        ).stdout
+        ran = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+        return ran.stderr
 
-    run("wafertlm.warm")
-    seconds = {}
-    for line in _COMMANDS:
-        seconds[line] = json.loads(run("wafertlm.cli", *line.split(), "--json"))["compile_s"]
-    assert {line: each for line, each in seconds.items() if each > 3} == {}
+    assert said("wafertlm.warm") == "compiling the models, about a minute, once\n"
+    compiling = [line for line in _COMMANDS if said("wafertlm.cli", *line.split())]
+    assert compiling == []
