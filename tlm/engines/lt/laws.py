@@ -49,10 +49,9 @@ class Laws:
         A place in a buffer is filled again ``return_cycles`` after it was left.
         """
         depth = self.timing.fifo_depth + self.timing.output_depth
-        needed = flits > depth * (1 + int(hops.min()))
         return {
-            "buffers": self.pools.put_delays(hops + 1) if needed else -1,
-            "packet": depth,
+            "buffers": self.pools.put_delays(hops + 1),
+            "most": (flits - 1) // depth,
             "room": depth - self.timing.return_cycles,
             "per_hop": self.timing.hop_cycles,
         }

@@ -1,7 +1,7 @@
 """The law of multicasts at level lt that meet no other: from roots along their rows or columns.
 
 A multicast starts when all its places are free. Its packets wait for empty buffers, the root's own
-copy for fewer; a copy that waits at its port holds the root, but for what buffers on the way take.
+copy for fewer.
 """
 
 import numpy as np
@@ -9,7 +9,7 @@ import numpy as np
 from tlm.compiled import compiled
 from tlm.engines.lt.laws import Fields, Laws
 from tlm.engines.lt.line import line_of, row_of
-from tlm.engines.lt.port import through_port, through_ports
+from tlm.engines.lt.port import held_until, through_port, through_ports
 from tlm.engines.lt.queue import give, take, tokens_at
 from tlm.engines.lt.state import Columns, GridArrays, Spare, TileSlot, columns_of, read, write_back
 from tlm.engines.lt.step import StepRecord
@@ -59,9 +59,8 @@ def row_multicast(step: StepRecord, grid: GridArrays, i: int) -> int:
     free = grid.scratch[Spare.FREE][:1]
     free[0] = start + step.hold
     for j in range(size if wait > 0 else 0):
-        count = abs(columns.indices[j] - root) + 1
-        if times[j] > come[j] and step.flits > count * step.packet:
-            free[0] = max(free[0], np.int32(times[j] - count * step.room))
+        buffers = abs(columns.indices[j] - root) + 1
+        free[0] = max(free[0], held_until(times[j], come[j], buffers, step.most, step.room))
     row[Engine.TRANSFER, root] = free[0]
     full = give(row, tokens_at(grid, step.arrivals), columns, times)
     over = give(row, tokens_at(grid, step.gives), line.at, free)
@@ -105,11 +104,10 @@ def column_multicast(step: StepRecord, grid: GridArrays, begin: int, end: int) -
             come[j] = start[j] + delay
         occupied = step.own_occupied if number == step.root else step.occupied
         wait = through_ports(grid.scratch, row, columns, come, occupied, times)
-        count = abs(number - step.root) + 1
-        if wait > 0 and step.flits > count * step.packet:
-            for j in range(size):
-                held = np.int32(times[j] - count * step.room)
-                engine[j] = max(engine[j], held if times[j] > come[j] else np.int32(0))
+        buffers = abs(number - step.root) + 1
+        for j in range(size if wait > 0 and buffers <= step.most else 0):
+            held = held_until(times[j], come[j], buffers, step.most, step.room)
+            engine[j] = max(engine[j], held)
         full = give(row, arrivals, columns, times)
         fault = fault or full
     write_back(root[Engine.TRANSFER], columns, engine)

@@ -1,4 +1,7 @@
-"""The law of a tile's ejection port: one flit a cycle, whole transfers in program order."""
+"""The laws of a tile's ejection port: one flit a cycle, whole transfers in program order.
+
+A transfer that waits at its port holds its source, but for what the buffers on the way take.
+"""
 
 from typing import Annotated, Any
 
@@ -25,6 +28,18 @@ def through_port(come: Time, since: Time, until: Time, flits: Time) -> tuple[Tim
     early = come <= since
     time = come if early else max(come, turn)
     return time, since if early | (turn > come) else np.int32(come - flits), max(until, time)
+
+
+@inlined
+def held_until(time: Time, come: Time, buffers: Time, most: Time, room: Time) -> Time:
+    """Until when a transfer that could have been written at ``come`` holds its source; or 0.
+
+    It was written at ``time``. Each of the ``buffers`` on its way lets its source go ``room``
+    cycles earlier; more than ``most`` of them take all its flits.
+    """
+    # What so many buffers take may be no 32-bit number.
+    held = np.int32(time - np.int32(buffers * room))
+    return held if (time > come) & (buffers <= most) else np.int32(0)
 
 
 @compiled

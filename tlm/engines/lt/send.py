@@ -1,8 +1,7 @@
 """The law of sends at level lt: unicasts from tiles of a row to tiles of a row.
 
 A transfer starts when its interface is free, its tokens are there and its credits are known; it
-goes through the port at its end after a latency. If it waits there, it holds its source, but for
-what the buffers on the way take.
+goes through the port at its end after a latency.
 
 A send goes row by row. Takes come before gives over the whole set. So one that leaves its rows, and
 takes from a place that it gives to, is done in halves, each over all rows.
@@ -16,7 +15,7 @@ from tlm.compiled import address, compiled, inlined
 from tlm.engines.lt.laws import Fields, Laws, rows_of
 from tlm.engines.lt.line import row_of
 from tlm.engines.lt.order import order_of, reorder
-from tlm.engines.lt.port import Time, through_port
+from tlm.engines.lt.port import Time, held_until, through_port
 from tlm.engines.lt.queue import append_to, give, oldest_of, place_of, single, take_two, tokens_at
 from tlm.engines.lt.state import (
     EMPTY,
@@ -72,7 +71,7 @@ def column_fields(laws: Laws, cols: range, targets: bytes, flits: int) -> tuple[
 class Delays(NamedTuple):
     """Of a row's sends, by target: delays in cycles over the columns, and ``extra`` over the rows.
 
-    A source is held over no more than ``most`` buffers: more take all flits.
+    The last three are those of `held_until`.
     """
 
     credit: Times
@@ -81,7 +80,7 @@ class Delays(NamedTuple):
     buffers: Times
     away: int  # further buffers over the rows
     most: int
-    room: int  # cycles that a buffer lets its source go earlier
+    room: int
 
 
 class Pairs(NamedTuple):
@@ -133,15 +132,12 @@ def _pairs(step: StepRecord, grid: GridArrays, i: int, begin: int, end: int) -> 
 def _delays(step: StepRecord, grid: GridArrays, i: int, begin: int, end: int) -> Delays:
     """The delays of the sends of a row."""
     credit = grid.delays[step.credit + begin : step.credit + end]
-    latency, extra = (
-        grid.delays[step.latency + begin : step.latency + end],
-        grid.delays[step.extra + i],
-    )
-    if step.buffers < 0:
-        return Delays(credit, latency, extra, latency, 0, -1, 0)
-    buffers = grid.delays[step.buffers + begin : step.buffers + end]
-    most = (step.flits - 1) // step.packet
-    return Delays(credit, latency, extra, buffers, extra // step.per_hop, most, step.room)
+    latency = grid.delays[step.latency + begin : step.latency + end]
+    buffers, extra, away = latency, grid.delays[step.extra + i], 0
+    if step.most > 0:
+        buffers = grid.delays[step.buffers + begin : step.buffers + end]
+        away = extra // step.per_hop
+    return Delays(credit, latency, extra, buffers, away, step.most, step.room)
 
 
 @inlined
@@ -157,11 +153,9 @@ def _arrive(
     """End a transfer (`through_port`); and when its source is free."""
     come = np.int32(start + np.int32(delays.latency[j] + delays.extra))
     time, since, until = through_port(come, since, until, flits)
-    # What the buffers take may be no 32-bit number.
-    count = np.int32(delays.buffers[j] + delays.away)
-    held = np.int32(time - np.int32(count * delays.room))
-    waits = (time > come) & (count <= np.int32(delays.most))
-    return time, since, until, max(np.int32(start + flits), held if waits else np.int32(0))
+    buffers = np.int32(delays.buffers[j] + delays.away)
+    held = held_until(time, come, buffers, np.int32(delays.most), delays.room)
+    return time, since, until, max(np.int32(start + flits), held)
 
 
 @compiled

@@ -60,10 +60,11 @@ STEP = np.dtype(
             "cycles",  # of work, if the same everywhere
             "table",  # of cycles, else -1
             "beside",  # of work: the other computing engine if the program uses both, else -1
-            "buffers",  # offset: input buffers along the row, per target; -1: there is room for all
+            "buffers",  # offset: input buffers along the row, per target
+            "most",  # buffers that do not take a whole transfer
             "room",  # cycles that a buffer lets its source go earlier
             "per_hop",  # cycles from router to router, of an operand or of any flit
-            "packet",  # flits that a buffer holds, or cycles of a reduction's packet of so many
+            "packet",  # cycles of a reduction's packet, of as many flits as a buffer holds
             "ahead",  # of a reduction: packets ahead of what makes room for the tail, else -1
             "skew",  # rows that the step lies behind the first of its batch
         )

@@ -80,10 +80,8 @@ class SharedLinks:
         starts, missing = self._start(taken, here, there, hops)
         length = send_packets.length_of(self._timing, send.flits)
         come, free = self._cross(send, length, starts, along_row=not row_hops.any())
-        times = write_through_ports(self._times, there, come, send.flits)
-        # Sources that wait for that are held longer.
-        holds = (times > come) & (send.flits > (hops + 1) * (length.room + length.returns))
-        np.maximum(free, np.where(holds, times - (hops + 1) * length.room, 0), out=free)
+        times, held = write_through_ports(self._times, there, come, hops + 1, length)
+        np.maximum(free, held, out=free)
         self._times[Engine.TRANSFER][here] = free
         over = give_units(self._times, taken.places["gives"], here, free)
         full = give_units(self._times, taken.places["arrivals"], there, times)
