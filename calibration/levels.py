@@ -9,11 +9,11 @@ import math
 from collections.abc import Iterator
 
 from calibration.store import save_levels
-from tlm.calibrated import LevelPoint
 from tlm.chips import load_chip
 from tlm.chips.parts import noc_timing, own_tile
 from tlm.engines.at import run_at
 from tlm.engines.lt import run_lt
+from tlm.level_errors import LevelPoint
 from tlm.tiles.layout import SUM_BITS, WORD_BITS
 from tlm.tiles.mesh import TiledMesh
 from tlm.tiles.programs import on_tiles

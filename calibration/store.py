@@ -6,15 +6,9 @@ from pathlib import Path
 
 from cosim.verilated.toolchain import tool_versions
 from tlm.calibrated import (
-    LEVELS_FILE,
     REPOSITORY,
     RESULTS_FOLDER,
-    TILES_FILE,
     CalibrationResult,
-    LevelComparison,
-    LevelPoint,
-    TileComparison,
-    TilePoint,
     forget,
     source_hashes,
     stored_names,
@@ -22,6 +16,14 @@ from tlm.calibrated import (
 )
 from tlm.errors import InputError
 from tlm.files import whole_file
+from tlm.level_errors import (
+    LEVELS_FILE,
+    TILES_FILE,
+    LevelComparison,
+    LevelPoint,
+    TileComparison,
+    TilePoint,
+)
 
 #: What the levels' timing comes from.
 _RESULTS = (

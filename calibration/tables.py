@@ -4,18 +4,10 @@ from collections.abc import Sequence
 from operator import attrgetter
 from pathlib import Path
 
-from tlm.calibrated import (
-    REPOSITORY,
-    CalibrationResult,
-    LevelPoint,
-    TilePoint,
-    load_levels,
-    load_result,
-    load_tiles,
-    stored_names,
-)
+from tlm.calibrated import REPOSITORY, CalibrationResult, load_result, stored_names
 from tlm.errors import InputError
 from tlm.files import whole_file
+from tlm.level_errors import LevelPoint, TilePoint, load_levels, load_tiles
 from tlm.spread import by_kernel, spread
 
 _README = REPOSITORY / "README.md"

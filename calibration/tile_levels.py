@@ -18,7 +18,6 @@ from cosim.tiles.functional import held_equal
 from cosim.tiles.machine import TileMachine
 from cosim.tiles.model import tile_model
 from cosim.verilog import EDGE_FILES, TILE_SOURCES
-from tlm.calibrated import TilePoint, load_tiles
 from tlm.chips import Chip, load_chip
 from tlm.chips.parts import noc_timing, offchip_channels, own_tile
 from tlm.engines.at import run_at
@@ -26,6 +25,7 @@ from tlm.errors import InputError
 from tlm.interconnect.base import Interconnect
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import TileSet
+from tlm.level_errors import TilePoint, load_tiles
 from tlm.memory.dram.calibration import rtl_channel
 from tlm.memory.dram.target import DramMemory
 from tlm.offchip.system import OffChipMemory

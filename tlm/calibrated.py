@@ -6,13 +6,12 @@ models read it through here.
 
 import hashlib
 import json
-import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -20,17 +19,17 @@ from tlm.errors import InputError
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 RESULTS_FOLDER = REPOSITORY / "calibration" / "results"
-LEVELS_FILE = REPOSITORY / "calibration" / "levels.json"
-TILES_FILE = REPOSITORY / "calibration" / "tiles.json"
 #: Where sources may move to.
 _SOURCE_FOLDERS = ("rtl", "tlm", "cosim", "calibration", "workloads")
 
 
-class _Record(BaseModel):
+class Record(BaseModel):
+    """What is stored: as it was made, with nothing else."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Parameter(_Record):
+class Parameter(Record):
     """A measured constant with its 95 % confidence interval; exact where both ends are equal."""
 
     value: float
@@ -43,14 +42,14 @@ class Parameter(_Record):
         return cls(value=value, unit=unit, ci95=(value, value))
 
 
-class FitPoint(_Record):
+class FitPoint(Record):
     """A measurement from which parameters were identified."""
 
     case: str
     rtl: float
 
 
-class CheckPoint(_Record):
+class CheckPoint(Record):
     """A measurement the fit has not seen, and what the model says of it."""
 
     case: str
@@ -63,7 +62,7 @@ class CheckPoint(_Record):
         return 100.0 * (self.model - self.rtl) / self.rtl
 
 
-class CalibrationResult(_Record):
+class CalibrationResult(Record):
     """Outcome of one experiment.
 
     ``sources`` maps each Verilog file the measurement rests on to the hash of its content.
@@ -94,88 +93,14 @@ class CalibrationResult(_Record):
         return round(self.parameters[parameter].value)
 
 
-class LevelPoint(_Record):
-    """Cycles of one kernel case at adjacent levels.
+class Comparison(Record):
+    """What models were compared on.
 
-    ``dtype`` is that of its elements; ``balance`` is the cycles of a step's product over the flits
-    of its transfers: below 1 the transfers take longer.
-    """
-
-    kernel: str
-    case: str
-    dtype: str
-    balance: float
-    at: int
-    lt: int
-    perf: int
-
-    @property
-    def lt_error_pct(self) -> float:
-        """(lt - at) / at in per cent."""
-        return 100.0 * (self.lt - self.at) / self.at
-
-    @property
-    def perf_error_pct(self) -> float:
-        """(perf - lt) / lt in per cent."""
-        return 100.0 * (self.perf - self.lt) / self.lt
-
-
-class LevelComparison(_Record):
-    """Kernels at all levels; a file of its own, as no RTL run stands behind it.
-
-    ``sources`` maps each file that the comparison rests on, stored results and models, to the hash
-    of its content.
+    ``sources`` maps each file that it rests on, Verilog, stored results and models, to the hash of
+    its content.
     """
 
     sources: dict[str, str]
-    points: list[LevelPoint]
-
-    def changed_sources(self) -> list[str]:
-        """Files that are no longer what was compared."""
-        return _changed(self.sources, REPOSITORY)
-
-
-class TilePoint(_Record):
-    """Cycles of one kernel case on tiles in Verilog, and at the level `at`.
-
-    ``dtype`` and ``balance`` are those of `LevelPoint`; with ``memory`` its blocks lie in off-chip
-    memory, in Verilog and at `at`. ``alone`` are the cycles at `at` if every job takes as long as
-    by itself, as beside somebody's own routers; ``busy`` maps each engine to the cycles in which it
-    was busy, all tiles together, in Verilog and at `at`.
-    """
-
-    kernel: str
-    variant: str
-    case: str
-    dtype: str
-    memory: bool
-    balance: float
-    rtl: int
-    at: int
-    alone: int
-    busy: dict[str, tuple[int, int]]
-
-    @property
-    def error_pct(self) -> float:
-        """(at - RTL) / RTL in per cent."""
-        return 100.0 * (self.at - self.rtl) / self.rtl
-
-    @property
-    def alone_error_pct(self) -> float:
-        """(alone - RTL) / RTL in per cent."""
-        return 100.0 * (self.alone - self.rtl) / self.rtl
-
-
-class TileComparison(_Record):
-    """Kernels on tiles in Verilog and at the level `at`.
-
-    ``sources`` maps each file that the comparison rests on, Verilog, stored results and models, to
-    the hash of its content.
-    """
-
-    sources: dict[str, str]
-    tools: dict[str, str]
-    points: list[TilePoint]
 
     def changed_sources(self) -> list[str]:
         """Files that are no longer what was compared."""
@@ -214,8 +139,6 @@ def combined_hash(hashes: Mapping[str, str]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-_Balanced = TypeVar("_Balanced", LevelPoint, TilePoint)
-_Compared = TypeVar("_Compared", LevelComparison, TileComparison)
 _just_measured: dict[str, CalibrationResult] = {}
 _stale_allowed = False
 
@@ -243,9 +166,7 @@ def hold(result: CalibrationResult) -> None:
 def forget() -> None:
     """Drop what was held and read: results are read anew, as a new process does."""
     _just_measured.clear()
-    stored_result.cache_clear()
-    load_levels.cache_clear()
-    load_tiles.cache_clear()
+    read_stored.cache_clear()
 
 
 def load_result(name: str) -> CalibrationResult:
@@ -257,7 +178,6 @@ def load_result(name: str) -> CalibrationResult:
     return _just_measured.get(name) or stored_result(name)
 
 
-@cache
 def stored_result(name: str) -> CalibrationResult:
     """The stored result of experiment ``name``, whose RTL must still be the RTL at hand.
 
@@ -267,37 +187,33 @@ def stored_result(name: str) -> CalibrationResult:
     path = RESULTS_FOLDER / f"{name}.json"
     if not path.is_file():
         raise InputError(f"no calibration '{name}' ({path}); run 'wafertlm calibrate'")
-    try:
-        result = CalibrationResult.model_validate_json(path.read_text(encoding="utf-8"))
-    except ValidationError as error:
-        raise InputError(f"{path}: {_first_fault(error)}") from error
-    changed = result.changed_sources()
-    if changed and not _stale_allowed:
-        raise InputError(
-            f"calibration '{name}' is stale: {', '.join(changed)} changed since it was measured; "
-            "run 'wafertlm calibrate'"
-        )
+    result: CalibrationResult = read_stored(
+        path, CalibrationResult, f"calibration '{name}'", "measured"
+    )
     return result
 
 
 @cache
-def load_levels() -> LevelComparison:
-    """The stored comparison of levels, of the results and models at hand.
+def read_stored(
+    path: Path, kind: type[CalibrationResult | Comparison], what: str, made: str = "made"
+) -> Any:
+    """What a file holds, which must still rest on the files at hand.
 
     Raises:
-        InputError: if it is missing, cannot be read, or is stale; names the files that changed.
+        InputError: if it cannot be read, or is stale; names the files that changed.
     """
-    return _comparison(LEVELS_FILE, LevelComparison, "levels")
-
-
-@cache
-def load_tiles() -> TileComparison:
-    """The stored comparison of kernels on tiles in Verilog, of the Verilog and models at hand.
-
-    Raises:
-        InputError: if it is missing, cannot be read, or is stale; names the files that changed.
-    """
-    return _comparison(TILES_FILE, TileComparison, "tiles")
+    try:
+        stored = kind.model_validate_json(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        fault = _first_fault(error) if isinstance(error, ValidationError) else error
+        raise InputError(f"{path}: {fault}; run 'wafertlm calibrate'") from error
+    changed = stored.changed_sources()
+    if changed and not _stale_allowed:
+        raise InputError(
+            f"{what} is stale: {', '.join(changed)} changed since it was {made}; "
+            "run 'wafertlm calibrate'"
+        )
+    return stored
 
 
 def _first_fault(error: ValidationError) -> str:
@@ -305,62 +221,6 @@ def _first_fault(error: ValidationError) -> str:
     first = error.errors()[0]
     field = ".".join(str(part) for part in first["loc"])
     return f"{field}: {first['msg']}" if field else first["msg"]
-
-
-def _comparison(path: Path, kind: type[_Compared], what: str) -> _Compared:
-    try:
-        comparison = kind.model_validate_json(path.read_text(encoding="utf-8"))
-    except ValidationError as error:
-        raise InputError(f"{path}: {_first_fault(error)}; run 'wafertlm calibrate'") from error
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: {error}; run 'wafertlm calibrate'") from error
-    changed = comparison.changed_sources()
-    if changed and not _stale_allowed:
-        raise InputError(
-            f"comparison of {what} is stale: {', '.join(changed)} changed since it was made; "
-            "run 'wafertlm calibrate'"
-        )
-    return comparison
-
-
-def _nearest(points: Iterable[_Balanced], balance: float) -> list[_Balanced]:
-    """Points of the nearest balance."""
-    points = list(points)
-    distances = [abs(math.log(point.balance / balance)) for point in points]
-    nearest = min(distances, default=0.0) + 1e-9
-    return [p for p, distance in zip(points, distances, strict=True) if distance <= nearest]
-
-
-def level_error_pct(
-    kernel: str,
-    dtype: str,
-    noc: str,
-    compute: str,
-    balance: float,
-    *,
-    alone: bool = False,
-    memory: bool = False,
-) -> float | None:
-    """Error of a kernel's levels against our RTL: the worst errors of adjacent levels, added.
-
-    ``at`` against whole kernels on tiles in Verilog, ``lt`` against ``at`` and ``perf`` against
-    ``lt``, each over the kernel's checked cases of the same ``dtype`` and the nearest ``balance``,
-    on any grid. None with the matrix engine as a roofline, which nothing was checked against. With
-    ``alone`` jobs at ``at`` take as long as by themselves; with ``memory`` blocks lie in off-chip
-    memory, with which only ``at`` was compared.
-    """
-    of = (kernel, dtype)
-    points = _nearest((p for p in load_levels().points if (p.kernel, p.dtype) == of), balance)
-    on_tiles = (p for p in load_tiles().points if (p.kernel, p.dtype, p.memory) == (*of, memory))
-    tiles = _nearest(on_tiles, balance)
-    if compute == "perf" or not points or not tiles or (memory and noc in ("lt", "perf")):
-        return None
-    error = max(abs(point.alone_error_pct if alone else point.error_pct) for point in tiles)
-    if noc in ("lt", "perf"):
-        error += max(abs(point.lt_error_pct) for point in points)
-    if noc == "perf":
-        error += max(abs(point.perf_error_pct) for point in points)
-    return error
 
 
 def stored_names() -> list[str]:

@@ -11,17 +11,15 @@ from calibration.experiment import run
 from calibration.store import Status, is_stored, level_sources, save, save_levels, status
 from tlm.calibrated import (
     REPOSITORY,
-    LevelPoint,
     combined_hash,
     forget,
-    load_levels,
     load_result,
-    load_tiles,
     measured_rtl_hash,
     stale_allowed,
     stored_names,
 )
 from tlm.errors import InputError
+from tlm.level_errors import LevelPoint, load_levels, load_tiles
 
 if TYPE_CHECKING:
     from conftest import FakeExperiment
@@ -207,7 +205,7 @@ def test_a_kernel_refuses_a_stale_comparison_unless_that_is_allowed(
     old = levels.model_copy(update={"sources": levels.sources | {"tlm/engines/lt/run.py": "0"}})
     file = tmp_path / "levels.json"
     file.write_text(old.model_dump_json())
-    monkeypatch.setattr("tlm.calibrated.LEVELS_FILE", file)
+    monkeypatch.setattr("tlm.level_errors.LEVELS_FILE", file)
     forget()  # a new process
     arguments = ("kernel", "mesh-gemm", "--chip", "rtl-4x4", "--grid", "4x4")
     arguments += ("--shape", "64,64,64", "--dtype", "int8", "--level", "perf", "--compute", "at")

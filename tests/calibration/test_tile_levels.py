@@ -9,7 +9,7 @@ from calibration.tables import tile_table
 from calibration.tile_levels import COMPARED, TileCase, Tiles, cases, point
 from cosim.tiles.machine import TileMachine
 from cosim.tiles.model import tile_model
-from tlm.calibrated import TilePoint
+from tlm.level_errors import TilePoint
 from workloads.kernels.catalogue import KERNELS, Choices
 
 NARROW, WIDE, WITH_MEMORY = Tiles((2, 2)), Tiles((2, 2), "int16"), Tiles((2, 2), memory=True)

@@ -12,8 +12,9 @@ import click
 import pytest
 
 from calibration.campaign import EXPERIMENTS
-from tlm.calibrated import load_levels, load_result, load_tiles
+from tlm.calibrated import load_result
 from tlm.errors import InputError
+from tlm.level_errors import load_levels, load_tiles
 from wafertlm import __version__, cli
 from wafertlm.output import CheckFailedError
 

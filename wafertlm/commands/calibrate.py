@@ -18,8 +18,9 @@ from calibration.tables import update_documents
 from calibration.tile_levels import compare_tiles
 from cosim.errors import HangError, SimulationError
 from cosim.spec.mesh import load_spec
-from tlm.calibrated import CalibrationResult, LevelPoint, TilePoint, combined_hash
+from tlm.calibrated import CalibrationResult, combined_hash
 from tlm.interconnect.handshake import DeadlockError
+from tlm.level_errors import LevelPoint, TilePoint
 from tlm.spread import by_kernel, spread
 from wafertlm.output import CheckFailedError, Result, complete, emit, log
 from wafertlm.stopwatch import Stopwatch, stopwatch

@@ -93,8 +93,8 @@ def check_calibration() -> Check:
     try:
         from calibration.campaign import EXPERIMENTS
         from calibration.store import status
-        from tlm.calibrated import load_levels, load_tiles
         from tlm.errors import InputError
+        from tlm.level_errors import load_levels, load_tiles
     except ImportError as error:
         return _check("calibration", False, f"cannot be imported: {error}", "see above")
     states = {state.name: state.problem for state in status()}

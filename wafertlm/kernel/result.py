@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from tlm.calibrated import level_error_pct
 from tlm.engines.outcome import Outcome
 from tlm.files import whole_file
+from tlm.level_errors import level_error_pct
 from wafertlm.kernel.options import RTL
 from wafertlm.kernel.setup import Setup
 from wafertlm.output import complete

@@ -13,14 +13,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from calibration.blackbox.campaign import CustomCalibration, load_custom
 from cosim.spec.mesh import load_spec
-from tlm.calibrated import (
-    CalibrationResult,
-    LevelComparison,
-    LevelPoint,
-    TileComparison,
-    TilePoint,
-)
+from tlm.calibrated import CalibrationResult
 from tlm.errors import InputError
+from tlm.level_errors import LevelComparison, LevelPoint, TileComparison, TilePoint
 
 MAP_ARRAYS = ("finish_cycle", "matrix_busy_cycles", "wait_cycles")
 REQUEST_COLUMNS = ("ttft_s", "e2e_s", "mean_tbt_ms")
