@@ -1,18 +1,6 @@
 """From a chip profile to the models of its parts."""
 
-from tlm.chips.profile import (
-    CalibratedNoc,
-    Chip,
-    RedMulEEngine,
-    SystolicEngine,
-    TiledSystolicEngine,
-    VectorMacEngine,
-)
-from tlm.compute.base import Compute
-from tlm.compute.redmule import RedMule
-from tlm.compute.systolic import FoldTiming, Systolic
-from tlm.compute.tile_engines import MatrixEngine, rtl_engine_timing
-from tlm.compute.vector_mac import VectorMac
+from tlm.chips.profile import CalibratedNoc, Chip
 from tlm.compute.vector_unit import VectorUnit
 from tlm.errors import InputError
 from tlm.interconnect.calibration import rtl_timing
@@ -21,8 +9,7 @@ from tlm.memory.bandwidth_latency import ChannelTiming
 from tlm.memory.dram.calibration import rtl_channel
 from tlm.memory.dram.devices import DEVICES
 from tlm.offchip.edge import Edge
-from tlm.tiles.layout import SUM_BITS, WORD_BITS
-from tlm.tiles.timing import TileTiming, rtl_tile
+from tlm.tiles.timing import TileTiming
 
 # A foreign network streams a multicast: no packet of it ever waits for an empty buffer.
 _UNBOUNDED_FLITS = 2**30
@@ -105,46 +92,12 @@ def own_tile(chip: Chip) -> TileTiming | None:
     Raises:
         InputError: if the calibration is missing or stale.
     """
-    engine = chip.tile.matrix
-    if not isinstance(engine, SystolicEngine):
-        return None
-    return rtl_tile(engine.rows, chip.tile.sram_banks)
+    return chip.tile.matrix.own_tile(chip.tile.sram_banks)
 
 
 def vector_engine(chip: Chip) -> VectorUnit:
     """A tile's vector engine; of a core that multiplies in software, its lanes."""
-    engine = chip.tile.matrix
-    if isinstance(engine, SystolicEngine):
-        return VectorUnit(WORD_BITS // SUM_BITS, rtl_engine_timing().vector_cycles)
-    if chip.tile.vector_flop_per_cycle is not None:
-        return VectorUnit(lanes=chip.tile.vector_flop_per_cycle)
-    if isinstance(engine, VectorMacEngine):
-        return VectorUnit(lanes=int(engine.macs_per_cycle))
-    raise InputError(f"chip '{chip.name}': tile.vector_flop_per_cycle is not given")
-
-
-def matrix_engine(chip: Chip) -> Compute:
-    """Shape-aware model of a tile's matrix engine.
-
-    Raises:
-        InputError: if the calibration is missing or stale.
-    """
-    engine = chip.tile.matrix
-    if isinstance(engine, SystolicEngine):
-        return MatrixEngine(engine.rows, engine.dataflow, rtl_engine_timing())
-    if isinstance(engine, TiledSystolicEngine):
-        # NpuSim section 3.1: tiles of weights follow each other without a bubble.
-        return Systolic(engine.rows, engine.cols, "weight-stationary", FoldTiming(0, 0, 0))
-    if isinstance(engine, RedMulEEngine):
-        return RedMule(
-            height=engine.height,
-            width=engine.width,
-            pipeline_registers=engine.pipeline_registers,
-            setup_cycles=engine.setup_cycles,
-            preload_cycles=engine.preload_cycles,
-        )
-    return VectorMac(
-        macs_per_cycle=engine.macs_per_cycle,
-        cycles_per_mac=engine.cycles_per_mac,
-        call_overhead_cycles=engine.call_overhead_cycles,
-    )
+    unit = chip.tile.matrix.vector_unit(chip.tile.vector_flop_per_cycle)
+    if unit is None:
+        raise InputError(f"chip '{chip.name}': tile.vector_flop_per_cycle is not given")
+    return unit

@@ -8,11 +8,9 @@ import re
 import tomllib
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     PositiveFloat,
     PositiveInt,
@@ -21,67 +19,21 @@ from pydantic import (
     field_validator,
 )
 
+from tlm.chips.engines import MatrixTable, Table
 from tlm.errors import InputError
 
 _FOLDER = Path(__file__).parent
 _RTL_NAME = re.compile(r"rtl-([1-9]\d{0,2})x([1-9]\d{0,2})")
 
 
-class _Table(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class ChipGrid(_Table):
+class ChipGrid(Table):
     """Tiles of the chip."""
 
     rows: PositiveInt
     cols: PositiveInt
 
 
-class SystolicEngine(_Table):
-    """The project's own tile around its systolic array; its cycles come from the calibration."""
-
-    kind: Literal["systolic"]
-    rows: PositiveInt
-    cols: PositiveInt
-    dataflow: Literal["weight-stationary", "output-stationary"]
-
-
-class RedMulEEngine(_Table):
-    """The RedMulE matrix engine: ``height`` x ``width`` compute elements in its paper's naming."""
-
-    kind: Literal["redmule"]
-    height: PositiveInt
-    width: PositiveInt
-    pipeline_registers: PositiveInt
-    setup_cycles: PositiveInt
-    preload_cycles: PositiveInt
-
-
-class VectorMacEngine(_Table):
-    """A scalar or SIMD core that multiplies and accumulates in software."""
-
-    kind: Literal["vector-mac"]
-    macs_per_cycle: PositiveFloat
-    cycles_per_mac: PositiveFloat
-    call_overhead_cycles: PositiveFloat
-
-
-class TiledSystolicEngine(_Table):
-    """A foreign weight-stationary systolic array that loads the next weights while it computes."""
-
-    kind: Literal["tiled-systolic"]
-    rows: PositiveInt
-    cols: PositiveInt
-
-
-MatrixTable = Annotated[
-    SystolicEngine | RedMulEEngine | VectorMacEngine | TiledSystolicEngine,
-    Field(discriminator="kind"),
-]
-
-
-class ChipTile(_Table):
+class ChipTile(Table):
     """One tile: engines and local memory.
 
     ``matrix_of`` names the types, of those in ``dtypes``, that another matrix engine than
@@ -109,13 +61,13 @@ class ChipTile(_Table):
         return engines
 
 
-class CalibratedNoc(_Table):
+class CalibratedNoc(Table):
     """The project's own router: its timing is measured."""
 
     kind: Literal["calibrated"]
 
 
-class ForeignNoc(_Table):
+class ForeignNoc(Table):
     """The mesh network of a foreign chip; multicasts stream through it without a gap.
 
     ``reduce_cycles``: from the meeting of operands in a router to their result; None if the network
@@ -129,7 +81,7 @@ class ForeignNoc(_Table):
     reduce_cycles: PositiveInt | None = None
 
 
-class ChipMemory(_Table):
+class ChipMemory(Table):
     """Off-chip memory of the whole chip; ``per_tile``: each tile has an equal part of its own."""
 
     device: str
@@ -141,7 +93,7 @@ class ChipMemory(_Table):
     per_tile: bool = False
 
 
-class Dies(_Table):
+class Dies(Table):
     """A wafer of dies, each as the rest of the profile says, and the links between them."""
 
     rows: PositiveInt
@@ -153,7 +105,7 @@ class Dies(_Table):
     buffer_bytes: PositiveInt
 
 
-class TileEnergy(_Table):
+class TileEnergy(Table):
     """Energies of operations on tiles in picojoules, and power in watts.
 
     ``flop_pj`` is of the engines, reading operands from local memory apart; ``hop_byte_pj`` of a
@@ -167,13 +119,13 @@ class TileEnergy(_Table):
     idle_w: PositiveFloat
 
 
-class ChipLimits(_Table):
+class ChipLimits(Table):
     """What a program has to keep within, beside the tile's memory."""
 
     routing_paths: PositiveInt | None = None
 
 
-class Chip(_Table):
+class Chip(Table):
     """A chip profile.
 
     ``sources`` maps each foreign figure (dotted name) to where it stands in print.

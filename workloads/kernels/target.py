@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from tlm.chips import Chip
-from tlm.chips.parts import combines_in_network, matrix_engine, vector_engine
+from tlm.chips.parts import combines_in_network, vector_engine
 from tlm.compute.base import Compute, ceil_div
 from tlm.compute.tile_engines import MatrixEngine
 from tlm.compute.vector_unit import VectorUnit
@@ -99,7 +99,7 @@ def chip_target(
     Raises:
         InputError: if the calibration is missing or stale, or the profile has no vector engine.
     """
-    matrix, after_vector = matrix_engine(chip), None
+    matrix, after_vector = chip.tile.matrix.compute(), None
     if isinstance(matrix, MatrixEngine):
         # Results of passes lie row by row, and so pass by weights at rest (rtl/tile/README.md).
         after_vector = replace(matrix, dataflow="weight-stationary")

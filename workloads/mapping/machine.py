@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tlm.chips import Chip
-from tlm.chips.parts import matrix_engine
-from tlm.chips.profile import ForeignNoc, RedMulEEngine, TiledSystolicEngine
+from tlm.chips.profile import ForeignNoc
 from tlm.compute.base import Compute
 from tlm.errors import InputError
 
@@ -61,12 +60,6 @@ class Machine:
         return self.tiles * self.engine.macs_per_cycle
 
 
-class _Grains(NamedTuple):
-    rows: int
-    columns: int
-    inner: int
-
-
 def machine_of(chip: Chip, tiles: int | None = None) -> Machine:
     """Take from a profile what the closed forms need.
 
@@ -81,7 +74,7 @@ def machine_of(chip: Chip, tiles: int | None = None) -> Machine:
             systolic array, a vector engine and off-chip memory, or the tiles are not whole rows.
     """
     tile, memory, noc = chip.tile, chip.memory, chip.noc
-    grains, vector = _grains(chip), tile.vector_flop_per_cycle
+    grains, vector = tile.matrix.grains, tile.vector_flop_per_cycle
     if chip.dies is not None:
         raise InputError(
             f"chip '{chip.name}': no closed forms of it; allowed: chips of a single die, found "
@@ -107,7 +100,7 @@ def machine_of(chip: Chip, tiles: int | None = None) -> Machine:
         rows=rows,
         cols=chip.grid.cols,
         clock_hz=chip.clock_hz,
-        engine=matrix_engine(chip),
+        engine=tile.matrix.compute(),
         row_grain=grains.rows,
         column_grain=grains.columns,
         inner_grain=grains.inner,
@@ -122,16 +115,6 @@ def machine_of(chip: Chip, tiles: int | None = None) -> Machine:
         memory_hops=0.0 if memory.per_tile else (rows + 1) / 2,
         memory_bytes=int(memory.capacity_bytes * (share if memory.per_tile else 1)),
     )
-
-
-def _grains(chip: Chip) -> _Grains | None:
-    engine = chip.tile.matrix
-    if isinstance(engine, RedMulEEngine):
-        passes = engine.pipeline_registers + 1
-        return _Grains(engine.width, engine.height * passes, engine.height)
-    if isinstance(engine, TiledSystolicEngine):
-        return _Grains(engine.rows, engine.cols, engine.rows)
-    return None
 
 
 def is_modelled(chip: Chip) -> bool:

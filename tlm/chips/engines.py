@@ -1,0 +1,131 @@
+"""Matrix engines as a profile's tables: what the models make of each."""
+
+from abc import abstractmethod
+from typing import Annotated, Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
+
+from tlm.compute.base import Compute
+from tlm.compute.redmule import RedMule
+from tlm.compute.systolic import Dataflow, FoldTiming, Systolic
+from tlm.compute.tile_engines import MatrixEngine, rtl_engine_timing
+from tlm.compute.vector_mac import VectorMac
+from tlm.compute.vector_unit import VectorUnit
+from tlm.tiles.layout import SUM_BITS, WORD_BITS
+from tlm.tiles.timing import TileTiming, rtl_tile
+
+
+class Grains(NamedTuple):
+    """Sizes of blocks that fill an engine: C[rows, columns] = A[rows, inner] B[inner, columns]."""
+
+    rows: int
+    columns: int
+    inner: int
+
+
+class Table(BaseModel):
+    """A table of a profile."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class _EngineTable(Table):
+    """A matrix engine; those of other chips than the project's own leave most as it is here."""
+
+    @abstractmethod
+    def compute(self) -> Compute:
+        """Shape-aware model of it."""
+
+    def vector_unit(self, flop_per_cycle: int | None) -> VectorUnit | None:
+        """The vector engine beside it, which may be given."""
+        return VectorUnit(flop_per_cycle) if flop_per_cycle else None
+
+    def own_tile(self, banks: int) -> TileTiming | None:
+        """What a tile of so many banks costs around it; None of other chips than our own."""
+        return None
+
+    @property
+    def grains(self) -> Grains | None:
+        """What fills it; None if there are no closed forms of its chips."""
+        return None
+
+
+class SystolicEngine(_EngineTable):
+    """The project's own tile around its systolic array; its cycles come from the calibration."""
+
+    kind: Literal["systolic"]
+    rows: PositiveInt
+    cols: PositiveInt
+    dataflow: Dataflow
+
+    def compute(self) -> MatrixEngine:
+        """See `_EngineTable`."""
+        return MatrixEngine(self.rows, self.dataflow, rtl_engine_timing())
+
+    def vector_unit(self, flop_per_cycle: int | None) -> VectorUnit:
+        """See `_EngineTable`."""
+        return VectorUnit(WORD_BITS // SUM_BITS, rtl_engine_timing().vector_cycles)
+
+    def own_tile(self, banks: int) -> TileTiming:
+        """See `_EngineTable`."""
+        return rtl_tile(self.rows, banks)
+
+
+class RedMulEEngine(_EngineTable):
+    """The RedMulE matrix engine: ``height`` x ``width`` compute elements in its paper's naming."""
+
+    kind: Literal["redmule"]
+    height: PositiveInt
+    width: PositiveInt
+    pipeline_registers: PositiveInt
+    setup_cycles: PositiveInt
+    preload_cycles: PositiveInt
+
+    def compute(self) -> RedMule:
+        """See `_EngineTable`."""
+        return RedMule(**self.model_dump(exclude={"kind"}))
+
+    @property
+    def grains(self) -> Grains:
+        """See `_EngineTable`."""
+        return Grains(self.width, self.height * (self.pipeline_registers + 1), self.height)
+
+
+class VectorMacEngine(_EngineTable):
+    """A scalar or SIMD core that multiplies and accumulates in software."""
+
+    kind: Literal["vector-mac"]
+    macs_per_cycle: PositiveFloat
+    cycles_per_mac: PositiveFloat
+    call_overhead_cycles: PositiveFloat
+
+    def compute(self) -> VectorMac:
+        """See `_EngineTable`."""
+        return VectorMac(**self.model_dump(exclude={"kind"}))
+
+    def vector_unit(self, flop_per_cycle: int | None) -> VectorUnit:
+        """See `_EngineTable`: the core's own lanes."""
+        return VectorUnit(flop_per_cycle or int(self.macs_per_cycle))
+
+
+class TiledSystolicEngine(_EngineTable):
+    """A foreign weight-stationary systolic array that loads the next weights while it computes."""
+
+    kind: Literal["tiled-systolic"]
+    rows: PositiveInt
+    cols: PositiveInt
+
+    def compute(self) -> Systolic:
+        """See `_EngineTable`; NpuSim section 3.1: tiles of weights follow without a bubble."""
+        return Systolic(self.rows, self.cols, "weight-stationary", FoldTiming(0, 0, 0))
+
+    @property
+    def grains(self) -> Grains:
+        """See `_EngineTable`."""
+        return Grains(self.rows, self.cols, self.rows)
+
+
+MatrixTable = Annotated[
+    SystolicEngine | RedMulEEngine | VectorMacEngine | TiledSystolicEngine,
+    Field(discriminator="kind"),
+]
