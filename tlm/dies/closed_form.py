@@ -46,7 +46,8 @@ def _routed_ticks(messages: Messages, mesh: DieMesh) -> int:
     busiest = sum(
         _round_ticks(messages.part(rounds == number), mesh) for number in range(rounds.max() + 1)
     )
-    longest = int(hops(messages.source, messages.target, mesh.cols).max())
+    ends = (np.divmod(dies, mesh.cols) for dies in (messages.source, messages.target))
+    longest = int(hops(*ends).max())
     return busiest + longest * mesh.hop_ticks + mesh.ejection_ticks
 
 

@@ -29,7 +29,7 @@ def estimate(packets: Packets, rows: int, cols: int, cycles: int, timing: NocTim
     assert (packets.kind == PacketKind.UNICAST).all(), "the closed form knows unicasts only"
     wait = _waits(packets, rows, cols, cycles)
     node = packets.row_first * cols + packets.col_first
-    way = hops(packets.source, node, cols)
+    way = hops(np.divmod(packets.source, cols), (packets.row_first, packets.col_first))
     head = timing.ejection_cycles + way * timing.hop_cycles
     tail = head + packets.flits - 1 + np.rint(wait).astype(np.int64)
     return Deliveries(

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from tlm.errors import InputError, choose
+from tlm.interconnect.lines import hops
 from tlm.interconnect.packets import Packets, ReductionGoal, TileSet, cut
 from tlm.interconnect.traffic import parse_rectangle
 from tlm.interconnect.zero_load import NocTiming
@@ -87,24 +88,24 @@ class CollectiveTraffic:
         """Flits times links crossed, over all packets."""
         if self.kind in ("multicast", "reduce"):
             return self.flits * self._tree_links()
-        return self.flits * sum(_hops(*message) for part in self._rounds() for message in part)
+        return self.flits * sum(hops(*message) for part in self._rounds() for message in part)
 
     def zero_load_cycles(self, timing: NocTiming) -> int:
         """Cycles by the closed forms: tiles send back to back, and links are in nobody's way."""
-        hops = max(_hops(self.root, tile) for tile in self.group)
+        farthest = max(hops(self.root, tile) for tile in self.group)
         if self.kind == "reduce":
-            return timing.reduction_cycles(hops, self.flits)
+            return timing.reduction_cycles(farthest, self.flits)
         if self.kind == "multicast" and len(self.group) > 1:
-            return timing.multicast_cycles(hops, self.flits)
+            return timing.multicast_cycles(farthest, self.flits)
         if self.kind == "multicast":  # goes as unicast packets
-            return timing.unicast_cycles(hops, self.flits)
+            return timing.unicast_cycles(farthest, self.flits)
         rounds = self._rounds()
         return sum(self._round_cycles(part, timing) for part in rounds) + len(rounds) - 1
 
     def _round_cycles(self, messages: list[_Message], timing: NocTiming) -> int:
         """The senders' ports, or the root's, pass a flit a cycle."""
         if self.kind == "seq-reduce":
-            heads = sorted(timing.head_cycles(_hops(*message)) for message in messages)
+            heads = sorted(timing.head_cycles(hops(*message)) for message in messages)
             free = 0
             for head in heads:
                 free = max(free, head) + self.flits
@@ -114,7 +115,7 @@ class CollectiveTraffic:
         for message in messages:
             waits = before.get(message[0], 0)
             before[message[0]] = waits + self.flits
-            finish = max(finish, waits + timing.unicast_cycles(_hops(*message), self.flits))
+            finish = max(finish, waits + timing.unicast_cycles(hops(*message), self.flits))
         return finish
 
     def _rounds(self) -> list[list[_Message]]:
@@ -128,7 +129,7 @@ class CollectiveTraffic:
         if self.kind == "seq-reduce":
             return [[(tile, self.root) for tile in others]]
         if self.kind == "unicast":
-            others.sort(key=lambda tile: _hops(self.root, tile), reverse=True)
+            others.sort(key=lambda tile: hops(self.root, tile), reverse=True)
         return [[(self.root, tile) for tile in others]]
 
     def _others(self) -> list[tuple[int, int]]:
@@ -150,10 +151,6 @@ class CollectiveTraffic:
         if self.kind == "reduce":  # each row to the root's column, which gathers them
             return along_row * len(rows) + along_column
         return along_row + along_column * len(cols)
-
-
-def _hops(tile: tuple[int, int], other: tuple[int, int]) -> int:
-    return abs(tile[0] - other[0]) + abs(tile[1] - other[1])
 
 
 def _binomial(tiles: list[tuple[int, int]]) -> list[list[_Message]]:

@@ -1,8 +1,12 @@
-"""What goes over the links of a mesh's lines, whenever it does: rows, or columns."""
+"""The links of a mesh: how many are between tiles, and what goes over a line."""
+
+from typing import TypeVar
 
 import numpy as np
 
 from tlm.interconnect.packets import Int64s
+
+_Place = TypeVar("_Place", int, Int64s)
 
 
 def line_loads(
@@ -30,9 +34,6 @@ def leaving(down: Int64s) -> Int64s:
     return np.roll(down, 1, axis=1)
 
 
-def hops(source: Int64s, target: Int64s, cols: int) -> Int64s:
-    """Links between nodes of a mesh of ``cols`` columns."""
-    row, col = np.divmod(source, cols)
-    to_row, to_col = np.divmod(target, cols)
-    links: Int64s = np.abs(row - to_row) + np.abs(col - to_col)
-    return links
+def hops(tile: tuple[_Place, _Place], other: tuple[_Place, _Place]) -> _Place:
+    """Links between tiles, each its row and its column; of several tiles, between each two."""
+    return abs(tile[0] - other[0]) + abs(tile[1] - other[1])

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tlm.compute.base import ceil_div
 from tlm.errors import InputError, check_range
+from tlm.interconnect.lines import hops
 from tlm.memory.bandwidth_latency import ChannelTiming
 from tlm.program import Program
 from tlm.program.operations import OffChip, Tile
@@ -73,8 +74,7 @@ class Edge:
 
     def hops(self, tile: Tile) -> int:
         """Between a tile and its channel."""
-        row, col = self.place(self.channel(tile[1]))
-        return row - tile[0] + abs(col - tile[1])
+        return hops(tile, self.place(self.channel(tile[1])))
 
     def units(self, flits: int) -> int:
         """What a block of some flits takes in a channel."""

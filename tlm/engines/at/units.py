@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from simpy import Environment, Event
 
 from tlm.engines.transfer_times import credit_cycles
+from tlm.interconnect.lines import hops
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Program
 from tlm.program.operations import Tile
@@ -32,7 +33,7 @@ class GivenUnits:
         self._given: dict[Unit, int] = {}
         self._waiting: dict[Unit, Event] = {}
         farthest = program.rows + program.cols
-        self._credit_cycles = [credit_cycles(timing, hops) for hops in range(farthest)]
+        self._credit_cycles = [credit_cycles(timing, count) for count in range(farthest)]
         self._interval_cycles = credit_interval_cycles
         self._credit_places: dict[tuple[Tile, Unit], int] = {}
 
@@ -59,10 +60,9 @@ class GivenUnits:
 
     def known(self, unit: Unit, tile: Tile) -> int:
         """When another tile knows of a unit that has been given."""
-        hops = abs(tile[0] - unit.tile[0]) + abs(tile[1] - unit.tile[1])
         place = self._credit_places.get((tile, unit), 0)
         given = self._given.get(unit, _FROM_THE_START)
-        return given + self._credit_cycles[hops] + place * self._interval_cycles
+        return given + self._credit_cycles[hops(tile, unit.tile)] + place * self._interval_cycles
 
     def give(self, units: Iterable[Unit]) -> None:
         """Give units now."""
