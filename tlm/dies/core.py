@@ -9,16 +9,8 @@ from enum import IntEnum
 from heapq import heappop, heappush
 
 from tlm.compiled import address, allocating, compiled, inlined
-from tlm.dies.state import (
-    NONE,
-    PORTS,
-    DieEvent,
-    DieMeshState,
-    DiePacket,
-    DiePlace,
-    DiePort,
-    Message,
-)
+from tlm.dies.state import NONE, PORTS, DieEvent, DieMeshState, DiePacket, DiePlace, Message
+from tlm.interconnect.lines import MeshPort
 
 
 class DieEventKind(IntEnum):
@@ -123,11 +115,11 @@ def _output(s: DieMeshState, die: int, packet: int) -> int:
     target = s.messages[s.packets[packet, DiePacket.MESSAGE], Message.TARGET]
     col, to_col = die % cols, target % cols
     if to_col != col:
-        return DiePort.EAST if to_col > col else DiePort.WEST
+        return MeshPort.EAST if to_col > col else MeshPort.WEST
     row, to_row = die // cols, target // cols
     if to_row != row:
-        return DiePort.SOUTH if to_row > row else DiePort.NORTH
-    return DiePort.DIE
+        return MeshPort.SOUTH if to_row > row else MeshPort.NORTH
+    return MeshPort.LOCAL
 
 
 @inlined
@@ -141,7 +133,7 @@ def _next_input(s: DieMeshState, die: int, output: int, now: int) -> int:
             and s.places[source, DiePlace.INPUT_FREE] <= now
         ):
             units = _packet_units(s, s.places[source, DiePlace.FIRST])
-            if out == DiePort.DIE or s.places[output, DiePlace.ROOM] >= units:
+            if out == MeshPort.LOCAL or s.places[output, DiePlace.ROOM] >= units:
                 return source
     return NONE
 
@@ -159,7 +151,7 @@ def _packet_units(s: DieMeshState, packet: int) -> int:
 def _send(s: DieMeshState, now: int, source: int, output: int) -> None:
     """The first packet of an input leaves by an output."""
     law, packet = s.law, address(s.places[source, DiePlace.FIRST])
-    from_die, to_die = source % PORTS == DiePort.DIE, output % PORTS == DiePort.DIE
+    from_die, to_die = source % PORTS == MeshPort.LOCAL, output % PORTS == MeshPort.LOCAL
     units = _packet_units(s, packet)
     following = s.packets[packet, DiePacket.NEXT]
     s.packets[packet, DiePacket.NEXT] = NONE
@@ -193,13 +185,13 @@ def _send(s: DieMeshState, now: int, source: int, output: int) -> None:
 def _across(s: DieMeshState, place: int) -> int:
     """The input at the other end of an output's link, or the output at that of an input's."""
     die, port = place // PORTS, place % PORTS
-    if port == DiePort.NORTH:
-        return (die - s.law.cols) * PORTS + DiePort.SOUTH
-    if port == DiePort.EAST:
-        return (die + 1) * PORTS + DiePort.WEST
-    if port == DiePort.SOUTH:
-        return (die + s.law.cols) * PORTS + DiePort.NORTH
-    return (die - 1) * PORTS + DiePort.EAST
+    if port == MeshPort.NORTH:
+        return (die - s.law.cols) * PORTS + MeshPort.SOUTH
+    if port == MeshPort.EAST:
+        return (die + 1) * PORTS + MeshPort.WEST
+    if port == MeshPort.SOUTH:
+        return (die + s.law.cols) * PORTS + MeshPort.NORTH
+    return (die - 1) * PORTS + MeshPort.EAST
 
 
 @inlined

@@ -7,8 +7,9 @@ import numpy as np
 from tlm.dies.core import run
 from tlm.dies.links import DieMesh
 from tlm.dies.messages import Int64s, Messages
-from tlm.dies.state import PORTS, DiePlace, DiePort, Message, new_state
+from tlm.dies.state import PORTS, DiePlace, Message, new_state
 from tlm.errors import InputError
+from tlm.interconnect.lines import MeshPort
 
 _MOST_PACKETS = 2**24
 
@@ -52,7 +53,7 @@ def simulate(messages: Messages, mesh: DieMesh) -> DieTraffic:
     missing, sent, arrived = state.messages.T[[Message.MISSING, Message.SENT, Message.ARRIVED]]
     assert not missing.any(), "dimension-ordered packets cannot hold each other up for ever"
     units = state.places[:, DiePlace.UNITS].reshape(mesh.rows, mesh.cols, PORTS)
-    return DieTraffic(sent, arrived, units[..., DiePort.NORTH :])
+    return DieTraffic(sent, arrived, units[..., MeshPort.NORTH :])
 
 
 def _check(messages: Messages, mesh: DieMesh) -> None:

@@ -1,7 +1,7 @@
 """All that is known of packets on a mesh of dies while they move.
 
-Every die has five inputs and five outputs, numbered by `DiePort`. The place of one is its die times
-`PORTS`, plus its port.
+Every die has five inputs and five outputs, numbered by `MeshPort`. The place of one is its die
+times `PORTS`, plus its port.
 """
 
 from enum import IntEnum
@@ -11,21 +11,10 @@ import numpy as np
 
 from tlm.dies.links import DieMesh
 from tlm.dies.messages import Int64s, Messages
+from tlm.interconnect.lines import MeshPort
 
 NONE = -1
-
-
-class DiePort(IntEnum):
-    """Where packets come from, and where they go."""
-
-    DIE = 0
-    NORTH = 1
-    EAST = 2
-    SOUTH = 3
-    WEST = 4
-
-
-PORTS = len(DiePort)
+PORTS = len(MeshPort)
 
 
 class Law(NamedTuple):
@@ -70,7 +59,7 @@ class DiePlace(IntEnum):
     WANTED = 2  # port by which the first packet leaves, or NONE
     INPUT_FREE = 3  # time from which another packet can leave the input
     OUTPUT_FREE = 4  # time from which another packet can leave by the output
-    TURN = 5  # port of the input that is the first in line, or PORTS for the one of port 0
+    TURN = 5  # port of the input that is the first in line, or PORTS for `MeshPort.LOCAL`
     ROOM = 6  # units for which the next die is known to have room
     UNITS = 7  # that have left by the output
 

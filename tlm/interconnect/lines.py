@@ -1,5 +1,6 @@
-"""The links of a mesh: how many are between tiles, and what goes over a line."""
+"""The links of a mesh: where they lead, how many are between tiles, and what goes over a line."""
 
+from enum import IntEnum
 from typing import TypeVar
 
 import numpy as np
@@ -7,6 +8,16 @@ import numpy as np
 from tlm.interconnect.packets import Int64s
 
 _Place = TypeVar("_Place", int, Int64s)
+
+
+class MeshPort(IntEnum):
+    """Ports of a router, and directions: where packets come from, and where they go."""
+
+    LOCAL = 0  # the tile's, or the die's own
+    NORTH = 1
+    EAST = 2
+    SOUTH = 3
+    WEST = 4
 
 
 def line_loads(

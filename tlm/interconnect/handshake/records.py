@@ -8,8 +8,8 @@ Nodes stand one after the other, each with its outputs, its unit and its buffers
 a cache. On a large mesh nearly every line that a packet-hop touches has to come from memory: what
 all hops need of a buffer is in one line, and of an output in half a line.
 
-Ports are 0 local, 1 north, 2 east, 3 south, 4 west. At an output the inputs, and as number 5 the
-registers behind the reduction unit, are the requesters.
+Ports are numbered by `MeshPort`. At an output the inputs, and as number 5 the registers behind the
+reduction unit, are the requesters.
 """
 
 from enum import IntEnum
@@ -18,6 +18,7 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
+from tlm.interconnect.lines import MeshPort
 from tlm.unchecked import Unchecked
 
 # Times are 32 bits wide, as all columns: half of the memory is twice of what caches hold.
@@ -26,7 +27,7 @@ NEVER = 2**31 - 1  # a time that is not known, or does not come
 LONG_AGO = -(2**30)
 DUE = -2  # the time of a start that is in this cycle
 
-PORTS = 5
+PORTS = len(MeshPort)
 # Slots of a node's buffers: 0 to 4 are the inputs. Without reductions and output buffers there are
 # no others.
 OPERANDS = 5  # first of the inputs' buffers for operands of reductions, unless these share theirs

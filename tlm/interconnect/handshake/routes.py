@@ -3,14 +3,16 @@
 from tlm.compiled import compiled
 from tlm.interconnect.handshake.places import node_at
 from tlm.interconnect.handshake.records import Address, Mesh, Node, Packet, Records, Table
+from tlm.interconnect.lines import MeshPort
 
 
 @compiled
 def way(m: Records, node: Address, row: int, col: int) -> int:
     """Output towards a tile, dimension by dimension."""
+    own_row, own_col = m[node + Node.ROW], m[node + Node.COL]
     # No branch but the first, as a processor could not foresee which way a packet goes.
-    sideways = 2 * (col > m[node + Node.COL]) + 4 * (col < m[node + Node.COL])
-    lengthwise = 3 * (row > m[node + Node.ROW]) + (row < m[node + Node.ROW])
+    sideways = MeshPort.EAST * (col > own_col) + MeshPort.WEST * (col < own_col)
+    lengthwise = MeshPort.SOUTH * (row > own_row) + MeshPort.NORTH * (row < own_row)
     if m[Mesh.Y_FIRST] != 0:
         return lengthwise if lengthwise else sideways
     return sideways if sideways else lengthwise
@@ -35,18 +37,21 @@ def tree(m: Records, packets: Table, packet: int, node: Address, port: int) -> i
     top, bottom = packets[packet, Packet.ROW_FIRST], packets[packet, Packet.ROW_LAST]
     left, right = packets[packet, Packet.COL_FIRST], packets[packet, Packet.COL_LAST]
     here_row, here_col = _in_lines(m, packets, packet, node)
-    vertical, horizontal = port == 1 or port == 3, port == 2 or port == 4
+    vertical = port == MeshPort.NORTH or port == MeshPort.SOUTH
+    horizontal = port == MeshPort.EAST or port == MeshPort.WEST
     if m[Mesh.Y_FIRST] == 0:
         may_row, may_col, here = not vertical, vertical or here_col, here_row
     else:
         may_row, may_col, here = horizontal or here_row, not horizontal, here_col
     outputs = 0
     if may_col:
-        outputs |= (port != 1 and top < row) << 1 | (port != 3 and bottom > row) << 3
+        outputs |= (port != MeshPort.NORTH and top < row) << MeshPort.NORTH
+        outputs |= (port != MeshPort.SOUTH and bottom > row) << MeshPort.SOUTH
     if may_row:
-        outputs |= (port != 2 and right > col) << 2 | (port != 4 and left < col) << 4
+        outputs |= (port != MeshPort.EAST and right > col) << MeshPort.EAST
+        outputs |= (port != MeshPort.WEST and left < col) << MeshPort.WEST
     may_eject = may_col if m[Mesh.Y_FIRST] == 0 else may_row
-    if here and may_eject and (port != 0 or m[Mesh.LOOPBACK] != 0):
+    if here and may_eject and (port != MeshPort.LOCAL or m[Mesh.LOOPBACK] != 0):
         outputs |= 1
     return outputs
 
@@ -64,10 +69,10 @@ def partners(m: Records, packets: Table, packet: int, node: Address) -> int:
     if m[Mesh.Y_FIRST] != 0:
         along_row, along_col = root_row == row, here_col
     inputs = int(here_row and here_col)
-    inputs |= (along_col and root_row >= row and top < row) << 1
-    inputs |= (along_row and root_col <= col and right > col) << 2
-    inputs |= (along_col and root_row <= row and bottom > row) << 3
-    inputs |= (along_row and root_col >= col and left < col) << 4
+    inputs |= (along_col and root_row >= row and top < row) << MeshPort.NORTH
+    inputs |= (along_row and root_col <= col and right > col) << MeshPort.EAST
+    inputs |= (along_col and root_row <= row and bottom > row) << MeshPort.SOUTH
+    inputs |= (along_row and root_col >= col and left < col) << MeshPort.WEST
     return inputs
 
 

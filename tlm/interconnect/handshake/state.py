@@ -28,10 +28,11 @@ from tlm.interconnect.handshake.records import (
     Pending,
     Run,
 )
+from tlm.interconnect.lines import MeshPort
 from tlm.interconnect.zero_load import ARBITERS, FORKS, NocTiming
 
-#: Port by which a node is seen from its neighbour to the north, east, south, west.
-_FACING = {1: 3, 2: 4, 3: 1, 4: 2}
+#: Port by which a node is seen from its neighbour in a direction.
+_FACING = (MeshPort.LOCAL, MeshPort.SOUTH, MeshPort.WEST, MeshPort.NORTH, MeshPort.EAST)
 
 
 def new_mesh(rows: int, cols: int, timing: NocTiming, *, reductions: bool) -> Int32s:

@@ -10,7 +10,7 @@ Nothing here is flit by flit. A packet at the front of a buffer is one event, wh
 when the events before it are done. What it occupies is a maximum and a sum.
 
 A buffer's number is five times its router's, plus the direction in which packets come into it
-(`EAST`...), or `LOCAL`. ``nodes`` has a record for each router, its columns named below.
+(`MeshPort`). ``nodes`` has a record for each router, its columns named below.
 """
 
 from enum import IntEnum
@@ -24,14 +24,14 @@ from numpy.typing import NDArray
 from tlm.compiled import compiled, merged, prepare
 from tlm.engines.lt.port import through_port
 from tlm.engines.lt.state import FROM_THE_START
+from tlm.interconnect.lines import MeshPort
 from tlm.interconnect.zero_load import NocTiming
 
 Numbers = Annotated[NDArray[np.int64], types.int64[::1]]
 TreeTable = Annotated[NDArray[np.int64], types.int64[:, ::1]]
 NodeTable = Annotated[NDArray[np.int32], types.int32[:, ::1]]
 
-EAST, WEST, SOUTH, NORTH, LOCAL = range(5)
-BUFFERS = 5
+BUFFERS = len(MeshPort)
 
 
 class Block(IntEnum):
@@ -216,7 +216,7 @@ def _offer(network: Network, k: int) -> None:
     """Bring the next packet of a tree to the front of its root's buffer."""
     tree = network.trees[k]
     number = tree[Tree.BASE] + tree[Tree.ROOT] * tree[Tree.STEP]
-    own = network.nodes[number, LOCAL * _BLOCK : (LOCAL + 1) * _BLOCK]
+    own = network.nodes[number, MeshPort.LOCAL * _BLOCK : (MeshPort.LOCAL + 1) * _BLOCK]
     left = own[Block.LEFT]
     flits = min(network.router.depth, tree[Tree.FLITS] - tree[Tree.SENT])
     tree[Tree.SENT] += flits
@@ -227,7 +227,7 @@ def _offer(network: Network, k: int) -> None:
             left - (network.router.depth - flits) + network.router.returns + 1,
         )
     own[Block.TREE], own[Block.FLITS] = k, flits
-    _enter(network, number, LOCAL, max(tree[Tree.START], left + network.router.following))
+    _enter(network, number, MeshPort.LOCAL, max(tree[Tree.START], left + network.router.following))
 
 
 @merged
@@ -249,21 +249,23 @@ def _at_front(network: Network, number: int, side: int) -> None:
         network.arrivals[tree[Tree.OPERATION], number] = come
         network.owed[tree[Tree.OPERATION]] -= 1
         block[Block.LEFT] = come - 1
-    forward = EAST if tree[Tree.STEP] == 1 else SOUTH
-    asked = Block.ASKED_LOCALLY if side == LOCAL else Block.ASKED
-    up = place < last and side in (LOCAL, forward)
-    down = place > first and side in (LOCAL, forward + 1)
+    along_row = tree[Tree.STEP] == 1
+    forward = MeshPort.EAST if along_row else MeshPort.SOUTH
+    backward = MeshPort.WEST if along_row else MeshPort.NORTH
+    asked = Block.ASKED_LOCALLY if side == MeshPort.LOCAL else Block.ASKED
+    up = place < last and side in (MeshPort.LOCAL, forward)
+    down = place > first and side in (MeshPort.LOCAL, backward)
     block[Block.OPEN] = int(up) + int(down)
     if block[Block.OPEN] == 0:
         _settle(network, number - _distance(side, network.cols), side)
     if up:
         node[forward * _BLOCK + asked] = time + network.router.hop
     if down:
-        node[(forward + 1) * _BLOCK + asked] = time + network.router.hop
+        node[backward * _BLOCK + asked] = time + network.router.hop
     if up:
         _settle(network, number, forward)
     if down:
-        _settle(network, number, forward + 1)
+        _settle(network, number, backward)
 
 
 @merged
@@ -280,7 +282,7 @@ def _settle(network: Network, number: int, out: int) -> None:
         asked = min(link[Block.ASKED], link[Block.ASKED_LOCALLY])
         if asked == _NOBODY or behind[Block.OPEN] != 0:
             return
-        side = out if asked == link[Block.ASKED] else LOCAL
+        side = out if asked == link[Block.ASKED] else MeshPort.LOCAL
         link[Block.ASKED if side == out else Block.ASKED_LOCALLY] = _NOBODY
         block = network.nodes[number, side * _BLOCK : (side + 1) * _BLOCK]
         flits, left = block[Block.FLITS], behind[Block.LEFT]
@@ -295,7 +297,7 @@ def _settle(network: Network, number: int, out: int) -> None:
         block[Block.OPEN] -= 1
         if block[Block.OPEN] != 0:
             return
-        if side == LOCAL:
+        if side == MeshPort.LOCAL:
             _next_packet(network, block[Block.TREE])
             return
         number -= behind_by
@@ -318,8 +320,9 @@ def _next_packet(network: Network, k: int) -> None:
 @merged
 def _distance(direction: int, cols: int) -> int:
     """From a router's number to that of the next one in a direction."""
-    step = 1 if direction < SOUTH else cols
-    return step if direction & 1 == 0 else -step
+    if direction == MeshPort.EAST or direction == MeshPort.WEST:
+        return 1 if direction == MeshPort.EAST else -1
+    return -cols if direction == MeshPort.NORTH else cols
 
 
 @cache
