@@ -13,9 +13,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from tlm.errors import InputError
+from tlm.tables import Table
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 RESULTS_FOLDER = REPOSITORY / "calibration" / "results"
@@ -23,13 +24,7 @@ RESULTS_FOLDER = REPOSITORY / "calibration" / "results"
 _SOURCE_FOLDERS = ("rtl", "tlm", "cosim", "calibration", "workloads")
 
 
-class Record(BaseModel):
-    """What is stored: as it was made, with nothing else."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Parameter(Record):
+class Parameter(Table):
     """A measured constant with its 95 % confidence interval; exact where both ends are equal."""
 
     value: float
@@ -42,14 +37,14 @@ class Parameter(Record):
         return cls(value=value, unit=unit, ci95=(value, value))
 
 
-class FitPoint(Record):
+class FitPoint(Table):
     """A measurement from which parameters were identified."""
 
     case: str
     rtl: float
 
 
-class CheckPoint(Record):
+class CheckPoint(Table):
     """A measurement the fit has not seen, and what the model says of it."""
 
     case: str
@@ -62,7 +57,7 @@ class CheckPoint(Record):
         return 100.0 * (self.model - self.rtl) / self.rtl
 
 
-class CalibrationResult(Record):
+class CalibrationResult(Table):
     """Outcome of one experiment.
 
     ``sources`` maps each Verilog file the measurement rests on to the hash of its content.
@@ -93,7 +88,7 @@ class CalibrationResult(Record):
         return round(self.parameters[parameter].value)
 
 
-class Comparison(Record):
+class Comparison(Table):
     """What models were compared on.
 
     ``sources`` maps each file that it rests on, Verilog, stored results and models, to the hash of

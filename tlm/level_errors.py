@@ -4,13 +4,14 @@ import math
 from collections.abc import Iterable
 from typing import TypeVar
 
-from tlm.calibrated import REPOSITORY, Comparison, Record, read_stored
+from tlm.calibrated import REPOSITORY, Comparison, read_stored
+from tlm.tables import Table
 
 LEVELS_FILE = REPOSITORY / "calibration" / "levels.json"
 TILES_FILE = REPOSITORY / "calibration" / "tiles.json"
 
 
-class LevelPoint(Record):
+class LevelPoint(Table):
     """Cycles of one kernel case at adjacent levels.
 
     ``dtype`` is that of its elements; ``balance`` is the cycles of a step's product over the flits
@@ -42,7 +43,7 @@ class LevelComparison(Comparison):
     points: list[LevelPoint]
 
 
-class TilePoint(Record):
+class TilePoint(Table):
     """Cycles of one kernel case on tiles in Verilog, and at the level `at`.
 
     ``dtype`` and ``balance`` are those of `LevelPoint`; with ``memory`` its blocks lie in off-chip

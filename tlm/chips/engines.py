@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from typing import Annotated, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
+from pydantic import Field, PositiveFloat, PositiveInt
 
 from tlm.compute.base import Compute
 from tlm.compute.redmule import RedMule
@@ -11,6 +11,7 @@ from tlm.compute.systolic import Dataflow, FoldTiming, Systolic
 from tlm.compute.tile_engines import MatrixEngine, rtl_engine_timing
 from tlm.compute.vector_mac import VectorMac
 from tlm.compute.vector_unit import VectorUnit
+from tlm.tables import Table
 from tlm.tiles.layout import SUM_BITS, WORD_BITS
 from tlm.tiles.timing import TileTiming, rtl_tile
 
@@ -21,12 +22,6 @@ class Grains(NamedTuple):
     rows: int
     columns: int
     inner: int
-
-
-class Table(BaseModel):
-    """A table of a profile."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class _EngineTable(Table):

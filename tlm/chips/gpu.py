@@ -5,24 +5,20 @@ parallelism. Figures that were fitted name the fit as their source.
 """
 
 import re
-import tomllib
 from functools import cache
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, ValidationError
+from pydantic import Field, PositiveFloat, PositiveInt
 
 from tlm.errors import InputError
+from tlm.tables import Table
 
 _FOLDER = Path(__file__).parent / "gpus"
 _NAME = re.compile(r"([a-z0-9]+)x([1248])")
 COUNTS = (1, 2, 4, 8)
 
 
-class _Table(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Efficiency(_Table):
+class Efficiency(Table):
     """Shares of a peak that kernels reach.
 
     ``gemm``, ``attention`` and ``expert_gemm`` are of the arithmetic peak, ``bandwidth`` and
@@ -38,7 +34,7 @@ class Efficiency(_Table):
     expert_bandwidth: float = Field(gt=0, le=1)
 
 
-class Overhead(_Table):
+class Overhead(Table):
     """Time that the host takes.
 
     ``iteration_s`` is added once an iteration. ``expert_layer_s`` is the least time of a layer with
@@ -49,7 +45,7 @@ class Overhead(_Table):
     expert_layer_s: float = Field(ge=0)
 
 
-class GpuEnergy(_Table):
+class GpuEnergy(Table):
     """Energies of operations in picojoules and powers in watts.
 
     ``idle_w`` is drawn always, ``active_w`` beside it while an iteration is under way.
@@ -63,7 +59,7 @@ class GpuEnergy(_Table):
     active_w: float = Field(ge=0)
 
 
-class Gpu(_Table):
+class Gpu(Table):
     """One GPU of a server whose GPUs are joined all to all.
 
     ``link_bytes_per_s`` is of one direction, all links of the GPU together. A prompt's attention
@@ -103,12 +99,4 @@ def load_gpu_box(name: str) -> tuple[Gpu, int]:
     if found is None or name not in gpu_box_names():
         raise InputError(f"unknown GPU server '{name}'; known: {', '.join(gpu_box_names())}")
     path = _FOLDER / f"{found[1]}.toml"
-    table = tomllib.loads(path.read_text(encoding="utf-8"))
-    try:
-        return Gpu.model_validate({"name": found[1], **table}), int(found[2])
-    except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"])
-        raise InputError(
-            f"{path.name}: {field}: {first['msg']} (found {first.get('input')!r})"
-        ) from error
+    return Gpu.read(path, name=found[1]), int(found[2])

@@ -5,22 +5,15 @@ that our own RTL can show is not written in a profile at all: the profile names 
 """
 
 import re
-import tomllib
 from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from pydantic import (
-    Field,
-    PositiveFloat,
-    PositiveInt,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-)
+from pydantic import Field, PositiveFloat, PositiveInt, ValidationInfo, field_validator
 
-from tlm.chips.engines import MatrixTable, Table
+from tlm.chips.engines import MatrixTable
 from tlm.errors import InputError
+from tlm.tables import Table
 
 _FOLDER = Path(__file__).parent
 _RTL_NAME = re.compile(r"rtl-([1-9]\d{0,2})x([1-9]\d{0,2})")
@@ -166,16 +159,5 @@ def load_chip(name: str) -> Chip:
     path = _FOLDER / ("rtl.toml" if own else f"{name}.toml")
     if not own and name not in chip_names():
         raise InputError(f"unknown chip '{name}'; known: {', '.join(chip_names())}")
-    table = tomllib.loads(path.read_text(encoding="utf-8"))
-    if own:
-        table["grid"] = {"rows": int(own[1]), "cols": int(own[2])}
-    try:
-        return Chip.model_validate({"name": name, **table})
-    except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"])
-        if first["type"] == "value_error":
-            fault = str(first["ctx"]["error"])
-        else:
-            fault = f"{first['msg']} (found {first['input']!r})"
-        raise InputError(f"{path.name}: {field}: {fault}") from error
+    grid = {"grid": {"rows": int(own[1]), "cols": int(own[2])}} if own else {}
+    return Chip.read(path, name=name, **grid)

@@ -6,21 +6,14 @@ latent as in DeepSeek; it sees all tokens or, in some layers, a sliding window. 
 network is dense or a mixture of experts.
 """
 
-import tomllib
 from functools import cache
 from pathlib import Path
 from typing import Literal, NamedTuple, Self
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    NonNegativeInt,
-    PositiveInt,
-    ValidationError,
-    model_validator,
-)
+from pydantic import NonNegativeInt, PositiveInt, model_validator
 
-from tlm.errors import InputError, choose
+from tlm.errors import choose
+from tlm.tables import Table
 
 _FOLDER = Path(__file__).parent
 
@@ -74,11 +67,7 @@ class LayerCounts(NamedTuple):
     windowed: int
 
 
-class _Table(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Experts(_Table):
+class Experts(Table):
     """Mixture of experts of the layers from ``first_layer`` on; those before are dense.
 
     Each token goes to ``active`` of ``count`` experts of ``width`` hidden elements, and to
@@ -99,7 +88,7 @@ class Experts(_Table):
         return self
 
 
-class SlidingWindow(_Table):
+class SlidingWindow(Table):
     """All layers but the last of each ``period`` see the last ``tokens`` tokens only."""
 
     tokens: PositiveInt
@@ -111,7 +100,7 @@ class SlidingWindow(_Table):
         return len(layers) - full
 
 
-class LatentAttention(_Table):
+class LatentAttention(Table):
     """Multi-head latent attention (DeepSeek-V2 paper, section 2.1): a compressed cache."""
 
     query_rank: PositiveInt
@@ -121,7 +110,7 @@ class LatentAttention(_Table):
     value_dim: PositiveInt
 
 
-class Model(_Table):
+class Model(Table):
     """Shape of a model; ``source`` says where the figures were read.
 
     Keys, values and activations are of 2 bytes.
@@ -356,12 +345,4 @@ def load_model(name: str) -> Model:
     Raises:
         InputError: for an unknown name, or naming the file and the field that does not fit.
     """
-    path = _FOLDER / f"{choose('model', name, model_names())}.toml"
-    try:
-        return Model.model_validate({"name": name, **tomllib.loads(path.read_text("utf-8"))})
-    except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"]) or "model"
-        raise InputError(
-            f"{path.name}: {field}: {first['msg']} (found {first['input']!r})"
-        ) from error
+    return Model.read(_FOLDER / f"{choose('model', name, model_names())}.toml", name=name)
