@@ -275,10 +275,4 @@ class ProtocolChecker:
 def _attributes(payload: GenericPayload) -> tuple[object, ...]:
     """What no one may change; the data only of a write, as a read brings it."""
     data = bytes(payload.data) if payload.command is Command.WRITE else None
-    return (
-        payload.command,
-        payload.address,
-        payload.length_bytes,
-        payload.byte_enables,
-        data,
-    )
+    return (payload.command, payload.address, payload.length_bytes, payload.byte_enables, data)

@@ -130,10 +130,7 @@ class ResponseQueue:
     """
 
     def __init__(
-        self,
-        env: Environment,
-        socket: TargetSocket,
-        on_taken: Callable[[], object] = lambda: None,
+        self, env: Environment, socket: TargetSocket, on_taken: Callable[[], object] = lambda: None
     ) -> None:
         self._env = env
         self._socket = socket

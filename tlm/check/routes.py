@@ -82,9 +82,7 @@ class Routes:
 
 @njit(cache=True)
 def _add(
-    layers: _Counts,
-    sources: tuple[_Indices, _Indices],
-    targets: tuple[_Indices, _Indices],
+    layers: _Counts, sources: tuple[_Indices, _Indices], targets: tuple[_Indices, _Indices]
 ) -> bool:
     """Enter each source's destination unless it is there; False where there is no room."""
     cols = layers.shape[2]

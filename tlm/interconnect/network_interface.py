@@ -109,10 +109,7 @@ class NetworkInterface:
         )
 
     def _carry(
-        self,
-        payload: GenericPayload,
-        left: Callable[[int], object],
-        arrived: Callable[[], object],
+        self, payload: GenericPayload, left: Callable[[int], object], arrived: Callable[[], object]
     ) -> None:
         goal = _goal(payload)
         assert goal is not None, "looked at before"

@@ -84,10 +84,7 @@ class OffChipMemory:
         self._blocks = Blocks(program, self.edge)
 
     def start(
-        self,
-        step: TransferStep,
-        arrived: Callable[[int], object],
-        left: Callable[[int], object],
+        self, step: TransferStep, arrived: Callable[[int], object], left: Callable[[int], object]
     ) -> None:
         """A tile's transfer begins to leave now.
 

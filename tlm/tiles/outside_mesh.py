@@ -10,15 +10,7 @@ from numpy.typing import NDArray
 
 from tlm.compiled import compiled, prepare
 from tlm.tiles.cycle import step
-from tlm.tiles.records import (
-    HEADER_COLUMNS,
-    NOBODY,
-    Brought,
-    Column,
-    Header,
-    TilePort,
-    TileTables,
-)
+from tlm.tiles.records import HEADER_COLUMNS, NOBODY, Brought, Column, Header, TilePort, TileTables
 from tlm.tiles.scratchpad import holds
 
 #: By node the packet of the flit that the network offers, or `NO_FLIT`, and its place there.

@@ -56,14 +56,7 @@ class Builder:
         """Forget what lies in the pools."""
         self._laws.forget()
 
-    def work(
-        self,
-        work: Work,
-        places: Places,
-        cycles: int,
-        table: int,
-        beside: int,
-    ) -> Built:
+    def work(self, work: Work, places: Places, cycles: int, table: int, beside: int) -> Built:
         """Steps of work, of some cycles or of a table of them, beside another engine or -1."""
         named = tuple(places.items())
         built: Built = self._laws.keep(

@@ -2,14 +2,7 @@
 
 from tlm.compiled import compiled, lowest
 from tlm.interconnect.handshake.flits import append, came_at, left_at
-from tlm.interconnect.handshake.fronts import (
-    arrived,
-    consider,
-    enter,
-    freed,
-    leave,
-    ready_from,
-)
+from tlm.interconnect.handshake.fronts import arrived, consider, enter, freed, leave, ready_from
 from tlm.interconnect.handshake.places import buffer_of, given
 from tlm.interconnect.handshake.records import (
     PORTS,

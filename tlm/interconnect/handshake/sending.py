@@ -7,13 +7,7 @@ other, and are computed as soon as all that they rest on is known, ahead of the 
 from tlm.compiled import compiled, lowest, merged
 from tlm.interconnect.handshake.ahead import AHEAD, look_ahead
 from tlm.interconnect.handshake.events import look_at, report, schedule
-from tlm.interconnect.handshake.flits import (
-    Going,
-    came_at,
-    left_at,
-    move,
-    room_from,
-)
+from tlm.interconnect.handshake.flits import Going, came_at, left_at, move, room_from
 from tlm.interconnect.handshake.forks import aligned, close_forks
 from tlm.interconnect.handshake.fronts import arrived, enter, freed, leave
 from tlm.interconnect.handshake.gates import taken
