@@ -8,7 +8,8 @@ from cosim import array
 from cosim.array import RtlArray
 from cosim.errors import SimulationError
 from cosim.verilog import ARRAY_SOURCES
-from tlm.compute.calibration import rtl_fold_timing
+from tlm.calibrated import load_result
+from tlm.compute.calibration import fold_timing
 from tlm.compute.systolic import Dataflow, Systolic
 from tlm.errors import InputError
 
@@ -20,7 +21,8 @@ SHAPES = [(1, 1, 1), (8, 8, 8), (3, 40, 3), (33, 31, 29), (40, 9, 17)]
 @pytest.mark.parametrize("dataflow", ["weight-stationary", "output-stationary"])
 def test_a_product_takes_the_cycles_of_the_formula(dataflow: Dataflow) -> None:
     engine = RtlArray(8, 8, dataflow)
-    formula = Systolic(8, 8, dataflow, rtl_fold_timing(dataflow))
+    timing = fold_timing(load_result("systolic").parameters, dataflow)
+    formula = Systolic(8, 8, dataflow, timing)
     assert engine.macs_per_cycle == formula.macs_per_cycle
     for shape in SHAPES:
         assert engine.gemm_cycles(*shape) == formula.gemm_cycles(*shape), shape
