@@ -9,18 +9,18 @@ from calibration.experiment import Experiment, RtlModel, misses, run
 from calibration.experiments.buffering import Buffering
 from calibration.experiments.collective import SoftwareCollectives
 from calibration.experiments.contention import Contention
-from calibration.experiments.memory import MemoryBandwidth, MemoryLatency
 from calibration.experiments.mix import MixCheck
 from calibration.experiments.multicast import Multicast
 from calibration.experiments.reduction import Reduction
-from calibration.experiments.relay import Relay
-from calibration.experiments.systolic import SystolicExperiment
-from calibration.experiments.tile import TileEngines
-from calibration.experiments.tile_queues import TileQueues
-from calibration.experiments.tile_streams import TileStreams
 from calibration.experiments.traffic import TrafficCheck
 from calibration.experiments.unicast import Unicast
+from calibration.memory.experiments import MemoryBandwidth, MemoryLatency
 from calibration.store import is_stored, save
+from calibration.tiles.engines import TileEngines
+from calibration.tiles.queues import TileQueues
+from calibration.tiles.relay import Relay
+from calibration.tiles.streams import TileStreams
+from calibration.tiles.systolic import SystolicExperiment
 from cosim.verilated.toolchain import tool_versions
 from tlm.calibrated import CalibrationResult, forget, hold, stored_result
 from tlm.errors import InputError

@@ -37,7 +37,7 @@ _RESULTS = (
 )
 #: What they are made of: the engines, the network, the array, kernels, and what chooses the cases.
 _MODELS = (
-    "calibration/levels.py",
+    "calibration/levels/models.py",
     "tlm/chips",
     "tlm/compute",
     "tlm/engines",
@@ -84,7 +84,7 @@ def save_tiles(points: list[TilePoint], rtl: Iterable[Path]) -> None:
         rtl: The Verilog.
     """
     own = [
-        REPOSITORY / "calibration" / "tile_levels.py",
+        REPOSITORY / "calibration" / "levels" / "tiles.py",
         *(REPOSITORY / "cosim" / "tiles").glob("*.*"),
         *_files(_OFFCHIP),
     ]

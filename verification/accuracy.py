@@ -20,10 +20,10 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from calibration.experiments.memory_cases import MEMORIES, PATTERNS
 from calibration.experiments.mesh_cases import CHECK_MESH, FIT_MESH
-from calibration.harness.memory import StandstillError
 from calibration.harness.mesh import RtlMesh
+from calibration.memory.cases import MEMORIES, PATTERNS
+from calibration.memory.channel import StandstillError
 from cosim.errors import HangError, SimulationError
 from cosim.verilog import MEMORY_SOURCES, NOC_SOURCES
 from tlm.calibrated import REPOSITORY, combined_hash, file_hash, source_hashes

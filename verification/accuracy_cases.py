@@ -7,10 +7,10 @@ from typing import Protocol
 
 import numpy as np
 
-from calibration.experiments.memory_cases import MEMORIES, requests_of
 from calibration.experiments.mesh_cases import mesh_timing
-from calibration.harness.memory import RtlMemory
 from calibration.harness.mesh import RtlMesh
+from calibration.memory.cases import MEMORIES, requests_of
+from calibration.memory.channel import RtlMemory
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import Deliveries, Int64s, Packets, ReductionGoal, TileSet, cut
 from tlm.interconnect.traffic import Traffic, TrafficFigures, figures

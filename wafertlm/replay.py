@@ -20,8 +20,8 @@ from calibration.campaign import EXPERIMENTS
 from calibration.experiment import Experiment
 from calibration.experiments.collective import OnMesh
 from calibration.experiments.load_cases import LoadExperiment
-from calibration.experiments.memory import MemoryBandwidth, MemoryLatency
 from calibration.experiments.mesh_cases import Scene
+from calibration.memory.experiments import MemoryBandwidth, MemoryLatency
 from cosim.spec.mesh import load_spec
 from tlm.calibrated import CalibrationResult, CheckPoint, stored_result
 from tlm.errors import InputError, check_range, choose

@@ -18,10 +18,10 @@ from calibration.blackbox.mesh import BlackBoxMesh, Hold
 from calibration.blackbox.scenes import Size
 from calibration.blackbox.subject import Subject
 from calibration.experiment import Experiment
-from calibration.experiments.systolic import RtlArray, SystolicCase, SystolicExperiment
-from calibration.harness.memory import RtlMemory
 from calibration.harness.mesh import RtlMesh, Sink
-from calibration.harness.simulator import Simulation, build
+from calibration.memory.channel import RtlMemory
+from calibration.simulator import Simulation, build
+from calibration.tiles.systolic import RtlArray, SystolicCase, SystolicExperiment
 from cosim.spec.flits import Words
 from cosim.spec.mesh import MeshSpec
 from cosim.verilog import ARRAY_SOURCES

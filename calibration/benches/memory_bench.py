@@ -2,7 +2,7 @@
 
 It raises on a request that is lost or answered twice, on phases out of order, on data that a memory
 without any timing would not give, on requests to one address that change places, and on a command
-against the rules of calibration/benches/dram_rules.py. A channel that stands still is a result.
+against the rules of calibration/memory/dram_rules.py. A channel that stands still is a result.
 """
 
 import json
@@ -17,7 +17,7 @@ import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, First, RisingEdge
 
-from calibration.benches.dram_rules import Command, Kind, violations
+from calibration.memory.dram_rules import Command, Kind, violations
 from cosim.memory.channel import Timings
 
 _LONGEST_MS = 4  # of 2 ns cycles: two million

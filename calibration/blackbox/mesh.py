@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from calibration.benches.mesh_bench import Log, expected_deliveries, judge, read_log
-from calibration.harness.simulator import Simulation, build
+from calibration.simulator import Simulation, build
 from cosim.errors import HangError, SimulationError
 from cosim.spec.adapter import SizedMesh
 from cosim.spec.flits import Words

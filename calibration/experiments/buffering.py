@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from calibration.experiment import EXACT, LawContradictedError, Parameters
-from calibration.experiments.mesh_cases import CHECK_MESH, FIT_MESH, solve_exactly
+from calibration.experiments.mesh_cases import CHECK_MESH, FIT_MESH
 from calibration.harness.mesh import RtlMesh, Sink
+from calibration.solve import solve_exactly
 from cosim.verilog import NOC_SOURCES
 from tlm.calibrated import Parameter
 from tlm.interconnect.packets import Packets, TileSet

@@ -4,15 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from calibration.experiments.mesh_cases import (
-    CHECK_MESH,
-    FIT_MESH,
-    Outcome,
-    Scene,
-    SceneExperiment,
-    solve_exactly,
-)
+from calibration.experiments.mesh_cases import CHECK_MESH, FIT_MESH, Outcome, Scene, SceneExperiment
 from calibration.harness.mesh import RtlMesh
+from calibration.solve import solve_exactly
 from tlm.calibrated import Parameter, load_result
 from tlm.interconnect.packets import TileSet
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from calibration.experiment import EXACT, LawContradictedError, Parameters
+from calibration.experiment import EXACT, Parameters
 from calibration.harness.mesh import RtlMesh
 from cosim.verilog import NOC_SOURCES
 from tlm.calibrated import load_result
@@ -192,21 +192,3 @@ def mesh_timing(mesh: RtlMesh) -> NocTiming:
         cut_through=mesh.cut_through,
         loopback=mesh.loopback,
     )
-
-
-def solve_exactly(rows: Sequence[Sequence[int]], values: Sequence[float]) -> list[int]:
-    """Whole numbers x with ``rows`` x = ``values``.
-
-    Raises:
-        LawContradictedError: if there are none.
-    """
-    matrix, right = np.array(rows, dtype=float), np.array(values, dtype=float)
-    solution, _, rank, _ = np.linalg.lstsq(matrix, right, rcond=None)
-    whole = np.rint(solution).astype(int)
-    if rank < matrix.shape[1] or (matrix @ whole != right).any():
-        worst = int(np.argmax(np.abs(matrix @ whole - right)))
-        raise LawContradictedError(
-            f"no whole constants fit: nearest {whole.tolist()}, fit point {worst} measured "
-            f"{right[worst]:g}, law {float(matrix[worst] @ whole):g}"
-        )
-    return [int(value) for value in whole]

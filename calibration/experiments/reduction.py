@@ -10,12 +10,12 @@ from calibration.experiments.mesh_cases import (
     FIT_MESH,
     Scene,
     SceneExperiment,
-    solve_exactly,
     some,
     span,
     timing_of,
 )
 from calibration.harness.mesh import RtlMesh
+from calibration.solve import solve_exactly
 from tlm.calibrated import Parameter, load_result
 from tlm.interconnect.packets import ReductionGoal, TileSet, cut
 from tlm.interconnect.zero_load import NocTiming

@@ -10,10 +10,10 @@ from calibration.experiments.mesh_cases import (
     FIT_MESH,
     Scene,
     SceneExperiment,
-    solve_exactly,
     timing_of,
 )
 from calibration.harness.mesh import RtlMesh
+from calibration.solve import solve_exactly
 from tlm.calibrated import Parameter
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming

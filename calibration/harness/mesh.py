@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from calibration.harness.coverage import Coverage, read_coverage
-from calibration.harness.simulator import Simulation, build
+from calibration.simulator import Simulation, build
 from cosim.errors import HangError, SimulationError
 from cosim.spec.project import MeshParameters
 from cosim.verilog import NOC_SOURCES

@@ -20,7 +20,7 @@ _DRIVER = Path(__file__).parent / "mesh_driver.cpp"
 _SOURCES = (REPOSITORY / "rtl" / "noc" / "noc.vlt", *NOC_SOURCES)
 _PAYLOAD_BITS = 64
 _MOST_NODES = 64
-#: As the calibration's models (calibration/harness/simulator.py), but made to be fast: the C++ at
+#: As the calibration's models (calibration/simulator.py), but made to be fast: the C++ at
 #: -O3 instead of -O1, nothing visible from outside, the Verilog's assertions left out.
 _OPTIONS = (
     "--cc", "--exe", "--build", "--prefix", "Vmesh", "--top-module", "mesh", "-o", "driver",

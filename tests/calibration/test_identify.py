@@ -9,10 +9,11 @@ from calibration.campaign import EXPERIMENTS
 from calibration.experiment import Experiment, LawContradictedError
 from calibration.experiments.buffering import Buffering
 from calibration.experiments.contention import Contention
-from calibration.experiments.memory import MemoryLatency, Probe
-from calibration.experiments.mesh_cases import Scene, play_model, solve_exactly
+from calibration.experiments.mesh_cases import Scene, play_model
 from calibration.experiments.multicast import Multicast
 from calibration.experiments.unicast import Unicast
+from calibration.memory.experiments import MemoryLatency, Probe
+from calibration.solve import solve_exactly
 from tlm.calibrated import CalibrationResult, Parameter
 from tlm.interconnect.zero_load import NocTiming
 

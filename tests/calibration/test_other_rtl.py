@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calibration.experiments.systolic import SystolicExperiment
 from calibration.harness.mesh import RtlMesh
+from calibration.tiles.systolic import SystolicExperiment
 from cosim.verilated.cache import cache_folder
 from tlm.calibrated import REPOSITORY, load_result
 from tlm.interconnect.calibration import rtl_timing

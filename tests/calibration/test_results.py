@@ -7,8 +7,8 @@ import pytest
 from calibration.campaign import EXPERIMENTS, calibrate, missed_targets
 from calibration.experiment import Experiment, misses, run
 from calibration.experiments.contention import Contention
-from calibration.experiments.memory_cases import HBM2
 from calibration.experiments.multicast import Multicast
+from calibration.memory.cases import HBM2
 from cosim.verilated.toolchain import tool_versions
 from tlm.calibrated import RESULTS_FOLDER, load_result, stored_names
 

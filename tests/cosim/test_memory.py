@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import simpy
 
-from calibration.harness.memory import RtlMemory
+from calibration.memory.channel import RtlMemory
 from cosim.errors import SimulationError
 from cosim.memory.target import RtlMemoryTarget
 from tlm.errors import InputError

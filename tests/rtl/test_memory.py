@@ -11,10 +11,10 @@ from math import ceil
 import numpy as np
 import pytest
 
-from calibration.benches.dram_rules import Kind, earliest, rules
-from calibration.benches.memory_coverage import coverage, passes
-from calibration.experiments.memory_cases import HBM2, MEMORIES, PATTERNS, SMALL, requests_of
-from calibration.harness.memory import Answers, Outcome, Requests, RtlMemory
+from calibration.memory.cases import HBM2, MEMORIES, PATTERNS, SMALL, requests_of
+from calibration.memory.channel import Answers, Outcome, Requests, RtlMemory
+from calibration.memory.coverage import coverage, passes
+from calibration.memory.dram_rules import Kind, earliest, rules
 from tlm.errors import InputError
 
 pytestmark = pytest.mark.rtl

@@ -2,7 +2,7 @@
 
 import pytest
 
-from calibration.experiments.memory_cases import HBM2, SMALL
+from calibration.memory.cases import HBM2, SMALL
 from cosim.verilog import MEMORY_SOURCES
 from tests.verilog_lint import lint
 

@@ -9,7 +9,7 @@ import pytest
 
 from calibration.benches.block_check import Seen
 from calibration.benches.router_variant import RouterVariant
-from calibration.harness.simulator import Simulation, build
+from calibration.simulator import Simulation, build
 from cosim.verilog import NOC_SOURCES
 from tlm.calibrated import REPOSITORY
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from calibration.harness.simulator import Simulation, build
+from calibration.simulator import Simulation, build
 from tests.verilog_lint import lint
 from tlm.calibrated import REPOSITORY
 from tlm.memory.sram.banks import Accesses, SramBanks, SramTiming

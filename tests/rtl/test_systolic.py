@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from calibration.experiment import LawContradictedError
-from calibration.experiments.systolic import SystolicCase, SystolicExperiment
-from calibration.harness.simulator import Simulation, build
+from calibration.simulator import Simulation, build
+from calibration.tiles.systolic import SystolicCase, SystolicExperiment
 from cosim.verilog import ARRAY_SOURCES
 from tests.verilog_lint import lint
 from tlm.calibrated import Parameter

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from calibration.harness.simulator import build
+from calibration.simulator import build
 from cosim.tiles.blocks import encode
 from cosim.tiles.descriptors import Descriptor, Transfer, TransferKind, Words
 from cosim.tiles.functional import held_equal

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from calibration.harness.simulator import build
+from calibration.simulator import build
 from cosim.tiles.blocks import encode
 from cosim.tiles.descriptors import Descriptor, Wait
 from cosim.tiles.image import TileImage

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calibration.harness.simulator import Simulation, build
+from calibration.simulator import Simulation, build
 from tests.verilog_lint import lint
 from tlm.calibrated import REPOSITORY
 

@@ -11,10 +11,10 @@ from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calibration.experiments.memory_cases import MEMORIES
 from calibration.experiments.mesh_cases import CHECK_MESH, FIT_MESH, mesh_timing
-from calibration.harness.memory import RtlMemory
 from calibration.harness.mesh import RtlMesh
+from calibration.memory.cases import MEMORIES
+from calibration.memory.channel import RtlMemory
 from tlm.errors import InputError
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import Deliveries

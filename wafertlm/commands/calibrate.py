@@ -13,9 +13,9 @@ from calibration.blackbox.campaign import calibrate_custom, calibration_file
 from calibration.blackbox.scenes import NoFormError, ScenesMixedError
 from calibration.campaign import EXPERIMENTS, calibrate, missed_targets
 from calibration.experiment import LawContradictedError
-from calibration.levels import compare_levels
+from calibration.levels.models import compare_levels
+from calibration.levels.tiles import compare_tiles
 from calibration.tables import update_documents
-from calibration.tile_levels import compare_tiles
 from cosim.errors import HangError, SimulationError
 from cosim.spec.mesh import load_spec
 from tlm.calibrated import CalibrationResult, combined_hash

@@ -12,7 +12,7 @@ from calibration.blackbox.mesh import BlackBoxMesh, Hold
 from calibration.blackbox.scenes import Send, Size
 from calibration.blackbox.subject import Subject
 from calibration.experiment import EXACT, LawContradictedError, Parameters
-from calibration.experiments.mesh_cases import solve_exactly
+from calibration.solve import solve_exactly
 from tlm.calibrated import Parameter
 from tlm.errors import InputError
 from tlm.interconnect.packets import Packets, TileSet

@@ -7,7 +7,7 @@ import numpy as np
 from calibration.blackbox.experiments.base import SceneExperiment, common, exact
 from calibration.blackbox.scenes import Scene, Size, closest, forms
 from calibration.experiment import LawContradictedError
-from calibration.experiments.mesh_cases import solve_exactly
+from calibration.solve import solve_exactly
 from tlm.calibrated import Parameter
 from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet

@@ -10,11 +10,11 @@ import simpy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibration.benches.dram_rules import Command as NotedCommand
-from calibration.benches.dram_rules import Kind as CommandKind
-from calibration.benches.dram_rules import violations
-from calibration.experiments.memory_cases import MEMORIES, PATTERNS, requests_of
-from calibration.harness.memory import RtlMemory
+from calibration.memory.cases import MEMORIES, PATTERNS, requests_of
+from calibration.memory.channel import RtlMemory
+from calibration.memory.dram_rules import Command as NotedCommand
+from calibration.memory.dram_rules import Kind as CommandKind
+from calibration.memory.dram_rules import violations
 from cosim.memory.channel import Timings
 from tlm.errors import InputError
 from tlm.memory.base import MemoryPort, PhaseTimes

@@ -4,8 +4,8 @@ from collections import Counter
 
 import numpy as np
 
-from calibration.benches.dram_rules import Kind, earliest, rules
-from calibration.harness.memory import Cycles, Outcome, Requests, RtlMemory
+from calibration.memory.channel import Cycles, Outcome, Requests, RtlMemory
+from calibration.memory.dram_rules import Kind, earliest, rules
 
 
 def passes(outcome: Outcome) -> Cycles:

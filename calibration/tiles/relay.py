@@ -19,8 +19,8 @@ from typing import Literal
 import numpy as np
 
 from calibration.experiment import EXACT, Parameters
-from calibration.experiments.mesh_cases import solve_exactly
-from calibration.experiments.tile_models import FITTED, OTHER_WIDTH, on_machines, width
+from calibration.solve import solve_exactly
+from calibration.tiles.models import FITTED, OTHER_WIDTH, on_machines, width
 from cosim.errors import SimulationError
 from cosim.tiles.blocks import block_of, rows_of, wrapped
 from cosim.tiles.descriptors import Descriptor, Transfer, TransferKind

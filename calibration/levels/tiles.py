@@ -3,7 +3,7 @@
 Every kernel that tiles in Verilog run is run there, on random blocks that are held against the
 functional interpreter bit for bit, and at `at`: for elements of both widths, on up to 8x8 tiles,
 attention with its blocks in off-chip memory, too. Nothing is fitted to these runs: the constants
-come from single jobs, transfers and credits (`calibration.experiments`).
+come from single jobs, transfers and credits (`calibration.tiles`).
 """
 
 import math

@@ -5,8 +5,8 @@ from contextlib import ExitStack
 
 import pytest
 
+from calibration.levels.tiles import COMPARED, TileCase, Tiles, cases, point
 from calibration.tables import tile_table
-from calibration.tile_levels import COMPARED, TileCase, Tiles, cases, point
 from cosim.tiles.machine import TileMachine
 from cosim.tiles.model import tile_model
 from tlm.level_errors import TilePoint

@@ -11,7 +11,7 @@ from itertools import product
 from pathlib import Path
 
 from calibration.experiment import EXACT, LawContradictedError, Parameters
-from calibration.experiments.tile_models import FITTED, OTHER_WIDTH, on_machines, width
+from calibration.tiles.models import FITTED, OTHER_WIDTH, on_machines, width
 from cosim.tiles.descriptors import Descriptor
 from cosim.tiles.image import TileImage
 from cosim.tiles.machine import TileMachine

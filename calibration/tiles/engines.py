@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from calibration.experiment import LawContradictedError, Parameters, Targets
-from calibration.experiments.tile_models import FITTED, OTHER_WIDTH, on_machines, width
+from calibration.tiles.models import FITTED, OTHER_WIDTH, on_machines, width
 from cosim.tiles.descriptors import Credit, Descriptor, Transfer, TransferKind, Wait
 from cosim.tiles.image import TileImage
 from cosim.tiles.machine import TileMachine, TileRun

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from calibration.experiment import Parameters, Targets
-from calibration.experiments.memory_cases import HBM2, PATTERNS, requests_of
-from calibration.experiments.mesh_cases import solve_exactly
-from calibration.harness.memory import Requests, RtlMemory
+from calibration.memory.cases import HBM2, PATTERNS, requests_of
+from calibration.memory.channel import Requests, RtlMemory
+from calibration.solve import solve_exactly
 from cosim.verilog import MEMORY_SOURCES
 from tlm.calibrated import Parameter, load_result
 from tlm.interconnect.packets import Int64s

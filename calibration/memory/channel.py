@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.benches.dram_rules import Command, Kind
-from calibration.harness.simulator import Simulation, build
+from calibration.memory.dram_rules import Command, Kind
+from calibration.simulator import Simulation, build
 from cosim.memory.channel import ChannelParameters
 from cosim.verilog import MEMORY_SOURCES
 from tlm.calibrated import REPOSITORY

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from calibration.harness.memory import Requests, RtlMemory
+from calibration.memory.channel import Requests, RtlMemory
 from cosim.memory.channel import Timings
 
 HBM2 = RtlMemory()

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from calibration.benches.dram_rules import Command, Kind, earliest, rules, violations
+from calibration.memory.dram_rules import Command, Kind, earliest, rules, violations
 from cosim.memory.channel import Timings
 from tlm.errors import InputError
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from calibration.experiment import LawContradictedError
-from calibration.experiments.relay import Relay, RelayCase, Way
-from calibration.experiments.tile import TileEngines
-from calibration.experiments.tile_models import OTHER_WIDTH, width
+from calibration.tiles.engines import TileEngines
+from calibration.tiles.models import OTHER_WIDTH, width
+from calibration.tiles.relay import Relay, RelayCase, Way
 from cosim.errors import SimulationError
 from cosim.tiles.descriptors import Transfer
 from cosim.tiles.machine import TileMachine
@@ -107,7 +107,7 @@ def test_a_transfer_of_a_relay_that_writes_elsewhere_is_noticed(
         elsewhere = transfer.target + 512 * (next(numbers) == astray)
         return replace(transfer, target=elsewhere)
 
-    monkeypatch.setattr("calibration.experiments.relay.Transfer", made)
+    monkeypatch.setattr("calibration.tiles.relay.Transfer", made)
     # With five stages the chain comes back to tiles that it has been at.
     with pytest.raises(SimulationError, match="another block came to the end"):
         Relay().measure([RelayCase(way, 5, 4, hops)])

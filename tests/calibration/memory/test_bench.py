@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from calibration.benches.dram_rules import Command, Kind
 from calibration.benches.memory_bench import Asked, Handshake, judge, judge_commands
+from calibration.memory.dram_rules import Command, Kind
 
 # A write, a read of it, and a read of what nobody has written.
 PLAN = [Asked(0, True, 5, "a1"), Asked(1, False, 5, "00"), Asked(2, False, 9, "00")]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from calibration.experiment import EXACT, LawContradictedError
 from calibration.experiment import Parameters as StoredParameters
-from calibration.harness.simulator import Simulation, build
+from calibration.simulator import Simulation, build
 from cosim.verilog import ARRAY_SOURCES
 from tlm.calibrated import Parameter
 from tlm.compute.calibration import fold_timing

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from calibration.experiment import LawContradictedError, Parameters, Targets
-from calibration.experiments.tile_models import FITTED, OTHER_WIDTH, on_machines, width
+from calibration.tiles.models import FITTED, OTHER_WIDTH, on_machines, width
 from cosim.tiles.lowering import lower
 from cosim.tiles.machine import TileMachine
 from cosim.tiles.model import TileModel

@@ -3,8 +3,8 @@
 import pytest
 
 from calibration.experiment import LawContradictedError
-from calibration.experiments.tile_queues import TileQueues
-from calibration.experiments.tile_streams import TileStreams
+from calibration.tiles.queues import TileQueues
+from calibration.tiles.streams import TileStreams
 from tlm.calibrated import Parameter, load_result
 from tlm.tiles.timing import QueueTiming, StreamTiming, rtl_tile
 
