@@ -5,37 +5,40 @@ against another; the blind check has other sizes, among them products whose stre
 banks of the scratchpad, of which the laws know nothing.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
-from pathlib import Path
 from typing import Literal
 
-import numpy as np
-
 from calibration.experiment import LawContradictedError, Parameters, Targets
-from calibration.tiles.models import FITTED, OTHER_WIDTH, on_machines, width
+from calibration.tiles.experiment import (
+    APART,
+    FITTED,
+    OTHER_WIDTH,
+    TileExperiment,
+    alone,
+    exact,
+    pass_job,
+    product_job,
+)
 from cosim.tiles.descriptors import Credit, Descriptor, Transfer, TransferKind, Wait
 from cosim.tiles.image import TileImage
-from cosim.tiles.machine import TileMachine, TileRun
+from cosim.tiles.machine import TileMachine
 from cosim.tiles.model import TileModel
-from cosim.verilog import TILE_SOURCES
 from tlm.calibrated import Parameter
+from tlm.compute.systolic import Dataflow
 from tlm.compute.tile_engines import EngineTiming, MatrixEngine
 from tlm.program.operations import Engine
-from tlm.tiles.jobs import MatrixJob, VectorJob
 
-Subject = Literal["output-stationary", "weight-stationary", "vector", "transfer", "credit"]
-
-#: Addresses of operands and results, at different banks.
-_A, _B, _C = 0, 1026, 2052
-#: The constant that each subject shows.
-_CONSTANTS: dict[Subject, str] = {
-    "output-stationary": "output_stationary_cycles",
-    "weight-stationary": "weight_stationary_cycles",
-    "vector": "vector_cycles",
-    "transfer": "issue_cycles",
-    "credit": "credit_cycles",
+Subject = Dataflow | Literal["vector", "transfer", "credit"]
+_PRODUCTS: tuple[Dataflow, Dataflow] = ("output-stationary", "weight-stationary")
+_PRODUCT_SIZES = ("panels of A", "panels of B", "steps")
+#: What the sizes of each subject are, and the constant that it shows.
+_SUBJECTS: dict[Subject, tuple[tuple[str, ...], str]] = {
+    "output-stationary": (_PRODUCT_SIZES, "output_stationary_cycles"),
+    "weight-stationary": (_PRODUCT_SIZES, "weight_stationary_cycles"),
+    "vector": (("rows", "words a row"), "vector_cycles"),
+    "transfer": (("flits", "hops"), "issue_cycles"),
+    "credit": (("hops",), "credit_cycles"),
 }
 _OTHER_WIDTH_CASES: tuple[tuple[Subject, tuple[int, ...]], ...] = (
     ("output-stationary", (1, 1, 64)),
@@ -47,7 +50,6 @@ _OTHER_WIDTH_CASES: tuple[tuple[Subject, tuple[int, ...]], ...] = (
     ("transfer", (64, 2)),
     ("credit", (1,)),
 )
-_TARGETS = Targets(mean_pct=1.0, worst_pct=5.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,20 +68,17 @@ class TileCase:
     model: TileModel = FITTED
 
 
-class TileEngines:
-    """Stimuli, measurement, fit and prediction for the engines of a tile."""
+class TileEngines(TileExperiment[TileCase]):
+    """One engine's work, by itself."""
 
     name = "tile"
     subject = "cycles of a tile's matrix and vector engines, transfers and credits"
-    sources: Sequence[Path] = TILE_SOURCES
-    seed = 0
-    targets = _TARGETS
+    targets = Targets(mean_pct=1.0, worst_pct=5.0)
 
     def fit_cases(self) -> list[TileCase]:
         """Two of each subject: one to read the constant off, one to contradict it."""
-        products: tuple[Subject, Subject] = ("output-stationary", "weight-stationary")
         cases = [
-            TileCase(subject, sizes) for subject in products for sizes in ((1, 1, 4), (1, 2, 7))
+            TileCase(subject, sizes) for subject in _PRODUCTS for sizes in ((1, 1, 4), (1, 2, 7))
         ]
         cases += [TileCase("vector", (1, 4)), TileCase("vector", (3, 5))]
         cases += [TileCase("transfer", (4, 1)), TileCase("transfer", (9, 2))]
@@ -98,17 +97,24 @@ class TileEngines:
         others = [TileCase(*either, OTHER_WIDTH) for either in _OTHER_WIDTH_CASES]
         return [*cases, *others]
 
-    def rtl(self, case: TileCase) -> TileModel:
-        """The mesh of tiles."""
-        return case.model
+    def cycles(self, machine: TileMachine, case: TileCase) -> int:
+        """Of a job from its start to its end; of a credit from its giving to its taking."""
+        match case.subject, case.sizes:
+            case "output-stationary" | "weight-stationary" as dataflow, (m, n, length):
+                size, sums = machine.model.array_size, dataflow == "output-stationary"
+                job = product_job(size, (m, n, length), APART, output_stationary=sums)
+                return alone(machine, job)
+            case "vector", (rows, words):
+                return alone(machine, pass_job("add", words, rows, APART))
+            case "transfer", (flits, hops):
+                row, col = _place(hops)
+                a, _, c = APART
+                return alone(machine, Transfer(TransferKind.UNICAST, flits, a, c, row=row, col=col))
+        return _credit(machine, *case.sizes)
 
-    def measure(self, cases: Sequence[TileCase]) -> list[float]:
-        """Run the cases one after the other; cycles of each.
-
-        Raises:
-            SimulationError: if the tiles cannot be built, or stop.
-        """
-        return on_machines(cases, self.rtl, _measured)
+    def law(self, parameters: Parameters, case: TileCase) -> int:
+        """The same by the laws."""
+        return _law(case, EngineTiming.of(parameters))
 
     def identify(self, cases: Sequence[TileCase], values: Sequence[float]) -> dict[str, Parameter]:
         """The constants that give every case its cycles exactly.
@@ -116,40 +122,26 @@ class TileEngines:
         Raises:
             LawContradictedError: if none do, naming the case.
         """
-        found = dict.fromkeys(_CONSTANTS.values(), 0)
+        found = {constant: 0 for _, constant in _SUBJECTS.values()}
         for case, value in zip(cases, values, strict=True):
-            constant = _CONSTANTS[case.subject]
+            constant = _SUBJECTS[case.subject][1]
             if found[constant] == 0:
-                found[constant] = round(value) - _cycles(case, EngineTiming(**found))
-            law = _cycles(case, EngineTiming(**found))
+                found[constant] = round(value) - _law(case, EngineTiming(**found))
+            law = _law(case, EngineTiming(**found))
             if law != value:
                 raise LawContradictedError(
                     f"{self.label(case)}: measured {value:g} cycles, the law with {constant} "
                     f"{found[constant]} gives {law}"
                 )
-        timing = EngineTiming(**found)
-        return {name: Parameter.exact(value, "cycles") for name, value in asdict(timing).items()}
+        return exact(asdict(EngineTiming(**found)))
 
-    def predict(self, parameters: Parameters, cases: Sequence[TileCase]) -> list[float]:
-        """Cycles of each case by the laws."""
-        timing = EngineTiming.of(parameters)
-        return [float(_cycles(case, timing)) for case in cases]
-
-    def label(self, case: TileCase) -> str:
-        """The case in words."""
-        names = {
-            "output-stationary": ("panels of A", "panels of B", "steps"),
-            "weight-stationary": ("panels of A", "panels of B", "steps"),
-            "vector": ("rows", "words a row"),
-            "transfer": ("flits", "hops"),
-            "credit": ("hops",),
-        }[case.subject]
-        sizes = zip(case.sizes, names, strict=True)
-        shown = ", ".join(f"{size} {name}" for size, name in sizes)
-        return f"{case.subject}: {shown}{width(case.model)}"
+    def words(self, case: TileCase) -> str:
+        """What it does, and its sizes."""
+        sizes = zip(case.sizes, _SUBJECTS[case.subject][0], strict=True)
+        return f"{case.subject}: " + ", ".join(f"{size} {name}" for size, name in sizes)
 
 
-def _cycles(case: TileCase, timing: EngineTiming) -> int:
+def _law(case: TileCase, timing: EngineTiming) -> int:
     """A case by the laws."""
     match case.subject:
         case "output-stationary" | "weight-stationary" as dataflow:
@@ -164,43 +156,9 @@ def _cycles(case: TileCase, timing: EngineTiming) -> int:
             return case.sizes[0] + timing.credit_cycles
 
 
-@cache
-def _words(count: int) -> "np.ndarray[tuple[int], np.dtype[np.uint64]]":
-    return np.random.default_rng(0).integers(0, 2**64, count, dtype=np.uint64)
-
-
-def _alone(machine: TileMachine, engine: Engine, job: MatrixJob | VectorJob | Transfer) -> TileRun:
-    """A job by itself on tile 0."""
-    image = TileImage({engine: [Descriptor(job)]}, memory={0: _words(machine.model.memory_words)})
-    return machine.run({0: image})
-
-
-def _product(machine: TileMachine, dataflow: str, panels_m: int, panels_n: int, length: int) -> int:
-    size, sums_at_rest = machine.model.array_size, dataflow == "output-stationary"
-    c_row = panels_n * size // 2
-    job = MatrixJob(
-        length=length, a=_A, b=_B, c=_C, c_row=c_row, output_stationary=sums_at_rest,
-        panels_m=panels_m, panels_n=panels_n, a_panel=length,
-        b_panel=length if sums_at_rest else size,
-        c_panel=c_row * (size if sums_at_rest else length),
-    )  # fmt: skip
-    return _alone(machine, Engine.MATRIX, job).spans[0].cycles
-
-
-def _pass(machine: TileMachine, rows: int, words: int) -> int:
-    job = VectorJob("add", words, rows, _A, words, _C, words, words, b=_B, b_row=words)
-    return _alone(machine, Engine.VECTOR, job).spans[0].cycles
-
-
 def _place(hops: int) -> tuple[int, int]:
     """A tile so many hops from tile (0, 0)."""
     return hops // 2, (hops + 1) // 2
-
-
-def _transfer(machine: TileMachine, flits: int, hops: int) -> int:
-    row, col = _place(hops)
-    job = Transfer(TransferKind.UNICAST, flits, _A, _C, row=row, col=col)
-    return _alone(machine, Engine.TRANSFER, job).spans[0].cycles
 
 
 def _credit(machine: TileMachine, hops: int) -> int:
@@ -213,16 +171,3 @@ def _credit(machine: TileMachine, hops: int) -> int:
     run = machine.run(images)
     given = run.of(tile, Engine.VECTOR)[0].end_cycle + 1
     return run.of(0, Engine.CONTROL)[0].start_cycle - given
-
-
-def _measured(machine: TileMachine, case: TileCase) -> int:
-    return _RUNS[case.subject](machine, *case.sizes)
-
-
-_RUNS: dict[Subject, Callable[..., int]] = {
-    "output-stationary": lambda machine, *sizes: _product(machine, "output-stationary", *sizes),
-    "weight-stationary": lambda machine, *sizes: _product(machine, "weight-stationary", *sizes),
-    "vector": _pass,
-    "transfer": _transfer,
-    "credit": _credit,
-}

@@ -8,16 +8,14 @@ at random in which tasks go from tile to tile, on tiles for operands of the othe
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 
 from calibration.experiment import LawContradictedError, Parameters, Targets
-from calibration.tiles.models import FITTED, OTHER_WIDTH, on_machines, width
+from calibration.tiles.experiment import FITTED, OTHER_WIDTH, TileExperiment, exact
 from cosim.tiles.lowering import lower
 from cosim.tiles.machine import TileMachine
 from cosim.tiles.model import TileModel
-from cosim.verilog import TILE_SOURCES
 from tlm.calibrated import Parameter, load_result
 from tlm.engines.at import run_at
 from tlm.interconnect.calibration import rtl_timing
@@ -25,17 +23,10 @@ from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import TileSet
 from tlm.program import Engine, Operation, Program, Send, Token, Work
 from tlm.tiles.programs import on_tiles
-from tlm.tiles.timing import QueueTiming, TileTiming, queue_timing, stream_timing
+from tlm.tiles.timing import TileTiming, queue_timing, stream_timing
 
 _Built = tuple[dict[str, Token], list[Operation]]
 _ENGINES = (Engine.MATRIX, Engine.VECTOR, Engine.CONTROL)
-_FREE = {
-    "least_work_cycles": 0,
-    "launch_cycles": 0,
-    "outstanding": 1,
-    "start_interval_cycles": 0,
-    "credit_interval_cycles": 0,
-}
 _CANDIDATES = {
     "least_work_cycles": range(8),
     "launch_cycles": range(8),
@@ -62,12 +53,11 @@ class QueueCase:
     model: TileModel = FITTED
 
 
-class TileQueues:
-    """Stimuli, measurement, fit and prediction for descriptors."""
+class TileQueues(TileExperiment[QueueCase]):
+    """Programs by what their descriptors cost."""
 
     name = "tile-queues"
     subject = "cycles of programs by what their descriptors cost: starts, launches, credits"
-    sources: Sequence[Path] = TILE_SOURCES
     seed = 20240601
     targets = Targets(mean_pct=0.5, worst_pct=2.0)
 
@@ -102,17 +92,17 @@ class TileQueues:
             for n in range(8)
         ]
 
-    def rtl(self, case: QueueCase) -> TileModel:
-        """The mesh of tiles."""
-        return case.model
+    def cycles(self, machine: TileMachine, case: QueueCase) -> int:
+        """Of the program from its first start to its last end."""
+        return machine.run(lower(_program(case), case.model).images).cycles
 
-    def measure(self, cases: Sequence[QueueCase]) -> list[float]:
-        """Run the programs one after the other; cycles of each.
-
-        Raises:
-            SimulationError: if the tiles cannot be built, or stop.
-        """
-        return on_machines(cases, self.rtl, _measured)
+    def law(self, parameters: Parameters, case: QueueCase) -> int:
+        """The same at the level `at`."""
+        timing, queues = rtl_timing(), queue_timing(parameters)
+        mesh = HandshakeMesh(case.model.rows, case.model.cols, timing)
+        streams = stream_timing(load_result("tile-streams").parameters)
+        tile = TileTiming(case.model.array_size, case.model.banks, streams, queues)
+        return run_at(on_tiles(_program(case), tile), timing, mesh, queues=queues).cycles
 
     def identify(self, cases: Sequence[QueueCase], values: Sequence[float]) -> dict[str, Parameter]:
         """The constants that give every program its cycles.
@@ -120,13 +110,14 @@ class TileQueues:
         Raises:
             LawContradictedError: if there are none, naming the constant.
         """
-        found = dict(_FREE)
+        # The least of each costs nothing.
+        found = {name: candidates[0] for name, candidates in _CANDIDATES.items()}
         for name, candidates in _CANDIDATES.items():
             chosen = [pair for pair in zip(cases, values, strict=True) if pair[0].constant == name]
             fitting = [
                 value
                 for value in candidates
-                if all(_cycles(case, _timing(found | {name: value})) == c for case, c in chosen)
+                if all(self.law(_parameters(found | {name: value}), c) == v for c, v in chosen)
             ]
             if len(fitting) != 1:
                 raise LawContradictedError(
@@ -135,41 +126,18 @@ class TileQueues:
             [found[name]] = fitting
         return _parameters(found)
 
-    def predict(self, parameters: Parameters, cases: Sequence[QueueCase]) -> list[float]:
-        """Cycles of each program at the level `at`."""
-        return [float(_cycles(case, queue_timing(parameters))) for case in cases]
-
-    def label(self, case: QueueCase) -> str:
+    def words(self, case: QueueCase) -> str:
         """The program in words."""
-        return case.label + width(case.model)
+        return case.label
 
 
 def _parameters(values: dict[str, int]) -> dict[str, Parameter]:
-    return {
-        name: Parameter.exact(value, "transfers" if name == "outstanding" else "cycles")
-        for name, value in values.items()
-    }
-
-
-def _timing(values: dict[str, int]) -> QueueTiming:
-    return queue_timing(_parameters(values))
-
-
-def _measured(machine: TileMachine, case: QueueCase) -> int:
-    return machine.run(lower(_program(case), case.model).images).cycles
+    return exact(values, outstanding="transfers")
 
 
 def _program(case: QueueCase) -> Program:
     tokens, operations = case.build()
     return Program(case.model.rows, case.model.cols, tokens, lambda: operations)
-
-
-def _cycles(case: QueueCase, queues: QueueTiming) -> int:
-    timing = rtl_timing()
-    mesh = HandshakeMesh(case.model.rows, case.model.cols, timing)
-    streams = stream_timing(load_result("tile-streams").parameters)
-    tile = TileTiming(case.model.array_size, case.model.banks, streams, queues)
-    return run_at(on_tiles(_program(case), tile), timing, mesh, queues=queues).cycles
 
 
 def _tile(number: int) -> TileSet:

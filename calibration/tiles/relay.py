@@ -13,32 +13,29 @@ for operands of the other width.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
-from calibration.experiment import EXACT, Parameters
+from calibration.experiment import Parameters
 from calibration.solve import solve_exactly
-from calibration.tiles.models import FITTED, OTHER_WIDTH, on_machines, width
+from calibration.tiles.experiment import APART, FITTED, OTHER_WIDTH, TileExperiment, pass_job
 from cosim.errors import SimulationError
 from cosim.tiles.blocks import block_of, rows_of, wrapped
 from cosim.tiles.descriptors import Descriptor, Transfer, TransferKind
 from cosim.tiles.image import TileImage
 from cosim.tiles.machine import TileMachine
 from cosim.tiles.model import TileModel
-from cosim.verilog import TILE_SOURCES
 from tlm.calibrated import Parameter
 from tlm.program.operations import Engine
-from tlm.tiles.jobs import VectorJob
 
 Way = Literal["forward", "touch"]
 _WAYS: tuple[Way, Way] = ("forward", "touch")
-_TERMS = ("stage", "flit", "hop")
+_UNITS = {"stage": "cycles/stage", "flit": "cycles/flit", "hop": "cycles/hop"}
 #: Tiles that a chain goes round, by the links of a stage.
 _ROUNDS = {0: (0,), 1: (0, 1, 3, 2), 2: (0, 3)}
-#: Addresses, at different banks: blocks that come, one's own, their sum.
-_CAME, _OWN, _SUM = 0, 1026, 2052
+#: Addresses of blocks that come, one's own, and their sum.
+_CAME, _OWN, _SUM = APART
 _ARRIVED, _ADDED = 1, 2
 _FIT = ((3, 4, 1), (2, 9, 1), (4, 5, 2), (5, 16, 2))
 _CHECK = ((1, 1, 1), (8, 1, 2), (6, 12, 0), (9, 33, 1), (2, 100, 2), (12, 7, 1))
@@ -61,14 +58,11 @@ class RelayCase:
         return [self.stages, self.stages * self.flits, self.stages * self.hops]
 
 
-class Relay:
-    """Stimuli, measurement, fit and prediction for routing in software."""
+class Relay(TileExperiment[RelayCase]):
+    """Routing in software."""
 
     name = "relay"
     subject = "cycles of chains of tiles that receive a block, touch it or not, and send it on"
-    sources: Sequence[Path] = TILE_SOURCES
-    seed = 0
-    targets = EXACT
 
     def fit_cases(self) -> list[RelayCase]:
         """Of each way one more than there are constants."""
@@ -82,17 +76,20 @@ class Relay:
         others = [(way, sizes) for way in _WAYS for sizes in _OTHER_WIDTH_CHECK]
         return cases + [RelayCase(way, *sizes, OTHER_WIDTH) for way, sizes in others]
 
-    def rtl(self, case: RelayCase) -> TileModel:
-        """The mesh of tiles."""
-        return case.model
-
-    def measure(self, cases: Sequence[RelayCase]) -> list[float]:
-        """Run the chains one after the other; cycles of each.
+    def cycles(self, machine: TileMachine, case: RelayCase) -> int:
+        """From the start of the first transfer to that of the one behind the last stage.
 
         Raises:
-            SimulationError: if the tiles cannot be built, stop, or a wrong block comes to the end.
+            SimulationError: if a wrong block comes to the end.
         """
-        return on_machines(cases, self.rtl, _measured)
+        return _measured(machine, case)
+
+    def law(self, parameters: Parameters, case: RelayCase) -> float:
+        """The same by the law."""
+        names = (_name(case.way, term) for term in _UNITS)
+        return sum(
+            count * parameters[name].value for name, count in zip(names, case.row, strict=True)
+        )
 
     def identify(self, cases: Sequence[RelayCase], values: Sequence[float]) -> dict[str, Parameter]:
         """The constants of each way.
@@ -108,29 +105,13 @@ class Relay:
                 if case.way == way
             ]
             constants = solve_exactly([row for row, _ in pairs], [value for _, value in pairs])
-            for term, constant in zip(_TERMS, constants, strict=True):
+            for term, constant in zip(_UNITS, constants, strict=True):
                 found[_name(way, term)] = Parameter.exact(constant, _UNITS[term])
         return found
 
-    def predict(self, parameters: Parameters, cases: Sequence[RelayCase]) -> list[float]:
-        """Cycles of each chain by the law."""
-        return [
-            sum(
-                count * parameters[_name(case.way, term)].value
-                for term, count in zip(_TERMS, case.row, strict=True)
-            )
-            for case in cases
-        ]
-
-    def label(self, case: RelayCase) -> str:
+    def words(self, case: RelayCase) -> str:
         """The chain in words."""
-        return (
-            f"{case.way}: {case.stages} stages, {case.flits} flits, {case.hops} hops"
-            f"{width(case.model)}"
-        )
-
-
-_UNITS = {"stage": "cycles/stage", "flit": "cycles/flit", "hop": "cycles/hop"}
+        return f"{case.way}: {case.stages} stages, {case.flits} flits, {case.hops} hops"
 
 
 def _name(way: Way, term: str) -> str:
@@ -159,10 +140,7 @@ def _measured(machine: TileMachine, case: RelayCase) -> int:
         )  # fmt: skip
         queues = images[here].queues
         if touched:
-            add = VectorJob(
-                "add", case.flits, 1, came[stage], case.flits, _SUM, case.flits, case.flits, b=_OWN,
-                b_row=case.flits,
-            )  # fmt: skip
+            add = pass_job("add", case.flits, 1, (came[stage], _OWN, _SUM))
             passed = Descriptor(add, frozenset([_ARRIVED]), frozenset([_ADDED]))
             queues.setdefault(Engine.VECTOR, []).append(passed)
         token = _ADDED if touched else _ARRIVED

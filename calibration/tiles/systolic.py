@@ -2,7 +2,7 @@
 
 The law and its constants are in `tlm.compute.systolic`. The fit sees few shapes; the check sees
 others. That the geometry in the law holds on another array is left to a test
-(tests/calibration/test_other_rtl.py), which spares every campaign a build.
+(tests/calibration/tiles/test_systolic.py), which spares every campaign a build.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,8 +10,7 @@ from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
 
-from calibration.experiment import EXACT, LawContradictedError
-from calibration.experiment import Parameters as StoredParameters
+from calibration.experiment import EXACT, LawContradictedError, Parameters
 from calibration.simulator import Simulation, build
 from cosim.verilog import ARRAY_SOURCES
 from tlm.calibrated import Parameter
@@ -117,16 +116,9 @@ class SystolicExperiment:
                 found[f"{dataflow}.{field}"] = Parameter.exact(cycles, "cycles")
         return found
 
-    def predict(self, parameters: StoredParameters, cases: Sequence[SystolicCase]) -> list[float]:
+    def predict(self, parameters: Parameters, cases: Sequence[SystolicCase]) -> list[float]:
         """Cycles of each case by the law."""
-        return [
-            float(
-                _model(case, fold_timing(parameters, case.dataflow)).gemm_cycles(
-                    case.m, case.k, case.n
-                )
-            )
-            for case in cases
-        ]
+        return [float(_law(case, fold_timing(parameters, case.dataflow))) for case in cases]
 
     def label(self, case: SystolicCase) -> str:
         """The case in words."""
@@ -155,6 +147,10 @@ def _model(case: SystolicCase, timing: FoldTiming) -> Systolic:
     return Systolic(case.rows, case.cols, case.dataflow, timing)
 
 
+def _law(case: SystolicCase, timing: FoldTiming) -> int:
+    return _model(case, timing).gemm_cycles(case.m, case.k, case.n)
+
+
 def _identify_one(dataflow: Dataflow, pairs: Sequence[tuple[SystolicCase, int]]) -> FoldTiming:
     """Read each constant off the case that shows it alone, then hold all cases against them."""
     single = [pair for pair in pairs if _folds(pair[0]) == 1]
@@ -172,7 +168,7 @@ def _identify_one(dataflow: Dataflow, pairs: Sequence[tuple[SystolicCase, int]])
         pipeline_cycles=pipeline,
     )
     for case, count in pairs:
-        expected = _model(case, timing).gemm_cycles(case.m, case.k, case.n)
+        expected = _law(case, timing)
         if expected != count:
             raise LawContradictedError(
                 f"{case}: measured {count} cycles, the law with {timing} gives {expected}"

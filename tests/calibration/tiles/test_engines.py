@@ -9,7 +9,7 @@ import pytest
 
 from calibration.experiment import LawContradictedError
 from calibration.tiles.engines import TileEngines
-from calibration.tiles.models import OTHER_WIDTH, width
+from calibration.tiles.experiment import OTHER_WIDTH, width
 from calibration.tiles.relay import Relay, RelayCase, Way
 from cosim.errors import SimulationError
 from cosim.tiles.descriptors import Transfer
