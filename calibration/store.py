@@ -37,6 +37,7 @@ _RESULTS = (
 )
 #: What they are made of: the engines, the network, the array, kernels, and what chooses the cases.
 _MODELS = (
+    "calibration/levels/cases.py",
     "calibration/levels/models.py",
     "tlm/chips",
     "tlm/compute",

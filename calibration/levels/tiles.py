@@ -6,20 +6,19 @@ attention with its blocks in off-chip memory, too. Nothing is fitted to these ru
 come from single jobs, transfers and credits (`calibration.tiles`).
 """
 
-import math
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
+from calibration.levels.cases import Blocks, Tiles, problems
 from calibration.store import save_tiles
 from cosim.tiles.functional import held_equal
 from cosim.tiles.machine import TileMachine
 from cosim.tiles.model import tile_model
 from cosim.verilog import EDGE_FILES, TILE_SOURCES
-from tlm.chips import Chip, load_chip
-from tlm.chips.parts import noc_timing, offchip_channels, own_tile
 from tlm.engines.at import run_at
 from tlm.errors import InputError
 from tlm.interconnect.base import Interconnect
@@ -31,44 +30,22 @@ from tlm.memory.dram.target import DramMemory
 from tlm.offchip.system import OffChipMemory
 from tlm.program.functional import TileBlocks
 from tlm.program.operations import Engine
-from tlm.tiles.layout import SUM_BITS, WORD_BITS
 from tlm.tiles.mesh import TiledMesh
 from tlm.tiles.programs import on_tiles
 from tlm.trace import EngineSpan, Recorder, TransferSpan
-from workloads.kernels.catalogue import ATTENTION, GEMM, KERNELS, Choices, Kernel, Sizes
-from workloads.kernels.target import chip_target
+from workloads.kernels.catalogue import ATTENTION, KERNELS, Choices, Kernel, Sizes
 
-# Panels (m, n, k) of a tile's block product; (k, n) of a tile's block of a matrix that a vector is
-# multiplied with; rows and columns of a tile's scores; (rows of Q, keys, depth) of a tile.
-_GEMM_PANELS = ((1, 1, 1), (2, 2, 2), (1, 1, 4), (3, 3, 1))
-_GEMV_PANELS = ((1, 2), (8, 4))
-_SOFTMAX_BLOCKS = ((3, 6), (8, 32))
-_ATTENTION_PANELS = ((1, 2, 1), (2, 2, 2))
+# In panels: as many rows, or columns, as the array has.
+_BLOCKS: Blocks = {
+    "gemm": ((1, 1, 1), (2, 2, 2), (1, 1, 4), (3, 3, 1)),
+    "gemv": ((1, 2), (8, 4)),
+    "softmax": ((3, 6), (8, 32)),
+    "attention": ((1, 2, 1, 1), (2, 2, 2, 1)),
+}
 _SQUARE = ("mesh-gemm", "mesh-gemm-t", "cannon")
 _SEED = 11
 # In Verilog 8x8 tiles take a second for a thousand cycles: the first of the panels will do.
 _MOST_TILES_OF_ALL_PANELS = 16
-
-
-@dataclass(frozen=True, slots=True)
-class Tiles:
-    """Tiles of the project's own, with or without channels of off-chip memory below them."""
-
-    grid: tuple[int, int]
-    dtype: str = "int8"
-    memory: bool = False
-
-    @property
-    def chip(self) -> Chip:
-        """The chip that they are all of."""
-        rows, cols = self.grid
-        return load_chip(f"rtl-{rows}x{cols}").for_dtype(self.dtype)
-
-    @property
-    def name(self) -> str:
-        """What they are, in words."""
-        dtype = "" if self.dtype == "int8" else f" {self.dtype}"
-        return f"{self.chip.name}{dtype}{' with memory' if self.memory else ''}"
 
 
 #: What is compared.
@@ -97,9 +74,7 @@ class TileCase:
     @property
     def label(self) -> str:
         """Tiles and sizes in words."""
-        names = KERNELS[self.kernel].form.text.split(",")
-        shown = " ".join(f"{n}={size}" for n, size in zip(names, self.sizes, strict=True))
-        return f"{self.tiles.name}: {shown}"
+        return self.tiles.label(KERNELS[self.kernel], self.sizes)
 
 
 def compare_tiles(*, force: bool = False) -> list[TilePoint]:
@@ -129,13 +104,10 @@ def tile_points(tiles: Tiles) -> Iterator[TilePoint]:
 
 def point(case: TileCase, machine: TileMachine) -> TilePoint:
     """A case both ways."""
-    chip, grid, memory = case.tiles.chip, case.tiles.grid, case.tiles.memory
-    timing, tile = noc_timing(chip), own_tile(chip)
-    assert tile is not None
-    edge = offchip_channels(chip, *grid) if memory else None
-    target = chip_target(chip, grid, timing, WORD_BITS // tile.array_size, SUM_BITS)
-    kernel = KERNELS[case.kernel]
-    plan = kernel.planned(case.sizes, replace(target, offchip=edge), case.choices)
+    grid, memory, kernel = case.tiles.grid, case.tiles.memory, KERNELS[case.kernel]
+    timing, tile, target = case.tiles.timing, case.tiles.tile, case.tiles.target
+    edge = target.offchip
+    plan = kernel.planned(case.sizes, target, case.choices)
     program = kernel.program(plan)
     run = held_equal(program, TileBlocks(program, _SEED), machine)
     seen = _Busy(grid)
@@ -206,20 +178,6 @@ def _choices(name: str) -> tuple[Choices, ...]:
 
 def _sizes(name: str, kernel: Kernel, tiles: Tiles) -> Iterator[Sizes]:
     rows, cols = tiles.grid
-    tile = own_tile(tiles.chip)
-    assert tile is not None
-    size, lines = tile.array_size, math.lcm(rows, cols)
     some = None if rows * cols <= _MOST_TILES_OF_ALL_PANELS else 1
-    if kernel.form == ATTENTION:
-        for queries, keys, depth in _ATTENTION_PANELS[:some]:
-            keys *= size * (rows if name.startswith("flash") else cols)
-            yield 1, cols, cols, rows * queries * size, keys, depth * size, size
-    elif kernel.form != GEMM:
-        for height, width in _SOFTMAX_BLOCKS[:some]:
-            yield rows * height, cols * width
-    elif name.endswith("gemv"):
-        for depth, width in _GEMV_PANELS[:some]:
-            yield 1, cols * width * size, rows * depth * size
-    else:
-        for m, n, k in _GEMM_PANELS[:some]:
-            yield rows * m * size, cols * n * size, lines * k * size
+    unit, sharers = tiles.tile.array_size, rows if name.startswith("flash") else cols
+    return islice(problems(name, kernel, tiles.grid, _BLOCKS, unit=unit, sharers=sharers), some)

@@ -5,7 +5,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from calibration.levels.tiles import COMPARED, TileCase, Tiles, cases, point
+from calibration.levels.cases import Tiles
+from calibration.levels.tiles import COMPARED, TileCase, cases, point
 from calibration.tables import tile_table
 from cosim.tiles.machine import TileMachine
 from cosim.tiles.model import tile_model
