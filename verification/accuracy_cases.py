@@ -1,7 +1,7 @@
 """Runs of the same packets and requests at two levels: on the Verilated RTL and on the models."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Protocol
 
@@ -11,12 +11,10 @@ from calibration.experiments.mesh_cases import mesh_timing
 from calibration.harness.mesh import RtlMesh
 from calibration.memory.cases import MEMORIES, requests_of
 from calibration.memory.channel import RtlMemory
+from calibration.memory.model import bursts_of, memory_model, requests_per_cycle
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import Deliveries, Int64s, Packets, ReductionGoal, TileSet, cut
 from tlm.interconnect.traffic import Traffic, TrafficFigures, figures
-from tlm.memory.dram.channel import BurstRequests, DramChannel
-from tlm.memory.dram.controllers import RTL
-from tlm.memory.dram.devices import RTL_HBM2
 from verification.scenes import Item, Scene
 from verification.stress import name_of
 
@@ -71,27 +69,6 @@ class Case(Protocol):
 def network_model(mesh: RtlMesh) -> HandshakeMesh:
     """The model of a Verilated mesh."""
     return HandshakeMesh(mesh.rows, mesh.cols, mesh_timing(mesh))
-
-
-def memory_model(memory: RtlMemory) -> DramChannel:
-    """The model of a Verilated memory channel; there is nothing to fit."""
-    device = replace(
-        RTL_HBM2,
-        bank_groups=memory.bank_groups,
-        banks_per_group=memory.banks_per_group,
-        row_bits=memory.row_width,
-        column_bits=memory.col_width,
-        t_rp_ref=memory.timings.t_rp,
-        t_rc_ref=memory.timings.t_rc,
-        **asdict(memory.timings),
-    )
-    controller = replace(
-        RTL,
-        queue_depth=memory.queue_depth,
-        response_depth=memory.response_depth,
-        pass_limit=memory.pass_limit,
-    )
-    return DramChannel.of(device, controller)
 
 
 def errors_pct(rtl: dict[str, float], model: dict[str, float]) -> dict[str, float]:
@@ -376,8 +353,7 @@ class Memory:
         """Run both levels."""
         asked = requests_of(self.pattern, self.rtl, _MEMORY_REQUESTS, self.seed)
         rtl = self.rtl.simulate(asked, outstanding=self.outstanding)
-        requests = BurstRequests(asked.cycle, asked.write, asked.address, (len(asked),))
-        model = memory_model(self.rtl).simulate(requests, self.outstanding)
+        model = memory_model(self.rtl).simulate(bursts_of(asked), self.outstanding)
         pairs = (
             (rtl.offered, model.begin_req),
             (rtl.taken, model.end_req),
@@ -394,10 +370,7 @@ class Memory:
 
 
 def _memory_figures(taken: Int64s, answered: Int64s) -> dict[str, float]:
-    """Requests a cycle over the middle 80 % of the answers, and the mean latency."""
-    ends = np.sort(answered)
-    first, last = len(ends) // 10, len(ends) * 9 // 10
     return {
-        "bandwidth": float((last - first) / (ends[last] - ends[first])),
+        "bandwidth": requests_per_cycle(answered),
         "mean latency": float((answered - taken).mean()),
     }

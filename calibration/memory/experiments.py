@@ -7,21 +7,17 @@ latency divides into the way to the burst and the burst; there the device's tabl
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
 
 from calibration.experiment import Parameters, Targets
 from calibration.memory.cases import HBM2, PATTERNS, requests_of
 from calibration.memory.channel import Requests, RtlMemory
+from calibration.memory.model import bursts_of, measured_model, requests_per_cycle
 from calibration.solve import solve_exactly
 from cosim.verilog import MEMORY_SOURCES
 from tlm.calibrated import Parameter, load_result
 from tlm.interconnect.packets import Int64s
-from tlm.memory.dram.calibration import dram_channel
-from tlm.memory.dram.channel import BurstRequests, DramChannel
-from tlm.memory.dram.controllers import RTL
 
 #: Parameters in the order of the law's unknowns: times of a device, and the two latencies.
 _NAMES = (
@@ -157,8 +153,8 @@ class _MemoryExperiment(ABC):
         figures = []
         for case in cases:
             asked = requests_of(case.pattern, case.memory, _REQUESTS, self.seed)
-            requests = BurstRequests(asked.cycle, asked.write, asked.address, (len(asked),))
-            seen = _channel(case.memory, parameters).simulate(requests, case.depth)
+            channel = measured_model(case.memory, parameters)
+            seen = channel.simulate(bursts_of(asked), case.depth)
             figures.append(self.figure(seen.end_req, seen.end_resp))
         return figures
 
@@ -224,9 +220,7 @@ class MemoryBandwidth(_MemoryExperiment):
 
     def figure(self, taken: Int64s, answered: Int64s) -> float:
         """Requests a cycle over the middle 80 % of the answers."""
-        ends = np.sort(answered)
-        first, last = len(ends) // 10, len(ends) * 9 // 10
-        return float((last - first) / (ends[last] - ends[first]))
+        return requests_per_cycle(answered)
 
 
 def _cycles(probe: Probe) -> float:
@@ -234,21 +228,3 @@ def _cycles(probe: Probe) -> float:
     # What waits for a refresh has had its cycle in the queue before.
     begin = -1 if probe.first is None else seen.taken[probe.first]
     return float(seen.answered[-1] - begin)
-
-
-def _channel(memory: RtlMemory, parameters: Parameters) -> DramChannel:
-    """The model of a channel: its shape, and the times found."""
-    controller = replace(
-        RTL,
-        queue_depth=memory.queue_depth,
-        response_depth=memory.response_depth,
-        pass_limit=memory.pass_limit,
-    )
-    return dram_channel(
-        parameters,
-        controller,
-        bank_groups=memory.bank_groups,
-        banks_per_group=memory.banks_per_group,
-        row_bits=memory.row_width,
-        column_bits=memory.col_width,
-    )

@@ -8,6 +8,7 @@ import pytest
 import simpy
 
 from calibration.memory.channel import RtlMemory
+from calibration.memory.model import memory_model
 from cosim.errors import SimulationError
 from cosim.memory.target import RtlMemoryTarget
 from tlm.errors import InputError
@@ -16,7 +17,6 @@ from tlm.memory.dram.target import DramMemory
 from tlm.payload import Command, GenericPayload, ResponseStatus
 from tlm.protocol import ProtocolChecker
 from tlm.sockets import Answer, InitiatorSocket, PayloadEventQueue, Phase, Sync
-from verification.accuracy_cases import memory_model
 
 pytestmark = pytest.mark.rtl
 

@@ -15,6 +15,7 @@ from calibration.experiments.mesh_cases import CHECK_MESH, FIT_MESH, mesh_timing
 from calibration.harness.mesh import RtlMesh
 from calibration.memory.cases import MEMORIES
 from calibration.memory.channel import RtlMemory
+from calibration.memory.model import memory_model
 from tlm.errors import InputError
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import Deliveries
@@ -31,7 +32,6 @@ from verification.accuracy_cases import (
     Saturation,
     Stream,
     bisect,
-    memory_model,
     unequal_packets,
 )
 from verification.stress import FEW_MESHES

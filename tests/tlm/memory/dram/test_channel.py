@@ -15,6 +15,7 @@ from calibration.memory.channel import RtlMemory
 from calibration.memory.dram_rules import Command as NotedCommand
 from calibration.memory.dram_rules import Kind as CommandKind
 from calibration.memory.dram_rules import violations
+from calibration.memory.model import bursts_of, memory_model
 from cosim.memory.channel import Timings
 from tlm.errors import InputError
 from tlm.memory.base import MemoryPort, PhaseTimes
@@ -33,7 +34,6 @@ from tlm.memory.dram.traffic import DramTraffic
 from tlm.payload import Command, GenericPayload, ResponseStatus
 from tlm.protocol import ProtocolChecker
 from tlm.sockets import InitiatorSocket, Phase, Sync
-from verification.accuracy_cases import memory_model
 
 ALL = {**CONTROLLERS, "rtl": RTL}
 every_controller = pytest.mark.parametrize("controller", ALL.values(), ids=ALL.keys())
@@ -87,8 +87,7 @@ def test_every_phase_and_command_is_that_of_the_verilog(
 ) -> None:
     asked = requests_of(pattern, memory, count=1500, seed=2718)
     truth = memory.simulate(asked, outstanding=outstanding)
-    requests = BurstRequests(asked.cycle, asked.write, asked.address, (len(asked),))
-    found = memory_model(memory).simulate(requests, outstanding, commands=True)
+    found = memory_model(memory).simulate(bursts_of(asked), outstanding, commands=True)
     assert found.begin_req.tolist() == truth.offered.tolist()
     assert found.end_req.tolist() == truth.taken.tolist()
     assert found.begin_resp.tolist() == truth.appeared.tolist()
