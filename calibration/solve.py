@@ -1,4 +1,4 @@
-"""Whole constants of a law that is linear in them."""
+"""Laws that are solved exactly."""
 
 from collections.abc import Sequence
 

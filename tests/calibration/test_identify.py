@@ -12,7 +12,6 @@ from calibration.experiments.contention import Contention
 from calibration.experiments.mesh_cases import Scene, play_model
 from calibration.experiments.multicast import Multicast
 from calibration.experiments.unicast import Unicast
-from calibration.memory.experiments import MemoryLatency, Probe
 from calibration.solve import solve_exactly
 from tlm.calibrated import CalibrationResult, Parameter
 from tlm.interconnect.zero_load import NocTiming
@@ -93,35 +92,6 @@ def test_flits_that_take_turns_contradict_the_law_of_contention() -> None:
     cases = Contention().fit_cases()
     with pytest.raises(LawContradictedError):
         Contention().identify(cases, [interleaved(case) for case in cases])
-
-
-#: Times of a channel that is not the project's, no two alike.
-OTHER_TIMES = {
-    name: 3 + 2 * number
-    for number, name in enumerate(
-        ("read_latency", "write_latency", "t_rcd_rd", "t_rcd_wr", "t_rp", "t_ras", "t_rrd_s")
-        + ("t_rrd_l", "t_ccd_s", "t_ccd_l", "t_rtw", "t_wtr_s", "t_wtr_l", "t_rtp", "t_wtp")
-        + ("t_rfc", "t_refi")
-    )
-}
-
-
-def other_channel(probe: Probe) -> float:
-    return float(sum(OTHER_TIMES[name] for name in probe.law))
-
-
-def test_times_of_another_memory_channel_are_recovered() -> None:
-    probes = MemoryLatency().fit_cases()
-    found = MemoryLatency().identify(probes, [other_channel(probe) for probe in probes])
-    assert {name: parameter.value for name, parameter in found.items()} == OTHER_TIMES
-
-
-@pytest.mark.parametrize("label", ["write row 1 bank 0 group 0", "read in refresh 3"])
-def test_an_answer_that_is_late_contradicts_the_law_of_the_channel(label: str) -> None:
-    probes = MemoryLatency().fit_cases()
-    values = [other_channel(p) + p.label.startswith(label) for p in probes]
-    with pytest.raises(LawContradictedError, match="no whole constants fit: nearest "):
-        MemoryLatency().identify(probes, values)
 
 
 def test_a_network_that_takes_everything_has_no_known_depth() -> None:

@@ -8,7 +8,6 @@ from calibration.campaign import EXPERIMENTS, calibrate, missed_targets
 from calibration.experiment import Experiment, misses, run
 from calibration.experiments.contention import Contention
 from calibration.experiments.multicast import Multicast
-from calibration.memory.cases import HBM2
 from cosim.verilated.toolchain import tool_versions
 from tlm.calibrated import RESULTS_FOLDER, load_result, stored_names
 
@@ -50,16 +49,6 @@ def test_the_parameters_of_the_router() -> None:
     assert {name: parameter.value for name, parameter in reduction.items()} == {
         "reduce_cycles": 1,
         "gap_cycles": 2,
-    }
-
-
-def test_the_times_of_the_memory_channel_are_those_of_its_verilog() -> None:
-    found = load_result("memory").parameters
-    times = HBM2.timings
-    latencies = {"read_latency": times.rl, "write_latency": times.wl}
-    assert {name: parameter.value for name, parameter in found.items()} == {
-        name: latencies[name] + times.bl + 1 if name in latencies else getattr(times, name)
-        for name in found
     }
 
 
