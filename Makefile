@@ -6,16 +6,21 @@ RUN    := $(VENV)/bin/python
 TESTS  ?= tests
 # Says that the models have been compiled, by the only target that does so before they run.
 COMPILED := build/.compiled
+# Says that what tests need is there, too (mypy, yosys and the like): the demo does without.
+TOOLS := $(VENV)/.tools
+PIP := $(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # Workers of the test suite; a file's tests stay together, so that its simulations run once.
 XDIST  := -n auto --maxprocesses 4 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo picture test test-slow lint format gates proofs stress mutations accuracy bench pins record-slow clean
+.PHONY: help install tools demo picture test test-slow lint format gates proofs stress mutations accuracy bench pins record-slow clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 install: $(COMPILED) ## create .venv with the command `wafertlm` and all that it needs, compile the models
+
+tools: $(TOOLS) ## add what tests, lint, gates and proofs need; their targets do so themselves
 
 demo: install ## in five minutes: measure on RTL, simulate a wafer, serve a model, write the report
 	$(RUN) -m wafertlm.demo
@@ -23,38 +28,38 @@ demo: install ## in five minutes: measure on RTL, simulate a wafer, serve a mode
 picture: install ## draw the README's picture from stored results and short runs
 	$(RUN) -m wafertlm.report.picture
 
-test: lint ## static checks and the default tests
+test: $(COMPILED) lint ## static checks and the default tests
 	$(RUN) -m pytest $(XDIST) $(TESTS)
 
-test-slow: $(VENV)/.installed ## the tests that take minutes: more RTL builds, larger shapes
+test-slow: $(TOOLS) ## the tests that take minutes: more RTL builds, larger shapes
 	$(RUN) -m pytest $(XDIST) -m slow $(TESTS)
 
-lint: $(VENV)/.installed ## ruff, mypy and the Verilog lint
+lint: $(TOOLS) ## ruff, mypy and the Verilog lint
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
 	PYTHON=$(RUN) .ci/lint-verilog
 
-format: $(VENV)/.installed ## put the Python sources into the one format
+format: $(TOOLS) ## put the Python sources into the one format
 	$(RUN) -m ruff check --fix .
 	$(RUN) -m ruff format .
 
-gates: $(VENV)/.installed ## count the gates of the router's variants anew, and store them
+gates: $(TOOLS) ## count the gates of the router's variants anew, and store them
 	$(RUN) -m verification.gates --write
 
-proofs: $(VENV)/.installed ## prove the FIFOs and the arbiter of the network
+proofs: $(TOOLS) ## prove the FIFOs and the arbiter of the network
 	$(RUN) -m verification.prove
 
-mutations: $(VENV)/.installed ## put small faults into the Verilog, one at a time, and see whether tests fail
+mutations: $(TOOLS) ## put small faults into the Verilog, one at a time, and see whether tests fail
 	$(RUN) -m verification.mutations
 
-stress: $(VENV)/.installed ## press meshes of many forms with a million random packets
+stress: $(TOOLS) ## press meshes of many forms with a million random packets
 	$(RUN) -m verification.stress
 
-accuracy: $(VENV)/.installed ## compare the models of network and memory with the Verilog, and store the tables
+accuracy: $(TOOLS) ## compare the models of network and memory with the Verilog, and store the tables
 	$(RUN) -m verification.accuracy --write
 
-bench: $(VENV)/.installed ## measure how fast the models and the command are, against their targets
+bench: $(TOOLS) ## measure how fast the models and the command are, against their targets
 	$(RUN) -m tests.bench
 
 record-slow: test-slow ## run the slow tests and record that they hold for these sources
@@ -72,7 +77,11 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	@test -x $(RUN) || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
 	  echo "error: $(PYTHON) cannot create a virtual environment:" \
 	       "install the system package python3-venv, or set PYTHON=..." >&2; exit 1; }
-	$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	$(PIP) -e .
+	@touch $@
+
+$(TOOLS): $(VENV)/.installed
+	$(PIP) -e '.[test]'
 	@touch $@
 
 $(COMPILED): $(VENV)/.installed $(shell find tlm workloads -name "*.py") wafertlm/warm.py

@@ -31,7 +31,7 @@ def tool(name: str) -> Path:
     """
     path = Path(sysconfig.get_path("scripts")) / name
     if not path.is_file():
-        raise InputError(f"no '{name}' in {path.parent}; run 'make install'")
+        raise InputError(f"no '{name}' in {path.parent}; run 'make tools'")
     return path
 
 
