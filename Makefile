@@ -11,6 +11,8 @@ TOOLS := $(VENV)/.tools
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # Workers of the test suite; a file's tests stay together, so that its simulations run once.
 XDIST  := -n auto --maxprocesses 4 --dist loadfile
+# Verilator's own library is compiled once, not in every model.
+export OBJCACHE := $(CURDIR)/.ci/object-cache
 
 .DEFAULT_GOAL := help
 .PHONY: help install tools demo picture test test-slow lint format gates proofs stress mutations accuracy bench pins record-slow clean
