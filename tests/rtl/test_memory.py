@@ -68,12 +68,19 @@ DECIDERS: dict[str, list[Asked]] = {
     "tRFC": [(None, READ, 0, 0, 0, 0)],
 }
 # HBM2's tRAS + tRP is its tRC, its tRRD_L its tRRD_S, and four of these are more than its tFAW.
-NEVER_ALONE = {"hbm2": {"tRC", "tRC refresh", "tRRD_L", "tFAW"}, "small": set[str]()}
+NEVER_ALONE = {"tRC", "tRC refresh", "tRRD_L", "tFAW"}
 
 
 @pytest.mark.parametrize(
     ("channel", "rule"),
-    [(c, rule) for c in MEMORIES for rule in DECIDERS if rule not in NEVER_ALONE[c]],
+    [
+        *(("small", rule) for rule in DECIDERS),
+        *(
+            pytest.param("hbm2", rule, marks=pytest.mark.slow)
+            for rule in DECIDERS
+            if rule not in NEVER_ALONE
+        ),
+    ],
 )
 def test_a_command_waits_for_its_rule_and_not_a_cycle_more(channel: str, rule: str) -> None:
     memory = MEMORIES[channel]

@@ -14,6 +14,9 @@ from tlm.interconnect.packets import Deliveries, Packets, TileSet
 from tlm.interconnect.traffic import Traffic
 
 Item = tuple[int, int, TileSet, int]
+#: The large mesh takes minutes to build.
+MESHES = [FIT_MESH, pytest.param(CHECK_MESH, marks=pytest.mark.slow)]
+both = pytest.mark.parametrize("mesh", MESHES, ids=["4x4", "8x8"])
 
 
 def mixed(mesh: RtlMesh, seed: int, packets: int = 400, rate: float = 0.2) -> Packets:
@@ -69,6 +72,7 @@ def test_packets_survive_tiles_that_refuse(stall: float) -> None:
 
 
 @pytest.mark.rtl
+@pytest.mark.slow
 def test_tiles_that_refuse_on_the_large_mesh() -> None:
     packets = mixed(CHECK_MESH, seed=5, packets=1500, rate=0.1)
     assert_in_order(packets, CHECK_MESH.simulate(packets, sink=Sink(stall_fraction=0.3, seed=8)))
@@ -92,7 +96,7 @@ def test_tiles_that_wait_long_and_then_refuse_are_no_hang(seed: int) -> None:
 
 @pytest.mark.rtl
 @pytest.mark.parametrize("rate", [0.02, 0.1, 0.5])
-@pytest.mark.parametrize("mesh", [FIT_MESH, CHECK_MESH], ids=["4x4", "8x8"])
+@both
 def test_every_packet_takes_the_cycles_of_the_model(mesh: RtlMesh, rate: float) -> None:
     # Packets of five flits on average and many copies: the last rate is far beyond saturation.
     packets = mixed(mesh, seed=round(100 * rate), packets=1000, rate=rate)
@@ -101,9 +105,12 @@ def test_every_packet_takes_the_cycles_of_the_model(mesh: RtlMesh, rate: float) 
 
 @pytest.mark.rtl
 @pytest.mark.parametrize("pattern", ["hotspot", "tornado"])
-def test_long_unicasts_beyond_saturation_take_the_cycles_of_the_model(pattern: str) -> None:
-    packets = Traffic(8, 8, pattern, 0.9, 7, 600, seed=11).packets()
-    assert_equal(CHECK_MESH.simulate(packets), model_of(CHECK_MESH).simulate(packets))
+@both
+def test_long_unicasts_beyond_saturation_take_the_cycles_of_the_model(
+    mesh: RtlMesh, pattern: str
+) -> None:
+    packets = Traffic(mesh.rows, mesh.cols, pattern, 0.9, 7, 600, seed=11).packets()
+    assert_equal(mesh.simulate(packets), model_of(mesh).simulate(packets))
 
 
 @pytest.mark.rtl

@@ -42,6 +42,7 @@ def test_mixes_with_reductions(mesh: RtlMesh, number: int, family: str) -> None:
     assert_same_cycles(mesh, packets)
 
 
+@pytest.mark.slow
 def test_mixes_with_reductions_on_the_large_mesh() -> None:
     assert_same_cycles(CHECK_MESH, Scene(CHECK_MESH, 3000, 0.08, "quarters", seed=8200).draw())
 

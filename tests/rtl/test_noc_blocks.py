@@ -24,9 +24,9 @@ _VARIANTS = {
     "y_first_with_output_buffers": RouterVariant(
         output_depth=2, y_first=True, loopback=False, reduce_stages=0
     ),
-    "reductions_alone": RouterVariant(multicast=False, output_depth=3, stages=2, y_first=True),
 }
 _MORE_VARIANTS = {
+    "reductions_alone": RouterVariant(multicast=False, output_depth=3, stages=2, y_first=True),
     "multicasts_alone": RouterVariant(rows=4, cols=2, depth=3, reduction=False),
     "wormhole": RouterVariant(cut_through=False, payload_bits=24, element_bits=24),
     "unicasts_alone": RouterVariant(depth=2, cut_through=False, multicast=False, reduction=False),

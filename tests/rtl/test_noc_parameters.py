@@ -23,6 +23,9 @@ CORNERS: list[dict[str, int]] = [
 
 
 def lint_noc(top: str, parameters: dict[str, int]) -> subprocess.CompletedProcess[str]:
+    # A small mesh has every parameter that a large one has; `make lint` reads that of the defaults.
+    if top == "mesh":
+        parameters = {"Rows": 2, "Cols": 2} | parameters
     sources = (path for path in NOC_SOURCES if top == "mesh" or path.stem != "mesh")
     return lint(top, (NOC_SOURCES[0].with_name("noc.vlt"), *sources), **parameters)
 
@@ -37,7 +40,7 @@ def test_legal_parameters_are_lint_clean(top: str, parameters: dict[str, int]) -
 @pytest.mark.parametrize(
     ("name", "value", "rule"),
     [
-        ("Rows", 0, "mesh: Rows and Cols are 0 and 4, must be at least 1"),
+        ("Rows", 0, "mesh: Rows and Cols are 0 and 2, must be at least 1"),
         ("FifoDepth", 1, "Depth is 1, must be at least 2"),
         ("OutputDepth", 1, "output_port: OutputDepth is 1, must be 0 or at least 2"),
         ("Stages", 3, "input_port: Stages is 3, must be 1 or 2"),

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calibration.experiments.mesh_cases import CHECK_MESH, FIT_MESH, mesh_timing
+from calibration.experiments.mesh_cases import FIT_MESH, mesh_timing
 from calibration.harness.mesh import RtlMesh
 from calibration.memory.cases import MEMORIES
 from calibration.memory.channel import RtlMemory
@@ -118,7 +118,7 @@ def test_a_few_of_all_kinds_are_equal(command: Command) -> None:
         *(Alone(mesh, 100, SEED) for mesh in FEW_MESHES),
         Load(STREAM, 0.45, SEED),
         Load(STREAM, 1.0, SEED),
-        Load(Stream(CHECK_MESH, "tornado", 5), 1.2, SEED),
+        Load(Stream(FIT_MESH, "tornado", 5), 1.2, SEED),
         Saturation(STREAM, SEED),
         *(Mix(mesh, "apart", 0.5, SEED) for mesh in FEW_MESHES),
         *(Memory(name, "random_places", 5, SEED) for name in MEMORIES),

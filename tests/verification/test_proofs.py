@@ -8,8 +8,6 @@ import pytest
 from tlm.calibrated import REPOSITORY
 from verification.proofs import PROOFS, Proof, prove
 
-QUICK = [proof for proof in PROOFS if not proof.slow]
-SLOW = [proof for proof in PROOFS if proof.slow]
 MUTANTS = {
     "the pointer stays at the winner": (
         Proof("rr_arbiter", {"Requesters": 5}),
@@ -48,17 +46,13 @@ def name(proof: Proof) -> str:
     return "-".join([proof.block, *(str(value) for value in proof.parameters.values())])
 
 
-@pytest.mark.parametrize("proof", QUICK, ids=name)
+@pytest.mark.slow  # before its first run, Yosys is compiled for more than a minute
+@pytest.mark.parametrize("proof", PROOFS, ids=name)
 def test_properties_hold(proof: Proof) -> None:
     assert prove(proof).failure == ""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("proof", SLOW, ids=name)
-def test_properties_hold_as_in_the_router(proof: Proof) -> None:
-    assert prove(proof).failure == ""
-
-
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_broken_block_is_refuted(mutant: str, tmp_path: Path) -> None:
     proof, right, wrong, broken = MUTANTS[mutant]

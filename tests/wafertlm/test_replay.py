@@ -208,6 +208,7 @@ def first_and_last(wave: Path, signal: str) -> tuple[int, int]:
 
 
 @pytest.mark.rtl
+@pytest.mark.slow
 def test_a_wave_begins_with_the_case(wafertlm: Any, tmp_path: Path) -> None:
     wave = tmp_path / "new folder" / "case.vcd"
     result = answer(wafertlm, "contention", "--case", 6, "--wave", wave)
@@ -229,8 +230,7 @@ def test_runs_leave_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.rtl
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["memory", "systolic"])
+@pytest.mark.parametrize("name", [pytest.param("memory", marks=pytest.mark.slow), "systolic"])
 def test_other_harnesses_leave_waves_too(wafertlm: Any, tmp_path: Path, name: str) -> None:
     wave = tmp_path / f"{name}.vcd"
     result = answer(wafertlm, name, "--case", 2, "--wave", wave)

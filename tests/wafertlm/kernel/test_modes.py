@@ -10,7 +10,7 @@ from tlm.calibrated import REPOSITORY
 
 _ROW = re.compile(r"\| `([\w-]+)`(?:, `(\w+)`,)? ([\d,]+) \| (\d+x\d+) \| ([\d,]+) \| ([\d,]+) \|")
 _PARTS = (("--noc", "rtl"), ("--compute", "rtl"), ("--noc", "rtl", "--compute", "rtl"))
-_CHANNELS = (("--memory", "at"), ("--memory", "rtl"), ("--memory", "rtl", "--noc", "rtl"))
+_CHANNELS = (("--memory", "rtl"), ("--memory", "rtl", "--noc", "rtl"))
 
 
 def rows(document: str) -> list[tuple[str, ...]]:
@@ -27,16 +27,33 @@ def cycles(wafertlm: Any, kernel: str, schedule: str, shape: str, grid: str, *op
     return int(json.loads(ran.stdout)["cycles"])
 
 
+@pytest.mark.parametrize("row", rows("rtl_in_the_loop.md"), ids="-".join)
+def test_level_at_takes_the_cycles_of_the_table(wafertlm: Any, row: tuple[str, ...]) -> None:
+    *case, _, at = row
+    assert cycles(wafertlm, *case, "--level", "at") == int(at)
+
+
 @pytest.mark.rtl
+@pytest.mark.slow  # tiles and meshes of many sizes are built
 @pytest.mark.parametrize("row", rows("rtl_in_the_loop.md"), ids="-".join)
 def test_parts_in_verilog_take_the_cycles_of_the_table(wafertlm: Any, row: tuple[str, ...]) -> None:
     *case, rtl, at = row
     assert cycles(wafertlm, *case, "--level", "rtl") == int(rtl)
-    for parts in ((), *_PARTS):
+    for parts in _PARTS:
         assert cycles(wafertlm, *case, "--level", "at", *parts) == int(at)
 
 
+@pytest.mark.parametrize("row", rows("offchip.md"), ids="-".join)
+def test_modelled_channels_take_the_cycles_of_the_table(
+    wafertlm: Any, row: tuple[str, ...]
+) -> None:
+    *case, _, at = row
+    modelled = cycles(wafertlm, *case, "--level", "at", "--memory", "at")
+    assert modelled == int(at.replace(",", ""))
+
+
 @pytest.mark.rtl
+@pytest.mark.slow  # tiles and meshes of many sizes are built
 @pytest.mark.parametrize("row", rows("offchip.md"), ids="-".join)
 def test_channels_beside_tiles_take_the_cycles_of_the_table(
     wafertlm: Any, row: tuple[str, ...]

@@ -37,6 +37,8 @@ from tlm.sockets import InitiatorSocket, Phase, Sync
 
 ALL = {**CONTROLLERS, "rtl": RTL}
 every_controller = pytest.mark.parametrize("controller", ALL.values(), ids=ALL.keys())
+#: Patterns that the large channel is asked for by default, too.
+_BOTH = ("random_places", "few_rows")
 every_device = pytest.mark.parametrize("device", DEVICES.values(), ids=DEVICES.keys())
 
 
@@ -80,8 +82,15 @@ def timings(device: Device) -> Timings:
 
 @pytest.mark.rtl
 @pytest.mark.parametrize("outstanding", [None, 5], ids=["open", "closed"])
-@pytest.mark.parametrize("pattern", PATTERNS)
-@pytest.mark.parametrize("memory", MEMORIES.values(), ids=MEMORIES.keys())
+@pytest.mark.parametrize(
+    ("memory", "pattern"),
+    [
+        pytest.param(memory, p, marks=() if name == "small" or p in _BOTH else pytest.mark.slow)
+        for name, memory in MEMORIES.items()
+        for p in PATTERNS
+    ],
+    ids=[f"{name}-{p}" for name in MEMORIES for p in PATTERNS],
+)
 def test_every_phase_and_command_is_that_of_the_verilog(
     memory: RtlMemory, pattern: str, outstanding: int | None
 ) -> None:

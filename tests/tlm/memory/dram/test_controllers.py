@@ -18,7 +18,11 @@ _LOOPS = [(1, 1), (1, 48), (3, 2), (4, 16)]
 
 
 @pytest.mark.parametrize("name", CONTROLLERS)
-@pytest.mark.parametrize("device", [HBM2, HBM3, HBM4], ids=["hbm2", "hbm3", "hbm4"])
+@pytest.mark.parametrize(
+    "device",
+    [HBM2, pytest.param(HBM3, marks=pytest.mark.slow), HBM4],
+    ids=["hbm2", "hbm3", "hbm4"],
+)
 @pytest.mark.parametrize(("requesters", "depth"), _LOOPS)
 @pytest.mark.parametrize(("pattern", "writes", "bits"), _CASES)
 def test_every_request_ends_in_the_same_tick(
