@@ -20,6 +20,10 @@ from tlm.errors import InputError
 pytestmark = pytest.mark.rtl
 
 both = pytest.mark.parametrize("memory", MEMORIES.values(), ids=MEMORIES.keys())
+#: The small channel meets all that there is to get right.
+channels = pytest.mark.parametrize(
+    "channel", ["small", pytest.param("hbm2", marks=pytest.mark.slow)]
+)
 READ, WRITE = 0, 1
 
 
@@ -136,7 +140,7 @@ def run(channel: str, pattern: str, stall: float) -> Outcome:
 STALLS = (0.0, 0.6)
 
 
-@pytest.mark.parametrize("channel", MEMORIES)
+@channels
 def test_patterns_give_the_right_data_under_the_rules(channel: str) -> None:
     for pattern in PATTERNS:
         for stall in STALLS:
@@ -175,7 +179,7 @@ LEAST = {
 }
 
 
-@pytest.mark.parametrize("channel", MEMORIES)
+@channels
 def test_the_patterns_meet_what_a_channel_has_to_get_right(channel: str) -> None:
     seen: Counter[str] = Counter()
     for pattern in PATTERNS:

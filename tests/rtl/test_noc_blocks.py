@@ -24,8 +24,6 @@ _VARIANTS = {
     "y_first_with_output_buffers": RouterVariant(
         output_depth=2, y_first=True, loopback=False, reduce_stages=0
     ),
-}
-_MORE_VARIANTS = {
     "reductions_alone": RouterVariant(multicast=False, output_depth=3, stages=2, y_first=True),
     "multicasts_alone": RouterVariant(rows=4, cols=2, depth=3, reduction=False),
     "wormhole": RouterVariant(cut_through=False, payload_bits=24, element_bits=24),
@@ -197,12 +195,9 @@ def test_router_under_random_traffic() -> None:
     assert_passes_traffic_in_its_cycles(RouterVariant())
 
 
-@pytest.mark.parametrize("name", _VARIANTS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=() if n == "two_stages" else pytest.mark.slow) for n in _VARIANTS],
+)
 def test_router_of_other_parameters(name: str) -> None:
     assert_passes_traffic_in_its_cycles(_VARIANTS[name])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", _MORE_VARIANTS)
-def test_router_of_fewer_features(name: str) -> None:
-    assert_passes_traffic_in_its_cycles(_MORE_VARIANTS[name])

@@ -27,13 +27,13 @@ def test_the_picture_is_of_the_stored_results_and_of_the_models_at_hand() -> Non
     )
 
 
-def commands() -> list[str]:
+def commands() -> list[object]:
     blocks = re.findall(r"(?:^    .*\n)+", README.read_text(), re.MULTILINE)
     lines = [line.strip().split("  #")[0] for block in blocks for line in block.splitlines()]
     # The largest and those that write are run by the demo.
     left_out = ("720x720", "wafertlm report", "wafertlm calibrate", "wafertlm replay", "--noc rtl")
     return [
-        line
+        pytest.param(line, marks=pytest.mark.slow) if line.startswith("wafertlm study") else line
         for line in lines
         if line.startswith("wafertlm ") and not any(part in line for part in left_out)
     ]

@@ -33,7 +33,10 @@ def cycles(wafertlm: Any, *options: str, kernel: str = "summa") -> int:
 
 
 @pytest.mark.rtl
-@pytest.mark.parametrize(("dtype", "macs_per_cycle"), [("int8", 64), ("int16", 16)])
+@pytest.mark.parametrize(
+    ("dtype", "macs_per_cycle"),
+    [("int8", 64), pytest.param("int16", 16, marks=pytest.mark.slow)],
+)
 def test_a_kernel_takes_the_cycles_of_its_tiles_in_verilog(
     wafertlm: Any, dtype: str, macs_per_cycle: int
 ) -> None:
