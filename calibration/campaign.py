@@ -6,15 +6,9 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from calibration.experiment import Experiment, RtlModel, misses, run
-from calibration.experiments.buffering import Buffering
-from calibration.experiments.collective import SoftwareCollectives
-from calibration.experiments.contention import Contention
-from calibration.experiments.mix import MixCheck
-from calibration.experiments.multicast import Multicast
-from calibration.experiments.reduction import Reduction
-from calibration.experiments.traffic import TrafficCheck
-from calibration.experiments.unicast import Unicast
 from calibration.memory.experiments import MemoryBandwidth, MemoryLatency
+from calibration.routers.listed import experiments
+from calibration.routers.project import ProjectSubject
 from calibration.store import is_stored, save
 from calibration.tiles.engines import TileEngines
 from calibration.tiles.queues import TileQueues
@@ -27,14 +21,7 @@ from tlm.errors import InputError
 
 #: Later experiments rest on parameters of earlier ones.
 EXPERIMENTS: tuple[Experiment[Any], ...] = (
-    Unicast(),
-    Buffering(),
-    Contention(),
-    Multicast(),
-    Reduction(),
-    SoftwareCollectives(),
-    TrafficCheck(),
-    MixCheck(),
+    *experiments(ProjectSubject()),
     SystolicExperiment(),
     TileEngines(),
     TileStreams(),

@@ -53,16 +53,18 @@ class Experiment(Protocol[Case]):
     Attributes:
         name: Name of the stored result.
         subject: What is measured, in words.
-        sources: Verilog files the measurement rests on.
         seed: Seed of everything random in its cases.
         targets: What its errors may be.
     """
 
     name: str
     subject: str
-    sources: Sequence[Path]
     seed: int
     targets: Targets
+
+    @property
+    def sources(self) -> Sequence[Path]:
+        """Verilog files the measurement rests on."""
 
     def fit_cases(self) -> Sequence[Case]:
         """Cases from which the parameters are identified."""

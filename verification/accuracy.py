@@ -20,10 +20,9 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from calibration.experiments.mesh_cases import CHECK_MESH, FIT_MESH
-from calibration.harness.mesh import RtlMesh
 from calibration.memory.cases import MEMORIES, PATTERNS
 from calibration.memory.channel import StandstillError
+from calibration.routers.rtl_mesh import CHECK_MESH, FIT_MESH, RtlMesh
 from cosim.errors import HangError, SimulationError
 from cosim.verilog import MEMORY_SOURCES, NOC_SOURCES
 from tlm.calibrated import REPOSITORY, combined_hash, file_hash, source_hashes

@@ -7,11 +7,11 @@ from typing import Protocol
 
 import numpy as np
 
-from calibration.experiments.mesh_cases import mesh_timing
-from calibration.harness.mesh import RtlMesh
 from calibration.memory.cases import MEMORIES, requests_of
 from calibration.memory.channel import RtlMemory
 from calibration.memory.model import bursts_of, memory_model, requests_per_cycle
+from calibration.routers.rtl_mesh import RtlMesh
+from cosim.spec.project import mesh_timing
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import Deliveries, Int64s, Packets, ReductionGoal, TileSet, cut
 from tlm.interconnect.traffic import Traffic, TrafficFigures, figures

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibration.harness.mesh import RtlMesh
+from calibration.routers.rtl_mesh import RtlMesh
 from tlm.interconnect.ordering import Link, check_reductions, tree_links
 from tlm.interconnect.packets import Packets, ReductionGoal, TileSet
 

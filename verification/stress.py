@@ -18,9 +18,8 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from calibration.experiments.mesh_cases import FIT_MESH
-from calibration.harness.coverage import Coverage, empty_bins, merge, render
-from calibration.harness.mesh import RtlMesh, Sink
+from calibration.routers.coverage import Coverage, empty_bins, merge, render
+from calibration.routers.rtl_mesh import FIT_MESH, RtlMesh, Sink
 from cosim.errors import HangError, SimulationError
 from tlm.errors import InputError
 from tlm.interconnect.packets import Deliveries, Packets

@@ -6,33 +6,37 @@ a case is replayed after those before it, as it was measured. Nothing that comes
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from calibration.blackbox.campaign import experiments, load_custom
-from calibration.blackbox.experiments.hang import Hang
-from calibration.blackbox.experiments.load import LoadCheck
-from calibration.blackbox.scenes import Scene as CustomScene
 from calibration.campaign import EXPERIMENTS
 from calibration.experiment import Experiment
-from calibration.experiments.collective import OnMesh
-from calibration.experiments.load_cases import LoadExperiment
-from calibration.experiments.mesh_cases import Scene
 from calibration.memory.experiments import MemoryBandwidth, MemoryLatency
+from calibration.routers.collective import OnMesh
+from calibration.routers.custom import load_custom
+from calibration.routers.experiment import RouterExperiment
+from calibration.routers.hang import Hang
+from calibration.routers.listed import experiments
+from calibration.routers.load import LoadExperiment
+from calibration.routers.project import ProjectSubject
+from calibration.routers.rtl_mesh import FIT_MESH
+from calibration.routers.scenes import Scene
+from calibration.routers.subject import Subject
 from cosim.spec.mesh import load_spec
 from tlm.calibrated import CalibrationResult, CheckPoint, stored_result
 from tlm.errors import InputError, check_range, choose
 from tlm.interconnect.handshake import DeadlockError
 from tlm.interconnect.packets import Deliveries
-from wafertlm.noc.networks import simulate_at
+from wafertlm.custom import CustomRouters
+from wafertlm.noc.networks import CustomNetwork, ProjectNetwork, simulate_at
 from wafertlm.stopwatch import Building
-from wafertlm.watched import Watch, watched, watched_subject
+from wafertlm.watched import Watch, watched, watched_mesh
 
 #: Their cases are runs of their own.
-_ALONE = (LoadExperiment, MemoryLatency, MemoryBandwidth, LoadCheck, Hang)
+_ALONE = (LoadExperiment, MemoryLatency, MemoryBandwidth, Hang)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,18 +91,16 @@ class Stored:
     """An experiment whose result is stored, and the check cases that the result is of.
 
     Attributes:
-        experiment: The experiment, of a custom mesh on harnesses that ``watch`` sees.
+        experiment: The experiment, of a mesh on harnesses that ``watch`` sees.
         result: Its stored result.
         cases: Its check cases, in the order of the result.
         watch: What its runs leave.
-        custom: Whether it is of a custom mesh.
     """
 
     experiment: Experiment[Any]
     result: CalibrationResult
     cases: Sequence[Any]
     watch: Watch
-    custom: bool
 
     def number(self, asked: int | None) -> int:
         """A case's number, without one that of the largest error.
@@ -126,7 +128,7 @@ class Stored:
         cases = self._run(number)
         self.watch.own_packets = _packets_of(cases[-1])
         experiment, seen = self.experiment, cases
-        if not self.custom:
+        if not isinstance(experiment, RouterExperiment):
             experiment, seen = watched(experiment, cases, self.watch)
         with building():
             experiment.rtl(seen[-1]).build()
@@ -174,21 +176,33 @@ def load(name: str, spec_file: str | None, watch: Watch) -> Stored:
             than its cases.
     """
     choose("experiment", name, names(spec_file))
-    known: Mapping[str, Experiment[Any]]
     if spec_file is None:
-        known, again = {one.name: one for one in EXPERIMENTS}, "wafertlm calibrate"
-        result = stored_result(name)
+        again, result = "wafertlm calibrate", stored_result(name)
+        subject: Subject = ProjectSubject(watched_mesh(_project, watch))
     else:
-        spec = load_spec(Path(spec_file))
-        found = load_custom(spec)
+        routers = CustomRouters.load(spec_file)
         again = f"wafertlm calibrate --force --rtl {spec_file}"
-        known = {one.name: one for one in experiments(watched_subject(spec, found, watch))}
-        result = next(result for result in found.results if result.name == name)
+        results = {result.name: result for result in routers.found.results}
+        result = results[name]
+
+        def network(rows: int, cols: int) -> CustomNetwork:
+            return CustomNetwork(rows, cols, routers)
+
+        parameters = {each: results[each].parameters for each in results}
+        subject = Subject(routers.spec, parameters, watched_mesh(network, watch))
+    known: Mapping[str, Experiment[Any]] = {
+        one.name: one for one in (*EXPERIMENTS, *experiments(subject))
+    }
     experiment = known[name]
     cases = experiment.check_cases(quick=False)
     if [experiment.label(case) for case in cases] != [point.case for point in result.check]:
         raise InputError(f"calibration '{name}' is of other cases than there are; run '{again}'")
-    return Stored(experiment, result, cases, watch, custom=spec_file is not None)
+    return Stored(experiment, result, cases, watch)
+
+
+def _project(rows: int, cols: int) -> ProjectNetwork:
+    """The project's mesh as it is calibrated."""
+    return ProjectNetwork(rows, cols, replace(FIT_MESH, rows=rows, cols=cols))
 
 
 def worst(points: Sequence[CheckPoint]) -> int:
@@ -200,7 +214,7 @@ def _packets_of(case: Any) -> int | None:
     """Packets of a case that shares its run; None of another."""
     if isinstance(case, OnMesh):
         return sum(len(scene.sends) for scene in case.scenes())
-    return len(case.sends) if isinstance(case, Scene | CustomScene) else None
+    return len(case.sends) if isinstance(case, Scene) else None
 
 
 def _first_difference(watch: Watch) -> tuple[int | None, Difference | None]:

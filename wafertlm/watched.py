@@ -6,29 +6,22 @@ in every cycle.
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from calibration.benches.mesh_bench import Log
-from calibration.blackbox.campaign import CustomCalibration
-from calibration.blackbox.mesh import BlackBoxMesh, Hold
-from calibration.blackbox.scenes import Size
-from calibration.blackbox.subject import Subject
 from calibration.experiment import Experiment
-from calibration.harness.mesh import RtlMesh, Sink
 from calibration.memory.channel import RtlMemory
+from calibration.routers.mesh import BlackBoxMesh, Hold
 from calibration.simulator import Simulation, build
 from calibration.tiles.systolic import RtlArray, SystolicCase, SystolicExperiment
-from cosim.spec.flits import Words
-from cosim.spec.mesh import MeshSpec
 from cosim.verilog import ARRAY_SOURCES
 from tlm.errors import InputError
 from tlm.interconnect.packets import Deliveries, Packets
-from wafertlm.custom import CustomRouters
-from wafertlm.noc.networks import CustomNetwork, Network, ProjectNetwork
+from wafertlm.noc.networks import Network
 
 
 @dataclass(slots=True)
@@ -73,7 +66,7 @@ class Watch:
 def watched(
     experiment: Experiment[Any], cases: list[Any], watch: Watch
 ) -> tuple[Experiment[Any], list[Any]]:
-    """An experiment of the project and its cases, on harnesses that are watched.
+    """An experiment on other harnesses than a mesh, and its cases, on ones that are watched.
 
     Raises:
         InputError: if a wave is wanted of a harness that leaves none.
@@ -91,8 +84,13 @@ def watched(
     return experiment, seen
 
 
-def watched_subject(spec: MeshSpec, found: CustomCalibration, watch: Watch) -> Subject:
-    """A custom mesh, as its calibration left it, on a harness that is watched."""
+def watched_mesh(network: Callable[[int, int], Network], watch: Watch) -> type[BlackBoxMesh]:
+    """The harness of a mesh, watched.
+
+    Args:
+        network: The mesh of so many rows and columns at all levels.
+        watch: What is wanted of a run, and what it leaves.
+    """
 
     class WatchedMesh(BlackBoxMesh):
         def build(self, waves: bool = False) -> Simulation:
@@ -110,52 +108,31 @@ def watched_subject(spec: MeshSpec, found: CustomCalibration, watch: Watch) -> S
                 packets, hold=hold, loopback=loopback, keep_failures=keep_failures
             )
             if hold is None:
-                network = CustomNetwork(self.rows, self.cols, CustomRouters(spec, found))
-                watch.saw(network, packets, deliveries)
+                watch.saw(network(self.rows, self.cols), packets, deliveries)
             return deliveries
 
-        def _run(
-            self,
-            packets: Packets,
-            words: Words,
-            hold: Hold,
-            most_cycles: int,
-            most_flits: int,
-            folder: Path,
-        ) -> tuple[Log, Any]:
-            watch.due(packets)
+        def wave_from(self, packets: Packets) -> int:
+            return watch.due(packets)
+
+        def _run(self, *arguments: Any) -> tuple[Log, Any]:
+            *_, folder = arguments
             try:
-                return super()._run(packets, words, hold, most_cycles, most_flits, folder)
+                return super()._run(*arguments)
             finally:
                 watch.keep(folder)
 
-    class WatchedSubject(Subject):
-        def mesh(self, size: Size) -> BlackBoxMesh:
-            return WatchedMesh(self.spec, *size)
-
-    subject = WatchedSubject(spec)
-    subject.timing = found.timing()
-    # What is known needs no trying on RTL.
-    subject.loopback = subject.timing.loopback
-    subject.operand_limit = subject.timing.operand_limit
-    if found.multicast_flits is not None:
-        subject.multicast_flits = found.multicast_flits
-    if found.reduction_flits is not None:
-        subject.reduction_flits = found.reduction_flits
-    return subject
+    return WatchedMesh
 
 
 def _harness(case: Any) -> tuple[str, Any]:
     """The field of a case that holds its harness, and the harness; empty and None without one."""
     for field in fields(case) if is_dataclass(case) else ():
-        if isinstance(harness := getattr(case, field.name), RtlMesh | RtlMemory):
+        if isinstance(harness := getattr(case, field.name), RtlMemory):
             return field.name, harness
     return "", None
 
 
 def _watched_harness(harness: Any, watch: Watch) -> Any:
-    if isinstance(harness, RtlMesh):
-        return _watched_mesh(harness, watch)
     if watch.wave is None:
         return harness
     if isinstance(harness, RtlMemory):
@@ -164,19 +141,6 @@ def _watched_harness(harness: Any, watch: Watch) -> Any:
         "--wave: found with cases whose harness leaves no wave; allowed: with cases on a mesh, a "
         "memory channel or an array"
     )
-
-
-def _watched_mesh(mesh: RtlMesh, watch: Watch) -> RtlMesh:
-    class WatchedMesh(RtlMesh):
-        def simulate(self, packets: Packets, *, sink: Sink | None = None) -> Deliveries:
-            wave_from = watch.due(packets)
-            with _folder(watch) as folder:
-                deliveries = self._run(packets, sink or Sink(), folder, wave_from)
-            if sink is None:
-                watch.saw(ProjectNetwork(self.rows, self.cols, mesh), packets, deliveries)
-            return deliveries
-
-    return WatchedMesh(**_values(mesh) | {"waves": watch.wave is not None})
 
 
 def _watched_memory(memory: RtlMemory, watch: Watch) -> RtlMemory:

@@ -1,7 +1,7 @@
-"""cocotb bench of a custom mesh: gives clock and reset, and waits until nothing moves.
+"""cocotb bench of any mesh: gives clock and reset, and waits until nothing moves.
 
 What goes in stands in files that rtl/bench/flit_replayer.sv reads, what came out in
-``handshakes.bin``; calibration/blackbox/mesh.py writes and judges them.
+``handshakes.bin``; calibration/routers/mesh.py writes and judges them.
 """
 
 import json
@@ -30,6 +30,7 @@ async def replay(dut: Any) -> None:
     dut.patience_cycles_i.value = _PATIENCE_CYCLES
     dut.most_cycles_i.value = plan["most_cycles"]
     dut.most_flits_i.value = plan["most_flits"]
+    dut.wave_from_i.value = plan["wave_from"]
     Clock(dut.clk_i, 2, unit="ns").start(start_high=False)
     await ClockCycles(dut.clk_i, plan["reset_cycles"])
     dut.mesh_rst_ni.value = 1

@@ -1,7 +1,6 @@
-// Somebody else's mesh with a replayer and a recorder at every node; what a flit's header means is known
-// to neither.
+// Any mesh with a replayer and a recorder at every node; what a flit's header means is known to neither.
 //
-// The mesh is the module `blackbox_dut`, which calibration/blackbox/mesh.py writes for each mesh. Every
+// The mesh is the module `blackbox_dut`, which cosim/spec/adapter.py writes for each mesh. Every
 // handshake at the tiles' ports is written to `handshakes.bin` as by mesh_bench.sv.
 module blackbox_bench #(
   /// Nodes of the mesh.
@@ -29,6 +28,8 @@ module blackbox_bench #(
   input  logic [31:0]      most_cycles_i,
   /// Ejected flits after which the run ends.
   input  logic [31:0]      most_flits_i,
+  /// Cycle from which a model with waves records one.
+  input  logic [31:0]      wave_from_i,
   /// Cycles since reset.
   output logic [31:0]      cycle_o,
   /// Nothing has moved for `patience_cycles_i`, and nothing waits for its time.
@@ -93,6 +94,10 @@ module blackbox_bench #(
     if (!rst_ni && !opened) begin
       opened = 1'b1;
       log_file = $fopen("handshakes.bin", "wb");
+    end
+    if (rst_ni && cycle_q == wave_from_i) begin
+      $dumpfile("dump.vcd");
+      $dumpvars;
     end
     if (rst_ni && moving && !done_o) begin
       for (int n = 0; n < Nodes; n++) begin

@@ -6,10 +6,13 @@ import pytest
 
 from calibration.campaign import EXPERIMENTS, calibrate, missed_targets
 from calibration.experiment import Experiment, misses, run
-from calibration.experiments.contention import Contention
-from calibration.experiments.multicast import Multicast
+from calibration.routers.contention import Contention
+from calibration.routers.found import IDENTIFIED, PORTS
+from calibration.routers.project import ProjectSubject
 from cosim.verilated.toolchain import tool_versions
 from tlm.calibrated import RESULTS_FOLDER, load_result, stored_names
+from tlm.interconnect.calibration import rtl_timing
+from tlm.interconnect.zero_load import ARBITERS, FORKS
 
 
 def test_every_experiment_is_stored() -> None:
@@ -32,28 +35,61 @@ def test_a_stored_result_is_fresh_and_within_its_target(experiment: Experiment[A
 
 def test_the_parameters_of_the_router() -> None:
     found = {
-        name: parameter.value
-        for experiment in ("unicast", "buffering", "contention", "multicast")
+        f"{experiment}.{name}": parameter.value
+        for experiment in IDENTIFIED
         for name, parameter in load_result(experiment).parameters.items()
     }
-    assert found == {
-        "ejection_cycles": 1,
-        "hop_cycles": 1,
-        "serialisation_cycles": 1,
-        "fifo_depth": 4,
-        "turnaround_cycles": 0,
-        "fork_cycles": 0,
-        "gap_cycles": 1,
+    ports = {f"contention.place_{port}": place for place, port in enumerate(PORTS)}
+    assert found == ports | {
+        "buffering.fifo_depth": 4,
+        "buffering.output_depth": 0,
+        "buffering.tile_depth": 0,
+        "unicast.ejection_cycles": 1,
+        "unicast.hop_cycles": 1,
+        "unicast.link_interval_cycles": 1,
+        "unicast.serialisation_cycles": 1,
+        "contention.lock_grain": 1,
+        "contention.y_first": 0,
+        "contention.arbiter": ARBITERS.index("round-robin"),
+        "contention.lock_on_transfer": 0,
+        "contention.return_cycles": 1,
+        "contention.turnaround_cycles": 0,
+        "multicast.fork_cycles": 0,
+        "multicast.gap_cycles": 1,
+        "multicast.fork": FORKS.index("own-pace"),
+        "multicast.cut_through": 1,
+        "multicast.loopback": 1,
+        "multicast.multicast_flits": 4,
+        "reduction.gap_cycles": 2,
+        "reduction.reduce_cycles": 1,
+        "reduction.reduce_interval_cycles": 1,
+        "reduction.cut_through": 1,
+        "reduction.operand_limit": 5,
+        "reduction.operands_share": 0,
+        "reduction.place_reduction": 5,
+        "reduction.reduction_flits": 4,
     }
-    reduction = load_result("reduction").parameters
-    assert {name: parameter.value for name, parameter in reduction.items()} == {
-        "reduce_cycles": 1,
-        "gap_cycles": 2,
-    }
+
+
+def test_the_models_take_all_that_is_found_of_the_router() -> None:
+    assert ProjectSubject().timing == rtl_timing()
 
 
 @pytest.mark.rtl
-def test_the_rtl_shows_the_stored_parameters_again() -> None:
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("buffering", "unicast", "multicast", "tile"),
+        pytest.param(tuple(stored_names()), marks=pytest.mark.slow),
+    ],
+    ids=["few", "all"],
+)
+def test_the_rtl_shows_the_stored_parameters_again(
+    names: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = tuple(one for one in EXPERIMENTS if one.name in names)
+    assert len(chosen) == len(names)
+    monkeypatch.setattr("calibration.campaign.EXPERIMENTS", chosen)
     before = {path: path.read_bytes() for path in RESULTS_FOLDER.iterdir()}
     results = []
     for result in calibrate(quick=True):
@@ -68,7 +104,7 @@ def test_the_rtl_shows_the_stored_parameters_again() -> None:
 
 
 @pytest.mark.rtl
-@pytest.mark.parametrize("experiment", [Contention(), Multicast()], ids=lambda e: str(e.name))
-def test_a_run_repeats_to_the_byte(experiment: Experiment[Any]) -> None:
+def test_a_run_repeats_to_the_byte() -> None:
+    experiment = Contention(ProjectSubject())
     first, second = (run(experiment, quick=True).model_dump_json() for _ in range(2))
     assert first == second

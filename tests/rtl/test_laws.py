@@ -5,8 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from calibration.experiments.mesh_cases import CHECK_MESH, FIT_MESH
-from calibration.harness.mesh import RtlMesh
+from calibration.routers.rtl_mesh import CHECK_MESH, FIT_MESH, RtlMesh
 from tlm.interconnect.packets import Packets, ReductionGoal, TileSet, cut
 
 pytestmark = pytest.mark.rtl

@@ -5,9 +5,9 @@ import pytest
 from numpy.typing import NDArray
 
 from calibration.benches.mesh_bench import expected_deliveries, judge
-from calibration.experiments.mesh_cases import CHECK_MESH, FIT_MESH, mesh_timing
-from calibration.harness.mesh import RtlMesh, Sink
+from calibration.routers.rtl_mesh import CHECK_MESH, FIT_MESH, RtlMesh, Sink
 from cosim.spec.flits import payload
+from cosim.spec.project import mesh_timing
 from tlm.interconnect.calibration import rtl_timing
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import Deliveries, Packets, TileSet

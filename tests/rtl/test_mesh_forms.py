@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from calibration.experiments.mesh_cases import CHECK_MESH, FIT_MESH
-from calibration.harness.mesh import RtlMesh
+from calibration.routers.rtl_mesh import CHECK_MESH, FIT_MESH, RtlMesh
 from cosim.errors import HangError
 from tlm.interconnect.handshake import DeadlockError
 from tlm.interconnect.packets import Deliveries, Packets, ReductionGoal, TileSet

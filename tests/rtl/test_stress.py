@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from calibration.harness.coverage import empty_bins, merge, read_coverage
-from calibration.harness.mesh import RtlMesh
+from calibration.routers.coverage import empty_bins, merge, read_coverage
+from calibration.routers.rtl_mesh import RtlMesh
 from tlm.errors import InputError
 from tlm.interconnect.packets import Deliveries, PacketKind, Packets, TileSet
 from verification import stress

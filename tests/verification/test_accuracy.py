@@ -11,11 +11,11 @@ from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calibration.experiments.mesh_cases import FIT_MESH, mesh_timing
-from calibration.harness.mesh import RtlMesh
 from calibration.memory.cases import MEMORIES
 from calibration.memory.channel import RtlMemory
 from calibration.memory.model import memory_model
+from calibration.routers.rtl_mesh import FIT_MESH, RtlMesh
+from cosim.spec.project import mesh_timing
 from tlm.errors import InputError
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import Deliveries

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calibration.blackbox.campaign import CustomCalibration, calibrate_custom, calibration_file
-from calibration.blackbox.experiments.unicast import Unicast as CustomUnicast
-from calibration.blackbox.subject import Subject
 from calibration.campaign import EXPERIMENTS
 from calibration.experiment import run
-from calibration.experiments.contention import Contention
-from calibration.experiments.mesh_cases import mesh_timing
+from calibration.routers.custom import CustomCalibration, calibrate_custom, calibration_file
+from calibration.routers.rtl_mesh import FIT_MESH
+from calibration.routers.subject import Subject
+from calibration.routers.unicast import Unicast
 from cosim.spec.mesh import MeshSpec, load_spec
+from cosim.spec.project import mesh_timing
 from tlm.calibrated import REPOSITORY, CalibrationResult, source_hashes, stored_result
 from tlm.errors import InputError
 from tlm.interconnect.packets import Deliveries
@@ -84,14 +84,14 @@ def test_the_worst_case_has_the_largest_error_either_way() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "replay: experiment not given; known: unicast, "),
+        ((), "replay: experiment not given; known: buffering, "),
         (("mult",), "unknown experiment 'mult'; known: buffering, "),
         (("unicast", "--case", "120"), "--case: found 120; allowed: 0 to 119\n"),
         (("unicast", "--case", "-1"), "--case: found -1; allowed: 0 to 119\n"),
         (("unicast", "--case", "1", "--worst"), "found --case and --worst; allowed: one of them\n"),
         (("unicast", "--wave", "/dev/null/x.vcd"), "/dev/null/x.vcd: cannot be written"),
         (("unicast", "--rtl", "no.toml"), "no.toml: No such file"),
-        (("load", "--rtl", str(MASK_MESH / "mask_mesh.toml")), "no calibration of 'mask-mesh'"),
+        (("traffic", "--rtl", str(MASK_MESH / "mask_mesh.toml")), "no calibration of 'mask-mesh'"),
     ],
 )
 def test_bad_input_is_named(wafertlm: Any, arguments: tuple[str, ...], message: str) -> None:
@@ -110,7 +110,7 @@ def test_a_result_of_other_cases_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_wave_of_an_unknown_harness_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="--wave: found with cases whose harness leaves no wave"):
-        watched(Contention(), ["a case of words"], Watch(wave=tmp_path / "x.vcd"))
+        watched(EXPERIMENTS[-1], ["a case of words"], Watch(wave=tmp_path / "x.vcd"))
 
 
 @pytest.mark.rtl
@@ -124,7 +124,7 @@ def test_a_case_gives_its_stored_figures_again(wafertlm: Any, name: str) -> None
     assert result["model"] == result["stored_model"] == points[number].model
     assert result["first_difference"] is None
     # Scenes come after those before them; loads and streams are runs of their own.
-    alone = name in ("traffic", "mix", "memory", "memory-bandwidth")
+    alone = name in ("traffic", "mix", "hang", "memory", "memory-bandwidth")
     assert result["cases_before"] == (0 if alone else number)
     figures_alone = name.startswith(("buffering", "memory", "relay", "systolic", "tile"))
     assert (result["packets_compared"] is None) == figures_alone
@@ -181,7 +181,7 @@ def test_the_packet_that_a_wrong_model_delivers_elsewhen_is_named(
     stored = load("unicast", None, Watch())
     scene = stored.cases[5]
     ((_, source, to, flits),) = scene.sends
-    slow = replace(mesh_timing(scene.mesh), hop_cycles=2)
+    slow = replace(mesh_timing(FIT_MESH), hop_cycles=2)
     monkeypatch.setattr("wafertlm.noc.networks.mesh_timing", lambda mesh: slow)
     result = answer(wafertlm, "unicast", "--case", 5)
     # The network takes a flit in the cycle that it is due in.
@@ -241,7 +241,7 @@ def test_other_harnesses_leave_waves_too(wafertlm: Any, tmp_path: Path, name: st
 @pytest.mark.rtl
 def test_a_case_of_a_custom_mesh(wafertlm: Any, custom: MeshSpec) -> None:
     subject = Subject(custom)
-    found = run(CustomUnicast(subject), quick=False, folder=custom.folder)
+    found = run(Unicast(subject), quick=False, folder=custom.folder)
     whole = CustomCalibration(
         sources=source_hashes(subject.sources(), custom.folder),
         tools=found.tools,

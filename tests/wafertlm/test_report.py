@@ -14,8 +14,8 @@ import click
 import numpy as np
 import pytest
 
-from calibration.blackbox.campaign import CustomCalibration, calibration_file
 from calibration.campaign import EXPERIMENTS
+from calibration.routers.custom import CustomCalibration, calibration_file
 from cosim.spec.mesh import load_spec
 from tlm.calibrated import REPOSITORY, source_hashes, stored_result
 from tlm.errors import InputError
@@ -227,7 +227,7 @@ def test_an_experiment_without_errors_says_so(tmp_path: Path) -> None:
     text = shown_by(page_of(tmp_path / "results"))
     assert "1 of 1 experiments are exact over 120 cases that no fit has seen." in text
     assert "Exact in every case: unicast. A case on RTL again, with a wave:" in text
-    assert re.search(r"zero-load unicast latency 5 120 0 0 –", text)
+    assert re.search(r"zero-load unicast latency 6 120 0 0 –", text)
 
 
 def test_the_worst_case_is_replayed_by_a_command_that_exists(tmp_path: Path, wafertlm: Any) -> None:
@@ -242,7 +242,7 @@ def test_the_worst_case_is_replayed_by_a_command_that_exists(tmp_path: Path, waf
 def test_axes_say_what_an_experiment_counts(results: Path) -> None:
     calibrations = all_off(results.parent)
     page = page_of(results, calibrations)
-    assert set(UNITS) - {experiment.name for experiment in EXPERIMENTS} == {"hang"}
+    assert set(UNITS) <= {experiment.name for experiment in EXPERIMENTS}
     figures = re.findall(r"<h3>(\S+) .*?(<svg.*?</svg>)", page, re.DOTALL)
     assert sorted(name for name, _ in figures) == sorted(one.name for one in EXPERIMENTS)
     for name, figure in figures:

@@ -1,6 +1,6 @@
 """Closed forms of the network without contention: the `perf` level, and the arithmetic of `lt`.
 
-The laws are those of rtl/noc/router.sv; their constants are measured (calibration/experiments).
+The laws are those of rtl/noc/router.sv; their constants are measured (calibration/routers).
 """
 
 from dataclasses import dataclass

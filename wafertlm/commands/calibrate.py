@@ -9,12 +9,12 @@ import click
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from calibration.blackbox.campaign import calibrate_custom, calibration_file
-from calibration.blackbox.scenes import NoFormError, ScenesMixedError
 from calibration.campaign import EXPERIMENTS, calibrate, missed_targets
 from calibration.experiment import LawContradictedError
 from calibration.levels.models import compare_levels
 from calibration.levels.tiles import compare_tiles
+from calibration.routers.custom import calibrate_custom, calibration_file
+from calibration.routers.scenes import NoFormError, ScenesMixedError
 from calibration.tables import update_documents
 from cosim.errors import HangError, SimulationError
 from cosim.spec.mesh import load_spec

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from calibration.experiments.mesh_cases import mesh_timing
-from calibration.harness.mesh import RtlMesh
+from calibration.routers.rtl_mesh import RtlMesh
+from cosim.spec.project import mesh_timing
 from tlm.calibrated import measured_rtl_hash
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import Deliveries, PacketKind, Packets
@@ -96,7 +96,7 @@ class CustomNetwork:
 
     def simulate_rtl(self, packets: Packets, building: Building) -> Deliveries:
         """Deliveries on the Verilated mesh, which is built in the context."""
-        from calibration.blackbox.mesh import BlackBoxMesh  # slow to import: only for a custom mesh
+        from calibration.routers.mesh import BlackBoxMesh  # slow to import: only for a custom mesh
 
         mesh = BlackBoxMesh(self.routers.spec, self.rows, self.cols)
         with building():

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from calibration.harness.mesh import RtlMesh
+from calibration.routers.rtl_mesh import RtlMesh
 from cosim.errors import HangError, SimulationError
 from tlm.calibrated import file_hash
 from tlm.errors import InputError, check_range, choose

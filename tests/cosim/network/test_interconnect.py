@@ -6,13 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from calibration.experiments.mesh_cases import mesh_timing
-from calibration.harness.mesh import RtlMesh
+from calibration.routers.rtl_mesh import RtlMesh
 from cosim.errors import HangError, SimulationError
 from cosim.network.interconnect import RtlInterconnect
 from cosim.network.model import LoopModel
 from cosim.spec.mesh import load_spec
-from cosim.spec.project import project_spec
+from cosim.spec.project import mesh_timing, project_spec
 from tlm.calibrated import REPOSITORY
 from tlm.errors import InputError
 from tlm.interconnect.base import Event, EventKind, Interconnect

@@ -6,12 +6,11 @@ from itertools import count
 import numpy as np
 import pytest
 
-from calibration.experiments.mesh_cases import mesh_timing
-from calibration.harness.mesh import RtlMesh
+from calibration.routers.rtl_mesh import RtlMesh
 from cosim.errors import HangError
 from cosim.network.model import LoopModel
 from cosim.network.tiled import TiledRtlInterconnect
-from cosim.spec.project import project_spec
+from cosim.spec.project import mesh_timing, project_spec
 from tlm.errors import InputError
 from tlm.interconnect.base import Event, EventKind
 from tlm.interconnect.packets import ReductionGoal, TileSet

@@ -1,1 +1,0 @@
-"""A custom mesh: packets through it, and what is found out of it."""

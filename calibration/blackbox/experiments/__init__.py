@@ -1,1 +1,0 @@
-"""Experiments on a custom mesh, in the order in which they rest on each other."""

@@ -1,0 +1,120 @@
+"""Flits that inputs and outputs hold: what the network swallows while a tile takes nothing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from calibration.benches.mesh_bench import Log
+from calibration.experiment import LawContradictedError, Parameters
+from calibration.routers.experiment import RouterExperiment, exact
+from calibration.routers.mesh import Hold
+from calibration.routers.scenes import Send, Size
+from calibration.solve import solve_exactly
+from tlm.calibrated import Parameter
+from tlm.errors import InputError
+from tlm.interconnect.packets import Packets, TileSet
+
+_LATER_CYCLE = 3000
+
+
+@dataclass(frozen=True, slots=True)
+class Path1D:
+    """Single-flit packets along a row from column 0 to a tile that takes nothing.
+
+    With ``side``, what is counted are flits that tile ``side`` of the row then gets rid of.
+    """
+
+    size: Size
+    row: int
+    hops: int
+    side: int | None = None
+
+    @property
+    def label(self) -> str:
+        """The path in words."""
+        counted = "" if self.side is None else f", counted at column {self.side}"
+        return f"{self.size[0]}x{self.size[1]}: row {self.row}, {self.hops} hops{counted}"
+
+    @property
+    def places(self) -> tuple[int, int, int]:
+        """How many buffers of inputs, of outputs to links and to tiles the flits fill."""
+        return (self.hops + 1, self.hops, 1) if self.side is None else (1, 0, 0)
+
+
+class Buffering(RouterExperiment):
+    """Flits taken: input x (hops + 1) + output x hops + the tile's; by a tile at the way: input.
+
+    The tile at the way offers its flits when all is full.
+    """
+
+    name = "buffering"
+    subject = "flits accepted against a blocked tile"
+    seed = 1
+
+    def fit_cases(self) -> list[Path1D]:
+        """Two lengths, and a tile at the way."""
+        size = self.mesh.fit
+        return [Path1D(size, 0, 1), Path1D(size, 1, 3), Path1D(size, 2, 2, side=1)]
+
+    def check_cases(self, *, quick: bool) -> list[Path1D]:
+        """Other lengths and tiles; on sizes that the fit has not seen, every length there is."""
+        fit = self.mesh.fit
+        paths = [Path1D(fit, 2, 2), Path1D(fit, 0, 2), Path1D(fit, 1, 3, side=2)]
+        for size in self.mesh.check_sizes(quick=quick)[1:]:
+            rows, longest = range(size[0]), size[1] - 1
+            paths += [Path1D(size, row, min(row or 5, longest)) for row in rows]
+            paths += [Path1D(size, row, longest, side=1) for row in rows[::2]]
+        return paths
+
+    def measure(self, cases: Sequence[Path1D]) -> list[float]:
+        """Flits that went in at the tile that is counted; paths of one run share no row."""
+        accepted: dict[Path1D, float] = {}
+        for size, alone in dict.fromkeys((case.size, case.side is None) for case in cases):
+            chosen = [case for case in cases if (case.size, case.side is None) == (size, alone)]
+            log = self._run(size, chosen)
+            for case in chosen:
+                node = case.row * size[1] + (case.side or 0)
+                accepted[case] = float(((log[:, 0] == 0) & (log[:, 1] == node)).sum())
+        return [accepted[case] for case in cases]
+
+    def find(self, cases: Sequence[Path1D], values: Sequence[float]) -> dict[str, Parameter]:
+        """Depths of inputs, and of outputs to links and to tiles.
+
+        Raises:
+            LawContradictedError: if the flits are no such sum.
+        """
+        inputs, outputs, last = solve_exactly([case.places for case in cases], values)
+        if max(values) >= self._offered_flits(self.mesh.fit):
+            raise LawContradictedError("the path took every flit that was offered")
+        try:
+            replace(self.mesh.timing, fifo_depth=inputs, output_depth=outputs, tile_depth=last)
+        except InputError as error:
+            raise LawContradictedError(f"no router is such: {error}") from error
+        return {
+            "fifo_depth": exact(inputs, "flits"),
+            "output_depth": exact(outputs, "flits"),
+            "tile_depth": exact(last, "flits"),
+        }
+
+    def predict(self, parameters: Parameters, cases: Sequence[Path1D]) -> list[float]:
+        """By the law."""
+        depths = [parameters[f"{name}_depth"].value for name in ("fifo", "output", "tile")]
+        return [float(np.dot(case.places, depths)) for case in cases]
+
+    def _offered_flits(self, size: Size) -> int:
+        """More than a row is taken to hold, and once that is known than it holds."""
+        timing = self.mesh.timing
+        return 50 + size[1] * (timing.fifo_depth + max(timing.output_depth, timing.tile_places))
+
+    def _run(self, size: Size, cases: Sequence[Path1D]) -> Log:
+        items: list[Send] = []
+        for case in cases:
+            to = TileSet.tile(case.row, case.hops)
+            items += [(0, case.row * size[1], to, 1)] * self._offered_flits(size)
+            if case.side is not None:
+                node = case.row * size[1] + case.side
+                items += [(_LATER_CYCLE, node, to, 1)] * self._offered_flits(size)
+        held = tuple(case.row * size[1] + case.hops for case in cases)
+        hold = Hold(held, until_cycle=2**31)
+        return self.mesh.mesh(size).observe(Packets.of(items), hold=hold)

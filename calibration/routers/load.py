@@ -1,0 +1,89 @@
+"""What experiments on loaded meshes share: the same packets at both levels, nothing fitted."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+
+from calibration.experiment import Parameters
+from calibration.routers.experiment import RouterExperiment
+from calibration.routers.scenes import Size
+from tlm.interconnect.handshake import HandshakeMesh
+from tlm.interconnect.packets import Deliveries, Packets
+
+_OBLONG = (3, 7)
+
+
+class LoadCase(Protocol):
+    """Packets on a mesh, or on its corner at row and column 0.
+
+    No packet of a corner leaves it: the routers around it see nothing. Packets count their nodes as
+    on a mesh that is the corner alone.
+    """
+
+    @property
+    def size(self) -> Size:
+        """What is built."""
+
+    @property
+    def corner(self) -> Size:
+        """What is loaded."""
+
+    @property
+    def label(self) -> str:
+        """The load in words."""
+
+
+class LoadExperiment(RouterExperiment):
+    """Mean packet latency; of a reduction's operands, until the result has come."""
+
+    seed = 7
+
+    def packets(self, case: LoadCase) -> Packets:
+        """The packets of a load."""
+        raise NotImplementedError
+
+    def places(self, *, quick: bool) -> list[tuple[Size, Size]]:
+        """Meshes and what is loaded of them: all, and an oblong corner where there is room."""
+        sizes = self.mesh.check_sizes(quick=quick)
+        roomy = [size for size in sizes if size[0] > _OBLONG[0] and size[1] > _OBLONG[1]]
+        return [*((size, size) for size in sizes), *((size, _OBLONG) for size in roomy)]
+
+    def measure(self, cases: Sequence[LoadCase]) -> list[float]:
+        """Mean latency on RTL."""
+        means = []
+        for case in cases:
+            packets = self.packets(case)
+            means.append(_mean_latency(packets, self.mesh.simulate(case.size, _on(case, packets))))
+        return means
+
+    def predict(self, parameters: Parameters, cases: Sequence[LoadCase]) -> list[float]:
+        """Mean latency on the handshake model, the same packets."""
+        means = []
+        for case in cases:
+            packets = self.packets(case)
+            deliveries = HandshakeMesh(*case.corner, self.mesh.timing).simulate(packets)
+            means.append(_mean_latency(packets, deliveries))
+        return means
+
+
+def place_of(case: LoadCase) -> str:
+    """Where a load is, in words."""
+    corner, mesh = ("x".join(map(str, size)) for size in (case.corner, case.size))
+    return corner if corner == mesh else f"{corner} corner of {mesh}"
+
+
+def _on(case: LoadCase, packets: Packets) -> Packets:
+    """Packets with the numbers that their nodes have on the mesh."""
+
+    def node(number: np.ndarray) -> np.ndarray:
+        row, col = np.divmod(number, case.corner[1])
+        return np.where(number < 0, number, row * case.size[1] + col)
+
+    return replace(packets, source=node(packets.source), root=node(packets.root))
+
+
+def _mean_latency(packets: Packets, deliveries: Deliveries) -> float:
+    last = deliveries.last_ejected()[packets.joint]
+    return float(np.mean(last - deliveries.head_injected))

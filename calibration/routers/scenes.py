@@ -1,0 +1,210 @@
+"""Scenes on a mesh: a few packets each, played one after the other in one run.
+
+A scene starts when the mesh has long been empty; all that it sees of those before it is whose turn
+it is at the arbiters. On RTL and on a model the same scenes are played.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tlm.errors import InputError
+from tlm.interconnect.handshake import DeadlockError, HandshakeMesh
+from tlm.interconnect.lines import hops
+from tlm.interconnect.packets import Deliveries, Packets, ReductionGoal, TileSet
+from tlm.interconnect.zero_load import NocTiming
+
+Goal = TileSet | ReductionGoal
+#: Cycle, source node, destinations or reduction, flits.
+Send = tuple[int, int, Goal, int]
+Size = tuple[int, int]
+Simulate = Callable[[Size, Packets], Deliveries]
+
+#: No mesh is taken to need more cycles for a flit, or a hop, of a scene.
+_PACE_CYCLES = 10
+_SETTLE_CYCLES = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A few packets on a mesh.
+
+    Attributes:
+        size: Rows and columns of the mesh.
+        label: The scene in words.
+        sends: (cycle after the scene's start, source node, destinations or reduction, flits), in
+            queue order.
+        whole: Its figure is the cycles from the first flit in to the last one out. Else it is the
+            weighted mean cycle of heads and tails delivered: the deliveries, in order of packet and
+            node, weigh 1, 2, 3 and so on, so that two that change places change the figure.
+    """
+
+    size: Size
+    label: str
+    sends: tuple[Send, ...]
+    whole: bool = False
+
+    @property
+    def span_cycles(self) -> int:
+        """Longer than the scene takes, even if its packets go one by one."""
+        last, flits = max(send[0] for send in self.sends), sum(send[3] for send in self.sends)
+        return last + _PACE_CYCLES * (flits + sum(self.size)) + _SETTLE_CYCLES
+
+    @property
+    def hops(self) -> int:
+        """From the first sender to its farthest destination, or to a root from the farthest."""
+        return max(self._ways())[0]
+
+    @property
+    def way(self) -> tuple[int, int]:
+        """The nodes between which that is."""
+        return max(self._ways())[1:]
+
+    def _ways(self) -> list[tuple[int, int, int]]:
+        """Hops, first and last node of each way of the first sender's goal."""
+        (_, source, goal, _), cols = self.sends[0], self.size[1]
+        if isinstance(goal, ReductionGoal):
+            ends = [(node, goal.root) for node in goal.operands.nodes(cols)]
+        else:
+            ends = [(source, node) for node in goal.nodes(cols)]
+        return [(hops(divmod(a, cols), divmod(b, cols)), a, b) for a, b in ends]
+
+    @property
+    def parts(self) -> list[int]:
+        """Flits of the first sender's packets."""
+        return [flits for _, node, _, flits in self.sends if node == self.sends[0][1]]
+
+
+def unicasts_of(scene: Scene) -> Scene:
+    """The flits of a lone multicast or reduction as unicasts on its longest way."""
+    far, to = scene.way
+    tile = TileSet.tile(*divmod(to, scene.size[1]))
+    sends = tuple((0, far, tile, flits) for flits in scene.parts)
+    return Scene(scene.size, scene.label, sends, whole=True)
+
+
+def span(places: range) -> str:
+    """Places as a label shows them."""
+    step = f":{places.step}" if places.step > 1 else ""
+    return f"{places.start}:{places.stop}{step}"
+
+
+class ScenesMixedError(Exception):
+    """A scene took so long that the next one had begun."""
+
+
+class NoFormError(Exception):
+    """The model has no form in which scenes can be played."""
+
+
+def play(scenes: Sequence[Scene], simulate: Simulate) -> list[float]:
+    """The figure of each scene, a run a size.
+
+    Raises:
+        ScenesMixedError: if a scene ran into the next one.
+    """
+    found: dict[int, float] = {}
+    for size in dict.fromkeys(scene.size for scene in scenes):
+        chosen = [index for index, scene in enumerate(scenes) if scene.size == size]
+        found |= zip(chosen, _play_on([scenes[i] for i in chosen], size, simulate), strict=True)
+    return [found[index] for index in range(len(scenes))]
+
+
+def _play_on(scenes: Sequence[Scene], size: Size, simulate: Simulate) -> list[float]:
+    starts = np.cumsum([0] + [scene.span_cycles for scene in scenes])
+    packets = Packets.of(
+        (int(start) + after, source, to, flits)
+        for start, scene in zip(starts, scenes, strict=False)
+        for after, source, to, flits in scene.sends
+    )
+    deliveries = simulate(size, packets)
+    scene_of = np.repeat(np.arange(len(scenes)), [len(scene.sends) for scene in scenes])
+    figures = []
+    for index, scene in enumerate(scenes):
+        mine = scene_of[deliveries.packet] == index
+        cycles = np.stack([deliveries.head_ejected[mine], deliveries.tail_ejected[mine]])
+        if cycles.max(initial=0) >= starts[index + 1]:
+            raise ScenesMixedError(f"scene '{scene.label}' ran into the next one")
+        if scene.whole:
+            first = deliveries.head_injected[scene_of == index].min()
+            figures.append(float(cycles.max() - first))
+            continue
+        weights = np.arange(1, cycles.shape[1] + 1)
+        figures.append(float(np.average(cycles.mean(axis=0) - starts[index], weights=weights)))
+    return figures
+
+
+def play_model(scenes: Sequence[Scene], timing: NocTiming) -> list[float]:
+    """The figures on the handshake model."""
+    return play(scenes, lambda size, packets: model(size, timing, packets).simulate(packets))
+
+
+def model(size: Size, timing: NocTiming, packets: Packets) -> HandshakeMesh:
+    """The handshake model for packets."""
+    return HandshakeMesh(*size, timing, reductions=bool(packets.reduces.any()))
+
+
+def closest(
+    candidates: Iterable[NocTiming], scenes: Sequence[Scene], measured: Sequence[float]
+) -> tuple[list[NocTiming], float]:
+    """The candidates that explain measurements best, and how far they are off on average.
+
+    Returns:
+        Those that explain everything, and 0, if there are any; else those whose scenes are off
+        least in the mean, and by how many cycles.
+
+    Raises:
+        NoFormError: if all candidates contradict the scenes in their nature.
+    """
+    found = _by_misfit(candidates, scenes, measured)
+    least = found[0][0]
+    return [candidate for misfit, candidate in found if misfit == least], least
+
+
+def shortlist(
+    candidates: Iterable[NocTiming], scenes: Sequence[Scene], measured: Sequence[float], most: int
+) -> list[NocTiming]:
+    """The ``most`` candidates whose scenes are off least, and all that are off as much as these.
+
+    Raises:
+        NoFormError: if all candidates contradict the scenes in their nature.
+    """
+    found = _by_misfit(candidates, scenes, measured)
+    bound = found[min(most, len(found)) - 1][0]
+    return [candidate for misfit, candidate in found if misfit <= bound]
+
+
+def _by_misfit(
+    candidates: Iterable[NocTiming], scenes: Sequence[Scene], measured: Sequence[float]
+) -> list[tuple[float, NocTiming]]:
+    """Mean cycles that a candidate's scenes are off, the least first; else in the order given."""
+    found = []
+    for candidate in candidates:
+        try:
+            figures = play_model(scenes, candidate)
+        except (DeadlockError, InputError, ScenesMixedError):
+            continue
+        found.append((float(np.abs(np.subtract(figures, measured)).mean()), candidate))
+    if not found:
+        raise NoFormError(
+            f"no form of the model can deliver '{scenes[0].label}' and what follows it"
+        )
+    return sorted(found, key=lambda pair: pair[0])
+
+
+def forms(timings: Iterable[NocTiming], **fields: Iterable[object]) -> list[NocTiming]:
+    """Every timing with every combination of other fields that can be."""
+    grown = list(timings)
+    for name, values in fields.items():
+        listed = list(values)
+        grown = [changed for timing in grown for changed in _changed(timing, name, listed)]
+    return grown
+
+
+def _changed(timing: NocTiming, name: str, values: Sequence[object]) -> Iterable[NocTiming]:
+    for value in values:
+        try:
+            yield replace(timing, **{name: value})  # type: ignore[arg-type]  # of its field
+        except InputError:
+            continue

@@ -1,0 +1,298 @@
+"""A mesh under calibration: its Verilog, what has been found out of it, and what it cannot be."""
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from calibration.benches.mesh_bench import Log
+from calibration.experiment import LawContradictedError, Parameters
+from calibration.routers.found import IDENTIFIED, timing_of
+from calibration.routers.mesh import BlackBoxMesh, Hold
+from calibration.routers.scenes import Goal, Scene, Send, Size, play
+from cosim.errors import HangError, SimulationError
+from cosim.spec.header import FlitLayout
+from cosim.spec.mesh import MeshSpec
+from cosim.verilated.cache import included_files
+from tlm.interconnect.handshake import HandshakeMesh
+from tlm.interconnect.packets import Deliveries, Packets, ReductionGoal, TileSet
+from tlm.interconnect.zero_load import NocTiming
+
+#: Longest packet that is tried.
+LONGEST_FLITS = 64
+_PORTS = 5
+_TRIES = 10_000
+
+
+class Subject:
+    """What experiments share: the meshes, and the timing as far as it is known.
+
+    Attributes:
+        spec: What is said of the mesh.
+        found: Parameters by experiment; each adds its own.
+        not_represented: What no form of the model can be, a line each.
+        mesh_type: The harness.
+    """
+
+    #: Whether a tile may send to itself, which no specification says.
+    sends_to_itself = False
+
+    def __init__(
+        self,
+        spec: MeshSpec,
+        found: Mapping[str, Parameters] | None = None,
+        mesh_type: type[BlackBoxMesh] = BlackBoxMesh,
+    ) -> None:
+        self.spec = spec
+        self.found = dict(found or {})
+        self.not_represented: list[str] = []
+        self.mesh_type = mesh_type
+
+    @property
+    def timing(self) -> NocTiming:
+        """As far as it has been found out; buffers never fill until their depth is known."""
+        return timing_of({name: self.parameters(name) for name in IDENTIFIED}, self.unknown)
+
+    @cached_property
+    def unknown(self) -> NocTiming:
+        """The timing of which nothing has been found out: cycles that any buffers allow."""
+        return NocTiming(
+            hop_cycles=2,
+            ejection_cycles=2,
+            fifo_depth=LONGEST_FLITS,
+            multicast_gap_cycles=0,
+            flit_bytes=self.spec.field("payload").width(*self.spec.mesh.fit) // 8,
+            cut_through=False,
+        )
+
+    def parameters(self, experiment: str) -> Parameters:
+        """What an experiment has found; nothing, if it was not made."""
+        return self.found.get(experiment, {})
+
+    def note(self, line: str) -> None:
+        """Note what no form of the model can be."""
+        self.not_represented.append(line)
+
+    @property
+    def crosses_reductions(self) -> bool:
+        """Whether reductions of several groups may be on the way at once.
+
+        Else one that waits for its operands may keep another's from it.
+        """
+        return self.reductions and self.timing.cut_through and self.operand_limit == _PORTS
+
+    def follows_no_law(self, error: LawContradictedError) -> None:
+        """Let it be that lone transfers follow no closed form, which the model does not need."""
+
+    @property
+    def fit(self) -> Size:
+        """The size on which parameters are identified."""
+        return self.spec.mesh.fit
+
+    def check_sizes(self, *, quick: bool) -> list[Size]:
+        """The sizes of the checks."""
+        return [self.fit] if quick else self.spec.sizes()
+
+    def mesh(self, size: Size) -> BlackBoxMesh:
+        """The Verilated mesh."""
+        return self.mesh_type(self.spec, *size)
+
+    def sources(self) -> list[Path]:
+        """What every measurement rests on."""
+        included = included_files(self.spec.include_folders())
+        return [self.spec.file, *self.spec.source_files(), *included]
+
+    def simulate(self, size: Size, packets: Packets) -> Deliveries:
+        """Deliveries on the Verilated mesh."""
+        return self.mesh(size).simulate(packets, loopback=self.loopback)
+
+    def measure(self, scenes: list[Scene]) -> list[float]:
+        """The figures of scenes on the Verilated meshes."""
+        return play(scenes, self.simulate)
+
+    def observe(self, items: list[Send], held: tuple[int, ...] = ()) -> Log:
+        """Handshakes on the fit's mesh, judged by nobody; ``held`` nodes never take a flit."""
+        hold = Hold(held, until_cycle=2**31)
+        return self.mesh(self.fit).observe(Packets.of(items), hold=hold)
+
+    @property
+    def packet_flits(self) -> int:
+        """Longest unicast."""
+        return self.spec.limits.packet_flits or LONGEST_FLITS
+
+    @property
+    def longest_tried_flits(self) -> int:
+        """Longest multicast or operand that is tried: a header must be able to count it."""
+        return min(LONGEST_FLITS, self.mesh(self.fit).layout().longest_flits or LONGEST_FLITS)
+
+    @property
+    def multicasts(self) -> bool:
+        """Whether the network forks."""
+        return self.spec.features.multicast is not None
+
+    @property
+    def reductions(self) -> bool:
+        """Whether the network combines."""
+        return self.spec.features.reduction is not None
+
+    @cached_property
+    def loopback(self) -> bool:
+        """Whether a sender among the destinations of its multicast gets a copy."""
+        if not self.multicasts:
+            return True
+        if (known := self._known("multicast", "loopback")) is not None:
+            return bool(known)
+        pair = TileSet(range(1), range(2))
+        log = self.observe([(0, 0, pair, 1)])
+        return bool(((log[:, 0] == 1) & (log[:, 1] == 0)).any())
+
+    @cached_property
+    def flits_mix(self) -> bool:
+        """Whether flits of packets from two senders mix on the way into a tile."""
+        log = self.observe([(0, node, TileSet.tile(0, 1), self._mixing_flits) for node in (0, 2)])
+        mine = log[(log[:, 0] == 1) & (log[:, 1] == 1)]
+        senders = mine[:, 4] >> np.uint64(32)
+        return int((senders[1:] != senders[:-1]).sum()) > 1
+
+    @property
+    def _mixing_flits(self) -> int:
+        return min(8, self.packet_flits)
+
+    @cached_property
+    def multicast_flits(self) -> int:
+        """Longest multicast: as the specification says, or that gets through on the fit's mesh."""
+        pair = TileSet(range(1), range(2))
+        known = self.spec.limits.multicast_flits or self._known("multicast", "multicast_flits")
+        return known or self._longest(lambda flits: [(0, 2 * self.fit[1], pair, flits)])
+
+    @cached_property
+    def reduction_flits(self) -> int:
+        """Longest operand, found alike."""
+        pair = ReductionGoal(TileSet(range(1), range(2)), root=0, maximum=self.maximum_only)
+        known = self.spec.limits.reduction_flits or self._known("reduction", "reduction_flits")
+        return known or self._longest(lambda flits: [(0, node, pair, flits) for node in (0, 1)])
+
+    @property
+    def maximum_only(self) -> bool:
+        """The network knows no sums."""
+        return "sum" not in self.spec.operations()
+
+    @cached_property
+    def operand_limit(self) -> int:
+        """Most operands that a router combines: as specified, or found by trying."""
+        known = self.spec.limits.reduction_operands or self._known("reduction", "operand_limit")
+        if known:
+            return min(known, _PORTS)
+        rows, cols = self.fit
+        limit = 1
+        for wanted in range(2, _PORTS + 1):
+            goal = next(
+                (
+                    reduce
+                    for height in (1, 2, 3, 4)
+                    for width in (2, 3, 4)
+                    for root in range(rows * cols)
+                    if self.can_name(
+                        self.fit,
+                        reduce := self.reduce(
+                            TileSet(range(min(height, rows)), range(min(width, cols))), root
+                        ),
+                    )
+                    and self.meeting(reduce) == wanted
+                ),
+                None,
+            )
+            if goal is None:
+                continue
+            items: list[Send] = [(0, node, goal, 1) for node in goal.operands.nodes(cols)]
+            if not self._gets_through(items):
+                break
+            limit = wanted
+        if limit < 2:
+            raise LawContradictedError(
+                "no reduction of two operands gets through: are the operation's codes and "
+                "reduction_around as the mesh has them?"
+            )
+        return limit
+
+    def reduce(self, operands: TileSet, root: int) -> ReductionGoal:
+        """A reduction of a kind that the network knows."""
+        return ReductionGoal(operands, root, maximum=self.maximum_only)
+
+    def meeting(self, goal: ReductionGoal, size: Size | None = None) -> int:
+        """Most operands of a reduction that meet in one router."""
+        return HandshakeMesh(*(size or self.fit), self.timing).most_meeting(goal)
+
+    def can_name(self, size: Size, goal: Goal) -> bool:
+        """Whether headers can name a set or a reduction."""
+        return FlitLayout(self.spec, *size).names(goal)
+
+    def any_set(self, size: Size, rng: np.random.Generator, corner: Size | None = None) -> TileSet:
+        """Tiles, of a mesh or a corner of it, that headers can name: one, rectangles, strided."""
+        for _ in range(_TRIES):
+            where = any_group(corner or size, rng)
+            if self.can_name(size, where):
+                return where
+        raise LawContradictedError(f"headers name no set of tiles on {size[0]}x{size[1]}")
+
+    def random_set(self, size: Size, rng: np.random.Generator) -> TileSet:
+        """Several such tiles."""
+        while len(where := self.any_set(size, rng)) == 1:
+            pass
+        return where
+
+    def any_reduction(self, size: Size, rng: np.random.Generator) -> ReductionGoal:
+        """A reduction of one operand or more that headers can name and routers can combine."""
+        for _ in range(_TRIES):
+            where = any_group(size, rng)
+            goal = self.reduce(where, int(rng.integers(size[0] * size[1])))
+            if self.can_name(size, goal) and self.meeting(goal, size) <= self.operand_limit:
+                return goal
+        raise LawContradictedError(
+            f"no reduction of {self.operand_limit} operands a router can be named on "
+            f"{size[0]}x{size[1]}"
+        )
+
+    def random_reduction(self, size: Size, rng: np.random.Generator) -> ReductionGoal:
+        """One of several operands."""
+        while len((goal := self.any_reduction(size, rng)).operands) == 1:
+            pass
+        return goal
+
+    def _known(self, experiment: str, parameter: str) -> int | None:
+        """What was found out, without trying it again."""
+        found = self.parameters(experiment).get(parameter)
+        return None if found is None else round(found.value)
+
+    def _longest(self, items: Callable[[int], list[Send]]) -> int:
+        """Most flits, by doubling and then halving, with which packets get through."""
+        most = self.longest_tried_flits
+        good, bad = 1, most + 1
+        while bad - good > 1:
+            middle = min(2 * good, most) if bad > most else (good + bad) // 2
+            if self._gets_through(items(middle)):
+                good = middle
+            else:
+                bad = middle
+        return good
+
+    def _gets_through(self, items: list[Send]) -> bool:
+        try:
+            self.mesh(self.fit).simulate(
+                Packets.of(items), loopback=self.loopback, keep_failures=False
+            )
+        except (HangError, SimulationError):
+            return False
+        return True
+
+
+def any_group(size: Size, rng: np.random.Generator) -> TileSet:
+    """Tiles of a mesh: one, rectangles and strided sets."""
+    return TileSet(*(_places(side, rng) for side in size))
+
+
+def _places(side: int, rng: np.random.Generator) -> range:
+    """Places on a side: one, some next to each other, or every second or third."""
+    first, last = sorted(int(value) for value in rng.integers(0, side, 2))
+    return range(first, last + 1, int(rng.integers(1, 4)))

@@ -1,0 +1,186 @@
+"""Stored calibrations of custom meshes: what makes them stale, and what is wrong with them."""
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from calibration.routers import custom
+from calibration.routers.custom import (
+    CustomCalibration,
+    calibrate_custom,
+    calibration_file,
+    load_custom,
+    model_hash,
+)
+from calibration.routers.scenes import NoFormError, ScenesMixedError
+from cosim.errors import HangError
+from cosim.spec.mesh import MeshSpec, load_spec
+from cosim.verilated.cache import included_files
+from tests.specifications import TOY
+from tlm.calibrated import source_hashes
+from tlm.errors import InputError
+from tlm.interconnect.calibration import rtl_timing
+from tlm.interconnect.handshake import DeadlockError
+
+FILES = ("toy.sv", "toy.toml", "toy_size.svh")
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> MeshSpec:
+    """The toy, elsewhere, with a calibration; its include folder is the whole folder."""
+    shutil.copytree(TOY.parent, tmp_path / "toy")
+    spec = load_spec(tmp_path / "toy" / "toy.toml")
+    found = CustomCalibration(
+        sources=source_hashes([spec.folder / name for name in FILES], spec.folder),
+        tools={},
+        network=asdict(rtl_timing()),
+        packet_flits=64,
+        multicast_flits=None,
+        reduction_flits=None,
+        not_represented=[],
+        results=[],
+    )
+    calibration_file(spec).write_text(found.model_dump_json())
+    return spec
+
+
+def test_what_is_stored_is_read(stored: MeshSpec) -> None:
+    assert load_custom(stored).timing() == rtl_timing()
+    names = {path.name for path in included_files(stored.include_folders())}
+    assert names == {*FILES}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_changed_file_makes_it_stale(stored: MeshSpec, name: str) -> None:
+    comment = "#" if name.endswith(".toml") else "//"
+    with (stored.folder / name).open("a") as file:
+        file.write(f"{comment} changed\n")
+    with pytest.raises(InputError, match=f"'toy' is stale: {name} changed since it was measured"):
+        load_custom(stored)
+
+
+def test_a_new_file_that_may_be_included_makes_it_stale(stored: MeshSpec) -> None:
+    (stored.folder / "more.svh").touch()
+    with pytest.raises(InputError, match="stale: more.svh changed"):
+        load_custom(stored)
+
+
+def test_a_changed_model_makes_it_stale(stored: MeshSpec, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(custom, "model_hash", lambda: "another")
+    with pytest.raises(InputError, match="stale: the model changed since it was measured; run 'w"):
+        load_custom(stored)
+
+
+def test_a_calibration_of_an_unknown_model_is_stale(stored: MeshSpec) -> None:
+    change(stored, lambda found: found.pop("model"))
+    with pytest.raises(InputError, match="stale: the model changed since"):
+        load_custom(stored)
+
+
+def test_what_belongs_to_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(custom, "REPOSITORY", tmp_path)
+    seen = {model_hash()}
+    for name in (
+        "calibration/routers/scenes.py",
+        "cosim/spec/mesh.py",
+        "calibration/routers/traffic.py",
+        "rtl/bench/blackbox_bench.sv",
+        "rtl/bench/flit_replayer.sv",
+        "tlm/interconnect/handshake/core.py",
+        "tlm/interconnect/zero_load.py",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+        assert model_hash() not in seen, name
+        seen.add(model_hash())
+    (tmp_path / "tlm/interconnect/closed_form.py").touch()
+    assert model_hash() in seen
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda network: network.pop("line"), "line: not there; allowed: the fields of NocTiming"),
+        (lambda network: network.update(speed=3), "speed: not known; allowed: the fields of NocT"),
+        (lambda network: network.update(fork="none"), "unknown fork 'none'; known: flit-by-flit"),
+        (lambda network: network.update(hop_cycles="two"), "hop_cycles"),
+        (lambda network: network.update(fifo_depth=0), "fifo_depth: found 0; allowed: 1 or more"),
+    ],
+)
+def test_a_network_that_is_none(
+    stored: MeshSpec, edit: Callable[[dict[str, Any]], None], message: str
+) -> None:
+    change(stored, lambda found: edit(found["network"]))
+    with pytest.raises(InputError) as caught:
+        load_custom(stored)
+    assert str(caught.value).startswith(f"{calibration_file(stored)}: ('network',")
+    assert message in str(caught.value)
+
+
+def test_a_file_that_is_no_text(stored: MeshSpec) -> None:
+    calibration_file(stored).write_bytes(b"\xff")
+    with pytest.raises(InputError, match="toy.calibration.json: 'utf-8' codec can't decode .* run"):
+        load_custom(stored)
+
+
+def test_a_folder_that_cannot_be_written_is_found_before_the_measurements(
+    stored: MeshSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(**_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(custom, "TemporaryFile", refuse)
+    monkeypatch.delattr(custom, "Subject")
+    with pytest.raises(InputError) as caught:
+        calibrate_custom(stored, force=True)
+    assert str(caught.value).startswith(f"{stored.folder}: cannot be written: Permission denied;")
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (ScenesMixedError("scene 'a'"), "toy.toml: packets are slower than any mesh is taken to"),
+        (NoFormError("none"), "toy.toml: the mesh is like no form of the model: none"),
+        (
+            DeadlockError(7, [0], [], []),
+            "toy.toml: the model that was found hangs where the mesh does",
+        ),
+        (HangError("toy 3x4 stands still"), "toy 3x4 stands still"),
+    ],
+)
+def test_a_mesh_that_cannot_be_found_out_fails_the_check(
+    error: Exception, message: str, wafertlm: Any, stored: MeshSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wafertlm.commands.calibrate.calibrate_custom", raising(error))
+    ran = wafertlm("calibrate", "--rtl", stored.file)
+    assert (ran.status, ran.stderr.startswith(f"check failed: {message}")) == (1, True)
+
+
+def test_a_hang_of_the_projects_mesh_fails_the_check(
+    wafertlm: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wafertlm.commands.calibrate.calibrate", raising(HangError("stands still")))
+    ran = wafertlm("calibrate")
+    assert (ran.status, ran.stderr) == (1, "check failed: stands still\n")
+
+
+def change(spec: MeshSpec, edit: Callable[[dict[str, Any]], object]) -> None:
+    """Change the stored calibration of a mesh."""
+    path = calibration_file(spec)
+    found = json.loads(path.read_text())
+    edit(found)
+    path.write_text(json.dumps(found))
+
+
+def raising(error: Exception) -> Callable[..., None]:
+    """A function that raises."""
+
+    def function(*_: object, **__: object) -> None:
+        raise error
+
+    return function

@@ -1,0 +1,211 @@
+"""Forms are found in made-up measurements, also where one of them is a little off."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from calibration.experiment import LawContradictedError
+from calibration.routers.buffering import Buffering
+from calibration.routers.contention import Contention
+from calibration.routers.multicast import Multicast
+from calibration.routers.reduction import Reduction
+from calibration.routers.scenes import NoFormError, Scene, closest, play_model, shortlist
+from calibration.routers.subject import Subject
+from calibration.routers.unicast import Unicast
+from cosim.spec.mesh import MeshSpec
+from tests.specifications import Changed
+from tlm.interconnect.packets import TileSet
+from tlm.interconnect.zero_load import NocTiming
+
+TRUE = NocTiming(
+    hop_cycles=2,
+    ejection_cycles=2,
+    fifo_depth=2,
+    multicast_gap_cycles=0,
+    flit_bytes=8,
+    output_depth=2,
+    cut_through=False,
+)
+KINDS = ("multicast", "reduction")
+#: What the experiments before have found: nothing of arbiters, forks and adders.
+KNOWN = replace(TRUE)
+
+
+@pytest.fixture
+def subject(mesh_spec: MeshSpec, monkeypatch: pytest.MonkeyPatch) -> Subject:
+    made = Subject(mesh_spec)
+    tried = {"unknown": KNOWN, "flits_mix": False, "loopback": True, "operand_limit": 5}
+    for name, value in tried.items():
+        monkeypatch.setitem(made.__dict__, name, value)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("form", "off_cycles"),
+    [
+        ({}, 0.0),
+        ({"arbiter": "fixed", "line": (4, 3, 0, 2, 1, 5), "lock_on_transfer": True}, 0.0),
+        ({"line": (1, 2, 3, 4, 0, 5), "turnaround_cycles": 1, "return_cycles": 2}, 0.0),
+        ({"y_first": True, "lock_on_transfer": True}, 0.0),
+        # Where a measurement is a little off, the nearest form is kept.
+        ({"y_first": True, "lock_on_transfer": True}, 0.3),
+    ],
+)
+def test_arbiters(subject: Subject, form: dict[str, Any], off_cycles: float) -> None:
+    true = replace(TRUE, **form)
+    experiment = Contention(subject)
+    cases = experiment.fit_cases()
+    values = play_model(cases, true)
+    values[0] += off_cycles
+    found = experiment.identify(cases, values)
+    for field in ("arbiter", "y_first", "lock_on_transfer", "turnaround_cycles", "return_cycles"):
+        assert getattr(subject.timing, field) == getattr(true, field), field
+    assert [found[f"place_{name}"].value for name in ("north", "west", "local")] == [
+        true.line.index(port) for port in (1, 4, 0)
+    ]
+    assert bool(subject.not_represented) == bool(off_cycles)
+
+
+@pytest.mark.parametrize("fork", ["own-pace", "flit-by-flit", "lockstep"])
+def test_forks(subject: Subject, fork: str) -> None:
+    true = replace(TRUE, fork=fork)
+    experiment = Multicast(subject)
+    cases = experiment.fit_cases()
+    found = experiment.identify(cases, play_model(cases, true))
+    assert subject.timing == true
+    assert found["fork"].unit == fork
+    assert subject.not_represented == []
+
+
+def test_adders(subject: Subject) -> None:
+    true = replace(
+        TRUE,
+        reduce_cycles=4,
+        reduce_interval_cycles=5,
+        operands_share=True,
+        line=(5, 0, 1, 2, 3, 4),
+    )
+    experiment = Reduction(subject)
+    cases = experiment.fit_cases()
+    values = play_model(cases, true)
+    found = experiment.identify(cases, values)
+    assert subject.timing == true
+    assert found["reduce_cycles"].ci95 == (4, 4)
+
+
+PROJECT = NocTiming(1, 1, 4, 1, 8)
+
+
+def test_depths(subject: Subject) -> None:
+    experiment = Buffering(subject)
+    cases = experiment.fit_cases()
+    values = [float(np.dot(case.places, (7, 2, 3))) for case in cases]
+    found = experiment.identify(cases, values)
+    assert {name: parameter.value for name, parameter in found.items()} == {
+        "fifo_depth": 7,
+        "output_depth": 2,
+        "tile_depth": 3,
+    }
+    assert (subject.timing.fifo_depth, subject.timing.tile_places) == (7, 3)
+
+
+@pytest.mark.parametrize("wrong", [0, 1])
+def test_flits_that_no_depths_explain(subject: Subject, wrong: int) -> None:
+    experiment = Buffering(subject)
+    cases = experiment.fit_cases()
+    values = [
+        float(np.dot(case.places, (7, 0, 0))) - (at == wrong) for at, case in enumerate(cases)
+    ]
+    with pytest.raises(LawContradictedError, match=r"no router is such|no whole constants fit"):
+        experiment.identify(cases, values)
+
+
+def test_a_network_that_takes_everything_has_no_known_depth(subject: Subject) -> None:
+    cases = Buffering(subject).fit_cases()
+    with pytest.raises(LawContradictedError, match="the path took every flit that was offered"):
+        Buffering(subject).identify(cases, [80.0 * case.places[0] for case in cases])
+
+
+def test_cycles_of_hops_and_flits(subject: Subject) -> None:
+    experiment = Unicast(subject)
+    cases = experiment.fit_cases()
+    values = [5.0 + 3 * scene.hops + 2 * (sum(scene.parts) - 1) for scene in cases]
+    found = experiment.identify(cases, values)
+    assert {name: parameter.value for name, parameter in found.items()} == {
+        "ejection_cycles": 5,
+        "hop_cycles": 3,
+        "link_interval_cycles": 2,
+        "serialisation_cycles": 2,
+    }
+    for wrong in range(len(cases)):
+        off = [value + (at == wrong) for at, value in enumerate(values)]
+        with pytest.raises(LawContradictedError):
+            experiment.identify(cases, off)
+
+
+def test_a_mesh_whose_places_return_late_has_no_constant_serialisation(subject: Subject) -> None:
+    # Two flits, then a wait: the model explains it, the closed form does not.
+    late = replace(TRUE, output_depth=0, return_cycles=4)
+    subject.unknown = replace(KNOWN, output_depth=0)
+    experiment = Unicast(subject)
+    cases = experiment.fit_cases()
+    found = experiment.identify(cases, play_model(cases, late))
+    assert found["link_interval_cycles"].value == 1
+    assert "serialisation_cycles" not in found
+    assert subject.not_represented == []
+
+
+@pytest.mark.parametrize("hop_cycles", [1, 2, 3])
+@pytest.mark.parametrize("fifo_depth", [4, 8])
+def test_gaps_between_packets_that_need_room_for_all_of_themselves(
+    changed_mesh: Changed, hop_cycles: int, fifo_depth: int
+) -> None:
+    limits = [(f"{name}_flits = 4", f"{name}_flits = {fifo_depth}") for name in KINDS]
+    subject = Subject(changed_mesh(*limits, ("bits = 3                   ", "bits = 4")))
+    true = replace(
+        PROJECT, hop_cycles=hop_cycles, ejection_cycles=hop_cycles, fifo_depth=fifo_depth
+    )
+    subject.unknown = replace(true, multicast_gap_cycles=0)
+    subject.loopback, subject.operand_limit = True, 5
+    gaps = []
+    for experiment in (Multicast(subject), Reduction(subject)):
+        cases = experiment.fit_cases()
+        found = experiment.identify(cases, play_model(cases, true))
+        gaps.append(found["gap_cycles"].value)
+    # A place is free a cycle after its flit has left, and is filled a hop later.
+    assert gaps == [hop_cycles, hop_cycles + true.reduce_cycles]
+    assert subject.timing.multicast_gap_cycles == hop_cycles
+
+
+def test_the_nearest_are_kept_where_none_is_exact() -> None:
+    scenes = [Scene((3, 4), "one", ((0, 0, TileSet.tile(0, 3), 5),))]
+    candidates = [replace(TRUE, hop_cycles=cycles) for cycles in (2, 3, 4, 5)]
+    values = [figure + 0.5 for figure in play_model(scenes, candidates[1])]
+    best, misfit = closest(candidates, scenes, values)
+    assert (best, misfit) == ([candidates[1]], 0.5)
+    assert shortlist(candidates, scenes, values, 2) == [candidates[1], candidates[2]]
+
+
+def test_scenes_that_no_form_can_play_are_named() -> None:
+    ring = [(0, 1, TileSet(range(1), range(1, 3)), 40), (0, 2, TileSet(range(1), range(1, 3)), 40)]
+    scenes = [Scene((3, 4), "a ring of waits", tuple(ring))]
+    with pytest.raises(NoFormError, match="'a ring of waits'"):
+        closest([replace(TRUE, fork="flit-by-flit", fifo_depth=2)], scenes, [0.0])
+
+
+def test_sets_that_headers_cannot_name_end_the_search(
+    subject: Subject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Subject, "can_name", lambda self, size, goal: False)
+    with pytest.raises(LawContradictedError, match="headers name no set of tiles on 4x4"):
+        Multicast(subject).fit_cases()
+
+
+def test_scenes_do_not_see_each_other(subject: Subject) -> None:
+    # Only who is first in line at an arbiter stays behind, which decides nothing in these.
+    lone = [Unicast(subject).check_cases(quick=True), Multicast(subject).check_cases(quick=True)]
+    scenes = [scene for cases in lone for scene in cases if scene.whole]
+    alone = [play_model([scene], PROJECT)[0] for scene in scenes]
+    assert play_model(scenes, PROJECT) == alone

@@ -1,0 +1,398 @@
+"""A changed line of a custom mesh moves what it should in its calibration, and nothing else."""
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from calibration.routers.custom import CustomCalibration, calibrate_custom
+from cosim.spec.mesh import MeshSpec, load_spec
+from tlm.calibrated import REPOSITORY
+from tlm.interconnect.zero_load import ARBITERS, FORKS
+
+pytestmark = pytest.mark.rtl
+
+#: A file beside the specification, a text that stands there once, and what comes in its place.
+Change = tuple[str, str, str]
+#: What moves; None: it is no longer asked for.
+Moved = Mapping[str, int | None]
+
+_DOCS = REPOSITORY / "docs" / "custom_rtl"
+_MESH, _MASK = _DOCS / "mesh.toml", _DOCS / "mask_mesh" / "mask_mesh.toml"
+
+_PORTS = ("local", "north", "east", "south", "west")
+_MESH_FOUND = {
+    "ejection_cycles": 1,
+    "hop_cycles": 1,
+    "link_interval_cycles": 1,
+    "serialisation_cycles": 1,
+    "fifo_depth": 4,
+    "output_depth": 0,
+    "tile_depth": 0,
+    "lock_grain": 1,
+    "y_first": 0,
+    "arbiter": ARBITERS.index("round-robin"),
+    "lock_on_transfer": 0,
+    "return_cycles": 1,
+    "turnaround_cycles": 0,
+    **{f"place_{port}": place for place, port in enumerate(_PORTS)},
+    "fork": FORKS.index("own-pace"),
+    "cut_through": 1,
+    "loopback": 1,
+    "multicast_flits": 4,
+    "fork_cycles": 0,
+    "multicast.gap_cycles": 1,
+    "reduction.gap_cycles": 2,
+    "reduce_cycles": 1,
+    "reduce_interval_cycles": 1,
+    "operand_limit": 5,
+    "operands_share": 0,
+    "place_reduction": 5,
+    "reduction_flits": 4,
+}
+_NO_GAPS = {"multicast.gap_cycles": None, "reduction.gap_cycles": None}
+_MASK_FOUND = {name: value for name, value in _MESH_FOUND.items() if name not in _NO_GAPS} | {
+    "ejection_cycles": 2,
+    "hop_cycles": 2,
+    "fifo_depth": 2,
+    "output_depth": 2,
+    "tile_depth": 2,
+    "lock_on_transfer": 1,
+    **{f"place_{port}": place for place, port in enumerate((*_PORTS[1:], _PORTS[0]))},
+    "fork": FORKS.index("flit-by-flit"),
+    "cut_through": 0,
+    "multicast_flits": 64,
+    "reduce_cycles": 3,
+    "reduce_interval_cycles": 3,
+    "operand_limit": 2,
+    "operands_share": 1,
+    "reduction_flits": 64,
+}
+
+
+def _variant(original: Path, folder: Path, changes: list[Change]) -> MeshSpec:
+    """A changed copy of a specification and its sources."""
+    for source in load_spec(original).source_files():
+        shutil.copy(source, folder)
+    (folder / "spec.toml").write_text(original.read_text().replace("../../rtl/noc/", ""))
+    for name, old, new in changes:
+        text = (folder / name).read_text()
+        assert text.count(old) == 1, f"{name}: {old}"
+        (folder / name).write_text(text.replace(old, new))
+    return load_spec(folder / "spec.toml")
+
+
+def _found(calibration: CustomCalibration) -> dict[str, int]:
+    """All that was identified, by name; each for certain."""
+    found = {}
+    for result in calibration.results:
+        for name, parameter in result.parameters.items():
+            assert parameter.ci95 == (parameter.value, parameter.value), name
+            key = f"{result.name}.{name}" if name == "gap_cycles" else name
+            found[key] = int(parameter.value)
+    return found
+
+
+def _holds(spec: MeshSpec, expected: Mapping[str, int]) -> None:
+    """Exactly this is identified, and by it every blind check holds to the cycle."""
+    calibration = calibrate_custom(spec, quick=True)
+    assert _found(calibration) == expected
+    for result in calibration.results:
+        assert [point for point in result.check if point.rtl != point.model] == []
+    assert calibration.not_represented == []
+
+
+def _moved(found: Mapping[str, int], moved: Moved) -> dict[str, int]:
+    changed = {**found, **moved}
+    return {name: value for name, value in changed.items() if value is not None}
+
+
+def _mesh_parameters(text: str) -> Change:
+    return ("spec.toml", "{ FifoDepth = 4 }", f"{{ {text} }}")
+
+
+def _mask_parameters(text: str) -> Change:
+    return ("spec.toml", "[mesh]\n", f"[rtl.parameters]\n{text}\n[mesh]\n")
+
+
+def _without_length() -> list[Change]:
+    """A wormhole mesh has no field for it, and packets of any length."""
+    length = "bits = 3                          # counts up to FifoDepth\n"
+    return [
+        _mesh_parameters("FifoDepth = 4, CutThrough = 0"),
+        ("spec.toml", f'[[flit]]\nfield = "length"\n{length}', ""),
+        ("spec.toml", "multicast_flits = 4 ", "# "),
+        ("spec.toml", "reduction_flits = 4\n", ""),
+    ]
+
+
+_OPERATIONS = "bits = 3\nvalues = { unicast = 0, multicast = 4, sum = 2, maximum = 3 }"
+
+#: A flit of a fork goes when all its branches can take it in the same cycle.
+_LOCKSTEP: list[Change] = [
+    (
+        "output_port.sv",
+        "  output logic [Requesters-1:0]            taken_o,\n",
+        "  output logic [Requesters-1:0]            taken_o,\n"
+        "  output logic [Requesters-1:0]            can_o,\n"
+        "  input  logic [Requesters-1:0]            go_i,\n",
+    ),
+    (
+        "output_port.sv",
+        "assign taken_o = switch_ready ? offered : '0;",
+        "assign can_o = switch_ready ? offered : '0;\n  assign taken_o = can_o & go_i;",
+    ),
+    (
+        "output_port.sv",
+        "assign switch_valid = offered != '0;",
+        "assign switch_valid = (offered & go_i) != '0;",
+    ),
+    (
+        "router.sv",
+        "branch_valid, branch_last, branch_taken;",
+        "branch_valid, branch_last, branch_taken, branch_can;",
+    ),
+    (
+        "router.sv",
+        "logic [Requesters-1:0] valid, last, many, taken;",
+        "logic [Requesters-1:0] valid, last, many, taken, can, go;",
+    ),
+    (
+        "router.sv",
+        "assign branch_taken[i][o] = taken[i];",
+        "assign branch_taken[i][o] = taken[i];\n      assign branch_can[i][o] = can[i];\n"
+        "      assign go[i] = (branch_valid[i] & ~branch_can[i]) == '0;",
+    ),
+    (
+        "router.sv",
+        "assign valid[Ports] = result_valid[o];",
+        "assign valid[Ports] = result_valid[o];\n      assign go[Ports] = 1'b1;",
+    ),
+    (
+        "router.sv",
+        "      .taken_o(taken),\n      .free_i(free),",
+        "      .taken_o(taken),\n      .can_o(can),\n      .go_i(go),\n      .free_i(free),",
+    ),
+]
+
+#: The first in line wins, whoever won before.
+_FIXED: list[Change] = [
+    ("rr_arbiter.sv", "preferred_q <= preferred_d;", "preferred_q <= preferred_d | '1;")
+]
+
+#: A tree of pairs as in PULP's rr_arb_tree, over eight places: a pointer's bits choose the halves.
+_TREE: list[Change] = [
+    (
+        "rr_arbiter.sv",
+        "assign first_line = request_i & preferred_q;",
+        """logic [7:0] asks, behind, tree;
+  logic [2:0] pointer_q, next;
+  assign asks = 8'(request_i);
+  always_comb begin
+    logic [2:0] winner;
+    winner[2] = asks[7:4] != '0 && (asks[3:0] == '0 || pointer_q[2]);
+    winner[1] = asks[{winner[2], 2'b10} +: 2] != '0
+        && (asks[{winner[2], 2'b00} +: 2] == '0 || pointer_q[1]);
+    winner[0] = asks[{winner[2:1], 1'b1}] && (!asks[{winner[2:1], 1'b0}] || pointer_q[0]);
+    tree = '0;
+    tree[winner] = request_i != '0;
+    behind = asks & ~((8'd2 << pointer_q) - 8'd1);
+    if (behind == '0) behind = asks;
+    next = '0;
+    for (int i = 7; i >= 0; i--) if (behind[i]) next = 3'(i);
+  end
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) pointer_q <= '0;
+    else if (advance_i) pointer_q <= next;
+  end
+  assign first_line = request_i & preferred_q;""",
+    ),
+    (
+        "rr_arbiter.sv",
+        "(first_line != '0) ? lowest_preferred : lowest_any",
+        "Requesters'(tree)",
+    ),
+]
+
+#: After a packet's last flit an output rests for a cycle.
+_TURNAROUND: list[Change] = [
+    (
+        "output_port.sv",
+        "assign fresh = !locked_q && valid_i != '0;",
+        "logic rest_q;\n  always_ff @(posedge clk_i) rest_q <= rst_ni & tail_taken;\n"
+        "  assign fresh = !locked_q && !rest_q && valid_i != '0;",
+    ),
+    (
+        "output_port.sv",
+        "assign granted = locked_q ? owner_q : winner;",
+        "assign granted = locked_q ? owner_q : rest_q ? '0 : winner;",
+    ),
+]
+
+_MESH_VARIANTS: dict[str, tuple[list[Change], Moved]] = {
+    "one-more-stage": (
+        [_mesh_parameters("FifoDepth = 4, Stages = 2")],
+        {"hop_cycles": 2, "ejection_cycles": 2}
+        | {"multicast.gap_cycles": 2, "reduction.gap_cycles": 3},
+    ),
+    "output-buffers": (
+        [_mesh_parameters("FifoDepth = 4, OutputDepth = 2")],
+        {"hop_cycles": 2, "ejection_cycles": 2, "output_depth": 2, "tile_depth": 2},
+    ),
+    "output-buffers-at-links-alone": (
+        [
+            _mesh_parameters("FifoDepth = 4, OutputDepth = 2"),
+            (
+                "router.sv",
+                ".OutputDepth(OutputDepth),\n      .CutThrough((Multicast",
+                ".OutputDepth((o == Local) ? 0 : OutputDepth),\n      .CutThrough((Multicast",
+            ),
+        ],
+        {"hop_cycles": 2, "output_depth": 2},
+    ),
+    "columns-first": ([_mesh_parameters("FifoDepth = 4, YFirst = 1")], {"y_first": 1}),
+    "no-loopback": ([_mesh_parameters("FifoDepth = 4, Loopback = 0")], {"loopback": 0}),
+    "slower-adder": ([_mesh_parameters("FifoDepth = 4, ReduceStages = 3")], {"reduce_cycles": 3}),
+    "wormhole": (
+        _without_length(),
+        _NO_GAPS | {"cut_through": 0, "multicast_flits": 64, "reduction_flits": 64},
+    ),
+    "deeper-buffers": (
+        [
+            _mesh_parameters("FifoDepth = 8"),
+            ("spec.toml", "bits = 3                          #", "bits = 4 #"),
+            ("spec.toml", "multicast_flits = 4 ", "multicast_flits = 8 "),
+            ("spec.toml", "reduction_flits = 4", "reduction_flits = 8"),
+        ],
+        {"fifo_depth": 8, "multicast_flits": 8, "reduction_flits": 8},
+    ),
+    "no-multicasts": (
+        [
+            _mesh_parameters("FifoDepth = 4, Multicast = 0"),
+            ("spec.toml", 'multicast = "bitmask"\n', ""),
+            ("spec.toml", "multicast_flits = 4 ", "# "),
+            ("spec.toml", _OPERATIONS, "bits = 2\nvalues = { unicast = 0, sum = 2, maximum = 3 }"),
+        ],
+        dict.fromkeys(
+            ["fork", "loopback", "multicast_flits", "fork_cycles", "multicast.gap_cycles"]
+        ),
+    ),
+    "no-reductions": (
+        [
+            _mesh_parameters("FifoDepth = 4, Reduction = 0"),
+            ("spec.toml", 'reduction = "bitmask"\n', ""),
+            ("spec.toml", "reduction_flits = 4\n", ""),
+            ("spec.toml", _OPERATIONS, "bits = 1\nvalues = { unicast = 0, multicast = 1 }"),
+        ],
+        dict.fromkeys(
+            [
+                "reduce_cycles",
+                "reduce_interval_cycles",
+                "operand_limit",
+                "operands_share",
+                "place_reduction",
+                "reduction_flits",
+                "reduction.gap_cycles",
+            ]
+        ),
+    ),
+    "lockstep": (_LOCKSTEP, {"fork": FORKS.index("lockstep")}),
+    "lockstep-wormhole": (
+        [*_LOCKSTEP, *_without_length()],
+        _NO_GAPS
+        | {
+            "fork": FORKS.index("lockstep"),
+            "cut_through": 0,
+            "multicast_flits": 64,
+            "reduction_flits": 64,
+        },
+    ),
+    "fixed-priority": (_FIXED, {"arbiter": ARBITERS.index("fixed")}),
+    "tree-of-pairs": (_TREE, {"arbiter": ARBITERS.index("tree")}),
+    "turnaround": (_TURNAROUND, {"turnaround_cycles": 1}),
+}
+
+
+def _inputs(parameter: str, ready: str) -> list[Change]:
+    """Another rule by which inputs take flits; the buffers of outputs keep theirs."""
+    return [
+        (
+            "mask_fifo.sv",
+            "parameter int Depth = 2\n",
+            f"parameter int Depth = 2,\n  parameter int {parameter} = 0\n",
+        ),
+        ("mask_fifo.sv", "assign in_ready = count_q < CountWidth'(Depth);", ready),
+        (
+            "mask_router.sv",
+            ".Depth((s < ExtraStages) ? 2 : InDepth)",
+            f".Depth((s < ExtraStages) ? 2 : InDepth), .{parameter}(1)",
+        ),
+    ]
+
+
+#: A place that has become free is known of two cycles later than it might be.
+_LATE = _inputs(
+    "Late",
+    "logic [1:0] gone_q;\n  always_ff @(posedge clk) gone_q <= rst ? '0 : {gone_q[0], pop};\n"
+    "  assign in_ready = 32'(count_q) + (Late * 32'(gone_q[0])) + (Late * 32'(gone_q[1])) < Depth;",
+)
+#: A full buffer takes a flit in the cycle in which one leaves.
+_AT_ONCE = _inputs(
+    "AtOnce", "assign in_ready = count_q < CountWidth'(Depth) || (AtOnce != 0 && out_ready);"
+)
+
+_MASK_VARIANTS: dict[str, tuple[list[Change], Moved]] = {
+    "three-cycle-router": (
+        [_mask_parameters("ExtraStages = 1")],
+        {"hop_cycles": 3, "ejection_cycles": 3, "fifo_depth": 4, "return_cycles": 2},
+    ),
+    "four-cycle-router": (
+        [_mask_parameters("ExtraStages = 2")],
+        {"hop_cycles": 4, "ejection_cycles": 4, "fifo_depth": 6, "return_cycles": 3},
+    ),
+    "throttled-links": ([_mask_parameters("LinkInterval = 2")], {"link_interval_cycles": 2}),
+    "slower-adder": (
+        [_mask_parameters("AddCycles = 5")],
+        {"reduce_cycles": 5, "reduce_interval_cycles": 5},
+    ),
+    "fixed-priority": ([_mask_parameters("Arbiter = 1")], {"arbiter": ARBITERS.index("fixed")}),
+    "no-loopback": ([_mask_parameters("Loopback = 0")], {"loopback": 0}),
+    "other-buffers": (
+        [_mask_parameters("InDepth = 3\nOutDepth = 4")],
+        {"fifo_depth": 3, "output_depth": 4, "tile_depth": 4},
+    ),
+    "places-return-late": (
+        [_mask_parameters("InDepth = 4"), *_LATE],
+        {"fifo_depth": 4, "return_cycles": 3},
+    ),
+    # Two flits every four cycles: the latency is no sum of flits, yet links do not rest.
+    "too-few-places-return-late": (_LATE, {"return_cycles": 3}),
+    "places-return-at-once": (_AT_ONCE, {"return_cycles": 0}),
+}
+
+
+@pytest.mark.parametrize(
+    ("original", "expected"),
+    [
+        # The campaign of the project itself finds the same, every day.
+        pytest.param(_MESH, _MESH_FOUND, id="mesh", marks=pytest.mark.slow),
+        pytest.param(_MASK, _MASK_FOUND, id="mask"),
+    ],
+)
+def test_what_the_examples_are(original: Path, expected: Mapping[str, int]) -> None:
+    _holds(load_spec(original), expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", _MESH_VARIANTS)
+def test_changes_of_the_projects_mesh(name: str, tmp_path: Path) -> None:
+    changes, moved = _MESH_VARIANTS[name]
+    _holds(_variant(_MESH, tmp_path, changes), _moved(_MESH_FOUND, moved))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", _MASK_VARIANTS)
+def test_changes_of_the_mask_mesh(name: str, tmp_path: Path) -> None:
+    changes, moved = _MASK_VARIANTS[name]
+    _holds(_variant(_MASK, tmp_path, changes), _moved(_MASK_FOUND, moved))
