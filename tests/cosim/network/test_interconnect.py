@@ -10,7 +10,7 @@ from calibration.routers.rtl_mesh import RtlMesh
 from cosim.errors import HangError, SimulationError
 from cosim.network.interconnect import RtlInterconnect
 from cosim.network.model import LoopModel
-from cosim.spec.mesh import load_spec
+from cosim.spec.mesh import Limits, load_spec
 from cosim.spec.project import mesh_timing, project_spec
 from tlm.calibrated import REPOSITORY
 from tlm.errors import InputError
@@ -130,7 +130,9 @@ def test_packets_that_cannot_be() -> None:
 
 def test_an_assertion_of_the_verilog_ends_the_run() -> None:
     message = r"stopped at .*input_port.sv:\d+: .*: multicast packet of 5 flits, buffers of 4"
-    with RtlInterconnect(MODEL) as mesh, pytest.raises(SimulationError, match=message):
+    # A specification that does not say how long a multicast may be.
+    model = LoopModel(MODEL.spec.model_copy(update={"limits": Limits()}), 4, 4)
+    with RtlInterconnect(model) as mesh, pytest.raises(SimulationError, match=message):
         mesh.inject(7, 0, ROW, 5)
         while True:
             mesh.advance(FOREVER)
