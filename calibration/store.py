@@ -1,7 +1,6 @@
 """Writing calibration results, whole or not at all."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from cosim.verilated.toolchain import tool_versions
@@ -117,21 +116,13 @@ def _write(path: Path, text: str) -> None:
         scratch.write_text(text + "\n", encoding="utf-8")
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
-    """Whether a stored result can be used, and if not, why."""
-
-    name: str
-    problem: str | None
-
-
-def status() -> list[Status]:
-    """The state of every stored result."""
-    states = []
+def status() -> dict[str, str | None]:
+    """What is wrong with each stored result; None with one that can be used."""
+    states: dict[str, str | None] = {}
     for name in stored_names():
         try:
             stored_result(name)
-            states.append(Status(name, None))
+            states[name] = None
         except InputError as error:
-            states.append(Status(name, str(error)))
+            states[name] = str(error)
     return states

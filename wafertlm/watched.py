@@ -8,17 +8,17 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from calibration.benches.mesh_bench import Log
 from calibration.experiment import Experiment
 from calibration.memory.channel import RtlMemory
+from calibration.memory.experiments import Stream
 from calibration.routers.mesh import BlackBoxMesh, Hold
-from calibration.simulator import Simulation, build
+from calibration.simulator import Simulation
 from calibration.tiles.systolic import RtlArray, SystolicCase, SystolicExperiment
-from cosim.verilog import ARRAY_SOURCES
 from tlm.errors import InputError
 from tlm.interconnect.packets import Deliveries, Packets
 from wafertlm.noc.networks import Network
@@ -71,17 +71,16 @@ def watched(
     Raises:
         InputError: if a wave is wanted of a harness that leaves none.
     """
+    if watch.wave is None:
+        return experiment, cases
     if isinstance(experiment, SystolicExperiment):
-        return (_watched_systolic(watch) if watch.wave else experiment), cases
-    # Cases on one harness are one run: they stay on one.
-    known: dict[Any, Any] = {}
-    seen = []
-    for case in cases:
-        name, harness = _harness(case)
-        if harness not in known:
-            known[harness] = _watched_harness(harness, watch)
-        seen.append(replace(case, **{name: known[harness]}) if name else case)
-    return experiment, seen
+        return _watched_systolic(watch), cases
+    if not all(isinstance(case, Stream) for case in cases):
+        raise InputError(
+            "--wave: found with cases whose harness leaves no wave; allowed: with cases on a mesh, "
+            "a memory channel or an array"
+        )
+    return experiment, [replace(c, memory=_watched_memory(c.memory, watch)) for c in cases]
 
 
 def watched_mesh(network: Callable[[int, int], Network], watch: Watch) -> type[BlackBoxMesh]:
@@ -96,17 +95,8 @@ def watched_mesh(network: Callable[[int, int], Network], watch: Watch) -> type[B
         def build(self, waves: bool = False) -> Simulation:
             return super().build(waves=watch.wave is not None)
 
-        def simulate(
-            self,
-            packets: Packets,
-            *,
-            hold: Hold | None = None,
-            loopback: bool = True,
-            keep_failures: bool = True,
-        ) -> Deliveries:
-            deliveries = super().simulate(
-                packets, hold=hold, loopback=loopback, keep_failures=keep_failures
-            )
+        def simulate(self, packets: Packets, *, hold: Hold | None = None, **how: Any) -> Deliveries:
+            deliveries = super().simulate(packets, hold=hold, **how)
             if hold is None:
                 watch.saw(network(self.rows, self.cols), packets, deliveries)
             return deliveries
@@ -124,25 +114,6 @@ def watched_mesh(network: Callable[[int, int], Network], watch: Watch) -> type[B
     return WatchedMesh
 
 
-def _harness(case: Any) -> tuple[str, Any]:
-    """The field of a case that holds its harness, and the harness; empty and None without one."""
-    for field in fields(case) if is_dataclass(case) else ():
-        if isinstance(harness := getattr(case, field.name), RtlMemory):
-            return field.name, harness
-    return "", None
-
-
-def _watched_harness(harness: Any, watch: Watch) -> Any:
-    if watch.wave is None:
-        return harness
-    if isinstance(harness, RtlMemory):
-        return _watched_memory(harness, watch)
-    raise InputError(
-        "--wave: found with cases whose harness leaves no wave; allowed: with cases on a mesh, a "
-        "memory channel or an array"
-    )
-
-
 def _watched_memory(memory: RtlMemory, watch: Watch) -> RtlMemory:
     class WatchedMemory(RtlMemory):
         def build(self) -> Simulation:
@@ -154,30 +125,20 @@ def _watched_memory(memory: RtlMemory, watch: Watch) -> RtlMemory:
 def _watched_systolic(watch: Watch) -> SystolicExperiment:
     class WatchedArray(RtlArray):
         def build(self) -> Simulation:
-            parameters = {"Rows": self.rows, "Cols": self.cols}
-            plain = build("systolic_array", ARRAY_SOURCES, parameters, waves=True)
-            return _watched_simulation(plain, watch)
+            return _watched_simulation(super().build(), watch)
 
     class WatchedSystolic(SystolicExperiment):
         def rtl(self, case: SystolicCase) -> RtlArray:
-            return WatchedArray(case.rows, case.cols)
+            return WatchedArray(case.rows, case.cols, waves=True)
 
     return WatchedSystolic()
 
 
 def _watched_simulation(simulation: Simulation, watch: Watch) -> Simulation:
     class WatchedSimulation(Simulation):
-        def run(
-            self,
-            module: str,
-            plan: object,
-            *,
-            seed: int,
-            folder: Path | None = None,
-            bench_waves: bool = False,
-        ) -> Any:
+        def run(self, module: str, plan: object, *, folder: Path | None = None, **how: Any) -> Any:
             with _folder(watch) as own:
-                return super().run(module, plan, seed=seed, folder=own, bench_waves=bench_waves)
+                return super().run(module, plan, folder=own, **how)
 
     return WatchedSimulation(**_values(simulation))
 

@@ -148,8 +148,8 @@ class _MemoryExperiment(ABC):
         """Figures on RTL."""
         return [_cycles(case) if isinstance(case, Probe) else self._on_rtl(case) for case in cases]
 
-    def model(self, parameters: Parameters, cases: Sequence[Stream]) -> list[float]:
-        """Figures on the model, the same requests."""
+    def predict(self, parameters: Parameters, cases: Sequence[Stream]) -> list[float]:
+        """Figures on the model with these times, the same requests."""
         figures = []
         for case in cases:
             asked = requests_of(case.pattern, case.memory, _REQUESTS, self.seed)
@@ -189,10 +189,6 @@ class MemoryLatency(_MemoryExperiment):
             for name, cycles in zip(_NAMES, found, strict=True)
         }
 
-    def predict(self, parameters: Parameters, cases: Sequence[Stream]) -> list[float]:
-        """By the model with the times found."""
-        return self.model(parameters, cases)
-
     def figure(self, taken: Int64s, answered: Int64s) -> float:
         """Mean latency in cycles."""
         return float((answered - taken).mean())
@@ -216,7 +212,7 @@ class MemoryBandwidth(_MemoryExperiment):
 
     def predict(self, parameters: Parameters, cases: Sequence[Stream]) -> list[float]:
         """By the model with the times found from latencies."""
-        return self.model(load_result("memory").parameters, cases)
+        return super().predict(load_result("memory").parameters, cases)
 
     def figure(self, taken: Int64s, answered: Int64s) -> float:
         """Requests a cycle over the middle 80 % of the answers."""

@@ -42,10 +42,12 @@ class RtlArray:
 
     rows: int
     cols: int
+    waves: bool = False
 
     def build(self) -> Simulation:
         """The built model, from the cache if it is there."""
-        return build("systolic_array", ARRAY_SOURCES, {"Rows": self.rows, "Cols": self.cols})
+        parameters = {"Rows": self.rows, "Cols": self.cols}
+        return build("systolic_array", ARRAY_SOURCES, parameters, waves=self.waves)
 
 
 _ARRAY = RtlArray(8, 8)

@@ -2,7 +2,6 @@
 
 from collections import deque
 from collections.abc import Callable
-from types import TracebackType
 from typing import Self
 
 from simpy import Environment, Event
@@ -59,12 +58,7 @@ class RtlMemoryTarget:
         """The memory itself."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Let the model go."""
         self._block.close()
 

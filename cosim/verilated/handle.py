@@ -3,7 +3,6 @@
 import ctypes
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, ClassVar, Self
 
 from cosim.errors import SimulationError
@@ -59,12 +58,7 @@ class Handle:
         """The model itself."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Let the model go, and end its wave."""
         self.close()
 

@@ -47,7 +47,7 @@ from calibration.routers.project import ProjectSubject
 from calibration.store import status
 from tlm.calibrated import REPOSITORY
 
-found = {"stale": [state.name for state in status() if state.problem], "at": str(REPOSITORY)}
+found = {"stale": [name for name, problem in status().items() if problem], "at": str(REPOSITORY)}
 for experiment in experiments(ProjectSubject())[:2]:
     try:
         result = run(experiment, quick=True)

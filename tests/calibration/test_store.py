@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from calibration.experiment import run
-from calibration.store import Status, is_stored, level_sources, save, save_levels, status
+from calibration.store import is_stored, level_sources, save, save_levels, status
 from tlm.calibrated import (
     REPOSITORY,
     combined_hash,
@@ -42,7 +42,7 @@ def message(name: str = "fake") -> str:
 def test_what_is_saved_is_loaded(fake: "FakeExperiment", path: Path) -> None:
     assert load_result("fake") == run(fake, quick=False)
     assert stored_names() == ["fake"]
-    assert status() == [Status("fake", None)]
+    assert status() == {"fake": None}
     assert path.read_text().startswith('{\n "name": "fake",\n')
 
 
@@ -63,7 +63,7 @@ def test_a_changed_source_makes_it_stale(fake: "FakeExperiment", path: Path) -> 
     )
     fake.source.write_text("1")
     assert message() == stale
-    assert status() == [Status("fake", stale)]
+    assert status() == {"fake": stale}
     fake.source.unlink()
     assert message() == stale
     fake.source.write_text("0")
@@ -149,7 +149,7 @@ def test_a_missing_result_is_named(repository: Path) -> None:
     assert message("nothing") == (
         f"no calibration 'nothing' ({results}/nothing.json); run 'wafertlm calibrate'"
     )
-    assert status() == []
+    assert status() == {}
 
 
 @pytest.mark.parametrize(

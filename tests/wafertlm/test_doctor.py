@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from calibration.store import Status
 from wafertlm.commands import doctor
 
 
@@ -51,7 +50,7 @@ def test_an_old_interpreter_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_stale_or_missing_calibration_is_to_be_run(monkeypatch: pytest.MonkeyPatch) -> None:
     stale = "calibration 'unicast' is stale: rtl/noc/router.sv changed"
-    monkeypatch.setattr("calibration.store.status", lambda: [Status("unicast", stale)])
+    monkeypatch.setattr("calibration.store.status", lambda: {"unicast": stale})
     check = _check("calibration")
     assert not check.ok
     assert check.needed

@@ -97,7 +97,7 @@ def check_calibration() -> Check:
         from tlm.level_errors import load_levels, load_tiles
     except ImportError as error:
         return _check("calibration", False, f"cannot be imported: {error}", "see above")
-    states = {state.name: state.problem for state in status()}
+    states = status()
     missing = [f"'{e.name}' is missing" for e in EXPERIMENTS if e.name not in states]
     problems = missing + [problem for problem in states.values() if problem is not None]
     for load in (load_levels, load_tiles):
