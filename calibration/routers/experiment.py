@@ -6,7 +6,7 @@ from typing import Any
 
 from calibration.experiment import EXACT, LawContradictedError, Parameters
 from calibration.routers.mesh import BlackBoxMesh
-from calibration.routers.scenes import Scene, closest, play_model, unicasts_of
+from calibration.routers.scenes import Scene, closest, play_model, unicast_of
 from calibration.routers.subject import Subject
 from calibration.solve import solve_exactly
 from tlm.calibrated import Parameter
@@ -104,11 +104,11 @@ class SceneExperiment(RouterExperiment):
         return {name: exact(value, unit) for (name, unit), value in named}
 
 
-def beyond_unicasts(
+def beyond_unicast(
     scenes: Sequence[Scene], measured: Sequence[float], timing: NocTiming
 ) -> list[float]:
-    """Cycles that lone transfers take beyond unicasts on their way."""
-    ways = play_model([unicasts_of(scene) for scene in scenes], timing)
+    """Cycles that lone transfers take beyond a unicast on their way."""
+    ways = play_model([unicast_of(scene) for scene in scenes], timing)
     return [value - way for value, way in zip(measured, ways, strict=True)]
 
 

@@ -51,7 +51,7 @@ def timing_of(found: Mapping[str, Parameters], unknown: NocTiming) -> NocTiming:
             fields["multicast_gap_cycles"] = values["gap_cycles"]
         if "place_reduction" in values:
             line = unit_at(line, values["place_reduction"])
-    if fields.get("tile_depth") == fields.get("output_depth"):
+    if "tile_depth" in fields and fields["tile_depth"] == fields["output_depth"]:
         fields["tile_depth"] = None
     return replace(unknown, line=line, **fields)  # type: ignore[arg-type]  # of their fields
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from calibration.routers.experiment import (
     SceneExperiment,
-    beyond_unicasts,
+    beyond_unicast,
     bound,
     common,
     exact,
@@ -71,7 +71,7 @@ class Multicast(SceneExperiment):
         if not found[0].cut_through:  # a packet follows the one before it at once
             rows, units = [row[:1] for row in rows], {"fork_cycles": "cycles"}
         return {
-            **self.law(units, rows, beyond_unicasts(alone, values[:_FIT_ALONE], found[0])),
+            **self.law(units, rows, beyond_unicast(alone, values[:_FIT_ALONE], found[0])),
             "fork": kind(found, "fork", FORKS),
             "cut_through": common(
                 found, lambda f: int(f.cut_through), "1: a branch waits for a packet's room"

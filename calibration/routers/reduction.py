@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from calibration.routers.experiment import SceneExperiment, beyond_unicasts, bound, common, exact
+from calibration.routers.experiment import SceneExperiment, beyond_unicast, bound, common, exact
 from calibration.routers.found import unit_at
 from calibration.routers.scenes import Scene, Send, Size, closest, forms, shortlist, span
 from tlm.calibrated import Parameter
@@ -104,7 +104,7 @@ class Reduction(SceneExperiment):
         """What each full packet but the first waits, where one needs room for all of itself."""
         if not timing.cut_through:
             return {}
-        beyond = beyond_unicasts(alone, values, timing)
+        beyond = beyond_unicast(alone, values, timing)
         rests = [
             value - timing.reduce_cycles * (scene.hops + 1)
             for scene, value in zip(alone, beyond, strict=True)

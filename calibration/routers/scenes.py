@@ -76,12 +76,11 @@ class Scene:
         return [flits for _, node, _, flits in self.sends if node == self.sends[0][1]]
 
 
-def unicasts_of(scene: Scene) -> Scene:
-    """The flits of a lone multicast or reduction as unicasts on its longest way."""
+def unicast_of(scene: Scene) -> Scene:
+    """The flits of a lone multicast or reduction as one unicast on its longest way."""
     far, to = scene.way
     tile = TileSet.tile(*divmod(to, scene.size[1]))
-    sends = tuple((0, far, tile, flits) for flits in scene.parts)
-    return Scene(scene.size, scene.label, sends, whole=True)
+    return Scene(scene.size, scene.label, ((0, far, tile, sum(scene.parts)),), whole=True)
 
 
 def span(places: range) -> str:

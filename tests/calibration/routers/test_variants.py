@@ -238,7 +238,8 @@ _MESH_VARIANTS: dict[str, tuple[list[Change], Moved]] = {
     ),
     "output-buffers": (
         [_mesh_parameters("FifoDepth = 4, OutputDepth = 2")],
-        {"hop_cycles": 2, "ejection_cycles": 2, "output_depth": 2, "tile_depth": 2},
+        {"hop_cycles": 2, "ejection_cycles": 2, "output_depth": 2, "tile_depth": 2}
+        | {"multicast.gap_cycles": 0, "reduction.gap_cycles": 3},
     ),
     "output-buffers-at-links-alone": (
         [
@@ -249,11 +250,15 @@ _MESH_VARIANTS: dict[str, tuple[list[Change], Moved]] = {
                 ".OutputDepth((o == Local) ? 0 : OutputDepth),\n      .CutThrough((Multicast",
             ),
         ],
-        {"hop_cycles": 2, "output_depth": 2},
+        {"hop_cycles": 2, "output_depth": 2}
+        | {"multicast.gap_cycles": 0, "reduction.gap_cycles": 3},
     ),
     "columns-first": ([_mesh_parameters("FifoDepth = 4, YFirst = 1")], {"y_first": 1}),
     "no-loopback": ([_mesh_parameters("FifoDepth = 4, Loopback = 0")], {"loopback": 0}),
-    "slower-adder": ([_mesh_parameters("FifoDepth = 4, ReduceStages = 3")], {"reduce_cycles": 3}),
+    "slower-adder": (
+        [_mesh_parameters("FifoDepth = 4, ReduceStages = 3")],
+        {"reduce_cycles": 3, "reduction.gap_cycles": 4},
+    ),
     "wormhole": (
         _without_length(),
         _NO_GAPS | {"cut_through": 0, "multicast_flits": 64, "reduction_flits": 64},
