@@ -77,9 +77,14 @@ def test_everything_that_passes_is_observed(toy_spec: MeshSpec) -> None:
     ("fault", "message"),
     [
         (1, "packet 0 ejected at node 3: flit 0 has payload 0xb5c3, expected 0xa5c3"),
-        (2, r"missing \[\(0, 3\), .* never sent there \[\(0, 2\)"),
-        (3, "stands still since cycle 11: 7 of 7 flits injected, 0 of 7 ejected"),
-        (4, "packet 0 ejected at node 3: flit 0 .* last bit 1"),
+        *(
+            pytest.param(number, message, marks=pytest.mark.slow)  # each is a build of its own
+            for number, message in (
+                (2, r"missing \[\(0, 3\), .* never sent there \[\(0, 2\)"),
+                (3, "stands still since cycle 11: 7 of 7 flits injected, 0 of 7 ejected"),
+                (4, "packet 0 ejected at node 3: flit 0 .* last bit 1"),
+            )
+        ),
     ],
 )
 def test_faults_are_seen(changed_toy: Changed, fault: int, message: str) -> None:
