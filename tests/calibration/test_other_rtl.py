@@ -112,10 +112,9 @@ def test_a_register_at_the_ejection_is_seen(
     calibrated_copy: Callable[[str, str, str], dict[str, Any]],
 ) -> None:
     found = calibrated_copy("mesh.sv", EJECTION, REGISTERED_EJECTION)
-    assert found == {
-        "stale": NOC_RESULTS, "fifo_depth": 4, "output_depth": 0, "tile_depth": 1,
-        "ejection_cycles": 2, "hop_cycles": 1, "serialisation_cycles": 1, "link_interval_cycles": 1,
-    }  # fmt: skip
+    # A place that is filled in the cycle in which it becomes free: no output of the model has such.
+    assert "no interval from flit to flit explains every transfer" in found.pop("unicast")
+    assert found == {"stale": NOC_RESULTS, "fifo_depth": 4, "output_depth": 0, "tile_depth": 1}
 
 
 def test_a_shallower_buffer_is_seen(
