@@ -356,7 +356,10 @@ _MASK_VARIANTS: dict[str, tuple[list[Change], Moved]] = {
         [_mask_parameters("ExtraStages = 2")],
         {"hop_cycles": 4, "ejection_cycles": 4, "fifo_depth": 6, "return_cycles": 3},
     ),
-    "throttled-links": ([_mask_parameters("LinkInterval = 2")], {"link_interval_cycles": 2}),
+    "throttled-links": (
+        [_mask_parameters("LinkInterval = 2")],
+        {"link_interval_cycles": 2, "serialisation_cycles": 2},
+    ),
     "slower-adder": (
         [_mask_parameters("AddCycles = 5")],
         {"reduce_cycles": 5, "reduce_interval_cycles": 5},
@@ -372,7 +375,7 @@ _MASK_VARIANTS: dict[str, tuple[list[Change], Moved]] = {
         {"fifo_depth": 4, "return_cycles": 3},
     ),
     # Two flits every four cycles: the latency is no sum of flits, yet links do not rest.
-    "too-few-places-return-late": (_LATE, {"return_cycles": 3}),
+    "too-few-places-return-late": (_LATE, {"return_cycles": 3, "serialisation_cycles": None}),
     "places-return-at-once": (_AT_ONCE, {"return_cycles": 0}),
 }
 
