@@ -47,7 +47,9 @@ class MixCheck(LoadExperiment):
 
     def check_cases(self, *, quick: bool) -> list[Mix]:
         """From light to beyond saturation."""
-        known = (True, self.mesh.multicasts, self.mesh.crosses_reductions)
+        # A fork in lockstep holds one output while it waits for another: a crowd may hang.
+        forks = self.mesh.multicasts and self.mesh.timing.fork != "lockstep"
+        known = (True, forks, self.mesh.crosses_reductions)
         shares = [each for each in _SHARES if all(np.array(known) | (np.array(each) == 0))]
         shares = shares or [(1.0, 0.0, 0.0)]
         return [

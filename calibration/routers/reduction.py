@@ -13,7 +13,7 @@ from tlm.interconnect.zero_load import NocTiming
 
 _FIT_ALONE = 6
 _FIT_AMONG = 4
-_FIT_CROWDED = 6
+_FIT_CROWDED = 10
 _FIT_IN_PACKETS = 6
 _CHECKS_IN_PACKETS, _CHECKS_A_MESH = 30, 30
 _LONGEST_FLITS, _MOST_FLITS = 24, 40
