@@ -89,6 +89,9 @@ class Unicast(SceneExperiment):
                 f"no interval from flit to flit explains every transfer; the best one is off by "
                 f"{misfit:g} cycles"
             )
+        late = {}
+        if known.return_cycles not in [form.return_cycles for form in found]:
+            late["return_cycles"] = common(found, lambda f: f.return_cycles, "cycles/flit")
         flits = [[sum(scene.parts) - 1] for scene in cases]
         heads = [known.head_cycles(scene.hops) for scene in cases]
         rests = [value - head for value, head in zip(values, heads, strict=True)]
@@ -96,5 +99,6 @@ class Unicast(SceneExperiment):
             "ejection_cycles": exact(ejection, "cycles"),
             "hop_cycles": exact(hop, "cycles/hop"),
             "link_interval_cycles": common(found, lambda f: f.link_interval_cycles, "cycles/flit"),
+            **late,
             **self.law({"serialisation_cycles": "cycles/flit"}, flits, rests),
         }
