@@ -7,10 +7,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from calibration.benches.block_check import Seen
-from calibration.benches.router_variant import RouterVariant
 from calibration.simulator import Simulation, build
 from cosim.verilog import NOC_SOURCES
+from tests.rtl.benches.block_check import Seen
+from tests.rtl.benches.router_variant import RouterVariant
 from tlm.calibrated import REPOSITORY
 
 pytestmark = pytest.mark.rtl
@@ -49,7 +49,7 @@ def assert_seen(
     plan: Mapping[str, int] | None = None,
 ) -> None:
     """Every check of the bench has run, held, and seen at least this."""
-    seen = model.run(f"calibration.benches.{bench}", plan or {}, seed=1)
+    seen = model.run(f"tests.rtl.benches.{bench}", plan or {}, seed=1)
     assert list(seen) == list(least)
     short = {
         (check, what): (seen[check][what], count)

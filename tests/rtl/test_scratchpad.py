@@ -15,7 +15,7 @@ pytestmark = pytest.mark.rtl
 
 Int64s = NDArray[np.int64]
 
-BENCH = "calibration.benches.scratchpad_bench"
+BENCH = "tests.rtl.benches.scratchpad_bench"
 _RTL = REPOSITORY / "rtl"
 SOURCES = (
     _RTL / "noc" / "rr_arbiter.sv",

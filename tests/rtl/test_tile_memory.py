@@ -261,7 +261,7 @@ def test_the_mesh_in_one_piece_does_the_same(
     }
     sources = [*TILE_FILES, *EDGE_FILES, REPOSITORY / "rtl" / "tile" / "tile_mesh.sv"]
     mesh = build("tile_mesh", sources, MODEL.parameters())
-    events = mesh.run("calibration.benches.tile_mesh_bench", plan, seed=1)
+    events = mesh.run("tests.rtl.benches.tile_mesh_bench", plan, seed=1)
     wanted = [(cycle, "arrival", tile) for tile, cycle in run.arrivals]
     for span in run.spans:
         place = 4 * span.tile + span.engine

@@ -25,7 +25,7 @@ from workloads.kernels.target import Target
 
 pytestmark = [pytest.mark.rtl, pytest.mark.slow]
 
-BENCH = "calibration.benches.tile_mesh_bench"
+BENCH = "tests.rtl.benches.tile_mesh_bench"
 
 
 @pytest.mark.parametrize("kernel", [summa.summa, mesh_gemm_t.mesh_gemm_t])

@@ -6,12 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from calibration.benches.vector_bench import computed
 from cosim.tiles.blocks import Block, block_of, rows_of, wrapped
 from cosim.tiles.descriptors import VECTOR_OPERATIONS, Descriptor, Transfer, TransferKind, Wait
 from cosim.tiles.image import TileImage
 from cosim.tiles.machine import TileMachine
 from cosim.tiles.model import TileModel
+from tests.rtl.benches.vector_bench import computed
 from tlm.errors import InputError
 from tlm.program import Engine
 from tlm.tiles.jobs import VectorJob

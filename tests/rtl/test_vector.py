@@ -11,7 +11,7 @@ from tlm.calibrated import REPOSITORY
 
 pytestmark = pytest.mark.rtl
 
-BENCH = "calibration.benches.vector_bench"
+BENCH = "tests.rtl.benches.vector_bench"
 SOURCES = [
     REPOSITORY / "rtl" / "tile" / f"{name}.sv"
     for name in (

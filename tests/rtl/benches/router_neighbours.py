@@ -7,8 +7,8 @@ result for want of room, and one is begun only when there is room for all of it.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from calibration.benches.router_driver import Cycle, Kind, Router
-from calibration.benches.routes import LOCAL, PORTS
+from tests.rtl.benches.router_driver import Cycle, Kind, Router
+from tests.rtl.benches.routes import LOCAL, PORTS
 
 
 @dataclass(slots=True)

@@ -7,11 +7,11 @@ output, packet, flit). A flit accepted in one cycle is offered in the next at th
 from itertools import product
 from typing import Any
 
-from calibration.benches.block_check import Seen, check
-from calibration.benches.router_driver import Packet, Router
-from calibration.benches.router_neighbours import Neighbours
-from calibration.benches.router_variant import RouterVariant
-from calibration.benches.routes import EAST, LOCAL, NORTH, PORTS, SOUTH, WEST, subsets
+from tests.rtl.benches.block_check import Seen, check
+from tests.rtl.benches.router_driver import Packet, Router
+from tests.rtl.benches.router_neighbours import Neighbours
+from tests.rtl.benches.router_variant import RouterVariant
+from tests.rtl.benches.routes import EAST, LOCAL, NORTH, PORTS, SOUTH, WEST, subsets
 
 _VARIANT = RouterVariant.of_plan()
 _DEPTH = _VARIANT.depth

@@ -3,10 +3,10 @@
 from itertools import product
 from typing import Any
 
-from calibration.benches.block_check import Seen, check
-from calibration.benches.router_driver import Kind, Packet, Router
-from calibration.benches.router_variant import RouterVariant
-from calibration.benches.routes import LOCAL, subsets
+from tests.rtl.benches.block_check import Seen, check
+from tests.rtl.benches.router_driver import Kind, Packet, Router
+from tests.rtl.benches.router_variant import RouterVariant
+from tests.rtl.benches.routes import LOCAL, subsets
 
 _VARIANT = RouterVariant.of_plan()
 #: All rows and all columns.

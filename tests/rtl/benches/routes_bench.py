@@ -13,8 +13,8 @@ from typing import Any
 import cocotb
 from cocotb.triggers import Timer
 
-from calibration.benches.block_check import Seen, record
-from calibration.benches.routes import PORTS, Routes, Tile, bits, subsets
+from tests.rtl.benches.block_check import Seen, record
+from tests.rtl.benches.routes import PORTS, Routes, Tile, bits, subsets
 
 _PLAN: dict[str, int] = json.loads(Path(os.environ["WAFERTLM_PLAN"]).read_text())
 _ROWS, _COLS = _PLAN["rows"], _PLAN["cols"]

@@ -2,7 +2,7 @@
 
 The router has all features, one stage, no output buffers and one register behind its reduction
 unit. A timeline is a list of (cycle, output, packet, flit). What a result holds is the driver's
-business (calibration/benches/router_driver.py).
+business (router_driver.py).
 """
 
 import random
@@ -11,11 +11,11 @@ from typing import Any
 
 import cocotb
 
-from calibration.benches.block_check import Seen, check
-from calibration.benches.router_driver import Kind, Packet, Router
-from calibration.benches.router_neighbours import Neighbours
-from calibration.benches.router_variant import RouterVariant
-from calibration.benches.routes import EAST, LOCAL, NORTH, PORTS, SOUTH, WEST, Tile, subsets
+from tests.rtl.benches.block_check import Seen, check
+from tests.rtl.benches.router_driver import Kind, Packet, Router
+from tests.rtl.benches.router_neighbours import Neighbours
+from tests.rtl.benches.router_variant import RouterVariant
+from tests.rtl.benches.routes import EAST, LOCAL, NORTH, PORTS, SOUTH, WEST, Tile, subsets
 
 _VARIANT = RouterVariant.of_plan()
 _DEPTH = _VARIANT.depth

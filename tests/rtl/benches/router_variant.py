@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 
-from calibration.benches.routes import Routes
+from tests.rtl.benches.routes import Routes
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from typing import Any
 
 from cocotb.triggers import FallingEdge, RisingEdge
 
-from calibration.benches.router_variant import RouterVariant
-from calibration.benches.routes import PORTS, Tile, Tiles, bits
+from tests.rtl.benches.router_variant import RouterVariant
+from tests.rtl.benches.routes import PORTS, Tile, Tiles, bits
 
 ALL_PORTS = (1 << PORTS) - 1
 

@@ -6,7 +6,7 @@ from typing import Any
 import cocotb
 from cocotb.triggers import FallingEdge, RisingEdge
 
-from calibration.benches.block_check import Seen, check
+from tests.rtl.benches.block_check import Seen, check
 
 
 async def _grant(dut: Any, request: int, advance: bool) -> int:

@@ -7,11 +7,11 @@ from typing import Any
 
 import cocotb
 
-from calibration.benches.block_check import Seen, check
-from calibration.benches.router_driver import Kind, Packet, Router
-from calibration.benches.router_neighbours import Neighbours
-from calibration.benches.router_variant import RouterVariant
-from calibration.benches.routes import PORTS, subsets
+from tests.rtl.benches.block_check import Seen, check
+from tests.rtl.benches.router_driver import Kind, Packet, Router
+from tests.rtl.benches.router_neighbours import Neighbours
+from tests.rtl.benches.router_variant import RouterVariant
+from tests.rtl.benches.routes import PORTS, subsets
 
 _VARIANT = RouterVariant.of_plan()
 _ROWS, _COLS = subsets(_VARIANT.rows), subsets(_VARIANT.cols)
