@@ -81,10 +81,6 @@ class FlitLayout:
             _put(words, lsb, values & np.uint64((1 << min(bits, _WORD)) - 1))
         return words
 
-    def decode(self, words: Words) -> tuple[Words, Words]:
-        """Last bit and low 64 bits of the payload of each flit, shapes (flits,)."""
-        return _get(words, self.last_bit) & np.uint64(1), _get(words, self.payload_lsb)
-
     def check(self, packets: Packets) -> None:
         """Hold that headers can express packets.
 
@@ -197,12 +193,3 @@ def _put(words: Words, lsb: int, values: Words) -> None:
     words[:, word] |= values << np.uint64(shift)
     if shift and word + 1 < words.shape[1]:
         words[:, word + 1] |= values >> np.uint64(_WORD - shift)
-
-
-def _get(words: Words, lsb: int) -> Words:
-    """The 64 bits from ``lsb`` up of all flits; zero beyond their ends."""
-    word, shift = divmod(lsb, _WORD)
-    low: Words = words[:, word] >> np.uint64(shift)
-    if shift and word + 1 < words.shape[1]:
-        low = low | words[:, word + 1] << np.uint64(_WORD - shift)
-    return low

@@ -13,8 +13,8 @@ import pytest
 
 from calibration.memory.cases import HBM2, MEMORIES, PATTERNS, SMALL, requests_of
 from calibration.memory.channel import Answers, Outcome, Requests, RtlMemory
-from calibration.memory.coverage import coverage, passes
 from calibration.memory.dram_rules import Kind, earliest, rules
+from tests.rtl.memory_coverage import coverage, passes
 from tlm.errors import InputError
 
 pytestmark = pytest.mark.rtl
