@@ -134,7 +134,7 @@ def part_levels(options: KernelOptions, chip: Chip) -> Levels:
         if level is not None and level not in LEVELS:
             raise InputError(f"{name}: '{level}' does not run kernels; those that do: {_MIXES}")
     noc = options.noc or options.level
-    compute = options.compute or {"perf": "perf", RTL: RTL}.get(options.level, "at")
+    compute = options.compute or (RTL if options.level == RTL else "at")
     if compute not in COMPUTE_LEVELS:
         raise InputError(f"--compute: found '{compute}'; those that run kernels: {_MIXES}")
     _check_memory(options.memory, noc)
