@@ -16,6 +16,7 @@ from cosim.verilog import TILE_FILES
 from tlm.calibrated import REPOSITORY
 from tlm.compute.vector_mac import VectorMac
 from tlm.compute.vector_unit import VectorUnit
+from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Engine
 from tlm.program.functional import TileBlocks
 from verification.yosys import run_yosys
@@ -42,7 +43,8 @@ BENCH = "tests.rtl.benches.tile_mesh_bench"
 def test_the_same_starts_ends_and_arrivals(model: TileModel, kernel: object) -> None:
     # Unicasts, multicasts, reductions and credits, on two by two tiles.
     assert callable(kernel)
-    target = Target(2, 2, 8, 16, 32, VectorMac(1, 1, 0), VectorUnit(2, 3))
+    timing = NocTiming(1, 1, 4, 1, flit_bytes=8)
+    target = Target(2, 2, timing, 16, 32, VectorMac(1, 1, 0), VectorUnit(2, 3))
     program = kernel(plan_gemm((16, 16, 16), target))
     lowered = lower(program, model)
     memory = TileBlocks(program)

@@ -14,6 +14,7 @@ from tlm.compute.vector_mac import VectorMac
 from tlm.compute.vector_unit import VectorUnit
 from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet
+from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Buffer, Engine, Gemm, Multicast, Program, Send, Token, Vector, Work
 from tlm.program.arithmetic import Integers
 from tlm.program.functional import TileBlocks, run_functional
@@ -67,7 +68,8 @@ def machine() -> Iterator[TileMachine]:
 def target(model: TileModel) -> Target:
     """The machine for planners; cycles of work are the Verilog's own."""
     bits = model.operand_bits
-    return Target(model.rows, model.cols, 8, bits, 32, VectorMac(1, 1, 0), VectorUnit(2, 3))
+    timing = NocTiming(1, 1, 4, 1, flit_bytes=8)
+    return Target(model.rows, model.cols, timing, bits, 32, VectorMac(1, 1, 0), VectorUnit(2, 3))
 
 
 def hold_equal(

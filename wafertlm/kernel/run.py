@@ -45,10 +45,11 @@ def run_setup(setup: Setup, execution: Execution = PLAIN) -> KernelResult:
 def _closed_form(setup: Setup) -> KernelResult:
     kernel, plan, edge = setup.kernel, setup.plan, setup.target.offchip
     cycles, matrix = kernel.closed_form(plan, setup.timing), plan.tile_matrix_cycles
-    # A closed form does not say when engines work: as little at the same time as can be.
-    computed, waited = min(matrix + plan.tile_vector_cycles, cycles), 0
+    waited = 0
     if edge is not None:
         waited = cycles - kernel.closed_form(kernel.without_memory(plan), setup.timing)
+    # A closed form does not say when engines work: as little at the same time as can be.
+    computed = min(matrix + plan.tile_vector_cycles, cycles - waited)
     memory = KernelMemory("perf", edge).figures(setup.program)
     spent = Spent(cycles, matrix, computed, waited)
     return KernelResult(setup=setup, spent=spent, memory=memory)

@@ -22,6 +22,7 @@ from workloads.kernels.allgather_gemm import allgather_gemm
 from workloads.kernels.attention import AttentionShape
 from workloads.kernels.cannon import cannon
 from workloads.kernels.flash_attention import FlashPlan
+from workloads.kernels.flash_search import plan_flash
 from workloads.kernels.flat_attention import FlatPlan
 from workloads.kernels.gemm import GemmPlan, plan_gemm, plan_square_gemm
 from workloads.kernels.gemv import gemv, plan_gemv
@@ -176,7 +177,7 @@ def _flash(turns: int) -> Kernel:
     return Kernel(
         ATTENTION,
         lambda sizes: AttentionShape(*sizes).macs,
-        lambda sizes, target, _: flash_attention.plan_flash(AttentionShape(*sizes), target, turns),
+        lambda sizes, target, _: plan_flash(AttentionShape(*sizes), target, turns),
         flash_attention.flash_attention,
         closed_form_attention.flash_attention_cycles,
         without_memory=_without_memory,

@@ -54,25 +54,33 @@ def flat_attention_cycles(plan: FlatPlan, timing: NocTiming) -> int:
 
 
 def flash_attention_cycles(plan: FlashPlan, timing: NocTiming) -> int:
-    """Cycles of FlashAttention-2 (a block under way) and -3 (two)."""
+    """Cycles of FlashAttention-2 (a block under way) and -3 (two).
+
+    A buffer's next block is asked for when its product has been made: so a product and the way of
+    the block follow each other.
+    """
     core, target = plan.core, plan.target
-    keys, values = plan.flits("k"), plan.flits("v")
-    # The last tile of a column gets its copy after all others.
-    load: float = target.rows * keys + arrival_cycles(timing, target.rows - 1, 0)
+    bring = {name: arrival_cycles(timing, 0, plan.flits(name)) for name in "qkv"}
     softmax = _softmax_cycles(core, plan.kv_blocks)
     written: float = target.vector.pass_cycles(core.block.rows, core.block.v_depth)
     written += target.vector.pass_cycles(core.block.rows, 1)
-    products = core.scores_cycles + core.output_cycles
+    pace: float = plan.flits("k") + plan.flits("v") + plan.flits("q") / plan.kv_blocks
+    load: float = plan.flits("q") + bring["k"]
+    end = written
+    memory = None if target.offchip is None else _flash_memory(plan, target.offchip, timing)
+    if memory is not None:
+        bring, load, pace, end = memory.bring, memory.begin, memory.pace, memory.end
+        written = target.vector.pass_cycles(core.block.rows, 1)
+    scores, output = core.scores_cycles, core.output_cycles
+    pace = max(pace, (bring["k"] + scores) / plan.depth, (bring["v"] + output) / plan.depth)
+    if plan.depth == 1:
+        # The next stream's loads stand behind the stores of this one.
+        waits = memory.turn if memory else max(0.0, written - scores)
+        pace = max(pace, scores + softmax + output + waits / plan.kv_blocks)
+    else:
+        pace = max(pace, scores + output, softmax + written / plan.kv_blocks)
     items = plan.streams * plan.kv_blocks
-    sent = target.rows * (keys + values)
-    alone = keys + arrival_cycles(timing, 1, 0) + products + softmax
-    pace = max(
-        alone if plan.depth == 1 else max(products, softmax), sent / 2 if plan.depth == 2 else sent
-    )
-    if target.offchip is not None:
-        memory = _flash_memory(plan, target.offchip, timing)
-        load, pace, written = load + memory.begin, max(pace, memory.pace), memory.end
-    return round(load + products + softmax + (items - 1) * pace + plan.flits("q") + written)
+    return round(load + scores + softmax + output + (items - 1) * pace + end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,21 +122,45 @@ def _flat_memory(plan: FlatPlan, edge: Edge, timing: NocTiming) -> _MemoryCycles
     )
 
 
-def _flash_memory(plan: FlashPlan, edge: Edge, timing: NocTiming) -> _MemoryCycles:
-    """Every tile has its own rows; a column's blocks of keys come to one tile after the other."""
-    rows = plan.target.rows
-    columns = max(Counter(map(edge.channel, range(plan.columns))).values())
-    q, k, v = (load_law(timing, edge, plan.flits(name)) for name in "qkv")
+@dataclass(frozen=True, slots=True)
+class _OwnBlocks:
+    """What off-chip memory takes for tiles that load blocks of their own.
+
+    Attributes:
+        bring: From asking for a block of Q, K or V to its arrival, by name.
+        begin: Before the first product of the last tile.
+        pace: For which the busiest channel serves an item of each of its tiles.
+        turn: From a stream's last result to the next one's first product, one after the other.
+        end: From the last result to its being stored.
+    """
+
+    bring: dict[str, int]
+    begin: float
+    pace: float
+    turn: float
+    end: float
+
+
+def _flash_memory(plan: FlashPlan, edge: Edge, timing: NocTiming) -> _OwnBlocks:
+    """The tiles of a channel are served in turn, and so begin one after the other."""
+    tiles = list(plan.tiles)
+    sharers = max(Counter(edge.channel(col) for _, col in tiles).values())
+    hops = max(map(edge.hops, tiles))
+    loads = {name: load_law(timing, edge, plan.flits(name)) for name in "qkv"}
     stores = [store_law(timing, edge, plan.flits(name)) for name in ("total", "o")]
     stored = sum(law.paced_cycles for law in stores)
-    hops = edge.hops((0, 0))
-    item = columns * (k.served_cycles + v.served_cycles)
+    bring = {name: law.alone_cycles(hops) for name, law in loads.items()}
+    # The first stream's Q comes before all, the last one's results go after all.
+    between = (loads["q"].served_cycles + stored) * (plan.streams - 1) / plan.streams
+    item = loads["k"].served_cycles + loads["v"].served_cycles
+    first = loads["q"].served_cycles + loads["k"].served_cycles
     total = plan.target.vector.pass_cycles(plan.block.rows, 1)
-    return _MemoryCycles(
-        begin=k.alone_cycles(hops) + columns * rows * q.served_cycles,
-        step=0,
-        pace=item + columns * rows * (q.served_cycles + stored) / plan.kv_blocks,
-        end=total + stores[-1].alone_cycles(hops) + columns * (rows - 1) * stored,
+    return _OwnBlocks(
+        bring=bring,
+        begin=bring["k"] + loads["q"].served_cycles + (sharers - 1) * first,
+        pace=sharers * (item + between / plan.kv_blocks),
+        turn=total + sum(law.sent_flits for law in stores) + loads["q"].served_cycles + bring["k"],
+        end=total + stores[-1].alone_cycles(hops) + (sharers - 1) * max(0, stored - first),
     )
 
 

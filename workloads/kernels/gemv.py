@@ -133,7 +133,7 @@ def plan_gemv(shape: Shape, target: Target, *, ring: bool = False) -> GemvPlan:
     parts = target.rows if ring else 1
     part = ceil_div(ceil_div(size_n, target.cols), parts)
     if ring:  # whole flits
-        flit = max(1, 8 * target.flit_bytes // target.sum_bits)
+        flit = max(1, 8 * target.timing.flit_bytes // target.sum_bits)
         part = ceil_div(part, flit) * flit
     k, n = ceil_div(size_k, target.rows), part * parts
     return GemvPlan(

@@ -19,7 +19,7 @@ class Target:
     Attributes:
         rows: Rows of tiles that the kernel may use.
         cols: Columns.
-        flit_bytes: Payload of a flit.
+        timing: Of the network.
         element_bits: Bits of an operand.
         sum_bits: Bits of a sum of products.
         matrix: The matrix engine.
@@ -37,7 +37,7 @@ class Target:
 
     rows: int
     cols: int
-    flit_bytes: int
+    timing: NocTiming
     element_bits: int
     sum_bits: int
     matrix: Compute
@@ -85,7 +85,7 @@ class Target:
 
     def flits(self, lines: int, elements: int, bits: int) -> int:
         """Flits of a block of some lines of some elements."""
-        flit_bits = 8 * self.flit_bytes
+        flit_bits = 8 * self.timing.flit_bytes
         if self.whole_lines:
             return lines * ceil_div(elements * bits, flit_bits)
         return ceil_div(lines * elements * bits, flit_bits)
@@ -106,7 +106,7 @@ def chip_target(
     return Target(
         rows=grid[0],
         cols=grid[1],
-        flit_bytes=timing.flit_bytes,
+        timing=timing,
         element_bits=element_bits,
         sum_bits=sum_bits,
         matrix=matrix,

@@ -6,15 +6,19 @@ import numpy as np
 
 from tlm.compute.vector_mac import VectorMac
 from tlm.compute.vector_unit import VectorUnit
+from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Program
 from tlm.program.arithmetic import Integers
 from tlm.program.functional import TileBlocks, run_functional
 from workloads.kernels.target import Target
 
+#: Routers like the project's, with 8-byte flits.
+TIMING = NocTiming(1, 1, 4, 1, 8)
+
 
 def target(rows: int, cols: int) -> Target:
     """A machine of int8 with 8-byte flits."""
-    return Target(rows, cols, 8, 8, 32, VectorMac(1.0, 1.0, 0.0), VectorUnit(2, 3))
+    return Target(rows, cols, TIMING, 8, 32, VectorMac(1.0, 1.0, 0.0), VectorUnit(2, 3))
 
 
 def operands(*shapes: tuple[int, int], seed: int = 0) -> list[Integers]:

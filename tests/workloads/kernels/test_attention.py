@@ -8,12 +8,15 @@ import pytest
 
 from tests.workloads.kernels.products import computed, target
 from tlm.errors import InputError
+from tlm.interconnect.packets import TileSet
 from tlm.memory.bandwidth_latency import ChannelTiming
 from tlm.offchip.edge import Edge
+from tlm.program import Load
 from tlm.program.arithmetic import Integers
 from workloads.kernels import flash_attention, flat_attention, softmax
 from workloads.kernels.attention import AttentionShape
-from workloads.kernels.flash_attention import FlashPlan, plan_flash
+from workloads.kernels.flash_attention import FlashPlan
+from workloads.kernels.flash_search import plan_flash
 from workloads.kernels.flat_attention import FlatPlan, plan_flat
 from workloads.kernels.softmax import plan_softmax
 
@@ -91,22 +94,50 @@ def test_flat_attention_in_blocks(schedule: str, method: str) -> None:
 @pytest.mark.parametrize("grid", [(1, 1), (2, 2), (5, 3), (4, 4)])
 def test_flash_attention(grid: tuple[int, int], turns: int) -> None:
     plan = plan_flash(AttentionShape(1, 10, 5, 6, 20, 8, 5), target(*grid), turns, UNIT)
-    assert (plan.q_blocks, plan.kv_blocks) == (1, grid[0])
     for seed in range(2):
         found, exact = attention(plan, seed)
         assert np.abs(found - exact).max() < 2.0
 
 
-@pytest.mark.parametrize("turns", [1, 2])
-def test_flash_attention_in_smaller_blocks(turns: int) -> None:
+@pytest.mark.parametrize(("turns", "memories"), [(1, (1200, 450, 250)), (2, (1200, 400, 250))])
+def test_flash_attention_in_smaller_blocks(turns: int, memories: tuple[int, ...]) -> None:
     cuts = set()
-    for tile_bytes in (1200, 450, 250):
-        small = replace(target(2, 2), tile_bytes=tile_bytes * turns)
+    for tile_bytes in memories:
+        small = replace(target(2, 2), tile_bytes=tile_bytes)
         plan = plan_flash(AttentionShape(1, 10, 5, 6, 20, 8, 5), small, turns, UNIT)
         cuts.add((plan.q_blocks, plan.kv_blocks))
+        assert flash_attention.flash_attention(plan).tile_bytes <= small.tile_bytes
         found, exact = attention(plan)
         assert np.abs(found - exact).max() < 2.0
     assert len(cuts) == 3, cuts
+
+
+@pytest.mark.parametrize("turns", [1, 2])
+def test_flash_attention_leaves_tiles_out(turns: int) -> None:
+    # Seven streams on six tiles are two each: four tiles would do, and whole rows of them are used.
+    shape = AttentionShape(1, 7, 7, 1, 8, 4, 4)
+    plan = plan_flash(shape, target(3, 2), turns, UNIT)
+    assert (plan.streams, plan.tiles) == (2, TileSet(range(2), range(2)))
+    found, exact = attention(plan)
+    assert np.abs(found - exact).max() < 2.0
+
+
+def test_flash_attention_shares_no_loads() -> None:
+    shape = AttentionShape(2, 4, 4, 64, 64, 16, 16)
+    edge = Edge(4, 4, 4, 8, 32, 1 << 28, ChannelTiming(30, 16, 16))
+    plan = plan_flash(shape, replace(target(4, 4), offchip=edge), 2)
+    loaded = sum(
+        len(operation.tiles) * operation.flits * edge.flit_bytes
+        for operation in flash_attention.flash_attention(plan).build()
+        if isinstance(operation, Load)
+    )
+    # Q once; K and V for every block of rows.
+    assert loaded == 8 * 64 * 16 * (1 + 2 * plan.q_blocks)
+
+
+def test_prime_numbers_of_keys_are_whole_blocks() -> None:
+    plan = plan_flash(AttentionShape(1, 1, 1, 4, 7, 8, 8), target(2, 3), 1)
+    assert plan.block.keys in (1, 7)
 
 
 def test_keys_are_not_padded() -> None:

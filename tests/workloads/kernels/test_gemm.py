@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.workloads.kernels.products import TIMING
 from tlm.compute.vector_mac import VectorMac
 from tlm.compute.vector_unit import VectorUnit
 from tlm.errors import InputError
@@ -15,7 +16,7 @@ COMPUTE = VectorMac(1.0, 1.0, 100.0)
 
 def fp16(rows: int, cols: int) -> Target:
     """A machine of fp16 in flits of 4 bytes."""
-    return Target(rows, cols, 4, 16, 16, COMPUTE, VectorUnit(2))
+    return Target(rows, cols, replace(TIMING, flit_bytes=4), 16, 16, COMPUTE, VectorUnit(2))
 
 
 def test_every_dimension_is_padded_to_whole_blocks() -> None:

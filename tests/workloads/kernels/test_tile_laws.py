@@ -7,7 +7,8 @@ from tlm.chips.parts import noc_timing, own_tile
 from tlm.program.operations import Engine, Work
 from tlm.tiles.programs import on_tiles
 from workloads.kernels.attention import AttentionShape
-from workloads.kernels.flash_attention import flash_attention, plan_flash
+from workloads.kernels.flash_attention import flash_attention
+from workloads.kernels.flash_search import plan_flash
 from workloads.kernels.target import chip_target
 
 
