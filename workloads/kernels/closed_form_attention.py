@@ -56,31 +56,35 @@ def flat_attention_cycles(plan: FlatPlan, timing: NocTiming) -> int:
 def flash_attention_cycles(plan: FlashPlan, timing: NocTiming) -> int:
     """Cycles of FlashAttention-2 (a block under way) and -3 (two).
 
-    A buffer's next block is asked for when its product has been made: so a product and the way of
-    the block follow each other.
+    Either a tile's engines set the pace, or what brings the blocks: then the last one's product is
+    what is left.
     """
     core, target = plan.core, plan.target
-    bring = {name: arrival_cycles(timing, 0, plan.flits(name)) for name in "qkv"}
-    softmax = _softmax_cycles(core, plan.kv_blocks)
-    written: float = target.vector.pass_cycles(core.block.rows, core.block.v_depth)
-    written += target.vector.pass_cycles(core.block.rows, 1)
-    pace: float = plan.flits("k") + plan.flits("v") + plan.flits("q") / plan.kv_blocks
-    load: float = plan.flits("q") + bring["k"]
-    end = written
-    memory = None if target.offchip is None else _flash_memory(plan, target.offchip, timing)
-    if memory is not None:
-        bring, load, pace, end = memory.bring, memory.begin, memory.pace, memory.end
-        written = target.vector.pass_cycles(core.block.rows, 1)
+    passes = [target.vector.pass_cycles(core.block.rows, n) for n in (core.block.v_depth, 1)]
+    if target.offchip is None:
+        blocks, written = _blocks_at_hand(plan, timing, sum(passes)), sum(passes)
+    else:
+        blocks, written = _blocks_in_memory(plan, target.offchip, timing), passes[1]
     scores, output = core.scores_cycles, core.output_cycles
-    pace = max(pace, (bring["k"] + scores) / plan.depth, (bring["v"] + output) / plan.depth)
+    softmax = _softmax_cycles(core, plan.kv_blocks)
+    items = plan.streams * plan.kv_blocks
     if plan.depth == 1:
         # The next stream's loads stand behind the stores of this one.
-        waits = memory.turn if memory else max(0.0, written - scores)
-        pace = max(pace, scores + softmax + output + waits / plan.kv_blocks)
+        waits = blocks.turn or max(0.0, written - scores)
+        worked = items * (scores + softmax + output) + (plan.streams - 1) * waits
+        left = output
     else:
-        pace = max(pace, scores + output, softmax + written / plan.kv_blocks)
-    items = plan.streams * plan.kv_blocks
-    return round(load + scores + softmax + output + (items - 1) * pace + end)
+        # The matrix engine waits for the first softmax and for the last, the vector engine for the
+        # first scores.
+        waits = max(0, softmax - scores) + max(0, softmax - output)
+        matrix = items * (scores + output) + waits
+        vector = scores + items * softmax + (plan.streams - 1) * written + output
+        worked = max(matrix, vector)
+        left = max(output, scores + 2 * output - blocks.between)
+    # A block is asked for when its buffer's last product has been made.
+    again = max(blocks.keys + scores, blocks.values + output) / plan.depth
+    asked = blocks.begin + items * again
+    return round(max(blocks.begin + worked, asked, blocks.brought + left) + blocks.end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,42 +128,64 @@ def _flat_memory(plan: FlatPlan, edge: Edge, timing: NocTiming) -> _MemoryCycles
 
 @dataclass(frozen=True, slots=True)
 class _OwnBlocks:
-    """What off-chip memory takes for tiles that load blocks of their own.
+    """What the blocks of tiles cost that bring their own.
 
     Attributes:
-        bring: From asking for a block of Q, K or V to its arrival, by name.
-        begin: Before the first product of the last tile.
-        pace: For which the busiest channel serves an item of each of its tiles.
-        turn: From a stream's last result to the next one's first product, one after the other.
+        keys: Cycles from asking for a block of K to its arrival.
+        values: The same of V.
+        begin: Before the first product, of the tile that begins last.
+        brought: Until the last block of the last tile is there, if no buffer is waited for.
+        between: From the last block of K to that of V.
+        turn: From a stream's last result to the next one's first product, one after the other; 0:
+            nothing is in their way.
         end: From the last result to its being stored.
     """
 
-    bring: dict[str, int]
+    keys: int
+    values: int
     begin: float
-    pace: float
+    brought: float
+    between: int
     turn: float
     end: float
 
 
-def _flash_memory(plan: FlashPlan, edge: Edge, timing: NocTiming) -> _OwnBlocks:
+def _blocks_at_hand(plan: FlashPlan, timing: NocTiming, written: int) -> _OwnBlocks:
+    """Blocks that a tile sends to itself."""
+    q, k, v = (plan.flits(name) for name in "qkv")
+    keys, values = (arrival_cycles(timing, 0, flits) for flits in (k, v))
+    return _OwnBlocks(
+        keys=keys,
+        values=values,
+        begin=q + keys,
+        brought=plan.streams * (q + plan.kv_blocks * (k + v)) + values - v,
+        between=v,
+        turn=0,
+        end=written,
+    )
+
+
+def _blocks_in_memory(plan: FlashPlan, edge: Edge, timing: NocTiming) -> _OwnBlocks:
     """The tiles of a channel are served in turn, and so begin one after the other."""
     tiles = list(plan.tiles)
     sharers = max(Counter(edge.channel(col) for _, col in tiles).values())
     hops = max(map(edge.hops, tiles))
-    loads = {name: load_law(timing, edge, plan.flits(name)) for name in "qkv"}
+    q, k, v = (load_law(timing, edge, plan.flits(name)) for name in "qkv")
     stores = [store_law(timing, edge, plan.flits(name)) for name in ("total", "o")]
     stored = sum(law.paced_cycles for law in stores)
-    bring = {name: law.alone_cycles(hops) for name, law in loads.items()}
-    # The first stream's Q comes before all, the last one's results go after all.
-    between = (loads["q"].served_cycles + stored) * (plan.streams - 1) / plan.streams
-    item = loads["k"].served_cycles + loads["v"].served_cycles
-    first = loads["q"].served_cycles + loads["k"].served_cycles
+    keys, values = k.alone_cycles(hops), v.alone_cycles(hops)
+    first = q.served_cycles + k.served_cycles
+    loaded = q.served_cycles + plan.kv_blocks * (k.served_cycles + v.served_cycles)
+    # The last stream's results go after all.
+    served = sharers * (plan.streams * loaded + (plan.streams - 1) * stored)
     total = plan.target.vector.pass_cycles(plan.block.rows, 1)
     return _OwnBlocks(
-        bring=bring,
-        begin=bring["k"] + loads["q"].served_cycles + (sharers - 1) * first,
-        pace=sharers * (item + between / plan.kv_blocks),
-        turn=total + sum(law.sent_flits for law in stores) + loads["q"].served_cycles + bring["k"],
+        keys=keys,
+        values=values,
+        begin=keys + q.served_cycles + (sharers - 1) * first,
+        brought=served + values - v.served_cycles,
+        between=v.served_cycles,
+        turn=total + sum(law.sent_flits for law in stores) + q.served_cycles + keys,
         end=total + stores[-1].alone_cycles(hops) + (sharers - 1) * max(0, stored - first),
     )
 

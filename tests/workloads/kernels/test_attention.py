@@ -1,12 +1,16 @@
 """Softmax and attention on real blocks: near the exact result, and equal however they are cut."""
 
 from dataclasses import replace
+from itertools import product
 from types import ModuleType
 
 import numpy as np
 import pytest
 
 from tests.workloads.kernels.products import computed, target
+from tlm.chips import load_chip
+from tlm.chips.parts import noc_timing, offchip_channels
+from tlm.engines.lt import run_lt
 from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet
 from tlm.memory.bandwidth_latency import ChannelTiming
@@ -15,10 +19,12 @@ from tlm.program import Load
 from tlm.program.arithmetic import Integers
 from workloads.kernels import flash_attention, flat_attention, softmax
 from workloads.kernels.attention import AttentionShape
+from workloads.kernels.closed_form_attention import flash_attention_cycles
 from workloads.kernels.flash_attention import FlashPlan
 from workloads.kernels.flash_search import plan_flash
 from workloads.kernels.flat_attention import FlatPlan, plan_flat
 from workloads.kernels.softmax import plan_softmax
+from workloads.kernels.target import chip_target
 
 METHODS = ["network", "chain", "tree", "sequential"]
 
@@ -181,3 +187,25 @@ def test_blocks_from_offchip_memory(grid: tuple[int, int], tile_bytes: int) -> N
         found, _ = attention(replace(plan, target=plain))
         for seed in range(2):
             assert (attention(plan, seed)[0] == found).all()
+
+
+@pytest.mark.parametrize("memory", [False, True])
+@pytest.mark.parametrize("turns", [1, 2])
+def test_the_closed_form_of_flash_attention_on_foreign_chips(turns: int, memory: bool) -> None:
+    errors = []
+    shapes = [(1, 8, 8, 512, 512, 128, 128), (1, 32, 8, 256, 1024, 128, 128)]
+    shapes += [(8, 8, 8, 1, 2048, 128, 128), (1, 40, 8, 64, 4096, 128, 128)]
+    # The others' memory is not at the edge.
+    for name in ("flat32",) if memory else ("flat32", "npusim-large", "npusim-small"):
+        chip = load_chip(name).for_dtype("fp16")
+        timing = noc_timing(chip)
+        for side, shape in product((4, 8, 16), shapes):
+            place = chip_target(chip, (side, side), timing, 16, 16)
+            if memory:
+                place = replace(place, offchip=offchip_channels(chip, side, side))
+            plan = plan_flash(AttentionShape(*shape), place, turns)
+            program = flash_attention.flash_attention(plan)
+            lt = run_lt(program, timing, offchip=place.offchip).cycles
+            errors.append(abs(flash_attention_cycles(plan, timing) / lt - 1))
+    assert np.mean(errors) < 0.03
+    assert max(errors) < 0.10
