@@ -29,3 +29,21 @@ def whole_file(path: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             scratch.unlink(missing_ok=True)
+
+
+def names_file(asked: str) -> bool:
+    """Whether an option that takes a name or a file was given a file."""
+    return asked.endswith((".toml", ".json")) or os.sep in asked
+
+
+def read_text(path: Path, told: str) -> str:
+    """The text of a file.
+
+    Raises:
+        InputError: beginning with ``told``, if it cannot be read or is not UTF-8.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise InputError(f"{told}: cannot be read: {reason}") from error

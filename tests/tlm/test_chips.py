@@ -39,7 +39,12 @@ def test_every_profile_loads(name: str) -> None:
             "sram_banks = 0",
             "tile.sram_banks: Input should be greater than 0 (found 0)",
         ),
-        ("sram_banks", "sram_bank", "tile.sram_bank: Extra inputs are not permitted (found 8)"),
+        (
+            "sram_banks",
+            "sram_bank",
+            "tile.sram_bank: Extra inputs are not permitted (found 8); allowed: matrix, dtypes, "
+            "matrix_of, vector_flop_per_cycle, sram_kib, sram_banks, sram_bytes_per_cycle",
+        ),
     ],
 )
 def test_a_profile_that_does_not_fit_is_refused(

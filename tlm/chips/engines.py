@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from typing import Annotated, Literal, NamedTuple
 
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import Field
 
 from tlm.compute.base import Compute
 from tlm.compute.redmule import RedMule
@@ -11,7 +11,7 @@ from tlm.compute.systolic import Dataflow, FoldTiming, Systolic
 from tlm.compute.tile_engines import MatrixEngine, rtl_engine_timing
 from tlm.compute.vector_mac import VectorMac
 from tlm.compute.vector_unit import VectorUnit
-from tlm.tables import Table
+from tlm.tables import Count, Figure, Table
 from tlm.tiles.layout import SUM_BITS, WORD_BITS
 from tlm.tiles.timing import TileTiming, rtl_tile
 
@@ -49,8 +49,8 @@ class SystolicEngine(_EngineTable):
     """The project's own tile around its systolic array; its cycles come from the calibration."""
 
     kind: Literal["systolic"]
-    rows: PositiveInt
-    cols: PositiveInt
+    rows: Count
+    cols: Count
     dataflow: Dataflow
 
     def compute(self) -> MatrixEngine:
@@ -70,11 +70,11 @@ class RedMulEEngine(_EngineTable):
     """The RedMulE matrix engine: ``height`` x ``width`` compute elements in its paper's naming."""
 
     kind: Literal["redmule"]
-    height: PositiveInt
-    width: PositiveInt
-    pipeline_registers: PositiveInt
-    setup_cycles: PositiveInt
-    preload_cycles: PositiveInt
+    height: Count
+    width: Count
+    pipeline_registers: Count
+    setup_cycles: Count
+    preload_cycles: Count
 
     def compute(self) -> RedMule:
         """See `_EngineTable`."""
@@ -90,9 +90,9 @@ class VectorMacEngine(_EngineTable):
     """A scalar or SIMD core that multiplies and accumulates in software."""
 
     kind: Literal["vector-mac"]
-    macs_per_cycle: PositiveFloat
-    cycles_per_mac: PositiveFloat
-    call_overhead_cycles: PositiveFloat
+    macs_per_cycle: Figure
+    cycles_per_mac: Figure
+    call_overhead_cycles: Figure
 
     def compute(self) -> VectorMac:
         """See `_EngineTable`."""
@@ -107,8 +107,8 @@ class TiledSystolicEngine(_EngineTable):
     """A foreign weight-stationary systolic array that loads the next weights while it computes."""
 
     kind: Literal["tiled-systolic"]
-    rows: PositiveInt
-    cols: PositiveInt
+    rows: Count
+    cols: Count
 
     def compute(self) -> Systolic:
         """See `_EngineTable`; NpuSim section 3.1: tiles of weights follow without a bubble."""

@@ -1,20 +1,21 @@
 """Profiles of GPU servers: for level ``perf`` alone, as rooflines with named efficiencies.
 
 A profile is a TOML file in ``gpus/`` about one GPU; ``h100x2`` is two of them under tensor
-parallelism. Figures that were fitted name the fit as their source.
+parallelism, and a file of such a server says ``count = 2`` beside what it says of one. Figures that
+were fitted name the fit as their source.
 """
 
-import re
+import tomllib
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import Field
 
 from tlm.errors import InputError
-from tlm.tables import Table
+from tlm.tables import Count, Duration, Figure, Size, Table
 
 _FOLDER = Path(__file__).parent / "gpus"
-_NAME = re.compile(r"([a-z0-9]+)x([1248])")
 COUNTS = (1, 2, 4, 8)
 
 
@@ -41,8 +42,8 @@ class Overhead(Table):
     experts, that of its launches; they run ahead of the kernels, so longer kernels hide it.
     """
 
-    iteration_s: float = Field(ge=0)
-    expert_layer_s: float = Field(ge=0)
+    iteration_s: Duration
+    expert_layer_s: Duration
 
 
 class GpuEnergy(Table):
@@ -51,12 +52,12 @@ class GpuEnergy(Table):
     ``idle_w`` is drawn always, ``active_w`` beside it while an iteration is under way.
     """
 
-    flop_pj: PositiveFloat
-    sram_byte_pj: PositiveFloat
-    memory_byte_pj: PositiveFloat
-    link_byte_pj: PositiveFloat
-    idle_w: PositiveFloat
-    active_w: float = Field(ge=0)
+    flop_pj: Figure
+    sram_byte_pj: Figure
+    memory_byte_pj: Figure
+    link_byte_pj: Figure
+    idle_w: Figure
+    active_w: float = Field(ge=0, le=1e6)
 
 
 class Gpu(Table):
@@ -66,20 +67,26 @@ class Gpu(Table):
     is cut into blocks of ``attention_rows`` queries of one head, each on one of the ``processors``.
     """
 
-    name: str
+    name: str = Field(min_length=1)
     title: str
-    processors: PositiveInt
-    attention_rows: PositiveInt
-    peak_flops: PositiveFloat
-    memory_bandwidth_bytes_per_s: PositiveFloat
-    memory_bytes: PositiveInt
+    processors: Count
+    attention_rows: Count
+    peak_flops: Figure
+    memory_bandwidth_bytes_per_s: Figure
+    memory_bytes: Size
     usable_memory: float = Field(gt=0, le=1)
-    link_bytes_per_s: PositiveFloat
-    all_reduce_latency_s: float = Field(ge=0)
+    link_bytes_per_s: Figure
+    all_reduce_latency_s: Duration
     efficiency: Efficiency
     overhead: Overhead
     energy: GpuEnergy
     sources: dict[str, str] = {}
+
+
+class GpuBox(Gpu):
+    """A server of ``count`` such GPUs."""
+
+    count: Count
 
 
 def gpu_box_names() -> tuple[str, ...]:
@@ -88,15 +95,26 @@ def gpu_box_names() -> tuple[str, ...]:
     return tuple(f"{kind}x{count}" for kind in kinds for count in COUNTS)
 
 
+def box_text(name: str) -> str:
+    """The shipped file of the GPUs of a server that is known, with their number."""
+    kind, count = name.split("x")
+    text = (_FOLDER / f"{kind}.toml").read_text(encoding="utf-8")
+    head, title, rest = text.partition("title = ")
+    return f"{head}count = {count}   # GPUs of the server\n{title}{rest}"
+
+
+def box_fields(name: str) -> dict[str, Any]:
+    """What the file of a server that is known says, and the name."""
+    return {"name": name} | tomllib.loads(box_text(name))
+
+
 @cache
-def load_gpu_box(name: str) -> tuple[Gpu, int]:
+def load_gpu_box(name: str) -> GpuBox:
     """A server by name, such as ``h100x2``: its GPU and how many.
 
     Raises:
         InputError: for an unknown name, or naming the file and the field that does not fit.
     """
-    found = _NAME.fullmatch(name)
-    if found is None or name not in gpu_box_names():
+    if name not in gpu_box_names():
         raise InputError(f"unknown GPU server '{name}'; known: {', '.join(gpu_box_names())}")
-    path = _FOLDER / f"{found[1]}.toml"
-    return Gpu.read(path, name=found[1]), int(found[2])
+    return GpuBox.made(box_fields(name), f"{name.split('x')[0]}.toml")

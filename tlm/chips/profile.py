@@ -5,25 +5,30 @@ that our own RTL can show is not written in a profile at all: the profile names 
 """
 
 import re
+import tomllib
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field, PositiveFloat, PositiveInt, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from tlm.chips.engines import MatrixTable
+from tlm.chips.engines import MatrixTable, SystolicEngine
 from tlm.errors import InputError
-from tlm.tables import Table
+from tlm.tables import Count, Figure, Size, Table, toml_fields
 
 _FOLDER = Path(__file__).parent
+_RTL = "rtl"
 _RTL_NAME = re.compile(r"rtl-([1-9]\d{0,2})x([1-9]\d{0,2})")
+
+#: Types of elements.
+Dtype = Literal["int8", "int16", "fp16", "bf16", "fp8", "fp32"]
 
 
 class ChipGrid(Table):
     """Tiles of the chip."""
 
-    rows: PositiveInt
-    cols: PositiveInt
+    rows: Count
+    cols: Count
 
 
 class ChipTile(Table):
@@ -34,12 +39,12 @@ class ChipTile(Table):
     """
 
     matrix: MatrixTable
-    dtypes: tuple[str, ...]
+    dtypes: tuple[Dtype, ...] = Field(min_length=1)
     matrix_of: dict[str, MatrixTable] = {}
-    vector_flop_per_cycle: PositiveInt | None = None
-    sram_kib: PositiveFloat
-    sram_banks: PositiveInt = 1
-    sram_bytes_per_cycle: PositiveInt | None = None
+    vector_flop_per_cycle: Count | None = None
+    sram_kib: Figure
+    sram_banks: Count = 1
+    sram_bytes_per_cycle: Count | None = None
 
     @field_validator("matrix_of")
     @classmethod
@@ -59,6 +64,17 @@ class CalibratedNoc(Table):
 
     kind: Literal["calibrated"]
 
+    @model_validator(mode="before")
+    @classmethod
+    def _says_nothing_else(cls, fields: Any) -> Any:
+        for name in fields if isinstance(fields, dict) else ():
+            if name != "kind":
+                raise ValueError(
+                    f'{name}: found {fields[name]!r}; allowed: kind = "calibrated" alone, as the '
+                    "RTL decides all else"
+                )
+        return fields
+
 
 class ForeignNoc(Table):
     """The mesh network of a foreign chip; multicasts stream through it without a gap.
@@ -68,34 +84,34 @@ class ForeignNoc(Table):
     """
 
     kind: Literal["foreign"]
-    flit_bytes: PositiveInt
-    hop_cycles: PositiveInt
-    ejection_cycles: PositiveInt
-    reduce_cycles: PositiveInt | None = None
+    flit_bytes: Count
+    hop_cycles: Count
+    ejection_cycles: Count
+    reduce_cycles: Count | None = None
 
 
 class ChipMemory(Table):
     """Off-chip memory of the whole chip; ``per_tile``: each tile has an equal part of its own."""
 
-    device: str
-    stacks: PositiveInt
-    channels: PositiveInt
-    bandwidth_bytes_per_s: PositiveFloat
-    capacity_bytes: PositiveInt
-    latency_cycles: PositiveInt
+    device: Literal["hbm2", "hbm3", "hbm4"]
+    stacks: Count
+    channels: Count
+    bandwidth_bytes_per_s: Figure
+    capacity_bytes: Size
+    latency_cycles: Count
     per_tile: bool = False
 
 
 class Dies(Table):
     """A wafer of dies, each as the rest of the profile says, and the links between them."""
 
-    rows: PositiveInt
-    cols: PositiveInt
-    link_bytes_per_s: PositiveFloat
-    link_latency_s: PositiveFloat
-    port_bytes_per_s: PositiveFloat
-    packet_bytes: PositiveInt
-    buffer_bytes: PositiveInt
+    rows: Count
+    cols: Count
+    link_bytes_per_s: Figure
+    link_latency_s: Figure
+    port_bytes_per_s: Figure
+    packet_bytes: Size
+    buffer_bytes: Size
 
 
 class TileEnergy(Table):
@@ -105,37 +121,57 @@ class TileEnergy(Table):
     byte from one router to the next; ``idle_w`` is drawn by the whole chip, always.
     """
 
-    flop_pj: PositiveFloat
-    sram_byte_pj: PositiveFloat
-    memory_byte_pj: PositiveFloat
-    hop_byte_pj: PositiveFloat
-    idle_w: PositiveFloat
+    flop_pj: Figure
+    sram_byte_pj: Figure
+    memory_byte_pj: Figure
+    hop_byte_pj: Figure
+    idle_w: Figure
 
 
 class ChipLimits(Table):
     """What a program has to keep within, beside the tile's memory."""
 
-    routing_paths: PositiveInt | None = None
+    routing_paths: Count | None = None
 
 
 class Chip(Table):
     """A chip profile.
 
-    ``sources`` maps each foreign figure (dotted name) to where it stands in print.
+    ``calibration`` names the measurements of the RTL that the chip is exactly: its tiles and its
+    network are then those of ``rtl.toml``, and have no other figures. ``sources`` maps each foreign
+    figure (dotted name) to where it stands in print.
     """
 
-    name: str
+    name: str = Field(min_length=1)
     title: str
     grid: ChipGrid
-    clock_hz: PositiveFloat
+    clock_hz: Figure
     tile: ChipTile
     noc: CalibratedNoc | ForeignNoc = Field(discriminator="kind")
     memory: ChipMemory | None = None
     limits: ChipLimits = ChipLimits()
     dies: Dies | None = None
     energy: TileEnergy | None = None
-    calibration: str | None = None
+    calibration: Literal["rtl"] | None = None
     sources: dict[str, str] = {}
+
+    @model_validator(mode="after")
+    def _says_nothing_that_rtl_decides(self) -> Self:
+        if self.calibration is None:
+            if isinstance(self.tile.matrix, SystolicEngine):
+                raise ValueError(
+                    f'tile.matrix.kind: found systolic; allowed with calibration = "{_RTL}" alone: '
+                    "it is the project's own tile, which is measured"
+                )
+            return self
+        if not isinstance(self.noc, CalibratedNoc):
+            raise ValueError(_decided("noc.kind", self.noc.kind, "calibrated"))
+        if self.memory is not None:
+            raise ValueError(_decided("memory", "a table", "none"))
+        own = ChipTile.made(toml_fields(_FOLDER / f"{_RTL}.toml", _RTL)["tile"], _RTL)
+        if other := _first_other(self.tile.model_dump(), own.model_dump(), "tile"):
+            raise ValueError(_decided(*other))
+        return self
 
     def for_dtype(self, dtype: str) -> "Chip":
         """The chip with the matrix engine that it has for elements of a type."""
@@ -143,9 +179,44 @@ class Chip(Table):
         return self.model_copy(update={"tile": self.tile.model_copy(update={"matrix": engine})})
 
 
+def _decided(field: str, found: Any, allowed: Any) -> str:
+    return (
+        f"{field}: found {found}; allowed: {allowed}, as the RTL decides it "
+        f'(calibration = "{_RTL}")'
+    )
+
+
+def _first_other(found: Any, wanted: Any, field: str) -> tuple[str, Any, Any] | None:
+    """The first field, by its dotted name, of which something else was found, and both."""
+    if found == wanted:
+        return None
+    if not (isinstance(found, dict) and isinstance(wanted, dict)):
+        return field, found, wanted
+    names = dict.fromkeys((*wanted, *found))
+    others = (_first_other(found.get(n), wanted.get(n), f"{field}.{n}") for n in names)
+    return next(other for other in others if other is not None)
+
+
 def chip_names() -> tuple[str, ...]:
     """Names of the shipped profiles, and the form of the family that is exactly the RTL."""
-    return (*sorted(path.stem for path in _FOLDER.glob("*.toml") if path.stem != "rtl"), "rtl-RxC")
+    return (*sorted(path.stem for path in _FOLDER.glob("*.toml") if path.stem != _RTL), "rtl-RxC")
+
+
+def is_chip(name: str) -> bool:
+    """Whether a profile of that name is shipped."""
+    return name in chip_names()[:-1] or _RTL_NAME.fullmatch(name) is not None
+
+
+def chip_text(name: str) -> str:
+    """The shipped file of a name that is known; of the RTL with its grid."""
+    own = _RTL_NAME.fullmatch(name)
+    text = (_FOLDER / f"{_RTL if own else name}.toml").read_text(encoding="utf-8")
+    return f"{text}\n[grid]\nrows = {own[1]}\ncols = {own[2]}\n" if own else text
+
+
+def chip_fields(name: str) -> dict[str, Any]:
+    """What the shipped file of a name that is known says, and the name."""
+    return {"name": name} | tomllib.loads(chip_text(name))
 
 
 @cache
@@ -155,9 +226,7 @@ def load_chip(name: str) -> Chip:
     Raises:
         InputError: for an unknown name, or naming the file and the field that does not fit.
     """
-    own = _RTL_NAME.fullmatch(name)
-    path = _FOLDER / ("rtl.toml" if own else f"{name}.toml")
-    if not own and name not in chip_names():
+    if not is_chip(name):
         raise InputError(f"unknown chip '{name}'; known: {', '.join(chip_names())}")
-    grid = {"grid": {"rows": int(own[1]), "cols": int(own[2])}} if own else {}
-    return Chip.read(path, name=name, **grid)
+    file = _RTL if _RTL_NAME.fullmatch(name) else name
+    return Chip.made(chip_fields(name), f"{file}.toml")

@@ -70,23 +70,18 @@ def machine_of(chip: Chip, tiles: int | None = None) -> Machine:
     FLOP a cycle count a multiply-add as two, so half as many other operations.
 
     Raises:
-        InputError: if the chip is of several dies, or not of tiles with a RedMulE or a tiled
-            systolic array, a vector engine and off-chip memory, or the tiles are not whole rows.
+        InputError: naming the parts that the chip lacks, as ``missing_parts`` says, or if the tiles
+            are not whole rows.
     """
+    if lacks := missing_parts(chip):
+        raise InputError(
+            f"chip '{chip.name}': no closed forms of it; allowed: chips with "
+            "off-chip memory, a vector engine, a bandwidth of SRAM and a 'redmule' or "
+            f"'tiled-systolic' matrix engine; it lacks {', '.join(lacks)}"
+        )
     tile, memory, noc = chip.tile, chip.memory, chip.noc
-    grains, vector = tile.matrix.grains, tile.vector_flop_per_cycle
-    if chip.dies is not None:
-        raise InputError(
-            f"chip '{chip.name}': no closed forms of it; allowed: chips of a single die, found "
-            f"{chip.dies.rows} x {chip.dies.cols}"
-        )
-    sram = tile.sram_bytes_per_cycle
-    if None in (memory, vector, sram, grains) or not isinstance(noc, ForeignNoc):
-        raise InputError(
-            f"chip '{chip.name}': no closed forms of it; allowed: chips with off-chip memory, a "
-            "vector engine, a bandwidth of SRAM and a 'redmule' or 'tiled-systolic' matrix engine"
-        )
-    assert memory and vector and sram and grains  # as checked
+    grains, vector, sram = tile.matrix.grains, tile.vector_flop_per_cycle, tile.sram_bytes_per_cycle
+    assert memory and vector and sram and grains and isinstance(noc, ForeignNoc)  # as checked
     rows = chip.grid.rows
     if tiles is not None:
         rows, rest = divmod(tiles, chip.grid.cols)
@@ -117,10 +112,22 @@ def machine_of(chip: Chip, tiles: int | None = None) -> Machine:
     )
 
 
-def is_modelled(chip: Chip) -> bool:
-    """Whether ``machine_of`` knows such chips."""
-    try:
-        machine_of(chip)
-    except InputError:
-        return False
-    return True
+def missing_parts(chip: Chip) -> list[str]:
+    """What ``machine_of`` needs and a profile does not have; empty if it knows such chips."""
+    tile, noc = chip.tile, chip.noc
+    engine = tile.matrix.kind
+    parts = {
+        "[memory], off-chip memory": chip.memory is not None,
+        "tile.vector_flop_per_cycle, a vector engine": tile.vector_flop_per_cycle is not None,
+        "tile.sram_bytes_per_cycle, a bandwidth of SRAM": tile.sram_bytes_per_cycle is not None,
+        f"a [tile.matrix] of kind redmule or tiled-systolic (found {engine})": tile.matrix.grains,
+        f"a [noc] of kind foreign (found {noc.kind})": isinstance(noc, ForeignNoc),
+    }
+    lacks = [part for part, there in parts.items() if not there]
+    dies = chip.dies
+    if dies is not None:
+        lacks.append(
+            f"closed forms of several dies: allowed without [dies], a single die, found "
+            f"{dies.rows} x {dies.cols}"
+        )
+    return lacks

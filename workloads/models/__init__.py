@@ -1,5 +1,6 @@
 """Language models: their shapes, each from its public configuration."""
 
+from workloads.models.find import find_model
 from workloads.models.model import (
     DTYPE_BYTES,
     Dtype,
@@ -20,6 +21,7 @@ __all__ = [
     "Linear",
     "Model",
     "SlidingWindow",
+    "find_model",
     "load_model",
     "model_names",
 ]

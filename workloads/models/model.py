@@ -10,10 +10,10 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, NamedTuple, Self
 
-from pydantic import NonNegativeInt, PositiveInt, model_validator
+from pydantic import Field, model_validator
 
 from tlm.errors import choose
-from tlm.tables import Table
+from tlm.tables import Count, Natural, Size, Table, toml_fields
 
 _FOLDER = Path(__file__).parent
 
@@ -74,11 +74,11 @@ class Experts(Table):
     ``shared`` more that every token passes. ``weights`` is their width if it is not the model's.
     """
 
-    count: PositiveInt
-    active: PositiveInt
-    width: PositiveInt
-    shared: NonNegativeInt = 0
-    first_layer: NonNegativeInt = 0
+    count: Count
+    active: Count
+    width: Count
+    shared: Natural = 0
+    first_layer: Natural = 0
     weights: Dtype | None = None
 
     @model_validator(mode="after")
@@ -89,13 +89,18 @@ class Experts(Table):
 
 
 class SlidingWindow(Table):
-    """All layers but the last of each ``period`` see the last ``tokens`` tokens only."""
+    """All layers but the last of each ``period`` see the last ``tokens`` tokens only.
 
-    tokens: PositiveInt
-    period: PositiveInt
+    Without a period all layers do.
+    """
+
+    tokens: Size
+    period: Count | None = None
 
     def count(self, layers: range) -> int:
         """Layers with the window among ``layers``, which are consecutive."""
+        if self.period is None:
+            return len(layers)
         full = layers.stop // self.period - layers.start // self.period
         return len(layers) - full
 
@@ -103,11 +108,11 @@ class SlidingWindow(Table):
 class LatentAttention(Table):
     """Multi-head latent attention (DeepSeek-V2 paper, section 2.1): a compressed cache."""
 
-    query_rank: PositiveInt
-    kv_rank: PositiveInt
-    rope_dim: PositiveInt
-    nope_dim: PositiveInt
-    value_dim: PositiveInt
+    query_rank: Count
+    kv_rank: Count
+    rope_dim: Count
+    nope_dim: Count
+    value_dim: Count
 
 
 class Model(Table):
@@ -116,15 +121,15 @@ class Model(Table):
     Keys, values and activations are of 2 bytes.
     """
 
-    name: str
+    name: str = Field(min_length=1)
     title: str
-    layers: PositiveInt
-    hidden: PositiveInt
-    query_heads: PositiveInt
-    kv_heads: PositiveInt
-    head_dim: PositiveInt
-    ffn_hidden: PositiveInt | None = None
-    vocabulary: PositiveInt
+    layers: Count
+    hidden: Count
+    query_heads: Count
+    kv_heads: Count
+    head_dim: Count
+    ffn_hidden: Count | None = None
+    vocabulary: Count
     tied_embeddings: bool = False
     weights: Dtype
     embeddings: Dtype | None = None
@@ -156,7 +161,7 @@ class Model(Table):
     def is_windowed(self, layer: int) -> bool:
         """Whether a layer sees a sliding window only."""
         window = self.sliding_window
-        return window is not None and (layer + 1) % window.period != 0
+        return window is not None and window.count(range(layer, layer + 1)) == 1
 
     def count(self, layers: range) -> LayerCounts:
         """Layers of each kind among ``layers``, which are consecutive."""
@@ -296,13 +301,14 @@ class Model(Table):
     def kv_bytes_per_token(self) -> int:
         """Bytes that a token leaves in the caches of the layers that see all tokens.
 
-        Windows are of constant size, a few megabytes a request, and are not counted.
+        Windows are of constant size, a few megabytes a request, and are not counted. Where all
+        layers have one, all count: exact for requests up to the window, too much for longer ones.
         """
         latent = self.latent_attention
         kept = 2 * self.kv_heads * self.head_dim
         if latent is not None:
             kept = latent.kv_rank + latent.rope_dim
-        return self.full_layers * kept * 2
+        return (self.full_layers or self.layers) * kept * 2
 
     def in_one_width(self, dtype: Dtype) -> "Model":
         """The same model with all its weights of one width."""
@@ -345,4 +351,15 @@ def load_model(name: str) -> Model:
     Raises:
         InputError: for an unknown name, or naming the file and the field that does not fit.
     """
-    return Model.read(_FOLDER / f"{choose('model', name, model_names())}.toml", name=name)
+    file = f"{choose('model', name, model_names())}.toml"
+    return Model.made({"name": name} | toml_fields(_FOLDER / file, file), file)
+
+
+def model_text(name: str) -> str:
+    """The shipped file of a model by name.
+
+    Raises:
+        InputError: for an unknown name.
+    """
+    file = f"{choose('model', name, model_names())}.toml"
+    return (_FOLDER / file).read_text(encoding="utf-8")

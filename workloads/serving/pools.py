@@ -1,18 +1,18 @@
-"""A chip in two pools, by its name."""
+"""A chip in two pools."""
 
-from tlm.chips import load_chip
-from tlm.chips.gpu import gpu_box_names, load_gpu_box
+from tlm.chips import AnyChip
+from tlm.chips.gpu import GpuBox
 from tlm.chips.profile import ForeignNoc
 from tlm.errors import InputError
-from workloads.models import Model, load_model
+from workloads.models import Model, find_model
 from workloads.serving.energy import Traffic, carried_byte_j, traffic_energy_j
-from workloads.serving.models import serving_model, units_of
+from workloads.serving.models import serving_chip, serving_model, units_of
 from workloads.serving.run import Pools
 
 
 def make_pools(
     model: str | Model,
-    chip: str,
+    chip: str | AnyChip,
     *,
     prefill_units: int | None = None,
     decode_units: int | None = None,
@@ -24,8 +24,8 @@ def make_pools(
     """Cut a chip into a prefill and a decode pool.
 
     Args:
-        model: Name of a shipped model, or a model.
-        chip: Name of a chip.
+        model: Name of a shipped model, a file of one, or a model.
+        chip: Name of a shipped chip, a file of one, or a chip.
         prefill_units: GPUs, or tiles in whole rows, that compute prompts; None: the rest, or half.
         decode_units: Those that decode; None: the rest.
         link_bytes_per_s: Bandwidth between the pools; None: that of the links of the smaller pool's
@@ -37,6 +37,7 @@ def make_pools(
     Raises:
         InputError: if there are not as many units, or a pool cannot hold the model.
     """
+    chip = serving_chip(chip)
     units = units_of(chip)
     if prefill_units is None:
         half = units // 2 if decode_units is None else units - decode_units
@@ -45,12 +46,12 @@ def make_pools(
         decode_units = units - prefill_units
     if prefill_units < 1 or decode_units < 1 or prefill_units + decode_units > units:
         raise InputError(
-            f"pools of '{chip}': found {prefill_units} prefill and {decode_units} decode units; "
-            f"allowed: 1 or more each, {units} together"
+            f"pools of '{chip.name}': found {prefill_units} prefill and {decode_units} decode "
+            f"units; allowed: 1 or more each, {units} together"
         )
     bandwidth, latency = _link(chip, min(prefill_units, decode_units))
     carried_byte_j, idle_unit_w = _energy(chip)
-    shape = load_model(model) if isinstance(model, str) else model
+    shape = find_model(model) if isinstance(model, str) else model
     prefill, decode = (
         serving_model(
             shape,
@@ -74,31 +75,28 @@ def make_pools(
     )
 
 
-def _whole(chip: str, units: int) -> int:
+def _whole(chip: AnyChip, units: int) -> int:
     """Units in whole rows, where the units are tiles."""
-    row = 1 if chip in gpu_box_names() else load_chip(chip).grid.cols
+    row = 1 if isinstance(chip, GpuBox) else chip.grid.cols
     return max(row, units // row * row)
 
 
-def _energy(chip: str) -> tuple[float | None, float]:
+def _energy(chip: AnyChip) -> tuple[float | None, float]:
     """Joules of a byte that is read, carried and written, if known; watts of an idle unit."""
-    if chip not in gpu_box_names():
-        tiles = load_chip(chip)
-        if tiles.energy is None:
-            return None, 0.0
-        rows, cols = tiles.grid.rows, tiles.grid.cols
-        return carried_byte_j(tiles.energy, rows - 1), tiles.energy.idle_w / (rows * cols)
-    figures = load_gpu_box(chip)[0].energy
-    return traffic_energy_j(figures, Traffic(memory_bytes=2.0, link_bytes=1.0)), figures.idle_w
+    if isinstance(chip, GpuBox):
+        moved = Traffic(memory_bytes=2.0, link_bytes=1.0)
+        return traffic_energy_j(chip.energy, moved), chip.energy.idle_w
+    if chip.energy is None:
+        return None, 0.0
+    rows, cols = chip.grid.rows, chip.grid.cols
+    return carried_byte_j(chip.energy, rows - 1), chip.energy.idle_w / (rows * cols)
 
 
-def _link(chip: str, units: int) -> tuple[float, float]:
+def _link(chip: AnyChip, units: int) -> tuple[float, float]:
     """Bandwidth in bytes/s and latency in seconds between pools, the smaller of ``units``."""
-    if chip in gpu_box_names():
-        gpu, _ = load_gpu_box(chip)
-        return units * gpu.link_bytes_per_s * gpu.efficiency.link, gpu.all_reduce_latency_s
-    tiles = load_chip(chip)
-    noc = tiles.noc
+    if isinstance(chip, GpuBox):
+        return units * chip.link_bytes_per_s * chip.efficiency.link, chip.all_reduce_latency_s
+    noc = chip.noc
     assert isinstance(noc, ForeignNoc)  # or nothing could be served on it
-    cycles = (tiles.grid.rows - 1) * noc.hop_cycles + noc.ejection_cycles
-    return tiles.grid.cols * noc.flit_bytes * tiles.clock_hz, cycles / tiles.clock_hz
+    cycles = (chip.grid.rows - 1) * noc.hop_cycles + noc.ejection_cycles
+    return chip.grid.cols * noc.flit_bytes * chip.clock_hz, cycles / chip.clock_hz

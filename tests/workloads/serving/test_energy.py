@@ -19,7 +19,7 @@ from workloads.serving.energy import (
 )
 from workloads.serving.models import serving_model
 
-_GPU, _ = load_gpu_box("h100x2")
+_GPU = load_gpu_box("h100x2")
 
 
 @pytest.mark.parametrize(

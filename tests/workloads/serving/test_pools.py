@@ -22,7 +22,7 @@ def test_a_token_crosses_once_whatever_copies_the_pools_keep() -> None:
 
 
 def test_energy_counts_what_is_carried_and_gpus_in_no_pool() -> None:
-    gpu, units = load_gpu_box("h100x8")
+    gpu = load_gpu_box("h100x8")
     pools = make_pools("qwen3-30b-a3b", "h100x8", prefill_units=3, decode_units=2)
     figures = run_disaggregated(_TRACE, Chunked(512), pools)
     parts = figures["pools"]
@@ -30,7 +30,7 @@ def test_energy_counts_what_is_carried_and_gpus_in_no_pool() -> None:
     picojoules += 3 * gpu.energy.sram_byte_pj  # through it on the way out of, and into, memory
     carried_j = 4000 * _QWEN.kv_bytes_per_token * picojoules * 1e-12
     assert parts["link"]["energy_j"] == pytest.approx(carried_j)
-    idle_j = (units - 5) * gpu.energy.idle_w * figures["span_s"]
+    idle_j = (gpu.count - 5) * gpu.energy.idle_w * figures["span_s"]
     whole = parts["prefill"]["energy_j"] + parts["decode"]["energy_j"] + carried_j + idle_j
     assert figures["energy_j"] == pytest.approx(whole)
 

@@ -18,8 +18,10 @@ _ROOM_BYTES = 1 << 42  # so that every model fits
 
 
 def _on_gpus(model: str) -> ServingModel:
-    gpu, units = load_gpu_box("h100x8")
-    return GpuCost(load_model(model), gpu.model_copy(update={"memory_bytes": _ROOM_BYTES}), units)
+    gpu = load_gpu_box("h100x8")
+    return GpuCost(
+        load_model(model), gpu.model_copy(update={"memory_bytes": _ROOM_BYTES}), gpu.count
+    )
 
 
 def _on_tiles(model: str) -> ServingModel:

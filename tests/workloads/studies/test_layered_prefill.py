@@ -65,7 +65,7 @@ def test_no_row_is_predicted_of_a_case_and_figure_that_were_fitted() -> None:
 
 def test_the_profile_holds_what_was_fitted_and_no_more_than_five_figures() -> None:
     fitted = json.loads(FIT_FILE.read_text(encoding="utf-8"))
-    gpu, _ = load_gpu_box("h100x2")
+    gpu = load_gpu_box("h100x2")
     held = {
         "expert_bandwidth": gpu.efficiency.expert_bandwidth,
         "expert_gemm": gpu.efficiency.expert_gemm,

@@ -90,8 +90,8 @@ def simulate(case: AnyCase, seed: int) -> Figures:
     if isinstance(case, Coverage):
         return _coverage(case)
     if isinstance(case, Prefill):
-        gpu, units = load_gpu_box(case.chip)
-        return _prefill(case, GpuCost(load_model(case.model), gpu, units))
+        box = load_gpu_box(case.chip)
+        return _prefill(case, GpuCost(load_model(case.model), box, box.count))
     if case.prefill_units is not None:
         return _serve_apart(case, seed, case.prefill_units)
     return _serve(case, seed, _cost_model(case.model, case.chip, case.weights, case.units))

@@ -132,7 +132,7 @@ def _paper(row: Row) -> float:
 
 def main() -> None:
     """Fit and write ``fit.json``."""
-    gpu, _ = load_gpu_box("h100x2")
+    gpu = load_gpu_box("h100x2")
     result = fit(gpu, log=lambda text: print(text, file=sys.stderr))
     with whole_file(FIT_FILE) as scratch:
         scratch.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
