@@ -20,6 +20,7 @@ COMMANDS = {
     "check": "Check a kernel's program without running it.",
     "dies": "Run a collective between the dies of a wafer.",
     "serve": "Serve a language model's requests on a chip.",
+    "show": "Print the file of a chip or a model.",
     "study": "Reproduce a published study row by row.",
     "replay": "Run a check case of a stored calibration again, with a wave.",
     "report": "Write stored results into one HTML page.",

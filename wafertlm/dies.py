@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from tlm.chips import chip_names, load_chip
+from tlm.chips import Chip, chip_names, find_tiles, load_chip
 from tlm.dies.closed_form import collective_ticks, link_loads
 from tlm.dies.collectives import COLLECTIVES, collective
 from tlm.dies.links import TICKS_PER_S, DieMesh, die_mesh
@@ -12,6 +12,7 @@ from tlm.dies.simulate import simulate
 from tlm.errors import InputError, check_range, choose
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.traffic import parse_rectangle
+from wafertlm.options import NAME_OR_FILE, SET, SET_HELP
 
 LEVELS = ("lt", "perf")
 _LONGEST_KERNEL_S = 1000
@@ -22,7 +23,7 @@ _MOST_REPEATS = 10_000
 class DiesOptions:
     """A collective between dies; None where not given."""
 
-    chip: Annotated[str, "Chip profile with dies."]
+    chip: Annotated[str, "Chip profile with dies: a shipped one, or a TOML file.", NAME_OR_FILE]
     collective: Annotated[str, "What the dies do together."]
     bytes: Annotated[int, "Of each message, block or die; of all-reduce the whole."]
     group: Annotated[str, "all, or r0:r1,c0:c1 of the dies."] = "all"
@@ -30,17 +31,22 @@ class DiesOptions:
     kernel_s: Annotated[float | None, "Seconds of a kernel before the collective."] = None
     repeat: Annotated[int, "Kernels and collectives."] = 1
     micro_batches: Annotated[int, "Parts when overlapped."] = 2
+    set: Annotated[tuple[str, ...], SET_HELP, SET] = ()
 
 
-def run_dies(options: DiesOptions) -> dict[str, Any]:
+def run_dies(options: DiesOptions, chip: Chip | None = None) -> dict[str, Any]:
     """Figures of a collective between dies.
+
+    Args:
+        options: What is run.
+        chip: What the options name, if it has been found; None: it is found.
 
     Raises:
         InputError: for options that do not fit together or to the chip.
     """
     choose("level", options.level, LEVELS)
     _check_run(options)
-    mesh = die_mesh(load_chip(options.chip))
+    mesh = die_mesh(find_tiles(options.chip, options.set) if chip is None else chip)
     group = _group(options.group, mesh)
     messages = collective(options.collective, mesh, group, options.bytes)
     closed = collective_ticks(options.collective, mesh, group, options.bytes)

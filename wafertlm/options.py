@@ -1,9 +1,14 @@
 """What several commands read alike."""
 
 import re
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, NamedTuple
 
 from tlm.errors import InputError
+from tlm.files import names_file
+from tlm.tables import Table
+from wafertlm.output import config_hash
 
 _GRID = re.compile(r"([1-9]\d*)x([1-9]\d*)")
 
@@ -30,3 +35,37 @@ class Flag(NamedTuple):
 
     name: str | None = None
     metavar: str | None = None
+
+
+#: What --set is, of every command that takes a chip.
+SET_HELP = "Change a figure of the chip, such as noc.hop_cycles=2 (repeatable)."
+SET = Flag(metavar="TABLE.FIELD=VALUE")
+NAME_OR_FILE = Flag(metavar="NAME|FILE")
+
+
+def chip_told(options: Mapping[str, Any]) -> str:
+    """A chip in words, from the options of a result: its name, and what was changed."""
+    changes = options.get("set")
+    return f"{options['chip']}{' with ' + ', '.join(changes) if changes else ''}"
+
+
+def recorded(options: Any, **found: Any) -> dict[str, Any]:
+    """Options as a result keeps them: chips and models by name, changes only if there are any.
+
+    Args:
+        options: A record of options, a dataclass.
+        found: What its fields name: a chip, a model.
+    """
+    kept = asdict(options) | {field: item.name for field, item in found.items()}
+    if not kept["set"]:
+        del kept["set"]
+    return kept
+
+
+def contents(options: Any, **found: Table) -> dict[str, str]:
+    """Hashes of what files hold, by the fields that name them; else as `recorded`."""
+    return {
+        field: config_hash(item.model_dump())
+        for field, item in found.items()
+        if names_file(getattr(options, field))
+    }

@@ -37,6 +37,7 @@ def complete(
     rtl_hash: str | None = None,
     calibration: str | None = None,
     seed: int | None = None,
+    contents: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """A command's result object: what was asked, the figures, where they come from, their cost.
 
@@ -48,15 +49,19 @@ def complete(
         rtl_hash: Content hash of the RTL behind the figures; None where there is none.
         calibration: Name of the calibration the figures rest on; None where there is none.
         seed: Seed of the run; None where nothing is random.
+        contents: Hashes of what options that are files hold.
     """
     plain_options = plain(options)
+    config = {"command": command, "options": plain_options}
+    if contents:
+        config["contents"] = dict(contents)
     return {
         "command": command,
         "options": plain_options,
         **plain(figures),
         "provenance": {
             "version": __version__,
-            "config_hash": config_hash({"command": command, "options": plain_options}),
+            "config_hash": config_hash(config),
             "rtl_hash": rtl_hash,
             "calibration": calibration,
             "seed": seed,

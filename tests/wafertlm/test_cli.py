@@ -39,6 +39,7 @@ _RUNS = {
     "check": ("check", *_KERNEL[1:]),
     "dies": ("dies", "--chip", "flat32-wafer", "--collective", "all-reduce", "--bytes", "4096"),
     "serve": _SERVE,
+    "show": ("show", "model", "llama3-8b"),
     "report": ("report",),
 }
 
@@ -167,7 +168,7 @@ def test_the_version(wafertlm: Any) -> None:
         (
             ("fly",),
             "unknown command 'fly'; known: doctor, calibrate, noc, memory, kernel, check, dies, "
-            "serve, study, replay, report",
+            "serve, show, study, replay, report",
         ),
         (("doctor", "--fast"), "No such option"),
         (("noc",), "error: --mesh: not given; write ROWSxCOLS, such as 4x4\n"),

@@ -269,7 +269,17 @@ def test_a_trace_that_is_missing_is_refused_with_a_checkpoint_too(tmp_path: Path
     [
         ({"model": "gpt"}, "unknown model 'gpt'; known: codellama-34b"),
         ({"chip": "cpu"}, "unknown chip 'cpu'; known: a100x1, a100x2"),
-        ({"chip": "wse2"}, "unknown chip 'wse2'; known: a100x1"),
+        (
+            {"chip": "wse2"},
+            r"--chip: nothing can be served on 'wse2': it lacks \[memory\], off-chip memory; "
+            "tile.vector_flop_per_cycle, a vector engine; tile.sram_bytes_per_cycle, a bandwidth "
+            r"of SRAM; a \[tile.matrix\] of kind redmule or tiled-systolic \(found vector-mac\)\. "
+            "Shipped chips that serve: a100x1",
+        ),
+        (
+            {"chip": "flat32-wafer"},
+            r"it lacks closed forms of several dies: allowed without \[dies\]",
+        ),
         ({"scheduler": "lifo"}, "unknown scheduler 'lifo'; known: chunked"),
         ({"workload": "web"}, "unknown workload 'web'; known: arxiv"),
         ({"workload": None}, "either --trace or --workload"),

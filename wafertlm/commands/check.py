@@ -13,11 +13,12 @@ from tlm.check import Report, check_program, chip_limits
 from wafertlm.commands.common import options_of, output_options, required
 from wafertlm.kernel import KernelOptions, resolve
 from wafertlm.kernel.options import known_names
+from wafertlm.options import chip_told
 from wafertlm.output import CheckFailedError, Result, complete, emit, progress
 from wafertlm.stopwatch import stopwatch
 
 _REQUIRED = ("kernel", "chip", "grid", "shape", "dtype")
-_OPTIONS = (*_REQUIRED, "collective", "groups", "schedule")
+_OPTIONS = (*_REQUIRED, "collective", "groups", "schedule", "set")
 
 
 def report_figures(report: Report) -> dict[str, Any]:
@@ -38,8 +39,8 @@ def report_figures(report: Report) -> dict[str, Any]:
 
 def _render(result: Result) -> RenderableType:
     options, plmr = result["options"], result["plmr"]
-    title = f"{options['kernel']} {options['shape']} on {options['grid']} of {options['chip']}"
-    table = Table("property", "figure", "value", "limit", title=title)
+    title = f"{options['kernel']} {options['shape']} on {options['grid']} of {chip_told(options)}"
+    table = Table("property", "figure", "value", "limit", title=escape(title))
     p, latency, m, r = (plmr[name] for name in ("parallelism", "latency", "memory", "routing"))
     table.add_row("P", "tiles", f"{p['tiles']:,}", "")
     table.add_row("", "share of them that compute", f"{p['busy_share']:.1%}", "")
@@ -92,10 +93,15 @@ def command(out: Path | None, as_json: bool, **given: Any) -> None:
     setup = resolve(KernelOptions(**given))
     with stopwatch() as watch, progress("operations") as show:
         report = check_program(setup.program, chip_limits(setup.chip), show)
-    recorded = {name: getattr(setup.options, name) for name in _OPTIONS}
-    calibration = setup.chip.calibration
-    figures = report_figures(report)
-    result = complete("check", recorded, figures, watch.times, calibration=calibration)
+    kept = setup.recorded_options()
+    result = complete(
+        "check",
+        {name: kept[name] for name in _OPTIONS if name in kept},
+        report_figures(report),
+        watch.times,
+        calibration=setup.chip.calibration,
+        contents=setup.contents(),
+    )
     emit(result, as_json, _render, out)
     if not report.holds:
         raise CheckFailedError("; ".join(found.message for found in report.findings))

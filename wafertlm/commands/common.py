@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from functools import wraps
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 import click
 
@@ -40,14 +40,16 @@ def options_of(record: type, names: Sequence[str] = ()) -> Callable[[_Command], 
 def _option(
     name: str, kind: Any, default: Any, told: str, flag: Flag = _AS_THE_FIELD
 ) -> Callable[[_Command], _Command]:
+    many = get_origin(kind) is tuple
     kind = next((each for each in get_args(kind) if each is not type(None)), kind)
     return click.option(
         flag.name or f"--{name.replace('_', '-')}",
         name,
         type=click.Path(path_type=Path) if kind is Path else kind,
         is_flag=kind is bool,
+        multiple=many,
         default=default,
-        show_default=default is not None and kind is not bool,
+        show_default=default is not None and kind is not bool and not many,
         metavar=flag.metavar,
         help=told,
     )

@@ -1,23 +1,25 @@
 """``wafertlm dies``: collectives between the dies of a wafer, alone or behind kernels."""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import RenderableType
+from rich.markup import escape
 from rich.table import Table
 
+from tlm.chips import find_tiles
 from wafertlm.commands.common import options_of, output_options, required
 from wafertlm.dies import DiesOptions, known_names, run_dies
+from wafertlm.options import chip_told, contents, recorded
 from wafertlm.output import Result, complete, emit
 from wafertlm.stopwatch import stopwatch
 
 
 def _render(result: Result) -> RenderableType:
     options = result["options"]
-    title = f"{options['collective']} of {options['bytes']:,} bytes on {options['chip']}"
-    table = Table("figure", "value", title=f"{title}, level {options['level']}")
+    title = f"{options['collective']} of {options['bytes']:,} bytes on {chip_told(options)}"
+    table = Table("figure", "value", title=escape(f"{title}, level {options['level']}"))
     table.add_row("microseconds", f"{result['seconds'] * 1e6:,.3f}")
     table.add_row("messages", f"{result['messages']:,}")
     table.add_row("bytes moved", f"{result['bytes']:,}")
@@ -42,7 +44,9 @@ def command(out: Path | None, as_json: bool, **given: Any) -> None:
     """
     required("dies", given, ("chip", "collective", "bytes"))
     options = DiesOptions(**given)
+    chip = find_tiles(options.chip, options.set)
     with stopwatch() as watch:
-        figures = run_dies(options)
-    result = complete("dies", asdict(options), figures, watch.times)
+        figures = run_dies(options, chip)
+    kept, held = recorded(options, chip=chip), contents(options, chip=chip)
+    result = complete("dies", kept, figures, watch.times, contents=held)
     emit(result, as_json, _render, out)

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 from rich.console import RenderableType
+from rich.markup import escape
 from rich.table import Table
 
 from tlm.interconnect.packets import TileSet
@@ -13,6 +14,7 @@ from tlm.trace import Timeline
 from wafertlm.commands.common import options_of, output_options, required
 from wafertlm.kernel import Execution, KernelOptions, Setup, resolve, run_setup
 from wafertlm.kernel.options import known_names
+from wafertlm.options import chip_told
 from wafertlm.output import Result, emit, log, progress
 from wafertlm.stopwatch import stopwatch
 
@@ -21,8 +23,8 @@ _SHOWN_SIDE = 8
 
 def _render(result: Result) -> RenderableType:
     options = result["options"]
-    title = f"{options['kernel']} {options['shape']} on {options['grid']} of {options['chip']}"
-    table = Table("figure", "value", title=f"{title}, level {options['level']}")
+    title = f"{options['kernel']} {options['shape']} on {options['grid']} of {chip_told(options)}"
+    table = Table("figure", "value", title=escape(f"{title}, level {options['level']}"))
     table.add_row("cycles", f"{result['cycles']:,}")
     table.add_row("seconds", f"{result['seconds']:.4g}")
     table.add_row("utilization", f"{result['utilization']:.2%}")

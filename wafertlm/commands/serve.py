@@ -6,10 +6,12 @@ from typing import Any
 
 import click
 from rich.console import Group, RenderableType
+from rich.markup import escape
 from rich.table import Table
 
 from tlm.errors import InputError
 from wafertlm.commands.common import options_of, output_options
+from wafertlm.options import chip_told
 from wafertlm.output import TIMES, Result, emit, progress, store
 from wafertlm.serving import ServeOptions, complete_serve, serve_result
 from wafertlm.serving.run import known_names
@@ -40,7 +42,7 @@ def _render(result: Result) -> RenderableType:
 
 
 def _title(options: Mapping[str, Any]) -> str:
-    return f"{options['model']} on {options['chip']}, {options['scheduler']}"
+    return escape(f"{options['model']} on {chip_told(options)}, {options['scheduler']}")
 
 
 def _number(value: float | None) -> str:

@@ -7,7 +7,7 @@ from tlm.chips import Chip, chip_names
 from tlm.chips.parts import own_tile
 from tlm.chips.profile import CalibratedNoc
 from tlm.errors import InputError, choose
-from wafertlm.options import Flag, parse_grid
+from wafertlm.options import NAME_OR_FILE, SET, SET_HELP, Flag, parse_grid
 from workloads.kernels.catalogue import KERNELS, Choices, Sizes
 from workloads.kernels.collectives import METHODS
 from workloads.kernels.flat_attention import SCHEDULES
@@ -55,7 +55,7 @@ class KernelOptions:
     """A kernel, where it runs and at which levels; None where not given."""
 
     kernel: str
-    chip: Annotated[str, "Chip profile."]
+    chip: Annotated[str, "Chip profile: a shipped one, or a TOML file.", NAME_OR_FILE]
     grid: Annotated[str, "ROWSxCOLS of its tiles."]
     shape: Annotated[
         str,
@@ -86,6 +86,7 @@ class KernelOptions:
         Flag(metavar="FILE"),
     ] = None
     allow_stale: Annotated[bool, "Use measurements that are out of date."] = False
+    set: Annotated[tuple[str, ...], SET_HELP, SET] = ()
 
     @property
     def sizes(self) -> Sizes:

@@ -118,7 +118,13 @@ class KernelResult:
         figures |= {name: part for name, part in parts.items() if part is not None}
         options, (calibration, rtl_hash) = setup.recorded_options(), setup.origin()
         return complete(
-            "kernel", options, figures, times, rtl_hash=rtl_hash, calibration=calibration
+            "kernel",
+            options,
+            figures,
+            times,
+            rtl_hash=rtl_hash,
+            calibration=calibration,
+            contents=setup.contents(),
         )
 
     def store_maps(self, path: Path) -> None:

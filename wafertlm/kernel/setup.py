@@ -1,13 +1,14 @@
 """What options ask for, resolved once: all that a run needs stands in its `Setup`."""
 
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tlm.calibrated import measured_rtl_hash, stale_allowed
-from tlm.chips import Chip, load_chip
+from tlm.chips import Chip, find_tiles
 from tlm.chips.parts import noc_timing, own_tile
+from tlm.chips.profile import CalibratedNoc
 from tlm.compute.roofline import Roofline
 from tlm.engines.lt import Progress
 from tlm.errors import InputError, choose
@@ -26,6 +27,7 @@ from wafertlm.kernel.options import (
     part_levels,
 )
 from wafertlm.kernel.table import UnequalTiles, unequal_tiles
+from wafertlm.options import contents, recorded
 from wafertlm.stopwatch import Building
 from workloads.kernels.catalogue import KERNELS, Kernel, Plan
 from workloads.kernels.target import Target, chip_target
@@ -168,12 +170,16 @@ class Setup:
 
     def recorded_options(self) -> dict[str, Any]:
         """The options as a result keeps them: files by their names, a table by its content."""
-        recorded = asdict(self.options)
+        kept = recorded(self.options, chip=self.chip)
         if self.unequal is not None:
-            recorded["tiles"] = self.unequal.known_by
+            kept["tiles"] = self.unequal.known_by
         if self.custom is not None:
-            recorded["rtl"] = self.custom.spec.file.name
-        return recorded
+            kept["rtl"] = self.custom.spec.file.name
+        return kept
+
+    def contents(self) -> dict[str, str]:
+        """Hashes of what options that are files hold, but for those that the options keep."""
+        return contents(self.options, chip=self.chip)
 
     def origin(self) -> tuple[str | None, str | None]:
         """The calibration that the figures rest on, and the hash of its Verilog.
@@ -182,10 +188,10 @@ class Setup:
         """
         if self.custom is not None:
             return self.custom.spec.name, self.custom.rtl_hash
-        if self.chip.calibration is None:
+        if not isinstance(self.chip.noc, CalibratedNoc):
             return None, None
         with stale_allowed(self.options.allow_stale):
-            return self.chip.calibration, measured_rtl_hash()
+            return self.chip.calibration or RTL, measured_rtl_hash()
 
 
 def resolve(options: KernelOptions) -> Setup:
@@ -197,7 +203,7 @@ def resolve(options: KernelOptions) -> Setup:
     """
     with stale_allowed(options.allow_stale):
         choose("kernel", options.kernel, list(KERNELS))
-        chip = load_chip(options.chip)
+        chip = find_tiles(options.chip, options.set)
         levels = part_levels(options, chip)
         custom, chip = _custom_routers(options), chip_of_dtype(chip, options.dtype)
         timing = noc_timing(chip) if custom is None else custom.timing

@@ -64,11 +64,12 @@ class KernelOptions(_Record):
     shape: str
     dtype: str
     level: str
+    set: tuple[str, ...] = ()
 
     @property
     def problem(self) -> tuple[str, ...]:
         """What has to be equal for two kernels to be compared."""
-        return self.chip, self.grid, self.shape, self.dtype, self.level
+        return self.chip, self.grid, self.shape, self.dtype, self.level, *self.set
 
 
 class Kernel(Run):

@@ -3,11 +3,11 @@
 import math
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 from tlm.errors import InputError, choose, hold_least
-from wafertlm.options import Flag
-from workloads.models import DTYPE_BYTES, Dtype, Model, load_model
+from wafertlm.options import NAME_OR_FILE, SET, SET_HELP, Flag
+from workloads.models import DTYPE_BYTES
 from workloads.serving.engine import DEFAULT_MAX_SEQUENCES
 from workloads.serving.metrics import Slo
 from workloads.serving.schedulers import SCHEDULERS
@@ -22,8 +22,10 @@ _NEEDS = {"arrival_cv": "workload", "acceptance": "draft_tokens", "attainment": 
 class ServeOptions:
     """A model, where it is served, and under which load; None where not given."""
 
-    model: Annotated[str, "Model to serve."]
-    chip: Annotated[str, "Chip to serve it on."]
+    model: Annotated[
+        str, "Model to serve: a shipped one, a TOML file, or a config.json.", NAME_OR_FILE
+    ]
+    chip: Annotated[str, "Chip to serve it on: a shipped one, or a TOML file.", NAME_OR_FILE]
     scheduler: Annotated[str, "Scheduling policy."]
     weights: Annotated[
         str | None, f"Width of all weights: {', '.join(DTYPE_BYTES)}; default: as shipped."
@@ -64,6 +66,7 @@ class ServeOptions:
     acceptance: Annotated[float, "Of a drafted token."] = 0.7
     find_rate: Annotated[bool, "Find the highest rate that attains the SLOs."] = False
     attainment: Annotated[float, "Share that must."] = 0.9
+    set: Annotated[tuple[str, ...], SET_HELP, SET] = ()
 
     @property
     def is_disaggregated(self) -> bool:
@@ -74,25 +77,6 @@ class ServeOptions:
     def is_drawn(self) -> bool:
         """Whether anything is drawn from the seed: requests, or which drafts are right."""
         return self.workload is not None or self.draft_tokens is not None
-
-    @property
-    def is_as_published(self) -> bool:
-        """Whether weights are the model's, every GPU has a part of each expert, no drafts made."""
-        is_whole = self.expert_parallel == 1 and self.draft_tokens is None
-        return is_whole and self.shape == load_model(self.model)
-
-    @property
-    def shape(self) -> Model:
-        """The model, its weights as asked for.
-
-        Raises:
-            InputError: for an unknown name.
-        """
-        model = load_model(self.model)
-        if self.weights is None:
-            return model
-        choose("weights", self.weights, tuple(DTYPE_BYTES))
-        return model.in_one_width(cast(Dtype, self.weights))
 
     @property
     def slo(self) -> Slo:
@@ -106,6 +90,8 @@ class ServeOptions:
             InputError: naming the option, what was found and what is allowed.
         """
         choose("scheduler", self.scheduler, ALL_SCHEDULERS)
+        if self.weights is not None:
+            choose("weights", self.weights, tuple(DTYPE_BYTES))
         self._check_load()
         self._check_pools()
         self._check_use()

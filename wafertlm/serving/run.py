@@ -5,12 +5,14 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from tlm.chips.find import shipped_as as shipped_chip
 from tlm.errors import InputError
 from wafertlm import __version__
 from wafertlm.output import Progress, complete, config_hash
 from wafertlm.serving.options import ALL_SCHEDULERS, ServeOptions
 from wafertlm.serving.service import Service, rate_of
 from workloads.models import DTYPE_BYTES, model_names
+from workloads.models.find import shipped_as as shipped_model
 from workloads.serving.capacity import Capacity, find_rate
 from workloads.serving.checkpoint import CHECKPOINT_EVERY_S, Checkpoint
 from workloads.serving.generator import WORKLOADS
@@ -38,7 +40,8 @@ def serve_result(
 
     With several seeds every figure is their mean and ``ci95`` holds the intervals. With
     ``find_rate`` the figures are those at the highest rate that attains the objectives, and
-    ``capacity`` holds it and all that were tried.
+    ``capacity`` holds it and all that were tried. ``contents`` are hashes of files of a chip and a
+    model, if there are any: `complete_serve` takes them into the hash of the configuration.
 
     Args:
         options: What to run.
@@ -75,9 +78,11 @@ def serve_result(
             watch = Watch(progress, rows, kept)
             results.append(service.run(seed, rate, watch))
     merged = mean_of(results)
-    profile = _profile_error(options)
+    profile = _profile_error(service)
+    held = service.contents()
     return {
         "options": service.recorded(),
+        **({"contents": held} if held else {}),
         **merged,
         "capacity": None if capacity is None else _plain(capacity, times),
         "error": {"level_pct": None, "profile_pct": profile.pct},
@@ -85,9 +90,10 @@ def serve_result(
     }
 
 
-def _profile_error(options: ServeOptions) -> ProfileError:
-    if options.is_as_published:
-        return profile_error(options.chip, options.model)
+def _profile_error(service: Service) -> ProfileError:
+    """How far a shipped profile is off: of one that a file or changes hold once more, too."""
+    if service.is_as_published:
+        return profile_error(shipped_chip(service.chip) or "", shipped_model(service.model) or "")
     return ProfileError(
         None,
         "profile_pct is null: published rows are of the models' own weights, without "
@@ -151,7 +157,8 @@ def _notes(figures: Mapping[str, Any]) -> list[str]:
 def _run_name(service: Service, has_rows: bool) -> str:
     """All that the state of a run hangs on."""
     rows = "rows" if has_rows else "no rows"
-    return f"{__version__} {sources_hash()} {config_hash(service.recorded())} {rows}"
+    asked = config_hash({"options": service.recorded(), "contents": service.contents()})
+    return f"{__version__} {sources_hash()} {asked} {rows}"
 
 
 def _rows(path: Path | None, resumable: bool) -> AbstractContextManager[RowWriter | None]:
@@ -163,4 +170,6 @@ def complete_serve(
 ) -> dict[str, Any]:
     """The command's result object; no RTL stands behind a foreign chip."""
     seed = options.seed if options.is_drawn else None
-    return complete("serve", figures["options"], figures, times, seed=seed)
+    held = figures.get("contents")
+    shown = {name: figure for name, figure in figures.items() if name != "contents"}
+    return complete("serve", shown["options"], shown, times, seed=seed, contents=held)

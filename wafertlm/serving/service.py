@@ -1,14 +1,17 @@
 """What options of serving ask for, ready to run under any load."""
 
 import math
-from dataclasses import asdict, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
-from tlm.errors import InputError, choose
+from tlm.chips import find_chip
+from tlm.errors import InputError
+from wafertlm.options import contents, recorded
 from wafertlm.serving.options import ServeOptions
+from workloads.models import Dtype, Model, find_model
 from workloads.serving.cost import ServingModel
 from workloads.serving.generator import generate
-from workloads.serving.models import serving_chips, serving_model
+from workloads.serving.models import serving_chip, serving_model
 from workloads.serving.pools import make_pools
 from workloads.serving.run import Limits, Pools, Watch, run, run_disaggregated
 from workloads.serving.schedulers import Scheduler, SchedulerOptions, make_scheduler
@@ -29,9 +32,9 @@ class Service:
 
     def __init__(self, options: ServeOptions) -> None:
         options.check()
-        shape = options.shape
-        choose("chip", options.chip, serving_chips())
         self.options = options
+        self.model = find_model(options.model)
+        self.chip = serving_chip(find_chip(options.chip, options.set))
         self._scheduler()  # refused before anything is loaded
         self._trace = None if options.trace is None else load_trace(options.trace)
         self._speculation = (
@@ -39,12 +42,12 @@ class Service:
             if options.draft_tokens is None
             else Speculation(options.draft_tokens, options.acceptance, options.seed)
         )
-        self._model: ServingModel | None = None
+        self._served: ServingModel | None = None
         self._pools: Pools | None = None
         if options.is_disaggregated:
             self._pools = make_pools(
-                shape,
-                options.chip,
+                self.shape,
+                self.chip,
                 prefill_units=options.prefill_units,
                 decode_units=options.decode_units,
                 link_bytes_per_s=options.link_bytes_per_s,
@@ -53,12 +56,29 @@ class Service:
                 kv_sram_tokens=options.kv_sram_tokens,
             )
         else:
-            self._model = serving_model(
-                shape,
-                options.chip,
+            self._served = serving_model(
+                self.shape,
+                self.chip,
                 expert_parallel=options.expert_parallel,
                 kv_sram_tokens=options.kv_sram_tokens,
             )
+
+    @property
+    def shape(self) -> Model:
+        """The model, its weights as asked for."""
+        weights = self.options.weights
+        return self.model if weights is None else self.model.in_one_width(cast(Dtype, weights))
+
+    @property
+    def is_as_published(self) -> bool:
+        """Whether weights are the model's, every GPU has a part of each expert, no drafts made."""
+        options = self.options
+        is_whole = options.expert_parallel == 1 and options.draft_tokens is None
+        return is_whole and self.shape == self.model
+
+    def contents(self) -> dict[str, str]:
+        """Hashes of what options that are files hold, but for those that the options keep."""
+        return contents(self.options, model=self.model, chip=self.chip)
 
     def load(self, seed: int, rate: float | None = None) -> Trace:
         """The requests of a seed, at the options' rate or at another.
@@ -104,11 +124,11 @@ class Service:
                 speculation=speculation,
                 watch=watch,
             )
-        assert self._model is not None
+        assert self._served is not None
         return run(
             trace,
             scheduler,
-            self._model,
+            self._served,
             slo=options.slo,
             limits=limits,
             speculation=speculation,
@@ -118,12 +138,12 @@ class Service:
     def recorded(self) -> dict[str, Any]:
         """The options as a result keeps them: a trace by its content, an infinite rate as text."""
         options = self.options
-        recorded = asdict(options)
+        kept = recorded(options, model=self.model, chip=self.chip)
         if options.trace is not None and self._trace is not None:
-            recorded["trace"] = {"name": options.trace.name, "hash": self._trace.file_hash}
+            kept["trace"] = {"name": options.trace.name, "hash": self._trace.file_hash}
         if options.rate_rps is not None and math.isinf(options.rate_rps):
-            recorded["rate_rps"] = "inf"
-        return recorded
+            kept["rate_rps"] = "inf"
+        return kept
 
     def _scheduler(self) -> Scheduler:
         options = self.options
