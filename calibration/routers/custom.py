@@ -27,11 +27,18 @@ from tlm.interconnect.zero_load import NocTiming
 
 #: What finds a mesh out: the model, the experiments, and the bench.
 _MODEL = (
+    "calibration/benches/blackbox_bench.py",
+    "calibration/benches/mesh_bench.py",
+    "calibration/experiment.py",
     "calibration/routers/*.py",
+    "calibration/solve.py",
     "cosim/spec/*.py",
     "rtl/bench/blackbox_bench.sv",
     "rtl/bench/flit_replayer.sv",
+    "tlm/interconnect/collectives.py",
     "tlm/interconnect/handshake/*.py",
+    "tlm/interconnect/packets.py",
+    "tlm/interconnect/traffic.py",
     "tlm/interconnect/zero_load.py",
 )
 _TIMING = TypeAdapter(NocTiming)

@@ -103,4 +103,5 @@ class MixCheck(LoadExperiment):
         if not self.mesh.timing.cut_through:
             return 1
         bounds = [self.mesh.multicast_flits] if self.mesh.multicasts else []
-        return min([*bounds, self.mesh.reduction_flits] if self.mesh.crosses_reductions else bounds)
+        bounds += [self.mesh.reduction_flits] if self.mesh.crosses_reductions else []
+        return min(bounds, default=1)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tlm.engines.transfer_times import arrival_cycles
+from tlm.interconnect.transfer_times import arrival_cycles
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.edge import Edge
 

@@ -9,7 +9,7 @@ that full buffers hold back at its source is told to start later than it does.
 import numpy as np
 from numpy.typing import NDArray
 
-from tlm.engines.transfer_times import hold_cycles
+from tlm.interconnect.transfer_times import hold_cycles
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program.operations import Engine, Operation, Transfer, Work
 from tlm.trace.recorder import EngineSpan, Recorder, TransferSpan

@@ -1,6 +1,7 @@
 """``wafertlm calibrate``: measure the RTL, fit the models to it, and check them blind."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,6 @@ from calibration.levels.tiles import compare_tiles
 from calibration.routers.custom import calibrate_custom, calibration_file
 from calibration.routers.scenes import NoFormError, ScenesMixedError
 from calibration.tables import update_documents
-from cosim.errors import HangError, SimulationError
 from cosim.spec.mesh import load_spec
 from tlm.calibrated import CalibrationResult, combined_hash
 from tlm.interconnect.handshake import DeadlockError
@@ -24,6 +24,7 @@ from tlm.level_errors import LevelPoint, TilePoint
 from tlm.spread import by_kernel, spread
 from wafertlm.output import CheckFailedError, Result, complete, emit, log
 from wafertlm.stopwatch import Stopwatch, stopwatch
+from wafertlm.verilog import failing_checks
 
 
 def calibrate_result(
@@ -41,7 +42,7 @@ def calibrate_result(
     Raises:
         CheckFailedError: if the RTL cannot be built, is wrong, or follows no law that is known.
     """
-    try:
+    with _failing_checks("the project's mesh"):
         results = calibrate(
             quick=quick,
             force=force,
@@ -49,15 +50,11 @@ def calibrate_result(
             progress=progress,
             building=watch.compiling,
         )
-    except (SimulationError, HangError, LawContradictedError) as error:
-        raise CheckFailedError(str(error)) from error
     levels, tiles = [], []
     if not quick:
         progress("kernels: on tiles in Verilog and at level at")
-        try:
+        with _failing_checks("the project's tiles"):
             found = compare_tiles(force=force)
-        except (SimulationError, HangError) as error:
-            raise CheckFailedError(str(error)) from error
         tiles = [_tile_row(*of_kernel) for of_kernel in by_kernel(found).items()]
         progress("kernels: comparing the levels above the RTL")
         levels = [_level_row(*of_kernel) for of_kernel in by_kernel(compare_levels()).items()]
@@ -90,7 +87,7 @@ def custom_result(
         CheckFailedError: if the RTL cannot be built, is wrong, or follows no law that is known.
     """
     spec = load_spec(Path(spec_file))
-    try:
+    with _failing_checks(spec.file.name):
         found = calibrate_custom(
             spec,
             quick=quick,
@@ -99,20 +96,6 @@ def custom_result(
             progress=progress,
             building=watch.compiling,
         )
-    except (SimulationError, HangError, LawContradictedError) as error:
-        raise CheckFailedError(str(error)) from error
-    except ScenesMixedError as error:
-        raise CheckFailedError(
-            f"{spec.file.name}: packets are slower than any mesh is taken to be: {error}"
-        ) from error
-    except NoFormError as error:
-        raise CheckFailedError(
-            f"{spec.file.name}: the mesh is like no form of the model: {error}"
-        ) from error
-    except DeadlockError as error:
-        raise CheckFailedError(
-            f"{spec.file.name}: the model that was found hangs where the mesh does not: {error}"
-        ) from error
     return spec.name, {
         "experiments": [_row(result) for result in found.results],
         "levels": [],
@@ -121,6 +104,24 @@ def custom_result(
         "stored": None if quick else calibration_file(spec).name,
         "rtl_hash": combined_hash(found.sources),
     }
+
+
+@contextmanager
+def _failing_checks(mesh: str) -> Iterator[None]:
+    """Verilog that does not work, or is like no form of the model, is a check that fails."""
+    try:
+        with failing_checks():
+            yield
+    except LawContradictedError as error:
+        raise CheckFailedError(str(error)) from error
+    except ScenesMixedError as error:
+        told = "packets are slower than any mesh is taken to be"
+        raise CheckFailedError(f"{mesh}: {told}: {error}") from error
+    except NoFormError as error:
+        raise CheckFailedError(f"{mesh}: the mesh is like no form of the model: {error}") from error
+    except DeadlockError as error:
+        told = "the model that was found hangs where the mesh does not"
+        raise CheckFailedError(f"{mesh}: {told}: {error}") from error
 
 
 def _level_row(kernel: str, points: Sequence[LevelPoint]) -> dict[str, Any]:

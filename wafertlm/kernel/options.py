@@ -62,16 +62,14 @@ class KernelOptions:
         "M,N,K of C[M,N] = A[M,K] B[K,N]; M,N of a softmax; B,Hq,Hkv,Sq,Skv,Dqk,Dv of attention.",
     ]
     dtype: Annotated[str, "Type of the elements."]
-    level: Annotated[
-        str, "rtl, at, lt or perf; perf has the matrix engine's roofline, the others its cycles."
-    ] = "lt"
+    level: Annotated[str, "rtl, at, lt or perf."] = "lt"
     noc: Annotated[str | None, "Level of the network, if another: rtl, at, lt or perf."] = None
     memory: Annotated[
         str | None, "Count the time of off-chip memory, at a level: rtl, at or perf (formula)."
     ] = None
-    compute: Annotated[str | None, "Level of the matrix engine, if another: rtl, at or perf."] = (
-        None
-    )
+    compute: Annotated[
+        str | None, "Level of the matrix engine, if another: rtl, at or perf (its roofline)."
+    ] = None
     rtl: Annotated[
         str | None, "A custom network, calibrated by its SPEC.toml.", Flag(metavar="SPEC")
     ] = None

@@ -47,7 +47,7 @@ def _closed_form(setup: Setup) -> KernelResult:
     cycles, matrix = kernel.closed_form(plan, setup.timing), plan.tile_matrix_cycles
     waited = 0
     if edge is not None:
-        waited = cycles - kernel.closed_form(kernel.without_memory(plan), setup.timing)
+        waited = max(0, cycles - kernel.closed_form(kernel.without_memory(plan), setup.timing))
     # A closed form does not say when engines work: as little at the same time as can be.
     computed = min(matrix + plan.tile_vector_cycles, cycles - waited)
     memory = KernelMemory("perf", edge).figures(setup.program)

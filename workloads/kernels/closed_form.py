@@ -9,7 +9,7 @@ loosely-timed engine is measured (`calibration.levels`).
 
 import numpy as np
 
-from tlm.engines.transfer_times import arrival_cycles, credit_cycles
+from tlm.interconnect.transfer_times import arrival_cycles, credit_cycles
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Indices
 from workloads.kernels.gemm import GemmPlan

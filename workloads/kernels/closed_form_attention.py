@@ -8,7 +8,7 @@ off-chip memory count as their latency at the beginning, and in the pace as thei
 from collections import Counter
 from dataclasses import dataclass
 
-from tlm.engines.transfer_times import arrival_cycles, hold_cycles
+from tlm.interconnect.transfer_times import arrival_cycles, hold_cycles
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.edge import Edge
 from tlm.offchip.times import load_law, store_law

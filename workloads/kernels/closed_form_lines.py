@@ -4,7 +4,7 @@ All parts of a line are taken to be there at the same time. A stage in software 
 addition; a root that gets two messages at once adds them one after the other.
 """
 
-from tlm.engines.transfer_times import arrival_cycles, credit_cycles
+from tlm.interconnect.transfer_times import arrival_cycles, credit_cycles
 from tlm.interconnect.zero_load import NocTiming
 from workloads.kernels.collectives import Reduction
 from workloads.kernels.gemv import GemvPlan

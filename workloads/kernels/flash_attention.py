@@ -13,7 +13,7 @@ for when its buffer is free. Else a tile sends a block to itself, as if it lay i
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from tlm.compute.base import ceil_div
 from tlm.interconnect.packets import TileSet
 from tlm.program import Load, Operation, Program, Send, Store
 from tlm.program.arithmetic import Integers
-from tlm.program.data import Buffer
+from tlm.program.data import Buffer, peak_bytes
 from tlm.program.functional import TileBlocks
 from workloads.kernels.attention import AttentionShape, Block, Core, Item, offchip
 from workloads.kernels.attention_plan import AttentionPlan
@@ -99,9 +99,24 @@ class FlashPlan(AttentionPlan):
         bits = self.target.sum_bits if name in ("o", "total") else self.target.element_bits
         return self.target.flits(lines, elements, bits)
 
-    def tile_buffers(self) -> dict[str, Buffer]:
-        """Buffers of a tile, and of the results."""
-        buffers = self.core.buffers()
+    @property
+    def tile_bytes(self) -> int:
+        """Memory of a tile that the program takes, whose results lie elsewhere."""
+        return peak_bytes(self._on_tiles(replace(self.core, streams=self.core.states)))
+
+    def buffers(self) -> dict[str, Buffer]:
+        """Buffers of the program."""
+        buffers = self._on_tiles(self.core)
+        blocks = self.streams * self.kv_blocks
+        return (
+            buffers
+            | offchip("q.own", buffers["q.0"], self.streams)
+            | offchip("k.own", buffers["k.0"], blocks)
+            | offchip("v.own", buffers["v.0"], blocks)
+        )
+
+    def _on_tiles(self, core: Core) -> dict[str, Buffer]:
+        buffers = core.buffers()
         return buffers if self.target.offchip is None else buffers | staging(buffers, {})
 
     def places(self) -> Iterator[tuple[int, tuple[int, int], int, int]]:
@@ -120,11 +135,7 @@ def flash_attention(plan: FlashPlan) -> Program:
     """Program of all heads; stream i's output is in ``o.out.i``, its sums in ``total.out.i``."""
     core, target, tiles = plan.core, plan.target, plan.tiles
     memory = target.offchip is not None
-    buffers = plan.tile_buffers()
-    buffers |= offchip("q.own", buffers["q.0"], plan.streams)
-    for name in "kv":
-        own = plan.streams * plan.kv_blocks
-        buffers |= offchip(f"{name}.own", buffers[f"{name}.0"], own)
+    buffers = plan.buffers()
     tokens = core.tokens() | (outlet_tokens() if memory else {})
     rows, cols = np.array(tiles.rows), np.array(tiles.cols)
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from tlm.compute.base import ceil_div
 from tlm.errors import InputError
-from tlm.program.data import peak_bytes
 from workloads.kernels.attention import AttentionShape, Block
 from workloads.kernels.closed_form_attention import flash_attention_cycles
 from workloads.kernels.flash_attention import FlashPlan
@@ -31,7 +30,7 @@ def plan_flash(
         FlashPlan(target, shape, block, ceil_div(shape.rows, block.rows), cut, turns, exponent)
         for block, cut in _blocks(shape, target.rows * target.cols)
     ]
-    needed = [peak_bytes(plan.tile_buffers()) for plan in plans]
+    needed = [plan.tile_bytes for plan in plans]
     fitting = [plan for plan, size in zip(plans, needed, strict=True) if size <= target.tile_bytes]
     if not fitting:
         raise InputError(

@@ -150,7 +150,7 @@ def test_a_folder_that_cannot_be_written_is_found_before_the_measurements(
             DeadlockError(7, [0], [], []),
             "toy.toml: the model that was found hangs where the mesh does",
         ),
-        (HangError("toy 3x4 stands still"), "toy 3x4 stands still"),
+        (HangError("toy 3x4 stands still"), "deadlock: toy 3x4 stands still"),
     ],
 )
 def test_a_mesh_that_cannot_be_found_out_fails_the_check(
@@ -161,12 +161,19 @@ def test_a_mesh_that_cannot_be_found_out_fails_the_check(
     assert (ran.status, ran.stderr.startswith(f"check failed: {message}")) == (1, True)
 
 
-def test_a_hang_of_the_projects_mesh_fails_the_check(
-    wafertlm: Any, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (HangError("stands still"), "deadlock: stands still"),
+        (NoFormError("none"), "the project's mesh: the mesh is like no form of the model: none"),
+    ],
+)
+def test_a_project_mesh_that_cannot_be_found_out_fails_the_check(
+    error: Exception, message: str, wafertlm: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wafertlm.commands.calibrate.calibrate", raising(HangError("stands still")))
+    monkeypatch.setattr("wafertlm.commands.calibrate.calibrate", raising(error))
     ran = wafertlm("calibrate")
-    assert (ran.status, ran.stderr) == (1, "check failed: stands still\n")
+    assert (ran.status, ran.stderr) == (1, f"check failed: {message}\n")
 
 
 def change(spec: MeshSpec, edit: Callable[[dict[str, Any]], object]) -> None:

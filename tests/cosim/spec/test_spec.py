@@ -35,8 +35,8 @@ def test_a_specification_is_a_key(mesh_spec: MeshSpec, changed_mesh: Changed) ->
         ('top = "mesh"', "top = 3", "rtl.top: found 3; Input should be a valid string"),
         ("[clock]", '[clock]\nedge = "rising"', "clock: found key 'edge'; allowed: port"),
         (
-            'name = "own-mesh"',
-            'name = "own-mesh"\nsize = 4',
+            'name = "custom-mesh"',
+            'name = "custom-mesh"\nsize = 4',
             "found key 'size'; allowed: name, rtl, mesh, clock, reset, ports, flit, features, "
             "limits",
         ),

@@ -88,3 +88,17 @@ def test_a_loosely_timed_run_tells_how_far_it_is() -> None:
     assert told == sorted(told)
     operations = len(told) - 1  # and once more at the end
     assert told[-1] == (operations, operations)
+
+
+@pytest.mark.parametrize("name", ["flat-attention", "flash-attention-2", "flash-attention-3"])
+@pytest.mark.parametrize("compute", ["at", "perf"])
+def test_no_part_of_a_closed_form_is_below_nothing(name: str, compute: str) -> None:
+    for shape in ("1,4,4,64,64,16,16", "1,8,8,16,256,32,32"):
+        ran = run_kernel(
+            KernelOptions(
+                kernel=name, chip="rtl-4x4", grid="4x4", shape=shape, dtype="int8", level="perf",
+                memory="perf", compute=compute, allow_stale=True,
+            )
+        )  # fmt: skip
+        assert min(ran.breakdown_cycles.values()) >= 0
+        assert sum(ran.breakdown_cycles.values()) == ran.cycles

@@ -12,8 +12,8 @@ import pytest
 
 from tlm.engines.at import run_at
 from tlm.engines.lt import run_lt
-from tlm.engines.transfer_times import arrival_cycles, credit_cycles
 from tlm.interconnect.handshake import HandshakeMesh
+from tlm.interconnect.transfer_times import arrival_cycles, credit_cycles
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Engine, Operation, Program, Work
 from workloads.kernels.allgather_gemm import allgather_gemm

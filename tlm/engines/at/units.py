@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 
 from simpy import Environment, Event
 
-from tlm.engines.transfer_times import credit_cycles
 from tlm.interconnect.lines import hops
+from tlm.interconnect.transfer_times import credit_cycles
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Program
 from tlm.program.operations import Tile

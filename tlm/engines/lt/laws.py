@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlm.engines.lt.step import Pools
-from tlm.engines.transfer_times import arrival_cycles, credit_cycles, credit_cycles_over
+from tlm.interconnect.transfer_times import arrival_cycles, credit_cycles, credit_cycles_over
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program.operations import Indices
 

@@ -13,7 +13,7 @@ from tlm.engines.lt.port import held_until, through_port, through_ports
 from tlm.engines.lt.queue import give, take, tokens_at
 from tlm.engines.lt.state import Columns, GridArrays, Spare, TileSlot, columns_of, read, write_back
 from tlm.engines.lt.step import StepRecord
-from tlm.engines.transfer_times import arrival_cycles, hold_cycles
+from tlm.interconnect.transfer_times import arrival_cycles, hold_cycles
 from tlm.program.operations import Engine
 
 

@@ -31,7 +31,7 @@ from tlm.engines.lt.state import (
     write_back,
 )
 from tlm.engines.lt.step import StepRecord
-from tlm.engines.transfer_times import credit_cycles
+from tlm.interconnect.transfer_times import credit_cycles
 from tlm.program.operations import Engine
 
 

@@ -25,7 +25,7 @@ from tlm.engines.lt.state import (
     write_back,
 )
 from tlm.engines.lt.step import StepRecord
-from tlm.engines.transfer_times import arrival_cycles, credit_cycles
+from tlm.interconnect.transfer_times import arrival_cycles, credit_cycles
 from tlm.program.operations import Engine
 
 

@@ -30,7 +30,7 @@ from tlm.engines.lt.state import (
     write_back,
 )
 from tlm.engines.lt.step import StepKind, StepRecord
-from tlm.engines.transfer_times import arrival_cycles
+from tlm.interconnect.transfer_times import arrival_cycles
 from tlm.program.operations import Engine
 
 

@@ -14,7 +14,7 @@ from tlm.engines.lt.contention.held import Taken
 from tlm.engines.lt.contention.tiles import Cycles, give_units, take_units
 from tlm.engines.lt.state import TileSlot, Times
 from tlm.engines.lt.tokens import Fault
-from tlm.engines.transfer_times import credit_cycles_over
+from tlm.interconnect.transfer_times import credit_cycles_over
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program.operations import Engine, Multicast
 

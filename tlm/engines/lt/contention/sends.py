@@ -18,8 +18,8 @@ from tlm.engines.lt.contention.tiles import (
 from tlm.engines.lt.memory import check_shared_memory
 from tlm.engines.lt.state import Times
 from tlm.engines.lt.tokens import Fault
-from tlm.engines.transfer_times import credit_cycles_over
 from tlm.interconnect.packets import TileSet
+from tlm.interconnect.transfer_times import credit_cycles_over
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Program
 from tlm.program.operations import Engine, Send

@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import Wafertlm
 from tlm.calibrated import REPOSITORY
 
-_TEXT = (REPOSITORY / "docs" / "own_chips.md").read_text(encoding="utf-8")
+_TEXT = (REPOSITORY / "docs" / "custom_chips.md").read_text(encoding="utf-8")
 _BLOCKS = re.findall(r"^```console\n(.*?)^```", _TEXT, re.MULTILINE | re.DOTALL)
 
 
@@ -43,5 +43,5 @@ def test_commands_print_what_is_shown(block: str, folder: Path, wafertlm: Wafert
 
 def test_the_example_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
     [(code, shown)] = re.findall(r"```python\n([^`]*)```\n\n((?:    .*\n)*)", _TEXT)
-    exec(compile(code, "docs/own_chips.md", "exec"), {})
+    exec(compile(code, "docs/custom_chips.md", "exec"), {})
     assert capsys.readouterr().out == "".join(line[4:] + "\n" for line in shown.splitlines())
