@@ -66,6 +66,7 @@ def test_cases_that_nothing_was_fitted_to(
 
 
 @pytest.mark.rtl
+@pytest.mark.slow  # tiles with channels of this size are a build of their own
 def test_blocks_from_offchip_memory(machine: Callable[[Tiles], TileMachine]) -> None:
     """One stream of rows: its queries, from memory, are overtaken by keys that its tile sends."""
     case = TileCase("flash-attention-3", WITH_MEMORY, (1, 2, 2, 24, 32, 8, 8))

@@ -380,13 +380,10 @@ _MASK_VARIANTS: dict[str, tuple[list[Change], Moved]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("original", "expected"),
-    [
-        # The campaign of the project itself finds the same, every day.
-        pytest.param(_MESH, _MESH_FOUND, id="mesh", marks=pytest.mark.slow),
-        pytest.param(_MASK, _MASK_FOUND, id="mask"),
-    ],
+    [pytest.param(_MESH, _MESH_FOUND, id="mesh"), pytest.param(_MASK, _MASK_FOUND, id="mask")],
 )
 def test_what_the_examples_are(original: Path, expected: Mapping[str, int]) -> None:
     _holds(load_spec(original), expected)
