@@ -54,7 +54,7 @@ def test_a_formula_at_every_level_of_the_network(kernel: Run, name: str) -> None
         kernel(name, *OWN, "--level", level, "--memory", "perf") for level in ("at", "lt", "perf")
     )
     if name == "flash-attention-2":
-        # Not reached: `lt` is 6.3 % short here, as all tiles ask at once. Nearer asks for the bound.
+        # Not reached: `lt` is 6.3 % short here.
         assert lt["cycles"] / at["cycles"] == pytest.approx(1861 / 1986, abs=0.0005)
     else:
         assert lt["cycles"] == pytest.approx(at["cycles"], rel=0.05)
