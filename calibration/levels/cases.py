@@ -10,7 +10,7 @@ from tlm.interconnect.zero_load import NocTiming
 from tlm.tiles.layout import SUM_BITS, WORD_BITS
 from tlm.tiles.timing import TileTiming
 from workloads.kernels.catalogue import ATTENTION, GEMM, Kernel, Sizes
-from workloads.kernels.target import Target, chip_target
+from workloads.machine.place import Place, chip_place
 
 Grid = tuple[int, int]
 #: Blocks of a tile by what a kernel computes, several of each. "gemm": M, N, K of its product.
@@ -46,12 +46,12 @@ class Tiles:
         return tile
 
     @property
-    def target(self) -> Target:
+    def place(self) -> Place:
         """What kernels are planned for."""
         element_bits = WORD_BITS // self.tile.array_size
-        target = chip_target(self.chip, self.grid, self.timing, element_bits, SUM_BITS)
+        place = chip_place(self.chip, self.grid, self.timing, element_bits, SUM_BITS)
         edge = offchip_channels(self.chip, *self.grid) if self.memory else None
-        return replace(target, offchip=edge)
+        return replace(place, offchip=edge)
 
     def label(self, kernel: Kernel, sizes: Sizes) -> str:
         """Tiles and the sizes of a problem in words."""

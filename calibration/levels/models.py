@@ -57,7 +57,7 @@ def _grids(name: str, kernel: Kernel) -> tuple[Grid, ...]:
 
 def _point(name: str, kernel: Kernel, tiles: Tiles, sizes: Sizes) -> LevelPoint:
     timing, tile = tiles.timing, tiles.tile
-    plan = kernel.planned(sizes, tiles.target)
+    plan = kernel.planned(sizes, tiles.place)
     program = on_tiles(kernel.program(plan), tile)
     mesh = TiledMesh(*tiles.grid, timing, tile)
     return LevelPoint(

@@ -105,9 +105,9 @@ def tile_points(tiles: Tiles) -> Iterator[TilePoint]:
 def point(case: TileCase, machine: TileMachine) -> TilePoint:
     """A case both ways."""
     grid, memory, kernel = case.tiles.grid, case.tiles.memory, KERNELS[case.kernel]
-    timing, tile, target = case.tiles.timing, case.tiles.tile, case.tiles.target
-    edge = target.offchip
-    plan = kernel.planned(case.sizes, target, case.choices)
+    timing, tile, place = case.tiles.timing, case.tiles.tile, case.tiles.place
+    edge = place.offchip
+    plan = kernel.planned(case.sizes, place, case.choices)
     program = kernel.program(plan)
     run = held_equal(program, TileBlocks(program, _SEED), machine)
     seen = _Busy(grid)

@@ -33,7 +33,7 @@ from tlm.program.operations import Engine, Operation
 from tlm.tiles.mesh import TiledMesh
 from tlm.tiles.programs import on_tiles
 from workloads.kernels.catalogue import KERNELS, Choices
-from workloads.kernels.target import chip_target
+from workloads.machine.place import chip_place
 
 pytestmark = pytest.mark.rtl
 
@@ -56,10 +56,10 @@ def machine() -> Iterator[TileMachine]:
 def attention(name: str, sizes: tuple[int, ...], schedule: str | None = None) -> Program:
     chip = load_chip("rtl-2x2")
     with stale_allowed(True):
-        target = chip_target(chip, GRID, noc_timing(chip), 8, 32)
-        target = replace(target, offchip=offchip_channels(chip, *GRID))
+        place = chip_place(chip, GRID, noc_timing(chip), 8, 32)
+        place = replace(place, offchip=offchip_channels(chip, *GRID))
         kernel = KERNELS[name]
-        return kernel.program(kernel.planned(sizes, target, Choices(schedule=schedule)))
+        return kernel.program(kernel.planned(sizes, place, Choices(schedule=schedule)))
 
 
 def random_words(seed: int, *shape: int) -> Words:

@@ -22,7 +22,7 @@ from tlm.program.functional import TileBlocks
 from verification.yosys import run_yosys
 from workloads.kernels import mesh_gemm_t, summa
 from workloads.kernels.gemm import plan_gemm
-from workloads.kernels.target import Target
+from workloads.machine.place import Place
 
 pytestmark = [pytest.mark.rtl, pytest.mark.slow]
 
@@ -44,8 +44,8 @@ def test_the_same_starts_ends_and_arrivals(model: TileModel, kernel: object) -> 
     # Unicasts, multicasts, reductions and credits, on two by two tiles.
     assert callable(kernel)
     timing = NocTiming(1, 1, 4, 1, flit_bytes=8)
-    target = Target(2, 2, timing, 16, 32, VectorMac(1, 1, 0), VectorUnit(2, 3))
-    program = kernel(plan_gemm((16, 16, 16), target))
+    place = Place(2, 2, timing, 16, 32, VectorMac(1, 1, 0), VectorUnit(2, 3))
+    program = kernel(plan_gemm((16, 16, 16), place))
     lowered = lower(program, model)
     memory = TileBlocks(program)
     for tile, image in lowered.images.items():

@@ -34,11 +34,11 @@ from workloads.kernels.flat_attention import plan_flat
 from workloads.kernels.gemm import GemmPlan, plan_gemm
 from workloads.kernels.gemv import plan_gemv
 from workloads.kernels.softmax import plan_softmax
-from workloads.kernels.target import Target
+from workloads.machine.place import Place
 
 pytestmark = pytest.mark.rtl
 
-Place = Callable[[GemmPlan, TileBlocks, Integers, Integers], None]
+Put = Callable[[GemmPlan, TileBlocks, Integers, Integers], None]
 
 
 @dataclass(frozen=True)
@@ -46,16 +46,16 @@ class Kernel:
     """A product: how its program is built, where its operands go."""
 
     build: Callable[[GemmPlan], Program]
-    place: Place
+    put: Put
     transposed: bool = False
 
 
 KERNELS = {
-    "mesh-gemm": Kernel(mesh_gemm.mesh_gemm, mesh_gemm.place),
-    "mesh-gemm-t": Kernel(mesh_gemm_t.mesh_gemm_t, mesh_gemm_t.place, transposed=True),
-    "cannon": Kernel(cannon.cannon, cannon.place),
-    "summa": Kernel(summa.summa, summa.place),
-    "allgather-gemm": Kernel(allgather_gemm.allgather_gemm, allgather_gemm.place),
+    "mesh-gemm": Kernel(mesh_gemm.mesh_gemm, mesh_gemm.put),
+    "mesh-gemm-t": Kernel(mesh_gemm_t.mesh_gemm_t, mesh_gemm_t.put, transposed=True),
+    "cannon": Kernel(cannon.cannon, cannon.put),
+    "summa": Kernel(summa.summa, summa.put),
+    "allgather-gemm": Kernel(allgather_gemm.allgather_gemm, allgather_gemm.put),
 }
 
 
@@ -65,20 +65,20 @@ def machine() -> Iterator[TileMachine]:
         yield machine
 
 
-def target(model: TileModel) -> Target:
+def place_on(model: TileModel) -> Place:
     """The machine for planners; cycles of work are the Verilog's own."""
     bits = model.operand_bits
     timing = NocTiming(1, 1, 4, 1, flit_bytes=8)
-    return Target(model.rows, model.cols, timing, bits, 32, VectorMac(1, 1, 0), VectorUnit(2, 3))
+    return Place(model.rows, model.cols, timing, bits, 32, VectorMac(1, 1, 0), VectorUnit(2, 3))
 
 
 def hold_equal(
-    machine: TileMachine, program: Program, place: Callable[[TileBlocks], None]
+    machine: TileMachine, program: Program, put: Callable[[TileBlocks], None]
 ) -> TileBlocks:
     """Run a program both ways on the same blocks; all buffers of all tiles must be equal."""
     by_rtl, wanted = TileBlocks(program, 3), TileBlocks(program, 3)
-    place(by_rtl)
-    place(wanted)
+    put(by_rtl)
+    put(wanted)
     run_functional(program, wanted)
     run_program(program, by_rtl, machine)
     for name in program.buffers:
@@ -90,10 +90,10 @@ def run_kernel(machine: TileMachine, name: str, blocks: int, seed: int = 0) -> N
     """A product of ``blocks`` array-sized blocks a tile and dimension."""
     model, kernel = machine.model, KERNELS[name]
     size = blocks * model.array_size * int(np.lcm(model.rows, model.cols))
-    plan = plan_gemm((size, size, size), target(model))
+    plan = plan_gemm((size, size, size), place_on(model))
     edge = 2 ** (model.operand_bits - 1)
     a, b = np.random.default_rng(seed).integers(-edge, edge, (2, size, size))
-    memory = hold_equal(machine, kernel.build(plan), lambda at: kernel.place(plan, at, a, b))
+    memory = hold_equal(machine, kernel.build(plan), lambda at: kernel.put(plan, at, a, b))
     product = memory["c"].swapaxes(1, 2).reshape(size, size)
     wrapped = (a @ (b.T if kernel.transposed else b) + 2**31) % 2**32 - 2**31
     np.testing.assert_array_equal(product, wrapped)
@@ -109,14 +109,14 @@ def run_gemv(machine: TileMachine, method: str) -> None:
     """A vector times a matrix, its parts of sums added by a method."""
     model = machine.model
     size = 2 * model.array_size * model.rows
-    plan = plan_gemv((1, size, size), target(model), ring=method == "ring")
+    plan = plan_gemv((1, size, size), place_on(model), ring=method == "ring")
     a, b = np.random.default_rng(4).integers(-99, 99, (2, size, size))
     if method == "ring":
         program = ring_gemv.ring_gemv(plan)
-        hold_equal(machine, program, lambda at: ring_gemv.place(plan, at, a[:1], b))
+        hold_equal(machine, program, lambda at: ring_gemv.put(plan, at, a[:1], b))
         return
     program = gemv.gemv(replace(plan, method=method, root=model.rows // 2))
-    memory = hold_equal(machine, program, lambda at: gemv.place(plan, at, a[:1], b))
+    memory = hold_equal(machine, program, lambda at: gemv.put(plan, at, a[:1], b))
     for row in memory["c"]:
         np.testing.assert_array_equal(row.reshape(1, size), a[:1] @ b)
 
@@ -125,22 +125,22 @@ def run_softmax(machine: TileMachine, method: str) -> None:
     """Exponentials of the rows of a matrix, and their sums."""
     model = machine.model
     shape = 3 * model.rows, 6 * model.cols
-    plan = plan_softmax(shape, target(model), method, unit=1 / 256)
+    plan = plan_softmax(shape, place_on(model), method, unit=1 / 256)
     scores = np.random.default_rng(5).integers(-2000, 2000, shape)
-    hold_equal(machine, softmax.softmax(plan), lambda at: softmax.place(plan, at, scores))
+    hold_equal(machine, softmax.softmax(plan), lambda at: softmax.put(plan, at, scores))
 
 
 def run_attention(machine: TileMachine, schedule: str, method: str) -> None:
     """Three heads of attention."""
     model = machine.model
     shape = AttentionShape(1, 3, 3, 4 * model.rows, 8 * model.cols, 8, 8)
-    plan = plan_flat(shape, target(model), method, schedule, 1 / 4096)
+    plan = plan_flat(shape, place_on(model), method, schedule, 1 / 4096)
     generator = np.random.default_rng(6)
     q = generator.integers(-90, 90, (shape.heads, shape.rows, shape.qk_depth))
     k = generator.integers(-90, 90, (shape.heads, shape.kv_length, shape.qk_depth))
     v = generator.integers(-128, 128, (shape.heads, shape.kv_length, shape.v_depth))
     program = flat_attention.flat_attention(plan)
-    hold_equal(machine, program, lambda at: flat_attention.place(plan, at, q, k, v))
+    hold_equal(machine, program, lambda at: flat_attention.put(plan, at, q, k, v))
 
 
 METHODS = ("network", "chain", "tree", "sequential")
@@ -248,12 +248,12 @@ def softmax_program() -> Program:
 def test_what_the_vector_engine_makes_is_an_operand_of_a_product(machine: TileMachine) -> None:
     program = softmax_program()
 
-    def place(memory: TileBlocks) -> None:
+    def put(memory: TileBlocks) -> None:
         generator = np.random.default_rng(2)
         for name in ("q", "k", "v"):
             memory[name][:] = generator.integers(-9, 9, memory[name].shape)
 
-    hold_equal(machine, program, place)
+    hold_equal(machine, program, put)
 
 
 def one_send(**changes: object) -> Program:

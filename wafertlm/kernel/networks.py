@@ -85,6 +85,6 @@ def without_memory(setup: Setup, timed: Timed, threads: int | None = None) -> in
 
 def memory_cycles(setup: Setup, timed: Timed) -> int:
     """Cycles by which memory makes a program longer, as models have it."""
-    with memory_at(setup.target.offchip, "at", "at") as memory:
+    with memory_at(setup.place.offchip, "at", "at") as memory:
         outcome, _ = simulate(setup, timed, "at", memory, PLAIN)
     return outcome.cycles - without_memory(setup, timed)

@@ -81,8 +81,8 @@ class KernelResult:
     @property
     def utilization(self) -> float:
         """Unpadded multiply-accumulates over those of all matrix engines at their peak."""
-        target = self.setup.target
-        peak = self.cycles * target.rows * target.cols * target.matrix.macs_per_cycle
+        place = self.setup.place
+        peak = self.cycles * place.rows * place.cols * place.matrix.macs_per_cycle
         return self.setup.macs / peak
 
     @property
@@ -96,7 +96,7 @@ class KernelResult:
         spent, setup = self.spent, self.setup
         waiting = spent.all - spent.computed
         memory = min(max(spent.for_memory, 0), waiting)
-        ideal = min(spent.matrix, round(setup.plan.tile_macs / setup.target.matrix.macs_per_cycle))
+        ideal = min(spent.matrix, round(setup.plan.tile_macs / setup.place.matrix.macs_per_cycle))
         return {
             "compute": ideal + spent.computed - spent.matrix,
             "communication": waiting - memory,

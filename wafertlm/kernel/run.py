@@ -43,7 +43,7 @@ def run_setup(setup: Setup, execution: Execution = PLAIN) -> KernelResult:
 
 
 def _closed_form(setup: Setup) -> KernelResult:
-    kernel, plan, edge = setup.kernel, setup.plan, setup.target.offchip
+    kernel, plan, edge = setup.kernel, setup.plan, setup.place.offchip
     cycles, matrix = kernel.closed_form(plan, setup.timing), plan.tile_matrix_cycles
     waited = 0
     if edge is not None:
@@ -60,7 +60,7 @@ def _whole_tiles(setup: Setup, execution: Execution) -> KernelResult:
     from wafertlm.kernel.tiles import run_on_tiles  # slow to import: only for Verilog
 
     outcome, network = run_on_tiles(setup, execution)
-    edge, waited = setup.target.offchip, 0
+    edge, waited = setup.place.offchip, 0
     if edge is not None and setup.tile is not None:
         waited = memory_cycles(setup, Timed(on_tiles(setup.program, setup.tile), alone=False))
     return KernelResult(
@@ -74,7 +74,7 @@ def _whole_tiles(setup: Setup, execution: Execution) -> KernelResult:
 
 def _parts(setup: Setup, execution: Execution) -> KernelResult:
     """Network, engines and off-chip memory each at its level."""
-    timed, edge, levels, waited = _timed(setup, execution), setup.target.offchip, setup.levels, 0
+    timed, edge, levels, waited = _timed(setup, execution), setup.place.offchip, setup.levels, 0
     with memory_at(edge, levels.memory, levels.noc, execution.building) as memory:
         outcome, network = simulate(setup, timed, levels.noc, memory, execution)
         if edge is not None:

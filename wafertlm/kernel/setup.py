@@ -30,7 +30,7 @@ from wafertlm.kernel.table import UnequalTiles, unequal_tiles
 from wafertlm.options import contents, recorded
 from wafertlm.stopwatch import Building
 from workloads.kernels.catalogue import KERNELS, Kernel, Plan
-from workloads.kernels.target import Target, chip_target
+from workloads.machine.place import Place, chip_place
 
 if TYPE_CHECKING:  # reading specifications takes a third of a second to import
     from wafertlm.custom import CustomRouters
@@ -93,7 +93,7 @@ class Setup:
         tile: What the project's own tiles cost beside the laws of their engines; None of others,
             and where engines are rooflines or closed forms.
         kernel: The kernel.
-        target: What it is planned for; its ``offchip`` are the channels, if their time counts.
+        place: What it is planned for; its ``offchip`` are the channels, if their time counts.
         macs: Multiply-accumulates of the problem, without padding.
         plan: The problem cut over tiles.
         program: The plan as a program, its work without the costs of ``tile`` and ``unequal``.
@@ -107,7 +107,7 @@ class Setup:
     timing: NocTiming
     tile: TileTiming | None
     kernel: Kernel
-    target: Target
+    place: Place
     macs: int
     plan: Plan
     program: Program
@@ -129,7 +129,7 @@ class Setup:
 
     @property
     def _grid(self) -> tuple[int, int]:
-        return self.target.rows, self.target.cols
+        return self.place.rows, self.place.cols
 
     def check_size(self) -> None:
         """Refuse what is too large for a tile's memory or for the level of the network.
@@ -137,7 +137,7 @@ class Setup:
         Raises:
             InputError: naming the option, what was found, and the largest.
         """
-        needed, there = self.program.tile_bytes, self.target.tile_bytes
+        needed, there = self.program.tile_bytes, self.place.tile_bytes
         if needed > there:
             raise InputError(
                 f"--shape: the kernel's buffers take {needed} bytes of a tile's memory; "
@@ -210,17 +210,15 @@ def resolve(options: KernelOptions) -> Setup:
         kernel, sizes = KERNELS[options.kernel], options.sizes
         grid = chip_grid(options.grid, chip)
         unequal = unequal_tiles(options, levels, chip, grid)
-        target = chip_target(chip, grid, timing, *ELEMENT_BITS[options.dtype])
+        place = chip_place(chip, grid, timing, *ELEMENT_BITS[options.dtype])
         if levels.compute == "perf":
-            roofline = Roofline(
-                target.matrix.macs_per_cycle, element_bytes=target.element_bits // 8
-            )
-            target = replace(target, matrix=roofline, after_vector=None)
+            roofline = Roofline(place.matrix.macs_per_cycle, element_bytes=place.element_bits // 8)
+            place = replace(place, matrix=roofline, after_vector=None)
         if levels.memory is not None:
-            target = replace(target, offchip=chip_edge(chip, levels.memory, grid))
+            place = replace(place, offchip=chip_edge(chip, levels.memory, grid))
         if custom is not None:
-            target = replace(target, in_network=custom.combines)
-        plan = kernel.planned(sizes, target, options.choices)
+            place = replace(place, in_network=custom.combines)
+        plan = kernel.planned(sizes, place, options.choices)
         return Setup(
             options=options,
             chip=chip,
@@ -230,7 +228,7 @@ def resolve(options: KernelOptions) -> Setup:
             timing=timing,
             tile=None if "perf" in (levels.noc, levels.compute) else own_tile(chip),
             kernel=kernel,
-            target=target,
+            place=place,
             macs=kernel.macs(sizes),
             plan=plan,
             program=kernel.program(plan),

@@ -46,7 +46,7 @@ def run_on_tiles(setup: Setup, execution: Execution) -> tuple[Outcome, dict[str,
         CheckFailedError: if the Verilog hangs, stops, or computes something else; says where.
     """
     program, waves = setup.program, execution.waves
-    memory = setup.target.offchip is not None
+    memory = setup.place.offchip is not None
     model = tile_model(setup.chip, setup.span, waves=waves is not None, memory=memory)
     lower(program, model)  # refuses what does not fit before anything is built
     with _machine(model, execution) as machine:

@@ -14,7 +14,7 @@ from tlm.program import Engine, Gemm, Operation, Program, Token, Work
 from tlm.program.arithmetic import Integers
 from tlm.program.functional import TileBlocks
 from workloads.kernels.gemm import GemmPlan
-from workloads.kernels.panels import own_buffers, place_panels, spread_panel
+from workloads.kernels.panels import own_buffers, put_panels, spread_panel
 
 
 def allgather_gemm(plan: GemmPlan) -> Program:
@@ -25,9 +25,9 @@ def allgather_gemm(plan: GemmPlan) -> Program:
     return Program(plan.rows, plan.cols, tokens, lambda: _operations(plan), buffers)
 
 
-def place(plan: GemmPlan, memory: TileBlocks, a: Integers, b: Integers) -> None:
+def put(plan: GemmPlan, memory: TileBlocks, a: Integers, b: Integers) -> None:
     """Put A (M, K) and B (K, N) where the program expects them."""
-    place_panels(plan, memory, a, b)
+    put_panels(plan, memory, a, b)
 
 
 def _operations(plan: GemmPlan) -> Iterator[Operation]:

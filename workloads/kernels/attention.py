@@ -28,7 +28,7 @@ from tlm.program.arithmetic import Integers
 from workloads.kernels.collectives import Reduction
 from workloads.kernels.passes import Factor, Passes
 from workloads.kernels.softmax import NEGATIVE
-from workloads.kernels.target import Target
+from workloads.machine.place import Place
 
 _ONE_BITS = 16
 """An exponential of one is 2 to this."""
@@ -175,7 +175,7 @@ class Core:
 
     Attributes:
         tiles: Tiles that take part.
-        target: The grid.
+        place: The grid.
         block: What a tile works on at a time.
         depth: Blocks under way at a time: 1 or 2.
         streams: Number of streams.
@@ -185,7 +185,7 @@ class Core:
     """
 
     tiles: TileSet
-    target: Target
+    place: Place
     block: Block
     depth: int
     streams: int
@@ -202,17 +202,17 @@ class Core:
     def scores_cycles(self) -> int:
         """Cycles of the product of Q and K."""
         block = self.block
-        return self.target.matrix.gemm_cycles(block.rows, block.qk_depth, block.keys)
+        return self.place.matrix.gemm_cycles(block.rows, block.qk_depth, block.keys)
 
     @property
     def output_cycles(self) -> int:
         """Cycles of the product with V."""
-        block, matrix = self.block, self.target.after_vector or self.target.matrix
+        block, matrix = self.block, self.place.after_vector or self.place.matrix
         return matrix.gemm_cycles(block.rows, block.keys, block.v_depth)
 
     def softmax_cycles(self, *, first: bool) -> int:
         """Cycles of the passes over an item, reductions apart."""
-        block, vector = self.block, self.target.vector
+        block, vector = self.block, self.place.vector
         column = vector.pass_cycles(block.rows, 1)
         wide = 6 * vector.pass_cycles(block.rows, block.keys)
         if first:
@@ -221,21 +221,21 @@ class Core:
 
     def buffers(self) -> dict[str, Buffer]:
         """Buffers of the tiles: blocks on their way, streams, and what is left of each."""
-        block, target = self.block, self.target
-        column = Buffer(block.rows, 1, target.sum_bits)
-        sums = Buffer(block.rows, block.keys, target.sum_bits)
+        block, place = self.block, self.place
+        column = Buffer(block.rows, 1, place.sum_bits)
+        sums = Buffer(block.rows, block.keys, place.sum_bits)
         buffers = dict.fromkeys(("top", "sum", "negative", "share"), column)
         for index in range(self.depth):
             buffers |= {
-                f"k.{index}": Buffer(block.qk_depth, block.keys, target.element_bits),
-                f"v.{index}": Buffer(block.keys, block.v_depth, target.element_bits),
+                f"k.{index}": Buffer(block.qk_depth, block.keys, place.element_bits),
+                f"v.{index}": Buffer(block.keys, block.v_depth, place.element_bits),
                 f"s.{index}": sums,
-                f"p.{index}": replace(sums, bits=target.element_bits),
+                f"p.{index}": replace(sums, bits=place.element_bits),
             }
         for index in range(self.states):
             buffers |= {
-                f"q.{index}": Buffer(block.rows, block.qk_depth, target.element_bits),
-                f"o.{index}": Buffer(block.rows, block.v_depth, target.sum_bits),
+                f"q.{index}": Buffer(block.rows, block.qk_depth, place.element_bits),
+                f"o.{index}": Buffer(block.rows, block.v_depth, place.sum_bits),
                 f"maximum.{index}": column,
                 f"total.{index}": column,
             }
@@ -275,7 +275,7 @@ class Core:
             blocks: Blocks of keys of a stream.
         """
         order = items(self.streams, blocks, self.depth)
-        passes = Passes(self.tiles, self.target, self.buffers(), "softmax")
+        passes = Passes(self.tiles, self.place, self.buffers(), "softmax")
         if self.depth == 1:
             for item in order:
                 yield from load_keys(item)
@@ -348,7 +348,7 @@ class Core:
         if self.total is not None:
             yield from self.total.all_reduce()
         yield from self._correct(item, passes, give)
-        one = Factor(2 ** (self.target.element_bits - 1) - 1, _ONE_BITS)
+        one = Factor(2 ** (self.place.element_bits - 1) - 1, _ONE_BITS)
         yield passes(
             "quantize",
             s,

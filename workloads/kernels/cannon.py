@@ -17,7 +17,7 @@ def cannon(plan: GemmPlan, *, align: bool = True) -> Program:
     return compute_shift(plan, Ring.natural(plan.side), align=align)
 
 
-def place(
+def put(
     plan: GemmPlan, memory: TileBlocks, a: Integers, b: Integers, *, align: bool = True
 ) -> None:
     """Put A (M, K) and B (K, N) where the program expects them."""

@@ -30,7 +30,7 @@ from workloads.kernels.mesh_gemm import mesh_gemm
 from workloads.kernels.mesh_gemm_t import mesh_gemm_t
 from workloads.kernels.ring import Ring
 from workloads.kernels.summa import summa
-from workloads.kernels.target import Target
+from workloads.machine.place import Place
 
 Sizes = tuple[int, ...]
 
@@ -109,13 +109,13 @@ class Kernel:
 
     form: Form
     macs: Callable[[Sizes], int]
-    plan: Callable[[Sizes, Target, Choices], Any]
+    plan: Callable[[Sizes, Place, Choices], Any]
     program: Callable[[Any], Program]
     closed_form: Callable[[Any, NocTiming], int]
     choices: tuple[str, ...] = ()
     without_memory: Callable[[Any], Any] = lambda plan: plan
 
-    def planned(self, sizes: Sizes, target: Target, choices: Choices = Choices()) -> Plan:
+    def planned(self, sizes: Sizes, place: Place, choices: Choices = Choices()) -> Plan:
         """A plan for some sizes.
 
         Raises:
@@ -130,19 +130,19 @@ class Kernel:
             if getattr(choices, field.name) is not None and field.name not in self.choices:
                 known = ", ".join(f"--{name}" for name in self.choices) or "none"
                 raise InputError(f"--{field.name}: this kernel has other choices: {known}")
-        plan: Plan = self.plan(sizes, target, choices)
+        plan: Plan = self.plan(sizes, place, choices)
         return plan
 
 
 def _gemm(
-    plan: Callable[[Any, Target], GemmPlan],
+    plan: Callable[[Any, Place], GemmPlan],
     program: Callable[[GemmPlan], Program],
     form: Callable[[GemmPlan, NocTiming], int],
 ) -> Kernel:
     return Kernel(
         GEMM,
         lambda sizes: sizes[0] * sizes[1] * sizes[2],
-        lambda sizes, target, _: plan(sizes, target),
+        lambda sizes, place, _: plan(sizes, place),
         program,
         form,
     )
@@ -152,16 +152,16 @@ def _on(ring: Callable[[int], Ring]) -> Callable[[GemmPlan, NocTiming], int]:
     return lambda plan, timing: closed_form.compute_shift_cycles(plan, ring(plan.side), timing)
 
 
-def _plan_transposed(sizes: Any, target: Target) -> GemmPlan:
-    if not target.in_network:
+def _plan_transposed(sizes: Any, place: Place) -> GemmPlan:
+    if not place.in_network:
         raise InputError(
             "kernel: mesh-gemm-t sums in the network, and this chip's routers do not combine"
         )
-    return plan_square_gemm(sizes, target)
+    return plan_square_gemm(sizes, place)
 
 
 def _gemv(
-    plan: Callable[[Any, Target, Choices], Any],
+    plan: Callable[[Any, Place, Choices], Any],
     program: Callable[[Any], Program] = gemv,
     form: Callable[[Any, NocTiming], int] = closed_form_lines.gemv_cycles,
     choices: tuple[str, ...] = (),
@@ -170,14 +170,14 @@ def _gemv(
 
 
 def _without_memory(plan: FlatPlan | FlashPlan) -> FlatPlan | FlashPlan:
-    return replace(plan, target=replace(plan.target, offchip=None))
+    return replace(plan, place=replace(plan.place, offchip=None))
 
 
 def _flash(turns: int) -> Kernel:
     return Kernel(
         ATTENTION,
         lambda sizes: AttentionShape(*sizes).macs,
-        lambda sizes, target, _: plan_flash(AttentionShape(*sizes), target, turns),
+        lambda sizes, place, _: plan_flash(AttentionShape(*sizes), place, turns),
         flash_attention.flash_attention,
         closed_form_attention.flash_attention_cycles,
         without_memory=_without_memory,
@@ -191,24 +191,22 @@ KERNELS = {
     "summa": _gemm(plan_gemm, summa, closed_form.summa_cycles),
     "allgather-gemm": _gemm(plan_gemm, allgather_gemm, closed_form.allgather_cycles),
     "mesh-gemv": _gemv(
-        lambda sizes, target, choices: mesh_gemv.plan_mesh_gemv(
-            sizes, target, choices.groups, choices.collective or "k-tree"
+        lambda sizes, place, choices: mesh_gemv.plan_mesh_gemv(
+            sizes, place, choices.groups, choices.collective or "k-tree"
         ),
         choices=("collective", "groups"),
     ),
-    "pipeline-gemv": _gemv(
-        lambda sizes, target, _: pipeline_gemv.plan_pipeline_gemv(sizes, target)
-    ),
+    "pipeline-gemv": _gemv(lambda sizes, place, _: pipeline_gemv.plan_pipeline_gemv(sizes, place)),
     "ring-gemv": _gemv(
-        lambda sizes, target, _: plan_gemv(sizes, target, ring=True),
+        lambda sizes, place, _: plan_gemv(sizes, place, ring=True),
         ring_gemv.ring_gemv,
         closed_form_lines.ring_gemv_cycles,
     ),
     "softmax": Kernel(
         ROWS,
         lambda _: 0,
-        lambda sizes, target, choices: softmax.plan_softmax(
-            (sizes[0], sizes[1]), target, target.method(choices.collective)
+        lambda sizes, place, choices: softmax.plan_softmax(
+            (sizes[0], sizes[1]), place, place.method(choices.collective)
         ),
         softmax.softmax,
         closed_form_lines.softmax_cycles,
@@ -219,10 +217,10 @@ KERNELS = {
     "flat-attention": Kernel(
         ATTENTION,
         lambda sizes: AttentionShape(*sizes).macs,
-        lambda sizes, target, choices: flat_attention.plan_flat(
+        lambda sizes, place, choices: flat_attention.plan_flat(
             AttentionShape(*sizes),
-            target,
-            target.method(choices.collective),
+            place,
+            place.method(choices.collective),
             choices.schedule or "async",
         ),
         flat_attention.flat_attention,

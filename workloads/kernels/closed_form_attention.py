@@ -20,17 +20,17 @@ from workloads.kernels.flat_attention import FlatPlan
 
 def flat_attention_cycles(plan: FlatPlan, timing: NocTiming) -> int:
     """Cycles of FlatAttention."""
-    core, target, flits = plan.core, plan.target, plan.flits
+    core, place, flits = plan.core, plan.place, plan.flits
     hold = {name: hold_cycles(timing, flits[name], multicast=True) for name in "qkv"}
     reductions = [each for each in (core.maximum, core.total) if each is not None]
     collectives = sum(all_reduce_cycles(each, timing) for each in reductions)
-    down = arrival_cycles(timing, target.rows - 1, flits["k"], multicast=target.rows > 1)
+    down = arrival_cycles(timing, place.rows - 1, flits["k"], multicast=place.rows > 1)
     load = hold["q"] / plan.kv_blocks + down
-    memory = None if target.offchip is None else _flat_memory(plan, target.offchip, timing)
+    memory = None if place.offchip is None else _flat_memory(plan, place.offchip, timing)
     softmax = _softmax_cycles(core, plan.kv_blocks) + collectives
     end = reduce_cycles(plan.output(0), timing)
-    written: float = target.vector.pass_cycles(core.block.rows, core.block.v_depth)
-    written += target.vector.pass_cycles(core.block.rows, 1)
+    written: float = place.vector.pass_cycles(core.block.rows, core.block.v_depth)
+    written += place.vector.pass_cycles(core.block.rows, 1)
     if memory is not None:
         written = memory.end
     items = plan.streams * plan.kv_blocks
@@ -39,7 +39,7 @@ def flat_attention_cycles(plan: FlatPlan, timing: NocTiming) -> int:
         step = load + products + softmax + (memory.step if memory else 0)
         return round(items * step + plan.streams * flits["o"] + end - flits["o"] + written)
     sent = hold["q"] / plan.kv_blocks + hold["k"] + hold["v"] + flits["o"] / plan.kv_blocks
-    passes = target.vector.pass_cycles(core.block.rows, 1) if memory else written
+    passes = place.vector.pass_cycles(core.block.rows, 1) if memory else written
     pace = max(products, softmax + passes / plan.kv_blocks, sent, memory.pace if memory else 0)
     return round(
         load
@@ -59,12 +59,12 @@ def flash_attention_cycles(plan: FlashPlan, timing: NocTiming) -> int:
     Either a tile's engines set the pace, or what brings the blocks: then the last one's product is
     what is left.
     """
-    core, target = plan.core, plan.target
-    passes = [target.vector.pass_cycles(core.block.rows, n) for n in (core.block.v_depth, 1)]
-    if target.offchip is None:
+    core, place = plan.core, plan.place
+    passes = [place.vector.pass_cycles(core.block.rows, n) for n in (core.block.v_depth, 1)]
+    if place.offchip is None:
         blocks, written = _blocks_at_hand(plan, timing, sum(passes)), sum(passes)
     else:
-        blocks, written = _blocks_in_memory(plan, target.offchip, timing), passes[1]
+        blocks, written = _blocks_in_memory(plan, place.offchip, timing), passes[1]
     scores, output = core.scores_cycles, core.output_cycles
     softmax = _softmax_cycles(core, plan.kv_blocks)
     items = plan.streams * plan.kv_blocks
@@ -117,7 +117,7 @@ def _flat_memory(plan: FlatPlan, edge: Edge, timing: NocTiming) -> _MemoryCycles
     q, k, v = loads["q"], loads["k"], loads["v"]
     stream = most["q"] * (q.served_cycles + sum(law.paced_cycles for law in stores.values()))
     item = most["k"] * (k.served_cycles + v.served_cycles)
-    total = plan.target.vector.pass_cycles(plan.block.rows, 1)
+    total = plan.place.vector.pass_cycles(plan.block.rows, 1)
     return _MemoryCycles(
         begin=q.alone_cycles(hops["q"]) + most["k"] * k.served_cycles,
         step=q.alone_cycles(hops["q"]) / plan.kv_blocks + k.alone_cycles(hops["k"]),
@@ -178,7 +178,7 @@ def _blocks_in_memory(plan: FlashPlan, edge: Edge, timing: NocTiming) -> _OwnBlo
     loaded = q.served_cycles + plan.kv_blocks * (k.served_cycles + v.served_cycles)
     # The last stream's results go after all.
     served = sharers * (plan.streams * loaded + (plan.streams - 1) * stored)
-    total = plan.target.vector.pass_cycles(plan.block.rows, 1)
+    total = plan.place.vector.pass_cycles(plan.block.rows, 1)
     return _OwnBlocks(
         keys=keys,
         values=values,

@@ -65,7 +65,7 @@ def ring_gemv_cycles(plan: GemvPlan, timing: NocTiming) -> int:
 
 def softmax_cycles(plan: SoftmaxPlan, timing: NocTiming) -> int:
     """Cycles of a softmax: the passes, and between them the two all-reductions."""
-    both = reductions(plan.target, plan.method, plan.column_flits, plan.block[0])
+    both = reductions(plan.place, plan.method, plan.column_flits, plan.block[0])
     return plan.tile_vector_cycles + sum(all_reduce_cycles(each, timing) for each in both)
 
 

@@ -8,7 +8,7 @@ FlatAttention's multicasts save. ``flash-attention-2`` has one block under way a
 Sources: T. Dao, "FlashAttention-2", 2023; J. Shah et al., "FlashAttention-3", 2024; mapped to tiles
 as in FlatAttention, section III-A and Algorithm 1.
 
-Blocks are loaded, and results stored, if the target has channels of off-chip memory: each is asked
+Blocks are loaded, and results stored, if the place has channels of off-chip memory: each is asked
 for when its buffer is free. Else a tile sends a block to itself, as if it lay in the tile.
 """
 
@@ -27,7 +27,7 @@ from workloads.kernels.attention import AttentionShape, Block, Core, Item, offch
 from workloads.kernels.attention_plan import AttentionPlan
 from workloads.kernels.inlets import outlet_tokens, staging, store_totals
 from workloads.kernels.passes import Factor, Passes
-from workloads.kernels.target import Target
+from workloads.machine.place import Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class FlashPlan(AttentionPlan):
     """Attention on tiles that know nothing of each other.
 
     Attributes:
-        target: The grid.
+        place: The grid.
         shape: The problem.
         block: What a tile works on at a time.
         q_blocks: Blocks into which the rows of a head are cut.
@@ -44,7 +44,7 @@ class FlashPlan(AttentionPlan):
         exponent: From scores to exponents of two.
     """
 
-    target: Target
+    place: Place
     shape: AttentionShape
     block: Block
     q_blocks: int
@@ -55,12 +55,12 @@ class FlashPlan(AttentionPlan):
     @property
     def streams(self) -> int:
         """Streams of a tile, one after the other."""
-        return ceil_div(self._all_streams, self.target.rows * self.target.cols)
+        return ceil_div(self._all_streams, self.place.rows * self.place.cols)
 
     @property
     def tiles(self) -> TileSet:
         """Tiles that have streams: whole rows of the grid, or a part of one."""
-        needed, cols = ceil_div(self._all_streams, self.streams), self.target.cols
+        needed, cols = ceil_div(self._all_streams, self.streams), self.place.cols
         return TileSet(range(ceil_div(needed, cols)), range(min(needed, cols)))
 
     @property
@@ -73,7 +73,7 @@ class FlashPlan(AttentionPlan):
         """The work of a tile."""
         return Core(
             tiles=self.tiles,
-            target=self.target,
+            place=self.place,
             block=self.block,
             depth=self.depth,
             streams=self.streams,
@@ -96,8 +96,8 @@ class FlashPlan(AttentionPlan):
             "o": (block.rows, block.v_depth),
             "total": (block.rows, 1),
         }[name]
-        bits = self.target.sum_bits if name in ("o", "total") else self.target.element_bits
-        return self.target.flits(lines, elements, bits)
+        bits = self.place.sum_bits if name in ("o", "total") else self.place.element_bits
+        return self.place.flits(lines, elements, bits)
 
     @property
     def tile_bytes(self) -> int:
@@ -117,7 +117,7 @@ class FlashPlan(AttentionPlan):
 
     def _on_tiles(self, core: Core) -> dict[str, Buffer]:
         buffers = core.buffers()
-        return buffers if self.target.offchip is None else buffers | staging(buffers, {})
+        return buffers if self.place.offchip is None else buffers | staging(buffers, {})
 
     def places(self) -> Iterator[tuple[int, tuple[int, int], int, int]]:
         """Of every stream its number in its tile, the tile, its head and its block of rows."""
@@ -133,8 +133,8 @@ class FlashPlan(AttentionPlan):
 
 def flash_attention(plan: FlashPlan) -> Program:
     """Program of all heads; stream i's output is in ``o.out.i``, its sums in ``total.out.i``."""
-    core, target, tiles = plan.core, plan.target, plan.tiles
-    memory = target.offchip is not None
+    core, place, tiles = plan.core, plan.place, plan.tiles
+    memory = place.offchip is not None
     buffers = plan.buffers()
     tokens = core.tokens() | (outlet_tokens() if memory else {})
     rows, cols = np.array(tiles.rows), np.array(tiles.cols)
@@ -161,7 +161,7 @@ def flash_attention(plan: FlashPlan) -> Program:
         yield bring("v", item.stream * plan.kv_blocks + item.block, item.slot)
 
     def finish(item: Item) -> Iterator[Operation]:
-        passes = Passes(tiles, target, buffers, "output")
+        passes = Passes(tiles, place, buffers, "output")
         total, out = f"total.out.{item.stream}", f"o.out.{item.stream}"
         output, there, left = f"o.{item.state}", f"o.there.{item.state}", f"o.{item.state}.left"
         if memory:
@@ -177,10 +177,10 @@ def flash_attention(plan: FlashPlan) -> Program:
     def operations() -> Iterator[Operation]:
         return core.operations(load_keys, load_values, finish, plan.kv_blocks)
 
-    return Program(target.rows, target.cols, tokens, operations, buffers)
+    return Program(place.rows, place.cols, tokens, operations, buffers)
 
 
-def place(plan: FlashPlan, memory: TileBlocks, q: Integers, k: Integers, v: Integers) -> None:
+def put(plan: FlashPlan, memory: TileBlocks, q: Integers, k: Integers, v: Integers) -> None:
     """Put Q, K and V where the program expects them.
 
     Args:

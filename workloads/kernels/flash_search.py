@@ -8,17 +8,17 @@ from workloads.kernels.attention import AttentionShape, Block
 from workloads.kernels.closed_form_attention import flash_attention_cycles
 from workloads.kernels.flash_attention import FlashPlan
 from workloads.kernels.passes import Factor
-from workloads.kernels.target import Target
+from workloads.machine.place import Place
 
 
 def plan_flash(
-    shape: AttentionShape, target: Target, turns: int, unit: float | None = None
+    shape: AttentionShape, place: Place, turns: int, unit: float | None = None
 ) -> FlashPlan:
     """Plan attention; among equally fast plans the one with the largest blocks.
 
     Args:
         shape: The problem.
-        target: The grid.
+        place: The grid.
         turns: Blocks that a tile has under way: 1 or 2.
         unit: Of a score; by default one over the root of the depth, by 16.
 
@@ -27,17 +27,17 @@ def plan_flash(
     """
     exponent = Factor.of_exponent(shape.qk_depth**-0.5 / 16 if unit is None else unit)
     plans = [
-        FlashPlan(target, shape, block, ceil_div(shape.rows, block.rows), cut, turns, exponent)
-        for block, cut in _blocks(shape, target.rows * target.cols)
+        FlashPlan(place, shape, block, ceil_div(shape.rows, block.rows), cut, turns, exponent)
+        for block, cut in _blocks(shape, place.rows * place.cols)
     ]
     needed = [plan.tile_bytes for plan in plans]
-    fitting = [plan for plan, size in zip(plans, needed, strict=True) if size <= target.tile_bytes]
+    fitting = [plan for plan, size in zip(plans, needed, strict=True) if size <= place.tile_bytes]
     if not fitting:
         raise InputError(
             f"--shape: a single row takes {min(needed)} bytes of a tile's memory; "
-            f"allowed: {target.tile_bytes}"
+            f"allowed: {place.tile_bytes}"
         )
-    return min(fitting, key=lambda plan: flash_attention_cycles(plan, target.timing))
+    return min(fitting, key=lambda plan: flash_attention_cycles(plan, place.timing))
 
 
 def _blocks(shape: AttentionShape, tiles: int) -> Iterator[tuple[Block, int]]:

@@ -9,7 +9,7 @@ rest of the other.
 
 Source: FlatAttention, section III: Algorithm 2, and III-C for the asynchronous schedule.
 
-Slices are loaded, and results stored, if the target has channels of off-chip memory: ``naive``
+Slices are loaded, and results stored, if the place has channels of off-chip memory: ``naive``
 asks for a slice when it is its turn, ``async`` when the tile has sent the one before it. Else a
 multicast begins as if its slice lay in the tile.
 """
@@ -48,7 +48,7 @@ from workloads.kernels.inlets import (
 from workloads.kernels.line import Lines
 from workloads.kernels.passes import Factor, Passes
 from workloads.kernels.softmax import diagonal, reductions
-from workloads.kernels.target import Target
+from workloads.machine.place import Place
 
 SCHEDULES = ("naive", "async")
 
@@ -58,7 +58,7 @@ class FlatPlan(AttentionPlan):
     """Attention on a grid that works as one group.
 
     Attributes:
-        target: The grid.
+        place: The grid.
         shape: The problem.
         block: What a tile works on at a time.
         q_blocks: Blocks into which the rows of a head are cut beside the rows of tiles.
@@ -68,7 +68,7 @@ class FlatPlan(AttentionPlan):
         exponent: From scores to exponents of two.
     """
 
-    target: Target
+    place: Place
     shape: AttentionShape
     block: Block
     q_blocks: int
@@ -97,12 +97,12 @@ class FlatPlan(AttentionPlan):
     @property
     def core(self) -> Core:
         """The work of a tile."""
-        target, block = self.target, self.block
-        flits = target.flits(block.rows, 1, target.sum_bits)
-        maximum, total = reductions(target, self.method, flits, block.rows)
+        place, block = self.place, self.block
+        flits = place.flits(block.rows, 1, place.sum_bits)
+        maximum, total = reductions(place, self.method, flits, block.rows)
         return Core(
-            tiles=TileSet(range(target.rows), range(target.cols)),
-            target=target,
+            tiles=TileSet(range(place.rows), range(place.cols)),
+            place=place,
             block=block,
             depth=self.depth,
             streams=self.streams,
@@ -114,18 +114,18 @@ class FlatPlan(AttentionPlan):
     @property
     def flits(self) -> dict[str, int]:
         """Flits of a tile's slices of Q, K, V and of the output."""
-        block, target = self.block, self.target
+        block, place = self.block, self.place
         return {
-            "q": target.flits(block.qk_depth, block.rows, target.element_bits),
-            "k": target.flits(block.qk_depth, block.keys, target.element_bits),
-            "v": target.flits(block.keys, block.v_depth, target.element_bits),
-            "o": target.flits(block.rows, block.v_depth, target.sum_bits),
-            "total": target.flits(block.rows, 1, target.sum_bits),
+            "q": place.flits(block.qk_depth, block.rows, place.element_bits),
+            "k": place.flits(block.qk_depth, block.keys, place.element_bits),
+            "v": place.flits(block.keys, block.v_depth, place.element_bits),
+            "o": place.flits(block.rows, block.v_depth, place.sum_bits),
+            "total": place.flits(block.rows, 1, place.sum_bits),
         }
 
     def roots(self, name: str) -> list[TileSet]:
         """Tiles of the diagonal from which slices of ``q``, ``k``, ``v`` are multicast."""
-        rows, cols = self.target.rows, self.target.cols
+        rows, cols = self.place.rows, self.place.cols
         if name == "q":
             return [TileSet.tile(row, col) for row, col in enumerate(diagonal(rows, cols))]
         return [TileSet.tile(row, col) for col, row in enumerate(diagonal(cols, rows))]
@@ -143,22 +143,22 @@ class FlatPlan(AttentionPlan):
 
     def output(self, state: int) -> Reduction:
         """The reduction of a stream's output to the diagonal."""
-        target, block = self.target, self.block
+        place, block = self.place, self.block
         return Reduction(
-            Lines("row", range(target.rows), target.cols),
-            tuple(diagonal(target.rows, target.cols)),
+            Lines("row", range(place.rows), place.cols),
+            tuple(diagonal(place.rows, place.cols)),
             self.method,
             f"o.{state}",
             f"o.{state}",
             f"o.there.{state}",
             self.flits["o"],
-            target.vector.pass_cycles(block.rows, block.v_depth),
+            place.vector.pass_cycles(block.rows, block.v_depth),
         )
 
 
 def plan_flat(
     shape: AttentionShape,
-    target: Target,
+    place: Place,
     method: str = "network",
     schedule: str = "async",
     unit: float | None = None,
@@ -167,7 +167,7 @@ def plan_flat(
 
     Args:
         shape: The problem.
-        target: The grid.
+        place: The grid.
         method: How parts of rows come together.
         schedule: One of `SCHEDULES`.
         unit: Of a score; by default one over the root of the depth, by 16.
@@ -178,12 +178,12 @@ def plan_flat(
     choose("schedule", schedule, SCHEDULES)
     unit = shape.qk_depth**-0.5 / 16 if unit is None else unit
     exponent = Factor.of_exponent(unit)
-    rows, keys = ceil_div(shape.rows, target.rows), whole_keys(shape, target.cols, "column")
+    rows, keys = ceil_div(shape.rows, place.rows), whole_keys(shape, place.cols, "column")
     q_blocks = kv_blocks = 1
     while True:
         block = Block(ceil_div(rows, q_blocks), keys // kv_blocks, shape.qk_depth, shape.v_depth)
-        plan = FlatPlan(target, shape, block, q_blocks, kv_blocks, method, schedule, exponent)
-        if flat_attention(plan).tile_bytes <= target.tile_bytes:
+        plan = FlatPlan(place, shape, block, q_blocks, kv_blocks, method, schedule, exponent)
+        if flat_attention(plan).tile_bytes <= place.tile_bytes:
             return plan
         if block.keys >= block.rows and block.keys > 1:
             kv_blocks = next(n for n in range(kv_blocks + 1, keys + 1) if keys % n == 0)
@@ -192,13 +192,13 @@ def plan_flat(
         else:
             raise InputError(
                 f"--shape: a single row takes {flat_attention(plan).tile_bytes} bytes of a tile's "
-                f"memory; allowed: {target.tile_bytes}"
+                f"memory; allowed: {place.tile_bytes}"
             )
 
 
 def flat_attention(plan: FlatPlan) -> Program:
     """Program of all heads; stream i's output is in ``o.out.i``, its sums in ``total.out.i``."""
-    target, core = plan.target, plan.core
+    place, core = plan.place, plan.core
     tokens, buffers = core.tokens(), core.buffers()
     for state in range(core.states):
         output = plan.output(state)
@@ -208,12 +208,12 @@ def flat_attention(plan: FlatPlan) -> Program:
     for name in "kv":
         blocks = plan.shape.heads * plan.kv_blocks
         buffers |= offchip(f"{name}.own", buffers[f"{name}.0"], blocks)
-    if target.offchip is not None:
+    if place.offchip is not None:
         tokens |= inlet_tokens("qkv") | outlet_tokens()
         buffers |= staging(buffers, {name: f"{name}.0" for name in "qkv"})
-    rows = Lines("row", range(target.rows), target.cols)
-    columns = Lines("column", range(target.cols), target.rows)
-    inlets = {} if target.offchip is None else plan.inlets()
+    rows = Lines("row", range(place.rows), place.cols)
+    columns = Lines("column", range(place.cols), place.rows)
+    inlets = {} if place.offchip is None else plan.inlets()
 
     def hand_on(name: str, lines: Lines, index: int, **ends: Any) -> Operation:
         return lines.multicast(
@@ -249,7 +249,7 @@ def flat_attention(plan: FlatPlan) -> Program:
     def finish(item: Item) -> Iterator[Operation]:
         output = plan.output(item.state)
         yield from output.reduce()
-        everywhere = Passes(core.tiles, target, buffers, "output")
+        everywhere = Passes(core.tiles, place, buffers, "output")
         total, out = f"total.out.{item.stream}", f"o.out.{item.stream}"
         if not inlets:
             yield everywhere("scale", f"total.{item.state}", total)
@@ -270,7 +270,7 @@ def flat_attention(plan: FlatPlan) -> Program:
             yield from inlet.first()
         yield from core.operations(load_keys, load_values, finish, plan.kv_blocks)
 
-    return Program(target.rows, target.cols, tokens, operations, buffers)
+    return Program(place.rows, place.cols, tokens, operations, buffers)
 
 
 def _keys(plan: FlatPlan, item: Item) -> int:
@@ -278,7 +278,7 @@ def _keys(plan: FlatPlan, item: Item) -> int:
     return item.stream // plan.q_blocks * plan.kv_blocks + item.block
 
 
-def place(plan: FlatPlan, memory: TileBlocks, q: Integers, k: Integers, v: Integers) -> None:
+def put(plan: FlatPlan, memory: TileBlocks, q: Integers, k: Integers, v: Integers) -> None:
     """Put Q, K and V where the program expects them.
 
     Args:
@@ -288,7 +288,7 @@ def place(plan: FlatPlan, memory: TileBlocks, q: Integers, k: Integers, v: Integ
         k: Shape (heads, keys, depth).
         v: Shape (heads, keys, depth of V).
     """
-    rows, cols = plan.target.rows, plan.target.cols
+    rows, cols = plan.place.rows, plan.place.cols
     for head in range(plan.shape.heads):
         for block, part in enumerate(row_blocks(q[head], rows, plan.q_blocks, plan.block.rows)):
             memory[f"q.own.{head * plan.q_blocks + block}"][:] = part[:, None]
@@ -302,8 +302,8 @@ def place(plan: FlatPlan, memory: TileBlocks, q: Integers, k: Integers, v: Integ
 
 def result(plan: FlatPlan, memory: TileBlocks) -> tuple[Integers, Integers]:
     """Output, shape (heads, rows, depth of V), and sums of rows, shape (heads, rows)."""
-    rows = np.arange(plan.target.rows)
-    roots = np.array(diagonal(plan.target.rows, plan.target.cols))
+    rows = np.arange(plan.place.rows)
+    roots = np.array(diagonal(plan.place.rows, plan.place.cols))
     outputs = [memory[f"o.out.{stream}"][rows, roots] for stream in range(plan.streams)]
     totals = [memory[f"total.out.{stream}"][rows, roots] for stream in range(plan.streams)]
     return (

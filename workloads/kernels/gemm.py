@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tlm.compute.base import ceil_div, check_shape
 from tlm.program import Buffer
-from workloads.kernels.target import Target
+from workloads.machine.place import Place
 
 Shape = tuple[int, int, int]
 
@@ -84,7 +84,7 @@ class GemmPlan:
         )
 
 
-def plan_gemm(shape: Shape, target: Target) -> GemmPlan:
+def plan_gemm(shape: Shape, place: Place) -> GemmPlan:
     """Plan a product ``shape`` = (M, N, K) on any grid.
 
     Raises:
@@ -92,27 +92,27 @@ def plan_gemm(shape: Shape, target: Target) -> GemmPlan:
     """
     size_m, size_n, size_k = shape
     check_shape(size_m, size_k, size_n)
-    rows, cols = target.rows, target.cols
+    rows, cols = place.rows, place.cols
     m, n = ceil_div(size_m, rows), ceil_div(size_n, cols)
     k = ceil_div(size_k, math.lcm(rows, cols))
     return GemmPlan(
         rows=rows,
         cols=cols,
         block=(m, k, n),
-        step_cycles=target.matrix.gemm_cycles(m, k, n),
-        a_flits=target.flits(k, m, target.element_bits),
-        b_flits=target.flits(k, n, target.element_bits),
-        c_flits=target.flits(m, n, target.sum_bits),
-        element_bits=target.element_bits,
-        sum_bits=target.sum_bits,
+        step_cycles=place.matrix.gemm_cycles(m, k, n),
+        a_flits=place.flits(k, m, place.element_bits),
+        b_flits=place.flits(k, n, place.element_bits),
+        c_flits=place.flits(m, n, place.sum_bits),
+        element_bits=place.element_bits,
+        sum_bits=place.sum_bits,
     )
 
 
-def plan_square_gemm(shape: Shape, target: Target) -> GemmPlan:
+def plan_square_gemm(shape: Shape, place: Place) -> GemmPlan:
     """The same on a square grid.
 
     Raises:
         InputError: for a size below 1, or a grid that is not square.
     """
-    target.square_side()
-    return plan_gemm(shape, target)
+    place.square_side()
+    return plan_gemm(shape, place)

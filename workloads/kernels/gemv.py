@@ -18,7 +18,7 @@ from workloads.kernels.blocks import cut
 from workloads.kernels.collectives import Reduction
 from workloads.kernels.gemm import Shape
 from workloads.kernels.line import Lines
-from workloads.kernels.target import Target
+from workloads.machine.place import Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class GemvPlan:
         )
 
 
-def plan_gemv(shape: Shape, target: Target, *, ring: bool = False) -> GemvPlan:
+def plan_gemv(shape: Shape, place: Place, *, ring: bool = False) -> GemvPlan:
     """Plan a product ``shape`` = (1, N, K); for a ``ring`` c is cut into a part for each row.
 
     Raises:
@@ -130,21 +130,21 @@ def plan_gemv(shape: Shape, target: Target, *, ring: bool = False) -> GemvPlan:
     if size_m != 1:
         raise InputError(f"--shape: found M = {size_m}; a vector times a matrix has M = 1")
     check_shape(1, size_k, size_n)
-    parts = target.rows if ring else 1
-    part = ceil_div(ceil_div(size_n, target.cols), parts)
+    parts = place.rows if ring else 1
+    part = ceil_div(ceil_div(size_n, place.cols), parts)
     if ring:  # whole flits
-        flit = max(1, 8 * target.timing.flit_bytes // target.sum_bits)
+        flit = max(1, 8 * place.timing.flit_bytes // place.sum_bits)
         part = ceil_div(part, flit) * flit
-    k, n = ceil_div(size_k, target.rows), part * parts
+    k, n = ceil_div(size_k, place.rows), part * parts
     return GemvPlan(
-        rows=target.rows,
-        cols=target.cols,
+        rows=place.rows,
+        cols=place.cols,
         block=(k, n),
-        product_cycles=target.matrix.gemm_cycles(1, k, n),
-        c_flits=target.flits(1, part, target.sum_bits),
-        combine_cycles=target.vector.pass_cycles(1, part),
-        element_bits=target.element_bits,
-        sum_bits=target.sum_bits,
+        product_cycles=place.matrix.gemm_cycles(1, k, n),
+        c_flits=place.flits(1, part, place.sum_bits),
+        combine_cycles=place.vector.pass_cycles(1, part),
+        element_bits=place.element_bits,
+        sum_bits=place.sum_bits,
         parts=parts,
     )
 
@@ -162,7 +162,7 @@ def gemv(plan: GemvPlan) -> Program:
     return Program(plan.rows, plan.cols, tokens, operations, buffers)
 
 
-def place(plan: GemvPlan, memory: TileBlocks, a: Integers, b: Integers) -> None:
+def put(plan: GemvPlan, memory: TileBlocks, a: Integers, b: Integers) -> None:
     """Put a (1, K) and B (K, N) where the program expects them."""
     memory["a"][:] = cut(a, 1, plan.rows).swapaxes(0, 1)
     memory["b"][:] = cut(b, plan.rows, plan.cols, width=plan.block[1])

@@ -13,7 +13,7 @@ def mesh_gemm(plan: GemmPlan, *, align: bool = True) -> Program:
     return compute_shift(plan, Ring.interleaved(plan.side), align=align)
 
 
-def place(
+def put(
     plan: GemmPlan, memory: TileBlocks, a: Integers, b: Integers, *, align: bool = True
 ) -> None:
     """Put A (M, K) and B (K, N) where the program expects them."""

@@ -40,7 +40,7 @@ def mesh_gemm_t(plan: GemmPlan) -> Program:
     return Program(plan.side, plan.side, tokens, lambda: _operations(plan), buffers)
 
 
-def place(plan: GemmPlan, memory: TileBlocks, a: Integers, b: Integers) -> None:
+def put(plan: GemmPlan, memory: TileBlocks, a: Integers, b: Integers) -> None:
     """Put A (M, K) and B (N, K) where the program expects them."""
     memory["a"][:] = cut(a, plan.side, plan.side)
     memory["b.0"][:] = cut(b, plan.side, plan.side).swapaxes(2, 3)

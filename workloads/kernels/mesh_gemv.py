@@ -11,26 +11,26 @@ from dataclasses import replace
 from workloads.kernels.gemm import Shape
 from workloads.kernels.gemv import GemvPlan, plan_gemv
 from workloads.kernels.line import default_groups, k_tree
-from workloads.kernels.target import Target
+from workloads.machine.place import Place
 
 
 def plan_mesh_gemv(
-    shape: Shape, target: Target, groups: tuple[int, ...] | None = None, method: str = "k-tree"
+    shape: Shape, place: Place, groups: tuple[int, ...] | None = None, method: str = "k-tree"
 ) -> GemvPlan:
     """Plan MeshGEMV.
 
     Args:
         shape: (1, N, K).
-        target: The grid.
+        place: The grid.
         groups: Groups of each level but the last; by default two levels, about the square root.
         method: Another way than a K-tree, to compare with it; its root is in the middle.
 
     Raises:
         InputError: if the shape, the groups or the method do not fit.
     """
-    plan = plan_gemv(shape, target)
+    plan = plan_gemv(shape, place)
     if method != "k-tree":
-        return replace(plan, method=target.method(method), root=plan.rows // 2)
+        return replace(plan, method=place.method(method), root=plan.rows // 2)
     groups = default_groups(plan.rows) if groups is None else groups
     root = k_tree(plan.rows, groups)[-1].roots[0]
     return replace(plan, method=method, root=root, groups=groups)

@@ -21,7 +21,7 @@ def own_buffers(plan: GemmPlan) -> dict[str, Buffer]:
     )
 
 
-def place_panels(plan: GemmPlan, memory: TileBlocks, a: Integers, b: Integers) -> None:
+def put_panels(plan: GemmPlan, memory: TileBlocks, a: Integers, b: Integers) -> None:
     """Put A (M, K) and B (K, N) into the tiles' own panels."""
     a_share, b_share = plan.panels // plan.cols, plan.panels // plan.rows
     blocks_a, blocks_b = cut(a, plan.rows, plan.panels), cut(b, plan.panels, plan.cols)

@@ -7,7 +7,7 @@ from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet
 from tlm.program import Engine, Work
 from tlm.program.data import Buffer, Vector, VectorOperation
-from workloads.kernels.target import Target
+from workloads.machine.place import Place
 
 _MOST_SHIFT = 63
 _STEPS = 256
@@ -53,13 +53,13 @@ class Passes:
 
     Attributes:
         tiles: Where.
-        target: Whose vector engine.
+        place: Whose vector engine.
         buffers: Those of the program.
         label: What the passes are for.
     """
 
     tiles: TileSet
-    target: Target
+    place: Place
     buffers: dict[str, Buffer]
     label: str
 
@@ -78,7 +78,7 @@ class Passes:
         return Work(
             Engine.VECTOR,
             self.tiles,
-            self.target.vector.pass_cycles(*self.buffers[a].shape),
+            self.place.vector.pass_cycles(*self.buffers[a].shape),
             takes=takes,
             gives=gives,
             task=Vector(operation, a, out, b, factor.multiplier, factor.shift),

@@ -8,14 +8,14 @@ from dataclasses import replace
 
 from workloads.kernels.gemm import Shape
 from workloads.kernels.gemv import GemvPlan, plan_gemv
-from workloads.kernels.target import Target
+from workloads.machine.place import Place
 
 
-def plan_pipeline_gemv(shape: Shape, target: Target) -> GemvPlan:
+def plan_pipeline_gemv(shape: Shape, place: Place) -> GemvPlan:
     """Plan the pipelined product of ``shape`` = (1, N, K).
 
     Raises:
         InputError: if the shape does not fit.
     """
-    plan = plan_gemv(shape, target)
+    plan = plan_gemv(shape, place)
     return replace(plan, method="chain", root=plan.rows - 1)

@@ -40,7 +40,7 @@ def ring_gemv(plan: GemvPlan) -> Program:
     return Program(plan.rows, plan.cols, tokens, lambda: _operations(plan), buffers)
 
 
-def place(plan: GemvPlan, memory: TileBlocks, a: Integers, b: Integers) -> None:
+def put(plan: GemvPlan, memory: TileBlocks, a: Integers, b: Integers) -> None:
     """Put a (1, K) and B (K, N) where the program expects them."""
     memory["a"][:] = cut(a, 1, plan.rows).swapaxes(0, 1)
     blocks = cut(b, plan.rows, plan.cols, width=plan.block[1])

@@ -19,7 +19,7 @@ from workloads.kernels.blocks import cut
 from workloads.kernels.collectives import Reduction
 from workloads.kernels.line import Lines
 from workloads.kernels.passes import Factor, Passes
-from workloads.kernels.target import Target
+from workloads.machine.place import Place
 
 NEGATIVE = Factor(-1, 0)
 _LEAST_SCORE = -(2**30)
@@ -31,13 +31,13 @@ class SoftmaxPlan:
     """Softmax of M rows of N scores on a grid, padded to whole blocks.
 
     Attributes:
-        target: The grid.
+        place: The grid.
         block: Rows and columns (m, n) of a tile's block.
         method: How parts of rows come together (`workloads.kernels.collectives`).
         exponent: From scores to exponents of two.
     """
 
-    target: Target
+    place: Place
     block: tuple[int, int]
     method: str
     exponent: Factor
@@ -45,7 +45,7 @@ class SoftmaxPlan:
     @property
     def column_flits(self) -> int:
         """Flits of a maximum, or sum, of each row of a block."""
-        return self.target.flits(self.block[0], 1, self.target.sum_bits)
+        return self.place.flits(self.block[0], 1, self.place.sum_bits)
 
     @property
     def balance(self) -> float:
@@ -65,12 +65,12 @@ class SoftmaxPlan:
     @property
     def tile_vector_cycles(self) -> int:
         """Cycles of the passes that every tile makes, reductions apart."""
-        vector = self.target.vector
+        vector = self.place.vector
         return 5 * vector.pass_cycles(*self.block) + vector.pass_cycles(self.block[0], 1)
 
 
 def plan_softmax(
-    shape: tuple[int, int], target: Target, method: str, unit: float = 1 / 16
+    shape: tuple[int, int], place: Place, method: str, unit: float = 1 / 16
 ) -> SoftmaxPlan:
     """Plan the softmax of ``shape`` = (M, N) scores in a ``unit``.
 
@@ -79,21 +79,21 @@ def plan_softmax(
     """
     if min(shape) < 1:
         raise InputError(f"--shape: found {shape[0]} rows of {shape[1]}; allowed: 1 or more")
-    block = (ceil_div(shape[0], target.rows), ceil_div(shape[1], target.cols))
-    return SoftmaxPlan(target, block, method, Factor.of_exponent(unit))
+    block = (ceil_div(shape[0], place.rows), ceil_div(shape[1], place.cols))
+    return SoftmaxPlan(place, block, method, Factor.of_exponent(unit))
 
 
 def softmax(plan: SoftmaxPlan) -> Program:
     """Program of softmax: scores in buffer ``s``, then exponentials; sums of rows in ``sum``."""
-    target = plan.target
+    place = plan.place
     m, n = plan.block
-    column = Buffer(m, 1, target.sum_bits)
-    maximum, total = reductions(target, plan.method, plan.column_flits, m)
+    column = Buffer(m, 1, place.sum_bits)
+    maximum, total = reductions(place, plan.method, plan.column_flits, m)
     tokens = {"top.there": Token(), "sum.there": Token(), **maximum.tokens(), **total.tokens()}
-    buffers = {"s": Buffer(m, n, target.sum_bits), "top": column, "sum": column}
+    buffers = {"s": Buffer(m, n, place.sum_bits), "top": column, "sum": column}
     buffers |= maximum.buffers(column) | total.buffers(column)
-    everywhere = TileSet(range(target.rows), range(target.cols))
-    passes = Passes(everywhere, target, buffers, "softmax")
+    everywhere = TileSet(range(place.rows), range(place.cols))
+    passes = Passes(everywhere, place, buffers, "softmax")
 
     def operations() -> Iterator[Operation]:
         yield passes("row-maximum", "s", "top", gives=("top.there",))
@@ -105,14 +105,14 @@ def softmax(plan: SoftmaxPlan) -> Program:
         yield passes("row-sum", "s", "sum", gives=("sum.there",))
         yield from total.all_reduce()
 
-    return Program(target.rows, target.cols, tokens, operations, buffers)
+    return Program(place.rows, place.cols, tokens, operations, buffers)
 
 
-def reductions(target: Target, method: str, flits: int, rows: int) -> tuple[Reduction, Reduction]:
+def reductions(place: Place, method: str, flits: int, rows: int) -> tuple[Reduction, Reduction]:
     """Those of the maxima ``top`` and of the sums ``sum`` of rows, along rows of tiles."""
-    lines = Lines("row", range(target.rows), target.cols)
-    roots = tuple(diagonal(target.rows, target.cols))
-    cycles = target.vector.pass_cycles(rows, 1)
+    lines = Lines("row", range(place.rows), place.cols)
+    roots = tuple(diagonal(place.rows, place.cols))
+    cycles = place.vector.pass_cycles(rows, 1)
     maximum = Reduction(
         lines, roots, method, "top", "top", "top.there", flits, cycles, operation="maximum"
     )
@@ -124,7 +124,7 @@ def diagonal(lines: int, length: int) -> list[int]:
     return [line * length // lines for line in range(lines)]
 
 
-def place(plan: SoftmaxPlan, memory: TileBlocks, scores: Integers) -> None:
+def put(plan: SoftmaxPlan, memory: TileBlocks, scores: Integers) -> None:
     """Put scores (M, N) where the program expects them."""
-    target = plan.target
-    memory["s"][:] = cut(scores, target.rows, target.cols, fill=_LEAST_SCORE)
+    place = plan.place
+    memory["s"][:] = cut(scores, place.rows, place.cols, fill=_LEAST_SCORE)

@@ -7,7 +7,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from tests.workloads.kernels.products import computed, target
+from tests.workloads.kernels.products import computed, place
 from tlm.chips import load_chip
 from tlm.chips.parts import noc_timing, offchip_channels
 from tlm.engines.lt import run_lt
@@ -24,7 +24,7 @@ from workloads.kernels.flash_attention import FlashPlan
 from workloads.kernels.flash_search import plan_flash
 from workloads.kernels.flat_attention import FlatPlan, plan_flat
 from workloads.kernels.softmax import plan_softmax
-from workloads.kernels.target import chip_target
+from workloads.machine.place import chip_place
 
 METHODS = ["network", "chain", "tree", "sequential"]
 
@@ -39,9 +39,9 @@ def exact_softmax(scores: Integers, unit: float) -> np.ndarray:
 @pytest.mark.parametrize("grid", [(1, 1), (2, 2), (3, 5), (4, 4)])
 def test_softmax_of_rows(grid: tuple[int, int], method: str) -> None:
     scores = np.random.default_rng(1).integers(-2000, 2000, (7, 18))
-    plan = plan_softmax((7, 18), target(*grid), method, unit=1 / 256)
+    plan = plan_softmax((7, 18), place(*grid), method, unit=1 / 256)
     program = softmax.softmax(plan)
-    memory = computed(program, lambda at: softmax.place(plan, at, scores))
+    memory = computed(program, lambda at: softmax.put(plan, at, scores))
     m, n = plan.block
     powers = memory["s"].swapaxes(1, 2).reshape(grid[0] * m, grid[1] * n)[:7, :18]
     totals = memory["sum"].swapaxes(1, 2).reshape(grid[0] * m, grid[1])[:7]
@@ -60,7 +60,7 @@ def attention(plan: FlatPlan | FlashPlan, seed: int = 0) -> tuple[np.ndarray, np
     q = rng.integers(-90, 90, (shape.heads, shape.rows, shape.qk_depth))
     k = rng.integers(-90, 90, (shape.heads, shape.kv_length, shape.qk_depth))
     v = rng.integers(-128, 128, (shape.heads, shape.kv_length, shape.v_depth))
-    memory = computed(build(plan), lambda at: kernel.place(plan, at, q, k, v), seed)
+    memory = computed(build(plan), lambda at: kernel.put(plan, at, q, k, v), seed)
     output, totals = kernel.result(plan, memory)
     exact = exact_softmax(q @ k.swapaxes(1, 2), UNIT) @ v
     return output / 127 * 2**16 / totals[:, :, None], exact
@@ -73,7 +73,7 @@ SHAPE = AttentionShape(1, 3, 3, 6, 20, 8, 5)
 @pytest.mark.parametrize("schedule", ["naive", "async"])
 @pytest.mark.parametrize("grid", [(1, 1), (2, 2), (3, 5), (4, 4)])
 def test_flat_attention(grid: tuple[int, int], schedule: str) -> None:
-    plan = plan_flat(SHAPE, target(*grid), "network", schedule, UNIT)
+    plan = plan_flat(SHAPE, place(*grid), "network", schedule, UNIT)
     assert (plan.q_blocks, plan.kv_blocks) == (1, 1)
     for seed in range(2):
         found, exact = attention(plan, seed)
@@ -87,7 +87,7 @@ def test_flat_attention_in_blocks(schedule: str, method: str) -> None:
     shape = AttentionShape(1, 6, 3, 6, 20, 8, 5)
     cuts = set()
     for tile_bytes in (1400, 700, 450):
-        small = replace(target(2, 2), tile_bytes=tile_bytes)
+        small = replace(place(2, 2), tile_bytes=tile_bytes)
         plan = plan_flat(shape, small, method, schedule, UNIT)
         cuts.add((plan.q_blocks, plan.kv_blocks))
         assert flat_attention.flat_attention(plan).tile_bytes <= tile_bytes
@@ -99,7 +99,7 @@ def test_flat_attention_in_blocks(schedule: str, method: str) -> None:
 @pytest.mark.parametrize("turns", [1, 2])
 @pytest.mark.parametrize("grid", [(1, 1), (2, 2), (5, 3), (4, 4)])
 def test_flash_attention(grid: tuple[int, int], turns: int) -> None:
-    plan = plan_flash(AttentionShape(1, 10, 5, 6, 20, 8, 5), target(*grid), turns, UNIT)
+    plan = plan_flash(AttentionShape(1, 10, 5, 6, 20, 8, 5), place(*grid), turns, UNIT)
     for seed in range(2):
         found, exact = attention(plan, seed)
         assert np.abs(found - exact).max() < 2.0
@@ -109,7 +109,7 @@ def test_flash_attention(grid: tuple[int, int], turns: int) -> None:
 def test_flash_attention_in_smaller_blocks(turns: int, memories: tuple[int, ...]) -> None:
     cuts = set()
     for tile_bytes in memories:
-        small = replace(target(2, 2), tile_bytes=tile_bytes)
+        small = replace(place(2, 2), tile_bytes=tile_bytes)
         plan = plan_flash(AttentionShape(1, 10, 5, 6, 20, 8, 5), small, turns, UNIT)
         cuts.add((plan.q_blocks, plan.kv_blocks))
         assert flash_attention.flash_attention(plan).tile_bytes <= small.tile_bytes
@@ -122,7 +122,7 @@ def test_flash_attention_in_smaller_blocks(turns: int, memories: tuple[int, ...]
 def test_flash_attention_leaves_tiles_out(turns: int) -> None:
     # Seven streams on six tiles are two each: four tiles would do, and whole rows of them are used.
     shape = AttentionShape(1, 7, 7, 1, 8, 4, 4)
-    plan = plan_flash(shape, target(3, 2), turns, UNIT)
+    plan = plan_flash(shape, place(3, 2), turns, UNIT)
     assert (plan.streams, plan.tiles) == (2, TileSet(range(2), range(2)))
     found, exact = attention(plan)
     assert np.abs(found - exact).max() < 2.0
@@ -131,7 +131,7 @@ def test_flash_attention_leaves_tiles_out(turns: int) -> None:
 def test_flash_attention_shares_no_loads() -> None:
     shape = AttentionShape(2, 4, 4, 64, 64, 16, 16)
     edge = Edge(4, 4, 4, 8, 32, 1 << 28, ChannelTiming(30, 16, 16))
-    plan = plan_flash(shape, replace(target(4, 4), offchip=edge), 2)
+    plan = plan_flash(shape, replace(place(4, 4), offchip=edge), 2)
     loaded = sum(
         len(operation.tiles) * operation.flits * edge.flit_bytes
         for operation in flash_attention.flash_attention(plan).build()
@@ -142,13 +142,13 @@ def test_flash_attention_shares_no_loads() -> None:
 
 
 def test_prime_numbers_of_keys_are_whole_blocks() -> None:
-    plan = plan_flash(AttentionShape(1, 1, 1, 4, 7, 8, 8), target(2, 3), 1)
+    plan = plan_flash(AttentionShape(1, 1, 1, 4, 7, 8, 8), place(2, 3), 1)
     assert plan.block.keys in (1, 7)
 
 
 def test_keys_are_not_padded() -> None:
     with pytest.raises(InputError) as caught:
-        plan_flat(AttentionShape(1, 1, 1, 4, 7, 8, 8), target(2, 3))
+        plan_flat(AttentionShape(1, 1, 1, 4, 7, 8, 8), place(2, 3))
     assert str(caught.value) == (
         "--shape: found 7 keys; allowed: multiples of 3, a part for each column of tiles"
     )
@@ -166,7 +166,7 @@ def test_sizes_are_told_as_they_were_typed() -> None:
 
 
 def test_a_row_has_to_fit() -> None:
-    small = replace(target(2, 2), tile_bytes=100)
+    small = replace(place(2, 2), tile_bytes=100)
     with pytest.raises(InputError, match="a single row takes [0-9]+ bytes of a tile's memory"):
         plan_flat(SHAPE, small)
 
@@ -176,7 +176,7 @@ def test_a_row_has_to_fit() -> None:
 def test_blocks_from_offchip_memory(grid: tuple[int, int], tile_bytes: int) -> None:
     # The results are those without: blocks come in time, and go before their room is used again.
     shape = AttentionShape(1, 6, 3, 6, 30, 8, 5)
-    plain = replace(target(*grid), tile_bytes=tile_bytes)
+    plain = replace(place(*grid), tile_bytes=tile_bytes)
     edge = Edge(*grid, grid[1], 8, 32, 1 << 28, ChannelTiming(30, 16, 16))
     loading = replace(plain, offchip=edge)
     plans = [
@@ -184,7 +184,7 @@ def test_blocks_from_offchip_memory(grid: tuple[int, int], tile_bytes: int) -> N
         for schedule in flat_attention.SCHEDULES
     ] + [plan_flash(shape, loading, turns, UNIT) for turns in (1, 2)]
     for plan in plans:
-        found, _ = attention(replace(plan, target=plain))
+        found, _ = attention(replace(plan, place=plain))
         for seed in range(2):
             assert (attention(plan, seed)[0] == found).all()
 
@@ -200,7 +200,7 @@ def test_the_closed_form_of_flash_attention_on_foreign_chips(turns: int, memory:
         chip = load_chip(name).for_dtype("fp16")
         timing = noc_timing(chip)
         for side, shape in product((4, 8, 16), shapes):
-            place = chip_target(chip, (side, side), timing, 16, 16)
+            place = chip_place(chip, (side, side), timing, 16, 16)
             if memory:
                 place = replace(place, offchip=offchip_channels(chip, side, side))
             plan = plan_flash(AttentionShape(*shape), place, turns)

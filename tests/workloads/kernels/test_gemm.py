@@ -9,14 +9,14 @@ from tlm.compute.vector_mac import VectorMac
 from tlm.compute.vector_unit import VectorUnit
 from tlm.errors import InputError
 from workloads.kernels.gemm import GemmPlan, plan_gemm, plan_square_gemm
-from workloads.kernels.target import Target
+from workloads.machine.place import Place
 
 COMPUTE = VectorMac(1.0, 1.0, 100.0)
 
 
-def fp16(rows: int, cols: int) -> Target:
+def fp16(rows: int, cols: int) -> Place:
     """A machine of fp16 in flits of 4 bytes."""
-    return Target(rows, cols, replace(TIMING, flit_bytes=4), 16, 16, COMPUTE, VectorUnit(2))
+    return Place(rows, cols, replace(TIMING, flit_bytes=4), 16, 16, COMPUTE, VectorUnit(2))
 
 
 def test_every_dimension_is_padded_to_whole_blocks() -> None:

@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.workloads.kernels.products import computed, operands, target
+from tests.workloads.kernels.products import computed, operands, place
 from tlm.errors import InputError
 from tlm.program.arithmetic import Integers
 from workloads.kernels import ring_gemv
 from workloads.kernels.collectives import METHODS
-from workloads.kernels.gemv import GemvPlan, gemv, place, plan_gemv
+from workloads.kernels.gemv import GemvPlan, gemv, plan_gemv, put
 from workloads.kernels.mesh_gemv import plan_mesh_gemv
 from workloads.kernels.pipeline_gemv import plan_pipeline_gemv
 
@@ -24,7 +24,7 @@ def check(plan: GemvPlan, shape: tuple[int, int, int]) -> None:
     program = gemv(plan)
     a, b = operands((1, shape[2]), (shape[2], shape[1]))
     for seed in range(2):
-        memory = computed(program, lambda at: place(plan, at, a, b), seed)
+        memory = computed(program, lambda at: put(plan, at, a, b), seed)
         check_rows(memory["c"].reshape(plan.rows, -1), a, b)
 
 
@@ -36,36 +36,34 @@ def check_rows(rows: Integers, a: Integers, b: Integers) -> None:
 @grids
 @shapes
 def test_mesh_gemv(grid: tuple[int, int], shape: tuple[int, int, int]) -> None:
-    check(plan_mesh_gemv(shape, target(*grid)), shape)
+    check(plan_mesh_gemv(shape, place(*grid)), shape)
 
 
 @pytest.mark.parametrize("groups", [(), (1,), (2,), (4,), (5,), (11,), (6, 2), (8, 3, 2), (11, 11)])
 def test_mesh_gemv_with_any_groups(groups: tuple[int, ...]) -> None:
-    check(plan_mesh_gemv((1, 6, 24), target(11, 2), groups), (1, 6, 24))
+    check(plan_mesh_gemv((1, 6, 24), place(11, 2), groups), (1, 6, 24))
 
 
 @grids
 @shapes
 def test_pipeline_gemv(grid: tuple[int, int], shape: tuple[int, int, int]) -> None:
-    check(plan_pipeline_gemv(shape, target(*grid)), shape)
+    check(plan_pipeline_gemv(shape, place(*grid)), shape)
 
 
 @grids
 @shapes
 def test_ring_gemv(grid: tuple[int, int], shape: tuple[int, int, int]) -> None:
-    plan = plan_gemv(shape, target(*grid), ring=True)
+    plan = plan_gemv(shape, place(*grid), ring=True)
     a, b = operands((1, shape[2]), (shape[2], shape[1]))
     for seed in range(2):
-        memory = computed(
-            ring_gemv.ring_gemv(plan), lambda at: ring_gemv.place(plan, at, a, b), seed
-        )
+        memory = computed(ring_gemv.ring_gemv(plan), lambda at: ring_gemv.put(plan, at, a, b), seed)
         check_rows(ring_gemv.result(plan, memory), a, b)
 
 
 @pytest.mark.parametrize("root", [0, 2, 6])
 @pytest.mark.parametrize("method", [method for method in METHODS if method != "k-tree"])
 def test_every_method_from_any_root(method: str, root: int) -> None:
-    plan = plan_gemv((1, 8, 20), target(7, 2))
+    plan = plan_gemv((1, 8, 20), place(7, 2))
     check(replace(plan, method=method, root=root), (1, 8, 20))
 
 
@@ -73,16 +71,16 @@ def test_a_matrix_is_refused() -> None:
     with pytest.raises(
         InputError, match="^--shape: found M = 2; a vector times a matrix has M = 1"
     ):
-        plan_gemv((2, 8, 8), target(2, 2))
+        plan_gemv((2, 8, 8), place(2, 2))
 
 
 def test_groups_are_of_members() -> None:
     for groups, found in (((5,), "5 groups of 4; allowed: 1 to 4"), ((2, 3), "3 groups of 2; ")):
         with pytest.raises(InputError, match=f"^--groups: found {found}"):
-            plan_mesh_gemv((1, 8, 8), target(4, 2), groups)
+            plan_mesh_gemv((1, 8, 8), place(4, 2), groups)
 
 
 def test_a_network_that_does_not_combine() -> None:
-    alone = replace(target(4, 2), in_network=False)
+    alone = replace(place(4, 2), in_network=False)
     with pytest.raises(InputError, match="^--collective: found 'network'; this chip's routers do"):
         plan_mesh_gemv((1, 8, 8), alone, method="network")

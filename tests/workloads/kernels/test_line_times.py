@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.workloads.kernels.products import target
+from tests.workloads.kernels.products import place
 from tlm.engines.at import run_at
 from tlm.engines.lt import run_lt
 from tlm.interconnect.handshake import HandshakeMesh
@@ -50,25 +50,25 @@ def test_a_two_level_tree_has_the_stages_and_hops_of_the_paper(tiles: int, group
     levels = k_tree(tiles, (groups,))
     assert levels[-1].roots == [root]
     assert sum(len(level.stages) for level in levels) == stages
-    hops, sums = slopes(plan_mesh_gemv(SHAPE, target(tiles, 1), (groups,)))
+    hops, sums = slopes(plan_mesh_gemv(SHAPE, place(tiles, 1), (groups,)))
     assert hops == 2 * max(root, tiles - 1 - root)
     # Where both sides of a chain are equally long, its root adds twice at the end.
     assert sums == stages + size % 2 * (size > 1) + groups % 2 * (groups > 1)
 
 
 def test_a_tree_of_an_even_number_of_groups_is_off_its_centre() -> None:
-    assert slopes(plan_mesh_gemv(SHAPE, target(420, 1), (20,)))[0] == 440
+    assert slopes(plan_mesh_gemv(SHAPE, place(420, 1), (20,)))[0] == 440
 
 
 @pytest.mark.parametrize("tiles", [2, 3, 10, 64, 420])
 def test_a_pipeline_has_a_stage_a_tile(tiles: int) -> None:
-    assert slopes(plan_pipeline_gemv(SHAPE, target(tiles, 1))) == (2 * (tiles - 1), tiles - 1)
+    assert slopes(plan_pipeline_gemv(SHAPE, place(tiles, 1))) == (2 * (tiles - 1), tiles - 1)
 
 
 @pytest.mark.parametrize("tiles", [3, 10, 64])
 def test_a_ring_goes_around_twice_and_adds_once(tiles: int) -> None:
     # All edges of the interleaved ring but one, there and back again.
-    hops, sums = slopes(plan_gemv(SHAPE, target(tiles, 1), ring=True))
+    hops, sums = slopes(plan_gemv(SHAPE, place(tiles, 1), ring=True))
     around = 2 * (tiles - 1)
     assert 2 * (around - 2) <= hops <= 2 * around
     assert sums == tiles - 1
@@ -90,7 +90,7 @@ def test_by_default_a_tree_has_two_levels(tiles: int, groups: int) -> None:
 
 
 def test_trees_beat_pipelines_beat_rings_on_long_lines() -> None:
-    grid = target(256, 1)
+    grid = place(256, 1)
     tree, pipeline = plan_mesh_gemv(SHAPE, grid), plan_pipeline_gemv(SHAPE, grid)
     ring = plan_gemv(SHAPE, grid, ring=True)
     cycles = [run_lt(gemv(tree), TIMING).cycles, run_lt(gemv(pipeline), TIMING).cycles]
@@ -105,7 +105,7 @@ def test_trees_beat_pipelines_beat_rings_on_long_lines() -> None:
 @pytest.mark.parametrize("width", [1, 8, 30])
 @pytest.mark.parametrize("tiles", [1, 2, 5, 9, 16])
 def test_gemv_at_all_levels(tiles: int, width: int) -> None:
-    shape, grid = (1, 3 * width, 8 * tiles), target(tiles, 3)
+    shape, grid = (1, 3 * width, 8 * tiles), place(tiles, 3)
     pipeline = plan_pipeline_gemv(shape, grid)
     assert gemv_cycles(pipeline, TIMING) == run_lt(gemv(pipeline), TIMING).cycles
     assert run_lt(gemv(pipeline), TIMING).cycles == at(gemv(pipeline))
@@ -122,14 +122,14 @@ def test_gemv_at_all_levels(tiles: int, width: int) -> None:
 @pytest.mark.parametrize("grid", [(1, 1), (2, 3), (4, 4), (5, 8)])
 def test_softmax_by_its_closed_form(grid: tuple[int, int], method: str) -> None:
     for rows, cols in ((4, 8), (40, 6)):
-        plan = plan_softmax((rows * grid[0], cols * grid[1]), target(*grid), method)
+        plan = plan_softmax((rows * grid[0], cols * grid[1]), place(*grid), method)
         tolerance = 0.12 if method in ("tree", "sequential") else 0.015
         assert softmax_cycles(plan, TIMING) == pytest.approx(at(softmax(plan)), rel=tolerance)
 
 
 def test_the_network_reduces_faster_than_software() -> None:
     cycles = {
-        method: at(softmax(plan_softmax((64, 128), target(8, 8), method)))
+        method: at(softmax(plan_softmax((64, 128), place(8, 8), method)))
         for method in ("network", "tree", "sequential")
     }
     assert cycles["network"] < cycles["tree"] < cycles["sequential"]

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from tests.workloads.kernels.products import computed, operands, target
+from tests.workloads.kernels.products import computed, operands, place
 from tlm.program import Gemm, Multicast, Program, Send, Work
 from workloads.kernels import allgather_gemm, cannon, mesh_gemm, mesh_gemm_t, summa
 from workloads.kernels.blocks import join
@@ -14,12 +14,12 @@ from workloads.kernels.gemm import GemmPlan, Shape, plan_gemm, plan_square_gemm
 
 SHAPES = [(1, 1, 1), (6, 6, 6), (7, 5, 9), (16, 3, 20)]
 SHIFTED = {
-    "mesh-gemm": (mesh_gemm.mesh_gemm, mesh_gemm.place),
-    "cannon": (cannon.cannon, cannon.place),
+    "mesh-gemm": (mesh_gemm.mesh_gemm, mesh_gemm.put),
+    "cannon": (cannon.cannon, cannon.put),
 }
 PANELS = {
-    "summa": (summa.summa, summa.place),
-    "allgather-gemm": (allgather_gemm.allgather_gemm, allgather_gemm.place),
+    "summa": (summa.summa, summa.put),
+    "allgather-gemm": (allgather_gemm.allgather_gemm, allgather_gemm.put),
 }
 shapes = pytest.mark.parametrize("shape", SHAPES)
 sides = pytest.mark.parametrize("side", [1, 2, 3, 4, 5, 8])
@@ -27,7 +27,7 @@ sides = pytest.mark.parametrize("side", [1, 2, 3, 4, 5, 8])
 
 def check(
     program: Program,
-    place: Callable[..., None],
+    put: Callable[..., None],
     plan: GemmPlan,
     shape: Shape,
     *,
@@ -37,7 +37,7 @@ def check(
     size_m, size_n, size_k = shape
     a, b = operands((size_m, size_k), (size_k, size_n))
     for seed in range(2):
-        memory = computed(program, lambda at: place(plan, at, a, b.T if turned else b), seed)
+        memory = computed(program, lambda at: put(plan, at, a, b.T if turned else b), seed)
         c = memory["c"]
         assert join(c, (size_m, size_n)).tolist() == (a @ b).tolist()
         assert c.sum() == (a @ b).sum()
@@ -52,32 +52,32 @@ def check(
 @shapes
 @sides
 def test_compute_shift_multiplies(name: str, side: int, shape: Shape, align: bool) -> None:
-    build, place = SHIFTED[name]
-    plan = plan_square_gemm(shape, target(side, side))
-    check(build(plan, align=align), partial(place, align=align), plan, shape)
+    build, put = SHIFTED[name]
+    plan = plan_square_gemm(shape, place(side, side))
+    check(build(plan, align=align), partial(put, align=align), plan, shape)
 
 
 @pytest.mark.parametrize("name", SHIFTED)
 def test_compute_shift_multiplies_on_a_large_prime_side(name: str) -> None:
-    build, place = SHIFTED[name]
-    plan = plan_square_gemm((30, 14, 25), target(13, 13))
-    check(build(plan), place, plan, (30, 14, 25))
+    build, put = SHIFTED[name]
+    plan = plan_square_gemm((30, 14, 25), place(13, 13))
+    check(build(plan), put, plan, (30, 14, 25))
 
 
 @shapes
 @sides
 def test_transposed_mesh_gemm_multiplies(side: int, shape: Shape) -> None:
-    plan = plan_square_gemm(shape, target(side, side))
-    check(mesh_gemm_t.mesh_gemm_t(plan), mesh_gemm_t.place, plan, shape, turned=True)
+    plan = plan_square_gemm(shape, place(side, side))
+    check(mesh_gemm_t.mesh_gemm_t(plan), mesh_gemm_t.put, plan, shape, turned=True)
 
 
 @pytest.mark.parametrize("name", PANELS)
 @pytest.mark.parametrize("grid", [(1, 1), (4, 4), (2, 3), (3, 2), (3, 5), (1, 4), (2, 4), (7, 7)])
 @shapes
 def test_panels_multiply(name: str, grid: tuple[int, int], shape: Shape) -> None:
-    build, place = PANELS[name]
-    plan = plan_gemm(shape, target(*grid))
-    check(build(plan), place, plan, shape)
+    build, put = PANELS[name]
+    plan = plan_gemm(shape, place(*grid))
+    check(build(plan), put, plan, shape)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_panels_multiply(name: str, grid: tuple[int, int], shape: Shape) -> None
 def test_blocks_overwrite_each_other_without_credits(
     name: str, program: Callable[[GemmPlan], Program]
 ) -> None:
-    plan = plan_square_gemm((8, 8, 8), target(4, 4))
+    plan = plan_square_gemm((8, 8, 8), place(4, 4))
     a, b = operands((8, 8), (8, 8))
     built = program(plan)
     careless = replace(
@@ -103,9 +103,9 @@ def test_blocks_overwrite_each_other_without_credits(
             for operation in built.build()
         ],
     )
-    place = (SHIFTED | PANELS)[name][1]
+    put = (SHIFTED | PANELS)[name][1]
     results = [
-        join(computed(careless, lambda at: place(plan, at, a, b), seed)["c"], (8, 8)).tolist()
+        join(computed(careless, lambda at: put(plan, at, a, b), seed)["c"], (8, 8)).tolist()
         for seed in range(3)
     ]
     assert any(result != (a @ b).tolist() for result in results)

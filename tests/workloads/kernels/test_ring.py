@@ -14,10 +14,10 @@ sizes = st.integers(2, 400)
 RINGS: list[Callable[[int], Ring]] = [Ring.natural, Ring.interleaved]
 
 
-def links(source: int, target: int) -> list[tuple[int, int]]:
+def links(source: int, place: int) -> list[tuple[int, int]]:
     """Directed links between neighbours on the way."""
-    step = 1 if target > source else -1
-    return [(tile, tile + step) for tile in range(source, target, step)]
+    step = 1 if place > source else -1
+    return [(tile, tile + step) for tile in range(source, place, step)]
 
 
 @given(sizes)
@@ -56,7 +56,7 @@ def test_the_ring_is_that_of_interleave(size: int) -> None:
 @given(size=sizes)
 def test_a_shift_uses_every_directed_link_once(make: Callable[[int], Ring], size: int) -> None:
     targets = make(size).neighbours(1).tolist()
-    used = Counter(link for tile, target in enumerate(targets) for link in links(tile, target))
+    used = Counter(link for tile, place in enumerate(targets) for link in links(tile, place))
     every = [(tile, tile + 1) for tile in range(size - 1)]
     assert used == Counter(every + [(b, a) for a, b in every])
 

@@ -9,7 +9,7 @@ from tlm.tiles.programs import on_tiles
 from workloads.kernels.attention import AttentionShape
 from workloads.kernels.flash_attention import flash_attention
 from workloads.kernels.flash_search import plan_flash
-from workloads.kernels.target import chip_target
+from workloads.machine.place import chip_place
 
 
 @pytest.mark.parametrize("block", [8, 16, 32])
@@ -19,9 +19,9 @@ def test_products_of_attention_take_what_their_law_says(block: int, turns: int) 
     chip = load_chip("rtl-4x4")
     tile = own_tile(chip)
     assert tile is not None
-    target = chip_target(chip, (4, 4), noc_timing(chip), 8, 32)
+    place = chip_place(chip, (4, 4), noc_timing(chip), 8, 32)
     shape = AttentionShape(1, 4, 4, 4 * block, 4 * block, block, block)
-    program = flash_attention(plan_flash(shape, target, turns))
+    program = flash_attention(plan_flash(shape, place, turns))
     works = [
         (planned, timed)
         for planned, timed in zip(

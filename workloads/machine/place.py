@@ -13,7 +13,7 @@ from tlm.offchip.edge import Edge
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class Place:
     """A grid of tiles.
 
     Attributes:
@@ -91,9 +91,9 @@ class Target:
         return ceil_div(lines * elements * bits, flit_bits)
 
 
-def chip_target(
+def chip_place(
     chip: Chip, grid: tuple[int, int], timing: NocTiming, element_bits: int, sum_bits: int
-) -> Target:
+) -> Place:
     """A grid of a chip's tiles, on a network of some timing.
 
     Raises:
@@ -103,7 +103,7 @@ def chip_target(
     if isinstance(matrix, MatrixEngine):
         # Results of passes lie row by row, and so pass by weights at rest (rtl/tile/README.md).
         after_vector = replace(matrix, dataflow="weight-stationary")
-    return Target(
+    return Place(
         rows=grid[0],
         cols=grid[1],
         timing=timing,

@@ -1,0 +1,1 @@
+"""Where kernels run: places of a chip."""
