@@ -16,8 +16,8 @@ from tlm.interconnect.calibration import rtl_timing
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import TileSet
 from tlm.program import Engine, Multicast, Operation, Program, Send, Token, Work
-from workloads.kernels.gemm import GemmPlan
-from workloads.kernels.mesh_gemm import mesh_gemm
+from workloads.kernels.gemm.mesh_gemm import mesh_gemm
+from workloads.kernels.gemm.plan import GemmPlan
 
 _TARGETS = {720: 2.0, 921: 4.0}  # CPU seconds of MeshGEMM with jitter
 _ALL_REDUCES_PER_S = 100.0

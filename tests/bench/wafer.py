@@ -14,8 +14,8 @@ from tlm.dies.messages import Messages
 from tlm.dies.simulate import simulate
 from tlm.interconnect.packets import TileSet
 from tlm.program import Program
-from workloads.kernels.gemm import GemmPlan
-from workloads.kernels.mesh_gemm import mesh_gemm
+from workloads.kernels.gemm.mesh_gemm import mesh_gemm
+from workloads.kernels.gemm.plan import GemmPlan
 
 _CHECKS = {720: 15.0}  # CPU seconds
 _CROSSINGS_PER_S = 1e6

@@ -133,7 +133,7 @@ def test_a_comparison_of_levels_rests_on_all_models_that_it_runs() -> None:
     assert {
         "calibration/results/tile-streams.json", "calibration/levels/models.py",
         "tlm/interconnect/handshake/core.py", "tlm/compute/systolic.py", "tlm/chips/rtl.toml",
-        "workloads/kernels/closed_form.py", "tlm/engines/at/run.py",
+        "workloads/kernels/gemm/closed_form.py", "tlm/engines/at/run.py",
     } <= names  # fmt: skip
 
 

@@ -20,8 +20,8 @@ from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Engine
 from tlm.program.functional import TileBlocks
 from verification.yosys import run_yosys
-from workloads.kernels import mesh_gemm_t, summa
-from workloads.kernels.gemm import plan_gemm
+from workloads.kernels.gemm import mesh_gemm_t, summa
+from workloads.kernels.gemm.plan import plan_gemm
 from workloads.machine.place import Place
 
 pytestmark = [pytest.mark.rtl, pytest.mark.slow]

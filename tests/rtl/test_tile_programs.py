@@ -18,22 +18,16 @@ from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Buffer, Engine, Gemm, Multicast, Program, Send, Token, Vector, Work
 from tlm.program.arithmetic import Integers
 from tlm.program.functional import TileBlocks, run_functional
-from workloads.kernels import (
-    allgather_gemm,
-    cannon,
-    flat_attention,
-    gemv,
-    mesh_gemm,
-    mesh_gemm_t,
-    ring_gemv,
-    softmax,
-    summa,
-)
-from workloads.kernels.attention import AttentionShape
-from workloads.kernels.flat_attention import plan_flat
-from workloads.kernels.gemm import GemmPlan, plan_gemm
-from workloads.kernels.gemv import plan_gemv
-from workloads.kernels.softmax import plan_softmax
+from workloads.kernels.attention import flat_attention
+from workloads.kernels.attention.core import AttentionShape
+from workloads.kernels.attention.flat_attention import plan_flat
+from workloads.kernels.gemm import allgather_gemm, cannon, mesh_gemm, mesh_gemm_t, summa
+from workloads.kernels.gemm.plan import GemmPlan, plan_gemm
+from workloads.kernels.gemv import plan as gemv
+from workloads.kernels.gemv import ring_gemv
+from workloads.kernels.gemv.plan import plan_gemv
+from workloads.kernels.vector import softmax
+from workloads.kernels.vector.softmax import plan_softmax
 from workloads.machine.place import Place
 
 pytestmark = pytest.mark.rtl

@@ -11,7 +11,7 @@ from wafertlm import cli
 from wafertlm.commands.check import report_figures
 from wafertlm.kernel import KernelOptions, resolve
 from workloads.kernels.catalogue import KERNELS
-from workloads.kernels.collectives import METHODS
+from workloads.kernels.parts.collectives import METHODS
 
 _SUMMA = ("check", "summa", "--chip", "wse2", "--shape", "64,64,64", "--dtype", "fp16")
 #: Ways that take any root, as these kernels' lines need.

@@ -8,9 +8,9 @@ from tlm.chips.parts import own_tile
 from tlm.chips.profile import CalibratedNoc
 from tlm.errors import InputError, choose
 from wafertlm.options import NAME_OR_FILE, SET, SET_HELP, Flag, parse_grid
+from workloads.kernels.attention.flat_attention import SCHEDULES
 from workloads.kernels.catalogue import KERNELS, Choices, Sizes
-from workloads.kernels.collectives import METHODS
-from workloads.kernels.flat_attention import SCHEDULES
+from workloads.kernels.parts.collectives import METHODS
 
 RTL = "rtl"
 LEVELS = (RTL, "at", "lt", "perf")

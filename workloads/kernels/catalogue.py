@@ -7,29 +7,33 @@ from typing import Any, Protocol
 from tlm.errors import InputError
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Program
-from workloads.kernels import (
-    closed_form,
-    closed_form_attention,
-    closed_form_lines,
-    flash_attention,
-    flat_attention,
-    mesh_gemv,
-    pipeline_gemv,
-    ring_gemv,
-    softmax,
+from workloads.kernels.attention import flash_attention, flat_attention
+from workloads.kernels.attention.closed_form import (
+    flash_attention_cycles,
+    flat_attention_cycles,
 )
-from workloads.kernels.allgather_gemm import allgather_gemm
-from workloads.kernels.attention import AttentionShape
-from workloads.kernels.cannon import cannon
-from workloads.kernels.flash_attention import FlashPlan
-from workloads.kernels.flash_search import plan_flash
-from workloads.kernels.flat_attention import FlatPlan
-from workloads.kernels.gemm import GemmPlan, plan_gemm, plan_square_gemm
-from workloads.kernels.gemv import gemv, plan_gemv
-from workloads.kernels.mesh_gemm import mesh_gemm
-from workloads.kernels.mesh_gemm_t import mesh_gemm_t
-from workloads.kernels.ring import Ring
-from workloads.kernels.summa import summa
+from workloads.kernels.attention.core import AttentionShape
+from workloads.kernels.attention.flash_attention import FlashPlan
+from workloads.kernels.attention.flash_search import plan_flash
+from workloads.kernels.attention.flat_attention import FlatPlan
+from workloads.kernels.gemm.allgather_gemm import allgather_gemm
+from workloads.kernels.gemm.cannon import cannon
+from workloads.kernels.gemm.closed_form import (
+    allgather_cycles,
+    compute_shift_cycles,
+    mesh_gemm_t_cycles,
+    summa_cycles,
+)
+from workloads.kernels.gemm.mesh_gemm import mesh_gemm
+from workloads.kernels.gemm.mesh_gemm_t import mesh_gemm_t
+from workloads.kernels.gemm.plan import GemmPlan, plan_gemm, plan_square_gemm
+from workloads.kernels.gemm.ring import Ring
+from workloads.kernels.gemm.summa import summa
+from workloads.kernels.gemv import mesh_gemv, pipeline_gemv, ring_gemv
+from workloads.kernels.gemv.closed_form import gemv_cycles, ring_gemv_cycles
+from workloads.kernels.gemv.plan import gemv, plan_gemv
+from workloads.kernels.vector import softmax
+from workloads.kernels.vector.closed_form import softmax_cycles
 from workloads.machine.place import Place
 
 Sizes = tuple[int, ...]
@@ -63,7 +67,7 @@ class Choices:
     """Variants of kernels; None is what a kernel does by itself.
 
     Attributes:
-        collective: How reductions are made (`workloads.kernels.collectives`).
+        collective: How reductions are made (`workloads.kernels.parts.collectives`).
         groups: Groups of each level but the last of a K-tree.
         schedule: Of FlatAttention: ``naive`` or ``async``.
     """
@@ -149,7 +153,7 @@ def _gemm(
 
 
 def _on(ring: Callable[[int], Ring]) -> Callable[[GemmPlan, NocTiming], int]:
-    return lambda plan, timing: closed_form.compute_shift_cycles(plan, ring(plan.side), timing)
+    return lambda plan, timing: compute_shift_cycles(plan, ring(plan.side), timing)
 
 
 def _plan_transposed(sizes: Any, place: Place) -> GemmPlan:
@@ -163,7 +167,7 @@ def _plan_transposed(sizes: Any, place: Place) -> GemmPlan:
 def _gemv(
     plan: Callable[[Any, Place, Choices], Any],
     program: Callable[[Any], Program] = gemv,
-    form: Callable[[Any, NocTiming], int] = closed_form_lines.gemv_cycles,
+    form: Callable[[Any, NocTiming], int] = gemv_cycles,
     choices: tuple[str, ...] = (),
 ) -> Kernel:
     return Kernel(GEMM, lambda sizes: sizes[0] * sizes[1] * sizes[2], plan, program, form, choices)
@@ -179,17 +183,17 @@ def _flash(turns: int) -> Kernel:
         lambda sizes: AttentionShape(*sizes).macs,
         lambda sizes, place, _: plan_flash(AttentionShape(*sizes), place, turns),
         flash_attention.flash_attention,
-        closed_form_attention.flash_attention_cycles,
+        flash_attention_cycles,
         without_memory=_without_memory,
     )
 
 
 KERNELS = {
     "mesh-gemm": _gemm(plan_square_gemm, mesh_gemm, _on(Ring.interleaved)),
-    "mesh-gemm-t": _gemm(_plan_transposed, mesh_gemm_t, closed_form.mesh_gemm_t_cycles),
+    "mesh-gemm-t": _gemm(_plan_transposed, mesh_gemm_t, mesh_gemm_t_cycles),
     "cannon": _gemm(plan_square_gemm, cannon, _on(Ring.natural)),
-    "summa": _gemm(plan_gemm, summa, closed_form.summa_cycles),
-    "allgather-gemm": _gemm(plan_gemm, allgather_gemm, closed_form.allgather_cycles),
+    "summa": _gemm(plan_gemm, summa, summa_cycles),
+    "allgather-gemm": _gemm(plan_gemm, allgather_gemm, allgather_cycles),
     "mesh-gemv": _gemv(
         lambda sizes, place, choices: mesh_gemv.plan_mesh_gemv(
             sizes, place, choices.groups, choices.collective or "k-tree"
@@ -200,7 +204,7 @@ KERNELS = {
     "ring-gemv": _gemv(
         lambda sizes, place, _: plan_gemv(sizes, place, ring=True),
         ring_gemv.ring_gemv,
-        closed_form_lines.ring_gemv_cycles,
+        ring_gemv_cycles,
     ),
     "softmax": Kernel(
         ROWS,
@@ -209,7 +213,7 @@ KERNELS = {
             (sizes[0], sizes[1]), place, place.method(choices.collective)
         ),
         softmax.softmax,
-        closed_form_lines.softmax_cycles,
+        softmax_cycles,
         ("collective",),
     ),
     "flash-attention-2": _flash(1),
@@ -224,7 +228,7 @@ KERNELS = {
             choices.schedule or "async",
         ),
         flat_attention.flat_attention,
-        closed_form_attention.flat_attention_cycles,
+        flat_attention_cycles,
         ("collective", "schedule"),
         _without_memory,
     ),

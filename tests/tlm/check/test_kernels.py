@@ -7,16 +7,16 @@ import pytest
 from tests.workloads.kernels.products import target
 from tlm.check import TileLimits, check_program
 from tlm.program import Program
-from workloads.kernels.allgather_gemm import allgather_gemm
-from workloads.kernels.cannon import cannon
-from workloads.kernels.gemm import GemmPlan, plan_gemm
-from workloads.kernels.gemv import gemv, plan_gemv
-from workloads.kernels.mesh_gemm import mesh_gemm
-from workloads.kernels.mesh_gemm_t import mesh_gemm_t
-from workloads.kernels.mesh_gemv import plan_mesh_gemv
-from workloads.kernels.pipeline_gemv import plan_pipeline_gemv
-from workloads.kernels.ring_gemv import ring_gemv
-from workloads.kernels.summa import summa
+from workloads.kernels.gemm.allgather_gemm import allgather_gemm
+from workloads.kernels.gemm.cannon import cannon
+from workloads.kernels.gemm.mesh_gemm import mesh_gemm
+from workloads.kernels.gemm.mesh_gemm_t import mesh_gemm_t
+from workloads.kernels.gemm.plan import GemmPlan, plan_gemm
+from workloads.kernels.gemm.summa import summa
+from workloads.kernels.gemv.mesh_gemv import plan_mesh_gemv
+from workloads.kernels.gemv.pipeline_gemv import plan_pipeline_gemv
+from workloads.kernels.gemv.plan import gemv, plan_gemv
+from workloads.kernels.gemv.ring_gemv import ring_gemv
 
 Build = Callable[[GemmPlan], Program]
 GEMMS = (mesh_gemm, mesh_gemm_t, cannon, summa, allgather_gemm)

@@ -26,10 +26,10 @@ from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Engine, Multicast, Operation, Program, Reduce, Send, Work
-from workloads.kernels.cannon import cannon
-from workloads.kernels.gemm import GemmPlan
-from workloads.kernels.mesh_gemm import mesh_gemm
-from workloads.kernels.summa import summa
+from workloads.kernels.gemm.cannon import cannon
+from workloads.kernels.gemm.mesh_gemm import mesh_gemm
+from workloads.kernels.gemm.plan import GemmPlan
+from workloads.kernels.gemm.summa import summa
 
 KERNELS = {"mesh-gemm": mesh_gemm, "cannon": cannon, "summa": summa}
 

@@ -17,7 +17,7 @@ from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Engine, Indices, Multicast, Operation, Program, Reduce, Roots, Send, Work
 from tlm.tiles.timing import QueueTiming
-from workloads.kernels.ring import Ring
+from workloads.kernels.gemm.ring import Ring
 
 
 @st.composite

@@ -18,9 +18,9 @@ from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Buffer, Engine, Multicast, Operation, Program, Reduce, Send, Work
 from tlm.program.functional import TileBlocks, run_functional
 from tlm.program.remap import on_lines
-from workloads.kernels.gemm import GemmPlan
-from workloads.kernels.mesh_gemm import mesh_gemm
-from workloads.kernels.summa import summa
+from workloads.kernels.gemm.mesh_gemm import mesh_gemm
+from workloads.kernels.gemm.plan import GemmPlan
+from workloads.kernels.gemm.summa import summa
 
 Run = Callable[[Program, NocTiming], Outcome]
 programs = st.one_of(pipelines(), spaced(), reductions())

@@ -10,8 +10,8 @@ from tlm.interconnect.packets import TileSet
 from tlm.program import Engine, Program
 from tlm.program.operations import Work
 from tlm.program.unequal import on_unequal_tiles
-from workloads.kernels.gemm import GemmPlan
-from workloads.kernels.mesh_gemm import mesh_gemm
+from workloads.kernels.gemm.mesh_gemm import mesh_gemm
+from workloads.kernels.gemm.plan import GemmPlan
 
 SIDE, PRODUCT = 8, 200
 

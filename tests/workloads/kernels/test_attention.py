@@ -17,13 +17,14 @@ from tlm.memory.bandwidth_latency import ChannelTiming
 from tlm.offchip.edge import Edge
 from tlm.program import Load
 from tlm.program.arithmetic import Integers
-from workloads.kernels import flash_attention, flat_attention, softmax
-from workloads.kernels.attention import AttentionShape
-from workloads.kernels.closed_form_attention import flash_attention_cycles
-from workloads.kernels.flash_attention import FlashPlan
-from workloads.kernels.flash_search import plan_flash
-from workloads.kernels.flat_attention import FlatPlan, plan_flat
-from workloads.kernels.softmax import plan_softmax
+from workloads.kernels.attention import flash_attention, flat_attention
+from workloads.kernels.attention.closed_form import flash_attention_cycles
+from workloads.kernels.attention.core import AttentionShape
+from workloads.kernels.attention.flash_attention import FlashPlan
+from workloads.kernels.attention.flash_search import plan_flash
+from workloads.kernels.attention.flat_attention import FlatPlan, plan_flat
+from workloads.kernels.vector import softmax
+from workloads.kernels.vector.softmax import plan_softmax
 from workloads.machine.place import chip_place
 
 METHODS = ["network", "chain", "tree", "sequential"]

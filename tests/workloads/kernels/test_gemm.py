@@ -8,7 +8,7 @@ from tests.workloads.kernels.products import TIMING
 from tlm.compute.vector_mac import VectorMac
 from tlm.compute.vector_unit import VectorUnit
 from tlm.errors import InputError
-from workloads.kernels.gemm import GemmPlan, plan_gemm, plan_square_gemm
+from workloads.kernels.gemm.plan import GemmPlan, plan_gemm, plan_square_gemm
 from workloads.machine.place import Place
 
 COMPUTE = VectorMac(1.0, 1.0, 100.0)

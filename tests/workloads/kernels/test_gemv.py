@@ -8,11 +8,11 @@ import pytest
 from tests.workloads.kernels.products import computed, operands, place
 from tlm.errors import InputError
 from tlm.program.arithmetic import Integers
-from workloads.kernels import ring_gemv
-from workloads.kernels.collectives import METHODS
-from workloads.kernels.gemv import GemvPlan, gemv, plan_gemv, put
-from workloads.kernels.mesh_gemv import plan_mesh_gemv
-from workloads.kernels.pipeline_gemv import plan_pipeline_gemv
+from workloads.kernels.gemv import ring_gemv
+from workloads.kernels.gemv.mesh_gemv import plan_mesh_gemv
+from workloads.kernels.gemv.pipeline_gemv import plan_pipeline_gemv
+from workloads.kernels.gemv.plan import GemvPlan, gemv, plan_gemv, put
+from workloads.kernels.parts.collectives import METHODS
 
 GRIDS = [(1, 1), (2, 2), (4, 3), (5, 1), (7, 2), (8, 2), (9, 2), (12, 1)]
 SHAPES = [(1, 1, 1), (1, 9, 11), (1, 30, 16)]

@@ -10,14 +10,15 @@ from tlm.engines.lt import run_lt
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Program
-from workloads.kernels.closed_form_lines import gemv_cycles, ring_gemv_cycles, softmax_cycles
-from workloads.kernels.collectives import METHODS
-from workloads.kernels.gemv import GemvPlan, gemv, plan_gemv
-from workloads.kernels.line import default_groups, k_tree
-from workloads.kernels.mesh_gemv import plan_mesh_gemv
-from workloads.kernels.pipeline_gemv import plan_pipeline_gemv
-from workloads.kernels.ring_gemv import ring_gemv
-from workloads.kernels.softmax import plan_softmax, softmax
+from workloads.kernels.gemv.closed_form import gemv_cycles, ring_gemv_cycles
+from workloads.kernels.gemv.mesh_gemv import plan_mesh_gemv
+from workloads.kernels.gemv.pipeline_gemv import plan_pipeline_gemv
+from workloads.kernels.gemv.plan import GemvPlan, gemv, plan_gemv
+from workloads.kernels.gemv.ring_gemv import ring_gemv
+from workloads.kernels.parts.collectives import METHODS
+from workloads.kernels.parts.line import default_groups, k_tree
+from workloads.kernels.vector.closed_form import softmax_cycles
+from workloads.kernels.vector.softmax import plan_softmax, softmax
 
 TIMING = NocTiming(1, 1, 4, 1, 8)
 SHAPE = (1, 2, 500)

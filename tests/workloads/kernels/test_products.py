@@ -8,9 +8,9 @@ import pytest
 
 from tests.workloads.kernels.products import computed, operands, place
 from tlm.program import Gemm, Multicast, Program, Send, Work
-from workloads.kernels import allgather_gemm, cannon, mesh_gemm, mesh_gemm_t, summa
-from workloads.kernels.blocks import join
-from workloads.kernels.gemm import GemmPlan, Shape, plan_gemm, plan_square_gemm
+from workloads.kernels.gemm import allgather_gemm, cannon, mesh_gemm, mesh_gemm_t, summa
+from workloads.kernels.gemm.plan import GemmPlan, Shape, plan_gemm, plan_square_gemm
+from workloads.kernels.parts.blocks import join
 
 SHAPES = [(1, 1, 1), (6, 6, 6), (7, 5, 9), (16, 3, 20)]
 SHIFTED = {

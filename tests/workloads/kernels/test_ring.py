@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workloads.kernels.ring import Ring, interleave
+from workloads.kernels.gemm.ring import Ring, interleave
 
 sizes = st.integers(2, 400)
 RINGS: list[Callable[[int], Ring]] = [Ring.natural, Ring.interleaved]

@@ -16,12 +16,12 @@ from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.transfer_times import arrival_cycles, credit_cycles
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Engine, Operation, Program, Work
-from workloads.kernels.allgather_gemm import allgather_gemm
-from workloads.kernels.cannon import cannon
-from workloads.kernels.closed_form import allgather_cycles
-from workloads.kernels.gemm import GemmPlan
-from workloads.kernels.mesh_gemm import mesh_gemm
-from workloads.kernels.summa import summa
+from workloads.kernels.gemm.allgather_gemm import allgather_gemm
+from workloads.kernels.gemm.cannon import cannon
+from workloads.kernels.gemm.closed_form import allgather_cycles
+from workloads.kernels.gemm.mesh_gemm import mesh_gemm
+from workloads.kernels.gemm.plan import GemmPlan
+from workloads.kernels.gemm.summa import summa
 
 TIMING = NocTiming(1, 1, 4, 1, 8)
 Kernel = Callable[[GemmPlan], Program]
@@ -203,8 +203,8 @@ import numpy as np
 from tlm.engines.lt import run_lt
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Work
-from workloads.kernels.gemm import GemmPlan
-from workloads.kernels.mesh_gemm import mesh_gemm
+from workloads.kernels.gemm.plan import GemmPlan
+from workloads.kernels.gemm.mesh_gemm import mesh_gemm
 
 timing = NocTiming(1, 1, 2**30, 0, 4)
 run_lt(mesh_gemm(GemmPlan(4, 4, (1, 1, 1), 1, 1, 1)), timing)  # compile

@@ -3,9 +3,9 @@
 from tlm.program import Program
 from tlm.program.arithmetic import Integers
 from tlm.program.functional import TileBlocks
-from workloads.kernels.compute_shift import compute_shift, place_skewed
-from workloads.kernels.gemm import GemmPlan
-from workloads.kernels.ring import Ring
+from workloads.kernels.gemm.compute_shift import compute_shift, place_skewed
+from workloads.kernels.gemm.plan import GemmPlan
+from workloads.kernels.gemm.ring import Ring
 
 
 def mesh_gemm(plan: GemmPlan, *, align: bool = True) -> Program:

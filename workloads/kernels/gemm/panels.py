@@ -8,8 +8,8 @@ from tlm.interconnect.packets import TileSet
 from tlm.program import Buffer, Multicast
 from tlm.program.arithmetic import Integers
 from tlm.program.functional import TileBlocks
-from workloads.kernels.blocks import cut
-from workloads.kernels.gemm import GemmPlan
+from workloads.kernels.gemm.plan import GemmPlan
+from workloads.kernels.parts.blocks import cut
 
 
 def own_buffers(plan: GemmPlan) -> dict[str, Buffer]:

@@ -12,10 +12,10 @@ from tlm.interconnect.transfer_times import arrival_cycles, hold_cycles
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.edge import Edge
 from tlm.offchip.times import load_law, store_law
-from workloads.kernels.attention import Core
-from workloads.kernels.closed_form_lines import all_reduce_cycles, reduce_cycles
-from workloads.kernels.flash_attention import FlashPlan
-from workloads.kernels.flat_attention import FlatPlan
+from workloads.kernels.attention.core import Core
+from workloads.kernels.attention.flash_attention import FlashPlan
+from workloads.kernels.attention.flat_attention import FlatPlan
+from workloads.kernels.parts.closed_form import all_reduce_cycles, reduce_cycles
 
 
 def flat_attention_cycles(plan: FlatPlan, timing: NocTiming) -> int:

@@ -1,4 +1,4 @@
-"""Collectives along lines, and the kernels made of them, as performance models.
+"""Collectives along lines as performance models.
 
 All parts of a line are taken to be there at the same time. A stage in software is a message and an
 addition; a root that gets two messages at once adds them one after the other.
@@ -6,10 +6,8 @@ addition; a root that gets two messages at once adds them one after the other.
 
 from tlm.interconnect.transfer_times import arrival_cycles, credit_cycles
 from tlm.interconnect.zero_load import NocTiming
-from workloads.kernels.collectives import Reduction
-from workloads.kernels.gemv import GemvPlan
-from workloads.kernels.line import k_tree, tree
-from workloads.kernels.softmax import SoftmaxPlan, reductions
+from workloads.kernels.parts.collectives import Reduction
+from workloads.kernels.parts.line import k_tree, tree
 
 
 def reduce_cycles(reduction: Reduction, timing: NocTiming) -> int:
@@ -45,28 +43,6 @@ def all_reduce_cycles(reduction: Reduction, timing: NocTiming) -> int:
         return come + _tree_cycles(reduction, timing, 0)
     spread = arrival_cycles(timing, _farthest(reduction), flits, multicast=length > 1)
     return come + spread
-
-
-def gemv_cycles(plan: GemvPlan, timing: NocTiming) -> int:
-    """Cycles of a product of a vector and a matrix with an all-reduction."""
-    return plan.product_cycles + all_reduce_cycles(plan.reduction, timing)
-
-
-def ring_gemv_cycles(plan: GemvPlan, timing: NocTiming) -> int:
-    """Cycles with a ring: each shift is a message; half of them end in an addition."""
-    shifts = plan.rows - 1
-    if not shifts:
-        return plan.product_cycles
-    # A part goes once around but for an edge of one hop.
-    around = timing.hop_cycles * (2 * shifts - 1)
-    message = arrival_cycles(timing, 0, plan.c_flits)
-    return plan.product_cycles + shifts * (2 * message + plan.combine_cycles) + 2 * around
-
-
-def softmax_cycles(plan: SoftmaxPlan, timing: NocTiming) -> int:
-    """Cycles of a softmax: the passes, and between them the two all-reductions."""
-    both = reductions(plan.place, plan.method, plan.column_flits, plan.block[0])
-    return plan.tile_vector_cycles + sum(all_reduce_cycles(each, timing) for each in both)
 
 
 def _roots(reduction: Reduction) -> tuple[int, ...]:

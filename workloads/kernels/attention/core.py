@@ -25,9 +25,9 @@ from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet
 from tlm.program import Buffer, Engine, Gemm, Operation, Token, Work
 from tlm.program.arithmetic import Integers
-from workloads.kernels.collectives import Reduction
-from workloads.kernels.passes import Factor, Passes
-from workloads.kernels.softmax import NEGATIVE
+from workloads.kernels.parts.collectives import Reduction
+from workloads.kernels.parts.passes import Factor, Passes
+from workloads.kernels.vector.softmax import NEGATIVE
 from workloads.machine.place import Place
 
 _ONE_BITS = 16

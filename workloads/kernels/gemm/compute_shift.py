@@ -19,9 +19,9 @@ from tlm.interconnect.packets import TileSet
 from tlm.program import Engine, Gemm, Indices, Operation, Program, Send, Token, Work
 from tlm.program.arithmetic import Integers
 from tlm.program.functional import TileBlocks
-from workloads.kernels.blocks import cut
-from workloads.kernels.gemm import GemmPlan
-from workloads.kernels.ring import Ring
+from workloads.kernels.gemm.plan import GemmPlan
+from workloads.kernels.gemm.ring import Ring
+from workloads.kernels.parts.blocks import cut
 
 
 def compute_shift(plan: GemmPlan, ring: Ring, *, align: bool = True) -> Program:

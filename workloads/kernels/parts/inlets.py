@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from tlm.interconnect.packets import TileSet
 from tlm.program import Load, Operation, Store, Token
 from tlm.program.data import Buffer
-from workloads.kernels.passes import Passes
+from workloads.kernels.parts.passes import Passes
 
 
 @dataclass(frozen=True, slots=True)

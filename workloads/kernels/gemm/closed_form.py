@@ -12,8 +12,8 @@ import numpy as np
 from tlm.interconnect.transfer_times import arrival_cycles, credit_cycles
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Indices
-from workloads.kernels.gemm import GemmPlan
-from workloads.kernels.ring import Ring
+from workloads.kernels.gemm.plan import GemmPlan
+from workloads.kernels.gemm.ring import Ring
 
 
 def compute_shift_cycles(plan: GemmPlan, ring: Ring, timing: NocTiming) -> int:

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 
-from workloads.kernels.attention import Block, Core
+from workloads.kernels.attention.core import Block, Core
 
 
 class AttentionPlan(ABC):

@@ -14,10 +14,10 @@ from tlm.interconnect.packets import TileSet
 from tlm.program import Buffer, Engine, Gemm, Operation, Program, Token, Work
 from tlm.program.arithmetic import Integers
 from tlm.program.functional import TileBlocks
-from workloads.kernels.blocks import cut
-from workloads.kernels.collectives import Reduction
-from workloads.kernels.gemm import Shape
-from workloads.kernels.line import Lines
+from workloads.kernels.gemm.plan import Shape
+from workloads.kernels.parts.blocks import cut
+from workloads.kernels.parts.collectives import Reduction
+from workloads.kernels.parts.line import Lines
 from workloads.machine.place import Place
 
 
@@ -35,7 +35,8 @@ class GemvPlan:
         element_bits: Bits of an element of a and B.
         sum_bits: Bits of an element of c.
         parts: Parts into which c is cut (ring), each of a whole number of flits; else 1.
-        method: How partial sums come together (`workloads.kernels.collectives`), but for a ring.
+        method: How partial sums come together (`workloads.kernels.parts.collectives`); not of a
+            ring.
         root: The tile of a column where they do.
         groups: Of a K-tree: groups of each level but the last.
     """

@@ -8,9 +8,9 @@ max(r, g-1-r) + max(floor(G/2), G-1-floor(G/2)) stages in which a core adds and 
 
 from dataclasses import replace
 
-from workloads.kernels.gemm import Shape
-from workloads.kernels.gemv import GemvPlan, plan_gemv
-from workloads.kernels.line import default_groups, k_tree
+from workloads.kernels.gemm.plan import Shape
+from workloads.kernels.gemv.plan import GemvPlan, plan_gemv
+from workloads.kernels.parts.line import default_groups, k_tree
 from workloads.machine.place import Place
 
 

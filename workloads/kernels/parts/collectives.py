@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 from tlm.errors import choose
 from tlm.program import Buffer, Engine, Operation, Token, Vector, Work
-from workloads.kernels.line import (
+from workloads.kernels.parts.line import (
     Lines,
     Message,
     chain,

@@ -26,7 +26,7 @@ from tlm.interconnect.packets import TileSet
 from tlm.program import Operation, Program, Store, Token
 from tlm.program.arithmetic import Integers
 from tlm.program.functional import TileBlocks
-from workloads.kernels.attention import (
+from workloads.kernels.attention.core import (
     AttentionShape,
     Block,
     Core,
@@ -36,18 +36,18 @@ from workloads.kernels.attention import (
     row_blocks,
     whole_keys,
 )
-from workloads.kernels.attention_plan import AttentionPlan
-from workloads.kernels.collectives import Reduction
-from workloads.kernels.inlets import (
+from workloads.kernels.attention.plan import AttentionPlan
+from workloads.kernels.parts.collectives import Reduction
+from workloads.kernels.parts.inlets import (
     Inlet,
     inlet_tokens,
     outlet_tokens,
     staging,
     store_totals,
 )
-from workloads.kernels.line import Lines
-from workloads.kernels.passes import Factor, Passes
-from workloads.kernels.softmax import diagonal, reductions
+from workloads.kernels.parts.line import Lines
+from workloads.kernels.parts.passes import Factor, Passes
+from workloads.kernels.vector.softmax import diagonal, reductions
 from workloads.machine.place import Place
 
 SCHEDULES = ("naive", "async")
@@ -63,7 +63,7 @@ class FlatPlan(AttentionPlan):
         block: What a tile works on at a time.
         q_blocks: Blocks into which the rows of a head are cut beside the rows of tiles.
         kv_blocks: Blocks of keys beside the columns of tiles.
-        method: How parts of rows come together (`workloads.kernels.collectives`).
+        method: How parts of rows come together (`workloads.kernels.parts.collectives`).
         schedule: One of `SCHEDULES`.
         exponent: From scores to exponents of two.
     """

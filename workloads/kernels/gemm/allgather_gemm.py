@@ -13,8 +13,8 @@ from tlm.interconnect.packets import TileSet
 from tlm.program import Engine, Gemm, Operation, Program, Token, Work
 from tlm.program.arithmetic import Integers
 from tlm.program.functional import TileBlocks
-from workloads.kernels.gemm import GemmPlan
-from workloads.kernels.panels import own_buffers, put_panels, spread_panel
+from workloads.kernels.gemm.panels import own_buffers, put_panels, spread_panel
+from workloads.kernels.gemm.plan import GemmPlan
 
 
 def allgather_gemm(plan: GemmPlan) -> Program:

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from tlm.compute.base import ceil_div
 from tlm.errors import InputError
-from workloads.kernels.attention import AttentionShape, Block
-from workloads.kernels.closed_form_attention import flash_attention_cycles
-from workloads.kernels.flash_attention import FlashPlan
-from workloads.kernels.passes import Factor
+from workloads.kernels.attention.closed_form import flash_attention_cycles
+from workloads.kernels.attention.core import AttentionShape, Block
+from workloads.kernels.attention.flash_attention import FlashPlan
+from workloads.kernels.parts.passes import Factor
 from workloads.machine.place import Place
 
 

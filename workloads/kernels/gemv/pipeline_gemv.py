@@ -6,8 +6,8 @@ The root is at the end of the column: P - 1 stages of one hop each, and P - 1 ho
 
 from dataclasses import replace
 
-from workloads.kernels.gemm import Shape
-from workloads.kernels.gemv import GemvPlan, plan_gemv
+from workloads.kernels.gemm.plan import Shape
+from workloads.kernels.gemv.plan import GemvPlan, plan_gemv
 from workloads.machine.place import Place
 
 

@@ -15,10 +15,10 @@ from tlm.interconnect.packets import TileSet
 from tlm.program import Buffer, Operation, Program, Token
 from tlm.program.arithmetic import Integers
 from tlm.program.functional import TileBlocks
-from workloads.kernels.blocks import cut
-from workloads.kernels.collectives import Reduction
-from workloads.kernels.line import Lines
-from workloads.kernels.passes import Factor, Passes
+from workloads.kernels.parts.blocks import cut
+from workloads.kernels.parts.collectives import Reduction
+from workloads.kernels.parts.line import Lines
+from workloads.kernels.parts.passes import Factor, Passes
 from workloads.machine.place import Place
 
 NEGATIVE = Factor(-1, 0)
@@ -33,7 +33,7 @@ class SoftmaxPlan:
     Attributes:
         place: The grid.
         block: Rows and columns (m, n) of a tile's block.
-        method: How parts of rows come together (`workloads.kernels.collectives`).
+        method: How parts of rows come together (`workloads.kernels.parts.collectives`).
         exponent: From scores to exponents of two.
     """
 

@@ -17,9 +17,9 @@ import numpy as np
 from tlm.program import Buffer, Engine, Indices, Operation, Program, Send, Token, Vector, Work
 from tlm.program.arithmetic import Integers
 from tlm.program.functional import TileBlocks
-from workloads.kernels.blocks import cut
-from workloads.kernels.gemv import GemvPlan
-from workloads.kernels.ring import Ring
+from workloads.kernels.gemm.ring import Ring
+from workloads.kernels.gemv.plan import GemvPlan
+from workloads.kernels.parts.blocks import cut
 
 
 def ring_gemv(plan: GemvPlan) -> Program:

@@ -23,10 +23,10 @@ from tlm.program import Load, Operation, Program, Send, Store
 from tlm.program.arithmetic import Integers
 from tlm.program.data import Buffer, peak_bytes
 from tlm.program.functional import TileBlocks
-from workloads.kernels.attention import AttentionShape, Block, Core, Item, offchip
-from workloads.kernels.attention_plan import AttentionPlan
-from workloads.kernels.inlets import outlet_tokens, staging, store_totals
-from workloads.kernels.passes import Factor, Passes
+from workloads.kernels.attention.core import AttentionShape, Block, Core, Item, offchip
+from workloads.kernels.attention.plan import AttentionPlan
+from workloads.kernels.parts.inlets import outlet_tokens, staging, store_totals
+from workloads.kernels.parts.passes import Factor, Passes
 from workloads.machine.place import Place
 
 

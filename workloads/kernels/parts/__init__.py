@@ -1,0 +1,1 @@
+"""What kernels are made of: lines and collectives along them, passes, blocks, inlets."""

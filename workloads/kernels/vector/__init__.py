@@ -1,0 +1,1 @@
+"""Passes of the vector engine over rows."""
