@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.workloads.kernels.products import target
+from tests.workloads.kernels.products import place
 from tlm.check import TileLimits, check_program
 from tlm.program import Program
 from workloads.kernels.gemm.allgather_gemm import allgather_gemm
@@ -25,7 +25,7 @@ TREES = [(p, g) for p in (2, 5, 9, 12, 16, 30) for g in range(1, 6) if p % g == 
 
 
 def gemm(build: Build, side: int) -> Program:
-    return build(plan_gemm((2 * side, 2 * side, 2 * side), target(side, side)))
+    return build(plan_gemm((2 * side, 2 * side, 2 * side), place(side, side)))
 
 
 @pytest.mark.parametrize("build", GEMMS)
@@ -61,7 +61,7 @@ def test_stages_and_hops_of_a_two_level_tree(rows: int, groups: int) -> None:
     middle, middle_group = size // 2, groups // 2
     root = middle_group * size + middle
     stages = max(middle, size - 1 - middle) + max(middle_group, groups - 1 - middle_group)
-    program = gemv(plan_mesh_gemv((1, 4, 2 * rows), target(rows, 2), (groups,)))
+    program = gemv(plan_mesh_gemv((1, 4, 2 * rows), place(rows, 2), (groups,)))
     report = check_program(program)
     assert report.findings == ()
     latency = report.latency
@@ -72,7 +72,7 @@ def test_stages_and_hops_of_a_two_level_tree(rows: int, groups: int) -> None:
 @pytest.mark.parametrize("rows", SIZES)
 def test_a_pipeline_has_as_many_stages_as_tiles_on_the_way(rows: int) -> None:
     """With its root at the edge: 2 (N - 1) hops and N - 1 stages."""
-    program = gemv(plan_pipeline_gemv((1, 4, 2 * rows), target(rows, 2)))
+    program = gemv(plan_pipeline_gemv((1, 4, 2 * rows), place(rows, 2)))
     latency = check_program(program).latency
     assert (latency.chain_hops, latency.chain_stages) == (2 * (rows - 1), rows - 1)
 
@@ -80,7 +80,7 @@ def test_a_pipeline_has_as_many_stages_as_tiles_on_the_way(rows: int) -> None:
 @pytest.mark.parametrize("rows", [3, 5, 8, 13])
 def test_a_ring_takes_some_two_hops_for_each_tile(rows: int) -> None:
     """About (2 alpha + beta) N for each of its two rounds of N - 1 shifts."""
-    program = ring_gemv(plan_gemv((1, 4, 2 * rows), target(rows, 2), ring=True))
+    program = ring_gemv(plan_gemv((1, 4, 2 * rows), place(rows, 2), ring=True))
     report = check_program(program, TileLimits(routing_paths=32))
     assert report.findings == ()
     assert report.latency.longest_hops <= 2
