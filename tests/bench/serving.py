@@ -8,12 +8,12 @@ import numpy as np
 
 from tests.bench.measure import Row, cpu_seconds
 from tests.bench.network import Note
-from workloads.serving.cost import Batch, DecodeCosts, Int64s, IterationCost, Work
-from workloads.serving.generator import Lengths, arrivals_ps, sample
-from workloads.serving.models import serving_model
-from workloads.serving.run import Limits, run
+from workloads.serving.engine.run import Limits, run
+from workloads.serving.load.generator import Lengths, arrivals_ps, sample
+from workloads.serving.load.traces import Trace, load_trace
+from workloads.serving.price.cost import Batch, DecodeCosts, Int64s, IterationCost, Work
+from workloads.serving.price.models import serving_model
 from workloads.serving.schedulers import Chunked
-from workloads.serving.traces import Trace, load_trace
 
 _REQUESTS_PER_S, _STEPS_PER_S = 5000.0, 50_000.0
 # What the public conversation trace of 2023 has: 5.53 requests a second, mean, 90th percentile and

@@ -16,7 +16,7 @@ from wafertlm.output import TIMES, Result, emit, progress, store
 from wafertlm.serving import ServeOptions, complete_serve, serve_result
 from wafertlm.serving.run import known_names
 from wafertlm.stopwatch import stopwatch
-from workloads.serving.checkpoint import CHECKPOINT_EVERY_S
+from workloads.serving.engine.checkpoint import CHECKPOINT_EVERY_S
 
 _DISTRIBUTION = ("mean", "p50", "p90", "p95", "p99", "p99_9")
 _PLOT_FORMATS = (".png", ".svg", ".pdf")

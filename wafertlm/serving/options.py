@@ -8,8 +8,8 @@ from typing import Annotated
 from tlm.errors import InputError, choose, hold_least
 from wafertlm.options import NAME_OR_FILE, SET, SET_HELP, Flag
 from workloads.models import DTYPE_BYTES
-from workloads.serving.engine import DEFAULT_MAX_SEQUENCES
-from workloads.serving.metrics import Slo
+from workloads.serving.engine.engine import DEFAULT_MAX_SEQUENCES
+from workloads.serving.result.metrics import Slo
 from workloads.serving.schedulers import SCHEDULERS
 
 DISAGGREGATION = "pd-disaggregation"

@@ -13,14 +13,14 @@ from wafertlm.serving.options import ALL_SCHEDULERS, ServeOptions
 from wafertlm.serving.service import Service, rate_of
 from workloads.models import DTYPE_BYTES, model_names
 from workloads.models.find import shipped_as as shipped_model
-from workloads.serving.capacity import Capacity, find_rate
-from workloads.serving.checkpoint import CHECKPOINT_EVERY_S, Checkpoint
-from workloads.serving.generator import WORKLOADS
-from workloads.serving.models import serving_chips
-from workloads.serving.rows import RowWriter, row_file
-from workloads.serving.run import Watch
-from workloads.serving.seeds import mean_of
-from workloads.serving.traces import MAX_SPAN_S, PS_PER_S
+from workloads.serving.engine.checkpoint import CHECKPOINT_EVERY_S, Checkpoint
+from workloads.serving.engine.run import Watch
+from workloads.serving.load.capacity import Capacity, find_rate
+from workloads.serving.load.generator import WORKLOADS
+from workloads.serving.load.traces import MAX_SPAN_S, PS_PER_S
+from workloads.serving.price.models import serving_chips
+from workloads.serving.result.rows import RowWriter, row_file
+from workloads.serving.result.seeds import mean_of
 from workloads.studies.campaign import sources_hash
 from workloads.studies.profiles import ProfileError, profile_error
 

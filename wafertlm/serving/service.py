@@ -9,14 +9,14 @@ from tlm.errors import InputError
 from wafertlm.options import contents, recorded
 from wafertlm.serving.options import ServeOptions
 from workloads.models import Dtype, Model, find_model
-from workloads.serving.cost import ServingModel
-from workloads.serving.generator import generate
-from workloads.serving.models import serving_chip, serving_model
-from workloads.serving.pools import make_pools
-from workloads.serving.run import Limits, Pools, Watch, run, run_disaggregated
+from workloads.serving.engine.pools import make_pools
+from workloads.serving.engine.run import Limits, Pools, Watch, run, run_disaggregated
+from workloads.serving.engine.speculation import Speculation
+from workloads.serving.load.generator import generate
+from workloads.serving.load.traces import PS_PER_S, Trace, load_trace
+from workloads.serving.price.cost import ServingModel
+from workloads.serving.price.models import serving_chip, serving_model
 from workloads.serving.schedulers import Scheduler, SchedulerOptions, make_scheduler
-from workloads.serving.speculation import Speculation
-from workloads.serving.traces import PS_PER_S, Trace, load_trace
 
 _PREFILL_POOL_SCHEDULER = "chunked"
 _PREFILL_POOL_TOKENS = 2048

@@ -6,15 +6,15 @@ import numpy as np
 import simpy
 
 from workloads.models import SlidingWindow
-from workloads.serving.cost import Batch, DecodeCosts, Int64s, IterationCost, Work, in_sram
-from workloads.serving.engine import DEFAULT_MAX_SEQUENCES, Engine
-from workloads.serving.kv import BlockPool, KvCache
-from workloads.serving.metrics import Recorder, Row, Slo
-from workloads.serving.rows import RowWriter
+from workloads.serving.engine.engine import DEFAULT_MAX_SEQUENCES, Engine
+from workloads.serving.engine.kv import BlockPool, KvCache
+from workloads.serving.engine.speculation import Speculation
+from workloads.serving.engine.waiting import Waiting
+from workloads.serving.load.traces import PS_PER_S, Trace
+from workloads.serving.price.cost import Batch, DecodeCosts, Int64s, IterationCost, Work, in_sram
+from workloads.serving.result.metrics import Recorder, Row, Slo
+from workloads.serving.result.rows import RowWriter
 from workloads.serving.schedulers import Scheduler
-from workloads.serving.speculation import Speculation
-from workloads.serving.traces import PS_PER_S, Trace
-from workloads.serving.waiting import Waiting
 
 
 def trace_of(*requests: tuple[float, int, int]) -> Trace:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tlm.errors import InputError
-from workloads.serving.capacity import Capacity, Trial, find_rate
+from workloads.serving.load.capacity import Capacity, Trial, find_rate
 
 
 @given(st.floats(0.01, 1000), st.floats(0.01, 1000), st.floats(0.05, 1))

@@ -18,14 +18,14 @@ from hypothesis import strategies as st
 
 from tests.workloads.serving.served import LoggedModel, trace_of
 from tlm.errors import InputError
-from workloads.serving import run as running
-from workloads.serving.checkpoint import Checkpoint
-from workloads.serving.cost import Batch
-from workloads.serving.metrics import Slo
-from workloads.serving.rows import row_file
-from workloads.serving.run import Limits, Pools, Watch, run, run_disaggregated
+from workloads.serving.engine import run as running
+from workloads.serving.engine.checkpoint import Checkpoint
+from workloads.serving.engine.run import Limits, Pools, Watch, run, run_disaggregated
+from workloads.serving.load.traces import Trace
+from workloads.serving.price.cost import Batch
+from workloads.serving.result.metrics import Slo
+from workloads.serving.result.rows import row_file
 from workloads.serving.schedulers import Chunked, Layered, Scheduler, Static
-from workloads.serving.traces import Trace
 
 
 class StoppedError(Exception):

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workloads.serving.decoding import DecodingSet
-from workloads.serving.kv import blocks_of
-from workloads.serving.request import Request
+from workloads.machine.kv_blocks import blocks_of
+from workloads.serving.engine.decoding import DecodingSet
+from workloads.serving.load.request import Request
 
 
 @given(

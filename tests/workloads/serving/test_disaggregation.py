@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from tests.workloads.serving.served import LoggedModel, Rows, trace_of
 from tlm.errors import InputError
-from workloads.serving.cost import Batch
-from workloads.serving.metrics import Row, Slo
-from workloads.serving.run import Limits, Pools, Watch, run_disaggregated
+from workloads.serving.engine.run import Limits, Pools, Watch, run_disaggregated
+from workloads.serving.load.traces import Trace
+from workloads.serving.price.cost import Batch
+from workloads.serving.result.metrics import Row, Slo
 from workloads.serving.schedulers import Chunked, Continuous, Layered, Scheduler
-from workloads.serving.traces import Trace
 
 
 def disaggregated(

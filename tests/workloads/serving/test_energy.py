@@ -9,15 +9,15 @@ from workloads.mapping.attention import AttentionMapper, AttentionShape
 from workloads.mapping.gemm import GemmMapper
 from workloads.mapping.machine import Moved, machine_of
 from workloads.models import load_model
-from workloads.serving.cost import Batch
-from workloads.serving.energy import (
+from workloads.serving.price.cost import Batch
+from workloads.serving.price.energy import (
     Traffic,
     carried_byte_j,
     decode_energy_j,
     tile_energy_j,
     traffic_energy_j,
 )
-from workloads.serving.models import serving_model
+from workloads.serving.price.models import serving_model
 
 _GPU = load_gpu_box("h100x2")
 

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from tests.workloads.serving.served import LoggedModel, Rows, serve, trace_of
 from tlm.errors import InputError
 from workloads.models import SlidingWindow
-from workloads.serving.cost import Batch
-from workloads.serving.metrics import Recorder, Row, Slo
-from workloads.serving.request import Request
-from workloads.serving.run import Limits, Watch, run
+from workloads.serving.engine.run import Limits, Watch, run
+from workloads.serving.load.request import Request
+from workloads.serving.load.traces import Trace
+from workloads.serving.price.cost import Batch
+from workloads.serving.result.metrics import Recorder, Row, Slo
 from workloads.serving.schedulers import (
     Chunked,
     Continuous,
@@ -28,7 +29,6 @@ from workloads.serving.schedulers import (
     Scheduler,
     Static,
 )
-from workloads.serving.traces import Trace
 
 
 def decodes(batches: Sequence[Batch]) -> list[int]:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from workloads.serving.experts import (
+from workloads.serving.price.experts import (
     POPULARITY_SIGMA,
     device_of,
     distinct_experts,

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tlm.errors import InputError
-from workloads.serving.generator import WORKLOADS, Lengths, arrivals_ps, fit, generate, sample
-from workloads.serving.traces import PS_PER_S
+from workloads.serving.load.generator import WORKLOADS, Lengths, arrivals_ps, fit, generate, sample
+from workloads.serving.load.traces import PS_PER_S
 
 _ALL = [
     pytest.param(lengths, id=f"{name}-{part}")

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from tlm.chips.gpu import load_gpu_box
 from tlm.errors import InputError
 from workloads.models import load_model
-from workloads.serving.cost import Batch, visible_pairs
-from workloads.serving.gpu_cost import GpuCost
-from workloads.serving.models import (
+from workloads.serving.price.cost import Batch, visible_pairs
+from workloads.serving.price.gpu_cost import GpuCost
+from workloads.serving.price.models import (
     serving_chips,
     serving_model,
     units_of,

@@ -11,9 +11,9 @@ from click.testing import CliRunner
 from tests.workloads.serving.served import LoggedModel
 from tlm.errors import InputError
 from wafertlm.commands.serve import command
-from workloads.serving.run import Limits, run
+from workloads.serving.engine.run import Limits, run
+from workloads.serving.load.traces import MAX_TOKENS, Trace, load_trace
 from workloads.serving.schedulers import Chunked
-from workloads.serving.traces import MAX_TOKENS, Trace, load_trace
 
 _FEW, _SOME, _MANY = 150, 400, 10_000
 _PARTS = 4  # of the many commands, so that workers share them

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workloads.serving.sample import PERCENTS, Sample
-from workloads.serving.seeds import mean_of
-from workloads.serving.timeline import Timeline
+from workloads.serving.result.sample import PERCENTS, Sample
+from workloads.serving.result.seeds import mean_of
+from workloads.serving.result.timeline import Timeline
 
 _COUNTED = st.lists(st.tuples(st.integers(0, 1 << 45), st.integers(1, 9)), min_size=1, max_size=30)
 

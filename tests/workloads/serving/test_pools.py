@@ -5,8 +5,8 @@ import pytest
 from tests.workloads.serving.served import trace_of
 from tlm.chips.gpu import load_gpu_box
 from workloads.models import load_model
-from workloads.serving.pools import make_pools
-from workloads.serving.run import run_disaggregated
+from workloads.serving.engine.pools import make_pools
+from workloads.serving.engine.run import run_disaggregated
 from workloads.serving.schedulers import Chunked
 
 _QWEN = load_model("qwen3-30b-a3b")

@@ -4,7 +4,8 @@ import pytest
 
 from tests.workloads.serving.served import LoggedModel, serve, trace_of
 from tlm.errors import InputError
-from workloads.serving.cost import Batch
+from workloads.serving.engine.speculation import Speculation
+from workloads.serving.price.cost import Batch
 from workloads.serving.schedulers import (
     Chunk,
     Chunked,
@@ -16,7 +17,6 @@ from workloads.serving.schedulers import (
     Static,
     make_scheduler,
 )
-from workloads.serving.speculation import Speculation
 
 
 def test_static_serves_batches_one_after_the_other() -> None:

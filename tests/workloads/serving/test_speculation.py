@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from tests.workloads.serving.served import LoggedModel, serve, trace_of
 from tlm.errors import InputError
-from workloads.serving.cost import Batch
-from workloads.serving.request import Request
-from workloads.serving.run import Limits, run
+from workloads.serving.engine.run import Limits, run
+from workloads.serving.engine.speculation import Speculation
+from workloads.serving.load.request import Request
+from workloads.serving.price.cost import Batch
 from workloads.serving.schedulers import Chunked, Continuous
-from workloads.serving.speculation import Speculation
 
 
 def test_a_step_emits_the_accepted_draft_and_a_token_more() -> None:

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from tests.workloads.serving.served import LoggedModel, serve, trace_of
 from tlm.errors import InputError
-from workloads.serving.cost import Batch
-from workloads.serving.models import serving_model
-from workloads.serving.run import Limits, run
+from workloads.serving.engine.run import Limits, run
+from workloads.serving.engine.speculation import Speculation
+from workloads.serving.engine.spill import Ring, SpillingPool
+from workloads.serving.price.cost import Batch
+from workloads.serving.price.models import serving_model
 from workloads.serving.schedulers import Chunked, Continuous
-from workloads.serving.speculation import Speculation
-from workloads.serving.spill import Ring, SpillingPool
 
 
 def test_sram_fills_first_and_what_a_request_spills_stays_in_its_buffer() -> None:

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from tlm.chips import load_chip
 from tlm.errors import InputError
 from workloads.models import load_model
-from workloads.serving.cost import Batch
-from workloads.serving.experts import distinct_experts
-from workloads.serving.generator import generate
-from workloads.serving.metrics import Slo
-from workloads.serving.models import serving_model
-from workloads.serving.run import Limits, run
+from workloads.serving.engine.run import Limits, run
+from workloads.serving.load.generator import generate
+from workloads.serving.load.traces import load_trace
+from workloads.serving.price.cost import Batch
+from workloads.serving.price.experts import distinct_experts
+from workloads.serving.price.models import serving_model
+from workloads.serving.price.tile_cost import TileCost
+from workloads.serving.result.metrics import Slo
 from workloads.serving.schedulers import Chunked, make_scheduler
-from workloads.serving.tile_cost import TileCost
-from workloads.serving.traces import load_trace
 
 _COST = TileCost(load_model("llama3-8b"), load_chip("flat32"))
 _BYTES_PER_S = 2.0e12

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tlm.errors import InputError
-from workloads.serving.traces import MAX_TOKENS, load_trace
+from workloads.serving.load.traces import MAX_TOKENS, load_trace
 
 _SECONDS = "arrived_at,num_prefill_tokens,num_decode_tokens\n"
 _STAMPS = "TIMESTAMP,ContextTokens,GeneratedTokens\n"

@@ -8,11 +8,11 @@ from tests.workloads.serving.served import trace_of
 from tlm.chips import load_chip
 from tlm.chips.gpu import load_gpu_box
 from workloads.models import load_model, model_names
-from workloads.serving.cost import Batch, ServingModel
-from workloads.serving.gpu_cost import GpuCost
-from workloads.serving.run import run
+from workloads.serving.engine.run import run
+from workloads.serving.price.cost import Batch, ServingModel
+from workloads.serving.price.gpu_cost import GpuCost
+from workloads.serving.price.tile_cost import TileCost
 from workloads.serving.schedulers import make_scheduler
-from workloads.serving.tile_cost import TileCost
 
 _ROOM_BYTES = 1 << 42  # so that every model fits
 

@@ -1,8 +1,8 @@
 """Who is next in line, and when that changes."""
 
 from tests.workloads.serving.served import trace_of
-from workloads.serving.request import Request
-from workloads.serving.waiting import Waiting
+from workloads.serving.engine.waiting import Waiting
+from workloads.serving.load.request import Request
 
 _S = 10**12
 

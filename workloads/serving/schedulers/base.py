@@ -7,7 +7,7 @@ never which.
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from workloads.serving.request import Request
+from workloads.serving.load.request import Request
 
 
 class Chunk(NamedTuple):

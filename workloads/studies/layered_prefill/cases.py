@@ -10,16 +10,16 @@ import numpy as np
 from tlm.chips.gpu import Gpu, load_gpu_box
 from workloads.models import load_model
 from workloads.models.model import Dtype
-from workloads.serving.cost import Batch, ServingModel
-from workloads.serving.experts import distinct_experts
-from workloads.serving.generator import generate
-from workloads.serving.gpu_cost import GpuCost
-from workloads.serving.metrics import Slo
-from workloads.serving.models import serving_model
-from workloads.serving.pools import make_pools
-from workloads.serving.run import Pools, run, run_disaggregated
+from workloads.serving.engine.pools import make_pools
+from workloads.serving.engine.run import Pools, run, run_disaggregated
+from workloads.serving.load.generator import generate
+from workloads.serving.load.traces import Trace
+from workloads.serving.price.cost import Batch, ServingModel
+from workloads.serving.price.experts import distinct_experts
+from workloads.serving.price.gpu_cost import GpuCost
+from workloads.serving.price.models import serving_model
+from workloads.serving.result.metrics import Slo
 from workloads.serving.schedulers import Scheduler, SchedulerOptions, make_scheduler
-from workloads.serving.traces import Trace
 from workloads.studies.campaign import Figures
 
 # The paper does not say how many requests a run has, but for table 7.

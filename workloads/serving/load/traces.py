@@ -1,7 +1,7 @@
 """Requests of a serving run, and reading them from a file.
 
-A file that ends in ``.jsonl`` has an object a line (see ``workloads.serving.jsonl``). Any other is
-a CSV table, of which two headers are read, other columns being ignored:
+A file that ends in ``.jsonl`` has an object a line (see ``workloads.serving.load.jsonl``). Any
+other is a CSV table, of which two headers are read, other columns being ignored:
 
 - ``arrived_at,num_prefill_tokens,num_decode_tokens``, the arrival in seconds;
 - ``TIMESTAMP,ContextTokens,GeneratedTokens``, the form of the public Azure LLM inference traces,
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlm.errors import InputError
-from workloads.serving.jsonl import read_jsonl
+from workloads.serving.load.jsonl import read_jsonl
 
 PS_PER_S = 10**12
 MAX_TOKENS = 10_000_000

@@ -1,6 +1,6 @@
 """Kernels of a transformer on GPUs under tensor parallelism: time, energy and expert bytes of each.
 
-``workloads.serving.gpu_cost`` says what the model is and what it leaves out.
+``workloads.serving.price.gpu_cost`` says what the model is and what it leaves out.
 """
 
 from collections.abc import Callable
@@ -11,9 +11,9 @@ import numpy as np
 
 from tlm.chips.gpu import Gpu
 from workloads.models import Linear, Model
-from workloads.serving.cost import visible_pairs
-from workloads.serving.energy import Traffic, traffic_energy_j
-from workloads.serving.experts import device_of, expected_loads
+from workloads.serving.price.cost import visible_pairs
+from workloads.serving.price.energy import Traffic, traffic_energy_j
+from workloads.serving.price.experts import device_of, expected_loads
 
 _ELEMENT_BYTES = 2
 # Activations of one hidden element in a layer: two norms and two residual sums, each reading two

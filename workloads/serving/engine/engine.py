@@ -28,7 +28,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import simpy
 
-from workloads.serving.cost import (
+from workloads.machine.kv_blocks import blocks_of
+from workloads.serving.engine.decoding import DecodingSet
+from workloads.serving.engine.kv import KvCache
+from workloads.serving.engine.speculation import Speculation, SpeculativeSet
+from workloads.serving.engine.waiting import Waiting
+from workloads.serving.load.request import Request
+from workloads.serving.load.traces import PS_PER_S, Trace, within_time
+from workloads.serving.price.cost import (
     Batch,
     DecodeCosts,
     Int64s,
@@ -36,14 +43,8 @@ from workloads.serving.cost import (
     ServingModel,
     in_sram,
 )
-from workloads.serving.decoding import DecodingSet
-from workloads.serving.kv import KvCache, blocks_of
-from workloads.serving.metrics import Recorder, Usage
-from workloads.serving.request import Request
+from workloads.serving.result.metrics import Recorder, Usage
 from workloads.serving.schedulers.base import Plan, Scheduler
-from workloads.serving.speculation import Speculation, SpeculativeSet
-from workloads.serving.traces import PS_PER_S, Trace, within_time
-from workloads.serving.waiting import Waiting
 
 DEFAULT_MAX_SEQUENCES = 256  # vLLM's max_num_seqs
 _LONGEST_STRETCH = 4096

@@ -5,9 +5,9 @@ from tlm.chips.gpu import GpuBox
 from tlm.chips.profile import ForeignNoc
 from tlm.errors import InputError
 from workloads.models import Model, find_model
-from workloads.serving.energy import Traffic, carried_byte_j, traffic_energy_j
-from workloads.serving.models import serving_chip, serving_model, units_of
-from workloads.serving.run import Pools
+from workloads.serving.engine.run import Pools
+from workloads.serving.price.energy import Traffic, carried_byte_j, traffic_energy_j
+from workloads.serving.price.models import serving_chip, serving_model, units_of
 
 
 def make_pools(

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tlm.errors import InputError
-from workloads.serving.kv import blocks_of
-from workloads.serving.request import Request
+from workloads.machine.kv_blocks import blocks_of
+from workloads.serving.load.request import Request
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Kernels of a transformer on a grid of tiles: time and energy of each.
 
-``workloads.serving.tile_cost`` says what the model is and what it leaves out.
+``workloads.serving.price.tile_cost`` says what the model is and what it leaves out.
 """
 
 from functools import lru_cache
@@ -18,9 +18,9 @@ from workloads.mapping.attention import (
 from workloads.mapping.gemm import GemmMapper, least_gemm_bytes
 from workloads.mapping.machine import Machine, Moved
 from workloads.models import Heads, Linear, Model
-from workloads.serving.cost import Float64s, Int64s, visible_pairs
-from workloads.serving.energy import decode_energy_j, tile_energy_j
-from workloads.serving.experts import distinct_experts
+from workloads.serving.price.cost import Float64s, Int64s, visible_pairs
+from workloads.serving.price.energy import decode_energy_j, tile_energy_j
+from workloads.serving.price.experts import distinct_experts
 
 _ELEMENT_BYTES = 2
 # Vector operations on each element: square, accumulate, two scalings of a norm, of which there are

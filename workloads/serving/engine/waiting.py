@@ -5,8 +5,8 @@ A trace's requests become objects when they are taken, so that a long queue need
 
 from collections import deque
 
-from workloads.serving.request import Request
-from workloads.serving.traces import Trace
+from workloads.serving.load.request import Request
+from workloads.serving.load.traces import Trace
 
 _ROWS = 4096
 

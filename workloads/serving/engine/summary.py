@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from workloads.serving.cost import ServingModel
-from workloads.serving.engine import Engine
-from workloads.serving.link import Link
-from workloads.serving.metrics import PJ_PER_J, Recorder
-from workloads.serving.traces import PS_PER_S
+from workloads.serving.engine.engine import Engine
+from workloads.serving.engine.link import Link
+from workloads.serving.load.traces import PS_PER_S
+from workloads.serving.price.cost import ServingModel
+from workloads.serving.result.metrics import PJ_PER_J, Recorder
 
 Engines = Mapping[str, tuple[Engine, ServingModel, float]]
 

@@ -16,10 +16,10 @@ from typing import Any
 
 import simpy
 
-from workloads.serving.engine import Engine, Iteration, Stretch, until
-from workloads.serving.kv import blocks_of
-from workloads.serving.link import Link
-from workloads.serving.request import Request
+from workloads.machine.kv_blocks import blocks_of
+from workloads.serving.engine.engine import Engine, Iteration, Stretch, until
+from workloads.serving.engine.link import Link
+from workloads.serving.load.request import Request
 from workloads.serving.schedulers.base import Plan, Queue
 
 

@@ -7,9 +7,9 @@ from tlm.chips.gpu import GpuBox, gpu_box_names
 from tlm.errors import InputError
 from workloads.mapping.machine import missing_parts
 from workloads.models import Model, find_model
-from workloads.serving.cost import ServingModel
-from workloads.serving.gpu_cost import GpuCost
-from workloads.serving.tile_cost import TileCost
+from workloads.serving.price.cost import ServingModel
+from workloads.serving.price.gpu_cost import GpuCost
+from workloads.serving.price.tile_cost import TileCost
 
 
 @cache

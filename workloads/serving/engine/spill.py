@@ -10,8 +10,9 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Sequence
 
-from workloads.serving.kv import BLOCK_TOKENS, WATERMARK, Growth, blocks_of
-from workloads.serving.request import Request
+from workloads.machine.kv_blocks import BLOCK_TOKENS, blocks_of
+from workloads.serving.engine.kv import WATERMARK, Growth
+from workloads.serving.load.request import Request
 
 
 class Ring:

@@ -9,7 +9,7 @@ from typing import Any, TextIO
 
 from tlm.errors import InputError
 from tlm.files import whole_file
-from workloads.serving.metrics import Row
+from workloads.serving.result.metrics import Row
 
 
 class RowWriter:

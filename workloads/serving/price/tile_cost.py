@@ -5,12 +5,12 @@ III-E): a layer's linear layers on all its new tokens, attention of each prompt 
 decoding requests together, then once the output head on the tokens that give a next token. A layer
 that computes prompts computes them and the decoding requests together; other layers the decoding
 requests alone. Experts run as grouped products: as many as the tokens need
-(``workloads.serving.experts``), with equal shares of the tokens. Weights and caches are in off-chip
-memory. Element-wise work is fused with the neighbouring GEMM: its vector cycles are exposed, its
-memory traffic is not counted twice.
+(``workloads.serving.price.experts``), with equal shares of the tokens. Weights and caches are in
+off-chip memory. Element-wise work is fused with the neighbouring GEMM: its vector cycles are
+exposed, its memory traffic is not counted twice.
 
 Energy follows from the operations of the same mappings, of tokens rounded up as for the times but
-unpadded to blocks (``workloads.serving.energy``). Vector operations of attention have none.
+unpadded to blocks (``workloads.serving.price.energy``). Vector operations of attention have none.
 
 Not modelled: host time between iterations, memory efficiency below its peak bandwidth
 (refresh, row misses), contention between a kernel's own multicasts.
@@ -22,9 +22,10 @@ import numpy as np
 
 from tlm.chips import Chip
 from tlm.errors import InputError
+from workloads.machine.kv_blocks import BLOCK_TOKENS
 from workloads.mapping.machine import Machine, machine_of
 from workloads.models import Model, SlidingWindow
-from workloads.serving.cost import (
+from workloads.serving.price.cost import (
     Batch,
     DecodeCosts,
     Int64s,
@@ -32,8 +33,7 @@ from workloads.serving.cost import (
     Work,
     macs_of,
 )
-from workloads.serving.kv import BLOCK_TOKENS
-from workloads.serving.tile_kernels import TileKernels, least_buffer_bytes
+from workloads.serving.price.tile_kernels import TileKernels, least_buffer_bytes
 
 _EXACT_TOKENS = 128
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from tlm.errors import InputError
-from workloads.serving.traces import MAX_SPAN_S, PS_PER_S, within_time
+from workloads.serving.load.traces import MAX_SPAN_S, PS_PER_S, within_time
 
 
 @dataclass(slots=True)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import optimize, stats
 
 from tlm.errors import InputError, choose
-from workloads.serving.traces import MAX_SPAN_S, PS_PER_S, Trace
+from workloads.serving.load.traces import MAX_SPAN_S, PS_PER_S, Trace
 
 MAX_REQUESTS = 10_000_000
 

@@ -4,9 +4,10 @@ Kernels run one after another, each for the longer of its arithmetic and its mem
 the shares of the peaks that the profile names:
 
 - linear layers on all tokens of the iteration;
-- grouped products of the experts: those that the tokens need (``workloads.serving.experts``), each
-  for the longer of reading it and computing its tokens, as popular experts are bound by arithmetic
-  in the batch in which others are bound by memory; tokens are gathered to them and results summed;
+- grouped products of the experts: those that the tokens need (`workloads.serving.price.experts`),
+  each for the longer of reading it and computing its tokens, as popular experts are bound by
+  arithmetic in the batch in which others are bound by memory; tokens are gathered to them and
+  results summed;
 - attention of each prompt chunk, in whole blocks of queries and in whole rounds of blocks over the
   processors, and of the decoding requests together;
 - norms, residuals, rotary embedding and activation functions: their memory traffic;
@@ -30,10 +31,10 @@ import numpy as np
 
 from tlm.chips.gpu import Gpu
 from tlm.errors import InputError
+from workloads.machine.kv_blocks import BLOCK_TOKENS
 from workloads.models import Model, SlidingWindow
-from workloads.serving.cost import Batch, DecodeCosts, Int64s, IterationCost, Work, macs_of
-from workloads.serving.gpu_kernels import NO_ATTENTION, GpuKernels, Piece, sum_of
-from workloads.serving.kv import BLOCK_TOKENS
+from workloads.serving.price.cost import Batch, DecodeCosts, Int64s, IterationCost, Work, macs_of
+from workloads.serving.price.gpu_kernels import NO_ATTENTION, GpuKernels, Piece, sum_of
 
 
 class GpuCost:

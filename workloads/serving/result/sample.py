@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.serving.cost import Float64s, Int64s
+from workloads.serving.price.cost import Float64s, Int64s
 
 EXACT = 1 << 20
 PERCENTS = (50, 90, 95, 99, 99.9)

@@ -8,8 +8,8 @@ a stretch of steps cost what one does.
 import heapq
 from collections.abc import Collection
 
-from workloads.serving.kv import BLOCK_TOKENS, blocks_of
-from workloads.serving.request import Request
+from workloads.machine.kv_blocks import BLOCK_TOKENS, blocks_of
+from workloads.serving.load.request import Request
 
 
 class DecodingSet:

@@ -8,15 +8,10 @@ from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from workloads.serving.request import Request
+from workloads.machine.kv_blocks import BLOCK_TOKENS, blocks_of
+from workloads.serving.load.request import Request
 
-BLOCK_TOKENS = 16
 WATERMARK = 0.01
-
-
-def blocks_of(tokens: int) -> int:
-    """Blocks that hold ``tokens`` tokens."""
-    return -(-tokens // BLOCK_TOKENS)
 
 
 class Growth(Protocol):

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from workloads.serving.cost import Int64s
-from workloads.serving.traces import PS_PER_S
+from workloads.serving.load.traces import PS_PER_S
+from workloads.serving.price.cost import Int64s
 
 _BINS = 256
 _FIRST_BIN_PS = 10**9  # 1 ms; doubled whenever the bins are full

@@ -9,20 +9,20 @@ import numpy as np
 import simpy
 
 from tlm.errors import InputError
-from workloads.serving.checkpoint import Checkpoint
-from workloads.serving.cost import ServingModel
-from workloads.serving.disaggregation import DecodeOnly, DecodePool, PrefillPool
-from workloads.serving.engine import DEFAULT_MAX_SEQUENCES, Engine
-from workloads.serving.kv import BlockPool, KvCache
-from workloads.serving.link import Link
-from workloads.serving.metrics import Recorder, Slo
-from workloads.serving.rows import RowWriter
+from workloads.serving.engine.checkpoint import Checkpoint
+from workloads.serving.engine.disaggregation import DecodeOnly, DecodePool, PrefillPool
+from workloads.serving.engine.engine import DEFAULT_MAX_SEQUENCES, Engine
+from workloads.serving.engine.kv import BlockPool, KvCache
+from workloads.serving.engine.link import Link
+from workloads.serving.engine.speculation import Speculation
+from workloads.serving.engine.spill import SpillingPool
+from workloads.serving.engine.summary import Between, summary
+from workloads.serving.engine.waiting import Waiting
+from workloads.serving.load.traces import Trace
+from workloads.serving.price.cost import ServingModel
+from workloads.serving.result.metrics import Recorder, Slo
+from workloads.serving.result.rows import RowWriter
 from workloads.serving.schedulers import Scheduler
-from workloads.serving.speculation import Speculation
-from workloads.serving.spill import SpillingPool
-from workloads.serving.summary import Between, summary
-from workloads.serving.traces import Trace
-from workloads.serving.waiting import Waiting
 
 Progress = Callable[[int, int], None]
 

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from workloads.models import SlidingWindow
-from workloads.serving.cost import Batch, DecodeCosts, Int64s, IterationCost, Work
-from workloads.serving.request import Request
-from workloads.serving.sample import Sample
-from workloads.serving.timeline import Timeline
-from workloads.serving.traces import PS_PER_S
+from workloads.serving.load.request import Request
+from workloads.serving.load.traces import PS_PER_S
+from workloads.serving.price.cost import Batch, DecodeCosts, Int64s, IterationCost, Work
+from workloads.serving.result.sample import Sample
+from workloads.serving.result.timeline import Timeline
 
 _PS_PER_MS = PS_PER_S / 1e3
 PJ_PER_J = 1e12  # energy is added up in whole picojoules, so that its order does not matter

@@ -1,0 +1,1 @@
+"""Requests on their way: admitted, computed, preempted, finished."""

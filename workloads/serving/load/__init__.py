@@ -1,0 +1,1 @@
+"""Requests: traces, generated loads, and the highest rate that is served well enough."""

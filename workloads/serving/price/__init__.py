@@ -1,0 +1,1 @@
+"""What an iteration costs: time, energy and bytes."""
