@@ -42,6 +42,7 @@ class Kernel:
     build: Callable[[GemmPlan], Program]
     put: Put
     transposed: bool = False
+    method: str = "network"
 
 
 KERNELS = {
@@ -49,6 +50,8 @@ KERNELS = {
     "mesh-gemm-t": Kernel(mesh_gemm_t.mesh_gemm_t, mesh_gemm_t.put, transposed=True),
     "cannon": Kernel(cannon.cannon, cannon.put),
     "summa": Kernel(summa.summa, summa.put),
+    "summa by a tree": Kernel(summa.summa, summa.put, method="tree"),
+    "summa in turn": Kernel(summa.summa, summa.put, method="sequential"),
     "allgather-gemm": Kernel(allgather_gemm.allgather_gemm, allgather_gemm.put),
 }
 
@@ -84,7 +87,7 @@ def run_kernel(machine: TileMachine, name: str, blocks: int, seed: int = 0) -> N
     """A product of ``blocks`` array-sized blocks a tile and dimension."""
     model, kernel = machine.model, KERNELS[name]
     size = blocks * model.array_size * int(np.lcm(model.rows, model.cols))
-    plan = plan_gemm((size, size, size), place_on(model))
+    plan = replace(plan_gemm((size, size, size), place_on(model)), method=kernel.method)
     edge = 2 ** (model.operand_bits - 1)
     a, b = np.random.default_rng(seed).integers(-edge, edge, (2, size, size))
     memory = hold_equal(machine, kernel.build(plan), lambda at: kernel.put(plan, at, a, b))

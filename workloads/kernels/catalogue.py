@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol
 
-from tlm.errors import InputError
+from tlm.errors import InputError, choose
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Program
 from workloads.kernels.attention import flash_attention, flat_attention
@@ -32,6 +32,7 @@ from workloads.kernels.gemm.summa import summa
 from workloads.kernels.gemv import mesh_gemv, pipeline_gemv, ring_gemv
 from workloads.kernels.gemv.closed_form import gemv_cycles, ring_gemv_cycles
 from workloads.kernels.gemv.plan import gemv, plan_gemv
+from workloads.kernels.parts.broadcast import BY_MESSAGES
 from workloads.kernels.vector import softmax
 from workloads.kernels.vector.closed_form import softmax_cycles
 from workloads.machine.place import Place
@@ -67,7 +68,8 @@ class Choices:
     """Variants of kernels; None is what a kernel does by itself.
 
     Attributes:
-        collective: How reductions are made (`workloads.kernels.parts.collectives`).
+        collective: How reductions are made (`workloads.kernels.parts.collectives`), and panels of
+            products sent to many (`workloads.kernels.parts.broadcast`).
         groups: Groups of each level but the last of a K-tree.
         schedule: Of FlatAttention: ``naive`` or ``async``.
     """
@@ -152,6 +154,16 @@ def _gemm(
     )
 
 
+def _panels(
+    program: Callable[[GemmPlan], Program], form: Callable[[GemmPlan, NocTiming], int]
+) -> Kernel:
+    def plan(sizes: Any, place: Place, choices: Choices) -> GemmPlan:
+        method = choose("collective", choices.collective or "network", ["network", *BY_MESSAGES])
+        return replace(plan_gemm(sizes, place), method=method)
+
+    return replace(_gemm(plan_gemm, program, form), plan=plan, choices=("collective",))
+
+
 def _on(ring: Callable[[int], Ring]) -> Callable[[GemmPlan, NocTiming], int]:
     return lambda plan, timing: compute_shift_cycles(plan, ring(plan.side), timing)
 
@@ -192,8 +204,8 @@ KERNELS = {
     "mesh-gemm": _gemm(plan_square_gemm, mesh_gemm, _on(Ring.interleaved)),
     "mesh-gemm-t": _gemm(_plan_transposed, mesh_gemm_t, mesh_gemm_t_cycles),
     "cannon": _gemm(plan_square_gemm, cannon, _on(Ring.natural)),
-    "summa": _gemm(plan_gemm, summa, summa_cycles),
-    "allgather-gemm": _gemm(plan_gemm, allgather_gemm, allgather_cycles),
+    "summa": _panels(summa, summa_cycles),
+    "allgather-gemm": _panels(allgather_gemm, allgather_cycles),
     "mesh-gemv": _gemv(
         lambda sizes, place, choices: mesh_gemv.plan_mesh_gemv(
             sizes, place, choices.groups, choices.collective or "k-tree"

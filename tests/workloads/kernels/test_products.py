@@ -71,6 +71,17 @@ def test_transposed_mesh_gemm_multiplies(side: int, shape: Shape) -> None:
     check(mesh_gemm_t.mesh_gemm_t(plan), mesh_gemm_t.put, plan, shape, turned=True)
 
 
+@pytest.mark.parametrize("method", ["tree", "sequential"])
+@pytest.mark.parametrize("grid", [(1, 1), (1, 4), (3, 2), (4, 4), (5, 7)])
+@pytest.mark.parametrize("name", PANELS)
+def test_panels_sent_by_messages_give_the_same_product(
+    name: str, grid: tuple[int, int], method: str
+) -> None:
+    build, put = PANELS[name]
+    plan = replace(plan_gemm((7, 5, 9), place(*grid)), method=method)
+    check(build(plan), put, plan, (7, 5, 9))
+
+
 @pytest.mark.parametrize("name", PANELS)
 @pytest.mark.parametrize("grid", [(1, 1), (4, 4), (2, 3), (3, 2), (3, 5), (1, 4), (2, 4), (7, 7)])
 @shapes

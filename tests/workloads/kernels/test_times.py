@@ -16,6 +16,7 @@ from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.transfer_times import arrival_cycles, credit_cycles
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Engine, Operation, Program, Work
+from workloads.kernels.catalogue import KERNELS
 from workloads.kernels.gemm.allgather_gemm import allgather_gemm
 from workloads.kernels.gemm.cannon import cannon
 from workloads.kernels.gemm.closed_form import allgather_cycles
@@ -192,6 +193,23 @@ def test_what_contention_costs_beyond_lt(
 ) -> None:
     lt, at = cycles_at_both(kernel, plan_of(side, step_cycles, flits))
     assert low_pct <= 100 * (lt - at) / at <= high_pct
+
+
+# Panels sent by messages
+
+
+@pytest.mark.parametrize("kernel", ["summa", "allgather-gemm"])
+@pytest.mark.parametrize("method", ["tree", "sequential"])
+@pytest.mark.parametrize(
+    ("side", "step_cycles", "flits"), [(4, 900, 16), (8, 900, 16), (16, 900, 9)]
+)
+def test_messages_in_place_of_multicasts_are_priced(
+    kernel: str, method: str, side: int, step_cycles: int, flits: int
+) -> None:
+    found = KERNELS[kernel]
+    by_messages = replace(plan_of(side, step_cycles, flits), method=method)
+    cycles = run_lt(found.program(by_messages), TIMING).cycles
+    assert abs(found.closed_form(by_messages, TIMING) - cycles) <= 0.1 * cycles
 
 
 # Size

@@ -15,11 +15,15 @@ from tlm.program.arithmetic import Integers
 from tlm.program.functional import TileBlocks
 from workloads.kernels.gemm.panels import own_buffers, put_panels, spread_panel
 from workloads.kernels.gemm.plan import GemmPlan
+from workloads.kernels.parts.broadcast import Broadcast
 
 
 def allgather_gemm(plan: GemmPlan) -> Program:
     """Program of the product, which is in buffer ``c``; labels as those of SUMMA."""
     tokens = {f"{matrix}.there.{panel}": Token() for matrix in "ab" for panel in range(plan.panels)}
+    for matrix in "ab":
+        for panel in range(plan.panels):
+            tokens |= _panel(plan, matrix, panel).tokens()
     gathered = [tuple(f"{matrix}.{panel}" for panel in range(plan.panels)) for matrix in "ab"]
     buffers = own_buffers(plan) | plan.buffers(gathered[0], gathered[1], ("c",))
     return Program(plan.rows, plan.cols, tokens, lambda: _operations(plan), buffers)
@@ -30,17 +34,15 @@ def put(plan: GemmPlan, memory: TileBlocks, a: Integers, b: Integers) -> None:
     put_panels(plan, memory, a, b)
 
 
+def _panel(plan: GemmPlan, matrix: str, panel: int) -> Broadcast:
+    there = f"{matrix}.there.{panel}"
+    return spread_panel(plan, matrix, panel, target=f"{matrix}.{panel}", free=(), there=there)
+
+
 def _operations(plan: GemmPlan) -> Iterator[Operation]:
     for panel in range(plan.panels):
         for matrix in "ab":
-            yield spread_panel(
-                plan,
-                matrix,
-                panel,
-                slots=(),
-                arrivals=(f"{matrix}.there.{panel}",),
-                target=f"{matrix}.{panel}",
-            )
+            yield from _panel(plan, matrix, panel).operations()
     everywhere = TileSet(range(plan.rows), range(plan.cols))
     for panel in range(plan.panels):
         yield Work(

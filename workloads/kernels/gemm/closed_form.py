@@ -14,6 +14,8 @@ from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Indices
 from workloads.kernels.gemm.plan import GemmPlan
 from workloads.kernels.gemm.ring import Ring
+from workloads.kernels.parts.broadcast import BY_MESSAGES
+from workloads.kernels.parts.closed_form import broadcast_cycles
 
 
 def compute_shift_cycles(plan: GemmPlan, ring: Ring, timing: NocTiming) -> int:
@@ -28,6 +30,8 @@ def compute_shift_cycles(plan: GemmPlan, ring: Ring, timing: NocTiming) -> int:
 
 def summa_cycles(plan: GemmPlan, timing: NocTiming) -> int:
     """Cycles of SUMMA: every step waits for the tile farthest from its roots."""
+    if plan.method in BY_MESSAGES:
+        return _summa_by_messages_cycles(plan, timing)
     steps = np.arange(plan.panels)
     a_roots, b_roots = (steps * size // plan.panels for size in (plan.cols, plan.rows))
     a_hops = np.maximum(a_roots, plan.cols - 1 - a_roots)
@@ -41,6 +45,23 @@ def summa_cycles(plan: GemmPlan, timing: NocTiming) -> int:
     step = np.maximum((plan.step_cycles + credit + there) / 2, plan.a_flits + plan.b_flits)
     step = np.maximum(step, plan.step_cycles)
     return round(float(there[0] + step[1:].sum()) + plan.step_cycles)
+
+
+def _summa_by_messages_cycles(plan: GemmPlan, timing: NocTiming) -> int:
+    """Cycles where panels are sent by messages.
+
+    By a tree a tile hands on those of B behind those of A. In turn only one tile has both to send,
+    in each step another one, and the others make up for its delay.
+    """
+    total, both = 0.0, sum if plan.method == "tree" else max
+    for step in range(plan.panels):
+        roots = step * plan.cols // plan.panels, step * plan.rows // plan.panels
+        a = broadcast_cycles(timing, plan.method, plan.cols, roots[0], plan.a_flits)
+        b = broadcast_cycles(timing, plan.method, plan.rows, roots[1], plan.b_flits)
+        far = max(roots[0], plan.cols - 1 - roots[0], roots[1], plan.rows - 1 - roots[1])
+        again = plan.step_cycles + credit_cycles(timing, far) + both((a, b))
+        total += a + b if step == 0 else max(plan.step_cycles, again / 2)
+    return round(total) + plan.step_cycles
 
 
 def allgather_cycles(plan: GemmPlan, timing: NocTiming) -> int:

@@ -4,12 +4,13 @@ K is cut into lcm(rows, columns) panels. Tile (r, c) has block row r of A in the
 and block column c of B in the panels of row r: each an equal share, in order.
 """
 
-from tlm.interconnect.packets import TileSet
-from tlm.program import Buffer, Multicast
+from tlm.program import Buffer
 from tlm.program.arithmetic import Integers
 from tlm.program.functional import TileBlocks
 from workloads.kernels.gemm.plan import GemmPlan
 from workloads.kernels.parts.blocks import cut
+from workloads.kernels.parts.broadcast import Broadcast
+from workloads.kernels.parts.line import Lines
 
 
 def own_buffers(plan: GemmPlan) -> dict[str, Buffer]:
@@ -32,27 +33,19 @@ def put_panels(plan: GemmPlan, memory: TileBlocks, a: Integers, b: Integers) -> 
 
 
 def spread_panel(
-    plan: GemmPlan,
-    matrix: str,
-    panel: int,
-    *,
-    target: str,
-    slots: tuple[str, ...],
-    arrivals: tuple[str, ...],
-) -> Multicast:
-    """The multicast of a panel of A along all rows, or of B along all columns."""
-    across = plan.cols if matrix == "a" else plan.rows
+    plan: GemmPlan, matrix: str, panel: int, *, target: str, free: tuple[str, ...], there: str
+) -> Broadcast:
+    """A panel of A to all tiles of its row, or of B to all of its column."""
+    across, lines = (plan.cols, plan.rows) if matrix == "a" else (plan.rows, plan.cols)
     owner, index = divmod(panel, plan.panels // across)
-    root = range(owner, owner + 1)
-    lines = range(plan.rows), range(plan.cols)
-    return Multicast(
-        TileSet(lines[0], root) if matrix == "a" else TileSet(root, lines[1]),
-        "row" if matrix == "a" else "column",
-        range(across),
+    return Broadcast(
+        Lines("row" if matrix == "a" else "column", range(lines), across),
+        owner,
+        plan.method,
         plan.a_flits if matrix == "a" else plan.b_flits,
-        slots=slots,
-        arrivals=arrivals,
         source=f"{matrix}.own.{index}",
         target=target,
+        free=free,
+        there=there,
         label=matrix.upper(),
     )

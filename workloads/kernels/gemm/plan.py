@@ -28,6 +28,7 @@ class GemmPlan:
         c_flits: Flits of a block of C.
         element_bits: Bits of an element of A and B.
         sum_bits: Bits of an element of C.
+        method: How panels are sent to many (`workloads.kernels.parts.broadcast`), where they are.
     """
 
     rows: int
@@ -39,6 +40,7 @@ class GemmPlan:
     c_flits: int = 1
     element_bits: int = 8
     sum_bits: int = 32
+    method: str = "network"
 
     @property
     def side(self) -> int:

@@ -17,6 +17,7 @@ from tlm.program.arithmetic import Integers
 from tlm.program.functional import TileBlocks
 from workloads.kernels.gemm.panels import own_buffers, put_panels, spread_panel
 from workloads.kernels.gemm.plan import GemmPlan
+from workloads.kernels.parts.broadcast import Broadcast
 
 
 def summa(plan: GemmPlan) -> Program:
@@ -30,6 +31,9 @@ def summa(plan: GemmPlan) -> Program:
         for what in ("there", "free")
         for buffer in (0, 1)
     }
+    for matrix in "ab":
+        for step in range(2):
+            tokens |= _panel(plan, matrix, step).tokens()
     buffers = own_buffers(plan) | plan.buffers(("a.0", "a.1"), ("b.0", "b.1"), ("c",))
     return Program(plan.rows, plan.cols, tokens, lambda: _operations(plan), buffers)
 
@@ -39,19 +43,18 @@ def put(plan: GemmPlan, memory: TileBlocks, a: Integers, b: Integers) -> None:
     put_panels(plan, memory, a, b)
 
 
+def _panel(plan: GemmPlan, matrix: str, step: int) -> Broadcast:
+    buffer = step % 2
+    free, there = (f"{matrix}.free.{buffer}",), f"{matrix}.there.{buffer}"
+    return spread_panel(plan, matrix, step, target=f"{matrix}.{buffer}", free=free, there=there)
+
+
 def _operations(plan: GemmPlan) -> Iterator[Operation]:
     everywhere = TileSet(range(plan.rows), range(plan.cols))
     for step in range(plan.panels):
         buffer = step % 2
         for matrix in "ab":
-            yield spread_panel(
-                plan,
-                matrix,
-                step,
-                slots=(f"{matrix}.free.{buffer}",),
-                arrivals=(f"{matrix}.there.{buffer}",),
-                target=f"{matrix}.{buffer}",
-            )
+            yield from _panel(plan, matrix, step).operations()
         yield Work(
             Engine.MATRIX,
             everywhere,

@@ -45,6 +45,19 @@ def all_reduce_cycles(reduction: Reduction, timing: NocTiming) -> int:
     return come + spread
 
 
+def broadcast_cycles(timing: NocTiming, method: str, length: int, root: int, flits: int) -> int:
+    """Cycles until a block of the root is at all tiles of a line, sent by messages."""
+    farthest = max(root, length - 1 - root)
+    if method == "sequential":
+        # Nearer tiles first; the root's own copy last.
+        return (length - 1) * flits + arrival_cycles(timing, 0 if length == 1 else farthest, flits)
+    own = arrival_cycles(timing, 0, flits)
+    return own + sum(
+        arrival_cycles(timing, max(abs(here - there) for here, there in stage), flits)
+        for stage in tree(length, root)
+    )
+
+
 def _roots(reduction: Reduction) -> tuple[int, ...]:
     return (reduction.root,) if isinstance(reduction.root, int) else reduction.root
 
