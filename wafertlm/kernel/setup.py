@@ -1,9 +1,9 @@
 """What options ask for, resolved once: all that a run needs stands in its `Setup`."""
 
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from tlm.calibrated import measured_rtl_hash, stale_allowed
 from tlm.chips import Chip, find_tiles
@@ -80,8 +80,8 @@ PLAIN = Execution()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setup:
-    """A kernel on a chip, ready to run.
+class Ground:
+    """Tiles of a chip at some levels, ready for any kernel.
 
     Attributes:
         options: What was asked for.
@@ -92,11 +92,7 @@ class Setup:
         timing: Of the network.
         tile: What the project's own tiles cost beside the laws of their engines; None of others,
             and where engines are rooflines or closed forms.
-        kernel: The kernel.
-        place: What it is planned for; its ``offchip`` are the channels, if their time counts.
-        macs: Multiply-accumulates of the problem, without padding.
-        plan: The problem cut over tiles.
-        program: The plan as a program, its work without the costs of ``tile`` and ``unequal``.
+        place: What kernels are planned for; its ``offchip`` are the channels, if their time counts.
     """
 
     options: KernelOptions
@@ -106,11 +102,7 @@ class Setup:
     unequal: UnequalTiles | None
     timing: NocTiming
     tile: TileTiming | None
-    kernel: Kernel
     place: Place
-    macs: int
-    plan: Plan
-    program: Program
 
     @property
     def span(self) -> tuple[int, int]:
@@ -131,18 +123,12 @@ class Setup:
     def _grid(self) -> tuple[int, int]:
         return self.place.rows, self.place.cols
 
-    def check_size(self) -> None:
-        """Refuse what is too large for a tile's memory or for the level of the network.
+    def check_level(self) -> None:
+        """Refuse what is too large for the level of the network.
 
         Raises:
             InputError: naming the option, what was found, and the largest.
         """
-        needed, there = self.program.tile_bytes, self.place.tile_bytes
-        if needed > there:
-            raise InputError(
-                f"--shape: the kernel's buffers take {needed} bytes of a tile's memory; "
-                f"allowed on '{self.chip.name}': {there}"
-            )
         rows, cols = self.span
         gaps = self.unequal is not None and self.unequal.has_gaps
         counted = " with lines out of use between them" if gaps else ""
@@ -194,6 +180,43 @@ class Setup:
             return self.chip.calibration or RTL, measured_rtl_hash()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup(Ground):
+    """A kernel on tiles of a chip, ready to run.
+
+    Attributes:
+        kernel: The kernel.
+        macs: Multiply-accumulates of the problem, without padding.
+        plan: The problem cut over tiles.
+        program: The plan as a program, its work without the costs of ``tile`` and ``unequal``.
+    """
+
+    kernel: Kernel
+    macs: int
+    plan: Plan
+    program: Program
+
+    @classmethod
+    def of(cls, ground: Ground, kernel: Kernel, macs: int, plan: Plan) -> Self:
+        """A plan on the tiles that it is for."""
+        known = {field.name: getattr(ground, field.name) for field in fields(Ground)}
+        return cls(**known, kernel=kernel, macs=macs, plan=plan, program=kernel.program(plan))
+
+    def check_size(self) -> None:
+        """Refuse what is too large for a tile's memory or for the level of the network.
+
+        Raises:
+            InputError: naming the option, what was found, and the largest.
+        """
+        needed, there = self.program.tile_bytes, self.place.tile_bytes
+        if needed > there:
+            raise InputError(
+                f"--shape: the kernel's buffers take {needed} bytes of a tile's memory; "
+                f"allowed on '{self.chip.name}': {there}"
+            )
+        self.check_level()
+
+
 def resolve(options: KernelOptions) -> Setup:
     """Look up all that options name, and plan the kernel.
 
@@ -201,13 +224,21 @@ def resolve(options: KernelOptions) -> Setup:
         InputError: for options that do not fit together, a problem that does not fit the chip, or
             stale measurements, unless they are allowed.
     """
+    choose("kernel", options.kernel, list(KERNELS))
+    ground = grounded(options)
     with stale_allowed(options.allow_stale):
-        choose("kernel", options.kernel, list(KERNELS))
+        kernel, sizes = KERNELS[options.kernel], options.sizes
+        plan = kernel.planned(sizes, ground.place, options.choices)
+        return Setup.of(ground, kernel, kernel.macs(sizes), plan)
+
+
+def grounded(options: KernelOptions) -> Ground:
+    """Look up all that options name but the kernel; else as `resolve`."""
+    with stale_allowed(options.allow_stale):
         chip = find_tiles(options.chip, options.set)
         levels = part_levels(options, chip)
         custom, chip = _custom_routers(options), chip_of_dtype(chip, options.dtype)
         timing = noc_timing(chip) if custom is None else custom.timing
-        kernel, sizes = KERNELS[options.kernel], options.sizes
         grid = chip_grid(options.grid, chip)
         unequal = unequal_tiles(options, levels, chip, grid)
         place = chip_place(chip, grid, timing, *ELEMENT_BITS[options.dtype])
@@ -218,8 +249,7 @@ def resolve(options: KernelOptions) -> Setup:
             place = replace(place, offchip=chip_edge(chip, levels.memory, grid))
         if custom is not None:
             place = replace(place, in_network=custom.combines)
-        plan = kernel.planned(sizes, place, options.choices)
-        return Setup(
+        return Ground(
             options=options,
             chip=chip,
             levels=levels,
@@ -227,11 +257,7 @@ def resolve(options: KernelOptions) -> Setup:
             unequal=unequal,
             timing=timing,
             tile=None if "perf" in (levels.noc, levels.compute) else own_tile(chip),
-            kernel=kernel,
             place=place,
-            macs=kernel.macs(sizes),
-            plan=plan,
-            program=kernel.program(plan),
         )
 
 
