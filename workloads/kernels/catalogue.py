@@ -68,8 +68,8 @@ class Choices:
     """Variants of kernels; None is what a kernel does by itself.
 
     Attributes:
-        collective: How reductions are made (`workloads.kernels.parts.collectives`), and panels of
-            products sent to many (`workloads.kernels.parts.broadcast`).
+        collective: How reductions are made (`workloads.kernels.parts.collectives`), and blocks
+            of operands sent to many (`workloads.kernels.parts.broadcast`).
         groups: Groups of each level but the last of a K-tree.
         schedule: Of FlatAttention: ``naive`` or ``async``.
     """
@@ -189,6 +189,12 @@ def _without_memory(plan: FlatPlan | FlashPlan) -> FlatPlan | FlashPlan:
     return replace(plan, place=replace(plan.place, offchip=None))
 
 
+def _plan_flat(sizes: Any, place: Place, choices: Choices) -> FlatPlan:
+    method, schedule = place.method(choices.collective), choices.schedule or "async"
+    plan = flat_attention.plan_flat(AttentionShape(*sizes), place, method, schedule)
+    return replace(plan, operands=choices.collective or "network")
+
+
 def _flash(turns: int) -> Kernel:
     return Kernel(
         ATTENTION,
@@ -233,12 +239,7 @@ KERNELS = {
     "flat-attention": Kernel(
         ATTENTION,
         lambda sizes: AttentionShape(*sizes).macs,
-        lambda sizes, place, choices: flat_attention.plan_flat(
-            AttentionShape(*sizes),
-            place,
-            place.method(choices.collective),
-            choices.schedule or "async",
-        ),
+        _plan_flat,
         flat_attention.flat_attention,
         flat_attention_cycles,
         ("collective", "schedule"),

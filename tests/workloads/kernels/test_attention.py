@@ -23,6 +23,7 @@ from workloads.kernels.attention.core import AttentionShape
 from workloads.kernels.attention.flash_attention import FlashPlan
 from workloads.kernels.attention.flash_search import plan_flash
 from workloads.kernels.attention.flat_attention import FlatPlan, plan_flat
+from workloads.kernels.parts.broadcast import BY_MESSAGES
 from workloads.kernels.vector import softmax
 from workloads.kernels.vector.softmax import plan_softmax
 from workloads.machine.place import chip_place
@@ -79,6 +80,17 @@ def test_flat_attention(grid: tuple[int, int], schedule: str) -> None:
     for seed in range(2):
         found, exact = attention(plan, seed)
         assert np.abs(found - exact).max() < 2.0
+
+
+@pytest.mark.parametrize("operands", BY_MESSAGES)
+@pytest.mark.parametrize("schedule", ["naive", "async"])
+@pytest.mark.parametrize("grid", [(1, 1), (3, 5), (4, 4)])
+def test_operands_sent_by_messages_give_the_same_attention(
+    grid: tuple[int, int], schedule: str, operands: str
+) -> None:
+    plan = plan_flat(SHAPE, place(*grid), operands, schedule, UNIT)
+    found, _ = attention(replace(plan, operands=operands))
+    assert found.tolist() == attention(plan)[0].tolist()
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -15,16 +15,22 @@ from tlm.offchip.times import load_law, store_law
 from workloads.kernels.attention.core import Core
 from workloads.kernels.attention.flash_attention import FlashPlan
 from workloads.kernels.attention.flat_attention import FlatPlan
-from workloads.kernels.parts.closed_form import all_reduce_cycles, reduce_cycles
+from workloads.kernels.parts.broadcast import BY_MESSAGES
+from workloads.kernels.parts.closed_form import (
+    all_reduce_cycles,
+    broadcast_cycles,
+    reduce_cycles,
+)
+from workloads.kernels.vector.softmax import diagonal
 
 
 def flat_attention_cycles(plan: FlatPlan, timing: NocTiming) -> int:
     """Cycles of FlatAttention."""
     core, place, flits = plan.core, plan.place, plan.flits
-    hold = {name: hold_cycles(timing, flits[name], multicast=True) for name in "qkv"}
+    hold = {name: _hold_cycles(plan, name, timing) for name in "qkv"}
     reductions = [each for each in (core.maximum, core.total) if each is not None]
     collectives = sum(all_reduce_cycles(each, timing) for each in reductions)
-    down = arrival_cycles(timing, place.rows - 1, flits["k"], multicast=place.rows > 1)
+    down = _down_cycles(plan, timing)
     load = hold["q"] / plan.kv_blocks + down
     memory = None if place.offchip is None else _flat_memory(plan, place.offchip, timing)
     softmax = _softmax_cycles(core, plan.kv_blocks) + collectives
@@ -51,6 +57,24 @@ def flat_attention_cycles(plan: FlatPlan, timing: NocTiming) -> int:
         + end
         + written
     )
+
+
+def _down_cycles(plan: FlatPlan, timing: NocTiming) -> int:
+    """From sending a slice of K to its arrival at the whole column."""
+    rows, flits = plan.place.rows, plan.flits["k"]
+    if plan.operands not in BY_MESSAGES:
+        return arrival_cycles(timing, rows - 1, flits, multicast=rows > 1)
+    roots = set(diagonal(plan.place.cols, rows))
+    return max(broadcast_cycles(timing, plan.operands, rows, root, flits) for root in roots)
+
+
+def _hold_cycles(plan: FlatPlan, name: str, timing: NocTiming) -> int:
+    """For which a slice keeps the busiest tile's port."""
+    flits, length = plan.flits[name], plan.place.cols if name == "q" else plan.place.rows
+    if plan.operands not in BY_MESSAGES:
+        return hold_cycles(timing, flits, multicast=True)
+    messages = length if plan.operands == "sequential" else 1 + (length - 1).bit_length()
+    return messages * flits
 
 
 def flash_attention_cycles(plan: FlashPlan, timing: NocTiming) -> int:

@@ -16,7 +16,6 @@ multicast begins as if its slice lay in the tile.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -37,6 +36,7 @@ from workloads.kernels.attention.core import (
     whole_keys,
 )
 from workloads.kernels.attention.plan import AttentionPlan
+from workloads.kernels.parts.broadcast import Broadcast
 from workloads.kernels.parts.collectives import Reduction
 from workloads.kernels.parts.inlets import (
     Inlet,
@@ -66,6 +66,7 @@ class FlatPlan(AttentionPlan):
         method: How parts of rows come together (`workloads.kernels.parts.collectives`).
         schedule: One of `SCHEDULES`.
         exponent: From scores to exponents of two.
+        operands: How slices are sent to many (`workloads.kernels.parts.broadcast`).
     """
 
     place: Place
@@ -76,6 +77,7 @@ class FlatPlan(AttentionPlan):
     method: str
     schedule: str
     exponent: Factor
+    operands: str = "network"
 
     @property
     def depth(self) -> int:
@@ -129,6 +131,24 @@ class FlatPlan(AttentionPlan):
         if name == "q":
             return [TileSet.tile(row, col) for row, col in enumerate(diagonal(rows, cols))]
         return [TileSet.tile(row, col) for col, row in enumerate(diagonal(cols, rows))]
+
+    def broadcast(self, name: str, index: int) -> Broadcast:
+        """Of slices of ``q`` along rows, of ``k`` and ``v`` along columns, from a slot's number."""
+        rows, cols = self.place.rows, self.place.cols
+        lines = (
+            Lines("row", range(rows), cols) if name == "q" else Lines("column", range(cols), rows)
+        )
+        return Broadcast(
+            lines,
+            tuple(diagonal(len(lines.lines), lines.length)),
+            self.operands,
+            self.flits[name],
+            source="",
+            target=f"{name}.{index}",
+            free=(f"{name}.free.{index}",),
+            there=f"{name}.there.{index}",
+            label=name,
+        )
 
     def inlets(self) -> dict[str, Inlet]:
         """How slices come from off-chip memory."""
@@ -211,40 +231,32 @@ def flat_attention(plan: FlatPlan) -> Program:
     if place.offchip is not None:
         tokens |= inlet_tokens("qkv") | outlet_tokens()
         buffers |= staging(buffers, {name: f"{name}.0" for name in "qkv"})
-    rows = Lines("row", range(place.rows), place.cols)
-    columns = Lines("column", range(place.cols), place.rows)
     inlets = {} if place.offchip is None else plan.inlets()
 
-    def hand_on(name: str, lines: Lines, index: int, **ends: Any) -> Operation:
-        return lines.multicast(
-            tuple(diagonal(len(lines.lines), lines.length)),
-            plan.flits[name],
-            slots=(f"{name}.free.{index}",),
-            arrivals=(f"{name}.there.{index}",),
-            target=f"{name}.{index}",
-            label=name,
-            **ends,
-        )
+    for name in "qkv":
+        for index in range(core.states if name == "q" else plan.depth):
+            tokens |= plan.broadcast(name, index).tokens()
 
-    def load(name: str, lines: Lines, number: int, source: str, index: int) -> Iterator[Operation]:
+    def load(name: str, number: int, source: str, index: int) -> Iterator[Operation]:
         """The ``number``-th slice of its kind, which lies in ``source``."""
+        hand_on = plan.broadcast(name, index)
         if not inlets:
-            yield hand_on(name, lines, index, source=source)
+            yield from replace(hand_on, source=source).operations()
             return
         yield from inlets[name].before(number)
         there, free = (f"{name}.in.there",), (f"{name}.in.free",)
-        yield hand_on(name, lines, index, takes=there, gives=free, source=f"{name}.in")
+        yield from replace(hand_on, source=f"{name}.in", takes=there, gives=free).operations()
         yield from inlets[name].after(number)
 
     number = {item: n for n, item in enumerate(items(plan.streams, plan.kv_blocks, plan.depth))}
 
     def load_keys(item: Item) -> Iterator[Operation]:
         if item.first:
-            yield from load("q", rows, item.stream, f"q.own.{item.stream}", item.state)
-        yield from load("k", columns, number[item], f"k.own.{_keys(plan, item)}", item.slot)
+            yield from load("q", item.stream, f"q.own.{item.stream}", item.state)
+        yield from load("k", number[item], f"k.own.{_keys(plan, item)}", item.slot)
 
     def load_values(item: Item) -> Iterator[Operation]:
-        yield from load("v", columns, number[item], f"v.own.{_keys(plan, item)}", item.slot)
+        yield from load("v", number[item], f"v.own.{_keys(plan, item)}", item.slot)
 
     def finish(item: Item) -> Iterator[Operation]:
         output = plan.output(item.state)
