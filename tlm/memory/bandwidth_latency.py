@@ -32,22 +32,23 @@ class ChannelTiming:
     queue_depth: int
 
     def transfer_cycles(self, length_bytes: int) -> int:
-        """Cycles a transaction holds the data bus."""
+        """Cycles that so many bytes, one after the other, hold the data bus."""
         return -(-length_bytes // self.bytes_per_cycle)
 
 
 class BandwidthLatencyMemory:
     """A channel that answers in order: max(latency, turn on the data bus) + transfer.
 
-    With the queue full it withholds END_REQ. Its blocking transport is the same formula without the
-    queue, for initiators that run ahead on their own clock.
+    The data bus is busy by the byte: a cycle that one transaction does not fill serves the next,
+    too. With the queue full it withholds END_REQ. Its blocking transport is the same formula
+    without the queue, for initiators that run ahead on their own clock.
     """
 
     def __init__(self, env: Environment, timing: ChannelTiming) -> None:
         self.socket = TargetSocket(self)
         self._env = env
         self._timing = timing
-        self._bus_free_cycle = 0
+        self._bus_free_bytes = 0  # bytes that the bus could have moved until it is free
         self._held: deque[GenericPayload] = deque()
         self._in_flight = 0
         self._events = PayloadEventQueue(env, self._data_ready)
@@ -79,9 +80,10 @@ class BandwidthLatencyMemory:
         self._events.notify(payload, Phase.BEGIN_RESP, end - now)
 
     def _last_byte(self, accepted_cycle: int, length_bytes: int) -> int:
-        start = max(accepted_cycle + self._timing.latency_cycles, self._bus_free_cycle)
-        self._bus_free_cycle = start + self._timing.transfer_cycles(length_bytes)
-        return self._bus_free_cycle
+        timing = self._timing
+        first = (accepted_cycle + timing.latency_cycles) * timing.bytes_per_cycle
+        self._bus_free_bytes = max(first, self._bus_free_bytes) + length_bytes
+        return timing.transfer_cycles(self._bus_free_bytes)
 
     def _data_ready(self, payload: GenericPayload, phase: Phase) -> None:
         payload.response_status = ResponseStatus.OK

@@ -71,8 +71,14 @@ def test_phases_are_ordered_bounded_and_never_beat_the_bus(
     for one in times:
         open_at_acceptance = [t for t in times if t.end_req <= one.end_req < t.end_resp]
         assert len(open_at_acceptance) <= depth
-    total = sum(timing.transfer_cycles(length) for _, length in requests)
+    total = timing.transfer_cycles(sum(length for _, length in requests))
     assert max(t.begin_resp for t in times) >= min(t.end_req for t in times) + 10 + total
+
+
+def test_a_cycle_of_the_data_bus_serves_two_reads() -> None:
+    # 12 bytes each: the second one's first four come in the cycle of the first one's last four.
+    timing = ChannelTiming(latency_cycles=10, bytes_per_cycle=8, queue_depth=4)
+    assert [each.begin_resp for each in run(timing, [(0, 12)] * 4)] == [12, 13, 15, 16]
 
 
 def test_blocking_transport_advances_the_callers_own_clock() -> None:
