@@ -1,1 +1,1 @@
-"""Off-chip memory: channels at the edge of the mesh of tiles (docs/offchip.md)."""
+"""Off-chip memory: channels at the edge of the mesh, or at each tile (docs/offchip.md)."""

@@ -1,7 +1,8 @@
 """Where the channels of off-chip memory stand, and where the tiles' blocks lie in them.
 
-A row of routers below the grid's last one has the channels at its local ports: the mesh is a row
-larger than the grid. A tile's blocks lie in the channel of its column.
+Either at the edge of the chip: a row of routers below the last one of tiles has the channels at its
+local ports, and a tile's blocks lie in the channel of its column. Or a channel at each tile, which
+the tile reaches without the network.
 """
 
 from dataclasses import dataclass
@@ -16,20 +17,23 @@ from tlm.program.operations import OffChip, Tile
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """The channels of a grid of tiles.
+    """The channels of a rectangle of tiles.
 
     Attributes:
         rows: Rows of tiles.
         cols: Columns.
-        channels: Channels, at most one a column; each has as many columns as another, or one less.
+        channels: Channels. At the edge at most one a column; each has as many columns as another,
+            or one less.
         flit_bytes: Payload of a flit.
         burst_bytes: Least that a channel reads or writes.
         capacity_bytes: What a channel holds.
         timing: A channel's latency and bandwidth.
+        at_tiles: Each tile has a channel of its own.
+        rows_below: Rows of other tiles between these and the edge.
 
     Raises:
-        InputError: for a number of channels that cannot be, or flits and bursts of which neither is
-            a whole number of the other.
+        InputError: for numbers of channels or rows that cannot be, or flits and bursts of which
+            neither is a whole number of the other.
     """
 
     rows: int
@@ -39,9 +43,16 @@ class Edge:
     burst_bytes: int
     capacity_bytes: int
     timing: ChannelTiming
+    at_tiles: bool = False
+    rows_below: int = 0
 
     def __post_init__(self) -> None:
-        check_range("channels", self.channels, 1, self.cols)
+        tiles = self.rows * self.cols
+        allowed = (tiles, tiles) if self.at_tiles else (1, self.cols)
+        check_range("channels", self.channels, *allowed)
+        if self.rows_below < 0 or (self.at_tiles and self.rows_below):
+            wanted = "0, with a channel at each tile" if self.at_tiles else "0 or more"
+            raise InputError(f"rows_below: found {self.rows_below}; allowed: {wanted}")
         if self.unit_bytes % self.flit_bytes or self.unit_bytes % self.burst_bytes:
             raise InputError(
                 f"flit_bytes: found {self.flit_bytes} with bursts of {self.burst_bytes} bytes; "
@@ -58,23 +69,46 @@ class Edge:
         """Flits of as much: a packet."""
         return self.unit_bytes // self.flit_bytes
 
-    def channel(self, col: int) -> int:
-        """The channel of a column of tiles."""
-        return col * self.channels // self.cols
+    @property
+    def edge_rows(self) -> int:
+        """Rows of routers below the tiles, down to that of the channels."""
+        return 0 if self.at_tiles else self.rows_below + 1
+
+    @property
+    def sharers(self) -> int:
+        """Most tiles of a channel."""
+        return 1 if self.at_tiles else self.rows * ceil_div(self.cols, self.channels)
+
+    def channel(self, tile: Tile) -> int:
+        """The channel of a tile."""
+        row, col = tile
+        return row * self.cols + col if self.at_tiles else col * self.channels // self.cols
 
     def columns(self, channel: int) -> range:
         """Columns of a channel."""
+        if self.at_tiles:
+            first = channel % self.cols
+            return range(first, first + 1)
         first = ceil_div(channel * self.cols, self.channels)
         return range(first, ceil_div((channel + 1) * self.cols, self.channels))
 
     def place(self, channel: int) -> Tile:
-        """Row and column of the router at which a channel stands."""
+        """Row and column of the router, or of the tile, at which a channel stands."""
+        if self.at_tiles:
+            return divmod(channel, self.cols)
         columns = self.columns(channel)
-        return self.rows, columns[len(columns) // 2]
+        return self.rows + self.rows_below, columns[len(columns) // 2]
+
+    def number(self, tile: Tile) -> int:
+        """Which one of its channel's tiles a tile is."""
+        if self.at_tiles:
+            return 0
+        columns = self.columns(self.channel(tile))
+        return tile[0] * len(columns) + tile[1] - columns[0]
 
     def hops(self, tile: Tile) -> int:
         """Between a tile and its channel."""
-        return hops(tile, self.place(self.channel(tile[1])))
+        return hops(tile, self.place(self.channel(tile)))
 
     def units(self, flits: int) -> int:
         """What a block of some flits takes in a channel."""
@@ -108,7 +142,7 @@ class Blocks:
             if name in lengths:
                 self._offsets[name] = self._tile_bytes
                 self._tile_bytes += lengths[name] * edge.unit_bytes
-        needed = self._tile_bytes * edge.rows * ceil_div(edge.cols, edge.channels)
+        needed = self._tile_bytes * edge.sharers
         if needed > edge.capacity_bytes:
             raise InputError(
                 f"--shape: the kernel's blocks take {needed} bytes of a channel of off-chip "
@@ -117,6 +151,4 @@ class Blocks:
 
     def address(self, tile: Tile, block: str) -> int:
         """Where the block of a tile begins in the tile's channel, in bytes."""
-        columns = self._edge.columns(self._edge.channel(tile[1]))
-        number = tile[0] * len(columns) + tile[1] - columns[0]
-        return number * self._tile_bytes + self._offsets[block]
+        return self._edge.number(tile) * self._tile_bytes + self._offsets[block]

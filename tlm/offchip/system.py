@@ -1,4 +1,4 @@
-"""Off-chip memory in a run of the approximately-timed engine: nodes at the edge, and transfers."""
+"""Off-chip memory in a run of the approximately-timed engine: channels' nodes, and transfers."""
 
 from collections.abc import Callable
 from functools import partial
@@ -12,6 +12,7 @@ from tlm.interconnect.simpy_network import SimpyNetwork
 from tlm.memory.base import MemoryTarget
 from tlm.offchip.edge import Blocks, Edge
 from tlm.offchip.node import MemoryNode
+from tlm.offchip.wire import Wire
 from tlm.program import Program
 from tlm.program.operations import OffChip, Tile
 from tlm.program.steps import TransferStep
@@ -46,6 +47,7 @@ class OffChipMemory:
         self.edge = edge
         self._channel = channel
         self._nodes: dict[int, MemoryNode] = {}
+        self._requests: dict[int, Wire] = {}  # from tiles that have a channel of their own
 
     @property
     def read_bytes(self) -> int:
@@ -68,17 +70,23 @@ class OffChipMemory:
 
         Args:
             env: Its clock.
-            network: Of a row more than the program's grid.
+            network: Of as many rows more than the program's grid as `Edge.edge_rows` says.
             program: What is run.
             tiles: Tiles whose banks count.
 
         Raises:
-            InputError: if the grid is another one, or a channel does not hold the blocks.
+            InputError: if the grid is another one, a channel does not hold the blocks, or tiles
+                whose banks count have channels of their own.
         """
         if (program.rows, program.cols) != (self.edge.rows, self.edge.cols):
             raise InputError(
                 f"off-chip memory of {self.edge.rows}x{self.edge.cols} tiles; found a program for "
                 f"{program.rows}x{program.cols}"
+            )
+        if tiles is not None and self.edge.at_tiles:
+            raise InputError(
+                "off-chip memory: found a channel at each tile; allowed with tiles whose banks "
+                "count: channels at the edge"
             )
         self._env, self._network, self._tiles = env, network, tiles
         self._blocks = Blocks(program, self.edge)
@@ -105,7 +113,7 @@ class OffChipMemory:
         """
         operation, tile, edge = step.operation, step.tile, self.edge
         assert isinstance(operation, OffChip)
-        channel = edge.channel(tile[1])
+        channel = edge.channel(tile)
         node, place = self._node(channel), edge.place(channel)
         source, there = self._number(tile), self._number(place)
         goal, back = TileSet.tile(*place), TileSet.tile(*tile)
@@ -115,7 +123,10 @@ class OffChipMemory:
         target = 0 if self._tiles is None else self._tiles.answer_address(step)
 
         def send(flits: int, come: Callable[[], object], left: Callable[[int], object]) -> None:
-            self._network.send(source, goal, flits, left, {there: lambda _: come()})
+            if edge.at_tiles:
+                self._requests[channel].send(flits, partial(left, source), come)
+            else:
+                self._network.send(source, goal, flits, left, {there: lambda _: come()})
 
         def block(left: Callable[[int], object]) -> None:
             parts = cut(operation.flits, edge.unit_flits)
@@ -132,6 +143,7 @@ class OffChipMemory:
         """The node of a channel, which begins its refreshes with the run."""
         if channel not in self._nodes:
             number = self._number(self.edge.place(channel))
+            self._requests[channel], answers = Wire(self._env), Wire(self._env)
 
             def send(
                 tile: TileSet,
@@ -140,6 +152,9 @@ class OffChipMemory:
                 left: Callable[[], object],
                 come: Callable[[], object],
             ) -> None:
+                if self.edge.at_tiles:
+                    answers.send(flits, left, come)
+                    return
                 if self._tiles is not None:
                     self._tiles.begin_answer(number, target, flits)
                 there = tile.nodes(self.edge.cols)[0]

@@ -21,6 +21,8 @@ class OffChipLaw:
             after the other up to the last, which comes a cycle before.
         back_cycles: From the first byte, of a write from the arrival, to the last flit's arrival at
             the tile, next to the channel.
+        asked_cycles: For which the channel's node takes nothing else, as it asks for a burst a
+            cycle. At the edge 0: there the router's port alone counts.
         served_cycles: For which the channel is busy.
         way_cycles: That each hop of the tile's distance adds.
         come_flits: What comes to the tile.
@@ -31,6 +33,7 @@ class OffChipLaw:
     there_cycles: int
     latency_cycles: int
     back_cycles: int
+    asked_cycles: int
     served_cycles: int
     way_cycles: int
     come_flits: int
@@ -49,17 +52,18 @@ class OffChipLaw:
 
 def load_law(timing: NocTiming, edge: Edge, flits: int) -> OffChipLaw:
     """Of a load of so many flits."""
-    unit_cycles, units = edge.timing.transfer_cycles(edge.unit_bytes), edge.units(flits)
-    pace = max(unit_cycles, edge.unit_flits)
-    rest = flits - (units - 1) * edge.unit_flits
+    units = edge.units(flits)
+    first, moved = _moved_cycles(edge, 1), _moved_cycles(edge, units)
+    before = (units - 1) * edge.unit_flits
     # The node hands an answer on in the cycle after it has come.
-    back = unit_cycles + (units - 1) * pace + 1 + arrival_cycles(timing, 0, rest)
+    back = max(moved, first + before) + 1 + _way_cycles(timing, edge, flits - before)
     return OffChipLaw(
         sent_flits=1,
-        there_cycles=arrival_cycles(timing, 0, 1),
+        there_cycles=_way_cycles(timing, edge, 1),
         latency_cycles=edge.timing.latency_cycles,
         back_cycles=back,
-        served_cycles=units * pace,
+        asked_cycles=units - 1 if edge.at_tiles else 0,
+        served_cycles=max(moved, units * edge.unit_flits),
         way_cycles=2 * timing.hop_cycles,
         come_flits=flits,
         posted=False,
@@ -68,14 +72,27 @@ def load_law(timing: NocTiming, edge: Edge, flits: int) -> OffChipLaw:
 
 def store_law(timing: NocTiming, edge: Edge, flits: int) -> OffChipLaw:
     """Of a store of so many flits."""
-    unit_cycles, units = edge.timing.transfer_cycles(edge.unit_bytes), edge.units(flits)
+    units = edge.units(flits)
+    # Bursts that a channel moves faster than they come wait for none but the last.
+    before = min(_moved_cycles(edge, units - 1), (units - 1) * edge.unit_flits)
     return OffChipLaw(
         sent_flits=flits + 1,
-        there_cycles=arrival_cycles(timing, 0, flits + 1),
-        latency_cycles=edge.timing.latency_cycles - 1 - (units - 1) * unit_cycles,
-        back_cycles=1 + arrival_cycles(timing, 0, 1),
-        served_cycles=units * unit_cycles,
+        there_cycles=_way_cycles(timing, edge, flits + 1),
+        latency_cycles=edge.timing.latency_cycles - 1 - before,
+        back_cycles=1 + _way_cycles(timing, edge, 1),
+        asked_cycles=0,
+        served_cycles=_moved_cycles(edge, units),
         way_cycles=2 * timing.hop_cycles,
         come_flits=1,
         posted=True,
     )
+
+
+def _moved_cycles(edge: Edge, units: int) -> int:
+    """For which a channel moves so many units, one after the other."""
+    return edge.timing.transfer_cycles(units * edge.unit_bytes)
+
+
+def _way_cycles(timing: NocTiming, edge: Edge, flits: int) -> int:
+    """From the first of some flits to the arrival of the last, next to each other."""
+    return flits if edge.at_tiles else arrival_cycles(timing, 0, flits)

@@ -1,6 +1,7 @@
 """Loads and stores: where blocks lie, when they come, at level lt as at level at, and all of it."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -62,7 +63,7 @@ def moves(rows: int, cols: int, operations: Sequence[Operation]) -> Program:
 
 def test_channels_stand_below_their_columns() -> None:
     edge = edge_of(3, 5, 2)
-    assert [edge.channel(col) for col in range(5)] == [0, 0, 0, 1, 1]
+    assert [edge.channel((0, col)) for col in range(5)] == [0, 0, 0, 1, 1]
     assert [edge.columns(channel) for channel in range(2)] == [range(3), range(3, 5)]
     assert [edge.place(channel) for channel in range(2)] == [(3, 1), (3, 4)]
     assert [edge.hops((row, 2)) for row in range(3)] == [4, 3, 2]
@@ -85,7 +86,7 @@ def test_blocks_lie_apart(channels: int) -> None:
             for name, bursts in (("a", 3), ("b", 1)):
                 first = blocks.address((row, col), name)
                 assert first % 32 == 0
-                used = {(edge.channel(col), first + 32 * burst) for burst in range(bursts)}
+                used = {(edge.channel((row, col)), first + 32 * burst) for burst in range(bursts)}
                 assert not used & taken
                 taken |= used
 
@@ -101,6 +102,34 @@ def test_zero_load_laws(kind: type[Load] | type[Store], flits: int, cycles: int)
     law = (load_law if kind is Load else store_law)(TIMING, edge, flits)
     assert law.alone_cycles(edge.hops((0, 0))) == cycles
     assert run(program, edge)[0].cycles == run_lt(program, TIMING, offchip=edge).cycles == cycles
+
+
+@pytest.mark.parametrize("kind", [Load, Store])
+@pytest.mark.parametrize("rows_below", [1, 5])
+def test_rows_between_tiles_and_channels_are_hops(
+    kind: type[Load] | type[Store], rows_below: int
+) -> None:
+    near, far = edge_of(3, 2), replace(edge_of(3, 2), rows_below=rows_below)
+    tiles = [(row, col) for row in range(3) for col in range(2)]
+    assert {far.hops(each) - near.hops(each) for each in tiles} == {rows_below}
+    program = moves(3, 2, [move(kind, tile(0), 13)])
+    memory = OffChipMemory(far, formula)
+    mesh = HandshakeMesh(3 + far.edge_rows, 2, TIMING)
+    found = run_at(program, TIMING, mesh, offchip=memory).cycles
+    assert found == run_lt(program, TIMING, offchip=far).cycles
+    assert found == run(program, near)[0].cycles + 2 * rows_below * TIMING.hop_cycles
+
+
+@pytest.mark.parametrize("kind", [Load, Store])
+def test_a_channel_slower_than_a_link_sets_the_pace(kind: type[Load] | type[Store]) -> None:
+    slow = ChannelTiming(latency_cycles=30, bytes_per_cycle=4, queue_depth=2**30)
+    edge = replace(edge_of(4, 4, 2), timing=slow)
+    tiles = TileSet(range(4), range(4))
+    program = moves(4, 4, [move(kind, tiles, 64), move(Load, tiles, 64)])
+    memory = OffChipMemory(edge, lambda env: BandwidthLatencyMemory(env, slow))
+    at = run_at(program, TIMING, HandshakeMesh(5, 4, TIMING), offchip=memory).cycles
+    assert at > 2 * 8 * 64 * 2
+    assert run_lt(program, TIMING, offchip=edge).cycles == pytest.approx(at, rel=0.02)
 
 
 @settings(deadline=None, max_examples=30)

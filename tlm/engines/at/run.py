@@ -47,10 +47,11 @@ def run_at(
     Args:
         program: What to run.
         timing: Packet bound (``fifo_depth``) and latency of credits.
-        network: A network of the program's size, with off-chip memory of a row more, which has no
-            tiles (`TiledInterconnect.edge_rows`); not yet used. With a `TiledInterconnect` work on
-            the program's blocks takes as long as its words, and those of transfers, wait for each
-            other at the tiles' banks; else as long as the operations say.
+        network: A network of the program's size, with off-chip memory of `Edge.edge_rows` rows
+            more, which have no tiles (`TiledInterconnect.edge_rows`); not yet used. With a
+            `TiledInterconnect` work on the program's blocks takes as long as its words, and those
+            of transfers, wait for each other at the tiles' banks; else as long as the operations
+            say.
         recorder: Is told of every operation and transfer.
         queues: Costs of the tiles' sequencers and network interfaces; by default none.
         offchip: Off-chip memory; None: what it holds is in the tile when asked for.
@@ -82,8 +83,9 @@ class _Processes:
         self._network = SimpyNetwork(self._env, network, timing.fifo_depth)
         self._offchip = offchip
         self._units = GivenUnits(self._env, program, timing, queues.credit_interval_cycles)
+        edge_rows = 0 if offchip is None else offchip.edge.edge_rows
         self._tiles = (
-            SharedTiles(self._env, network, self._network, program, memory=offchip is not None)
+            SharedTiles(self._env, network, self._network, program, edge_rows=edge_rows)
             if isinstance(network, TiledInterconnect)
             else None
         )

@@ -26,7 +26,7 @@ class SharedTiles:
         mesh: Mesh and tiles.
         network: The same mesh among SimPy processes.
         program: The program.
-        memory: Whether off-chip memory counts, whose channels stand at a row without tiles.
+        edge_rows: Rows without tiles that its off-chip memory needs; 0 if that does not count.
 
     Raises:
         InputError: for buffers that the tiles cannot hold, or if the mesh has more or fewer rows
@@ -40,12 +40,12 @@ class SharedTiles:
         network: SimpyNetwork,
         program: Program,
         *,
-        memory: bool,
+        edge_rows: int,
     ) -> None:
-        if mesh.edge_rows != memory:
+        if mesh.edge_rows != edge_rows:
             raise InputError(
-                f"edge_rows: found {mesh.edge_rows}; allowed {'with' if memory else 'without'} "
-                f"off-chip memory: {int(memory)}"
+                f"edge_rows: found {mesh.edge_rows}; allowed {'with' if edge_rows else 'without'} "
+                f"off-chip memory: {edge_rows}"
             )
         self._env = env
         self._mesh = mesh

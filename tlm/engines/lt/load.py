@@ -2,7 +2,8 @@
 
 A channel serves blocks in the order of the program, and of the tiles within an operation: they
 wait for each other at the port of its router and for its bandwidth. The network is its zero-load
-law, with the ejection port of the tile as for any transfer.
+law, with the ejection port of the tile as for any transfer. A channel at the tile itself answers
+beside that port.
 """
 
 from typing import NamedTuple
@@ -32,10 +33,12 @@ class Moved(NamedTuple):
     sent_flits: int
     there_cycles: int
     latency_cycles: int
+    asked_cycles: int
     served_cycles: int
     back_cycles: int
     come_flits: int
     posted: bool  # the answer does not wait for the channel
+    through_port: bool  # it comes through the network's port
 
 
 class Channels(NamedTuple):
@@ -44,8 +47,9 @@ class Channels(NamedTuple):
     way_cycles: Times  # shape (rows, columns): between a tile and its channel
     number: Indices  # shape (rows, columns): which one that is
     since: Indices  # since when the port of its router is busy without a pause,
-    until: Indices  # and until when
+    until: Indices  # and until when, or until when its node asks
     served: Indices  # when it is free itself
+    answered: Times  # shape (rows, columns): a tile's last answer that came beside its port
 
 
 class OffChipTimes:
@@ -63,13 +67,26 @@ class OffChipTimes:
         self._turned = turned
         tiles = [[(row, col) for col in range(edge.cols)] for row in range(edge.rows)]
         hops = np.array([[edge.hops(tile) for tile in line] for line in tiles], dtype=np.int32)
-        number = np.array([[edge.channel(tile[1]) for tile in line] for line in tiles])
+        number = np.array([[edge.channel(tile) for tile in line] for line in tiles])
         self._farthest = int(hops.max())
         way, number = (np.ascontiguousarray(a.T if turned else a) for a in (hops, number))
         way *= np.int32(timing.hop_cycles)
-        self._channels = Channels(way, number, *np.zeros((3, edge.channels), dtype=np.int64))
+        since, until, served = np.zeros((3, edge.channels), dtype=np.int64)
+        self._channels = Channels(way, number, since, until, served, np.zeros_like(way))
         self._scratch = np.zeros((len(Spare), way.shape[1]), dtype=np.int32)
         self._scratch[Spare.NEVER] = EMPTY
+
+    @property
+    def latest_cycle(self) -> int:
+        """The last answer of a channel at a tile."""
+        return int(self._channels.answered.max())
+
+    def arrivals(self, ports: Times) -> Times:
+        """What has come to the tiles last, by when their ports are free: shape (rows, columns)."""
+        if not self._edge.at_tiles:
+            return ports
+        answered = self._channels.answered
+        return np.maximum(ports, answered.T if self._turned else answered)
 
     def longest_cycles(self, operation: OffChip) -> int:
         """More than an operation can add to any time."""
@@ -96,10 +113,12 @@ class OffChipTimes:
             sent_flits=law.sent_flits,
             there_cycles=law.there_cycles,
             latency_cycles=law.latency_cycles,
+            asked_cycles=law.asked_cycles,
             served_cycles=law.served_cycles,
             back_cycles=law.back_cycles,
             come_flits=law.come_flits,
             posted=law.posted,
+            through_port=not self._edge.at_tiles,
         )
         return _access(moved, self._channels, state, self._scratch)
 
@@ -125,8 +144,15 @@ def _access(moved: Moved, channels: Channels, state: Times, scratch: Times) -> i
         full = give(row, moved.gives, columns, free)
         for j in range(size):
             come[j] = _serve(moved, channels, number, columns.indices[j], starts[j])
-        through_ports(scratch, row, columns, come, moved.come_flits, times)
-        full = give(row, moved.arrivals, columns, times) or full
+        written = come
+        if moved.through_port:
+            through_ports(scratch, row, columns, come, moved.come_flits, times)
+            written = times
+        else:
+            last = channels.answered[number]
+            for j in range(size):
+                last[columns.indices[j]] = max(last[columns.indices[j]], come[j])
+        full = give(row, moved.arrivals, columns, written) or full
         fault = fault or missing or full
     return fault
 
@@ -141,6 +167,7 @@ def _serve(moved: Moved, channels: Channels, row: int, column: int, start: int) 
         channels.until[which],
         moved.sent_flits,
     )
+    channels.until[which] += moved.asked_cycles
     begun = max(asked + moved.latency_cycles, channels.served[which])
     channels.served[which] = begun + moved.served_cycles
     return int((asked if moved.posted else begun) + moved.back_cycles + way)

@@ -200,14 +200,21 @@ class _LooseRun:
         self._keep_in_range(number, offchip.longest_cycles(operation))
         taken = Taken(number, operation, self._places(number, operation))
         self._refuse(taken.fault(offchip.access(operation, self._state, taken.places)))
-        self._tell(number, operation.of_flits(operation.sent_flits).within_tiles())
+        sent = operation.of_flits(operation.sent_flits).within_tiles()
+        self._tell(number, sent, memory=True)
 
-    def _tell(self, number: int, operation: Operation) -> None:
+    def _tell(self, number: int, operation: Operation, *, memory: bool = False) -> None:
         """Show who looks on what has come of an operation."""
         if self.note is not None:
             self._flush()
             slots = self._slots()
-            self.note(number, operation, slots[: len(Engine)], slots[TileSlot.PORT])
+            arrivals = self._arrivals() if memory else slots[TileSlot.PORT]
+            self.note(number, operation, slots[: len(Engine)], arrivals)
+
+    def _arrivals(self) -> Times:
+        """When something has come to the tiles last."""
+        ports = self._slots()[TileSlot.PORT]
+        return ports if self._offchip is None else self._offchip.arrivals(ports)
 
     def _slots(self) -> Times:
         """The state as the tiles lie: shape (slots, rows, columns)."""
@@ -217,12 +224,11 @@ class _LooseRun:
         """The times after the last operation."""
         self._do_all()
         slots = self._slots()
-        engine_ends, arrivals = slots[: len(Engine)], slots[TileSlot.PORT]
-        ends = np.array(engine_ends, dtype=np.int64, order="C")
+        ends = np.array(slots[: len(Engine)], dtype=np.int64, order="C")
         if self._launch_cycles:
             sent = ends[Engine.TRANSFER]
             sent[sent == self._launch_cycles] = 0  # nothing was
-        arrived = np.array(arrivals, dtype=np.int64, order="C")
+        arrived = np.array(self._arrivals(), dtype=np.int64, order="C")
         matrix_busy, computed = map(np.ascontiguousarray, self._tables.busy_cycles())
         computed += matrix_busy
         if self._beside:
@@ -286,7 +292,9 @@ class _LooseRun:
         self._bound_cycles += longest
         if self._bound_cycles >= _LIMIT_CYCLES:
             self._flush()
-            latest = self._state[:, : TileSlot.PORT + 1].max()
-            self._bound_cycles = int(latest) + longest
+            latest = int(self._state[:, : TileSlot.PORT + 1].max())
+            if self._offchip is not None:
+                latest = max(latest, self._offchip.latest_cycle)
+            self._bound_cycles = latest + longest
             if self._bound_cycles >= _LIMIT_CYCLES:
                 raise InputError(f"operation {number} ends after {_LIMIT_CYCLES} cycles")

@@ -134,10 +134,7 @@ def _flat_memory(plan: FlatPlan, edge: Edge, timing: NocTiming) -> _MemoryCycles
     stores = {name: store_law(timing, edge, plan.flits[name]) for name in ("total", "o")}
     roots = {name: [(each.rows[0], each.cols[0]) for each in plan.roots(name)] for name in "qk"}
     hops = {name: max(map(edge.hops, tiles)) for name, tiles in roots.items()}
-    most = {
-        name: max(Counter(edge.channel(col) for _, col in tiles).values())
-        for name, tiles in roots.items()
-    }
+    most = {name: max(Counter(map(edge.channel, tiles)).values()) for name, tiles in roots.items()}
     q, k, v = loads["q"], loads["k"], loads["v"]
     stream = most["q"] * (q.served_cycles + sum(law.paced_cycles for law in stores.values()))
     item = most["k"] * (k.served_cycles + v.served_cycles)
@@ -192,7 +189,7 @@ def _blocks_at_hand(plan: FlashPlan, timing: NocTiming, written: int) -> _OwnBlo
 def _blocks_in_memory(plan: FlashPlan, edge: Edge, timing: NocTiming) -> _OwnBlocks:
     """The tiles of a channel are served in turn, and so begin one after the other."""
     tiles = list(plan.tiles)
-    sharers = max(Counter(edge.channel(col) for _, col in tiles).values())
+    sharers = max(Counter(map(edge.channel, tiles)).values())
     hops = max(map(edge.hops, tiles))
     q, k, v = (load_law(timing, edge, plan.flits(name)) for name in "qkv")
     stores = [store_law(timing, edge, plan.flits(name)) for name in ("total", "o")]

@@ -1,0 +1,187 @@
+"""A channel at each tile: beside the network, at levels lt and at."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from simpy import Environment
+
+from tests.tlm.programs import program_of, tile
+from tests.tlm.trace.test_loosely import Notes
+from tlm.engines.at import run_at
+from tlm.engines.lt import run_lt
+from tlm.engines.outcome import Outcome
+from tlm.errors import InputError
+from tlm.interconnect.handshake import HandshakeMesh
+from tlm.interconnect.packets import TileSet
+from tlm.interconnect.zero_load import NocTiming
+from tlm.memory.bandwidth_latency import BandwidthLatencyMemory, ChannelTiming
+from tlm.memory.base import MemoryTarget
+from tlm.offchip.edge import Blocks, Edge
+from tlm.offchip.system import OffChipMemory
+from tlm.offchip.times import load_law, store_law
+from tlm.program import Engine, Load, Operation, Program, Send, Store, Work
+from tlm.tiles.mesh import TiledMesh
+from tlm.tiles.timing import FREE, StreamTiming, TileTiming
+from tlm.trace.recorder import Recorder
+
+TIMING = NocTiming(
+    hop_cycles=1, ejection_cycles=1, fifo_depth=8, multicast_gap_cycles=1, flit_bytes=256
+)
+
+
+def edge_of(rows: int, cols: int, bytes_per_cycle: int = 240, latency_cycles: int = 30) -> Edge:
+    timing = ChannelTiming(latency_cycles, bytes_per_cycle, queue_depth=2**30)
+    return Edge(rows, cols, rows * cols, 256, 32, 1 << 28, timing, at_tiles=True)
+
+
+def run(
+    program: Program, edge: Edge, mesh: HandshakeMesh, recorder: Recorder | None = None
+) -> tuple[Outcome, OffChipMemory]:
+    def channel(env: Environment) -> MemoryTarget:
+        return BandwidthLatencyMemory(env, edge.timing)
+
+    memory = OffChipMemory(edge, channel)
+    return run_at(program, TIMING, mesh, recorder, offchip=memory), memory
+
+
+class Unused(HandshakeMesh):
+    """A mesh that nothing may be sent over."""
+
+    def inject(self, *packet: Any) -> int:
+        pytest.fail(f"the network was given {packet}")
+
+
+def test_where_channels_stand() -> None:
+    edge, tiles = edge_of(3, 4), [(row, col) for row in range(3) for col in range(4)]
+    assert [edge.channel(each) for each in tiles] == list(range(12))
+    assert [edge.place(edge.channel(each)) for each in tiles] == tiles
+    assert [edge.columns(edge.channel(each)) for each in tiles] == [
+        range(col, col + 1) for _, col in tiles
+    ]
+    assert {edge.hops(each) for each in tiles} == {0}
+    assert edge.edge_rows == 0
+    assert edge.sharers == 1
+
+
+def test_blocks_of_a_tile_begin_where_its_channel_does() -> None:
+    program = program_of(2, 2, [Load(TileSet(range(2), range(2)), 3)])
+    blocks = Blocks(program, edge_of(2, 2))
+    assert {blocks.address((row, col), "") for row in range(2) for col in range(2)} == {0}
+
+
+@pytest.mark.parametrize(
+    ("kind", "flits", "width", "cycles"),
+    [
+        # Request 1, latency 30, the last of so many bytes, hand-over 1, the last flit 1.
+        (Load, 1, 240, 1 + 30 + 2 + 1 + 1),
+        (Load, 15, 240, 1 + 30 + 16 + 1 + 1),
+        # A faster channel: the first flit's bytes, hand-over 1, all flits.
+        (Load, 15, 1024, 1 + 30 + 1 + 1 + 15),
+        # The block and its request, hand-over 1, the word that it is kept 1.
+        (Store, 15, 240, 16 + 1 + 1),
+    ],
+)
+def test_zero_load_laws(
+    kind: type[Load] | type[Store], flits: int, width: int, cycles: int
+) -> None:
+    edge = edge_of(2, 2, width)
+    program = program_of(2, 2, [kind(tile(1), flits, arrivals=("there",))], there=(0, 1))
+    law = (load_law if kind is Load else store_law)(TIMING, edge, flits)
+    assert law.alone_cycles(edge.hops((0, 1))) == cycles
+    assert run(program, edge, Unused(2, 2, TIMING))[0].cycles == cycles
+    outcome = run_lt(program, TIMING, offchip=edge)
+    assert outcome.cycles == outcome.last_arrival_cycle[0, 1] == cycles
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_bandwidth_is_the_channels_own(turned: bool) -> None:
+    """Of every tile at the same time, whole grids of any form."""
+    rows, cols = (64, 1) if turned else (1, 64)
+    edge, tiles = edge_of(rows, cols), TileSet(range(rows), range(cols))
+    program = program_of(rows, cols, [Load(tiles, 960), Load(tiles, 960)])
+    cycles = 2 * 960 * 256 // 240
+    for outcome in (run_lt(program, TIMING, offchip=edge), run(program, edge, _mesh(edge))[0]):
+        assert 0 <= outcome.cycles - cycles < 40
+        assert (outcome.last_arrival_cycle == outcome.cycles).all()
+
+
+def _mesh(edge: Edge) -> HandshakeMesh:
+    return Unused(edge.rows, edge.cols, TIMING)
+
+
+WHOLE = TileSet(range(2), range(3))
+LENGTHS = st.integers(1, 300)
+#: Blocks that are loaded, worked on and stored again: their length, the work, what is stored.
+STREAMS = st.lists(st.tuples(LENGTHS, st.integers(1, 600), LENGTHS), min_size=1, max_size=6)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.sampled_from([16, 60, 240, 256, 1000]),
+    st.lists(st.tuples(st.sampled_from([Load, Store]), LENGTHS), max_size=4),
+    STREAMS,
+    st.integers(1, 3),
+)
+def test_levels_agree_on_loads_work_and_stores(
+    width: int,
+    before: list[tuple[type[Load] | type[Store], int]],
+    streams: list[tuple[int, int, int]],
+    room: int,
+) -> None:
+    """But for the part of a cycle that lt rounds up of each block, which a channel goes on with."""
+    operations: list[Operation] = [kind(WHOLE, flits) for kind, flits in before]
+    for flits, cycles, stored in streams:
+        operations += [
+            Load(WHOLE, flits, takes=("room",), arrivals=("block",)),
+            Work(Engine.MATRIX, WHOLE, cycles, takes=("block",), gives=("room", "done")),
+            Store(WHOLE, stored, takes=("done",)),
+        ]
+    program = program_of(2, 3, operations, room=(room, room), block=(0, room), done=(0, 6))
+    edge = edge_of(2, 3, width)
+    at, memory = run(program, edge, _mesh(edge))
+    blocks = len(before) + 2 * len(streams)
+    assert abs(run_lt(program, TIMING, offchip=edge).cycles - at.cycles) <= blocks
+    assert memory.read_bytes == 6 * 256 * (
+        sum(flits for kind, flits in before if kind is Load) + sum(each[0] for each in streams)
+    )
+
+
+def test_memory_and_network_are_not_in_each_others_way() -> None:
+    # A block comes from the tile beside while another one comes from the channel.
+    sent = Send(tile(0), [0], [1], 200, arrivals=("sent",))
+    loaded = Load(tile(1), 200, arrivals=("loaded",))
+    edge = edge_of(1, 2, 512)
+
+    def program(*operations: Operation) -> Program:
+        return program_of(1, 2, operations, sent=(0, 1), loaded=(0, 1))
+
+    longest = max(run_lt(program(one), TIMING, offchip=edge).cycles for one in (sent, loaded))
+    both = program(sent, loaded)
+    assert run_lt(both, TIMING, offchip=edge).cycles == longest
+    assert run(both, edge, HandshakeMesh(1, 2, TIMING))[0].cycles == longest
+
+
+@pytest.mark.parametrize("kind", [Load, Store])
+def test_both_levels_tell_of_the_same_spans(kind: type[Load] | type[Store]) -> None:
+    at, lt = Notes(), Notes()
+    edge, program = edge_of(2, 2), program_of(2, 2, [kind(tile(1), 15)])
+    run(program, edge, _mesh(edge), at)
+    run_lt(program, TIMING, recorder=lt, offchip=edge)
+    assert lt.operations == at.operations
+    assert lt.transfers == at.transfers
+
+
+def test_refused() -> None:
+    timing = ChannelTiming(30, 240, 16)
+    with pytest.raises(InputError, match="channels: found 2; allowed: 4 to 4"):
+        Edge(2, 2, 2, 256, 32, 1 << 20, timing, at_tiles=True)
+    with pytest.raises(InputError, match="rows_below: found 1; allowed: 0, with a channel at each"):
+        Edge(2, 2, 4, 256, 32, 1 << 20, timing, at_tiles=True, rows_below=1)
+    with pytest.raises(InputError, match="rows_below: found -1; allowed: 0 or more"):
+        Edge(2, 2, 2, 256, 32, 1 << 20, timing, rows_below=-1)
+    streams = StreamTiming(lead_cycles=3, places=4, pipeline_cycles=3)
+    banked = TiledMesh(2, 2, TIMING, TileTiming(4, banks=8, streams=streams, queues=FREE))
+    with pytest.raises(InputError, match="found a channel at each tile; allowed with tiles whose"):
+        run(program_of(2, 2, [Load(tile(0), 1)]), edge_of(2, 2), banked)
