@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tlm.chips import Chip, load_chip
-from tlm.chips.parts import noc_timing, offchip_channels, own_tile
+from tlm.chips.parts import noc_timing, own_tile
 from tlm.interconnect.zero_load import NocTiming
 from tlm.tiles.layout import SUM_BITS, WORD_BITS
 from tlm.tiles.timing import TileTiming
@@ -49,9 +49,8 @@ class Tiles:
     def place(self) -> Place:
         """What kernels are planned for."""
         element_bits = WORD_BITS // self.tile.array_size
-        place = chip_place(self.chip, self.grid, self.timing, element_bits, SUM_BITS)
-        edge = offchip_channels(self.chip, *self.grid) if self.memory else None
-        return replace(place, offchip=edge)
+        sizes = (element_bits, SUM_BITS)
+        return chip_place(self.chip, self.grid, self.timing, *sizes, memory=self.memory)
 
     def label(self, kernel: Kernel, sizes: Sizes) -> str:
         """Tiles and the sizes of a problem in words."""

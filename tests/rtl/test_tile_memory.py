@@ -56,8 +56,7 @@ def machine() -> Iterator[TileMachine]:
 def attention(name: str, sizes: tuple[int, ...], schedule: str | None = None) -> Program:
     chip = load_chip("rtl-2x2")
     with stale_allowed(True):
-        place = chip_place(chip, GRID, noc_timing(chip), 8, 32)
-        place = replace(place, offchip=offchip_channels(chip, *GRID))
+        place = chip_place(chip, GRID, noc_timing(chip), 8, 32, memory=True)
         kernel = KERNELS[name]
         return kernel.program(kernel.planned(sizes, place, Choices(schedule=schedule)))
 

@@ -1,5 +1,7 @@
 """From a chip profile to the models of its parts."""
 
+from fractions import Fraction
+
 from tlm.chips.profile import CalibratedNoc, Chip
 from tlm.compute.vector_unit import VectorUnit
 from tlm.errors import InputError
@@ -15,6 +17,7 @@ from tlm.tiles.timing import TileTiming
 _UNBOUNDED_FLITS = 2**30
 # Figures of a foreign memory are its latency and bandwidth: no queue holds requests up beside them.
 _UNBOUNDED_REQUESTS = 2**30
+_WHOLE = Fraction(1)
 
 
 def noc_timing(chip: Chip) -> NocTiming:
@@ -40,16 +43,21 @@ def combines_in_network(chip: Chip) -> bool:
     return isinstance(chip.noc, CalibratedNoc) or chip.noc.reduce_cycles is not None
 
 
-def offchip_channels(chip: Chip, rows: int, cols: int) -> Edge:
-    """Channels of off-chip memory at the edge of a chip's grid, or of a part of it.
+def offchip_channels(
+    chip: Chip, rows: int, cols: int, *, rows_below: int = 0, share: Fraction = _WHOLE
+) -> Edge:
+    """Channels of off-chip memory of a chip's grid, or of a rectangle of its tiles.
 
-    The project's own chips have one of rtl/memory below every column; other chips spread theirs
-    evenly, and a part of their columns has its share.
+    The project's own chips have one of rtl/memory below every column. Other chips have one at each
+    tile, or spread theirs evenly below the columns, some of which have their share.
 
     Args:
         chip: The chip.
         rows: Rows of tiles that are used.
         cols: Columns.
+        rows_below: Rows of tiles between these and the edge.
+        share: What the tiles have of the channels of their columns, which others use besides. A
+            channel at each tile is its own.
 
     Raises:
         InputError: if the chip has no such channels, or they are slower than a byte a cycle, or the
@@ -61,29 +69,67 @@ def offchip_channels(chip: Chip, rows: int, cols: int) -> Edge:
         device = channel.device
         timing = ChannelTiming(
             latency_cycles=1 + device.t_rcd_rd + device.rl,  # of a read whose bank is closed
-            bytes_per_cycle=device.burst_bytes // device.bl,
+            bytes_per_cycle=_whole_bytes(chip, device.burst_bytes // device.bl * share, cols),
             queue_depth=channel.controller.response_depth,
         )
-        capacity = device.bursts * device.burst_bytes
-        return Edge(rows, cols, cols, flit_bytes, device.burst_bytes, capacity, timing)
+        return Edge(
+            rows=rows,
+            cols=cols,
+            channels=cols,
+            flit_bytes=flit_bytes,
+            burst_bytes=device.burst_bytes,
+            capacity_bytes=int(device.bursts * device.burst_bytes * share),
+            timing=timing,
+            rows_below=rows_below,
+        )
     memory = chip.memory
-    if memory is None or memory.per_tile:
-        found = "a part of off-chip memory at each tile" if memory else "no off-chip memory"
+    if memory is None:
         raise InputError(
-            f"chip '{chip.name}': found {found}; allowed for --memory: channels at the edge"
+            f"chip '{chip.name}': found no off-chip memory; allowed for --memory: a chip with some"
         )
-    share = min(cols, max(1, memory.channels * cols // chip.grid.cols))
-    bandwidth = memory.bandwidth_bytes_per_s * cols / chip.grid.cols / share / chip.clock_hz
+    grid = chip.grid
+    if memory.per_tile:
+        channels = rows * cols
+        bandwidth = memory.bandwidth_bytes_per_s / (grid.rows * grid.cols) / chip.clock_hz
+        capacity = memory.capacity_bytes // (grid.rows * grid.cols)
+    else:
+        channels = min(cols, max(1, memory.channels * cols // grid.cols))
+        bandwidth = memory.bandwidth_bytes_per_s * cols / grid.cols / channels / chip.clock_hz
+        bandwidth *= float(share)
+        capacity = int(memory.capacity_bytes * cols // grid.cols // channels * share)
+    return Edge(
+        rows=rows,
+        cols=cols,
+        channels=channels,
+        flit_bytes=flit_bytes,
+        burst_bytes=DEVICES[memory.device].burst_bytes,
+        capacity_bytes=capacity,
+        timing=ChannelTiming(
+            latency_cycles=memory.latency_cycles,
+            bytes_per_cycle=_whole_bytes(chip, bandwidth, channels),
+            queue_depth=_UNBOUNDED_REQUESTS,
+        ),
+        at_tiles=memory.per_tile,
+        rows_below=0 if memory.per_tile else rows_below,
+    )
+
+
+def _whole_bytes(chip: Chip, bandwidth: float | Fraction, channels: int) -> int:
+    """Whole bytes a cycle of a channel's.
+
+    Raises:
+        InputError: if there are none.
+    """
     if bandwidth < 1:
+        memory = chip.memory
+        whole = "a share of memory: found"
+        if memory is not None:
+            whole = f"memory.bandwidth_bytes_per_s: found {memory.bandwidth_bytes_per_s:g},"
         raise InputError(
-            f"chip '{chip.name}': memory.bandwidth_bytes_per_s: found "
-            f"{memory.bandwidth_bytes_per_s:g}, {bandwidth:.3g} bytes a cycle of each of {share} "
-            "channels; allowed: at least 1"
+            f"chip '{chip.name}': {whole} {float(bandwidth):.3g} bytes a cycle of each of "
+            f"{channels} channels; allowed: at least 1"
         )
-    timing = ChannelTiming(memory.latency_cycles, int(bandwidth), _UNBOUNDED_REQUESTS)
-    burst = DEVICES[memory.device].burst_bytes
-    capacity = memory.capacity_bytes * cols // chip.grid.cols // share
-    return Edge(rows, cols, share, flit_bytes, burst, capacity, timing)
+    return int(bandwidth)
 
 
 def own_tile(chip: Chip) -> TileTiming | None:

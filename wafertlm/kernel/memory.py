@@ -9,8 +9,6 @@ from typing import Any
 from simpy import Environment
 
 from tlm.calibrated import combined_hash, source_hashes
-from tlm.chips import Chip
-from tlm.chips.parts import offchip_channels
 from tlm.memory.bandwidth_latency import BandwidthLatencyMemory
 from tlm.memory.base import MemoryTarget
 from tlm.memory.dram.calibration import rtl_channel
@@ -20,26 +18,6 @@ from tlm.offchip.system import Channel, OffChipMemory
 from tlm.program import OffChip, Program
 from wafertlm.kernel.options import RTL
 from wafertlm.stopwatch import Building
-
-
-def chip_edge(chip: Chip, level: str, grid: tuple[int, int]) -> Edge:
-    """The channels of a chip's grid, which will run at some level.
-
-    Args:
-        chip: The chip.
-        level: Of the memory.
-        grid: Rows and columns of tiles.
-
-    Raises:
-        InputError: for a chip without channels, or if the calibration is missing or stale.
-    """
-    edge = offchip_channels(chip, *grid)
-    if level != RTL:
-        return edge
-    from cosim.memory.channel import ChannelParameters  # slow to import: only for Verilog
-
-    # Verilog in this process has fewer rows, which change no time.
-    return replace(edge, capacity_bytes=ChannelParameters().bursts * edge.burst_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +36,8 @@ class KernelMemory:
 
     @property
     def edge_rows(self) -> int:
-        """Rows of routers that channels stand at, below the tiles."""
-        return int(self.channels is not None)
+        """Rows of routers below the tiles, down to that of the channels."""
+        return 0 if self.channels is None else self.channels.edge.edge_rows
 
     def figures(self, program: Program) -> dict[str, Any] | None:
         """What the result says of it, after a run; None if its time did not count."""
@@ -119,7 +97,15 @@ def memory_at(
     with ExitStack() as stack:
         if level == RTL:
             channels[RTL] = _verilog(stack, building)
+            edge = _in_this_process(edge)
         yield KernelMemory(level, edge, OffChipMemory(edge, channels[level]))
+
+
+def _in_this_process(edge: Edge) -> Edge:
+    """Channels in Verilog here, which have fewer rows; that changes no time."""
+    from cosim.memory.channel import ChannelParameters  # slow to import: only for Verilog
+
+    return replace(edge, capacity_bytes=ChannelParameters().bursts * edge.burst_bytes)
 
 
 def _verilog(stack: ExitStack, building: Building) -> Channel:

@@ -1,5 +1,6 @@
 """A kernel's program on its network at levels `lt`, `at` and, packet by packet, in Verilog."""
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from tlm.engines.at import run_at
@@ -9,7 +10,7 @@ from tlm.interconnect.handshake import DeadlockError, HandshakeMesh
 from tlm.program import Program
 from tlm.tiles.mesh import TiledMesh
 from wafertlm.kernel.memory import NO_MEMORY, KernelMemory, memory_at
-from wafertlm.kernel.options import RTL
+from wafertlm.kernel.options import RTL, chip_routes
 from wafertlm.kernel.setup import PLAIN, Execution, Setup
 from wafertlm.output import CheckFailedError
 
@@ -64,6 +65,8 @@ def simulate(
 
         return run_at_rtl(setup, program, tile, memory, execution)
     rows, cols, timing = program.rows, program.cols, setup.timing
+    if setup.custom is None and not chip_routes(setup.chip):
+        timing = replace(timing, fifo_depth=1)  # unbounded in its profile; nothing goes through it
     mesh = (
         HandshakeMesh(rows + memory.edge_rows, cols, timing)
         if tile is None

@@ -7,10 +7,13 @@ from tlm.chips import Chip, chip_names
 from tlm.chips.parts import own_tile
 from tlm.chips.profile import CalibratedNoc
 from tlm.errors import InputError, choose
+from tlm.program import OffChip, Program
+from tlm.program.operations import Transfer
 from wafertlm.options import NAME_OR_FILE, SET, SET_HELP, Flag, parse_grid
 from workloads.kernels.attention.flat_attention import SCHEDULES
 from workloads.kernels.catalogue import KERNELS, Choices, Sizes
 from workloads.kernels.parts.collectives import METHODS
+from workloads.machine.place import Place
 
 RTL = "rtl"
 LEVELS = (RTL, "at", "lt", "perf")
@@ -136,7 +139,7 @@ def part_levels(options: KernelOptions, chip: Chip) -> Levels:
     compute = options.compute or (RTL if options.level == RTL else "at")
     if compute not in COMPUTE_LEVELS:
         raise InputError(f"--compute: found '{compute}'; those that run kernels: {_MIXES}")
-    _check_memory(options.memory, noc)
+    _check_memory(options.memory, noc, chip)
     others = options.rtl is not None or options.memory not in (None, RTL)
     if options.level == RTL and ((noc, compute) != (RTL, RTL) or others):
         raise InputError(
@@ -151,21 +154,49 @@ def part_levels(options: KernelOptions, chip: Chip) -> Levels:
     if options.rtl is not None:
         if noc not in (RTL, "at"):
             raise InputError(f"--rtl: found network at level {noc}; allowed: --noc rtl|at")
-    elif noc in (RTL, "at") and not isinstance(chip.noc, CalibratedNoc):
-        raise InputError(
-            f"--chip: the profile of '{chip.name}' has no router to run packets on; "
-            "levels that it has: lt, perf"
-        )
+    elif noc in (RTL, "at") and not chip_routes(chip):
+        at_tiles = chip.memory is not None and chip.memory.per_tile
+        if noc == RTL or options.memory is None or not at_tiles:
+            raise _no_router(chip)
     return Levels(noc, compute, options.memory, options.level == RTL)
 
 
-def _check_memory(level: str | None, noc: str) -> None:
+def chip_routes(chip: Chip) -> bool:
+    """Whether a chip has a router to run packets on."""
+    return isinstance(chip.noc, CalibratedNoc)
+
+
+def check_no_packets(chip: Chip, place: Place, program: Program) -> None:
+    """Hold that a program sends nothing but to channels at its tiles, beside the network.
+
+    Raises:
+        InputError: if it does, so that it needs a router.
+    """
+    beside = place.offchip is not None and place.offchip.at_tiles
+    for operation in program.build():
+        if isinstance(operation, Transfer) and not (beside and isinstance(operation, OffChip)):
+            raise _no_router(chip)
+
+
+def _no_router(chip: Chip) -> InputError:
+    return InputError(
+        f"--chip: the profile of '{chip.name}' has no router to run packets on; "
+        "levels that it has: lt, perf"
+    )
+
+
+def _check_memory(level: str | None, noc: str, chip: Chip) -> None:
     if level is not None and level not in MEMORY_LEVELS:
         raise InputError(f"--memory: found '{level}'; allowed: {', '.join(MEMORY_LEVELS)}")
     if level is not None and level not in _MEMORY_BESIDE[noc]:
         allowed = ", ".join(_MEMORY_BESIDE[noc])
         raise InputError(
             f"--memory: found {level} with the network at level {noc}; allowed: {allowed}"
+        )
+    if level in (RTL, "at") and chip.calibration is None:
+        raise InputError(
+            f"--memory: found {level} with '{chip.name}', whose profile says latency and bandwidth "
+            "alone; allowed: perf"
         )
 
 

@@ -16,14 +16,15 @@ from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Program
 from tlm.tiles.timing import FREE, QueueTiming, TileTiming
 from tlm.trace import Recorder
-from wafertlm.kernel.memory import chip_edge
 from wafertlm.kernel.options import (
     ELEMENT_BITS,
     RTL,
     KernelOptions,
     Levels,
+    check_no_packets,
     chip_grid,
     chip_of_dtype,
+    chip_routes,
     part_levels,
 )
 from wafertlm.kernel.table import UnequalTiles, unequal_tiles
@@ -206,8 +207,11 @@ class Setup(Ground):
         """Refuse what is too large for a tile's memory or for the level of the network.
 
         Raises:
-            InputError: naming the option, what was found, and the largest.
+            InputError: naming the option, what was found, and the largest; or if packets are sent
+                on a chip without a router.
         """
+        if self.levels.noc == "at" and self.custom is None and not chip_routes(self.chip):
+            check_no_packets(self.chip, self.place, self.program)
         needed, there = self.program.tile_bytes, self.place.tile_bytes
         if needed > there:
             raise InputError(
@@ -241,12 +245,11 @@ def grounded(options: KernelOptions) -> Ground:
         timing = noc_timing(chip) if custom is None else custom.timing
         grid = chip_grid(options.grid, chip)
         unequal = unequal_tiles(options, levels, chip, grid)
-        place = chip_place(chip, grid, timing, *ELEMENT_BITS[options.dtype])
+        bits, memory = ELEMENT_BITS[options.dtype], levels.memory is not None
+        place = chip_place(chip, grid, timing, *bits, memory=memory)
         if levels.compute == "perf":
             roofline = Roofline(place.matrix.macs_per_cycle, element_bytes=place.element_bits // 8)
             place = replace(place, matrix=roofline, after_vector=None)
-        if levels.memory is not None:
-            place = replace(place, offchip=chip_edge(chip, levels.memory, grid))
         if custom is not None:
             place = replace(place, in_network=custom.combines)
         return Ground(

@@ -1,9 +1,10 @@
 """What a kernel has to know of the machine that it is planned for."""
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from tlm.chips import Chip
-from tlm.chips.parts import combines_in_network, vector_engine
+from tlm.chips.parts import combines_in_network, offchip_channels, vector_engine
 from tlm.compute.base import Compute, ceil_div
 from tlm.compute.tile_engines import MatrixEngine
 from tlm.compute.vector_unit import VectorUnit
@@ -13,8 +14,39 @@ from tlm.offchip.edge import Edge
 
 
 @dataclass(frozen=True, slots=True)
+class Rectangle:
+    """Some rows and columns of a chip's tiles that lie side by side.
+
+    Attributes:
+        row: The first row of the chip.
+        col: The first column.
+        rows: Rows of tiles.
+        cols: Columns.
+    """
+
+    row: int
+    col: int
+    rows: int
+    cols: int
+
+    def check_within(self, chip: Chip) -> None:
+        """Hold that a chip has these tiles.
+
+        Raises:
+            InputError: if not.
+        """
+        rows, cols = chip.grid.rows, chip.grid.cols
+        inside = 0 <= self.row <= rows - self.rows and 0 <= self.col <= cols - self.cols
+        if not inside or min(self.rows, self.cols) < 1:
+            raise InputError(
+                f"place: found {self.rows}x{self.cols} tiles from row {self.row}, column "
+                f"{self.col} on; allowed on '{chip.name}': some of its {rows}x{cols}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
-    """A grid of tiles.
+    """A rectangle of a chip's tiles.
 
     Attributes:
         rows: Rows of tiles that the kernel may use.
@@ -33,6 +65,7 @@ class Place:
             for any other.
         offchip: Channels of off-chip memory from which blocks are loaded; None: the time of that
             memory is not counted.
+        origin: Row and column of the chip where the rectangle begins.
     """
 
     rows: int
@@ -47,6 +80,7 @@ class Place:
     whole_lines: bool = False
     after_vector: Compute | None = None
     offchip: Edge | None = None
+    origin: tuple[int, int] = (0, 0)
 
     def __post_init__(self) -> None:
         if self.rows < 1 or self.cols < 1:
@@ -92,20 +126,43 @@ class Place:
 
 
 def chip_place(
-    chip: Chip, grid: tuple[int, int], timing: NocTiming, element_bits: int, sum_bits: int
+    chip: Chip,
+    tiles: Rectangle | tuple[int, int],
+    timing: NocTiming,
+    element_bits: int,
+    sum_bits: int,
+    *,
+    memory: bool = False,
+    alone: bool = True,
 ) -> Place:
-    """A grid of a chip's tiles, on a network of some timing.
+    """A rectangle of a chip's tiles, on a network of some timing.
+
+    Args:
+        chip: The chip.
+        tiles: The rectangle; rows and columns alone: in the lower left corner, at the channels.
+        timing: Of the network.
+        element_bits: Bits of an operand.
+        sum_bits: Bits of a sum of products.
+        memory: Whether the time of off-chip memory counts.
+        alone: Whether no other place uses the channels of its columns. Else places above each
+            other share them: each has the part that its rows are of the chip's.
 
     Raises:
-        InputError: if the calibration is missing or stale, or the profile has no vector engine.
+        InputError: if the calibration is missing or stale, the profile has no vector engine, or the
+            chip not those tiles, or no memory of at least a byte a cycle for them.
     """
+    if isinstance(tiles, Rectangle):
+        tiles.check_within(chip)
+    else:
+        rows, cols = tiles
+        tiles = Rectangle(max(0, chip.grid.rows - rows), 0, rows, cols)
     matrix, after_vector = chip.tile.matrix.compute(), None
     if isinstance(matrix, MatrixEngine):
         # Results of passes lie row by row, and so pass by weights at rest (rtl/tile/README.md).
         after_vector = replace(matrix, dataflow="weight-stationary")
     return Place(
-        rows=grid[0],
-        cols=grid[1],
+        rows=tiles.rows,
+        cols=tiles.cols,
         timing=timing,
         element_bits=element_bits,
         sum_bits=sum_bits,
@@ -115,4 +172,17 @@ def chip_place(
         in_network=combines_in_network(chip),
         whole_lines=chip.calibration is not None,
         after_vector=after_vector,
+        offchip=_channels_of(chip, tiles, alone=alone) if memory else None,
+        origin=(tiles.row, tiles.col),
+    )
+
+
+def _channels_of(chip: Chip, tiles: Rectangle, *, alone: bool) -> Edge:
+    """A rectangle's share of a chip's off-chip memory."""
+    return offchip_channels(
+        chip,
+        tiles.rows,
+        tiles.cols,
+        rows_below=max(0, chip.grid.rows - tiles.row - tiles.rows),
+        share=Fraction(1) if alone else Fraction(tiles.rows, chip.grid.rows),
     )

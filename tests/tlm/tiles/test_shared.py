@@ -169,6 +169,19 @@ def test_channels_at_a_row_of_tiles_are_refused() -> None:
     assert run_at(program, TIMING, mesh, offchip=channels).cycles > EDGE.timing.latency_cycles
 
 
+def test_rows_between_tiles_and_channels_are_hops() -> None:
+    loads = [Load(TileSet.tile(0, 0), 4, source="x", target="a")]
+    block = Buffer(4, 4, 32)
+    program = Program(1, 2, {}, lambda: loads, {"a": block, "x": replace(block, offchip=True)})
+    cycles = []
+    for rows_below in (0, 3):
+        edge = replace(EDGE, rows_below=rows_below)
+        channels = OffChipMemory(edge, lambda env: BandwidthLatencyMemory(env, EDGE.timing))
+        mesh = TiledMesh(1, 2, TIMING, TILE, edge_rows=edge.edge_rows)
+        cycles.append(run_at(program, TIMING, mesh, offchip=channels).cycles)
+    assert cycles[1] - cycles[0] == 2 * 3 * TIMING.hop_cycles
+
+
 def test_packets_without_words_are_refused() -> None:
     with pytest.raises(InputError, match="^packets: found 0 without words; allowed with tiles: "):
         TiledMesh(1, 2, TIMING, TILE).simulate(Packets.of([]))

@@ -1,4 +1,4 @@
-"""`wafertlm kernel --memory`: blocks of attention from channels at the edge, at every level."""
+"""`wafertlm kernel --memory`: blocks of attention from off-chip memory, at every level."""
 
 import json
 from collections.abc import Callable
@@ -99,6 +99,38 @@ def test_a_bound_of_bandwidth(kernel: Run) -> None:
         assert result["breakdown_cycles"]["memory"] > 0
 
 
+@pytest.mark.parametrize(
+    ("chip", "grid", "shape"),
+    [
+        ("npusim-large", "8x8", "1,16,16,512,1024,128,128"),
+        ("npusim-small", "4x8", "1,8,8,1,2048,128,128"),
+    ],
+)
+def test_a_channel_at_each_tile(kernel: Run, chip: str, grid: str, shape: str) -> None:
+    """No block crosses the network, so level at needs no router."""
+    options = ("flash-attention-3", "--chip", chip, "--grid", grid, "--shape", shape)
+    options = (*options, "--dtype", "fp16", "--memory", "perf")
+    at, lt, perf = (kernel(*options, "--level", level) for level in ("at", "lt", "perf"))
+    assert lt["cycles"] == pytest.approx(at["cycles"], rel=0.02)
+    assert perf["cycles"] == pytest.approx(lt["cycles"], rel=0.10)
+    rows, cols = map(int, grid.split("x"))
+    for run in (at, lt, perf):
+        assert run["memory"]["channels"] == rows * cols
+        assert run["memory"]["loaded_bytes"] == at["memory"]["read_bytes"]
+        assert run["breakdown_cycles"]["memory"] > 0
+        assert sum(run["breakdown_cycles"].values()) == run["cycles"]
+
+
+def test_the_bandwidth_of_channels_at_tiles(kernel: Run) -> None:
+    # One query a head: each of 64 tiles reads its head's keys and values at 120 GB/s.
+    options = ("flash-attention-3", "--chip", "npusim-large", "--grid", "8x8", "--dtype", "fp16")
+    options = (*options, "--shape", "1,64,64,1,8192,128,128", "--memory", "perf")
+    for level in ("lt", "perf"):
+        result = kernel(*options, "--level", level)
+        seconds = result["memory"]["loaded_bytes"] / 7.68e12
+        assert seconds < result["seconds"] < 1.5 * seconds
+
+
 def test_kernels_whose_blocks_lie_in_the_tiles(kernel: Run) -> None:
     options = ("summa", "--chip", "rtl-2x2", "--grid", "2x2", "--shape", "16,16,16")
     options = (*options, "--dtype", "int8", "--level", "at")
@@ -116,7 +148,9 @@ def test_kernels_whose_blocks_lie_in_the_tiles(kernel: Run) -> None:
         ("rtl-4x4", "--level at --rtl x.toml --memory at", "allowed: one of --rtl and --memory"),
         ("rtl-4x4", "--level rtl --memory at", "found rtl with another level of a part"),
         ("wse2", "--level lt --memory perf", "chip 'wse2': found no off-chip memory"),
-        ("npusim-large", "--level lt --memory perf", "a part of off-chip memory at each tile"),
+        ("npusim-large", "--level at --memory perf", "'npusim-large' has no router to run packets"),
+        ("npusim-large", "--level at --memory at", "found at with 'npusim-large', whose profile"),
+        ("flat32", "--level at --memory perf", "'flat32' has no router to run packets on"),
     ],
 )
 def test_refused(kernel: Run, chip: str, options: str, said: str) -> None:

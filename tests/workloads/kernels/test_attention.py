@@ -9,7 +9,7 @@ import pytest
 
 from tests.workloads.kernels.products import computed, place
 from tlm.chips import load_chip
-from tlm.chips.parts import noc_timing, offchip_channels
+from tlm.chips.parts import noc_timing
 from tlm.engines.lt import run_lt
 from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet
@@ -208,14 +208,11 @@ def test_the_closed_form_of_flash_attention_on_foreign_chips(turns: int, memory:
     errors = []
     shapes = [(1, 8, 8, 512, 512, 128, 128), (1, 32, 8, 256, 1024, 128, 128)]
     shapes += [(8, 8, 8, 1, 2048, 128, 128), (1, 40, 8, 64, 4096, 128, 128)]
-    # The others' memory is not at the edge.
-    for name in ("flat32",) if memory else ("flat32", "npusim-large", "npusim-small"):
+    for name in ("flat32", "npusim-large", "npusim-small"):
         chip = load_chip(name).for_dtype("fp16")
         timing = noc_timing(chip)
         for side, shape in product((4, 8, 16), shapes):
-            place = chip_place(chip, (side, side), timing, 16, 16)
-            if memory:
-                place = replace(place, offchip=offchip_channels(chip, side, side))
+            place = chip_place(chip, (side, side), timing, 16, 16, memory=memory)
             plan = plan_flash(AttentionShape(*shape), place, turns)
             program = flash_attention.flash_attention(plan)
             lt = run_lt(program, timing, offchip=place.offchip).cycles
