@@ -16,6 +16,7 @@ import numpy as np
 from calibration.levels.cases import Blocks, Tiles, problems
 from calibration.store import save_tiles
 from cosim.tiles.functional import held_equal
+from cosim.tiles.lowering import lower
 from cosim.tiles.machine import TileMachine
 from cosim.tiles.model import tile_model
 from cosim.verilog import EDGE_FILES, TILE_SOURCES
@@ -109,7 +110,7 @@ def point(case: TileCase, machine: TileMachine) -> TilePoint:
     edge = place.offchip
     plan = kernel.planned(case.sizes, place, case.choices)
     program = kernel.program(plan)
-    run = held_equal(program, TileBlocks(program, _SEED), machine)
+    run = held_equal(program, lower(program, machine.model), TileBlocks(program, _SEED), machine)
     seen = _Busy(grid)
     timed = on_tiles(program, tile)
     rows = grid[0] + memory

@@ -3,17 +3,18 @@
 import numpy as np
 
 from cosim.errors import SimulationError
-from cosim.tiles.lowering import run_program
+from cosim.tiles.lowering import LoweredProgram, run_lowered
 from cosim.tiles.machine import TileMachine, TileRun
 from tlm.program import Program
 from tlm.program.functional import TileBlocks, run_functional
 
 
-def held_equal(program: Program, memory: TileBlocks, machine: TileMachine) -> TileRun:
+def held_equal(
+    program: Program, lowered: LoweredProgram, memory: TileBlocks, machine: TileMachine
+) -> TileRun:
     """Run a program both ways on the same blocks; ``memory`` then holds the result.
 
     Raises:
-        InputError: for a program that the tiles cannot run.
         HangError: if it stands still.
         SimulationError: if the Verilog stops, or an element differs; names the first one.
     """
@@ -21,7 +22,7 @@ def held_equal(program: Program, memory: TileBlocks, machine: TileMachine) -> Ti
     for name in program.buffers:
         wanted[name][:] = memory[name]
     run_functional(program, wanted)
-    run = run_program(program, memory, machine)
+    run = run_lowered(lowered, memory, machine)
     for name in program.buffers:
         places = np.argwhere(memory[name] != wanted[name])
         if len(places):

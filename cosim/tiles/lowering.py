@@ -91,17 +91,16 @@ class LoweredProgram:
     edge: EdgeBlocks | None = None
 
 
-def run_program(program: Program, memory: TileBlocks, machine: TileMachine) -> TileRun:
-    """Run a program on tiles in Verilog, on the blocks in ``memory``, which then holds its results.
+def run_lowered(lowered: LoweredProgram, memory: TileBlocks, machine: TileMachine) -> TileRun:
+    """Run a program on tiles of its model, on the blocks in ``memory``, which then has its results.
 
     Raises:
-        InputError: for a program that the tiles cannot run.
         HangError: if it stands still.
         SimulationError: if the Verilog stops.
     """
-    lowered = lower(program, machine.model)
+    cols = machine.model.cols
     for tile, image in lowered.images.items():
-        at = divmod(tile, program.cols)
+        at = divmod(tile, cols)
         image.memory |= {
             place.address: encode(place, memory[name][at])
             for name, place in lowered.places.items()
@@ -113,7 +112,7 @@ def run_program(program: Program, memory: TileBlocks, machine: TileMachine) -> T
             machine.write_memory(at[1], edge.address(at, name), encode(place, memory[name][at]))
     run = machine.run(lowered.images)
     for tile in lowered.images:
-        at = divmod(tile, program.cols)
+        at = divmod(tile, cols)
         for name, place in lowered.places.items():
             if place.in_tile:
                 memory[name][at] = decode(place, machine.read(tile, place.address, place.words))

@@ -67,12 +67,14 @@ def random_words(seed: int, *shape: int) -> Words:
 
 def channels_held_equal(program: Program, memory: TileBlocks, machine: TileMachine) -> TileRun:
     """As `held_equal`, and then every word of the channels; those of no block stay as they were."""
-    edge = lower(program, MODEL).edge
+    lowered = lower(program, MODEL)
+    edge = lowered.edge
     assert edge is not None
     wanted = random_words(4, MODEL.cols, WORDS)
     for col, words in enumerate(wanted):
         machine.write_memory(col, 0, words)
-    run = held_equal(program, memory, machine)  # memory is the functional interpreter's now
+    run = held_equal(program, lowered, memory, machine)
+    # The memory is the functional interpreter's now.
     for at, name, place in edge.blocks():
         first, block = edge.address(at, name), encode(place, memory[name][at])
         wanted[at[1], first : first + len(block)] = block

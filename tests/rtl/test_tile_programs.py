@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cosim.tiles.descriptors import Transfer
-from cosim.tiles.lowering import lower, run_program
+from cosim.tiles.lowering import lower, run_lowered
 from cosim.tiles.machine import TileMachine
 from cosim.tiles.model import TileModel
 from tlm.compute.vector_mac import VectorMac
@@ -77,7 +77,7 @@ def hold_equal(
     put(by_rtl)
     put(wanted)
     run_functional(program, wanted)
-    run_program(program, by_rtl, machine)
+    run_lowered(lower(program, machine.model), by_rtl, machine)
     for name in program.buffers:
         np.testing.assert_array_equal(by_rtl[name], wanted[name], err_msg=name)
     return by_rtl

@@ -13,7 +13,7 @@ from cosim.tiles.blocks import decode, encode
 from cosim.tiles.descriptors import Descriptor
 from cosim.tiles.functional import held_equal
 from cosim.tiles.image import TileImage
-from cosim.tiles.lowering import lower
+from cosim.tiles.lowering import LoweredProgram, lower
 from cosim.tiles.machine import TileMachine, TileRun
 from cosim.tiles.model import TileModel, tile_model
 from cosim.verilog import EDGE_FILES, TILE_SOURCES
@@ -48,11 +48,11 @@ def run_on_tiles(setup: Setup, execution: Execution) -> tuple[Outcome, dict[str,
     program, waves = setup.program, execution.waves
     memory = setup.place.offchip is not None
     model = tile_model(setup.chip, setup.span, waves=waves is not None, memory=memory)
-    lower(program, model)  # refuses what does not fit before anything is built
+    lowered = lower(program, model)  # refuses what does not fit before anything is built
     with _machine(model, execution) as machine:
-        run = held_equal(program, TileBlocks(program, _SEED), machine)
+        run = held_equal(program, lowered, TileBlocks(program, _SEED), machine)
     if execution.recorder is not None:
-        _tell(execution.recorder, program, model, run)
+        _tell(execution.recorder, lowered, model.cols, run)
     return _outcome(program, run), _provenance(model, run.cycles)
 
 
@@ -126,12 +126,11 @@ def _outcome(program: Program, run: TileRun) -> Outcome:
     return Outcome(ends, arrived, busy, computed)
 
 
-def _tell(recorder: Recorder, program: Program, model: TileModel, run: TileRun) -> None:
+def _tell(recorder: Recorder, lowered: LoweredProgram, cols: int, run: TileRun) -> None:
     """Operations as a recorder takes them."""
-    numbers = lower(program, model).operations
     for span in run.spans:
-        tile: Tile = divmod(span.tile, program.cols)
-        number = numbers[span.tile, span.engine][span.number]
+        tile: Tile = divmod(span.tile, cols)
+        number = lowered.operations[span.tile, span.engine][span.number]
         lasted = span.start_cycle, span.end_cycle + 1
         recorder.operation(EngineSpan(number, span.label, span.engine, tile, *lasted))
 
