@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 from pydantic import ValidationError
 
-from calibration.routers.custom import CustomCalibration, calibration_file, load_custom
+from calibration.routers.stored import CustomCalibration, calibration_file, load_custom
 from cosim.spec.header import FlitLayout, check_names
 from cosim.spec.mesh import MeshSpec, load_spec
 from tlm.calibrated import combined_hash

@@ -16,7 +16,6 @@ from calibration.campaign import EXPERIMENTS
 from calibration.experiment import Experiment
 from calibration.memory.experiments import MemoryBandwidth, MemoryLatency
 from calibration.routers.collective import OnMesh
-from calibration.routers.custom import load_custom
 from calibration.routers.experiment import RouterExperiment
 from calibration.routers.hang import Hang
 from calibration.routers.listed import experiments
@@ -24,6 +23,7 @@ from calibration.routers.load import LoadExperiment
 from calibration.routers.project import ProjectSubject
 from calibration.routers.rtl_mesh import FIT_MESH
 from calibration.routers.scenes import Scene
+from calibration.routers.stored import load_custom
 from calibration.routers.subject import Subject
 from cosim.spec.mesh import load_spec
 from tlm.calibrated import CalibrationResult, CheckPoint, stored_result

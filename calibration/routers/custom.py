@@ -1,99 +1,26 @@
-"""Calibration of a custom mesh: all experiments in order, and what they found, stored.
-
-The result lies beside the specification as NAME.calibration.json and goes stale with the sources,
-and with the model and the experiments that it rests on.
-"""
+"""Calibration of a custom mesh: all experiments in order, and what they found, stored."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any
-
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
 
 from calibration.experiment import misses, run
 from calibration.routers.listed import experiments
+from calibration.routers.stored import (
+    CustomCalibration,
+    calibration_file,
+    hashes_of,
+    load_custom,
+    model_hash,
+)
 from calibration.routers.subject import Subject
 from cosim.spec.mesh import MeshSpec
-from cosim.verilated.cache import included_files
 from cosim.verilated.toolchain import tool_versions
-from tlm.calibrated import REPOSITORY, CalibrationResult, combined_hash, file_hash, source_hashes
 from tlm.errors import InputError
 from tlm.files import whole_file
-from tlm.interconnect.zero_load import NocTiming
-
-#: What finds a mesh out: the model, the experiments, and the bench.
-_MODEL = (
-    "calibration/benches/blackbox_bench.py",
-    "calibration/benches/mesh_bench.py",
-    "calibration/experiment.py",
-    "calibration/routers/*.py",
-    "calibration/solve.py",
-    "cosim/spec/*.py",
-    "rtl/bench/blackbox_bench.sv",
-    "rtl/bench/flit_replayer.sv",
-    "tlm/interconnect/collectives.py",
-    "tlm/interconnect/handshake/*.py",
-    "tlm/interconnect/packets.py",
-    "tlm/interconnect/traffic.py",
-    "tlm/interconnect/zero_load.py",
-)
-_TIMING = TypeAdapter(NocTiming)
-
-
-def model_hash() -> str:
-    """Hash of the model and the experiments that there are now, wherever they stand."""
-    hashes = sorted(file_hash(path) for pattern in _MODEL for path in REPOSITORY.glob(pattern))
-    return combined_hash({str(number): each for number, each in enumerate(hashes)})
-
-
-class CustomCalibration(BaseModel):
-    """What was found out of a mesh.
-
-    Attributes:
-        sources: Hash of the specification, of each source and each file that may be included, by
-            name beside the specification.
-        tools: Versions of the tools.
-        model: Hash of the model and the experiments it was found with.
-        network: The fields of `NocTiming`.
-        packet_flits: Longest packet that was tried, or is allowed.
-        multicast_flits: Longest multicast; None without multicasts.
-        reduction_flits: Longest operand; None without reductions.
-        not_represented: What the model cannot be like, and how far it is off, a line each.
-        results: Of each experiment.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    sources: dict[str, str]
-    tools: dict[str, str]
-    model: str = Field(default_factory=model_hash)
-    network: dict[str, Any]
-    packet_flits: int
-    multicast_flits: int | None
-    reduction_flits: int | None
-    not_represented: list[str]
-    results: list[CalibrationResult]
-
-    def timing(self) -> NocTiming:
-        """The mesh as the model takes it."""
-        return _TIMING.validate_python(self.network)
-
-    @field_validator("network")
-    @classmethod
-    def _is_a_timing(cls, network: dict[str, Any]) -> dict[str, Any]:
-        known = {field.name for field in fields(NocTiming)}
-        if wrong := sorted(known ^ network.keys()):
-            problem = "not there" if wrong[0] in known else "not known"
-            raise ValueError(f"{wrong[0]}: {problem}; allowed: the fields of NocTiming")
-        try:
-            _TIMING.validate_python(network)
-        except InputError as error:
-            raise ValueError(str(error)) from error
-        return network
 
 
 def calibrate_custom(
@@ -134,7 +61,7 @@ def calibrate_custom(
         subject.not_represented += misses(experiment, result)
         results.append(result)
     found = CustomCalibration(
-        sources=_hashes(spec),
+        sources=hashes_of(spec),
         tools=tool_versions(),
         model=model_hash(),
         network=asdict(subject.timing),
@@ -148,49 +75,6 @@ def calibrate_custom(
         with whole_file(calibration_file(spec)) as scratch:
             scratch.write_text(found.model_dump_json(indent=1) + "\n", encoding="utf-8")
     return found
-
-
-def calibration_file(spec: MeshSpec) -> Path:
-    """Where the calibration of a mesh lies."""
-    return spec.folder / f"{spec.name}.calibration.json"
-
-
-def load_custom(spec: MeshSpec) -> CustomCalibration:
-    """The stored calibration of a mesh, whose sources must still be those at hand.
-
-    Raises:
-        InputError: if it is missing, cannot be read, or is stale; names the files that changed.
-    """
-    path = calibration_file(spec)
-    again = f"run 'wafertlm calibrate --rtl {spec.file}'"
-    try:
-        found = CustomCalibration.model_validate_json(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"no calibration of '{spec.name}' ({path}); {again}") from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise InputError(f"{path}: {first['loc']}: {first['msg']}; {again}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: {error}; {again}") from error
-    now = _hashes(spec)
-    changed = sorted(
-        name for name in {**now, **found.sources} if now.get(name) != found.sources.get(name)
-    )
-    # A result that does not say on which model it rests is older than the one there is.
-    if "model" not in found.model_fields_set or found.model != model_hash():
-        changed.append("the model")
-    if changed:
-        raise InputError(
-            f"calibration of '{spec.name}' is stale: {', '.join(changed)} changed since it was "
-            f"measured; {again}"
-        )
-    return found
-
-
-def _hashes(spec: MeshSpec) -> dict[str, str]:
-    """Hash of every file of the user's on which a calibration rests."""
-    included = included_files(spec.include_folders())
-    return source_hashes([spec.file, *spec.source_files(), *included], spec.folder)
 
 
 def _hold_writable(folder: Path) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from calibration.routers.custom import CustomCalibration, calibration_file
 from calibration.routers.mesh import BlackBoxMesh
+from calibration.routers.stored import CustomCalibration, calibration_file
 from cosim.spec.mesh import load_spec
 from tlm.calibrated import REPOSITORY, source_hashes
 from tlm.interconnect.calibration import rtl_timing

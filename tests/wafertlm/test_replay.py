@@ -13,8 +13,9 @@ import pytest
 
 from calibration.campaign import EXPERIMENTS
 from calibration.experiment import run
-from calibration.routers.custom import CustomCalibration, calibrate_custom, calibration_file
+from calibration.routers.custom import calibrate_custom
 from calibration.routers.rtl_mesh import FIT_MESH
+from calibration.routers.stored import CustomCalibration, calibration_file
 from calibration.routers.subject import Subject
 from calibration.routers.unicast import Unicast
 from cosim.spec.mesh import MeshSpec, load_spec

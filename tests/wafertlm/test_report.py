@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from calibration.campaign import EXPERIMENTS
-from calibration.routers.custom import CustomCalibration, calibration_file
+from calibration.routers.stored import CustomCalibration, calibration_file
 from cosim.spec.mesh import load_spec
 from tlm.calibrated import REPOSITORY, source_hashes, stored_result
 from tlm.errors import InputError

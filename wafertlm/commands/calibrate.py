@@ -14,8 +14,9 @@ from calibration.campaign import EXPERIMENTS, calibrate, missed_targets
 from calibration.experiment import LawContradictedError
 from calibration.levels.models import compare_levels
 from calibration.levels.tiles import compare_tiles
-from calibration.routers.custom import calibrate_custom, calibration_file
+from calibration.routers.custom import calibrate_custom
 from calibration.routers.scenes import NoFormError, ScenesMixedError
+from calibration.routers.stored import calibration_file
 from calibration.tables import update_documents
 from cosim.spec.mesh import load_spec
 from tlm.calibrated import CalibrationResult, combined_hash

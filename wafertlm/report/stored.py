@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from calibration.routers.custom import CustomCalibration, load_custom
+from calibration.routers.stored import CustomCalibration, load_custom
 from cosim.spec.mesh import load_spec
 from tlm.calibrated import CalibrationResult
 from tlm.errors import InputError

@@ -10,14 +10,15 @@ from typing import Any
 import pytest
 
 from calibration.routers import custom
-from calibration.routers.custom import (
+from calibration.routers import stored as stored_custom
+from calibration.routers.custom import calibrate_custom
+from calibration.routers.scenes import NoFormError, ScenesMixedError
+from calibration.routers.stored import (
     CustomCalibration,
-    calibrate_custom,
     calibration_file,
     load_custom,
     model_hash,
 )
-from calibration.routers.scenes import NoFormError, ScenesMixedError
 from cosim.errors import HangError
 from cosim.spec.mesh import MeshSpec, load_spec
 from cosim.verilated.cache import included_files
@@ -71,7 +72,7 @@ def test_a_new_file_that_may_be_included_makes_it_stale(stored: MeshSpec) -> Non
 
 
 def test_a_changed_model_makes_it_stale(stored: MeshSpec, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(custom, "model_hash", lambda: "another")
+    monkeypatch.setattr(stored_custom, "model_hash", lambda: "another")
     with pytest.raises(InputError, match="stale: the model changed since it was measured; run 'w"):
         load_custom(stored)
 
@@ -83,7 +84,7 @@ def test_a_calibration_of_an_unknown_model_is_stale(stored: MeshSpec) -> None:
 
 
 def test_what_belongs_to_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(custom, "REPOSITORY", tmp_path)
+    monkeypatch.setattr(stored_custom, "REPOSITORY", tmp_path)
     seen = {model_hash()}
     for name in (
         "calibration/routers/scenes.py",

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from calibration.routers.custom import CustomCalibration, calibrate_custom
+from calibration.routers.custom import calibrate_custom
+from calibration.routers.stored import CustomCalibration
 from cosim.spec.mesh import MeshSpec, load_spec
 from tlm.calibrated import REPOSITORY
 from tlm.interconnect.zero_load import ARBITERS, FORKS

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from calibration.routers.custom import CustomCalibration, calibration_file
+from calibration.routers.stored import CustomCalibration, calibration_file
 from cosim.spec.mesh import load_spec
 from tlm.calibrated import REPOSITORY, load_result, source_hashes
 from tlm.interconnect.packets import TileSet
