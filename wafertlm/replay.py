@@ -31,7 +31,7 @@ from tlm.errors import InputError, check_range, choose
 from tlm.interconnect.handshake import DeadlockError
 from tlm.interconnect.packets import Deliveries
 from wafertlm.custom import CustomRouters
-from wafertlm.noc.networks import CustomNetwork, ProjectNetwork, simulate_at
+from wafertlm.noc.networks import Network, custom_network, project_network, simulate_at
 from wafertlm.stopwatch import Building
 from wafertlm.watched import Watch, watched, watched_mesh
 
@@ -185,8 +185,8 @@ def load(name: str, spec_file: str | None, watch: Watch) -> Stored:
         results = {result.name: result for result in routers.found.results}
         result = results[name]
 
-        def network(rows: int, cols: int) -> CustomNetwork:
-            return CustomNetwork(rows, cols, routers)
+        def network(rows: int, cols: int) -> Network:
+            return custom_network(rows, cols, routers)
 
         parameters = {each: results[each].parameters for each in results}
         subject = Subject(routers.spec, parameters, watched_mesh(network, watch))
@@ -200,9 +200,9 @@ def load(name: str, spec_file: str | None, watch: Watch) -> Stored:
     return Stored(experiment, result, cases, watch)
 
 
-def _project(rows: int, cols: int) -> ProjectNetwork:
+def _project(rows: int, cols: int) -> Network:
     """The project's mesh as it is calibrated."""
-    return ProjectNetwork(rows, cols, replace(FIT_MESH, rows=rows, cols=cols))
+    return project_network(replace(FIT_MESH, rows=rows, cols=cols))
 
 
 def worst(points: Sequence[CheckPoint]) -> int:

@@ -3,12 +3,9 @@
 import ctypes
 from pathlib import Path
 
-import numpy as np
-
 from cosim.errors import HangError
+from cosim.network.handle import EVENT_WORDS, PATIENCE_CYCLES, STILL, MeshHandle
 from cosim.network.model import LoopModel
-from cosim.verilated.handle import INT, POINTER, U32, U64, Handle, check_wave, declare
-from cosim.verilated.pyverilator_fit import PyVerilator
 from tlm.errors import InputError
 from tlm.interconnect.base import Event, EventKind
 from tlm.interconnect.packets import Meetings, Packets, ReductionGoal, TileSet
@@ -16,35 +13,17 @@ from tlm.interconnect.packets import Meetings, Packets, ReductionGoal, TileSet
 #: Cycles without a handshake after which a mesh that has delivered everything is at rest: the last
 #: places that became free are known everywhere.
 _REST_CYCLES = 64
-#: The same while packets are on their way: nothing will move by itself any more.
-_PATIENCE_CYCLES = 1000
-_EVENTS, _STILL = 1, 2  # outcomes of a run (loop.cpp)
+_EVENTS = 1  # an outcome of a run (loop.cpp)
 _LATEST = 2**62
 _MOST_PACKETS = 2**32
 _SHOWN_DUE = 5
 _KINDS = (EventKind.INJECTED, EventKind.EJECTED)
-_WORDS = ctypes.POINTER(U32)
 
 
-class _State(ctypes.Structure):
-    """`State` of loop.cpp."""
+class RtlInterconnect(MeshHandle):
+    """A Verilated mesh that packets are told to as time goes on (`Interconnect`).
 
-    _fields_ = [
-        ("cycle", U64),
-        ("clocked", U64),
-        ("quiet", U64),
-        ("event_count", U32),
-        ("events", _WORDS),
-        ("failure", ctypes.c_char_p),
-    ]
-
-
-class RtlInterconnect(Handle):
-    """A Verilated mesh, out of reset, that runs in this process (`Interconnect`).
-
-    Every flit that comes out is judged: at the right node, once, in order, its data what went in,
-    of a reduction what the operands amount to. While nothing is on its way the mesh is not clocked:
-    a mesh at rest is taken to stay as it is.
+    While nothing is on its way the mesh is not clocked: a mesh at rest is taken to stay as it is.
 
     Args:
         model: The mesh; built if it is not yet.
@@ -56,28 +35,10 @@ class RtlInterconnect(Handle):
         SimulationError: if the model cannot be built, or stops in its reset.
     """
 
-    _driver = "loop"
-    _State = _State
-    _functions = {
-        "new": (POINTER, [POINTER, POINTER, U32]),
-        "shape": (U32, [POINTER, U32, U32, U32, _WORDS, U32, _WORDS]),
-        "push": (None, [POINTER, U32, U32, U32, U64]),
-        "run": (INT, [POINTER, U64, U64]),
-        "skip": (INT, [POINTER, U64, U64]),
-        "begin": (ctypes.c_int64, [POINTER, U64, POINTER]),
-        "end": (INT, [POINTER, U64]),
-        "due": (U32, [POINTER, U32, _WORDS]),
-    }
-
     def __init__(
         self, model: LoopModel, *, loopback: bool = True, waves: Path | None = None
     ) -> None:
-        self._model = model
-        self._layout = model.layout()
-        self._loopback = loopback
-        simulator = PyVerilator(str(model.build()))
-        self._simulator = simulator  # keeps the model alive
-        self._wave = None if waves is None else _recorded(simulator, waves)
+        super().__init__(model, loopback=loopback, waves=waves)
         self._shapes: dict[tuple[int, TileSet | ReductionGoal, int], tuple[int, int]] = {}
         self._meetings = Meetings()
         self._operand_flits: dict[int, int] = {}
@@ -85,15 +46,6 @@ class RtlInterconnect(Handle):
         self._outstanding = 0  # events to come
         self._operands_lacking = 0
         self._still = False
-        reset_cycles = model.spec.reset.cycles
-        super().__init__(model.name, simulator.lib, simulator.model, self._wave, reset_cycles)
-
-    def close(self) -> None:
-        """Let the model go, and end its wave."""
-        open_wave = self._wave if self._pointer is not None else None
-        super().close()
-        if open_wave is not None:
-            self._library.stop_vcd_trace(open_wave)
 
     @property
     def idle(self) -> bool:
@@ -143,18 +95,18 @@ class RtlInterconnect(Handle):
         loop = self._open
         if self.idle:
             return []
-        found = self._library.loop_run(loop, min(until_cycle, _LATEST), _PATIENCE_CYCLES)
+        found = self._library.loop_run(loop, min(until_cycle, _LATEST), PATIENCE_CYCLES)
         if found == _EVENTS:
             return self._events()
         self._hold_no_failure()
-        if found == _STILL:
+        if found == STILL:
             self._stand_still()
         return []
 
     @property
     def _rests(self) -> bool:
         """Nothing will move by itself in the mesh."""
-        rest_cycles = _PATIENCE_CYCLES if self._outstanding else _REST_CYCLES
+        rest_cycles = PATIENCE_CYCLES if self._outstanding else _REST_CYCLES
         return bool(self._state.quiet >= rest_cycles)
 
     def _skip(self, cycle: int) -> None:
@@ -170,10 +122,10 @@ class RtlInterconnect(Handle):
 
     def _events(self) -> list[Event]:
         """What happened in the last cycle: injections, then ejections by packet and node."""
-        words = self._state.events[: 3 * self._state.event_count]
+        words, row = self._state.events[: EVENT_WORDS * self._state.event_count], EVENT_WORDS
         self._outstanding -= self._state.event_count
         cycle = self._state.cycle - 1
-        seen = sorted(zip(words[0::3], words[1::3], words[2::3], strict=True))
+        seen = sorted(zip(words[0::row], words[1::row], words[2::row], strict=True))
         return [Event(_KINDS[ejected], packet, node, cycle) for ejected, packet, node in seen]
 
     def _shape(self, source: int, goal: TileSet | ReductionGoal, flits: int) -> tuple[int, int]:
@@ -181,18 +133,8 @@ class RtlInterconnect(Handle):
         key = (source, goal, flits)
         if key not in self._shapes:
             self._check_limits(goal, flits)
-            flit = self._layout.encode(Packets.of([(0, source, goal, flits)]))[0]
-            nodes = self._destinations(source, goal)
-            number = self._library.loop_shape(
-                self._pointer,
-                source,
-                flits,
-                1 + goal.maximum if isinstance(goal, ReductionGoal) else 0,
-                _words(flit.view(np.uint32).tolist()),
-                len(nodes),
-                _words(nodes),
-            )
-            self._shapes[key] = (number, len(nodes))
+            head = self._layout.encode(Packets.of([(0, source, goal, flits)]))[0]
+            self._shapes[key] = self._new_shape(source, goal, flits, head)
         return self._shapes[key]
 
     def _check_limits(self, goal: TileSet | ReductionGoal, flits: int) -> None:
@@ -208,13 +150,6 @@ class RtlInterconnect(Handle):
                 f"{spec.file.name}: limits.{name}: found a packet of {flits} flits; "
                 f"allowed: {limit}"
             )
-
-    def _destinations(self, source: int, goal: TileSet | ReductionGoal) -> list[int]:
-        if isinstance(goal, ReductionGoal):
-            return [goal.root]
-        nodes = goal.nodes(self._model.cols)
-        own = len(nodes) > 1 and not self._loopback
-        return [node for node in nodes if not (own and node == source)]
 
     def _joint(self, number: int, source: int, goal: ReductionGoal, flits: int) -> int:
         """The first of the operands that meet this one."""
@@ -236,21 +171,8 @@ class RtlInterconnect(Handle):
             f"{pairs[2 * n]} at node {pairs[2 * n + 1]}" for n in range(min(count, _SHOWN_DUE))
         ]
         more = ", ..." if count > _SHOWN_DUE else ""
-        since = self._state.cycle - _PATIENCE_CYCLES
+        since = self._state.cycle - PATIENCE_CYCLES
         return HangError(
             f"{self._name} stands still since cycle {since}; {count} deliveries are due: "
             f"packet {', '.join(shown)}{more}"
         )
-
-
-def _recorded(simulator: PyVerilator, path: Path) -> int:
-    """Begin a wave; the simulator's own method would also write down cycles by itself."""
-    check_wave(path)
-    start = declare(simulator.lib, "start_vcd_trace", (POINTER, [POINTER, ctypes.c_char_p]))
-    declare(simulator.lib, "stop_vcd_trace", (INT, [POINTER]))
-    wave: int = start(simulator.model, str(path).encode())
-    return wave
-
-
-def _words(values: list[int]) -> "ctypes.Array[ctypes.c_uint32]":
-    return (ctypes.c_uint32 * len(values))(*values)

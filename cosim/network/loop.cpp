@@ -48,16 +48,19 @@ struct Packet {
 struct Node {
   std::deque<Packet> packets;  // queued, in order; the first one may be on its way in
   uint32_t sent = 0;           // its flits that went in
+  uint64_t head_cycle = 0;     // when the first of them did
 };
 
 // What a node is to get: of a result the operands' data so far.
 struct Due {
   uint32_t flits, came = 0;
+  uint64_t head_cycle = 0;
   std::vector<uint64_t> result;
 };
 
+// A packet that has wholly gone in or come out; shared with Python, which reads words of 64 bits.
 struct Event {
-  uint32_t ejected, packet, node;
+  uint64_t ejected, packet, node, head_cycle, tail_cycle;
 };
 
 // A flit that a node is offered: its packet, or -1, and its place there.
@@ -65,11 +68,13 @@ struct Offer {
   int64_t packet, place;
 };
 
-// Shared with Python: `_State` in interconnect.py has the same fields.
+// Shared with Python: `_State` in handle.py has the same fields.
 struct State {
   uint64_t cycle = 0, clocked = 0;
   uint64_t quiet = 0;  // clocked cycles since anything new was offered, or a flit moved
-  uint32_t event_count = 0;
+  uint64_t still_since = 0;  // the cycle after the last one in which a flit moved
+  uint64_t injected = 0, ejected = 0;  // flits
+  uint64_t event_count = 0;
   const Event* events = nullptr;
   const char* failure = nullptr;
 };
@@ -142,8 +147,11 @@ void offer(Loop& loop) {
 
 void went_in(Loop& loop, unsigned n) {
   Node& node = loop.nodes[n];
+  const uint64_t cycle = loop.state.cycle;
+  ++loop.state.injected;
+  if (node.sent == 0) node.head_cycle = cycle;
   if (++node.sent < loop.shapes[node.packets.front().shape].flits) return;
-  loop.events.push_back({0, node.packets.front().number, n});
+  loop.events.push_back({0, node.packets.front().number, n, node.head_cycle, cycle});
   node.sent = 0;
   node.packets.pop_front();
   if (node.packets.empty()) loop.queued &= ~(uint64_t{1} << n);
@@ -176,9 +184,11 @@ void came_out(Loop& loop, unsigned n) {
          static_cast<unsigned long long>(wanted), last, cycle);
     return;
   }
+  ++loop.state.ejected;
+  if (due.came == 0) due.head_cycle = cycle;
   if (++due.came < due.flits) return;
+  loop.events.push_back({1, number, n, due.head_cycle, cycle});
   loop.due.erase(found);
-  loop.events.push_back({1, number, n});
 }
 
 // What a node is offered.
@@ -215,6 +225,7 @@ void end_cycle(Loop& loop, uint64_t takes) {
   clock(loop, 1, now_ps + kHalfCyclePs);
   loop.state.quiet = taken || loop.ejecting ? 0 : loop.state.quiet + 1;
   ++loop.state.cycle;
+  if (taken || ejected) loop.state.still_since = loop.state.cycle;
   ++loop.state.clocked;
 }
 
@@ -228,7 +239,7 @@ uint64_t next_start(const Loop& loop) {
 
 int outcome(Loop& loop, int found) {
   loop.state.events = loop.events.data();
-  loop.state.event_count = static_cast<uint32_t>(loop.events.size());
+  loop.state.event_count = loop.events.size();
   loop.state.failure = loop.failure.empty() ? nullptr : loop.failure.c_str();
   return loop.failure.empty() ? found : kFailed;
 }
@@ -309,6 +320,18 @@ int loop_run(Loop* loop, uint64_t until, uint64_t rest_cycles) {
     begin_cycle(*loop);
     end_cycle(*loop, kAll);
     if (!loop->events.empty()) return outcome(*loop, kEvents);
+  }
+  return outcome(*loop, kUntil);
+}
+
+// Simulates all events up to cycle `until`, or until nothing has moved for `rest_cycles` and no packet
+// waits for its time. No time is skipped: the mesh may be one that counts cycles.
+int loop_finish(Loop* loop, uint64_t until, uint64_t rest_cycles) {
+  loop->events.clear();
+  while (loop->state.cycle < until && loop->failure.empty()) {
+    if (loop->state.quiet >= rest_cycles && next_start(*loop) == ~uint64_t{0}) return outcome(*loop, kStill);
+    begin_cycle(*loop);
+    end_cycle(*loop, kAll);
   }
   return outcome(*loop, kUntil);
 }

@@ -142,10 +142,7 @@ def check_names(spec: MeshSpec, packets: Packets, cols: int) -> None:
     """
     known: dict[TileSet | ReductionGoal, bool] = {}
     for number in np.nonzero(packets.kind != PacketKind.UNICAST)[0].tolist():
-        where, kind = packets.tiles(number), PacketKind(int(packets.kind[number]))
-        goal: TileSet | ReductionGoal = where
-        if kind >= PacketKind.SUM:
-            goal = ReductionGoal(where, int(packets.root[number]), kind == PacketKind.MAXIMUM)
+        goal = goal_of(packets, number)
         if goal not in known:
             known[goal] = _names(spec, goal, cols)
         if not known[goal]:
@@ -155,6 +152,14 @@ def check_names(spec: MeshSpec, packets: Packets, cols: int) -> None:
                 f"[features]: operations {', '.join(spec.operations())}, multicast to "
                 f"{features.multicast} sets, reduction of {features.reduction} sets"
             )
+
+
+def goal_of(packets: Packets, number: int) -> TileSet | ReductionGoal:
+    """Where a packet goes, or which reduction it is an operand of."""
+    where, kind = packets.tiles(number), int(packets.kind[number])
+    if kind < PacketKind.SUM:
+        return where
+    return ReductionGoal(where, int(packets.root[number]), kind == PacketKind.MAXIMUM)
 
 
 def _names(spec: MeshSpec, goal: TileSet | ReductionGoal, cols: int) -> bool:

@@ -11,6 +11,8 @@ from tlm.interconnect.zero_load import NocTiming
 
 #: Parameters that a specification gives; sizes are the mesh's own matter.
 _GIVEN = ("FifoDepth", "OutputDepth", "Stages", "YFirst", "Loopback", "ReduceStages")
+#: Features, each of which a mesh has unless it is said to be without.
+_FEATURES = ("Multicast", "Reduction", "CutThrough")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,34 +72,22 @@ def project_spec(mesh: MeshParameters, sizes: Sequence[tuple[int, int]] = ((3, 4
     """The specification of a mesh of rtl/noc; its fields stand in rtl/noc/noc_pkg.sv.
 
     Args:
-        mesh: Its parameters; with multicast, reduction and cut-through.
+        mesh: Its parameters.
         sizes: Rows and columns on which a calibration fits, then those of its checks. Any size can
             be built.
     """
     fit, *check = (f"{rows}x{cols}" for rows, cols in sizes)
-    folder = NOC_SOURCES[0].parent
-    fields: list[dict[str, Any]] = [
-        {"field": "payload", "bits": 64},
-        {"field": "col", "bits": "col_index"},
-        {"field": "row", "bits": "row_index"},
-        {"field": "col_mask", "bits": "cols"},
-        {"field": "row_mask", "bits": "rows"},
-        {"field": "length", "bits": mesh.fifo_depth.bit_length()},
-        # Maximum, reduce, multicast: a bit each.
-        {
-            "field": "operation",
-            "bits": 3,
-            "values": {"unicast": 0, "multicast": 4, "sum": 2, "maximum": 3},
-        },
-        {"field": "last", "bits": 1},
-    ]
+    folder, values = NOC_SOURCES[0].parent, mesh.parameters()
+    without = [name for name in _FEATURES if not values[name]]
+    # Without cut-through packets are of any length; else a whole one has to fit.
+    bound = mesh.fifo_depth if mesh.cut_through else None
     spec = MeshSpec.model_validate(
         {
             "name": "rtl-mesh",
             "rtl": {
                 "top": "mesh",
                 "sources": [path.name for path in NOC_SOURCES],
-                "parameters": {name: mesh.parameters()[name] for name in _GIVEN},
+                "parameters": {name: values[name] for name in (*_GIVEN, *without)},
             },
             "mesh": {
                 "rows_parameter": "Rows",
@@ -115,15 +105,38 @@ def project_spec(mesh: MeshParameters, sizes: Sequence[tuple[int, int]] = ((3, 4
                 "eject_ready": "eject_ready_i",
                 "eject_flit": "eject_flit_o",
             },
-            "flit": fields,
-            "features": {"multicast": "bitmask", "reduction": "bitmask"},
-            # A whole packet has to fit; operands may come from all sides.
+            "flit": _flit(mesh),
+            "features": {
+                "multicast": "bitmask" if mesh.multicast else None,
+                "reduction": "bitmask" if mesh.reduction else None,
+            },
+            # Operands may come from all sides.
             "limits": {
-                "multicast_flits": mesh.fifo_depth,
-                "reduction_flits": mesh.fifo_depth,
+                "multicast_flits": bound,
+                "reduction_flits": bound,
                 "reduction_operands": 5,
             },
         }
     )
     spec._file = folder / "mesh.sv"
     return spec
+
+
+def _flit(mesh: MeshParameters) -> list[dict[str, Any]]:
+    """Fields of a flit; one that no feature of the mesh reads has no bits."""
+    fields: list[dict[str, Any]] = [
+        {"field": "payload", "bits": 64},
+        {"field": "col", "bits": "col_index"},
+        {"field": "row", "bits": "row_index"},
+    ]
+    if mesh.multicast or mesh.reduction:
+        fields += [{"field": "col_mask", "bits": "cols"}, {"field": "row_mask", "bits": "rows"}]
+        if mesh.cut_through:
+            fields += [{"field": "length", "bits": mesh.fifo_depth.bit_length()}]
+        # From the low end a bit each: maximum and reduce, multicast.
+        codes = {"unicast": 0} | ({"sum": 2, "maximum": 3} if mesh.reduction else {})
+        bits = 2 * mesh.reduction
+        if mesh.multicast:
+            codes, bits = codes | {"multicast": 1 << bits}, bits + 1
+        fields += [{"field": "operation", "bits": bits, "values": codes}]
+    return [*fields, {"field": "last", "bits": 1}]

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from calibration.routers.mesh import BlackBoxMesh
 from calibration.routers.stored import CustomCalibration, calibration_file
+from cosim.network.model import LoopModel
 from cosim.spec.mesh import load_spec
 from tlm.calibrated import REPOSITORY, source_hashes
 from tlm.interconnect.calibration import rtl_timing
 from tlm.interconnect.collectives import COLLECTIVES, CollectiveTraffic
-from tlm.interconnect.packets import Packets, TileSet
+from tlm.interconnect.packets import Packets, ReductionGoal, TileSet
 from wafertlm.cli import run
 
 
@@ -94,6 +94,22 @@ def test_a_hang_is_told_with_the_packets_that_wait_for_each_other(
     result = json.loads(shown.out)
     assert result["deadlock"]
     assert "packet 0 at tile 0,2 from the west waits for packet 0 at tile 0,3" in result["reason"]
+    assert result["reason"] in shown.err
+
+
+@pytest.mark.rtl
+def test_a_hang_of_the_verilog_is_told_with_its_cycle(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # An operand whose partner never comes.
+    pair = ReductionGoal(TileSet(range(1), range(2)), root=3)
+    monkeypatch.setattr(CollectiveTraffic, "rounds", lambda _: [Packets.of([(0, 0, pair, 4)])])
+    collective = ("--collective", "reduce", "--group", "row", "--source", "0,0", "--flits", "4")
+    assert run(["noc", "--mesh", "4x4", *collective, "--level", "rtl", "--json"]) == 1
+    shown = capsys.readouterr()
+    result = json.loads(shown.out)
+    assert (result["cycles"], result["deadlock"]) == (None, True)
+    assert result["reason"] == "4x4 mesh stands still since cycle 4"
     assert result["reason"] in shown.err
 
 
@@ -201,7 +217,7 @@ def test_what_custom_routers_cannot_carry_is_refused_before_a_build(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.delattr(BlackBoxMesh, "build")
+    monkeypatch.delattr(LoopModel, "build")
     path = tmp_path / "packets.csv"
     path.write_text("\n".join(["cycle,source,destinations,flits,kind", *packets, ""]))
     options = ("--rtl", mask_spec, "--mesh", "4x4", "--level", level, "--traffic", str(path))

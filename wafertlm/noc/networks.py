@@ -1,118 +1,100 @@
 """The networks that traffic runs on: the project's mesh in its forms, and a custom one."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from calibration.routers.rtl_mesh import RtlMesh
-from cosim.spec.project import mesh_timing
+from cosim.errors import HangError
+from cosim.spec.mesh import MeshSpec
+from cosim.spec.project import MeshParameters, mesh_timing, project_spec
 from tlm.calibrated import measured_rtl_hash
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import Deliveries, PacketKind, Packets
 from tlm.interconnect.zero_load import NocTiming
 from wafertlm.stopwatch import Building
 
-if TYPE_CHECKING:  # reading specifications takes a third of a second to import
+if TYPE_CHECKING:  # reading calibrations takes a third of a second to import
     from wafertlm.custom import CustomRouters
 
-_LONGEST_PACKET = 2**16 - 1  # the bench counts a packet's flits in 16 bits
+_LONGEST_PACKET = 2**16 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class ProjectNetwork:
-    """A mesh of rtl/noc.
+class Network:
+    """A mesh at all levels of detail.
 
     Attributes:
         rows: Rows of the mesh.
         cols: Columns.
-        mesh: Its parameters.
+        spec: Its Verilog.
+        timing: As measured, and as its parameters say; of custom routers as identified.
+        bounds_flits: Longest packet of each kind.
+        custom: Custom routers, with their calibration; None: those of rtl/noc.
     """
 
     rows: int
     cols: int
-    mesh: RtlMesh
+    spec: MeshSpec
+    timing: NocTiming
+    bounds_flits: Mapping[PacketKind, int]
+    custom: "CustomRouters | None" = None
 
     @property
     def calibration(self) -> str:
-        """Name of the calibration on which the timing rests: that of rtl/."""
-        return "rtl"
+        """Name of the calibration on which the timing rests: that of rtl/, or of custom routers."""
+        return "rtl" if self.custom is None else self.spec.name
 
     @property
     def rtl_hash(self) -> str:
-        """Hash of all the Verilog that was measured."""
-        return measured_rtl_hash()
-
-    @property
-    def timing(self) -> NocTiming:
-        """As measured, and as its parameters say."""
-        return mesh_timing(self.mesh)
-
-    def bound_flits(self, kind: PacketKind) -> int:
-        """The depth of the buffers; of unicasts, and without cut-through, there is no bound."""
-        bounded = self.mesh.cut_through and kind != PacketKind.UNICAST
-        return self.mesh.fifo_depth if bounded else _LONGEST_PACKET
-
-    def simulate_rtl(self, packets: Packets, building: Building) -> Deliveries:
-        """Deliveries on the Verilated mesh, which is built in the context."""
-        with building():
-            self.mesh.build()
-        return self.mesh.simulate(packets)
-
-    def check(self, packets: Packets) -> None:
-        """All kinds are known; bounds are held where packets are read and cut."""
-
-
-@dataclass(frozen=True, slots=True)
-class CustomNetwork:
-    """A mesh of custom routers, as far as its calibration knows them.
-
-    Attributes:
-        rows: Rows of the mesh.
-        cols: Columns.
-        routers: Their specification and calibration.
-    """
-
-    rows: int
-    cols: int
-    routers: "CustomRouters"
-
-    @property
-    def calibration(self) -> str:
-        """The specification's name."""
-        return self.routers.spec.name
-
-    @property
-    def rtl_hash(self) -> str:
-        """Hash of the specification and its sources."""
-        return self.routers.rtl_hash
-
-    @property
-    def timing(self) -> NocTiming:
-        """As identified."""
-        return self.routers.timing
-
-    def bound_flits(self, kind: PacketKind) -> int:
-        """Longest packet of a kind; where there is no bound, what the bench can count."""
-        return self.routers.bound_flits(kind) or _LONGEST_PACKET
-
-    def simulate_rtl(self, packets: Packets, building: Building) -> Deliveries:
-        """Deliveries on the Verilated mesh, which is built in the context."""
-        from calibration.routers.mesh import BlackBoxMesh  # slow to import: only for a custom mesh
-
-        mesh = BlackBoxMesh(self.routers.spec, self.rows, self.cols)
-        with building():
-            mesh.build()
-        return mesh.simulate(packets, loopback=self.timing.loopback)
+        """Hash of all the Verilog that was measured, of custom routers with the specification."""
+        return measured_rtl_hash() if self.custom is None else self.custom.rtl_hash
 
     def check(self, packets: Packets) -> None:
         """Hold that the network can carry packets, before anything is built.
 
+        Routers of rtl/noc carry all kinds; bounds are held where packets are read and cut.
+
         Raises:
             InputError: naming the first that it cannot.
         """
-        self.routers.check_packets(packets, self.rows, self.cols, _LONGEST_PACKET)
+        if self.custom is not None:
+            self.custom.check_packets(packets, self.rows, self.cols, _LONGEST_PACKET)
+
+    def simulate_rtl(self, packets: Packets, building: Building) -> Deliveries:
+        """Deliveries on the Verilated mesh, which is built in the context.
+
+        Raises:
+            HangError: if the mesh stands still.
+            SimulationError: if it cannot be built or stops, or its data are wrong.
+        """
+        # Slow to import: only for Verilog.
+        from cosim.network.deliveries import StandstillError, simulate
+        from cosim.network.model import LoopModel
+
+        model = LoopModel(self.spec, self.rows, self.cols)
+        with building():
+            model.build()
+        try:
+            return simulate(model, packets, loopback=self.timing.loopback)
+        except StandstillError as still:
+            if self.custom is not None:
+                raise
+            mesh = f"{self.rows}x{self.cols} mesh"
+            raise HangError(f"{mesh} stands still since cycle {still.since_cycle}") from still
 
 
-Network = ProjectNetwork | CustomNetwork
+def project_network(mesh: MeshParameters) -> Network:
+    """A mesh of rtl/noc."""
+    # Without cut-through a packet need not fit into a buffer.
+    bound = mesh.fifo_depth if mesh.cut_through else _LONGEST_PACKET
+    bounds = dict.fromkeys(PacketKind, bound) | {PacketKind.UNICAST: _LONGEST_PACKET}
+    return Network(mesh.rows, mesh.cols, project_spec(mesh), mesh_timing(mesh), bounds)
+
+
+def custom_network(rows: int, cols: int, routers: "CustomRouters") -> Network:
+    """A mesh of custom routers, as far as their calibration knows them."""
+    bounds = {kind: routers.bound_flits(kind) or _LONGEST_PACKET for kind in PacketKind}
+    return Network(rows, cols, routers.spec, routers.timing, bounds, routers)
 
 
 def simulate_at(network: Network, packets: Packets) -> Deliveries:

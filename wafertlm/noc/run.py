@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from calibration.routers.rtl_mesh import RtlMesh
 from cosim.errors import HangError, SimulationError
+from cosim.spec.project import MeshParameters
 from tlm.calibrated import file_hash
 from tlm.errors import InputError, check_range, choose
 from tlm.interconnect.calibration import rtl_timing
@@ -16,7 +16,7 @@ from tlm.interconnect.collectives import COLLECTIVES, CollectiveTraffic, group_t
 from tlm.interconnect.handshake import DeadlockError
 from tlm.interconnect.packets import Deliveries, PacketKind, Packets
 from tlm.interconnect.traffic import PATTERNS, Traffic, figures, parse_tile, read_packets
-from wafertlm.noc.networks import CustomNetwork, Network, ProjectNetwork, simulate_at
+from wafertlm.noc.networks import Network, custom_network, project_network, simulate_at
 from wafertlm.options import Flag, parse_grid
 from wafertlm.output import CheckFailedError, complete
 from wafertlm.stopwatch import Building
@@ -143,15 +143,10 @@ def _network(options: NocOptions) -> Network:
     check_range("--fifo-depth", depth, 2, _DEEPEST_FIFO)
     if options.stages not in (None, 1, 2):
         raise InputError(f"--stages: found {options.stages}; allowed: 1, 2")
-    mesh = RtlMesh(
-        rows,
-        cols,
-        depth,
-        stages=options.stages or 1,
-        cut_through=not options.unprotected,
-        wave_on_failure=False,
+    mesh = MeshParameters(
+        rows, cols, depth, stages=options.stages or 1, cut_through=not options.unprotected
     )
-    return ProjectNetwork(rows, cols, mesh)
+    return project_network(mesh)
 
 
 def _custom_network(options: NocOptions, spec_file: str, rows: int, cols: int) -> Network:
@@ -165,7 +160,7 @@ def _custom_network(options: NocOptions, spec_file: str, rows: int, cols: int) -
             raise InputError(f"--{name}: found with --rtl; allowed: for the project's own mesh")
     from wafertlm.custom import CustomRouters  # slow to import: only for custom routers
 
-    return CustomNetwork(rows, cols, CustomRouters.load(spec_file))
+    return custom_network(rows, cols, CustomRouters.load(spec_file))
 
 
 def _simulate(level: str, network: Network, packets: Packets, building: Building) -> Deliveries:
@@ -190,7 +185,7 @@ def _traffic(options: NocOptions, network: Network, building: Building) -> dict[
             cycles=options.cycles,
             seed=options.seed,
             multicast_fraction=options.multicast_fraction,
-            multicast_flits=min(options.packet_flits, network.bound_flits(PacketKind.MULTICAST)),
+            multicast_flits=min(options.packet_flits, network.bounds_flits[PacketKind.MULTICAST]),
         )
         packets, warm_up, cycles = traffic.packets(), traffic.warm_up_cycles, options.cycles
     else:
@@ -199,7 +194,7 @@ def _traffic(options: NocOptions, network: Network, building: Building) -> dict[
             raise InputError(
                 f"--traffic: '{options.traffic}' is no file and none of {', '.join(PATTERNS)}"
             )
-        longest = max(network.bound_flits(kind) for kind in (PacketKind.MULTICAST, PacketKind.SUM))
+        longest = max(network.bounds_flits[kind] for kind in (PacketKind.MULTICAST, PacketKind.SUM))
         packets = read_packets(path, rows, cols, longest)
         warm_up, cycles = 0, int((packets.cycle + packets.flits).max())
     network.check(packets)
@@ -233,9 +228,9 @@ def _collective(options: NocOptions, network: Network, building: Building) -> di
         root=root,
         group=group_tiles(options.group, root, rows, cols),
         flits=options.flits,
-        bound_flits=network.bound_flits(
+        bound_flits=network.bounds_flits[
             PacketKind.SUM if options.collective == "reduce" else PacketKind.MULTICAST
-        ),
+        ],
     )
     issued = {"messages": collective.messages, "flit_hops": collective.flit_hops}
     try:
