@@ -16,7 +16,7 @@ from calibration.benches.mesh_bench import Log
 from calibration.experiment import Experiment
 from calibration.memory.channel import RtlMemory
 from calibration.memory.experiments import Stream
-from calibration.routers.mesh import BlackBoxMesh, Hold
+from calibration.routers.mesh import BlackBoxMesh
 from calibration.simulator import Simulation
 from calibration.tiles.systolic import RtlArray, SystolicCase, SystolicExperiment
 from tlm.errors import InputError
@@ -95,10 +95,9 @@ def watched_mesh(network: Callable[[int, int], Network], watch: Watch) -> type[B
         def build(self, waves: bool = False) -> Simulation:
             return super().build(waves=watch.wave is not None)
 
-        def simulate(self, packets: Packets, *, hold: Hold | None = None, **how: Any) -> Deliveries:
-            deliveries = super().simulate(packets, hold=hold, **how)
-            if hold is None:
-                watch.saw(network(self.rows, self.cols), packets, deliveries)
+        def simulate(self, packets: Packets, **how: Any) -> Deliveries:
+            deliveries = super().simulate(packets, **how)
+            watch.saw(network(self.rows, self.cols), packets, deliveries)
             return deliveries
 
         def wave_from(self, packets: Packets) -> int:

@@ -16,6 +16,7 @@ from cocotb.triggers import ClockCycles, RisingEdge
 _PATIENCE_CYCLES = 1000
 #: A mesh may need some cycles to leave its reset, as one does that synchronises it.
 _SETTLE_CYCLES = 16
+_NEVER = 2**32 - 1
 _LONGEST_MS = 25  # of 2 ns cycles: more than the longest plan asks for
 
 
@@ -25,8 +26,8 @@ async def replay(dut: Any) -> None:
     plan = json.loads(Path(os.environ["WAFERTLM_PLAN"]).read_text())
     dut.mesh_rst_ni.value = 0
     dut.rst_ni.value = 0
-    dut.hold_i.value = sum(1 << node for node in plan["hold_nodes"])
-    dut.hold_until_cycle_i.value = plan["hold_until_cycle"]
+    dut.hold_i.value = sum(1 << node for node in plan["held_nodes"])
+    dut.hold_until_cycle_i.value = _NEVER
     dut.patience_cycles_i.value = _PATIENCE_CYCLES
     dut.most_cycles_i.value = plan["most_cycles"]
     dut.most_flits_i.value = plan["most_flits"]

@@ -8,7 +8,6 @@ import numpy as np
 from calibration.benches.mesh_bench import Log
 from calibration.experiment import LawContradictedError, Parameters
 from calibration.routers.experiment import RouterExperiment, exact
-from calibration.routers.mesh import Hold
 from calibration.routers.scenes import Send, Size
 from calibration.solve import solve_exactly
 from tlm.calibrated import Parameter
@@ -116,5 +115,4 @@ class Buffering(RouterExperiment):
                 node = case.row * size[1] + case.side
                 items += [(_LATER_CYCLE, node, to, 1)] * self._offered_flits(size)
         held = tuple(case.row * size[1] + case.hops for case in cases)
-        hold = Hold(held, until_cycle=2**31)
-        return self.mesh.mesh(size).observe(Packets.of(items), hold=hold)
+        return self.mesh.mesh(size).observe(Packets.of(items), held)

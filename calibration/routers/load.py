@@ -1,5 +1,6 @@
 """What experiments on loaded meshes share: the same packets at both levels, nothing fitted."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -35,14 +36,14 @@ class LoadCase(Protocol):
         """The load in words."""
 
 
-class LoadExperiment(RouterExperiment):
+class LoadExperiment(RouterExperiment, ABC):
     """Mean packet latency; of a reduction's operands, until the result has come."""
 
     seed = 7
 
+    @abstractmethod
     def packets(self, case: LoadCase) -> Packets:
         """The packets of a load."""
-        raise NotImplementedError
 
     def places(self, *, quick: bool) -> list[tuple[Size, Size]]:
         """Meshes and what is loaded of them: all, and an oblong corner where there is room."""

@@ -6,7 +6,6 @@ the bench that runs them is calibration/benches/blackbox_bench.py.
 
 import shutil
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,31 +17,16 @@ from cosim.errors import HangError, SimulationError
 from cosim.spec.adapter import SizedMesh
 from cosim.spec.flits import Words
 from tlm.calibrated import REPOSITORY
-from tlm.errors import InputError
 from tlm.interconnect.packets import Deliveries, Packets
 
 _BENCH = REPOSITORY / "rtl" / "bench"
 _BENCH_SOURCES = tuple(
     _BENCH / name for name in ("blackbox.vlt", "flit_replayer.sv", "blackbox_bench.sv")
 )
-_LONGEST_CYCLES = 10_000_000
-_NEVER = 2**32 - 1
+_LONGEST_CYCLES, _OBSERVED_CYCLES = 10_000_000, 100_000
 _UNBOUNDED = 2**32 - 1
 #: More than four times the flits that are due, and some: a mesh that makes flits of its own.
 _EXCESS = (4, 10_000)
-
-
-@dataclass(frozen=True, slots=True)
-class Hold:
-    """Nodes that take nothing before a cycle; the others always do.
-
-    Attributes:
-        nodes: Node numbers.
-        until_cycle: First cycle in which they take flits; beyond ten million: never.
-    """
-
-    nodes: tuple[int, ...] = ()
-    until_cycle: int = 0
 
 
 class BlackBoxMesh(SizedMesh):
@@ -74,12 +58,7 @@ class BlackBoxMesh(SizedMesh):
         )
 
     def simulate(
-        self,
-        packets: Packets,
-        *,
-        hold: Hold | None = None,
-        loopback: bool = True,
-        keep_failures: bool = True,
+        self, packets: Packets, *, loopback: bool = True, keep_failures: bool = True
     ) -> Deliveries:
         """Run packets to their delivery; each node sends its own in the order of their numbers.
 
@@ -87,7 +66,6 @@ class BlackBoxMesh(SizedMesh):
 
         Args:
             packets: What is sent.
-            hold: Nodes that take nothing for some time.
             loopback: A sender among the destinations of its multicast gets a copy.
             keep_failures: The folder of a run that goes wrong is kept, and the error names it. Not
                 where it is tried whether packets get through.
@@ -100,7 +78,7 @@ class BlackBoxMesh(SizedMesh):
         folder = Path(tempfile.mkdtemp(prefix="wafertlm-"))
         keep = False
         try:
-            return self._deliveries(packets, hold or Hold(), loopback, folder)
+            return self._deliveries(packets, loopback, folder)
         except SimulationError:
             keep = keep_failures
             raise
@@ -108,13 +86,13 @@ class BlackBoxMesh(SizedMesh):
             if not keep:
                 shutil.rmtree(folder)
 
-    def _deliveries(self, packets: Packets, hold: Hold, loopback: bool, folder: Path) -> Deliveries:
+    def _deliveries(self, packets: Packets, loopback: bool, folder: Path) -> Deliveries:
         """What `simulate` says, in a folder."""
         words = self.layout().encode(packets)
         wanted = expected_deliveries(packets, self.cols, loopback=loopback)
         due = int(packets.flits[wanted[:, 0]].sum())
         most = _EXCESS[0] * due + _EXCESS[1]
-        log, outcome = self._run(packets, words, hold, _LONGEST_CYCLES, most, folder)
+        log, outcome = self._run(packets, words, (), _LONGEST_CYCLES, most, folder)
         injected, ejected = (int((log[:, 0] == kind).sum()) for kind in (0, 1))
         missing = injected < len(words) or ejected < due
         what = self.name
@@ -131,13 +109,12 @@ class BlackBoxMesh(SizedMesh):
         except AssertionError as error:
             raise SimulationError(f"{what}: {error}; see {folder}") from error
 
-    def observe(self, packets: Packets, *, hold: Hold | None = None, cycles: int = 100_000) -> Log:
+    def observe(self, packets: Packets, held: tuple[int, ...] = ()) -> Log:
         """Run packets and judge nothing: what the mesh does is to be found out.
 
         Args:
             packets: What is sent.
-            hold: Nodes that take nothing for some time.
-            cycles: The run ends here, if the mesh has not come to rest before.
+            held: Nodes that never take a flit.
 
         Returns:
             Every handshake in order of time, shape (handshakes, 5): 0 injection or 1 ejection,
@@ -149,7 +126,7 @@ class BlackBoxMesh(SizedMesh):
         """
         words = self.layout().encode(packets)
         folder = Path(tempfile.mkdtemp(prefix="wafertlm-"))
-        log, _ = self._run(packets, words, hold or Hold(), cycles, _UNBOUNDED, folder)
+        log, _ = self._run(packets, words, held, _OBSERVED_CYCLES, _UNBOUNDED, folder)
         shutil.rmtree(folder)
         return log
 
@@ -161,15 +138,13 @@ class BlackBoxMesh(SizedMesh):
         self,
         packets: Packets,
         words: Words,
-        hold: Hold,
+        held: tuple[int, ...],
         most_cycles: int,
         most_flits: int,
         folder: Path,
     ) -> tuple[Log, Any]:
         """One run in a folder: its handshakes, and the last ``cycles`` and whether ``quiet``."""
         nodes = self.rows * self.cols
-        if not all(0 <= node < nodes for node in hold.nodes):
-            raise InputError(f"hold: found nodes {hold.nodes}; allowed: 0 to {nodes - 1}")
         starts = packets.cycle.repeat(packets.flits)
         senders = packets.source.repeat(packets.flits)
         digits = -(-self.layout().width // 4)
@@ -179,8 +154,7 @@ class BlackBoxMesh(SizedMesh):
             (folder / f"stimulus_{node}.txt").write_text(text)
         plan = {
             "reset_cycles": self.spec.reset.cycles,
-            "hold_nodes": sorted(set(hold.nodes)),
-            "hold_until_cycle": hold.until_cycle if hold.until_cycle <= _LONGEST_CYCLES else _NEVER,
+            "held_nodes": held,
             "most_cycles": most_cycles,
             "most_flits": min(most_flits, _UNBOUNDED),
             "wave_from": self.wave_from(packets),

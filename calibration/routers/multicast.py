@@ -62,7 +62,9 @@ class Multicast(SceneExperiment):
 
     def find(self, cases: Sequence[Scene], values: Sequence[float]) -> dict[str, Parameter]:
         """The fork that explains all copies, and the closed form of those that are alone."""
-        known = replace(self.mesh.timing, loopback=self.mesh.loopback)
+        # Not what was known before: here it is measured.
+        loopback = self.mesh.tried_loopback
+        known = replace(self.mesh.timing, loopback=loopback)
         candidates = forms([known], fork=FORKS, cut_through=(False, True))
         found = self.choose(candidates, cases, values, "fork of multicasts")
         alone = cases[:_FIT_ALONE]
@@ -76,7 +78,7 @@ class Multicast(SceneExperiment):
             "cut_through": common(
                 found, lambda f: int(f.cut_through), "1: a branch waits for a packet's room"
             ),
-            "loopback": exact(int(self.mesh.loopback), "1: the sender gets a copy"),
+            "loopback": exact(int(loopback), "1: the sender gets a copy"),
             "multicast_flits": bound(
                 self.mesh.multicast_flits,
                 self.mesh.spec.limits.multicast_flits,

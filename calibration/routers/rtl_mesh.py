@@ -47,16 +47,16 @@ class Sink:
 class RtlMesh(MeshParameters):
     """A Verilated mesh under cocotb.
 
+    A failed run is repeated on a model with waves, and the error names the wave; not where
+    ``$WAFERTLM_EXPECT_FAILURES`` is set, as it is while faults are put in.
+
     Attributes:
         coverage: What happens in the routers is counted (rtl/bench/router_coverage.sv).
         waves: A run leaves a wave.
-        wave_on_failure: A failed run is repeated on a model with waves; the error names the wave.
-            Not where ``$WAFERTLM_EXPECT_FAILURES`` is set, as it is while faults are put in.
     """
 
     coverage: bool = False
     waves: bool = False
-    wave_on_failure: bool = True
 
     def __post_init__(self) -> None:
         if self.coverage and not (self.multicast and self.reduction and self.cut_through):
@@ -96,8 +96,7 @@ class RtlMesh(MeshParameters):
         try:
             deliveries = self._run(packets, sink, folder, wave_from=0)
         except (HangError, SimulationError) as error:
-            expected = "WAFERTLM_EXPECT_FAILURES" in os.environ
-            if self.waves or expected or not self.wave_on_failure:
+            if self.waves or "WAFERTLM_EXPECT_FAILURES" in os.environ:
                 raise
             wave = replace(self, waves=True)._wave_of_failure(packets, sink, str(error))
             raise type(error)(f"{error}\n{wave}") from error

@@ -9,7 +9,7 @@ import numpy as np
 from calibration.benches.mesh_bench import Log
 from calibration.experiment import LawContradictedError, Parameters
 from calibration.routers.found import IDENTIFIED, timing_of
-from calibration.routers.mesh import BlackBoxMesh, Hold
+from calibration.routers.mesh import BlackBoxMesh
 from calibration.routers.scenes import Goal, Scene, Send, Size, play
 from cosim.errors import HangError, SimulationError
 from cosim.spec.header import FlitLayout
@@ -113,8 +113,7 @@ class Subject:
 
     def observe(self, items: list[Send], held: tuple[int, ...] = ()) -> Log:
         """Handshakes on the fit's mesh, judged by nobody; ``held`` nodes never take a flit."""
-        hold = Hold(held, until_cycle=2**31)
-        return self.mesh(self.fit).observe(Packets.of(items), hold=hold)
+        return self.mesh(self.fit).observe(Packets.of(items), held)
 
     @property
     def packet_flits(self) -> int:
@@ -141,8 +140,12 @@ class Subject:
         """Whether a sender among the destinations of its multicast gets a copy."""
         if not self.multicasts:
             return True
-        if (known := self._known("multicast", "loopback")) is not None:
-            return bool(known)
+        known = self._known("multicast", "loopback")
+        return self.tried_loopback if known is None else bool(known)
+
+    @cached_property
+    def tried_loopback(self) -> bool:
+        """The same, as the mesh itself shows."""
         pair = TileSet(range(1), range(2))
         log = self.observe([(0, 0, pair, 1)])
         return bool(((log[:, 0] == 1) & (log[:, 1] == 0)).any())

@@ -15,8 +15,7 @@ from tlm.interconnect.packets import Packets, ReductionGoal, TileSet, cut
 from tlm.interconnect.zero_load import NocTiming
 from verification.stress import FEW_MESHES
 
-# Failures are provoked here; only the tests about waves want one.
-SAFE = replace(FEW_MESHES[1], wave_on_failure=False)
+SAFE = FEW_MESHES[1]
 WORMHOLE = replace(SAFE, cut_through=False, coverage=False)
 
 FLITS = 16
@@ -29,8 +28,9 @@ pytestmark = pytest.mark.rtl
 
 @pytest.fixture(autouse=True)
 def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a failed simulation leaves goes here."""
+    """What a failed simulation leaves goes here: no wave, but in the tests about waves."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setenv("WAFERTLM_EXPECT_FAILURES", "1")
 
 
 def multicasts(
@@ -155,11 +155,11 @@ def signals(wave: Path) -> str:
     return wave.read_text().split("$enddefinitions")[0]
 
 
-def test_a_hang_leaves_a_wave() -> None:
-    mesh = replace(WORMHOLE, wave_on_failure=True)
+def test_a_hang_leaves_a_wave(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WAFERTLM_EXPECT_FAILURES")
     late = [(4000 + cycle, *rest) for cycle, *rest in multicasts("row", 0)]
     with pytest.raises(HangError, match="stands still since cycle 40") as error:
-        mesh.simulate(Packets.of(late))
+        WORMHOLE.simulate(Packets.of(late))
     text, path = str(error.value).splitlines()[-1].split(": ")
     # The part that matters: from some time before the failure.
     assert text.startswith("wave from cycle 20")
@@ -170,9 +170,10 @@ def test_a_hang_leaves_a_wave() -> None:
     assert times[-1] / 2000 > 5000
 
 
-def test_an_assertion_leaves_a_wave() -> None:
+def test_an_assertion_leaves_a_wave(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WAFERTLM_EXPECT_FAILURES")
     with pytest.raises(SimulationError, match="reductions out of order") as error:
-        replace(WORMHOLE, wave_on_failure=True).simulate(swapped_reductions())
+        WORMHOLE.simulate(swapped_reductions())
     wave = Path(str(error.value).splitlines()[-1].split(": ")[1])
     assert "operand_valid_i" in signals(wave)
     assert wave.stat().st_size > 10_000

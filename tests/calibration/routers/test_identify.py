@@ -10,6 +10,7 @@ from calibration.experiment import LawContradictedError
 from calibration.routers.buffering import Buffering
 from calibration.routers.contention import Contention
 from calibration.routers.multicast import Multicast
+from calibration.routers.project import ProjectSubject
 from calibration.routers.reduction import Reduction
 from calibration.routers.scenes import NoFormError, Scene, closest, play_model, shortlist
 from calibration.routers.subject import Subject
@@ -36,7 +37,7 @@ KNOWN = replace(TRUE)
 @pytest.fixture
 def subject(mesh_spec: MeshSpec, monkeypatch: pytest.MonkeyPatch) -> Subject:
     made = Subject(mesh_spec)
-    tried = {"unknown": KNOWN, "flits_mix": False, "loopback": True, "operand_limit": 5}
+    tried = {"unknown": KNOWN, "flits_mix": False, "tried_loopback": True, "operand_limit": 5}
     for name, value in tried.items():
         monkeypatch.setitem(made.__dict__, name, value)
     return made
@@ -159,6 +160,16 @@ def test_a_mesh_whose_places_return_late_has_no_constant_serialisation(subject: 
     assert subject.not_represented == []
 
 
+def test_a_loopback_that_is_stored_is_measured_all_the_same() -> None:
+    subject = ProjectSubject()
+    assert subject.loopback
+    subject.tried_loopback = False
+    experiment = Multicast(subject)
+    cases = experiment.fit_cases()
+    found = experiment.identify(cases, play_model(cases, replace(subject.timing, loopback=False)))
+    assert found["loopback"].value == 0
+
+
 @pytest.mark.parametrize("hop_cycles", [1, 2, 3])
 @pytest.mark.parametrize("fifo_depth", [4, 8])
 def test_gaps_between_packets_that_need_room_for_all_of_themselves(
@@ -170,7 +181,7 @@ def test_gaps_between_packets_that_need_room_for_all_of_themselves(
         PROJECT, hop_cycles=hop_cycles, ejection_cycles=hop_cycles, fifo_depth=fifo_depth
     )
     subject.unknown = replace(true, multicast_gap_cycles=0)
-    subject.loopback, subject.operand_limit = True, 5
+    subject.tried_loopback, subject.operand_limit = True, 5
     gaps = []
     for experiment in (Multicast(subject), Reduction(subject)):
         cases = experiment.fit_cases()

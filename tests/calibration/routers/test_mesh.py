@@ -1,4 +1,4 @@
-"""Runs through custom meshes: cycles, faults that are seen, holds, and builds that fail."""
+"""Runs through custom meshes: cycles, faults that are seen, and builds that fail."""
 
 import shutil
 from collections.abc import Callable
@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from calibration.routers.mesh import BlackBoxMesh, Hold
+from calibration.routers.mesh import BlackBoxMesh
 from calibration.routers.project import ProjectSubject
-from calibration.routers.rtl_mesh import FIT_MESH, Sink
+from calibration.routers.rtl_mesh import FIT_MESH
 from cosim.errors import HangError, SimulationError
 from cosim.spec.mesh import MeshSpec, load_spec
 from tlm.calibrated import REPOSITORY
@@ -32,16 +32,12 @@ FEW = Packets.of(
 
 
 @pytest.mark.parametrize(("number", "family"), [*enumerate(("rows", "everyone", "apart"))])
-@pytest.mark.parametrize("hold_cycles", [0, 400])
-def test_both_benches_of_the_projects_mesh_see_the_same_cycles(
-    number: int, family: str, hold_cycles: int
-) -> None:
+def test_both_benches_of_the_projects_mesh_see_the_same_cycles(number: int, family: str) -> None:
     mesh = FIT_MESH
     packets = Scene(mesh, 1500, (0.02, 0.08, 0.5)[number], family, seed=9100 + number).draw()
     assert {*packets.kind.tolist()} == {0, 1, 2, 3}
-    hold = Hold((*range(16),), hold_cycles)
-    seen = ProjectSubject().mesh((4, 4)).simulate(packets, hold=hold)
-    expected = mesh.simulate(packets, sink=Sink(hold_cycles))
+    seen = ProjectSubject().mesh((4, 4)).simulate(packets)
+    expected = mesh.simulate(packets)
     for name in Deliveries.__slots__:
         np.testing.assert_array_equal(getattr(seen, name), getattr(expected, name), err_msg=name)
 
@@ -53,24 +49,11 @@ def test_a_mesh_of_one_size_with_other_names(toy_spec: MeshSpec) -> None:
     assert seen.node.tolist() == [3, 9, 9, 11]
 
 
-def test_a_held_node_stands_in_the_way(toy_spec: MeshSpec) -> None:
-    mesh = BlackBoxMesh(toy_spec, 3, 4)
-    late = mesh.simulate(FEW, hold=Hold((9,), 1500))
-    assert late.tail_ejected.tolist() == [1, 1502, 1503, 1504]
-    with pytest.raises(HangError) as caught:
-        mesh.simulate(FEW, hold=Hold((9,), 10**9))
-    assert str(caught.value) == (
-        "toy 3x4 stands still since cycle 2: 2 of 7 flits injected, 2 of 7 ejected"
-    )
-
-
-def test_everything_that_passes_is_observed(toy_spec: MeshSpec) -> None:
-    mesh = BlackBoxMesh(toy_spec, 3, 4)
-    log = mesh.observe(FEW, hold=Hold((9,), 10**9))
+def test_everything_that_passes_a_held_node_is_observed(toy_spec: MeshSpec) -> None:
+    log = BlackBoxMesh(toy_spec, 3, 4).observe(FEW, (9,))
     # 0 injected or 1 ejected, node, cycle, last bit
     assert log[:, :4].tolist() == [[0, 0, 0, 0], [1, 3, 0, 0], [0, 0, 1, 1], [1, 3, 1, 1]]
     assert (log[0::2, 4] == log[1::2, 4]).all()
-    assert mesh.observe(FEW, cycles=4)[:, 2].tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
 
 
 @pytest.mark.parametrize(
@@ -138,9 +121,7 @@ def test_a_folder_of_models_that_cannot_be_made(
         assert str(caught.value).startswith(f"$WAFERTLM_CACHE: found {cache}: ")
 
 
-def test_nodes_that_are_not_there(toy_spec: MeshSpec) -> None:
-    with pytest.raises(InputError, match=r"^hold: found nodes \(12,\); allowed: 0 to 11$"):
-        BlackBoxMesh(toy_spec, 3, 4).simulate(FEW, hold=Hold((12,), 5))
+def test_a_size_that_cannot_be(toy_spec: MeshSpec) -> None:
     with pytest.raises(InputError, match="found size 4x4"):
         BlackBoxMesh(toy_spec, 4, 4)
 
