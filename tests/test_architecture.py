@@ -16,6 +16,21 @@ ALLOWED = {
     "verification": {"tlm", "cosim", "calibration"},
     "wafertlm": {"tlm", "workloads", "cosim", "calibration"},
 }
+#: What of the product measures: the campaign, the part of it that the demo repeats, and the replay
+#: of a measured case. What runs for a user otherwise never goes through an experiment or a bench.
+MEASURES = {
+    "wafertlm.commands.calibrate",
+    "wafertlm.demo",
+    "wafertlm.replay",
+    "wafertlm.watched",
+}
+#: What else reads stored results, and all that it imports for that.
+READS_STORED = {
+    "wafertlm.commands.doctor": {"calibration.campaign", "calibration.store"},
+    "wafertlm.custom": {"calibration.routers.stored"},
+    "wafertlm.report.page": {"calibration"},
+    "wafertlm.report.stored": {"calibration.routers.stored"},
+}
 
 
 def files_of(package: str) -> dict[str, Path]:
@@ -53,6 +68,15 @@ def test_imports_point_one_way(package: str) -> None:
                 if (package, top) == ("calibration", "workloads"):
                     kernels = name.startswith(("workloads.kernels", "workloads.machine"))
                     assert kernels and path.parent.name == "levels", f"{path} imports {name}"
+
+
+def test_the_product_measures_and_reads_what_was_measured_and_no_more() -> None:
+    found = {}
+    for name, path in files_of("wafertlm").items():
+        modules = {each for each in imported(path) if each.split(".")[0] == "calibration"}
+        if modules and name not in MEASURES:
+            found[name] = modules
+    assert found == READS_STORED
 
 
 def test_no_two_classes_of_the_models_have_one_name() -> None:
