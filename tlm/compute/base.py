@@ -1,8 +1,13 @@
 """The compute swap point: shape in, cycles out."""
 
-from typing import Protocol
+from typing import Any, Protocol, overload
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tlm.errors import InputError
+
+Sizes = NDArray[np.int64]
 
 
 class Compute(Protocol):
@@ -21,6 +26,10 @@ class Compute(Protocol):
         """
         ...
 
+    def gemm_cycles_over(self, m: Sizes, k: Sizes, n: Sizes) -> Sizes:
+        """`gemm_cycles` of many products at once: arrays of one shape, sizes of 1 or more."""
+        ...
+
 
 def check_shape(m: int, k: int, n: int) -> None:
     """Raise InputError unless the sizes of a matrix product are all at least 1."""
@@ -29,6 +38,16 @@ def check_shape(m: int, k: int, n: int) -> None:
             raise InputError(f"matrix product: {name} is {size}; sizes are at least 1")
 
 
-def ceil_div(dividend: int, divisor: int) -> int:
-    """Quotient of positive integers, rounded up."""
+def larger(one: Any, other: Any) -> Any:
+    """The larger of two numbers, or of each pair of two arrays."""
+    arrays = isinstance(one, np.ndarray) or isinstance(other, np.ndarray)
+    return np.maximum(one, other) if arrays else max(one, other)
+
+
+@overload
+def ceil_div(dividend: int, divisor: int) -> int: ...
+@overload
+def ceil_div(dividend: Any, divisor: Any) -> Any: ...
+def ceil_div(dividend: Any, divisor: Any) -> Any:
+    """Quotient of positive integers, rounded up; of arrays, of each."""
     return -(-dividend // divisor)

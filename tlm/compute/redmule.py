@@ -10,8 +10,9 @@ shorter than stated when M is small, so small products come out a little long.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
-from tlm.compute.base import ceil_div, check_shape
+from tlm.compute.base import Sizes, ceil_div, check_shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,13 @@ class RedMule:
     def gemm_cycles(self, m: int, k: int, n: int) -> int:
         """Cycles of one call on C[M,N] = A[M,K] B[K,N]."""
         check_shape(m, k, n)
+        return self._cycles(m, k, n)  # type: ignore[no-any-return]
+
+    def gemm_cycles_over(self, m: Sizes, k: Sizes, n: Sizes) -> Sizes:
+        """See `Compute`."""
+        return self._cycles(m, k, n)  # type: ignore[no-any-return]
+
+    def _cycles(self, m: Any, k: Any, n: Any) -> Any:
         passes = self.pipeline_registers + 1
         tile_cols = self.height * passes
         col_tiles = ceil_div(n, tile_cols)

@@ -6,7 +6,9 @@ Source of the model: Williams, Waterman and Patterson, "Roofline", CACM 52(4), 2
 import math
 from dataclasses import dataclass
 
-from tlm.compute.base import check_shape
+import numpy as np
+
+from tlm.compute.base import Sizes, check_shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,3 +30,9 @@ class Roofline:
         check_shape(m, k, n)
         moved_bytes = (m * k + k * n + m * n) * self.element_bytes
         return math.ceil(max(m * k * n / self.macs_per_cycle, moved_bytes / self.bytes_per_cycle))
+
+    def gemm_cycles_over(self, m: Sizes, k: Sizes, n: Sizes) -> Sizes:
+        """See `Compute`."""
+        moved_bytes = (m * k + k * n + m * n) * self.element_bytes
+        cycles = np.maximum(m * k * n / self.macs_per_cycle, moved_bytes / self.bytes_per_cycle)
+        return np.ceil(cycles).astype(np.int64)  # type: ignore[no-any-return]

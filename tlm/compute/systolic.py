@@ -11,9 +11,9 @@ or as the R weights or R results that overlap with them. The three constants are
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from tlm.compute.base import ceil_div, check_shape
+from tlm.compute.base import Sizes, ceil_div, check_shape, larger
 
 Dataflow = Literal["weight-stationary", "output-stationary"]
 
@@ -51,6 +51,9 @@ class Systolic:
     def folds(self, m: int, k: int, n: int) -> int:
         """Folds of a product; partial sums over K are added outside the array."""
         check_shape(m, k, n)
+        return self._folds(m, k, n)  # type: ignore[no-any-return]
+
+    def _folds(self, m: Any, k: Any, n: Any) -> Any:
         return ceil_div(k if self._holds_weights else m, self.rows) * ceil_div(n, self.cols)
 
     def fold_steps(self, m: int, k: int) -> int:
@@ -59,12 +62,20 @@ class Systolic:
 
     def gemm_cycles(self, m: int, k: int, n: int) -> int:
         """Cycles from the first operand handshake to the last result handshake, inclusive."""
+        check_shape(m, k, n)
+        return self._cycles(m, k, n)  # type: ignore[no-any-return]
+
+    def gemm_cycles_over(self, m: Sizes, k: Sizes, n: Sizes) -> Sizes:
+        """See `Compute`."""
+        return self._cycles(m, k, n)  # type: ignore[no-any-return]
+
+    def _cycles(self, m: Any, k: Any, n: Any) -> Any:
         steps = self.fold_steps(m, k)
-        interval = max(
+        interval = larger(
             steps + self.timing.fold_gap_cycles, self.rows + self.timing.turnaround_cycles
         )
         last_fold = steps + self.wave_cycles + self.timing.pipeline_cycles
-        return (self.folds(m, k, n) - 1) * interval + last_fold
+        return (self._folds(m, k, n) - 1) * interval + last_fold
 
     @property
     def wave_cycles(self) -> int:

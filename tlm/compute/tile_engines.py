@@ -7,9 +7,10 @@ are what the Verilog shows (`tile` among the calibrations).
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import Any
 
 from tlm.calibrated import Parameter, load_result
-from tlm.compute.base import ceil_div, check_shape
+from tlm.compute.base import Sizes, ceil_div, check_shape, larger
 from tlm.compute.systolic import Dataflow
 
 _WORD_BITS, _SUM_BITS = 64, 32
@@ -74,17 +75,27 @@ class MatrixEngine:
             InputError: if a size is below 1.
         """
         check_shape(m, k, n)
+        return self._cycles(m, k, n)  # type: ignore[no-any-return]
+
+    def gemm_cycles_over(self, m: Sizes, k: Sizes, n: Sizes) -> Sizes:
+        """See `Compute`."""
+        return self._cycles(m, k, n)  # type: ignore[no-any-return]
+
+    def _cycles(self, m: Any, k: Any, n: Any) -> Any:
         panels_n = ceil_div(n, self.size)
         if self.dataflow == "output-stationary":
-            return self.job_cycles(ceil_div(m, self.size) * panels_n, k)
-        return ceil_div(k, self.size) * self.job_cycles(panels_n, m)
+            return self._job_cycles(ceil_div(m, self.size) * panels_n, k)
+        return ceil_div(k, self.size) * self._job_cycles(panels_n, m)
 
     def job_cycles(self, folds: int, length: int) -> int:
         """Cycles of one job of ``folds`` folds of ``length`` steps."""
+        return self._job_cycles(folds, length)  # type: ignore[no-any-return]
+
+    def _job_cycles(self, folds: Any, length: Any) -> Any:
         row_words = self.size * _SUM_BITS // _WORD_BITS
         if self.dataflow == "output-stationary":
             rows, first = self.size, self.timing.output_stationary_cycles + length + 2 * self.size
         else:
             rows, first = length, self.timing.weight_stationary_cycles + 3 * self.size
-        period = max(length, self.size, rows * row_words)
+        period = larger(larger(length, self.size), rows * row_words)
         return first + (folds - 1) * period + rows * row_words

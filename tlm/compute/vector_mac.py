@@ -6,7 +6,9 @@ figures are a chip profile's, fitted to published measurements.
 
 from dataclasses import dataclass
 
-from tlm.compute.base import check_shape
+import numpy as np
+
+from tlm.compute.base import Sizes, check_shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,3 +29,8 @@ class VectorMac:
         """Cycles of one call on C[M,N] = A[M,K] B[K,N], to the nearest cycle."""
         check_shape(m, k, n)
         return round(m * k * n * self.cycles_per_mac + self.call_overhead_cycles)
+
+    def gemm_cycles_over(self, m: Sizes, k: Sizes, n: Sizes) -> Sizes:
+        """See `Compute`."""
+        cycles = np.rint(m * k * n * self.cycles_per_mac + self.call_overhead_cycles)
+        return cycles.astype(np.int64)  # type: ignore[no-any-return]

@@ -53,3 +53,43 @@ def _waits_before_last_packet(timing: NocTiming, flits: int) -> int:
     if before == 0:
         return 0
     return timing.multicast_cycles(1, before) - timing.unicast_cycles(1, before)
+
+
+def multicast_cycles_over(
+    timing: NocTiming, hops: NDArray[np.int64], flits: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """`arrival_cycles` of many multicasts at once, each a hop or more far."""
+    waits = _packet_waits_over(timing, flits, timing.multicast_gap_cycles)
+    way = timing.ejection_cycles + hops * timing.hop_cycles
+    cycles: NDArray[np.int64] = way + (flits - 1) * timing.link_interval_cycles + waits + 1
+    return cycles
+
+
+def hold_cycles_over(timing: NocTiming, flits: NDArray[np.int64]) -> NDArray[np.int64]:
+    """`hold_cycles` of many multicasts at once."""
+    packets = (flits - 1) // timing.fifo_depth
+    waits = np.maximum(packets - 1, 0) * timing.multicast_gap_cycles
+    left = flits - timing.fifo_depth + timing.hop_cycles + waits + 1
+    return np.where(packets > 0, np.maximum(flits, left), flits)
+
+
+def reduction_cycles_over(
+    timing: NocTiming, hops: NDArray[np.int64], flits: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """From the start of many reductions, each over a hop or more, to the results' arrival."""
+    per_hop = timing.hop_cycles + timing.reduce_cycles
+    interval = max(timing.reduce_interval_cycles, timing.link_interval_cycles)
+    latency = timing.ejection_cycles + timing.reduce_cycles + hops * per_hop
+    waits = _packet_waits_over(timing, flits, per_hop)
+    cycles: NDArray[np.int64] = latency + (flits - 1) * interval + waits + 1
+    return cycles
+
+
+def _packet_waits_over(
+    timing: NocTiming, flits: NDArray[np.int64], gap_cycles: int
+) -> NDArray[np.int64]:
+    full, rest = np.divmod(flits, timing.fifo_depth)
+    waits: NDArray[np.int64] = np.maximum(full - 1, 0) * gap_cycles
+    short = np.maximum(rest + gap_cycles - timing.fifo_depth, 0)
+    waits += np.where((full > 0) & (rest > 0), short, 0)
+    return waits
