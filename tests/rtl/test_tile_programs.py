@@ -21,8 +21,16 @@ from tlm.program.functional import TileBlocks, run_functional
 from workloads.kernels.attention import flat_attention
 from workloads.kernels.attention.core import AttentionShape
 from workloads.kernels.attention.flat_attention import plan_flat
-from workloads.kernels.gemm import allgather_gemm, cannon, mesh_gemm, mesh_gemm_t, summa
+from workloads.kernels.gemm import (
+    allgather_gemm,
+    cannon,
+    mesh_gemm,
+    mesh_gemm_t,
+    stream_gemm,
+    summa,
+)
 from workloads.kernels.gemm.plan import GemmPlan, plan_gemm
+from workloads.kernels.gemm.stream_plan import GridCut, StreamPlan
 from workloads.kernels.gemv import plan as gemv
 from workloads.kernels.gemv import ring_gemv
 from workloads.kernels.gemv.plan import plan_gemv
@@ -100,6 +108,16 @@ def run_kernel(machine: TileMachine, name: str, blocks: int, seed: int = 0) -> N
 @pytest.mark.parametrize("blocks", [1, 3])
 def test_products_on_four_tiles(machine: TileMachine, name: str, blocks: int) -> None:
     run_kernel(machine, name, blocks)
+
+
+@pytest.mark.parametrize("cut", [(2, 1, 1, 1, 2, 1), (1, 1, 2, 1, 2, 1), (2, 1, 1, 1, 1, 2)])
+def test_streaming_products(machine: TileMachine, cut: tuple[int, int, int, int, int, int]) -> None:
+    shape = m, n, k = 24, 16, 32
+    plan = StreamPlan(place_on(machine.model), shape, 1, GridCut(*cut), (8, 8, 8), "network")
+    a, b = (np.random.default_rng(7).integers(-99, 99, size) for size in ((m, k), (k, n)))
+    program = stream_gemm.stream_gemm(plan)
+    memory = hold_equal(machine, program, lambda at: stream_gemm.put(plan, at, a, b))
+    np.testing.assert_array_equal(stream_gemm.result(plan, memory)[0], a @ b)
 
 
 def run_gemv(machine: TileMachine, method: str) -> None:

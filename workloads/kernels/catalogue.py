@@ -28,6 +28,10 @@ from workloads.kernels.gemm.mesh_gemm import mesh_gemm
 from workloads.kernels.gemm.mesh_gemm_t import mesh_gemm_t
 from workloads.kernels.gemm.plan import GemmPlan, plan_gemm, plan_square_gemm
 from workloads.kernels.gemm.ring import Ring
+from workloads.kernels.gemm.stream_closed_form import stream_gemm_cycles
+from workloads.kernels.gemm.stream_gemm import stream_gemm
+from workloads.kernels.gemm.stream_plan import StreamPlan
+from workloads.kernels.gemm.stream_search import plan_stream
 from workloads.kernels.gemm.summa import summa
 from workloads.kernels.gemv import mesh_gemv, pipeline_gemv, ring_gemv
 from workloads.kernels.gemv.closed_form import gemv_cycles, ring_gemv_cycles
@@ -185,7 +189,7 @@ def _gemv(
     return Kernel(GEMM, lambda sizes: sizes[0] * sizes[1] * sizes[2], plan, program, form, choices)
 
 
-def _without_memory(plan: FlatPlan | FlashPlan) -> FlatPlan | FlashPlan:
+def _without_memory(plan: FlatPlan | FlashPlan | StreamPlan) -> FlatPlan | FlashPlan | StreamPlan:
     return replace(plan, place=replace(plan.place, offchip=None))
 
 
@@ -212,6 +216,17 @@ KERNELS = {
     "cannon": _gemm(plan_square_gemm, cannon, _on(Ring.natural)),
     "summa": _panels(summa, summa_cycles),
     "allgather-gemm": _panels(allgather_gemm, allgather_cycles),
+    "stream-gemm": Kernel(
+        GEMM,
+        lambda sizes: sizes[0] * sizes[1] * sizes[2],
+        lambda sizes, place, choices: plan_stream(
+            (sizes[0], sizes[1], sizes[2]), place, place.method(choices.collective)
+        ),
+        stream_gemm,
+        stream_gemm_cycles,
+        ("collective",),
+        _without_memory,
+    ),
     "mesh-gemv": _gemv(
         lambda sizes, place, choices: mesh_gemv.plan_mesh_gemv(
             sizes, place, choices.groups, choices.collective or "k-tree"

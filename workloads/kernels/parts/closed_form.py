@@ -1,9 +1,15 @@
 """Collectives along lines as performance models.
 
 All parts of a line are taken to be there at the same time. A stage in software is a message and an
-addition; a root that gets two messages at once adds them one after the other.
+addition; a root that gets two messages at once adds them one after the other. Reductions in
+software may have arrays of lengths, and of cycles to combine two parts: each has its own result.
 """
 
+from typing import Any
+
+import numpy as np
+
+from tlm.compute.base import larger
 from tlm.interconnect.transfer_times import arrival_cycles, credit_cycles
 from tlm.interconnect.zero_load import NocTiming
 from workloads.kernels.parts.collectives import Reduction
@@ -81,9 +87,9 @@ def _tree_cycles(reduction: Reduction, timing: NocTiming, combine_cycles: int) -
 def _chain_cycles(reduction: Reduction, timing: NocTiming, sides: list[int], spacing: int) -> int:
     """Chains from both sides: as long as the longer one; both ends of equal ones meet."""
     message = arrival_cycles(timing, spacing, reduction.flits)
-    stages = max(sides) * (message + reduction.combine_cycles)
+    stages: int = max(sides) * (message + reduction.combine_cycles)
     meet = max(sides) > 0 and sides[0] == sides[1]
-    return stages + (max(reduction.combine_cycles, reduction.flits) if meet else 0)
+    return stages + (larger(reduction.combine_cycles, reduction.flits) if meet else 0)
 
 
 def _sequential_cycles(reduction: Reduction, timing: NocTiming) -> int:
@@ -93,7 +99,9 @@ def _sequential_cycles(reduction: Reduction, timing: NocTiming) -> int:
         return 0
     flits, combine = reduction.flits, reduction.combine_cycles
     round_trip = credit_cycles(timing, farthest) + arrival_cycles(timing, farthest, flits)
-    pace = max(flits, combine, (round_trip + combine) / 2)
+    pace = larger(larger(flits, combine), (round_trip + combine) / 2)
     nearest = arrival_cycles(timing, 1, flits)
     free = min(others, 2)  # these need no credit
-    return round(nearest + free * max(flits, combine) + (others - free) * pace)
+    cycles: Any = nearest + free * larger(flits, combine) + (others - free) * pace
+    whole: Any = round(cycles) if isinstance(cycles, float) else np.rint(cycles).astype(np.int64)
+    return whole  # type: ignore[no-any-return]

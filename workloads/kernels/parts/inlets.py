@@ -11,10 +11,11 @@ from workloads.kernels.parts.passes import Passes
 
 @dataclass(frozen=True, slots=True)
 class Inlet:
-    """Brings blocks into buffer ``NAME.in`` of some tiles, which send each on before the next.
+    """Brings blocks into buffer ``NAME.in`` of some tiles, which send each on in turn.
 
     What sends a block takes ``NAME.in.there`` and gives ``NAME.in.free``; of several transfers the
-    first takes and the last gives.
+    first takes and the last gives. Two buffers are ``NAME.in`` and ``NAME.in.1``, and so are their
+    tokens.
 
     Attributes:
         name: What is brought.
@@ -23,6 +24,7 @@ class Inlet:
         flits: Length of a block.
         ahead: Whether a block is asked for when the one before it has been sent on; else only when
             it is its turn.
+        buffers: For blocks that are asked for ``ahead``: 1 or 2.
     """
 
     name: str
@@ -30,39 +32,49 @@ class Inlet:
     sources: Sequence[str]
     flits: int
     ahead: bool
+    buffers: int = 1
+
+    def buffer(self, number: int) -> str:
+        """The buffer into which a block comes."""
+        slot = number % self.buffers
+        return f"{self.name}.in.{slot}" if slot else f"{self.name}.in"
 
     def first(self) -> Iterator[Operation]:
         """To do before anything is sent on."""
-        if self.ahead:
-            yield from self._load(0)
+        for number in range(self.buffers if self.ahead else 0):
+            yield from self.ask(number)
 
     def before(self, number: int) -> Iterator[Operation]:
         """To do before a block is sent on."""
         if not self.ahead:
-            yield from self._load(number)
+            yield from self.ask(number)
 
     def after(self, number: int) -> Iterator[Operation]:
         """To do when a block has been sent on."""
         if self.ahead:
-            yield from self._load(number + 1)
+            yield from self.ask(number + self.buffers)
 
-    def _load(self, number: int) -> Iterator[Operation]:
+    def ask(self, number: int) -> Iterator[Operation]:
+        """Load a block; nothing behind the last one."""
+        buffer = self.buffer(number)
         for tiles in self.tiles if number < len(self.sources) else ():
             yield Load(
                 tiles,
                 self.flits,
-                takes=(f"{self.name}.in.free",),
-                arrivals=(f"{self.name}.in.there",),
+                takes=(f"{buffer}.free",),
+                arrivals=(f"{buffer}.there",),
                 source=self.sources[number],
-                target=f"{self.name}.in",
+                target=buffer,
                 label=self.name,
             )
 
 
-def inlet_tokens(names: Sequence[str]) -> dict[str, Token]:
-    """Tokens of inlets."""
-    there = {f"{name}.in.there": Token() for name in names}
-    return there | {f"{name}.in.free": Token(initial=1) for name in names}
+def inlet_tokens(names: Sequence[str], buffers: int = 1) -> dict[str, Token]:
+    """Tokens of inlets of so many buffers."""
+    firsts = [f"{name}.in" for name in names]
+    every = [*firsts, *(f"{first}.1" for first in firsts if buffers > 1)]
+    there = {f"{buffer}.there": Token() for buffer in every}
+    return there | {f"{buffer}.free": Token(initial=1) for buffer in every}
 
 
 def store_totals(passes: Passes, state: int, target: str, flits: int) -> Iterator[Operation]:

@@ -22,36 +22,41 @@ class Lines:
         along: Whether they are rows or columns.
         lines: Which rows or columns.
         length: Places on each: 0 to ``length`` - 1.
+        first: Column, or row, of place 0.
     """
 
     along: Along
     lines: range
     length: int
+    first: int = 0
 
     def tiles(self, places: range) -> TileSet:
         """The tiles at some places of all lines."""
-        if self.along == "row":
-            return TileSet(self.lines, places)
-        return TileSet(places, self.lines)
+        at = range(places.start + self.first, places.stop + self.first, places.step)
+        return TileSet(self.lines, at) if self.along == "row" else TileSet(at, self.lines)
 
     def send(self, sources: range, targets: list[int], flits: int, **names: Any) -> Send:
         """Every line's tile at each of the sources sends to the target at the same index."""
-        stay, to = np.array(self.lines), np.array(targets)
+        stay, to = np.array(self.lines), np.array(targets) + self.first
         pair = (stay, to) if self.along == "row" else (to, stay)
         return Send(self.tiles(sources), *pair, flits, **names)
 
     def multicast(self, root: int | tuple[int, ...], flits: int, **names: Any) -> Multicast:
         """The root of every line, at one place or at one a line, sends to the whole line."""
-        return Multicast(self._roots(root), self.along, range(self.length), flits, **names)
+        return Multicast(self._roots(root), self.along, self._segment, flits, **names)
 
     def reduce(self, root: int | tuple[int, ...], flits: int, **names: Any) -> Reduce:
         """Every line is combined into its root."""
-        return Reduce(self._roots(root), self.along, range(self.length), flits, **names)
+        return Reduce(self._roots(root), self.along, self._segment, flits, **names)
+
+    @property
+    def _segment(self) -> range:
+        return range(self.first, self.first + self.length)
 
     def _roots(self, root: int | tuple[int, ...]) -> TileSet | Roots:
         if isinstance(root, int):
             return self.tiles(range(root, root + 1))
-        return Roots(self.lines, np.array(root))
+        return Roots(self.lines, np.array(root) + self.first)
 
 
 def even_runs(places: Iterable[int]) -> Iterator[range]:

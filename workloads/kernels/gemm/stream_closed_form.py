@@ -1,0 +1,282 @@
+"""The streaming product as a performance model: of one plan, or of many candidates at once.
+
+The slowest of what a step needs sets the pace: the product, what a tile's interface and port take,
+a channel that loads for its tiles and stores for them, or the way that a buffer takes from its
+being free to its being full. Before it comes the way of the first blocks, behind it that of the
+last block of C.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tlm.interconnect.transfer_times import (
+    arrival_cycles,
+    credit_cycles,
+    multicast_cycles_over,
+    reduction_cycles_over,
+)
+from tlm.interconnect.zero_load import NocTiming
+from tlm.offchip.times import OffChipLaw, store_law
+from workloads.kernels.gemm.stream_plan import StreamPlan
+from workloads.kernels.gemm.stream_steps import (
+    Candidates,
+    CutFigures,
+    Numbers,
+    Operand,
+    Steps,
+    cut_figures,
+    steps_of,
+)
+from workloads.kernels.parts.closed_form import reduce_cycles
+from workloads.kernels.parts.collectives import Reduction
+from workloads.kernels.parts.line import Lines
+from workloads.machine.place import Place
+
+_CROSSING = 0.4
+"""Of a multicast's time, what trees across it lose where trees share links (measured at lt)."""
+_TAKEN = 0.6
+"""Of a step's multicasts, what waits for the loads of a step (measured at lt)."""
+_HELD = 0.7
+"""Of a step's multicasts, what waits for loads that results have held up (measured at lt)."""
+
+
+def stream_gemm_cycles(plan: StreamPlan, timing: NocTiming) -> int:
+    """Cycles of a plan."""
+    figures = CutFigures(*(np.array([each]) for each in cut_figures(plan.place, plan.cut)))
+    blocks = (np.array([side]) for side in plan.block)
+    return round(float(candidate_cycles(plan, Candidates(figures, *blocks), timing)[0]))
+
+
+def candidate_cycles(problem: StreamPlan, which: Candidates, timing: NocTiming) -> Numbers:
+    """Cycles of candidates of a problem, whose own cut and block do not matter."""
+    place = problem.place
+    steps = steps_of(problem, which, timing)
+    network = _network_cycles(steps)
+    channel = _channel(place, timing, steps)
+    operands = _operands(place, timing, steps, network)
+    summed = _sum_cycles(problem, timing, steps)
+    left = _left_cycles(problem, timing, steps, summed)
+    pace = np.maximum(steps.product, network + _sender_flits(place, steps))
+    pace = np.maximum(pace, _interface_cycles(place, steps, left))
+    begin = _begin_cycles(steps, operands)
+    # Loads go before what is stored in their step, and so before the last two results.
+    stored = channel.stores * np.maximum(0, steps.passes - 1 - 1 / steps.depth)
+    loaded = (steps.count - 1) * channel.loads + stored
+    longest = np.maximum((steps.count - 1) * pace, loaded)
+    for each in operands:
+        longest = np.maximum(longest, _buffer_cycles(steps, each, pace, left))
+    last = begin + longest + steps.product + _end_cycles(place, timing, steps, summed, channel)
+    # Results leave when the first pass is over, and all of them go through a router's port.
+    behind = channel.posted * np.minimum(steps.passes, 1 + 1 / steps.depth)
+    stored = steps.depth * pace + channel.posted * steps.passes
+    return np.maximum(last, begin + np.maximum(loaded + behind, stored))
+
+
+def _network_cycles(steps: Steps) -> Numbers:
+    """Pace of a step's multicasts."""
+    a, b = steps.a, steps.b
+    a_hold: Any = np.where(a.shared, a.hold, a.flits)
+    b_hold: Any = np.where(b.shared, b.hold, b.flits)
+    # Packets of both take turns at a port, and only those of the longer one wait for each other.
+    port = 2 * np.minimum(a.flits, b.flits) + np.abs(a_hold - b_hold)
+    # Trees between each other's tiles share links, and wait at ports for those across.
+    a_links, b_links = a.trees * a_hold, b.trees * b_hold
+    crossed = np.maximum(a_links + _CROSSING * b_hold, b_links + _CROSSING * a_hold)
+    between = (a.shared & (a.trees > 1)) | (b.shared & (b.trees > 1))
+    sent = np.where(steps.cut.both, a_links + b_links, 0)
+    return np.maximum(port, np.maximum(np.where(between, crossed, 0), sent))
+
+
+def _sender_flits(place: Place, steps: Steps) -> Numbers:
+    """Flits that come to a sender's port beside those of all: what it sends on."""
+    if place.offchip is None:
+        return 0
+    a, b = (np.where(each.shared, each.flits, 0) for each in (steps.a, steps.b))
+    return np.maximum(a, b)
+
+
+def _interface_cycles(place: Place, steps: Steps, left: Numbers) -> Numbers:
+    """For which a tile sends in a step."""
+    memory = place.offchip is not None
+    a, b = steps.a.hold + memory * steps.a.shared, steps.b.hold + memory * steps.b.shared
+    sent = np.where(steps.cut.both, a + b, np.maximum(a, b))
+    # It asks for its own blocks, or sends them to itself.
+    own = sum(np.where(each.shared, 0, 1 if memory else each.flits) for each in (steps.a, steps.b))
+    stored = steps.c_flits + 1 if memory else 0
+    return sent + own + (left + stored) / steps.depth
+
+
+class _Way(NamedTuple):
+    """How blocks of an operand come."""
+
+    begin: Numbers  # when the first one is at the tile to which it comes last
+    again: Numbers  # from the freeing of a buffer to the next block in it
+    turn: Numbers  # from a sender's block to its next one; 0: tiles have their own
+    held: Numbers  # the same where blocks of C leave at the same time
+    queue: Numbers  # for which a tile's own blocks wait if all ask at once
+
+
+def _operands(place: Place, timing: NocTiming, steps: Steps, network: Numbers) -> tuple[_Way, _Way]:
+    """Ways of A and of B."""
+    ways = []
+    for each in (steps.a, steps.b):
+        between = np.where(each.shared, (each.trees - 1) * each.hold, 0)
+        spread = multicast_cycles_over(timing, each.hops, each.flits) + between
+        # Later ones share the network.
+        hops = each.hops * timing.hop_cycles
+        later = credit_cycles(timing, 0) + hops + np.maximum(
+            spread, network + timing.ejection_cycles + hops
+        )  # fmt: skip
+        if place.offchip is None:
+            own: Any = arrival_cycles(timing, 0, each.flits)
+            come = np.where(each.shared, spread, own)
+            again = np.where(each.shared, later, credit_cycles(timing, 0) + own)
+            ways.append(_Way(come, again, 0, 0, 0))
+            continue
+        ways.append(_loaded(steps, each, (spread, later, network)))
+    return ways[0], ways[1]
+
+
+def _loaded(steps: Steps, operand: Operand, cycles: tuple[Numbers, Numbers, Numbers]) -> _Way:
+    """The way of blocks from off-chip memory.
+
+    Args:
+        steps: The steps.
+        operand: Which one.
+        cycles: Of the first multicast and of a later one, and those of a step's multicasts.
+    """
+    (spread, later, network), (a, b) = cycles, (steps.a, steps.b)
+    a_served, b_served = (each.loads * _load(each).served_cycles for each in (a, b))
+    law = _load(operand)
+    alone = law.alone_cycles(operand.way)
+    # The order in which the first blocks are asked for.
+    direct = b.shared & ~a.shared
+    if operand is a:
+        before = a_served + np.where(direct, b_served, 0)
+    else:
+        twice = 1 + (a.shared & ~b.shared & (steps.count > 1))
+        before = b_served + np.where(direct, 0, a_served * twice)
+    queue = a_served + b_served - law.served_cycles
+    # Lines that share blocks ask for both at once, and take in the next ones behind them.
+    lines = steps.cut.n_rows * steps.cut.k_rows
+    beside = np.maximum(0, (a_served + b_served) / lines - law.served_cycles)
+    both = a.shared & b.shared
+    behind = 0 if operand is a else _load(a).served_cycles
+    taken = np.maximum(operand.flits, _TAKEN * network)
+    turn = np.where(both, alone + behind + taken, (alone + queue + network) / 2)
+    # Blocks of A that go straight to their tiles come to the ports before those of B.
+    a_law = _load(a)
+    straight = a_served + a_law.alone_cycles(a.way) - a_law.served_cycles + b.hold
+    turn = np.where(direct, np.maximum(turn, straight), turn)
+    return _Way(
+        begin=alone + before - law.served_cycles + np.where(operand.shared, spread, 0),
+        again=np.where(operand.shared, later, alone),
+        turn=np.where(operand.shared, turn, 0),
+        held=np.where(both, alone + beside + _HELD * network, 0),
+        queue=np.where(operand.shared, 0, queue),
+    )
+
+
+def _begin_cycles(steps: Steps, operands: tuple[_Way, _Way]) -> Numbers:
+    """Until the first product; what comes to a tile shares its port."""
+    (a, b), (a_way, b_way) = (steps.a, steps.b), operands
+    first = np.minimum(a_way.begin - a.flits, b_way.begin - b.flits)
+    return np.maximum(np.maximum(a_way.begin, b_way.begin), first + a.flits + b.flits)
+
+
+def _buffer_cycles(steps: Steps, way: _Way, pace: Numbers, left: Numbers) -> Numbers:
+    """From the first product to the last one, if an operand's buffers are waited for."""
+    count, pairs, turned = steps.count - 1, (steps.count - 1) // 2, steps.passes - 1
+    alone = steps.depth == 1
+    # Partial blocks of C go before the next operands that their tiles send on.
+    late = left + way.again + way.queue - steps.product
+    waits = np.where(alone | (left == 0), 0, turned * np.maximum(0, late))
+    hidden = count * steps.product + waits
+    again = way.again + np.where(alone & (left > 0), left + way.queue, 0)
+    waited = pairs * (steps.product + again) + (count - 2 * pairs) * steps.product
+    waited = waited + np.where(alone, 0, turned * left)
+    held = np.where(steps.passes > 1, way.held, 0)
+    slowed = (steps.depth - 1) * pace + (count - steps.depth + 1) * held
+    asked = np.maximum(count * way.turn, slowed)
+    return np.maximum.reduce([hidden, waited, asked + np.where(asked > 0, turned * left, 0)])
+
+
+class _Channel(NamedTuple):
+    """Cycles of the busiest channel."""
+
+    loads: Numbers  # for the loads of a step
+    stores: Numbers  # that loads wait for the stores of a pass
+    posted: Numbers  # for these at its router, if no load waits
+
+
+def _channel(place: Place, timing: NocTiming, steps: Steps) -> _Channel:
+    if place.offchip is None:
+        return _Channel(0, 0, 0)
+    loads = sum(each.loads * _load(each).served_cycles for each in (steps.a, steps.b))
+    store: Any = store_law(timing, place.offchip, steps.c_flits)
+    paced = np.maximum(store.served_cycles, store.sent_flits)
+    # Blocks that are sent on come in time only if the requests for them do, behind what is stored.
+    held = (store.served_cycles + paced) / 2
+    served = np.where(steps.a.shared & steps.b.shared, held, store.served_cycles)
+    stores = steps.cut.c_stores
+    return _Channel(loads, stores * served, stores * store.sent_flits)
+
+
+def _load(operand: Operand) -> OffChipLaw:
+    assert operand.law is not None
+    return operand.law
+
+
+def _end_cycles(
+    place: Place, timing: NocTiming, steps: Steps, summed: Numbers, channel: _Channel
+) -> Numbers:
+    """From the last product to the last block of C in its place."""
+    if place.offchip is None:
+        return summed + np.where(summed > 0, steps.combine, 0)
+    # Tiles that are served one after the other end one after the other.
+    apart = [
+        np.where(
+            each.shared | (summed > 0),
+            0,
+            (each.loads - 1) * _load(each).served_cycles,
+        )
+        for each in (steps.a, steps.b)
+    ]
+    stores = np.maximum(steps.cut.c_stores, 1)
+    waits = channel.posted - channel.posted / stores - np.maximum(*apart)
+    law = store_law(timing, place.offchip, steps.c_flits)
+    return summed + law.alone_cycles(steps.cut.c_way) + np.maximum(0, waits)
+
+
+def _sum_cycles(problem: StreamPlan, timing: NocTiming, steps: Steps) -> Numbers:
+    """Cycles until partial blocks are summed; 0 where K is not cut."""
+    cut = steps.cut
+    length = np.maximum(cut.k_rows, cut.k_cols)
+    # Sums along rows end at a diagonal, those along columns in the middle.
+    farthest = np.where(cut.k_cols > 1, length - 1, length // 2)
+    if problem.method == "network":
+        cycles = reduction_cycles_over(timing, farthest, steps.c_flits)
+        return np.where(length > 1, cycles, 0)
+    summed = np.zeros_like(steps.c_flits)
+    for pair in {*zip(length.tolist(), farthest.tolist(), strict=True)}:
+        if pair[0] > 1:
+            same = (length == pair[0]) & (farthest == pair[1])
+            summed[same] = reduce_cycles(
+                Reduction(
+                    Lines("row", range(1), pair[0]), pair[1], problem.method, "", "", "",
+                    steps.c_flits[same], steps.combine[same],
+                ),
+                timing,
+            )  # fmt: skip
+    return summed
+
+
+def _left_cycles(problem: StreamPlan, timing: NocTiming, steps: Steps, summed: Numbers) -> Numbers:
+    """For how long partial blocks hold up what their tiles send next."""
+    if problem.method != "network":
+        # Some tiles have left half way, the root only at the end.
+        return summed / 2
+    one = np.ones_like(steps.c_flits)
+    first = reduction_cycles_over(timing, one, one)
+    return np.where(summed > 0, reduction_cycles_over(timing, one, steps.c_flits) - first + 1, 0)

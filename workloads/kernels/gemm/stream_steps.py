@@ -1,0 +1,156 @@
+"""What a step of the streaming product is made of: of one plan, or of many candidates at once.
+
+Every number here may be an array with one element for each candidate.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlm.compute.base import ceil_div
+from tlm.interconnect.packets import TileSet
+from tlm.interconnect.transfer_times import hold_cycles_over
+from tlm.interconnect.zero_load import NocTiming
+from tlm.offchip.times import OffChipLaw, load_law
+from workloads.kernels.gemm.stream_plan import GridCut, StreamPlan
+from workloads.machine.place import Place
+
+#: A whole number, or an array of them.
+Numbers = Any
+
+
+class CutFigures(NamedTuple):
+    """A cut, and what the lines of the grid cost by it."""
+
+    m_rows: Numbers
+    n_rows: Numbers
+    k_rows: Numbers
+    m_cols: Numbers
+    n_cols: Numbers
+    k_cols: Numbers
+    a_loads: Numbers  # blocks of A that the busiest channel loads for a step
+    b_loads: Numbers
+    c_stores: Numbers  # blocks of C that it stores for a pass
+    a_hops: Numbers  # from the sender of a block to the farthest tile
+    b_hops: Numbers
+    both: Numbers  # whether a tile sends blocks of both
+    a_way: Numbers  # hops between a channel and the farthest tile that loads A from it
+    b_way: Numbers
+    c_way: Numbers  # and that stores C to it
+
+    @property
+    def parts(self) -> tuple[Numbers, Numbers, Numbers]:
+        """Parts of M, N and K."""
+        return GridCut(*self[:6]).parts
+
+
+class Candidates(NamedTuple):
+    """Cuts with blocks of ``m`` rows, ``n`` columns and depth ``k``."""
+
+    cut: CutFigures
+    m: Numbers
+    n: Numbers
+    k: Numbers
+
+
+class Operand(NamedTuple):
+    """A or B in a step."""
+
+    flits: Numbers  # of a block
+    shared: Numbers  # whether several tiles share it
+    hold: Numbers  # for which a sender sends it
+    trees: Numbers  # that lie between each other's tiles on a line
+    loads: Numbers  # see `CutFigures`
+    hops: Numbers
+    way: Numbers
+    law: OffChipLaw | None  # of loading a block
+
+
+class Steps(NamedTuple):
+    """The steps of a product."""
+
+    cut: CutFigures
+    a: Operand
+    b: Operand
+    c_flits: Numbers  # of a block of C
+    product: Numbers  # cycles of a block product
+    combine: Numbers  # cycles to add two blocks of C
+    depth: Numbers  # steps of a pass
+    passes: Numbers
+    count: Numbers  # steps of all passes
+
+
+def steps_of(problem: StreamPlan, which: Candidates, timing: NocTiming) -> Steps:
+    """The steps of candidates of a problem, whose own cut and block do not matter."""
+    place, (cut, m, n, k) = problem.place, which
+    high, wide, deep = blocks_of(problem, cut.parts, (m, n, k))
+    passes = problem.groups * high * wide
+
+    def operand(*columns: Numbers) -> Operand:
+        flits, shared, *rest = columns
+        law = None if place.offchip is None else load_law(timing, place.offchip, flits)
+        hold = np.where(shared, hold_cycles_over(timing, flits), 0)
+        return Operand._make((flits, shared, hold, *rest, law))
+
+    flits: Any = place.flits
+    vector = place.vector
+    return Steps(
+        cut=cut,
+        a=operand(
+            flits(k, m, place.element_bits), cut.n_cols > 1, cut.k_cols, cut.a_loads, cut.a_hops,
+            cut.a_way,
+        ),
+        b=operand(
+            np.asarray(flits(k, n, problem.b_bits)).astype(np.int64), cut.m_rows > 1, cut.k_rows,
+            cut.b_loads, cut.b_hops, cut.b_way,
+        ),
+        c_flits=flits(m, n, place.sum_bits),
+        product=place.matrix.gemm_cycles_over(m, k, n),
+        combine=m * ceil_div(n, vector.lanes) + vector.pipeline_cycles,
+        depth=deep,
+        passes=passes,
+        count=passes * deep,
+    )  # fmt: skip
+
+
+def blocks_of(problem: StreamPlan, parts: Iterable[Numbers], sides: Iterable[Numbers]) -> Any:
+    """Blocks of a tile's share along M, N and K."""
+    return tuple(
+        ceil_div(ceil_div(size, part), side)
+        for size, part, side in zip(problem.shape, parts, sides, strict=True)
+    )
+
+
+@lru_cache(1 << 14)
+def cut_figures(place: Place, cut: GridCut) -> CutFigures:
+    """Those of one cut."""
+    plan = StreamPlan(place, (1, 1, 1), 1, cut, (1, 1, 1), place.method(None))
+    hops = []
+    for name in "ab":
+        ends = [(each.roots, (each.segment[0], each.segment[-1])) for each in plan.sharing(name)]
+        hops.append(max(int(np.abs(roots - end).max()) for roots, pair in ends for end in pair))
+    a, b = (_mask(place, plan.senders(name)) & plan.shared[name] for name in "ab")
+    both, edge = int((a & b).any()), place.offchip
+    if edge is None:
+        return CutFigures._make((*cut, 0, 0, 0, *hops, both, 0, 0, 0))
+    busiest, ways = [], []
+    for tiles in (list(plan.senders("a")), list(plan.senders("b")), plan.results()):
+        moved = Counter[int]()
+        for each in tiles:
+            for col in each.cols:
+                moved[edge.channel(col)] += len(each.rows)
+        busiest.append(max(moved.values()))
+        ways.append(max(edge.hops((row, col)) for t in tiles for row in t.rows for col in t.cols))
+    return CutFigures._make((*cut, *busiest, *hops, both, *ways))
+
+
+def _mask(place: Place, sets: Iterable[TileSet]) -> NDArray[np.bool_]:
+    """Shape (rows, columns): the tiles of some sets."""
+    mask = np.zeros((place.rows, place.cols), dtype=bool)
+    for tiles in sets:
+        mask[np.ix_(tiles.rows, tiles.cols)] = True
+    return mask
