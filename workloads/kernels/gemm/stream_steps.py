@@ -141,8 +141,7 @@ def cut_figures(place: Place, cut: GridCut) -> CutFigures:
     for tiles in (list(plan.senders("a")), list(plan.senders("b")), plan.results()):
         moved = Counter[int]()
         for each in tiles:
-            for col in each.cols:
-                moved[edge.channel(col)] += len(each.rows)
+            moved.update(edge.channel((row, col)) for row in each.rows for col in each.cols)
         busiest.append(max(moved.values()))
         ways.append(max(edge.hops((row, col)) for t in tiles for row in t.rows for col in t.cols))
     return CutFigures._make((*cut, *busiest, *hops, both, *ways))
