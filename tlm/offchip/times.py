@@ -1,6 +1,12 @@
-"""Times of loads and stores that nothing else is in the way of, in parts."""
+"""Times of loads and stores that nothing else is in the way of, in parts.
+
+The laws take a length, or an array of lengths: then every figure that depends on it is an array.
+"""
 
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from tlm.interconnect.transfer_times import arrival_cycles
 from tlm.interconnect.zero_load import NocTiming
@@ -56,14 +62,14 @@ def load_law(timing: NocTiming, edge: Edge, flits: int) -> OffChipLaw:
     first, moved = _moved_cycles(edge, 1), _moved_cycles(edge, units)
     before = (units - 1) * edge.unit_flits
     # The node hands an answer on in the cycle after it has come.
-    back = max(moved, first + before) + 1 + _way_cycles(timing, edge, flits - before)
+    back = _larger(moved, first + before) + 1 + _way_cycles(timing, edge, flits - before)
     return OffChipLaw(
         sent_flits=1,
         there_cycles=_way_cycles(timing, edge, 1),
         latency_cycles=edge.timing.latency_cycles,
         back_cycles=back,
         asked_cycles=units - 1 if edge.at_tiles else 0,
-        served_cycles=max(moved, units * edge.unit_flits),
+        served_cycles=_larger(moved, units * edge.unit_flits),
         way_cycles=2 * timing.hop_cycles,
         come_flits=flits,
         posted=False,
@@ -74,7 +80,7 @@ def store_law(timing: NocTiming, edge: Edge, flits: int) -> OffChipLaw:
     """Of a store of so many flits."""
     units = edge.units(flits)
     # Bursts that a channel moves faster than they come wait for none but the last.
-    before = min(_moved_cycles(edge, units - 1), (units - 1) * edge.unit_flits)
+    before = -_larger(-_moved_cycles(edge, units - 1), (1 - units) * edge.unit_flits)
     return OffChipLaw(
         sent_flits=flits + 1,
         there_cycles=_way_cycles(timing, edge, flits + 1),
@@ -86,6 +92,11 @@ def store_law(timing: NocTiming, edge: Edge, flits: int) -> OffChipLaw:
         come_flits=1,
         posted=True,
     )
+
+
+def _larger(one: Any, other: Any) -> Any:
+    """The larger of two numbers, which stays an int; or of arrays, element by element."""
+    return max(one, other) if isinstance(one, int) else np.maximum(one, other)
 
 
 def _moved_cycles(edge: Edge, units: int) -> int:
