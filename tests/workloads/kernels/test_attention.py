@@ -16,7 +16,7 @@ from tlm.interconnect.packets import TileSet
 from tlm.memory.bandwidth_latency import ChannelTiming
 from tlm.offchip.edge import Edge
 from tlm.program import Load
-from tlm.program.arithmetic import Integers
+from tlm.program.arithmetic import Integers, vector
 from workloads.kernels.attention import flash_attention, flat_attention
 from workloads.kernels.attention.closed_form import flash_attention_cycles
 from workloads.kernels.attention.core import AttentionShape
@@ -53,8 +53,8 @@ def test_softmax_of_rows(grid: tuple[int, int], method: str) -> None:
     assert np.abs(shares - exact_softmax(scores, 1 / 256)).max() < 0.003
 
 
-def attention(plan: FlatPlan | FlashPlan, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Attention as the program has it, and exactly."""
+def run(plan: FlatPlan | FlashPlan, seed: int = 0) -> tuple[Integers, ...]:
+    """Operands, the output and the sums of rows that the program computes."""
     kernel: ModuleType = flat_attention if isinstance(plan, FlatPlan) else flash_attention
     build = kernel.flat_attention if isinstance(plan, FlatPlan) else kernel.flash_attention
     shape = plan.shape
@@ -63,7 +63,12 @@ def attention(plan: FlatPlan | FlashPlan, seed: int = 0) -> tuple[np.ndarray, np
     k = rng.integers(-90, 90, (shape.heads, shape.kv_length, shape.qk_depth))
     v = rng.integers(-128, 128, (shape.heads, shape.kv_length, shape.v_depth))
     memory = computed(build(plan), lambda at: kernel.put(plan, at, q, k, v), seed)
-    output, totals = kernel.result(plan, memory)
+    return q, k, v, *kernel.result(plan, memory)
+
+
+def attention(plan: FlatPlan | FlashPlan, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Attention as the program has it, and exactly."""
+    q, k, v, output, totals = run(plan, seed)
     exact = exact_softmax(q @ k.swapaxes(1, 2), UNIT) @ v
     return output / 127 * 2**16 / totals[:, :, None], exact
 
@@ -154,17 +159,60 @@ def test_flash_attention_shares_no_loads() -> None:
     assert loaded == 8 * 64 * 16 * (1 + 2 * plan.q_blocks)
 
 
-def test_prime_numbers_of_keys_are_whole_blocks() -> None:
-    plan = plan_flash(AttentionShape(1, 1, 1, 4, 7, 8, 8), place(2, 3), 1)
-    assert plan.block.keys in (1, 7)
+def unpadded(plan: FlatPlan | FlashPlan, q: Integers, k: Integers, v: Integers) -> Integers:
+    """Output and, in a last column, sums of a head's rows: blocks of keys are cut off, not filled.
+
+    Every column of tiles has its own slice of a block, and all share maxima and sums.
+    """
+    cols = plan.place.cols if isinstance(plan, FlatPlan) else 1
+    step, wide, factor = plan.block.keys, plan.place.sum_bits, plan.exponent
+    scale = {"multiplier": factor.multiplier, "shift": factor.shift}
+    top = np.full((len(q), 1), -(1 << 62))
+    total = np.zeros_like(top)
+    outputs = np.zeros((cols, len(q), v.shape[1]), dtype=np.int64)
+    for start in range(0, len(k), step * cols):
+        scores = q @ k[start : start + step * cols].T
+        before, top = top, np.maximum(top, scores.max(axis=1, keepdims=True))
+        if start:
+            share = vector("scale", before - top, None, wide, **scale)
+            share = vector("exp", share, None, wide) >> 2
+            total = vector("multiply", total, share, wide, shift=14)
+            outputs = (outputs * share) >> 14
+        powers = vector("exp", vector("scale", scores - top, None, wide, **scale), None, wide)
+        total = total + powers.sum(axis=1, keepdims=True)
+        parts = vector("quantize", powers, None, 8, multiplier=127, shift=16)
+        for col in range(cols):
+            own = slice(col * step, (col + 1) * step)
+            outputs[col] += parts[:, own] @ v[start : start + step * cols][own]
+    return np.hstack([outputs.sum(axis=0), total])
 
 
-def test_keys_are_not_padded() -> None:
-    with pytest.raises(InputError) as caught:
-        plan_flat(AttentionShape(1, 1, 1, 4, 7, 8, 8), place(2, 3))
-    assert str(caught.value) == (
-        "--shape: found 7 keys; allowed: multiples of 3, a part for each column of tiles"
-    )
+@pytest.mark.parametrize("memory", [False, True])
+@pytest.mark.parametrize("keys", [1, 7, 11, 16, 29])
+@pytest.mark.parametrize("grid", [(1, 1), (2, 3), (4, 4)])
+def test_padding_keys_do_not_count(grid: tuple[int, int], keys: int, memory: bool) -> None:
+    edge = Edge(*grid, grid[1], 8, 32, 1 << 28, ChannelTiming(30, 16, 16))
+    at = replace(place(*grid), offchip=edge if memory else None)
+    shape = AttentionShape(1, 4, 2, 5, keys, 8, 6)
+    plans: list[FlatPlan | FlashPlan] = []
+    for schedule in flat_attention.SCHEDULES:
+        flat = plan_flat(shape, at, "network", schedule, UNIT)
+        assert flat.core.padded == (keys % grid[1] > 0)
+        plans.append(flat)
+        for cut in {-(-flat.block.keys // parts) for parts in (2, 3)}:
+            count = -(-flat.block.keys // cut)
+            plans.append(replace(flat, kv_blocks=count, block=replace(flat.block, keys=cut)))
+    for turns in (1, 2):
+        flash = plan_flash(shape, at, turns, UNIT)
+        plans.append(flash)
+        for cut in (2, 4, 6, 32):
+            block = replace(flash.block, keys=cut)
+            plans.append(replace(flash, kv_blocks=-(-keys // cut), block=block))
+    for seed, plan in enumerate(plans):
+        q, k, v, output, totals = run(plan, seed)
+        for head in range(shape.heads):
+            found = np.hstack([output[head], totals[head][:, None]])
+            assert (found == unpadded(plan, q[head], k[head], v[head])).all()
 
 
 def test_heads_share_keys_in_equal_numbers() -> None:

@@ -32,6 +32,7 @@ def flat_attention_cycles(plan: FlatPlan, timing: NocTiming) -> int:
     collectives = sum(all_reduce_cycles(each, timing) for each in reductions)
     down = _down_cycles(plan, timing)
     load = hold["q"] / plan.kv_blocks + down
+    masked = _flat_mask_cycles(plan, timing) if core.padded else 0
     memory = None if place.offchip is None else _flat_memory(plan, place.offchip, timing)
     softmax = _softmax_cycles(core, plan.kv_blocks) + collectives
     end = reduce_cycles(plan.output(0), timing)
@@ -43,12 +44,16 @@ def flat_attention_cycles(plan: FlatPlan, timing: NocTiming) -> int:
     products = core.scores_cycles + core.output_cycles
     if plan.depth == 1:
         step = load + products + softmax + (memory.step if memory else 0)
-        return round(items * step + plan.streams * flits["o"] + end - flits["o"] + written)
+        outputs = (plan.streams - 1) * flits["o"]
+        return round(masked + items * step + outputs + end + written)
     sent = hold["q"] / plan.kv_blocks + hold["k"] + hold["v"] + flits["o"] / plan.kv_blocks
     passes = place.vector.pass_cycles(core.block.rows, 1) if memory else written
     pace = max(products, softmax + passes / plan.kv_blocks, sent, memory.pace if memory else 0)
+    # The mask is on its way while the first blocks are worked on, but for the only one.
+    masked = masked if plan.kv_blocks == 1 else 0
     return round(
         load
+        + masked
         + (memory.begin if memory else 0)
         + core.scores_cycles
         + softmax
@@ -100,7 +105,10 @@ def flash_attention_cycles(plan: FlashPlan, timing: NocTiming) -> int:
     else:
         # The matrix engine waits for the first softmax and for the last, the vector engine for the
         # first scores.
-        waits = max(0, softmax - scores) + max(0, softmax - output)
+        last = softmax + core.mask_cycles * (1 - 1 / plan.kv_blocks)
+        first = last - core.mask_cycles if plan.kv_blocks > 1 else last
+        waits = max(0, first - scores) + max(0, last - output)
+        waits += (plan.streams - 1) * max(0, last - scores - output)
         matrix = items * (scores + output) + waits
         vector = scores + items * softmax + (plan.streams - 1) * written + output
         worked = max(matrix, vector)
@@ -109,6 +117,20 @@ def flash_attention_cycles(plan: FlashPlan, timing: NocTiming) -> int:
     again = max(blocks.keys + scores, blocks.values + output) / plan.depth
     asked = blocks.begin + items * again
     return round(max(blocks.begin + worked, asked, blocks.brought + left) + blocks.end)
+
+
+def _flat_mask_cycles(plan: FlatPlan, timing: NocTiming) -> float:
+    """Cycles in which the mask comes to all tiles, beside those in which a block of V comes."""
+    edge, flits = plan.place.offchip, plan.flits["mask"]
+    hold = _hold_cycles(plan, "mask", timing)
+    if edge is None:
+        return hold
+    tiles = [(each.rows[0], each.cols[0]) for each in plan.roots("mask")]
+    most = max(Counter(map(edge.channel, tiles)).values())
+    served = most * load_law(timing, edge, flits).served_cycles
+    if plan.depth > 1:
+        return max(hold, served)
+    return hold + load_law(timing, edge, flits).alone_cycles(max(map(edge.hops, tiles)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,11 +197,12 @@ def _blocks_at_hand(plan: FlashPlan, timing: NocTiming, written: int) -> _OwnBlo
     """Blocks that a tile sends to itself."""
     q, k, v = (plan.flits(name) for name in "qkv")
     keys, values = (arrival_cycles(timing, 0, flits) for flits in (k, v))
+    mask = plan.flits("mask") if plan.core.padded else 0
     return _OwnBlocks(
         keys=keys,
         values=values,
-        begin=q + keys,
-        brought=plan.streams * (q + plan.kv_blocks * (k + v)) + values - v,
+        begin=q + keys + (mask if plan.kv_blocks == 1 else 0),
+        brought=plan.streams * (q + plan.kv_blocks * (k + v)) + mask + values - v,
         between=v,
         turn=0,
         end=written,
@@ -198,12 +221,15 @@ def _blocks_in_memory(plan: FlashPlan, edge: Edge, timing: NocTiming) -> _OwnBlo
     first = q.served_cycles + k.served_cycles
     loaded = q.served_cycles + plan.kv_blocks * (k.served_cycles + v.served_cycles)
     # The last stream's results go after all.
-    served = sharers * (plan.streams * loaded + (plan.streams - 1) * stored)
+    mask = load_law(timing, edge, plan.flits("mask")).served_cycles if plan.core.padded else 0
+    served = sharers * (plan.streams * loaded + (plan.streams - 1) * stored + mask)
+    # The mask comes behind the first keys; a single block of keys waits for it.
+    waited = sharers * mask if plan.kv_blocks == 1 else 0
     total = plan.place.vector.pass_cycles(plan.block.rows, 1)
     return _OwnBlocks(
         keys=keys,
         values=values,
-        begin=keys + q.served_cycles + (sharers - 1) * first,
+        begin=keys + q.served_cycles + (sharers - 1) * first + waited,
         brought=served + values - v.served_cycles,
         between=v.served_cycles,
         turn=total + sum(law.sent_flits for law in stores) + q.served_cycles + keys,
@@ -212,6 +238,6 @@ def _blocks_in_memory(plan: FlashPlan, edge: Edge, timing: NocTiming) -> _OwnBlo
 
 
 def _softmax_cycles(core: Core, kv_blocks: int) -> float:
-    """Mean cycles of the passes over a block."""
+    """Mean cycles of the passes over a block, of the last one's mask among them."""
     first, later = core.softmax_cycles(first=True), core.softmax_cycles(first=False)
-    return (first + (kv_blocks - 1) * later) / kv_blocks
+    return (first + (kv_blocks - 1) * later + core.mask_cycles) / kv_blocks

@@ -12,6 +12,10 @@ on its way through all blocks of keys and values. For each of them a tile
 The vector unit does not divide: the result is the output and the sums of rows, whose quotient is
 attention. An exponential of one is 2^16 in the sums and the largest operand in the output.
 
+Keys that fill up a stream's last block are masked: a block that is zero, and far below any score
+where a key is padding, is added to the scores before their maxima are found. Such a key's
+exponential is zero.
+
 The steps of consecutive blocks overlap if the depth is 2: the matrix engine has the scores of the
 next one while the vector engine has this one. Two streams then take turns, if there are two.
 """
@@ -21,6 +25,7 @@ from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 
+from tlm.compute.base import ceil_div
 from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet
 from tlm.program import Buffer, Engine, Gemm, Operation, Token, Work
@@ -92,18 +97,30 @@ class AttentionShape:
         return self.heads * self.rows * self.kv_length * (self.qk_depth + self.v_depth)
 
 
-def whole_keys(shape: AttentionShape, parts: int, what: str) -> int:
-    """Keys of each of some equal parts: a key that pads would count as one, so there are none.
+def filled_keys(place: Place, keys: int) -> int:
+    """Keys of a block, filled up to whole words where the vector engine writes rows of words."""
+    if not place.whole_lines:
+        return keys
+    word = max(1, 8 * place.timing.flit_bytes // place.element_bits)
+    return ceil_div(keys, word) * word
 
-    Raises:
-        InputError: if the parts are not equal.
+
+def key_mask(real: Integers, block: "Block", bits: int) -> Integers:
+    """What is added to scores: 0, or a quarter of the lowest number where a key is padding.
+
+    No score of sums that do not wrap comes near it, and it leaves them room below.
+
+    Args:
+        real: Keys of each tile's last block that are no padding, shape (tiles).
+        block: What a tile works on.
+        bits: Width of sums.
+
+    Returns:
+        Shape (tiles, rows, keys).
     """
-    if shape.kv_length % parts:
-        raise InputError(
-            f"--shape: found {shape.kv_length} keys; allowed: multiples of {parts}, "
-            f"a part for each {what} of tiles"
-        )
-    return shape.kv_length // parts
+    padding = np.arange(block.keys) >= real[:, None]
+    mask = np.where(padding, -(1 << (bits - 2)), 0)
+    return np.repeat(mask[:, None], block.rows, axis=1)
 
 
 def row_blocks(matrix: Integers, tiles: int, blocks: int, height: int) -> Integers:
@@ -180,6 +197,7 @@ class Core:
         depth: Blocks under way at a time: 1 or 2.
         streams: Number of streams.
         exponent: From scores to exponents of two.
+        padded: Whether a stream's last block has keys that are padding.
         maximum: How maxima of rows come together over tiles; None if a tile has whole rows.
         total: The same of sums.
     """
@@ -190,6 +208,7 @@ class Core:
     depth: int
     streams: int
     exponent: Factor
+    padded: bool = False
     maximum: Reduction | None = None
     total: Reduction | None = None
 
@@ -210,8 +229,14 @@ class Core:
         block, matrix = self.block, self.place.after_vector or self.place.matrix
         return matrix.gemm_cycles(block.rows, block.keys, block.v_depth)
 
+    @property
+    def mask_cycles(self) -> int:
+        """Cycles of the pass that masks padding in a stream's last block."""
+        block = self.block
+        return self.place.vector.pass_cycles(block.rows, block.keys) if self.padded else 0
+
     def softmax_cycles(self, *, first: bool) -> int:
-        """Cycles of the passes over an item, reductions apart."""
+        """Cycles of the passes over an item, reductions and the mask apart."""
         block, vector = self.block, self.place.vector
         column = vector.pass_cycles(block.rows, 1)
         wide = 6 * vector.pass_cycles(block.rows, block.keys)
@@ -225,6 +250,8 @@ class Core:
         column = Buffer(block.rows, 1, place.sum_bits)
         sums = Buffer(block.rows, block.keys, place.sum_bits)
         buffers = dict.fromkeys(("top", "sum", "negative", "share"), column)
+        if self.padded:
+            buffers |= {"mask.0": sums} | offchip("mask.own", sums, 1)
         for index in range(self.depth):
             buffers |= {
                 f"k.{index}": Buffer(block.qk_depth, block.keys, place.element_bits),
@@ -246,8 +273,13 @@ class Core:
         return buffers
 
     def tokens(self) -> dict[str, Token]:
-        """Tokens of the steps; loads give ``q.there.STATE``, ``k.there.SLOT``, ``v.there.SLOT``."""
+        """Tokens of the steps; loads give ``q.there.STATE``, ``k.there.SLOT``, ``v.there.SLOT``.
+
+        The mask, if there is one, is brought once, and gives ``mask.there.0``.
+        """
         tokens = {"top.there": Token(), "sum.there": Token()}
+        if self.padded:
+            tokens |= {"mask.there.0": Token(), "mask.free.0": Token(initial=1)}
         for index in range(self.depth):
             tokens |= {f"{name}.there.{index}": Token() for name in ("q", "k", "v", "s", "p", "o")}
             tokens |= {
@@ -325,7 +357,11 @@ class Core:
         slot, state = item.slot, item.state
         s, maximum = f"s.{slot}", f"maximum.{state}"
         give = () if self.maximum is None else ("top.there",)
-        take = (f"s.there.{slot}",)
+        take: tuple[str, ...] = (f"s.there.{slot}",)
+        if self.padded and item.last:
+            mask = ("mask.there.0",)
+            yield passes("add", s, s, "mask.0", takes=(*take, *mask), gives=mask)
+            take = ()
         if item.first:
             yield passes("row-maximum", s, "top", takes=take, gives=give)
         else:

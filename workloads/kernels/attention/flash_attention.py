@@ -23,7 +23,15 @@ from tlm.program import Load, Operation, Program, Send, Store
 from tlm.program.arithmetic import Integers
 from tlm.program.data import Buffer, peak_bytes
 from tlm.program.functional import TileBlocks
-from workloads.kernels.attention.core import AttentionShape, Block, Core, Item, offchip
+from workloads.kernels.attention.core import (
+    AttentionShape,
+    Block,
+    Core,
+    Item,
+    key_mask,
+    offchip,
+    row_blocks,
+)
 from workloads.kernels.attention.plan import AttentionPlan
 from workloads.kernels.parts.inlets import outlet_tokens, staging, store_totals
 from workloads.kernels.parts.passes import Factor, Passes
@@ -39,7 +47,7 @@ class FlashPlan(AttentionPlan):
         shape: The problem.
         block: What a tile works on at a time.
         q_blocks: Blocks into which the rows of a head are cut.
-        kv_blocks: Blocks of keys.
+        kv_blocks: Blocks of keys, the last of them filled up.
         turns: Blocks that a tile has under way: 1 or 2.
         exponent: From scores to exponents of two.
     """
@@ -78,6 +86,7 @@ class FlashPlan(AttentionPlan):
             depth=self.depth,
             streams=self.streams,
             exponent=self.exponent,
+            padded=self.block.keys * self.kv_blocks > self.shape.kv_length,
         )
 
     @property
@@ -87,7 +96,7 @@ class FlashPlan(AttentionPlan):
         return products / (self.flits("k") + self.flits("v"))
 
     def flits(self, name: str) -> int:
-        """Flits of a block of ``q``, ``k``, ``v``, of the output ``o`` or of its ``total``."""
+        """Flits of a block of ``q``, ``k``, ``v``, ``mask``, the output ``o``, its ``total``."""
         block = self.block
         lines, elements = {
             "q": (block.qk_depth, block.rows),
@@ -95,8 +104,9 @@ class FlashPlan(AttentionPlan):
             "v": (block.keys, block.v_depth),
             "o": (block.rows, block.v_depth),
             "total": (block.rows, 1),
+            "mask": (block.rows, block.keys),
         }[name]
-        bits = self.place.sum_bits if name in ("o", "total") else self.place.element_bits
+        bits = self.place.sum_bits if name in ("o", "total", "mask") else self.place.element_bits
         return self.place.flits(lines, elements, bits)
 
     @property
@@ -159,6 +169,8 @@ def flash_attention(plan: FlashPlan) -> Program:
 
     def load_values(item: Item) -> Iterator[Operation]:
         yield bring("v", item.stream * plan.kv_blocks + item.block, item.slot)
+        if core.padded and item.stream == item.block == 0:
+            yield bring("mask", 0, 0)
 
     def finish(item: Item) -> Iterator[Operation]:
         passes = Passes(tiles, place, buffers, "output")
@@ -195,10 +207,15 @@ def put(plan: FlashPlan, memory: TileBlocks, q: Integers, k: Integers, v: Intege
         rows = q[head, block * height : (block + 1) * height]
         memory[f"q.own.{stream}"][tile] = 0
         memory[f"q.own.{stream}"][tile][: len(rows)] = rows
-        keys, values = (np.split(matrix[head], blocks) for matrix in (k, v))
+        keys, values = (
+            row_blocks(matrix[head], 1, blocks, plan.block.keys)[:, 0] for matrix in (k, v)
+        )
         for number in range(blocks):
             memory[f"k.own.{stream * blocks + number}"][tile] = keys[number].T
             memory[f"v.own.{stream * blocks + number}"][tile] = values[number]
+    if plan.core.padded:
+        real = np.array([plan.shape.kv_length - (blocks - 1) * plan.block.keys])
+        memory["mask.own.0"][:] = key_mask(real, plan.block, plan.place.sum_bits)[0]
 
 
 def result(plan: FlashPlan, memory: TileBlocks) -> tuple[Integers, Integers]:

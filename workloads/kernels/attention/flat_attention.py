@@ -30,10 +30,11 @@ from workloads.kernels.attention.core import (
     Block,
     Core,
     Item,
+    filled_keys,
     items,
+    key_mask,
     offchip,
     row_blocks,
-    whole_keys,
 )
 from workloads.kernels.attention.plan import AttentionPlan
 from workloads.kernels.parts.broadcast import Broadcast
@@ -62,7 +63,7 @@ class FlatPlan(AttentionPlan):
         shape: The problem.
         block: What a tile works on at a time.
         q_blocks: Blocks into which the rows of a head are cut beside the rows of tiles.
-        kv_blocks: Blocks of keys beside the columns of tiles.
+        kv_blocks: Blocks of keys beside the columns of tiles, the last of them filled up.
         method: How parts of rows come together (`workloads.kernels.parts.collectives`).
         schedule: One of `SCHEDULES`.
         exponent: From scores to exponents of two.
@@ -109,13 +110,14 @@ class FlatPlan(AttentionPlan):
             depth=self.depth,
             streams=self.streams,
             exponent=self.exponent,
+            padded=block.keys * self.kv_blocks * place.cols > self.shape.kv_length,
             maximum=maximum,
             total=total,
         )
 
     @property
     def flits(self) -> dict[str, int]:
-        """Flits of a tile's slices of Q, K, V and of the output."""
+        """Flits of a tile's slices of Q, K, V, of the mask and of the output."""
         block, place = self.block, self.place
         return {
             "q": place.flits(block.qk_depth, block.rows, place.element_bits),
@@ -123,17 +125,18 @@ class FlatPlan(AttentionPlan):
             "v": place.flits(block.keys, block.v_depth, place.element_bits),
             "o": place.flits(block.rows, block.v_depth, place.sum_bits),
             "total": place.flits(block.rows, 1, place.sum_bits),
+            "mask": place.flits(block.rows, block.keys, place.sum_bits),
         }
 
     def roots(self, name: str) -> list[TileSet]:
-        """Tiles of the diagonal from which slices of ``q``, ``k``, ``v`` are multicast."""
+        """Tiles of the diagonal that multicast slices of ``q``, ``k``, ``v`` or the ``mask``."""
         rows, cols = self.place.rows, self.place.cols
         if name == "q":
             return [TileSet.tile(row, col) for row, col in enumerate(diagonal(rows, cols))]
         return [TileSet.tile(row, col) for col, row in enumerate(diagonal(cols, rows))]
 
     def broadcast(self, name: str, index: int) -> Broadcast:
-        """Of slices of ``q`` along rows, of ``k`` and ``v`` along columns, from a slot's number."""
+        """Of slices of ``q`` along rows, of others along columns, to the buffer of a number."""
         rows, cols = self.place.rows, self.place.cols
         lines = (
             Lines("row", range(rows), cols) if name == "q" else Lines("column", range(cols), rows)
@@ -150,15 +153,21 @@ class FlatPlan(AttentionPlan):
             label=name,
         )
 
+    @property
+    def multicasts(self) -> tuple[str, ...]:
+        """What is multicast from the diagonal."""
+        return ("q", "k", "v", *(("mask",) if self.core.padded else ()))
+
     def inlets(self) -> dict[str, Inlet]:
         """How slices come from off-chip memory."""
         order = items(self.streams, self.kv_blocks, self.depth)
         keys = [_keys(self, item) for item in order]
         sources = {name: [f"{name}.own.{number}" for number in keys] for name in "kv"}
         sources["q"] = [f"q.own.{stream}" for stream in range(self.streams)]
+        sources |= {"mask": ["mask.own.0"]} if self.core.padded else {}
         return {
-            name: Inlet(name, self.roots(name), sources[name], self.flits[name], self.depth > 1)
-            for name in "qkv"
+            name: Inlet(name, self.roots(name), own, self.flits[name], self.depth > 1)
+            for name, own in sources.items()
         }
 
     def output(self, state: int) -> Reduction:
@@ -198,15 +207,17 @@ def plan_flat(
     choose("schedule", schedule, SCHEDULES)
     unit = shape.qk_depth**-0.5 / 16 if unit is None else unit
     exponent = Factor.of_exponent(unit)
-    rows, keys = ceil_div(shape.rows, place.rows), whole_keys(shape, place.cols, "column")
+    rows, keys = ceil_div(shape.rows, place.rows), ceil_div(shape.kv_length, place.cols)
     q_blocks = kv_blocks = 1
     while True:
-        block = Block(ceil_div(rows, q_blocks), keys // kv_blocks, shape.qk_depth, shape.v_depth)
-        plan = FlatPlan(place, shape, block, q_blocks, kv_blocks, method, schedule, exponent)
+        cut = _keys_of_a_block(shape, place, ceil_div(keys, kv_blocks))
+        blocks = ceil_div(shape.kv_length, cut * place.cols)
+        block = Block(ceil_div(rows, q_blocks), cut, shape.qk_depth, shape.v_depth)
+        plan = FlatPlan(place, shape, block, q_blocks, blocks, method, schedule, exponent)
         if flat_attention(plan).tile_bytes <= place.tile_bytes:
             return plan
-        if block.keys >= block.rows and block.keys > 1:
-            kv_blocks = next(n for n in range(kv_blocks + 1, keys + 1) if keys % n == 0)
+        if block.keys >= block.rows and kv_blocks < keys:
+            kv_blocks = _next_cut(shape, place.cols, keys, kv_blocks)
         elif block.rows > 1:
             q_blocks *= 2
         else:
@@ -214,6 +225,23 @@ def plan_flat(
                 f"--shape: a single row takes {flat_attention(plan).tile_bytes} bytes of a tile's "
                 f"memory; allowed: {place.tile_bytes}"
             )
+
+
+def _keys_of_a_block(shape: AttentionShape, place: Place, keys: int) -> int:
+    """Whole words of them, but for a few that need no padding: a mask would cost more."""
+    filled = filled_keys(place, keys)
+    few = filled % keys == 0 and shape.kv_length % (keys * place.cols) == 0
+    return keys if few else filled
+
+
+def _next_cut(shape: AttentionShape, cols: int, keys: int, cut: int) -> int:
+    """More blocks of keys of a column: without padding, if up to three times as many allow it.
+
+    Else at least twice as many. No block is padding alone.
+    """
+    more = [n for n in range(cut + 1, keys + 1) if ceil_div(keys, ceil_div(keys, n)) == n]
+    whole = [n for n in more if n <= 3 * cut and shape.kv_length % (n * cols) == 0]
+    return (whole or [n for n in more if n >= min(2 * cut, keys)])[0]
 
 
 def flat_attention(plan: FlatPlan) -> Program:
@@ -229,12 +257,13 @@ def flat_attention(plan: FlatPlan) -> Program:
         blocks = plan.shape.heads * plan.kv_blocks
         buffers |= offchip(f"{name}.own", buffers[f"{name}.0"], blocks)
     if place.offchip is not None:
-        tokens |= inlet_tokens("qkv") | outlet_tokens()
-        buffers |= staging(buffers, {name: f"{name}.0" for name in "qkv"})
+        tokens |= inlet_tokens(plan.multicasts) | outlet_tokens()
+        buffers |= staging(buffers, {name: f"{name}.0" for name in plan.multicasts})
     inlets = {} if place.offchip is None else plan.inlets()
 
-    for name in "qkv":
-        for index in range(core.states if name == "q" else plan.depth):
+    for name in plan.multicasts:
+        slots = {"q": core.states, "mask": 1}.get(name, plan.depth)
+        for index in range(slots):
             tokens |= plan.broadcast(name, index).tokens()
 
     def load(name: str, number: int, source: str, index: int) -> Iterator[Operation]:
@@ -256,6 +285,8 @@ def flat_attention(plan: FlatPlan) -> Program:
         yield from load("k", number[item], f"k.own.{_keys(plan, item)}", item.slot)
 
     def load_values(item: Item) -> Iterator[Operation]:
+        if core.padded and number[item] == 0:
+            yield from load("mask", 0, "mask.own.0", 0)
         yield from load("v", number[item], f"v.own.{_keys(plan, item)}", item.slot)
 
     def finish(item: Item) -> Iterator[Operation]:
@@ -310,6 +341,11 @@ def put(plan: FlatPlan, memory: TileBlocks, q: Integers, k: Integers, v: Integer
             number = head * plan.kv_blocks + block
             memory[f"k.own.{number}"][:] = keys[block].swapaxes(1, 2)[None]
             memory[f"v.own.{number}"][:] = values[block][None]
+    if plan.core.padded:
+        height = plan.block.keys
+        first = ((plan.kv_blocks - 1) * cols + np.arange(cols)) * height
+        real = np.clip(plan.shape.kv_length - first, 0, height)
+        memory["mask.own.0"][:] = key_mask(real, plan.block, plan.place.sum_bits)[None]
 
 
 def result(plan: FlatPlan, memory: TileBlocks) -> tuple[Integers, Integers]:

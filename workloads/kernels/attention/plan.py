@@ -46,4 +46,4 @@ class AttentionPlan(ABC):
         """Cycles of the passes that every tile makes, reductions and results apart."""
         core = self.core
         later = (self.kv_blocks - 1) * core.softmax_cycles(first=False)
-        return (core.softmax_cycles(first=True) + later) * self.streams
+        return (core.softmax_cycles(first=True) + later + core.mask_cycles) * self.streams
