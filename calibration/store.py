@@ -44,13 +44,16 @@ _MODELS = (
     "tlm/heap.py",
     "tlm/interconnect/calibration.py",
     "tlm/interconnect/handshake",
+    "tlm/interconnect/lines.py",
     "tlm/interconnect/packets.py",
     "tlm/interconnect/simpy_network.py",
+    "tlm/interconnect/transfer_times.py",
     "tlm/interconnect/zero_load.py",
     "tlm/lockstep.py",
     "tlm/program",
     "tlm/tiles",
     "workloads/kernels",
+    "workloads/machine/place.py",
 )
 #: What tiles with off-chip memory are made of beside.
 _OFFCHIP = ("calibration/results/memory.json", "tlm/memory", "tlm/offchip")
