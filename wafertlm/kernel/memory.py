@@ -1,6 +1,5 @@
 """The off-chip memory of a kernel's run: channels of a chip, at some level."""
 
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -15,9 +14,10 @@ from tlm.memory.dram.calibration import rtl_channel
 from tlm.memory.dram.target import DramMemory
 from tlm.offchip.edge import Edge
 from tlm.offchip.system import Channel, OffChipMemory
-from tlm.program import OffChip, Program
+from tlm.program import Program
 from wafertlm.kernel.options import RTL
 from wafertlm.stopwatch import Building
+from workloads.machine.moved import moved_by
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +43,12 @@ class KernelMemory:
         """What the result says of it, after a run; None if its time did not count."""
         if self.edge is None:
             return None
-        moved = Counter[bool]()
-        for operation in program.build():
-            if isinstance(operation, OffChip):
-                bytes_moved = len(operation.tiles) * operation.flits * self.edge.flit_bytes
-                moved[operation.loads] += bytes_moved
+        moved = moved_by(program, self.edge.flit_bytes)
         figures: dict[str, Any] = {
             "level": self.level,
             "channels": self.edge.channels,
-            "loaded_bytes": moved[True],
-            "stored_bytes": moved[False],
+            "loaded_bytes": moved.read,
+            "stored_bytes": moved.written,
         }
         if self.channels is not None:
             figures["read_bytes"] = self.channels.read_bytes

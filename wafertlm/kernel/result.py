@@ -86,6 +86,19 @@ class KernelResult:
         return self.setup.macs / peak
 
     @property
+    def memory_figures(self) -> dict[str, Any]:
+        """Bytes of off-chip memory, and what share of its bandwidth they took; none without it."""
+        memory, edge = self.memory, self.setup.place.offchip
+        if memory is None or edge is None:
+            return {}
+        read, written = memory["loaded_bytes"], memory["stored_bytes"]
+        most = self.cycles * edge.channels * edge.timing.bytes_per_cycle
+        return {
+            "memory_bytes": {"read": read, "written": written},
+            "memory_utilization": (read + written) / most,
+        }
+
+    @property
     def breakdown_cycles(self) -> dict[str, int]:
         """What the cycles of the tile that ends last went into; they sum up to all.
 
@@ -112,7 +125,7 @@ class KernelResult:
         """
         setup = self.setup
         names = ("cycles", "seconds", "utilization", "breakdown_cycles", "error")
-        figures = {name: getattr(self, name) for name in names}
+        figures = {name: getattr(self, name) for name in names} | self.memory_figures
         tiles = None if setup.unequal is None else setup.unequal.figures()
         parts = {"network": self.network, "memory": self.memory, "tiles": tiles}
         figures |= {name: part for name, part in parts.items() if part is not None}

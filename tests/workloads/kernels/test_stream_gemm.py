@@ -23,12 +23,12 @@ from tlm.interconnect.transfer_times import (
 from tlm.interconnect.zero_load import NocTiming
 from tlm.memory.bandwidth_latency import ChannelTiming
 from tlm.offchip.edge import Edge
-from tlm.program import Load, Multicast, Reduce, Send, Store
 from tlm.tiles.programs import on_tiles
 from workloads.kernels.gemm import stream_gemm
 from workloads.kernels.gemm.stream_closed_form import stream_gemm_cycles
 from workloads.kernels.gemm.stream_plan import GridCut, StreamPlan
 from workloads.kernels.gemm.stream_search import plan_stream
+from workloads.machine.moved import moved_by
 from workloads.machine.place import Place, chip_place
 
 #: Grid, cut, sizes, groups and block: shared and own operands, K cut along either line, padding.
@@ -80,14 +80,8 @@ def test_products(
 
 def count_bytes(plan: StreamPlan) -> None:
     """What the program moves is what the plan says."""
-    read = written = delivered = 0
-    for operation in stream_gemm.stream_gemm(plan).build():
-        flits = len(operation.far) * operation.flits * plan.place.timing.flit_bytes
-        read += flits if isinstance(operation, Load) else 0
-        written += flits if isinstance(operation, Store) else 0
-        taken = isinstance(operation, Load | Multicast | Reduce | Send)
-        delivered += flits if taken else 0
-    assert plan.moved == (read, written, delivered)
+    program = stream_gemm.stream_gemm(plan)
+    assert plan.moved == moved_by(program, plan.place.timing.flit_bytes)
 
 
 @pytest.mark.parametrize("grid", [(2, 3), (4, 4)])
