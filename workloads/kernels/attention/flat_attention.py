@@ -166,8 +166,8 @@ class FlatPlan(AttentionPlan):
         sources["q"] = [f"q.own.{stream}" for stream in range(self.streams)]
         sources |= {"mask": ["mask.own.0"]} if self.core.padded else {}
         return {
-            name: Inlet(name, self.roots(name), own, self.flits[name], self.depth > 1)
-            for name, own in sources.items()
+            name: Inlet(name, self.roots(name), sources[name], self.flits[name], self.depth > 1)
+            for name in self.multicasts
         }
 
     def output(self, state: int) -> Reduction:
