@@ -71,8 +71,10 @@ def test_blocks_from_offchip_memory(machine: Callable[[Tiles], TileMachine]) -> 
     """One stream of rows: its queries, from memory, are overtaken by keys that its tile sends."""
     case = TileCase("flash-attention-3", WITH_MEMORY, (1, 2, 2, 24, 32, 8, 8))
     found = point(case, machine(WITH_MEMORY))
-    assert found.at == pytest.approx(found.rtl, rel=0.002)
-    assert found.alone == pytest.approx(found.rtl, rel=0.02)
+    assert found.at == found.rtl
+    # Jobs that share their tile's ports of memory take 2.7 % here, which `alone` leaves out.
+    assert found.alone < found.rtl
+    assert found.alone == pytest.approx(found.rtl, rel=0.03)
 
 
 def test_every_kernel_is_compared_on_a_square_grid() -> None:
