@@ -9,14 +9,16 @@ from tlm.chips.parts import noc_timing, own_tile
 from tlm.interconnect.zero_load import NocTiming
 from tlm.tiles.layout import SUM_BITS, WORD_BITS
 from tlm.tiles.timing import TileTiming
-from workloads.kernels.catalogue import ATTENTION, GEMM, Kernel, Sizes
+from workloads.kernels.catalogue import ATTENTION, GEMM, HEADS, SUMS, Kernel, Sizes
 from workloads.machine.place import Place, chip_place
 
 Grid = tuple[int, int]
 #: Blocks of a tile by what a kernel computes, several of each. "gemm": M, N, K of its product.
-#: "gemv": K, N of its block of the matrix. "softmax": rows and columns of its scores. "attention":
-#: rows of Q, keys, depth, depth of V, a head for each column of tiles.
+#: "gemv": K, N of its block of the matrix. "softmax": rows and columns of its scores, or of
+#: any rows. "attention": rows of Q, keys, depth, depth of V, a head for each column of tiles.
 Blocks = Mapping[str, tuple[Sizes, ...]]
+#: The third size of kernels of rows: elements of a head, and rows that come to one.
+_THIRD = {HEADS: (16,), SUMS: (4,)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,9 @@ def problems(
             yield 1, cols, cols, *(length * unit for length in lengths)
     elif kernel.form != GEMM:
         for height, width in blocks["softmax"]:
-            yield rows * height, cols * width
+            third = _THIRD.get(kernel.form, ())
+            wide = width * math.prod(third) if kernel.form == HEADS else width
+            yield rows * height, cols * wide, *third
     elif name.endswith("gemv"):
         for depth, width in blocks["gemv"]:
             yield 1, cols * width * unit, rows * depth * unit

@@ -44,7 +44,11 @@ def test_every_kernel_passes(kernel: str) -> None:
     ("kernel", "method"),
     [
         *(("mesh-gemv", method) for method in METHODS),
-        *((kernel, method) for kernel in ("softmax", "flat-attention") for method in _ROOTED),
+        *(
+            (kernel, method)
+            for kernel in ("softmax", "rms-norm", "flat-attention")
+            for method in _ROOTED
+        ),
     ],
 )
 def test_every_way_to_reduce_passes(kernel: str, method: str) -> None:

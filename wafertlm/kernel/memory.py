@@ -14,10 +14,9 @@ from tlm.memory.dram.calibration import rtl_channel
 from tlm.memory.dram.target import DramMemory
 from tlm.offchip.edge import Edge
 from tlm.offchip.system import Channel, OffChipMemory
-from tlm.program import Program
 from wafertlm.kernel.options import RTL
 from wafertlm.stopwatch import Building
-from workloads.machine.moved import moved_by
+from workloads.machine.moved import Moved
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +38,10 @@ class KernelMemory:
         """Rows of routers below the tiles, down to that of the channels."""
         return 0 if self.channels is None else self.channels.edge.edge_rows
 
-    def figures(self, program: Program) -> dict[str, Any] | None:
+    def figures(self, moved: Moved) -> dict[str, Any] | None:
         """What the result says of it, after a run; None if its time did not count."""
         if self.edge is None:
             return None
-        moved = moved_by(program, self.edge.flit_bytes)
         figures: dict[str, Any] = {
             "level": self.level,
             "channels": self.edge.channels,

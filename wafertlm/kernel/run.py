@@ -50,7 +50,7 @@ def _closed_form(setup: Setup) -> KernelResult:
         waited = max(0, cycles - kernel.closed_form(kernel.without_memory(plan), setup.timing))
     # A closed form does not say when engines work: as little at the same time as can be.
     computed = min(matrix + plan.tile_vector_cycles, cycles - waited)
-    memory = KernelMemory("perf", edge).figures(setup.program)
+    memory = KernelMemory("perf", edge).figures(setup.moved)
     spent = Spent(cycles, matrix, computed, waited)
     return KernelResult(setup=setup, spent=spent, memory=memory)
 
@@ -67,7 +67,7 @@ def _whole_tiles(setup: Setup, execution: Execution) -> KernelResult:
         setup=setup,
         spent=Spent.of(outcome, waited),
         network=network,
-        memory=KernelMemory(RTL, edge).figures(setup.program),
+        memory=KernelMemory(RTL, edge).figures(setup.moved),
         maps=_maps(setup, outcome, setup.program, execution),
     )
 
@@ -86,7 +86,7 @@ def _parts(setup: Setup, execution: Execution) -> KernelResult:
         spent=Spent.of(outcome, waited),
         alone=timed.alone,
         network=network,
-        memory=memory.figures(setup.program),
+        memory=memory.figures(setup.moved),
         maps=_maps(setup, outcome, timed.program, execution),
     )
 

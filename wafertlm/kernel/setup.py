@@ -30,7 +30,8 @@ from wafertlm.kernel.options import (
 from wafertlm.kernel.table import UnequalTiles, unequal_tiles
 from wafertlm.options import contents, recorded
 from wafertlm.stopwatch import Building
-from workloads.kernels.catalogue import KERNELS, Kernel, Plan
+from workloads.kernels.catalogue import KERNELS, Kernel, MovingPlan, Plan
+from workloads.machine.moved import Moved
 from workloads.machine.place import Place, chip_place
 
 if TYPE_CHECKING:  # reading specifications takes a third of a second to import
@@ -202,6 +203,11 @@ class Setup(Ground):
         """A plan on the tiles that it is for."""
         known = {field.name: getattr(ground, field.name) for field in fields(Ground)}
         return cls(**known, kernel=kernel, macs=macs, plan=plan, program=kernel.program(plan))
+
+    @property
+    def moved(self) -> Moved:
+        """Bytes that the program moves; none of a kernel whose operands lie in the tiles."""
+        return self.plan.moved if isinstance(self.plan, MovingPlan) else Moved()
 
     def check_size(self) -> None:
         """Refuse what is too large for a tile's memory or for the level of the network.

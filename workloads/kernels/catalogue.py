@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from tlm.errors import InputError, choose
 from tlm.interconnect.zero_load import NocTiming
@@ -37,8 +37,13 @@ from workloads.kernels.gemv import mesh_gemv, pipeline_gemv, ring_gemv
 from workloads.kernels.gemv.closed_form import gemv_cycles, ring_gemv_cycles
 from workloads.kernels.gemv.plan import gemv, plan_gemv
 from workloads.kernels.parts.broadcast import BY_MESSAGES
-from workloads.kernels.vector import softmax
-from workloads.kernels.vector.closed_form import softmax_cycles
+from workloads.kernels.vector import recipes, softmax
+from workloads.kernels.vector.closed_form import rows_cycles, softmax_cycles
+from workloads.kernels.vector.recipe import Recipe
+from workloads.kernels.vector.rows import rows
+from workloads.kernels.vector.rows_plan import RowsPlan
+from workloads.kernels.vector.rows_search import plan_rows
+from workloads.machine.moved import Moved
 from workloads.machine.place import Place
 
 Sizes = tuple[int, ...]
@@ -64,6 +69,8 @@ class Form:
 
 GEMM = Form("M,N,K", "64,64,64")
 ROWS = Form("M,N", "64,64")
+HEADS = Form("M,N,D", "64,64,16")
+SUMS = Form("M,N,K", "64,64,8")
 ATTENTION = Form("B,Hq,Hkv,Sq,Skv,Dqk,Dv", "1,4,4,64,64,16,16")
 
 
@@ -101,6 +108,15 @@ class Plan(Protocol):
     @property
     def tile_vector_cycles(self) -> int:
         """Cycles of the vector passes that every tile makes."""
+
+
+@runtime_checkable
+class MovingPlan(Plan, Protocol):
+    """The plan of a kernel whose operands lie in off-chip memory."""
+
+    @property
+    def moved(self) -> Moved:
+        """Bytes that the program moves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +205,10 @@ def _gemv(
     return Kernel(GEMM, lambda sizes: sizes[0] * sizes[1] * sizes[2], plan, program, form, choices)
 
 
-def _without_memory(plan: FlatPlan | FlashPlan | StreamPlan) -> FlatPlan | FlashPlan | StreamPlan:
+_Streaming = FlatPlan | FlashPlan | StreamPlan | RowsPlan
+
+
+def _without_memory(plan: _Streaming) -> _Streaming:
     return replace(plan, place=replace(plan.place, offchip=None))
 
 
@@ -210,6 +229,40 @@ def _flash(turns: int) -> Kernel:
     )
 
 
+def _rows(
+    recipe: Recipe,
+    form: Form = ROWS,
+    plan: Callable[[Sizes, Place, Choices], RowsPlan] | None = None,
+) -> Kernel:
+    def planned(sizes: Sizes, place: Place, choices: Choices) -> RowsPlan:
+        return plan_rows(recipe, (sizes[0], sizes[1]), place, place.method(choices.collective))
+
+    return Kernel(
+        form,
+        lambda _: 0,
+        plan or planned,
+        rows,
+        rows_cycles,
+        () if recipe.reduced is None else ("collective",),
+        _without_memory,
+    )
+
+
+def _plan_rotary(sizes: Sizes, place: Place, _: Choices) -> RowsPlan:
+    tokens, columns, depth = sizes
+    if depth < 2 or depth % 2 or columns % depth:
+        raise InputError(
+            f"--shape: found rows of {columns} in heads of {depth}; allowed: whole heads of an "
+            "even depth"
+        )
+    return plan_rows(ROTARY, (tokens, columns // 2), place, width=depth // 2)
+
+
+def _plan_weighted_sum(sizes: Sizes, place: Place, _: Choices) -> RowsPlan:
+    return plan_rows(WEIGHTED_SUM, (sizes[0], sizes[1]), place, inner=sizes[2])
+
+
+ROTARY, WEIGHTED_SUM = recipes.rotary(), recipes.weighted_sum()
 KERNELS = {
     "mesh-gemm": _gemm(plan_square_gemm, mesh_gemm, _on(Ring.interleaved)),
     "mesh-gemm-t": _gemm(_plan_transposed, mesh_gemm_t, mesh_gemm_t_cycles),
@@ -249,6 +302,12 @@ KERNELS = {
         softmax_cycles,
         ("collective",),
     ),
+    "rms-norm": _rows(recipes.rms_norm()),
+    "rotary": _rows(ROTARY, HEADS, _plan_rotary),
+    "residual": _rows(recipes.residual()),
+    "gate": _rows(recipes.gate()),
+    "kv-append": _rows(recipes.kv_append()),
+    "weighted-sum": _rows(WEIGHTED_SUM, SUMS, _plan_weighted_sum),
     "flash-attention-2": _flash(1),
     "flash-attention-3": _flash(2),
     "flat-attention": Kernel(

@@ -83,6 +83,7 @@ class Rows(NamedTuple):
         rows: Tokens.
         columns: Elements of each.
         operands: Of a weighted sum, how many rows come to one.
+        head_dim: Of a rotary embedding, elements of a head.
     """
 
     name: str
@@ -90,6 +91,7 @@ class Rows(NamedTuple):
     rows: int
     columns: int
     operands: int = 1
+    head_dim: int = 1
 
 
 Operator = Product | Attention | Rows
@@ -111,11 +113,12 @@ def projections(model: Model, tokens: int, *, experts: int | None) -> Iterator[O
         if linear.name != "cache up":
             yield _product(model, linear, tokens)
     heads, kept = model.query_heads, model.kv_heads * model.head_dim
-    rotated = heads * model.head_dim + kept
+    rotated, depth = heads * model.head_dim + kept, model.head_dim
     appended = 2 * kept
     if latent is not None:
-        rotated, appended = (heads + 1) * latent.rope_dim, latent.kv_rank + latent.rope_dim
-    yield Rows("rotary embedding", "rotary", tokens, rotated)
+        rotated, depth = (heads + 1) * latent.rope_dim, latent.rope_dim
+        appended = latent.kv_rank + latent.rope_dim
+    yield Rows("rotary embedding", "rotary", tokens, rotated, head_dim=depth)
     yield Rows("append to the cache", "kv-append", tokens, appended)
     yield _product(model, after, tokens)
     yield Rows("attention residual", "residual", tokens, hidden)

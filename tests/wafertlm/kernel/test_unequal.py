@@ -11,10 +11,15 @@ import numpy as np
 import pytest
 
 from tlm.program.harvest import Harvest, least_harvest
-from workloads.kernels.catalogue import ATTENTION, GEMM, KERNELS
+from workloads.kernels.catalogue import ATTENTION, GEMM, HEADS, KERNELS, SUMS
 
 Run = Callable[..., dict[str, Any]]
-SHAPES = {GEMM: "48,32,40", ATTENTION: "1,4,4,32,32,8,8"}
+SHAPES = {
+    GEMM: "48,32,40",
+    HEADS: "32,64,16",
+    SUMS: "32,64,4",
+    ATTENTION: "1,4,4,32,32,8,8",
+}
 
 
 @pytest.fixture

@@ -23,9 +23,11 @@ from workloads.kernels.attention.core import AttentionShape
 from workloads.kernels.attention.flash_attention import FlashPlan
 from workloads.kernels.attention.flash_search import plan_flash
 from workloads.kernels.attention.flat_attention import FlatPlan, plan_flat
+from workloads.kernels.catalogue import KERNELS, Choices, MovingPlan
 from workloads.kernels.parts.broadcast import BY_MESSAGES
 from workloads.kernels.vector import softmax
 from workloads.kernels.vector.softmax import plan_softmax
+from workloads.machine.moved import moved_by
 from workloads.machine.place import chip_place
 
 METHODS = ["network", "chain", "tree", "sequential"]
@@ -267,3 +269,17 @@ def test_the_closed_form_of_flash_attention_on_foreign_chips(turns: int, memory:
             errors.append(abs(flash_attention_cycles(plan, timing) / lt - 1))
     assert np.mean(errors) < 0.03
     assert max(errors) < 0.10
+
+
+@pytest.mark.parametrize("grid", [(1, 1), (2, 2), (3, 4)])
+@pytest.mark.parametrize("sizes", [(1, 2, 2, 16, 16, 8, 8), (2, 8, 4, 8, 33, 8, 4)])
+@pytest.mark.parametrize("name", ["flash-attention-2", "flash-attention-3", "flat-attention"])
+def test_bytes_moved_are_those_of_the_program(
+    name: str, sizes: tuple[int, ...], grid: tuple[int, int]
+) -> None:
+    edge = Edge(*grid, 1, 8, 32, 1 << 28, ChannelTiming(30, 16, 16))
+    tiles, kernel = replace(place(*grid), tile_bytes=6000, offchip=edge), KERNELS[name]
+    for method in METHODS if "collective" in kernel.choices else [None]:
+        plan = kernel.planned(sizes, tiles, Choices(method))
+        assert isinstance(plan, MovingPlan)
+        assert plan.moved == moved_by(kernel.program(plan), tiles.timing.flit_bytes)

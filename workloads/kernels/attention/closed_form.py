@@ -7,7 +7,9 @@ off-chip memory count as their latency at the beginning, and in the pace as thei
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import lru_cache
 
+from tlm.interconnect.packets import TileSet
 from tlm.interconnect.transfer_times import arrival_cycles, hold_cycles
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.edge import Edge
@@ -211,9 +213,7 @@ def _blocks_at_hand(plan: FlashPlan, timing: NocTiming, written: int) -> _OwnBlo
 
 def _blocks_in_memory(plan: FlashPlan, edge: Edge, timing: NocTiming) -> _OwnBlocks:
     """The tiles of a channel are served in turn, and so begin one after the other."""
-    tiles = list(plan.tiles)
-    sharers = max(Counter(map(edge.channel, tiles)).values())
-    hops = max(map(edge.hops, tiles))
+    sharers, hops = _reach(edge, plan.tiles)
     q, k, v = (load_law(timing, edge, plan.flits(name)) for name in "qkv")
     stores = [store_law(timing, edge, plan.flits(name)) for name in ("total", "o")]
     stored = sum(law.paced_cycles for law in stores)
@@ -235,6 +235,13 @@ def _blocks_in_memory(plan: FlashPlan, edge: Edge, timing: NocTiming) -> _OwnBlo
         turn=total + sum(law.sent_flits for law in stores) + q.served_cycles + keys,
         end=total + stores[-1].alone_cycles(hops) + (sharers - 1) * max(0, stored - first),
     )
+
+
+@lru_cache(1 << 10)
+def _reach(edge: Edge, tiles: TileSet) -> tuple[int, int]:
+    """Most tiles of a channel, and most hops between a tile and its channel."""
+    each = list(tiles)
+    return max(Counter(map(edge.channel, each)).values()), max(map(edge.hops, each))
 
 
 def _softmax_cycles(core: Core, kv_blocks: int) -> float:

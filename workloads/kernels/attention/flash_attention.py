@@ -35,6 +35,7 @@ from workloads.kernels.attention.core import (
 from workloads.kernels.attention.plan import AttentionPlan
 from workloads.kernels.parts.inlets import outlet_tokens, staging, store_totals
 from workloads.kernels.parts.passes import Factor, Passes
+from workloads.machine.moved import Moved
 from workloads.machine.place import Place
 
 
@@ -113,6 +114,15 @@ class FlashPlan(AttentionPlan):
     def tile_bytes(self) -> int:
         """Memory of a tile that the program takes, whose results lie elsewhere."""
         return peak_bytes(self._on_tiles(replace(self.core, streams=self.core.states)))
+
+    @property
+    def moved(self) -> Moved:
+        """Bytes that the program moves, as it has whole flits."""
+        loaded = self.flits("q") + self.kv_blocks * (self.flits("k") + self.flits("v"))
+        loaded = self.streams * loaded + (self.flits("mask") if self.core.padded else 0)
+        stored = self.streams * (self.flits("o") + self.flits("total"))
+        each = len(self.tiles) * self.place.timing.flit_bytes
+        return Moved(each * loaded, each * stored, each * loaded)
 
     def buffers(self) -> dict[str, Buffer]:
         """Buffers of the program."""

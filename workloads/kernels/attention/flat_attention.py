@@ -38,7 +38,11 @@ from workloads.kernels.attention.core import (
 )
 from workloads.kernels.attention.plan import AttentionPlan
 from workloads.kernels.parts.broadcast import Broadcast
-from workloads.kernels.parts.collectives import Reduction
+from workloads.kernels.parts.collectives import (
+    Reduction,
+    all_reduce_messages,
+    reduce_messages,
+)
 from workloads.kernels.parts.inlets import (
     Inlet,
     inlet_tokens,
@@ -49,6 +53,7 @@ from workloads.kernels.parts.inlets import (
 from workloads.kernels.parts.line import Lines
 from workloads.kernels.parts.passes import Factor, Passes
 from workloads.kernels.vector.softmax import diagonal, reductions
+from workloads.machine.moved import Moved
 from workloads.machine.place import Place
 
 SCHEDULES = ("naive", "async")
@@ -127,6 +132,25 @@ class FlatPlan(AttentionPlan):
             "total": place.flits(block.rows, 1, place.sum_bits),
             "mask": place.flits(block.rows, block.keys, place.sum_bits),
         }
+
+    @property
+    def moved(self) -> Moved:
+        """Bytes that the program moves, as it has whole flits."""
+        flits, (rows, cols) = self.flits, (self.place.rows, self.place.cols)
+        items = self.streams * self.kv_blocks
+        mask = flits["mask"] if self.core.padded else 0
+        kept = items * (flits["k"] + flits["v"]) + mask
+        read = self.streams * rows * flits["q"] + cols * kept
+        written = self.streams * rows * (flits["o"] + flits["total"])
+        # All tiles take in what is multicast, and rows what comes together.
+        taken = rows * cols * (self.streams * flits["q"] + kept)
+        output = self.output(0)
+        summed = rows * self.streams * reduce_messages(output) * flits["o"]
+        for each in (self.core.maximum, self.core.total):
+            assert each is not None
+            summed += rows * items * all_reduce_messages(each) * each.flits
+        unit = self.place.timing.flit_bytes
+        return Moved(read * unit, written * unit, (read + taken + summed) * unit)
 
     def roots(self, name: str) -> list[TileSet]:
         """Tiles of the diagonal that multicast slices of ``q``, ``k``, ``v`` or the ``mask``."""

@@ -19,7 +19,7 @@ from tlm.interconnect.packets import TileSet
 from tlm.program import Roots
 from tlm.program.data import Buffer
 from workloads.kernels.gemm.plan import Shape
-from workloads.kernels.parts.collectives import Reduction
+from workloads.kernels.parts.collectives import Reduction, reduce_messages
 from workloads.kernels.parts.line import Lines
 from workloads.machine.moved import Moved
 from workloads.machine.place import Place
@@ -276,17 +276,11 @@ class StreamPlan:
         # What is shared comes to its sender, and then to all.
         taken = products * rows * cols * sum(flits[name] for name in "ab" if self.shared[name])
         stored = self.passes * rows * cols // cut.parts[2] * flits["c"]
-        taken += self._messages() * self.passes * flits["c"]
+        if self.reduced:
+            messages = rows * cols // cut.parts[2] * reduce_messages(self.reductions(0)[0])
+            taken += messages * self.passes * flits["c"]
         unit = self.place.timing.flit_bytes
         return Moved(read * unit, stored * unit, (read + taken) * unit)
-
-    def _messages(self) -> int:
-        """Blocks that tiles take in to sum one block of C of each."""
-        parts = self.cut.parts[2]
-        lines = self.place.rows * self.place.cols // parts
-        if parts == 1:
-            return 0
-        return lines if self.method == "network" else lines * (parts - 1)
 
 
 @lru_cache(1 << 12)

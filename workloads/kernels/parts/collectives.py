@@ -236,3 +236,15 @@ class Reduction:
         """A unit of one token becomes one of another."""
         tiles = self.lines.tiles(places)
         return Work(Engine.CONTROL, tiles, 0, takes=(taken,), gives=(given,), label=self.name)
+
+
+def reduce_messages(reduction: Reduction) -> int:
+    """Blocks that the tiles of a line take in for a reduction."""
+    return 1 if reduction.method == "network" else reduction.lines.length - 1
+
+
+def all_reduce_messages(reduction: Reduction) -> int:
+    """Blocks that the tiles of a line take in for an all-reduction."""
+    length = reduction.lines.length
+    spread = length - 1 if reduction.method in ("tree", "sequential") else length
+    return reduce_messages(reduction) + spread

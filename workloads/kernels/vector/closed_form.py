@@ -1,7 +1,18 @@
 """Passes over rows as performance models."""
 
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tlm.compute.base import ceil_div
+from tlm.interconnect.transfer_times import reduction_cycles_over
 from tlm.interconnect.zero_load import NocTiming
-from workloads.kernels.parts.closed_form import all_reduce_cycles
+from workloads.kernels.parts.closed_form import all_reduce_cycles, reduce_cycles
+from workloads.kernels.parts.collectives import Reduction
+from workloads.kernels.parts.line import Lines
+from workloads.kernels.vector.recipe import Step
+from workloads.kernels.vector.rows_memory import Which, loads_of, stores_of
+from workloads.kernels.vector.rows_plan import RowsPlan, counts, flits, pass_cycles
 from workloads.kernels.vector.softmax import SoftmaxPlan, reductions
 
 
@@ -9,3 +20,90 @@ def softmax_cycles(plan: SoftmaxPlan, timing: NocTiming) -> int:
     """Cycles of a softmax: the passes, and between them the two all-reductions."""
     both = reductions(plan.place, plan.method, plan.column_flits, plan.block[0])
     return plan.tile_vector_cycles + sum(all_reduce_cycles(each, timing) for each in both)
+
+
+def rows_cycles(plan: RowsPlan, timing: NocTiming) -> int:
+    """Cycles of a kernel of rows."""
+    parts, m, n = (np.array([each]) for each in (plan.parts, *plan.block))
+    return round(float(candidate_cycles(plan, (parts, m, n), timing)[0]))
+
+
+def candidate_cycles(problem: RowsPlan, which: Which, timing: NocTiming) -> Any:
+    """Cycles of candidates of a problem, whose own parts and block do not matter.
+
+    Either a tile's passes set the pace, or a channel that loads for its tiles and stores for them,
+    or the way that a buffer takes from its being free to its being full.
+    """
+    parts, m, n = which
+    number = counts(problem, parts, m, n)
+    steps = number.rows * number.blocks * number.inner
+    worked = pass_cycles(problem, number, m, n)
+    reduced = _reduced_cycles(problem, which, timing)
+    edge = problem.place.offchip
+    if edge is None:
+        return worked + number.rows * reduced.each + reduced.after
+    step = worked / steps
+    loads = loads_of(problem, edge, which, timing)
+    stores = stores_of(problem, edge, which, timing)
+    # Loads wait for all that is stored before them: not for the results of the last three steps.
+    loaded = loads.later + stores.held * np.maximum(0, 1 - 3 / steps)
+    # The second buffers are filled behind the first ones.
+    behind = np.where(steps % 2 == 0, loads.later / np.maximum(steps - 1, 1), 0)
+    before, after = _without_operands(problem)
+    turn = step * (1 - after) + loads.again + stores.own
+    waited = behind + (steps - 1) // 2 * turn
+    longest = np.maximum((steps - 1) * step, np.maximum(loaded, waited))
+    # The first passes do not wait for the last operand.
+    longest = longest + step - np.minimum(before * step, loads.last)
+    longest = longest + number.rows * reduced.each + reduced.after
+    # Tiles that were served one after the other store one after the other.
+    leave = np.maximum(stores.own, stores.last - loads.lag)
+    sent = np.maximum(loads.first - loads.lag + step, loads.asked) + stores.posted
+    return np.maximum(loads.first + longest + leave + stores.nearest, sent + stores.answer)
+
+
+def _without_operands(problem: RowsPlan) -> tuple[float, float]:
+    """Parts of a step's passes that come before the last operand's, and after those of all."""
+    recipe = problem.recipe
+    made = recipe.passes(Step(0, 0, 0, problem.inner - 1, new_rows=False))
+    names = [part.name for part in recipe.operands]
+    users = [[name in each[1:4] for each in made] for name in names]
+    first = users[-1].index(True)
+    last = max(len(made) - 1 - each[::-1].index(True) for each in users)
+    return first / len(made), 1 - (last + 1) / len(made)
+
+
+class _Reduced(NamedTuple):
+    """Cycles of results of rows that come together."""
+
+    each: Any  # of the vector engine, for those of a block of rows
+    after: Any  # from the last pass to the last ones' sum
+
+
+def _reduced_cycles(problem: RowsPlan, which: Which, timing: NocTiming) -> _Reduced:
+    (parts, m, n), (recipe, vector) = which, (problem.recipe, problem.place.vector)
+    if recipe.reduced is None:
+        return _Reduced(0, 0)
+    combine = m + vector.pipeline_cycles
+    length = flits(problem.place, recipe.parts[recipe.reduced], m, 1)
+    each, after = np.zeros(len(parts)), np.zeros(len(parts))
+    if problem.method == "network":
+        # The step's last passes go on beside it.
+        made = recipe.passes(Step(0, 0, 0, problem.inner - 1, new_rows=False))
+        left = [one.out for one in reversed(made)].index(recipe.reduced)
+        wide = m * ceil_div(n, vector.lanes) + vector.pipeline_cycles
+        combined = reduction_cycles_over(timing, parts // 2, length)
+        after = np.where(parts > 1, np.maximum(0, combined - left * wide), 0)
+    else:
+        for count in np.unique(parts[parts > 1]).tolist():
+            same = parts == count
+            reduction = Reduction(
+                Lines("row", range(1), count), count // 2, problem.method, "", "", "",
+                length[same], combine[same],
+            )  # fmt: skip
+            after[same] = reduce_cycles(reduction, timing)
+            each[same] = (count - 1).bit_length() * combine[same]
+    if problem.place.offchip is None:
+        # The root puts the sum where it belongs.
+        each = each + np.where(parts > 1, combine, 0)
+    return _Reduced(each, after)

@@ -1,0 +1,127 @@
+"""What off-chip memory costs a kernel of rows: of one plan, or of many candidates at once."""
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlm.compute.base import ceil_div
+from tlm.interconnect.zero_load import NocTiming
+from tlm.offchip.edge import Edge
+from tlm.offchip.times import load_law, store_law
+from workloads.kernels.vector.rows_plan import RowsPlan, counts, flits, used
+
+#: Tiles that share a row, rows of a block and its columns: numbers, or arrays of candidates.
+Which = tuple[Any, Any, Any]
+
+
+class Loads(NamedTuple):
+    """Cycles of the operands that the busiest channel loads."""
+
+    first: Any  # until those of the first step are at the tile that gets them last
+    last: Any  # of these for which the channel loads the last operand
+    lag: Any  # of these, those of the tile that gets them first
+    later: Any  # for which it loads those of all other steps
+    asked: Any  # for which requests go through its router's port, or its node's
+    again: Any  # from asking for those of a step to their arrival, if all tiles ask at once
+
+
+class Stores(NamedTuple):
+    """Cycles of the results that it stores."""
+
+    held: Any  # for which loads wait for all of them
+    posted: Any  # for which they go through its router's port
+    last: Any  # of these, those of a step
+    own: Any  # of these, those of one tile
+    answer: Any  # from a tile's last result to the word that it is stored
+    nearest: Any  # the same next to the edge
+
+
+def loads_of(problem: RowsPlan, edge: Edge, which: Which, timing: NocTiming) -> Loads:
+    """Of a problem, whose own parts and block do not matter."""
+    number, tiles = counts(problem, *which), _sharing(problem, edge, which)
+    steps = number.rows * number.blocks * number.inner
+    first: Any = 0
+    again: Any = 0
+    later: Any = 0
+    asked: Any = 0
+    apart: Any = 0
+    for part in problem.recipe.operands:
+        law = load_law(timing, edge, flits(problem.place, part, *which[1:]))
+        served, count = law.served_cycles, number.of(part)
+        first = first + tiles.most * served
+        later = later + tiles.most * (count - 1) * served
+        asked = asked + tiles.most * count * (law.sent_flits + law.asked_cycles)
+        # A tile's next operand waits for the one before it of all tiles.
+        again = again + apart * (tiles.most - 1)
+        apart = served * (count - 1) / np.maximum(steps - 1, 1)
+        again = again + apart
+    before = law.alone_cycles(0) - served
+    return Loads(
+        first=first + before + law.way_cycles * tiles.hops,
+        last=tiles.most * served,
+        lag=(tiles.most - 1) * served,
+        later=later,
+        asked=asked,
+        again=again + before + law.way_cycles * tiles.farthest,
+    )
+
+
+def stores_of(problem: RowsPlan, edge: Edge, which: Which, timing: NocTiming) -> Stores:
+    """Of a problem, whose own parts and block do not matter."""
+    number, tiles = counts(problem, *which), _sharing(problem, edge, which)
+    steps = number.rows * number.blocks * number.inner
+    held: Any = 0
+    posted: Any = 0
+    last: Any = 0
+    own: Any = 0
+    for part in problem.recipe.results:
+        law = store_law(timing, edge, flits(problem.place, part, *which[1:]))
+        sent, count = law.sent_flits, number.of(part)
+        storing = ceil_div(tiles.most, which[0] if part.name == problem.recipe.reduced else 1)
+        held = held + storing * count * law.served_cycles
+        posted = posted + storing * count * sent
+        last = last + storing * sent
+        own = own + sent * count / steps
+    answer = law.alone_cycles(0) - sent
+    return Stores(
+        held=held,
+        posted=posted,
+        last=last,
+        own=own,
+        answer=answer + law.way_cycles * tiles.hops,
+        nearest=answer + law.way_cycles * tiles.nearest,
+    )
+
+
+class _Sharing(NamedTuple):
+    """The tiles of a channel, which are served row by row, the farthest first."""
+
+    most: Any  # of one
+    farthest: Any  # hops
+    nearest: Any
+
+    @property
+    def hops(self) -> Any:
+        """Hops of a way from the farthest tile, and back to the nearest, halved."""
+        return (self.farthest + self.nearest) / 2
+
+
+def _sharing(problem: RowsPlan, edge: Edge, which: Which) -> _Sharing:
+    rows, cols = used(problem, *which[:2])
+    if edge.at_tiles:
+        return _Sharing(np.ones_like(rows), np.zeros_like(rows), np.zeros_like(rows))
+    beside, most = _columns(edge)
+    aside = edge.rows_below + beside[cols - 1]
+    return _Sharing(rows * most[cols - 1], rows + aside, 1 + aside)
+
+
+@lru_cache(256)
+def _columns(edge: Edge) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Of so many columns the farthest from its channel, and most columns of a channel."""
+    channel = np.array([edge.channel((0, col)) for col in range(edge.cols)])
+    at = np.array([edge.place(each)[1] for each in channel.tolist()])
+    number = [edge.number((0, col)) + 1 for col in range(edge.cols)]
+    beside = np.abs(at - np.arange(edge.cols))
+    return np.maximum.accumulate(beside), np.maximum.accumulate(np.array(number))

@@ -1,0 +1,86 @@
+"""The fastest plan of a kernel of rows by its closed form, of those that a tile has room for."""
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlm.compute.base import ceil_div
+from tlm.errors import InputError
+from workloads.kernels.vector.closed_form import candidate_cycles
+from workloads.kernels.vector.recipe import Recipe
+from workloads.kernels.vector.rows_plan import RowsPlan, needed_bytes
+from workloads.machine.place import Place
+
+#: Into how many blocks a tile's rows, and its columns, are cut.
+_CUTS = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128, 256, 512, 1024, 2048, 4096])
+
+
+def plan_rows(
+    recipe: Recipe,
+    shape: tuple[int, int],
+    place: Place,
+    method: str = "network",
+    *,
+    inner: int = 1,
+    width: int | None = None,
+) -> RowsPlan:
+    """Plan a kernel of rows.
+
+    Args:
+        recipe: What is done.
+        shape: Rows, and columns of each.
+        place: The grid.
+        method: How parts of a row's result come together.
+        inner: Blocks of operands that come together in a block of results.
+        width: Columns of a block, where they are not free.
+
+    Raises:
+        InputError: for a size below 1, or if no block fits.
+    """
+    if min(*shape, inner) < 1:
+        raise InputError(f"--shape: found {shape[0]} rows of {shape[1]}; allowed: 1 or more")
+    problem = RowsPlan(place, recipe, shape, inner, 1, (1, 1), method)
+    parts, m, n = _candidates(problem, width)
+    needed = needed_bytes(problem, parts, m, n)
+    fits = np.flatnonzero(needed <= place.tile_bytes)
+    if not len(fits):
+        raise InputError(
+            f"--shape: the smallest blocks take {int(needed.min())} bytes of a tile's memory; "
+            f"allowed: {place.tile_bytes}"
+        )
+    parts, m, n = parts[fits], m[fits], n[fits]
+    best = int(np.argmin(candidate_cycles(problem, (parts, m, n), place.timing)))
+    return RowsPlan(
+        place, recipe, shape, inner, int(parts[best]), (int(m[best]), int(n[best])), method
+    )
+
+
+def _candidates(problem: RowsPlan, width: int | None) -> tuple[Any, Any, Any]:
+    """Parts and blocks to try: rows are cut before columns are."""
+    (rows, columns), place = problem.shape, problem.place
+    parts = _parts(place.rows, place.cols, across=problem.recipe.reduced is None)
+    high = ceil_div(rows, place.rows * place.cols // parts)
+    # Lines of the project's own tiles are whole words: what is moved has no gaps between them.
+    word = 8 * place.timing.flit_bytes // place.element_bits if place.whole_lines else 1
+    wide = ceil_div(columns, parts)
+    found = []
+    for cut in _CUTS:
+        m = ceil_div(high, cut)
+        n = ceil_div(wide, word) * word if width is None else np.full_like(parts, width)
+        found.append((parts, m, n))
+        if width is None and problem.recipe.reduced is None:
+            n = ceil_div(ceil_div(wide, cut), word) * word
+            found.append((parts, np.ones_like(parts), n))
+    tried: Any = np.unique(np.concatenate(found, axis=1), axis=1)
+    # Of equally fast ones that with the largest blocks.
+    return tuple(tried[:, np.argsort(-tried[1] * tried[2], kind="stable")])
+
+
+@lru_cache(64)
+def _parts(rows: int, cols: int, *, across: bool) -> NDArray[np.int64]:
+    """Numbers of tiles that may share a row: some of a row of the grid, or whole rows of it."""
+    along = [each for each in range(1, cols + 1) if cols % each == 0]
+    whole = [cols * each for each in range(2, rows + 1) if rows % each == 0]
+    return np.array(along + (whole if across else []))
