@@ -19,6 +19,7 @@ COMMANDS = {
     "kernel": "Run a kernel on a chip.",
     "check": "Check a kernel's program without running it.",
     "dies": "Run a collective between the dies of a wafer.",
+    "iteration": "Run one iteration of a language model on a chip, kernel by kernel.",
     "serve": "Serve a language model's requests on a chip.",
     "show": "Print the file of a chip or a model.",
     "study": "Reproduce a published study row by row.",

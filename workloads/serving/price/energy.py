@@ -43,22 +43,52 @@ def traffic_energy_j(figures: GpuEnergy, traffic: Traffic) -> float:
     )
 
 
-def tile_energy_j(
-    figures: TileEnergy, machine: Machine, macs: float, moved: Moved, vector_ops: float = 0.0
-) -> float:
+class TileTraffic(NamedTuple):
+    """What a kernel does on all tiles together.
+
+    Attributes:
+        flops: Of the matrix engines, and operations of the vector engines.
+        operand_bytes: Read from local memory by full matrix engines.
+        memory_bytes: Of off-chip memory.
+        delivered_bytes: Taken in from the network. What is multicast counts once for each tile that
+            it reaches: as each passes it on to the next, that is also the links it takes.
+        memory_hops: Between a tile and its memory.
+    """
+
+    flops: float
+    operand_bytes: float
+    memory_bytes: float
+    delivered_bytes: float
+    memory_hops: float
+
+
+def kernel_energy_j(figures: TileEnergy, traffic: TileTraffic) -> float:
     """Energy of a kernel's operations on tiles.
 
     What is delivered to a tile is written to its local memory, from which the matrix engine reads
-    an operand of 2 bytes once for each of its rows or columns of results, filled or not: at least
-    all that was delivered.
+    its operands: at least all that was delivered.
     """
-    operand_bytes = max(_operand_bytes(machine, macs), moved.delivered)
-    byte_hops = moved.delivered + moved.memory * machine.memory_hops
+    delivered = traffic.delivered_bytes
+    operand_bytes = max(traffic.operand_bytes, delivered)
+    byte_hops = delivered + traffic.memory_bytes * traffic.memory_hops
     return _PJ * (
-        (2 * macs + vector_ops) * figures.flop_pj
-        + (operand_bytes + moved.delivered) * figures.sram_byte_pj
-        + moved.memory * figures.memory_byte_pj
+        traffic.flops * figures.flop_pj
+        + (operand_bytes + delivered) * figures.sram_byte_pj
+        + traffic.memory_bytes * figures.memory_byte_pj
         + byte_hops * figures.hop_byte_pj
+    )
+
+
+def tile_energy_j(
+    figures: TileEnergy, machine: Machine, macs: float, moved: Moved, vector_ops: float = 0.0
+) -> float:
+    """Energy of a kernel's operations on tiles, by a mapping's closed form."""
+    operands = _operand_bytes(machine, macs)
+    return kernel_energy_j(
+        figures,
+        TileTraffic(
+            2 * macs + vector_ops, operands, moved.memory, moved.delivered, machine.memory_hops
+        ),
     )
 
 

@@ -1,0 +1,112 @@
+"""``wafertlm iteration``: the kernels of an iteration are those that ``wafertlm kernel`` runs."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.conftest import Wafertlm
+from wafertlm.iteration import IterationOptions, run_iteration
+from wafertlm.kernel import KernelOptions, run_kernel
+from workloads.models import find_model
+
+_SMALL = {"model": "qwen3-1.7b", "chip": "flat32", "grid": "8x8", "decode": "4@200"}
+
+
+def iteration(wafertlm: Wafertlm, *options: object) -> dict[str, Any]:
+    ran = wafertlm("iteration", *options, "--allow-stale", "--json")
+    assert ran.status == 0, ran.stderr
+    found: dict[str, Any] = json.loads(ran.stdout)
+    return found
+
+
+@pytest.mark.parametrize("level", ["perf", "lt"])
+def test_each_kernel_is_the_one_that_kernel_runs(level: str) -> None:
+    ran = run_iteration(IterationOptions(**_SMALL, level=level, prefill=("30",), allow_stale=True))
+    found = ran.record({})
+    assert found["cycles"] == sum(each["count"] * each["cycles"] for each in found["kernels"])
+    for each in found["kernels"]:
+        assert sum(each["breakdown_cycles"].values()) == each["cycles"]
+        alone = run_kernel(
+            KernelOptions(
+                kernel=each["kernel"], chip="flat32", grid="8x8", shape=each["shape"],
+                dtype="fp16", level=level, memory="perf", allow_stale=True,
+            )
+        )  # fmt: skip
+        assert alone.cycles == each["cycles"], each["operator"]
+        assert alone.record({})["memory_bytes"] == each["memory_bytes"]
+
+
+def test_levels_are_near_each_other() -> None:
+    perf, lt = (
+        run_iteration(IterationOptions(**_SMALL, level=level, allow_stale=True)).cycles
+        for level in ("perf", "lt")
+    )
+    assert perf == pytest.approx(lt, rel=0.05)
+
+
+def test_all_weights_are_read_once(wafertlm: Wafertlm) -> None:
+    found = iteration(wafertlm, "--model", "llama3-8b", "--chip", "flat32", "--decode", "1@1")
+    read = sum(each["count"] * each["memory_bytes"]["read"] for each in found["kernels"])
+    model = find_model("llama3-8b")
+    weights = 2 * (model.layers * model.layer_macs_per_token / model.layers + model.head.weights)
+    assert weights < read < 1.02 * weights
+    # No faster than the memory, and as much energy as reading from it takes.
+    assert found["seconds"] > read / 2e12
+    assert found["energy_j"] > 0
+    assert found["error"] == {"level_pct": None, "profile_pct": None}
+
+
+def test_experts_run_in_one_pipeline(wafertlm: Wafertlm) -> None:
+    found = iteration(wafertlm, "--model", "qwen3-30b-a3b", "--chip", "flat32", "--decode", "8@64")
+    experts = [each for each in found["kernels"] if each["operator"].startswith("expert g")]
+    assert [each["kernel"] for each in experts] == ["stream-gemm"]
+    assert experts[0]["groups"] > 8
+
+
+def test_a_latent_cache_is_absorbed_in_decoding(wafertlm: Wafertlm) -> None:
+    found = iteration(
+        wafertlm, "--model", "deepseek-v3-671b", "--chip", "flat32", "--decode", "8@64"
+    )
+    shapes = {each["operator"]: each["shape"] for each in found["kernels"]}
+    assert shapes["decode attention"] == "8,128,1,1,65,576,512"
+    assert shapes["rotary embedding"] == "8,8256,64"
+
+
+def test_a_changed_chip_changes_the_kernels_that_it_binds(wafertlm: Wafertlm) -> None:
+    fixed = ("--model", "qwen3-1.7b", "--chip", "flat32", "--decode", "4@200")
+    plain = iteration(wafertlm, *fixed)
+    halved = ("--set", "memory.bandwidth_bytes_per_s=1e12")
+    slow = iteration(wafertlm, *fixed, *halved)
+    assert slow["options"]["set"] == ["memory.bandwidth_bytes_per_s=1e12"]
+    assert 1.5 < slow["cycles"] / plain["cycles"] < 2.1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "iteration: found no work; give --prefill, --decode or both"),
+        (("--decode", "16"), "--decode: found '16'; write N@CONTEXT, such as 32@2048"),
+        (("--prefill", "0"), "--prefill: found '0'; write NEW or NEW@CONTEXT, such as 512@1024"),
+        (("--decode", "1@9", "--level", "rtl"), "--level: found 'rtl'; allowed: perf, lt, at"),
+        (("--decode", "1@9", "--chip", "wse2"), "chip 'wse2': found no off-chip memory"),
+        (("--decode", "1@9", "--chip", "h100x2"), "--chip: 'h100x2' is a server of GPUs"),
+        (("--decode", "1@9", "--model", "gpt-5"), "unknown model 'gpt-5'; known: codellama-34b"),
+    ],
+)
+def test_what_does_not_fit_is_refused(
+    wafertlm: Wafertlm, options: tuple[str, ...], message: str
+) -> None:
+    given = ("--model", "qwen3-1.7b", "--chip", "flat32", *options)
+    ran = wafertlm("iteration", *given)
+    assert ran.status == 2
+    assert message in ran.stderr
+
+
+def test_people_see_what_binds_each_kernel(wafertlm: Wafertlm) -> None:
+    ran = wafertlm(
+        "iteration", "--model", "qwen3-1.7b", "--chip", "flat32", "--decode", "4@200",
+        "--allow-stale",
+    )  # fmt: skip
+    assert "stream-gemm" in ran.stdout
+    assert "bound by" in ran.stdout

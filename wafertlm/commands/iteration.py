@@ -1,0 +1,58 @@
+"""``wafertlm iteration``: one iteration of a model on a chip, kernel by kernel."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import RenderableType
+from rich.markup import escape
+from rich.table import Table
+
+from wafertlm.commands.common import options_of, output_options, required
+from wafertlm.iteration import IterationOptions, run_iteration
+from wafertlm.iteration.options import known_names
+from wafertlm.options import chip_told
+from wafertlm.output import Result, emit, progress
+from wafertlm.stopwatch import stopwatch
+
+_COLUMNS = ("operator", "kernel", "shape", "count", "cycles of one", "share", "bound by")
+
+
+def _render(result: Result) -> RenderableType:
+    options = result["options"]
+    work = [f"prefill {text}" for text in options["prefill"]]
+    work += [f"decode {options['decode']}"] if options["decode"] else []
+    title = f"{options['model']} on {chip_told(options)}: {', '.join(work)}"
+    table = Table(title=escape(f"{title}, level {options['level']}"))
+    for name in _COLUMNS:
+        table.add_column(name, justify="left" if name in _COLUMNS[:3] else "right")
+    for ran in result["kernels"]:
+        parts = ran["breakdown_cycles"]
+        shape = ran["shape"] + (f" x{ran['groups']}" if ran["groups"] > 1 else "")
+        table.add_row(
+            ran["operator"],
+            ran["kernel"],
+            shape,
+            f"{ran['count']:,}",
+            f"{ran['cycles']:,}",
+            f"{ran['count'] * ran['cycles'] / result['cycles']:.1%}",
+            max(parts, key=lambda part: parts[part]),
+        )
+    table.caption = f"{result['cycles']:,} cycles, {1e3 * result['seconds']:.4g} ms"
+    return table
+
+
+@click.command("iteration")
+@options_of(IterationOptions)
+@click.option("--out", type=click.Path(path_type=Path), help="Store the result (JSON).")
+@output_options(known_names)
+def command(out: Path | None, as_json: bool, **given: Any) -> None:
+    """Run one iteration of a model on a chip, kernel by kernel.
+
+    Kernels run one after another, each over all tiles, with operands in off-chip memory.
+    """
+    required("iteration", given, ("model", "chip"))
+    options = IterationOptions(**given)
+    with stopwatch() as watch, progress("kernels") as told:
+        ran = run_iteration(options, told)
+    emit(ran.record(watch.times), as_json, _render, out)

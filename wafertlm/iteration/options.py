@@ -1,0 +1,88 @@
+"""What a user says of an iteration: the model, the chip, what is computed, and at which levels."""
+
+import re
+from dataclasses import dataclass
+from typing import Annotated, NoReturn
+
+from tlm.chips import chip_names
+from tlm.errors import InputError
+from wafertlm.kernel.options import COMPUTE_LEVELS, MEMORY_LEVELS
+from wafertlm.options import NAME_OR_FILE, SET, SET_HELP, Flag
+from workloads.kernels.attention.flat_attention import SCHEDULES
+from workloads.kernels.parts.collectives import METHODS
+from workloads.models import model_names
+from workloads.serving.price.cost import Batch
+
+LEVELS = ("perf", "lt", "at")
+_PREFILL = re.compile(r"([1-9]\d*)(?:@(\d+))?")
+_DECODE = re.compile(r"([1-9]\d*)@([1-9]\d*)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IterationOptions:
+    """An iteration, where it runs and at which levels; None where not given."""
+
+    model: Annotated[str, "Model: a shipped one, a TOML file, or a config.json.", NAME_OR_FILE]
+    chip: Annotated[str, "Chip profile: a shipped one, or a TOML file.", NAME_OR_FILE]
+    prefill: Annotated[
+        tuple[str, ...],
+        "New tokens of a prompt, and those in the cache before (repeatable).",
+        Flag(metavar="NEW[@CONTEXT]"),
+    ] = ()
+    decode: Annotated[
+        str | None, "Decoding requests, and the cached tokens of each.", Flag(metavar="N@CONTEXT")
+    ] = None
+    level: Annotated[str, "perf, lt or at."] = "perf"
+    noc: Annotated[str | None, "Level of the network, if another."] = None
+    memory: Annotated[str | None, "Level of off-chip memory, if another: at or perf."] = None
+    compute: Annotated[str | None, "Level of the matrix engine, if another: at or perf."] = None
+    rtl: Annotated[
+        str | None, "A custom network, calibrated by its SPEC.toml.", Flag(metavar="SPEC")
+    ] = None
+    grid: Annotated[str | None, "ROWSxCOLS of the chip's tiles; default: all."] = None
+    collective: Annotated[str | None, "How reductions are made, if another way; see --list."] = None
+    schedule: Annotated[str | None, "Of flat-attention: naive or async (default)."] = None
+    allow_stale: Annotated[bool, "Use measurements that are out of date."] = False
+    set: Annotated[tuple[str, ...], SET_HELP, SET] = ()
+
+    @property
+    def batch(self) -> Batch:
+        """What is computed; every prompt chunk and every decoding request gives a next token.
+
+        Raises:
+            InputError: if nothing is, or it is written in another form.
+        """
+        prefills = tuple(_prefill(text) for text in self.prefill)
+        sequences = context = 0
+        if self.decode is not None:
+            found = _DECODE.fullmatch(self.decode)
+            if found is None:
+                _refuse("--decode", self.decode, "N@CONTEXT, such as 32@2048")
+            sequences, context = int(found[1]), int(found[2])
+        if not prefills and not sequences:
+            raise InputError("iteration: found no work; give --prefill, --decode or both")
+        return Batch(prefills, sequences, sequences * context, len(prefills) + sequences)
+
+
+def known_names() -> dict[str, list[str]]:
+    """What the options may name."""
+    return {
+        "models": list(model_names()),
+        "chips": list(chip_names()),
+        "levels": list(LEVELS),
+        "memory": list(MEMORY_LEVELS),
+        "compute": list(COMPUTE_LEVELS),
+        "collectives": list(METHODS),
+        "schedules": list(SCHEDULES),
+    }
+
+
+def _prefill(text: str) -> tuple[int, int]:
+    found = _PREFILL.fullmatch(text)
+    if found is None:
+        _refuse("--prefill", text, "NEW or NEW@CONTEXT, such as 512@1024")
+    return int(found[1]), int(found[2] or 0)
+
+
+def _refuse(option: str, text: str, form: str) -> NoReturn:
+    raise InputError(f"{option}: found '{text}'; write {form}")

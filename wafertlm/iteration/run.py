@@ -1,0 +1,211 @@
+"""One iteration of a model on a chip, kernel by kernel, each run as ``wafertlm kernel`` runs it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tlm.calibrated import stale_allowed
+from tlm.chips import find_tiles
+from tlm.chips.profile import Chip
+from tlm.errors import InputError
+from wafertlm.iteration.options import LEVELS, IterationOptions
+from wafertlm.kernel.options import KernelOptions
+from wafertlm.kernel.result import KernelResult
+from wafertlm.kernel.run import run_setup
+from wafertlm.kernel.setup import PLAIN, Execution, Ground, Setup, grounded
+from wafertlm.options import contents, recorded
+from wafertlm.output import complete
+from workloads.kernels.catalogue import KERNELS
+from workloads.models import Model, find_model
+from workloads.models.operators import Operator
+from workloads.serving.price.iteration import batch_operators
+from workloads.serving.price.mapping import Mapped
+from workloads.serving.price.mapping import Mapping as Mapper
+from workloads.serving.price.plan_energy import plan_energy_j
+
+#: Types of elements of 2 bytes, as activations, keys and values are; the first that a chip has.
+_DTYPES = ("fp16", "bf16", "int16")
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A kernel of an iteration.
+
+    Attributes:
+        operator: What it computes.
+        mapped: How.
+        count: How often it runs.
+        result: What came of one run.
+    """
+
+    operator: Operator
+    mapped: Mapped
+    count: int
+    result: KernelResult
+
+    def record(self) -> dict[str, Any]:
+        """Its line in the result."""
+        moved = self.mapped.plan.moved
+        return {
+            "operator": self.operator.name,
+            "kernel": self.mapped.kernel,
+            "shape": ",".join(map(str, self.mapped.sizes)),
+            "groups": self.mapped.groups,
+            "place": self.result.setup.options.grid,
+            "count": self.count,
+            "cycles": self.result.cycles,
+            "breakdown_cycles": self.result.breakdown_cycles,
+            "memory_bytes": {"read": moved.read, "written": moved.written},
+            "level_pct": self.result.error["level_pct"],
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IterationResult:
+    """An iteration's figures.
+
+    Attributes:
+        options: What was asked for.
+        model: The model.
+        ground: Where it ran.
+        kernels: Its kernels, in the order in which a layer first meets them.
+    """
+
+    options: IterationOptions
+    model: Model
+    ground: Ground
+    kernels: list[Ran]
+
+    @property
+    def cycles(self) -> int:
+        """Cycles of all kernels, one after another."""
+        return sum(ran.count * ran.result.cycles for ran in self.kernels)
+
+    @property
+    def seconds(self) -> float:
+        """The same in seconds."""
+        return self.cycles / self.ground.chip.clock_hz
+
+    @property
+    def energy_j(self) -> float | None:
+        """Energy of the operations, and what the chip draws beside; None if it is not known."""
+        energy, total = self.ground.chip.energy, 0.0
+        if energy is None:
+            return None
+        for ran in self.kernels:
+            setup = ran.result.setup
+            each = plan_energy_j(setup.chip, setup.place, ran.mapped.plan, setup.macs)
+            assert each is not None
+            total += ran.count * each
+        return total + energy.idle_w * self.seconds
+
+    @property
+    def level_pct(self) -> float | None:
+        """Error of the level, kernels weighted by their time; None if one was not compared."""
+        weighed = 0.0
+        for ran in self.kernels:
+            error = ran.result.error["level_pct"]
+            if error is None:
+                return None
+            weighed += error * ran.count * ran.result.cycles
+        return weighed / self.cycles
+
+    def record(self, times: Mapping[str, float]) -> dict[str, Any]:
+        """The result as ``wafertlm iteration --json`` prints it.
+
+        Args:
+            times: What it cost: ``Stopwatch.times``.
+        """
+        seconds, level_pct = self.seconds, self.level_pct
+        part = None if level_pct is None else seconds * level_pct / 100
+        calibration, rtl_hash = self.ground.origin()
+        figures = {
+            "kernels": [ran.record() for ran in self.kernels],
+            "cycles": self.cycles,
+            "seconds": seconds,
+            "seconds_low": None if part is None else seconds - part,
+            "seconds_high": None if part is None else seconds + part,
+            "energy_j": self.energy_j,
+            "error": {"level_pct": level_pct, "profile_pct": None},
+        }
+        known = {"model": self.model, "chip": self.ground.chip}
+        return complete(
+            "iteration",
+            recorded(self.options, **known),
+            figures,
+            times,
+            rtl_hash=rtl_hash,
+            calibration=calibration,
+            contents=contents(self.options, **known),
+        )
+
+
+def run_iteration(
+    options: IterationOptions, progress: Progress | None = None, execution: Execution = PLAIN
+) -> IterationResult:
+    """Run the kernels of an iteration, each that is alike once.
+
+    Args:
+        options: What is run.
+        progress: Hears of kernels done, and of how many.
+        execution: How; changes no figure.
+
+    Raises:
+        InputError: for options that do not fit together, a model that does not fit the chip, or
+            stale measurements, unless they are allowed.
+        CheckFailedError: if the network hangs.
+    """
+    batch, model = options.batch, find_model(options.model)
+    with stale_allowed(options.allow_stale):
+        ground = grounded(_kernel_options(options))
+        mapper = Mapper(ground.place, options.collective, options.schedule)
+        counted = batch_operators(model, batch)
+        kernels = []
+        for done, (operator, count) in enumerate(counted):
+            if progress is not None:
+                progress(done, len(counted))
+            mapped = mapper.of(operator)
+            result = run_setup(_setup(ground, mapped), execution)
+            kernels.append(Ran(operator, mapped, count, result))
+    return IterationResult(options=options, model=model, ground=ground, kernels=kernels)
+
+
+def _setup(ground: Ground, mapped: Mapped) -> Setup:
+    kernel = KERNELS[mapped.kernel]
+    shape = ",".join(map(str, mapped.sizes))
+    named = replace(ground.options, kernel=mapped.kernel, shape=shape)
+    macs = mapped.groups * kernel.macs(mapped.sizes)
+    return Setup.of(replace(ground, options=named), kernel, macs, mapped.plan)
+
+
+def _kernel_options(options: IterationOptions) -> KernelOptions:
+    """The options of its kernels, but for their names and shapes."""
+    if options.level not in LEVELS:
+        raise InputError(f"--level: found '{options.level}'; allowed: {', '.join(LEVELS)}")
+    chip = find_tiles(options.chip, options.set)
+    memory = options.memory or ("at" if (options.noc or options.level) == "at" else "perf")
+    return KernelOptions(
+        kernel="",
+        chip=options.chip,
+        grid=options.grid or f"{chip.grid.rows}x{chip.grid.cols}",
+        shape="",
+        dtype=_dtype(chip),
+        level=options.level,
+        noc=options.noc,
+        memory=memory,
+        compute=options.compute,
+        rtl=options.rtl,
+        allow_stale=options.allow_stale,
+        set=options.set,
+    )
+
+
+def _dtype(chip: Chip) -> str:
+    found = next((dtype for dtype in _DTYPES if dtype in chip.tile.dtypes), None)
+    if found is None:
+        raise InputError(
+            f"--chip: '{chip.name}' computes {', '.join(chip.tile.dtypes)}; allowed: chips that "
+            f"compute one of {', '.join(_DTYPES)}, as activations are of 2 bytes"
+        )
+    return found

@@ -1,0 +1,47 @@
+"""Energy of a kernel by its plan: of what the plan computes and moves."""
+
+from functools import lru_cache
+
+import numpy as np
+
+from tlm.chips import Chip
+from tlm.offchip.edge import Edge
+from workloads.kernels.catalogue import MovingPlan
+from workloads.machine.place import Place
+from workloads.serving.price.energy import TileTraffic, kernel_energy_j
+
+_OPERAND_BYTES = 2
+
+
+def plan_energy_j(chip: Chip, place: Place, plan: MovingPlan, macs: int) -> float | None:
+    """Energy of a kernel's operations; None for a chip without energies.
+
+    The matrix engine reads an operand once for each of its rows or columns of results, filled or
+    not. Vector engines count with all lanes while they work.
+
+    Args:
+        chip: The chip.
+        place: Where the kernel runs.
+        plan: The kernel's plan.
+        macs: Multiply-accumulates of the problem, without padding.
+    """
+    if chip.energy is None:
+        return None
+    grains, moved = chip.tile.matrix.grains, plan.moved
+    reads = 0.0 if grains is None else 1 / grains.rows + 1 / grains.columns
+    lanes = place.rows * place.cols * place.vector.lanes
+    traffic = TileTraffic(
+        flops=2 * macs + lanes * plan.tile_vector_cycles,
+        operand_bytes=macs * _OPERAND_BYTES * reads,
+        memory_bytes=moved.read + moved.written,
+        delivered_bytes=moved.delivered,
+        memory_hops=0.0 if place.offchip is None else _mean_hops(place.offchip),
+    )
+    return kernel_energy_j(chip.energy, traffic)
+
+
+@lru_cache(256)
+def _mean_hops(edge: Edge) -> float:
+    """Mean hops between a tile and its channel."""
+    tiles = [(row, col) for row in range(edge.rows) for col in range(edge.cols)]
+    return float(np.mean([edge.hops(tile) for tile in tiles]))
