@@ -5,6 +5,7 @@ operand to the last result, W words a row and R rows take W R + 3 cycles, whatev
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from tlm.compute.base import ceil_div
 from tlm.errors import InputError
@@ -30,4 +31,8 @@ class VectorUnit:
         """
         if rows < 1 or columns < 1:
             raise InputError(f"vector pass: {rows} x {columns}; sizes are at least 1")
+        return self.pass_cycles_over(rows, columns)  # type: ignore[no-any-return]
+
+    def pass_cycles_over(self, rows: Any, columns: Any) -> Any:
+        """`pass_cycles` of sizes of 1 or more: numbers, or arrays of many blocks at once."""
         return rows * ceil_div(columns, self.lanes) + self.pipeline_cycles

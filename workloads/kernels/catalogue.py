@@ -8,14 +8,12 @@ from tlm.errors import InputError, choose
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Program
 from workloads.kernels.attention import flash_attention, flat_attention
-from workloads.kernels.attention.closed_form import (
-    flash_attention_cycles,
-    flat_attention_cycles,
-)
 from workloads.kernels.attention.core import AttentionShape
-from workloads.kernels.attention.flash_attention import FlashPlan
-from workloads.kernels.attention.flash_search import plan_flash
+from workloads.kernels.attention.flash_closed_form import flash_attention_cycles
+from workloads.kernels.attention.flash_plan import FlashPlan
+from workloads.kernels.attention.flash_search import plan_decode, plan_flash
 from workloads.kernels.attention.flat_attention import FlatPlan
+from workloads.kernels.attention.flat_closed_form import flat_attention_cycles
 from workloads.kernels.gemm.allgather_gemm import allgather_gemm
 from workloads.kernels.gemm.cannon import cannon
 from workloads.kernels.gemm.closed_form import (
@@ -310,6 +308,17 @@ KERNELS = {
     "weighted-sum": _rows(WEIGHTED_SUM, SUMS, _plan_weighted_sum),
     "flash-attention-2": _flash(1),
     "flash-attention-3": _flash(2),
+    "decode-attention": Kernel(
+        ATTENTION,
+        lambda sizes: AttentionShape(*sizes).macs,
+        lambda sizes, place, choices: plan_decode(
+            AttentionShape(*sizes), place, place.method(choices.collective)
+        ),
+        flash_attention.flash_attention,
+        flash_attention_cycles,
+        ("collective",),
+        _without_memory,
+    ),
     "flat-attention": Kernel(
         ATTENTION,
         lambda sizes: AttentionShape(*sizes).macs,

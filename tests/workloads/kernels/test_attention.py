@@ -18,13 +18,14 @@ from tlm.offchip.edge import Edge
 from tlm.program import Load
 from tlm.program.arithmetic import Integers, vector
 from workloads.kernels.attention import flash_attention, flat_attention
-from workloads.kernels.attention.closed_form import flash_attention_cycles
-from workloads.kernels.attention.core import AttentionShape
-from workloads.kernels.attention.flash_attention import FlashPlan
-from workloads.kernels.attention.flash_search import plan_flash
+from workloads.kernels.attention.core import AttentionShape, Block
+from workloads.kernels.attention.flash_closed_form import flash_attention_cycles
+from workloads.kernels.attention.flash_plan import FlashPlan
+from workloads.kernels.attention.flash_search import plan_decode, plan_flash
 from workloads.kernels.attention.flat_attention import FlatPlan, plan_flat
 from workloads.kernels.catalogue import KERNELS, Choices, MovingPlan
 from workloads.kernels.parts.broadcast import BY_MESSAGES
+from workloads.kernels.parts.passes import Factor
 from workloads.kernels.vector import softmax
 from workloads.kernels.vector.softmax import plan_softmax
 from workloads.machine.moved import moved_by
@@ -143,7 +144,7 @@ def test_flash_attention_leaves_tiles_out(turns: int) -> None:
     # Seven streams on six tiles are two each: four tiles would do, and whole rows of them are used.
     shape = AttentionShape(1, 7, 7, 1, 8, 4, 4)
     plan = plan_flash(shape, place(3, 2), turns, UNIT)
-    assert (plan.streams, plan.tiles) == (2, TileSet(range(2), range(2)))
+    assert (plan.streams, plan.tiles) == (2, TileSet(range(1, 3), range(2)))
     found, exact = attention(plan)
     assert np.abs(found - exact).max() < 2.0
 
@@ -283,3 +284,76 @@ def test_bytes_moved_are_those_of_the_program(
         plan = kernel.planned(sizes, tiles, Choices(method))
         assert isinstance(plan, MovingPlan)
         assert plan.moved == moved_by(kernel.program(plan), tiles.timing.flit_bytes)
+
+
+@pytest.mark.parametrize("memory", [False, True])
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("turns", [1, 2])
+@pytest.mark.parametrize(
+    ("grid", "run_", "sizes", "rows", "keys"),
+    [
+        ((1, 2), 2, (1, 3, 3, 6, 20, 8, 5), 3, 2),
+        ((4, 4), 4, (2, 4, 2, 1, 37, 8, 4), 2, 5),
+        ((3, 6), 3, (1, 1, 1, 2, 50, 8, 8), 1, 8),
+        ((2, 8), 4, (3, 8, 4, 3, 16, 4, 4), 3, 8),  # some tiles have padding alone
+    ],
+)
+def test_runs_of_tiles_share_streams(
+    grid: tuple[int, int],
+    run_: int,
+    sizes: tuple[int, ...],
+    rows: int,
+    keys: int,
+    turns: int,
+    method: str,
+    memory: bool,
+) -> None:
+    shape, tiles = AttentionShape(*sizes), place(*grid)
+    if memory:
+        edge = Edge(*grid, grid[1], 8, 32, 1 << 28, ChannelTiming(30, 16, 16))
+        tiles = replace(tiles, offchip=edge)
+    cut = -(-shape.kv_length // (keys * run_))
+    plan = FlashPlan(
+        tiles, shape, Block(rows, keys, shape.qk_depth, shape.v_depth), -(-shape.rows // rows),
+        cut, turns, Factor.of_exponent(UNIT), run_, method,
+    )  # fmt: skip
+    for seed in range(2):
+        found, exact = attention(plan, seed)
+        assert np.abs(found - exact).max() < 3.0
+    if memory:
+        program = flash_attention.flash_attention(plan)
+        assert plan.tile_bytes == program.tile_bytes
+        assert plan.moved == moved_by(program, tiles.timing.flit_bytes)
+
+
+def test_few_rows_on_many_keys_are_faster_on_runs() -> None:
+    chip = load_chip("flat32").for_dtype("fp16")
+    tiles = chip_place(chip, (32, 32), noc_timing(chip), 16, 16, memory=True)
+    shape = AttentionShape(1, 32, 8, 1, 8192, 128, 128)
+    alone, together = plan_flash(shape, tiles, 2), plan_decode(shape, tiles)
+    assert together.run > 1
+    cycles = [flash_attention_cycles(plan, tiles.timing) for plan in (alone, together)]
+    assert cycles[1] < 0.2 * cycles[0]
+    # With as many heads as tiles there is nothing to share.
+    assert plan_decode(AttentionShape(128, 32, 8, 1, 512, 128, 128), tiles).run == 1
+
+
+#: Sequences, heads of Q and of K, rows, keys, depth.
+_DECODED = [(1, 32, 8, 1, 4096, 128), (16, 32, 8, 1, 1025, 128), (4, 16, 1, 4, 700, 64)]
+
+
+@pytest.mark.parametrize("memory", [False, True])
+@pytest.mark.parametrize("name", ["flat32", "npusim-large", "npusim-small", "wse2"])
+def test_the_closed_form_of_decode_attention(name: str, memory: bool) -> None:
+    if memory and name == "wse2":
+        pytest.skip("it has none")
+    chip, errors = load_chip(name).for_dtype("fp16"), []
+    timing = noc_timing(chip)
+    for grid, sizes in product([(4, 4), (8, 6), (32, 32)], _DECODED):
+        tiles = chip_place(chip, grid, timing, 16, 16, memory=memory)
+        shape = AttentionShape(*sizes, sizes[-1])
+        plan = plan_decode(shape, tiles, tiles.method(None))
+        lt = run_lt(flash_attention.flash_attention(plan), timing, offchip=tiles.offchip).cycles
+        errors.append(abs(flash_attention_cycles(plan, timing) / lt - 1))
+    assert np.mean(errors) < 0.04
+    assert max(errors) < 0.10

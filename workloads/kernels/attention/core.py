@@ -39,7 +39,8 @@ _ONE_BITS = 16
 """An exponential of one is 2 to this."""
 _SHARE = Factor(1, 2)
 """From an exponential to a factor of `multiply`, which has 15 bits beside its sign."""
-_SHARE_BITS = 14
+SHARED = Factor(1, 14)
+"""From what was multiplied by that."""
 
 #: Work on a stream's next block of keys, or of values: what brings it into a buffer.
 Loads = Callable[["Item"], Iterator[Operation]]
@@ -371,10 +372,7 @@ class Core:
             yield from self.maximum.all_reduce()
         yield passes("scale", "top", "negative", factor=NEGATIVE, takes=give)
         if not item.first:
-            yield passes("add", maximum, "share", "negative")
-            yield passes("scale", "share", "share", factor=self.exponent)
-            yield passes("exp", "share", "share")
-            yield passes("scale", "share", "share", factor=_SHARE)
+            yield from growth(passes, maximum, self.exponent)
         yield passes("scale", "top", maximum)
         yield passes("add", s, s, "negative")
         yield passes("scale", s, s, factor=self.exponent)
@@ -400,10 +398,10 @@ class Core:
         if item.first:
             yield passes("scale", "sum", total, takes=take)
             return
-        down, kept = Factor(1, _SHARE_BITS), f"o.kept.{item.state}"
-        yield passes("multiply", total, total, "share", down, takes=take)
+        kept = f"o.kept.{item.state}"
+        yield passes("multiply", total, total, "share", SHARED, takes=take)
         yield passes("add", total, total, "sum")
-        yield passes("multiply", output, output, "share", down, takes=(kept,))
+        yield passes("multiply", output, output, "share", SHARED, takes=(kept,))
 
     def _output(self, item: Item) -> Work:
         slot, state = item.slot, item.state
@@ -424,3 +422,17 @@ class Core:
             task=Gemm(f"p.{slot}", f"v.{slot}", f"o.{state}", accumulate=not item.first),
             label="output",
         )
+
+
+def growth(passes: Passes, maximum: str, exponent: Factor) -> Iterator[Operation]:
+    """``share``: by what sums and outputs shrink as their maxima have grown to ``-negative``.
+
+    Args:
+        passes: On their tiles.
+        maximum: Buffer of the maxima that they have.
+        exponent: From scores to exponents of two.
+    """
+    yield passes("add", maximum, "share", "negative")
+    yield passes("scale", "share", "share", factor=exponent)
+    yield passes("exp", "share", "share")
+    yield passes("scale", "share", "share", factor=_SHARE)

@@ -1,162 +1,48 @@
-"""FlashAttention on tiles: every tile works alone, and loads its own keys and values.
+"""FlashAttention on tiles: every tile loads its own keys and values, and no tile shares a load.
 
-A **stream** is a block of rows of a head; streams are dealt out to the tiles in order, and each
-goes through all keys and values of its head. No tile shares what it loads, which is what
-FlatAttention's multicasts save. ``flash-attention-2`` has one block under way at a time,
-``flash-attention-3`` two: the product of the next block's scores hides the softmax of this one.
+That is what FlatAttention's multicasts save. ``flash-attention-2`` has one block under way at a
+time, ``flash-attention-3`` two: the product of the next block's scores hides the softmax of this
+one. Their tiles work alone. ``decode-attention`` is for few rows on many keys: the tiles of a run
+share a stream, each with some of the keys. What they found comes together at its end: all correct
+their sums and outputs by how far their maxima lie below the run's, and the run adds them up.
 
 Sources: T. Dao, "FlashAttention-2", 2023; J. Shah et al., "FlashAttention-3", 2024; mapped to tiles
-as in FlatAttention, section III-A and Algorithm 1.
+as in FlatAttention, section III-A and Algorithm 1; T. Dao et al., "Flash-Decoding", 2023.
 
 Blocks are loaded, and results stored, if the place has channels of off-chip memory: each is asked
 for when its buffer is free. Else a tile sends a block to itself, as if it lay in the tile.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tlm.compute.base import ceil_div
-from tlm.interconnect.packets import TileSet
-from tlm.program import Load, Operation, Program, Send, Store
+from tlm.program import Load, Operation, Program, Send, Store, Token
 from tlm.program.arithmetic import Integers
-from tlm.program.data import Buffer, peak_bytes
+from tlm.program.data import Buffer
 from tlm.program.functional import TileBlocks
 from workloads.kernels.attention.core import (
-    AttentionShape,
-    Block,
-    Core,
+    SHARED,
     Item,
+    growth,
     key_mask,
     offchip,
     row_blocks,
 )
-from workloads.kernels.attention.plan import AttentionPlan
+from workloads.kernels.attention.flash_plan import FlashPlan
+from workloads.kernels.parts.collectives import Reduction
 from workloads.kernels.parts.inlets import outlet_tokens, staging, store_totals
-from workloads.kernels.parts.passes import Factor, Passes
-from workloads.machine.moved import Moved
-from workloads.machine.place import Place
-
-
-@dataclass(frozen=True, slots=True)
-class FlashPlan(AttentionPlan):
-    """Attention on tiles that know nothing of each other.
-
-    Attributes:
-        place: The grid.
-        shape: The problem.
-        block: What a tile works on at a time.
-        q_blocks: Blocks into which the rows of a head are cut.
-        kv_blocks: Blocks of keys, the last of them filled up.
-        turns: Blocks that a tile has under way: 1 or 2.
-        exponent: From scores to exponents of two.
-    """
-
-    place: Place
-    shape: AttentionShape
-    block: Block
-    q_blocks: int
-    kv_blocks: int
-    turns: int
-    exponent: Factor
-
-    @property
-    def streams(self) -> int:
-        """Streams of a tile, one after the other."""
-        return ceil_div(self._all_streams, self.place.rows * self.place.cols)
-
-    @property
-    def tiles(self) -> TileSet:
-        """Tiles that have streams: whole rows of the grid, or a part of one."""
-        needed, cols = ceil_div(self._all_streams, self.streams), self.place.cols
-        return TileSet(range(ceil_div(needed, cols)), range(min(needed, cols)))
-
-    @property
-    def depth(self) -> int:
-        """Blocks under way at a time."""
-        return min(self.turns, self.streams * self.kv_blocks)
-
-    @property
-    def core(self) -> Core:
-        """The work of a tile."""
-        return Core(
-            tiles=self.tiles,
-            place=self.place,
-            block=self.block,
-            depth=self.depth,
-            streams=self.streams,
-            exponent=self.exponent,
-            padded=self.block.keys * self.kv_blocks > self.shape.kv_length,
-        )
-
-    @property
-    def balance(self) -> float:
-        """Cycles of an item's products over the flits of its keys and values."""
-        products = self.core.scores_cycles + self.core.output_cycles
-        return products / (self.flits("k") + self.flits("v"))
-
-    def flits(self, name: str) -> int:
-        """Flits of a block of ``q``, ``k``, ``v``, ``mask``, the output ``o``, its ``total``."""
-        block = self.block
-        lines, elements = {
-            "q": (block.qk_depth, block.rows),
-            "k": (block.qk_depth, block.keys),
-            "v": (block.keys, block.v_depth),
-            "o": (block.rows, block.v_depth),
-            "total": (block.rows, 1),
-            "mask": (block.rows, block.keys),
-        }[name]
-        bits = self.place.sum_bits if name in ("o", "total", "mask") else self.place.element_bits
-        return self.place.flits(lines, elements, bits)
-
-    @property
-    def tile_bytes(self) -> int:
-        """Memory of a tile that the program takes, whose results lie elsewhere."""
-        return peak_bytes(self._on_tiles(replace(self.core, streams=self.core.states)))
-
-    @property
-    def moved(self) -> Moved:
-        """Bytes that the program moves, as it has whole flits."""
-        loaded = self.flits("q") + self.kv_blocks * (self.flits("k") + self.flits("v"))
-        loaded = self.streams * loaded + (self.flits("mask") if self.core.padded else 0)
-        stored = self.streams * (self.flits("o") + self.flits("total"))
-        each = len(self.tiles) * self.place.timing.flit_bytes
-        return Moved(each * loaded, each * stored, each * loaded)
-
-    def buffers(self) -> dict[str, Buffer]:
-        """Buffers of the program."""
-        buffers = self._on_tiles(self.core)
-        blocks = self.streams * self.kv_blocks
-        return (
-            buffers
-            | offchip("q.own", buffers["q.0"], self.streams)
-            | offchip("k.own", buffers["k.0"], blocks)
-            | offchip("v.own", buffers["v.0"], blocks)
-        )
-
-    def _on_tiles(self, core: Core) -> dict[str, Buffer]:
-        buffers = core.buffers()
-        return buffers if self.place.offchip is None else buffers | staging(buffers, {})
-
-    def places(self) -> Iterator[tuple[int, tuple[int, int], int, int]]:
-        """Of every stream its number in its tile, the tile, its head and its block of rows."""
-        cols = len(self.tiles.cols)
-        for number in range(self._all_streams):
-            tile, stream = divmod(number, self.streams)
-            yield stream, divmod(tile, cols), *divmod(number, self.q_blocks)
-
-    @property
-    def _all_streams(self) -> int:
-        return self.shape.heads * self.q_blocks
+from workloads.kernels.parts.passes import Passes
+from workloads.kernels.vector.softmax import NEGATIVE
 
 
 def flash_attention(plan: FlashPlan) -> Program:
     """Program of all heads; stream i's output is in ``o.out.i``, its sums in ``total.out.i``."""
     core, place, tiles = plan.core, plan.place, plan.tiles
     memory = place.offchip is not None
-    buffers = plan.buffers()
-    tokens = core.tokens() | (outlet_tokens() if memory else {})
+    buffers = _buffers(plan)
+    tokens = core.tokens() | (_joining_tokens(plan) if plan.run > 1 else {})
+    tokens |= outlet_tokens() if memory and plan.run == 1 else {}
     rows, cols = np.array(tiles.rows), np.array(tiles.cols)
 
     def bring(name: str, number: int, index: int) -> Operation:
@@ -183,6 +69,9 @@ def flash_attention(plan: FlashPlan) -> Program:
             yield bring("mask", 0, 0)
 
     def finish(item: Item) -> Iterator[Operation]:
+        if plan.run > 1:
+            yield from _join(plan, item, buffers)
+            return
         passes = Passes(tiles, place, buffers, "output")
         total, out = f"total.out.{item.stream}", f"o.out.{item.stream}"
         output, there, left = f"o.{item.state}", f"o.there.{item.state}", f"o.{item.state}.left"
@@ -202,6 +91,78 @@ def flash_attention(plan: FlashPlan) -> Program:
     return Program(place.rows, place.cols, tokens, operations, buffers)
 
 
+def _buffers(plan: FlashPlan) -> dict[str, Buffer]:
+    buffers = plan.core.buffers()
+    if plan.place.offchip is not None:
+        buffers |= staging(buffers, {})
+    if plan.run > 1:
+        column = buffers["total.0"]
+        buffers |= {"total.to": column}
+        for state in range(plan.core.states):
+            maximum, total, output = (each[0] for each in plan.reductions(state))
+            buffers |= maximum.buffers(column) | total.buffers(column)
+            buffers |= output.buffers(buffers[f"o.{state}"])
+    blocks = plan.streams * plan.kv_blocks
+    return (
+        buffers
+        | offchip("q.own", buffers["q.0"], plan.streams)
+        | offchip("k.own", buffers["k.0"], blocks)
+        | offchip("v.own", buffers["v.0"], blocks)
+    )
+
+
+def _joining_tokens(plan: FlashPlan) -> dict[str, Token]:
+    """Of what the tiles of a run do together."""
+    tokens: dict[str, Token] = {}
+    for state in range(plan.core.states):
+        for each in plan.reductions(state):
+            tokens |= each[0].tokens()
+        tokens |= {f"o.{state}.scaled": Token(), f"o.{state}.left": Token(initial=1)}
+    tokens |= {"total.to.there": Token(), "total.to.left": Token(initial=1)}
+    return tokens
+
+
+def _join(plan: FlashPlan, item: Item, buffers: dict[str, Buffer]) -> Iterator[Operation]:
+    """A stream's end: what the tiles of a run found comes together in one of them."""
+    state, place = item.state, plan.place
+    passes = Passes(plan.tiles, place, buffers, "output")
+    maxima, totals, outputs = plan.reductions(state)
+    yield passes("scale", f"maximum.{state}", "top", gives=("top.there",))
+    for each in maxima:
+        yield from each.all_reduce()
+    yield passes("scale", "top", "negative", factor=NEGATIVE, takes=("top.there",))
+    yield from growth(passes, f"maximum.{state}", plan.exponent)
+    yield passes(
+        "multiply", f"total.{state}", "total.to", "share", SHARED,
+        takes=("total.to.left",), gives=("total.to.there",),
+    )  # fmt: skip
+    output = f"o.{state}"
+    yield passes(
+        "multiply", output, output, "share", SHARED,
+        takes=(f"o.there.{state}",), gives=(f"{output}.scaled",),
+    )  # fmt: skip
+    for name, reductions in (("total", totals), ("o", outputs)):
+        for each in reductions:
+            yield from each.reduce()
+        for each in reductions:
+            yield _stored(plan, each, name, item.stream, buffers)
+
+
+def _stored(
+    plan: FlashPlan, reduction: Reduction, name: str, stream: int, buffers: dict[str, Buffer]
+) -> Operation:
+    """The root puts what has come together where it belongs."""
+    root = reduction.lines.tiles(range(plan.root, plan.root + 1))
+    out, there = f"{name}.out.{stream}", (f"{reduction.name}.total",)
+    free, source = (reduction.released,), reduction.result
+    if plan.place.offchip is None:
+        passes = Passes(root, plan.place, buffers, "output")
+        return passes("scale", source, out, takes=there, gives=free)
+    return Store(
+        root, plan.flits(name), takes=there, gives=free, source=source, target=out, label="output"
+    )
+
+
 def put(plan: FlashPlan, memory: TileBlocks, q: Integers, k: Integers, v: Integers) -> None:
     """Put Q, K and V where the program expects them.
 
@@ -212,26 +173,34 @@ def put(plan: FlashPlan, memory: TileBlocks, q: Integers, k: Integers, v: Intege
         k: Shape (heads, keys, depth).
         v: Shape (heads, keys, depth of V).
     """
-    height, blocks = plan.block.rows, plan.kv_blocks
-    for stream, tile, head, block in plan.places():
+    height, blocks, run = plan.block.rows, plan.kv_blocks, plan.run
+    for stream, (row, col), head, block in plan.places():
         rows = q[head, block * height : (block + 1) * height]
-        memory[f"q.own.{stream}"][tile] = 0
-        memory[f"q.own.{stream}"][tile][: len(rows)] = rows
-        keys, values = (
-            row_blocks(matrix[head], 1, blocks, plan.block.keys)[:, 0] for matrix in (k, v)
-        )
-        for number in range(blocks):
-            memory[f"k.own.{stream * blocks + number}"][tile] = keys[number].T
-            memory[f"v.own.{stream * blocks + number}"][tile] = values[number]
+        keys, values = (row_blocks(matrix[head], run, blocks, plan.block.keys) for matrix in (k, v))
+        for place in range(run):
+            tile = row, col + place
+            memory[f"q.own.{stream}"][tile] = 0
+            memory[f"q.own.{stream}"][tile][: len(rows)] = rows
+            for number in range(blocks):
+                memory[f"k.own.{stream * blocks + number}"][tile] = keys[number, place].T
+                memory[f"v.own.{stream * blocks + number}"][tile] = values[number, place]
     if plan.core.padded:
-        real = np.array([plan.shape.kv_length - (blocks - 1) * plan.block.keys])
-        memory["mask.own.0"][:] = key_mask(real, plan.block, plan.place.sum_bits)[0]
+        first = ((blocks - 1) * run + np.arange(run)) * plan.block.keys
+        real = np.clip(plan.shape.kv_length - first, 0, plan.block.keys)
+        masks = key_mask(real, plan.block, plan.place.sum_bits)
+        cols = np.arange(plan.place.cols)
+        memory["mask.own.0"][:] = masks[cols % run]
 
 
 def result(plan: FlashPlan, memory: TileBlocks) -> tuple[Integers, Integers]:
     """Output, shape (heads, rows, depth of V), and sums of rows, shape (heads, rows)."""
     outputs, totals = (
-        np.stack([memory[f"{name}.out.{stream}"][tile] for stream, tile, *_ in plan.places()])
+        np.stack(
+            [
+                memory[f"{name}.out.{stream}"][row, col + plan.root]
+                for stream, (row, col), *_ in plan.places()
+            ]
+        )
         for name in ("o", "total")
     )
     return _heads(plan, outputs), _heads(plan, totals)[:, :, 0]

@@ -97,7 +97,6 @@ def steps_of(problem: StreamPlan, which: Candidates, timing: NocTiming) -> Steps
         return Operand._make((flits, shared, hold, *rest, law))
 
     flits: Any = place.flits
-    vector = place.vector
     return Steps(
         cut=cut,
         a=operand(
@@ -110,7 +109,7 @@ def steps_of(problem: StreamPlan, which: Candidates, timing: NocTiming) -> Steps
         ),
         c_flits=flits(m, n, place.sum_bits),
         product=place.matrix.gemm_cycles_over(m, k, n),
-        combine=m * ceil_div(n, vector.lanes) + vector.pipeline_cycles,
+        combine=place.vector.pass_cycles_over(m, n),
         depth=deep,
         passes=passes,
         count=passes * deep,

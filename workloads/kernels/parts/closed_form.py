@@ -10,7 +10,11 @@ from typing import Any
 import numpy as np
 
 from tlm.compute.base import larger
-from tlm.interconnect.transfer_times import arrival_cycles, credit_cycles
+from tlm.interconnect.transfer_times import (
+    arrival_cycles,
+    credit_cycles,
+    multicast_cycles_over,
+)
 from tlm.interconnect.zero_load import NocTiming
 from workloads.kernels.parts.collectives import Reduction
 from workloads.kernels.parts.line import k_tree, tree
@@ -47,8 +51,14 @@ def all_reduce_cycles(reduction: Reduction, timing: NocTiming) -> int:
         return come + (last if length > 1 else 0)
     if reduction.method == "tree":
         return come + _tree_cycles(reduction, timing, 0)
-    spread = arrival_cycles(timing, _farthest(reduction), flits, multicast=length > 1)
-    return come + spread
+    farthest: Any = _farthest(reduction)
+    many: Any = np.asarray(flits)
+    if many.ndim:
+        spread: Any = multicast_cycles_over(timing, np.full_like(many, farthest), many)
+    else:
+        spread = arrival_cycles(timing, farthest, flits, multicast=length > 1)
+    cycles: int = come + spread
+    return cycles
 
 
 def broadcast_cycles(timing: NocTiming, method: str, length: int, root: int, flits: int) -> int:

@@ -4,7 +4,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tlm.compute.base import ceil_div
 from tlm.interconnect.transfer_times import reduction_cycles_over
 from tlm.interconnect.zero_load import NocTiming
 from workloads.kernels.parts.closed_form import all_reduce_cycles, reduce_cycles
@@ -84,14 +83,14 @@ def _reduced_cycles(problem: RowsPlan, which: Which, timing: NocTiming) -> _Redu
     (parts, m, n), (recipe, vector) = which, (problem.recipe, problem.place.vector)
     if recipe.reduced is None:
         return _Reduced(0, 0)
-    combine = m + vector.pipeline_cycles
+    combine = vector.pass_cycles_over(m, 1)
     length = flits(problem.place, recipe.parts[recipe.reduced], m, 1)
     each, after = np.zeros(len(parts)), np.zeros(len(parts))
     if problem.method == "network":
         # The step's last passes go on beside it.
         made = recipe.passes(Step(0, 0, 0, problem.inner - 1, new_rows=False))
         left = [one.out for one in reversed(made)].index(recipe.reduced)
-        wide = m * ceil_div(n, vector.lanes) + vector.pipeline_cycles
+        wide = vector.pass_cycles_over(m, n)
         combined = reduction_cycles_over(timing, parts // 2, length)
         after = np.where(parts > 1, np.maximum(0, combined - left * wide), 0)
     else:

@@ -1,15 +1,14 @@
 """What off-chip memory costs a kernel of rows: of one plan, or of many candidates at once."""
 
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tlm.compute.base import ceil_div
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.edge import Edge
 from tlm.offchip.times import load_law, store_law
+from workloads.kernels.parts.channels import Sharing, sharing
 from workloads.kernels.vector.rows_plan import RowsPlan, counts, flits, used
 
 #: Tiles that share a row, rows of a block and its columns: numbers, or arrays of candidates.
@@ -59,7 +58,7 @@ def loads_of(problem: RowsPlan, edge: Edge, which: Which, timing: NocTiming) -> 
         again = again + apart
     before = law.alone_cycles(0) - served
     return Loads(
-        first=first + before + law.way_cycles * tiles.hops,
+        first=first + before + law.way_cycles * _way(tiles),
         last=tiles.most * served,
         lag=(tiles.most - 1) * served,
         later=later,
@@ -90,38 +89,15 @@ def stores_of(problem: RowsPlan, edge: Edge, which: Which, timing: NocTiming) ->
         posted=posted,
         last=last,
         own=own,
-        answer=answer + law.way_cycles * tiles.hops,
+        answer=answer + law.way_cycles * _way(tiles),
         nearest=answer + law.way_cycles * tiles.nearest,
     )
 
 
-class _Sharing(NamedTuple):
-    """The tiles of a channel, which are served row by row, the farthest first."""
-
-    most: Any  # of one
-    farthest: Any  # hops
-    nearest: Any
-
-    @property
-    def hops(self) -> Any:
-        """Hops of a way from the farthest tile, and back to the nearest, halved."""
-        return (self.farthest + self.nearest) / 2
+def _sharing(problem: RowsPlan, edge: Edge, which: Which) -> Sharing:
+    return sharing(edge, *used(problem, *which[:2]))
 
 
-def _sharing(problem: RowsPlan, edge: Edge, which: Which) -> _Sharing:
-    rows, cols = used(problem, *which[:2])
-    if edge.at_tiles:
-        return _Sharing(np.ones_like(rows), np.zeros_like(rows), np.zeros_like(rows))
-    beside, most = _columns(edge)
-    aside = edge.rows_below + beside[cols - 1]
-    return _Sharing(rows * most[cols - 1], rows + aside, 1 + aside)
-
-
-@lru_cache(256)
-def _columns(edge: Edge) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Of so many columns the farthest from its channel, and most columns of a channel."""
-    channel = np.array([edge.channel((0, col)) for col in range(edge.cols)])
-    at = np.array([edge.place(each)[1] for each in channel.tolist()])
-    number = [edge.number((0, col)) + 1 for col in range(edge.cols)]
-    beside = np.abs(at - np.arange(edge.cols))
-    return np.maximum.accumulate(beside), np.maximum.accumulate(np.array(number))
+def _way(tiles: Sharing) -> Any:
+    """Hops of a way from the farthest tile and back to the nearest, halved: rows go in turn."""
+    return (tiles.farthest + tiles.nearest) / 2

@@ -199,8 +199,7 @@ def needed_bytes(problem: RowsPlan, parts: Any, m: Any, n: Any) -> Any:
 def pass_cycles(problem: RowsPlan, number: Counts, m: Any, n: Any) -> Any:
     """Cycles of all passes of a tile."""
     recipe, vector = problem.recipe, problem.place.vector
-    wide = m * ceil_div(n, vector.lanes) + vector.pipeline_cycles
-    narrow = m + vector.pipeline_cycles
+    wide, narrow = vector.pass_cycles_over(m, n), vector.pass_cycles_over(m, 1)
 
     def cycles(inner: int, *, new_rows: bool) -> Any:
         made = recipe.passes(Step(0, 0, 0, inner, new_rows))

@@ -13,8 +13,9 @@ from workloads.machine.place import Place
 from workloads.models.operators import Attention, Operator, Product
 
 _STREAM = "stream-gemm"
-#: The fastest of them by the closed form is taken.
-_ATTENTION = ("flat-attention", "flash-attention-3", "flash-attention-2")
+#: Of prompts, and of decoding requests; the fastest by the closed form is taken.
+_PROMPT_ATTENTION = ("flat-attention", "flash-attention-3", "flash-attention-2")
+_DECODE_ATTENTION = ("decode-attention", "flat-attention")
 
 
 class Mapped(NamedTuple):
@@ -81,7 +82,8 @@ class Mapping:
 
     def _attention(self, attention: Attention) -> Mapped:
         sizes = attention[1:8]
-        found = [self._mapped(name, sizes) for name in _ATTENTION]
+        names = _PROMPT_ATTENTION if attention.causal else _DECODE_ATTENTION
+        found = [self._mapped(name, sizes) for name in names]
         return min(found, key=lambda mapped: mapped.cycles)
 
     def _mapped(self, name: str, sizes: Sizes) -> Mapped:

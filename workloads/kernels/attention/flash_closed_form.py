@@ -1,0 +1,218 @@
+"""FlashAttention as a performance model: of one plan, or of many candidates at once.
+
+With one block under way its steps follow each other; with two, the busiest of a tile's engines
+sets the pace, or what brings the blocks: then the last one's product is what is left. What a run of
+tiles has to do together comes after each stream.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tlm.interconnect.transfer_times import (
+    arrival_cycles,
+    multicast_cycles_over,
+    reduction_cycles_over,
+)
+from tlm.interconnect.zero_load import NocTiming
+from tlm.offchip.edge import Edge
+from tlm.offchip.times import load_law, store_law
+from workloads.kernels.attention.flash_plan import Counts, Cut, FlashPlan, counts, flits
+from workloads.kernels.parts.channels import sharing
+from workloads.kernels.parts.closed_form import all_reduce_cycles, reduce_cycles
+from workloads.kernels.parts.collectives import Reduction
+from workloads.kernels.parts.line import Lines
+
+_JOINING_COLUMNS = 7
+"""Passes over a column by which a stream's maxima and sums are made those of its run."""
+
+
+def flash_attention_cycles(plan: FlashPlan, timing: NocTiming) -> int:
+    """Cycles of a plan."""
+    cut = Cut(*(np.array([each]) for each in plan.cut))
+    return round(float(candidate_cycles(plan, cut, timing)[0]))
+
+
+def candidate_cycles(problem: FlashPlan, cut: Cut, timing: NocTiming) -> Any:
+    """Cycles of cuts of a problem, whose own does not matter."""
+    place, number = problem.place, counts(problem, cut)
+    work = _work(problem, cut, number)
+    joined = _joined(problem, cut, timing)
+    if place.offchip is None:
+        blocks = _blocks_at_hand(problem, cut, number, timing, work.written)
+        written: Any = work.written
+    else:
+        blocks = _blocks_in_memory(problem, cut, number, timing, place.offchip)
+        written = work.column
+    items, streams = number.streams * cut.kv_blocks, number.streams
+    scores, output, softmax = work.scores, work.output, work.softmax
+    # One block under way: the next stream's loads stand behind the stores of this one.
+    waits = np.where(blocks.turn > 0, blocks.turn, np.maximum(0, written - scores))
+    alone = items * (scores + softmax + output) + (streams - 1) * waits
+    # A stream's last product goes on beside what the run does with its maxima.
+    late = np.maximum(0, joined.maxima - output) + joined.rest
+    # Two: the matrix engine waits for the first softmax and for the last, the vector engine for the
+    # first scores.
+    last = softmax + work.mask * (1 - 1 / cut.kv_blocks)
+    first = np.where(cut.kv_blocks > 1, last - work.mask, last)
+    waits = np.maximum(0, first - scores) + np.maximum(0, last - output)
+    waits = waits + (streams - 1) * np.maximum(0, last - scores - output)
+    matrix = items * (scores + output) + waits
+    vector = scores + items * softmax + (streams - 1) * written + output
+    vector = vector + (streams - 1) * (joined.maxima + joined.rest)
+    # The second item's keys come behind the mask.
+    vector = vector + np.where(items > 1, np.maximum(0, blocks.second - first), 0)
+    one = number.depth == 1
+    worked = np.where(one, alone + (streams - 1) * late, np.maximum(matrix, vector))
+    left = np.where(one, output, np.maximum(output, scores + 2 * output - blocks.between))
+    # A block is asked for when its buffer's last product has been made.
+    again = np.maximum(blocks.keys + scores, blocks.values + output) / number.depth
+    asked = blocks.begin + items * again
+    # What brings the blocks waits, too, for the end of a stream before which it may not ask.
+    brought = blocks.brought + left
+    brought = brought + np.where(one, (streams - 1) * (output + late + blocks.idle), 0)
+    longest = np.maximum(blocks.begin + worked, np.maximum(asked, brought))
+    return longest + late + joined.end + blocks.end
+
+
+class _Work(NamedTuple):
+    """Cycles of a tile's engines."""
+
+    scores: Any  # of an item
+    output: Any
+    softmax: Any  # the mean of an item's passes, those of the mask among them
+    mask: Any  # for a stream's last block
+    column: Any  # of a pass over one element a row
+    written: Any  # of the passes that put a stream's results where they belong
+
+
+def _work(problem: FlashPlan, cut: Cut, number: Counts) -> _Work:
+    place, shape, vector = problem.place, problem.shape, problem.place.vector
+    column = vector.pass_cycles_over(cut.rows, 1)
+    scores = vector.pass_cycles_over(cut.rows, cut.keys)
+    values = vector.pass_cycles_over(cut.rows, shape.v_depth)
+    first, later = 6 * scores + 3 * column, 6 * scores + 9 * column + values
+    mask = np.where(number.padded, scores, 0)
+    depth = np.full_like(cut.rows, shape.qk_depth)
+    v_depth = np.full_like(cut.rows, shape.v_depth)
+    after = place.after_vector or place.matrix
+    return _Work(
+        scores=place.matrix.gemm_cycles_over(cut.rows, depth, cut.keys),
+        output=after.gemm_cycles_over(cut.rows, cut.keys, v_depth),
+        softmax=(first + (cut.kv_blocks - 1) * later + mask) / cut.kv_blocks,
+        mask=mask,
+        column=column,
+        written=column + values,
+    )
+
+
+class _Joined(NamedTuple):
+    """Cycles by which a run's tiles put together what they found; 0 of tiles alone."""
+
+    maxima: Any  # until the maxima of a stream are those of the run
+    rest: Any  # of the passes over its output, and of the root's
+    end: Any  # from the last of these to the result at the root
+
+
+def _joined(problem: FlashPlan, cut: Cut, timing: NocTiming) -> _Joined:
+    vector, together = problem.place.vector, cut.run > 1
+    column = vector.pass_cycles_over(cut.rows, 1)
+    wide = vector.pass_cycles_over(cut.rows, problem.shape.v_depth)
+    total, output = (flits(problem, name, cut.rows, cut.keys) for name in ("total", "o"))
+    maxima: Any = np.zeros(len(cut.run))
+    reduced: Any = np.zeros(len(cut.run))
+    added: Any = 0
+    if problem.method == "network":
+        farthest = np.maximum(cut.run // 2, 1)
+        maxima = reduction_cycles_over(timing, farthest, total) + multicast_cycles_over(
+            timing, farthest, total
+        )
+        reduced = reduction_cycles_over(timing, farthest, output)
+    else:
+        for run in np.unique(cut.run[together]).tolist():
+            same, line = cut.run == run, Lines("row", range(1), run)
+            name, root = ("", "", ""), run // 2
+            top = Reduction(line, root, problem.method, *name, total[same], column[same])
+            out = Reduction(line, root, problem.method, *name, output[same], wide[same])
+            maxima[same] = all_reduce_cycles(top, timing)
+            reduced[same] = reduce_cycles(out, timing)
+        # The root's engine adds what comes for all streams but the last.
+        added = np.ceil(np.log2(cut.run)) * (column + wide)
+    maxima = _JOINING_COLUMNS * column + maxima
+    return _Joined(*(np.where(together, each, 0) for each in (maxima, wide + added, reduced)))
+
+
+class _OwnBlocks(NamedTuple):
+    """What the blocks of tiles cost that bring their own."""
+
+    keys: Any  # from asking for a block of K to its arrival
+    values: Any  # the same of V
+    begin: Any  # before the first product, of the tile that begins last
+    brought: Any  # until the last tile's last block is there, if no buffer is waited for
+    second: Any  # from the first keys to the next ones, if there is a mask; else 0
+    between: Any  # from the last block of K to that of V
+    idle: Any  # from a stream's last result to the next one's first block on its way, beside work
+    turn: Any  # from a stream's last result to the next one's first product, one after the other;
+    # 0: nothing is in their way
+    end: Any  # from the last result to its being stored
+
+
+def _blocks_at_hand(
+    problem: FlashPlan, cut: Cut, number: Counts, timing: NocTiming, written: Any
+) -> _OwnBlocks:
+    """Blocks that a tile sends to itself."""
+    q, k, v, mask = (flits(problem, name, cut.rows, cut.keys) for name in ("q", "k", "v", "mask"))
+    mask = np.where(number.padded, mask, 0)
+    keys: Any = arrival_cycles(timing, 0, k)
+    values: Any = arrival_cycles(timing, 0, v)
+    return _OwnBlocks(
+        keys=keys,
+        values=values,
+        begin=q + keys + np.where(cut.kv_blocks == 1, mask, 0),
+        brought=number.streams * (q + cut.kv_blocks * (k + v)) + mask + values - v,
+        second=np.where(number.padded, v + mask + k, 0),
+        between=v,
+        idle=np.zeros_like(q),
+        turn=np.zeros_like(q),
+        end=written,
+    )
+
+
+def _blocks_in_memory(
+    problem: FlashPlan, cut: Cut, number: Counts, timing: NocTiming, edge: Edge
+) -> _OwnBlocks:
+    """The tiles of a channel are served in turn, and so begin one after the other."""
+    tiles = sharing(edge, number.rows, number.cols)
+    hops, sharers = tiles.farthest, tiles.most
+    q, k, v, mask = (
+        load_law(timing, edge, flits(problem, name, cut.rows, cut.keys))
+        for name in ("q", "k", "v", "mask")
+    )
+    total, output = (
+        store_law(timing, edge, flits(problem, name, cut.rows, cut.keys)) for name in ("total", "o")
+    )
+    storing = sharers / cut.run
+    stored: Any = sum(np.maximum(law.served_cycles, law.sent_flits) for law in (total, output))
+    keys, values = k.alone_cycles(hops), v.alone_cycles(hops)
+    first = q.served_cycles + k.served_cycles
+    loaded = q.served_cycles + cut.kv_blocks * (k.served_cycles + v.served_cycles)
+    # The last stream's results go after all.
+    masked = sharers * np.where(number.padded, mask.served_cycles, 0)
+    served = sharers * number.streams * loaded + storing * (number.streams - 1) * stored + masked
+    column = problem.place.vector.pass_cycles_over(cut.rows, 1)
+    # The mask comes behind the first keys; a single block of keys waits for it.
+    waited = np.where(cut.kv_blocks == 1, masked, 0)
+    late = (sharers - 1) * np.maximum(0, stored / cut.run - first)
+    # The tiles of runs ask for the next stream's blocks at the same time.
+    beside = np.where(cut.run > 1, (sharers - 1) * first, 0)
+    return _OwnBlocks(
+        keys=keys,
+        values=values,
+        begin=keys + q.served_cycles + (sharers - 1) * first + waited,
+        brought=served + values - v.served_cycles,
+        second=np.where(number.padded, sharers * (v.served_cycles + k.served_cycles) + masked, 0),
+        between=v.served_cycles,
+        idle=column + keys - k.served_cycles,
+        turn=column + total.sent_flits + output.sent_flits + q.served_cycles + keys + beside,
+        end=column + output.alone_cycles(hops) + late,
+    )

@@ -1,0 +1,234 @@
+"""Attention cut over tiles that know nothing of each other, or over short runs of them.
+
+A **stream** is a block of rows of a head. The tiles of a run share a stream: each has some of its
+keys and values, and the run adds up what they found. Runs lie along rows of the grid; where streams
+are few, tiles are left out.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tlm.compute.base import ceil_div
+from tlm.interconnect.packets import TileSet
+from workloads.kernels.attention.core import AttentionShape, Block, Core
+from workloads.kernels.attention.plan import AttentionPlan
+from workloads.kernels.parts.collectives import (
+    Reduction,
+    all_reduce_messages,
+    reduce_messages,
+)
+from workloads.kernels.parts.line import Lines
+from workloads.kernels.parts.passes import Factor
+from workloads.machine.moved import Moved
+from workloads.machine.place import Place
+
+
+class Cut(NamedTuple):
+    """How the rows and keys of a head are cut: numbers, or arrays with one for each candidate."""
+
+    rows: Any  # rows of a block
+    keys: Any  # its keys
+    q_blocks: Any  # blocks of rows of a head
+    kv_blocks: Any  # blocks of keys of a tile
+    run: Any  # tiles that share a stream
+
+
+class Counts(NamedTuple):
+    """What a cut comes to: numbers or arrays, as it is."""
+
+    streams: Any  # of a tile, one after the other
+    depth: Any  # blocks under way at a time
+    states: Any  # streams under way at a time
+    rows: Any  # of the tiles in use
+    cols: Any
+    padded: Any  # whether a stream's last blocks have keys that are padding
+
+
+@dataclass(frozen=True, slots=True)
+class FlashPlan(AttentionPlan):
+    """FlashAttention on tiles, or on runs of them.
+
+    Attributes:
+        place: The grid.
+        shape: The problem.
+        block: What a tile works on at a time.
+        q_blocks: Blocks into which the rows of a head are cut.
+        kv_blocks: Blocks of keys of a tile, the last of a stream filled up.
+        turns: Blocks that a tile has under way: 1 or 2.
+        exponent: From scores to exponents of two.
+        run: Tiles that share a stream; block b of the i-th one is the (b run + i)-th of the keys.
+        method: How what they found comes together (`workloads.kernels.parts.collectives`).
+    """
+
+    place: Place
+    shape: AttentionShape
+    block: Block
+    q_blocks: int
+    kv_blocks: int
+    turns: int
+    exponent: Factor
+    run: int = 1
+    method: str = "network"
+
+    @property
+    def cut(self) -> Cut:
+        """How rows and keys are cut."""
+        return Cut(self.block.rows, self.block.keys, self.q_blocks, self.kv_blocks, self.run)
+
+    @property
+    def streams(self) -> int:
+        """Streams of a tile, one after the other."""
+        return int(counts(self, self.cut).streams)
+
+    @property
+    def tiles(self) -> TileSet:
+        """Tiles that have streams: the last rows of the grid, or a part of the last one."""
+        number = counts(self, self.cut)
+        last = self.place.rows
+        return TileSet(range(last - int(number.rows), last), range(int(number.cols)))
+
+    @property
+    def depth(self) -> int:
+        """Blocks under way at a time."""
+        return int(counts(self, self.cut).depth)
+
+    @property
+    def core(self) -> Core:
+        """The work of a tile."""
+        return Core(
+            tiles=self.tiles,
+            place=self.place,
+            block=self.block,
+            depth=self.depth,
+            streams=self.streams,
+            exponent=self.exponent,
+            padded=bool(counts(self, self.cut).padded),
+        )
+
+    @property
+    def balance(self) -> float:
+        """Cycles of an item's products over the flits of its keys and values."""
+        products = self.core.scores_cycles + self.core.output_cycles
+        return products / (self.flits("k") + self.flits("v"))
+
+    @property
+    def tile_bytes(self) -> int:
+        """Memory of a tile that the program takes, whose results lie elsewhere."""
+        return int(needed_bytes(self, self.cut))
+
+    @property
+    def root(self) -> int:
+        """Of the tiles of a run, the one that has the result."""
+        return self.run // 2
+
+    @property
+    def moved(self) -> Moved:
+        """Bytes that the program moves, as it has whole flits."""
+        loaded = self.flits("q") + self.kv_blocks * (self.flits("k") + self.flits("v"))
+        loaded = self.streams * loaded + (self.flits("mask") if self.core.padded else 0)
+        stored = self.streams * (self.flits("o") + self.flits("total"))
+        taken, tiles, unit = 0, len(self.tiles), self.place.timing.flit_bytes
+        runs = tiles // self.run
+        if self.run > 1:
+            maximum, total, output = (each[0] for each in self.reductions(0))
+            taken = all_reduce_messages(maximum) * maximum.flits
+            taken += reduce_messages(total) * total.flits + reduce_messages(output) * output.flits
+        read = tiles * loaded
+        return Moved(read * unit, runs * stored * unit, (read + runs * self.streams * taken) * unit)
+
+    def flits(self, name: str) -> int:
+        """Flits of a block of ``q``, ``k``, ``v``, ``mask``, the output ``o``, its ``total``."""
+        return int(flits(self, name, self.block.rows, self.block.keys))
+
+    def reductions(self, state: int) -> tuple[list[Reduction], list[Reduction], list[Reduction]]:
+        """How maxima ``top``, sums ``total.to`` and the output of a state come together."""
+        output, (rows, cols) = f"o.{state}", (self.tiles.rows, self.tiles.cols)
+        column = self.place.vector.pass_cycles(self.block.rows, 1)
+        wide = self.place.vector.pass_cycles(self.block.rows, self.block.v_depth)
+        lines = [
+            Lines("row", range(rows.start, rows.stop), self.run, first)
+            for first in range(0, len(cols), self.run)
+        ]
+        root, method = self.root, self.method
+        total, whole = self.flits("total"), self.flits("o")
+        top = [
+            Reduction(
+                line, root, method, "top", "top", "top.there", total, column, operation="maximum"
+            )
+            for line in lines
+        ]
+        summed, there = "total.to", "total.to.there"
+        sums = [
+            Reduction(line, root, method, summed, summed, there, total, column) for line in lines
+        ]
+        outputs = [
+            Reduction(line, root, method, output, output, f"{output}.scaled", whole, wide)
+            for line in lines
+        ]
+        return top, sums, outputs
+
+    def places(self) -> Iterator[tuple[int, tuple[int, int], int, int]]:
+        """Of every stream its number in its tiles, the first tile, its head, its block of rows."""
+        runs, first = len(self.tiles.cols) // self.run, self.tiles.rows.start
+        for number in range(self.shape.heads * self.q_blocks):
+            at, stream = divmod(number, self.streams)
+            row, col = divmod(at, runs)
+            yield stream, (first + row, col * self.run), *divmod(number, self.q_blocks)
+
+
+def counts(problem: FlashPlan, cut: Cut) -> Counts:
+    """What a cut of a problem comes to, whose own does not matter."""
+    place, shape = problem.place, problem.shape
+    runs = place.rows * place.cols // cut.run
+    every = shape.heads * cut.q_blocks
+    streams = ceil_div(every, runs)
+    needed = ceil_div(every, streams) * cut.run
+    depth = np.minimum(problem.turns, streams * cut.kv_blocks)
+    return Counts(
+        streams=streams,
+        depth=depth,
+        states=np.minimum(depth, streams),
+        rows=ceil_div(needed, place.cols),
+        cols=np.minimum(needed, place.cols),
+        padded=cut.keys * cut.kv_blocks * cut.run > shape.kv_length,
+    )
+
+
+def flits(problem: FlashPlan, name: str, rows: Any, keys: Any) -> Any:
+    """Flits of a block of so many rows and keys: see `FlashPlan.flits`."""
+    place, shape = problem.place, problem.shape
+    lines, elements = {
+        "q": (shape.qk_depth, rows),
+        "k": (shape.qk_depth, keys),
+        "v": (keys, shape.v_depth),
+        "o": (rows, shape.v_depth),
+        "total": (rows, 1),
+        "mask": (rows, keys),
+    }[name]
+    bits = place.sum_bits if name in ("o", "total", "mask") else place.element_bits
+    return place.flits(lines, elements, bits)
+
+
+def needed_bytes(problem: FlashPlan, cut: Cut) -> Any:
+    """`FlashPlan.tile_bytes` of cuts of a problem."""
+    place, shape, number = problem.place, problem.shape, counts(problem, cut)
+    sums, elements = place.sum_bits, place.element_bits
+
+    def size(rows: Any, columns: Any, bits: int) -> Any:
+        return ceil_div(rows * columns * bits, 8)
+
+    column, output = size(cut.rows, 1, sums), size(cut.rows, shape.v_depth, sums)
+    scores = size(cut.rows, cut.keys, sums)
+    needed = 4 * column + np.where(number.padded, scores, 0)
+    each = size(shape.qk_depth, cut.keys, elements) + size(cut.keys, shape.v_depth, elements)
+    each = each + scores + size(cut.rows, cut.keys, elements)
+    state = size(cut.rows, shape.qk_depth, elements) + output + 2 * column
+    # What comes together: the sum, or two parts that come.
+    parts = np.where(cut.run > 1, 1 if problem.method == "network" else 2, 0)
+    state = state + parts * output
+    staged = (cut.run > 1) | (place.offchip is not None)
+    needed = needed + 2 * parts * column + np.where(staged, column, 0)
+    return needed + number.depth * each + number.states * state

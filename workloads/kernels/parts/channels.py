@@ -1,0 +1,36 @@
+"""Which tiles share a channel of off-chip memory: of the last rows and first columns of a place."""
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlm.offchip.edge import Edge
+
+
+class Sharing(NamedTuple):
+    """The tiles of a channel: numbers, or arrays of candidates."""
+
+    most: Any  # of one channel
+    farthest: Any  # hops
+    nearest: Any
+
+
+def sharing(edge: Edge, rows: Any, cols: Any) -> Sharing:
+    """Of so many rows and columns of tiles; a row alone may have some columns only."""
+    if edge.at_tiles:
+        return Sharing(np.ones_like(rows), np.zeros_like(rows), np.zeros_like(rows))
+    beside, most = _columns(edge)
+    aside = edge.rows_below + beside[cols - 1]
+    return Sharing(rows * most[cols - 1], rows + aside, 1 + aside)
+
+
+@lru_cache(256)
+def _columns(edge: Edge) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Of so many columns the farthest from its channel, and most columns of a channel."""
+    channel = np.array([edge.channel((0, col)) for col in range(edge.cols)])
+    at = np.array([edge.place(each)[1] for each in channel.tolist()])
+    number = [edge.number((0, col)) + 1 for col in range(edge.cols)]
+    beside = np.abs(at - np.arange(edge.cols))
+    return np.maximum.accumulate(beside), np.maximum.accumulate(np.array(number))
