@@ -30,6 +30,12 @@ def _render(result: Result) -> RenderableType:
     table.add_row("utilization", f"{result['utilization']:.2%}")
     for part, cycles in result["breakdown_cycles"].items():
         table.add_row(f"cycles: {part}", f"{cycles:,}")
+    plan = result["plan"]
+    table.add_row("plan: tiles that share", plan["group"])
+    for name in ("slice", "blocks"):
+        sizes = ", ".join(f"{dimension} {size:,}" for dimension, size in plan[name].items())
+        table.add_row(f"plan: {name}", sizes)
+    table.add_row("plan: tile_bytes", f"{plan['tile_bytes']:,}")
     for kind, error in result["error"].items():
         table.add_row(f"error {kind}", "not checked" if error is None else f"{error:.2f}")
     for part in ("network", "memory", "tiles"):

@@ -99,6 +99,17 @@ class KernelResult:
         }
 
     @property
+    def plan(self) -> dict[str, Any]:
+        """How the problem is cut, and what memory a tile needs for it."""
+        pieces = self.setup.plan.pieces
+        return {
+            "group": "{}x{}".format(*pieces.group),
+            "slice": pieces.slice,
+            "blocks": pieces.blocks,
+            "tile_bytes": self.setup.program.tile_bytes,
+        }
+
+    @property
     def breakdown_cycles(self) -> dict[str, int]:
         """What the cycles of the tile that ends last went into; they sum up to all.
 
@@ -124,7 +135,7 @@ class KernelResult:
             times: What it cost: ``Stopwatch.times``.
         """
         setup = self.setup
-        names = ("cycles", "seconds", "utilization", "breakdown_cycles", "error")
+        names = ("cycles", "seconds", "utilization", "breakdown_cycles", "plan", "error")
         figures = {name: getattr(self, name) for name in names} | self.memory_figures
         tiles = None if setup.unequal is None else setup.unequal.figures()
         parts = {"network": self.network, "memory": self.memory, "tiles": tiles}

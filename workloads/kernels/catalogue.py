@@ -35,6 +35,7 @@ from workloads.kernels.gemv import mesh_gemv, pipeline_gemv, ring_gemv
 from workloads.kernels.gemv.closed_form import gemv_cycles, ring_gemv_cycles
 from workloads.kernels.gemv.plan import gemv, plan_gemv
 from workloads.kernels.parts.broadcast import BY_MESSAGES
+from workloads.kernels.parts.pieces import Pieces
 from workloads.kernels.vector import recipes, softmax
 from workloads.kernels.vector.closed_form import rows_cycles, softmax_cycles
 from workloads.kernels.vector.recipe import Recipe
@@ -90,6 +91,10 @@ class Choices:
 
 class Plan(Protocol):
     """A problem cut over tiles."""
+
+    @property
+    def pieces(self) -> Pieces:
+        """What tiles work on."""
 
     @property
     def balance(self) -> float:

@@ -45,11 +45,27 @@ def test_every_kernel_runs_at_every_level(kernel: Run, name: str) -> None:
         assert min(result["breakdown_cycles"].values()) >= 0
         assert result["error"]["level_pct"] is not None
         assert 0 <= result["utilization"] < 1
+        assert list(result["plan"]) == ["group", "slice", "blocks", "tile_bytes"]
+        assert result["plan"] == results["at"]["plan"]
+        assert result["plan"]["slice"].keys() == result["plan"]["blocks"].keys()
         multiplies = KERNELS[name].form in (GEMM, ATTENTION)
         assert (result["utilization"] > 0) == multiplies
     at, lt, perf = (result["cycles"] for result in results.values())
     assert 0.95 * at < lt < 1.05 * at
     assert 0.85 * lt < perf < 1.15 * lt
+
+
+def test_the_plan_says_how_the_problem_is_cut(kernel: Run) -> None:
+    assert kernel("summa", "--level", "perf")["plan"] == {
+        "group": "4x4",
+        "slice": {"m": 12, "n": 8, "k": 10},
+        "blocks": {"m": 1, "n": 1, "k": 4},
+        "tile_bytes": 3 * (12 * 10 + 10 * 8) + 4 * 12 * 8,
+    }
+    attention = kernel("decode-attention", "--level", "perf")["plan"]
+    tiles, keys = map(int, attention["group"].split("x"))
+    assert tiles == 1
+    assert keys * attention["slice"]["keys"] * attention["blocks"]["keys"] >= 32
 
 
 def test_softmax_and_attention_work_on_the_vector_engine(kernel: Run) -> None:

@@ -22,6 +22,7 @@ from workloads.kernels.parts.collectives import (
 )
 from workloads.kernels.parts.line import Lines
 from workloads.kernels.parts.passes import Factor
+from workloads.kernels.parts.pieces import Pieces
 from workloads.machine.moved import Moved
 from workloads.machine.place import Place
 
@@ -113,6 +114,12 @@ class FlashPlan(AttentionPlan):
         """Cycles of an item's products over the flits of its keys and values."""
         products = self.core.scores_cycles + self.core.output_cycles
         return products / (self.flits("k") + self.flits("v"))
+
+    @property
+    def pieces(self) -> Pieces:
+        """The tiles of a run share a block of rows."""
+        size = {"rows": self.block.rows, "keys": self.block.keys}
+        return Pieces((1, self.run), size, {"rows": self.streams, "keys": self.kv_blocks})
 
     @property
     def tile_bytes(self) -> int:

@@ -52,6 +52,7 @@ from workloads.kernels.parts.inlets import (
 )
 from workloads.kernels.parts.line import Lines
 from workloads.kernels.parts.passes import Factor, Passes
+from workloads.kernels.parts.pieces import Pieces
 from workloads.kernels.vector.softmax import diagonal, reductions
 from workloads.machine.moved import Moved
 from workloads.machine.place import Place
@@ -101,6 +102,13 @@ class FlatPlan(AttentionPlan):
         flits = self.flits
         sent = flits["k"] + flits["v"] + (flits["q"] + flits["o"]) / self.kv_blocks
         return (self.core.scores_cycles + self.core.output_cycles) / sent
+
+    @property
+    def pieces(self) -> Pieces:
+        """All tiles share a block of rows."""
+        group = self.place.rows, self.place.cols
+        size = {"rows": self.block.rows, "keys": self.block.keys}
+        return Pieces(group, size, {"rows": self.streams, "keys": self.kv_blocks})
 
     @property
     def core(self) -> Core:

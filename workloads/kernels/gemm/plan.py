@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from tlm.compute.base import ceil_div, check_shape
 from tlm.program import Buffer
+from workloads.kernels.parts.pieces import Pieces
 from workloads.machine.place import Place
 
 Shape = tuple[int, int, int]
@@ -73,6 +74,13 @@ class GemmPlan:
     def tile_vector_cycles(self) -> int:
         """There are no passes of the vector engine."""
         return 0
+
+    @property
+    def pieces(self) -> Pieces:
+        """All tiles share the product; each makes its block of C panel by panel."""
+        m, k, n = self.block
+        blocks = {"m": 1, "n": 1, "k": self.panels}
+        return Pieces((self.rows, self.cols), {"m": m, "n": n, "k": k}, blocks)
 
     def buffers(
         self, a: tuple[str, ...], b: tuple[str, ...], c: tuple[str, ...]

@@ -21,6 +21,7 @@ from tlm.program.data import Buffer
 from workloads.kernels.gemm.plan import Shape
 from workloads.kernels.parts.collectives import Reduction, reduce_messages
 from workloads.kernels.parts.line import Lines
+from workloads.kernels.parts.pieces import Pieces
 from workloads.machine.moved import Moved
 from workloads.machine.place import Place
 
@@ -160,6 +161,13 @@ class StreamPlan:
     def sums(self) -> int:
         """Buffers for blocks of C."""
         return min(2, self.passes)
+
+    @property
+    def pieces(self) -> Pieces:
+        """All tiles share the product; a tile has its blocks of C one after the other."""
+        (m, n, k), (high, wide, deep) = self.block, self.blocks
+        blocks = {"m": high, "n": wide, "k": deep}
+        return Pieces((self.place.rows, self.place.cols), {"m": m, "n": n, "k": k}, blocks)
 
     def sharing(self, name: str) -> tuple[Sharing, ...]:
         """Tiles that share blocks of ``a`` along rows, or of ``b`` along columns.

@@ -18,6 +18,7 @@ from workloads.kernels.gemm.plan import Shape
 from workloads.kernels.parts.blocks import cut
 from workloads.kernels.parts.collectives import Reduction
 from workloads.kernels.parts.line import Lines
+from workloads.kernels.parts.pieces import Pieces
 from workloads.machine.place import Place
 
 
@@ -73,6 +74,12 @@ class GemvPlan:
     def tile_vector_cycles(self) -> int:
         """Additions of the all-reduction are not counted here."""
         return 0
+
+    @property
+    def pieces(self) -> Pieces:
+        """Each tile has a block of the matrix; the tiles of a column add up."""
+        k, n = self.block
+        return Pieces((self.rows, 1), {"n": n, "k": k}, {"n": 1, "k": 1})
 
     @property
     def reduction(self) -> Reduction:

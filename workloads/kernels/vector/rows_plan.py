@@ -17,6 +17,7 @@ from tlm.interconnect.packets import TileSet
 from tlm.program.data import Buffer
 from workloads.kernels.parts.collectives import Reduction, reduce_messages
 from workloads.kernels.parts.line import Lines
+from workloads.kernels.parts.pieces import Pieces
 from workloads.kernels.vector.recipe import Part, Recipe, Step
 from workloads.machine.moved import Moved
 from workloads.machine.place import Place
@@ -83,6 +84,14 @@ class RowsPlan:
         parts = (*self.recipe.operands, *self.recipe.results)
         moved: int = sum(self.counts.of(part) * self.flits(part) for part in parts)
         return self.tile_vector_cycles / moved
+
+    @property
+    def pieces(self) -> Pieces:
+        """Some tiles share a stretch of rows: of one row of the grid, or of some."""
+        (rows, columns), number, cols = self.block, self.counts, self.place.cols
+        group = (1, self.parts) if self.parts <= cols else (self.parts // cols, cols)
+        blocks = {"rows": int(number.rows), "columns": int(number.blocks)}
+        return Pieces(group, {"rows": rows, "columns": columns}, blocks)
 
     @property
     def tile_macs(self) -> int:

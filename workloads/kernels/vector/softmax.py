@@ -19,6 +19,7 @@ from workloads.kernels.parts.blocks import cut
 from workloads.kernels.parts.collectives import Reduction
 from workloads.kernels.parts.line import Lines
 from workloads.kernels.parts.passes import Factor, Passes
+from workloads.kernels.parts.pieces import Pieces
 from workloads.machine.place import Place
 
 NEGATIVE = Factor(-1, 0)
@@ -51,6 +52,13 @@ class SoftmaxPlan:
     def balance(self) -> float:
         """Cycles of the vector engine's passes over the flits of both reductions."""
         return self.tile_vector_cycles / (2 * self.column_flits)
+
+    @property
+    def pieces(self) -> Pieces:
+        """The tiles of a row of the grid share rows of scores."""
+        rows, columns = self.block
+        size = {"rows": rows, "columns": columns}
+        return Pieces((1, self.place.cols), size, {"rows": 1, "columns": 1})
 
     @property
     def tile_macs(self) -> int:
