@@ -1,6 +1,9 @@
 """``wafertlm iteration``: the kernels of an iteration are those that ``wafertlm kernel`` runs."""
 
 import json
+import re
+import shlex
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -103,10 +106,15 @@ def test_what_does_not_fit_is_refused(
     assert message in ran.stderr
 
 
-def test_people_see_what_binds_each_kernel(wafertlm: Wafertlm) -> None:
-    ran = wafertlm(
-        "iteration", "--model", "qwen3-1.7b", "--chip", "flat32", "--decode", "4@200",
-        "--allow-stale",
-    )  # fmt: skip
-    assert "stream-gemm" in ran.stdout
-    assert "bound by" in ran.stdout
+def test_the_document_shows_what_the_command_and_the_call_print(
+    wafertlm: Wafertlm, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "iteration.md").read_text()
+    command, table = re.findall(r"```text\n(.*)\n```\n\n((?:    .*\n)+)", text)[0]
+    ran = wafertlm(*shlex.split(command)[1:])
+    shown = [line[4:] for line in table.splitlines()]
+    # But for the last line, which says what it cost.
+    assert [line.rstrip() for line in ran.stdout.splitlines()[:-1]] == shown
+    code, told = re.findall(r"```python\n([^`]*)```\n\n((?:    .*\n)+)", text)[0]
+    exec(compile(code, "docs/iteration.md", "exec"), {})
+    assert capsys.readouterr().out == "".join(line[4:] + "\n" for line in told.splitlines())
