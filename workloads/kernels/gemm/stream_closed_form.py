@@ -17,6 +17,7 @@ from tlm.interconnect.transfer_times import (
     reduction_cycles_over,
 )
 from tlm.interconnect.zero_load import NocTiming
+from tlm.offchip.edge import Edge
 from tlm.offchip.times import OffChipLaw, store_law
 from workloads.kernels.gemm.stream_plan import StreamPlan
 from workloads.kernels.gemm.stream_steps import (
@@ -52,14 +53,15 @@ def candidate_cycles(problem: StreamPlan, which: Candidates, timing: NocTiming) 
     """Cycles of candidates of a problem, whose own cut and block do not matter."""
     place = problem.place
     steps = steps_of(problem, which, timing)
-    network = _network_cycles(steps)
+    ported = _ported_flits(place, steps)
+    network = _network_cycles(steps, ported)
     channel = _channel(place, timing, steps)
     operands = _operands(place, timing, steps, network)
     summed = _sum_cycles(problem, timing, steps)
     left = _left_cycles(problem, timing, steps, summed)
     pace = np.maximum(steps.product, network + _sender_flits(place, steps))
     pace = np.maximum(pace, _interface_cycles(place, steps, left))
-    begin = _begin_cycles(steps, operands)
+    begin = _begin_cycles(operands, ported)
     # Loads go before what is stored in their step, and so before the last two results.
     stored = channel.stores * np.maximum(0, steps.passes - 1 - 1 / steps.depth)
     loaded = (steps.count - 1) * channel.loads + stored
@@ -73,13 +75,20 @@ def candidate_cycles(problem: StreamPlan, which: Candidates, timing: NocTiming) 
     return np.maximum(last, begin + np.maximum(loaded + behind, stored))
 
 
-def _network_cycles(steps: Steps) -> Numbers:
+def _ported_flits(place: Place, steps: Steps) -> tuple[Numbers, Numbers]:
+    """Flits of blocks of A and of B that come through a tile's port."""
+    beside = place.offchip is not None and place.offchip.at_tiles
+    a, b = (np.where(each.shared | (not beside), each.flits, 0) for each in (steps.a, steps.b))
+    return a, b
+
+
+def _network_cycles(steps: Steps, ported: tuple[Numbers, Numbers]) -> Numbers:
     """Pace of a step's multicasts."""
-    a, b = steps.a, steps.b
-    a_hold: Any = np.where(a.shared, a.hold, a.flits)
-    b_hold: Any = np.where(b.shared, b.hold, b.flits)
+    (a, b), (a_flits, b_flits) = (steps.a, steps.b), ported
+    a_hold: Any = np.where(a.shared, a.hold, a_flits)
+    b_hold: Any = np.where(b.shared, b.hold, b_flits)
     # Packets of both take turns at a port, and only those of the longer one wait for each other.
-    port = 2 * np.minimum(a.flits, b.flits) + np.abs(a_hold - b_hold)
+    port = 2 * np.minimum(a_flits, b_flits) + np.abs(a_hold - b_hold)
     # Trees between each other's tiles share links, and wait at ports for those across.
     a_links, b_links = a.trees * a_hold, b.trees * b_hold
     crossed = np.maximum(a_links + _CROSSING * b_hold, b_links + _CROSSING * a_hold)
@@ -90,7 +99,7 @@ def _network_cycles(steps: Steps) -> Numbers:
 
 def _sender_flits(place: Place, steps: Steps) -> Numbers:
     """Flits that come to a sender's port beside those of all: what it sends on."""
-    if place.offchip is None:
+    if place.offchip is None or place.offchip.at_tiles:
         return 0
     a, b = (np.where(each.shared, each.flits, 0) for each in (steps.a, steps.b))
     return np.maximum(a, b)
@@ -134,22 +143,30 @@ def _operands(place: Place, timing: NocTiming, steps: Steps, network: Numbers) -
             again = np.where(each.shared, later, credit_cycles(timing, 0) + own)
             ways.append(_Way(come, again, 0, 0, 0))
             continue
-        ways.append(_loaded(steps, each, (spread, later, network)))
+        ways.append(_loaded(place.offchip, steps, each, (spread, later, network)))
     return ways[0], ways[1]
 
 
-def _loaded(steps: Steps, operand: Operand, cycles: tuple[Numbers, Numbers, Numbers]) -> _Way:
+def _loaded(
+    edge: Edge, steps: Steps, operand: Operand, cycles: tuple[Numbers, Numbers, Numbers]
+) -> _Way:
     """The way of blocks from off-chip memory.
 
     Args:
+        edge: That memory.
         steps: The steps.
         operand: Which one.
         cycles: Of the first multicast and of a later one, and those of a step's multicasts.
     """
     (spread, later, network), (a, b) = cycles, (steps.a, steps.b)
-    a_served, b_served = (each.loads * _load(each).served_cycles for each in (a, b))
     law = _load(operand)
-    alone = law.alone_cycles(operand.way)
+    own, alone = law.served_cycles, law.alone_cycles(operand.way)
+    # What others load counts only where it comes from the same channel.
+    apart = _apart(edge, steps)
+    a_served, b_served = (
+        np.where(apart & (each is not operand), 0, each.loads * _load(each).served_cycles)
+        for each in (a, b)
+    )
     # The order in which the first blocks are asked for.
     direct = b.shared & ~a.shared
     if operand is a:
@@ -157,32 +174,33 @@ def _loaded(steps: Steps, operand: Operand, cycles: tuple[Numbers, Numbers, Numb
     else:
         twice = 1 + (a.shared & ~b.shared & (steps.count > 1))
         before = b_served + np.where(direct, 0, a_served * twice)
-    queue = a_served + b_served - law.served_cycles
+    queue = a_served + b_served - own
     # Lines that share blocks ask for both at once, and take in the next ones behind them.
     lines = steps.cut.n_rows * steps.cut.k_rows
-    beside = np.maximum(0, (a_served + b_served) / lines - law.served_cycles)
+    beside = np.maximum(0, (a_served + b_served) / lines - own)
     both = a.shared & b.shared
     behind = 0 if operand is a else _load(a).served_cycles
     taken = np.maximum(operand.flits, _TAKEN * network)
-    turn = np.where(both, alone + behind + taken, (alone + queue + network) / 2)
+    in_turn = both & np.logical_not(edge.at_tiles)
+    turn = np.where(in_turn, alone + behind + taken, (alone + queue + network) / 2)
     # Blocks of A that go straight to their tiles come to the ports before those of B.
     a_law = _load(a)
     straight = a_served + a_law.alone_cycles(a.way) - a_law.served_cycles + b.hold
-    turn = np.where(direct, np.maximum(turn, straight), turn)
+    turn = np.where(direct & np.logical_not(edge.at_tiles), np.maximum(turn, straight), turn)
     return _Way(
-        begin=alone + before - law.served_cycles + np.where(operand.shared, spread, 0),
+        begin=alone + before - own + np.where(operand.shared, spread, 0),
         again=np.where(operand.shared, later, alone),
         turn=np.where(operand.shared, turn, 0),
-        held=np.where(both, alone + beside + _HELD * network, 0),
+        held=np.where(in_turn, alone + beside + _HELD * network, 0),
         queue=np.where(operand.shared, 0, queue),
     )
 
 
-def _begin_cycles(steps: Steps, operands: tuple[_Way, _Way]) -> Numbers:
+def _begin_cycles(operands: tuple[_Way, _Way], ported: tuple[Numbers, Numbers]) -> Numbers:
     """Until the first product; what comes to a tile shares its port."""
-    (a, b), (a_way, b_way) = (steps.a, steps.b), operands
-    first = np.minimum(a_way.begin - a.flits, b_way.begin - b.flits)
-    return np.maximum(np.maximum(a_way.begin, b_way.begin), first + a.flits + b.flits)
+    (a_way, b_way), (a, b) = operands, ported
+    first = np.minimum(a_way.begin - a, b_way.begin - b)
+    return np.maximum(np.maximum(a_way.begin, b_way.begin), first + a + b)
 
 
 def _buffer_cycles(steps: Steps, way: _Way, pace: Numbers, left: Numbers) -> Numbers:
@@ -213,7 +231,8 @@ class _Channel(NamedTuple):
 def _channel(place: Place, timing: NocTiming, steps: Steps) -> _Channel:
     if place.offchip is None:
         return _Channel(0, 0, 0)
-    loads = sum(each.loads * _load(each).served_cycles for each in (steps.a, steps.b))
+    a, b = (each.loads * _load(each).served_cycles for each in (steps.a, steps.b))
+    loads = np.where(_apart(place.offchip, steps), np.maximum(a, b), a + b)
     store: Any = store_law(timing, place.offchip, steps.c_flits)
     paced = np.maximum(store.served_cycles, store.sent_flits)
     # Blocks that are sent on come in time only if the requests for them do, behind what is stored.
@@ -221,6 +240,12 @@ def _channel(place: Place, timing: NocTiming, steps: Steps) -> _Channel:
     served = np.where(steps.a.shared & steps.b.shared, held, store.served_cycles)
     stores = steps.cut.c_stores
     return _Channel(loads, stores * served, stores * store.sent_flits)
+
+
+def _apart(edge: Edge, steps: Steps) -> Numbers:
+    """Whether no channel loads both operands: those of tiles that each send one alone."""
+    shared = steps.a.shared & steps.b.shared
+    return shared & np.logical_not(steps.cut.both) & edge.at_tiles
 
 
 def _load(operand: Operand) -> OffChipLaw:
