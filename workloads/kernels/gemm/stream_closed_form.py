@@ -64,7 +64,7 @@ def candidate_cycles(problem: StreamPlan, which: Candidates, timing: NocTiming) 
     begin = _begin_cycles(operands, ported)
     # Loads go before what is stored in their step, and so before the last two results.
     stored = channel.stores * np.maximum(0, steps.passes - 1 - 1 / steps.depth)
-    loaded = (steps.count - 1) * channel.loads + stored
+    loaded = (steps.count - 1) * channel.loads - channel.ahead + stored
     longest = np.maximum((steps.count - 1) * pace, loaded)
     for each in operands:
         longest = np.maximum(longest, _buffer_cycles(steps, each, pace, left))
@@ -124,6 +124,7 @@ class _Way(NamedTuple):
     turn: Numbers  # from a sender's block to its next one; 0: tiles have their own
     held: Numbers  # the same where blocks of C leave at the same time
     queue: Numbers  # for which a tile's own blocks wait if all ask at once
+    behind: tuple[Numbers, Numbers]  # whether its buffers, and its loads, wait for partial blocks
 
 
 def _operands(place: Place, timing: NocTiming, steps: Steps, network: Numbers) -> tuple[_Way, _Way]:
@@ -141,7 +142,7 @@ def _operands(place: Place, timing: NocTiming, steps: Steps, network: Numbers) -
             own: Any = arrival_cycles(timing, 0, each.flits)
             come = np.where(each.shared, spread, own)
             again = np.where(each.shared, later, credit_cycles(timing, 0) + own)
-            ways.append(_Way(come, again, 0, 0, 0))
+            ways.append(_Way(come, again, 0, 0, 0, (True, True)))
             continue
         ways.append(_loaded(place.offchip, steps, each, (spread, later, network)))
     return ways[0], ways[1]
@@ -172,8 +173,7 @@ def _loaded(
     if operand is a:
         before = a_served + np.where(direct, b_served, 0)
     else:
-        twice = 1 + (a.shared & ~b.shared & (steps.count > 1))
-        before = b_served + np.where(direct, 0, a_served * twice)
+        before = b_served + np.where(direct, 0, a_served * (1 + _second_first(steps)))
     queue = a_served + b_served - own
     # Lines that share blocks ask for both at once, and take in the next ones behind them.
     lines = steps.cut.n_rows * steps.cut.k_rows
@@ -193,6 +193,8 @@ def _loaded(
         turn=np.where(operand.shared, turn, 0),
         held=np.where(in_turn, alone + beside + _HELD * network, 0),
         queue=np.where(operand.shared, 0, queue),
+        # A channel at the tile loads while they are sent.
+        behind=(np.logical_not(edge.at_tiles) | operand.shared, not edge.at_tiles),
     )
 
 
@@ -211,41 +213,49 @@ def _buffer_cycles(steps: Steps, way: _Way, pace: Numbers, left: Numbers) -> Num
     late = left + way.again + way.queue - steps.product
     waits = np.where(alone | (left == 0), 0, turned * np.maximum(0, late))
     hidden = count * steps.product + waits
-    again = way.again + np.where(alone & (left > 0), left + way.queue, 0)
+    again = way.again + np.where(alone & (left > 0), left * way.behind[0] + way.queue, 0)
     waited = pairs * (steps.product + again) + (count - 2 * pairs) * steps.product
     waited = waited + np.where(alone, 0, turned * left)
     held = np.where(steps.passes > 1, way.held, 0)
     slowed = (steps.depth - 1) * pace + (count - steps.depth + 1) * held
     asked = np.maximum(count * way.turn, slowed)
-    return np.maximum.reduce([hidden, waited, asked + np.where(asked > 0, turned * left, 0)])
+    behind = np.where((asked > 0) & way.behind[1], turned * left, 0)
+    return np.maximum.reduce([hidden, waited, asked + behind])
 
 
 class _Channel(NamedTuple):
     """Cycles of the busiest channel."""
 
     loads: Numbers  # for the loads of a step
+    ahead: Numbers  # for those of the second step that go before some of the first one
     stores: Numbers  # that loads wait for the stores of a pass
     posted: Numbers  # for these at its router, if no load waits
 
 
 def _channel(place: Place, timing: NocTiming, steps: Steps) -> _Channel:
     if place.offchip is None:
-        return _Channel(0, 0, 0)
+        return _Channel(0, 0, 0, 0)
     a, b = (each.loads * _load(each).served_cycles for each in (steps.a, steps.b))
     loads = np.where(_apart(place.offchip, steps), np.maximum(a, b), a + b)
+    ahead = np.where(_second_first(steps), a, 0)
     store: Any = store_law(timing, place.offchip, steps.c_flits)
     paced = np.maximum(store.served_cycles, store.sent_flits)
     # Blocks that are sent on come in time only if the requests for them do, behind what is stored.
     held = (store.served_cycles + paced) / 2
     served = np.where(steps.a.shared & steps.b.shared, held, store.served_cycles)
     stores = steps.cut.c_stores
-    return _Channel(loads, stores * served, stores * store.sent_flits)
+    return _Channel(loads, ahead, stores * served, stores * store.sent_flits)
 
 
 def _apart(edge: Edge, steps: Steps) -> Numbers:
     """Whether no channel loads both operands: those of tiles that each send one alone."""
     shared = steps.a.shared & steps.b.shared
     return shared & np.logical_not(steps.cut.both) & edge.at_tiles
+
+
+def _second_first(steps: Steps) -> Numbers:
+    """Whether a second block of A is asked for before the first one of B."""
+    return steps.a.shared & np.logical_not(steps.b.shared) & (steps.count > 1)
 
 
 def _load(operand: Operand) -> OffChipLaw:
