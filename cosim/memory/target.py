@@ -37,6 +37,8 @@ class RtlMemoryTarget:
         SimulationError: if the Verilog cannot be built, or stops.
     """
 
+    posts_writes: bool = True
+
     def __init__(self, env: Environment, memory: ChannelParameters) -> None:
         self.socket = TargetSocket(self)
         self._env = env

@@ -44,6 +44,8 @@ class BandwidthLatencyMemory:
     without the queue, for initiators that run ahead on their own clock.
     """
 
+    posts_writes: bool = False
+
     def __init__(self, env: Environment, timing: ChannelTiming) -> None:
         self.socket = TargetSocket(self)
         self._env = env

@@ -12,9 +12,15 @@ from tlm.sockets import Answer, InitiatorSocket, Phase, Sync, Target, TargetSock
 
 
 class MemoryTarget(Target, Protocol):
-    """A memory at some level of detail: a target that knows both transports."""
+    """A memory at some level of detail: a target that knows both transports.
+
+    Attributes:
+        posts_writes: A write that it has taken is as good as done, as its queue is short. Else only
+            its answer tells.
+    """
 
     socket: TargetSocket
+    posts_writes: bool
 
 
 @dataclass(slots=True)

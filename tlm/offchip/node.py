@@ -8,7 +8,8 @@ What it does, cycle by cycle:
   where in the tile it belongs. One packet leaves while the channel holds the next answer; the first
   flit leaves in the cycle after the answer.
 - A burst that a tile writes is handed over when its packet has come. The word that a block is kept
-  goes back when the channel has taken all of it, as what is asked later is served later there.
+  goes back when the channel has taken all of it, if that is as good as done
+  (`MemoryTarget.posts_writes`), else when it has been written.
 """
 
 from collections import deque
@@ -86,6 +87,9 @@ class MemoryNode:
         self._asking = False
         self._sending = False
         self._kept: deque[_Reply] = deque()
+        self._posts = memory.posts_writes
+        self._unwritten = 0
+        self._unkept: deque[tuple[_Reply, int]] = deque()  # and how many writes are before it
         self._refused: GenericPayload | None = None
 
     def load(
@@ -113,7 +117,7 @@ class MemoryNode:
         self._go_on()
 
     def acknowledge(self, tile: TileSet, arrived: Callable[[], object], target: int = 0) -> None:
-        """A block's end has come: the tile is told when all before it has been taken."""
+        """A block's end has come: the tile is told when all before it is kept."""
         self._waiting.append(_Reply(tile, arrived, 1, target))
         self._go_on()
 
@@ -124,6 +128,7 @@ class MemoryNode:
             self._after(1, self._taken)
             return Sync.ACCEPTED, phase, 0
         if payload.command is Command.WRITE:
+            self._written()
             return Sync.COMPLETED, Phase.END_RESP, 0
         if self._sending:
             self._refused = payload
@@ -145,14 +150,29 @@ class MemoryNode:
             first = self._waiting.popleft()
             if isinstance(first, GenericPayload):
                 self._asking = True
+                self._unwritten += first.command is Command.WRITE
                 sync, _, _ = self.socket.nb_transport_fw(first, Phase.BEGIN_REQ, 0)
                 if sync is Sync.UPDATED:  # taken at once
                     self._after(1, self._taken)
                 continue
-            self._kept.append(first)
-            if not self._sending:
-                self._sending = True
-                self._after(1, self._send_next)
+            if self._posts or not self._unwritten:
+                self._keep(first)
+            else:
+                self._unkept.append((first, self._unwritten))
+
+    def _written(self) -> None:
+        """The channel has written the first of what it had not: it answers in order."""
+        self._unwritten -= 1
+        self._unkept = deque((reply, before - 1) for reply, before in self._unkept)
+        while self._unkept and not self._unkept[0][1]:
+            self._keep(self._unkept.popleft()[0])
+
+    def _keep(self, reply: _Reply) -> None:
+        """A tile is told that its block is kept."""
+        self._kept.append(reply)
+        if not self._sending:
+            self._sending = True
+            self._after(1, self._send_next)
 
     def _taken(self) -> None:
         self._asking = False

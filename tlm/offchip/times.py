@@ -17,22 +17,20 @@ from tlm.offchip.edge import Edge
 class OffChipLaw:
     """What a tile's block costs, at the level of a channel's latency and bandwidth.
 
-    A read's answers leave as fast as the slower of channel and link. A write is over when the
-    channel has taken it, which is not after its ``latency_cycles``.
+    A read's answers leave as fast as the slower of channel and link. A write is over when all of
+    it has been written.
 
     Attributes:
         sent_flits: What the tile sends.
         there_cycles: From the first of them to the arrival of the last, next to the channel.
-        latency_cycles: From there to the first byte; of a write as if all its bursts were moved one
-            after the other up to the last, which comes a cycle before.
-        back_cycles: From the first byte, of a write from the arrival, to the last flit's arrival at
-            the tile, next to the channel.
+        latency_cycles: From there to the first byte; of a write as if its bursts, which come while
+            others are moved, were moved one after the other.
+        back_cycles: From the first byte to the last flit's arrival at the tile next to the channel.
         asked_cycles: For which the channel's node takes nothing else, as it asks for a burst a
             cycle. At the edge 0: there the router's port alone counts.
         served_cycles: For which the channel is busy.
         way_cycles: That each hop of the tile's distance adds.
         come_flits: What comes to the tile.
-        posted: It is a write.
     """
 
     sent_flits: int
@@ -43,12 +41,10 @@ class OffChipLaw:
     served_cycles: int
     way_cycles: int
     come_flits: int
-    posted: bool
 
     def alone_cycles(self, hops: int) -> int:
         """From the first flit to the arrival at a tile so far from its channel."""
-        waits = 0 if self.posted else self.latency_cycles
-        return self.there_cycles + waits + self.back_cycles + hops * self.way_cycles
+        return self.there_cycles + self.latency_cycles + self.back_cycles + hops * self.way_cycles
 
     @property
     def paced_cycles(self) -> int:
@@ -72,31 +68,34 @@ def load_law(timing: NocTiming, edge: Edge, flits: int) -> OffChipLaw:
         served_cycles=_larger(moved, units * edge.unit_flits),
         way_cycles=2 * timing.hop_cycles,
         come_flits=flits,
-        posted=False,
     )
 
 
 def store_law(timing: NocTiming, edge: Edge, flits: int) -> OffChipLaw:
     """Of a store of so many flits."""
     units = edge.units(flits)
-    # Bursts that a channel moves faster than they come wait for none but the last.
-    before = -_larger(-_moved_cycles(edge, units - 1), (1 - units) * edge.unit_flits)
+    moved, first = _moved_cycles(edge, units), _moved_cycles(edge, 1)
+    # The last burst comes a cycle before the request; others are apart by their length.
+    # Of a channel that is slower than they come the first counts.
+    last = flits - (units - 1) * edge.unit_flits
+    behind = _larger(_moved_cycles(edge, 2) - last, moved - last - (units - 2) * edge.unit_flits)
+    alone = _larger(first, behind * (units > 1))
     return OffChipLaw(
         sent_flits=flits + 1,
         there_cycles=_way_cycles(timing, edge, flits + 1),
-        latency_cycles=edge.timing.latency_cycles - 1 - before,
-        back_cycles=1 + _way_cycles(timing, edge, 1),
+        latency_cycles=edge.timing.latency_cycles - 1 + alone - moved,
+        back_cycles=moved + 1 + _way_cycles(timing, edge, 1),
         asked_cycles=0,
-        served_cycles=_moved_cycles(edge, units),
+        served_cycles=moved,
         way_cycles=2 * timing.hop_cycles,
         come_flits=1,
-        posted=True,
     )
 
 
 def _larger(one: Any, other: Any) -> Any:
     """The larger of two numbers, which stays an int; or of arrays, element by element."""
-    return max(one, other) if isinstance(one, int) else np.maximum(one, other)
+    whole = isinstance(one, int) and isinstance(other, int)
+    return max(one, other) if whole else np.maximum(one, other)
 
 
 def _moved_cycles(edge: Edge, units: int) -> int:

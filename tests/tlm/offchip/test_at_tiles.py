@@ -79,8 +79,8 @@ def test_blocks_of_a_tile_begin_where_its_channel_does() -> None:
         (Load, 15, 240, 1 + 30 + 16 + 1 + 1),
         # A faster channel: the first flit's bytes, hand-over 1, all flits.
         (Load, 15, 1024, 1 + 30 + 1 + 1 + 15),
-        # The block and its request, hand-over 1, the word that it is kept 1.
-        (Store, 15, 240, 16 + 1 + 1),
+        # The block, latency 30, its last burst 2, hand-over 1, the word that it is kept 1.
+        (Store, 15, 240, 15 + 30 + 2 + 1 + 1),
     ],
 )
 def test_zero_load_laws(

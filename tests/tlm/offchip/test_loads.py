@@ -93,8 +93,9 @@ def test_blocks_lie_apart(channels: int) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "flits", "cycles"),
-    # Request to the channel 1 + 3 + 1, latency 30, burst 2, hand-over 1, back 1 + 3 + flits.
-    [(Load, 4, 46), (Load, 13, 55), (Store, 13, 17 + 1 + 5 + 1)],
+    # Request to the channel 1 + 3 + 1, latency 30, burst 2, hand-over 1, back 1 + 3 + flits. Of a
+    # block the last two bursts come 2 and 1 cycles before its request.
+    [(Load, 4, 46), (Load, 13, 55), (Store, 13, 18 - 2 + 30 + 2 * 2 + 1 + 5)],
 )
 def test_zero_load_laws(kind: type[Load] | type[Store], flits: int, cycles: int) -> None:
     edge = edge_of(3, 2)
@@ -183,6 +184,7 @@ class Through:
         self.b_transport = self._front.b_transport
         self.nb_transport_fw = self._front.nb_transport_fw
         self.nb_transport_bw = self.socket.nb_transport_bw
+        self.posts_writes = memory.posts_writes
 
 
 @pytest.mark.parametrize("channel", [formula, dram])

@@ -37,7 +37,6 @@ class Moved(NamedTuple):
     served_cycles: int
     back_cycles: int
     come_flits: int
-    posted: bool  # the answer does not wait for the channel
     through_port: bool  # it comes through the network's port
 
 
@@ -117,7 +116,6 @@ class OffChipTimes:
             served_cycles=law.served_cycles,
             back_cycles=law.back_cycles,
             come_flits=law.come_flits,
-            posted=law.posted,
             through_port=not self._edge.at_tiles,
         )
         return _access(moved, self._channels, state, self._scratch)
@@ -170,7 +168,7 @@ def _serve(moved: Moved, channels: Channels, row: int, column: int, start: int) 
     channels.until[which] += moved.asked_cycles
     begun = max(asked + moved.latency_cycles, channels.served[which])
     channels.served[which] = begun + moved.served_cycles
-    return int((asked if moved.posted else begun) + moved.back_cycles + way)
+    return int(begun + moved.back_cycles + way)
 
 
 forget_stale(_access)

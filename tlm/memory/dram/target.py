@@ -37,6 +37,8 @@ class DramMemory:
     so many requests, ended by the last; it begins and ends with whole bursts.
     """
 
+    posts_writes: bool = True
+
     def __init__(self, env: Environment, channel: DramChannel) -> None:
         self.socket = TargetSocket(self)
         self._env = env

@@ -229,7 +229,7 @@ class _Channel(NamedTuple):
     loads: Numbers  # for the loads of a step
     ahead: Numbers  # for those of the second step that go before some of the first one
     stores: Numbers  # that loads wait for the stores of a pass
-    posted: Numbers  # for these at its router, if no load waits
+    posted: Numbers  # for these at its router and until they are written, if no load waits
 
 
 def _channel(place: Place, timing: NocTiming, steps: Steps) -> _Channel:
@@ -244,7 +244,7 @@ def _channel(place: Place, timing: NocTiming, steps: Steps) -> _Channel:
     held = (store.served_cycles + paced) / 2
     served = np.where(steps.a.shared & steps.b.shared, held, store.served_cycles)
     stores = steps.cut.c_stores
-    return _Channel(loads, ahead, stores * served, stores * store.sent_flits)
+    return _Channel(loads, ahead, stores * served, stores * paced)
 
 
 def _apart(edge: Edge, steps: Steps) -> Numbers:

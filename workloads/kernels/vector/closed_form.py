@@ -58,7 +58,9 @@ def candidate_cycles(problem: RowsPlan, which: Which, timing: NocTiming) -> Any:
     # Tiles that were served one after the other store one after the other.
     leave = np.maximum(stores.own, stores.last - loads.lag)
     sent = np.maximum(loads.first - loads.lag + step, loads.asked) + stores.posted
-    return np.maximum(loads.first + longest + leave + stores.nearest, sent + stores.answer)
+    written = loads.first + loads.later + stores.held + stores.kept
+    longest = loads.first + longest + leave + stores.nearest
+    return np.maximum(longest, np.maximum(sent + stores.answer, written))
 
 
 def _without_operands(problem: RowsPlan) -> tuple[float, float]:

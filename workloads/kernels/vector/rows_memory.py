@@ -30,10 +30,11 @@ class Stores(NamedTuple):
     """Cycles of the results that it stores."""
 
     held: Any  # for which loads wait for all of them
-    posted: Any  # for which they go through its router's port
+    posted: Any  # for which they go through its router's port and are written
     last: Any  # of these, those of a step
-    own: Any  # of these, those of one tile
-    answer: Any  # from a tile's last result to the word that it is stored
+    own: Any  # that a tile sends in a step
+    answer: Any  # from the last result's turn at the port to the word that it is stored
+    kept: Any  # from its being written to that word
     nearest: Any  # the same next to the edge
 
 
@@ -77,12 +78,14 @@ def stores_of(problem: RowsPlan, edge: Edge, which: Which, timing: NocTiming) ->
     own: Any = 0
     for part in problem.recipe.results:
         law = store_law(timing, edge, flits(problem.place, part, *which[1:]))
-        sent, count = law.sent_flits, number.of(part)
+        # One after the other they come through the port, and are written.
+        sent: Any = np.maximum(law.served_cycles, law.sent_flits)
+        count = number.of(part)
         storing = ceil_div(tiles.most, which[0] if part.name == problem.recipe.reduced else 1)
         held = held + storing * count * law.served_cycles
         posted = posted + storing * count * sent
         last = last + storing * sent
-        own = own + sent * count / steps
+        own = own + law.sent_flits * count / steps
     answer = law.alone_cycles(0) - sent
     return Stores(
         held=held,
@@ -90,6 +93,7 @@ def stores_of(problem: RowsPlan, edge: Edge, which: Which, timing: NocTiming) ->
         last=last,
         own=own,
         answer=answer + law.way_cycles * _way(tiles),
+        kept=law.back_cycles - law.served_cycles + law.way_cycles * _way(tiles) / 2,
         nearest=answer + law.way_cycles * tiles.nearest,
     )
 
