@@ -149,8 +149,7 @@ _SHAPES = [
 @pytest.mark.parametrize("memory", [False, True])
 def test_the_closed_form_on_foreign_chips(memory: bool) -> None:
     errors = []
-    # The others' memory is not at the edge.
-    for name in ("flat32",) if memory else ("flat32", "npusim-large", "npusim-small"):
+    for name in ("flat32", "npusim-large", "npusim-small"):
         chip = load_chip(name).for_dtype("fp16")
         timing = noc_timing(chip)
         for grid, shape in product([(4, 4), (8, 6), (16, 16)], _SHAPES):
@@ -160,7 +159,7 @@ def test_the_closed_form_on_foreign_chips(memory: bool) -> None:
             plan = plan_stream(shape[:3], tiles, tiles.method(None), shape[3])
             lt = run_lt(stream_gemm.stream_gemm(plan), timing, offchip=tiles.offchip).cycles
             error = abs(stream_gemm_cycles(plan, timing) / lt - 1)
-            if (name, *grid, *shape) == ("npusim-small", 16, 16, 512, 1024, 2048, 1):
+            if not memory and (name, *grid, *shape) == ("npusim-small", 16, 16, 512, 1024, 2048, 1):
                 # Four steps, whose first blocks meet on shared links: 12 %.
                 assert 0.10 < error < 0.13
                 continue

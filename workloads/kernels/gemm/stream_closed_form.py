@@ -62,8 +62,11 @@ def candidate_cycles(problem: StreamPlan, which: Candidates, timing: NocTiming) 
     pace = np.maximum(steps.product, network + _sender_flits(place, steps))
     pace = np.maximum(pace, _interface_cycles(place, steps, left))
     begin = _begin_cycles(operands, ported)
-    # Loads go before what is stored in their step, and so before the last two results.
-    stored = channel.stores * np.maximum(0, steps.passes - 1 - 1 / steps.depth)
+    # A step asks for the next one's blocks before it stores what is done, which at the edge some
+    # tiles do ahead of others. What is summed first is stored a step later. Nothing waits for what
+    # comes behind the last loads.
+    later = (1 + _beside_tiles(place) + (summed > 0)) / steps.depth
+    stored = channel.stores * np.maximum(0, steps.passes - 1 - later)
     loaded = (steps.count - 1) * channel.loads - channel.ahead + stored
     longest = np.maximum((steps.count - 1) * pace, loaded)
     for each in operands:
@@ -75,10 +78,15 @@ def candidate_cycles(problem: StreamPlan, which: Candidates, timing: NocTiming) 
     return np.maximum(last, begin + np.maximum(loaded + behind, stored))
 
 
+def _beside_tiles(place: Place) -> bool:
+    """Whether each tile has a channel of its own."""
+    return place.offchip is not None and place.offchip.at_tiles
+
+
 def _ported_flits(place: Place, steps: Steps) -> tuple[Numbers, Numbers]:
     """Flits of blocks of A and of B that come through a tile's port."""
-    beside = place.offchip is not None and place.offchip.at_tiles
-    a, b = (np.where(each.shared | (not beside), each.flits, 0) for each in (steps.a, steps.b))
+    routed = not _beside_tiles(place)
+    a, b = (np.where(each.shared | routed, each.flits, 0) for each in (steps.a, steps.b))
     return a, b
 
 
@@ -99,7 +107,7 @@ def _network_cycles(steps: Steps, ported: tuple[Numbers, Numbers]) -> Numbers:
 
 def _sender_flits(place: Place, steps: Steps) -> Numbers:
     """Flits that come to a sender's port beside those of all: what it sends on."""
-    if place.offchip is None or place.offchip.at_tiles:
+    if place.offchip is None or _beside_tiles(place):
         return 0
     a, b = (np.where(each.shared, each.flits, 0) for each in (steps.a, steps.b))
     return np.maximum(a, b)
