@@ -85,8 +85,9 @@ def _beside_tiles(place: Place) -> bool:
 
 def _ported_flits(place: Place, steps: Steps) -> tuple[Numbers, Numbers]:
     """Flits of blocks of A and of B that come through a tile's port."""
-    routed = not _beside_tiles(place)
-    a, b = (np.where(each.shared | routed, each.flits, 0) for each in (steps.a, steps.b))
+    if not _beside_tiles(place):
+        return steps.a.flits, steps.b.flits
+    a, b = (np.where(each.shared, each.flits, 0) for each in (steps.a, steps.b))
     return a, b
 
 
@@ -132,7 +133,7 @@ class _Way(NamedTuple):
     turn: Numbers  # from a sender's block to its next one; 0: tiles have their own
     held: Numbers  # the same where blocks of C leave at the same time
     queue: Numbers  # for which a tile's own blocks wait if all ask at once
-    behind: tuple[Numbers, Numbers]  # whether its buffers, and its loads, wait for partial blocks
+    behind: tuple[Numbers, bool]  # whether its buffers, and its loads, wait for partial blocks
 
 
 def _operands(place: Place, timing: NocTiming, steps: Steps, network: Numbers) -> tuple[_Way, _Way]:
@@ -170,40 +171,61 @@ def _loaded(
     (spread, later, network), (a, b) = cycles, (steps.a, steps.b)
     law = _load(operand)
     own, alone = law.served_cycles, law.alone_cycles(operand.way)
-    # What others load counts only where it comes from the same channel.
-    apart = _apart(edge, steps)
-    a_served, b_served = (
-        np.where(apart & (each is not operand), 0, each.loads * _load(each).served_cycles)
-        for each in (a, b)
-    )
+    a_served, b_served = (each.loads * _load(each).served_cycles for each in (a, b))
+    if edge.at_tiles:  # what others load counts only where it comes from the same channel
+        apart = _apart(steps)
+        a_served = np.where(apart & (operand is b), 0, a_served)
+        b_served = np.where(apart & (operand is a), 0, b_served)
     # The order in which the first blocks are asked for.
     direct = b.shared & ~a.shared
     if operand is a:
         before = a_served + np.where(direct, b_served, 0)
     else:
-        before = b_served + np.where(direct, 0, a_served * (1 + _second_first(steps)))
+        before = b_served + np.where(direct, 0, a_served * (1 + steps.ahead))
     queue = a_served + b_served - own
-    # Lines that share blocks ask for both at once, and take in the next ones behind them.
-    lines = steps.cut.n_rows * steps.cut.k_rows
-    beside = np.maximum(0, (a_served + b_served) / lines - own)
-    both = a.shared & b.shared
-    behind = 0 if operand is a else _load(a).served_cycles
-    taken = np.maximum(operand.flits, _TAKEN * network)
-    in_turn = both & np.logical_not(edge.at_tiles)
-    turn = np.where(in_turn, alone + behind + taken, (alone + queue + network) / 2)
-    # Blocks of A that go straight to their tiles come to the ports before those of B.
-    a_law = _load(a)
-    straight = a_served + a_law.alone_cycles(a.way) - a_law.served_cycles + b.hold
-    turn = np.where(direct & np.logical_not(edge.at_tiles), np.maximum(turn, straight), turn)
+    turn, held = (alone + queue + network) / 2, 0
+    if not edge.at_tiles:
+        turn, held = _turns_at_the_edge(
+            steps, operand, (turn, alone, network), (a_served, b_served)
+        )
     return _Way(
         begin=alone + before - own + np.where(operand.shared, spread, 0),
         again=np.where(operand.shared, later, alone),
         turn=np.where(operand.shared, turn, 0),
-        held=np.where(in_turn, alone + beside + _HELD * network, 0),
+        held=held,
         queue=np.where(operand.shared, 0, queue),
         # A channel at the tile loads while they are sent.
-        behind=(np.logical_not(edge.at_tiles) | operand.shared, not edge.at_tiles),
+        behind=(operand.shared if edge.at_tiles else True, not edge.at_tiles),
     )
+
+
+def _turns_at_the_edge(
+    steps: Steps,
+    operand: Operand,
+    cycles: tuple[Numbers, Numbers, Numbers],
+    served: tuple[Numbers, Numbers],
+) -> tuple[Numbers, Numbers]:
+    """Fields ``turn`` and ``held`` of blocks that go through the network to those who send them.
+
+    Args:
+        steps: The steps.
+        operand: Which one.
+        cycles: A turn elsewhere, a load alone, and a step's multicasts.
+        served: For which a channel is busy with a step's loads of A, and of B.
+    """
+    (turn, alone, network), (a, b), (a_served, b_served) = cycles, (steps.a, steps.b), served
+    a_law, own = _load(a), _load(operand).served_cycles
+    # Lines that share blocks ask for both at once, and take in the next ones behind them.
+    lines = steps.cut.n_rows * steps.cut.k_rows
+    beside = np.maximum(0, (a_served + b_served) / lines - own)
+    both = a.shared & b.shared
+    behind = 0 if operand is a else a_law.served_cycles
+    taken = np.maximum(operand.flits, _TAKEN * network)
+    turn = np.where(both, alone + behind + taken, turn)
+    # Blocks of A that go straight to their tiles come to the ports before those of B.
+    straight = a_served + a_law.alone_cycles(a.way) - a_law.served_cycles + b.hold
+    turn = np.where(b.shared & ~a.shared, np.maximum(turn, straight), turn)
+    return turn, np.where(both, alone + beside + _HELD * network, 0)
 
 
 def _begin_cycles(operands: tuple[_Way, _Way], ported: tuple[Numbers, Numbers]) -> Numbers:
@@ -221,14 +243,16 @@ def _buffer_cycles(steps: Steps, way: _Way, pace: Numbers, left: Numbers) -> Num
     late = left + way.again + way.queue - steps.product
     waits = np.where(alone | (left == 0), 0, turned * np.maximum(0, late))
     hidden = count * steps.product + waits
-    again = way.again + np.where(alone & (left > 0), left * way.behind[0] + way.queue, 0)
+    held_up = left if way.behind[0] is True else left * way.behind[0]
+    again = way.again + np.where(alone & (left > 0), held_up + way.queue, 0)
     waited = pairs * (steps.product + again) + (count - 2 * pairs) * steps.product
     waited = waited + np.where(alone, 0, turned * left)
     held = np.where(steps.passes > 1, way.held, 0)
     slowed = (steps.depth - 1) * pace + (count - steps.depth + 1) * held
     asked = np.maximum(count * way.turn, slowed)
-    behind = np.where((asked > 0) & way.behind[1], turned * left, 0)
-    return np.maximum.reduce([hidden, waited, asked + behind])
+    if way.behind[1]:
+        asked = asked + np.where(asked > 0, turned * left, 0)
+    return np.maximum.reduce([hidden, waited, asked])
 
 
 class _Channel(NamedTuple):
@@ -244,8 +268,10 @@ def _channel(place: Place, timing: NocTiming, steps: Steps) -> _Channel:
     if place.offchip is None:
         return _Channel(0, 0, 0, 0)
     a, b = (each.loads * _load(each).served_cycles for each in (steps.a, steps.b))
-    loads = np.where(_apart(place.offchip, steps), np.maximum(a, b), a + b)
-    ahead = np.where(_second_first(steps), a, 0)
+    loads = a + b
+    if place.offchip.at_tiles:
+        loads = np.where(_apart(steps), np.maximum(a, b), loads)
+    ahead = a * steps.ahead
     store: Any = store_law(timing, place.offchip, steps.c_flits)
     paced = np.maximum(store.served_cycles, store.sent_flits)
     # Blocks that are sent on come in time only if the requests for them do, behind what is stored.
@@ -255,15 +281,9 @@ def _channel(place: Place, timing: NocTiming, steps: Steps) -> _Channel:
     return _Channel(loads, ahead, stores * served, stores * paced)
 
 
-def _apart(edge: Edge, steps: Steps) -> Numbers:
-    """Whether no channel loads both operands: those of tiles that each send one alone."""
-    shared = steps.a.shared & steps.b.shared
-    return shared & np.logical_not(steps.cut.both) & edge.at_tiles
-
-
-def _second_first(steps: Steps) -> Numbers:
-    """Whether a second block of A is asked for before the first one of B."""
-    return steps.a.shared & np.logical_not(steps.b.shared) & (steps.count > 1)
+def _apart(steps: Steps) -> Numbers:
+    """Whether no tile loads both operands."""
+    return steps.a.shared & steps.b.shared & np.logical_not(steps.cut.both)
 
 
 def _load(operand: Operand) -> OffChipLaw:

@@ -82,6 +82,7 @@ class Steps(NamedTuple):
     depth: Numbers  # steps of a pass
     passes: Numbers
     count: Numbers  # steps of all passes
+    ahead: Numbers  # whether a second block of A is asked for before the first one of B
 
 
 def steps_of(problem: StreamPlan, which: Candidates, timing: NocTiming) -> Steps:
@@ -113,6 +114,7 @@ def steps_of(problem: StreamPlan, which: Candidates, timing: NocTiming) -> Steps
         depth=deep,
         passes=passes,
         count=passes * deep,
+        ahead=(cut.n_cols > 1) & (cut.m_rows == 1) & (passes * deep > 1),
     )  # fmt: skip
 
 
