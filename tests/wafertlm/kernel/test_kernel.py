@@ -55,6 +55,14 @@ def test_every_kernel_runs_at_every_level(kernel: Run, name: str) -> None:
     assert 0.85 * lt < perf < 1.15 * lt
 
 
+@pytest.mark.parametrize("name", KERNELS)
+def test_every_kernel_says_how_its_problem_is_cut(kernel: Run, name: str) -> None:
+    plan = kernel(name, "--level", "perf")["plan"]
+    assert plan == kernel(name, "--level", "lt")["plan"]
+    assert set(plan["slice"]) >= set(plan["blocks"])
+    assert min(*plan["slice"].values(), *plan["blocks"].values()) >= 1
+
+
 def test_the_plan_says_how_the_problem_is_cut(kernel: Run) -> None:
     assert kernel("summa", "--level", "perf")["plan"] == {
         "group": "4x4",
