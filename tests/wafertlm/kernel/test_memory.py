@@ -54,8 +54,8 @@ def test_a_formula_at_every_level_of_the_network(kernel: Run, name: str) -> None
         kernel(name, *OWN, "--level", level, "--memory", "perf") for level in ("at", "lt", "perf")
     )
     if name == "flash-attention-2":
-        # Not reached: `lt` is 6.3 % short here.
-        assert lt["cycles"] / at["cycles"] == pytest.approx(1861 / 1986, abs=0.0005)
+        # Not reached: `lt` is 6.2 % short here.
+        assert lt["cycles"] / at["cycles"] == pytest.approx(1892 / 2017, abs=0.0005)
     else:
         assert lt["cycles"] == pytest.approx(at["cycles"], rel=0.05)
     moved = [
@@ -175,3 +175,27 @@ def test_a_row_of_nodes_more_than_verilog_has_is_refused_before_anything_is_buil
         "error: --grid: --noc rtl with --memory goes up to 64 nodes, a row of them below the "
         "tiles; found 8x8 tiles, 72 nodes\n"
     )
+
+
+@pytest.mark.parametrize("chip", ["flat32", "npusim-small"])
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("stream-gemm", "64,512,512"),
+        ("rms-norm", "512,1024"),
+        ("rotary", "512,1024,64"),
+        ("residual", "512,1024"),
+        ("gate", "512,1024"),
+        ("kv-append", "512,1024"),
+        ("weighted-sum", "128,1024,4"),
+        ("decode-attention", "4,8,2,1,1000,64,64"),
+        ("flat-attention", "1,8,8,64,256,64,64"),
+    ],
+)
+def test_no_kernel_is_over_before_its_memory_could_be(
+    kernel: Run, name: str, shape: str, chip: str
+) -> None:
+    given = ("--chip", chip, "--grid", "8x8", "--shape", shape, "--dtype", "fp16")
+    for level in ("lt", "perf"):
+        result = kernel(name, *given, "--memory", "perf", "--level", level)
+        assert 0 < result["memory_utilization"] <= 1, level
