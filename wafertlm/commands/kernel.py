@@ -31,7 +31,7 @@ def _render(result: Result) -> RenderableType:
     for part, cycles in result["breakdown_cycles"].items():
         table.add_row(f"cycles: {part}", f"{cycles:,}")
     plan = result["plan"]
-    table.add_row("plan: tiles that share", plan["group"])
+    table.add_row("plan: group", plan["group"])
     for name in ("slice", "blocks"):
         sizes = ", ".join(f"{dimension} {size:,}" for dimension, size in plan[name].items())
         table.add_row(f"plan: {name}", sizes)
