@@ -11,6 +11,7 @@ import pytest
 from tests.conftest import Wafertlm
 from wafertlm.iteration import IterationOptions, run_iteration
 from wafertlm.kernel import KernelOptions, run_kernel
+from workloads.kernels.catalogue import KERNELS
 from workloads.models import find_model
 
 _SMALL = {"model": "qwen3-1.7b", "chip": "flat32", "grid": "8x8", "decode": "4@200"}
@@ -118,3 +119,17 @@ def test_the_document_shows_what_the_command_and_the_call_print(
     code, told = re.findall(r"```python\n([^`]*)```\n\n((?:    .*\n)+)", text)[0]
     exec(compile(code, "docs/iteration.md", "exec"), {})
     assert capsys.readouterr().out == "".join(line[4:] + "\n" for line in told.splitlines())
+
+
+def test_a_variant_has_no_error_of_the_default_one(wafertlm: Wafertlm) -> None:
+    fixed = ("--model", "qwen3-1.7b", "--chip", "rtl-4x4", "--decode", "1@16", "--memory", "perf")
+    found = iteration(wafertlm, *fixed, "--collective", "tree")
+    assert found["options"]["collective"] == "tree"
+    assert {each["level_pct"] for each in found["kernels"]} == {None}
+    ran = run_iteration(
+        IterationOptions(**_SMALL, collective="tree", schedule="naive", allow_stale=True)
+    )
+    for each in ran.kernels:
+        options = each.result.setup.options
+        wanted = "tree" if "collective" in KERNELS[options.kernel].choices else None
+        assert options.collective == wanted

@@ -1,5 +1,6 @@
 """The README says what the stored results say; its commands and the library's examples run."""
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -52,3 +53,21 @@ def test_a_run_in_python_prints_what_the_document_says(capsys: pytest.CaptureFix
     for code, shown in examples:
         exec(compile(code, "docs/kernels.md", "exec"), {})
         assert capsys.readouterr().out == "".join(line[4:] + "\n" for line in shown.splitlines())
+
+
+_SHOWN = re.compile(
+    r"```text\n(wafertlm kernel .*)\n```\n\n"
+    r"    cycles ([\d,]+); compute ([\d,]+), communication ([\d,]+), memory ([\d,]+), "
+    r"overhead ([\d,]+)\n    loaded ([\d,]+) bytes from (\d+) channels, stored ([\d,]+)\n"
+)
+
+
+def test_kernels_take_what_the_document_says(capsys: pytest.CaptureFixture[str]) -> None:
+    examples = _SHOWN.findall((README.parent / "docs" / "kernels.md").read_text())
+    assert len(examples) == 3
+    for line, *shown in examples:
+        assert run([*shlex.split(line)[1:], "--json"]) == 0
+        result = json.loads(capsys.readouterr().out)
+        memory = (result["memory"][name] for name in ("loaded_bytes", "channels", "stored_bytes"))
+        found = [result["cycles"], *result["breakdown_cycles"].values(), *memory]
+        assert found == [int(each.replace(",", "")) for each in shown], line

@@ -25,6 +25,8 @@ from workloads.serving.price.plan_energy import plan_energy_j
 
 #: Types of elements of 2 bytes, as activations, keys and values are; the first that a chip has.
 _DTYPES = ("fp16", "bf16", "int16")
+#: Variants of kernels that an iteration's options choose.
+_CHOICES = ("collective", "schedule")
 Progress = Callable[[int, int], None]
 
 
@@ -166,15 +168,17 @@ def run_iteration(
             if progress is not None:
                 progress(done, len(counted))
             mapped = mapper.of(operator)
-            result = run_setup(_setup(ground, mapped), execution)
+            result = run_setup(_setup(ground, mapped, options), execution)
             kernels.append(Ran(operator, mapped, count, result))
     return IterationResult(options=options, model=model, ground=ground, kernels=kernels)
 
 
-def _setup(ground: Ground, mapped: Mapped) -> Setup:
+def _setup(ground: Ground, mapped: Mapped, asked: IterationOptions) -> Setup:
+    """A kernel as its options ask for it: an error is that of the variant that runs."""
     kernel = KERNELS[mapped.kernel]
     shape = ",".join(map(str, mapped.sizes))
-    named = replace(ground.options, kernel=mapped.kernel, shape=shape)
+    chosen = {name: getattr(asked, name) for name in _CHOICES if name in kernel.choices}
+    named = replace(ground.options, kernel=mapped.kernel, shape=shape, **chosen)
     macs = mapped.groups * kernel.macs(mapped.sizes)
     return Setup.of(replace(ground, options=named), kernel, macs, mapped.plan)
 

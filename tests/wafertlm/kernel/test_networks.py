@@ -37,6 +37,7 @@ MASK_TIMING = NocTiming(
     operand_limit=2,
 )
 Run = Callable[..., dict[str, Any]]
+_SENDING_NOTHING = ("rotary", "residual", "gate", "kv-append", "weighted-sum")
 
 
 def shape_of(name: str) -> str:
@@ -109,7 +110,8 @@ def test_rtl_takes_the_cycles_of_the_model(kernel: Run, name: str, grid: str) ->
         assert rtl[figure] == products[figure] == modelled[figure]
     assert rtl["network"]["mesh"] == f"rtl-mesh {grid}"
     # The last edge of a kernel that sends nothing comes after its end.
-    assert 0 < rtl["network"]["clocked_cycles"] <= rtl["cycles"] + 1
+    last = rtl["cycles"] + (name in _SENDING_NOTHING)
+    assert 0 < rtl["network"]["clocked_cycles"] <= last
     assert rtl["provenance"]["calibration"] == "rtl"
 
 
