@@ -20,7 +20,7 @@ from tlm.program.arithmetic import Integers
 from tlm.program.functional import TileBlocks, run_functional
 from workloads.kernels.attention import flat_attention
 from workloads.kernels.attention.core import AttentionShape
-from workloads.kernels.attention.flat_attention import plan_flat
+from workloads.kernels.attention.flat_search import plan_flat
 from workloads.kernels.gemm import (
     allgather_gemm,
     cannon,

@@ -76,11 +76,12 @@ def hold_cycles_over(timing: NocTiming, flits: NDArray[np.int64]) -> NDArray[np.
 def reduction_cycles_over(
     timing: NocTiming, hops: NDArray[np.int64], flits: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """From the start of many reductions, each over a hop or more, to the results' arrival."""
+    """From the start of many reductions to the results' arrival."""
     per_hop = timing.hop_cycles + timing.reduce_cycles
-    interval = max(timing.reduce_interval_cycles, timing.link_interval_cycles)
+    links = np.where(hops > 0, timing.link_interval_cycles, 1)
+    interval = np.maximum(timing.reduce_interval_cycles, links)
     latency = timing.ejection_cycles + timing.reduce_cycles + hops * per_hop
-    waits = _packet_waits_over(timing, flits, per_hop)
+    waits = np.where(hops > 0, _packet_waits_over(timing, flits, per_hop), 0)
     cycles: NDArray[np.int64] = latency + (flits - 1) * interval + waits + 1
     return cycles
 

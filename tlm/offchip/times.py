@@ -49,7 +49,8 @@ class OffChipLaw:
     @property
     def paced_cycles(self) -> int:
         """Least from one to the next at a channel and its router's port."""
-        return max(self.served_cycles, self.sent_flits)
+        paced: int = _larger(self.served_cycles, self.sent_flits)
+        return paced
 
 
 def load_law(timing: NocTiming, edge: Edge, flits: int) -> OffChipLaw:

@@ -1,6 +1,6 @@
 """The kernels by name."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -14,6 +14,7 @@ from workloads.kernels.attention.flash_plan import FlashPlan
 from workloads.kernels.attention.flash_search import plan_decode, plan_flash
 from workloads.kernels.attention.flat_attention import FlatPlan
 from workloads.kernels.attention.flat_closed_form import flat_attention_cycles
+from workloads.kernels.attention.flat_search import plan_flats
 from workloads.kernels.gemm.allgather_gemm import allgather_gemm
 from workloads.kernels.gemm.cannon import cannon
 from workloads.kernels.gemm.closed_form import (
@@ -35,13 +36,14 @@ from workloads.kernels.gemv import mesh_gemv, pipeline_gemv, ring_gemv
 from workloads.kernels.gemv.closed_form import gemv_cycles, ring_gemv_cycles
 from workloads.kernels.gemv.plan import gemv, plan_gemv
 from workloads.kernels.parts.broadcast import BY_MESSAGES
+from workloads.kernels.parts.found import Found
 from workloads.kernels.parts.pieces import Pieces
 from workloads.kernels.vector import recipes, softmax
 from workloads.kernels.vector.closed_form import rows_cycles, softmax_cycles
 from workloads.kernels.vector.recipe import Recipe
 from workloads.kernels.vector.rows import rows
 from workloads.kernels.vector.rows_plan import RowsPlan
-from workloads.kernels.vector.rows_search import plan_rows
+from workloads.kernels.vector.rows_search import plan_all_rows
 from workloads.machine.moved import Moved
 from workloads.machine.place import Place
 
@@ -134,6 +136,8 @@ class Kernel:
         closed_form: Its cycles at level `perf`.
         choices: Names of the `Choices` that it has.
         without_memory: The same plan with what lies in off-chip memory there when asked for.
+        search: Plans, with their cycles, of problems that differ in one size alone: the first, or
+            of attention the keys.
     """
 
     form: Form
@@ -143,6 +147,7 @@ class Kernel:
     closed_form: Callable[[Any, NocTiming], int]
     choices: tuple[str, ...] = ()
     without_memory: Callable[[Any], Any] = lambda plan: plan
+    search: Callable[[Sequence[Sizes], Place, Choices], list[Found[Any]]] | None = None
 
     def planned(self, sizes: Sizes, place: Place, choices: Choices = Choices()) -> Plan:
         """A plan for some sizes.
@@ -161,6 +166,15 @@ class Kernel:
                 raise InputError(f"--{field.name}: this kernel has other choices: {known}")
         plan: Plan = self.plan(sizes, place, choices)
         return plan
+
+    def found(
+        self, problems: Sequence[Sizes], place: Place, choices: Choices = Choices()
+    ) -> list[Found[Any]]:
+        """`planned`, with the cycles, of problems as `search` takes them."""
+        if self.search is not None:
+            return self.search(problems, place, choices)
+        plans = [self.planned(sizes, place, choices) for sizes in problems]
+        return [Found(plan, self.closed_form(plan, place.timing)) for plan in plans]
 
 
 def _gemm(
@@ -215,10 +229,10 @@ def _without_memory(plan: _Streaming) -> _Streaming:
     return replace(plan, place=replace(plan.place, offchip=None))
 
 
-def _plan_flat(sizes: Any, place: Place, choices: Choices) -> FlatPlan:
+def _find_flat(problems: Sequence[Sizes], place: Place, choices: Choices) -> list[Found[FlatPlan]]:
     method, schedule = place.method(choices.collective), choices.schedule or "async"
-    plan = flat_attention.plan_flat(AttentionShape(*sizes), place, method, schedule)
-    return replace(plan, operands=choices.collective or "network")
+    shapes = [AttentionShape(*sizes) for sizes in problems]
+    return plan_flats(shapes, place, method, schedule, choices.collective or "network")
 
 
 def _flash(turns: int) -> Kernel:
@@ -235,34 +249,42 @@ def _flash(turns: int) -> Kernel:
 def _rows(
     recipe: Recipe,
     form: Form = ROWS,
-    plan: Callable[[Sizes, Place, Choices], RowsPlan] | None = None,
+    search: Callable[[Sequence[Sizes], Place, Choices], list[Found[RowsPlan]]] | None = None,
 ) -> Kernel:
-    def planned(sizes: Sizes, place: Place, choices: Choices) -> RowsPlan:
-        return plan_rows(recipe, (sizes[0], sizes[1]), place, place.method(choices.collective))
+    def found(problems: Sequence[Sizes], place: Place, choices: Choices) -> list[Found[RowsPlan]]:
+        method = place.method(choices.collective)
+        return plan_all_rows(recipe, _first(problems), problems[0][1], place, method)
 
+    search = search or found
     return Kernel(
         form,
         lambda _: 0,
-        plan or planned,
+        lambda sizes, place, choices: search([sizes], place, choices)[0].plan,
         rows,
         rows_cycles,
         () if recipe.reduced is None else ("collective",),
         _without_memory,
+        search,
     )
 
 
-def _plan_rotary(sizes: Sizes, place: Place, _: Choices) -> RowsPlan:
-    tokens, columns, depth = sizes
+def _first(problems: Sequence[Sizes]) -> list[int]:
+    return [sizes[0] for sizes in problems]
+
+
+def _find_rotary(problems: Sequence[Sizes], place: Place, _: Choices) -> list[Found[RowsPlan]]:
+    columns, depth = problems[0][1:]
     if depth < 2 or depth % 2 or columns % depth:
         raise InputError(
             f"--shape: found rows of {columns} in heads of {depth}; allowed: whole heads of an "
             "even depth"
         )
-    return plan_rows(ROTARY, (tokens, columns // 2), place, width=depth // 2)
+    return plan_all_rows(ROTARY, _first(problems), columns // 2, place, width=depth // 2)
 
 
-def _plan_weighted_sum(sizes: Sizes, place: Place, _: Choices) -> RowsPlan:
-    return plan_rows(WEIGHTED_SUM, (sizes[0], sizes[1]), place, inner=sizes[2])
+def _find_sum(problems: Sequence[Sizes], place: Place, _: Choices) -> list[Found[RowsPlan]]:
+    columns, operands = problems[0][1:]
+    return plan_all_rows(WEIGHTED_SUM, _first(problems), columns, place, inner=operands)
 
 
 ROTARY, WEIGHTED_SUM = recipes.rotary(), recipes.weighted_sum()
@@ -306,11 +328,11 @@ KERNELS = {
         ("collective",),
     ),
     "rms-norm": _rows(recipes.rms_norm()),
-    "rotary": _rows(ROTARY, HEADS, _plan_rotary),
+    "rotary": _rows(ROTARY, HEADS, _find_rotary),
     "residual": _rows(recipes.residual()),
     "gate": _rows(recipes.gate()),
     "kv-append": _rows(recipes.kv_append()),
-    "weighted-sum": _rows(WEIGHTED_SUM, SUMS, _plan_weighted_sum),
+    "weighted-sum": _rows(WEIGHTED_SUM, SUMS, _find_sum),
     "flash-attention-2": _flash(1),
     "flash-attention-3": _flash(2),
     "decode-attention": Kernel(
@@ -327,10 +349,11 @@ KERNELS = {
     "flat-attention": Kernel(
         ATTENTION,
         lambda sizes: AttentionShape(*sizes).macs,
-        _plan_flat,
+        lambda sizes, place, choices: _find_flat([sizes], place, choices)[0].plan,
         flat_attention.flat_attention,
         flat_attention_cycles,
         ("collective", "schedule"),
         _without_memory,
+        _find_flat,
     ),
 }

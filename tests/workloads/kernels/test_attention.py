@@ -22,7 +22,8 @@ from workloads.kernels.attention.core import AttentionShape, Block
 from workloads.kernels.attention.flash_closed_form import flash_attention_cycles
 from workloads.kernels.attention.flash_plan import FlashPlan
 from workloads.kernels.attention.flash_search import plan_decode, plan_flash
-from workloads.kernels.attention.flat_attention import FlatPlan, plan_flat
+from workloads.kernels.attention.flat_attention import FlatPlan
+from workloads.kernels.attention.flat_search import plan_flat
 from workloads.kernels.catalogue import KERNELS, Choices, MovingPlan
 from workloads.kernels.parts.broadcast import BY_MESSAGES
 from workloads.kernels.parts.passes import Factor

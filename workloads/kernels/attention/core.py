@@ -21,7 +21,7 @@ next one while the vector engine has this one. Two streams then take turns, if t
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -72,7 +72,9 @@ class AttentionShape:
     v_depth: int
 
     def __post_init__(self) -> None:
-        sizes = astuple(self)
+        # As numbers: `dataclasses.astuple` copies deeply, which shows in a search.
+        lengths = self.q_length, self.kv_length, self.qk_depth, self.v_depth
+        sizes = self.batch, self.q_heads, self.kv_heads, *lengths
         if min(sizes) < 1:
             text = ",".join(map(str, sizes))
             raise InputError(f"--shape: found {text}; allowed: sizes of 1 or more")

@@ -17,7 +17,8 @@ from tlm.interconnect.transfer_times import (
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.edge import Edge
 from tlm.offchip.times import load_law, store_law
-from workloads.kernels.attention.flash_plan import Counts, Cut, FlashPlan, counts, flits
+from workloads.kernels.attention.flash_plan import Counts, FlashPlan, counts
+from workloads.kernels.attention.plan import Cut, flits
 from workloads.kernels.parts.channels import sharing
 from workloads.kernels.parts.closed_form import all_reduce_cycles, reduce_cycles
 from workloads.kernels.parts.collectives import Reduction

@@ -14,7 +14,7 @@ import numpy as np
 from tlm.compute.base import ceil_div
 from tlm.interconnect.packets import TileSet
 from workloads.kernels.attention.core import AttentionShape, Block, Core
-from workloads.kernels.attention.plan import AttentionPlan
+from workloads.kernels.attention.plan import AttentionPlan, Cut
 from workloads.kernels.parts.collectives import (
     Reduction,
     all_reduce_messages,
@@ -25,16 +25,6 @@ from workloads.kernels.parts.passes import Factor
 from workloads.kernels.parts.pieces import Pieces
 from workloads.machine.moved import Moved
 from workloads.machine.place import Place
-
-
-class Cut(NamedTuple):
-    """How the rows and keys of a head are cut: numbers, or arrays with one for each candidate."""
-
-    rows: Any  # rows of a block
-    keys: Any  # its keys
-    q_blocks: Any  # blocks of rows of a head
-    kv_blocks: Any  # blocks of keys of a tile
-    run: Any  # tiles that share a stream
 
 
 class Counts(NamedTuple):
@@ -77,7 +67,8 @@ class FlashPlan(AttentionPlan):
     @property
     def cut(self) -> Cut:
         """How rows and keys are cut."""
-        return Cut(self.block.rows, self.block.keys, self.q_blocks, self.kv_blocks, self.run)
+        block, blocks = self.block, (self.q_blocks, self.kv_blocks)
+        return Cut(block.rows, block.keys, *blocks, self.run, self.turns, self.shape.kv_length)
 
     @property
     def streams(self) -> int:
@@ -146,10 +137,6 @@ class FlashPlan(AttentionPlan):
         read = tiles * loaded
         return Moved(read * unit, runs * stored * unit, (read + runs * self.streams * taken) * unit)
 
-    def flits(self, name: str) -> int:
-        """Flits of a block of ``q``, ``k``, ``v``, ``mask``, the output ``o``, its ``total``."""
-        return int(flits(self, name, self.block.rows, self.block.keys))
-
     def reductions(self, state: int) -> tuple[list[Reduction], list[Reduction], list[Reduction]]:
         """How maxima ``top``, sums ``total.to`` and the output of a state come together."""
         output, (rows, cols) = f"o.{state}", (self.tiles.rows, self.tiles.cols)
@@ -193,30 +180,15 @@ def counts(problem: FlashPlan, cut: Cut) -> Counts:
     every = shape.heads * cut.q_blocks
     streams = ceil_div(every, runs)
     needed = ceil_div(every, streams) * cut.run
-    depth = np.minimum(problem.turns, streams * cut.kv_blocks)
+    depth = np.minimum(cut.turns, streams * cut.kv_blocks)
     return Counts(
         streams=streams,
         depth=depth,
         states=np.minimum(depth, streams),
         rows=ceil_div(needed, place.cols),
         cols=np.minimum(needed, place.cols),
-        padded=cut.keys * cut.kv_blocks * cut.run > shape.kv_length,
+        padded=cut.keys * cut.kv_blocks * cut.run > cut.length,
     )
-
-
-def flits(problem: FlashPlan, name: str, rows: Any, keys: Any) -> Any:
-    """Flits of a block of so many rows and keys: see `FlashPlan.flits`."""
-    place, shape = problem.place, problem.shape
-    lines, elements = {
-        "q": (shape.qk_depth, rows),
-        "k": (shape.qk_depth, keys),
-        "v": (keys, shape.v_depth),
-        "o": (rows, shape.v_depth),
-        "total": (rows, 1),
-        "mask": (rows, keys),
-    }[name]
-    bits = place.sum_bits if name in ("o", "total", "mask") else place.element_bits
-    return place.flits(lines, elements, bits)
 
 
 def needed_bytes(problem: FlashPlan, cut: Cut) -> Any:

@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tlm.compute.base import ceil_div
-from tlm.errors import InputError, choose
 from tlm.interconnect.packets import TileSet
 from tlm.program import Operation, Program, Store, Token
 from tlm.program.arithmetic import Integers
@@ -30,13 +29,12 @@ from workloads.kernels.attention.core import (
     Block,
     Core,
     Item,
-    filled_keys,
     items,
     key_mask,
     offchip,
     row_blocks,
 )
-from workloads.kernels.attention.plan import AttentionPlan
+from workloads.kernels.attention.plan import AttentionPlan, Cut
 from workloads.kernels.parts.broadcast import Broadcast
 from workloads.kernels.parts.collectives import (
     Reduction,
@@ -87,9 +85,21 @@ class FlatPlan(AttentionPlan):
     operands: str = "network"
 
     @property
+    def cut(self) -> Cut:
+        """How rows and keys are cut."""
+        block, turns = self.block, 2 if self.schedule == "async" else 1
+        blocks = self.q_blocks, self.kv_blocks
+        return Cut(block.rows, block.keys, *blocks, self.place.cols, turns, self.shape.kv_length)
+
+    @property
     def depth(self) -> int:
         """Blocks under way at a time."""
         return 2 if self.schedule == "async" and self.streams * self.kv_blocks > 1 else 1
+
+    @property
+    def padded(self) -> bool:
+        """Whether a stream's last blocks have keys that are padding."""
+        return self.block.keys * self.kv_blocks * self.place.cols > self.shape.kv_length
 
     @property
     def streams(self) -> int:
@@ -100,7 +110,7 @@ class FlatPlan(AttentionPlan):
     def balance(self) -> float:
         """Cycles of a block's products over the flits that a tile of the diagonal sends for it."""
         flits = self.flits
-        sent = flits["k"] + flits["v"] + (flits["q"] + flits["o"]) / self.kv_blocks
+        sent = flits("k") + flits("v") + (flits("q") + flits("o")) / self.kv_blocks
         return (self.core.scores_cycles + self.core.output_cycles) / sent
 
     @property
@@ -123,37 +133,45 @@ class FlatPlan(AttentionPlan):
             depth=self.depth,
             streams=self.streams,
             exponent=self.exponent,
-            padded=block.keys * self.kv_blocks * place.cols > self.shape.kv_length,
+            padded=self.padded,
             maximum=maximum,
             total=total,
         )
 
     @property
-    def flits(self) -> dict[str, int]:
-        """Flits of a tile's slices of Q, K, V, of the mask and of the output."""
-        block, place = self.block, self.place
-        return {
-            "q": place.flits(block.qk_depth, block.rows, place.element_bits),
-            "k": place.flits(block.qk_depth, block.keys, place.element_bits),
-            "v": place.flits(block.keys, block.v_depth, place.element_bits),
-            "o": place.flits(block.rows, block.v_depth, place.sum_bits),
-            "total": place.flits(block.rows, 1, place.sum_bits),
-            "mask": place.flits(block.rows, block.keys, place.sum_bits),
-        }
+    def tile_bytes(self) -> int:
+        """Memory of a tile that the program takes, whose results lie elsewhere."""
+        place, block, memory = self.place, self.block, self.place.offchip is not None
+        sums, elements = place.sum_bits, place.element_bits
+
+        def size(rows: int, columns: int, bits: int) -> int:
+            return ceil_div(rows * columns * bits, 8)
+
+        column, output = size(block.rows, 1, sums), size(block.rows, block.v_depth, sums)
+        q = size(block.rows, block.qk_depth, elements)
+        kv = size(block.qk_depth, block.keys, elements) + size(block.keys, block.v_depth, elements)
+        scores = size(block.rows, block.keys, sums)
+        mask = scores if self.padded else 0
+        # What comes together: the sum, or two parts that come.
+        parts = 1 if self.method == "network" else 2
+        states = min(self.depth, self.streams) * (q + (1 + parts) * output + 2 * column)
+        items = self.depth * (kv + scores + size(block.rows, block.keys, elements))
+        staged = q + kv + mask + column if memory else 0
+        return (4 + 2 * parts) * column + mask + states + items + staged
 
     @property
     def moved(self) -> Moved:
         """Bytes that the program moves, as it has whole flits."""
         flits, (rows, cols) = self.flits, (self.place.rows, self.place.cols)
         items = self.streams * self.kv_blocks
-        mask = flits["mask"] if self.core.padded else 0
-        kept = items * (flits["k"] + flits["v"]) + mask
-        read = self.streams * rows * flits["q"] + cols * kept
-        written = self.streams * rows * (flits["o"] + flits["total"])
+        mask = flits("mask") if self.padded else 0
+        kept = items * (flits("k") + flits("v")) + mask
+        read = self.streams * rows * flits("q") + cols * kept
+        written = self.streams * rows * (flits("o") + flits("total"))
         # All tiles take in what is multicast, and rows what comes together.
-        taken = rows * cols * (self.streams * flits["q"] + kept)
+        taken = rows * cols * (self.streams * flits("q") + kept)
         output = self.output(0)
-        summed = rows * self.streams * reduce_messages(output) * flits["o"]
+        summed = rows * self.streams * reduce_messages(output) * flits("o")
         for each in (self.core.maximum, self.core.total):
             assert each is not None
             summed += rows * items * all_reduce_messages(each) * each.flits
@@ -177,7 +195,7 @@ class FlatPlan(AttentionPlan):
             lines,
             tuple(diagonal(len(lines.lines), lines.length)),
             self.operands,
-            self.flits[name],
+            self.flits(name),
             source="",
             target=f"{name}.{index}",
             free=(f"{name}.free.{index}",),
@@ -188,7 +206,7 @@ class FlatPlan(AttentionPlan):
     @property
     def multicasts(self) -> tuple[str, ...]:
         """What is multicast from the diagonal."""
-        return ("q", "k", "v", *(("mask",) if self.core.padded else ()))
+        return ("q", "k", "v", *(("mask",) if self.padded else ()))
 
     def inlets(self) -> dict[str, Inlet]:
         """How slices come from off-chip memory."""
@@ -196,9 +214,9 @@ class FlatPlan(AttentionPlan):
         keys = [_keys(self, item) for item in order]
         sources = {name: [f"{name}.own.{number}" for number in keys] for name in "kv"}
         sources["q"] = [f"q.own.{stream}" for stream in range(self.streams)]
-        sources |= {"mask": ["mask.own.0"]} if self.core.padded else {}
+        sources |= {"mask": ["mask.own.0"]} if self.padded else {}
         return {
-            name: Inlet(name, self.roots(name), sources[name], self.flits[name], self.depth > 1)
+            name: Inlet(name, self.roots(name), sources[name], self.flits(name), self.depth > 1)
             for name in self.multicasts
         }
 
@@ -212,68 +230,9 @@ class FlatPlan(AttentionPlan):
             f"o.{state}",
             f"o.{state}",
             f"o.there.{state}",
-            self.flits["o"],
+            self.flits("o"),
             place.vector.pass_cycles(block.rows, block.v_depth),
         )
-
-
-def plan_flat(
-    shape: AttentionShape,
-    place: Place,
-    method: str = "network",
-    schedule: str = "async",
-    unit: float | None = None,
-) -> FlatPlan:
-    """Plan attention: blocks as large as the memory of a tile allows, the keys cut first.
-
-    Args:
-        shape: The problem.
-        place: The grid.
-        method: How parts of rows come together.
-        schedule: One of `SCHEDULES`.
-        unit: Of a score; by default one over the root of the depth, by 16.
-
-    Raises:
-        InputError: for an unknown name, or if no block fits.
-    """
-    choose("schedule", schedule, SCHEDULES)
-    unit = shape.qk_depth**-0.5 / 16 if unit is None else unit
-    exponent = Factor.of_exponent(unit)
-    rows, keys = ceil_div(shape.rows, place.rows), ceil_div(shape.kv_length, place.cols)
-    q_blocks = kv_blocks = 1
-    while True:
-        cut = _keys_of_a_block(shape, place, ceil_div(keys, kv_blocks))
-        blocks = ceil_div(shape.kv_length, cut * place.cols)
-        block = Block(ceil_div(rows, q_blocks), cut, shape.qk_depth, shape.v_depth)
-        plan = FlatPlan(place, shape, block, q_blocks, blocks, method, schedule, exponent)
-        if flat_attention(plan).tile_bytes <= place.tile_bytes:
-            return plan
-        if block.keys >= block.rows and kv_blocks < keys:
-            kv_blocks = _next_cut(shape, place.cols, keys, kv_blocks)
-        elif block.rows > 1:
-            q_blocks *= 2
-        else:
-            raise InputError(
-                f"--shape: a single row takes {flat_attention(plan).tile_bytes} bytes of a tile's "
-                f"memory; allowed: {place.tile_bytes}"
-            )
-
-
-def _keys_of_a_block(shape: AttentionShape, place: Place, keys: int) -> int:
-    """Whole words of them, but for a few that need no padding: a mask would cost more."""
-    filled = filled_keys(place, keys)
-    few = filled % keys == 0 and shape.kv_length % (keys * place.cols) == 0
-    return keys if few else filled
-
-
-def _next_cut(shape: AttentionShape, cols: int, keys: int, cut: int) -> int:
-    """More blocks of keys of a column: without padding, if up to three times as many allow it.
-
-    Else at least twice as many. No block is padding alone.
-    """
-    more = [n for n in range(cut + 1, keys + 1) if ceil_div(keys, ceil_div(keys, n)) == n]
-    whole = [n for n in more if n <= 3 * cut and shape.kv_length % (n * cols) == 0]
-    return (whole or [n for n in more if n >= min(2 * cut, keys)])[0]
 
 
 def flat_attention(plan: FlatPlan) -> Program:
@@ -334,9 +293,9 @@ def flat_attention(plan: FlatPlan) -> Program:
             if not inlets:
                 yield passes("scale", output.result, out, takes=there, gives=free)
                 continue
-            yield from store_totals(passes, item.state, total, plan.flits["total"])
+            yield from store_totals(passes, item.state, total, plan.flits("total"))
             yield Store(
-                root, plan.flits["o"], takes=there, gives=free, source=output.result, target=out,
+                root, plan.flits("o"), takes=there, gives=free, source=output.result, target=out,
                 label=passes.label,
             )  # fmt: skip
 

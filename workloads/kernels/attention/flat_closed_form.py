@@ -1,4 +1,4 @@
-"""FlatAttention as a performance model.
+"""FlatAttention as a performance model: of one plan, or of many candidates at once.
 
 With one block under way its steps follow each other; with two, the busiest of a tile's engines
 sets the pace, and what is left of the steps shows at the beginning and at the end. Channels of
@@ -6,132 +6,198 @@ off-chip memory count as their latency at the beginning, and in the pace as thei
 """
 
 from collections import Counter
-from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
 
-from tlm.interconnect.transfer_times import arrival_cycles, hold_cycles
+import numpy as np
+
+from tlm.interconnect.transfer_times import (
+    arrival_cycles,
+    hold_cycles_over,
+    multicast_cycles_over,
+)
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.edge import Edge
 from tlm.offchip.times import load_law, store_law
-from workloads.kernels.attention.core import Core
 from workloads.kernels.attention.flat_attention import FlatPlan
+from workloads.kernels.attention.plan import Cut, flits
 from workloads.kernels.parts.broadcast import BY_MESSAGES
 from workloads.kernels.parts.closed_form import (
     all_reduce_cycles,
     broadcast_cycles,
     reduce_cycles,
 )
+from workloads.kernels.parts.collectives import Reduction
+from workloads.kernels.parts.line import Lines
 from workloads.kernels.vector.softmax import diagonal
 
 
 def flat_attention_cycles(plan: FlatPlan, timing: NocTiming) -> int:
-    """Cycles of FlatAttention."""
-    core, place, flits = plan.core, plan.place, plan.flits
-    hold = {name: _hold_cycles(plan, name, timing) for name in "qkv"}
-    reductions = [each for each in (core.maximum, core.total) if each is not None]
-    collectives = sum(all_reduce_cycles(each, timing) for each in reductions)
-    down = _down_cycles(plan, timing)
-    load = hold["q"] / plan.kv_blocks + down
-    masked = _flat_mask_cycles(plan, timing) if core.padded else 0
-    memory = None if place.offchip is None else _flat_memory(plan, place.offchip, timing)
-    softmax = _softmax_cycles(core, plan.kv_blocks) + collectives
-    end = reduce_cycles(plan.output(0), timing)
-    written: float = place.vector.pass_cycles(core.block.rows, core.block.v_depth)
-    written += place.vector.pass_cycles(core.block.rows, 1)
-    if memory is not None:
-        written = memory.end
-    items = plan.streams * plan.kv_blocks
-    products = core.scores_cycles + core.output_cycles
-    if plan.depth == 1:
-        step = load + products + softmax + (memory.step if memory else 0)
-        outputs = (plan.streams - 1) * flits["o"]
-        return round(masked + items * step + outputs + end + written)
-    sent = hold["q"] / plan.kv_blocks + hold["k"] + hold["v"] + flits["o"] / plan.kv_blocks
-    passes = place.vector.pass_cycles(core.block.rows, 1) if memory else written
-    pace = max(products, softmax + passes / plan.kv_blocks, sent, memory.pace if memory else 0)
+    """Cycles of a plan."""
+    cut = Cut(*(np.array([each]) for each in plan.cut))
+    return round(float(flat_candidate_cycles(plan, cut, timing)[0]))
+
+
+def flat_candidate_cycles(problem: FlatPlan, cut: Cut, timing: NocTiming) -> Any:
+    """Cycles of cuts of a problem, whose own does not matter."""
+    place, shape, kv_blocks = problem.place, problem.shape, cut.kv_blocks
+    sent = _Sent(problem, cut, timing)
+    streams = shape.heads * cut.q_blocks
+    items = streams * kv_blocks
+    padded = cut.keys * kv_blocks * place.cols > cut.length
+    one = np.minimum(cut.turns, items) == 1
+    work = _work(problem, cut, padded, timing)
+    load = sent.hold("q") / kv_blocks + sent.down()
+    masked = np.where(padded, sent.mask(one), 0)
+    memory = _NONE if place.offchip is None else _memory(problem, cut, place.offchip, timing)
+    end = work.written if place.offchip is None else memory.end
+    # One block under way.
+    step = load + work.scores + work.output + work.softmax + memory.step
+    outputs = (streams - 1) * sent.flits("o")
+    alone = masked + items * step + outputs + work.reduced + end
+    # Two.
+    port = sent.hold("q") / kv_blocks + sent.hold("k") + sent.hold("v")
+    port = port + sent.flits("o") / kv_blocks
+    passes = work.written if place.offchip is None else work.column
+    engines = np.maximum(work.scores + work.output, work.softmax + passes / kv_blocks)
+    pace = np.maximum(np.maximum(engines, port), memory.pace)
     # The mask is on its way while the first blocks are worked on, but for the only one.
-    masked = masked if plan.kv_blocks == 1 else 0
-    return round(
-        load
-        + masked
-        + (memory.begin if memory else 0)
-        + core.scores_cycles
-        + softmax
-        + (items - 1) * pace
-        + core.output_cycles
-        + end
-        + written
+    begin = load + np.where(kv_blocks == 1, masked, 0) + memory.begin + work.scores + work.softmax
+    side_by_side = begin + (items - 1) * pace + work.output + work.reduced + end
+    return np.where(one, alone, side_by_side)
+
+
+class _Work(NamedTuple):
+    """Cycles of a tile's engines, and of what tiles do together."""
+
+    scores: Any  # of an item
+    output: Any
+    softmax: Any  # the mean of an item's passes and reductions, those of the mask among them
+    column: Any  # of a pass over one element a row
+    written: Any  # of the passes that put a stream's results where they belong
+    reduced: Any  # of a stream's output to the diagonal
+
+
+def _work(problem: FlatPlan, cut: Cut, padded: Any, timing: NocTiming) -> _Work:
+    place, shape, vector = problem.place, problem.shape, problem.place.vector
+    column = vector.pass_cycles_over(cut.rows, 1)
+    scores = vector.pass_cycles_over(cut.rows, cut.keys)
+    values = vector.pass_cycles_over(cut.rows, shape.v_depth)
+    first, later = 6 * scores + 3 * column, 6 * scores + 9 * column + values
+    mask = np.where(padded, scores, 0)
+    lines, roots = Lines("row", range(place.rows), place.cols), diagonal(place.rows, place.cols)
+
+    def reduction(name: str, combine_cycles: Any) -> Reduction:
+        length = flits(problem, name, cut.rows, cut.keys)
+        method, names = problem.method, ("", "", "")
+        return Reduction(lines, tuple(roots), method, *names, length, combine_cycles)
+
+    collectives = 2 * all_reduce_cycles(reduction("total", column), timing)
+    depth = np.full_like(cut.rows, shape.qk_depth)
+    v_depth = np.full_like(cut.rows, shape.v_depth)
+    after = place.after_vector or place.matrix
+    return _Work(
+        scores=place.matrix.gemm_cycles_over(cut.rows, depth, cut.keys),
+        output=after.gemm_cycles_over(cut.rows, cut.keys, v_depth),
+        softmax=(first + (cut.kv_blocks - 1) * later + mask) / cut.kv_blocks + collectives,
+        column=column,
+        written=column + values,
+        reduced=reduce_cycles(reduction("o", values), timing),
     )
 
 
-def _down_cycles(plan: FlatPlan, timing: NocTiming) -> int:
-    """From sending a slice of K to its arrival at the whole column."""
-    rows, flits = plan.place.rows, plan.flits["k"]
-    if plan.operands not in BY_MESSAGES:
-        return arrival_cycles(timing, rows - 1, flits, multicast=rows > 1)
-    roots = set(diagonal(plan.place.cols, rows))
-    return max(broadcast_cycles(timing, plan.operands, rows, root, flits) for root in roots)
+class _Sent(NamedTuple):
+    """Slices on their way from the diagonal."""
+
+    problem: FlatPlan
+    cut: Cut
+    timing: NocTiming
+
+    def flits(self, name: str) -> Any:
+        """Length of a slice."""
+        return flits(self.problem, name, self.cut.rows, self.cut.keys)
+
+    def hold(self, name: str) -> Any:
+        """Cycles for which a slice keeps the busiest tile's port."""
+        place, operands = self.problem.place, self.problem.operands
+        if operands not in BY_MESSAGES:
+            return hold_cycles_over(self.timing, self.flits(name))
+        length = place.cols if name == "q" else place.rows
+        messages = length if operands == "sequential" else 1 + (length - 1).bit_length()
+        return messages * self.flits(name)
+
+    def down(self) -> Any:
+        """Cycles from sending a slice of K to its arrival at the whole column."""
+        length, operands, timing = self.flits("k"), self.problem.operands, self.timing
+        rows = self.problem.place.rows
+        if operands in BY_MESSAGES:
+            roots = set(diagonal(self.problem.place.cols, rows))
+            each = [broadcast_cycles(timing, operands, rows, root, length) for root in roots]
+            return np.maximum.reduce(each)
+        if rows == 1:
+            return arrival_cycles(timing, 0, length)
+        return multicast_cycles_over(timing, np.full_like(length, rows - 1), length)
+
+    def mask(self, one: Any) -> Any:
+        """Cycles in which the mask comes to all tiles, beside those in which a block of V comes."""
+        hold, edge = self.hold("mask"), self.problem.place.offchip
+        if edge is None:
+            return hold
+        law, ways = load_law(self.timing, edge, self.flits("mask")), _ways(edge)["k"]
+        waited = hold + law.alone_cycles(ways.hops)
+        return np.where(one, waited, np.maximum(hold, ways.most * law.served_cycles))
 
 
-def _hold_cycles(plan: FlatPlan, name: str, timing: NocTiming) -> int:
-    """For which a slice keeps the busiest tile's port."""
-    flits, length = plan.flits[name], plan.place.cols if name == "q" else plan.place.rows
-    if plan.operands not in BY_MESSAGES:
-        return hold_cycles(timing, flits, multicast=True)
-    messages = length if plan.operands == "sequential" else 1 + (length - 1).bit_length()
-    return messages * flits
+class _Memory(NamedTuple):
+    """Cycles that off-chip memory adds."""
+
+    begin: Any  # before the first item
+    step: Any  # of every item, where one follows the other
+    pace: Any  # for which the busiest channel serves an item
+    end: Any  # from the last result to its being stored
 
 
-def _flat_mask_cycles(plan: FlatPlan, timing: NocTiming) -> float:
-    """Cycles in which the mask comes to all tiles, beside those in which a block of V comes."""
-    edge, flits = plan.place.offchip, plan.flits["mask"]
-    hold = _hold_cycles(plan, "mask", timing)
-    if edge is None:
-        return hold
-    tiles = [(each.rows[0], each.cols[0]) for each in plan.roots("mask")]
-    most = max(Counter(map(edge.channel, tiles)).values())
-    served = most * load_law(timing, edge, flits).served_cycles
-    if plan.depth > 1:
-        return max(hold, served)
-    return hold + load_law(timing, edge, flits).alone_cycles(max(map(edge.hops, tiles)))
+_NONE = _Memory(0, 0, 0, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class _MemoryCycles:
-    """What off-chip memory adds.
-
-    Attributes:
-        begin: Before the first item.
-        step: Of every item, where one follows the other.
-        pace: For which the busiest channel serves an item.
-        end: From the last result to its being stored.
-    """
-
-    begin: float
-    step: float
-    pace: float
-    end: float
-
-
-def _flat_memory(plan: FlatPlan, edge: Edge, timing: NocTiming) -> _MemoryCycles:
+def _memory(problem: FlatPlan, cut: Cut, edge: Edge, timing: NocTiming) -> _Memory:
     """Slices come to the diagonal, results leave from there."""
-    loads = {name: load_law(timing, edge, plan.flits[name]) for name in "qkv"}
-    stores = {name: store_law(timing, edge, plan.flits[name]) for name in ("total", "o")}
-    roots = {name: [(each.rows[0], each.cols[0]) for each in plan.roots(name)] for name in "qk"}
-    hops = {name: max(map(edge.hops, tiles)) for name, tiles in roots.items()}
-    most = {name: max(Counter(map(edge.channel, tiles)).values()) for name, tiles in roots.items()}
-    q, k, v = loads["q"], loads["k"], loads["v"]
-    stream = most["q"] * (q.served_cycles + sum(law.paced_cycles for law in stores.values()))
-    item = most["k"] * (k.served_cycles + v.served_cycles)
-    total = plan.place.vector.pass_cycles(plan.block.rows, 1)
-    return _MemoryCycles(
-        begin=q.alone_cycles(hops["q"]) + most["k"] * k.served_cycles,
-        step=q.alone_cycles(hops["q"]) / plan.kv_blocks + k.alone_cycles(hops["k"]),
-        pace=item + stream / plan.kv_blocks,
-        end=total + stores["o"].alone_cycles(hops["q"]),
+    q, k, v = (
+        load_law(timing, edge, flits(problem, name, cut.rows, cut.keys)) for name in ("q", "k", "v")
+    )
+    total, output = (
+        store_law(timing, edge, flits(problem, name, cut.rows, cut.keys)) for name in ("total", "o")
+    )
+    rows, columns = _ways(edge)["q"], _ways(edge)["k"]
+    stored = total.paced_cycles + output.paced_cycles
+    stream = rows.most * (q.served_cycles + stored)
+    item = columns.most * (k.served_cycles + v.served_cycles)
+    column = problem.place.vector.pass_cycles_over(cut.rows, 1)
+    asked = q.alone_cycles(rows.hops)
+    return _Memory(
+        begin=asked + columns.most * k.served_cycles,
+        step=asked / cut.kv_blocks + k.alone_cycles(columns.hops),
+        pace=item + stream / cut.kv_blocks,
+        end=column + output.alone_cycles(rows.hops),
     )
 
 
-def _softmax_cycles(core: Core, kv_blocks: int) -> float:
-    """Mean cycles of the passes over a block, of the last one's mask among them."""
-    first, later = core.softmax_cycles(first=True), core.softmax_cycles(first=False)
-    return (first + (kv_blocks - 1) * later + core.mask_cycles) / kv_blocks
+class _Ways(NamedTuple):
+    """Between the tiles that load and their channels."""
+
+    hops: int  # of the farthest
+    most: int  # tiles of one channel
+
+
+@lru_cache(256)
+def _ways(edge: Edge) -> dict[str, _Ways]:
+    """Of slices of ``q``, and of ``k``, ``v`` and the mask."""
+    rows, cols = edge.rows, edge.cols
+    tiles = {
+        "q": list(enumerate(diagonal(rows, cols))),
+        "k": [(row, col) for col, row in enumerate(diagonal(cols, rows))],
+    }
+    return {
+        name: _Ways(max(map(edge.hops, each)), max(Counter(map(edge.channel, each)).values()))
+        for name, each in tiles.items()
+    }

@@ -1,20 +1,38 @@
-"""What a tile has to do in all by a plan of attention, whatever brings it its blocks."""
+"""How attention is cut over tiles, whatever brings them their blocks."""
 
 from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
 
-from workloads.kernels.attention.core import Block, Core
+from workloads.kernels.attention.core import AttentionShape, Block, Core
+from workloads.machine.place import Place
+
+
+class Cut(NamedTuple):
+    """How the rows and keys of a head are cut: numbers, or arrays with one for each candidate."""
+
+    rows: Any  # rows of a block
+    keys: Any  # its keys
+    q_blocks: Any  # blocks of rows of a head, of tiles that work on it side by side
+    kv_blocks: Any  # blocks of keys of a tile
+    run: Any  # tiles that share a stream's keys
+    turns: Any  # blocks that a tile has under way, if there are as many
+    length: Any  # keys of a head
 
 
 class AttentionPlan(ABC):
     """Streams through blocks of keys and values.
 
     Attributes:
+        place: The grid.
+        shape: The problem.
         block: What a tile works on at a time.
         kv_blocks: Blocks of keys.
     """
 
     __slots__ = ()
 
+    place: Place
+    shape: AttentionShape
     block: Block
     kv_blocks: int
 
@@ -47,3 +65,22 @@ class AttentionPlan(ABC):
         core = self.core
         later = (self.kv_blocks - 1) * core.softmax_cycles(first=False)
         return (core.softmax_cycles(first=True) + later + core.mask_cycles) * self.streams
+
+    def flits(self, name: str) -> int:
+        """Flits of a block of ``q``, ``k``, ``v``, ``mask``, the output ``o``, its ``total``."""
+        return int(flits(self, name, self.block.rows, self.block.keys))
+
+
+def flits(problem: AttentionPlan, name: str, rows: Any, keys: Any) -> Any:
+    """Flits of a block of so many rows and keys: see `AttentionPlan.flits`."""
+    place, shape = problem.place, problem.shape
+    lines, elements = {
+        "q": (shape.qk_depth, rows),
+        "k": (shape.qk_depth, keys),
+        "v": (keys, shape.v_depth),
+        "o": (rows, shape.v_depth),
+        "total": (rows, 1),
+        "mask": (rows, keys),
+    }[name]
+    bits = place.sum_bits if name in ("o", "total", "mask") else place.element_bits
+    return place.flits(lines, elements, bits)

@@ -4,6 +4,8 @@ Cuts of the grid are ranked by what they cost if nothing but products and channe
 ones all blocks are tried.
 """
 
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import product
 from typing import Any
@@ -22,6 +24,7 @@ from workloads.kernels.gemm.stream_steps import (
     blocks_of,
     cut_figures,
 )
+from workloads.kernels.parts.found import Found
 from workloads.machine.place import Place
 
 #: Into how many blocks the columns and rows of a tile's share of C are cut.
@@ -29,6 +32,7 @@ _PASSES = np.array([1, 2, 3, 4, 6, 7, 8, 12, 16, 32, 128, 1024])
 #: Depths of blocks, as near as equal steps come to them.
 _DEPTHS = np.array([16, 32, 64, 128, 256, 512, 2048])
 _KEPT_CUTS = 8
+_KEPT_BLOCKS = 256
 
 
 def plan_stream(
@@ -50,17 +54,46 @@ def plan_stream(
     Raises:
         InputError: for a size below 1, or if no block fits.
     """
-    check_shape(shape[0], shape[2], shape[1])
-    if groups < 1:
-        raise InputError(f"groups: found {groups}; allowed: 1 or more")
-    cuts, columns = _grid_cuts(place.rows, place.cols)
-    problem = StreamPlan(place, shape, groups, cuts[0], (1, 1, 1), method, weight_bits)
-    kept = np.argsort(_least_cycles(problem, columns), kind="stable")[:_KEPT_CUTS]
-    which = _blocks(problem, [cuts[index] for index in kept])
-    best = int(np.argmin(candidate_cycles(problem, which, place.timing)))
-    cut = GridCut(*(int(column[best]) for column in which.cut[:6]))
-    block = int(which.m[best]), int(which.n[best]), int(which.k[best])
-    return StreamPlan(place, shape, groups, cut, block, method, weight_bits)
+    found = plan_streams([(shape[0], groups)], shape[1:], place, method, weight_bits)
+    return found[0].plan
+
+
+def plan_streams(
+    rows_groups: Sequence[tuple[int, int]],
+    others: tuple[int, int],
+    place: Place,
+    method: str = "network",
+    weight_bits: float | None = None,
+) -> list[Found[StreamPlan]]:
+    """`plan_stream` of problems, given by their M and groups, with the same N and K."""
+    problems, tried = [], []
+    for rows, groups in rows_groups:
+        check_shape(rows, others[1], others[0])
+        if groups < 1:
+            raise InputError(f"groups: found {groups}; allowed: 1 or more")
+        cuts, columns = _grid_cuts(place.rows, place.cols)
+        problem = StreamPlan(
+            place, (rows, *others), groups, cuts[0], (1, 1, 1), method, weight_bits
+        )
+        kept = np.argsort(_least_cycles(problem, columns), kind="stable")[:_KEPT_CUTS]
+        problems.append(problem)
+        tried.append(_likely(problem, _blocks(problem, [cuts[index] for index in kept])))
+    counts = [len(which.m) for which in tried]
+    # Of all problems together: M and groups are those of each candidate's.
+    m, many = (np.repeat(column, counts) for column in np.array(rows_groups).T)
+    sizes: Any = {"shape": (m, *others), "groups": many}
+    together = replace(problems[0], **sizes)
+    which = _joined(tried)
+    cycles = candidate_cycles(together, which, place.timing)
+    found, end = [], 0
+    for problem, count in zip(problems, counts, strict=True):
+        begin, end = end, end + count
+        best = begin + int(np.argmin(cycles[begin:end]))
+        cut = GridCut(*(int(column[best]) for column in which.cut[:6]))
+        block = int(which.m[best]), int(which.n[best]), int(which.k[best])
+        plan = replace(problem, cut=cut, block=block)
+        found.append(Found(plan, round(float(cycles[best]))))
+    return found
 
 
 @lru_cache(64)
@@ -133,6 +166,35 @@ def _blocks(problem: StreamPlan, cuts: list[GridCut]) -> Candidates:
         )
     figures = CutFigures(*columns[:, at[0][fits]])
     return Candidates(figures, *(side[fits] for side in sides))
+
+
+def _likely(problem: StreamPlan, which: Candidates) -> Candidates:
+    """Those that are fastest if nothing but products and channels took time."""
+    if len(which.m) <= _KEPT_BLOCKS:
+        return which
+    place, (cut, m, n, k) = problem.place, which
+    high, wide, deep = blocks_of(problem, cut.parts, (m, n, k))
+    passes = problem.groups * high * wide
+    product = place.matrix.gemm_cycles_over(m, k, n)
+    edge, flit_bits = place.offchip, 8 * place.timing.flit_bytes
+    a, b, c = m * k * place.element_bits, k * n * problem.b_bits, m * n * place.sum_bits
+    if edge is None:
+        loads, stores = (a + b) / flit_bits, c / flit_bits
+    else:
+        cycles = max(1, edge.timing.transfer_cycles(edge.unit_bytes) / edge.unit_flits)
+        loads = (cut.a_loads * a + cut.b_loads * b) * cycles / flit_bits
+        stores = cut.c_stores * c * cycles / flit_bits
+    worked, moved = passes * deep * product, passes * (deep * loads + stores)
+    least = loads + np.maximum(worked, moved) + np.minimum(product, loads) + stores
+    kept = np.sort(np.argpartition(least, _KEPT_BLOCKS)[:_KEPT_BLOCKS])
+    return Candidates(CutFigures(*(column[kept] for column in cut)), m[kept], n[kept], k[kept])
+
+
+def _joined(each: list[Candidates]) -> Candidates:
+    """Candidates of several problems, one after another."""
+    cuts = np.concatenate([np.broadcast_arrays(*which.cut) for which in each], axis=1)
+    m, n, k = np.concatenate([which[1:] for which in each], axis=1)
+    return Candidates(CutFigures(*cuts), m, n, k)
 
 
 def _new(sizes: Numbers) -> Numbers:

@@ -5,6 +5,7 @@ addition; a root that gets two messages at once adds them one after the other. R
 software may have arrays of lengths, and of cycles to combine two parts: each has its own result.
 """
 
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from tlm.interconnect.transfer_times import (
     arrival_cycles,
     credit_cycles,
     multicast_cycles_over,
+    reduction_cycles_over,
 )
 from tlm.interconnect.zero_load import NocTiming
 from workloads.kernels.parts.collectives import Reduction
@@ -22,10 +24,10 @@ from workloads.kernels.parts.line import k_tree, tree
 
 def reduce_cycles(reduction: Reduction, timing: NocTiming) -> int:
     """Cycles until the result is at the root, whose place is the farthest of those given."""
-    length, flits = reduction.lines.length, reduction.flits
+    length = reduction.lines.length
     farthest = _farthest(reduction)
     if reduction.method == "network":
-        return timing.reduction_cycles(farthest, flits) + 1
+        return _network_cycles(reduction, timing)
     if reduction.method == "sequential":
         return _sequential_cycles(reduction, timing)
     if reduction.method == "tree":
@@ -51,13 +53,11 @@ def all_reduce_cycles(reduction: Reduction, timing: NocTiming) -> int:
         return come + (last if length > 1 else 0)
     if reduction.method == "tree":
         return come + _tree_cycles(reduction, timing, 0)
-    farthest: Any = _farthest(reduction)
-    many: Any = np.asarray(flits)
-    if many.ndim:
-        spread: Any = multicast_cycles_over(timing, np.full_like(many, farthest), many)
-    else:
-        spread = arrival_cycles(timing, farthest, flits, multicast=length > 1)
-    cycles: int = come + spread
+    if length == 1:
+        return come + arrival_cycles(timing, 0, flits)
+    many: Any = np.atleast_1d(flits)
+    spread: Any = multicast_cycles_over(timing, np.full_like(many, _farthest(reduction)), many)
+    cycles: int = come + (spread if np.ndim(flits) else int(spread[0]))
     return cycles
 
 
@@ -82,15 +82,25 @@ def _farthest(reduction: Reduction) -> int:
     return max(max(root, reduction.lines.length - 1 - root) for root in _roots(reduction))
 
 
+def _network_cycles(reduction: Reduction, timing: NocTiming) -> int:
+    many: Any = np.atleast_1d(reduction.flits)
+    cycles: Any = reduction_cycles_over(timing, np.full_like(many, _farthest(reduction)), many)
+    whole: int = cycles if np.ndim(reduction.flits) else int(cycles[0])
+    return whole
+
+
 def _tree_cycles(reduction: Reduction, timing: NocTiming, combine_cycles: int) -> int:
     """Rounds of a tree, from the worst root: each as long as its farthest message."""
     flits, length = reduction.flits, reduction.lines.length
-    return max(
-        sum(
-            arrival_cycles(timing, max(abs(a - b) for a, b in stage), flits) + combine_cycles
-            for stage in tree(length, root)
-        )
-        for root in _roots(reduction)
+    return reduce(
+        larger,
+        (
+            sum(
+                arrival_cycles(timing, max(abs(a - b) for a, b in stage), flits) + combine_cycles
+                for stage in tree(length, root)
+            )
+            for root in set(_roots(reduction))
+        ),
     )
 
 

@@ -1,5 +1,7 @@
 """The fastest plan of a kernel of rows by its closed form, of those that a tile has room for."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -8,6 +10,7 @@ from numpy.typing import NDArray
 
 from tlm.compute.base import ceil_div
 from tlm.errors import InputError
+from workloads.kernels.parts.found import Found
 from workloads.kernels.vector.closed_form import candidate_cycles
 from workloads.kernels.vector.recipe import Recipe
 from workloads.kernels.vector.rows_plan import RowsPlan, needed_bytes
@@ -39,26 +42,55 @@ def plan_rows(
     Raises:
         InputError: for a size below 1, or if no block fits.
     """
-    if min(*shape, inner) < 1:
-        raise InputError(f"--shape: found {shape[0]} rows of {shape[1]}; allowed: 1 or more")
-    problem = RowsPlan(place, recipe, shape, inner, 1, (1, 1), method)
-    parts, m, n = _candidates(problem, width)
-    needed = needed_bytes(problem, parts, m, n)
+    rows, columns = shape
+    return plan_all_rows(recipe, [rows], columns, place, method, inner=inner, width=width)[0].plan
+
+
+def plan_all_rows(
+    recipe: Recipe,
+    rows: Sequence[int],
+    columns: int,
+    place: Place,
+    method: str = "network",
+    *,
+    inner: int = 1,
+    width: int | None = None,
+) -> list[Found[RowsPlan]]:
+    """`plan_rows` of problems that differ in their rows alone."""
+    problems, tried = [], []
+    for each in rows:
+        if min(each, columns, inner) < 1:
+            raise InputError(f"--shape: found {each} rows of {columns}; allowed: 1 or more")
+        problem = RowsPlan(place, recipe, (each, columns), inner, 1, (1, 1), method)
+        problems.append(problem)
+        tried.append(_candidates(problem, width))
+    counts = [which.shape[1] for which in tried]
+    parts, m, n = np.concatenate(tried, axis=1)
+    # Of all problems together: rows are those of each candidate's.
+    sizes: Any = {"shape": (np.repeat(rows, counts), columns)}
+    needed = needed_bytes(replace(problems[0], **sizes), parts, m, n)
     fits = np.flatnonzero(needed <= place.tile_bytes)
-    if not len(fits):
-        raise InputError(
-            f"--shape: the smallest blocks take {int(needed.min())} bytes of a tile's memory; "
-            f"allowed: {place.tile_bytes}"
-        )
-    parts, m, n = parts[fits], m[fits], n[fits]
-    best = int(np.argmin(candidate_cycles(problem, (parts, m, n), place.timing)))
-    return RowsPlan(
-        place, recipe, shape, inner, int(parts[best]), (int(m[best]), int(n[best])), method
-    )
+    cycles = np.full(len(needed), np.inf)
+    if len(fits):
+        sizes = {"shape": (np.repeat(rows, counts)[fits], columns)}
+        which = parts[fits], m[fits], n[fits]
+        cycles[fits] = candidate_cycles(replace(problems[0], **sizes), which, place.timing)
+    found, end = [], 0
+    for problem, count in zip(problems, counts, strict=True):
+        begin, end = end, end + count
+        best = begin + int(np.argmin(cycles[begin:end]))
+        if cycles[best] == np.inf:
+            raise InputError(
+                f"--shape: the smallest blocks take {int(needed[begin:end].min())} bytes of a "
+                f"tile's memory; allowed: {place.tile_bytes}"
+            )
+        plan = replace(problem, parts=int(parts[best]), block=(int(m[best]), int(n[best])))
+        found.append(Found(plan, round(float(cycles[best]))))
+    return found
 
 
-def _candidates(problem: RowsPlan, width: int | None) -> tuple[Any, Any, Any]:
-    """Parts and blocks to try: rows are cut before columns are."""
+def _candidates(problem: RowsPlan, width: int | None) -> NDArray[np.int64]:
+    """Parts and blocks to try, shape (3, candidates): rows are cut before columns are."""
     (rows, columns), place = problem.shape, problem.place
     parts = _parts(place.rows, place.cols, across=problem.recipe.reduced is None)
     high = ceil_div(rows, place.rows * place.cols // parts)
@@ -73,9 +105,9 @@ def _candidates(problem: RowsPlan, width: int | None) -> tuple[Any, Any, Any]:
         if width is None and problem.recipe.reduced is None:
             n = ceil_div(ceil_div(wide, cut), word) * word
             found.append((parts, np.ones_like(parts), n))
-    tried: Any = np.unique(np.concatenate(found, axis=1), axis=1)
+    tried = np.unique(np.concatenate(found, axis=1), axis=1)
     # Of equally fast ones that with the largest blocks.
-    return tuple(tried[:, np.argsort(-tried[1] * tried[2], kind="stable")])
+    return tried[:, np.argsort(-tried[1] * tried[2], kind="stable")]
 
 
 @lru_cache(64)

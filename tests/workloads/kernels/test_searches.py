@@ -1,0 +1,85 @@
+"""Problems searched together have the plans and cycles of each alone."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tlm.chips import load_chip
+from tlm.chips.parts import noc_timing
+from workloads.kernels.attention.core import AttentionShape
+from workloads.kernels.attention.flash_search import alone, in_runs
+from workloads.kernels.catalogue import KERNELS
+from workloads.kernels.gemm.stream_search import plan_streams
+from workloads.machine.place import Place, chip_place
+
+_LENGTHS = st.lists(st.integers(1, 700), min_size=2, max_size=5)
+_ROWS = {
+    "rms-norm": (512,),
+    "rotary": (256, 64),
+    "residual": (300,),
+    "gate": (96,),
+    "kv-append": (128,),
+    "weighted-sum": (64, 5),
+}
+
+
+def _place(chip: str, rows: int, cols: int) -> Place:
+    loaded = load_chip(chip)
+    return chip_place(loaded, (rows, cols), noc_timing(loaded), 16, 32, memory=True, alone=True)
+
+
+_PLACES = [_place("flat32", 4, 4), _place("npusim-large", 2, 8), _place("npusim-small", 3, 2)]
+
+
+@pytest.mark.parametrize("kernel", _ROWS)
+@settings(max_examples=15, deadline=None)
+@given(st.sampled_from(_PLACES), _LENGTHS)
+def test_rows(kernel: str, place: Place, lengths: list[int]) -> None:
+    problems = [(length, *_ROWS[kernel]) for length in lengths]
+    found = KERNELS[kernel].found(problems, place)
+    for problem, one in zip(problems, found, strict=True):
+        plan = KERNELS[kernel].planned(problem, place)
+        assert one == (plan, KERNELS[kernel].closed_form(plan, place.timing))
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.sampled_from(_PLACES), _LENGTHS, st.integers(1, 6))
+def test_streamed_products(place: Place, lengths: list[int], groups: int) -> None:
+    problems = [(length, groups + n) for n, length in enumerate(lengths)]
+    found = plan_streams(problems, (192, 320), place, place.method(None))
+    kernel = KERNELS["stream-gemm"]
+    for problem, one in zip(problems, found, strict=True):
+        assert [one] == plan_streams([problem], (192, 320), place, place.method(None))
+        assert one.cycles == kernel.closed_form(one.plan, place.timing)
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.sampled_from(_PLACES),
+    _LENGTHS,
+    st.sampled_from([(1, 8, 2, 1), (2, 4, 4, 3), (1, 6, 3, 70)]),
+)
+def test_attention(place: Place, lengths: list[int], rest: tuple[int, int, int, int]) -> None:
+    problems = [(*rest, length, 64, 48) for length in lengths]
+    shapes = [AttentionShape(*problem) for problem in problems]
+    searches: list[Any] = [
+        lambda many: alone(many, place, (2, 1)),
+        lambda many: in_runs(many, place, place.method(None)),
+        lambda many: in_runs(many, place, place.method(None), whole=True),
+    ]
+    for search in searches:
+        for shape, one in zip(shapes, search(shapes), strict=True):
+            assert [one] == search([shape])
+            assert one.cycles == KERNELS["decode-attention"].closed_form(one.plan, place.timing)
+    flat = KERNELS["flat-attention"]
+    for problem, one in zip(problems, flat.found(problems, place), strict=True):
+        plan = flat.planned(problem, place)
+        assert one == (plan, flat.closed_form(plan, place.timing))
+
+
+def test_whole_heads_stay_in_one_run_of_tiles() -> None:
+    shape = AttentionShape(1, 8, 2, 1, 500, 64, 64)
+    found = in_runs([shape], _PLACES[0], "tree", whole=True)[0].plan
+    assert (found.q_blocks, found.block.rows) == (1, 4)
