@@ -6,7 +6,6 @@ from typing import Any
 
 from tlm.calibrated import stale_allowed
 from tlm.chips import find_tiles
-from tlm.chips.profile import Chip
 from tlm.errors import InputError
 from wafertlm.iteration.options import LEVELS, IterationOptions
 from wafertlm.kernel.options import KernelOptions
@@ -16,15 +15,14 @@ from wafertlm.kernel.setup import PLAIN, Execution, Ground, Setup, grounded
 from wafertlm.options import contents, recorded
 from wafertlm.output import complete
 from workloads.kernels.catalogue import KERNELS
+from workloads.machine.dtypes import activation_dtype
 from workloads.models import Model, find_model
 from workloads.models.operators import Operator
-from workloads.serving.price.iteration import batch_operators
+from workloads.serving.price.iteration import Iterations
 from workloads.serving.price.mapping import Mapped
 from workloads.serving.price.mapping import Mapping as Mapper
 from workloads.serving.price.plan_energy import plan_energy_j
 
-#: Types of elements of 2 bytes, as activations, keys and values are; the first that a chip has.
-_DTYPES = ("fp16", "bf16", "int16")
 #: Variants of kernels that an iteration's options choose.
 _CHOICES = ("collective", "schedule")
 Progress = Callable[[int, int], None]
@@ -162,7 +160,7 @@ def run_iteration(
     with stale_allowed(options.allow_stale):
         ground = grounded(_kernel_options(options))
         mapper = Mapper(ground.place, options.collective, options.schedule)
-        counted = batch_operators(model, batch)
+        counted = Iterations(model).operators(batch)
         kernels = []
         for done, (operator, count) in enumerate(counted):
             if progress is not None:
@@ -194,7 +192,7 @@ def _kernel_options(options: IterationOptions) -> KernelOptions:
         chip=options.chip,
         grid=options.grid or f"{chip.grid.rows}x{chip.grid.cols}",
         shape="",
-        dtype=_dtype(chip),
+        dtype=activation_dtype(chip),
         level=options.level,
         noc=options.noc,
         memory=memory,
@@ -203,13 +201,3 @@ def _kernel_options(options: IterationOptions) -> KernelOptions:
         allow_stale=options.allow_stale,
         set=options.set,
     )
-
-
-def _dtype(chip: Chip) -> str:
-    found = next((dtype for dtype in _DTYPES if dtype in chip.tile.dtypes), None)
-    if found is None:
-        raise InputError(
-            f"--chip: '{chip.name}' computes {', '.join(chip.tile.dtypes)}; allowed: chips that "
-            f"compute one of {', '.join(_DTYPES)}, as activations are of 2 bytes"
-        )
-    return found

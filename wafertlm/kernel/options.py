@@ -13,6 +13,7 @@ from wafertlm.options import NAME_OR_FILE, SET, SET_HELP, Flag, parse_grid
 from workloads.kernels.attention.flat_attention import SCHEDULES
 from workloads.kernels.catalogue import KERNELS, Choices, Sizes
 from workloads.kernels.parts.collectives import METHODS
+from workloads.machine.dtypes import DTYPE_BITS
 from workloads.machine.place import Place
 
 RTL = "rtl"
@@ -24,16 +25,6 @@ _MIXES = (
     "level rtl alone or with --memory rtl; level at, lt or perf; --noc rtl|at|lt|perf with "
     "--compute at|perf; --noc rtl|at with --compute rtl"
 )
-
-#: Bits of an element, and of a sum of products.
-ELEMENT_BITS = {
-    "int8": (8, 32),
-    "int16": (16, 32),
-    "fp16": (16, 16),
-    "bf16": (16, 16),
-    "fp8": (8, 16),
-    "fp32": (32, 32),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +111,7 @@ def known_names() -> dict[str, list[str]]:
         "noc": list(LEVELS),
         "memory": list(MEMORY_LEVELS),
         "compute": list(COMPUTE_LEVELS),
-        "dtypes": list(ELEMENT_BITS),
+        "dtypes": list(DTYPE_BITS),
         "collectives": list(METHODS),
         "schedules": list(SCHEDULES),
     }
@@ -220,7 +211,7 @@ def chip_of_dtype(chip: Chip, dtype: str) -> Chip:
     Raises:
         InputError: if it computes no such elements.
     """
-    choose("dtype", dtype, list(ELEMENT_BITS))
+    choose("dtype", dtype, list(DTYPE_BITS))
     if dtype not in chip.tile.dtypes:
         known = ", ".join(chip.tile.dtypes)
         raise InputError(f"--dtype: chip '{chip.name}' computes {known}, found {dtype}")

@@ -17,7 +17,6 @@ from tlm.program import Program
 from tlm.tiles.timing import FREE, QueueTiming, TileTiming
 from tlm.trace import Recorder
 from wafertlm.kernel.options import (
-    ELEMENT_BITS,
     RTL,
     KernelOptions,
     Levels,
@@ -31,6 +30,7 @@ from wafertlm.kernel.table import UnequalTiles, unequal_tiles
 from wafertlm.options import contents, recorded
 from wafertlm.stopwatch import Building
 from workloads.kernels.catalogue import KERNELS, Kernel, MovingPlan, Plan
+from workloads.machine.dtypes import DTYPE_BITS
 from workloads.machine.moved import Moved
 from workloads.machine.place import Place, chip_place
 
@@ -251,7 +251,7 @@ def grounded(options: KernelOptions) -> Ground:
         timing = noc_timing(chip) if custom is None else custom.timing
         grid = chip_grid(options.grid, chip)
         unequal = unequal_tiles(options, levels, chip, grid)
-        bits, memory = ELEMENT_BITS[options.dtype], levels.memory is not None
+        bits, memory = DTYPE_BITS[options.dtype], levels.memory is not None
         place = chip_place(chip, grid, timing, *bits, memory=memory)
         if levels.compute == "perf":
             roofline = Roofline(place.matrix.macs_per_cycle, element_bytes=place.element_bits // 8)

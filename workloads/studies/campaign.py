@@ -24,7 +24,6 @@ _ROOT = Path(__file__).parents[2]
 _SOURCES = (
     "tlm/chips",
     "tlm/compute",
-    "workloads/mapping",
     "workloads/models",
     "workloads/serving",
     "workloads/studies",

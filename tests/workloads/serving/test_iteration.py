@@ -6,7 +6,18 @@ from hypothesis import strategies as st
 from workloads.models import Model, load_model
 from workloads.models.operators import Attention, Product, Rows
 from workloads.serving.price.cost import Batch
-from workloads.serving.price.iteration import batch_operators, rounded
+from workloads.serving.price.iteration import (
+    Decode,
+    Head,
+    Iterations,
+    Layer,
+    Part,
+    Prompt,
+    after,
+    alike,
+    part_operators,
+    rounded,
+)
 
 _MODELS = [load_model(name) for name in ("llama3-8b", "gpt-oss-20b", "deepseek-v3-671b")]
 _BATCHES = st.builds(
@@ -22,7 +33,7 @@ _BATCHES = st.builds(
 def attended(model: Model, batch: Batch) -> dict[str, int]:
     """Sequences times layers of each kind of attention."""
     found = {"prompt attention": 0, "decode attention": 0}
-    for operator, count in batch_operators(model, batch):
+    for operator, count in Iterations(model).operators(batch):
         if isinstance(operator, Attention):
             rows = operator.sequences * operator.new
             found[operator.name] += count * rows
@@ -32,7 +43,7 @@ def attended(model: Model, batch: Batch) -> dict[str, int]:
 @settings(max_examples=60, deadline=None)
 @given(st.sampled_from(_MODELS), _BATCHES)
 def test_every_layer_attends_once_for_every_token(model: Model, batch: Batch) -> None:
-    prompts = sum(rounded(new) for new, _ in batch.prefills)
+    prompts = sum(rounded(new, 5) for new, _ in batch.prefills)
     assert attended(model, batch) == {
         "prompt attention": model.layers * prompts,
         "decode attention": model.layers * batch.decode_tokens,
@@ -49,7 +60,7 @@ def test_prompts_in_some_layers_leave_the_others_to_decoding(
     filled = batch._replace(prefill_layers=range(start, stop))
     norms = {
         operator.rows: count
-        for operator, count in batch_operators(model, filled)
+        for operator, count in Iterations(model).operators(filled)
         if isinstance(operator, Rows) and operator.name == "attention norm"
     }
     tokens, decoding = rounded(batch.new_tokens), rounded(batch.decode_tokens)
@@ -62,10 +73,45 @@ def test_prompts_in_some_layers_leave_the_others_to_decoding(
 
 def test_the_head_is_of_the_tokens_that_give_a_next_one() -> None:
     batch = Batch(((512, 0),), 3, 300, 4)
-    found = dict(batch_operators(_MODELS[0], batch))
+    found = dict(Iterations(_MODELS[0]).operators(batch))
     assert found[Product("head", 4, 128256, 4096)] == 1
 
 
-def test_sizes_are_rounded_up_little() -> None:
-    assert [rounded(n) for n in (0, 1, 128, 129, 1000, 4097)] == [0, 1, 128, 130, 1000, 4160]
-    assert all(n <= rounded(n) <= 1.016 * n for n in range(1, 20_000, 7))
+def test_sizes_are_rounded_to_the_nearest_of_some_bits() -> None:
+    sizes = (0, 1, 128, 129, 130, 1000, 4097, 4130)
+    assert [rounded(n) for n in sizes] == [0, 1, 128, 128, 132, 1008, 4096, 4096]
+    for bits, most in ((6, 1 / 64), (5, 1 / 32)):
+        errors = [rounded(n, bits) / n - 1 for n in range(1, 1 << 15)]
+        assert max(map(abs, errors)) <= most
+        assert abs(sum(errors)) / len(errors) < most / 20  # too many as often as too few
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.one_of(
+        st.builds(Layer, st.integers(1, 5000), st.booleans()),
+        st.builds(Prompt, st.integers(1, 3000), st.integers(0, 9000), st.none()),
+        st.builds(Decode, st.integers(1, 99), st.just(1), st.integers(0, 9000), st.just(None)),
+        st.builds(Head, st.integers(1, 5000)),
+    )
+)
+def test_parts_that_are_alike_have_the_same_operators_but_for_one_size(part: Part) -> None:
+    if isinstance(part, Layer | Head):
+        part = type(part)(rounded(part[0]), *part[1:])
+    else:
+        part = after(part, rounded(part.context, 5))
+    together = alike(part)
+    assert part in together
+    assert all(part in alike(each) for each in together)
+    named = [[each.name for each in part_operators(_MODELS[1], each)] for each in together]
+    assert all(each == named[0] for each in named)
+
+
+def test_what_is_cached_beyond_a_window_makes_no_difference() -> None:
+    model = _MODELS[1]
+    parts = dict(Iterations(model).parts(Batch(((64, 3000),), 4, 4 * 3000, 5)))
+    assert parts[Prompt(64, 128, 128)] == parts[Decode(4, 1, 128, 128)] == 12
+    assert parts[Prompt(64, 2944, None)] == parts[Decode(4, 1, 3008, None)] == 12
+    # So a window that is not full is like one that nothing is seen of.
+    operators = list(part_operators(model, Prompt(64, 128, 128)))
+    assert operators == list(part_operators(model, Prompt(64, 2944, 128)))

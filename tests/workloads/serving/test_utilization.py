@@ -11,7 +11,7 @@ from workloads.models import load_model, model_names
 from workloads.serving.engine.run import run
 from workloads.serving.price.cost import Batch, ServingModel
 from workloads.serving.price.gpu_cost import GpuCost
-from workloads.serving.price.tile_cost import TileCost
+from workloads.serving.price.tile_price import TilePrice
 from workloads.serving.schedulers import make_scheduler
 
 _ROOM_BYTES = 1 << 42  # so that every model fits
@@ -28,7 +28,7 @@ def _on_tiles(model: str) -> ServingModel:
     chip = load_chip("flat32")
     assert chip.memory is not None
     memory = chip.memory.model_copy(update={"capacity_bytes": _ROOM_BYTES})
-    return TileCost(load_model(model), chip.model_copy(update={"memory": memory}))
+    return TilePrice(load_model(model), chip.model_copy(update={"memory": memory}))
 
 
 _ALL = [make(model) for make in (_on_gpus, _on_tiles) for model in model_names()]

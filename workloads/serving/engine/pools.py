@@ -2,7 +2,7 @@
 
 from tlm.chips import AnyChip
 from tlm.chips.gpu import GpuBox
-from tlm.chips.profile import ForeignNoc
+from tlm.chips.parts import noc_timing
 from tlm.errors import InputError
 from workloads.models import Model, find_model
 from workloads.serving.engine.run import Pools
@@ -96,7 +96,6 @@ def _link(chip: AnyChip, units: int) -> tuple[float, float]:
     """Bandwidth in bytes/s and latency in seconds between pools, the smaller of ``units``."""
     if isinstance(chip, GpuBox):
         return units * chip.link_bytes_per_s * chip.efficiency.link, chip.all_reduce_latency_s
-    noc = chip.noc
-    assert isinstance(noc, ForeignNoc)  # or nothing could be served on it
+    noc = noc_timing(chip)
     cycles = (chip.grid.rows - 1) * noc.hop_cycles + noc.ejection_cycles
     return chip.grid.cols * noc.flit_bytes * chip.clock_hz, cycles / chip.clock_hz

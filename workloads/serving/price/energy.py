@@ -11,8 +11,6 @@ from typing import NamedTuple
 
 from tlm.chips import TileEnergy
 from tlm.chips.gpu import GpuEnergy
-from workloads.mapping.attention import DecodeJoules
-from workloads.mapping.machine import Machine, Moved
 
 _PJ = 1e-12
 # Operands of a product pass SRAM once for each tile of 128 x 128 results: two operands of 2 bytes
@@ -77,38 +75,6 @@ def kernel_energy_j(figures: TileEnergy, traffic: TileTraffic) -> float:
         + traffic.memory_bytes * figures.memory_byte_pj
         + byte_hops * figures.hop_byte_pj
     )
-
-
-def tile_energy_j(
-    figures: TileEnergy, machine: Machine, macs: float, moved: Moved, vector_ops: float = 0.0
-) -> float:
-    """Energy of a kernel's operations on tiles, by a mapping's closed form."""
-    operands = _operand_bytes(machine, macs)
-    return kernel_energy_j(
-        figures,
-        TileTraffic(
-            2 * macs + vector_ops, operands, moved.memory, moved.delivered, machine.memory_hops
-        ),
-    )
-
-
-def decode_energy_j(
-    figures: TileEnergy, machine: Machine, macs_per_pair: float, token_bytes: int
-) -> DecodeJoules:
-    """Energies of attention in one layer while decoding, of keys and values of ``token_bytes``."""
-    fetched = Moved(token_bytes, token_bytes)
-    read_j = _PJ * token_bytes * figures.sram_byte_pj
-    return DecodeJoules(
-        arithmetic=_PJ * 2 * macs_per_pair * figures.flop_pj,
-        operands=_PJ * _operand_bytes(machine, macs_per_pair) * figures.sram_byte_pj,
-        read=read_j,
-        fetched=tile_energy_j(figures, machine, 0, fetched) - read_j,
-    )
-
-
-def _operand_bytes(machine: Machine, macs: float) -> float:
-    """Bytes that a full matrix engine reads for its products."""
-    return macs * 2 * (1 / machine.row_grain + 1 / machine.column_grain)
 
 
 def carried_byte_j(figures: TileEnergy, hops: int) -> float:

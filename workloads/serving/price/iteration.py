@@ -1,9 +1,16 @@
-"""The operators of an iteration: those of its layers, each as often as it runs."""
+"""The parts of an iteration, and the operators of each part.
+
+A part is a layer's work on tokens alone, attention of a prompt chunk, attention of the decoding
+requests, or the output head. Its numbers are rounded, so that a run meets few different parts.
+"""
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple, TypeVar
 
 from workloads.models import Model
+from workloads.models.model import LayerCounts
 from workloads.models.operators import (
     Operator,
     decode_attention,
@@ -14,55 +21,160 @@ from workloads.models.operators import (
 from workloads.serving.price.cost import Batch
 from workloads.serving.price.experts import distinct_experts
 
-_EXACT_TOKENS = 128
+# Rounded to the nearest, too many as often as too few: tokens, and contexts of decoding requests,
+# are 1.6 % off at most, tokens and contexts of prompt chunks 3.2 % where attention sees them.
+_BITS = 6
+_PROMPT_BITS = 5
+_ALIKE = 8
 
 
-def batch_operators(model: Model, batch: Batch) -> list[tuple[Operator, int]]:
-    """Operators of an iteration, in the order in which a layer first meets them.
+class Layer(NamedTuple):
+    """All but attention of a layer.
 
-    Layers that compute prompts compute them beside the decoding requests; others those alone.
+    Attributes:
+        tokens: New tokens.
+        experts: Whether it has experts.
     """
-    found: Counter[Operator] = Counter()
-    filled = range(0)
-    if batch.prefills:
-        filled = range(model.layers) if batch.prefill_layers is None else batch.prefill_layers
-    for layers in (range(filled.start), filled, range(filled.stop, model.layers)):
-        tokens = batch.new_tokens if layers is filled else batch.decode_tokens
-        for experts, count in _kinds(model, layers):
-            for operator in layer_operators(model, tokens, experts=experts):
+
+    tokens: int
+    experts: bool
+
+
+class Prompt(NamedTuple):
+    """Attention of a prompt chunk in a layer.
+
+    Attributes:
+        new: New tokens.
+        context: Tokens in the cache before.
+        window: What the layer sees; None: all.
+    """
+
+    new: int
+    context: int
+    window: int | None
+
+
+class Decode(NamedTuple):
+    """Attention of decoding requests of equal contexts in a layer.
+
+    Attributes:
+        sequences: Requests.
+        width: New tokens of each.
+        context: Tokens in the cache of each.
+        window: What the layer sees; None: all.
+        in_sram: Whether these are in the tiles' SRAM, not in the memory behind it.
+    """
+
+    sequences: int
+    width: int
+    context: int
+    window: int | None
+    in_sram: bool = False
+
+
+class Head(NamedTuple):
+    """The output head.
+
+    Attributes:
+        rows: Tokens that pass it.
+    """
+
+    rows: int
+
+
+Part = Layer | Prompt | Decode | Head
+_Seen = TypeVar("_Seen", Prompt, Decode)
+
+
+class Iterations:
+    """The parts of a model's iterations."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._counts: dict[range, LayerCounts] = {}
+        self._everywhere = range(model.layers)
+
+    def operators(self, batch: Batch) -> list[tuple[Operator, int]]:
+        """Operators of an iteration, in the order in which a layer first meets them."""
+        found: Counter[Operator] = Counter()
+        for part, count in self.parts(batch):
+            for operator in part_operators(self._model, part):
                 found[operator] += count
-    window = None if model.sliding_window is None else model.sliding_window.tokens
-    for seen, everywhere, here in _seen(model, filled, window):
+        return list(found.items())
+
+    def parts(self, batch: Batch) -> list[tuple[Part, int]]:
+        """Parts of an iteration, and how often each runs.
+
+        Layers that compute prompts compute them beside the decoding requests; others those alone.
+        Decoding requests are taken to have equal contexts. Where SRAM holds a share of their
+        tokens, as many layers find theirs there.
+        """
+        found: list[tuple[Part, int]] = []
+        everywhere, filled = self._everywhere, range(0)
+        if batch.prefills:
+            filled = everywhere if batch.prefill_layers is None else batch.prefill_layers
+            found += self.layers(batch.new_tokens, filled)
+        if batch.decode_sequences:
+            for beside in (range(filled.start), range(filled.stop, everywhere.stop)):
+                found += self.layers(batch.decode_tokens, beside) if beside else []
         for new, context in batch.prefills:
-            for operator in prompt_operators(model, new, context, seen):
-                found[operator] += here
-        for operator in decode_operators(model, batch, seen):
-            found[operator] += everywhere
-    for operator in head(model, rounded(batch.logit_rows)) if batch.logit_rows else ():
-        found[operator] += 1
-    return [(operator, count) for operator, count in found.items() if count]
+            chunk = Prompt(rounded(new, _PROMPT_BITS), rounded(context, _PROMPT_BITS), None)
+            found += self._seen(chunk, filled)
+        if batch.decode_sequences:
+            tokens, there = batch.decode_context_tokens, batch.decode_sram_tokens
+            context = rounded(-(-tokens // batch.decode_sequences))
+            for part, count in self.decoding(batch.decode_sequences, batch.decode_width, context):
+                kept = round(count * (there / tokens)) if there else 0
+                found += [(part, count - kept)] if count > kept else []
+                found += [(part._replace(in_sram=True), kept)] if kept else []
+        return found + self.head(batch.logit_rows)
 
-
-def layer_operators(model: Model, tokens: int, *, experts: bool) -> Iterator[Operator]:
-    """All but attention of a layer; none without tokens."""
-    if tokens:
+    def layers(self, tokens: int, layers: range | None = None) -> list[tuple[Part, int]]:
+        """Of some layers, or all, what is not attention."""
+        dense, experts, *_ = self._count(self._everywhere if layers is None else layers)
         tokens = rounded(tokens)
-        yield from projections(model, tokens, experts=needed(model, tokens) if experts else None)
+        kinds = ((Layer(tokens, False), dense), (Layer(tokens, True), experts))
+        return [(part, count) for part, count in kinds if count]
+
+    def decoding(self, sequences: int, width: int, context: int) -> list[tuple[Decode, int]]:
+        """Attention of decoding requests in all layers, whose caches are in memory."""
+        return self._seen(Decode(sequences, width, context, None), self._everywhere)
+
+    def head(self, rows: int) -> list[tuple[Part, int]]:
+        """The output head of some tokens."""
+        return [(Head(rounded(rows)), 1)] if rows else []
+
+    def _seen(self, part: _Seen, layers: range) -> list[tuple[_Seen, int]]:
+        """Attention in some layers, by what they see."""
+        counts, window = self._count(layers), self._model.sliding_window
+        found = [(part, counts.full)] if counts.full else []
+        if window is not None and counts.windowed:
+            seen = after(part._replace(window=window.tokens), part.context)
+            found.append((seen, counts.windowed))
+        return found
+
+    def _count(self, layers: range) -> LayerCounts:
+        if layers not in self._counts:
+            self._counts[layers] = self._model.count(layers)
+        return self._counts[layers]
 
 
-def prompt_operators(
-    model: Model, new: int, context: int, window: int | None
-) -> Iterator[Operator]:
-    """Attention of a prompt chunk in a layer that sees a window or, with None, all."""
-    return prompt_attention(model, rounded(new), rounded(context), window)
+def after(part: _Seen, context: int) -> _Seen:
+    """The part behind so many cached tokens; those beyond its window make no difference."""
+    seen = context if part.window is None else min(context, part.window)
+    return part._replace(context=seen)
 
 
-def decode_operators(model: Model, batch: Batch, window: int | None) -> Iterator[Operator]:
-    """Attention of the decoding requests in a layer, their contexts taken as equal."""
-    sequences = batch.decode_sequences
-    if sequences:
-        context = rounded(-(-batch.decode_context_tokens // sequences))
-        yield from decode_attention(model, sequences, batch.decode_width, context, window)
+def part_operators(model: Model, part: Part) -> Iterator[Operator]:
+    """Operators of a part."""
+    if isinstance(part, Layer):
+        experts = needed(model, part.tokens) if part.experts else None
+        return projections(model, part.tokens, experts=experts)
+    if isinstance(part, Prompt):
+        return prompt_attention(model, *part)
+    if isinstance(part, Decode):
+        return decode_attention(model, *part[:4])
+    return head(model, part.rows)
 
 
 def needed(model: Model, tokens: int) -> int:
@@ -72,26 +184,34 @@ def needed(model: Model, tokens: int) -> int:
     return round(distinct_experts(experts.count, experts.active, tokens))
 
 
-def rounded(tokens: int) -> int:
-    """Tokens rounded up to 7 significant bits (1.6 % at most), to keep cases few."""
-    if tokens <= _EXACT_TOKENS:
-        return tokens
-    unit = 1 << (tokens.bit_length() - 7)
-    return -(-tokens // unit) * unit
+def alike(part: Part) -> list[Part]:
+    """Parts that differ from one, which is among them, in how much there is to do alone.
+
+    A run that meets one soon meets others.
+    """
+    if isinstance(part, Layer):
+        return [part._replace(tokens=tokens) for tokens in _beside(part.tokens)]
+    if isinstance(part, Head):
+        return [Head(rows) for rows in _beside(part.rows)]
+    if part.window is not None or not part.context:
+        return [part]
+    bits = _BITS if isinstance(part, Decode) else _PROMPT_BITS
+    return [part._replace(context=context) for context in _beside(part.context, bits)]
 
 
-def _kinds(model: Model, layers: range) -> Iterator[tuple[bool, int]]:
-    """Whether layers have experts, and how many do and do not."""
-    counts = model.count(layers)
-    for experts, count in ((False, counts.dense), (True, counts.experts)):
-        if count:
-            yield experts, count
+def _beside(number: int, bits: int = _BITS) -> list[int]:
+    """Numbers that `rounded` gives, this and some next to it."""
+    unit = _unit(number, bits)
+    first = number // unit // _ALIKE * _ALIKE
+    return [each * unit for each in range(first, first + _ALIKE) if each]
 
 
-def _seen(model: Model, filled: range, window: int | None) -> Iterator[tuple[int | None, int, int]]:
-    """What layers see, how many of all do, and how many of those that compute prompts."""
-    everywhere, here = model.count(range(model.layers)), model.count(filled)
-    if everywhere.full:
-        yield None, everywhere.full, here.full
-    if everywhere.windowed:
-        yield window, everywhere.windowed, here.windowed
+@lru_cache(1 << 16)
+def rounded(tokens: int, bits: int = _BITS) -> int:
+    """Tokens rounded to some significant bits."""
+    unit = _unit(tokens, bits)
+    return (tokens + unit // 2) // unit * unit
+
+
+def _unit(number: int, bits: int) -> int:
+    return 1 << max(0, number.bit_length() - bits)

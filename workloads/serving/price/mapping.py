@@ -4,18 +4,17 @@ Kernels run one after another, each over the whole place, with operands and resu
 memory (FlatAttention paper, section III-E).
 """
 
-from functools import lru_cache
+from collections.abc import Sequence
 from typing import NamedTuple, cast
 
-from workloads.kernels.catalogue import KERNELS, Choices, MovingPlan, Sizes
-from workloads.kernels.gemm.stream_search import plan_stream
+from workloads.kernels.attention.core import AttentionShape
+from workloads.kernels.attention.flash_search import alone, in_runs
+from workloads.kernels.catalogue import KERNELS, Choices, Kernel, MovingPlan, Sizes
+from workloads.kernels.gemm.stream_search import plan_streams
 from workloads.machine.place import Place
-from workloads.models.operators import Attention, Operator, Product
+from workloads.models.operators import Attention, Operator, Product, Rows
 
 _STREAM = "stream-gemm"
-#: Of prompts, and of decoding requests; the fastest by the closed form is taken.
-_PROMPT_ATTENTION = ("flat-attention", "flash-attention-3", "flash-attention-2")
-_DECODE_ATTENTION = ("decode-attention", "flat-attention")
 
 
 class Mapped(NamedTuple):
@@ -43,54 +42,95 @@ class Mapping:
         place: Where they run, with its share of off-chip memory.
         collective: How reductions are made, and blocks sent to many; None: as kernels do.
         schedule: Of FlatAttention; None: its own.
+        kept: Whether keys and values of decoding requests lie in the tiles that use them.
     """
 
     def __init__(
-        self, place: Place, collective: str | None = None, schedule: str | None = None
+        self,
+        place: Place,
+        collective: str | None = None,
+        schedule: str | None = None,
+        *,
+        kept: bool = False,
     ) -> None:
-        self._place = place
+        self.place = place
+        self._kept = kept
         self._collective = collective
         self._schedule = schedule
-        self.of = lru_cache(maxsize=1 << 16)(self._of)
 
-    def _of(self, operator: Operator) -> Mapped:
+    def of(self, operator: Operator) -> Mapped:
         """The fastest plan of an operator.
 
         Raises:
             InputError: if none fits the tiles' memory.
         """
-        if isinstance(operator, Product):
-            return self._product(operator)
-        if isinstance(operator, Attention):
-            return self._attention(operator)
-        third = {"rotary": operator.head_dim, "weighted-sum": operator.operands}
-        more = (third[operator.kind],) if operator.kind in third else ()
-        return self._mapped(operator.kind, (operator.rows, operator.columns, *more))
+        return self.of_all([operator])[0]
 
-    def _product(self, product: Product) -> Mapped:
-        place, sizes = self._place, (product.rows, product.columns, product.depth)
-        bits = 8 * product.weight_bytes
-        plan = plan_stream(
-            sizes,
+    def of_all(self, operators: Sequence[Operator]) -> list[Mapped]:
+        """The same of operators that differ in how much there is to do alone.
+
+        That is in the rows and groups of products, the rows of others, the keys of attention.
+
+        Raises:
+            InputError: if no plan of one fits the tiles' memory.
+        """
+        first = operators[0]
+        if isinstance(first, Product):
+            return self._products(cast(Sequence[Product], operators))
+        if isinstance(first, Attention):
+            return self._attentions(cast(Sequence[Attention], operators))
+        return self._rows(cast(Sequence[Rows], operators))
+
+    def _products(self, products: Sequence[Product]) -> list[Mapped]:
+        place, first = self.place, products[0]
+        bits = 8 * first.weight_bytes
+        found = plan_streams(
+            [(each.rows, each.groups) for each in products],
+            (first.columns, first.depth),
             place,
             place.method(self._collective),
-            product.groups,
             None if bits == place.element_bits else bits,
         )
-        cycles = KERNELS[_STREAM].closed_form(plan, place.timing)
-        return Mapped(_STREAM, sizes, product.groups, plan, cycles)
+        return [Mapped(_STREAM, each.plan.shape, each.plan.groups, *each) for each in found]
 
-    def _attention(self, attention: Attention) -> Mapped:
-        sizes = attention[1:8]
-        names = _PROMPT_ATTENTION if attention.causal else _DECODE_ATTENTION
-        found = [self._mapped(name, sizes) for name in names]
-        return min(found, key=lambda mapped: mapped.cycles)
+    def _attentions(self, attentions: Sequence[Attention]) -> list[Mapped]:
+        first, place = attentions[0], self.place
+        sizes = [each[1:8] for each in attentions]
+        shapes = [AttentionShape(*each) for each in sizes]
+        if first.causal:
+            found: list[list[Mapped]] = [
+                [Mapped(f"flash-attention-{one.plan.turns + 1}", size, 1, *one)]
+                for size, one in zip(sizes, alone(shapes, place, (2, 1)), strict=True)
+            ]
+        else:
+            method = place.method(self._collective)
+            split = in_runs(shapes, place, method, whole=self._kept)
+            found = [
+                [Mapped("decode-attention", size, 1, *one)]
+                for size, one in zip(sizes, split, strict=True)
+            ]
+        # All tiles work on a head together: worth it for many rows, or where heads are so few that
+        # runs of tiles leave some idle.
+        few = shapes[0].heads < place.rows and not self._kept
+        if first.causal or few:
+            flat = KERNELS["flat-attention"]
+            together = flat.found(sizes, place, self._choices(flat))
+            for tried, size, one in zip(found, sizes, together, strict=True):
+                tried.append(Mapped("flat-attention", size, 1, *one))
+        return [min(tried, key=lambda mapped: mapped.cycles) for tried in found]
 
-    def _mapped(self, name: str, sizes: Sizes) -> Mapped:
-        kernel, place = KERNELS[name], self._place
-        choices = Choices(
+    def _rows(self, rows: Sequence[Rows]) -> list[Mapped]:
+        first = rows[0]
+        kernel = KERNELS[first.kind]
+        third = {"rotary": first.head_dim, "weighted-sum": first.operands}
+        more = (third[first.kind],) if first.kind in third else ()
+        sizes = [(each.rows, each.columns, *more) for each in rows]
+        found = kernel.found(sizes, self.place, self._choices(kernel))
+        return [Mapped(first.kind, size, 1, *one) for size, one in zip(sizes, found, strict=True)]
+
+    def _choices(self, kernel: Kernel) -> Choices:
+        """The mapping's variants that a kernel has."""
+        return Choices(
             collective=self._collective if "collective" in kernel.choices else None,
             schedule=self._schedule if "schedule" in kernel.choices else None,
         )
-        plan = cast(MovingPlan, kernel.planned(sizes, place, choices))
-        return Mapped(name, sizes, 1, plan, kernel.closed_form(plan, place.timing))

@@ -2,14 +2,14 @@
 
 from functools import cache
 
-from tlm.chips import AnyChip, chip_names, find_chip, load_chip
+from tlm.chips import AnyChip, Chip, chip_names, find_chip, load_chip
 from tlm.chips.gpu import GpuBox, gpu_box_names
 from tlm.errors import InputError
-from workloads.mapping.machine import missing_parts
+from workloads.machine.dtypes import has_activations
 from workloads.models import Model, find_model
 from workloads.serving.price.cost import ServingModel
 from workloads.serving.price.gpu_cost import GpuCost
-from workloads.serving.price.tile_cost import TileCost
+from workloads.serving.price.tile_price import TilePrice
 
 
 @cache
@@ -87,4 +87,23 @@ def serving_model(
             f"expert parallelism: found {expert_parallel}; allowed on '{chip.name}': 1, as all of "
             "its tiles run every expert; GPU servers have more"
         )
-    return TileCost(shape, chip, units=pool, kv_sram_tokens=kv_sram_tokens or 0)
+    return TilePrice(shape, chip, units=pool, kv_sram_tokens=kv_sram_tokens or 0)
+
+
+def missing_parts(chip: Chip) -> list[str]:
+    """What serving needs and a chip of tiles does not have."""
+    tile, dies = chip.tile, chip.dies
+    parts = {
+        "[memory], off-chip memory": chip.memory is not None,
+        "tile.vector_flop_per_cycle, a vector engine": tile.matrix.vector_unit(
+            tile.vector_flop_per_cycle
+        ),
+        "tile.dtypes of 2 bytes, as activations are": has_activations(chip),
+    }
+    lacks = [part for part, there in parts.items() if not there]
+    if dies is not None:
+        lacks.append(
+            f"kernels over several dies: allowed without [dies], a single die, found "
+            f"{dies.rows} x {dies.cols}"
+        )
+    return lacks

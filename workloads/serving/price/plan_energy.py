@@ -21,7 +21,7 @@ def plan_energy_j(chip: Chip, place: Place, plan: MovingPlan, macs: int) -> floa
 
     Args:
         chip: The chip.
-        place: Where the kernel runs.
+        place: Where the kernel runs; without memory, what it reads is at hand.
         plan: The kernel's plan.
         macs: Multiply-accumulates of the problem, without padding.
     """
@@ -30,10 +30,11 @@ def plan_energy_j(chip: Chip, place: Place, plan: MovingPlan, macs: int) -> floa
     grains, moved = chip.tile.matrix.grains, plan.moved
     reads = 0.0 if grains is None else 1 / grains.rows + 1 / grains.columns
     lanes = place.rows * place.cols * place.vector.lanes
+    memory_bytes = 0 if place.offchip is None else moved.read + moved.written
     traffic = TileTraffic(
         flops=2 * macs + lanes * plan.tile_vector_cycles,
         operand_bytes=macs * _OPERAND_BYTES * reads,
-        memory_bytes=moved.read + moved.written,
+        memory_bytes=memory_bytes,
         delivered_bytes=moved.delivered,
         memory_hops=0.0 if place.offchip is None else _mean_hops(place.offchip),
     )

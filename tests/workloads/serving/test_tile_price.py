@@ -17,11 +17,11 @@ from workloads.serving.load.traces import load_trace
 from workloads.serving.price.cost import Batch
 from workloads.serving.price.experts import distinct_experts
 from workloads.serving.price.models import serving_model
-from workloads.serving.price.tile_cost import TileCost
+from workloads.serving.price.tile_price import TilePrice
 from workloads.serving.result.metrics import Slo
 from workloads.serving.schedulers import Chunked, make_scheduler
 
-_COST = TileCost(load_model("llama3-8b"), load_chip("flat32"))
+_COST = TilePrice(load_model("llama3-8b"), load_chip("flat32"))
 _BYTES_PER_S = 2.0e12
 _REAL = Path(__file__).parents[3] / "../shared/traces/azure_llm_2023_conversation.csv"
 
@@ -45,7 +45,7 @@ def test_long_prefill_is_bound_by_compute() -> None:
     batch = Batch(((4096, 0),), 0, 0, 1)
     seconds = _COST.cost(batch).seconds
     work = batch.work(_COST.layers)
-    assert 0.85 < _COST.utilization(work, seconds) < 1.0
+    assert 0.65 < _COST.utilization(work, seconds) < 0.85  # half of attention's pairs are masked
 
 
 @settings(max_examples=50, deadline=None)
@@ -61,22 +61,18 @@ def test_more_decoding_beside_a_prompt_never_makes_it_faster(
 
 def test_a_model_that_does_not_fit_and_a_chip_without_memory_are_refused() -> None:
     with pytest.raises(InputError, match="'qwen2-72b' on chip 'flat32': weights take 14541"):
-        TileCost(load_model("qwen2-72b"), load_chip("flat32"))
-    with pytest.raises(InputError, match="chip 'wse2': no closed forms"):
-        TileCost(load_model("llama3-8b"), load_chip("wse2"))
-    with pytest.raises(InputError, match="'flat32-wafer': .* a single die, found 8 x 8"):
-        TileCost(load_model("llama3-8b"), load_chip("flat32-wafer"))
+        TilePrice(load_model("qwen2-72b"), load_chip("flat32"))
+    with pytest.raises(InputError, match="chip 'wse2': found no off-chip memory"):
+        TilePrice(load_model("llama3-8b"), load_chip("wse2"))
 
 
 def test_keys_and_values_in_sram_leave_room_for_the_smallest_buffers() -> None:
-    # Two slices of 16 x 16 scores: queries and output, keys and values of 256 elements each.
-    buffers = 2 * (16 * 256 + 16 * 256 + 16 * 16) * 2
-    most = (384 * 1024 - buffers) * 1024 // 131072 // 16 * 16
+    most = 3040
     model = serving_model("llama3-8b", "flat32", kv_sram_tokens=most)
     assert model.kv_sram_tokens == most
     batch = Batch(((4096, 0),), 8, 8 * 1000, 9)
     assert model.cost(batch).seconds > 1.1 * _COST.cost(batch).seconds  # blocks are smaller
-    for more in (most + 1, 3072):
+    for more in (most + 16, 4096):
         with pytest.raises(InputError) as refused:
             serving_model("llama3-8b", "flat32", kv_sram_tokens=more)
         assert str(refused.value) == (
@@ -127,7 +123,7 @@ def test_the_public_conversation_trace_at_its_own_rate() -> None:
     [("llama3-8b", "flat32"), ("gpt-oss-20b", "flat32"), ("qwen3-30b-a3b", "npusim-large")],
 )
 def test_a_stretch_of_decoding_costs_what_its_iterations_cost(model: str, chip: str) -> None:
-    cost = TileCost(load_model(model), load_chip(chip))
+    cost = TilePrice(load_model(model), load_chip(chip))
     contexts = np.array([0, 77, 3000, 250_001])
     costs = cost.decode_costs(30, contexts, 2)
     for place, context in enumerate(contexts.tolist()):
@@ -136,7 +132,7 @@ def test_a_stretch_of_decoding_costs_what_its_iterations_cost(model: str, chip: 
 
 
 def test_layers_outside_the_group_compute_the_decoding_requests_alone() -> None:
-    cost = TileCost(load_model("qwen3-30b-a3b"), load_chip("flat32"))
+    cost = TilePrice(load_model("qwen3-30b-a3b"), load_chip("flat32"))
     whole = Batch(((4096, 0),), 16, 16_000, 17)
     decode = cost.cost(_decode(16, 1000))
     groups = [
@@ -154,8 +150,8 @@ def test_layers_outside_the_group_compute_the_decoding_requests_alone() -> None:
 
 def test_pools_of_shared_memory_share_weights_and_others_do_not() -> None:
     model, flat32 = load_model("gpt-oss-20b"), load_chip("flat32")
-    whole, half = TileCost(model, flat32), TileCost(model, flat32, units=512)
+    whole, half = TilePrice(model, flat32), TilePrice(model, flat32, units=512)
     assert half.kv_capacity_tokens == pytest.approx(whole.kv_capacity_tokens / 2, rel=1e-4)
     npusim = load_chip("npusim-large")
     free = 2**37 - model.weight_bytes
-    assert TileCost(model, npusim, units=32).kv_capacity_tokens == free // 24576 // 16 * 16
+    assert TilePrice(model, npusim, units=32).kv_capacity_tokens == free // 24576 // 16 * 16

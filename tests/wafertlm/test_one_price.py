@@ -1,0 +1,71 @@
+"""What serving pays for an iteration on tiles is what its kernels take, one by one."""
+
+import numpy as np
+import pytest
+
+from tests.test_architecture import FILES, imported
+from wafertlm.iteration.options import IterationOptions
+from wafertlm.iteration.run import run_iteration
+from workloads.serving.price.models import serving_model
+
+_SERVED = [
+    ("llama3-8b", "flat32"),
+    ("gpt-oss-20b", "flat32"),
+    ("qwen3-30b-a3b", "npusim-large"),
+    ("qwen3-4b", "npusim-small"),
+]
+
+
+def _random_work(stream: np.random.Generator) -> tuple[tuple[str, ...], str | None]:
+    """Prompt chunks and decoding requests, as options have them."""
+    chunks = stream.integers(0, 3)
+    prefill = tuple(
+        f"{stream.integers(1, 2048)}@{stream.choice([0, stream.integers(0, 6000)])}"
+        for _ in range(chunks)
+    )
+    decoding = None
+    if not chunks or stream.random() < 0.7:
+        decoding = f"{stream.integers(1, 128)}@{stream.integers(1, 6000)}"
+    return prefill, decoding
+
+
+@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize(("model", "chip"), _SERVED)
+def test_serving_pays_what_an_iterations_kernels_take(model: str, chip: str, seed: int) -> None:
+    prefill, decoding = _random_work(np.random.default_rng(seed))
+    options = IterationOptions(
+        model=model, chip=chip, prefill=prefill, decode=decoding, allow_stale=True
+    )
+    ran = run_iteration(options)
+    served = serving_model(model, chip)
+    cost = served.cost(options.batch)
+    assert cost.seconds == ran.seconds
+    if cost.energy_j is None:
+        assert ran.energy_j is None
+    else:
+        assert served.static_power_w is not None and ran.energy_j is not None
+        idle_j = served.static_power_w * ran.seconds
+        assert cost.energy_j + idle_j == pytest.approx(ran.energy_j, rel=1e-12)
+
+
+#: What of the price of tiles computes at all: the kernels' plans and closed forms, and the energy
+#: of plans. Everything else there is words for work, sums and GPUs.
+_KERNELS_ONLY = ("tile_price", "mapping", "plan_energy", "iteration")
+_ALLOWED = {
+    "tlm.chips",
+    "tlm.chips.parts",
+    "tlm.errors",
+    "tlm.offchip.edge",  # how far a tile is from its channel, for energy
+}
+
+
+@pytest.mark.parametrize("name", _KERNELS_ONLY)
+def test_prices_of_tiles_import_no_formula_but_the_kernels(name: str) -> None:
+    path = FILES[f"workloads.serving.price.{name}"]
+    for module in imported(path):
+        if module.startswith("tlm"):
+            assert module in _ALLOWED, f"{path} imports {module}"
+        elif module.startswith("workloads"):
+            parts = ("kernels", "machine", "models", "serving.price")
+            assert module.startswith(tuple(f"workloads.{each}" for each in parts))
+            assert "gpu" not in module

@@ -1,0 +1,269 @@
+"""Iterations of a model on a grid of tiles: sums of its operators' kernels on a place.
+
+Kernels run one after another, each over all tiles of the place, with operands and results in
+off-chip memory: what ``wafertlm iteration`` prints kernel by kernel. Nothing else is a price.
+Keys and values in the tiles' SRAM are at hand there.
+
+Energy is that of the same plans (`workloads.serving.price.plan_energy`). Not modelled: host time
+between iterations, and memory below its peak bandwidth (refresh, row misses).
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from tlm.chips import Chip
+from tlm.chips.parts import noc_timing
+from tlm.errors import InputError
+from workloads.kernels.catalogue import KERNELS
+from workloads.machine.dtypes import DTYPE_BITS, activation_dtype
+from workloads.machine.kv_blocks import BLOCK_TOKENS
+from workloads.machine.place import Place, Rectangle, chip_place
+from workloads.models import Model, SlidingWindow
+from workloads.models.operators import Attention
+from workloads.serving.price.cost import (
+    Batch,
+    DecodeCosts,
+    Float64s,
+    Int64s,
+    IterationCost,
+    Work,
+    macs_of,
+)
+from workloads.serving.price.iteration import (
+    Decode,
+    Head,
+    Iterations,
+    Layer,
+    Part,
+    Prompt,
+    after,
+    alike,
+    needed,
+    part_operators,
+    rounded,
+)
+from workloads.serving.price.mapping import Mapping
+from workloads.serving.price.plan_energy import plan_energy_j
+
+#: Work that every service meets, by which it is found whether kernels have room for their buffers.
+_LEAST = (Layer(1, False), Prompt(1024, 0, None), Decode(1, 1, 1024, None), Head(1))
+
+
+class _Price(NamedTuple):
+    """Of some kernels: cycles, joules, and bytes of experts' weights."""
+
+    cycles: float = 0.0
+    joules: float = 0.0
+    expert_bytes: float = 0.0
+
+
+class TilePrice:
+    """``ServingModel`` of a model on a tile chip, or on ``units`` of its tiles (whole rows).
+
+    Where all tiles share the memory, pools of one chip share the weights, and a pool has its share
+    of what they leave; else each pool holds weights of its own.
+
+    What ``kv_sram_tokens`` take is set aside in every tile's SRAM, an equal share of each token's
+    keys and values; kernels have the rest for their buffers.
+
+    Raises:
+        InputError: if the chip lacks a part, its memory cannot hold the weights, units are not
+            whole rows, or what is left of the SRAM holds no buffers.
+    """
+
+    def __init__(
+        self, model: Model, chip: Chip, *, units: int | None = None, kv_sram_tokens: int = 0
+    ) -> None:
+        dtype = activation_dtype(chip)
+        self._model, self._chip = model, chip.for_dtype(dtype)
+        self._parts = Iterations(model)
+        rows = _rows(chip, units)
+        self._share = Fraction(rows, chip.grid.rows)
+        place = chip_place(
+            self._chip,
+            Rectangle(chip.grid.rows - rows, 0, rows, chip.grid.cols),
+            noc_timing(chip),
+            *DTYPE_BITS[dtype],
+            memory=True,
+            alone=units is None or rows == chip.grid.rows,
+        )
+        self._free_bytes = self._left_by_weights()
+        self._kv_sram_tokens = kv_sram_tokens
+        self._place = self._beside(place, kv_sram_tokens)
+        self._mapping = Mapping(self._place)
+        self._kept = Mapping(replace(self._place, offchip=None), kept=True)
+        self._priced: dict[Part, _Price] = {}
+
+    @property
+    def layers(self) -> int:
+        """Layers of the model."""
+        return self._model.layers
+
+    @property
+    def sliding_window(self) -> SlidingWindow | None:
+        """The window that some of its layers see."""
+        return self._model.sliding_window
+
+    @property
+    def kv_bytes_per_token(self) -> int:
+        """Bytes of the keys and values of a token."""
+        return self._model.kv_bytes_per_token
+
+    @property
+    def kv_capacity_tokens(self) -> int:
+        """Tokens of keys and values, in whole blocks, that fit beside the weights.
+
+        Activations and buffers are not subtracted: they are in the tiles, or are a few megabytes.
+        """
+        return self._free_bytes // self.kv_bytes_per_token // BLOCK_TOKENS * BLOCK_TOKENS
+
+    @property
+    def kv_sram_tokens(self) -> int:
+        """Tokens whose keys and values have room set aside in the tiles' SRAM."""
+        return self._kv_sram_tokens
+
+    @property
+    def static_power_w(self) -> float | None:
+        """Power of the tiles without work: their share of the chip's; None without figures."""
+        energy = self._chip.energy
+        return None if energy is None else energy.idle_w * float(self._share)
+
+    def cost(self, batch: Batch) -> IterationCost:
+        """Price of an iteration."""
+        cycles, joules, read = self._sum(self._parts.parts(batch))
+        energy_j = None if self._chip.energy is None else joules
+        return IterationCost(cycles / self._chip.clock_hz, energy_j, read)
+
+    def decode_costs(
+        self,
+        sequences: int,
+        context_tokens: Int64s,
+        width: int = 1,
+        spilled_tokens: int | None = None,
+    ) -> DecodeCosts:
+        """Prices of iterations that only decode."""
+        parts, tokens = self._parts, sequences * width
+        first, last = self._sum(parts.layers(tokens)), self._sum(parts.head(tokens))
+        cycles, joules = np.full((2, len(context_tokens)), [[first.cycles], [first.joules]])
+        contexts = [rounded(each) for each in (-(-context_tokens // sequences)).tolist()]
+        for part, count in parts.decoding(sequences, width, 0):
+            counts: dict[Decode, Float64s | int] = {part: count}
+            if spilled_tokens is not None:
+                in_sram = np.maximum(0, context_tokens - spilled_tokens)
+                there = np.rint(count * (in_sram / np.maximum(1, context_tokens)))
+                counts = {part: count - there, part._replace(in_sram=True): there}
+            for where, times in counts.items():
+                each = {n: self._of(after(where, n)) for n in set(contexts)}
+                cycles += times * np.array([each[n].cycles for n in contexts])
+                joules += times * np.array([each[n].joules for n in contexts])
+        seconds = (cycles + last.cycles) / self._chip.clock_hz
+        energy_j = None if self._chip.energy is None else joules + last.joules
+        return DecodeCosts(seconds, energy_j, first.expert_bytes)
+
+    def utilization(self, work: Work, span_s: float) -> float:
+        """Unpadded multiply-accumulates of ``work`` over the chip's peak in ``span_s``."""
+        place = self._place
+        peak = place.rows * place.cols * place.matrix.macs_per_cycle * self._chip.clock_hz
+        return macs_of(work, self._model) / (peak * span_s)
+
+    def _sum(self, parts: Iterable[tuple[Part, int]]) -> _Price:
+        cycles = joules = read = 0.0
+        for part, count in parts:
+            price = self._of(part)
+            cycles += count * price.cycles
+            joules += count * price.joules
+            read += count * price.expert_bytes
+        return _Price(cycles, joules, read)
+
+    def _of(self, part: Part) -> _Price:
+        """Price of a part of an iteration; parts that are alike are priced with it."""
+        if part not in self._priced:
+            self._find(alike(part))
+        return self._priced[part]
+
+    def _find(self, parts: Sequence[Part]) -> None:
+        """Price parts that differ in how much there is to do alone."""
+        in_sram = isinstance(parts[0], Decode) and parts[0].in_sram
+        cycles, joules = [0] * len(parts), [0.0] * len(parts)
+        for operators in zip(*(part_operators(self._model, each) for each in parts), strict=True):
+            kept = in_sram and isinstance(operators[0], Attention)
+            mapping = self._kept if kept else self._mapping
+            for n, mapped in enumerate(mapping.of_all(operators)):
+                macs = mapped.groups * KERNELS[mapped.kernel].macs(mapped.sizes)
+                cycles[n] += mapped.cycles
+                joules[n] += plan_energy_j(self._chip, mapping.place, mapped.plan, macs) or 0.0
+        for n, each in enumerate(parts):
+            self._priced[each] = _Price(cycles[n], joules[n], self._expert_bytes(each))
+
+    def _expert_bytes(self, part: Part) -> float:
+        """Bytes of experts' weights that a part reads."""
+        if not isinstance(part, Layer) or not part.experts:
+            return 0.0
+        return needed(self._model, part.tokens) * self._model.expert_bytes
+
+    def _left_by_weights(self) -> int:
+        """Bytes of the memory that are the place's, beside the weights."""
+        model, chip = self._model, self._chip
+        memory, share = chip.memory, self._share
+        assert memory is not None  # or there were no place
+        there = int(memory.capacity_bytes * (share if memory.per_tile else 1))
+        if model.weight_bytes >= there:
+            raise InputError(
+                f"model '{model.name}' on chip '{chip.name}': weights take {model.weight_bytes} "
+                f"bytes; allowed: less than the memory's {there}"
+            )
+        return int((there - model.weight_bytes) * (1 if memory.per_tile else share))
+
+    def _beside(self, place: Place, kv_sram_tokens: int) -> Place:
+        """The place with the SRAM that keys and values leave its tiles."""
+
+        def left(tokens: int) -> Place:
+            kept = -(-tokens * self.kv_bytes_per_token // (place.rows * place.cols))
+            return replace(place, tile_bytes=place.tile_bytes - kept)
+
+        if kv_sram_tokens == 0 or (kv_sram_tokens > 0 and self._has_room(left(kv_sram_tokens))):
+            return left(kv_sram_tokens)
+        most = place.tile_bytes * place.rows * place.cols // self.kv_bytes_per_token
+        blocks = range(most // BLOCK_TOKENS + 1)
+        room = bisect_left(
+            blocks, True, key=lambda count: not self._has_room(left(count * BLOCK_TOKENS))
+        )
+        raise InputError(
+            f"--kv-sram-tokens: found {kv_sram_tokens}; allowed for '{self._model.name}' on "
+            f"{place.rows * place.cols} tiles of '{self._chip.name}': 0 to "
+            f"{(room - 1) * BLOCK_TOKENS}, as kernels need buffers"
+        )
+
+    def _has_room(self, place: Place) -> bool:
+        """Whether each kernel finds a plan."""
+        mapping = Mapping(place)
+        parts: list[Part] = [*_LEAST, *([Layer(1, True)] if self._model.experts else [])]
+        try:
+            for part in parts:
+                for operator in part_operators(self._model, part):
+                    mapping.of(operator)
+        except InputError:
+            return False
+        return True
+
+
+def _rows(chip: Chip, units: int | None) -> int:
+    """Rows of tiles of a pool.
+
+    Raises:
+        InputError: if the tiles are not whole rows.
+    """
+    if units is None:
+        return chip.grid.rows
+    rows, rest = divmod(units, chip.grid.cols)
+    if rest or not 1 <= rows <= chip.grid.rows:
+        raise InputError(
+            f"tiles of a pool of '{chip.name}': found {units}; allowed: whole rows, multiples "
+            f"of {chip.grid.cols} up to {chip.grid.rows * chip.grid.cols}"
+        )
+    return rows
