@@ -13,7 +13,6 @@ from workloads.serving.price.iteration import (
     Layer,
     Part,
     Prompt,
-    after,
     alike,
     part_operators,
     rounded,
@@ -99,7 +98,7 @@ def test_parts_that_are_alike_have_the_same_operators_but_for_one_size(part: Par
     if isinstance(part, Layer | Head):
         part = type(part)(rounded(part[0]), *part[1:])
     else:
-        part = after(part, rounded(part.context, 5))
+        part = part._replace(context=rounded(part.context, 5))
     together = alike(part)
     assert part in together
     assert all(part in alike(each) for each in together)

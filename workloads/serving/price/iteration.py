@@ -113,35 +113,57 @@ class Iterations:
         everywhere, filled = self._everywhere, range(0)
         if batch.prefills:
             filled = everywhere if batch.prefill_layers is None else batch.prefill_layers
-            found += self.layers(batch.new_tokens, filled)
+            found += self._layers(batch.new_tokens, filled)
         if batch.decode_sequences:
             for beside in (range(filled.start), range(filled.stop, everywhere.stop)):
-                found += self.layers(batch.decode_tokens, beside) if beside else []
+                found += self._layers(batch.decode_tokens, beside) if beside else []
         for new, context in batch.prefills:
             chunk = Prompt(rounded(new, _PROMPT_BITS), rounded(context, _PROMPT_BITS), None)
             found += self._seen(chunk, filled)
         if batch.decode_sequences:
             tokens, there = batch.decode_context_tokens, batch.decode_sram_tokens
             context = rounded(-(-tokens // batch.decode_sequences))
-            for part, count in self.decoding(batch.decode_sequences, batch.decode_width, context):
-                kept = round(count * (there / tokens)) if there else 0
-                found += [(part, count - kept)] if count > kept else []
-                found += [(part._replace(in_sram=True), kept)] if kept else []
-        return found + self.head(batch.logit_rows)
+            kept = round(len(everywhere) * (there / tokens)) if there else 0
+            found += self._decoding(batch.decode_sequences, batch.decode_width, context, kept)
+        return found + self._head(batch.logit_rows)
 
-    def layers(self, tokens: int, layers: range | None = None) -> list[tuple[Part, int]]:
-        """Of some layers, or all, what is not attention."""
-        dense, experts, *_ = self._count(self._everywhere if layers is None else layers)
+    def decoding(
+        self, sequences: int, width: int, context: int, kept: int
+    ) -> list[tuple[Part, int]]:
+        """The same of an iteration that only decodes.
+
+        Args:
+            sequences: Decoding requests.
+            width: New tokens of each; all of them pass the head.
+            context: Tokens in the cache of each, `rounded`.
+            kept: Layers that find theirs in SRAM.
+        """
+        tokens = sequences * width
+        attention = self._decoding(sequences, width, context, kept)
+        return [*self._layers(tokens, self._everywhere), *attention, *self._head(tokens)]
+
+    def _layers(self, tokens: int, layers: range) -> list[tuple[Part, int]]:
+        """Of some layers what is not attention."""
+        dense, experts, *_ = self._count(layers)
         tokens = rounded(tokens)
         kinds = ((Layer(tokens, False), dense), (Layer(tokens, True), experts))
         return [(part, count) for part, count in kinds if count]
 
-    def decoding(self, sequences: int, width: int, context: int) -> list[tuple[Decode, int]]:
-        """Attention of decoding requests in all layers, whose caches are in memory."""
-        return self._seen(Decode(sequences, width, context, None), self._everywhere)
+    def _decoding(
+        self, sequences: int, width: int, context: int, kept: int
+    ) -> list[tuple[Part, int]]:
+        """Attention of decoding requests, of whose kinds each has its share of ``kept`` layers."""
+        seen = self._seen(Decode(sequences, width, context, None), self._everywhere)
+        if not kept:
+            return [*seen]
+        found: list[tuple[Part, int]] = []
+        for part, count in seen:
+            here = round(count * kept / len(self._everywhere))
+            found += [(part, count - here)] if count > here else []
+            found += [(part._replace(in_sram=True), here)] if here else []
+        return found
 
-    def head(self, rows: int) -> list[tuple[Part, int]]:
-        """The output head of some tokens."""
+    def _head(self, rows: int) -> list[tuple[Part, int]]:
         return [(Head(rounded(rows)), 1)] if rows else []
 
     def _seen(self, part: _Seen, layers: range) -> list[tuple[_Seen, int]]:
@@ -149,7 +171,9 @@ class Iterations:
         counts, window = self._count(layers), self._model.sliding_window
         found = [(part, counts.full)] if counts.full else []
         if window is not None and counts.windowed:
-            seen = after(part._replace(window=window.tokens), part.context)
+            # Tokens beyond the window make no difference.
+            context = min(part.context, window.tokens)
+            seen = part._replace(context=context, window=window.tokens)
             found.append((seen, counts.windowed))
         return found
 
@@ -157,12 +181,6 @@ class Iterations:
         if layers not in self._counts:
             self._counts[layers] = self._model.count(layers)
         return self._counts[layers]
-
-
-def after(part: _Seen, context: int) -> _Seen:
-    """The part behind so many cached tokens; those beyond its window make no difference."""
-    seen = context if part.window is None else min(context, part.window)
-    return part._replace(context=seen)
 
 
 def part_operators(model: Model, part: Part) -> Iterator[Operator]:

@@ -28,7 +28,6 @@ from workloads.models.operators import Attention
 from workloads.serving.price.cost import (
     Batch,
     DecodeCosts,
-    Float64s,
     Int64s,
     IterationCost,
     Work,
@@ -41,7 +40,6 @@ from workloads.serving.price.iteration import (
     Layer,
     Part,
     Prompt,
-    after,
     alike,
     needed,
     part_operators,
@@ -98,6 +96,7 @@ class TilePrice:
         self._mapping = Mapping(self._place)
         self._kept = Mapping(replace(self._place, offchip=None), kept=True)
         self._priced: dict[Part, _Price] = {}
+        self._decoded: dict[tuple[int, int, int, int], _Price] = {}
 
     @property
     def layers(self) -> int:
@@ -147,23 +146,18 @@ class TilePrice:
         spilled_tokens: int | None = None,
     ) -> DecodeCosts:
         """Prices of iterations that only decode."""
-        parts, tokens = self._parts, sequences * width
-        first, last = self._sum(parts.layers(tokens)), self._sum(parts.head(tokens))
-        cycles, joules = np.full((2, len(context_tokens)), [[first.cycles], [first.joules]])
         contexts = [rounded(each) for each in (-(-context_tokens // sequences)).tolist()]
-        for part, count in parts.decoding(sequences, width, 0):
-            counts: dict[Decode, Float64s | int] = {part: count}
-            if spilled_tokens is not None:
-                in_sram = np.maximum(0, context_tokens - spilled_tokens)
-                there = np.rint(count * (in_sram / np.maximum(1, context_tokens)))
-                counts = {part: count - there, part._replace(in_sram=True): there}
-            for where, times in counts.items():
-                each = {n: self._of(after(where, n)) for n in set(contexts)}
-                cycles += times * np.array([each[n].cycles for n in contexts])
-                joules += times * np.array([each[n].joules for n in contexts])
-        seconds = (cycles + last.cycles) / self._chip.clock_hz
-        energy_j = None if self._chip.energy is None else joules + last.joules
-        return DecodeCosts(seconds, energy_j, first.expert_bytes)
+        kept = [0] * len(contexts)
+        if spilled_tokens is not None:
+            in_sram = np.maximum(0, context_tokens - spilled_tokens)
+            share = in_sram / np.maximum(1, context_tokens)
+            kept = np.rint(self.layers * share).astype(np.int64).tolist()
+        keys = list(zip(contexts, kept, strict=True))
+        prices = {key: self._decoding(sequences, width, *key) for key in set(keys)}
+        seconds = np.array([prices[key].cycles for key in keys]) / self._chip.clock_hz
+        joules = np.array([prices[key].joules for key in keys])
+        read = prices[keys[0]].expert_bytes
+        return DecodeCosts(seconds, None if self._chip.energy is None else joules, read)
 
     def utilization(self, work: Work, span_s: float) -> float:
         """Unpadded multiply-accumulates of ``work`` over the chip's peak in ``span_s``."""
@@ -171,19 +165,25 @@ class TilePrice:
         peak = place.rows * place.cols * place.matrix.macs_per_cycle * self._chip.clock_hz
         return macs_of(work, self._model) / (peak * span_s)
 
+    def _decoding(self, sequences: int, width: int, context: int, kept: int) -> _Price:
+        """Price of an iteration that only decodes, once for each of these."""
+        key = sequences, width, context, kept
+        if key not in self._decoded:
+            self._decoded[key] = self._sum(self._parts.decoding(*key))
+        return self._decoded[key]
+
     def _sum(self, parts: Iterable[tuple[Part, int]]) -> _Price:
         cycles = joules = read = 0.0
         for part, count in parts:
-            price = self._of(part)
+            price = self._priced.get(part) or self._of(part)
             cycles += count * price.cycles
             joules += count * price.joules
             read += count * price.expert_bytes
         return _Price(cycles, joules, read)
 
     def _of(self, part: Part) -> _Price:
-        """Price of a part of an iteration; parts that are alike are priced with it."""
-        if part not in self._priced:
-            self._find(alike(part))
+        """Price of a part that has none yet; parts that are alike are priced with it."""
+        self._find(alike(part))
         return self._priced[part]
 
     def _find(self, parts: Sequence[Part]) -> None:
