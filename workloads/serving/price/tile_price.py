@@ -45,7 +45,7 @@ from workloads.serving.price.iteration import (
     part_operators,
     rounded,
 )
-from workloads.serving.price.mapping import Mapping
+from workloads.serving.price.mapping import Mapped, Mapping
 from workloads.serving.price.plan_energy import plan_energy_j
 
 #: Work that every service meets, by which it is found whether kernels have room for their buffers.
@@ -96,6 +96,7 @@ class TilePrice:
         self._mapping = Mapping(self._place)
         self._kept = Mapping(replace(self._place, offchip=None), kept=True)
         self._priced: dict[Part, _Price] = {}
+        self._plans: dict[Part, list[tuple[Mapping, Mapped]]] = {}  # of what has no price yet
         self._decoded: dict[tuple[int, int, int, int], _Price] = {}
 
     @property
@@ -182,23 +183,27 @@ class TilePrice:
         return _Price(cycles, joules, read)
 
     def _of(self, part: Part) -> _Price:
-        """Price of a part that has none yet; parts that are alike are priced with it."""
-        self._find(alike(part))
+        """Price of a part that has none yet, of the plans that were found for it."""
+        if part not in self._plans:
+            self._find(alike(part))
+        cycles, joules = 0, 0.0
+        for mapping, mapped in self._plans.pop(part):
+            macs = mapped.groups * KERNELS[mapped.kernel].macs(mapped.sizes)
+            cycles += mapped.cycles
+            joules += plan_energy_j(self._chip, mapping.place, mapped.plan, macs) or 0.0
+        self._priced[part] = _Price(cycles, joules, self._expert_bytes(part))
         return self._priced[part]
 
     def _find(self, parts: Sequence[Part]) -> None:
-        """Price parts that differ in how much there is to do alone."""
+        """Plans of parts that differ in how much there is to do alone."""
         in_sram = isinstance(parts[0], Decode) and parts[0].in_sram
-        cycles, joules = [0] * len(parts), [0.0] * len(parts)
+        found: list[list[tuple[Mapping, Mapped]]] = [[] for _ in parts]
         for operators in zip(*(part_operators(self._model, each) for each in parts), strict=True):
             kept = in_sram and isinstance(operators[0], Attention)
             mapping = self._kept if kept else self._mapping
-            for n, mapped in enumerate(mapping.of_all(operators)):
-                macs = mapped.groups * KERNELS[mapped.kernel].macs(mapped.sizes)
-                cycles[n] += mapped.cycles
-                joules[n] += plan_energy_j(self._chip, mapping.place, mapped.plan, macs) or 0.0
-        for n, each in enumerate(parts):
-            self._priced[each] = _Price(cycles[n], joules[n], self._expert_bytes(each))
+            for plans, mapped in zip(found, mapping.of_all(operators), strict=True):
+                plans.append((mapping, mapped))
+        self._plans |= zip(parts, found, strict=True)
 
     def _expert_bytes(self, part: Part) -> float:
         """Bytes of experts' weights that a part reads."""
