@@ -58,7 +58,7 @@ def flat_candidate_cycles(problem: FlatPlan, cut: Cut, timing: NocTiming) -> Any
     # Two.
     port = sent.hold("q") / kv_blocks + sent.hold("k") + sent.hold("v")
     port = port + sent.flits("o") / kv_blocks
-    passes = work.written if place.offchip is None else work.column
+    passes = work.added + (work.written if place.offchip is None else work.column)
     engines = np.maximum(work.scores + work.output, work.softmax + passes / kv_blocks)
     pace = np.maximum(np.maximum(engines, port), memory.pace)
     # The mask is on its way while the first blocks are worked on, but for the only one.
@@ -76,6 +76,7 @@ class _Work(NamedTuple):
     column: Any  # of a pass over one element a row
     written: Any  # of the passes that put a stream's results where they belong
     reduced: Any  # of a stream's output to the diagonal
+    added: Any  # for which the vector engine adds up outputs, and waits for them
 
 
 def _work(problem: FlatPlan, cut: Cut, padded: Any, timing: NocTiming) -> _Work:
@@ -93,6 +94,10 @@ def _work(problem: FlatPlan, cut: Cut, padded: Any, timing: NocTiming) -> _Work:
         return Reduction(lines, tuple(roots), method, *names, length, combine_cycles)
 
     collectives = 2 * all_reduce_cycles(reduction("total", column), timing)
+    output = reduction("o", values)
+    reduced = reduce_cycles(output, timing)
+    # The first messages come beside the passes of another stream.
+    added = reduced - arrival_cycles(timing, 1, output.flits) if place.cols > 1 else 0
     depth = np.full_like(cut.rows, shape.qk_depth)
     v_depth = np.full_like(cut.rows, shape.v_depth)
     after = place.after_vector or place.matrix
@@ -102,7 +107,8 @@ def _work(problem: FlatPlan, cut: Cut, padded: Any, timing: NocTiming) -> _Work:
         softmax=(first + (cut.kv_blocks - 1) * later + mask) / cut.kv_blocks + collectives,
         column=column,
         written=column + values,
-        reduced=reduce_cycles(reduction("o", values), timing),
+        reduced=reduced,
+        added=0 if problem.method == "network" else added,
     )
 
 

@@ -5,7 +5,6 @@ addition; a root that gets two messages at once adds them one after the other. R
 software may have arrays of lengths, and of cycles to combine two parts: each has its own result.
 """
 
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,9 @@ from tlm.interconnect.zero_load import NocTiming
 from workloads.kernels.parts.collectives import Reduction
 from workloads.kernels.parts.line import k_tree, tree
 
+_RECEIVE_BUFFERS = 2
+"""Of a tile in a tree, for the messages of its rounds in turn."""
+
 
 def reduce_cycles(reduction: Reduction, timing: NocTiming) -> int:
     """Cycles until the result is at the root, whose place is the farthest of those given."""
@@ -31,7 +33,7 @@ def reduce_cycles(reduction: Reduction, timing: NocTiming) -> int:
     if reduction.method == "sequential":
         return _sequential_cycles(reduction, timing)
     if reduction.method == "tree":
-        return _tree_cycles(reduction, timing, reduction.combine_cycles)
+        return _worst(reduction, _gather_cycles(reduction, timing))
     groups = reduction.groups if reduction.method == "k-tree" else ()
     if reduction.method == "chain":
         return _chain_cycles(reduction, timing, [farthest, length - 1 - farthest], 1)
@@ -47,12 +49,13 @@ def reduce_cycles(reduction: Reduction, timing: NocTiming) -> int:
 def all_reduce_cycles(reduction: Reduction, timing: NocTiming) -> int:
     """Cycles until the result is everywhere."""
     length, flits = reduction.lines.length, reduction.flits
+    if reduction.method == "tree":
+        both = _gather_cycles(reduction, timing) + _spread_cycles(reduction, timing)
+        return _worst(reduction, both)
     come = reduce_cycles(reduction, timing)
     if reduction.method == "sequential":
         last = max(length - 2, 0) * flits + arrival_cycles(timing, _farthest(reduction), flits)
         return come + (last if length > 1 else 0)
-    if reduction.method == "tree":
-        return come + _tree_cycles(reduction, timing, 0)
     if length == 1:
         return come + arrival_cycles(timing, 0, flits)
     many: Any = np.atleast_1d(flits)
@@ -89,19 +92,60 @@ def _network_cycles(reduction: Reduction, timing: NocTiming) -> int:
     return whole
 
 
-def _tree_cycles(reduction: Reduction, timing: NocTiming, combine_cycles: int) -> int:
-    """Rounds of a tree, from the worst root: each as long as its farthest message."""
-    flits, length = reduction.flits, reduction.lines.length
-    return reduce(
-        larger,
-        (
-            sum(
-                arrival_cycles(timing, max(abs(a - b) for a, b in stage), flits) + combine_cycles
-                for stage in tree(length, root)
-            )
-            for root in set(_roots(reduction))
-        ),
-    )
+def _gather_cycles(reduction: Reduction, timing: NocTiming) -> Any:
+    """Rounds of a tree, shape (roots, candidates): a tile adds what comes when it has its own.
+
+    It has two buffers, and says far away that one is free again.
+    """
+    way = _tree_ways(reduction, timing, reduction.flits)
+    credit = _tree_ways(reduction, timing, 1)
+    added = [np.zeros_like(way)]
+    for number, (senders, step) in enumerate(_rounds(reduction.lines.length)):
+        takers, now = senders - step, added[-1].copy()
+        leave = now[:, senders]
+        if number >= _RECEIVE_BUFFERS:
+            free = added[number + 1 - _RECEIVE_BUFFERS][:, takers]
+            leave = np.maximum(leave, free + credit[:, senders])
+        come = leave + way[:, senders]
+        now[:, takers] = np.maximum(now[:, takers], come) + reduction.combine_cycles
+        added.append(now)
+    return added[-1][:, 0]
+
+
+def _spread_cycles(reduction: Reduction, timing: NocTiming) -> Any:
+    """The same rounds back: a tile sends to one after the other."""
+    way, rounds = _tree_ways(reduction, timing, reduction.flits), _rounds(reduction.lines.length)
+    here = np.zeros_like(way)
+    for takers, step in reversed(rounds):
+        senders = takers - step
+        here[:, takers] = here[:, senders] + way[:, takers]
+        here[:, senders] += reduction.flits
+    return here.max(axis=1)
+
+
+def _rounds(length: int) -> list[tuple[Any, int]]:
+    """Who sends in each round of a tree, by number from the root, and to how many before."""
+    steps = [1 << n for n in range((length - 1).bit_length())]
+    return [(np.arange(step, length, 2 * step), step) for step in steps]
+
+
+def _tree_ways(reduction: Reduction, timing: NocTiming, flits: Any) -> Any:
+    """Cycles of a message of each tile's in a tree: shape (roots, tiles, candidates)."""
+    length = reduction.lines.length
+    roots = np.array(sorted(set(_roots(reduction))))[:, None]
+    places = (roots + np.arange(length)) % length
+    hops = np.zeros_like(places)
+    for senders, step in _rounds(length):
+        hops[:, senders] = np.abs(places[:, senders] - places[:, senders - step])
+    one = np.atleast_1d(arrival_cycles(timing, 1, flits))
+    return one + (hops[..., None] - 1) * timing.hop_cycles
+
+
+def _worst(reduction: Reduction, cycles: Any) -> int:
+    """Of all roots; a number if the length is one."""
+    worst = cycles.max(axis=0)
+    whole: int = worst if np.ndim(reduction.flits) else int(worst[0])
+    return whole
 
 
 def _chain_cycles(reduction: Reduction, timing: NocTiming, sides: list[int], spacing: int) -> int:
