@@ -16,6 +16,7 @@ from tlm.level_errors import LevelPoint
 from tlm.tiles.mesh import TiledMesh
 from tlm.tiles.programs import on_tiles
 from workloads.kernels.catalogue import ATTENTION, GEMM, KERNELS, Kernel, Sizes
+from workloads.kernels.tile_jobs import with_jobs
 
 _SQUARE: tuple[Grid, ...] = ((3, 3), (4, 4), (8, 8))
 _ANY: tuple[Grid, ...] = ((3, 5), (4, 4), (8, 8))
@@ -58,7 +59,8 @@ def _grids(name: str, kernel: Kernel) -> tuple[Grid, ...]:
 def _point(name: str, kernel: Kernel, tiles: Tiles, sizes: Sizes) -> LevelPoint:
     timing, tile = tiles.timing, tiles.tile
     plan = kernel.planned(sizes, tiles.place)
-    program = on_tiles(kernel.program(plan), tile)
+    planned = kernel.program(plan)
+    program = on_tiles(planned, tile)
     mesh = TiledMesh(*tiles.grid, timing, tile)
     return LevelPoint(
         kernel=name,
@@ -67,5 +69,5 @@ def _point(name: str, kernel: Kernel, tiles: Tiles, sizes: Sizes) -> LevelPoint:
         balance=plan.balance,
         at=run_at(program, timing, mesh, queues=tile.queues).cycles,
         lt=run_lt(program, timing, queues=tile.queues).cycles,
-        perf=kernel.closed_form(plan, timing),
+        perf=kernel.closed_form(with_jobs(plan, planned, tile), timing),
     )

@@ -14,6 +14,7 @@ from wafertlm.kernel.networks import Timed, memory_cycles, simulate, without_mem
 from wafertlm.kernel.options import RTL, KernelOptions
 from wafertlm.kernel.result import KernelResult, Spent
 from wafertlm.kernel.setup import PLAIN, Execution, Setup, resolve
+from workloads.kernels.tile_jobs import with_jobs
 
 
 def run_kernel(options: KernelOptions, execution: Execution = PLAIN) -> KernelResult:
@@ -44,6 +45,8 @@ def run_setup(setup: Setup, execution: Execution = PLAIN) -> KernelResult:
 
 def _closed_form(setup: Setup) -> KernelResult:
     kernel, plan, edge = setup.kernel, setup.plan, setup.place.offchip
+    if setup.tile is not None:
+        plan = with_jobs(plan, setup.program, setup.tile)
     cycles, matrix = kernel.closed_form(plan, setup.timing), plan.tile_matrix_cycles
     waited = 0
     if edge is not None:

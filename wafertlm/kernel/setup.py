@@ -93,7 +93,7 @@ class Ground:
         unequal: The table of tiles, if there is one.
         timing: Of the network.
         tile: What the project's own tiles cost beside the laws of their engines; None of others,
-            and where engines are rooflines or closed forms.
+            and where engines are rooflines.
         place: What kernels are planned for; its ``offchip`` are the channels, if their time counts.
     """
 
@@ -265,7 +265,7 @@ def grounded(options: KernelOptions) -> Ground:
             custom=custom,
             unequal=unequal,
             timing=timing,
-            tile=None if "perf" in (levels.noc, levels.compute) else own_tile(chip),
+            tile=None if levels.compute == "perf" else own_tile(chip),
             place=place,
         )
 
