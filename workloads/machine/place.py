@@ -11,6 +11,7 @@ from tlm.compute.vector_unit import VectorUnit
 from tlm.errors import InputError
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.edge import Edge
+from workloads.machine.kv_levels import KvLevels
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class Place:
         sum_bits: Bits of a sum of products.
         matrix: The matrix engine.
         vector: The vector engine.
-        tile_bytes: Memory of a tile.
+        tile_bytes: Memory of a tile that kernels have.
         in_network: Whether routers combine the operands of reductions.
         whole_lines: Whether each line of a block begins in a flit of its own: a row, or of an
             operand of the matrix engine the elements that it takes together. So blocks lie in
@@ -66,6 +67,7 @@ class Place:
         offchip: Channels of off-chip memory from which blocks are loaded; None: the time of that
             memory is not counted.
         origin: Row and column of the chip where the rectangle begins.
+        kv: What keys and values have of its memory beside.
     """
 
     rows: int
@@ -81,6 +83,7 @@ class Place:
     after_vector: Compute | None = None
     offchip: Edge | None = None
     origin: tuple[int, int] = (0, 0)
+    kv: KvLevels = KvLevels()
 
     def __post_init__(self) -> None:
         if self.rows < 1 or self.cols < 1:
@@ -95,6 +98,11 @@ class Place:
         if self.rows != self.cols:
             raise InputError(f"grid {self.rows}x{self.cols}: this kernel runs on square grids")
         return self.rows
+
+    def keeping(self, kv: KvLevels) -> "Place":
+        """The same with memory set aside for keys and values, an equal share of every tile's."""
+        of_a_tile = ceil_div(kv.sram, self.rows * self.cols)
+        return replace(self, kv=kv, tile_bytes=self.tile_bytes - of_a_tile)
 
     def method(self, chosen: str | None) -> str:
         """How parts of a reduction come together: as chosen, else in the network or by a tree.
@@ -133,7 +141,7 @@ def chip_place(
     sum_bits: int,
     *,
     memory: bool = False,
-    alone: bool = True,
+    share: Fraction = Fraction(1),
 ) -> Place:
     """A rectangle of a chip's tiles, on a network of some timing.
 
@@ -144,8 +152,7 @@ def chip_place(
         element_bits: Bits of an operand.
         sum_bits: Bits of a sum of products.
         memory: Whether the time of off-chip memory counts.
-        alone: Whether no other place uses the channels of its columns. Else places above each
-            other share them: each has the part that its rows are of the chip's.
+        share: What it has of the channels of its columns, which other places may use besides.
 
     Raises:
         InputError: if the calibration is missing or stale, the profile has no vector engine, or the
@@ -172,17 +179,17 @@ def chip_place(
         in_network=combines_in_network(chip),
         whole_lines=chip.calibration is not None,
         after_vector=after_vector,
-        offchip=_channels_of(chip, tiles, alone=alone) if memory else None,
+        offchip=_channels_of(chip, tiles, share) if memory else None,
         origin=(tiles.row, tiles.col),
     )
 
 
-def _channels_of(chip: Chip, tiles: Rectangle, *, alone: bool) -> Edge:
+def _channels_of(chip: Chip, tiles: Rectangle, share: Fraction) -> Edge:
     """A rectangle's share of a chip's off-chip memory."""
     return offchip_channels(
         chip,
         tiles.rows,
         tiles.cols,
         rows_below=max(0, chip.grid.rows - tiles.row - tiles.rows),
-        share=Fraction(1) if alone else Fraction(tiles.rows, chip.grid.rows),
+        share=share,
     )

@@ -27,7 +27,7 @@ _ROWS = {
 
 def _place(chip: str, rows: int, cols: int) -> Place:
     loaded = load_chip(chip)
-    return chip_place(loaded, (rows, cols), noc_timing(loaded), 16, 32, memory=True, alone=True)
+    return chip_place(loaded, (rows, cols), noc_timing(loaded), 16, 32, memory=True)
 
 
 _PLACES = [_place("flat32", 4, 4), _place("npusim-large", 2, 8), _place("npusim-small", 3, 2)]

@@ -1,5 +1,6 @@
 """Places: rectangles of a chip's tiles, and their shares of its off-chip memory."""
 
+from fractions import Fraction
 from itertools import pairwise, product
 
 import pytest
@@ -13,8 +14,8 @@ from workloads.machine.place import Place, Rectangle, chip_place
 CUTS = [(0, 1), (0, 0.5, 1), (0, 0.25, 0.5, 1), (0, 0.125, 0.5, 0.625, 1)]
 
 
-def place(chip: Chip, tiles: Rectangle | tuple[int, int], *, alone: bool = True) -> Place:
-    return chip_place(chip, tiles, noc_timing(chip), 16, 16, memory=True, alone=alone)
+def place(chip: Chip, tiles: Rectangle | tuple[int, int], share: Fraction = Fraction(1)) -> Place:
+    return chip_place(chip, tiles, noc_timing(chip), 16, 16, memory=True, share=share)
 
 
 @pytest.mark.parametrize("name", ["flat32", "flat32-wafer", "npusim-large", "npusim-small"])
@@ -32,7 +33,10 @@ def test_shares_add_up_to_the_chips_memory(
         for (top, low), (left, right) in product(pairwise(rows), pairwise(cols))
     ]  # fmt: skip
     assert sum(each.rows * each.cols for each in rectangles) == grid.rows * grid.cols
-    edges = [place(chip, each, alone=False).offchip for each in rectangles]
+    shares = [Fraction(each.rows, grid.rows) for each in rectangles]
+    edges = [
+        place(chip, each, share).offchip for each, share in zip(rectangles, shares, strict=True)
+    ]
     carried = sum(edge.channels * edge.timing.bytes_per_cycle for edge in edges if edge)
     missing = memory.bandwidth_bytes_per_s / chip.clock_hz - carried
     assert -1e-6 <= missing < sum(edge.channels for edge in edges if edge)
@@ -70,8 +74,8 @@ def test_a_channel_at_a_tile_is_its_own_wherever_the_place_is() -> None:
     assert whole is not None
     assert whole.timing.bytes_per_cycle == 240  # 120 GB/s at 500 MHz
     assert whole.capacity_bytes == chip.memory.capacity_bytes // 64
-    for alone in (False, True):
-        part = place(chip, Rectangle(1, 2, 3, 4), alone=alone).offchip
+    for share in (Fraction(3, 8), Fraction(1)):
+        part = place(chip, Rectangle(1, 2, 3, 4), share).offchip
         assert part is not None
         assert (part.at_tiles, part.channels, part.rows_below) == (True, 12, 0)
         assert part.timing == whole.timing
@@ -90,7 +94,7 @@ def test_tiles_that_the_chip_has_not_are_refused(tiles: Rectangle) -> None:
 def test_a_share_of_less_than_a_byte_a_cycle_is_refused() -> None:
     said = "chip 'rtl-32x4': a share of memory: found 0.5 bytes a cycle of each of 4 channels"
     with pytest.raises(InputError, match=said):
-        place(load_chip("rtl-32x4"), Rectangle(0, 0, 1, 4), alone=False)
+        place(load_chip("rtl-32x4"), Rectangle(0, 0, 1, 4), Fraction(1, 32))
     chip = load_chip("npusim-small")
     assert chip.memory is not None
     memory = chip.memory.model_copy(update={"bandwidth_bytes_per_s": 1e9})

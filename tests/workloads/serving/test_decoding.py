@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workloads.machine.kv_blocks import blocks_of
+from workloads.machine.kv_levels import blocks_of
 from workloads.serving.engine.decoding import DecodingSet
 from workloads.serving.load.request import Request
 

@@ -73,9 +73,7 @@ def test_terms_of_tiles(traffic: TileTraffic, picojoules: float) -> None:
 def _place(name: str) -> Place:
     """All tiles of a chip with its memory, for numbers of 16 bits."""
     chip = load_chip(name)
-    return chip_place(
-        chip, (chip.grid.rows, chip.grid.cols), noc_timing(chip), 16, 32, memory=True, alone=True
-    )
+    return chip_place(chip, (chip.grid.rows, chip.grid.cols), noc_timing(chip), 16, 32, memory=True)
 
 
 def _energy_j(mapping: Mapping, operator: Operator, macs: int) -> float:

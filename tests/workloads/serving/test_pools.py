@@ -39,8 +39,8 @@ def test_energy_of_pools_of_tiles() -> None:
     pools = make_pools("llama3-8b", "flat32", prefill_units=512, decode_units=256)
     figures = run_disaggregated(_TRACE, Chunked(512), pools)
     parts = figures["pools"]
-    # Out of memory and into it, through local memory twice, and along a column of the mesh.
-    picojoules = 2 * 43.75 + 2 * 1.75 + 31 * 0.15
+    # Out of memory and into it, through local memory twice, along a column of 16 and of 8 tiles.
+    picojoules = 2 * 43.75 + 2 * 1.75 + 23 * 0.15
     carried_j = 4000 * load_model("llama3-8b").kv_bytes_per_token * picojoules * 1e-12
     assert parts["link"]["energy_j"] == pytest.approx(carried_j)
     idle_j = 70.0 / 4 * figures["span_s"]

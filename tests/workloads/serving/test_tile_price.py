@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tlm.chips import load_chip
 from tlm.errors import InputError
+from workloads.machine.side_by_side import side_by_side
 from workloads.models import load_model
 from workloads.serving.engine.run import Limits, run
 from workloads.serving.load.generator import generate
@@ -150,8 +151,12 @@ def test_layers_outside_the_group_compute_the_decoding_requests_alone() -> None:
 
 def test_pools_of_shared_memory_share_weights_and_others_do_not() -> None:
     model, flat32 = load_model("gpt-oss-20b"), load_chip("flat32")
-    whole, half = TilePrice(model, flat32), TilePrice(model, flat32, units=512)
+    whole, half = (
+        TilePrice(model, flat32),
+        TilePrice(model, flat32, lot=side_by_side(flat32, [512])[0]),
+    )
     assert half.kv_capacity_tokens == pytest.approx(whole.kv_capacity_tokens / 2, rel=1e-4)
     npusim = load_chip("npusim-large")
     free = 2**37 - model.weight_bytes
-    assert TilePrice(model, npusim, units=32).kv_capacity_tokens == free // 24576 // 16 * 16
+    half = TilePrice(model, npusim, lot=side_by_side(npusim, [32])[0])
+    assert half.kv_capacity_tokens == free // 24576 // 16 * 16

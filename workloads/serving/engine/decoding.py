@@ -8,7 +8,7 @@ a stretch of steps cost what one does.
 import heapq
 from collections.abc import Collection
 
-from workloads.machine.kv_blocks import BLOCK_TOKENS, blocks_of
+from workloads.machine.kv_levels import BLOCK_TOKENS, blocks_of
 from workloads.serving.load.request import Request
 
 

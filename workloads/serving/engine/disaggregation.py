@@ -16,7 +16,7 @@ from typing import Any
 
 import simpy
 
-from workloads.machine.kv_blocks import blocks_of
+from workloads.machine.kv_levels import blocks_of
 from workloads.serving.engine.engine import Engine, Iteration, Stretch, until
 from workloads.serving.engine.link import Link
 from workloads.serving.load.request import Request

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import simpy
 
-from workloads.machine.kv_blocks import blocks_of
+from workloads.machine.kv_levels import blocks_of
 from workloads.serving.engine.decoding import DecodingSet
 from workloads.serving.engine.kv import KvCache
 from workloads.serving.engine.speculation import Speculation, SpeculativeSet

@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from workloads.machine.kv_blocks import BLOCK_TOKENS, blocks_of
+from workloads.machine.kv_levels import BLOCK_TOKENS, blocks_of
 from workloads.serving.load.request import Request
 
 WATERMARK = 0.01

@@ -1,9 +1,10 @@
 """A chip in two pools."""
 
-from tlm.chips import AnyChip
+from tlm.chips import AnyChip, Chip
 from tlm.chips.gpu import GpuBox
 from tlm.chips.parts import noc_timing
 from tlm.errors import InputError
+from workloads.machine.side_by_side import Lot, hops_between, links_between, side_by_side
 from workloads.models import Model, find_model
 from workloads.serving.engine.run import Pools
 from workloads.serving.price.energy import Traffic, carried_byte_j, traffic_energy_j
@@ -26,11 +27,11 @@ def make_pools(
     Args:
         model: Name of a shipped model, a file of one, or a model.
         chip: Name of a shipped chip, a file of one, or a chip.
-        prefill_units: GPUs, or tiles in whole rows, that compute prompts; None: the rest, or half.
+        prefill_units: GPUs, or tiles of a rectangle, that compute prompts; None: the rest, or half.
         decode_units: Those that decode; None: the rest.
         link_bytes_per_s: Bandwidth between the pools; None: that of the links of the smaller pool's
-            GPUs, or of the mesh between two rows of tiles.
-        link_latency_s: Its latency; None: that of a small message, or of a column of the mesh.
+            GPUs, or of the mesh between the two rectangles.
+        link_latency_s: Its latency; None: that of a small message, or of a way across both.
         expert_parallel: Groups of GPUs in each pool that experts are dealt out to.
         kv_sram_tokens: Tokens whose keys and values have room set aside in the SRAM of each pool.
 
@@ -49,8 +50,15 @@ def make_pools(
             f"pools of '{chip.name}': found {prefill_units} prefill and {decode_units} decode "
             f"units; allowed: 1 or more each, {units} together"
         )
-    bandwidth, latency = _link(chip, min(prefill_units, decode_units))
-    carried_byte_j, idle_unit_w = _energy(chip)
+    pools: list[int] | list[Lot] = [prefill_units, decode_units]
+    if isinstance(chip, GpuBox):
+        bandwidth, latency = _gpu_link(chip, min(prefill_units, decode_units))
+        carried_byte_j, idle_unit_w = _gpu_energy(chip)
+    else:
+        prompts, decoding = pools = side_by_side(chip, [prefill_units, decode_units])
+        hops = hops_between(prompts.tiles, decoding.tiles)
+        bandwidth, latency = _tile_link(chip, links_between(prompts.tiles, decoding.tiles), hops)
+        carried_byte_j, idle_unit_w = _tile_energy(chip, hops)
     shape = find_model(model) if isinstance(model, str) else model
     prefill, decode = (
         serving_model(
@@ -60,7 +68,7 @@ def make_pools(
             expert_parallel=expert_parallel,
             kv_sram_tokens=kv_sram_tokens,
         )
-        for pool in (prefill_units, decode_units)
+        for pool in pools
     )
     return Pools(
         prefill,
@@ -81,21 +89,27 @@ def _whole(chip: AnyChip, units: int) -> int:
     return max(row, units // row * row)
 
 
-def _energy(chip: AnyChip) -> tuple[float | None, float]:
-    """Joules of a byte that is read, carried and written, if known; watts of an idle unit."""
-    if isinstance(chip, GpuBox):
-        moved = Traffic(memory_bytes=2.0, link_bytes=1.0)
-        return traffic_energy_j(chip.energy, moved), chip.energy.idle_w
+def _gpu_energy(box: GpuBox) -> tuple[float | None, float]:
+    """Joules of a byte that is read, carried and written; watts of an idle GPU."""
+    moved = Traffic(memory_bytes=2.0, link_bytes=1.0)
+    return traffic_energy_j(box.energy, moved), box.energy.idle_w
+
+
+def _tile_energy(chip: Chip, hops: int) -> tuple[float | None, float]:
+    """The same of a byte that is carried over some hops, if known, and of an idle tile."""
     if chip.energy is None:
         return None, 0.0
-    rows, cols = chip.grid.rows, chip.grid.cols
-    return carried_byte_j(chip.energy, rows - 1), chip.energy.idle_w / (rows * cols)
+    idle_w = chip.energy.idle_w / (chip.grid.rows * chip.grid.cols)
+    return carried_byte_j(chip.energy, hops), idle_w
 
 
-def _link(chip: AnyChip, units: int) -> tuple[float, float]:
+def _gpu_link(box: GpuBox, units: int) -> tuple[float, float]:
     """Bandwidth in bytes/s and latency in seconds between pools, the smaller of ``units``."""
-    if isinstance(chip, GpuBox):
-        return units * chip.link_bytes_per_s * chip.efficiency.link, chip.all_reduce_latency_s
+    return units * box.link_bytes_per_s * box.efficiency.link, box.all_reduce_latency_s
+
+
+def _tile_link(chip: Chip, links: int, hops: int) -> tuple[float, float]:
+    """The same over some links of the mesh, for tiles that lie some hops apart at most."""
     noc = noc_timing(chip)
-    cycles = (chip.grid.rows - 1) * noc.hop_cycles + noc.ejection_cycles
-    return chip.grid.cols * noc.flit_bytes * chip.clock_hz, cycles / chip.clock_hz
+    cycles = hops * noc.hop_cycles + noc.ejection_cycles
+    return links * noc.flit_bytes * chip.clock_hz, cycles / chip.clock_hz

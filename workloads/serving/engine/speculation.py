@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tlm.errors import InputError
-from workloads.machine.kv_blocks import blocks_of
+from workloads.machine.kv_levels import blocks_of
 from workloads.serving.load.request import Request
 
 

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Sequence
 
-from workloads.machine.kv_blocks import BLOCK_TOKENS, blocks_of
+from workloads.machine.kv_levels import BLOCK_TOKENS, blocks_of
 from workloads.serving.engine.kv import WATERMARK, Growth
 from workloads.serving.load.request import Request
 

@@ -31,7 +31,7 @@ import numpy as np
 
 from tlm.chips.gpu import Gpu
 from tlm.errors import InputError
-from workloads.machine.kv_blocks import BLOCK_TOKENS
+from workloads.machine.kv_levels import BLOCK_TOKENS
 from workloads.models import Model, SlidingWindow
 from workloads.serving.price.cost import Batch, DecodeCosts, Int64s, IterationCost, Work, macs_of
 from workloads.serving.price.gpu_kernels import NO_ATTENTION, GpuKernels, Piece, sum_of

@@ -6,6 +6,7 @@ from tlm.chips import AnyChip, Chip, chip_names, find_chip, load_chip
 from tlm.chips.gpu import GpuBox, gpu_box_names
 from tlm.errors import InputError
 from workloads.machine.dtypes import has_activations
+from workloads.machine.side_by_side import Lot, side_by_side
 from workloads.models import Model, find_model
 from workloads.serving.price.cost import ServingModel
 from workloads.serving.price.gpu_cost import GpuCost
@@ -51,7 +52,7 @@ def serving_model(
     model: str | Model,
     chip: str | AnyChip,
     *,
-    units: int | None = None,
+    units: int | Lot | None = None,
     expert_parallel: int = 1,
     kv_sram_tokens: int | None = None,
 ) -> ServingModel:
@@ -60,7 +61,7 @@ def serving_model(
     Args:
         model: name of a shipped model, a file of one, or a model.
         chip: name of a shipped chip, a file of one, or a chip.
-        units: GPUs or tiles of the pool; None: all.
+        units: GPUs or tiles of the pool, or where its tiles lie; None: all.
         expert_parallel: groups of GPUs that experts are dealt out to; 1: every GPU has a part of
             each expert. Tile chips run every expert on all tiles.
         kv_sram_tokens: tokens whose keys and values have room set aside in the tiles' SRAM.
@@ -71,11 +72,10 @@ def serving_model(
     """
     shape = find_model(model) if isinstance(model, str) else model
     chip = serving_chip(chip)
-    there = units_of(chip)
-    pool = there if units is None else units
-    if not 1 <= pool <= there:
-        raise InputError(f"units of '{chip.name}': found {pool}; allowed: 1 to {there}")
     if isinstance(chip, GpuBox):
+        pool = chip.count if units is None else units
+        if isinstance(pool, Lot) or not 1 <= pool <= chip.count:
+            raise InputError(f"units of '{chip.name}': found {pool}; allowed: 1 to {chip.count}")
         if kv_sram_tokens is not None:
             raise InputError(
                 f"--kv-sram-tokens: found {kv_sram_tokens}; allowed on '{chip.name}': none, GPUs "
@@ -87,7 +87,8 @@ def serving_model(
             f"expert parallelism: found {expert_parallel}; allowed on '{chip.name}': 1, as all of "
             "its tiles run every expert; GPU servers have more"
         )
-    return TilePrice(shape, chip, units=pool, kv_sram_tokens=kv_sram_tokens or 0)
+    lot = side_by_side(chip, [units])[0] if isinstance(units, int) else units
+    return TilePrice(shape, chip, lot=lot, kv_sram_tokens=kv_sram_tokens or 0)
 
 
 def missing_parts(chip: Chip) -> list[str]:

@@ -21,8 +21,9 @@ from tlm.chips.parts import noc_timing
 from tlm.errors import InputError
 from workloads.kernels.catalogue import KERNELS
 from workloads.machine.dtypes import DTYPE_BITS, activation_dtype
-from workloads.machine.kv_blocks import BLOCK_TOKENS
-from workloads.machine.place import Place, Rectangle, chip_place
+from workloads.machine.kv_levels import BLOCK_TOKENS, KvLevels
+from workloads.machine.place import Place, chip_place
+from workloads.machine.side_by_side import Lot, whole
 from workloads.models import Model, SlidingWindow
 from workloads.models.operators import Attention
 from workloads.serving.price.cost import (
@@ -61,7 +62,7 @@ class _Price(NamedTuple):
 
 
 class TilePrice:
-    """``ServingModel`` of a model on a tile chip, or on ``units`` of its tiles (whole rows).
+    """``ServingModel`` of a model on a tile chip, or on some of its tiles (``lot``).
 
     Where all tiles share the memory, pools of one chip share the weights, and a pool has its share
     of what they leave; else each pool holds weights of its own.
@@ -70,29 +71,21 @@ class TilePrice:
     keys and values; kernels have the rest for their buffers.
 
     Raises:
-        InputError: if the chip lacks a part, its memory cannot hold the weights, units are not
-            whole rows, or what is left of the SRAM holds no buffers.
+        InputError: if the chip lacks a part, its memory cannot hold the weights, or what is left of
+            the SRAM holds no buffers.
     """
 
     def __init__(
-        self, model: Model, chip: Chip, *, units: int | None = None, kv_sram_tokens: int = 0
+        self, model: Model, chip: Chip, *, lot: Lot | None = None, kv_sram_tokens: int = 0
     ) -> None:
         dtype = activation_dtype(chip)
         self._model, self._chip = model, chip.for_dtype(dtype)
         self._parts = Iterations(model)
-        rows = _rows(chip, units)
-        self._share = Fraction(rows, chip.grid.rows)
-        place = chip_place(
-            self._chip,
-            Rectangle(chip.grid.rows - rows, 0, rows, chip.grid.cols),
-            noc_timing(chip),
-            *DTYPE_BITS[dtype],
-            memory=True,
-            alone=units is None or rows == chip.grid.rows,
-        )
-        self._free_bytes = self._left_by_weights()
-        self._kv_sram_tokens = kv_sram_tokens
-        self._place = self._beside(place, kv_sram_tokens)
+        tiles, channels = lot or whole(chip)
+        self._share = Fraction(tiles.rows * tiles.cols, chip.grid.rows * chip.grid.cols)
+        bits = DTYPE_BITS[dtype]
+        place = chip_place(self._chip, tiles, noc_timing(chip), *bits, memory=True, share=channels)
+        self._place = self._keeping(place, kv_sram_tokens)
         self._mapping = Mapping(self._place)
         self._kept = Mapping(replace(self._place, offchip=None), kept=True)
         self._priced: dict[Part, _Price] = {}
@@ -120,12 +113,12 @@ class TilePrice:
 
         Activations and buffers are not subtracted: they are in the tiles, or are a few megabytes.
         """
-        return self._free_bytes // self.kv_bytes_per_token // BLOCK_TOKENS * BLOCK_TOKENS
+        return self._place.kv.tokens(self.kv_bytes_per_token).memory
 
     @property
     def kv_sram_tokens(self) -> int:
         """Tokens whose keys and values have room set aside in the tiles' SRAM."""
-        return self._kv_sram_tokens
+        return self._place.kv.tokens(self.kv_bytes_per_token).sram
 
     @property
     def static_power_w(self) -> float | None:
@@ -224,19 +217,20 @@ class TilePrice:
             )
         return int((there - model.weight_bytes) * (1 if memory.per_tile else share))
 
-    def _beside(self, place: Place, kv_sram_tokens: int) -> Place:
-        """The place with the SRAM that keys and values leave its tiles."""
+    def _keeping(self, place: Place, kv_sram_tokens: int) -> Place:
+        """The place with room for keys and values in its memory, and for some in its tiles."""
+        memory = self._left_by_weights()
 
-        def left(tokens: int) -> Place:
-            kept = -(-tokens * self.kv_bytes_per_token // (place.rows * place.cols))
-            return replace(place, tile_bytes=place.tile_bytes - kept)
+        def keeping(tokens: int) -> Place:
+            return place.keeping(KvLevels(tokens * self.kv_bytes_per_token, memory))
 
-        if kv_sram_tokens == 0 or (kv_sram_tokens > 0 and self._has_room(left(kv_sram_tokens))):
-            return left(kv_sram_tokens)
+        kept = keeping(kv_sram_tokens)
+        if kv_sram_tokens == 0 or (kv_sram_tokens > 0 and self._has_room(kept)):
+            return kept
         most = place.tile_bytes * place.rows * place.cols // self.kv_bytes_per_token
         blocks = range(most // BLOCK_TOKENS + 1)
         room = bisect_left(
-            blocks, True, key=lambda count: not self._has_room(left(count * BLOCK_TOKENS))
+            blocks, True, key=lambda count: not self._has_room(keeping(count * BLOCK_TOKENS))
         )
         raise InputError(
             f"--kv-sram-tokens: found {kv_sram_tokens}; allowed for '{self._model.name}' on "
@@ -255,20 +249,3 @@ class TilePrice:
         except InputError:
             return False
         return True
-
-
-def _rows(chip: Chip, units: int | None) -> int:
-    """Rows of tiles of a pool.
-
-    Raises:
-        InputError: if the tiles are not whole rows.
-    """
-    if units is None:
-        return chip.grid.rows
-    rows, rest = divmod(units, chip.grid.cols)
-    if rest or not 1 <= rows <= chip.grid.rows:
-        raise InputError(
-            f"tiles of a pool of '{chip.name}': found {units}; allowed: whole rows, multiples "
-            f"of {chip.grid.cols} up to {chip.grid.rows * chip.grid.cols}"
-        )
-    return rows
