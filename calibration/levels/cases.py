@@ -9,7 +9,7 @@ from tlm.chips.parts import noc_timing, own_tile
 from tlm.interconnect.zero_load import NocTiming
 from tlm.tiles.layout import SUM_BITS, WORD_BITS
 from tlm.tiles.timing import TileTiming
-from workloads.kernels.catalogue import ATTENTION, GEMM, HEADS, SUMS, Kernel, Sizes
+from workloads.kernels.catalogue import ATTENTION, GEMM, GROUPS, HEADS, SUMS, Kernel, Sizes
 from workloads.machine.place import Place, chip_place
 
 Grid = tuple[int, int]
@@ -17,6 +17,8 @@ Grid = tuple[int, int]
 #: "gemv": K, N of its block of the matrix. "softmax": rows and columns of its scores, or of
 #: any rows. "attention": rows of Q, keys, depth, depth of V, a head for each column of tiles.
 Blocks = Mapping[str, tuple[Sizes, ...]]
+#: Products of a grouped one.
+_GROUPS = 3
 #: The third size of kernels of rows: elements of a head, and rows that come to one.
 _THIRD = {HEADS: (16,), SUMS: (4,)}
 
@@ -80,7 +82,7 @@ def problems(
         for queries, keys, *depths in blocks["attention"]:
             lengths = (rows * queries, sharers * keys, *depths)
             yield 1, cols, cols, *(length * unit for length in lengths)
-    elif kernel.form != GEMM:
+    elif kernel.form not in (GEMM, GROUPS):
         for height, width in blocks["softmax"]:
             third = _THIRD.get(kernel.form, ())
             wide = width * math.prod(third) if kernel.form == HEADS else width
@@ -90,4 +92,5 @@ def problems(
             yield 1, cols * width * unit, rows * depth * unit
     else:
         for m, n, k in blocks["gemm"]:
-            yield rows * m * unit, cols * n * unit, math.lcm(rows, cols) * k * unit
+            product = rows * m * unit, cols * n * unit, math.lcm(rows, cols) * k * unit
+            yield product if kernel.form == GEMM else (_GROUPS, *product)

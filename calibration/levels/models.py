@@ -15,7 +15,7 @@ from tlm.engines.lt import run_lt
 from tlm.level_errors import LevelPoint
 from tlm.tiles.mesh import TiledMesh
 from tlm.tiles.programs import on_tiles
-from workloads.kernels.catalogue import ATTENTION, GEMM, KERNELS, Kernel, Sizes
+from workloads.kernels.catalogue import ATTENTION, GEMM, GROUPS, KERNELS, Kernel, Sizes
 from workloads.kernels.tile_jobs import with_jobs
 
 _SQUARE: tuple[Grid, ...] = ((3, 3), (4, 4), (8, 8))
@@ -53,7 +53,8 @@ def level_points(kernels: dict[str, Kernel]) -> Iterator[LevelPoint]:
 def _grids(name: str, kernel: Kernel) -> tuple[Grid, ...]:
     if kernel.form == ATTENTION:  # long runs
         return _FEW
-    return _ANY if name.endswith("gemv") or kernel.form != GEMM else _SQUARE
+    products = not name.endswith("gemv") and kernel.form in (GEMM, GROUPS)
+    return _SQUARE if products else _ANY
 
 
 def _point(name: str, kernel: Kernel, tiles: Tiles, sizes: Sizes) -> LevelPoint:

@@ -15,6 +15,7 @@ from wafertlm.kernel.setup import PLAIN, Execution, Ground, Setup, grounded
 from wafertlm.options import contents, recorded
 from wafertlm.output import complete
 from workloads.kernels.catalogue import KERNELS
+from workloads.kernels.gemm.stream_plan import StreamPlan
 from workloads.machine.dtypes import activation_dtype
 from workloads.models import Model, find_model
 from workloads.models.operators import Operator
@@ -51,7 +52,6 @@ class Ran:
             "operator": self.operator.name,
             "kernel": self.mapped.kernel,
             "shape": ",".join(map(str, self.mapped.sizes)),
-            "groups": self.mapped.groups,
             "place": self.result.setup.options.grid,
             "count": self.count,
             "cycles": self.result.cycles,
@@ -176,8 +176,10 @@ def _setup(ground: Ground, mapped: Mapped, asked: IterationOptions) -> Setup:
     kernel = KERNELS[mapped.kernel]
     shape = ",".join(map(str, mapped.sizes))
     chosen = {name: getattr(asked, name) for name in _CHOICES if name in kernel.choices}
+    if isinstance(mapped.plan, StreamPlan):
+        chosen["weight_bits"] = mapped.plan.weight_bits
     named = replace(ground.options, kernel=mapped.kernel, shape=shape, **chosen)
-    macs = mapped.groups * kernel.macs(mapped.sizes)
+    macs = kernel.macs(mapped.sizes)
     return Setup.of(replace(ground, options=named), kernel, macs, mapped.plan)
 
 

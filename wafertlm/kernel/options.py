@@ -53,7 +53,8 @@ class KernelOptions:
     grid: Annotated[str, "ROWSxCOLS of its tiles."]
     shape: Annotated[
         str,
-        "M,N,K of C[M,N] = A[M,K] B[K,N]; M,N of a softmax; B,Hq,Hkv,Sq,Skv,Dqk,Dv of attention.",
+        "M,N,K of C[M,N] = A[M,K] B[K,N]; M,N of rows; B,Hq,Hkv,Sq,Skv,Dqk,Dv of attention; others "
+        "by name, as `docs/kernels.md` has them.",
     ]
     dtype: Annotated[str, "Type of the elements."]
     level: Annotated[str, "rtl, at, lt or perf."] = "lt"
@@ -72,6 +73,9 @@ class KernelOptions:
         str | None, "Of mesh-gemv: groups of each level of its tree but the last."
     ] = None
     schedule: Annotated[str | None, "Of flat-attention: naive or async (default)."] = None
+    weight_bits: Annotated[
+        float | None, "Of stream-gemm and grouped-gemm: bits of a weight in memory, if others."
+    ] = None
     tiles: Annotated[
         str | None,
         "CSV table of the chip's tiles: per cent of the cycles of work, 0 for a disabled tile.",
@@ -99,7 +103,7 @@ class KernelOptions:
         groups = (
             None if self.groups is None else _whole_numbers("--groups", self.groups, "21 or 100,10")
         )
-        return Choices(self.collective, groups, self.schedule)
+        return Choices(self.collective, groups, self.schedule, self.weight_bits)
 
 
 def known_names() -> dict[str, list[str]]:

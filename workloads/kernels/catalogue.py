@@ -1,5 +1,6 @@
 """The kernels by name."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol, runtime_checkable
@@ -72,6 +73,7 @@ GEMM = Form("M,N,K", "64,64,64")
 ROWS = Form("M,N", "64,64")
 HEADS = Form("M,N,D", "64,64,16")
 SUMS = Form("M,N,K", "64,64,8")
+GROUPS = Form("G,M,N,K", "4,64,64,64")
 ATTENTION = Form("B,Hq,Hkv,Sq,Skv,Dqk,Dv", "1,4,4,64,64,16,16")
 
 
@@ -84,11 +86,13 @@ class Choices:
             of operands sent to many (`workloads.kernels.parts.broadcast`).
         groups: Groups of each level but the last of a K-tree.
         schedule: Of FlatAttention: ``naive`` or ``async``.
+        weight_bits: Of an element of B in memory and network, if others than of A.
     """
 
     collective: str | None = None
     groups: tuple[int, ...] | None = None
     schedule: str | None = None
+    weight_bits: float | None = None
 
 
 class Plan(Protocol):
@@ -162,8 +166,8 @@ class Kernel:
             )
         for field in fields(choices):
             if getattr(choices, field.name) is not None and field.name not in self.choices:
-                known = ", ".join(f"--{name}" for name in self.choices) or "none"
-                raise InputError(f"--{field.name}: this kernel has other choices: {known}")
+                known = ", ".join(map(_option, self.choices)) or "none"
+                raise InputError(f"{_option(field.name)}: this kernel has other choices: {known}")
         plan: Plan = self.plan(sizes, place, choices)
         return plan
 
@@ -175,6 +179,10 @@ class Kernel:
             return self.search(problems, place, choices)
         plans = [self.planned(sizes, place, choices) for sizes in problems]
         return [Found(plan, self.closed_form(plan, place.timing)) for plan in plans]
+
+
+def _option(name: str) -> str:
+    return "--" + name.replace("_", "-")
 
 
 def _gemm(
@@ -220,6 +228,34 @@ def _gemv(
     choices: tuple[str, ...] = (),
 ) -> Kernel:
     return Kernel(GEMM, lambda sizes: sizes[0] * sizes[1] * sizes[2], plan, program, form, choices)
+
+
+def _stream(form: Form) -> Kernel:
+    """A product, or as many as the first of four sizes says."""
+
+    def plan(sizes: Sizes, place: Place, choices: Choices) -> StreamPlan:
+        m, n, k = sizes[-3:]
+        _check_weights(choices.weight_bits, place)
+        method, groups = place.method(choices.collective), math.prod(sizes[:-3])
+        return plan_stream((m, n, k), place, method, groups, choices.weight_bits)
+
+    return Kernel(
+        form,
+        math.prod,
+        plan,
+        stream_gemm,
+        stream_gemm_cycles,
+        ("collective", "weight_bits"),
+        _without_memory,
+    )
+
+
+def _check_weights(bits: float | None, place: Place) -> None:
+    if bits is not None and (place.whole_lines or not 0 < bits <= place.element_bits):
+        allowed = f"above 0, to {place.element_bits}"
+        if place.whole_lines:
+            allowed = "none, as the project's own tiles do not widen weights"
+        raise InputError(f"--weight-bits: found {bits:g}; allowed here: {allowed}")
 
 
 _Streaming = FlatPlan | FlashPlan | StreamPlan | RowsPlan
@@ -294,17 +330,8 @@ KERNELS = {
     "cannon": _gemm(plan_square_gemm, cannon, _on(Ring.natural)),
     "summa": _panels(summa, summa_cycles),
     "allgather-gemm": _panels(allgather_gemm, allgather_cycles),
-    "stream-gemm": Kernel(
-        GEMM,
-        lambda sizes: sizes[0] * sizes[1] * sizes[2],
-        lambda sizes, place, choices: plan_stream(
-            (sizes[0], sizes[1], sizes[2]), place, place.method(choices.collective)
-        ),
-        stream_gemm,
-        stream_gemm_cycles,
-        ("collective",),
-        _without_memory,
-    ),
+    "stream-gemm": _stream(GEMM),
+    "grouped-gemm": _stream(GROUPS),
     "mesh-gemv": _gemv(
         lambda sizes, place, choices: mesh_gemv.plan_mesh_gemv(
             sizes, place, choices.groups, choices.collective or "k-tree"

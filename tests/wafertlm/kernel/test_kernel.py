@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from workloads.kernels.catalogue import ATTENTION, GEMM, HEADS, KERNELS, SUMS
+from workloads.kernels.catalogue import ATTENTION, GEMM, GROUPS, HEADS, KERNELS, SUMS
 
 Run = Callable[..., dict[str, Any]]
 SHAPES = {
     GEMM: "48,32,40",
+    GROUPS: "3,24,32,40",
     HEADS: "32,64,16",
     SUMS: "32,64,4",
     ATTENTION: "1,4,4,32,32,8,8",
@@ -48,7 +49,7 @@ def test_every_kernel_runs_at_every_level(kernel: Run, name: str) -> None:
         assert list(result["plan"]) == ["group", "slice", "blocks", "tile_bytes"]
         assert result["plan"] == results["at"]["plan"]
         assert result["plan"]["slice"].keys() == result["plan"]["blocks"].keys()
-        multiplies = KERNELS[name].form in (GEMM, ATTENTION)
+        multiplies = KERNELS[name].form in (GEMM, GROUPS, ATTENTION)
         assert (result["utilization"] > 0) == multiplies
     at, lt, perf = (result["cycles"] for result in results.values())
     assert 0.95 * at < lt < 1.05 * at
@@ -169,3 +170,26 @@ def test_foreign_chips(kernel: Run) -> None:
 )
 def test_what_does_not_fit(kernel: Run, name: str, options: tuple[str, ...], message: str) -> None:
     assert kernel(name, *options, status=2)["stderr"].startswith(f"error: {message}")
+
+
+def test_weights_narrower_than_activations_are_less_to_load(wafertlm: Any) -> None:
+    fixed = ("--grid", "8x8", "--shape", "2,4,512,512", "--level", "lt")
+
+    def run(chip: str, dtype: str, *more: str, status: int = 0) -> Any:
+        options = ("--chip", chip, "--dtype", dtype, *fixed, *more)
+        ran = wafertlm("kernel", "grouped-gemm", *options, "--json")
+        assert ran.status == status
+        return ran
+
+    memory = ("--memory", "perf")
+    wide = json.loads(run("flat32", "fp16", *memory).stdout)
+    narrow = json.loads(run("flat32", "fp16", *memory, "--weight-bits", "4.25").stdout)
+    saved = wide["memory"]["loaded_bytes"] - narrow["memory"]["loaded_bytes"]
+    assert saved == pytest.approx(2 * 512 * 512 * (16 - 4.25) / 8, rel=0.05)
+    refused = run("rtl-8x8", "int8", "--weight-bits", "4", status=2).stderr
+    assert refused == (
+        "error: --weight-bits: found 4; allowed here: none, as the project's own tiles do not "
+        "widen weights\n"
+    )
+    refused = run("flat32", "fp16", "--weight-bits", "0", status=2).stderr
+    assert refused == "error: --weight-bits: found 0; allowed here: above 0, to 16\n"

@@ -16,7 +16,7 @@ from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
 from tlm.trace import TransferSpan
 from wafertlm.kernel import Execution, KernelOptions, run_kernel
-from workloads.kernels.catalogue import ATTENTION, GEMM, HEADS, KERNELS, SUMS
+from workloads.kernels.catalogue import ATTENTION, GEMM, GROUPS, HEADS, KERNELS, SUMS
 
 MASK = REPOSITORY / "docs" / "custom_rtl" / "mask_mesh"
 #: What `wafertlm calibrate --rtl` finds of the mask mesh.
@@ -46,6 +46,7 @@ def shape_of(name: str) -> str:
         return "1,48,36"
     shapes = {
         GEMM: "48,36,24",
+        GROUPS: "2,24,36,24",
         HEADS: "24,48,16",
         SUMS: "24,48,4",
         ATTENTION: "1,4,4,24,24,8,8",

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from tlm.program.harvest import Harvest, least_harvest
-from workloads.kernels.catalogue import ATTENTION, GEMM, HEADS, KERNELS, SUMS
+from workloads.kernels.catalogue import ATTENTION, GEMM, GROUPS, HEADS, KERNELS, SUMS
 
 Run = Callable[..., dict[str, Any]]
 SHAPES = {
     GEMM: "48,32,40",
+    GROUPS: "3,24,32,20",
     HEADS: "32,64,16",
     SUMS: "32,64,4",
     ATTENTION: "1,4,4,32,32,8,8",

@@ -14,8 +14,6 @@ from workloads.kernels.gemm.stream_search import plan_streams
 from workloads.machine.place import Place
 from workloads.models.operators import Attention, Operator, Product, Rows
 
-_STREAM = "stream-gemm"
-
 
 class Mapped(NamedTuple):
     """An operator on a place.
@@ -23,14 +21,12 @@ class Mapped(NamedTuple):
     Attributes:
         kernel: Name of the kernel.
         sizes: Of its problem, as in ``--shape``.
-        groups: Problems of this shape that run in one pipeline.
         plan: The problem cut over the tiles.
         cycles: By the plan's closed form.
     """
 
     kernel: str
     sizes: Sizes
-    groups: int
     plan: MovingPlan
     cycles: int
 
@@ -91,7 +87,10 @@ class Mapping:
             place.method(self._collective),
             None if bits == place.element_bits else bits,
         )
-        return [Mapped(_STREAM, each.plan.shape, each.plan.groups, *each) for each in found]
+        if first.groups == 1:
+            return [Mapped("stream-gemm", each.plan.shape, *each) for each in found]
+        sizes = [(each.plan.groups, *each.plan.shape) for each in found]
+        return [Mapped("grouped-gemm", size, *one) for size, one in zip(sizes, found, strict=True)]
 
     def _attentions(self, attentions: Sequence[Attention]) -> list[Mapped]:
         first, place = attentions[0], self.place
@@ -99,14 +98,14 @@ class Mapping:
         shapes = [AttentionShape(*each) for each in sizes]
         if first.causal:
             found: list[list[Mapped]] = [
-                [Mapped(f"flash-attention-{one.plan.turns + 1}", size, 1, *one)]
+                [Mapped(f"flash-attention-{one.plan.turns + 1}", size, *one)]
                 for size, one in zip(sizes, alone(shapes, place, (2, 1)), strict=True)
             ]
         else:
             method = place.method(self._collective)
             split = in_runs(shapes, place, method, whole=self._kept)
             found = [
-                [Mapped("decode-attention", size, 1, *one)]
+                [Mapped("decode-attention", size, *one)]
                 for size, one in zip(sizes, split, strict=True)
             ]
         # All tiles work on a head together: worth it for many rows, or where heads are so few that
@@ -116,7 +115,7 @@ class Mapping:
             flat = KERNELS["flat-attention"]
             together = flat.found(sizes, place, self._choices(flat))
             for tried, size, one in zip(found, sizes, together, strict=True):
-                tried.append(Mapped("flat-attention", size, 1, *one))
+                tried.append(Mapped("flat-attention", size, *one))
         return [min(tried, key=lambda mapped: mapped.cycles) for tried in found]
 
     def _rows(self, rows: Sequence[Rows]) -> list[Mapped]:
@@ -126,7 +125,7 @@ class Mapping:
         more = (third[first.kind],) if first.kind in third else ()
         sizes = [(each.rows, each.columns, *more) for each in rows]
         found = kernel.found(sizes, self.place, self._choices(kernel))
-        return [Mapped(first.kind, size, 1, *one) for size, one in zip(sizes, found, strict=True)]
+        return [Mapped(first.kind, size, *one) for size, one in zip(sizes, found, strict=True)]
 
     def _choices(self, kernel: Kernel) -> Choices:
         """The mapping's variants that a kernel has."""

@@ -181,7 +181,7 @@ class TilePrice:
             self._find(alike(part))
         cycles, joules = 0, 0.0
         for mapping, mapped in self._plans.pop(part):
-            macs = mapped.groups * KERNELS[mapped.kernel].macs(mapped.sizes)
+            macs = KERNELS[mapped.kernel].macs(mapped.sizes)
             cycles += mapped.cycles
             joules += plan_energy_j(self._chip, mapping.place, mapped.plan, macs) or 0.0
         self._priced[part] = _Price(cycles, joules, self._expert_bytes(part))
