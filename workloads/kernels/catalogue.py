@@ -42,6 +42,7 @@ from workloads.kernels.parts.pieces import Pieces
 from workloads.kernels.vector import recipes, softmax
 from workloads.kernels.vector.closed_form import rows_cycles, softmax_cycles
 from workloads.kernels.vector.recipe import Recipe
+from workloads.kernels.vector.relayout import plan_relayout, relayout, relayout_cycles
 from workloads.kernels.vector.rows import rows
 from workloads.kernels.vector.rows_plan import RowsPlan
 from workloads.kernels.vector.rows_search import plan_all_rows
@@ -304,6 +305,16 @@ def _rows(
     )
 
 
+def _relayout(*, to_blocks: bool) -> Kernel:
+    return Kernel(
+        ROWS,
+        lambda _: 0,
+        lambda sizes, place, _: plan_relayout((sizes[0], sizes[1]), place, to_blocks=to_blocks),
+        relayout,
+        relayout_cycles,
+    )
+
+
 def _first(problems: Sequence[Sizes]) -> list[int]:
     return [sizes[0] for sizes in problems]
 
@@ -344,6 +355,8 @@ KERNELS = {
         ring_gemv.ring_gemv,
         ring_gemv_cycles,
     ),
+    "rows-to-blocks": _relayout(to_blocks=True),
+    "blocks-to-rows": _relayout(to_blocks=False),
     "softmax": Kernel(
         ROWS,
         lambda _: 0,

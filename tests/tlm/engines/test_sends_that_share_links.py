@@ -186,3 +186,16 @@ def test_events_to_come_have_room(
     run_lt(program_of(3, 64, [send] * 5), timing)
     assert len(beyond) == 5
     assert all((each == -7).all() for each in beyond)
+
+
+def test_buffers_that_hold_anything_take_no_memory_for_it() -> None:
+    """As in profiles without a depth: of a line no more packets are under way than it has tiles."""
+    endless = replace(TIMING, fifo_depth=2**30)
+    tiles, stay = TileSet(range(1), range(6)), np.array([0])
+    send = Send(tiles, stay, np.roll(np.arange(6), -2), 5, arrivals=("come",))
+    outcome = run_lt(program_of(1, 6, [send], come=(0, 1)), endless)
+    # Four go two hops ahead, and share links; two come back together.
+    assert (
+        outcome.cycles
+        == run_lt(program_of(1, 6, [send], come=(0, 1)), replace(TIMING, fifo_depth=30)).cycles
+    )

@@ -114,10 +114,10 @@ class OneWay(NamedTuple):
     events: Numbers
 
 
-def length_of(timing: NocTiming, flits: int) -> Length:
-    """What transfers of some length need to know of a router."""
+def length_of(timing: NocTiming, flits: int, sources: int) -> Length:
+    """What transfers of some length, one of each source on a line, need to know of a router."""
     depth = timing.fifo_depth + timing.output_depth
-    fit = max(1, depth // flits)
+    fit = max(1, min(depth // flits, sources))
     return Length(
         hop=timing.hop_cycles,
         ejection=timing.ejection_cycles,

@@ -78,8 +78,10 @@ class SharedLinks:
         row_hops = np.abs(send.to_rows - np.array(send.tiles.rows))
         hops = row_hops[:, None] + np.abs(send.to_cols - np.array(send.tiles.cols))
         starts, missing = self._start(taken, here, there, hops)
-        length = send_packets.length_of(self._timing, send.flits)
-        come, free = self._cross(send, length, starts, along_row=not row_hops.any())
+        along_row = not row_hops.any()
+        sources = len(send.tiles.cols if along_row else send.tiles.rows)
+        length = send_packets.length_of(self._timing, send.flits, sources)
+        come, free = self._cross(send, length, starts, along_row=along_row)
         times, held = write_through_ports(self._times, there, come, hops + 1, length)
         np.maximum(free, held, out=free)
         self._times[Engine.TRANSFER][here] = free
