@@ -16,8 +16,11 @@ from tlm.calibrated import (
 from tlm.errors import InputError
 from tlm.files import whole_file
 from tlm.level_errors import (
+    CHIPS_FILE,
     LEVELS_FILE,
     TILES_FILE,
+    ChipComparison,
+    ChipPoint,
     LevelComparison,
     LevelPoint,
     TileComparison,
@@ -94,6 +97,14 @@ def save_tiles(points: list[TilePoint], rtl: Iterable[Path]) -> None:
     sources = source_hashes([*level_sources(), *own, *rtl])
     tiles = TileComparison(sources=sources, tools=tool_versions(), points=points)
     _write(TILES_FILE, tiles.model_dump_json(indent=1))
+    forget()
+
+
+def save_chips(points: list[ChipPoint]) -> None:
+    """Store a comparison of closed forms as `calibration/chips.json`."""
+    own = [REPOSITORY / "calibration" / "levels" / "chips.py", *_files(_OFFCHIP)]
+    chips = ChipComparison(sources=source_hashes([*level_sources(), *own]), points=points)
+    _write(CHIPS_FILE, chips.model_dump_json(indent=1))
     forget()
 
 

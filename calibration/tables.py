@@ -7,11 +7,19 @@ from pathlib import Path
 from tlm.calibrated import REPOSITORY, CalibrationResult, load_result, stored_names
 from tlm.errors import InputError
 from tlm.files import whole_file
-from tlm.level_errors import LevelPoint, TilePoint, load_levels, load_tiles
+from tlm.level_errors import (
+    ChipPoint,
+    LevelPoint,
+    TilePoint,
+    load_chips,
+    load_levels,
+    load_tiles,
+)
 from tlm.spread import by_kernel, spread
 
 _README = REPOSITORY / "README.md"
 _TILES = REPOSITORY / "docs" / "tiles.md"
+_KERNELS = REPOSITORY / "docs" / "kernels.md"
 _ENGINES = ("matrix", "vector", "transfer")
 
 
@@ -61,6 +69,17 @@ def tile_table(points: Sequence[TilePoint]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def chip_table(points: Sequence[ChipPoint]) -> str:
+    """Errors by kernel of the closed forms at the constants of each chip."""
+    chips = list(dict.fromkeys(point.chip for point in points))
+    lines = [f"| kernel | {' | '.join(chips)} |", "|---" * (len(chips) + 1) + "|"]
+    for kernel, chosen in by_kernel(points).items():
+        of_chips = [[point for point in chosen if point.chip == chip] for chip in chips]
+        errors = (f"{spread(each, attrgetter('error_pct'))}" if each else "-" for each in of_chips)
+        lines.append(f"| {kernel} | {' | '.join(errors)} |")
+    return "\n".join(lines) + "\n"
+
+
 def stored_tables() -> list[tuple[Path, str, str]]:
     """Document, mark and text of every table.
 
@@ -71,6 +90,7 @@ def stored_tables() -> list[tuple[Path, str, str]]:
         (_README, "errors", error_table([load_result(name) for name in stored_names()])),
         (_README, "levels", level_table(load_levels().points)),
         (_TILES, "tiles", tile_table(load_tiles().points)),
+        (_KERNELS, "chips", chip_table(load_chips().points)),
     ]
 
 

@@ -9,6 +9,7 @@ from tlm.tables import Table
 
 LEVELS_FILE = REPOSITORY / "calibration" / "levels.json"
 TILES_FILE = REPOSITORY / "calibration" / "tiles.json"
+CHIPS_FILE = REPOSITORY / "calibration" / "chips.json"
 
 
 class LevelPoint(Table):
@@ -81,6 +82,32 @@ class TileComparison(Comparison):
     points: list[TilePoint]
 
 
+class ChipPoint(Table):
+    """Cycles of one kernel case at `lt` and `perf`, at the constants of a chip.
+
+    ``memory`` and ``balance`` are those of `TilePoint`; ``case`` is its grid and sizes.
+    """
+
+    chip: str
+    kernel: str
+    memory: bool
+    case: str
+    balance: float
+    lt: int
+    perf: int
+
+    @property
+    def error_pct(self) -> float:
+        """(perf - lt) / lt in per cent."""
+        return 100.0 * (self.perf - self.lt) / self.lt
+
+
+class ChipComparison(Comparison):
+    """Closed forms at the constants of all chips."""
+
+    points: list[ChipPoint]
+
+
 _Balanced = TypeVar("_Balanced", LevelPoint, TilePoint)
 
 
@@ -102,6 +129,16 @@ def load_tiles() -> TileComparison:
     """
     tiles: TileComparison = read_stored(TILES_FILE, TileComparison, "comparison of tiles")
     return tiles
+
+
+def load_chips() -> ChipComparison:
+    """The stored comparison of closed forms at the chips' constants, of the models at hand.
+
+    Raises:
+        InputError: if it is missing, cannot be read, or is stale; names the files that changed.
+    """
+    chips: ChipComparison = read_stored(CHIPS_FILE, ChipComparison, "comparison on chips")
+    return chips
 
 
 def _nearest(points: Iterable[_Balanced], balance: float) -> list[_Balanced]:

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from calibration.campaign import EXPERIMENTS, calibrate, missed_targets
 from calibration.experiment import LawContradictedError
+from calibration.levels.chips import compare_chips
 from calibration.levels.models import compare_levels
 from calibration.levels.tiles import compare_tiles
 from calibration.routers.custom import calibrate_custom
@@ -21,7 +22,7 @@ from calibration.tables import update_documents
 from cosim.spec.mesh import load_spec
 from tlm.calibrated import CalibrationResult, combined_hash
 from tlm.interconnect.handshake import DeadlockError
-from tlm.level_errors import LevelPoint, TilePoint
+from tlm.level_errors import ChipPoint, LevelPoint, TilePoint
 from tlm.spread import by_kernel, spread
 from wafertlm.output import CheckFailedError, Result, complete, emit, log
 from wafertlm.stopwatch import Stopwatch, stopwatch
@@ -51,7 +52,7 @@ def calibrate_result(
             progress=progress,
             building=watch.compiling,
         )
-    levels, tiles = [], []
+    levels, tiles, chips = [], [], []
     if not quick:
         progress("kernels: on tiles in Verilog and at level at")
         with _failing_checks("the project's tiles"):
@@ -59,6 +60,8 @@ def calibrate_result(
         tiles = [_tile_row(*of_kernel) for of_kernel in by_kernel(found).items()]
         progress("kernels: comparing the levels above the RTL")
         levels = [_level_row(*of_kernel) for of_kernel in by_kernel(compare_levels()).items()]
+        progress("kernels: closed forms at the constants of all chips")
+        chips = [_chip_row(*of_kernel) for of_kernel in by_kernel(compare_chips()).items()]
         update_documents()
     merged = {name: value for result in results for name, value in result.sources.items()}
     return {
@@ -66,6 +69,7 @@ def calibrate_result(
         "misses": list(missed_targets(results)),
         "tiles": tiles,
         "levels": levels,
+        "chips": chips,
         "rtl_hash": combined_hash(merged),
     }
 
@@ -149,6 +153,17 @@ def _tile_row(kernel: str, points: Sequence[TilePoint]) -> dict[str, Any]:
     }
 
 
+def _chip_row(kernel: str, points: Sequence[ChipPoint]) -> dict[str, Any]:
+    """Errors of a kernel's closed form at the constants of all chips."""
+    total = spread(points, attrgetter("error_pct"))
+    return {
+        "kernel": kernel,
+        "points": total.cases,
+        "perf_against_lt_pct": {"mean": total.mean_abs_pct, "max": total.max_abs_pct},
+        "worst_case": f"{total.worst.chip} {total.worst.case}",
+    }
+
+
 def _row(result: CalibrationResult) -> dict[str, Any]:
     return {
         "name": result.name,
@@ -195,7 +210,12 @@ def render(result: Result) -> RenderableType:
         pair = row["at_against_rtl_pct"]
         errors_shown = f"{pair['mean']:.2g} %, {pair['max']:.3g} %"
         tiles.add_row(row["kernel"], str(row["points"]), errors_shown, row["worst_case"])
-    return Group(errors, parameters, tiles, levels)
+    chips = Table("kernel", "cases", "perf against lt on all chips: mean, worst", "worst case")
+    for row in result["chips"]:
+        pair = row["perf_against_lt_pct"]
+        errors_shown = f"{pair['mean']:.2g} %, {pair['max']:.3g} %"
+        chips.add_row(row["kernel"], str(row["points"]), errors_shown, row["worst_case"])
+    return Group(errors, parameters, tiles, levels, chips)
 
 
 @click.command("calibrate")

@@ -1,0 +1,171 @@
+"""Closed forms against `lt` at the constants of the shipped chips, with off-chip memory or without.
+
+Cases are drawn: grids from 4x4 to 32x32, ragged sizes, from bound by transfers or memory to bound
+by computation. No closed form is fitted to them.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibration.levels.cases import Grid
+from calibration.store import save_chips
+from tlm.chips import Chip, load_chip
+from tlm.chips.parts import noc_timing, own_tile
+from tlm.compute.base import ceil_div
+from tlm.engines.lt import run_lt
+from tlm.errors import InputError
+from tlm.interconnect.zero_load import NocTiming
+from tlm.level_errors import ChipPoint
+from tlm.tiles.programs import on_tiles
+from tlm.tiles.timing import FREE, TileTiming
+from workloads.kernels.catalogue import (
+    ATTENTION,
+    GEMM,
+    GROUPS,
+    HEADS,
+    KERNELS,
+    SUMS,
+    Kernel,
+    Plan,
+    Sizes,
+)
+from workloads.kernels.tile_jobs import with_jobs
+from workloads.machine.dtypes import DTYPE_BITS
+from workloads.machine.place import Place, chip_place
+
+#: Chips by name, with the elements that kernels compute there, and about a tile's side of a block.
+CHIPS: dict[str, tuple[str, int]] = {
+    "rtl": ("int8", 8),
+    "flat32": ("fp16", 32),
+    "npusim-large": ("fp16", 64),
+    "npusim-small": ("fp16", 32),
+    "wse2": ("fp16", 4),
+}
+GRIDS: tuple[Grid, ...] = ((4, 4), (8, 8), (16, 16), (32, 32))
+_SEED = 7
+#: Of products: sides m, n, k of a tile's block in units; of one row: k and n.
+_BLOCKS = ((1, 1, 1), (2, 2, 2), (4, 4, 4), (1, 1, 4), (4, 4, 1))
+_VECTORS = ((1, 1), (4, 1), (1, 4), (4, 4), (8, 8))
+#: Rows of a tile, and its columns in units.
+_ROWS = ((4, 1), (4, 4), (16, 1), (16, 4), (64, 8))
+#: Sequences, heads of queries and of keys, rows of Q and keys of a tile and depth in units; no
+#: rows: one of each sequence.
+_ATTENTION = ((1, 8, 8, 1, 1, 1), (1, 8, 8, 2, 2, 2), (2, 4, 4, 4, 4, 2), (1, 8, 2, 0, 8, 2),
+              (4, 16, 4, 0, 32, 2))  # fmt: skip
+_DEPTHS = (8, 128)
+_HEAD, _OPERANDS, _PRODUCTS = 32, 4, 3
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """Tiles of a chip, and what they cost."""
+
+    chip: Chip
+    timing: NocTiming
+    place: Place
+    tile: TileTiming | None
+
+    @classmethod
+    def of(cls, name: str, grid: Grid, *, memory: bool) -> "Ground":
+        """Tiles of a shipped chip.
+
+        Raises:
+            InputError: if the chip has not so many, or no memory.
+        """
+        rows, cols = grid
+        dtype = CHIPS[name][0]
+        chip = load_chip(f"rtl-{rows}x{cols}" if name == "rtl" else name).for_dtype(dtype)
+        timing = noc_timing(chip)
+        place = chip_place(chip, grid, timing, *DTYPE_BITS[dtype], memory=memory)
+        return cls(chip, timing, place, own_tile(chip))
+
+    def both(self, kernel: Kernel, plan: Plan) -> tuple[int, int] | None:
+        """Cycles of a plan at `lt` and at `perf`; None if its buffers do not fit."""
+        program, tile = kernel.program(plan), self.tile
+        if program.tile_bytes > self.place.tile_bytes:
+            return None
+        if tile is None:
+            timed, planned, queues = program, plan, FREE
+        else:
+            timed, planned = on_tiles(program, tile), with_jobs(plan, program, tile)
+            queues = tile.queues
+        ran = run_lt(timed, self.timing, queues=queues, offchip=self.place.offchip)
+        return ran.cycles, kernel.closed_form(planned, self.timing)
+
+
+def compare_chips() -> list[ChipPoint]:
+    """Compare all kernels on all chips, and store the outcome."""
+    points = list(chip_points(_SEED))
+    save_chips(points)
+    return points
+
+
+def chip_points(
+    seed: int, chips: Sequence[str] = tuple(CHIPS), grids: Sequence[Grid] = GRIDS
+) -> Iterator[ChipPoint]:
+    """Compare all kernels on some chips, on cases of a seed."""
+    for name in chips:
+        for grid in grids:
+            for memory in (False, True):
+                try:
+                    ground = Ground.of(name, grid, memory=memory)
+                except InputError:
+                    continue  # fewer tiles, or no memory
+                for kernel in KERNELS:
+                    yield from _points(name, ground, kernel, grid, seed)
+
+
+def _points(chip: str, ground: Ground, name: str, grid: Grid, seed: int) -> Iterator[ChipPoint]:
+    kernel, memory = KERNELS[name], ground.place.offchip is not None
+    stream = np.random.default_rng([seed, *chip.encode(), *name.encode(), *grid])
+    for sizes in _problems(name, kernel, grid, CHIPS[chip][1], stream):
+        try:
+            plan = kernel.planned(sizes, ground.place)
+        except InputError:
+            continue  # not on this chip, or larger than its tiles
+        if memory and kernel.without_memory(plan) is plan:
+            return  # what it works on is in the tiles
+        cycles = ground.both(kernel, plan)
+        if cycles is not None:
+            yield ChipPoint(
+                chip=chip,
+                kernel=name,
+                memory=memory,
+                case=f"{grid[0]}x{grid[1]}: {','.join(map(str, sizes))}",
+                balance=plan.balance,
+                lt=cycles[0],
+                perf=cycles[1],
+            )
+
+
+def _problems(
+    name: str, kernel: Kernel, grid: Grid, unit: int, stream: np.random.Generator
+) -> Iterator[Sizes]:
+    """Sizes of problems, as drawn about those of the tables above."""
+    rows, cols = grid
+
+    def drawn(size: int) -> int:
+        return max(1, int(size * stream.uniform(0.6, 1.4)))
+
+    if kernel.form == ATTENTION:
+        for sequences, heads, kv_heads, queries, keys, depth in _ATTENTION:
+            wide = int(np.clip(depth * unit, *_DEPTHS))
+            high = drawn(rows * queries * unit // 2) if queries else 1
+            yield sequences, heads, kv_heads, high, drawn(cols * keys * unit), wide, wide
+    elif kernel.form in (GEMM, GROUPS) and name.endswith("gemv"):
+        for k, n in _VECTORS:
+            yield 1, drawn(cols * n * unit), drawn(rows * k * unit)
+    elif kernel.form in (GEMM, GROUPS):
+        for m, n, k in _BLOCKS:
+            deep = drawn(max(rows, cols) * k * unit)
+            product = drawn(rows * m * unit), drawn(cols * n * unit), deep
+            yield product if kernel.form == GEMM else (_PRODUCTS, *product)
+    else:
+        for high, columns in _ROWS:
+            m, n = drawn(rows * high), drawn(cols * columns * unit)
+            if kernel.form == HEADS:
+                yield m, ceil_div(n, _HEAD) * _HEAD, _HEAD
+            else:
+                yield (m, n, _OPERANDS) if kernel.form == SUMS else (m, n)
