@@ -33,7 +33,7 @@ from workloads.kernels.catalogue import (
 )
 from workloads.kernels.tile_jobs import with_jobs
 from workloads.machine.dtypes import DTYPE_BITS
-from workloads.machine.place import Place, chip_place
+from workloads.machine.place import Place, Rectangle, chip_place
 
 #: Chips by name, with the elements that kernels compute there, and about a tile's side of a block.
 CHIPS: dict[str, tuple[str, int]] = {
@@ -77,6 +77,7 @@ class Ground:
         rows, cols = grid
         dtype = CHIPS[name][0]
         chip = load_chip(f"rtl-{rows}x{cols}" if name == "rtl" else name).for_dtype(dtype)
+        Rectangle(0, 0, rows, cols).check_within(chip)
         timing = noc_timing(chip)
         place = chip_place(chip, grid, timing, *DTYPE_BITS[dtype], memory=memory)
         return cls(chip, timing, place, own_tile(chip))

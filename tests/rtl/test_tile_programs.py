@@ -34,7 +34,8 @@ from workloads.kernels.gemm.stream_plan import GridCut, StreamPlan
 from workloads.kernels.gemv import plan as gemv
 from workloads.kernels.gemv import ring_gemv
 from workloads.kernels.gemv.plan import plan_gemv
-from workloads.kernels.vector import softmax
+from workloads.kernels.vector import relayout, softmax
+from workloads.kernels.vector.relayout import plan_relayout
 from workloads.kernels.vector.softmax import plan_softmax
 from workloads.machine.place import Place
 
@@ -110,14 +111,28 @@ def test_products_on_four_tiles(machine: TileMachine, name: str, blocks: int) ->
     run_kernel(machine, name, blocks)
 
 
+@pytest.mark.parametrize("resident", [False, True])
 @pytest.mark.parametrize("cut", [(2, 1, 1, 1, 2, 1), (1, 1, 2, 1, 2, 1), (2, 1, 1, 1, 1, 2)])
-def test_streaming_products(machine: TileMachine, cut: tuple[int, int, int, int, int, int]) -> None:
-    shape = m, n, k = 24, 16, 32
-    plan = StreamPlan(place_on(machine.model), shape, 1, GridCut(*cut), (8, 8, 8), "network")
+def test_streaming_products(
+    machine: TileMachine, cut: tuple[int, int, int, int, int, int], *, resident: bool
+) -> None:
+    shape, parts, place = (24, 16, 32), GridCut(*cut), place_on(machine.model)
+    m, n, k = shape
+    plan = StreamPlan(place, shape, 1, parts, (8, 8, 8), "network", resident=resident)
     a, b = (np.random.default_rng(7).integers(-99, 99, size) for size in ((m, k), (k, n)))
     program = stream_gemm.stream_gemm(plan)
     memory = hold_equal(machine, program, lambda at: stream_gemm.put(plan, at, a, b))
     np.testing.assert_array_equal(stream_gemm.result(plan, memory)[0], a @ b)
+
+
+@pytest.mark.parametrize("to_blocks", [False, True])
+def test_changes_of_the_layout(machine: TileMachine, *, to_blocks: bool) -> None:
+    place = replace(place_on(machine.model), whole_lines=True)
+    plan = plan_relayout((11, 26), place, to_blocks=to_blocks)
+    matrix = np.random.default_rng(8).integers(-(2**31), 2**31, (11, 26))
+    program = relayout.relayout(plan)
+    memory = hold_equal(machine, program, lambda at: relayout.put(plan, at, matrix))
+    np.testing.assert_array_equal(relayout.result(plan, memory), relayout.expected(plan, matrix))
 
 
 def run_gemv(machine: TileMachine, method: str) -> None:

@@ -76,6 +76,9 @@ class KernelOptions:
     weight_bits: Annotated[
         float | None, "Of stream-gemm and grouped-gemm: bits of a weight in memory, if others."
     ] = None
+    resident: Annotated[
+        bool, "Of stream-gemm and grouped-gemm: B lies in the tiles that use it."
+    ] = False
     tiles: Annotated[
         str | None,
         "CSV table of the chip's tiles: per cent of the cycles of work, 0 for a disabled tile.",
@@ -103,7 +106,8 @@ class KernelOptions:
         groups = (
             None if self.groups is None else _whole_numbers("--groups", self.groups, "21 or 100,10")
         )
-        return Choices(self.collective, groups, self.schedule, self.weight_bits)
+        resident = self.resident or None
+        return Choices(self.collective, groups, self.schedule, self.weight_bits, resident)
 
 
 def known_names() -> dict[str, list[str]]:

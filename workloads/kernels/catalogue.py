@@ -88,12 +88,14 @@ class Choices:
         groups: Groups of each level but the last of a K-tree.
         schedule: Of FlatAttention: ``naive`` or ``async``.
         weight_bits: Of an element of B in memory and network, if others than of A.
+        resident: Whether B lies in the tiles that use it.
     """
 
     collective: str | None = None
     groups: tuple[int, ...] | None = None
     schedule: str | None = None
     weight_bits: float | None = None
+    resident: bool | None = None
 
 
 class Plan(Protocol):
@@ -238,7 +240,8 @@ def _stream(form: Form) -> Kernel:
         m, n, k = sizes[-3:]
         _check_weights(choices.weight_bits, place)
         method, groups = place.method(choices.collective), math.prod(sizes[:-3])
-        return plan_stream((m, n, k), place, method, groups, choices.weight_bits)
+        weight_bits, resident = choices.weight_bits, bool(choices.resident)
+        return plan_stream((m, n, k), place, method, groups, weight_bits, resident=resident)
 
     return Kernel(
         form,
@@ -246,7 +249,7 @@ def _stream(form: Form) -> Kernel:
         plan,
         stream_gemm,
         stream_gemm_cycles,
-        ("collective", "weight_bits"),
+        ("collective", "weight_bits", "resident"),
         _without_memory,
     )
 

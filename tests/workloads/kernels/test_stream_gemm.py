@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from calibration.levels.cases import Tiles
+from calibration.levels.chips import CHIPS, Ground
 from tests.workloads.kernels.products import computed, place
 from tlm.chips import load_chip
 from tlm.chips.parts import noc_timing, offchip_channels
@@ -24,6 +25,7 @@ from tlm.interconnect.zero_load import NocTiming
 from tlm.memory.bandwidth_latency import ChannelTiming
 from tlm.offchip.edge import Edge
 from tlm.tiles.programs import on_tiles
+from workloads.kernels.catalogue import KERNELS, Choices
 from workloads.kernels.gemm import stream_gemm
 from workloads.kernels.gemm.stream_closed_form import stream_gemm_cycles
 from workloads.kernels.gemm.stream_plan import GridCut, StreamPlan
@@ -51,6 +53,7 @@ def loading(rows: int, cols: int) -> Place:
     return replace(place(rows, cols), offchip=edge)
 
 
+@pytest.mark.parametrize("resident", [False, True])
 @pytest.mark.parametrize("make", [place, loading])
 @pytest.mark.parametrize("method", ["network", "chain", "tree", "sequential"])
 @pytest.mark.parametrize(("grid", "cut", "shape", "groups", "block"), CASES)
@@ -62,8 +65,11 @@ def test_products(
     block: tuple[int, int, int],
     method: str,
     make: Callable[[int, int], Place],
+    *,
+    resident: bool,
 ) -> None:
-    plan = StreamPlan(make(*grid), shape, groups, GridCut(*cut), block, method)
+    parts = GridCut(*cut)
+    plan = StreamPlan(make(*grid), shape, groups, parts, block, method, resident=resident)
     if method != "network" and not plan.reduced:
         pytest.skip("nothing is summed")
     rng = np.random.default_rng(sum(shape))
@@ -107,6 +113,42 @@ def test_narrow_weights_count_by_their_bits() -> None:
     count_bytes(narrow)
     assert narrow.moved.read < 0.3 * wide.moved.read
     assert 0.25 < cycles[1] / cycles[0] < 0.6
+
+
+def test_resident_weights_take_memory_of_tiles_and_no_time_of_channels() -> None:
+    tiles = Ground.of("flat32", (8, 8), memory=True).place
+    shape = (4, 1024, 1024)
+    streamed, resident = (plan_stream(shape, tiles, resident=each) for each in (False, True))
+    count_bytes(resident)
+    assert streamed.moved.read - resident.moved.read >= 2 * 1024 * 1024
+    assert resident.tile_bytes >= 2 * 1024 * 1024 // 64
+    cycles = [stream_gemm_cycles(plan, tiles.timing) for plan in (streamed, resident)]
+    assert cycles[1] < 0.5 * cycles[0]
+    with pytest.raises(InputError, match="--shape: the smallest blocks take [0-9]+ bytes of a ti"):
+        plan_stream((4, 8192, 8192), tiles, resident=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "memory"),
+    [("rtl", False), *product(("flat32", "npusim-large"), (False, True))],
+)
+def test_the_closed_form_of_resident_weights(name: str, *, memory: bool) -> None:
+    kernel, errors = KERNELS["grouped-gemm"], []
+    side = CHIPS[name][1]
+    for grid, shape in product(((4, 4), (8, 8)), ((1, 1, 8, 4), (3, 16, 4, 8), (2, 128, 8, 8))):
+        ground = Ground.of(name, grid, memory=memory)
+        groups, rows, n, k = shape
+        sizes = (groups, rows, n * side * grid[1], k * side * grid[0])
+        try:
+            plan = kernel.planned(sizes, ground.place, Choices(resident=True))
+        except InputError:
+            continue  # larger than these tiles
+        both = ground.both(kernel, plan)
+        assert both is not None
+        errors.append(abs(both[1] / both[0] - 1))
+    assert len(errors) >= 4
+    assert np.mean(errors) < 0.02
+    assert max(errors) < 0.05
 
 
 def test_what_does_not_fit_is_refused() -> None:

@@ -120,7 +120,11 @@ def _interface_cycles(place: Place, steps: Steps, left: Numbers) -> Numbers:
     a, b = steps.a.hold + memory * steps.a.shared, steps.b.hold + memory * steps.b.shared
     sent = np.where(steps.cut.both, a + b, np.maximum(a, b))
     # It asks for its own blocks, or sends them to itself.
-    own = sum(np.where(each.shared, 0, 1 if memory else each.flits) for each in (steps.a, steps.b))
+    own = sum(
+        np.where(each.shared, 0, 1 if memory else each.flits)
+        for each in (steps.a, steps.b)
+        if not each.there
+    )
     stored = steps.c_flits + 1 if memory else 0
     return sent + own + (left + stored) / steps.depth
 
@@ -140,6 +144,9 @@ def _operands(place: Place, timing: NocTiming, steps: Steps, network: Numbers) -
     """Ways of A and of B."""
     ways = []
     for each in (steps.a, steps.b):
+        if each.there:
+            ways.append(_Way(0, 0, 0, 0, 0, (False, False)))
+            continue
         between = np.where(each.shared, (each.trees - 1) * each.hold, 0)
         spread = multicast_cycles_over(timing, each.hops, each.flits) + between
         # Later ones share the network.

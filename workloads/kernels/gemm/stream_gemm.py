@@ -7,7 +7,8 @@ goes to off-chip memory while the next one is computed: a part of the tiles in e
 loads are not held up. It goes as sums: how to narrow them is for the next kernel to say, which
 knows its scale, and where operands are floating-point sums are as wide as they.
 
-With K cut, partial blocks are first summed in the network, or by messages.
+With K cut, partial blocks are first summed in the network, or by messages. Weights that are kept in
+the tiles (`StreamPlan.resident`) do not come: blocks of A alone stream past them.
 
 Sources: R. A. van de Geijn and J. Watts, "SUMMA: scalable universal matrix multiplication
 algorithm", 1997; FlatAttention, section III-E, whose diagonal tiles fetch and multicast panels.
@@ -97,7 +98,7 @@ class _Stream:
         """All of them."""
         tokens = inlet_tokens(list(self._inlets), self._plan.slots)
         for slot in range(self._plan.slots):
-            for name in "ab":
+            for name in self._plan.coming:
                 tokens |= {f"{name}.there.{slot}": Token(), f"{name}.free.{slot}": Token(initial=1)}
         for slot, reductions in self._reductions.items():
             tokens |= reductions[0].tokens() if reductions else {}
@@ -108,7 +109,7 @@ class _Stream:
     def buffers(self) -> dict[str, Buffer]:
         """Blocks in the tile, and those off chip."""
         plan, panels = self._plan, self._plan.panels()
-        buffers = {f"{n}.{slot}": panels[n] for slot in range(plan.slots) for n in "ab"}
+        buffers = {f"{n}.{slot}": panels[n] for slot in range(plan.slots) for n in plan.coming}
         for name, inlet in self._inlets.items():
             buffers |= {inlet.buffer(number): panels[name] for number in range(plan.slots)}
         if self._leaves:
@@ -119,7 +120,7 @@ class _Stream:
             buffers["b.wide"] = panels["b.wide"]
         for name in "ab":
             numbers = sorted({step.panels[name] for step in self._steps})
-            own = replace(panels[name], offchip=True)
+            own = replace(panels[name], offchip=name in plan.coming)
             buffers |= {f"{name}.own.{number}": own for number in numbers}
         out = replace(panels["c"], offchip=True)
         return buffers | {f"c.out.{turn}": out for turn in range(plan.passes)}
@@ -143,7 +144,7 @@ class _Stream:
 
     def _ask(self, number: int) -> Iterator[Operation]:
         """For a step's blocks that one tile needs, and those of the next one that are handed on."""
-        for name in "ab":
+        for name in self._plan.coming:
             if name in self._inlets:
                 yield from self._inlets[name].ask(number + 1)
             elif not self._plan.shared[name] and 0 <= number < len(self._steps):
@@ -188,13 +189,15 @@ class _Stream:
         c = f"c.{step.sums}" if self._leaves else f"c.out.{step.turn}"
         begin = (f"c.{step.sums}.left",) if self._leaves and step.first else ()
         end = (f"c.there.{step.sums}",) if self._leaves and step.last else ()
-        task = Gemm(f"a.{slot}", f"b.{slot}", c, accumulate=not step.first)
+        b = f"b.own.{step.panels['b']}" if plan.resident else f"b.{slot}"
+        there, free = ([f"{n}.{what}.{slot}" for n in plan.coming] for what in ("there", "free"))
+        task = Gemm(f"a.{slot}", b, c, accumulate=not step.first)
         return Work(
             Engine.MATRIX,
             self._tiles,
             plan.step_cycles,
-            takes=(f"a.there.{slot}", f"b.there.{slot}", *begin),
-            gives=(f"a.free.{slot}", f"b.free.{slot}", *end),
+            takes=(*there, *begin),
+            gives=(*free, *end),
             task=task if plan.weight_bits is None else None,
             label="c",
         )

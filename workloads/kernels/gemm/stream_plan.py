@@ -71,6 +71,7 @@ class StreamPlan:
         method: How partial blocks of a cut of K come together (`parts.collectives`).
         weight_bits: Bits of an element of B in memory and network, if others than of A: tiles
             widen it, and no values are computed.
+        resident: B lies in the tiles that use it, all of it, as weights do that are kept there.
     """
 
     place: Place
@@ -80,6 +81,7 @@ class StreamPlan:
     block: tuple[int, int, int]
     method: str
     weight_bits: float | None = None
+    resident: bool = False
 
     @property
     def blocks(self) -> tuple[int, int, int]:
@@ -124,7 +126,12 @@ class StreamPlan:
     @property
     def shared(self) -> dict[str, bool]:
         """Whether several tiles share a block of ``a`` and of ``b``; else each loads its own."""
-        return {"a": self.cut.n_cols > 1, "b": self.cut.m_rows > 1}
+        return {"a": self.cut.n_cols > 1, "b": self.cut.m_rows > 1 and not self.resident}
+
+    @property
+    def coming(self) -> str:
+        """Names of the operands that come to the tiles."""
+        return "a" if self.resident else "ab"
 
     @property
     def reduced(self) -> bool:
@@ -134,7 +141,7 @@ class StreamPlan:
     @property
     def balance(self) -> float:
         """Cycles of a block product over the flits of its two blocks."""
-        return self.step_cycles / (self.flits["a"] + self.flits["b"])
+        return self.step_cycles / sum(self.flits[name] for name in self.coming)
 
     @property
     def tile_macs(self) -> int:
@@ -280,7 +287,7 @@ class StreamPlan:
             "b": cols * cut.n_rows * cut.k_rows,
         }
         loads = {name: senders[name] if self.shared[name] else rows * cols for name in "ab"}
-        read = products * sum(loads[name] * flits[name] for name in "ab")
+        read = products * sum(loads[name] * flits[name] for name in self.coming)
         # What is shared comes to its sender, and then to all.
         taken = products * rows * cols * sum(flits[name] for name in "ab" if self.shared[name])
         stored = self.passes * rows * cols // cut.parts[2] * flits["c"]
@@ -339,7 +346,11 @@ def needed_bytes(problem: StreamPlan, cut: GridCut, m: Any, n: Any, k: Any) -> A
     # Of partial blocks the sum, or two that come, are there, too.
     copies = np.where(parts[2] > 1, 2 if problem.method == "network" else 3, 1)
     # What is shared comes to other buffers before it is in place.
-    needed = slots * ((1 + (cut.n_cols > 1)) * a + (1 + (cut.m_rows > 1)) * b) + sums * copies * c
+    needed = slots * (1 + (cut.n_cols > 1)) * a + sums * copies * c
+    if problem.resident:
+        needed = needed + problem.groups * wide * deep * b
+    else:
+        needed = needed + slots * (1 + (cut.m_rows > 1)) * b
     if problem.weight_bits is not None:
         needed = needed + ceil_div(k * n * place.element_bits, 8)
     return needed

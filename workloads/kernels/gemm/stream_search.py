@@ -41,6 +41,8 @@ def plan_stream(
     method: str = "network",
     groups: int = 1,
     weight_bits: float | None = None,
+    *,
+    resident: bool = False,
 ) -> StreamPlan:
     """Plan a product, or ``groups`` of one shape in one pipeline.
 
@@ -50,11 +52,13 @@ def plan_stream(
         method: How partial blocks come together where K is cut.
         groups: Products.
         weight_bits: See `StreamPlan`.
+        resident: See `StreamPlan`.
 
     Raises:
         InputError: for a size below 1, or if no block fits.
     """
-    found = plan_streams([(shape[0], groups)], shape[1:], place, method, weight_bits)
+    problem = [(shape[0], groups)]
+    found = plan_streams(problem, shape[1:], place, method, weight_bits, resident=resident)
     return found[0].plan
 
 
@@ -64,6 +68,8 @@ def plan_streams(
     place: Place,
     method: str = "network",
     weight_bits: float | None = None,
+    *,
+    resident: bool = False,
 ) -> list[Found[StreamPlan]]:
     """`plan_stream` of problems, given by their M and groups, with the same N and K."""
     problems, tried = [], []
@@ -73,7 +79,7 @@ def plan_streams(
             raise InputError(f"groups: found {groups}; allowed: 1 or more")
         cuts, columns = _grid_cuts(place.rows, place.cols)
         problem = StreamPlan(
-            place, (rows, *others), groups, cuts[0], (1, 1, 1), method, weight_bits
+            place, (rows, *others), groups, cuts[0], (1, 1, 1), method, weight_bits, resident
         )
         kept = np.argsort(_least_cycles(problem, columns), kind="stable")[:_KEPT_CUTS]
         problems.append(problem)
@@ -129,6 +135,9 @@ def _least_cycles(problem: StreamPlan, cut: GridCut) -> Numbers:
     side = (place.tile_bytes / place.element_bits) ** 0.5
     a = place.rows * cut.m_cols * cut.k_cols * m * k * np.ceil(n / side) * place.element_bits
     b = place.cols * cut.n_rows * cut.k_rows * k * n * np.ceil(m / side) * problem.b_bits
+    if problem.resident:  # takes no time, if there is room
+        b, room = 0, 8 * place.tile_bytes
+        worked = np.where(problem.groups * k * n * problem.b_bits > room, np.inf, worked)
     c = place.rows * place.cols // parts * m * n * place.sum_bits
     moved = problem.groups * (a + b + c) / flit_bits
     last = np.where(np.array(parts) > 1, m * n * place.sum_bits / flit_bits, 0)
@@ -177,7 +186,8 @@ def _likely(problem: StreamPlan, which: Candidates) -> Candidates:
     passes = problem.groups * high * wide
     product = place.matrix.gemm_cycles_over(m, k, n)
     edge, flit_bits = place.offchip, 8 * place.timing.flit_bytes
-    a, b, c = m * k * place.element_bits, k * n * problem.b_bits, m * n * place.sum_bits
+    a, c = m * k * place.element_bits, m * n * place.sum_bits
+    b = 0 if problem.resident else k * n * problem.b_bits
     if edge is None:
         loads, stores = (a + b) / flit_bits, c / flit_bits
     else:

@@ -68,6 +68,7 @@ class Operand(NamedTuple):
     hops: Numbers
     way: Numbers
     law: OffChipLaw | None  # of loading a block
+    there: bool = False  # whether it lies in the tiles that use it
 
 
 class Steps(NamedTuple):
@@ -92,10 +93,10 @@ def steps_of(problem: StreamPlan, which: Candidates, timing: NocTiming) -> Steps
     passes = problem.groups * high * wide
 
     def operand(*columns: Numbers) -> Operand:
-        flits, shared, *rest = columns
+        flits, shared, trees, loads, hops, way = columns
         law = None if place.offchip is None else load_law(timing, place.offchip, flits)
         hold = np.where(shared, hold_cycles_over(timing, flits), 0)
-        return Operand._make((flits, shared, hold, *rest, law))
+        return Operand(flits, shared, hold, trees, loads, hops, way, law)
 
     flits: Any = place.flits
     return Steps(
@@ -104,7 +105,7 @@ def steps_of(problem: StreamPlan, which: Candidates, timing: NocTiming) -> Steps
             flits(k, m, place.element_bits), cut.n_cols > 1, cut.k_cols, cut.a_loads, cut.a_hops,
             cut.a_way,
         ),
-        b=operand(
+        b=operand(0 * k, k < 0, 1, 0, 0, 0)._replace(there=True) if problem.resident else operand(
             np.asarray(flits(k, n, problem.b_bits)).astype(np.int64), cut.m_rows > 1, cut.k_rows,
             cut.b_loads, cut.b_hops, cut.b_way,
         ),
@@ -114,7 +115,7 @@ def steps_of(problem: StreamPlan, which: Candidates, timing: NocTiming) -> Steps
         depth=deep,
         passes=passes,
         count=passes * deep,
-        ahead=(cut.n_cols > 1) & (cut.m_rows == 1) & (passes * deep > 1),
+        ahead=(cut.n_cols > 1) & (cut.m_rows == 1) & (passes * deep > 1) & (not problem.resident),
     )  # fmt: skip
 
 
