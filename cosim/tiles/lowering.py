@@ -99,12 +99,16 @@ def run_lowered(lowered: LoweredProgram, memory: TileBlocks, machine: TileMachin
         SimulationError: if the Verilog stops.
     """
     cols = machine.model.cols
+    # Parts come and go with what they are parts of, whose lines may have gaps between them.
+    whole = {
+        name: place
+        for name, place in lowered.places.items()
+        if place.in_tile and place.buffer.within is None
+    }
     for tile, image in lowered.images.items():
         at = divmod(tile, cols)
         image.memory |= {
-            place.address: encode(place, memory[name][at])
-            for name, place in lowered.places.items()
-            if place.in_tile
+            place.address: encode(place, memory[name][at]) for name, place in whole.items()
         }
     edge = lowered.edge
     if edge is not None:
@@ -113,9 +117,8 @@ def run_lowered(lowered: LoweredProgram, memory: TileBlocks, machine: TileMachin
     run = machine.run(lowered.images)
     for tile in lowered.images:
         at = divmod(tile, cols)
-        for name, place in lowered.places.items():
-            if place.in_tile:
-                memory[name][at] = decode(place, machine.read(tile, place.address, place.words))
+        for name, place in whole.items():
+            memory[name][at] = decode(place, machine.read(tile, place.address, place.words))
     if edge is not None:
         for at, name, place in edge.blocks():
             words = machine.read_memory(at[1], edge.address(at, name), place.words)
