@@ -28,11 +28,10 @@ def _render(result: Result) -> RenderableType:
         table.add_column(name, justify="left" if name in _COLUMNS[:3] else "right")
     for ran in result["kernels"]:
         parts = ran["breakdown_cycles"]
-        shape = ran["shape"] + (f" x{ran['groups']}" if ran["groups"] > 1 else "")
         table.add_row(
             ran["operator"],
             ran["kernel"],
-            shape,
+            ran["shape"],
             f"{ran['count']:,}",
             f"{ran['cycles']:,}",
             f"{ran['count'] * ran['cycles'] / result['cycles']:.1%}",

@@ -108,7 +108,9 @@ def test_parts_that_are_alike_have_the_same_operators_but_for_one_size(part: Par
 
 def test_what_is_cached_beyond_a_window_makes_no_difference() -> None:
     model = _MODELS[1]
-    parts = dict(Iterations(model).parts(Batch(((64, 3000),), 4, 4 * 3000, 5)))
+    iterations = Iterations(model)
+    stages = iterations.stages(Batch(((64, 3000),), 4, 4 * 3000, 5))
+    parts = {part: count for stage in stages for part, count in iterations.parts(stage)}
     assert parts[Prompt(64, 128, 128)] == parts[Decode(4, 1, 128, 128)] == 12
     assert parts[Prompt(64, 2944, None)] == parts[Decode(4, 1, 3008, None)] == 12
     # So a window that is not full is like one that nothing is seen of.

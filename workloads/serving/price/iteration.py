@@ -1,7 +1,8 @@
-"""The parts of an iteration, and the operators of each part.
+"""The stages of an iteration, the parts of a stage, and the operators of each part.
 
 A part is a layer's work on tokens alone, attention of a prompt chunk, attention of the decoding
-requests, or the output head. Its numbers are rounded, so that a run meets few different parts.
+requests, or the output head; a stage is the same in some of the layers. Numbers are rounded, so
+that a run meets few different ones.
 """
 
 from collections import Counter
@@ -10,7 +11,6 @@ from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 from workloads.models import Model
-from workloads.models.model import LayerCounts
 from workloads.models.operators import (
     Operator,
     decode_attention,
@@ -86,50 +86,81 @@ Part = Layer | Prompt | Decode | Head
 _Seen = TypeVar("_Seen", Prompt, Decode)
 
 
+class Passed(NamedTuple):
+    """Tokens that pass some layers: all of these but attention."""
+
+    tokens: int
+    layers: range
+
+
+class Attended(NamedTuple):
+    """Attention of a prompt chunk in some layers."""
+
+    new: int
+    context: int
+    layers: range
+
+
+class Decoded(NamedTuple):
+    """Attention of decoding requests in all layers, of which ``kept`` find tokens in SRAM."""
+
+    sequences: int
+    width: int
+    context: int
+    kept: int
+
+
+#: What an iteration is made of, whose parts are the same each time.
+Stage = Passed | Attended | Decoded | Head
+
+
 class Iterations:
-    """The parts of a model's iterations."""
+    """The stages of a model's iterations, and the parts of each."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
-        self._counts: dict[range, LayerCounts] = {}
         self._everywhere = range(model.layers)
 
     def operators(self, batch: Batch) -> list[tuple[Operator, int]]:
         """Operators of an iteration, in the order in which a layer first meets them."""
         found: Counter[Operator] = Counter()
-        for part, count in self.parts(batch):
-            for operator in part_operators(self._model, part):
-                found[operator] += count
+        for stage in self.stages(batch):
+            for part, count in self.parts(stage):
+                for operator in part_operators(self._model, part):
+                    found[operator] += count
         return list(found.items())
 
-    def parts(self, batch: Batch) -> list[tuple[Part, int]]:
-        """Parts of an iteration, and how often each runs.
+    def stages(self, batch: Batch) -> list[Stage]:
+        """Stages of an iteration.
 
         Layers that compute prompts compute them beside the decoding requests; others those alone.
         Decoding requests are taken to have equal contexts. Where SRAM holds a share of their
         tokens, as many layers find theirs there.
         """
-        found: list[tuple[Part, int]] = []
-        everywhere, filled = self._everywhere, range(0)
+        found: list[Stage] = []
+        everywhere, filled, sequences = self._everywhere, range(0), batch.decode_sequences
         if batch.prefills:
             filled = everywhere if batch.prefill_layers is None else batch.prefill_layers
-            found += self._layers(batch.new_tokens, filled)
-        if batch.decode_sequences:
+            found.append(Passed(rounded(batch.new_tokens), filled))
+        if sequences and len(filled) < len(everywhere):
             for beside in (range(filled.start), range(filled.stop, everywhere.stop)):
-                found += self._layers(batch.decode_tokens, beside) if beside else []
+                if beside:
+                    found.append(Passed(rounded(batch.decode_tokens), beside))
         for new, context in batch.prefills:
-            chunk = Prompt(rounded(new, _PROMPT_BITS), rounded(context, _PROMPT_BITS), None)
-            found += self._seen(chunk, filled)
-        if batch.decode_sequences:
+            found.append(
+                Attended(rounded(new, _PROMPT_BITS), rounded(context, _PROMPT_BITS), filled)
+            )
+        if sequences:
             tokens, there = batch.decode_context_tokens, batch.decode_sram_tokens
-            context = rounded(-(-tokens // batch.decode_sequences))
             kept = round(len(everywhere) * (there / tokens)) if there else 0
-            found += self._decoding(batch.decode_sequences, batch.decode_width, context, kept)
-        return found + self._head(batch.logit_rows)
+            found.append(
+                Decoded(sequences, batch.decode_width, rounded(-(-tokens // sequences)), kept)
+            )
+        if batch.logit_rows:
+            found.append(Head(rounded(batch.logit_rows)))
+        return found
 
-    def decoding(
-        self, sequences: int, width: int, context: int, kept: int
-    ) -> list[tuple[Part, int]]:
+    def decoding(self, sequences: int, width: int, context: int, kept: int) -> list[Stage]:
         """The same of an iteration that only decodes.
 
         Args:
@@ -138,21 +169,25 @@ class Iterations:
             context: Tokens in the cache of each, `rounded`.
             kept: Layers that find theirs in SRAM.
         """
-        tokens = sequences * width
-        attention = self._decoding(sequences, width, context, kept)
-        return [*self._layers(tokens, self._everywhere), *attention, *self._head(tokens)]
+        tokens = rounded(sequences * width)
+        attention = Decoded(sequences, width, context, kept)
+        return [Passed(tokens, self._everywhere), attention, Head(tokens)]
 
-    def _layers(self, tokens: int, layers: range) -> list[tuple[Part, int]]:
-        """Of some layers what is not attention."""
-        dense, experts, *_ = self._count(layers)
-        tokens = rounded(tokens)
-        kinds = ((Layer(tokens, False), dense), (Layer(tokens, True), experts))
-        return [(part, count) for part, count in kinds if count]
+    def parts(self, stage: Stage) -> list[tuple[Part, int]]:
+        """Parts of a stage, and how often each runs."""
+        if isinstance(stage, Passed):
+            dense, experts, *_ = self._model.count(stage.layers)
+            kinds = ((Layer(stage.tokens, False), dense), (Layer(stage.tokens, True), experts))
+            return [(part, count) for part, count in kinds if count]
+        if isinstance(stage, Attended):
+            return [*self._seen(Prompt(stage.new, stage.context, None), stage.layers)]
+        if isinstance(stage, Decoded):
+            return self._decoded(stage)
+        return [(stage, 1)]
 
-    def _decoding(
-        self, sequences: int, width: int, context: int, kept: int
-    ) -> list[tuple[Part, int]]:
-        """Attention of decoding requests, of whose kinds each has its share of ``kept`` layers."""
+    def _decoded(self, stage: Decoded) -> list[tuple[Part, int]]:
+        """Attention of decoding requests, of whose kinds each has its share of the layers kept."""
+        sequences, width, context, kept = stage
         seen = self._seen(Decode(sequences, width, context, None), self._everywhere)
         if not kept:
             return [*seen]
@@ -163,12 +198,9 @@ class Iterations:
             found += [(part._replace(in_sram=True), here)] if here else []
         return found
 
-    def _head(self, rows: int) -> list[tuple[Part, int]]:
-        return [(Head(rounded(rows)), 1)] if rows else []
-
     def _seen(self, part: _Seen, layers: range) -> list[tuple[_Seen, int]]:
         """Attention in some layers, by what they see."""
-        counts, window = self._count(layers), self._model.sliding_window
+        counts, window = self._model.count(layers), self._model.sliding_window
         found = [(part, counts.full)] if counts.full else []
         if window is not None and counts.windowed:
             # Tokens beyond the window make no difference.
@@ -176,11 +208,6 @@ class Iterations:
             seen = part._replace(context=context, window=window.tokens)
             found.append((seen, counts.windowed))
         return found
-
-    def _count(self, layers: range) -> LayerCounts:
-        if layers not in self._counts:
-            self._counts[layers] = self._model.count(layers)
-        return self._counts[layers]
 
 
 def part_operators(model: Model, part: Part) -> Iterator[Operator]:

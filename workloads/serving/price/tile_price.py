@@ -41,6 +41,7 @@ from workloads.serving.price.iteration import (
     Layer,
     Part,
     Prompt,
+    Stage,
     alike,
     needed,
     part_operators,
@@ -90,6 +91,7 @@ class TilePrice:
         self._kept = Mapping(replace(self._place, offchip=None), kept=True)
         self._priced: dict[Part, _Price] = {}
         self._plans: dict[Part, list[tuple[Mapping, Mapped]]] = {}  # of what has no price yet
+        self._stages: dict[Stage, _Price] = {}
         self._decoded: dict[tuple[int, int, int, int], _Price] = {}
 
     @property
@@ -128,7 +130,7 @@ class TilePrice:
 
     def cost(self, batch: Batch) -> IterationCost:
         """Price of an iteration."""
-        cycles, joules, read = self._sum(self._parts.parts(batch))
+        cycles, joules, read = self._sum(self._parts.stages(batch))
         energy_j = None if self._chip.energy is None else joules
         return IterationCost(cycles / self._chip.clock_hz, energy_j, read)
 
@@ -140,6 +142,12 @@ class TilePrice:
         spilled_tokens: int | None = None,
     ) -> DecodeCosts:
         """Prices of iterations that only decode."""
+        first, last = (rounded(-(-int(context_tokens[at]) // sequences)) for at in (0, -1))
+        if first == last and spilled_tokens is None:  # as they only grow
+            price, there = self._decoding(sequences, width, first, 0), len(context_tokens)
+            seconds = np.full(there, price.cycles / self._chip.clock_hz)
+            energy = None if self._chip.energy is None else np.full(there, price.joules)
+            return DecodeCosts(seconds, energy, price.expert_bytes)
         contexts = [rounded(each) for each in (-(-context_tokens // sequences)).tolist()]
         kept = [0] * len(contexts)
         if spilled_tokens is not None:
@@ -166,14 +174,25 @@ class TilePrice:
             self._decoded[key] = self._sum(self._parts.decoding(*key))
         return self._decoded[key]
 
-    def _sum(self, parts: Iterable[tuple[Part, int]]) -> _Price:
+    def _sum(self, stages: Iterable[Stage]) -> _Price:
         cycles = joules = read = 0.0
-        for part, count in parts:
+        for stage in stages:
+            price = self._stages.get(stage) or self._stage(stage)
+            cycles += price.cycles
+            joules += price.joules
+            read += price.expert_bytes
+        return _Price(cycles, joules, read)
+
+    def _stage(self, stage: Stage) -> _Price:
+        """Price of a stage that has none yet."""
+        cycles = joules = read = 0.0
+        for part, count in self._parts.parts(stage):
             price = self._priced.get(part) or self._of(part)
             cycles += count * price.cycles
             joules += count * price.joules
             read += count * price.expert_bytes
-        return _Price(cycles, joules, read)
+        self._stages[stage] = _Price(cycles, joules, read)
+        return self._stages[stage]
 
     def _of(self, part: Part) -> _Price:
         """Price of a part that has none yet, of the plans that were found for it."""
