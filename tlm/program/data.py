@@ -74,12 +74,14 @@ class Gemm:
         b: Right operand, k x n.
         c: Result, m x n.
         accumulate: Whether ``c`` keeps what it holds.
+        turned: Whether ``b`` lies turned, as n x k. The project's own array has no such operand.
     """
 
     a: str
     b: str
     c: str
     accumulate: bool = False
+    turned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +147,8 @@ def task_fault(task: Task, buffers: Mapping[str, Buffer]) -> str | None:
     if fault:
         return fault
     if isinstance(task, Gemm):
-        return _gemm_fault(*(buffers[name].shape for name in (task.a, task.b, task.c)))
+        a, b, c = (buffers[name].shape for name in (task.a, task.b, task.c))
+        return _gemm_fault(a, b[::-1] if task.turned else b, c)
     return _vector_fault(task, buffers)
 
 

@@ -139,7 +139,8 @@ class _FunctionalRun:
     def _compute(self, task: Task, tile: Tile) -> None:
         memory = self._memory
         if isinstance(task, Gemm):
-            product = memory[task.a][tile] @ memory[task.b][tile]
+            right = memory[task.b][tile]
+            product = memory[task.a][tile] @ (right.T if task.turned else right)
             kept = memory[task.c][tile] if task.accumulate else 0
             memory[task.c][tile] = wrap(kept + product, self._buffers[task.c].bits)
             return

@@ -116,6 +116,11 @@ def _orders(program: Program) -> dict[str, Order]:
         elif not isinstance(operation, Work):
             continue
         elif isinstance(operation.task, Gemm):
+            if operation.task.turned:
+                raise InputError(
+                    f"buffer '{operation.task.b}': found a turned operand of a product; allowed: "
+                    "operands in the array's order of words"
+                )
             wanted[operation.task.a].add(Order.LEFT)
             wanted[operation.task.b].add(Order.RIGHT)
             wanted[operation.task.c].add(Order.SUMS)

@@ -178,7 +178,9 @@ def _setup(ground: Ground, mapped: Mapped, asked: IterationOptions) -> Setup:
     chosen = {name: getattr(asked, name) for name in _CHOICES if name in kernel.choices}
     if isinstance(mapped.plan, StreamPlan):
         chosen["weight_bits"] = mapped.plan.weight_bits
-    named = replace(ground.options, kernel=mapped.kernel, shape=shape, **chosen)
+    named = replace(
+        ground.options, kernel=mapped.kernel, shape=shape, latent=mapped.latent, **chosen
+    )
     macs = kernel.macs(mapped.sizes)
     return Setup.of(replace(ground, options=named), kernel, macs, mapped.plan)
 

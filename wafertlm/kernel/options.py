@@ -79,6 +79,7 @@ class KernelOptions:
     resident: Annotated[
         bool, "Of stream-gemm and grouped-gemm: B lies in the tiles that use it."
     ] = False
+    latent: Annotated[bool, "Of attention: values are the first elements of the keys."] = False
     tiles: Annotated[
         str | None,
         "CSV table of the chip's tiles: per cent of the cycles of work, 0 for a disabled tile.",
@@ -106,8 +107,8 @@ class KernelOptions:
         groups = (
             None if self.groups is None else _whole_numbers("--groups", self.groups, "21 or 100,10")
         )
-        resident = self.resident or None
-        return Choices(self.collective, groups, self.schedule, self.weight_bits, resident)
+        flags = self.resident or None, self.latent or None
+        return Choices(self.collective, groups, self.schedule, self.weight_bits, *flags)
 
 
 def known_names() -> dict[str, list[str]]:

@@ -89,6 +89,7 @@ class Choices:
         schedule: Of FlatAttention: ``naive`` or ``async``.
         weight_bits: Of an element of B in memory and network, if others than of A.
         resident: Whether B lies in the tiles that use it.
+        latent: Of attention: values are the first elements of the keys.
     """
 
     collective: str | None = None
@@ -96,6 +97,7 @@ class Choices:
     schedule: str | None = None
     weight_bits: float | None = None
     resident: bool | None = None
+    latent: bool | None = None
 
 
 class Plan(Protocol):
@@ -269,19 +271,30 @@ def _without_memory(plan: _Streaming) -> _Streaming:
     return replace(plan, place=replace(plan.place, offchip=None))
 
 
+def _attention(sizes: Sizes, choices: Choices) -> AttentionShape:
+    batch, q_heads, kv_heads, rows, keys, qk_depth, v_depth = sizes
+    latent = bool(choices.latent)
+    return AttentionShape(batch, q_heads, kv_heads, rows, keys, qk_depth, v_depth, latent)
+
+
+def _attention_macs(sizes: Sizes) -> int:
+    return _attention(sizes, Choices()).macs
+
+
 def _find_flat(problems: Sequence[Sizes], place: Place, choices: Choices) -> list[Found[FlatPlan]]:
     method, schedule = place.method(choices.collective), choices.schedule or "async"
-    shapes = [AttentionShape(*sizes) for sizes in problems]
+    shapes = [_attention(sizes, choices) for sizes in problems]
     return plan_flats(shapes, place, method, schedule, choices.collective or "network")
 
 
 def _flash(turns: int) -> Kernel:
     return Kernel(
         ATTENTION,
-        lambda sizes: AttentionShape(*sizes).macs,
-        lambda sizes, place, _: plan_flash(AttentionShape(*sizes), place, turns),
+        _attention_macs,
+        lambda sizes, place, choices: plan_flash(_attention(sizes, choices), place, turns),
         flash_attention.flash_attention,
         flash_attention_cycles,
+        ("latent",),
         without_memory=_without_memory,
     )
 
@@ -380,22 +393,22 @@ KERNELS = {
     "flash-attention-3": _flash(2),
     "decode-attention": Kernel(
         ATTENTION,
-        lambda sizes: AttentionShape(*sizes).macs,
+        _attention_macs,
         lambda sizes, place, choices: plan_decode(
-            AttentionShape(*sizes), place, place.method(choices.collective)
+            _attention(sizes, choices), place, place.method(choices.collective)
         ),
         flash_attention.flash_attention,
         flash_attention_cycles,
-        ("collective",),
+        ("collective", "latent"),
         _without_memory,
     ),
     "flat-attention": Kernel(
         ATTENTION,
-        lambda sizes: AttentionShape(*sizes).macs,
+        _attention_macs,
         lambda sizes, place, choices: _find_flat([sizes], place, choices)[0].plan,
         flat_attention.flat_attention,
         flat_attention_cycles,
-        ("collective", "schedule"),
+        ("collective", "schedule", "latent"),
         _without_memory,
         _find_flat,
     ),

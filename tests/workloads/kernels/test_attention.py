@@ -15,7 +15,7 @@ from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet
 from tlm.memory.bandwidth_latency import ChannelTiming
 from tlm.offchip.edge import Edge
-from tlm.program import Load
+from tlm.program import Load, Program
 from tlm.program.arithmetic import Integers, vector
 from workloads.kernels.attention import flash_attention, flat_attention
 from workloads.kernels.attention.core import AttentionShape, Block
@@ -30,7 +30,7 @@ from workloads.kernels.parts.passes import Factor
 from workloads.kernels.vector import softmax
 from workloads.kernels.vector.softmax import plan_softmax
 from workloads.machine.moved import moved_by
-from workloads.machine.place import chip_place
+from workloads.machine.place import Place, chip_place
 
 METHODS = ["network", "chain", "tree", "sequential"]
 
@@ -57,15 +57,25 @@ def test_softmax_of_rows(grid: tuple[int, int], method: str) -> None:
     assert np.abs(shares - exact_softmax(scores, 1 / 256)).max() < 0.003
 
 
-def run(plan: FlatPlan | FlashPlan, seed: int = 0) -> tuple[Integers, ...]:
-    """Operands, the output and the sums of rows that the program computes."""
+def build(plan: FlatPlan | FlashPlan) -> Program:
+    """The program of a plan."""
+    if isinstance(plan, FlatPlan):
+        return flat_attention.flat_attention(plan)
+    return flash_attention.flash_attention(plan)
+
+
+def run(plan: FlatPlan | FlashPlan, seed: int = 0, *, latent: bool = False) -> tuple[Integers, ...]:
+    """Operands, the output and the sums of rows that the program computes.
+
+    With ``latent`` values are the first elements of the keys.
+    """
     kernel: ModuleType = flat_attention if isinstance(plan, FlatPlan) else flash_attention
-    build = kernel.flat_attention if isinstance(plan, FlatPlan) else kernel.flash_attention
     shape = plan.shape
     rng = np.random.default_rng(5)
     q = rng.integers(-90, 90, (shape.heads, shape.rows, shape.qk_depth))
     k = rng.integers(-90, 90, (shape.heads, shape.kv_length, shape.qk_depth))
     v = rng.integers(-128, 128, (shape.heads, shape.kv_length, shape.v_depth))
+    v = k[:, :, : shape.v_depth] if latent else v
     memory = computed(build(plan), lambda at: kernel.put(plan, at, q, k, v), seed)
     return q, k, v, *kernel.result(plan, memory)
 
@@ -358,3 +368,42 @@ def test_the_closed_form_of_decode_attention(name: str, memory: bool) -> None:
         errors.append(abs(flash_attention_cycles(plan, timing) / lt - 1))
     assert np.mean(errors) < 0.04
     assert max(errors) < 0.10
+
+
+LATENT = AttentionShape(2, 6, 1, 1, 37, 12, 8, latent=True)
+
+
+def latent_plans(place_: Place) -> list[FlatPlan | FlashPlan]:
+    """Of each kernel, with blocks as large as fit and some that are smaller."""
+    plans: list[FlatPlan | FlashPlan] = []
+    for small in (2**20, 1500):
+        tiles = replace(place_, tile_bytes=small)
+        plans += [plan_flash(LATENT, tiles, turns, UNIT) for turns in (1, 2)]
+        plans += [plan_decode(LATENT, tiles, method, UNIT) for method in METHODS]
+        plans += [
+            plan_flat(LATENT, tiles, "network", schedule, UNIT)
+            for schedule in flat_attention.SCHEDULES
+        ]
+    cut = Factor.of_exponent(UNIT)
+    for turns, run_ in product((1, 2), (1, 2)):
+        plans.append(
+            FlashPlan(place_, LATENT, Block(3, 4, 12, 8), 2, -(-10 // run_), turns, cut, run_)
+        )
+    return plans
+
+
+@pytest.mark.parametrize("memory", [False, True])
+@pytest.mark.parametrize("grid", [(1, 2), (2, 2), (2, 4)])
+def test_values_are_taken_from_a_latent_cache(grid: tuple[int, int], memory: bool) -> None:
+    edge = Edge(*grid, grid[1], 8, 32, 1 << 28, ChannelTiming(30, 16, 16))
+    tiles = replace(place(*grid), offchip=edge if memory else None)
+    for plan in latent_plans(tiles):
+        apart = replace(plan, shape=replace(LATENT, latent=False))
+        wanted = [each.tolist() for each in run(apart, latent=True)]
+        for seed in range(3):
+            assert [each.tolist() for each in run(plan, seed, latent=True)] == wanted
+        if memory:
+            program = build(plan)
+            assert plan.moved == moved_by(program, tiles.timing.flit_bytes)
+            assert plan.moved.read < apart.moved.read
+            assert plan.tile_bytes == program.tile_bytes

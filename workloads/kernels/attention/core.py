@@ -16,6 +16,11 @@ Keys that fill up a stream's last block are masked: a block that is zero, and fa
 where a key is padding, is added to the scores before their maxima are found. Such a key's
 exponential is zero.
 
+Values of a latent cache are the first elements of the keys (DeepSeek-V2 paper, section 2.1). Where
+blocks are packed, the product with V takes them from the block of keys, which is kept until then: a
+tile has one more of these. The project's own tiles load values apart: words of K^T hold elements of
+several keys, words of V several of one, and the array reads whole words.
+
 The steps of consecutive blocks overlap if the depth is 2: the matrix engine has the scores of the
 next one while the vector engine has this one. Two streams then take turns, if there are two.
 """
@@ -58,9 +63,10 @@ class AttentionShape:
         kv_length: Rows of K and V of a head.
         qk_depth: Columns of Q and K.
         v_depth: Columns of V.
+        latent: V is the first columns of K.
 
     Raises:
-        InputError: for a size below 1, or heads that cannot share.
+        InputError: for a size below 1, heads that cannot share, or values that keys do not hold.
     """
 
     batch: int
@@ -70,6 +76,7 @@ class AttentionShape:
     kv_length: int
     qk_depth: int
     v_depth: int
+    latent: bool = False
 
     def __post_init__(self) -> None:
         # As numbers: `dataclasses.astuple` copies deeply, which shows in a search.
@@ -82,6 +89,12 @@ class AttentionShape:
             raise InputError(
                 f"--shape: found {self.q_heads} heads of Q for {self.kv_heads} of K and V; "
                 "allowed: a multiple"
+            )
+        if self.latent and (self.kv_heads > 1 or self.v_depth > self.qk_depth):
+            raise InputError(
+                f"--latent: found {self.kv_heads} heads of K and V, values of {self.v_depth} "
+                f"elements in keys of {self.qk_depth}; allowed: one head, values no longer than "
+                "keys"
             )
 
     @property
@@ -164,7 +177,8 @@ class Item:
         block: Number of the block of K and V among the stream's.
         first: It is the stream's first.
         last: It is the stream's last.
-        slot: Buffers of the blocks on their way.
+        slot: Buffers of its scores.
+        held: Buffers of its keys and values.
         state: Buffers of the stream.
     """
 
@@ -173,18 +187,30 @@ class Item:
     first: bool
     last: bool
     slot: int
+    held: int
     state: int
 
 
-def items(streams: int, blocks: int, depth: int) -> list[Item]:
-    """Blocks of streams in the order of work: up to ``depth`` streams take turns."""
+def items(streams: int, blocks: int, depth: int, held: int) -> list[Item]:
+    """Blocks of streams in the order of work: up to ``depth`` streams take turns.
+
+    Keys and values of the last ``held`` blocks have buffers.
+    """
     order = []
     states = min(depth, streams)
     for first in range(0, streams, states):
         group = range(first, min(first + states, streams))
         order += [(stream, block) for block in range(blocks) for stream in group]
     return [
-        Item(stream, block, block == 0, block == blocks - 1, number % depth, stream % states)
+        Item(
+            stream=stream,
+            block=block,
+            first=block == 0,
+            last=block == blocks - 1,
+            slot=number % depth,
+            held=number % held,
+            state=stream % states,
+        )
         for number, (stream, block) in enumerate(order)
     ]
 
@@ -200,6 +226,8 @@ class Core:
         depth: Blocks under way at a time: 1 or 2.
         streams: Number of streams.
         exponent: From scores to exponents of two.
+        held: Blocks of keys, and of values, that a tile has room for.
+        shared: Whether values are taken from the blocks of keys.
         padded: Whether a stream's last block has keys that are padding.
         maximum: How maxima of rows come together over tiles; None if a tile has whole rows.
         total: The same of sums.
@@ -211,6 +239,8 @@ class Core:
     depth: int
     streams: int
     exponent: Factor
+    held: int
+    shared: bool
     padded: bool = False
     maximum: Reduction | None = None
     total: Reduction | None = None
@@ -255,10 +285,14 @@ class Core:
         buffers = dict.fromkeys(("top", "sum", "negative", "share"), column)
         if self.padded:
             buffers |= {"mask.0": sums} | offchip("mask.own", sums, 1)
+        for index in range(self.held):
+            keys = Buffer(block.qk_depth, block.keys, place.element_bits)
+            values = replace(keys, rows=block.keys, columns=block.v_depth)
+            if self.shared:
+                values = replace(keys, rows=block.v_depth, within=f"k.{index}")
+            buffers |= {f"k.{index}": keys, f"v.{index}": values}
         for index in range(self.depth):
             buffers |= {
-                f"k.{index}": Buffer(block.qk_depth, block.keys, place.element_bits),
-                f"v.{index}": Buffer(block.keys, block.v_depth, place.element_bits),
                 f"s.{index}": sums,
                 f"p.{index}": replace(sums, bits=place.element_bits),
             }
@@ -276,18 +310,20 @@ class Core:
         return buffers
 
     def tokens(self) -> dict[str, Token]:
-        """Tokens of the steps; loads give ``q.there.STATE``, ``k.there.SLOT``, ``v.there.SLOT``.
+        """Tokens of the steps; loads give ``q.there.STATE``, ``k.there.HELD``, ``v.there.HELD``.
 
+        Values that are taken from the keys are there when the scores are.
         The mask, if there is one, is brought once, and gives ``mask.there.0``.
         """
         tokens = {"top.there": Token(), "sum.there": Token()}
         if self.padded:
             tokens |= {"mask.there.0": Token(), "mask.free.0": Token(initial=1)}
+        for name in ("k", "v"):
+            tokens |= {f"{name}.there.{index}": Token() for index in range(self.held)}
+            tokens |= {f"{name}.free.{index}": Token(initial=1) for index in range(self.held)}
         for index in range(self.depth):
-            tokens |= {f"{name}.there.{index}": Token() for name in ("q", "k", "v", "s", "p", "o")}
-            tokens |= {
-                f"{name}.free.{index}": Token(initial=1) for name in ("q", "k", "v", "s", "p")
-            }
+            tokens |= {f"{name}.there.{index}": Token() for name in ("q", "s", "p", "o")}
+            tokens |= {f"{name}.free.{index}": Token(initial=1) for name in ("q", "s", "p")}
             tokens |= {f"o.kept.{index}": Token(), f"o.{index}.left": Token(initial=1)}
         for reduction in (self.maximum, self.total):
             tokens |= {} if reduction is None else reduction.tokens()
@@ -309,7 +345,7 @@ class Core:
                 ``o.there.STATE``; gives ``o.STATE.left`` when it is no longer needed.
             blocks: Blocks of keys of a stream.
         """
-        order = items(self.streams, blocks, self.depth)
+        order = items(self.streams, blocks, self.depth, self.held)
         passes = Passes(self.tiles, self.place, self.buffers(), "softmax")
         if self.depth == 1:
             for item in order:
@@ -337,22 +373,22 @@ class Core:
         yield from finish(order[-1])
 
     def _scores(self, item: Item) -> Work:
-        slot = item.slot
+        slot, held = item.slot, item.held
         return Work(
             Engine.MATRIX,
             self.tiles,
             self.scores_cycles,
             takes=(
-                f"k.there.{slot}",
+                f"k.there.{held}",
                 f"s.free.{slot}",
                 *((f"q.there.{item.state}",) if item.first else ()),
             ),
             gives=(
-                f"k.free.{slot}",
+                f"v.there.{held}" if self.shared else f"k.free.{held}",
                 f"s.there.{slot}",
                 *((f"q.free.{item.state}",) if item.last else ()),
             ),
-            task=Gemm(f"q.{item.state}", f"k.{slot}", f"s.{slot}"),
+            task=Gemm(f"q.{item.state}", f"k.{held}", f"s.{slot}"),
             label="scores",
         )
 
@@ -406,22 +442,29 @@ class Core:
         yield passes("multiply", output, output, "share", SHARED, takes=(kept,))
 
     def _output(self, item: Item) -> Work:
-        slot, state = item.slot, item.state
+        slot, held, state = item.slot, item.held, item.state
+        task = Gemm(
+            f"p.{slot}",
+            f"v.{held}",
+            f"o.{state}",
+            accumulate=not item.first,
+            turned=self.shared,
+        )
         return Work(
             Engine.MATRIX,
             self.tiles,
             self.output_cycles,
             takes=(
                 f"p.there.{slot}",
-                f"v.there.{slot}",
+                f"v.there.{held}",
                 *((f"o.{state}.left",) if item.first else ()),
             ),
             gives=(
                 f"p.free.{slot}",
-                f"v.free.{slot}",
+                f"k.free.{held}" if self.shared else f"v.free.{held}",
                 f"o.there.{state}" if item.last else f"o.kept.{state}",
             ),
-            task=Gemm(f"p.{slot}", f"v.{slot}", f"o.{state}", accumulate=not item.first),
+            task=task,
             label="output",
         )
 

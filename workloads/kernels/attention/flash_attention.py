@@ -61,10 +61,11 @@ def flash_attention(plan: FlashPlan) -> Program:
     def load_keys(item: Item) -> Iterator[Operation]:
         if item.first:
             yield bring("q", item.stream, item.state)
-        yield bring("k", item.stream * plan.kv_blocks + item.block, item.slot)
+        yield bring("k", item.stream * plan.kv_blocks + item.block, item.held)
 
     def load_values(item: Item) -> Iterator[Operation]:
-        yield bring("v", item.stream * plan.kv_blocks + item.block, item.slot)
+        if not core.shared:
+            yield bring("v", item.stream * plan.kv_blocks + item.block, item.held)
         if core.padded and item.stream == item.block == 0:
             yield bring("mask", 0, 0)
 
@@ -103,12 +104,9 @@ def _buffers(plan: FlashPlan) -> dict[str, Buffer]:
             buffers |= maximum.buffers(column) | total.buffers(column)
             buffers |= output.buffers(buffers[f"o.{state}"])
     blocks = plan.streams * plan.kv_blocks
-    return (
-        buffers
-        | offchip("q.own", buffers["q.0"], plan.streams)
-        | offchip("k.own", buffers["k.0"], blocks)
-        | offchip("v.own", buffers["v.0"], blocks)
-    )
+    buffers |= offchip("q.own", buffers["q.0"], plan.streams)
+    buffers |= offchip("k.own", buffers["k.0"], blocks)
+    return buffers if plan.shared else buffers | offchip("v.own", buffers["v.0"], blocks)
 
 
 def _joining_tokens(plan: FlashPlan) -> dict[str, Token]:
@@ -171,7 +169,7 @@ def put(plan: FlashPlan, memory: TileBlocks, q: Integers, k: Integers, v: Intege
         memory: Of the program.
         q: Shape (heads, rows, depth): the query heads that share K and V one after the other.
         k: Shape (heads, keys, depth).
-        v: Shape (heads, keys, depth of V).
+        v: Shape (heads, keys, depth of V); of a latent cache the first elements of ``k``.
     """
     height, blocks, run = plan.block.rows, plan.kv_blocks, plan.run
     for stream, (row, col), head, block in plan.places():
@@ -183,7 +181,8 @@ def put(plan: FlashPlan, memory: TileBlocks, q: Integers, k: Integers, v: Intege
             memory[f"q.own.{stream}"][tile][: len(rows)] = rows
             for number in range(blocks):
                 memory[f"k.own.{stream * blocks + number}"][tile] = keys[number, place].T
-                memory[f"v.own.{stream * blocks + number}"][tile] = values[number, place]
+                if not plan.shared:
+                    memory[f"v.own.{stream * blocks + number}"][tile] = values[number, place]
     if plan.core.padded:
         first = ((blocks - 1) * run + np.arange(run)) * plan.block.keys
         real = np.clip(plan.shape.kv_length - first, 0, plan.block.keys)

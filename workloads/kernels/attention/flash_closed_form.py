@@ -65,9 +65,16 @@ def candidate_cycles(problem: FlashPlan, cut: Cut, timing: NocTiming) -> Any:
     vector = vector + np.where(items > 1, np.maximum(0, blocks.second - first), 0)
     one = number.depth == 1
     worked = np.where(one, alone + (streams - 1) * late, np.maximum(matrix, vector))
-    left = np.where(one, output, np.maximum(output, scores + 2 * output - blocks.between))
     # A block is asked for when its buffer's last product has been made.
-    again = np.maximum(blocks.keys + scores, blocks.values + output) / number.depth
+    if problem.shared:
+        left = scores + last + output
+        again = (blocks.keys + scores + softmax + output) / number.held
+        # The scores of the next item come before the output of this one.
+        beside = (blocks.keys + scores + output) / np.maximum(number.held - 1, 1)
+        again = np.where(one, again, np.maximum(again, beside))
+    else:
+        left = np.where(one, output, np.maximum(output, scores + 2 * output - blocks.between))
+        again = np.maximum(blocks.keys + scores, blocks.values + output) / number.depth
     asked = blocks.begin + items * again
     # What brings the blocks waits, too, for the end of a stream before which it may not ask.
     brought = blocks.brought + left
@@ -166,11 +173,12 @@ def _blocks_at_hand(
     mask = np.where(number.padded, mask, 0)
     keys: Any = arrival_cycles(timing, 0, k)
     values: Any = arrival_cycles(timing, 0, v)
+    last = keys - k if problem.shared else values - v
     return _OwnBlocks(
         keys=keys,
         values=values,
         begin=q + keys + np.where(cut.kv_blocks == 1, mask, 0),
-        brought=number.streams * (q + cut.kv_blocks * (k + v)) + mask + values - v,
+        brought=number.streams * (q + cut.kv_blocks * (k + v)) + mask + last,
         second=np.where(number.padded, v + mask + k, 0),
         between=v,
         idle=np.zeros_like(q),
@@ -195,6 +203,7 @@ def _blocks_in_memory(
     storing = sharers / cut.run
     stored: Any = sum(np.maximum(law.served_cycles, law.sent_flits) for law in (total, output))
     keys, values = k.alone_cycles(hops), v.alone_cycles(hops)
+    last = keys - k.served_cycles if problem.shared else values - v.served_cycles
     first = q.served_cycles + k.served_cycles
     loaded = q.served_cycles + cut.kv_blocks * (k.served_cycles + v.served_cycles)
     # The last stream's results go after all.
@@ -210,7 +219,7 @@ def _blocks_in_memory(
         keys=keys,
         values=values,
         begin=keys + q.served_cycles + (sharers - 1) * first + waited,
-        brought=served + values - v.served_cycles,
+        brought=served + last,
         second=np.where(number.padded, sharers * (v.served_cycles + k.served_cycles) + masked, 0),
         between=v.served_cycles,
         idle=column + keys - k.served_cycles,

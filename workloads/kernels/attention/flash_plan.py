@@ -14,7 +14,7 @@ import numpy as np
 from tlm.compute.base import ceil_div
 from tlm.interconnect.packets import TileSet
 from workloads.kernels.attention.core import AttentionShape, Block, Core
-from workloads.kernels.attention.plan import AttentionPlan, Cut
+from workloads.kernels.attention.plan import AttentionPlan, Cut, held
 from workloads.kernels.parts.collectives import (
     Reduction,
     all_reduce_messages,
@@ -32,6 +32,7 @@ class Counts(NamedTuple):
 
     streams: Any  # of a tile, one after the other
     depth: Any  # blocks under way at a time
+    held: Any  # blocks of keys, and of values, that a tile has room for
     states: Any  # streams under way at a time
     rows: Any  # of the tiles in use
     cols: Any
@@ -97,6 +98,8 @@ class FlashPlan(AttentionPlan):
             depth=self.depth,
             streams=self.streams,
             exponent=self.exponent,
+            held=self.held,
+            shared=self.shared,
             padded=bool(counts(self, self.cut).padded),
         )
 
@@ -184,6 +187,7 @@ def counts(problem: FlashPlan, cut: Cut) -> Counts:
     return Counts(
         streams=streams,
         depth=depth,
+        held=held(problem, depth, streams * cut.kv_blocks),
         states=np.minimum(depth, streams),
         rows=ceil_div(needed, place.cols),
         cols=np.minimum(needed, place.cols),
@@ -202,12 +206,14 @@ def needed_bytes(problem: FlashPlan, cut: Cut) -> Any:
     column, output = size(cut.rows, 1, sums), size(cut.rows, shape.v_depth, sums)
     scores = size(cut.rows, cut.keys, sums)
     needed = 4 * column + np.where(number.padded, scores, 0)
-    each = size(shape.qk_depth, cut.keys, elements) + size(cut.keys, shape.v_depth, elements)
-    each = each + scores + size(cut.rows, cut.keys, elements)
+    blocks = size(shape.qk_depth, cut.keys, elements)
+    if not problem.shared:
+        blocks = blocks + size(cut.keys, shape.v_depth, elements)
+    each = scores + size(cut.rows, cut.keys, elements)
     state = size(cut.rows, shape.qk_depth, elements) + output + 2 * column
     # What comes together: the sum, or two parts that come.
     parts = np.where(cut.run > 1, 1 if problem.method == "network" else 2, 0)
     state = state + parts * output
     staged = (cut.run > 1) | (place.offchip is not None)
     needed = needed + 2 * parts * column + np.where(staged, column, 0)
-    return needed + number.depth * each + number.states * state
+    return needed + number.held * blocks + number.depth * each + number.states * state

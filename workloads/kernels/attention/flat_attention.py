@@ -133,6 +133,8 @@ class FlatPlan(AttentionPlan):
             depth=self.depth,
             streams=self.streams,
             exponent=self.exponent,
+            held=self.held,
+            shared=self.shared,
             padded=self.padded,
             maximum=maximum,
             total=total,
@@ -149,13 +151,15 @@ class FlatPlan(AttentionPlan):
 
         column, output = size(block.rows, 1, sums), size(block.rows, block.v_depth, sums)
         q = size(block.rows, block.qk_depth, elements)
-        kv = size(block.qk_depth, block.keys, elements) + size(block.keys, block.v_depth, elements)
+        kv = size(block.qk_depth, block.keys, elements)
+        if not self.shared:
+            kv += size(block.keys, block.v_depth, elements)
         scores = size(block.rows, block.keys, sums)
         mask = scores if self.padded else 0
         # What comes together: the sum, or two parts that come.
         parts = 1 if self.method == "network" else 2
         states = min(self.depth, self.streams) * (q + (1 + parts) * output + 2 * column)
-        items = self.depth * (kv + scores + size(block.rows, block.keys, elements))
+        items = self.depth * (scores + size(block.rows, block.keys, elements)) + self.held * kv
         staged = q + kv + mask + column if memory else 0
         return (4 + 2 * parts) * column + mask + states + items + staged
 
@@ -206,13 +210,18 @@ class FlatPlan(AttentionPlan):
     @property
     def multicasts(self) -> tuple[str, ...]:
         """What is multicast from the diagonal."""
-        return ("q", "k", "v", *(("mask",) if self.padded else ()))
+        return ("q", *self.kept, *(("mask",) if self.padded else ()))
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """What is multicast for every block of keys."""
+        return ("k",) if self.shared else ("k", "v")
 
     def inlets(self) -> dict[str, Inlet]:
         """How slices come from off-chip memory."""
-        order = items(self.streams, self.kv_blocks, self.depth)
+        order = items(self.streams, self.kv_blocks, self.depth, self.held)
         keys = [_keys(self, item) for item in order]
-        sources = {name: [f"{name}.own.{number}" for number in keys] for name in "kv"}
+        sources = {name: [f"{name}.own.{number}" for number in keys] for name in self.kept}
         sources["q"] = [f"q.own.{stream}" for stream in range(self.streams)]
         sources |= {"mask": ["mask.own.0"]} if self.padded else {}
         return {
@@ -244,7 +253,7 @@ def flat_attention(plan: FlatPlan) -> Program:
         tokens |= output.tokens() | {f"o.{state}.left": Token(initial=1)}
         buffers |= output.buffers(buffers[f"o.{state}"])
     buffers |= offchip("q.own", buffers["q.0"], plan.streams)
-    for name in "kv":
+    for name in plan.kept:
         blocks = plan.shape.heads * plan.kv_blocks
         buffers |= offchip(f"{name}.own", buffers[f"{name}.0"], blocks)
     if place.offchip is not None:
@@ -253,7 +262,7 @@ def flat_attention(plan: FlatPlan) -> Program:
     inlets = {} if place.offchip is None else plan.inlets()
 
     for name in plan.multicasts:
-        slots = {"q": core.states, "mask": 1}.get(name, plan.depth)
+        slots = {"q": core.states, "mask": 1}.get(name, plan.held)
         for index in range(slots):
             tokens |= plan.broadcast(name, index).tokens()
 
@@ -268,17 +277,19 @@ def flat_attention(plan: FlatPlan) -> Program:
         yield from replace(hand_on, source=f"{name}.in", takes=there, gives=free).operations()
         yield from inlets[name].after(number)
 
-    number = {item: n for n, item in enumerate(items(plan.streams, plan.kv_blocks, plan.depth))}
+    order = items(plan.streams, plan.kv_blocks, plan.depth, plan.held)
+    number = {item: n for n, item in enumerate(order)}
 
     def load_keys(item: Item) -> Iterator[Operation]:
         if item.first:
             yield from load("q", item.stream, f"q.own.{item.stream}", item.state)
-        yield from load("k", number[item], f"k.own.{_keys(plan, item)}", item.slot)
+        yield from load("k", number[item], f"k.own.{_keys(plan, item)}", item.held)
 
     def load_values(item: Item) -> Iterator[Operation]:
         if core.padded and number[item] == 0:
             yield from load("mask", 0, "mask.own.0", 0)
-        yield from load("v", number[item], f"v.own.{_keys(plan, item)}", item.slot)
+        if not core.shared:
+            yield from load("v", number[item], f"v.own.{_keys(plan, item)}", item.held)
 
     def finish(item: Item) -> Iterator[Operation]:
         output = plan.output(item.state)
@@ -320,7 +331,7 @@ def put(plan: FlatPlan, memory: TileBlocks, q: Integers, k: Integers, v: Integer
         memory: Of the program.
         q: Shape (heads, rows, depth): the query heads that share K and V one after the other.
         k: Shape (heads, keys, depth).
-        v: Shape (heads, keys, depth of V).
+        v: Shape (heads, keys, depth of V); of a latent cache the first elements of ``k``.
     """
     rows, cols = plan.place.rows, plan.place.cols
     for head in range(plan.shape.heads):
@@ -331,7 +342,8 @@ def put(plan: FlatPlan, memory: TileBlocks, q: Integers, k: Integers, v: Integer
         for block in range(plan.kv_blocks):
             number = head * plan.kv_blocks + block
             memory[f"k.own.{number}"][:] = keys[block].swapaxes(1, 2)[None]
-            memory[f"v.own.{number}"][:] = values[block][None]
+            if not plan.shared:
+                memory[f"v.own.{number}"][:] = values[block][None]
     if plan.core.padded:
         height = plan.block.keys
         first = ((plan.kv_blocks - 1) * cols + np.arange(cols)) * height

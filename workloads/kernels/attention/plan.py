@@ -3,6 +3,8 @@
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from workloads.kernels.attention.core import AttentionShape, Block, Core
 from workloads.machine.place import Place
 
@@ -47,6 +49,21 @@ class AttentionPlan(ABC):
         """The work of a tile."""
 
     @property
+    def shared(self) -> bool:
+        """Whether values are taken from the blocks of keys; not where words hold parts of lines."""
+        return self.shape.latent and not self.place.whole_lines
+
+    @property
+    def held(self) -> int:
+        """Blocks of keys, and of values, that a tile has room for."""
+        return int(held(self, self.depth, self.streams * self.kv_blocks))
+
+    @property
+    @abstractmethod
+    def depth(self) -> int:
+        """Blocks under way at a time."""
+
+    @property
     def tile_macs(self) -> int:
         """Multiply-accumulates of a tile, those of padding among them."""
         block = self.block
@@ -67,13 +84,26 @@ class AttentionPlan(ABC):
         return (core.softmax_cycles(first=True) + later + core.mask_cycles) * self.streams
 
     def flits(self, name: str) -> int:
-        """Flits of a block of ``q``, ``k``, ``v``, ``mask``, the output ``o``, its ``total``."""
+        """Flits of a block of ``q``, ``k``, ``v``, ``mask``, the output ``o``, its ``total``.
+
+        Of ``v`` none if it is taken from ``k``.
+        """
         return int(flits(self, name, self.block.rows, self.block.keys))
+
+
+def held(problem: AttentionPlan, depth: Any, items: Any) -> Any:
+    """`AttentionPlan.held` of so many blocks under way at a time, and of all.
+
+    Keys that stay until their values have been used leave no room for the next, but in one more.
+    """
+    return np.minimum(depth + 1, items) if problem.shared else depth
 
 
 def flits(problem: AttentionPlan, name: str, rows: Any, keys: Any) -> Any:
     """Flits of a block of so many rows and keys: see `AttentionPlan.flits`."""
     place, shape = problem.place, problem.shape
+    if name == "v" and problem.shared:
+        return 0 * keys
     lines, elements = {
         "q": (shape.qk_depth, rows),
         "k": (shape.qk_depth, keys),

@@ -5,10 +5,12 @@ memory (FlatAttention paper, section III-E).
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple, cast
 
 from workloads.kernels.attention.core import AttentionShape
 from workloads.kernels.attention.flash_search import alone, in_runs
+from workloads.kernels.attention.plan import AttentionPlan
 from workloads.kernels.catalogue import KERNELS, Choices, Kernel, MovingPlan, Sizes
 from workloads.kernels.gemm.stream_search import plan_streams
 from workloads.machine.place import Place
@@ -29,6 +31,11 @@ class Mapped(NamedTuple):
     sizes: Sizes
     plan: MovingPlan
     cycles: int
+
+    @property
+    def latent(self) -> bool:
+        """Whether it is attention whose values are the first elements of the keys."""
+        return isinstance(self.plan, AttentionPlan) and self.plan.shape.latent
 
 
 class Mapping:
@@ -95,7 +102,7 @@ class Mapping:
     def _attentions(self, attentions: Sequence[Attention]) -> list[Mapped]:
         first, place = attentions[0], self.place
         sizes = [each[1:8] for each in attentions]
-        shapes = [AttentionShape(*each) for each in sizes]
+        shapes = [AttentionShape(*each, latent=first.latent) for each in sizes]
         if first.causal:
             found: list[list[Mapped]] = [
                 [Mapped(f"flash-attention-{one.plan.turns + 1}", size, *one)]
@@ -113,7 +120,8 @@ class Mapping:
         few = shapes[0].heads < place.rows and not self._kept
         if first.causal or few:
             flat = KERNELS["flat-attention"]
-            together = flat.found(sizes, place, self._choices(flat))
+            choices = replace(self._choices(flat), latent=first.latent or None)
+            together = flat.found(sizes, place, choices)
             for tried, size, one in zip(found, sizes, together, strict=True):
                 tried.append(Mapped("flat-attention", size, *one))
         return [min(tried, key=lambda mapped: mapped.cycles) for tried in found]
