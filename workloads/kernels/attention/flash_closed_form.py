@@ -72,10 +72,11 @@ def candidate_cycles(problem: FlashPlan, cut: Cut, timing: NocTiming) -> Any:
         # The scores of the next item come before the output of this one.
         beside = (blocks.keys + scores + output) / np.maximum(number.held - 1, 1)
         again = np.where(one, again, np.maximum(again, beside))
+        asked = blocks.begin + items * again - blocks.keys
     else:
         left = np.where(one, output, np.maximum(output, scores + 2 * output - blocks.between))
         again = np.maximum(blocks.keys + scores, blocks.values + output) / number.depth
-    asked = blocks.begin + items * again
+        asked = blocks.begin + items * again
     # What brings the blocks waits, too, for the end of a stream before which it may not ask.
     brought = blocks.brought + left
     brought = brought + np.where(one, (streams - 1) * (output + late + blocks.idle), 0)
