@@ -40,31 +40,42 @@ def flat_attention_cycles(plan: FlatPlan, timing: NocTiming) -> int:
 
 def flat_candidate_cycles(problem: FlatPlan, cut: Cut, timing: NocTiming) -> Any:
     """Cycles of cuts of a problem, whose own does not matter."""
-    place, shape, kv_blocks = problem.place, problem.shape, cut.kv_blocks
-    sent = _Sent(problem, cut, timing)
-    streams = shape.heads * cut.q_blocks
+    place, kv_blocks = problem.place, cut.kv_blocks
+    sent, streams = _Sent(problem, cut, timing), problem.shape.heads * cut.q_blocks
     items = streams * kv_blocks
     padded = cut.keys * kv_blocks * place.cols > cut.length
     one = np.minimum(cut.turns, items) == 1
     work = _work(problem, cut, padded, timing)
-    load = sent.hold("q") / kv_blocks + sent.down()
-    masked = np.where(padded, sent.mask(one), 0)
     memory = _NONE if place.offchip is None else _memory(problem, cut, place.offchip, timing)
     end = work.written if place.offchip is None else memory.end
+    whole, scores, output = kv_blocks == 1, work.scores, work.output
+    q, k, v = (sent.hold(name) for name in ("q", "k", "v"))
+    masked = np.where(padded, sent.mask(one), 0)
+    # A tile of the diagonal sends the second block of keys before what its row brings together.
+    load = q + sent.down() + memory.begin
+    ported = q + k + masked + v + memory.begin
+    second = ported + np.where(whole, q, 0) + sent.down()
+    waited = np.where(whole, q + k + masked + memory.begin, 0)
+    first = np.maximum(load + scores, waited)
     # One block under way.
-    step = load + work.scores + work.output + work.softmax + memory.step
+    step = q / kv_blocks + sent.down() + scores + output + work.softmax + memory.step
     outputs = (streams - 1) * sent.flits("o")
-    alone = masked + items * step + outputs + work.reduced + end
+    alone = np.maximum(first, ported) + work.first + output
+    alone = alone + (items - 1) * step + outputs
     # Two.
-    port = sent.hold("q") / kv_blocks + sent.hold("k") + sent.hold("v")
-    port = port + sent.flits("o") / kv_blocks
+    ported = ported + np.where(whole, q, 0) + k
+    softmax = np.maximum(first, ported) + work.first
+    begun = np.maximum(softmax, np.maximum(load + scores, second) + scores)
+    matrix = begun + items * output + (items - 2) * scores + np.maximum(0, work.softmax - output)
     passes = work.added + (work.written if place.offchip is None else work.column)
-    engines = np.maximum(work.scores + work.output, work.softmax + passes / kv_blocks)
-    pace = np.maximum(np.maximum(engines, port), memory.pace)
-    # The mask is on its way while the first blocks are worked on, but for the only one.
-    begin = load + np.where(kv_blocks == 1, masked, 0) + memory.begin + work.scores + work.softmax
-    side_by_side = begin + (items - 1) * pace + work.output + work.reduced + end
-    return np.where(one, alone, side_by_side)
+    vector = softmax + (items - 1) * work.softmax + np.maximum(streams - 2, 0) * passes
+    vector = vector + np.where(streams > 1, np.maximum(output, passes), output)
+    port = q / kv_blocks + k + v + sent.flits("o") / kv_blocks
+    loop = (work.softmax + v + sent.flits("o") / kv_blocks + q / kv_blocks + sent.down() + scores) / 2
+    pace = np.maximum(np.maximum(port, loop), memory.pace)
+    brought = load + scores + work.softmax + (items - 1) * pace + output
+    side_by_side = np.maximum(np.maximum(matrix, vector), brought)
+    return np.where(one, alone, side_by_side) + work.reduced + end
 
 
 class _Work(NamedTuple):
@@ -72,7 +83,8 @@ class _Work(NamedTuple):
 
     scores: Any  # of an item
     output: Any
-    softmax: Any  # the mean of an item's passes and reductions, those of the mask among them
+    first: Any  # of the first item's passes and reductions
+    softmax: Any  # the mean of an item's, those of the mask among them
     column: Any  # of a pass over one element a row
     written: Any  # of the passes that put a stream's results where they belong
     reduced: Any  # of a stream's output to the diagonal
@@ -104,6 +116,7 @@ def _work(problem: FlatPlan, cut: Cut, padded: Any, timing: NocTiming) -> _Work:
     return _Work(
         scores=place.matrix.gemm_cycles_over(cut.rows, depth, cut.keys),
         output=after.gemm_cycles_over(cut.rows, cut.keys, v_depth),
+        first=first + np.where(cut.kv_blocks == 1, mask, 0) + collectives,
         softmax=(first + (cut.kv_blocks - 1) * later + mask) / cut.kv_blocks + collectives,
         column=column,
         written=column + values,
