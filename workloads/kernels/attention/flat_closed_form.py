@@ -88,7 +88,7 @@ class _Work(NamedTuple):
     column: Any  # of a pass over one element a row
     written: Any  # of the passes that put a stream's results where they belong
     reduced: Any  # of a stream's output to the diagonal
-    added: Any  # for which the vector engine adds up outputs, and waits for them
+    added: Any  # for which the vector engine adds up outputs, or waits for them
 
 
 def _work(problem: FlatPlan, cut: Cut, padded: Any, timing: NocTiming) -> _Work:
@@ -108,8 +108,14 @@ def _work(problem: FlatPlan, cut: Cut, padded: Any, timing: NocTiming) -> _Work:
     collectives = 2 * all_reduce_cycles(reduction("total", column), timing)
     output = reduction("o", values)
     reduced = reduce_cycles(output, timing)
-    # The first messages come beside the passes of another stream.
-    added = reduced - arrival_cycles(timing, 1, output.flits) if place.cols > 1 else 0
+    if problem.method != "network":
+        # The first messages come beside the passes of another stream.
+        added = reduced - arrival_cycles(timing, 1, output.flits) if place.cols > 1 else 0
+    elif place.offchip is None:
+        # The network has them behind the sums of another stream, whose last pass is beside.
+        added = np.maximum(0, reduced - scores - column)
+    else:
+        added = 0
     depth = np.full_like(cut.rows, shape.qk_depth)
     v_depth = np.full_like(cut.rows, shape.v_depth)
     after = place.after_vector or place.matrix
@@ -121,7 +127,7 @@ def _work(problem: FlatPlan, cut: Cut, padded: Any, timing: NocTiming) -> _Work:
         column=column,
         written=column + values,
         reduced=reduced,
-        added=0 if problem.method == "network" else added,
+        added=added,
     )
 
 
