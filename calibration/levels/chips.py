@@ -31,7 +31,7 @@ from workloads.kernels.catalogue import (
     Plan,
     Sizes,
 )
-from workloads.kernels.tile_jobs import with_jobs
+from workloads.kernels.tile_jobs import on_own_tiles
 from workloads.machine.dtypes import DTYPE_BITS
 from workloads.machine.place import Place, Rectangle, chip_place
 
@@ -87,13 +87,12 @@ class Ground:
         program, tile = kernel.program(plan), self.tile
         if program.tile_bytes > self.place.tile_bytes:
             return None
-        if tile is None:
-            timed, planned, queues = program, plan, FREE
-        else:
-            timed, planned = on_tiles(program, tile), with_jobs(plan, program, tile)
-            queues = tile.queues
+        timed, planned, timing, queues = program, plan, self.timing, FREE
+        if tile is not None:
+            timed, queues = on_tiles(program, tile), tile.queues
+            planned, timing = on_own_tiles(plan, program, timing, tile)
         ran = run_lt(timed, self.timing, queues=queues, offchip=self.place.offchip)
-        return ran.cycles, kernel.closed_form(planned, self.timing)
+        return ran.cycles, kernel.closed_form(planned, timing)
 
 
 def compare_chips() -> list[ChipPoint]:

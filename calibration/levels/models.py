@@ -16,7 +16,7 @@ from tlm.level_errors import LevelPoint
 from tlm.tiles.mesh import TiledMesh
 from tlm.tiles.programs import on_tiles
 from workloads.kernels.catalogue import ATTENTION, GEMM, GROUPS, KERNELS, Kernel, Sizes
-from workloads.kernels.tile_jobs import with_jobs
+from workloads.kernels.tile_jobs import on_own_tiles
 
 _SQUARE: tuple[Grid, ...] = ((3, 3), (4, 4), (8, 8))
 _ANY: tuple[Grid, ...] = ((3, 5), (4, 4), (8, 8))
@@ -63,6 +63,7 @@ def _point(name: str, kernel: Kernel, tiles: Tiles, sizes: Sizes) -> LevelPoint:
     planned = kernel.program(plan)
     program = on_tiles(planned, tile)
     mesh = TiledMesh(*tiles.grid, timing, tile)
+    form = kernel.closed_form(*on_own_tiles(plan, planned, timing, tile))
     return LevelPoint(
         kernel=name,
         case=tiles.label(kernel, sizes),
@@ -70,5 +71,5 @@ def _point(name: str, kernel: Kernel, tiles: Tiles, sizes: Sizes) -> LevelPoint:
         balance=plan.balance,
         at=run_at(program, timing, mesh, queues=tile.queues).cycles,
         lt=run_lt(program, timing, queues=tile.queues).cycles,
-        perf=kernel.closed_form(with_jobs(plan, planned, tile), timing),
+        perf=form,
     )

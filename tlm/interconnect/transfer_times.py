@@ -1,7 +1,8 @@
 """Times of uncontended transfers as programs count them: from the start to an effect.
 
 A handshake in cycle c has its effect at time c + 1, so these are the closed forms of
-`tlm.interconnect.zero_load` plus one cycle.
+`tlm.interconnect.zero_load` plus one cycle, and plus what tiles take to launch a transfer if the
+timing knows of it (`zero_load.Launching`).
 """
 
 import numpy as np
@@ -16,15 +17,19 @@ def arrival_cycles(timing: NocTiming, hops: int, flits: int, *, multicast: bool 
     A ``multicast`` has several destinations; at 0 hops its root is one of them.
     """
     if not multicast:
-        return timing.unicast_cycles(hops, flits) + 1
+        return timing.launch_cycles + timing.unicast_cycles(hops, flits) + 1
     if hops == 0:
-        return timing.unicast_cycles(0, flits) + _waits_before_last_packet(timing, flits) + 1
-    return timing.multicast_cycles(hops, flits) + 1
+        waits = _waits_before_last_packet(timing, flits)
+        return timing.launch_cycles + timing.unicast_cycles(0, flits) + waits + 1
+    return timing.launch_cycles + timing.multicast_cycles(hops, flits) + 1
 
 
 def credit_cycles(timing: NocTiming, hops: int) -> int:
-    """From the freeing of a slot to the knowledge of it ``hops`` away: one flit, uncontended."""
-    return arrival_cycles(timing, hops, 1)
+    """From the freeing of a slot to the knowledge of it ``hops`` away: one flit, uncontended.
+
+    No tile launches it as it does a transfer.
+    """
+    return timing.unicast_cycles(hops, 1) + 1
 
 
 def credit_cycles_over(timing: NocTiming, hops: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -60,7 +65,7 @@ def multicast_cycles_over(
 ) -> NDArray[np.int64]:
     """`arrival_cycles` of many multicasts at once, each a hop or more far."""
     waits = _packet_waits_over(timing, flits, timing.multicast_gap_cycles)
-    way = timing.ejection_cycles + hops * timing.hop_cycles
+    way = timing.launch_cycles + timing.ejection_cycles + hops * timing.hop_cycles
     cycles: NDArray[np.int64] = way + (flits - 1) * timing.link_interval_cycles + waits + 1
     return cycles
 
@@ -81,6 +86,7 @@ def reduction_cycles_over(
     links = np.where(hops > 0, timing.link_interval_cycles, 1)
     interval = np.maximum(timing.reduce_interval_cycles, links)
     latency = timing.ejection_cycles + timing.reduce_cycles + hops * per_hop
+    latency = latency + timing.launch_cycles
     waits = np.where(hops > 0, _packet_waits_over(timing, flits, per_hop), 0)
     cycles: NDArray[np.int64] = latency + (flits - 1) * interval + waits + 1
     return cycles

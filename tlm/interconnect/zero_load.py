@@ -3,7 +3,7 @@
 The laws are those of rtl/noc/router.sv; their constants are measured (calibration/routers).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from tlm.errors import InputError, choose, hold_least
 
@@ -104,6 +104,11 @@ class NocTiming:
             )
 
     @property
+    def launch_cycles(self) -> int:
+        """From the start of a transfer to its first flit: none of the network's (`Launching`)."""
+        return 0
+
+    @property
     def tile_places(self) -> int:
         """Flits that the output to the tile buffers."""
         return self.output_depth if self.tile_depth is None else self.tile_depth
@@ -144,3 +149,19 @@ class NocTiming:
         if full and rest:
             waits += max(rest + gap_cycles - self.fifo_depth, 0)
         return waits
+
+
+@dataclass(frozen=True, slots=True)
+class Launching(NocTiming):
+    """A network whose tiles take some cycles from the start of a transfer to its first flit.
+
+    For closed forms alone: the engines know the costs of tiles themselves. A credit has none.
+    """
+
+    launch_cycles: int = 0
+
+    @classmethod
+    def of(cls, timing: NocTiming, launch_cycles: int) -> "Launching":
+        """The same network with such tiles."""
+        own = {field.name: getattr(timing, field.name) for field in fields(NocTiming)}
+        return cls(**own, launch_cycles=launch_cycles)

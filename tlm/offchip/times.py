@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from tlm.interconnect.transfer_times import arrival_cycles
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.edge import Edge
 
@@ -22,7 +21,7 @@ class OffChipLaw:
 
     Attributes:
         sent_flits: What the tile sends.
-        there_cycles: From the first of them to the arrival of the last, next to the channel.
+        there_cycles: From the start to the arrival of the last of them, next to the channel.
         latency_cycles: From there to the first byte; of a write as if its bursts, which come while
             others are moved, were moved one after the other.
         back_cycles: From the first byte to the last flit's arrival at the tile next to the channel.
@@ -43,7 +42,7 @@ class OffChipLaw:
     come_flits: int
 
     def alone_cycles(self, hops: int) -> int:
-        """From the first flit to the arrival at a tile so far from its channel."""
+        """From the start to the arrival at a tile so far from its channel."""
         return self.there_cycles + self.latency_cycles + self.back_cycles + hops * self.way_cycles
 
     @property
@@ -62,7 +61,7 @@ def load_law(timing: NocTiming, edge: Edge, flits: int) -> OffChipLaw:
     back = _larger(moved, first + before) + 1 + _way_cycles(timing, edge, flits - before)
     return OffChipLaw(
         sent_flits=1,
-        there_cycles=_way_cycles(timing, edge, 1),
+        there_cycles=timing.launch_cycles + _way_cycles(timing, edge, 1),
         latency_cycles=edge.timing.latency_cycles,
         back_cycles=back,
         asked_cycles=units - 1 if edge.at_tiles else 0,
@@ -83,7 +82,7 @@ def store_law(timing: NocTiming, edge: Edge, flits: int) -> OffChipLaw:
     alone = _larger(first, behind * (units > 1))
     return OffChipLaw(
         sent_flits=flits + 1,
-        there_cycles=_way_cycles(timing, edge, flits + 1),
+        there_cycles=timing.launch_cycles + _way_cycles(timing, edge, flits + 1),
         latency_cycles=edge.timing.latency_cycles - 1 + alone - moved,
         back_cycles=moved + 1 + _way_cycles(timing, edge, 1),
         asked_cycles=0,
@@ -106,4 +105,4 @@ def _moved_cycles(edge: Edge, units: int) -> int:
 
 def _way_cycles(timing: NocTiming, edge: Edge, flits: int) -> int:
     """From the first of some flits to the arrival of the last, next to each other."""
-    return flits if edge.at_tiles else arrival_cycles(timing, 0, flits)
+    return flits if edge.at_tiles else timing.unicast_cycles(0, flits) + 1

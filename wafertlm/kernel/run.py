@@ -14,7 +14,7 @@ from wafertlm.kernel.networks import Timed, memory_cycles, simulate, without_mem
 from wafertlm.kernel.options import RTL, KernelOptions
 from wafertlm.kernel.result import KernelResult, Spent
 from wafertlm.kernel.setup import PLAIN, Execution, Setup, resolve
-from workloads.kernels.tile_jobs import with_jobs
+from workloads.kernels.tile_jobs import on_own_tiles
 
 
 def run_kernel(options: KernelOptions, execution: Execution = PLAIN) -> KernelResult:
@@ -44,13 +44,13 @@ def run_setup(setup: Setup, execution: Execution = PLAIN) -> KernelResult:
 
 
 def _closed_form(setup: Setup) -> KernelResult:
-    kernel, plan, edge = setup.kernel, setup.plan, setup.place.offchip
+    kernel, plan, timing, edge = setup.kernel, setup.plan, setup.timing, setup.place.offchip
     if setup.tile is not None:
-        plan = with_jobs(plan, setup.program, setup.tile)
-    cycles, matrix = kernel.closed_form(plan, setup.timing), plan.tile_matrix_cycles
+        plan, timing = on_own_tiles(plan, setup.program, timing, setup.tile)
+    cycles, matrix = kernel.closed_form(plan, timing), plan.tile_matrix_cycles
     waited = 0
     if edge is not None:
-        waited = max(0, cycles - kernel.closed_form(kernel.without_memory(plan), setup.timing))
+        waited = max(0, cycles - kernel.closed_form(kernel.without_memory(plan), timing))
     # A closed form does not say when engines work: as little at the same time as can be.
     computed = min(matrix + plan.tile_vector_cycles, cycles - waited)
     memory = KernelMemory("perf", edge).figures(setup.moved)

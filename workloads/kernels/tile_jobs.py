@@ -1,4 +1,4 @@
-"""Plans for the project's own tiles: their work takes as long as its jobs.
+"""Plans for the project's own tiles: their work takes as long as its jobs, transfers are launched.
 
 Laws of shapes leave out what a job of such a tile meets beside them: streams that meet at a bank,
 results that are added to what is there (`tlm.tiles.programs`). A plan gets the mean over the
@@ -13,6 +13,7 @@ import numpy as np
 
 from tlm.compute.base import Compute, Sizes
 from tlm.compute.vector_unit import VectorUnit
+from tlm.interconnect.zero_load import Launching, NocTiming
 from tlm.program import Engine, Program, Work
 from tlm.tiles.programs import on_tiles
 from tlm.tiles.timing import TileTiming
@@ -20,6 +21,18 @@ from workloads.kernels.gemm.plan import GemmPlan
 from workloads.kernels.gemv.plan import GemvPlan
 
 P = TypeVar("P")
+
+
+def on_own_tiles(
+    plan: P, program: Program, timing: NocTiming, tile: TileTiming
+) -> tuple[P, NocTiming]:
+    """The plan of a program, and the network, as a closed form takes them for such tiles.
+
+    Raises:
+        InputError: for buffers that such tiles cannot hold.
+    """
+    launching = Launching.of(timing, tile.queues.launch_cycles)
+    return with_jobs(plan, program, tile), launching
 
 
 def with_jobs(plan: P, program: Program, tile: TileTiming) -> P:

@@ -116,7 +116,7 @@ def test_gemv_at_all_levels(tiles: int, width: int) -> None:
     )
     assert run_lt(ring_gemv(ring), TIMING).cycles == at(ring_gemv(ring))
     tree = plan_mesh_gemv(shape, grid)
-    assert gemv_cycles(tree, TIMING) == pytest.approx(at(gemv(tree)), rel=0.08)
+    assert gemv_cycles(tree, TIMING) == run_lt(gemv(tree), TIMING).cycles
 
 
 @pytest.mark.parametrize("method", [method for method in METHODS if method != "k-tree"])

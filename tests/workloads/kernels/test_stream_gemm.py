@@ -30,6 +30,7 @@ from workloads.kernels.gemm import stream_gemm
 from workloads.kernels.gemm.stream_closed_form import stream_gemm_cycles
 from workloads.kernels.gemm.stream_plan import GridCut, StreamPlan
 from workloads.kernels.gemm.stream_search import plan_stream
+from workloads.kernels.tile_jobs import on_own_tiles
 from workloads.machine.moved import moved_by
 from workloads.machine.place import Place, chip_place
 
@@ -217,10 +218,14 @@ def test_the_closed_form_on_own_tiles(memory: bool) -> None:
     for grid, shape in product([(4, 4), (4, 8), (8, 8)], shapes):
         tiles = Tiles(grid, "int8", memory)
         plan = plan_stream(shape[:3], tiles.place, "network", shape[3])
-        program = on_tiles(stream_gemm.stream_gemm(plan), tiles.tile)
+        program = stream_gemm.stream_gemm(plan)
         lt = run_lt(
-            program, tiles.timing, queues=tiles.tile.queues, offchip=tiles.place.offchip
+            on_tiles(program, tiles.tile),
+            tiles.timing,
+            queues=tiles.tile.queues,
+            offchip=tiles.place.offchip,
         ).cycles
-        errors.append(abs(stream_gemm_cycles(plan, tiles.timing) / lt - 1))
+        own = on_own_tiles(plan, program, tiles.timing, tiles.tile)
+        errors.append(abs(stream_gemm_cycles(*own) / lt - 1))
     assert np.mean(errors) < 0.03
     assert max(errors) < 0.10

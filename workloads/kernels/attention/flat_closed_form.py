@@ -71,7 +71,9 @@ def flat_candidate_cycles(problem: FlatPlan, cut: Cut, timing: NocTiming) -> Any
     vector = softmax + (items - 1) * work.softmax + np.maximum(streams - 2, 0) * passes
     vector = vector + np.where(streams > 1, np.maximum(output, passes), output)
     port = q / kv_blocks + k + v + sent.flits("o") / kv_blocks
-    loop = (work.softmax + v + sent.flits("o") / kv_blocks + q / kv_blocks + sent.down() + scores) / 2
+    loop = (
+        work.softmax + v + sent.flits("o") / kv_blocks + q / kv_blocks + sent.down() + scores
+    ) / 2
     pace = np.maximum(np.maximum(port, loop), memory.pace)
     brought = load + scores + work.softmax + (items - 1) * pace + output
     side_by_side = np.maximum(np.maximum(matrix, vector), brought)

@@ -89,7 +89,7 @@ def mesh_gemm_t_cycles(plan: GemmPlan, timing: NocTiming) -> int:
     sums = timing.reduction_cycles(longest, plan.c_flits) - timing.reduction_cycles(longest, 1) + 1
     round_trip = credit_cycles(timing, longest) + arrival_cycles(timing, longest, plan.b_flits)
     step = max(plan.step_cycles, plan.b_flits + sums, (plan.step_cycles + round_trip) / 2)
-    last = timing.reduction_cycles(side - 1, plan.c_flits) + 1
+    last = timing.launch_cycles + timing.reduction_cycles(side - 1, plan.c_flits) + 1
     return round((side - 1) * step + plan.step_cycles + last)
 
 

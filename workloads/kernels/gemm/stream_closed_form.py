@@ -152,7 +152,7 @@ def _operands(place: Place, timing: NocTiming, steps: Steps, network: Numbers) -
         # Later ones share the network.
         hops = each.hops * timing.hop_cycles
         later = credit_cycles(timing, 0) + hops + np.maximum(
-            spread, network + timing.ejection_cycles + hops
+            spread, network + timing.launch_cycles + timing.ejection_cycles + hops
         )  # fmt: skip
         if place.offchip is None:
             own: Any = arrival_cycles(timing, 0, each.flits)

@@ -5,6 +5,7 @@ addition; a root that gets two messages at once adds them one after the other. R
 software may have arrays of lengths, and of cycles to combine two parts: each has its own result.
 """
 
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -34,16 +35,9 @@ def reduce_cycles(reduction: Reduction, timing: NocTiming) -> int:
         return _sequential_cycles(reduction, timing)
     if reduction.method == "tree":
         return _worst(reduction, _gather_cycles(reduction, timing))
-    groups = reduction.groups if reduction.method == "k-tree" else ()
     if reduction.method == "chain":
-        return _chain_cycles(reduction, timing, [farthest, length - 1 - farthest], 1)
-    total, spacing = 0, 1
-    for level in k_tree(length, groups):
-        longest = max(map(len, level.groups))
-        sides = [longest // 2, (longest - 1) // 2]
-        total += _chain_cycles(reduction, timing, sides, spacing)
-        spacing *= longest
-    return total
+        return _chain_cycles(reduction, timing, [farthest, length - 1 - farthest])
+    return _k_tree_cycles(reduction, timing)
 
 
 def all_reduce_cycles(reduction: Reduction, timing: NocTiming) -> int:
@@ -98,7 +92,7 @@ def _gather_cycles(reduction: Reduction, timing: NocTiming) -> Any:
     It has two buffers, and says far away that one is free again.
     """
     way = _tree_ways(reduction, timing, reduction.flits)
-    credit = _tree_ways(reduction, timing, 1)
+    credit = _tree_ways(reduction, timing, 1) - timing.launch_cycles
     added = [np.zeros_like(way)]
     for number, (senders, step) in enumerate(_rounds(reduction.lines.length)):
         takers, now = senders - step, added[-1].copy()
@@ -148,9 +142,21 @@ def _worst(reduction: Reduction, cycles: Any) -> int:
     return whole
 
 
-def _chain_cycles(reduction: Reduction, timing: NocTiming, sides: list[int], spacing: int) -> int:
+def _k_tree_cycles(reduction: Reduction, timing: NocTiming) -> int:
+    """Message after message: groups differ in length, and a tile alone sends on at once."""
+    length, flits = reduction.lines.length, reduction.flits
+    here, port = [0] * length, [0] * length
+    for level in k_tree(length, reduction.groups):
+        for sender, taker in chain.from_iterable(level.stages):
+            way = arrival_cycles(timing, abs(sender - taker), flits)
+            port[taker] = max(here[sender] + way, port[taker] + flits)
+            here[taker] = max(here[taker], port[taker]) + reduction.combine_cycles
+    return max(here)
+
+
+def _chain_cycles(reduction: Reduction, timing: NocTiming, sides: list[int]) -> int:
     """Chains from both sides: as long as the longer one; both ends of equal ones meet."""
-    message = arrival_cycles(timing, spacing, reduction.flits)
+    message = arrival_cycles(timing, 1, reduction.flits)
     stages: int = max(sides) * (message + reduction.combine_cycles)
     meet = max(sides) > 0 and sides[0] == sides[1]
     return stages + (larger(reduction.combine_cycles, reduction.flits) if meet else 0)

@@ -1,0 +1,60 @@
+"""Closed forms on the project's own tiles, whose jobs and launches they count, against `lt`."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from calibration.levels.cases import Tiles
+from tlm.engines.lt import run_lt
+from tlm.interconnect.transfer_times import arrival_cycles, credit_cycles, multicast_cycles_over
+from tlm.interconnect.zero_load import Launching
+from tlm.offchip.times import load_law
+from tlm.tiles.programs import on_tiles
+from workloads.kernels.catalogue import KERNELS
+from workloads.kernels.tile_jobs import on_own_tiles
+
+#: Kernels, their problems by rows and columns of the grid, and percent: mean and worst.
+_CASES = {
+    "mesh-gemv": (((1, 9, 11), (1, 40, 30), (1, 100, 64)), 0, 0),
+    "pipeline-gemv": (((1, 9, 11), (1, 40, 30), (1, 100, 64)), 0, 0),
+    "ring-gemv": (((1, 9, 11), (1, 40, 30), (1, 100, 64)), 0.5, 2),
+    "softmax": (((4, 5, 0), (13, 33, 0), (40, 20, 0)), 0.5, 2),
+    "mesh-gemm": (((8, 8, 8), (12, 20, 9), (30, 17, 33)), 1, 2.5),
+}
+
+
+@pytest.mark.parametrize("name", _CASES)
+def test_closed_forms(name: str) -> None:
+    problems, mean_pct, worst_pct = _CASES[name]
+    kernel, errors = KERNELS[name], []
+    for side in (2, 4, 5, 8):
+        tiles = Tiles((side, side))
+        for m, n, k in problems:
+            sizes = (m * side if m > 1 else 1, n * side, k * side)[: 3 if k else 2]
+            plan = kernel.planned(sizes, tiles.place)
+            program = kernel.program(plan)
+            own = on_own_tiles(plan, program, tiles.timing, tiles.tile)
+            timed = on_tiles(program, tiles.tile)
+            lt = run_lt(timed, tiles.timing, queues=tiles.tile.queues).cycles
+            errors.append(100 * abs(kernel.closed_form(*own) / lt - 1))
+    assert np.mean(errors) <= mean_pct
+    assert max(errors) <= worst_pct
+
+
+def test_transfers_are_launched_and_credits_are_not() -> None:
+    tiles = Tiles((2, 2), memory=True)
+    timing = tiles.timing
+    launching = Launching.of(timing, 7)
+    for multicast in (False, True):
+        plain = arrival_cycles(timing, 2, 9, multicast=multicast)
+        assert arrival_cycles(launching, 2, 9, multicast=multicast) == plain + 7
+    one = np.array([1])
+    assert multicast_cycles_over(launching, one, one) == multicast_cycles_over(timing, one, one) + 7
+    assert credit_cycles(launching, 3) == credit_cycles(timing, 3)
+    edge = tiles.place.offchip
+    assert edge is not None
+    for beside in (edge, replace(edge, channels=4, at_tiles=True)):
+        # A channel's answers leave as they come.
+        alone = load_law(timing, beside, 5).alone_cycles(1)
+        assert load_law(launching, beside, 5).alone_cycles(1) == alone + 7
