@@ -26,6 +26,7 @@ from tlm.level_errors import (
     TileComparison,
     TilePoint,
 )
+from tlm.sealed import sealed
 
 #: What the levels' timing comes from.
 _RESULTS = (
@@ -64,21 +65,20 @@ _OFFCHIP = ("calibration/results/memory.json", "tlm/memory", "tlm/offchip")
 
 def save(result: CalibrationResult) -> None:
     """Store a result as `calibration/results/NAME.json`; equal results are equal bytes."""
-    _write(_file_of(result), result.model_dump_json(indent=1))
+    _write(_file_of(result), sealed(result))
     forget()
 
 
 def is_stored(result: CalibrationResult) -> bool:
     """Whether the stored result is this one, byte for byte."""
     file = _file_of(result)
-    text = result.model_dump_json(indent=1) + "\n"
-    return file.is_file() and file.read_text(encoding="utf-8") == text
+    return file.is_file() and file.read_text(encoding="utf-8") == sealed(result)
 
 
 def save_levels(points: list[LevelPoint]) -> None:
     """Store a comparison of levels as `calibration/levels.json`, with what it rests on."""
     levels = LevelComparison(sources=source_hashes(level_sources()), points=points)
-    _write(LEVELS_FILE, levels.model_dump_json(indent=1))
+    _write(LEVELS_FILE, sealed(levels))
     forget()
 
 
@@ -96,7 +96,7 @@ def save_tiles(points: list[TilePoint], rtl: Iterable[Path]) -> None:
     ]
     sources = source_hashes([*level_sources(), *own, *rtl])
     tiles = TileComparison(sources=sources, tools=tool_versions(), points=points)
-    _write(TILES_FILE, tiles.model_dump_json(indent=1))
+    _write(TILES_FILE, sealed(tiles))
     forget()
 
 
@@ -104,7 +104,7 @@ def save_chips(points: list[ChipPoint]) -> None:
     """Store a comparison of closed forms as `calibration/chips.json`."""
     own = [REPOSITORY / "calibration" / "levels" / "chips.py", *_files(_OFFCHIP)]
     chips = ChipComparison(sources=source_hashes([*level_sources(), *own]), points=points)
-    _write(CHIPS_FILE, chips.model_dump_json(indent=1))
+    _write(CHIPS_FILE, sealed(chips))
     forget()
 
 
@@ -127,7 +127,7 @@ def _file_of(result: CalibrationResult) -> Path:
 
 def _write(path: Path, text: str) -> None:
     with whole_file(path) as scratch:
-        scratch.write_text(text + "\n", encoding="utf-8")
+        scratch.write_text(text, encoding="utf-8")
 
 
 def status() -> dict[str, str | None]:

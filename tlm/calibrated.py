@@ -16,6 +16,7 @@ from typing import Any, Self
 from pydantic import ValidationError
 
 from tlm.errors import InputError
+from tlm.sealed import unsealed
 from tlm.tables import Table
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -195,10 +196,11 @@ def read_stored(
     """What a file holds, which must still rest on the files at hand.
 
     Raises:
-        InputError: if it cannot be read, or is stale; names the files that changed.
+        InputError: if it cannot be read, its content is not what was stored, or is stale; names the
+            files that changed.
     """
     try:
-        stored = kind.model_validate_json(path.read_text(encoding="utf-8"))
+        stored = unsealed(path.read_text(encoding="utf-8"), kind)
     except (OSError, ValueError) as error:
         fault = _first_fault(error) if isinstance(error, ValidationError) else error
         raise InputError(f"{path}: {fault}; run 'wafertlm calibrate'") from error

@@ -21,6 +21,7 @@ from cosim.spec.mesh import MeshSpec
 from cosim.verilated.toolchain import tool_versions
 from tlm.errors import InputError
 from tlm.files import whole_file
+from tlm.sealed import sealed
 
 
 def calibrate_custom(
@@ -73,7 +74,7 @@ def calibrate_custom(
     )
     if not quick:
         with whole_file(calibration_file(spec)) as scratch:
-            scratch.write_text(found.model_dump_json(indent=1) + "\n", encoding="utf-8")
+            scratch.write_text(sealed(found), encoding="utf-8")
     return found
 
 

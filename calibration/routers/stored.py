@@ -14,6 +14,7 @@ from cosim.verilated.cache import included_files
 from tlm.calibrated import REPOSITORY, CalibrationResult, combined_hash, file_hash, source_hashes
 from tlm.errors import InputError
 from tlm.interconnect.zero_load import NocTiming
+from tlm.sealed import unsealed
 
 #: What finds a mesh out: the model, the experiments, and the bench.
 _MODEL = (
@@ -95,18 +96,19 @@ def load_custom(spec: MeshSpec) -> CustomCalibration:
     """The stored calibration of a mesh, whose sources must still be those at hand.
 
     Raises:
-        InputError: if it is missing, cannot be read, or is stale; names the files that changed.
+        InputError: if it is missing, cannot be read, its content is not what was stored, or is
+            stale; names the files that changed.
     """
     path = calibration_file(spec)
     again = f"run 'wafertlm calibrate --rtl {spec.file}'"
     try:
-        found = CustomCalibration.model_validate_json(path.read_text(encoding="utf-8"))
+        found = unsealed(path.read_text(encoding="utf-8"), CustomCalibration)
     except OSError as error:
         raise InputError(f"no calibration of '{spec.name}' ({path}); {again}") from error
     except ValidationError as error:
         first = error.errors()[0]
         raise InputError(f"{path}: {first['loc']}: {first['msg']}; {again}") from error
-    except UnicodeDecodeError as error:
+    except ValueError as error:
         raise InputError(f"{path}: {error}; {again}") from error
     now = hashes_of(spec)
     changed = sorted(

@@ -20,6 +20,7 @@ from tlm.calibrated import (
 )
 from tlm.errors import InputError
 from tlm.level_errors import LevelPoint, load_levels, load_tiles
+from tlm.sealed import sealed
 
 if TYPE_CHECKING:
     from conftest import FakeExperiment
@@ -44,6 +45,16 @@ def test_what_is_saved_is_loaded(fake: "FakeExperiment", path: Path) -> None:
     assert stored_names() == ["fake"]
     assert status() == {"fake": None}
     assert path.read_text().startswith('{\n "name": "fake",\n')
+
+
+def test_figures_that_were_changed_by_hand_are_not_taken(path: Path) -> None:
+    text = path.read_text()
+    path.write_text(text.replace('"seed": ', '"seed": 1'))
+    said = message()
+    assert said.startswith(f"{path}: digest: found '")
+    assert said.endswith("it is not what was stored; run 'wafertlm calibrate'")
+    path.write_text(text.replace('"digest"', '"gone"'))
+    assert "gone: Extra inputs are not permitted" in message()
 
 
 def test_only_the_same_bytes_are_what_is_stored(fake: "FakeExperiment", path: Path) -> None:
@@ -204,7 +215,7 @@ def test_a_kernel_refuses_a_stale_comparison_unless_that_is_allowed(
     levels = load_levels()
     old = levels.model_copy(update={"sources": levels.sources | {"tlm/engines/lt/run.py": "0"}})
     file = tmp_path / "levels.json"
-    file.write_text(old.model_dump_json())
+    file.write_text(sealed(old))
     monkeypatch.setattr("tlm.level_errors.LEVELS_FILE", file)
     forget()  # a new process
     arguments = ("kernel", "mesh-gemm", "--chip", "rtl-4x4", "--grid", "4x4")

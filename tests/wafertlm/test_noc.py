@@ -15,6 +15,7 @@ from tlm.calibrated import REPOSITORY, source_hashes
 from tlm.interconnect.calibration import rtl_timing
 from tlm.interconnect.collectives import COLLECTIVES, CollectiveTraffic
 from tlm.interconnect.packets import Packets, ReductionGoal, TileSet
+from tlm.sealed import sealed
 from wafertlm.cli import run
 
 
@@ -184,7 +185,7 @@ def mask_spec(tmp_path: Path) -> str:
         not_represented=[],
         results=[],
     )
-    calibration_file(spec).write_text(found.model_dump_json())
+    calibration_file(spec).write_text(sealed(found))
     return str(spec.file)
 
 

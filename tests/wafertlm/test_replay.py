@@ -23,6 +23,7 @@ from cosim.spec.project import mesh_timing
 from tlm.calibrated import REPOSITORY, CalibrationResult, source_hashes, stored_result
 from tlm.errors import InputError
 from tlm.interconnect.packets import Deliveries
+from tlm.sealed import sealed
 from wafertlm.replay import Difference, first_difference, load, worst
 from wafertlm.watched import Watch, watched
 
@@ -253,7 +254,7 @@ def test_a_case_of_a_custom_mesh(wafertlm: Any, custom: MeshSpec) -> None:
         not_represented=[],
         results=[found],
     )
-    calibration_file(custom).write_text(whole.model_dump_json())
+    calibration_file(custom).write_text(sealed(whole))
     assert answer(wafertlm, "--list", "--rtl", custom.file) == {"experiments": ["unicast"]}
     result = answer(wafertlm, "unicast", "--case", 4, "--rtl", custom.file)
     assert result["options"]["rtl"] == "mask_mesh.toml"

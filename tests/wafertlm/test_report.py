@@ -20,6 +20,7 @@ from cosim.spec.mesh import load_spec
 from tlm.calibrated import REPOSITORY, source_hashes, stored_result
 from tlm.errors import InputError
 from tlm.interconnect.calibration import rtl_timing
+from tlm.sealed import sealed
 from wafertlm.report.page import CALIBRATION_FOLDER, UNITS, write_report
 
 _PROVENANCE = {
@@ -136,7 +137,7 @@ def custom_mesh(folder: Path) -> str:
         not_represented=["an arbiter that draws lots"],
         results=[stored_result("unicast")],
     )
-    calibration_file(spec).write_text(found.model_dump_json())
+    calibration_file(spec).write_text(sealed(found))
     return str(spec_file)
 
 

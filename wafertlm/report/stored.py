@@ -16,6 +16,7 @@ from cosim.spec.mesh import load_spec
 from tlm.calibrated import CalibrationResult
 from tlm.errors import InputError
 from tlm.level_errors import LevelComparison, LevelPoint, TileComparison, TilePoint
+from tlm.sealed import unsealed
 
 MAP_ARRAYS = ("finish_cycle", "matrix_busy_cycles", "wait_cycles")
 REQUEST_COLUMNS = ("ttft_s", "e2e_s", "mean_tbt_ms")
@@ -171,15 +172,15 @@ def load_results(folder: Path, calibration_folder: Path, spec_file: str | None =
 def _load_calibrations(results: Results, folder: Path) -> None:
     stored: list[tuple[str, CalibrationResult | LevelComparison | TileComparison]] = []
     for path in sorted(folder.glob("*.json")):
-        calibration = _parse(CalibrationResult, path, _read(path))
+        calibration = _sealed(CalibrationResult, path)
         results.calibrations.append(calibration)
         stored.append((calibration.name, calibration))
     if (path := folder.parent / "levels.json").is_file():
-        levels = _parse(LevelComparison, path, _read(path))
+        levels = _sealed(LevelComparison, path)
         results.levels.extend(levels.points)
         stored.append(("levels", levels))
     if (path := folder.parent / "tiles.json").is_file():
-        tiles = _parse(TileComparison, path, _read(path))
+        tiles = _sealed(TileComparison, path)
         results.tiles.extend(tiles.points)
         stored.append(("tiles", tiles))
     results.stale.update(
@@ -214,9 +215,22 @@ def _parse(model: type[_Model], path: Path, table: Any) -> _Model:
     try:
         return model.model_validate(table)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise InputError(f"{path}: {place}: {first['msg']}") from error
+        raise _fault(path, error) from error
+
+
+def _sealed(model: type[_Model], path: Path) -> _Model:
+    try:
+        return unsealed(path.read_text(encoding="utf-8"), model)
+    except ValidationError as error:
+        raise _fault(path, error) from error
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: not a readable calibration: {error}") from error
+
+
+def _fault(path: Path, error: ValidationError) -> InputError:
+    first = error.errors()[0]
+    place = ".".join(str(part) for part in first["loc"])
+    return InputError(f"{path}: {place}: {first['msg']}")
 
 
 def _load_map(path: Path) -> dict[str, Values]:

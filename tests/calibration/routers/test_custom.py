@@ -27,6 +27,7 @@ from tlm.calibrated import source_hashes
 from tlm.errors import InputError
 from tlm.interconnect.calibration import rtl_timing
 from tlm.interconnect.handshake import DeadlockError
+from tlm.sealed import sealed
 
 FILES = ("toy.sv", "toy.toml", "toy_size.svh")
 
@@ -46,7 +47,7 @@ def stored(tmp_path: Path) -> MeshSpec:
         not_represented=[],
         results=[],
     )
-    calibration_file(spec).write_text(found.model_dump_json())
+    calibration_file(spec).write_text(sealed(found))
     return spec
 
 

@@ -14,6 +14,7 @@ from cosim.spec.mesh import load_spec
 from tlm.calibrated import REPOSITORY, load_result, source_hashes
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
+from tlm.sealed import sealed, unsealed
 from tlm.trace import TransferSpan
 from wafertlm.kernel import Execution, KernelOptions, run_kernel
 from workloads.kernels.catalogue import ATTENTION, GEMM, GROUPS, HEADS, KERNELS, SUMS
@@ -97,7 +98,7 @@ def mask_spec(tmp_path: Path) -> Path:
         not_represented=[],
         results=[load_result("unicast")],
     )
-    calibration_file(spec).write_text(found.model_dump_json())
+    calibration_file(spec).write_text(sealed(found))
     return spec.file
 
 
@@ -173,9 +174,9 @@ def test_a_changed_router_runs_if_stale_is_allowed(kernel: Run, mask_spec: Path)
 def test_maps_count_the_flits_of_the_program_that_ran(mask_spec: Path) -> None:
     """Flits of another width than the chip's: as many cross the links as the run's sends have."""
     calibration = calibration_file(load_spec(mask_spec))
-    found = CustomCalibration.model_validate_json(calibration.read_text())
+    found = unsealed(calibration.read_text(), CustomCalibration)
     narrow = found.model_copy(update={"network": asdict(replace(MASK_TIMING, flit_bytes=2))})
-    calibration.write_text(narrow.model_dump_json())
+    calibration.write_text(sealed(narrow))
     sizes = {"grid": "4x4", "shape": shape_of("cannon"), "dtype": "int8", "level": "at"}
     options = KernelOptions(
         kernel="cannon", chip="rtl-8x8", rtl=str(mask_spec), allow_stale=True, **sizes
