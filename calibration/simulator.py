@@ -17,7 +17,7 @@ from typing import Any
 import cocotb_tools.config
 
 from cosim.errors import SimulationError
-from cosim.verilated.cache import cached, included_content
+from cosim.verilated.cache import cached, included_content, read_files
 from cosim.verilated.toolchain import tool_versions, verilator_environment
 from tlm.calibrated import REPOSITORY, file_hash
 
@@ -32,6 +32,10 @@ class Simulation:
     top: str
     sources: tuple[Path, ...]
     waves: bool
+
+    def read_unnamed(self) -> list[Path]:
+        """Files that it was made of and that nobody had named."""
+        return read_files(self.folder)
 
     def run(
         self,

@@ -12,13 +12,13 @@ from calibration.routers.listed import experiments
 from calibration.routers.stored import (
     CustomCalibration,
     calibration_file,
-    hashes_of,
     load_custom,
     model_hash,
 )
 from calibration.routers.subject import Subject
 from cosim.spec.mesh import MeshSpec
 from cosim.verilated.toolchain import tool_versions
+from tlm.calibrated import source_hashes
 from tlm.errors import InputError
 from tlm.files import whole_file
 from tlm.sealed import sealed
@@ -54,7 +54,8 @@ def calibrate_custom(
     progress("building the Verilated meshes")
     with building(), ThreadPoolExecutor(max_workers=workers) as pool:
         sizes = dict.fromkeys(subject.check_sizes(quick=quick))
-        list(pool.map(lambda size: subject.mesh(size).build(), sizes))
+        built = list(pool.map(lambda size: subject.mesh(size).build(), sizes))
+    subject.read = sorted({path for each in built for path in each.read_unnamed()})
     results = []
     for experiment in experiments(subject):
         progress(f"{experiment.name}: measuring on RTL")
@@ -62,7 +63,7 @@ def calibrate_custom(
         subject.not_represented += misses(experiment, result)
         results.append(result)
     found = CustomCalibration(
-        sources=hashes_of(spec),
+        sources=source_hashes(subject.sources(), spec.folder),
         tools=tool_versions(),
         model=model_hash(),
         network=asdict(subject.timing),

@@ -45,8 +45,8 @@ class CustomCalibration(BaseModel):
     """What was found out of a mesh.
 
     Attributes:
-        sources: Hash of the specification, of each source and each file that may be included, by
-            name beside the specification.
+        sources: Hash of the specification, of each source, of each file that may be included and of
+            each that Verilator read, by name beside the specification.
         tools: Versions of the tools.
         model: Hash of the model and the experiments it was found with.
         network: The fields of `NocTiming`.
@@ -111,6 +111,9 @@ def load_custom(spec: MeshSpec) -> CustomCalibration:
     except ValueError as error:
         raise InputError(f"{path}: {error}; {again}") from error
     now = hashes_of(spec)
+    # What Verilator found by itself is known by the calibration alone.
+    for name in found.sources.keys() - now.keys():
+        now[name] = file_hash(spec.folder / name)
     changed = sorted(
         name for name in {**now, **found.sources} if now.get(name) != found.sources.get(name)
     )

@@ -33,6 +33,7 @@ class Subject:
         found: Parameters by experiment; each adds its own.
         not_represented: What no form of the model can be, a line each.
         mesh_type: The harness.
+        read: Files that Verilator read for the meshes, unnamed; none before they are built.
     """
 
     #: Whether a tile may send to itself, which no specification says.
@@ -48,6 +49,7 @@ class Subject:
         self.found = dict(found or {})
         self.not_represented: list[str] = []
         self.mesh_type = mesh_type
+        self.read: list[Path] = []
 
     @property
     def timing(self) -> NocTiming:
@@ -101,7 +103,8 @@ class Subject:
     def sources(self) -> list[Path]:
         """What every measurement rests on."""
         included = included_files(self.spec.include_folders())
-        return [self.spec.file, *self.spec.source_files(), *included]
+        own = [self.spec.file, *self.spec.source_files(), *included]
+        return [*own, *(path for path in self.read if path not in own)]
 
     def simulate(self, size: Size, packets: Packets) -> Deliveries:
         """Deliveries on the Verilated mesh."""
