@@ -1,8 +1,8 @@
 """Models built from Verilog are kept: one folder for each content, built once.
 
 A folder also says what Verilator read that the caller did not name: files that sources include
-through the working folder, libraries of ``-y``, options of ``-f``, data of ``$readmemh``. When one of
-them has changed, another model is built beside it.
+through the working folder, libraries of ``-y``, options of ``-f``, data of ``$readmemh``. Where one
+has changed, another model is built beside it.
 """
 
 import hashlib
