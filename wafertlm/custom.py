@@ -12,6 +12,7 @@ from cosim.spec.mesh import MeshSpec, load_spec
 from tlm.calibrated import combined_hash
 from tlm.errors import InputError
 from tlm.interconnect import packets as network
+from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import PacketKind, Packets, TileSet
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Multicast, Program, Reduce, Send, Transfer
@@ -102,6 +103,7 @@ class CustomRouters:
         Raises:
             InputError: naming the first packet that the mesh cannot carry.
         """
+        self.spec.check_size(rows, cols)
         known, file = {name.upper() for name in self.spec.operations()}, self.spec.file.name
         for kind in (PacketKind(value) for value in np.unique(packets.kind).tolist()):
             if kind.name not in known:
@@ -125,6 +127,7 @@ class CustomRouters:
             InputError: naming the first transfer that it cannot.
         """
         layout = FlitLayout(self.spec, program.rows, program.cols)
+        mesh = HandshakeMesh(program.rows, program.cols, self.timing)
         limit, name = self.spec.limits.packet_flits, self.spec.file.name
         for operation in program.within_tiles():
             if not isinstance(operation, Transfer):
@@ -137,7 +140,9 @@ class CustomRouters:
             if isinstance(operation, Reduce):
                 self._check_operation(operation)
             for way in operation.ways() if isinstance(operation, Multicast | Reduce) else ():
-                if layout.names(_goal(operation, way, program.cols)):
+                goal = _goal(operation, way, program.cols)
+                if layout.names(goal):
+                    self._check_meeting(mesh, goal)
                     continue
                 feature = "reduction" if way.inwards else "multicast"
                 allowed = getattr(self.spec.features, feature)
@@ -146,6 +151,16 @@ class CustomRouters:
                     f"rows {way.members.rows}, columns {way.members.cols}; "
                     f"allowed: {allowed or 'none'}"
                 )
+
+    def _check_meeting(self, mesh: HandshakeMesh, goal: TileSet | network.ReductionGoal) -> None:
+        if not isinstance(goal, network.ReductionGoal) or not mesh.limits_operands:
+            return
+        most, limit = mesh.most_meeting(goal), self.timing.operand_limit
+        if most > limit:
+            raise InputError(
+                f"{self.spec.file.name}: found a reduction of which {most} operands meet in a "
+                f"router; allowed: {limit}"
+            )
 
     def _check_operation(self, reduce: Reduce) -> None:
         known = self.spec.operations()

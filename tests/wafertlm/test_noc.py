@@ -257,3 +257,13 @@ def test_custom_collectives_are_cut_to_the_bound_of_their_kind(
     found = figures(capsys, *options, "--group", "column", "--source", "0,0", "--flits", "12")
     assert found["cycles"] > 31
     assert lengths == {bound}
+
+
+def test_a_mesh_is_no_larger_than_its_flits_can_name(
+    mask_spec: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["noc", "--rtl", mask_spec, "--mesh", "17x4", "--traffic", "uniform"]
+    assert run([*arguments, "--rate", "0.1"]) == 2
+    assert capsys.readouterr().err == (
+        "error: mask_mesh.toml: flit: row: found 4 bits; allowed on 17x4: 5 and more\n"
+    )

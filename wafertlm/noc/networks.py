@@ -64,6 +64,7 @@ class Network:
         """Deliveries on the Verilated mesh, which is built in the context.
 
         Raises:
+            InputError: for packets that the mesh cannot carry.
             HangError: if the mesh stands still.
             SimulationError: if it cannot be built or stops, or its data are wrong.
         """
@@ -71,6 +72,9 @@ class Network:
         from cosim.network.deliveries import StandstillError, simulate
         from cosim.network.model import LoopModel
 
+        # What the model of the network refuses, the Verilog would stumble over minutes later.
+        reductions = bool(packets.reduces.any())
+        HandshakeMesh(self.rows, self.cols, self.timing, reductions=reductions).check(packets)
         model = LoopModel(self.spec, self.rows, self.cols)
         with building():
             model.build()

@@ -201,8 +201,12 @@ def test_reductions_that_routers_cannot_make(kernel: Run, mask_spec: Path) -> No
     assert refused["stderr"].startswith(
         "error: mask_mesh.toml: operation: found a kernel that reduces to the maximum; allowed: "
     )
-    refused = kernel("mesh-gemm-t", "--rtl", mask_spec, status=2)
-    assert "found a reduction of which 3 operands meet in a router" in refused["stderr"]
+    for level in ((), ("--noc", "rtl")):  # before anything is built
+        refused = kernel("mesh-gemm-t", "--rtl", mask_spec, *level, status=2)
+        assert refused["stderr"] == (
+            "error: mask_mesh.toml: found a reduction of which 3 operands meet in a router; "
+            "allowed: 2\n"
+        )
     refused = kernel("mesh-gemm-t", "--rtl", mask_spec, grid="3x3", status=2)
     assert refused["stderr"] == (
         "error: mask_mesh.toml: features.reduction: found a kernel with a reduction of rows "

@@ -118,6 +118,14 @@ class HandshakeMesh:
         packet, node = self._deliveries[what, : Delivery.HEAD_EJECTED].tolist()
         return Event(EventKind.EJECTED, packet, node, cycle)
 
+    def check(self, packets: Packets) -> None:
+        """Hold that the mesh can carry packets, which it then has.
+
+        Raises:
+            InputError: naming the first that it cannot.
+        """
+        self._queue(packets)
+
     def simulate(self, packets: Packets) -> Deliveries:
         """Run packets to their delivery; each node sends its own in the order of their numbers.
 
@@ -193,6 +201,11 @@ class HandshakeMesh:
                 f"first operand, packet {new[at_fault, Packet.JOINT]}"
             )
 
+    @property
+    def limits_operands(self) -> bool:
+        """Whether a router may get more operands of a reduction than it can combine."""
+        return self._timing.operand_limit < PORTS
+
     def most_meeting(self, goal: ReductionGoal) -> int:
         """Most operands of a reduction that one router combines."""
         first = goal.operands.nodes(self._cols)[0]
@@ -209,7 +222,7 @@ class HandshakeMesh:
     def _check_meetings(self, first_operands: Int64s) -> None:
         """Hold that no router has to combine more operands of a reduction than it can."""
         limit = self._timing.operand_limit
-        for packet in first_operands.tolist() if limit < PORTS else []:
+        for packet in first_operands.tolist() if self.limits_operands else []:
             most = self._most_meeting(self._packets, packet)
             if most > limit:
                 raise InputError(
