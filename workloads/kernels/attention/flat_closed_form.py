@@ -18,7 +18,7 @@ from tlm.interconnect.transfer_times import (
 )
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.edge import Edge
-from tlm.offchip.times import load_law, store_law
+from tlm.offchip.times import OffChipLaw, load_law, store_law
 from workloads.kernels.attention.flat_attention import FlatPlan
 from workloads.kernels.attention.plan import Cut, flits
 from workloads.kernels.parts.broadcast import BY_MESSAGES
@@ -49,34 +49,40 @@ def flat_candidate_cycles(problem: FlatPlan, cut: Cut, timing: NocTiming) -> Any
     memory = _NONE if place.offchip is None else _memory(problem, cut, place.offchip, timing)
     end = work.written if place.offchip is None else memory.end
     whole, scores, output = kv_blocks == 1, work.scores, work.output
-    q, k, v = (sent.hold(name) for name in ("q", "k", "v"))
+    q, k, v, o = sent.hold("q"), sent.hold("k"), sent.hold("v"), sent.flits("o")
+    more = np.where(whole, q, 0)
     masked = np.where(padded, sent.mask(one), 0)
-    # A tile of the diagonal sends the second block of keys before what its row brings together.
     load = q + sent.down() + memory.begin
-    ported = q + k + masked + v + memory.begin
-    second = ported + np.where(whole, q, 0) + sent.down()
-    waited = np.where(whole, q + k + masked + memory.begin, 0)
-    first = np.maximum(load + scores, waited)
+    first = np.maximum(load + scores, np.where(whole, q + k + masked + memory.begin, 0))
     # One block under way.
+    ported = q + k + masked + v + memory.begin
     step = q / kv_blocks + sent.down() + scores + output + work.softmax + memory.step
-    outputs = (streams - 1) * sent.flits("o")
-    alone = np.maximum(first, ported) + work.first + output
+    outputs = (streams - 1) * o
+    alone = np.maximum(first, ported - work.front) + work.first + output
     alone = alone + (items - 1) * step + outputs
-    # Two.
-    ported = ported + np.where(whole, q, 0) + k
-    softmax = np.maximum(first, ported) + work.first
-    begun = np.maximum(softmax, np.maximum(load + scores, second) + scores)
+    # Two. A tile of the diagonal sends the second keys before what its row brings together.
+    values = memory.keys.then(masked + v)
+    second = q + k + memory.begin + values + memory.values.then(more + k)
+    second = np.maximum(second, memory.second + np.where(padded, memory.mask, 0) + k)
+    softmax = np.maximum(first, second - work.front) + work.first
+    begun = np.maximum(load + scores, second - k + sent.down()) + scores
+    begun = np.maximum(softmax, begun)
     matrix = begun + items * output + (items - 2) * scores + np.maximum(0, work.softmax - output)
     passes = work.added + (work.written if place.offchip is None else work.column)
     vector = softmax + (items - 1) * work.softmax + np.maximum(streams - 2, 0) * passes
     vector = vector + np.where(streams > 1, np.maximum(output, passes), output)
-    port = q / kv_blocks + k + v + sent.flits("o") / kv_blocks
-    loop = (
-        work.softmax + v + sent.flits("o") / kv_blocks + q / kv_blocks + sent.down() + scores
-    ) / 2
+    # A row's sums, the next values, an output, and the next keys but one follow each other.
+    left = o if place.offchip is None else work.reduced + memory.stored
+    keys = memory.values.then((q + left) / kv_blocks + k)
+    turns = softmax + (items - 1) * (work.summed + v) + (items - 2) * keys + output
+    port = (q + o) / kv_blocks + k + v
+    loop = (work.softmax + v + (q + o) / kv_blocks + sent.down() + scores) / 2
     pace = np.maximum(np.maximum(port, loop), memory.pace)
     brought = load + scores + work.softmax + (items - 1) * pace + output
-    side_by_side = np.maximum(np.maximum(matrix, vector), brought)
+    loaded = memory.first + items * memory.pace + np.where(padded, memory.mask, 0)
+    last = sent.down() + scores + work.softmax if problem.shared else v
+    brought = np.maximum(brought, loaded + last + output)
+    side_by_side = np.maximum(np.maximum(matrix, vector), np.maximum(brought, turns))
     return np.where(one, alone, side_by_side) + work.reduced + end
 
 
@@ -85,6 +91,8 @@ class _Work(NamedTuple):
 
     scores: Any  # of an item
     output: Any
+    front: Any  # of the passes before the first item's maxima come together
+    summed: Any  # the mean from an item's maxima to its sums, of all tiles of a row
     first: Any  # of the first item's passes and reductions
     softmax: Any  # the mean of an item's, those of the mask among them
     column: Any  # of a pass over one element a row
@@ -108,6 +116,7 @@ def _work(problem: FlatPlan, cut: Cut, padded: Any, timing: NocTiming) -> _Work:
         return Reduction(lines, tuple(roots), method, *names, length, combine_cycles)
 
     collectives = 2 * all_reduce_cycles(reduction("total", column), timing)
+    near = arrival_cycles(timing, 0, flits(problem, "total", cut.rows, cut.keys))
     output = reduction("o", values)
     reduced = reduce_cycles(output, timing)
     if problem.method != "network":
@@ -124,6 +133,9 @@ def _work(problem: FlatPlan, cut: Cut, padded: Any, timing: NocTiming) -> _Work:
     return _Work(
         scores=place.matrix.gemm_cycles_over(cut.rows, depth, cut.keys),
         output=after.gemm_cycles_over(cut.rows, cut.keys, v_depth),
+        front=scores + np.where(cut.kv_blocks == 1, mask, 0),
+        # Who sends keys is the last to give its maxima, and waits for sums from all.
+        summed=4 * scores + (6 - 4 / cut.kv_blocks) * column + collectives / 2 + 2 * near,
         first=first + np.where(cut.kv_blocks == 1, mask, 0) + collectives,
         softmax=(first + (cut.kv_blocks - 1) * later + mask) / cut.kv_blocks + collectives,
         column=column,
@@ -181,16 +193,35 @@ class _Memory(NamedTuple):
     begin: Any  # before the first item
     step: Any  # of every item, where one follows the other
     pace: Any  # for which the busiest channel serves an item
+    second: Any  # until the second item's keys are there, beside the mask
+    first: Any  # until the busiest channel begins, but for the last results
+    mask: Any  # for which it serves the mask
+    stored: Any  # for which a tile sends a stream's results
     end: Any  # from the last result to its being stored
+    keys: "_Answer"  # to who asks for keys
+    values: "_Answer"  # to who asks for values
 
 
-_NONE = _Memory(0, 0, 0, 0)
+class _Answer(NamedTuple):
+    """What comes from a channel to a tile's port, by which the tile sends slices to itself, too."""
+
+    begin: Any  # from asking to its first flit
+    end: Any  # to its last
+
+    def then(self, sent: Any) -> Any:
+        """Cycles for slices that are sent from now on: through before it begins, or behind it."""
+        return sent + np.where(sent > self.begin, self.end, 0)
+
+
+_NO_ANSWER = _Answer(0, 0)
+_NONE = _Memory(0, 0, 0, 0, 0, 0, 0, 0, _NO_ANSWER, _NO_ANSWER)
 
 
 def _memory(problem: FlatPlan, cut: Cut, edge: Edge, timing: NocTiming) -> _Memory:
     """Slices come to the diagonal, results leave from there."""
-    q, k, v = (
-        load_law(timing, edge, flits(problem, name, cut.rows, cut.keys)) for name in ("q", "k", "v")
+    q, k, v, mask = (
+        load_law(timing, edge, flits(problem, name, cut.rows, cut.keys))
+        for name in ("q", "k", "v", "mask")
     )
     total, output = (
         store_law(timing, edge, flits(problem, name, cut.rows, cut.keys)) for name in ("total", "o")
@@ -205,8 +236,22 @@ def _memory(problem: FlatPlan, cut: Cut, edge: Edge, timing: NocTiming) -> _Memo
         begin=asked + columns.most * k.served_cycles,
         step=asked / cut.kv_blocks + k.alone_cycles(columns.hops),
         pace=item + stream / cut.kv_blocks,
+        second=asked + columns.most * (2 * k.served_cycles + v.served_cycles),
+        first=asked - q.served_cycles - rows.most * stored,
+        mask=columns.most * mask.served_cycles,
+        stored=total.sent_flits + output.sent_flits,
         end=column + output.alone_cycles(rows.hops),
+        keys=_answer(k, edge, columns.hops),
+        values=_NO_ANSWER if problem.shared else _answer(v, edge, columns.hops),
     )
+
+
+def _answer(law: OffChipLaw, edge: Edge, hops: int) -> _Answer:
+    """Channels at tiles answer beside their ports."""
+    if edge.at_tiles:
+        return _NO_ANSWER
+    end = law.alone_cycles(hops)
+    return _Answer(end - law.come_flits, end)
 
 
 class _Ways(NamedTuple):
