@@ -61,23 +61,25 @@ def flat_candidate_cycles(problem: FlatPlan, cut: Cut, timing: NocTiming) -> Any
     alone = np.maximum(first, ported - work.front) + work.first + output
     alone = alone + (items - 1) * step + outputs
     # Two. A tile of the diagonal sends the second keys before what its row brings together.
-    values = memory.keys.then(masked + v)
-    second = q + k + memory.begin + values + memory.values.then(more + k)
+    values = memory.keys.then(0, masked + v)
+    second = q + k + memory.begin + values + memory.values.then(more, k)
     second = np.maximum(second, memory.second + np.where(padded, memory.mask, 0) + k)
     softmax = np.maximum(first, second - work.front) + work.first
     begun = np.maximum(load + scores, second - k + sent.down()) + scores
     begun = np.maximum(softmax, begun)
     matrix = begun + items * output + (items - 2) * scores + np.maximum(0, work.softmax - output)
     passes = work.added + (work.written if place.offchip is None else work.column)
-    vector = softmax + (items - 1) * work.softmax + np.maximum(streams - 2, 0) * passes
+    vector = np.maximum(streams - 2, 0) * (passes - np.maximum(0, work.ahead))
+    vector = vector + softmax + (items - 1) * work.softmax
     vector = vector + np.where(streams > 1, np.maximum(output, passes), output)
     # A row's sums, the next values, an output, and the next keys but one follow each other.
     left = o if place.offchip is None else work.reduced + memory.stored
-    keys = memory.values.then((q + left) / kv_blocks + k)
+    keys = memory.values.then((q + left) / kv_blocks, k)
     turns = softmax + (items - 1) * (work.summed + v) + (items - 2) * keys + output
     port = (q + o) / kv_blocks + k + v
     loop = (work.softmax + v + (q + o) / kv_blocks + sent.down() + scores) / 2
-    pace = np.maximum(np.maximum(port, loop), memory.pace)
+    turns = np.maximum(turns, softmax + (items - 2) * loop + output)
+    pace = np.maximum(port, memory.pace)
     brought = load + scores + work.softmax + (items - 1) * pace + output
     loaded = memory.first + items * memory.pace + np.where(padded, memory.mask, 0)
     last = sent.down() + scores + work.softmax if problem.shared else v
@@ -98,6 +100,7 @@ class _Work(NamedTuple):
     column: Any  # of a pass over one element a row
     written: Any  # of the passes that put a stream's results where they belong
     reduced: Any  # of a stream's output to the diagonal
+    ahead: Any  # of the maxima of others, at a tile that puts a result where it belongs
     added: Any  # for which the vector engine adds up outputs, or waits for them
 
 
@@ -116,7 +119,7 @@ def _work(problem: FlatPlan, cut: Cut, padded: Any, timing: NocTiming) -> _Work:
         return Reduction(lines, tuple(roots), method, *names, length, combine_cycles)
 
     collectives = 2 * all_reduce_cycles(reduction("total", column), timing)
-    near = arrival_cycles(timing, 0, flits(problem, "total", cut.rows, cut.keys))
+    late = _late_cycles(reduction("total", column), timing)
     output = reduction("o", values)
     reduced = reduce_cycles(output, timing)
     if problem.method != "network":
@@ -135,14 +138,24 @@ def _work(problem: FlatPlan, cut: Cut, padded: Any, timing: NocTiming) -> _Work:
         output=after.gemm_cycles_over(cut.rows, cut.keys, v_depth),
         front=scores + np.where(cut.kv_blocks == 1, mask, 0),
         # Who sends keys is the last to give its maxima, and waits for sums from all.
-        summed=4 * scores + (6 - 4 / cut.kv_blocks) * column + collectives / 2 + 2 * near,
+        summed=4 * scores + (6 - 4 / cut.kv_blocks) * column + collectives / 2 + late,
         first=first + np.where(cut.kv_blocks == 1, mask, 0) + collectives,
         softmax=(first + (cut.kv_blocks - 1) * later + mask) / cut.kv_blocks + collectives,
         column=column,
         written=column + values,
         reduced=reduced,
         added=added,
+        ahead=np.minimum(collectives / 2 - late, added + (0 if place.offchip else values)),
     )
+
+
+def _late_cycles(reduction: Reduction, timing: NocTiming) -> Any:
+    """An all-reduction at a root whose part is the last."""
+    others = reduction.lines.length - 1
+    if reduction.method == "network":
+        return 2 * arrival_cycles(timing, 0, reduction.flits)
+    additions = {"tree": others.bit_length(), "sequential": others}.get(reduction.method, 2)
+    return min(additions, others) * reduction.combine_cycles
 
 
 class _Sent(NamedTuple):
@@ -208,9 +221,9 @@ class _Answer(NamedTuple):
     begin: Any  # from asking to its first flit
     end: Any  # to its last
 
-    def then(self, sent: Any) -> Any:
-        """Cycles for slices that are sent from now on: through before it begins, or behind it."""
-        return sent + np.where(sent > self.begin, self.end, 0)
+    def then(self, before: Any, sent: Any) -> Any:
+        """Cycles for a slice that is sent so long after it is asked: before it comes, or behind."""
+        return sent + np.where(before + sent > self.begin, np.maximum(before, self.end), before)
 
 
 _NO_ANSWER = _Answer(0, 0)
