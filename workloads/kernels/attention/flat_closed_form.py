@@ -30,6 +30,7 @@ from workloads.kernels.parts.closed_form import (
 from workloads.kernels.parts.collectives import Reduction
 from workloads.kernels.parts.line import Lines
 from workloads.kernels.vector.softmax import diagonal
+from workloads.machine.place import Place
 
 
 def flat_attention_cycles(plan: FlatPlan, timing: NocTiming) -> int:
@@ -73,8 +74,8 @@ def flat_candidate_cycles(problem: FlatPlan, cut: Cut, timing: NocTiming) -> Any
     vector = vector + softmax + (items - 1) * work.softmax
     vector = vector + np.where(streams > 1, np.maximum(output, passes), output)
     # A row's sums, the next values, an output, and the next keys but one follow each other.
-    left = o if place.offchip is None else work.reduced + memory.stored
-    keys = memory.values.then((q + left) / kv_blocks, k)
+    keys = _keys_turn(memory, work, (q, k), place) / kv_blocks
+    keys = keys + memory.values.then(0, k) * (1 - 1 / kv_blocks)
     turns = softmax + (items - 1) * (work.summed + v) + (items - 2) * keys + output
     port = (q + o) / kv_blocks + k + v
     loop = (work.softmax + v + (q + o) / kv_blocks + sent.down() + scores) / 2
@@ -86,6 +87,17 @@ def flat_candidate_cycles(problem: FlatPlan, cut: Cut, timing: NocTiming) -> Any
     brought = np.maximum(brought, loaded + last + output)
     side_by_side = np.maximum(np.maximum(matrix, vector), np.maximum(brought, turns))
     return np.where(one, alone, side_by_side) + work.reduced + end
+
+
+def _keys_turn(memory: "_Memory", work: "_Work", sent: tuple[Any, Any], place: Place) -> Any:
+    """Cycles from sending values to having sent keys, a stream's output and rows of Q between."""
+    q, k = sent
+    come = np.maximum(work.reduced, memory.values.then(0, work.come))
+    before = come + memory.total + memory.output.then(memory.stored, q)
+    turn = memory.values.then(before, k)
+    # Of two tiles in a row that send keys one has no output: what it asks for then comes first.
+    beside = place.cols > place.rows
+    return turn + np.where(beside & (before > memory.keys.begin), memory.keys.end, 0)
 
 
 class _Work(NamedTuple):
@@ -101,6 +113,7 @@ class _Work(NamedTuple):
     written: Any  # of the passes that put a stream's results where they belong
     reduced: Any  # of a stream's output to the diagonal
     ahead: Any  # of the maxima of others, at a tile that puts a result where it belongs
+    come: Any  # of it at a tile of the diagonal, at least
     added: Any  # for which the vector engine adds up outputs, or waits for them
 
 
@@ -121,6 +134,7 @@ def _work(problem: FlatPlan, cut: Cut, padded: Any, timing: NocTiming) -> _Work:
     collectives = 2 * all_reduce_cycles(reduction("total", column), timing)
     late = _late_cycles(reduction("total", column), timing)
     output = reduction("o", values)
+    come = arrival_cycles(timing, 0, output.flits)
     reduced = reduce_cycles(output, timing)
     if problem.method != "network":
         # The first messages come beside the passes of another stream.
@@ -144,6 +158,7 @@ def _work(problem: FlatPlan, cut: Cut, padded: Any, timing: NocTiming) -> _Work:
         column=column,
         written=column + values,
         reduced=reduced,
+        come=come,
         added=added,
         ahead=np.minimum(collectives / 2 - late, added + (0 if place.offchip else values)),
     )
@@ -209,8 +224,10 @@ class _Memory(NamedTuple):
     second: Any  # until the second item's keys are there, beside the mask
     first: Any  # until the busiest channel begins, but for the last results
     mask: Any  # for which it serves the mask
-    stored: Any  # for which a tile sends a stream's results
+    total: Any  # for which a tile sends a stream's sums
+    stored: Any  # for which it sends the output
     end: Any  # from the last result to its being stored
+    output: "_Answer"  # to who stores an output
     keys: "_Answer"  # to who asks for keys
     values: "_Answer"  # to who asks for values
 
@@ -227,7 +244,7 @@ class _Answer(NamedTuple):
 
 
 _NO_ANSWER = _Answer(0, 0)
-_NONE = _Memory(0, 0, 0, 0, 0, 0, 0, 0, _NO_ANSWER, _NO_ANSWER)
+_NONE = _Memory(0, 0, 0, 0, 0, 0, 0, 0, 0, _NO_ANSWER, _NO_ANSWER, _NO_ANSWER)
 
 
 def _memory(problem: FlatPlan, cut: Cut, edge: Edge, timing: NocTiming) -> _Memory:
@@ -252,8 +269,10 @@ def _memory(problem: FlatPlan, cut: Cut, edge: Edge, timing: NocTiming) -> _Memo
         second=asked + columns.most * (2 * k.served_cycles + v.served_cycles),
         first=asked - q.served_cycles - rows.most * stored,
         mask=columns.most * mask.served_cycles,
-        stored=total.sent_flits + output.sent_flits,
+        total=total.sent_flits,
+        stored=output.sent_flits,
         end=column + output.alone_cycles(rows.hops),
+        output=_answer(output, edge, rows.hops),
         keys=_answer(k, edge, columns.hops),
         values=_NO_ANSWER if problem.shared else _answer(v, edge, columns.hops),
     )
