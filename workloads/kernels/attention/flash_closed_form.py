@@ -40,15 +40,15 @@ def candidate_cycles(problem: FlashPlan, cut: Cut, timing: NocTiming) -> Any:
     work = _work(problem, cut, number)
     joined = _joined(problem, cut, timing)
     if place.offchip is None:
-        blocks = _blocks_at_hand(problem, cut, number, timing, work.written)
-        written: Any = work.written
+        blocks = _blocks_at_hand(problem, cut, number, timing)
+        written, values = work.written, work.written - work.column
     else:
         blocks = _blocks_in_memory(problem, cut, number, timing, place.offchip)
-        written = work.column
+        written, values = work.column, 0 * work.column
     items, streams = number.streams * cut.kv_blocks, number.streams
     scores, output, softmax = work.scores, work.output, work.softmax
     # One block under way: the next stream's loads stand behind the stores of this one.
-    waits = np.where(blocks.turn > 0, blocks.turn, np.maximum(0, written - scores))
+    waits = np.where(blocks.turn > 0, blocks.turn, np.maximum(0, values - scores))
     alone = items * (scores + softmax + output) + (streams - 1) * waits
     # A stream's last product goes on beside what the run does with its maxima.
     late = np.maximum(0, joined.maxima - output) + joined.rest
@@ -56,12 +56,14 @@ def candidate_cycles(problem: FlashPlan, cut: Cut, timing: NocTiming) -> Any:
     # first scores.
     last = softmax + work.mask * (1 - 1 / cut.kv_blocks)
     first = np.where(cut.kv_blocks > 1, last - work.mask, last)
-    waits = np.maximum(0, first - scores) + np.maximum(0, last - output)
+    waits = np.maximum(np.where(items > 1, blocks.second, 0), first) - scores
+    waits = np.maximum(0, waits) + np.maximum(0, last - output)
     waits = waits + (streams - 1) * np.maximum(0, last - scores - output)
     matrix = items * (scores + output) + waits
-    vector = scores + items * softmax + (streams - 1) * written + output
+    vector = scores + items * softmax + np.maximum(streams - 2, 0) * written
+    vector = vector + np.where(streams > 1, np.maximum(output, written), output)
     vector = vector + (streams - 1) * (joined.maxima + joined.rest)
-    # The second item's keys come behind the mask.
+    # The second item's keys may come late.
     vector = vector + np.where(items > 1, np.maximum(0, blocks.second - first), 0)
     one = number.depth == 1
     worked = np.where(one, alone + (streams - 1) * late, np.maximum(matrix, vector))
@@ -81,7 +83,9 @@ def candidate_cycles(problem: FlashPlan, cut: Cut, timing: NocTiming) -> Any:
     brought = blocks.brought + left
     brought = brought + np.where(one, (streams - 1) * (output + late + blocks.idle), 0)
     longest = np.maximum(blocks.begin + worked, np.maximum(asked, brought))
-    return longest + late + joined.end + blocks.end
+    # Sums of rows are put where they belong beside the last product.
+    end = blocks.end + np.maximum(0, work.column - output) + values
+    return longest + late + joined.end + end
 
 
 class _Work(NamedTuple):
@@ -158,16 +162,16 @@ class _OwnBlocks(NamedTuple):
     values: Any  # the same of V
     begin: Any  # before the first product, of the tile that begins last
     brought: Any  # until the last tile's last block is there, if no buffer is waited for
-    second: Any  # from the first keys to the next ones, if there is a mask; else 0
+    second: Any  # from the first keys to the next ones
     between: Any  # from the last block of K to that of V
     idle: Any  # from a stream's last result to the next one's first block on its way, beside work
     turn: Any  # from a stream's last result to the next one's first product, one after the other;
     # 0: nothing is in their way
-    end: Any  # from the last result to its being stored
+    end: Any  # from the last result, if the vector engine has put it there, to its being stored
 
 
 def _blocks_at_hand(
-    problem: FlashPlan, cut: Cut, number: Counts, timing: NocTiming, written: Any
+    problem: FlashPlan, cut: Cut, number: Counts, timing: NocTiming
 ) -> _OwnBlocks:
     """Blocks that a tile sends to itself."""
     q, k, v, mask = (flits(problem, name, cut.rows, cut.keys) for name in ("q", "k", "v", "mask"))
@@ -180,11 +184,11 @@ def _blocks_at_hand(
         values=values,
         begin=q + keys + np.where(cut.kv_blocks == 1, mask, 0),
         brought=number.streams * (q + cut.kv_blocks * (k + v)) + mask + last,
-        second=np.where(number.padded, v + mask + k, 0),
+        second=v + mask + k + np.where(cut.kv_blocks == 1, q, 0),
         between=v,
         idle=np.zeros_like(q),
         turn=np.zeros_like(q),
-        end=written,
+        end=np.zeros_like(q),
     )
 
 
@@ -221,9 +225,9 @@ def _blocks_in_memory(
         values=values,
         begin=keys + q.served_cycles + (sharers - 1) * first + waited,
         brought=served + last,
-        second=np.where(number.padded, sharers * (v.served_cycles + k.served_cycles) + masked, 0),
+        second=sharers * (v.served_cycles + k.served_cycles) + masked,
         between=v.served_cycles,
         idle=column + keys - k.served_cycles,
         turn=column + total.sent_flits + output.sent_flits + q.served_cycles + keys + beside,
-        end=column + output.alone_cycles(hops) + late,
+        end=output.alone_cycles(hops) + late,
     )
