@@ -58,7 +58,8 @@ def candidate_cycles(problem: FlashPlan, cut: Cut, timing: NocTiming) -> Any:
     first = np.where(cut.kv_blocks > 1, last - work.mask, last)
     waits = np.maximum(np.where(items > 1, blocks.second, 0), first) - scores
     waits = np.maximum(0, waits) + np.maximum(0, last - output)
-    waits = waits + (streams - 1) * np.maximum(0, last - scores - output)
+    between = np.where(cut.kv_blocks > 1, streams - 1, np.maximum(streams - 2, 0))
+    waits = waits + between * np.maximum(0, last - scores - output)
     matrix = items * (scores + output) + waits
     vector = scores + items * softmax + np.maximum(streams - 2, 0) * written
     vector = vector + np.where(streams > 1, np.maximum(output, written), output)
@@ -66,6 +67,7 @@ def candidate_cycles(problem: FlashPlan, cut: Cut, timing: NocTiming) -> Any:
     # The second item's keys may come late.
     vector = vector + np.where(items > 1, np.maximum(0, blocks.second - first), 0)
     one = number.depth == 1
+    alone = alone + np.where(items > 1, np.maximum(0, blocks.second - scores - first - output), 0)
     worked = np.where(one, alone + (streams - 1) * late, np.maximum(matrix, vector))
     # A block is asked for when its buffer's last product has been made.
     if problem.shared:
@@ -82,6 +84,7 @@ def candidate_cycles(problem: FlashPlan, cut: Cut, timing: NocTiming) -> Any:
     # What brings the blocks waits, too, for the end of a stream before which it may not ask.
     brought = blocks.brought + left
     brought = brought + np.where(one, (streams - 1) * (output + late + blocks.idle), 0)
+    worked = worked + np.maximum(0, blocks.masked - scores)
     longest = np.maximum(blocks.begin + worked, np.maximum(asked, brought))
     # Sums of rows are put where they belong beside the last product.
     end = blocks.end + np.maximum(0, work.column - output) + values
@@ -161,6 +164,7 @@ class _OwnBlocks(NamedTuple):
     keys: Any  # from asking for a block of K to its arrival
     values: Any  # the same of V
     begin: Any  # before the first product, of the tile that begins last
+    masked: Any  # from its keys to the mask, if a single block of keys waits for it
     brought: Any  # until the last tile's last block is there, if no buffer is waited for
     second: Any  # from the first keys to the next ones
     between: Any  # from the last block of K to that of V
@@ -182,7 +186,8 @@ def _blocks_at_hand(
     return _OwnBlocks(
         keys=keys,
         values=values,
-        begin=q + keys + np.where(cut.kv_blocks == 1, mask, 0),
+        begin=q + keys,
+        masked=np.where(number.padded & (cut.kv_blocks == 1), v + mask, 0),
         brought=number.streams * (q + cut.kv_blocks * (k + v)) + mask + last,
         second=v + mask + k + np.where(cut.kv_blocks == 1, q, 0),
         between=v,
@@ -215,15 +220,15 @@ def _blocks_in_memory(
     masked = sharers * np.where(number.padded, mask.served_cycles, 0)
     served = sharers * number.streams * loaded + storing * (number.streams - 1) * stored + masked
     column = problem.place.vector.pass_cycles_over(cut.rows, 1)
-    # The mask comes behind the first keys; a single block of keys waits for it.
-    waited = np.where(cut.kv_blocks == 1, masked, 0)
+    only = number.padded & (cut.kv_blocks == 1)
     late = (sharers - 1) * np.maximum(0, stored / cut.run - first)
     # The tiles of runs ask for the next stream's blocks at the same time.
     beside = np.where(cut.run > 1, (sharers - 1) * first, 0)
     return _OwnBlocks(
         keys=keys,
         values=values,
-        begin=keys + q.served_cycles + (sharers - 1) * first + waited,
+        begin=keys + q.served_cycles + (sharers - 1) * first,
+        masked=np.where(only, sharers * v.served_cycles + masked, 0),
         brought=served + last,
         second=sharers * (v.served_cycles + k.served_cycles) + masked,
         between=v.served_cycles,
