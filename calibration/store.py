@@ -72,7 +72,7 @@ def save(result: CalibrationResult) -> None:
 def is_stored(result: CalibrationResult) -> bool:
     """Whether the stored result is this one, byte for byte."""
     file = _file_of(result)
-    return file.is_file() and file.read_text(encoding="utf-8") == sealed(result)
+    return file.is_file() and file.read_bytes() == sealed(result).encode()
 
 
 def save_levels(points: list[LevelPoint]) -> None:

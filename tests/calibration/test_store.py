@@ -63,6 +63,8 @@ def test_only_the_same_bytes_are_what_is_stored(fake: "FakeExperiment", path: Pa
     assert not is_stored(result.model_copy(update={"seed": result.seed + 1}))
     path.write_text(path.read_text() + "\n")
     assert not is_stored(result)
+    path.write_bytes(b"\xff")  # no text at all
+    assert not is_stored(result)
     path.unlink()
     assert not is_stored(result)
 
