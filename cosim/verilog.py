@@ -1,5 +1,6 @@
 """The project's own Verilog: files in order of dependence, and names of parameters."""
 
+import re
 from pathlib import Path
 
 from tlm.calibrated import REPOSITORY
@@ -34,6 +35,12 @@ TILE_FILES = NOC_SOURCES + _files(
 TILE_SOURCES = TILE_FILES + _files("bench", "tile_node")
 #: Memory channels at the edge of a mesh.
 EDGE_FILES = MEMORY_SOURCES + _files("memory", "memory_node", "memory_port")
+
+
+def default_parameters(source: Path) -> dict[str, int]:
+    """Values that a file of Verilog gives the parameters of its module, by name."""
+    found = re.findall(r"^\s*parameter int (\w+) = (\d+)", source.read_text("utf-8"), re.MULTILINE)
+    return {name: int(value) for name, value in found}
 
 
 def parameter_name(name: str) -> str:

@@ -137,8 +137,8 @@ class RtlMesh(MeshParameters):
         return f"no failure when repeated with waves: {folder}"
 
 
-#: The mesh that parameters are fitted on, and the one that only checks see.
-FIT_MESH, CHECK_MESH = (RtlMesh(side, side, fifo_depth=4) for side in (4, 8))
+#: The mesh that parameters are fitted on, and the one that only checks see: as the Verilog stands.
+FIT_MESH, CHECK_MESH = (RtlMesh(side, side) for side in (4, 8))
 
 
 def _cycle_of(failure: str) -> int:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from cosim.spec.mesh import MeshSpec
-from cosim.verilog import NOC_SOURCES, parameter_name
+from cosim.verilog import NOC_SOURCES, default_parameters, parameter_name
 from tlm.interconnect.calibration import rtl_timing
 from tlm.interconnect.zero_load import NocTiming
 
@@ -15,24 +15,28 @@ _GIVEN = ("FifoDepth", "OutputDepth", "Stages", "YFirst", "Loopback", "ReduceSta
 _FEATURES = ("Multicast", "Reduction", "CutThrough")
 
 
+#: What rtl/noc/mesh.sv itself says; this is what experiments measure.
+_DEFAULTS = default_parameters(NOC_SOURCES[-1])
+
+
 @dataclass(frozen=True, slots=True)
 class MeshParameters:
     """A mesh of ``rows`` x ``cols`` routers with buffers of ``fifo_depth`` flits.
 
-    The other fields are parameters of rtl/noc/mesh.sv, too.
+    The other fields are parameters of rtl/noc/mesh.sv, too, whose values there are the defaults.
     """
 
     rows: int
     cols: int
-    fifo_depth: int
-    output_depth: int = 0
-    stages: int = 1
-    y_first: bool = False
-    multicast: bool = True
-    reduction: bool = True
-    cut_through: bool = True
-    loopback: bool = True
-    reduce_stages: int = 1
+    fifo_depth: int = _DEFAULTS["FifoDepth"]
+    output_depth: int = _DEFAULTS["OutputDepth"]
+    stages: int = _DEFAULTS["Stages"]
+    y_first: bool = bool(_DEFAULTS["YFirst"])
+    multicast: bool = bool(_DEFAULTS["Multicast"])
+    reduction: bool = bool(_DEFAULTS["Reduction"])
+    cut_through: bool = bool(_DEFAULTS["CutThrough"])
+    loopback: bool = bool(_DEFAULTS["Loopback"])
+    reduce_stages: int = _DEFAULTS["ReduceStages"]
 
     def parameters(self) -> dict[str, int]:
         """Values of the Verilog's parameters."""
@@ -43,23 +47,24 @@ class MeshParameters:
 def mesh_timing(mesh: MeshParameters) -> NocTiming:
     """Timing of a mesh of any form: what was measured, and what its parameters add by themselves.
 
-    Measured are routers of one stage without output buffers. Each stage more and an output buffer
-    hold every flit for a cycle, on each hop and on the way out to the tile; a full multicast packet
-    goes earlier by the room in an output buffer.
+    Measured are routers as rtl/noc/mesh.sv has them. Each stage more and an output buffer hold a
+    flit for a cycle, on each hop and on the way out to the tile; a full multicast packet goes
+    earlier by the room in an output buffer.
 
     Raises:
         InputError: if a measurement is missing or stale.
     """
     measured = rtl_timing()
-    more_cycles = mesh.stages - 1 + int(mesh.output_depth > 0)
+    shipped = MeshParameters(mesh.rows, mesh.cols)
+    more_cycles = mesh.stages - shipped.stages
+    more_cycles += int(mesh.output_depth > 0) - int(shipped.output_depth > 0)
+    more_room = mesh.output_depth - shipped.output_depth
     return replace(
         measured,
         hop_cycles=measured.hop_cycles + more_cycles,
         ejection_cycles=measured.ejection_cycles + more_cycles,
         fifo_depth=mesh.fifo_depth,
-        multicast_gap_cycles=max(
-            measured.multicast_gap_cycles + more_cycles - mesh.output_depth, 0
-        ),
+        multicast_gap_cycles=max(measured.multicast_gap_cycles + more_cycles - more_room, 0),
         output_depth=mesh.output_depth,
         reduce_cycles=mesh.reduce_stages,
         y_first=mesh.y_first,

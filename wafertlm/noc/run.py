@@ -48,7 +48,7 @@ class NocOptions:
     source: Annotated[str | None, "ROW,COL of the collective's root."] = None
     flits: Annotated[int | None, "Payload flits of the collective."] = None
     fifo_depth: Annotated[int | None, "Flits a router buffer holds."] = None
-    stages: Annotated[int | None, "1 or 2 cycles an input; 1 if not given."] = None
+    stages: Annotated[int | None, "1 or 2 cycles an input; if not given as rtl/noc has it."] = None
     unprotected: Annotated[bool, "Without cut-through: multicasts are not cut, and may hang."] = (
         False
     )
@@ -143,9 +143,11 @@ def _network(options: NocOptions) -> Network:
     check_range("--fifo-depth", depth, 2, _DEEPEST_FIFO)
     if options.stages not in (None, 1, 2):
         raise InputError(f"--stages: found {options.stages}; allowed: 1, 2")
-    mesh = MeshParameters(
-        rows, cols, depth, stages=options.stages or 1, cut_through=not options.unprotected
-    )
+    mesh = replace(MeshParameters(rows, cols), fifo_depth=depth)
+    if options.stages is not None:
+        mesh = replace(mesh, stages=options.stages)
+    if options.unprotected:
+        mesh = replace(mesh, cut_through=False)
     return project_network(mesh)
 
 
