@@ -11,9 +11,9 @@ import numpy as np
 
 from tlm.interconnect.transfer_times import arrival_cycles, credit_cycles
 from tlm.interconnect.zero_load import NocTiming
-from tlm.program import Indices
 from workloads.kernels.gemm.plan import GemmPlan
 from workloads.kernels.gemm.ring import Ring
+from workloads.kernels.gemm.summa_closed_form import multicast_summa_cycles
 from workloads.kernels.parts.broadcast import BY_MESSAGES
 from workloads.kernels.parts.closed_form import broadcast_cycles
 
@@ -29,22 +29,10 @@ def compute_shift_cycles(plan: GemmPlan, ring: Ring, timing: NocTiming) -> int:
 
 
 def summa_cycles(plan: GemmPlan, timing: NocTiming) -> int:
-    """Cycles of SUMMA: every step waits for the tile farthest from its roots."""
+    """Cycles of SUMMA by multicasts or by messages."""
     if plan.method in BY_MESSAGES:
         return _summa_by_messages_cycles(plan, timing)
-    steps = np.arange(plan.panels)
-    a_roots, b_roots = (steps * size // plan.panels for size in (plan.cols, plan.rows))
-    a_hops = np.maximum(a_roots, plan.cols - 1 - a_roots)
-    b_hops = np.maximum(b_roots, plan.rows - 1 - b_roots)
-    credit = np.array([credit_cycles(timing, int(hops)) for hops in np.maximum(a_hops, b_hops)])
-    # The corner sends B behind A, whose packets take turns at the ports with those of B.
-    there = np.maximum(
-        _multicast_cycles(timing, a_hops, plan.a_flits),
-        plan.a_flits + plan.b_flits + _multicast_cycles(timing, b_hops, plan.b_flits),
-    )
-    step = np.maximum((plan.step_cycles + credit + there) / 2, plan.a_flits + plan.b_flits)
-    step = np.maximum(step, plan.step_cycles)
-    return round(float(there[0] + step[1:].sum()) + plan.step_cycles)
+    return multicast_summa_cycles(plan, timing)
 
 
 def _summa_by_messages_cycles(plan: GemmPlan, timing: NocTiming) -> int:
@@ -91,10 +79,6 @@ def mesh_gemm_t_cycles(plan: GemmPlan, timing: NocTiming) -> int:
     step = max(plan.step_cycles, plan.b_flits + sums, (plan.step_cycles + round_trip) / 2)
     last = timing.launch_cycles + timing.reduction_cycles(side - 1, plan.c_flits) + 1
     return round((side - 1) * step + plan.step_cycles + last)
-
-
-def _multicast_cycles(timing: NocTiming, hops: Indices, flits: int) -> Indices:
-    return np.array([arrival_cycles(timing, int(each), flits, multicast=True) for each in hops])
 
 
 def _lock_step_cycles(plan: GemmPlan, ring: Ring, timing: NocTiming) -> float:
