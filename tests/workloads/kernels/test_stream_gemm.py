@@ -201,14 +201,10 @@ def test_the_closed_form_on_foreign_chips(memory: bool) -> None:
                 tiles = replace(tiles, offchip=offchip_channels(chip, *grid))
             plan = plan_stream(shape[:3], tiles, tiles.method(None), shape[3])
             lt = run_lt(stream_gemm.stream_gemm(plan), timing, offchip=tiles.offchip).cycles
-            error = abs(stream_gemm_cycles(plan, timing) / lt - 1)
-            if not memory and (name, *grid, *shape) == ("npusim-small", 16, 16, 512, 1024, 2048, 1):
-                # Four steps, whose first blocks meet on shared links: 12 %.
-                assert 0.10 < error < 0.13
-                continue
-            errors.append(error)
-    assert np.mean(errors) < 0.03
-    assert max(errors) < 0.10
+            errors.append(abs(stream_gemm_cycles(plan, timing) / lt - 1))
+    assert np.mean(errors) < 0.015
+    # A pass of one step whose operands wait for the messages of a tree: 10.6 %.
+    assert max(errors) < 0.11
 
 
 @pytest.mark.parametrize("memory", [False, True])
@@ -229,3 +225,25 @@ def test_the_closed_form_on_own_tiles(memory: bool) -> None:
         errors.append(abs(stream_gemm_cycles(*own) / lt - 1))
     assert np.mean(errors) < 0.03
     assert max(errors) < 0.10
+
+
+#: Chip, grid and sizes of products whose first blocks meet: two steps, or one; trees that lie
+#: between each other's tiles; a tile that sends both.
+_MEETING = [
+    ("npusim-large", (8, 8), (472, 576, 1936)), ("npusim-large", (8, 8), (1144, 1216, 1176)),
+    ("npusim-small", (16, 16), (592, 464, 1744)), ("npusim-small", (16, 16), (560, 624, 592)),
+    ("wse2", (16, 16), (64, 48, 208)), ("rtl-8x8", (8, 8), (88, 56, 56)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "grid", "shape"), _MEETING)
+def test_first_blocks_that_meet(
+    name: str, grid: tuple[int, int], shape: tuple[int, int, int]
+) -> None:
+    own = name == "rtl-8x8"
+    chip = load_chip(name).for_dtype("int8" if own else "fp16")
+    timing = noc_timing(chip)
+    tiles = chip_place(chip, grid, timing, *((8, 32) if own else (16, 16)))
+    plan = plan_stream(shape, tiles, tiles.method(None))
+    lt = run_lt(stream_gemm.stream_gemm(plan), timing).cycles
+    assert stream_gemm_cycles(plan, timing) == pytest.approx(lt, rel=0.05)

@@ -19,6 +19,7 @@ from tlm.interconnect.transfer_times import (
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.edge import Edge
 from tlm.offchip.times import OffChipLaw, store_law
+from workloads.kernels.gemm.stream_meeting import met_flits
 from workloads.kernels.gemm.stream_plan import StreamPlan
 from workloads.kernels.gemm.stream_steps import (
     Candidates,
@@ -62,6 +63,8 @@ def candidate_cycles(problem: StreamPlan, which: Candidates, timing: NocTiming) 
     pace = np.maximum(steps.product, network + _sender_flits(place, steps))
     pace = np.maximum(pace, _interface_cycles(place, steps, left))
     begin = _begin_cycles(operands, ported)
+    if place.offchip is None:
+        begin = np.maximum(begin, _meeting_cycles(steps, operands, timing))
     # A step asks for the next one's blocks before it stores what is done, which at the edge some
     # tiles do ahead of others. What is summed first is stored a step later. Nothing waits for what
     # comes behind the last loads.
@@ -143,7 +146,7 @@ class _Way(NamedTuple):
 def _operands(place: Place, timing: NocTiming, steps: Steps, network: Numbers) -> tuple[_Way, _Way]:
     """Ways of A and of B."""
     ways = []
-    for each in (steps.a, steps.b):
+    for each, other in ((steps.a, steps.b), (steps.b, steps.a)):
         if each.there:
             ways.append(_Way(0, 0, 0, 0, 0, (False, False)))
             continue
@@ -156,7 +159,9 @@ def _operands(place: Place, timing: NocTiming, steps: Steps, network: Numbers) -
         )  # fmt: skip
         if place.offchip is None:
             own: Any = arrival_cycles(timing, 0, each.flits)
-            come = np.where(each.shared, spread, own)
+            # A tile sends itself its own block first.
+            before = np.where(other.shared, 0, other.flits)
+            come = np.where(each.shared, spread + before, own)
             again = np.where(each.shared, later, credit_cycles(timing, 0) + own)
             ways.append(_Way(come, again, 0, 0, 0, (True, True)))
             continue
@@ -240,6 +245,13 @@ def _begin_cycles(operands: tuple[_Way, _Way], ported: tuple[Numbers, Numbers]) 
     (a_way, b_way), (a, b) = operands, ported
     first = np.minimum(a_way.begin - a, b_way.begin - b)
     return np.maximum(np.maximum(a_way.begin, b_way.begin), first + a + b)
+
+
+def _meeting_cycles(steps: Steps, operands: tuple[_Way, _Way], timing: NocTiming) -> Numbers:
+    """Until the first blocks have come if both are sent on, and all begin at once."""
+    (a_way, b_way), (a, b) = operands, (steps.a, steps.b)
+    first = np.minimum(a_way.begin - a.flits, b_way.begin - b.flits)
+    return np.where(a.shared & b.shared, first + met_flits(steps, timing), 0)
 
 
 def _buffer_cycles(steps: Steps, way: _Way, pace: Numbers, left: Numbers) -> Numbers:
