@@ -200,8 +200,8 @@ def test_the_closed_form_on_foreign_chips(chip: str, memory: bool) -> None:
     for grid, name in product([(4, 4), (8, 6), (32, 32)], ROWS):
         tiles = chip_place(found, grid, noc_timing(found), 16, 16, memory=memory)
         errors += errors_at(name, tiles)
-    assert np.mean(errors) < 0.02
-    assert max(errors) < 0.10
+    assert np.mean(errors) < (0.02 if memory else 0.001)
+    assert max(errors) < (0.10 if memory else 0.01)
 
 
 @pytest.mark.parametrize("memory", [False, True])
@@ -213,3 +213,15 @@ def test_the_closed_form_on_own_tiles(name: str, memory: bool) -> None:
         errors += errors_at(name, tiles.place, tiles.tile)
     assert np.mean(errors) < 0.025
     assert max(errors) < 0.05
+
+
+def test_trees_that_sum_rows_one_after_the_other() -> None:
+    # The root's engine takes blocks in turn, and waits for messages into buffers that it had.
+    found = load_chip("wse2").for_dtype("fp16")
+    for grid, shape in (((8, 8), (35, 176)), ((16, 16), (78, 288)), ((16, 16), (62, 48))):
+        tiles = chip_place(found, grid, noc_timing(found), 16, 16)
+        for parts, rows_of_block in ((8, 1), (4, 2), (8, 4)):
+            plan = plan_rows(recipes.rms_norm(), shape, tiles, "tree")
+            plan = replace(plan, parts=parts, block=(rows_of_block, -(-shape[1] // parts)))
+            lt = run_lt(rows.rows(plan), tiles.timing).cycles
+            assert rows_cycles(plan, tiles.timing) == pytest.approx(lt, rel=0.01, abs=1)

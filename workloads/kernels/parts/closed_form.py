@@ -58,6 +58,26 @@ def all_reduce_cycles(reduction: Reduction, timing: NocTiming) -> int:
     return cycles
 
 
+def root_cycles(reduction: Reduction, timing: NocTiming) -> Any:
+    """Cycles of the root's engine for a sum in software if the other tiles are ahead of it.
+
+    Then its messages are there but for those of a tree that need a buffer which is used again.
+    """
+    rounds = _rounds(reduction.lines.length)
+    if reduction.method != "tree":
+        return len(rounds) * reduction.combine_cycles
+    way = _tree_ways(reduction, timing, reduction.flits)
+    credit = _tree_ways(reduction, timing, 1) - timing.launch_cycles
+    added = [np.zeros_like(way[:, 0])]
+    for number, (_, step) in enumerate(rounds):
+        come = added[-1]
+        if number >= _RECEIVE_BUFFERS:
+            free = added[number + 1 - _RECEIVE_BUFFERS]
+            come = np.maximum(come, free + credit[:, step] + way[:, step])
+        added.append(come + reduction.combine_cycles)
+    return _worst(reduction, added[-1])
+
+
 def broadcast_cycles(timing: NocTiming, method: str, length: int, root: int, flits: int) -> int:
     """Cycles until a block of the root is at all tiles of a line, sent by messages."""
     farthest = max(root, length - 1 - root)

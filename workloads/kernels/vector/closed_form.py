@@ -1,12 +1,16 @@
 """Passes over rows as performance models."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from tlm.interconnect.transfer_times import reduction_cycles_over
+from tlm.interconnect.transfer_times import arrival_cycles, reduction_cycles_over
 from tlm.interconnect.zero_load import NocTiming
-from workloads.kernels.parts.closed_form import all_reduce_cycles, reduce_cycles
+from workloads.kernels.parts.closed_form import (
+    all_reduce_cycles,
+    reduce_cycles,
+    root_cycles,
+)
 from workloads.kernels.parts.collectives import Reduction
 from workloads.kernels.parts.line import Lines
 from workloads.kernels.vector.recipe import Step
@@ -37,10 +41,10 @@ def candidate_cycles(problem: RowsPlan, which: Which, timing: NocTiming) -> Any:
     number = counts(problem, parts, m, n)
     steps = number.rows * number.blocks * number.inner
     worked = pass_cycles(problem, number, m, n)
-    reduced = _reduced_cycles(problem, which, timing)
+    reduced = _reduced_cycles(problem, which, number.rows, timing)
     edge = problem.place.offchip
     if edge is None:
-        return worked + number.rows * reduced.each + reduced.after
+        return worked + reduced
     step = worked / steps
     loads = loads_of(problem, edge, which, timing)
     stores = stores_of(problem, edge, which, timing)
@@ -54,7 +58,7 @@ def candidate_cycles(problem: RowsPlan, which: Which, timing: NocTiming) -> Any:
     longest = np.maximum((steps - 1) * step, np.maximum(loaded, waited))
     # The first passes do not wait for the last operand.
     longest = longest + step - np.minimum(before * step, loads.last)
-    longest = longest + number.rows * reduced.each + reduced.after
+    longest = longest + reduced
     # Tiles that were served one after the other store one after the other.
     leave = np.maximum(stores.own, stores.last - loads.lag)
     sent = np.maximum(loads.first - loads.lag + step, loads.asked) + stores.posted
@@ -74,27 +78,21 @@ def _without_operands(problem: RowsPlan) -> tuple[float, float]:
     return first / len(made), 1 - (last + 1) / len(made)
 
 
-class _Reduced(NamedTuple):
-    """Cycles of results of rows that come together."""
-
-    each: Any  # of the vector engine, for those of a block of rows
-    after: Any  # from the last pass to the last ones' sum
-
-
-def _reduced_cycles(problem: RowsPlan, which: Which, timing: NocTiming) -> _Reduced:
+def _reduced_cycles(problem: RowsPlan, which: Which, rows: Any, timing: NocTiming) -> Any:
+    """Cycles of results of blocks of rows that come together, beyond those of the passes."""
     (parts, m, n), (recipe, vector) = which, (problem.recipe, problem.place.vector)
     if recipe.reduced is None:
-        return _Reduced(0, 0)
+        return 0
     combine = vector.pass_cycles_over(m, 1)
     length = flits(problem.place, recipe.parts[recipe.reduced], m, 1)
-    each, after = np.zeros(len(parts)), np.zeros(len(parts))
+    # A step's last passes go on beside it.
+    made = recipe.passes(Step(0, 0, 0, problem.inner - 1, new_rows=False))
+    left = [one.out for one in reversed(made)].index(recipe.reduced)
+    ahead = left * vector.pass_cycles_over(m, n)
+    before, after = np.zeros(len(parts)), np.zeros(len(parts))
     if problem.method == "network":
-        # The step's last passes go on beside it.
-        made = recipe.passes(Step(0, 0, 0, problem.inner - 1, new_rows=False))
-        left = [one.out for one in reversed(made)].index(recipe.reduced)
-        wide = vector.pass_cycles_over(m, n)
         combined = reduction_cycles_over(timing, parts // 2, length)
-        after = np.where(parts > 1, np.maximum(0, combined - left * wide), 0)
+        after = np.where(parts > 1, np.maximum(0, combined - ahead), 0)
     else:
         for count in np.unique(parts[parts > 1]).tolist():
             same = parts == count
@@ -102,9 +100,11 @@ def _reduced_cycles(problem: RowsPlan, which: Which, timing: NocTiming) -> _Redu
                 Lines("row", range(1), count), count // 2, problem.method, "", "", "",
                 length[same], combine[same],
             )  # fmt: skip
-            after[same] = reduce_cycles(reduction, timing)
-            each[same] = (count - 1).bit_length() * combine[same]
+            first: Any = arrival_cycles(timing, 1, length[same])
+            after[same] = reduce_cycles(reduction, timing) - np.minimum(ahead[same], first)
+            before[same] = root_cycles(reduction, timing)
+    reduced = (rows - 1) * before + after
     if problem.place.offchip is None:
         # The root puts the sum where it belongs.
-        each = each + np.where(parts > 1, combine, 0)
-    return _Reduced(each, after)
+        reduced = reduced + rows * np.where(parts > 1, combine, 0)
+    return reduced
