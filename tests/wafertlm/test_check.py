@@ -36,7 +36,8 @@ def test_every_kernel_passes(kernel: str) -> None:
     figures = program_figures(kernel)
     assert figures["findings"] == []
     assert figures["holds"]
-    assert figures["plmr"]["parallelism"]["busy_share"] == 1
+    works = kernel not in ("rows-to-blocks", "blocks-to-rows")
+    assert figures["plmr"]["parallelism"]["busy_share"] == works
     assert figures["plmr"]["memory"]["peak_bytes"] > 0
 
 

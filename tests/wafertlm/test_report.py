@@ -17,7 +17,7 @@ import pytest
 from calibration.campaign import EXPERIMENTS
 from calibration.routers.stored import CustomCalibration, calibration_file
 from cosim.spec.mesh import load_spec
-from tlm.calibrated import REPOSITORY, source_hashes, stored_result
+from tlm.calibrated import REPOSITORY, CalibrationResult, source_hashes, stored_result
 from tlm.errors import InputError
 from tlm.interconnect.calibration import rtl_timing
 from tlm.sealed import sealed
@@ -88,6 +88,12 @@ def page_of(folder: Path, calibrations: Path | None = None, spec_file: str | Non
     return out.read_text(encoding="utf-8")
 
 
+def resealed(fields: dict[str, Any]) -> str:
+    """A calibration of these fields, as if it had been measured so."""
+    fields.pop("digest", None)
+    return sealed(CalibrationResult.model_validate_json(json.dumps(fields)))
+
+
 def unicast_alone(folder: Path, errors_pct: dict[int, float]) -> Path:
     """A folder of calibrations with one experiment, whose check points have these errors."""
     calibrations = folder / "calibration" / "results"
@@ -98,7 +104,7 @@ def unicast_alone(folder: Path, errors_pct: dict[int, float]) -> Path:
     sizes = [abs(error) for error in errors_pct.values()]
     stored["max_abs_error_pct"] = max(sizes, default=0.0)
     stored["mean_abs_error_pct"] = sum(sizes) / len(stored["check"])
-    (calibrations / "unicast.json").write_text(json.dumps(stored))
+    (calibrations / "unicast.json").write_text(resealed(stored))
     return calibrations
 
 
@@ -110,7 +116,7 @@ def all_off(folder: Path) -> Path:
         stored = json.loads(path.read_text())
         stored["check"][0]["model"] = 1.01 * stored["check"][0]["rtl"]
         stored["max_abs_error_pct"] = 1.0
-        (calibrations / path.name).write_text(json.dumps(stored))
+        (calibrations / path.name).write_text(resealed(stored))
     return calibrations
 
 
@@ -339,7 +345,7 @@ def test_a_stale_calibration_is_told_first(tmp_path: Path) -> None:
     assert "Stale" not in page_of(tmp_path / "results", calibrations)
     stored = json.loads((calibrations / "unicast.json").read_text())
     stored["sources"] = dict.fromkeys(stored["sources"], "0")
-    (calibrations / "unicast.json").write_text(json.dumps(stored))
+    (calibrations / "unicast.json").write_text(resealed(stored))
     text = shown_by(page_of(tmp_path / "results", calibrations))
     assert text.index("Stale calibration: unicast. Sources changed") < text.index("Asked")
 

@@ -174,9 +174,7 @@ class _OwnBlocks(NamedTuple):
     end: Any  # from the last result, if the vector engine has put it there, to its being stored
 
 
-def _blocks_at_hand(
-    problem: FlashPlan, cut: Cut, number: Counts, timing: NocTiming
-) -> _OwnBlocks:
+def _blocks_at_hand(problem: FlashPlan, cut: Cut, number: Counts, timing: NocTiming) -> _OwnBlocks:
     """Blocks that a tile sends to itself."""
     q, k, v, mask = (flits(problem, name, cut.rows, cut.keys) for name in ("q", "k", "v", "mask"))
     mask = np.where(number.padded, mask, 0)

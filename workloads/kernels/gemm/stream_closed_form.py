@@ -250,6 +250,8 @@ def _begin_cycles(operands: tuple[_Way, _Way], ported: tuple[Numbers, Numbers]) 
 def _meeting_cycles(steps: Steps, operands: tuple[_Way, _Way], timing: NocTiming) -> Numbers:
     """Until the first blocks have come if both are sent on, and all begin at once."""
     (a_way, b_way), (a, b) = operands, (steps.a, steps.b)
+    if b.there:
+        return 0
     first = np.minimum(a_way.begin - a.flits, b_way.begin - b.flits)
     return np.where(a.shared & b.shared, first + met_flits(steps, timing), 0)
 

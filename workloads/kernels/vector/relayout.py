@@ -62,7 +62,7 @@ class RelayoutPlan:
     def pieces(self) -> Pieces:
         """The tiles of a row exchange parts."""
         (rows, columns), cols = self.part, self.place.cols
-        return Pieces((1, cols), {"rows": rows, "columns": columns}, {"columns": cols})
+        return Pieces((1, cols), {"rows": rows, "columns": columns}, {"rows": 1, "columns": cols})
 
     @property
     def tile_macs(self) -> int:
