@@ -187,7 +187,7 @@ def _blocks_at_hand(problem: FlashPlan, cut: Cut, number: Counts, timing: NocTim
         begin=q + keys,
         masked=np.where(number.padded & (cut.kv_blocks == 1), v + mask, 0),
         brought=number.streams * (q + cut.kv_blocks * (k + v)) + mask + last,
-        second=v + mask + k + np.where(cut.kv_blocks == 1, q, 0),
+        second=v + mask + k + np.where(number.second, q, 0),
         between=v,
         idle=np.zeros_like(q),
         turn=np.zeros_like(q),
@@ -208,9 +208,11 @@ def _blocks_in_memory(
     total, output = (
         store_law(timing, edge, flits(problem, name, cut.rows, cut.keys)) for name in ("total", "o")
     )
-    storing = sharers / cut.run
+    # Runs lie along rows: most results of a channel's tiles.
+    storing = 1 if edge.at_tiles else number.rows * np.ceil(sharers / number.rows / cut.run)
     stored: Any = sum(np.maximum(law.served_cycles, law.sent_flits) for law in (total, output))
     keys, values = k.alone_cycles(hops), v.alone_cycles(hops)
+    again = v.served_cycles + k.served_cycles
     last = keys - k.served_cycles if problem.shared else values - v.served_cycles
     first = q.served_cycles + k.served_cycles
     loaded = q.served_cycles + cut.kv_blocks * (k.served_cycles + v.served_cycles)
@@ -219,7 +221,8 @@ def _blocks_in_memory(
     served = sharers * number.streams * loaded + storing * (number.streams - 1) * stored + masked
     column = problem.place.vector.pass_cycles_over(cut.rows, 1)
     only = number.padded & (cut.kv_blocks == 1)
-    late = (sharers - 1) * np.maximum(0, stored / cut.run - first)
+    # Tiles that begin one after the other store one after the other, if that is as fast.
+    late = (storing - 1) * np.maximum(0, stored - k.served_cycles)
     # The tiles of runs ask for the next stream's blocks at the same time.
     beside = np.where(cut.run > 1, (sharers - 1) * first, 0)
     return _OwnBlocks(
@@ -228,7 +231,7 @@ def _blocks_in_memory(
         begin=keys + q.served_cycles + (sharers - 1) * first,
         masked=np.where(only, sharers * v.served_cycles + masked, 0),
         brought=served + last,
-        second=sharers * (v.served_cycles + k.served_cycles) + masked,
+        second=sharers * np.where(number.second, again + q.served_cycles, again) + masked,
         between=v.served_cycles,
         idle=column + keys - k.served_cycles,
         turn=column + total.sent_flits + output.sent_flits + q.served_cycles + keys + beside,

@@ -34,6 +34,7 @@ class Counts(NamedTuple):
     depth: Any  # blocks under way at a time
     held: Any  # blocks of keys, and of values, that a tile has room for
     states: Any  # streams under way at a time
+    second: Any  # whether the second item is of another stream
     rows: Any  # of the tiles in use
     cols: Any
     padded: Any  # whether a stream's last blocks have keys that are padding
@@ -189,6 +190,7 @@ def counts(problem: FlashPlan, cut: Cut) -> Counts:
         depth=depth,
         held=held(problem, depth, streams * cut.kv_blocks),
         states=np.minimum(depth, streams),
+        second=(np.minimum(depth, streams) > 1) | (cut.kv_blocks == 1),
         rows=ceil_div(needed, place.cols),
         cols=np.minimum(needed, place.cols),
         padded=cut.keys * cut.kv_blocks * cut.run > cut.length,
