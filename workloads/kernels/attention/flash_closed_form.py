@@ -190,7 +190,8 @@ def _blocks_at_hand(problem: FlashPlan, cut: Cut, number: Counts, timing: NocTim
         second=v + mask + k + np.where(number.second, q, 0),
         between=v,
         idle=np.zeros_like(q),
-        turn=np.zeros_like(q),
+        # The next stream's blocks leave behind the outputs of a run.
+        turn=np.where(cut.run > 1, q + keys, 0),
         end=np.zeros_like(q),
     )
 

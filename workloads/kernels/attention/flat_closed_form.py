@@ -80,13 +80,13 @@ def flat_candidate_cycles(problem: FlatPlan, cut: Cut, timing: NocTiming) -> Any
     port = (q + o) / kv_blocks + k + v
     loop = (work.softmax + v + (q + o) / kv_blocks + sent.down() + scores) / 2
     turns = np.maximum(turns, softmax + (items - 2) * loop + output)
-    pace = np.maximum(port, memory.pace)
-    brought = load + scores + work.softmax + (items - 1) * pace + output
+    pace = np.maximum(np.maximum(port, memory.pace), memory.again + k)
+    paced = load + scores + work.softmax + (items - 1) * pace + output
     loaded = memory.first + items * memory.pace + np.where(padded, memory.mask, 0)
     last = sent.down() + scores + work.softmax if problem.shared else v
-    brought = np.maximum(brought, loaded + last + output)
-    side_by_side = np.maximum(np.maximum(matrix, vector), np.maximum(brought, turns))
-    return np.where(one, alone, side_by_side) + work.reduced + end
+    side_by_side = np.maximum(np.maximum(matrix, vector), np.maximum(paced, turns))
+    cycles = np.maximum(np.where(one, alone, side_by_side), loaded + last + output)
+    return cycles + work.reduced + end
 
 
 def _keys_turn(memory: "_Memory", work: "_Work", sent: tuple[Any, Any], place: Place) -> Any:
@@ -221,6 +221,7 @@ class _Memory(NamedTuple):
     begin: Any  # before the first item
     step: Any  # of every item, where one follows the other
     pace: Any  # for which the busiest channel serves an item
+    again: Any  # from asking for keys to their arrival, for which there is one buffer
     second: Any  # until the second item's keys are there, beside the mask
     first: Any  # until the busiest channel begins, but for the last results
     mask: Any  # for which it serves the mask
@@ -244,7 +245,7 @@ class _Answer(NamedTuple):
 
 
 _NO_ANSWER = _Answer(0, 0)
-_NONE = _Memory(0, 0, 0, 0, 0, 0, 0, 0, 0, _NO_ANSWER, _NO_ANSWER, _NO_ANSWER)
+_NONE = _Memory(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, _NO_ANSWER, _NO_ANSWER, _NO_ANSWER)
 
 
 def _memory(problem: FlatPlan, cut: Cut, edge: Edge, timing: NocTiming) -> _Memory:
@@ -266,6 +267,7 @@ def _memory(problem: FlatPlan, cut: Cut, edge: Edge, timing: NocTiming) -> _Memo
         begin=asked + columns.most * k.served_cycles,
         step=asked / cut.kv_blocks + k.alone_cycles(columns.hops),
         pace=item + stream / cut.kv_blocks,
+        again=k.alone_cycles(columns.hops),
         second=asked + columns.most * (2 * k.served_cycles + v.served_cycles),
         first=asked - q.served_cycles - rows.most * stored,
         mask=columns.most * mask.served_cycles,
