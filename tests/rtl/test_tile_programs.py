@@ -391,6 +391,12 @@ def test_what_tiles_in_verilog_cannot_run_is_refused(machine: TileMachine) -> No
     assert refusal(Program(2, 2, {}, lambda: [], narrow)) == (
         "buffer 'x', rows of sums: found 12 bits; allowed: 32"
     )
+    turned = Work(Engine.MATRIX, TileSet.tile(0, 0), 1, task=Gemm("x", "x", "y", turned=True))
+    square = {"x": Buffer(4, 4, 16), "y": Buffer(4, 4, 32)}
+    assert refusal(Program(2, 2, {}, lambda: [turned], square)) == (
+        "buffer 'x': found a turned operand of a product; allowed: operands in the array's order "
+        "of words"
+    )
     gemm = Work(Engine.MATRIX, TileSet.tile(0, 0), 1, task=Gemm("x", "x", "y"))
     both = {"x": Buffer(4, 4, 16), "y": Buffer(4, 4, 32)}
     assert refusal(Program(2, 2, {}, lambda: [gemm], both)) == (

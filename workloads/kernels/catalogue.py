@@ -271,14 +271,10 @@ def _without_memory(plan: _Streaming) -> _Streaming:
     return replace(plan, place=replace(plan.place, offchip=None))
 
 
-def _attention(sizes: Sizes, choices: Choices) -> AttentionShape:
+def _attention(sizes: Sizes, choices: Choices = Choices()) -> AttentionShape:
     batch, q_heads, kv_heads, rows, keys, qk_depth, v_depth = sizes
     latent = bool(choices.latent)
     return AttentionShape(batch, q_heads, kv_heads, rows, keys, qk_depth, v_depth, latent)
-
-
-def _attention_macs(sizes: Sizes) -> int:
-    return _attention(sizes, Choices()).macs
 
 
 def _find_flat(problems: Sequence[Sizes], place: Place, choices: Choices) -> list[Found[FlatPlan]]:
@@ -290,7 +286,7 @@ def _find_flat(problems: Sequence[Sizes], place: Place, choices: Choices) -> lis
 def _flash(turns: int) -> Kernel:
     return Kernel(
         ATTENTION,
-        _attention_macs,
+        lambda sizes: _attention(sizes).macs,
         lambda sizes, place, choices: plan_flash(_attention(sizes, choices), place, turns),
         flash_attention.flash_attention,
         flash_attention_cycles,
@@ -393,7 +389,7 @@ KERNELS = {
     "flash-attention-3": _flash(2),
     "decode-attention": Kernel(
         ATTENTION,
-        _attention_macs,
+        lambda sizes: _attention(sizes).macs,
         lambda sizes, place, choices: plan_decode(
             _attention(sizes, choices), place, place.method(choices.collective)
         ),
@@ -404,7 +400,7 @@ KERNELS = {
     ),
     "flat-attention": Kernel(
         ATTENTION,
-        _attention_macs,
+        lambda sizes: _attention(sizes).macs,
         lambda sizes, place, choices: _find_flat([sizes], place, choices)[0].plan,
         flat_attention.flat_attention,
         flat_attention_cycles,

@@ -86,6 +86,16 @@ def test_sums_wrap_like_the_accumulator() -> None:
     assert np.unique(memory["y"]).tolist() == [129 - 256]
 
 
+def test_a_turned_operand_of_a_product() -> None:
+    shape = {"x": Buffer(2, 3, 8), "y": Buffer(4, 3, 8), "z": Buffer(2, 4, 32)}
+    work = Work(Engine.MATRIX, ROW, 1, task=Gemm("x", "y", "z", turned=True))
+    program = replace(program_of(work), buffers=shape)
+    memory = TileBlocks(program)
+    wanted = memory["x"] @ memory["y"].swapaxes(2, 3)
+    run_functional(program, memory)
+    assert memory["z"].tolist() == wanted.tolist()
+
+
 # Transfers
 
 

@@ -183,6 +183,10 @@ def vector(task: Task) -> Work:
             "operation 1 (Reduce ''): source 'c' is 4 x 2 of 32 bits, target 'b' 6 x 2 of 8",
         ),
         (
+            matrix(Gemm("a", "b", "c", turned=True)),
+            "operation 1 (Work ''): a product of 4 x 6 and 2 x 6 into 4 x 2",
+        ),
+        (
             matrix(Gemm("b", "a", "c")),
             "operation 1 (Work ''): a product of 6 x 2 and 4 x 6 into 4 x 2",
         ),

@@ -49,44 +49,69 @@ def flat_candidate_cycles(problem: FlatPlan, cut: Cut, timing: NocTiming) -> Any
     work = _work(problem, cut, padded, timing)
     memory = _NONE if place.offchip is None else _memory(problem, cut, place.offchip, timing)
     end = work.written if place.offchip is None else memory.end
-    whole, scores, output = kv_blocks == 1, work.scores, work.output
-    q, k, v, o = sent.hold("q"), sent.hold("k"), sent.hold("v"), sent.flits("o")
-    more = np.where(whole, q, 0)
+    q, k, v = sent.hold("q"), sent.hold("k"), sent.hold("v")
     masked = np.where(padded, sent.mask(one), 0)
     load = q + sent.down() + memory.begin
-    first = np.maximum(load + scores, np.where(whole, q + k + masked + memory.begin, 0))
+    waited = np.where(kv_blocks == 1, q + k + masked + memory.begin, 0)
+    first = np.maximum(load + work.scores, waited)
     # One block under way.
     ported = q + k + masked + v + memory.begin
-    step = q / kv_blocks + sent.down() + scores + output + work.softmax + memory.step
-    outputs = (streams - 1) * o
-    alone = np.maximum(first, ported - work.front) + work.first + output
-    alone = alone + (items - 1) * step + outputs
+    step = q / kv_blocks + sent.down() + work.scores + work.output + work.softmax + memory.step
+    alone = np.maximum(first, ported - work.front) + work.first + work.output
+    alone = alone + (items - 1) * step + (streams - 1) * sent.flits("o")
     # Two. A tile of the diagonal sends the second keys before what its row brings together.
     values = memory.keys.then(0, masked + v)
-    second = q + k + memory.begin + values + memory.values.then(more, k)
+    second = memory.values.then(np.where(kv_blocks == 1, q, 0), k)
+    second = q + k + memory.begin + values + second
     second = np.maximum(second, memory.second + np.where(padded, memory.mask, 0) + k)
     softmax = np.maximum(first, second - work.front) + work.first
-    begun = np.maximum(load + scores, second - k + sent.down()) + scores
-    begun = np.maximum(softmax, begun)
+    begun = np.maximum(load + work.scores, second - k + sent.down()) + work.scores
+    engines = _engines(work, items, streams, softmax, np.maximum(softmax, begun))
+    moves = _moves(sent, work, memory, items, load + work.scores, softmax)
+    # The busiest channel's last block, and what it is for.
+    loaded = memory.first + items * memory.pace + np.where(padded, memory.mask, 0)
+    last = sent.down() + work.scores + work.softmax if problem.shared else v
+    cycles = np.where(one, alone, np.maximum(engines, moves))
+    return np.maximum(cycles, loaded + last + work.output) + work.reduced + end
+
+
+def _engines(work: "_Work", items: Any, streams: Any, softmax: Any, begun: Any) -> Any:
+    """Until the last product, as a tile's engines allow.
+
+    Args:
+        work: What they do.
+        items: Blocks of keys for streams.
+        streams: Their streams.
+        softmax: When the first item's passes end.
+        begun: When its second product begins.
+    """
+    scores, output, passes = work.scores, work.output, work.passes
     matrix = begun + items * output + (items - 2) * scores + np.maximum(0, work.softmax - output)
-    passes = work.added + (work.written if place.offchip is None else work.column)
-    vector = np.maximum(streams - 2, 0) * (passes - np.maximum(0, work.ahead))
-    vector = vector + softmax + (items - 1) * work.softmax
+    vector = softmax + (items - 1) * work.softmax
+    vector = vector + np.maximum(streams - 2, 0) * (passes - np.maximum(0, work.ahead))
     vector = vector + np.where(streams > 1, np.maximum(output, passes), output)
+    return np.maximum(matrix, vector)
+
+
+def _moves(
+    sent: "_Sent", work: "_Work", memory: "_Memory", items: Any, scored: Any, softmax: Any
+) -> Any:
+    """Until the last product, as a tile of the diagonal sends and loads; else as `_engines`.
+
+    ``scored`` is when the first scores are there.
+    """
+    place, kv_blocks = sent.problem.place, sent.cut.kv_blocks
+    q, k, v, o = sent.hold("q"), sent.hold("k"), sent.hold("v"), sent.flits("o")
     # A row's sums, the next values, an output, and the next keys but one follow each other.
     keys = _keys_turn(memory, work, (q, k), place) / kv_blocks
     keys = keys + memory.values.then(0, k) * (1 - 1 / kv_blocks)
-    turns = softmax + (items - 1) * (work.summed + v) + (items - 2) * keys + output
-    port = (q + o) / kv_blocks + k + v
-    loop = (work.softmax + v + (q + o) / kv_blocks + sent.down() + scores) / 2
-    turns = np.maximum(turns, softmax + (items - 2) * loop + output)
-    pace = np.maximum(np.maximum(port, memory.pace), memory.again + k)
-    paced = load + scores + work.softmax + (items - 1) * pace + output
-    loaded = memory.first + items * memory.pace + np.where(padded, memory.mask, 0)
-    last = sent.down() + scores + work.softmax if problem.shared else v
-    side_by_side = np.maximum(np.maximum(matrix, vector), np.maximum(paced, turns))
-    cycles = np.maximum(np.where(one, alone, side_by_side), loaded + last + output)
-    return cycles + work.reduced + end
+    turns = softmax + (items - 1) * (work.summed + v) + (items - 2) * keys
+    # The keys of an item leave after the sums of the last but one.
+    port = (q + o) / kv_blocks + v
+    loop = (work.softmax + port + sent.down() + work.scores) / 2
+    turns = np.maximum(turns, softmax + (items - 2) * loop)
+    pace = np.maximum(np.maximum(port + k, memory.pace), memory.again + k)
+    return np.maximum(turns, scored + work.softmax + (items - 1) * pace) + work.output
 
 
 def _keys_turn(memory: "_Memory", work: "_Work", sent: tuple[Any, Any], place: Place) -> Any:
@@ -112,9 +137,9 @@ class _Work(NamedTuple):
     column: Any  # of a pass over one element a row
     written: Any  # of the passes that put a stream's results where they belong
     reduced: Any  # of a stream's output to the diagonal
+    passes: Any  # with which the vector engine ends a stream beside another
     ahead: Any  # of the maxima of others, at a tile that puts a result where it belongs
     come: Any  # of it at a tile of the diagonal, at least
-    added: Any  # for which the vector engine adds up outputs, or waits for them
 
 
 def _work(problem: FlatPlan, cut: Cut, padded: Any, timing: NocTiming) -> _Work:
@@ -159,7 +184,7 @@ def _work(problem: FlatPlan, cut: Cut, padded: Any, timing: NocTiming) -> _Work:
         written=column + values,
         reduced=reduced,
         come=come,
-        added=added,
+        passes=added + column + (0 if place.offchip else values),
         ahead=np.minimum(collectives / 2 - late, added + (0 if place.offchip else values)),
     )
 
