@@ -77,15 +77,6 @@ def test_a_latent_cache_is_absorbed_in_decoding(wafertlm: Wafertlm) -> None:
     assert shapes["rotary embedding"] == "8,8256,64"
 
 
-def test_values_of_a_latent_cache_are_not_loaded_beside_its_keys(wafertlm: Wafertlm) -> None:
-    found = iteration(
-        wafertlm, "--model", "deepseek-v3-671b", "--chip", "flat32", "--decode", "8@4095"
-    )
-    [attention] = [each for each in found["kernels"] if each["operator"] == "decode attention"]
-    keys = 8 * 4096 * 576 * 2
-    assert keys < attention["memory_bytes"]["read"] < 1.4 * keys
-
-
 def test_a_changed_chip_changes_the_kernels_that_it_binds(wafertlm: Wafertlm) -> None:
     fixed = ("--model", "qwen3-1.7b", "--chip", "flat32", "--decode", "4@200")
     plain = iteration(wafertlm, *fixed)
