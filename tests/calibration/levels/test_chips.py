@@ -17,7 +17,6 @@ MISSES = {
     "allgather-gemm": "bursts of A that are let loose by each B that ends slow all B in their row",
     "stream-gemm": "with K cut, blocks that come meet partial sums on large grids with memory",
     "grouped-gemm": "the same",
-    "decode-attention": "many rows in runs: loads, sums of runs and stores meet at few channels",
     "flat-attention": "a case of 40: blocks that come behind the sums of another stream",
     "rotary": "a case of 40, of 285 cycles",
 }
