@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cosim.tiles.blocks import decode, encode
+from cosim.tiles.blocks import Block, decode, encode
 from cosim.tiles.descriptors import (
     BURST_WORDS,
     CREDITS,
@@ -39,6 +39,8 @@ _LEAST_WAIT_CYCLES = 2
 class EdgeBlocks:
     """Where blocks lie in the memory channels below the columns of tiles.
 
+    There where models have them (`tlm.offchip.edge.Blocks`).
+
     Args:
         model: The tiles; a channel a column.
         places: The buffers; those not in the tile are laid out.
@@ -54,7 +56,7 @@ class EdgeBlocks:
         self._tile_words = 0
         for name, place in self._places.items():
             self._offsets[name] = self._tile_words
-            self._tile_words += ceil_div(place.words, BURST_WORDS) * BURST_WORDS
+            self._tile_words += ceil_div(place.sent_words, BURST_WORDS) * BURST_WORDS
         needed = self._tile_words * model.tile_rows
         if needed > model.channel_words:
             raise InputError(
@@ -113,7 +115,7 @@ def run_lowered(lowered: LoweredProgram, memory: TileBlocks, machine: TileMachin
     edge = lowered.edge
     if edge is not None:
         for at, name, place in edge.blocks():
-            machine.write_memory(at[1], edge.address(at, name), encode(place, memory[name][at]))
+            machine.write_memory(at[1], edge.address(at, name), edge_words(place, memory[name][at]))
     run = machine.run(lowered.images)
     for tile in lowered.images:
         at = divmod(tile, cols)
@@ -121,9 +123,15 @@ def run_lowered(lowered: LoweredProgram, memory: TileBlocks, machine: TileMachin
             memory[name][at] = decode(place, machine.read(tile, place.address, place.words))
     if edge is not None:
         for at, name, place in edge.blocks():
-            words = machine.read_memory(at[1], edge.address(at, name), place.words)
-            memory[name][at] = decode(place, words)
+            words = machine.read_memory(at[1], edge.address(at, name), place.sent_words)
+            padding = np.zeros(place.words - len(words), np.uint64)
+            memory[name][at] = decode(place, np.concatenate([words, padding]))
     return run
+
+
+def edge_words(place: BufferPlace, block: Block) -> Words:
+    """The words of a block in a memory channel: those that transfers carry."""
+    return encode(place, block)[: place.sent_words]
 
 
 def lower(program: Program, model: TileModel) -> LoweredProgram:

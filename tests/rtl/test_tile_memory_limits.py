@@ -30,7 +30,7 @@ def test_refused() -> None:
     large = replace(BLOCK, rows=1100)
     program = replace(program, buffers={"a": large, "x": replace(large, offchip=True)})
     lower(program, replace(MODEL, memory_row_width=3))
-    with pytest.raises(InputError, match="found 8832 words of a memory channel; allowed: 8192"):
+    with pytest.raises(InputError, match="found 8800 words of a memory channel; allowed: 8192"):
         lower(program, replace(MODEL, memory_row_width=2))
 
 

@@ -71,6 +71,12 @@ class BufferPlace:
             return self.buffer.rows, ceil_div(self.buffer.columns * self.buffer.bits, WORD_BITS)
         return 1, self.words
 
+    @property
+    def sent_words(self) -> int:
+        """Words that a transfer of the block carries: of rows of sums none of padding."""
+        rows, words = self.sent
+        return rows * words
+
 
 def place_buffers(program: Program, operand_bits: int) -> dict[str, BufferPlace]:
     """Give every buffer an order, by what works on it, and an address.

@@ -56,8 +56,7 @@ class _Times:
         if isinstance(operation, Transfer):
             if operation.source is None:
                 return operation
-            rows, words = self.places[operation.source].sent
-            return operation.of_flits(rows * words)
+            return operation.of_flits(self.places[operation.source].sent_words)
         assert isinstance(operation, Work)
         if operation.task is not None:
             return replace(operation, cycles=self._task(operation.task))
