@@ -7,7 +7,13 @@ from typing import Any, Protocol, TypeVar
 from simpy import Environment, Event
 from simpy.events import EventPriority
 
-_BEHIND_ALL, _BEHIND_MODELS = EventPriority(2), EventPriority(3)  # SimPy's own are 0 and 1
+# SimPy's own are 0 and 1. In a cycle, when all that happens there has:
+#: a memory channel's node looks whether an answer may leave;
+NODE_LOOKS = EventPriority(2)
+#: the channel takes and gives what it can, which its node and with it the network goes by;
+CHANNEL_WORKS = EventPriority(3)
+#: models simulate it.
+_BEHIND_ALL, _BEHIND_MODELS = EventPriority(4), EventPriority(5)
 
 
 class Dated(Protocol):
@@ -107,6 +113,17 @@ class SteppedEnvironment(Environment):
             if any(not model.idle for model, _ in busy):
                 yield self.timeout(until - now)
         self._running = False
+
+
+def call_behind(
+    env: Environment, priority: EventPriority, after_cycles: int, call: Callable[[], None]
+) -> None:
+    """Have something called in a later cycle, or in this one, behind what has a lower priority."""
+    event = Event(env)
+    event._ok, event._value = True, None
+    assert event.callbacks is not None
+    event.callbacks.append(lambda _: call())
+    env.schedule(event, priority, after_cycles)
 
 
 class _Behind(Event):

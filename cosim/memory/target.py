@@ -5,18 +5,16 @@ from collections.abc import Callable
 from typing import Self
 
 from simpy import Environment, Event
-from simpy.events import EventPriority
 
 from cosim.block import RtlBlock, block_model
 from cosim.errors import SimulationError
 from cosim.memory.channel import ChannelParameters
 from cosim.verilog import MEMORY_SOURCES
 from tlm.errors import InputError
+from tlm.lockstep import CHANNEL_WORKS, call_behind
 from tlm.payload import Command, GenericPayload, ResponseStatus
 from tlm.sockets import Answer, BlockingCall, Phase, Sync, TargetSocket
 
-# After SimPy's own priorities: a cycle is clocked when all that happens in it has happened.
-_LAST = EventPriority(2)
 _ID_BITS = 8
 _PATIENCE_CYCLES = 100_000  # without an answer; a refresh takes some hundred
 
@@ -105,11 +103,7 @@ class RtlMemoryTarget:
             self._at_end(self._work, 0)
 
     def _at_end(self, work: Callable[[], None], after_cycles: int) -> None:
-        event = Event(self._env)
-        event._ok, event._value = True, None
-        assert event.callbacks is not None
-        event.callbacks.append(lambda _: work())
-        self._env.schedule(event, _LAST, after_cycles)
+        call_behind(self._env, CHANNEL_WORKS, after_cycles, work)
 
     def _work(self) -> None:
         self._looking = False

@@ -1,6 +1,7 @@
 """The Verilated memory channel among SimPy processes: phases of the model, and the data."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -101,10 +102,10 @@ def test_reads_of_many_bursts_at_a_time_get_their_data() -> None:
 
 
 class Slow:
-    """An initiator of four reads that takes a response after 100 cycles."""
+    """An initiator of reads that takes a response after some cycles."""
 
-    def __init__(self, env: simpy.Environment) -> None:
-        self.env, self.socket, self.left = env, InitiatorSocket(self), 4
+    def __init__(self, env: simpy.Environment, reads: int, delays: Iterator[int]) -> None:
+        self.env, self.socket, self.left, self.delays = env, InitiatorSocket(self), reads, delays
         self.seen: list[tuple[int, Phase]] = []
 
     def offer(self) -> None:
@@ -118,28 +119,42 @@ class Slow:
         if phase is Phase.END_REQ:
             self.offer()
         else:
-            PayloadEventQueue(self.env, self._take).notify(payload, Phase.END_RESP, 100)
+            delay = next(self.delays)
+            PayloadEventQueue(self.env, self._take).notify(payload, Phase.END_RESP, delay)
         return Sync.ACCEPTED, phase, 0
 
     def _take(self, payload: GenericPayload, phase: Phase) -> None:
         self.socket.nb_transport_fw(payload, phase, 0)
 
 
-def seen_by_slow(memory: MemoryTarget, env: simpy.Environment) -> list[tuple[int, Phase]]:
-    slow = Slow(env)
+def seen_by_slow(
+    memory: MemoryTarget, env: simpy.Environment, reads: int, delays: Iterator[int]
+) -> list[tuple[int, Phase]]:
+    slow = Slow(env, reads, delays)
     with ProtocolChecker(env, slow.socket, memory.socket):
         slow.offer()
         env.run()
-    return slow.seen
+    return sorted(slow.seen, key=lambda one: (one[0], one[1].value))  # whatever a cycle's order
 
 
 def test_a_response_that_is_not_taken_keeps_its_place() -> None:
     env = simpy.Environment()
-    model = seen_by_slow(DramMemory(env, memory_model(MEMORY)), env)
+    model = seen_by_slow(DramMemory(env, memory_model(MEMORY)), env, 4, repeat(100))
     assert sum(phase is Phase.BEGIN_RESP for _, phase in model) == 4
     env = simpy.Environment()
     with RtlMemoryTarget(env, MEMORY) as target:
-        assert seen_by_slow(target, env) == model
+        assert seen_by_slow(target, env, 4, repeat(100)) == model
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_places_of_responses_are_free_a_cycle_after_they_are_taken(seed: int) -> None:
+    """More reads than places, so that the next command waits for one."""
+    delays = np.random.default_rng(seed).integers(1, 9, 300).tolist()
+    env = simpy.Environment()
+    model = seen_by_slow(DramMemory(env, memory_model(MEMORY)), env, 300, iter(delays))
+    env = simpy.Environment()
+    with RtlMemoryTarget(env, MEMORY) as target:
+        assert seen_by_slow(target, env, 300, iter(delays)) == model
 
 
 def test_accesses_that_do_not_fit_are_refused() -> None:

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from simpy import Environment, Event
-from simpy.events import EventPriority
 
 from tlm.errors import InputError
+from tlm.lockstep import CHANNEL_WORKS, call_behind
 from tlm.memory.dram import clock, ports
 from tlm.memory.dram.channel import DramChannel
 from tlm.memory.dram.layout import port_table
@@ -14,9 +14,6 @@ from tlm.memory.dram.state import Asked, Head, Port
 from tlm.memory.tables import grown
 from tlm.payload import Command, GenericPayload, ResponseStatus
 from tlm.sockets import Answer, BlockingCall, Phase, Sync, TargetSocket
-
-# After SimPy's own priorities: the channel looks when all that happens in a tick has happened.
-_LAST = EventPriority(2)
 
 
 @dataclass(slots=True)
@@ -50,6 +47,7 @@ class DramMemory:
         self._open: dict[int, _Open] = {}  # by the number of the request
         self._shown_last = -1
         self._look_at: int | None = None
+        self._ends = False  # the answer that was refused is taken in this tick
 
     def b_transport(self, payload: GenericPayload, delay_cycles: int) -> BlockingCall:
         """Carry the transaction out, after the delay; the caller's new delay is 0."""
@@ -63,7 +61,7 @@ class DramMemory:
         """Be offered a request, or be told that an answer was taken."""
         assert delay_cycles == 0, "this memory is told of phases when they begin"
         if phase is Phase.END_RESP:
-            self._take()
+            self._ends = True
             self._look()
             return Sync.COMPLETED, phase, 0
         self._ask(payload)
@@ -100,15 +98,12 @@ class DramMemory:
         """Come back in the next tick in which something may happen."""
         if not self._m[Head.LEFT]:
             return
-        tick = max(clock.next_tick(self._m), int(self._env.now))
+        now = int(self._env.now)
+        tick = now if self._ends else max(clock.next_tick(self._m), now)
         if self._look_at is not None and self._look_at <= tick:
             return
         self._look_at = tick
-        event = Event(self._env)
-        event._ok, event._value = True, None
-        assert event.callbacks is not None
-        event.callbacks.append(lambda _: self._work(tick))
-        self._env.schedule(event, _LAST, tick - int(self._env.now))
+        call_behind(self._env, CHANNEL_WORKS, tick - now, lambda: self._work(tick))
 
     def _work(self, tick: int) -> None:
         if self._look_at != tick:
@@ -120,10 +115,13 @@ class DramMemory:
             taken = int(m[Head.TAKEN])
             if taken >= 0:
                 self._taken(self._open[taken])
-            while (shown := int(m[Head.SHOWN])) >= 0 and shown != self._shown_last:
-                self._shown_last = shown
-                self._shown(shown)
-                ports.show_responses(m, self._requests, tick)
+        if self._ends:  # its place is free from the next tick on
+            self._ends = False
+            self._take()
+        while (shown := int(m[Head.SHOWN])) >= 0 and shown != self._shown_last:
+            self._shown_last = shown
+            self._shown(shown)
+            ports.show_responses(m, self._requests, tick)
         self._look()
 
     def _taken(self, one: _Open) -> None:
