@@ -60,6 +60,7 @@ class MeshHandle(Handle):
         "skip": (INT, [POINTER, U64, U64]),
         "begin": (ctypes.c_int64, [POINTER, U64, POINTER]),
         "end": (INT, [POINTER, U64]),
+        "sends_last": (INT, [POINTER, U32]),
         "due": (U32, [POINTER, U32, _WORDS]),
     }
 

@@ -360,6 +360,15 @@ int loop_end(Loop* loop, uint64_t takes) {
   return outcome(*loop, loop->events.empty() ? kUntil : kEvents);
 }
 
+// Whether a node has nothing to offer behind the cycle that begins next: what it has goes in there.
+int loop_sends_last(Loop* loop, uint32_t n) {
+  const Node& node = loop->nodes[n];
+  if (node.packets.empty()) return 1;
+  const Packet& packet = node.packets.front();
+  return node.packets.size() == 1 && node.sent + 1 == loop->shapes[packet.shape].flits &&
+         packet.start <= loop->state.cycle && (loop->mesh->inject_ready_o >> n & 1);
+}
+
 // Packets that are due, in the order of packets and nodes: pairs (packet, node); returns how many there are.
 uint32_t loop_due(Loop* loop, uint32_t most, uint32_t* pairs) {
   std::vector<std::pair<uint32_t, uint32_t>> all;

@@ -12,6 +12,7 @@ from tlm.interconnect.packets import ReductionGoal, TileSet
 from tlm.tiles.banked import BankedTiles
 from tlm.tiles.interconnect import TileStarts, in_turn, tile_event
 from tlm.tiles.outside_mesh import NO_FLIT, Done, ready, run_beside
+from tlm.tiles.records import LOAD
 from tlm.tiles.timing import TileTiming
 
 _ENDS = (
@@ -30,8 +31,8 @@ class TiledRtlInterconnect(TileStarts, RtlInterconnect):
     Args:
         model: The mesh; built if it is not yet.
         tile: What the tiles are like.
-        edge_rows: Rows of nodes without tiles, below the others: they take what comes, and send at
-            once.
+        edge_rows: Rows of nodes without tiles, below the others: they take what comes, as far as
+            `let_take` lets them, and send at once.
         loopback: A sender among the destinations of its multicast gets a copy.
         waves: A VCD file that is written as the mesh runs.
 
@@ -59,6 +60,8 @@ class TiledRtlInterconnect(TileStarts, RtlInterconnect):
         self._offers = self._nothing.copy()
         self._offers_place = self._offers.ctypes.data_as(ctypes.c_void_p)
         self._edge = (1 << nodes) - (1 << count)  # a bit a node
+        self._may_take: dict[int, int | None] = dict.fromkeys(range(count, nodes))  # None: all
+        self._leave_loads: set[int] = set()
         self._offered = 0  # a bit a node that has offered a flit since the mesh was clocked
         self._done = np.zeros(len(Done), dtype=np.int64)
 
@@ -73,6 +76,18 @@ class TiledRtlInterconnect(TileStarts, RtlInterconnect):
         self._state.quiet = 0
         self._tiles.route(packet, source, flits)
         return packet
+
+    def let_take(self, node: int, flits: int) -> None:
+        """Have a node without a tile take so many flits (see `TiledInterconnect`)."""
+        self._may_take[node] = flits
+
+    def let_load(self, node: int, lets: bool) -> None:
+        """Have a node without a tile take requests for loads (see `TiledInterconnect`)."""
+        (self._leave_loads.discard if lets else self._leave_loads.add)(node)
+
+    def sends_last(self, node: int) -> bool:
+        """Whether a node has nothing to send after the next cycle (see `TiledInterconnect`)."""
+        return bool(self._library.loop_sends_last(self._open, node))
 
     def advance(self, until_cycle: int) -> list[Event]:
         """Simulate up to the first cycle with an event (see `RtlInterconnect`)."""
@@ -94,9 +109,25 @@ class TiledRtlInterconnect(TileStarts, RtlInterconnect):
         self._offered = int(done[Done.HOLD])
         room = self._library.loop_begin(loop, self._offered | self._edge, self._offers_place)
         run_beside(self._tiles.tables, self._offers, room, done, now, now + 1)
-        moved = self._library.loop_end(loop, int(done[Done.TOOK]) | self._edge)
+        takes, taken = self._take_at_edge(now)
+        moved = self._library.loop_end(loop, int(done[Done.TOOK]) | takes)
         self._hold_no_failure()
-        return [*self._ended(now), *(self._events() if moved else ())]
+        return [*self._ended(now), *taken, *(self._events() if moved else ())]
+
+    def _take_at_edge(self, cycle: int) -> tuple[int, list[Event]]:
+        """A bit a node without a tile that takes what it is offered; which have to stop then."""
+        takes, stop = 0, []
+        for node, flits in self._may_take.items():
+            packet = int(self._offers[node, 0])
+            loads = packet != NO_FLIT and self._tiles.tables.routes[packet] == LOAD
+            if flits == 0 or (loads and node in self._leave_loads):
+                continue
+            takes |= 1 << node
+            if flits is not None and packet != NO_FLIT:
+                self._may_take[node] = flits - 1
+                if flits == 1:
+                    stop.append(Event(EventKind.TAKEN, packet, node, cycle))
+        return takes, stop
 
     def _apart(self, until_cycle: int) -> list[Event]:
         """Cycles of tiles beside a mesh at rest."""

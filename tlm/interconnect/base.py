@@ -10,8 +10,9 @@ from tlm.interconnect.packets import ReductionGoal, TileSet
 class EventKind(Enum):
     """What happened at a tile's port, or in a tile that is part of the model.
 
-    The last three are ends of a job of the matrix engine, of one of the vector engine, and of
-    reading a transfer's words.
+    MATRIX, VECTOR and READ are ends of a job of the matrix engine, of one of the vector engine, and
+    of reading a transfer's words. With TAKEN a node without a tile has taken as many flits as it
+    was let.
     """
 
     INJECTED = "injected"
@@ -19,6 +20,7 @@ class EventKind(Enum):
     MATRIX = "matrix"
     VECTOR = "vector"
     READ = "read"
+    TAKEN = "taken"
 
 
 NO_PACKET = -1

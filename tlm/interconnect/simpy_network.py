@@ -1,5 +1,6 @@
 """A network among SimPy processes: transfers go in, callbacks tell when they leave and arrive."""
 
+from collections import deque
 from collections.abc import Callable, Sequence
 
 from tlm.errors import InputError
@@ -23,6 +24,7 @@ class SimpyNetwork:
         self._network = network
         self._bound_flits = bound_flits
         self._effects: dict[tuple[EventKind, int, int], list[Callable[[int], object]]] = {}
+        self._parts: dict[int, deque[Callable[[], object]]] = {}
         self._meetings = Meetings()
         self._operand_flits: dict[int, int] = {}
         self._wake = env.attach(network, self._dispatch)
@@ -34,6 +36,7 @@ class SimpyNetwork:
         flits: int,
         left: Callable[[int], object],
         arrivals: dict[int, Callable[[int], object]],
+        parts: Sequence[Callable[[], object]] = (),
     ) -> None:
         """Queue a transfer at a node's interface, behind those that are there.
 
@@ -47,6 +50,8 @@ class SimpyNetwork:
             left: Called with the source when the last flit has left its interface.
             arrivals: Called with their keys, nodes, when the last flit has been written there: of
                 an operand the last of the result, at the root.
+            parts: Called one after the other when a node without a tile has taken a part before the
+                last.
 
         Raises:
             InputError: for an operand that is not as long as those that it meets.
@@ -54,6 +59,8 @@ class SimpyNetwork:
         bound = flits if isinstance(goal, TileSet) and len(goal) == 1 else self._bound_flits
         for part in cut(flits, bound):
             packet = self._network.inject(int(self._env.now), source, goal, part)
+        if parts:
+            self._parts[packet] = deque(parts)
         # A tree delivers packets in their order: of a transfer only the last one matters.
         self._effects[EventKind.INJECTED, packet, source] = [left]
         if isinstance(goal, ReductionGoal):
@@ -78,10 +85,19 @@ class SimpyNetwork:
             )
         return first
 
+    def _take_part(self, packet: int) -> None:
+        """A node has taken a part of a packet; its last one is told as the packet's end."""
+        parts = self._parts.get(packet)
+        if parts:
+            parts.popleft()()
+
     def _dispatch(self, events: Sequence[Event]) -> None:
         for event in events:
+            if event.kind is EventKind.TAKEN:
+                self._take_part(event.packet)
             if event.kind is EventKind.EJECTED:
                 self._operand_flits.pop(event.packet, None)
+                self._parts.pop(event.packet, None)
             for effect in self._effects.pop((event.kind, event.packet, event.node), ()):
                 effect(event.node)
         if self._network.idle:

@@ -11,7 +11,7 @@ from tlm.interconnect.packets import TileSet, cut
 from tlm.interconnect.simpy_network import SimpyNetwork
 from tlm.memory.base import MemoryTarget
 from tlm.offchip.edge import Blocks, Edge
-from tlm.offchip.node import MemoryNode
+from tlm.offchip.node import Gate, MemoryNode
 from tlm.offchip.wire import Wire
 from tlm.program import Program
 from tlm.program.operations import OffChip, Tile
@@ -31,6 +31,9 @@ class Scratchpads(Protocol):
 
     def begin_answer(self, node: int, address: int, words: int) -> None:
         """Say where in a tile a packet is written that a channel's node sends next."""
+
+    def gate(self, node: int) -> Gate:
+        """A channel's node at its router."""
 
 
 class OffChipMemory:
@@ -130,9 +133,17 @@ class OffChipMemory:
 
         def block(left: Callable[[int], object]) -> None:
             parts = cut(operation.flits, edge.unit_flits)
-            for number, flits in enumerate(parts):
-                ends = left if number + 1 == len(parts) else _nothing
-                send(flits, partial(node.write, address + number * edge.unit_bytes), ends)
+            writes = [
+                partial(node.write, address + number * edge.unit_bytes)
+                for number in range(len(parts))
+            ]
+            if self._tiles is not None:
+                *before, last = writes
+                arrivals: dict[int, Callable[[int], object]] = {there: lambda _: last()}
+                self._network.send(source, goal, operation.flits, left, arrivals, before)
+                return
+            for number, (flits, write) in enumerate(zip(parts, writes, strict=True)):
+                send(flits, write, left if number + 1 == len(parts) else _nothing)
 
         if operation.loads:
             asked = partial(node.load, back, address, operation.flits, told, target)
@@ -167,6 +178,7 @@ class OffChipMemory:
                 send,
                 self.edge.unit_bytes,
                 self.edge.unit_flits,
+                None if self._tiles is None else self._tiles.gate(number),
             )
         return self._nodes[channel]
 

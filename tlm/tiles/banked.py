@@ -9,6 +9,7 @@ from tlm.errors import InputError
 from tlm.tiles.jobs import Job
 from tlm.tiles.records import (
     HEADER_COLUMNS,
+    LOAD,
     Header,
     TileTables,
     begin_job,
@@ -89,9 +90,11 @@ class BankedTiles:
         asks = cycle + self.tile.streams.ask_cycles
         begin_job(self.tables.records, self._record(node), asks, *self._jobs[job])
 
-    def begin_reading(self, cycle: int, node: int, source: Rows, target: Rows) -> None:
+    def begin_reading(self, cycle: int, node: int, source: Rows, target: Rows | None) -> None:
         """Start a transfer (see `TiledInterconnect`)."""
-        (begin, end), (self._next_route[node], _) = self._spans(source, target)
+        (begin, end), (self._next_route[node], _) = self._spans(source, target or source)
+        if target is None:
+            self._next_route[node] = LOAD
         asks = cycle + self.tile.streams.ask_cycles
         begin_reading(self.tables.records, self._record(node), asks, begin, end)
 

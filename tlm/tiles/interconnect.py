@@ -28,18 +28,31 @@ class TiledInterconnect(Interconnect, Protocol):
     def begin(self, cycle: int, node: int, job: Job) -> None:
         """Start a job of a tile's engine, which must be free, in a cycle."""
 
-    def begin_reading(self, cycle: int, node: int, source: Rows, target: Rows) -> None:
+    def begin_reading(self, cycle: int, node: int, source: Rows, target: Rows | None) -> None:
         """Start a transfer, whose packets are injected next at its node.
 
         Args:
             cycle: When; all words of the node's transfer before have been read.
             node: Where.
             source: Its words.
-            target: Where they are written.
+            target: Where they are written; None: they ask a node without a tile for a load.
         """
 
     def begin_answer(self, cycle: int, node: int, target: Rows) -> None:
         """Say where the packet is written that a node without a tile injects next."""
+
+    def let_take(self, node: int, flits: int) -> None:
+        """Have a node without a tile take so many flits, then none.
+
+        With the last one comes an event TAKEN of its packet. A node of which nobody says it takes
+        all.
+        """
+
+    def let_load(self, node: int, lets: bool) -> None:
+        """Have a node without a tile take requests for loads, as at first, or leave them."""
+
+    def sends_last(self, node: int) -> bool:
+        """Whether a node without a tile has nothing to send after the cycle to simulate next."""
 
 
 class TileStarts(ABC):
@@ -62,7 +75,7 @@ class TileStarts(ABC):
         self._wake(cycle)
         self._tiles.begin(cycle, node, job)
 
-    def begin_reading(self, cycle: int, node: int, source: Rows, target: Rows) -> None:
+    def begin_reading(self, cycle: int, node: int, source: Rows, target: Rows | None) -> None:
         """Start a transfer (see `TiledInterconnect`)."""
         self._wake(cycle)
         self._tiles.begin_reading(cycle, node, source, target)
@@ -86,5 +99,9 @@ def tile_event(kind: EventKind, node: int, cycle: int) -> Event:
 
 
 def in_turn(events: list[Event]) -> list[Event]:
-    """A cycle's events, those first that take effect in it."""
-    return sorted(events, key=lambda event: event.cycle)
+    """A cycle's events, those first that take effect in it; ends of packets come last."""
+
+    def place(event: Event) -> tuple[int, bool, int, int]:
+        return event.cycle, event.kind is EventKind.EJECTED, event.packet, event.node
+
+    return sorted(events, key=place)

@@ -12,6 +12,7 @@ from tlm.interconnect.handshake.gates import offered_flit, put_in_flit, room_for
 from tlm.interconnect.handshake.places import node_at
 from tlm.interconnect.handshake.records import (
     NEVER,
+    Address,
     DeliveryTable,
     Fork,
     Mesh,
@@ -25,10 +26,10 @@ from tlm.interconnect.zero_load import FORKS, NocTiming
 from tlm.tiles.banked import BankedTiles
 from tlm.tiles.cycle import step
 from tlm.tiles.interconnect import TileStarts, in_turn, tile_event
-from tlm.tiles.records import HEADER_COLUMNS, NOBODY, Brought, Column, Header, Tiles, TileTables
+from tlm.tiles.records import HEADER_COLUMNS, LOAD, NOBODY, Brought, Column, Header, TileTables
 from tlm.tiles.timing import TileTiming
 
-_FIRST_KIND = 16  # behind the network's
+_TAKEN, _FIRST_KIND = 15, 16  # behind the network's
 _KINDS = {
     Brought.MATRIX_ENDS: EventKind.MATRIX,
     Brought.VECTOR_ENDS: EventKind.VECTOR,
@@ -44,8 +45,8 @@ class TiledMesh(TileStarts, HandshakeMesh):
         cols: Columns of the mesh.
         timing: What the routers are like; forks must go at their own pace.
         tile: What the tiles are like.
-        edge_rows: Rows of nodes without tiles, below the others: they take what comes, and send at
-            once.
+        edge_rows: Rows of nodes without tiles, below the others: they take what comes, as far as
+            `let_take` lets them, and send at once.
 
     Raises:
         InputError: for a mesh without a router, one that is too large, other forks, rows that
@@ -63,6 +64,8 @@ class TiledMesh(TileStarts, HandshakeMesh):
         _ready()
         self._mesh[Mesh.TILED] = 1
         self._tiles = BankedTiles(rows, cols, tile, edge_rows)
+        for node in range(rows * cols, (rows + edge_rows) * cols):
+            self.let_take(node, NEVER)
 
     @property
     def idle(self) -> bool:
@@ -74,6 +77,18 @@ class TiledMesh(TileStarts, HandshakeMesh):
         packet = super().inject(max(cycle, self._clock), source, goal, flits)
         self._tiles.route(packet, source, flits)
         return packet
+
+    def let_take(self, node: int, flits: int) -> None:
+        """Have a node without a tile take so many flits (see `TiledInterconnect`)."""
+        self._mesh[node_at(self._mesh, node) + Node.MAY_TAKE] = flits
+
+    def let_load(self, node: int, lets: bool) -> None:
+        """Have a node without a tile take requests for loads (see `TiledInterconnect`)."""
+        self._mesh[node_at(self._mesh, node) + Node.LEAVES_LOADS] = not lets
+
+    def sends_last(self, node: int) -> bool:
+        """Whether a node has nothing to send after the next cycle (see `TiledInterconnect`)."""
+        return bool(_sends_last(self._mesh, self._packets, node))
 
     def simulate(self, packets: Packets) -> Deliveries:
         """Refuse packets that no transfer's words stand behind.
@@ -96,7 +111,10 @@ class TiledMesh(TileStarts, HandshakeMesh):
 
     def _event(self, kind: int, what: int, cycle: int) -> Event:
         if kind < _FIRST_KIND:
-            return super()._event(kind, what, cycle)
+            if kind != _TAKEN:
+                return super()._event(kind, what, cycle)
+            row, col = self._packets[what, [Packet.ROW_FIRST, Packet.COL_FIRST]].tolist()
+            return Event(EventKind.TAKEN, what, row * self._cols + col, cycle)
         return tile_event(_KINDS[Brought(kind - _FIRST_KIND)], what, cycle)
 
     def _wake(self, cycle: int) -> None:
@@ -119,7 +137,7 @@ def _run_tiled(
     ):
         if happen(m):
             settle(m, packets, deliveries)
-        sends = _step_edge(m, packets, t)
+        sends = _step_edge(m, packets, tiles)
         t[Header.STIRRING] = _step_tiles(m, packets, tiles) or sends
         if m[Mesh.TOP] > 0:
             settle(m, packets, deliveries)
@@ -160,13 +178,16 @@ def _step_tiles(m: Records, packets: Table, tiles: TileTables) -> bool:
 
 
 @compiled
-def _step_edge(m: Records, packets: Table, t: Tiles) -> bool:
+def _step_edge(m: Records, packets: Table, tiles: TileTables) -> bool:
     """A cycle of the nodes without tiles; whether they have anything to send."""
+    t, _, routes = tiles
     count, now, sends = (len(t) - HEADER_COLUMNS) // t[Header.RECORD_SIZE], m[Mesh.CLOCK], False
     for number in range(count, m[Mesh.NODE_COUNT]):
         node = node_at(m, number)
-        if m[node + Node.OFFERED] > 0:
-            take_flit(m, node)
+        if m[node + Node.OFFERED] > 0 and m[node + Node.MAY_TAKE] > 0:
+            packet, _ = offered_flit(m, node)
+            if m[node + Node.LEAVES_LOADS] == 0 or routes[packet] != LOAD:
+                _take_at_edge(m, node, packet)
         if m[node + Node.QUEUE_HEAD] >= 0:
             sends = True
             begun = packets[m[node + Node.QUEUE_HEAD], Packet.CYCLE] <= now
@@ -175,7 +196,31 @@ def _step_edge(m: Records, packets: Table, t: Tiles) -> bool:
     return sends
 
 
+@compiled
+def _take_at_edge(m: Records, node: Address, packet: int) -> None:
+    """A node without a tile takes what it is offered; it tells of the last that it may take."""
+    if m[node + Node.MAY_TAKE] < NEVER:
+        m[node + Node.MAY_TAKE] -= 1
+    if m[node + Node.MAY_TAKE] == 0:
+        report(m, m[Mesh.CLOCK], _TAKEN, packet)
+    take_flit(m, node)
+
+
+@compiled
+def _sends_last(m: Records, packets: Table, number: int) -> bool:
+    """Whether a node without a tile has nothing to send after the cycle to simulate next."""
+    node = node_at(m, number)
+    packet = m[node + Node.QUEUE_HEAD]
+    if packet < 0:
+        return True
+    rest = packets[packet, Packet.FLITS] - m[node + Node.QUEUE_SENT]
+    if rest > 1 or packets[packet, Packet.NEXT_IN_QUEUE] >= 0:
+        return False
+    begun = packets[packet, Packet.CYCLE] <= m[Mesh.CLOCK]
+    return begun and room_for_flit(m, packets, node) <= m[Mesh.CLOCK]
+
+
 @cache
 def _ready() -> None:
     """Compile mesh and tiles, or load what was compiled."""
-    prepare(_run_tiled)
+    prepare(_run_tiled, _sends_last)

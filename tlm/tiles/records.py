@@ -20,6 +20,8 @@ WordPlaces = Annotated[NDArray[np.int64], types.int64[::1]]
 Words = Annotated[NDArray[np.int32], types.int32[::1]]
 NEVER = 2**62
 NOBODY = -1
+#: Route of a packet that asks a node without a tile for a load.
+LOAD = -1
 
 
 class Header(IntEnum):
@@ -109,7 +111,7 @@ class TileTables(NamedTuple):
 
     records: Tiles
     words: Words  # banks of the words of all jobs and transfers so far
-    routes: WordPlaces  # by packet, where the words begin that its flits are written to
+    routes: WordPlaces  # by packet, where the words begin that its flits are written to, or LOAD
 
 
 def new_tiles(count: int, timing: TileTiming) -> Int64s:

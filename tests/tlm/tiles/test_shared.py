@@ -106,6 +106,64 @@ def test_nodes_without_tiles_send_at_once() -> None:
     assert tiled.idle
 
 
+def test_a_node_without_a_tile_takes_as_many_flits_as_it_may() -> None:
+    mesh = TiledMesh(1, 2, TIMING, TILE, edge_rows=1)
+    mesh.let_take(2, 4)
+    mesh.begin_reading(0, 0, Rows(0, 1, 6, 0), Rows(0, 1, 6, 0))
+    packet = mesh.inject(0, 0, TileSet.tile(1, 0), 6)
+    # The first flit leaves in cycle 3 and comes out two later; the last two wait in the router.
+    before = [event for happened in iter(lambda: mesh.advance(20), []) for event in happened]
+    assert Event(EventKind.TAKEN, packet, 2, 8) in before
+    assert not cycles(before, EventKind.EJECTED) and not mesh.idle
+    mesh.let_take(2, 4)
+    assert events(mesh) == [Event(EventKind.EJECTED, packet, 2, 21)]
+    assert mesh.idle
+
+
+def test_flits_that_are_not_taken_are_in_the_way_of_others() -> None:
+    ends = []
+    for flits in (100, 0):
+        mesh = TiledMesh(1, 3, TIMING, TILE, edge_rows=1)
+        mesh.let_take(4, flits)
+        mesh.inject(0, 3, TileSet.tile(1, 1), 9)  # fills buffers of two routers
+        passing = mesh.inject(0, 3, TileSet.tile(1, 2), 1)
+        mesh.advance(40)
+        while mesh.advance(40):
+            pass
+        mesh.let_take(4, 100)
+        ends += [event.cycle for event in events(mesh) if event.packet == passing]
+    assert ends[-1] > 40
+
+
+def test_a_node_without_a_tile_says_before_its_last_flit_goes() -> None:
+    mesh = TiledMesh(1, 2, TIMING, TILE, edge_rows=1)
+    assert mesh.sends_last(2)
+    mesh.begin_answer(5, 2, Rows(0, 1, 3, 0))
+    mesh.inject(5, 2, TileSet.tile(0, 0), 3)
+    said = []
+    for cycle in (5, 6, 7, 8):
+        said.append(mesh.sends_last(2))
+        mesh.advance(cycle + 1)
+    assert said == [False, False, True, True]
+
+
+def test_a_last_flit_without_room_does_not_go() -> None:
+    mesh = TiledMesh(1, 2, TIMING, TILE, edge_rows=1)
+    mesh.let_take(3, 0)
+    mesh.inject(0, 2, TileSet.tile(1, 1), 9)  # as many as two routers hold, and one
+    mesh.advance(30)
+    assert not mesh.sends_last(2)
+    mesh.let_take(3, 9)
+    mesh.advance(31)
+    said = []
+    while not mesh.idle:
+        said.append(mesh.sends_last(2))
+        happened = mesh.advance(31 + len(said))
+        if any(event.kind is EventKind.INJECTED for event in happened):
+            break
+    assert said == [False] * (len(said) - 1) + [True]
+
+
 def test_an_answer_waits_for_the_banks_it_is_written_to() -> None:
     ends = []
     for bank in (4, 0):

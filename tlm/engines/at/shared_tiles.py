@@ -1,6 +1,7 @@
 """Tiles whose engines and network interfaces share banks, among SimPy processes."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from simpy import Event
 
@@ -8,6 +9,7 @@ from tlm.errors import InputError
 from tlm.interconnect.base import EventKind
 from tlm.interconnect.simpy_network import SimpyNetwork
 from tlm.lockstep import SteppedEnvironment
+from tlm.offchip.node import Gate
 from tlm.program import Program
 from tlm.program.data import Gemm, Task
 from tlm.program.operations import OffChip, Tile
@@ -16,6 +18,26 @@ from tlm.tiles.banked import Rows
 from tlm.tiles.interconnect import TiledInterconnect
 from tlm.tiles.jobs import Job, MatrixJob, matrix_jobs, vector_job
 from tlm.tiles.layout import WORD_BITS, place_buffers, used_words
+
+
+@dataclass(frozen=True, slots=True)
+class _Gate:
+    """A channel's node at its router (`Gate`)."""
+
+    mesh: TiledInterconnect
+    node: int
+
+    def let_take(self, flits: int) -> None:
+        """Have the node take so many flits, then none."""
+        self.mesh.let_take(self.node, flits)
+
+    def let_load(self, lets: bool) -> None:
+        """Have the node take requests for loads, too, or leave them in the router."""
+        self.mesh.let_load(self.node, lets)
+
+    def sends_last(self) -> bool:
+        """Whether the node has nothing to send after the cycle that begins now."""
+        return self.mesh.sends_last(self.node)
 
 
 class SharedTiles:
@@ -75,10 +97,10 @@ class SharedTiles:
         kind = EventKind.MATRIX if isinstance(job, MatrixJob) else EventKind.VECTOR
         return self._awaited(kind, node)
 
-    def transfers(self, step: TransferStep) -> list[tuple[Rows, Rows]]:
+    def transfers(self, step: TransferStep) -> list[tuple[Rows, Rows | None]]:
         """Words that a step sends, and where to, transfer by transfer.
 
-        A load is a request, a word; a store its block, and a request.
+        A load is a request, a word; a store its block, and a request. A load's goes to no words.
         """
         operation = step.operation
         source, target = operation.source, operation.target
@@ -87,11 +109,11 @@ class SharedTiles:
             return [(self._rows(source, rows, words), self._rows(target, rows, words))]
         request = Rows(self._request(step), 1, 1, 0)
         if operation.loads:
-            return [(request, request)]
+            return [(request, None)]
         block = self._rows(source, 1, rows * words)
         return [(block, block), (request, request)]
 
-    def read(self, node: int, words: tuple[Rows, Rows]) -> Event:
+    def read(self, node: int, words: tuple[Rows, Rows | None]) -> Event:
         """Start a transfer, which is sent next; what happens when its words have been read."""
         self._mesh.begin_reading(int(self._env.now), node, *words)
         return self._awaited(EventKind.READ, node)
@@ -107,6 +129,10 @@ class SharedTiles:
     def begin_answer(self, node: int, address: int, words: int) -> None:
         """Say where in a tile a packet is written that a channel's node sends next."""
         self._mesh.begin_answer(int(self._env.now), node, Rows(address, 1, words, 0))
+
+    def gate(self, node: int) -> Gate:
+        """A channel's node at its router."""
+        return _Gate(self._mesh, node)
 
     def _request(self, step: TransferStep) -> int:
         """Address of a request's word; they stand at the end of the scratchpad."""

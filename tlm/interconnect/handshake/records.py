@@ -140,6 +140,8 @@ class Node(IntEnum):
     OFFERED = 102  # buffer that offers it, or 0
     OFFERED_FLIT = 103  # which flit of its packet
     TAKES = 104  # whether the tile takes it in this cycle
+    MAY_TAKE = 105  # flits that a node without a tile takes before it stops; NEVER: all
+    LEAVES_LOADS = 106  # whether it leaves requests for loads in its router
     BUFFERS = 112  # where they begin
 
 
