@@ -2,8 +2,8 @@
 
 Every kernel that tiles in Verilog run is run there, on random blocks that are held against the
 functional interpreter bit for bit, and at `at`: for elements of both widths, on up to 8x8 tiles,
-attention with its blocks in off-chip memory, too. Nothing is fitted to these runs: the constants
-come from single jobs, transfers and credits (`calibration.tiles`).
+attention and kernels of rows with their blocks in off-chip memory, too. Nothing is fitted to these
+runs: the constants come from single jobs, transfers and credits (`calibration.tiles`).
 """
 
 from collections.abc import Iterator
@@ -34,7 +34,16 @@ from tlm.program.operations import Engine
 from tlm.tiles.mesh import TiledMesh
 from tlm.tiles.programs import on_tiles
 from tlm.trace import EngineSpan, Recorder, TransferSpan
-from workloads.kernels.catalogue import ATTENTION, KERNELS, Choices, Kernel, Sizes
+from workloads.kernels.catalogue import (
+    ATTENTION,
+    HEADS,
+    KERNELS,
+    ROWS,
+    SUMS,
+    Choices,
+    Kernel,
+    Sizes,
+)
 
 # In panels: as many rows, or columns, as the array has.
 _BLOCKS: Blocks = {
@@ -162,11 +171,16 @@ def cases(tiles: Tiles) -> Iterator[TileCase]:
     """Every kernel that some tiles run, in sizes from bound by messages to bound by work."""
     rows, cols = tiles.grid
     for name, kernel in KERNELS.items():
-        if (name in _SQUARE and rows != cols) or (tiles.memory and kernel.form != ATTENTION):
+        if (name in _SQUARE and rows != cols) or (tiles.memory and not _loads(name, kernel)):
             continue
         for sizes in _sizes(name, kernel, tiles):
             for choices in _choices(name):
                 yield TileCase(name, tiles, sizes, choices)
+
+
+def _loads(name: str, kernel: Kernel) -> bool:
+    """Whether a kernel's blocks lie in off-chip memory: those of attention, or rows."""
+    return kernel.form == ATTENTION or (kernel.form in (ROWS, HEADS, SUMS) and name != "softmax")
 
 
 def _choices(name: str) -> tuple[Choices, ...]:
