@@ -53,8 +53,8 @@ class KernelOptions:
     grid: Annotated[str, "ROWSxCOLS of its tiles."]
     shape: Annotated[
         str,
-        "M,N,K of C[M,N] = A[M,K] B[K,N]; M,N of rows; B,Hq,Hkv,Sq,Skv,Dqk,Dv of attention; others "
-        "by name, as `docs/kernels.md` has them.",
+        "M,N,K of C[M,N] = A[M,K] B[K,N]; M,N of rows; B,Hq,Hkv,Sq,Skv,Dqk,Dv of attention; "
+        "docs/kernels.md lists the others.",
     ]
     dtype: Annotated[str, "Type of the elements."]
     level: Annotated[str, "rtl, at, lt or perf."] = "lt"

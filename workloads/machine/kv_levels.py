@@ -16,10 +16,13 @@ class KvLevels(NamedTuple):
     sram: int = 0
     memory: int = 0
 
-    def tokens(self, bytes_per_token: int) -> "KvLevels":
-        """Tokens of a model that each level has room for; in memory in whole blocks."""
-        blocks = self.memory // bytes_per_token // BLOCK_TOKENS
-        return KvLevels(self.sram // bytes_per_token, blocks * BLOCK_TOKENS)
+    def sram_tokens(self, bytes_per_token: int) -> int:
+        """Tokens of a model that the tiles' own memory has room for."""
+        return self.sram // bytes_per_token
+
+    def memory_tokens(self, bytes_per_token: int) -> int:
+        """Tokens that off-chip memory has room for, in whole blocks."""
+        return self.memory // bytes_per_token // BLOCK_TOKENS * BLOCK_TOKENS
 
 
 def blocks_of(tokens: int) -> int:

@@ -54,7 +54,8 @@ def test_a_kernel_takes_the_cycles_of_its_tiles_in_verilog(
     assert with_products == modelled
     assert cycles(wafertlm, *of, "--level", "lt") == pytest.approx(modelled, rel=0.03)
     perf = cycles(wafertlm, *of, "--level", "perf")
-    assert 32**3 // (4 * macs_per_cycle) < perf == pytest.approx(modelled, rel=0.03)
+    assert 32**3 // (4 * macs_per_cycle) < perf <= modelled
+    assert perf == pytest.approx(modelled, rel=0.03)
 
 
 def test_with_products_that_are_not_as_modelled_all_jobs_are_by_themselves(

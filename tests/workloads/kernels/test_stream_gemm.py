@@ -201,10 +201,14 @@ def test_the_closed_form_on_foreign_chips(memory: bool) -> None:
                 tiles = replace(tiles, offchip=offchip_channels(chip, *grid))
             plan = plan_stream(shape[:3], tiles, tiles.method(None), shape[3])
             lt = run_lt(stream_gemm.stream_gemm(plan), timing, offchip=tiles.offchip).cycles
-            errors.append(abs(stream_gemm_cycles(plan, timing) / lt - 1))
+            error = abs(stream_gemm_cycles(plan, timing) / lt - 1)
+            if not memory and (name, *grid, *shape) == ("npusim-small", 8, 6, 300, 777, 1000, 2):
+                # A pass of one step whose operands wait for the messages of a tree: 10.6 %.
+                assert 0.10 < error < 0.11
+                continue
+            errors.append(error)
     assert np.mean(errors) < 0.015
-    # A pass of one step whose operands wait for the messages of a tree: 10.6 %.
-    assert max(errors) < 0.11
+    assert max(errors) < 0.10
 
 
 @pytest.mark.parametrize("memory", [False, True])

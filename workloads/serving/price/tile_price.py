@@ -115,12 +115,12 @@ class TilePrice:
 
         Activations and buffers are not subtracted: they are in the tiles, or are a few megabytes.
         """
-        return self._place.kv.tokens(self.kv_bytes_per_token).memory
+        return self._place.kv.memory_tokens(self.kv_bytes_per_token)
 
     @property
     def kv_sram_tokens(self) -> int:
         """Tokens whose keys and values have room set aside in the tiles' SRAM."""
-        return self._place.kv.tokens(self.kv_bytes_per_token).sram
+        return self._place.kv.sram_tokens(self.kv_bytes_per_token)
 
     @property
     def static_power_w(self) -> float | None:
