@@ -53,10 +53,7 @@ class CollectiveTraffic:
 
     def __post_init__(self) -> None:
         choose("collective", self.kind, COLLECTIVES)
-        if not 1 <= self.flits <= _MOST_FLITS:
-            raise InputError(f"--flits: found {self.flits}; allowed: 1 to {_MOST_FLITS}")
-        if not self._others():
-            raise InputError("--group: holds no tile but the source")
+        check_transfer(self.root, self.group, self.flits)
 
     def rounds(self) -> list[Packets]:
         """Packets round by round, queued in cycle 0 of the round; all but trees have one."""
@@ -162,6 +159,18 @@ def _binomial(tiles: list[tuple[int, int]]) -> list[list[_Message]]:
         senders = range(0, len(tiles) - step, 2 * step)
         rounds.append([(tiles[index], tiles[index + step]) for index in senders])
     return rounds
+
+
+def check_transfer(root: tuple[int, int], group: TileSet, flits: int) -> None:
+    """Hold that there is something to send, and somebody to whom.
+
+    Raises:
+        InputError: if not.
+    """
+    if not 1 <= flits <= _MOST_FLITS:
+        raise InputError(f"--flits: found {flits}; allowed: 1 to {_MOST_FLITS}")
+    if not any(tile != root for tile in group):
+        raise InputError("--group: holds no tile but the source")
 
 
 def group_tiles(text: str, root: tuple[int, int], rows: int, cols: int) -> TileSet:

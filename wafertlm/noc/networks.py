@@ -29,6 +29,7 @@ class Network:
         spec: Its Verilog.
         timing: As measured, and as its parameters say; of custom routers as identified.
         bounds_flits: Longest packet of each kind.
+        mesh: Parameters of a mesh of rtl/noc; None of custom routers.
         custom: Custom routers, with their calibration; None: those of rtl/noc.
     """
 
@@ -37,6 +38,7 @@ class Network:
     spec: MeshSpec
     timing: NocTiming
     bounds_flits: Mapping[PacketKind, int]
+    mesh: MeshParameters | None = None
     custom: "CustomRouters | None" = None
 
     @property
@@ -92,13 +94,13 @@ def project_network(mesh: MeshParameters) -> Network:
     # Without cut-through a packet need not fit into a buffer.
     bound = mesh.fifo_depth if mesh.cut_through else _LONGEST_PACKET
     bounds = dict.fromkeys(PacketKind, bound) | {PacketKind.UNICAST: _LONGEST_PACKET}
-    return Network(mesh.rows, mesh.cols, project_spec(mesh), mesh_timing(mesh), bounds)
+    return Network(mesh.rows, mesh.cols, project_spec(mesh), mesh_timing(mesh), bounds, mesh)
 
 
 def custom_network(rows: int, cols: int, routers: "CustomRouters") -> Network:
     """A mesh of custom routers, as far as their calibration knows them."""
     bounds = {kind: routers.bound_flits(kind) or _LONGEST_PACKET for kind in PacketKind}
-    return Network(rows, cols, routers.spec, routers.timing, bounds, routers)
+    return Network(rows, cols, routers.spec, routers.timing, bounds, custom=routers)
 
 
 def simulate_at(network: Network, packets: Packets) -> Deliveries:

@@ -7,6 +7,7 @@
 | ``sequential`` | messages of the root to each tile |
 
 A tile that sends a block on keeps its buffer until it has: only then is the block there for others.
+A root whose source is the target has the block already; any other sends itself a copy.
 """
 
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tlm.program import Engine, Operation, Token, Work
-from workloads.kernels.parts.line import Lines, even_runs, tree
+from workloads.kernels.parts.line import Lines, tree
 
 #: Ways of reductions that send what they bring together out again by messages.
 BY_MESSAGES = ("tree", "sequential")
@@ -56,6 +57,11 @@ class Broadcast:
         return {self._kept: Token()} if self.method == "tree" else {}
 
     @property
+    def _has_own(self) -> bool:
+        """Whether the root's block lies where it is wanted; by a tree ``there`` says so."""
+        return self.source == self.target
+
+    @property
     def _kept(self) -> str:
         return f"{self.there}.kept"
 
@@ -87,24 +93,26 @@ class Broadcast:
 
     def _in_turn(self, root: int) -> Iterator[Operation]:
         places = [place for place in range(self.lines.length) if place != root]
-        for number, place in enumerate([*places, root]):
+        own = [] if self._has_own else [root]
+        for number, place in enumerate([*places, *own]):
             yield self._send(
                 range(root, root + 1),
                 [place],
                 takes=self.takes if number == 0 else (),
-                gives=self.gives if place == root else (),
+                gives=self.gives if number == len(places) + len(own) - 1 else (),
                 source=self.source,
             )
 
     def _by_tree(self, root: int) -> Iterator[Operation]:
         """The root's own copy first: like all others it sends that on."""
         own = range(root, root + 1)
-        yield self._send(own, [root], takes=self.takes, gives=self.gives, source=self.source)
+        if not self._has_own:
+            yield self._send(own, [root], takes=self.takes, gives=self.gives, source=self.source)
         for stage in reversed(tree(self.lines.length, root)):
             yield from self._stage(dict(sorted((there, here) for here, there in stage)))
 
     def _stage(self, targets: dict[int, int]) -> Iterator[Operation]:
-        senders = list(even_runs(targets))
+        senders = list(self.lines.runs(targets))
         for sources in senders:
             to = [targets[source] for source in sources]
             yield self._send(

@@ -26,7 +26,6 @@ from workloads.kernels.parts.line import (
     Lines,
     Message,
     chain,
-    even_runs,
     k_tree,
     sequential,
     tree,
@@ -199,7 +198,7 @@ class Reduction:
                 target=received,
             )
             operation: Literal["add", "maximum"] = "add" if self.operation == "sum" else "maximum"
-            for places in even_runs(sorted(target for _, target in messages)):
+            for places in self.lines.runs(sorted(target for _, target in messages)):
                 yield Work(
                     Engine.VECTOR,
                     self.lines.tiles(places),
@@ -217,12 +216,12 @@ class Reduction:
         yield from self._send(
             messages, takes=(self.there,), gives=(kept,), arrivals=(self.there,), target=self.value
         )
-        for places in even_runs(source for source, _ in messages):
+        for places in self.lines.runs(source for source, _ in messages):
             yield self._turn(places, kept, self.there)
 
     def _send(self, messages: list[Message], **names: Any) -> Iterator[Operation]:
         targets = dict(sorted(messages))
-        for sources in even_runs(targets):
+        for sources in self.lines.runs(targets):
             yield self.lines.send(
                 sources,
                 [targets[source] for source in sources],

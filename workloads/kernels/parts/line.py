@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet
 from tlm.program import Along, Multicast, Reduce, Roots, Send
+from tlm.program.operations import Tile
 
 #: A message between places on a line: from, to.
 Message = tuple[int, int]
@@ -49,6 +50,14 @@ class Lines:
         """Every line is combined into its root."""
         return Reduce(self._roots(root), self.along, self._segment, flits, **names)
 
+    def runs(self, places: Iterable[int]) -> Iterator[range]:
+        """Rising places as ranges, each of tiles that one operation can name."""
+        return even_runs(places)
+
+    def hops(self, here: Any, there: Any) -> Any:
+        """Links between places: numbers, or arrays of one shape."""
+        return np.abs(here - there)
+
     @property
     def _segment(self) -> range:
         return range(self.first, self.first + self.length)
@@ -57,6 +66,46 @@ class Lines:
         if isinstance(root, int):
             return self.tiles(range(root, root + 1))
         return Roots(self.lines, np.array(root) + self.first)
+
+
+@dataclass(frozen=True, slots=True)
+class Path(Lines):
+    """One line of tiles that lie anywhere on the grid; along it go messages alone.
+
+    Attributes:
+        order: The tiles by their places.
+    """
+
+    order: tuple[Tile, ...] = ()
+
+    @classmethod
+    def of(cls, order: Iterable[Tile]) -> Self:
+        """The line of some tiles, in their order."""
+        tiles = tuple(order)
+        return cls("row", range(1), len(tiles), order=tiles)
+
+    def tiles(self, places: range) -> TileSet:
+        """The tile at the only place."""
+        (place,) = places
+        return TileSet.tile(*self.order[place])
+
+    def send(self, sources: range, targets: list[int], flits: int, **names: Any) -> Send:
+        """The tile at the only source sends to the one at the only target."""
+        (target,) = targets
+        row, col = self.order[target]
+        return Send(self.tiles(sources), np.array([row]), np.array([col]), flits, **names)
+
+    def runs(self, places: Iterable[int]) -> Iterator[range]:
+        """Each by itself."""
+        return (range(place, place + 1) for place in places)
+
+    def hops(self, here: Any, there: Any) -> Any:
+        """See `Lines`."""
+        tiles = np.array(self.order)
+        return np.abs(tiles[here] - tiles[there]).sum(axis=-1)
+
+    def _roots(self, root: int | tuple[int, ...]) -> TileSet | Roots:
+        raise InputError(f"path of {self.length} tiles: found a tree of routers; allowed: messages")
 
 
 def even_runs(places: Iterable[int]) -> Iterator[range]:

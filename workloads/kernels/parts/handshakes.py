@@ -1,0 +1,1 @@
+def collective_cycles(*a): return 0

@@ -1,0 +1,152 @@
+"""Collectives between a root and a group of tiles that lie anywhere, as software does them.
+
+They are the messages and additions of kernels' reductions (`Reduction`) and broadcasts
+(`Broadcast`), on one line of tiles: root and group in the order of the node numbers.
+
+| kind | how |
+|---|---|
+| ``seq-multicast`` | a message of the root to each other tile, in their order |
+| ``tree-multicast`` | a binomial tree of messages, far ones first |
+| ``seq-reduce`` | a message of each other tile to the root, which adds one after the other |
+| ``tree-reduce`` | a binomial tree of messages, whose tiles add what comes before they send |
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from tlm.errors import choose
+from tlm.interconnect.collectives import check_transfer
+from tlm.interconnect.lines import hops
+from tlm.interconnect.packets import TileSet
+from tlm.program import Buffer, Engine, Operation, Program, Token, Work
+from tlm.program.operations import Send, Tile
+from tlm.tiles.layout import SUM_BITS, WORD_BITS
+from workloads.kernels.parts.broadcast import Broadcast
+from workloads.kernels.parts.collectives import Reduction
+from workloads.kernels.parts.line import Path
+
+KINDS = ("seq-multicast", "tree-multicast", "seq-reduce", "tree-reduce")
+_METHODS = {"seq": "sequential", "tree": "tree"}
+BLOCK = "block"
+"""The buffer of what is sent, or added up."""
+_THERE = "there"
+
+
+@dataclass(frozen=True, slots=True)
+class SoftwareCollective:
+    """A block from a root to a group, or the sum of a group's blocks at a root.
+
+    A root inside the group has its block already. One outside has a block of zeros, to which it
+    adds what comes.
+
+    Attributes:
+        kind: One of `KINDS`.
+        rows: Rows of the grid.
+        cols: Columns.
+        root: Row and column of the root.
+        group: The other side.
+        flits: Flits of the block, words of two 32-bit sums.
+
+    Raises:
+        InputError: for another kind, no flit or too many, or a group without another tile.
+    """
+
+    kind: str
+    rows: int
+    cols: int
+    root: Tile
+    group: TileSet
+    flits: int
+
+    def __post_init__(self) -> None:
+        choose("collective", self.kind, KINDS)
+        check_transfer(self.root, self.group, self.flits)
+
+    @property
+    def reduces(self) -> bool:
+        """Whether blocks go inwards, and are added up."""
+        return self.kind.endswith("reduce")
+
+    @property
+    def messages(self) -> int:
+        """Messages that tiles send."""
+        return len(self.order) - 1
+
+    @property
+    def flit_hops(self) -> int:
+        """Flits times links crossed, over all messages."""
+        ways = [
+            (way.tile, tile)
+            for operation in self._operations()
+            if isinstance(operation, Send)
+            for way in operation.ways()
+            for tile in way.members
+        ]
+        return self.flits * sum(hops(*way) for way in ways)
+
+    @property
+    def order(self) -> list[Tile]:
+        """Root and group, a tile once, in the order of the node numbers."""
+        return sorted({self.root, *self.group})
+
+    @property
+    def method(self) -> str:
+        """The method of kernels."""
+        return _METHODS[self.kind.split("-")[0]]
+
+    def cropped(self) -> "SoftwareCollective":
+        """The same on the smallest grid around root and group, which XY routes never leave."""
+        tiles = self.order
+        top, left = (min(tile[axis] for tile in tiles) for axis in (0, 1))
+        bottom, right = (max(tile[axis] for tile in tiles) for axis in (0, 1))
+        group = TileSet(_shifted(self.group.rows, top), _shifted(self.group.cols, left))
+        root = self.root[0] - top, self.root[1] - left
+        return replace(self, rows=bottom - top + 1, cols=right - left + 1, root=root, group=group)
+
+    def reduction(self, combine_cycles: int) -> Reduction:
+        """The messages and additions inwards, an addition of so many cycles."""
+        return Reduction(
+            self._line, self._place, self.method, "sum", BLOCK, _THERE, self.flits, combine_cycles
+        )
+
+    def broadcast(self) -> Broadcast:
+        """The messages outwards."""
+        return Broadcast(
+            self._line, self._place, self.method, self.flits, BLOCK, BLOCK, (), _THERE,
+            takes=(_THERE,), label=self.kind,
+        )  # fmt: skip
+
+    def program(self) -> Program:
+        """What the tiles do; `tlm.tiles.programs.on_tiles` knows what an addition costs them."""
+        block = Buffer(1, self.flits * WORD_BITS // SUM_BITS, SUM_BITS)
+        part = self.reduction(0) if self.reduces else self.broadcast()
+        tokens, buffers = {_THERE: Token()} | part.tokens(), {BLOCK: block}
+        if isinstance(part, Reduction):
+            buffers |= part.buffers(block)
+        return Program(self.rows, self.cols, tokens, self._operations, buffers)
+
+    @property
+    def _line(self) -> Path:
+        return Path.of(self.order)
+
+    @property
+    def _place(self) -> int:
+        return self.order.index(self.root)
+
+    def _operations(self) -> Iterator[Operation]:
+        """First who has a block says so, last who got one takes notice."""
+        if self.reduces:
+            yield from self._notices(self.order, gives=(_THERE,))
+            yield from self.reduction(0).reduce()
+            return
+        yield from self._notices([self.root], gives=(_THERE,))
+        yield from self.broadcast().operations()
+        yield from self._notices((t for t in self.order if t != self.root), takes=(_THERE,))
+
+    def _notices(self, tiles: Iterable[Tile], **names: tuple[str, ...]) -> Iterator[Operation]:
+        for tile in tiles:
+            yield Work(Engine.CONTROL, TileSet.tile(*tile), 0, label=self.kind, **names)
+
+
+def _shifted(places: range, by: int) -> range:
+    return range(places.start - by, places.stop - by, places.step)
