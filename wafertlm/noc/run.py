@@ -12,16 +12,21 @@ from tlm.calibrated import file_hash
 from tlm.errors import InputError, check_range, choose
 from tlm.interconnect.calibration import rtl_timing
 from tlm.interconnect.closed_form import estimate, highest_load
-from tlm.interconnect.collectives import COLLECTIVES, CollectiveTraffic, group_tiles
+from tlm.interconnect.collectives import COLLECTIVES as ROUTED
+from tlm.interconnect.collectives import CollectiveTraffic, group_tiles
 from tlm.interconnect.handshake import DeadlockError
 from tlm.interconnect.packets import Deliveries, PacketKind, Packets
 from tlm.interconnect.traffic import PATTERNS, Traffic, figures, parse_tile, read_packets
 from wafertlm.noc.networks import Network, custom_network, project_network, simulate_at
+from wafertlm.noc.software import addition_cycles, software_cycles
 from wafertlm.options import Flag, parse_grid
 from wafertlm.output import CheckFailedError, complete
 from wafertlm.stopwatch import Building
+from workloads.kernels.parts.software import KINDS as SOFTWARE
+from workloads.kernels.parts.software import SoftwareCollective
 
 LEVELS = ("rtl", "at", "perf")
+COLLECTIVES = (*ROUTED, *SOFTWARE)
 _LARGEST_RTL_SIDE = 8
 _LARGEST_SIDE = 1024
 _ZERO_LOAD_CYCLES = 2**62
@@ -222,19 +227,21 @@ def _collective(options: NocOptions, network: Network, building: Building) -> di
     rows, cols = network.rows, network.cols
     if options.group is None or options.source is None or options.flits is None:
         raise InputError("--collective: needs --group, --source and --flits")
+    choose("collective", options.collective, COLLECTIVES)
     root = parse_tile(options.source, rows, cols)
-    collective = CollectiveTraffic(
-        kind=options.collective,
-        rows=rows,
-        cols=cols,
-        root=root,
-        group=group_tiles(options.group, root, rows, cols),
-        flits=options.flits,
-        bound_flits=network.bounds_flits[
-            PacketKind.SUM if options.collective == "reduce" else PacketKind.MULTICAST
-        ],
-    )
+    group = group_tiles(options.group, root, rows, cols)
+    collective: SoftwareCollective | CollectiveTraffic
+    if options.collective in SOFTWARE:
+        collective = SoftwareCollective(options.collective, rows, cols, root, group, options.flits)
+    else:
+        kind = PacketKind.SUM if options.collective == "reduce" else PacketKind.MULTICAST
+        bound = network.bounds_flits[kind]
+        collective = CollectiveTraffic(
+            options.collective, rows, cols, root, group, options.flits, bound
+        )
     issued = {"messages": collective.messages, "flit_hops": collective.flit_hops}
+    if isinstance(collective, SoftwareCollective) and collective.reduces:
+        issued["addition_cycles"] = addition_cycles(collective)
     try:
         cycles = _collective_cycles(collective, options.level, network, building)
     except _HANGS as hang:
@@ -243,17 +250,19 @@ def _collective(options: NocOptions, network: Network, building: Building) -> di
 
 
 def _collective_cycles(
-    collective: CollectiveTraffic, level: str, network: Network, building: Building
+    collective: CollectiveTraffic | SoftwareCollective,
+    level: str,
+    network: Network,
+    building: Building,
 ) -> int:
+    if isinstance(collective, SoftwareCollective):
+        return software_cycles(collective, level, network, building)
     if level == "perf":
         return collective.zero_load_cycles(network.timing)
-    asked = collective.rounds()
-    for packets in asked:
-        network.check(packets)
-    rounds = [_simulate(level, network, packets, building) for packets in asked]
-    spans = [int(seen.tail_ejected.max() - seen.head_injected.min()) for seen in rounds]
-    # What has come in one cycle goes on in the next.
-    return sum(spans) + len(spans) - 1
+    packets = collective.packets()
+    network.check(packets)
+    seen = _simulate(level, network, packets, building)
+    return int(seen.tail_ejected.max() - seen.head_injected.min())
 
 
 def _hung(hang: RuntimeError) -> dict[str, Any]:

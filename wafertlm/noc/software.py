@@ -22,7 +22,6 @@ from tlm.tiles.timing import TileTiming
 from tlm.trace import EngineSpan, TransferSpan
 from wafertlm.noc.networks import Network
 from wafertlm.stopwatch import Building
-from workloads.kernels.parts.handshakes import collective_cycles
 from workloads.kernels.parts.software import BLOCK, SoftwareCollective
 
 _SEED = 1
@@ -40,8 +39,8 @@ def software_cycles(
     """
     tile = project_tile()
     if level == "perf":
-        addition = addition_cycles(collective)
-        return collective_cycles(collective, addition, network.timing, tile.queues)
+        last = collective.last_arrival(addition_cycles(collective), network.timing, tile.queues)
+        return last - 1 - tile.queues.launch_cycles
     if network.custom is not None:
         return _beside_custom_routers(collective, level, network, building)
     if level == "rtl":

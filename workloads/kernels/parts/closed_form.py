@@ -13,16 +13,20 @@ import numpy as np
 from tlm.compute.base import larger
 from tlm.interconnect.transfer_times import (
     arrival_cycles,
-    credit_cycles,
     multicast_cycles_over,
     reduction_cycles_over,
 )
 from tlm.interconnect.zero_load import NocTiming
 from workloads.kernels.parts.collectives import Reduction
 from workloads.kernels.parts.line import k_tree, tree
-
-_RECEIVE_BUFFERS = 2
-"""Of a tile in a tree, for the messages of its rounds in turn."""
+from workloads.kernels.parts.message_times import (
+    RECEIVE_BUFFERS,
+    rounds_of,
+    sequential_gather,
+    tree_gather,
+    tree_spread,
+    tree_ways,
+)
 
 
 def reduce_cycles(reduction: Reduction, timing: NocTiming) -> int:
@@ -32,9 +36,9 @@ def reduce_cycles(reduction: Reduction, timing: NocTiming) -> int:
     if reduction.method == "network":
         return _network_cycles(reduction, timing)
     if reduction.method == "sequential":
-        return _sequential_cycles(reduction, timing)
+        return _worst(reduction, sequential_gather(reduction, timing)[1])
     if reduction.method == "tree":
-        return _worst(reduction, _gather_cycles(reduction, timing))
+        return _worst(reduction, tree_gather(reduction, timing)[1])
     if reduction.method == "chain":
         return _chain_cycles(reduction, timing, [farthest, length - 1 - farthest])
     return _k_tree_cycles(reduction, timing)
@@ -44,7 +48,8 @@ def all_reduce_cycles(reduction: Reduction, timing: NocTiming) -> int:
     """Cycles until the result is everywhere."""
     length, flits = reduction.lines.length, reduction.flits
     if reduction.method == "tree":
-        both = _gather_cycles(reduction, timing) + _spread_cycles(reduction, timing)
+        spread = tree_spread(reduction.lines, reduction.root, flits, timing)
+        both = tree_gather(reduction, timing)[1] + spread
         return _worst(reduction, both)
     come = reduce_cycles(reduction, timing)
     if reduction.method == "sequential":
@@ -63,16 +68,16 @@ def root_cycles(reduction: Reduction, timing: NocTiming) -> Any:
 
     Then its messages are there but for those of a tree that need a buffer which is used again.
     """
-    rounds = _rounds(reduction.lines.length)
+    rounds = rounds_of(reduction.lines.length)
     if reduction.method != "tree":
         return len(rounds) * reduction.combine_cycles
-    way = _tree_ways(reduction, timing, reduction.flits)
-    credit = _tree_ways(reduction, timing, 1) - timing.launch_cycles
+    way = tree_ways(reduction.lines, reduction.root, timing, reduction.flits)
+    credit = tree_ways(reduction.lines, reduction.root, timing, 1) - timing.launch_cycles
     added = [np.zeros_like(way[:, 0])]
     for number, (_, step) in enumerate(rounds):
         come = added[-1]
-        if number >= _RECEIVE_BUFFERS:
-            free = added[number + 1 - _RECEIVE_BUFFERS]
+        if number >= RECEIVE_BUFFERS:
+            free = added[number + 1 - RECEIVE_BUFFERS]
             come = np.maximum(come, free + credit[:, step] + way[:, step])
         added.append(come + reduction.combine_cycles)
     return _worst(reduction, added[-1])
@@ -106,55 +111,6 @@ def _network_cycles(reduction: Reduction, timing: NocTiming) -> int:
     return whole
 
 
-def _gather_cycles(reduction: Reduction, timing: NocTiming) -> Any:
-    """Rounds of a tree, shape (roots, candidates): a tile adds what comes when it has its own.
-
-    It has two buffers, and says far away that one is free again.
-    """
-    way = _tree_ways(reduction, timing, reduction.flits)
-    credit = _tree_ways(reduction, timing, 1) - timing.launch_cycles
-    added = [np.zeros_like(way)]
-    for number, (senders, step) in enumerate(_rounds(reduction.lines.length)):
-        takers, now = senders - step, added[-1].copy()
-        leave = now[:, senders]
-        if number >= _RECEIVE_BUFFERS:
-            free = added[number + 1 - _RECEIVE_BUFFERS][:, takers]
-            leave = np.maximum(leave, free + credit[:, senders])
-        come = leave + way[:, senders]
-        now[:, takers] = np.maximum(now[:, takers], come) + reduction.combine_cycles
-        added.append(now)
-    return added[-1][:, 0]
-
-
-def _spread_cycles(reduction: Reduction, timing: NocTiming) -> Any:
-    """The same rounds back: a tile sends to one after the other."""
-    way, rounds = _tree_ways(reduction, timing, reduction.flits), _rounds(reduction.lines.length)
-    here = np.zeros_like(way)
-    for takers, step in reversed(rounds):
-        senders = takers - step
-        here[:, takers] = here[:, senders] + way[:, takers]
-        here[:, senders] += reduction.flits
-    return here.max(axis=1)
-
-
-def _rounds(length: int) -> list[tuple[Any, int]]:
-    """Who sends in each round of a tree, by number from the root, and to how many before."""
-    steps = [1 << n for n in range((length - 1).bit_length())]
-    return [(np.arange(step, length, 2 * step), step) for step in steps]
-
-
-def _tree_ways(reduction: Reduction, timing: NocTiming, flits: Any) -> Any:
-    """Cycles of a message of each tile's in a tree: shape (roots, tiles, candidates)."""
-    length = reduction.lines.length
-    roots = np.array(sorted(set(_roots(reduction))))[:, None]
-    places = (roots + np.arange(length)) % length
-    hops = np.zeros_like(places)
-    for senders, step in _rounds(length):
-        hops[:, senders] = np.abs(places[:, senders] - places[:, senders - step])
-    one = np.atleast_1d(arrival_cycles(timing, 1, flits))
-    return one + (hops[..., None] - 1) * timing.hop_cycles
-
-
 def _worst(reduction: Reduction, cycles: Any) -> int:
     """Of all roots; a number if the length is one."""
     worst = cycles.max(axis=0)
@@ -180,18 +136,3 @@ def _chain_cycles(reduction: Reduction, timing: NocTiming, sides: list[int]) -> 
     stages: int = max(sides) * (message + reduction.combine_cycles)
     meet = max(sides) > 0 and sides[0] == sides[1]
     return stages + (larger(reduction.combine_cycles, reduction.flits) if meet else 0)
-
-
-def _sequential_cycles(reduction: Reduction, timing: NocTiming) -> int:
-    """Messages to one root, which has two buffers."""
-    others, farthest = reduction.lines.length - 1, _farthest(reduction)
-    if not others:
-        return 0
-    flits, combine = reduction.flits, reduction.combine_cycles
-    round_trip = credit_cycles(timing, farthest) + arrival_cycles(timing, farthest, flits)
-    pace = larger(larger(flits, combine), (round_trip + combine) / 2)
-    nearest = arrival_cycles(timing, 1, flits)
-    free = min(others, 2)  # these need no credit
-    cycles: Any = nearest + free * larger(flits, combine) + (others - free) * pace
-    whole: Any = round(cycles) if isinstance(cycles, float) else np.rint(cycles).astype(np.int64)
-    return whole  # type: ignore[no-any-return]

@@ -18,12 +18,20 @@ from tlm.errors import choose
 from tlm.interconnect.collectives import check_transfer
 from tlm.interconnect.lines import hops
 from tlm.interconnect.packets import TileSet
+from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Buffer, Engine, Operation, Program, Token, Work
 from tlm.program.operations import Send, Tile
 from tlm.tiles.layout import SUM_BITS, WORD_BITS
+from tlm.tiles.timing import QueueTiming
 from workloads.kernels.parts.broadcast import Broadcast
 from workloads.kernels.parts.collectives import Reduction
 from workloads.kernels.parts.line import Path
+from workloads.kernels.parts.message_times import (
+    sequential_gather,
+    sequential_spread,
+    tree_gather,
+    tree_spread,
+)
 
 KINDS = ("seq-multicast", "tree-multicast", "seq-reduce", "tree-reduce")
 _METHODS = {"seq": "sequential", "tree": "tree"}
@@ -124,6 +132,14 @@ class SoftwareCollective:
         if isinstance(part, Reduction):
             buffers |= part.buffers(block)
         return Program(self.rows, self.cols, tokens, self._operations, buffers)
+
+    def last_arrival(self, combine_cycles: int, timing: NocTiming, queues: QueueTiming) -> int:
+        """From the start of the first transfer to the arrival of the last, in closed form."""
+        if self.reduces:
+            gather = tree_gather if self.method == "tree" else sequential_gather
+            return int(gather(self.reduction(combine_cycles), timing, queues)[0].max())
+        spread = tree_spread if self.method == "tree" else sequential_spread
+        return int(spread(self._line, self._place, self.flits, timing, queues).max())
 
     @property
     def _line(self) -> Path:
