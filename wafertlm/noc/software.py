@@ -54,7 +54,7 @@ def addition_cycles(collective: SoftwareCollective) -> int:
     """Cycles of one addition on a tile that does nothing else; 0 where nothing is added."""
     cycles = (
         int(np.max(operation.cycles))
-        for operation in _timed(collective).operations()
+        for operation in _timed(collective.shortest()).operations()
         if isinstance(operation, Work) and operation.engine is Engine.VECTOR
     )
     return next(cycles, 0)

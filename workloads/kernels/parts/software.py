@@ -14,18 +14,19 @@ They are the messages and additions of kernels' reductions (`Reduction`) and bro
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from tlm.errors import choose
 from tlm.interconnect.collectives import check_transfer
-from tlm.interconnect.lines import hops
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Buffer, Engine, Operation, Program, Token, Work
-from tlm.program.operations import Send, Tile
+from tlm.program.operations import Tile
 from tlm.tiles.layout import SUM_BITS, WORD_BITS
 from tlm.tiles.timing import QueueTiming
 from workloads.kernels.parts.broadcast import Broadcast
 from workloads.kernels.parts.collectives import Reduction
-from workloads.kernels.parts.line import Path
+from workloads.kernels.parts.line import Path, sequential, tree
 from workloads.kernels.parts.message_times import (
     sequential_gather,
     sequential_spread,
@@ -83,14 +84,10 @@ class SoftwareCollective:
     @property
     def flit_hops(self) -> int:
         """Flits times links crossed, over all messages."""
-        ways = [
-            (way.tile, tile)
-            for operation in self._operations()
-            if isinstance(operation, Send)
-            for way in operation.ways()
-            for tile in way.members
-        ]
-        return self.flits * sum(hops(*way) for way in ways)
+        stages = tree if self.method == "tree" else sequential
+        messages = [each for stage in stages(self.messages + 1, self._place) for each in stage]
+        sources, targets = np.array(messages).T
+        return self.flits * int(self._line.hops(sources, targets).sum())
 
     @property
     def order(self) -> list[Tile]:
@@ -101,6 +98,10 @@ class SoftwareCollective:
     def method(self) -> str:
         """The method of kernels."""
         return _METHODS[self.kind.split("-")[0]]
+
+    def shortest(self) -> "SoftwareCollective":
+        """The same between two tiles: one message, and one addition if it reduces."""
+        return replace(self, rows=1, cols=2, root=(0, 0), group=TileSet(range(1), range(2)))
 
     def cropped(self) -> "SoftwareCollective":
         """The same on the smallest grid around root and group, which XY routes never leave."""
