@@ -19,7 +19,7 @@ import numpy as np
 from tlm.errors import choose
 from tlm.interconnect.collectives import check_transfer
 from tlm.interconnect.packets import TileSet
-from tlm.interconnect.zero_load import NocTiming
+from tlm.interconnect.zero_load import Launching, NocTiming
 from tlm.program import Buffer, Engine, Operation, Program, Token, Work
 from tlm.program.operations import Tile
 from tlm.tiles.layout import SUM_BITS, WORD_BITS
@@ -136,11 +136,12 @@ class SoftwareCollective:
 
     def last_arrival(self, combine_cycles: int, timing: NocTiming, queues: QueueTiming) -> int:
         """From the start of the first transfer to the arrival of the last, in closed form."""
+        launching = Launching.of(timing, queues.launch_cycles)
         if self.reduces:
             gather = tree_gather if self.method == "tree" else sequential_gather
-            return int(gather(self.reduction(combine_cycles), timing, queues)[0].max())
+            return int(gather(self.reduction(combine_cycles), launching)[0].max())
         spread = tree_spread if self.method == "tree" else sequential_spread
-        return int(spread(self._line, self._place, self.flits, timing, queues).max())
+        return int(spread(self._line, self._place, self.flits, launching, queues).max())
 
     @property
     def _line(self) -> Path:
