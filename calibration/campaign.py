@@ -19,13 +19,15 @@ from cosim.verilated.toolchain import tool_versions
 from tlm.calibrated import CalibrationResult, forget, hold, stored_result
 from tlm.errors import InputError
 
+*_ROUTERS, _COLLECTIVES = experiments(ProjectSubject())
 #: Later experiments rest on parameters of earlier ones.
 EXPERIMENTS: tuple[Experiment[Any], ...] = (
-    *experiments(ProjectSubject()),
+    *_ROUTERS,
     SystolicExperiment(),
     TileEngines(),
     TileStreams(),
     TileQueues(),
+    _COLLECTIVES,
     Relay(),
     MemoryLatency(),
     MemoryBandwidth(),

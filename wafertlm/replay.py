@@ -213,7 +213,7 @@ def worst(points: Sequence[CheckPoint]) -> int:
 def _packets_of(case: Any) -> int | None:
     """Packets of a case that shares its run; None of another."""
     if isinstance(case, OnMesh):
-        return sum(len(scene.sends) for scene in case.scenes())
+        return case.collective.messages
     return len(case.sends) if isinstance(case, Scene) else None
 
 

@@ -1,7 +1,12 @@
-"""Collectives in software, message by message: the model against RTL; nothing is fitted."""
+"""Collectives in software, additions included: the model against RTL; nothing is fitted.
+
+The project's tiles say when each message starts: what it carries has come, and is added. That is
+the schedule of `wafertlm noc`, on the model of the network; RTL and model both get it.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -9,9 +14,17 @@ from calibration.experiment import Parameters
 from calibration.routers.experiment import RouterExperiment
 from calibration.routers.scenes import Scene, Size, play_model, span
 from calibration.routers.subject import any_group
-from tlm.interconnect.collectives import CollectiveTraffic
+from cosim.verilog import TILE_SOURCES
+from tlm.chips.parts import own_tile
+from tlm.chips.profile import load_chip
+from tlm.engines.at import run_at
+from tlm.interconnect.handshake import HandshakeMesh
+from tlm.interconnect.packets import TileSet
+from tlm.interconnect.zero_load import NocTiming
+from tlm.tiles.programs import on_tiles
+from tlm.trace import Transfers
+from workloads.kernels.parts.software import KINDS, SoftwareCollective
 
-_KINDS = ("seq-multicast", "tree-multicast", "seq-reduce", "tree-reduce")
 _CHECKS_A_MESH = 6  # of each kind
 _MOST_FLITS = 32
 
@@ -20,7 +33,7 @@ _MOST_FLITS = 32
 class OnMesh:
     """A collective on a mesh."""
 
-    collective: CollectiveTraffic
+    collective: SoftwareCollective
 
     @property
     def size(self) -> Size:
@@ -33,33 +46,44 @@ class OnMesh:
         c = self.collective
         group = f"rows {span(c.group.rows)} columns {span(c.group.cols)}"
         return (
-            f"{c.rows}x{c.cols}: {c.kind}, root {c.root[0]},{c.root[1]}, {group}, {c.flits} flits"
+            f"{c.rows}x{c.cols}: {c.kind} by tiles, root {c.root[0]},{c.root[1]}, {group}, "
+            f"{c.flits} flits"
         )
 
-    def scenes(self) -> list[Scene]:
-        """A scene for each round."""
-        return [
-            Scene(
-                self.size,
-                f"{self.label}, round {number}",
-                tuple(
-                    (0, int(source), packets.tiles(index), int(flits))
-                    for index, (source, flits) in enumerate(
-                        zip(packets.source, packets.flits, strict=True)
-                    )
-                ),
-                whole=True,
-            )
-            for number, packets in enumerate(self.collective.rounds())
-        ]
+    def scene(self, timing: NocTiming) -> Scene:
+        """Its messages, each when the project's tiles start it on a network of some timing.
+
+        Raises:
+            InputError: if measurements of the tiles are missing or stale.
+        """
+        rows, cols = self.size
+        tile = own_tile(load_chip("rtl-2x2"))  # any size has the same tiles
+        assert tile is not None
+        seen = Transfers(TileSet(range(rows), range(cols)))
+        program = on_tiles(self.collective.program(), tile)
+        mesh = HandshakeMesh(rows, cols, timing, reductions=False)
+        run_at(program, timing, mesh, seen, tile.queues)
+        first = seen.start_cycle
+        sends = sorted(
+            (each.start_cycle - first, each.source[0] * cols + each.source[1], each.target)
+            for each in seen.spans
+        )
+        flits = self.collective.flits
+        packets = tuple((cycle, node, TileSet.tile(*to), flits) for cycle, node, to in sends)
+        return Scene(self.size, self.label, packets, whole=True)
 
 
 class SoftwareCollectives(RouterExperiment):
-    """Rounds one after the other: what has come in one cycle goes on in the next."""
+    """From the first flit that goes in to the last one that comes out."""
 
     name = "collective"
-    subject = "cycles of sequential and tree collectives in software"
+    subject = "cycles of sequential and tree collectives in software, additions included"
     seed = 20240229
+
+    @property
+    def sources(self) -> Sequence[Path]:
+        """The mesh's Verilog, and that of the tiles, which say when messages start."""
+        return sorted({*self.mesh.sources(), *TILE_SOURCES})
 
     def check_cases(self, *, quick: bool) -> list[OnMesh]:
         """Random groups, with roots inside and outside of them, and lengths."""
@@ -69,16 +93,18 @@ class SoftwareCollectives(RouterExperiment):
 
     def measure(self, cases: Sequence[OnMesh]) -> list[float]:
         """Cycles on RTL."""
-        return _cycles(cases, self.mesh.measure([s for case in cases for s in case.scenes()]))
+        return self.mesh.measure(self._scenes(cases))
 
     def predict(self, parameters: Parameters, cases: Sequence[OnMesh]) -> list[float]:
         """Cycles on the handshake model."""
-        scenes = [scene for case in cases for scene in case.scenes()]
-        return _cycles(cases, play_model(scenes, self.mesh.timing))
+        return play_model(self._scenes(cases), self.mesh.timing)
+
+    def _scenes(self, cases: Sequence[OnMesh]) -> list[Scene]:
+        return [case.scene(self.mesh.timing) for case in cases]
 
     def _draw(self, size: Size, rng: np.random.Generator) -> Iterator[OnMesh]:
         longest = min(_MOST_FLITS, self.mesh.packet_flits)
-        for kind in _KINDS:
+        for kind in KINDS:
             drawn = 0
             while drawn < _CHECKS_A_MESH:
                 group = any_group(size, rng)
@@ -86,14 +112,4 @@ class SoftwareCollectives(RouterExperiment):
                 flits = int(rng.integers(1, longest + 1))
                 if len(group) > 1:
                     drawn += 1
-                    yield OnMesh(CollectiveTraffic(kind, *size, root, group, flits, longest))
-
-
-def _cycles(cases: Sequence[OnMesh], figures: Sequence[float]) -> list[float]:
-    """Sum over each case's rounds, and a cycle between one and the next."""
-    left = iter(figures)
-    totals = []
-    for case in cases:
-        rounds = [next(left) for _ in case.collective.rounds()]
-        totals.append(sum(rounds) + len(rounds) - 1)
-    return totals
+                    yield OnMesh(SoftwareCollective(kind, *size, root, group, flits))

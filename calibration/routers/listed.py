@@ -16,15 +16,18 @@ from calibration.routers.unicast import Unicast
 
 
 def experiments(subject: Subject) -> list[Experiment[Any]]:
-    """Those that a mesh of these features allows; later ones rest on what earlier ones found."""
+    """Those that a mesh of these features allows; later ones rest on what earlier ones found.
+
+    The last one rests on costs of the project's tiles, too.
+    """
     listed: list[Experiment[Any]] = [Buffering(subject), Unicast(subject), Contention(subject)]
     if subject.multicasts:
         listed.append(Multicast(subject))
     if subject.reductions:
         listed.append(Reduction(subject))
-    listed += [SoftwareCollectives(subject), TrafficCheck(subject)]
+    listed.append(TrafficCheck(subject))
     if subject.multicasts or subject.reductions:
         listed.append(MixCheck(subject))
     if subject.multicasts:
         listed.append(Hang(subject))
-    return listed
+    return [*listed, SoftwareCollectives(subject)]

@@ -5,7 +5,7 @@ are the project's own, beside custom routers, too: there they are modelled, each
 for itself.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from tlm.program import Engine, Program, Work
 from tlm.tiles.mesh import TiledMesh
 from tlm.tiles.programs import on_tiles
 from tlm.tiles.timing import TileTiming
-from tlm.trace import EngineSpan, TransferSpan
+from tlm.trace import Transfers
 from wafertlm.noc.networks import Network
 from wafertlm.stopwatch import Building
 from workloads.kernels.parts.software import BLOCK, SoftwareCollective
@@ -79,33 +79,13 @@ def _timed(collective: SoftwareCollective) -> Program:
     return on_tiles(collective.program(), project_tile())
 
 
-@dataclass(slots=True)
-class _Handshakes:
-    """Notes when transfers start and arrive (`Recorder`)."""
-
-    region: TileSet
-    starts: list[int] = field(default_factory=list)
-    arrivals: list[int] = field(default_factory=list)
-
-    def operation(self, span: EngineSpan) -> None:
-        """See `Recorder`."""
-
-    def transfer(self, span: TransferSpan) -> None:
-        """See `Recorder`."""
-        self.starts.append(span.start_cycle)
-        self.arrivals.append(span.arrival_cycle)
-
-    def cycles(self, launch_cycles: int) -> int:
-        """From the first handshake to the last; an arrival is told a cycle after its own."""
-        return max(self.arrivals) - 1 - (min(self.starts) + launch_cycles)
-
-
 def _modelled(collective: SoftwareCollective, network: Network, mesh: Interconnect) -> int:
     """The program's cycles on a network, modelled or in Verilog, among modelled tiles."""
     queues = project_tile().queues
-    seen = _Handshakes(TileSet(range(collective.rows), range(collective.cols)))
+    seen = Transfers(TileSet(range(collective.rows), range(collective.cols)))
     run_at(_timed(collective), network.timing, mesh, seen, queues)
-    return seen.cycles(queues.launch_cycles)
+    # An arrival is told a cycle after its handshake.
+    return seen.arrival_cycle - 1 - (seen.start_cycle + queues.launch_cycles)
 
 
 def _beside_custom_routers(
