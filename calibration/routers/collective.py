@@ -22,7 +22,7 @@ from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
 from tlm.tiles.programs import on_tiles
-from tlm.trace import Transfers
+from tlm.trace import TransferLog
 from workloads.kernels.parts.software import KINDS, SoftwareCollective
 
 _CHECKS_A_MESH = 6  # of each kind
@@ -59,7 +59,7 @@ class OnMesh:
         rows, cols = self.size
         tile = own_tile(load_chip("rtl-2x2"))  # any size has the same tiles
         assert tile is not None
-        seen = Transfers(TileSet(range(rows), range(cols)))
+        seen = TransferLog(TileSet(range(rows), range(cols)))
         program = on_tiles(self.collective.program(), tile)
         mesh = HandshakeMesh(rows, cols, timing, reductions=False)
         run_at(program, timing, mesh, seen, tile.queues)

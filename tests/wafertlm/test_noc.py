@@ -11,12 +11,14 @@ import pytest
 from calibration.routers.stored import CustomCalibration, calibration_file
 from cosim.network.model import LoopModel
 from cosim.spec.mesh import load_spec
+from cosim.tiles.model import TileModel
 from tlm.calibrated import REPOSITORY, source_hashes
 from tlm.interconnect.calibration import rtl_timing
-from tlm.interconnect.collectives import COLLECTIVES, CollectiveTraffic
+from tlm.interconnect.collectives import CollectiveTraffic
 from tlm.interconnect.packets import Packets, ReductionGoal, TileSet
 from tlm.sealed import sealed
 from wafertlm.cli import run
+from wafertlm.noc.run import COLLECTIVES
 
 
 def figures(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
@@ -71,6 +73,54 @@ def test_collectives_take_the_same_cycles_at_all_levels(
     assert len(set(cycles.values())) == 1, cycles
 
 
+def test_a_tree_waits_for_its_additions(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ("--mesh", "4x4", "--collective", "tree-reduce", "--group", "row", "--source", "1,0")
+    found = figures(capsys, *options, "--flits", "16")
+    # Messages over one link and over two; between them an addition and the launch of a transfer.
+    assert found["addition_cycles"] == 23
+    assert found["cycles"] == (1 + 1 + 15) + 1 + 23 + 3 + (1 + 2 + 15)
+    assert (found["messages"], found["flit_hops"]) == (3, (1 + 1 + 2) * 16)
+
+
+def test_a_root_has_room_for_two_messages_until_it_has_added_one(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    options = ("--mesh", "4x4", "--collective", "seq-reduce", "--group", "row", "--source", "1,0")
+    found = figures(capsys, *options, "--flits", "16")
+    # The first message, its addition, the credit of three links, a launch, and the third message.
+    assert found["cycles"] == (1 + 1 + 15) + 1 + 23 + (1 + 3 + 1) + 3 + (1 + 3 + 15)
+
+
+@pytest.mark.parametrize("collective", ["seq-multicast", "tree-multicast", "reduce"])
+def test_where_no_tile_adds_no_addition_is_told(
+    collective: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ("--mesh", "4x4", "--collective", collective, "--group", "row", "--source", "1,0")
+    assert "addition_cycles" not in figures(capsys, *options, "--flits", "16")
+
+
+@pytest.mark.slow  # a build of other tiles
+def test_tiles_in_verilog_have_the_buffers_and_stages_asked_for(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    options = ("--mesh", "3x3", "--collective", "tree-reduce", "--group", "all", "--source", "1,2")
+    form = ("--stages", "2", "--fifo-depth", "8")
+    at, rtl = (
+        figures(capsys, *options, *form, "--flits", "20", "--level", level)["cycles"]
+        for level in ("at", "rtl")
+    )
+    assert at == rtl > figures(capsys, *options, "--flits", "20")["cycles"]
+
+
+def test_what_a_scratchpad_does_not_hold_is_refused_before_a_build(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delattr(TileModel, "build")
+    options = ("--mesh", "4x4", "--collective", "tree-reduce", "--group", "row", "--source", "1,0")
+    assert run(["noc", *options, "--flits", "2752", "--level", "rtl"]) == 2
+    assert "buffers: found 8256 words of a tile's scratchpad; allowed" in capsys.readouterr().err
+
+
 def test_a_second_stage_costs_a_cycle_a_router(capsys: pytest.CaptureFixture[str]) -> None:
     options = ("--mesh", "4x8", "--collective", "reduce", "--group", "all", "--source", "0,0")
     one = figures(capsys, *options, "--flits", "4")["cycles"]
@@ -104,7 +154,7 @@ def test_a_hang_of_the_verilog_is_told_with_its_cycle(
 ) -> None:
     # An operand whose partner never comes.
     pair = ReductionGoal(TileSet(range(1), range(2)), root=3)
-    monkeypatch.setattr(CollectiveTraffic, "rounds", lambda _: [Packets.of([(0, 0, pair, 4)])])
+    monkeypatch.setattr(CollectiveTraffic, "packets", lambda _: Packets.of([(0, 0, pair, 4)]))
     collective = ("--collective", "reduce", "--group", "row", "--source", "0,0", "--flits", "4")
     assert run(["noc", "--mesh", "4x4", *collective, "--level", "rtl", "--json"]) == 1
     shown = capsys.readouterr()
@@ -119,8 +169,8 @@ def test_a_collective_that_hangs_has_all_its_figures_but_the_cycles(
 ) -> None:
     # A collective alone in the mesh does not hang: two multicasts that do stand in for its packets.
     row = TileSet(range(1), range(4))
-    clash = [Packets.of([(0, 0, row, 16), (3, 3, row, 16)])]
-    monkeypatch.setattr(CollectiveTraffic, "rounds", lambda _: clash)
+    clash = Packets.of([(0, 0, row, 16), (3, 3, row, 16)])
+    monkeypatch.setattr(CollectiveTraffic, "packets", lambda _: clash)
     collective = ("--collective", "multicast", "--group", "row", "--source", "0,0", "--flits", "16")
     assert run(["noc", "--mesh", "1x4", *collective, "--unprotected", "--json"]) == 1
     result = json.loads(capsys.readouterr().out)
@@ -245,13 +295,13 @@ def test_custom_collectives_are_cut_to_the_bound_of_their_kind(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     lengths: set[int] = set()
-    rounds = CollectiveTraffic.rounds
+    packets = CollectiveTraffic.packets
 
-    def noted(self: CollectiveTraffic) -> list[Packets]:
-        lengths.update(*(packets.flits.tolist() for packets in rounds(self)))
-        return rounds(self)
+    def noted(self: CollectiveTraffic) -> Packets:
+        lengths.update(packets(self).flits.tolist())
+        return packets(self)
 
-    monkeypatch.setattr(CollectiveTraffic, "rounds", noted)
+    monkeypatch.setattr(CollectiveTraffic, "packets", noted)
     options = ("--rtl", mask_spec, "--mesh", "16x4", "--collective", collective)
     found = figures(capsys, *options, "--group", "column", "--source", "0,0", "--flits", "12")
     assert found["cycles"] > 15
@@ -266,3 +316,13 @@ def test_a_mesh_is_no_larger_than_its_flits_can_name(
     assert capsys.readouterr().err == (
         "error: mask_mesh.toml: flit: row: found 4 bits; allowed on 17x4: 5 and more\n"
     )
+
+
+def test_tiles_beside_custom_routers_add_as_the_projects_own(
+    mask_spec: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ("--mesh", "4x4", "--collective", "tree-reduce", "--group", "row", "--source", "1,0")
+    own = figures(capsys, *options, "--flits", "16")
+    custom = figures(capsys, "--rtl", mask_spec, *options, "--flits", "16")
+    assert custom["addition_cycles"] == own["addition_cycles"]
+    assert custom["cycles"] == own["cycles"]  # the timing is that of the project's mesh

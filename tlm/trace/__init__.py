@@ -3,6 +3,6 @@
 from tlm.trace.maps import link_flits
 from tlm.trace.recorder import EngineSpan, Recorder, TransferSpan
 from tlm.trace.timeline import Timeline
-from tlm.trace.transfers import Transfers
+from tlm.trace.transfer_log import TransferLog
 
-__all__ = ["EngineSpan", "Recorder", "Timeline", "TransferSpan", "Transfers", "link_flits"]
+__all__ = ["EngineSpan", "Recorder", "Timeline", "TransferSpan", "TransferLog", "link_flits"]

@@ -5,6 +5,7 @@ are the project's own, beside custom routers, too: there they are modelled, each
 for itself.
 """
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -19,7 +20,7 @@ from tlm.program import Engine, Program, Work
 from tlm.tiles.mesh import TiledMesh
 from tlm.tiles.programs import on_tiles
 from tlm.tiles.timing import TileTiming
-from tlm.trace import Transfers
+from tlm.trace import TransferLog
 from wafertlm.noc.networks import Network
 from wafertlm.stopwatch import Building
 from workloads.kernels.parts.software import BLOCK, SoftwareCollective
@@ -28,7 +29,10 @@ _SEED = 1
 
 
 def software_cycles(
-    collective: SoftwareCollective, level: str, network: Network, building: Building
+    collective: SoftwareCollective,
+    level: str,
+    network: Network,
+    building: Building = nullcontext,
 ) -> int:
     """From the handshake of the first flit that goes in to that of the last one that comes out.
 
@@ -82,7 +86,7 @@ def _timed(collective: SoftwareCollective) -> Program:
 def _modelled(collective: SoftwareCollective, network: Network, mesh: Interconnect) -> int:
     """The program's cycles on a network, modelled or in Verilog, among modelled tiles."""
     queues = project_tile().queues
-    seen = Transfers(TileSet(range(collective.rows), range(collective.cols)))
+    seen = TransferLog(TileSet(range(collective.rows), range(collective.cols)))
     run_at(_timed(collective), network.timing, mesh, seen, queues)
     # An arrival is told a cycle after its handshake.
     return seen.arrival_cycle - 1 - (seen.start_cycle + queues.launch_cycles)

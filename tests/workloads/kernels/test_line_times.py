@@ -1,5 +1,6 @@
 """How long sums along lines take: hops and stages as WaferLLM counts them, closed forms, levels."""
 
+import random
 from dataclasses import replace
 
 import pytest
@@ -9,14 +10,15 @@ from tlm.engines.at import run_at
 from tlm.engines.lt import run_lt
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.zero_load import NocTiming
-from tlm.program import Program
+from tlm.program import Buffer, Program, Token
 from workloads.kernels.gemv.closed_form import gemv_cycles, ring_gemv_cycles
 from workloads.kernels.gemv.mesh_gemv import plan_mesh_gemv
 from workloads.kernels.gemv.pipeline_gemv import plan_pipeline_gemv
 from workloads.kernels.gemv.plan import GemvPlan, gemv, plan_gemv
 from workloads.kernels.gemv.ring_gemv import ring_gemv
-from workloads.kernels.parts.collectives import METHODS
-from workloads.kernels.parts.line import default_groups, k_tree
+from workloads.kernels.parts.closed_form import reduce_cycles
+from workloads.kernels.parts.collectives import METHODS, Reduction
+from workloads.kernels.parts.line import Lines, default_groups, k_tree
 from workloads.kernels.vector.closed_form import softmax_cycles
 from workloads.kernels.vector.softmax import plan_softmax, softmax
 
@@ -134,3 +136,26 @@ def test_the_network_reduces_faster_than_software() -> None:
         for method in ("network", "tree", "sequential")
     }
     assert cycles["network"] < cycles["tree"] < cycles["sequential"]
+
+
+@pytest.mark.parametrize(
+    ("method", "mean_pct", "worst_pct"), [("tree", 1, 8), ("sequential", 4, 25)]
+)
+def test_messages_to_one_tile_wait_for_its_port_its_buffers_and_each_other(
+    method: str, mean_pct: float, worst_pct: float
+) -> None:
+    rng, errors = random.Random(11), []
+    for _ in range(60):
+        length, flits = rng.randrange(2, 33), rng.choice([1, 2, 4, 8, 16, 50])
+        part, combine = Buffer(1, 2 * flits, 32), rng.choice([1, 5, 20, 60])
+        reduction = Reduction(
+            Lines("row", range(1), length), rng.randrange(length), method, "sum", "part", "there",
+            flits, combine,
+        )  # fmt: skip
+        tokens = {"there": Token(initial=1)} | reduction.tokens()
+        buffers = {"part": part} | reduction.buffers(part)
+        program = Program(1, length, tokens, reduction.reduce, buffers)
+        cycles = run_lt(program, TIMING).cycles
+        errors.append(100 * abs(reduce_cycles(reduction, TIMING) - cycles) / cycles)
+    assert sum(errors) / len(errors) <= mean_pct
+    assert max(errors) <= worst_pct

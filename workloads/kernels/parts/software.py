@@ -39,6 +39,8 @@ _METHODS = {"seq": "sequential", "tree": "tree"}
 BLOCK = "block"
 """The buffer of what is sent, or added up."""
 _THERE = "there"
+_PANEL_ROWS, _PANEL_WORDS = 8, 32
+"""Rows and words of the smallest block to which a scratchpad adds no padding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,8 @@ class SoftwareCollective:
 
     def program(self) -> Program:
         """What the tiles do; `tlm.tiles.programs.on_tiles` knows what an addition costs them."""
-        block = Buffer(1, self.flits * WORD_BITS // SUM_BITS, SUM_BITS)
+        rows = 1 if self.flits % _PANEL_WORDS else _PANEL_ROWS
+        block = Buffer(rows, self.flits * WORD_BITS // SUM_BITS // rows, SUM_BITS)
         part = self.reduction(0) if self.reduces else self.broadcast()
         tokens, buffers = {_THERE: Token()} | part.tokens(), {BLOCK: block}
         if isinstance(part, Reduction):

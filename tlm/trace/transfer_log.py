@@ -7,7 +7,7 @@ from tlm.trace.recorder import EngineSpan, TransferSpan
 
 
 @dataclass(slots=True)
-class Transfers:
+class TransferLog:
     """Keeps transfers (`Recorder`).
 
     Attributes:
