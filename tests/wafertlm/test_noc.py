@@ -326,3 +326,20 @@ def test_tiles_beside_custom_routers_add_as_the_projects_own(
     custom = figures(capsys, "--rtl", mask_spec, *options, "--flits", "16")
     assert custom["addition_cycles"] == own["addition_cycles"]
     assert custom["cycles"] == own["cycles"]  # the timing is that of the project's mesh
+
+
+@pytest.mark.slow  # a build of the custom mesh
+@pytest.mark.parametrize("collective", ["seq-reduce", "tree-multicast"])
+def test_custom_routers_in_verilog_carry_the_messages_of_tiles(
+    mask_spec: str, collective: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ("--mesh", "4x4", "--collective", collective, "--group", "1:4,0:2", "--source", "0,3")
+    shown = [
+        figures(capsys, "--rtl", mask_spec, *options, "--flits", "9", "--level", level)
+        for level in ("rtl", "at")
+    ]
+    rtl, at = ({name: each[name] for name in ("cycles", "messages", "deadlock")} for each in shown)
+    assert rtl["messages"] == at["messages"] == 6
+    assert not rtl["deadlock"]
+    # The timing of the fixture is not that of the custom mesh.
+    assert abs(rtl["cycles"] - at["cycles"]) < 0.2 * rtl["cycles"]

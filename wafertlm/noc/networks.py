@@ -8,6 +8,7 @@ from cosim.errors import HangError
 from cosim.spec.mesh import MeshSpec
 from cosim.spec.project import MeshParameters, mesh_timing, project_spec
 from tlm.calibrated import measured_rtl_hash
+from tlm.interconnect.calibration import rtl_timing
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import Deliveries, PacketKind, Packets
 from tlm.interconnect.zero_load import NocTiming
@@ -50,6 +51,15 @@ class Network:
     def rtl_hash(self) -> str:
         """Hash of all the Verilog that was measured, of custom routers with the specification."""
         return measured_rtl_hash() if self.custom is None else self.custom.rtl_hash
+
+    @property
+    def credit_timing(self) -> NocTiming:
+        """Of the mesh on which tiles tell each other what is free.
+
+        That of the project's tiles has routers of one stage, whatever those of data are like.
+        Beside custom routers credits take as long as one of their flits.
+        """
+        return self.timing if self.custom is not None else rtl_timing()
 
     def check(self, packets: Packets) -> None:
         """Hold that the network can carry packets, before anything is built.

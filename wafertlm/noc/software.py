@@ -43,7 +43,9 @@ def software_cycles(
     """
     tile = project_tile()
     if level == "perf":
-        last = collective.last_arrival(addition_cycles(collective), network.timing, tile.queues)
+        last = collective.last_arrival(
+            addition_cycles(collective), network.timing, network.credit_timing, tile.queues
+        )
         return last - 1 - tile.queues.launch_cycles
     if network.custom is not None:
         return _beside_custom_routers(collective, level, network, building)
@@ -87,7 +89,7 @@ def _modelled(collective: SoftwareCollective, network: Network, mesh: Interconne
     """The program's cycles on a network, modelled or in Verilog, among modelled tiles."""
     queues = project_tile().queues
     seen = TransferLog(TileSet(range(collective.rows), range(collective.cols)))
-    run_at(_timed(collective), network.timing, mesh, seen, queues)
+    run_at(_timed(collective), network.credit_timing, mesh, seen, queues)
     # An arrival is told a cycle after its handshake.
     return seen.arrival_cycle - 1 - (seen.start_cycle + queues.launch_cycles)
 

@@ -118,6 +118,21 @@ def test_a_row_takes_the_cycles_of_a_kernels_reduction(kind: str, flits: int) ->
         assert outcome.cycles == cycles + own.queues.launch_cycles + 1 + last
 
 
+@pytest.mark.rtl
+@pytest.mark.parametrize("kind", KINDS)
+def test_tiles_in_verilog_take_the_cycles_of_the_model(kind: str) -> None:
+    rng = random.Random(5)
+    network = project_network(MeshParameters(4, 4, rtl_timing().fifo_depth))
+    for flits in (1, 7, 32, 100):
+        (r0, r1), (c0, c1) = (sorted(rng.sample(range(5), 2)) for _ in range(2))
+        root, group = (rng.randrange(4), rng.randrange(4)), TileSet(range(r0, r1), range(c0, c1))
+        if list(group) == [root]:
+            group = TileSet(range(4), range(4))
+        collective = SoftwareCollective(kind, 4, 4, root, group, flits)
+        rtl, at = (software_cycles(collective, level, network) for level in ("rtl", "at"))
+        assert rtl == at, collective
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_closed_form_is_near_wherever_the_group_lies(kind: str) -> None:
     rng, errors = random.Random(7), []

@@ -48,9 +48,8 @@ def all_reduce_cycles(reduction: Reduction, timing: NocTiming) -> int:
     """Cycles until the result is everywhere."""
     length, flits = reduction.lines.length, reduction.flits
     if reduction.method == "tree":
-        spread = tree_spread(reduction.lines, reduction.root, flits, timing)
-        both = tree_gather(reduction, timing)[1] + spread
-        return _worst(reduction, both)
+        back = tree_spread(reduction.lines, reduction.root, flits, timing)
+        return _worst(reduction, tree_gather(reduction, timing)[1] + back)
     come = reduce_cycles(reduction, timing)
     if reduction.method == "sequential":
         last = max(length - 2, 0) * flits + arrival_cycles(timing, _farthest(reduction), flits)

@@ -2,7 +2,8 @@
 
 Everything begins at 0 and has shape (roots, candidates): each root of the lines by itself, and each
 of several lengths of the block. Links between tiles are taken to be in nobody's way; ports of
-tiles, buffers, credits, engines and interfaces are not.
+tiles, buffers, credits, engines and interfaces are not. Credits go over the same network, unless
+``credits`` is the timing of another.
 """
 
 from typing import Any
@@ -20,7 +21,9 @@ RECEIVE_BUFFERS = 2
 _Roots = int | tuple[int, ...]
 
 
-def tree_gather(reduction: Reduction, timing: NocTiming) -> tuple[Any, Any]:
+def tree_gather(
+    reduction: Reduction, timing: NocTiming, credits: NocTiming | None = None
+) -> tuple[Any, Any]:
     """When the last message has come to the root of a tree, and when it is added.
 
     A tile adds what comes when it has its own. It has two buffers, and says far away that one is
@@ -28,7 +31,8 @@ def tree_gather(reduction: Reduction, timing: NocTiming) -> tuple[Any, Any]:
     """
     lines, flits = reduction.lines, reduction.flits
     way = tree_ways(lines, reduction.root, timing, flits)
-    credit = tree_ways(lines, reduction.root, timing, 1) - timing.launch_cycles
+    known = timing if credits is None else credits
+    credit = tree_ways(lines, reduction.root, known, 1) - known.launch_cycles
     added, come = [np.zeros_like(way)], np.zeros_like(way)
     for number, (senders, step) in enumerate(rounds_of(lines.length)):
         takers = senders - step
@@ -49,7 +53,9 @@ def tree_gather(reduction: Reduction, timing: NocTiming) -> tuple[Any, Any]:
     return come[:, 0], added[-1][:, 0]
 
 
-def sequential_gather(reduction: Reduction, timing: NocTiming) -> tuple[Any, Any]:
+def sequential_gather(
+    reduction: Reduction, timing: NocTiming, credits: NocTiming | None = None
+) -> tuple[Any, Any]:
     """When the last of the messages to one root has come, and when it is added.
 
     The root has two buffers, which it tells its senders of in their order. Its port takes a flit a
@@ -58,7 +64,8 @@ def sequential_gather(reduction: Reduction, timing: NocTiming) -> tuple[Any, Any
     lines, roots, flits = reduction.lines, _roots(reduction.root), reduction.flits
     hops = _hops_to_others(lines, roots)
     way = _ways(timing, hops, flits)
-    credit = _ways(timing, hops, 1) - timing.launch_cycles
+    known = timing if credits is None else credits
+    credit = _ways(known, hops, 1) - known.launch_cycles
     come = way.copy()
     if way.shape[1] > 1:
         come[:, 0], come[:, 1] = _one_port(way[:, 0], way[:, 1], flits)

@@ -137,12 +137,21 @@ class SoftwareCollective:
             buffers |= part.buffers(block)
         return Program(self.rows, self.cols, tokens, self._operations, buffers)
 
-    def last_arrival(self, combine_cycles: int, timing: NocTiming, queues: QueueTiming) -> int:
-        """From the start of the first transfer to the arrival of the last, in closed form."""
+    def last_arrival(
+        self, combine_cycles: int, timing: NocTiming, credits: NocTiming, queues: QueueTiming
+    ) -> int:
+        """From the start of the first transfer to the arrival of the last, in closed form.
+
+        Args:
+            combine_cycles: Cycles of an addition.
+            timing: Of the network.
+            credits: Of the network of credits.
+            queues: Costs of the tiles' sequencers and interfaces.
+        """
         launching = Launching.of(timing, queues.launch_cycles)
         if self.reduces:
             gather = tree_gather if self.method == "tree" else sequential_gather
-            return int(gather(self.reduction(combine_cycles), launching)[0].max())
+            return int(gather(self.reduction(combine_cycles), launching, credits)[0].max())
         spread = tree_spread if self.method == "tree" else sequential_spread
         return int(spread(self._line, self._place, self.flits, launching, queues).max())
 
@@ -164,9 +173,12 @@ class SoftwareCollective:
         yield from self.broadcast().operations()
         yield from self._notices((t for t in self.order if t != self.root), takes=(_THERE,))
 
-    def _notices(self, tiles: Iterable[Tile], **names: tuple[str, ...]) -> Iterator[Operation]:
+    def _notices(
+        self, tiles: Iterable[Tile], takes: tuple[str, ...] = (), gives: tuple[str, ...] = ()
+    ) -> Iterator[Operation]:
         for tile in tiles:
-            yield Work(Engine.CONTROL, TileSet.tile(*tile), 0, label=self.kind, **names)
+            at = TileSet.tile(*tile)
+            yield Work(Engine.CONTROL, at, 0, takes=takes, gives=gives, label=self.kind)
 
 
 def _shifted(places: range, by: int) -> range:
