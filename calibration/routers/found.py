@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from calibration.experiment import Parameters
-from tlm.interconnect.zero_load import ARBITERS, FORKS, NocTiming
+from tlm.interconnect.zero_load import ARBITERS, FORKS, UNIT_ARBITERS, UNIT_CHOICES, NocTiming
 
 #: Inputs of a router as parameters name their places in line; the reduction unit is the sixth.
 PORTS = ("local", "north", "east", "south", "west")
@@ -30,6 +30,11 @@ _FIELDS: dict[str, Callable[[int], object]] = {
     "reduce_interval_cycles": int,
     "operand_limit": int,
     "operands_share": bool,
+    "unit_choice": UNIT_CHOICES.__getitem__,
+    "unit_arbiter": UNIT_ARBITERS.__getitem__,
+    "unit_lock_on_transfer": bool,
+    "unit_places": int,
+    "unit_return_cycles": int,
 }
 
 

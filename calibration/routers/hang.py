@@ -1,4 +1,4 @@
-"""Which pairs of multicasts wait for each other for ever, where nothing protects them."""
+"""Which pairs of transfers wait for each other for ever, where nothing protects them."""
 
 from collections.abc import Sequence
 
@@ -6,13 +6,14 @@ import numpy as np
 
 from calibration.experiment import Parameters
 from calibration.routers.experiment import SceneExperiment
+from calibration.routers.meetings import meeting_pairs
 from calibration.routers.scenes import Scene, Send, Size, model
 from cosim.errors import HangError
 from tlm.interconnect.handshake import DeadlockError
-from tlm.interconnect.packets import Packets
+from tlm.interconnect.packets import Packets, ReductionGoal, TileSet
 
-_PAIRS_A_MESH = 15
-_LONGEST_FLITS = 24
+_MULTICASTS_A_MESH, _OTHERS_A_MESH = 15, 8
+_LONGEST_FLITS, _LATEST_CYCLES = 24, 20
 _DELIVERED, _HUNG = 1.0, 2.0
 
 
@@ -20,13 +21,21 @@ class Hang(SceneExperiment):
     """Nothing is fitted; every pair is a run of its own, as the mesh may not survive it."""
 
     name = "hang"
-    subject = "whether pairs of multicasts are delivered (1) or hang (2)"
+    subject = "whether pairs of multicasts and reductions are delivered (1) or hang (2)"
 
     def check_cases(self, *, quick: bool) -> list[Scene]:
-        """Random pairs of large sets, most of them long, on every size."""
-        rng = np.random.default_rng(self.seed + 2)
-        sizes = self.mesh.check_sizes(quick=quick)
-        return [self._pair(size, rng, i) for size in sizes for i in range(_PAIRS_A_MESH)]
+        """Random pairs on every size: of large sets, most of them long; of reductions; mixed.
+
+        Reductions of a pair share no link, as all that may be on the way together.
+        """
+        multicasts, reductions = (np.random.default_rng(self.seed + number) for number in (2, 3))
+        scenes = []
+        for size in self.mesh.check_sizes(quick=quick):
+            if self.mesh.multicasts:
+                scenes += [self._multicasts(size, multicasts, i) for i in range(_MULTICASTS_A_MESH)]
+            if self.mesh.reductions:
+                scenes += self._of_reductions(size, reductions)
+        return scenes
 
     def measure(self, cases: Sequence[Scene]) -> list[float]:
         """What becomes of the pairs on RTL."""
@@ -51,7 +60,37 @@ class Hang(SceneExperiment):
             return _HUNG
         return _DELIVERED
 
-    def _pair(self, size: Size, rng: np.random.Generator, number: int) -> Scene:
+    def _of_reductions(self, size: Size, rng: np.random.Generator) -> list[Scene]:
+        """Reductions that meet in routers, and reductions with a multicast and with a unicast."""
+        scenes = []
+        pairs = meeting_pairs(self.mesh, size, rng)
+        pairs.sort(key=lambda pair: pair.routers, reverse=True)  # the most dangerous first
+        for number, pair in enumerate(pairs[:_OTHERS_A_MESH]):
+            sends = [send for goal in pair.goals for send in self._operands(size, goal, rng)]
+            scenes.append(Scene(size, f"{size[0]}x{size[1]}: {number}, sums of {pair}", (*sends,)))
+        for number in range(2 * _OTHERS_A_MESH if self.mesh.multicasts else _OTHERS_A_MESH):
+            goal = self.mesh.random_reduction(size, rng)
+            source, to = rng.choice(size[0] * size[1], 2, replace=False).tolist()
+            where, longest = TileSet.tile(*divmod(to, size[1])), self.mesh.packet_flits
+            if number >= _OTHERS_A_MESH:
+                where, longest = self.mesh.random_set(size, rng), self.mesh.multicast_flits
+            flits = int(rng.integers(1, min(longest, _LONGEST_FLITS) + 1))
+            other: Send = (int(rng.integers(4)), source, where, flits)
+            label = (
+                f"{size[0]}x{size[1]}: {number}, a sum of rows {goal.operands.rows}, columns "
+                f"{goal.operands.cols} to {goal.root}, and {flits} flits from {source} to rows "
+                f"{where.rows}, columns {where.cols}"
+            )
+            scenes.append(Scene(size, label, (*self._operands(size, goal, rng), other)))
+        return scenes
+
+    def _operands(self, size: Size, goal: ReductionGoal, rng: np.random.Generator) -> list[Send]:
+        """Of a reduction, each at a cycle of its own."""
+        flits = int(rng.integers(1, min(self.mesh.reduction_flits, _LONGEST_FLITS) + 1))
+        nodes = goal.operands.nodes(size[1])
+        return [(int(rng.integers(_LATEST_CYCLES)), node, goal, flits) for node in nodes]
+
+    def _multicasts(self, size: Size, rng: np.random.Generator, number: int) -> Scene:
         nodes = size[0] * size[1]
         sets = [self.mesh.random_set(size, rng) for _ in range(12)]
         sets = sorted(sets, key=len)[-2:]

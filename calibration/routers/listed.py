@@ -28,6 +28,6 @@ def experiments(subject: Subject) -> list[Experiment[Any]]:
     listed.append(TrafficCheck(subject))
     if subject.multicasts or subject.reductions:
         listed.append(MixCheck(subject))
-    if subject.multicasts:
+    if subject.multicasts or subject.reductions:
         listed.append(Hang(subject))
     return [*listed, SoftwareCollectives(subject)]

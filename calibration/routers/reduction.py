@@ -1,32 +1,43 @@
-"""How the network combines: cycles of an addition, from flit to flit, and where operands wait."""
+"""How the network combines: cycles of an addition, where operands wait, whom a unit takes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from calibration.routers.experiment import SceneExperiment, beyond_unicast, bound, common, exact
+from calibration.routers.experiment import (
+    SceneExperiment,
+    beyond_unicast,
+    bound,
+    common,
+    exact,
+    kind,
+)
 from calibration.routers.found import unit_at
+from calibration.routers.meetings import meeting_scenes
 from calibration.routers.scenes import Scene, Send, Size, closest, forms, shortlist, span
 from tlm.calibrated import Parameter
 from tlm.interconnect.packets import ReductionGoal, TileSet, cut
-from tlm.interconnect.zero_load import NocTiming
+from tlm.interconnect.zero_load import UNIT_ARBITERS, UNIT_CHOICES, NocTiming
 
 _FIT_ALONE = 6
 _FIT_AMONG = 4
 _FIT_CROWDED = 10
 _FIT_IN_PACKETS = 6
-_CHECKS_IN_PACKETS, _CHECKS_A_MESH = 30, 30
+_FIT_MEETINGS = 24
+_CHECKS_IN_PACKETS, _CHECKS_A_MESH, _CHECKED_MEETINGS = 30, 30, 24
 _LONGEST_FLITS, _MOST_FLITS = 24, 40
 #: Slowest adder that is recognised.
 _LONGEST_CYCLES = 16
-#: Forms that are kept to the end where none explains everything.
-_NEARLY = 60
+#: Forms that are kept to the end where none explains everything; of these with each kind of unit.
+_NEARLY, _NEAREST = 60, 4
+#: So many more results may a unit hold than it has to.
+_SPARE_PLACES = 6
 # A crowd: so often the same reduction, so many unicasts to its root.
 _ROUNDS, _ROUND_CYCLES, _CROWD = 4, 12, 40
 
 
 class Reduction(SceneExperiment):
-    """One group of operands at a time: alone, among unicasts, or again and again in a crowd.
+    """A group of operands alone, among unicasts, in a crowd; and two groups that meet in a router.
 
     One that is alone takes as long as a unicast from the farthest tile, and more in each router,
     the root's among them. With cut-through a full packet waits until the buffer behind is empty.
@@ -36,7 +47,7 @@ class Reduction(SceneExperiment):
     subject = "results of a reduction, alone and among unicasts"
 
     def fit_cases(self) -> list[Scene]:
-        """Pairs, then random groups and roots: alone, with unicasts in the way, crowded.
+        """Pairs, then random groups and roots: alone, with unicasts in the way, crowded, meeting.
 
         Pairs come first: they must see arbiters as they are after reset. The last are alone, in one
         packet and in several.
@@ -45,6 +56,7 @@ class Reduction(SceneExperiment):
         kinds = [False] * _FIT_ALONE + [True] * _FIT_AMONG
         scenes = self._pairs() + [self._scene(size, rng, i, a) for i, a in enumerate(kinds)]
         scenes += [self._crowded(size, rng, len(kinds) + i) for i in range(_FIT_CROWDED)]
+        scenes += self._meetings()
         full = min(self.mesh.reduction_flits, _LONGEST_FLITS)
         return scenes + [
             self._in_packets(size, self.mesh.random_reduction(size, rng), flits)
@@ -53,7 +65,7 @@ class Reduction(SceneExperiment):
 
     def check_cases(self, *, quick: bool) -> list[Scene]:
         """Others; alone from random rectangles and strided sets, to roots inside and outside."""
-        alone, among = (np.random.default_rng(self.seed + number) for number in (3, 1))
+        alone, among, meeting = (np.random.default_rng(self.seed + number) for number in (3, 1, 5))
         scenes = []
         for size in self.mesh.check_sizes(quick=quick):
             for _ in range(_CHECKS_IN_PACKETS):
@@ -66,16 +78,18 @@ class Reduction(SceneExperiment):
                 else self._crowded(size, among, i)
                 for i in range(_CHECKS_A_MESH)
             ]
+            scenes += meeting_scenes(self.mesh, size, meeting, _CHECKED_MEETINGS)
         fitted = {scene.label for scene in self.fit_cases()}
         others = {scene.label: scene for scene in scenes}
         return [scene for label, scene in others.items() if label not in fitted]
 
     def find(self, cases: Sequence[Scene], values: Sequence[float]) -> dict[str, Parameter]:
         """From reductions that are alone the cycles; from the others who waits for whom."""
-        known = self._narrowed(cases, values, most=1)
+        known = self._units(self._narrowed(cases, values, most=1))
         if closest(known, cases, values)[1] > 0:
             # What explains those that are alone not wholly may be the nearest on all.
-            known += self._narrowed(cases, values, most=_NEARLY)
+            near = self._narrowed(cases, values, most=_NEARLY)
+            known += self._units(shortlist(near, cases, values, _NEAREST))
         found = self.choose(known, cases, values, "reductions")
         return {
             **self._gap(cases[-_FIT_IN_PACKETS:], values[-_FIT_IN_PACKETS:], found[0]),
@@ -91,12 +105,31 @@ class Reduction(SceneExperiment):
                 found, lambda f: int(f.operands_share), "1: they wait in the input buffers"
             ),
             "place_reduction": common(found, lambda f: f.line.index(5), "in line"),
+            **self._unit(found),
+            "unit_places": common(found, lambda f: f.result_places, "flits/unit"),
+            "unit_return_cycles": common(found, lambda f: f.unit_return_cycles, "cycles/flit"),
             "reduction_flits": bound(
                 self.mesh.reduction_flits,
                 self.mesh.spec.limits.reduction_flits,
                 self.mesh.longest_tried_flits,
             ),
         }
+
+    def _unit(self, found: list[NocTiming]) -> dict[str, Parameter]:
+        """Whom a unit takes, where two reductions can meet in a router and share no link."""
+        if not self._meetings():
+            return {}
+        return {
+            "unit_choice": kind(found, "unit_choice", UNIT_CHOICES),
+            "unit_arbiter": kind(found, "unit_arbiter", UNIT_ARBITERS),
+            "unit_lock_on_transfer": common(
+                found, lambda f: int(f.unit_lock_on_transfer), "1: held from the first result on"
+            ),
+        }
+
+    def _meetings(self) -> list[Scene]:
+        rng = np.random.default_rng(self.seed + 4)
+        return meeting_scenes(self.mesh, self.mesh.fit, rng, _FIT_MEETINGS)
 
     def _gap(
         self, alone: Sequence[Scene], values: Sequence[float], timing: NocTiming
@@ -135,6 +168,26 @@ class Reduction(SceneExperiment):
         known = shortlist(known, [cases[i] for i in alone], [values[i] for i in alone], most)
         line = self.mesh.timing.line
         return forms(known, line=[unit_at(line, place) for place in reversed(range(6))])
+
+    def _units(self, known: list[NocTiming]) -> list[NocTiming]:
+        """These with units of all kinds; of one kind where no two reductions can meet."""
+        kinds: dict[str, Iterable[object]] = {}
+        if self._meetings():
+            kinds = {
+                "unit_choice": UNIT_CHOICES,
+                "unit_arbiter": UNIT_ARBITERS,
+                "unit_lock_on_transfer": (False, True),
+            }
+        return [
+            form
+            for timing in known
+            for form in forms(
+                [timing],
+                unit_return_cycles=(0, 1),
+                unit_places=[timing.result_places + spare for spare in range(_SPARE_PLACES + 1)],
+                **kinds,
+            )
+        ]
 
     def _pairs(self) -> list[Scene]:
         """At one tile after the other a sum and a unicast, which starts a cycle later each time.

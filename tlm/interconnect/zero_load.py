@@ -13,6 +13,11 @@ FORKS = ("own-pace", "flit-by-flit", "lockstep")
 #: Who gets an output: the next requester after the last winner; the first in line; or the winner
 #: of a tree of pairs that the bits of a pointer decide, which goes to the next request each time.
 ARBITERS = ("round-robin", "fixed", "tree")
+#: Which reductions ask for a router's unit: those whose operands have all come; or each from its
+#: first operand on, so that who is first in line keeps the unit for a partner that is late.
+UNIT_CHOICES = ("complete", "first")
+#: Which of them gets it: the next input after the last winner; or always the first in line.
+UNIT_ARBITERS = ("round-robin", "fixed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,13 @@ class NocTiming:
         operands_share: Operands wait for each other in the input buffers, in the way of all others;
             one that meets no other passes as a unicast. Else they have buffers of their own.
         operand_limit: Most operands that a router combines.
+        unit_choice: One of `UNIT_CHOICES`. Inputs stand in line at the unit as at the outputs.
+        unit_arbiter: One of `UNIT_ARBITERS`.
+        unit_lock_on_transfer: The unit is a reduction's when its first result is begun; until then
+            another that comes may be first in line. Else it is from the cycle of the choice on.
+        unit_places: Flits of results that it holds; None: as many as it begins in
+            ``reduce_cycles``.
+        unit_return_cycles: From a result's leaving the unit until its place can be filled again.
     """
 
     hop_cycles: int
@@ -68,6 +80,11 @@ class NocTiming:
     reduce_interval_cycles: int = 1
     operands_share: bool = False
     operand_limit: int = 5
+    unit_choice: str = "complete"
+    unit_arbiter: str = "round-robin"
+    unit_lock_on_transfer: bool = False
+    unit_places: int | None = None
+    unit_return_cycles: int = 0
 
     def __post_init__(self) -> None:
         """Hold that it can be built.
@@ -89,11 +106,15 @@ class NocTiming:
             "link_interval_cycles": 1,
             "reduce_interval_cycles": 1,
             "operand_limit": 1,
+            "unit_return_cycles": 0,
+            "result_places": int(self.reduce_cycles > 0 or self.unit_lock_on_transfer),
         }
         for name, allowed in least.items():
             hold_least(name, getattr(self, name), allowed)
         choose("fork", self.fork, FORKS)
         choose("arbiter", self.arbiter, ARBITERS)
+        choose("unit_choice", self.unit_choice, UNIT_CHOICES)
+        choose("unit_arbiter", self.unit_arbiter, UNIT_ARBITERS)
         if sorted(self.line) != [0, 1, 2, 3, 4, 5]:
             raise InputError(f"line: found {list(self.line)}; allowed: 0 to 5, each once")
         if self.operands_share and self.cut_through:
@@ -112,6 +133,13 @@ class NocTiming:
     def tile_places(self) -> int:
         """Flits that the output to the tile buffers."""
         return self.output_depth if self.tile_depth is None else self.tile_depth
+
+    @property
+    def result_places(self) -> int:
+        """Flits of results that a reduction unit holds."""
+        if self.unit_places is None:
+            return -(-self.reduce_cycles // self.reduce_interval_cycles)
+        return self.unit_places
 
     def head_cycles(self, hops: int) -> int:
         """From the head flit's injection handshake to its ejection handshake."""

@@ -10,14 +10,16 @@ from calibration.routers.custom import calibrate_custom
 from calibration.routers.stored import CustomCalibration
 from cosim.spec.mesh import MeshSpec, load_spec
 from tlm.calibrated import REPOSITORY
-from tlm.interconnect.zero_load import ARBITERS, FORKS
+from tlm.interconnect.zero_load import ARBITERS, FORKS, UNIT_ARBITERS, UNIT_CHOICES
 
 pytestmark = pytest.mark.rtl
 
 #: A file beside the specification, a text that stands there once, and what comes in its place.
 Change = tuple[str, str, str]
+#: A number, or an interval where no scene tells.
+Found = int | tuple[int, int]
 #: What moves; None: it is no longer asked for.
-Moved = Mapping[str, int | None]
+Moved = Mapping[str, Found | None]
 
 _DOCS = REPOSITORY / "docs" / "custom_rtl"
 _MESH, _MASK = _DOCS / "mesh.toml", _DOCS / "mask_mesh" / "mask_mesh.toml"
@@ -50,10 +52,20 @@ _MESH_FOUND = {
     "operand_limit": 5,
     "operands_share": 0,
     "place_reduction": 5,
+    "unit_choice": UNIT_CHOICES.index("complete"),
+    "unit_arbiter": UNIT_ARBITERS.index("round-robin"),
+    "unit_lock_on_transfer": 0,
+    "unit_places": 1,
+    "unit_return_cycles": 0,
     "reduction_flits": 4,
 }
 _NO_GAPS = {"multicast.gap_cycles": None, "reduction.gap_cycles": None}
-_MASK_FOUND = {name: value for name, value in _MESH_FOUND.items() if name not in _NO_GAPS} | {
+#: With two operands a router, of which the tile's own is always one, reductions wait at the tile.
+_NO_MEETINGS = dict.fromkeys(["unit_choice", "unit_arbiter", "unit_lock_on_transfer"])
+_WORMHOLE = _NO_GAPS | {"cut_through": 0, "multicast_flits": 64, "reduction_flits": 64}
+_MASK_FOUND = {
+    name: value for name, value in _MESH_FOUND.items() if name not in _NO_GAPS | _NO_MEETINGS
+} | {
     "ejection_cycles": 2,
     "hop_cycles": 2,
     "fifo_depth": 2,
@@ -84,18 +96,18 @@ def _variant(original: Path, folder: Path, changes: list[Change]) -> MeshSpec:
     return load_spec(folder / "spec.toml")
 
 
-def _found(calibration: CustomCalibration) -> dict[str, int]:
-    """All that was identified, by name; each for certain."""
-    found = {}
+def _found(calibration: CustomCalibration) -> dict[str, Found]:
+    """All that was identified, by name."""
+    found = dict[str, Found]()
     for result in calibration.results:
         for name, parameter in result.parameters.items():
-            assert parameter.ci95 == (parameter.value, parameter.value), name
             key = f"{result.name}.{name}" if name == "gap_cycles" else name
-            found[key] = int(parameter.value)
+            low, high = map(int, parameter.ci95)
+            found[key] = low if low == high else (low, high)
     return found
 
 
-def _holds(spec: MeshSpec, expected: Mapping[str, int]) -> None:
+def _holds(spec: MeshSpec, expected: Mapping[str, Found]) -> None:
     """Exactly this is identified, and by it every blind check holds to the cycle."""
     calibration = calibrate_custom(spec, quick=True)
     assert _found(calibration) == expected
@@ -104,7 +116,7 @@ def _holds(spec: MeshSpec, expected: Mapping[str, int]) -> None:
     assert calibration.not_represented == []
 
 
-def _moved(found: Mapping[str, int], moved: Moved) -> dict[str, int]:
+def _moved(found: Mapping[str, Found], moved: Moved) -> dict[str, Found]:
     changed = {**found, **moved}
     return {name: value for name, value in changed.items() if value is not None}
 
@@ -231,6 +243,67 @@ _TURNAROUND: list[Change] = [
     ),
 ]
 
+#: A unit takes the first input in line that has an operand, and waits for the partners.
+_FIRST: list[Change] = [
+    ("reduce_unit.sv", "candidate, maximum;", "candidate, maximum, whole;"),
+    (
+        "reduce_unit.sv",
+        """    localparam logic [Ports-1:0] Before = Ports'((1 << i) - 1);
+    assign candidate[i] = operand_valid_i[i] && (partners[i] & Before) == '0
+                        && (partners[i] & ~present) == '0 && room;""",
+        """    assign candidate[i] = operand_valid_i[i] && room;
+    assign whole[i] = (partners[i] & ~present) == '0;""",
+    ),
+    (
+        "reduce_unit.sv",
+        "(busy_q | start) && (operands & ~operand_valid_i) == '0;",
+        "(busy_q | start) && (lead & ~whole) == '0;",
+    ),
+]
+#: A unit is a reduction's only from its first result on.
+_LATE_UNIT: list[Change] = [
+    (
+        "reduce_unit.sv",
+        "busy_q <= (busy_q | start) & !(step & stop);",
+        "busy_q <= (busy_q | step) & !(step & stop);",
+    ),
+    ("reduce_unit.sv", ".advance_i(start),", ".advance_i(step && !busy_q),"),
+    (
+        "reduce_unit.sv",
+        "((start && target[o]) ? started : '0)",
+        "((step && !busy_q && target[o]) ? started : '0)",
+    ),
+]
+#: The first input in line has the unit first, whoever had it before.
+_FIXED_UNIT: list[Change] = [("reduce_unit.sv", ".advance_i(start),", ".advance_i(1'b0),")]
+#: Behind the adder are three results, and a full line takes none in the cycle in which one leaves.
+_RESULTS: list[Change] = [
+    (
+        "reduce_unit.sv",
+        "  for (genvar s = 0; s < ReduceStages; s++) begin : gen_stage\n",
+        """  logic unused_taken;
+  assign unused_taken = taken_i;
+  for (genvar s = 0; s < ReduceStages; s++) begin : gen_results
+    fifo #(
+      .Width(FlitWidth + Ports),
+      .Depth(3)
+    ) u_results (
+      .clk_i,
+      .rst_ni,
+      .valid_i(stage_valid[s]),
+      .ready_o(stage_ready[s]),
+      .data_i({stage_target[s], stage_flit[s]}),
+      .free_o(),
+      .valid_o(stage_valid[s+1]),
+      .ready_i(stage_ready[s+1]),
+      .data_o({stage_target[s+1], stage_flit[s+1]})
+    );
+  end
+  for (genvar s = 0; s < 0; s++) begin : gen_stage
+""",
+    ),
+]
+
 _MESH_VARIANTS: dict[str, tuple[list[Change], Moved]] = {
     "one-more-stage": (
         [_mesh_parameters("FifoDepth = 4, Stages = 2")],
@@ -258,12 +331,9 @@ _MESH_VARIANTS: dict[str, tuple[list[Change], Moved]] = {
     "no-loopback": ([_mesh_parameters("FifoDepth = 4, Loopback = 0")], {"loopback": 0}),
     "slower-adder": (
         [_mesh_parameters("FifoDepth = 4, ReduceStages = 3")],
-        {"reduce_cycles": 3, "reduction.gap_cycles": 4},
+        {"reduce_cycles": 3, "reduction.gap_cycles": 4, "unit_places": 3},
     ),
-    "wormhole": (
-        _without_length(),
-        _NO_GAPS | {"cut_through": 0, "multicast_flits": 64, "reduction_flits": 64},
-    ),
+    "wormhole": (_without_length(), _WORMHOLE),
     "deeper-buffers": (
         [
             _mesh_parameters("FifoDepth = 8"),
@@ -298,6 +368,11 @@ _MESH_VARIANTS: dict[str, tuple[list[Change], Moved]] = {
                 "operand_limit",
                 "operands_share",
                 "place_reduction",
+                "unit_choice",
+                "unit_arbiter",
+                "unit_lock_on_transfer",
+                "unit_places",
+                "unit_return_cycles",
                 "reduction_flits",
                 "reduction.gap_cycles",
             ]
@@ -306,17 +381,26 @@ _MESH_VARIANTS: dict[str, tuple[list[Change], Moved]] = {
     "lockstep": (_LOCKSTEP, {"fork": FORKS.index("lockstep")}),
     "lockstep-wormhole": (
         [*_LOCKSTEP, *_without_length()],
-        _NO_GAPS
-        | {
-            "fork": FORKS.index("lockstep"),
-            "cut_through": 0,
-            "multicast_flits": 64,
-            "reduction_flits": 64,
-        },
+        _WORMHOLE | {"fork": FORKS.index("lockstep")},
     ),
     "fixed-priority": (_FIXED, {"arbiter": ARBITERS.index("fixed")}),
     "tree-of-pairs": (_TREE, {"arbiter": ARBITERS.index("tree")}),
     "turnaround": (_TURNAROUND, {"turnaround_cycles": 1}),
+    "unit-of-the-first-in-line": (_FIXED_UNIT, {"unit_arbiter": 1}),
+    "unit-held-late": (_LATE_UNIT, {"unit_lock_on_transfer": 1}),
+    "unit-waits-for-partners": (
+        [*_FIRST, *_without_length()],
+        _WORMHOLE | {"unit_choice": UNIT_CHOICES.index("first")},
+    ),
+    "unit-waits-for-partners-of-the-first-in-line": (
+        [*_FIRST, *_LATE_UNIT[:1], *_FIXED_UNIT, *_without_length()],
+        _WORMHOLE | {"unit_choice": 1, "unit_arbiter": 1, "unit_lock_on_transfer": 1},
+    ),
+    # So many results are never all there when two reductions want the unit.
+    "unit-of-three-results": (
+        _RESULTS,
+        {"unit_places": 3, "unit_return_cycles": 1, "unit_lock_on_transfer": (0, 1)},
+    ),
 }
 
 

@@ -77,17 +77,19 @@ def happen(m: Records) -> bool:
 @compiled
 def settle(m: Records, packets: Table, deliveries: DeliveryTable) -> None:
     """Start, grant and move what the cycle's events allow."""
-    for place in range(m[Mesh.STARTING], m[Mesh.STARTING] + m[Mesh.STARTS]):
-        begin(m, packets, m[place])
-    m[Mesh.STARTS] = 0
-    granting = True
-    while granting:  # again where room came in this very cycle
+    active = True
+    while active:  # again where room came in this very cycle
+        begun = 0
+        while begun < m[Mesh.STARTS]:
+            begin(m, packets, m[m[Mesh.STARTING] + begun])
+            begun += 1
+        m[Mesh.STARTS] = 0
         for place in range(m[Mesh.MARKED], m[Mesh.MARKED] + m[Mesh.MARKS]):
             m[m[place] + Output.LISTED] = 0
             grant(m, m[place])
         m[Mesh.MARKS] = 0
         follow(m, packets, deliveries)
-        granting = m[Mesh.MARKS] > 0
+        active = m[Mesh.MARKS] > 0 or m[Mesh.STARTS] > 0
 
 
 @compiled

@@ -17,6 +17,7 @@ from tlm.interconnect.handshake.records import (
     Output,
     Packet,
 )
+from tlm.interconnect.handshake.reduction import first_asking
 from tlm.interconnect.handshake.routes import partners
 from tlm.interconnect.handshake.state import node_addresses
 from tlm.interconnect.packets import PacketKind
@@ -191,6 +192,19 @@ class _Standstill:
         result = buffer_of(m, node, RESULT)
         if m[node + Node.UNIT] >= 0 and m[result + FlitBuffer.PACKETS] > 0:
             yield result
+        yield from self._kept_unit(node, own)
+
+    def _kept_unit(self, node: int, packet: int) -> Iterator[int]:
+        """The operand of another reduction for which a free unit is kept."""
+        m = self._m
+        first = int(first_asking(m, self._packets, node))
+        if m[node + Node.UNIT] >= 0 or first < 0:
+            return
+        chosen = int(m[node + Node.UNIT_CHOSEN])
+        held = buffer_of(m, node, int(m[Mesh.OPERAND_SLOT]) + (first if chosen < 0 else chosen))
+        joint = self._packets[packet, Packet.JOINT]
+        if self._packets[self.packet(held), Packet.JOINT] != joint:
+            yield held
 
     def _absence(self, node: int, port: int, packet: int) -> Iterator[int]:
         """Buffers whose front packets keep a reduction's operand from an input."""

@@ -2,7 +2,7 @@
 
 from tlm.compiled import compiled
 from tlm.interconnect.handshake.events import ask, look_at, mark, schedule
-from tlm.interconnect.handshake.flits import came_at, freed_at, passes_from
+from tlm.interconnect.handshake.flits import came_at, free_place_from, freed_at, passes_from
 from tlm.interconnect.handshake.places import buffer_of, given, node_of, output_of
 from tlm.interconnect.handshake.records import (
     DUE,
@@ -21,6 +21,7 @@ from tlm.interconnect.handshake.records import (
     Records,
     Ring,
     Table,
+    UnitChoice,
     What,
 )
 from tlm.interconnect.handshake.routes import partners, to_root, tree, way
@@ -73,22 +74,46 @@ def _stand_in_line(m: Records, buffer: Address, port: int, came: int) -> None:
 
 
 @compiled
-def ready_from(m: Records, packets: Table, node: Address, port: int) -> int:
-    """Cycle from which the reduction whose first operand is at an input may start; or NEVER."""
-    operands = m[Mesh.OPERAND_SLOT]
-    first = buffer_of(m, node, operands + port)
-    if m[first + FlitBuffer.PACKETS] == 0:
+def inputs_of(m: Records, packets: Table, node: Address, port: int) -> int:
+    """A bit for each input that brings an operand of the reduction at an input; 0 if none is."""
+    buffer = buffer_of(m, node, m[Mesh.OPERAND_SLOT] + port)
+    if m[buffer + FlitBuffer.PACKETS] == 0:
+        return 0
+    if m[Mesh.OPERAND_SLOT] > 0:
+        return m[buffer + FlitBuffer.NEEDED]
+    packet = m[buffer + FlitBuffer.FRONT_PACKET]  # what it needs may be outputs
+    if packets[packet, Packet.KIND] < PacketKind.SUM:
+        return 0
+    inputs = partners(m, packets, packet, node)
+    return inputs if inputs & (inputs - 1) else 0
+
+
+@compiled
+def asks_from(m: Records, packets: Table, node: Address, port: int) -> int:
+    """Cycle from which an input asks for the unit; or NEVER.
+
+    Where a reduction has to be complete, the first of its inputs asks for all.
+    """
+    inputs = inputs_of(m, packets, node, port)
+    if inputs == 0:
         return NEVER
-    packet, time = m[first + FlitBuffer.FRONT_PACKET], LONG_AGO
-    joint = packets[packet, Packet.JOINT]
-    inputs = m[first + FlitBuffer.NEEDED]
-    if m[Mesh.OPERAND_SLOT] == 0:  # what is needed may be outputs
-        operand = packets[packet, Packet.KIND] >= PacketKind.SUM
-        inputs = partners(m, packets, packet, node) if operand else 0
-        if inputs & (inputs - 1) == 0:
+    if m[Mesh.UNIT_CHOICE] == UnitChoice.FIRST:
+        return m[buffer_of(m, node, m[Mesh.OPERAND_SLOT] + port) + FlitBuffer.SHOWN_FROM]
+    for other in range(PORTS):
+        before = m[Mesh.PLACE_OF + other] < m[Mesh.PLACE_OF + port]
+        if before and inputs >> other & 1:
             return NEVER
-    if inputs & ((1 << port) - 1):
+    return ready_from(m, packets, node, port)
+
+
+@compiled
+def ready_from(m: Records, packets: Table, node: Address, port: int) -> int:
+    """Cycle from which the reduction of which an operand is at an input may start; or NEVER."""
+    inputs, operands = inputs_of(m, packets, node, port), m[Mesh.OPERAND_SLOT]
+    if inputs == 0:
         return NEVER
+    packet = m[buffer_of(m, node, operands + port) + FlitBuffer.FRONT_PACKET]
+    joint, time = packets[packet, Packet.JOINT], LONG_AGO
     for partner in range(PORTS):
         if inputs >> partner & 1:
             buffer = buffer_of(m, node, operands + partner)
@@ -107,18 +132,45 @@ def ready_from(m: Records, packets: Table, node: Address, port: int) -> int:
 
 @compiled
 def consider(m: Records, packets: Table, node: Address) -> None:
-    """Have a reduction started as soon as one may."""
+    """Have a reduction chosen, or started, as soon as one may."""
     if m[node + Node.UNIT] >= 0 or m[node + Node.START_AT] == DUE:
         return
-    time = NEVER
-    for port in range(PORTS):
-        time = min(time, ready_from(m, packets, node, port))
+    time = _next_choice(m, packets, node)
     if time == NEVER:
         return
-    time = max(time, m[node + Node.UNIT_FREE_FROM])
-    if m[node + Node.START_AT] < 0 or time < m[node + Node.START_AT]:
+    if time <= m[Mesh.CLOCK]:  # a result left in this very cycle
+        m[node + Node.START_AT] = DUE
+        m[m[Mesh.STARTING] + m[Mesh.STARTS]] = node
+        m[Mesh.STARTS] += 1
+    elif m[node + Node.START_AT] < 0 or time < m[node + Node.START_AT]:
         m[node + Node.START_AT] = time
         schedule(m, time, What.START, node)
+
+
+@compiled
+def _next_choice(m: Records, packets: Table, node: Address) -> int:
+    """Cycle in which a unit that is free is next looked at; or NEVER.
+
+    It is after the last look, which left who is first in line waiting for a partner.
+    """
+    free, looked = m[node + Node.UNIT_FREE_FROM], m[node + Node.UNIT_LOOKED]
+    chosen, time = m[node + Node.UNIT_CHOSEN], NEVER
+    if m[Mesh.UNIT_LATE_LOCK] != 0:
+        result = buffer_of(m, node, RESULT)
+        room = free_place_from(m, result)
+        if room == NEVER:
+            return NEVER
+        free = max(free, room)
+    for port in range(PORTS):
+        if chosen >= 0:
+            from_when = ready_from(m, packets, node, port) if port == chosen else NEVER
+        elif m[Mesh.UNIT_LATE_LOCK] != 0:
+            from_when = ready_from(m, packets, node, port)
+        else:
+            from_when = asks_from(m, packets, node, port)
+        if from_when < NEVER and max(from_when, free) > looked:
+            time = min(time, max(from_when, free))
+    return time
 
 
 @compiled

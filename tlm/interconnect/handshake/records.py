@@ -37,7 +37,7 @@ SLOTS = 16
 
 ROUND = 1024  # cycles of the wheel
 LINE = 16  # columns of a cache's line of 64 bytes
-HEADER_COLUMNS = 112
+HEADER_COLUMNS = 128
 OUTPUT_COLUMNS = 8
 EVENT_COLUMNS = 4
 PACKET_COLUMNS = 16
@@ -97,6 +97,9 @@ class Mesh(IntEnum):
     LATENCY = 64  # cycles from a flit's coming to its leaving for a link, by slot
     EJECTION = 80  # the same for the tile, by slot
     RETURN = 96  # cycles from a flit's leaving until its place can be filled, by slot
+    UNIT_CHOICE = 112  # a `UnitChoice`
+    UNIT_TURNS = 113  # whether inputs take turns at a unit, or the first in line always wins
+    UNIT_LATE_LOCK = 114  # whether a unit is a reduction's only from its first result on
 
 
 class Fork(IntEnum):
@@ -113,6 +116,13 @@ class Arbiter(IntEnum):
     ROUND_ROBIN = 0
     FIXED = 1
     TREE = 2
+
+
+class UnitChoice(IntEnum):
+    """Which reductions ask for a unit, as `zero_load.UNIT_CHOICES`."""
+
+    COMPLETE = 0
+    FIRST = 1
 
 
 class Node(IntEnum):
@@ -132,7 +142,7 @@ class Node(IntEnum):
     UNIT_DONE = 90  # flits combined
     UNIT_LAST = 91  # when the last was
     UNIT_FREE_FROM = 92  # cycle from which it is free
-    UNIT_PREFERRED = 93  # a bit an input for who is first in line
+    UNIT_PREFERRED = 93  # a bit a place for who is first in line
     START_AT = 94  # cycle of the next start, or -1, or DUE
     STARTED = 95  # flits of the reductions started, by output
     PUTS_IN = 100  # flits that the tile puts in in this cycle
@@ -142,6 +152,8 @@ class Node(IntEnum):
     TAKES = 104  # whether the tile takes it in this cycle
     MAY_TAKE = 105  # flits that a node without a tile takes before it stops; NEVER: all
     LEAVES_LOADS = 106  # whether it leaves requests for loads in its router
+    UNIT_CHOSEN = 107  # input whose reduction the unit waits for, or -1
+    UNIT_LOOKED = 108  # cycle in which who was first in line could not start yet
     BUFFERS = 112  # where they begin
 
 

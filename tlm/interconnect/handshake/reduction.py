@@ -1,10 +1,19 @@
 """The reduction unit of a router, rtl/noc/reduce_unit.sv."""
 
 from tlm.compiled import compiled, lowest
-from tlm.interconnect.handshake.flits import append, came_at, left_at
-from tlm.interconnect.handshake.fronts import arrived, consider, enter, freed, leave, ready_from
+from tlm.interconnect.handshake.flits import append, came_at, free_place_from, left_at
+from tlm.interconnect.handshake.fronts import (
+    arrived,
+    asks_from,
+    consider,
+    enter,
+    freed,
+    leave,
+    ready_from,
+)
 from tlm.interconnect.handshake.places import buffer_of, given
 from tlm.interconnect.handshake.records import (
+    NEVER,
     PORTS,
     RESULT,
     Address,
@@ -20,16 +29,36 @@ from tlm.interconnect.handshake.routes import to_root
 
 
 @compiled
-def begin(m: Records, packets: Table, node: Address) -> None:
-    """Start the first in line of the reductions that may."""
-    m[node + Node.START_AT] = -1
-    candidates = 0
+def first_asking(m: Records, packets: Table, node: Address) -> int:
+    """Input that is first in line of those that ask for the unit; or -1."""
+    asking = 0
     for port in range(PORTS):
-        candidates |= (ready_from(m, packets, node, port) <= m[Mesh.CLOCK]) << port
-    assert candidates > 0
-    line = candidates & m[node + Node.UNIT_PREFERRED]
-    winner = lowest(line if line else candidates)
-    m[node + Node.UNIT_PREFERRED] = 31 & ~((2 << winner) - 1)
+        asks = asks_from(m, packets, node, port) <= m[Mesh.CLOCK]
+        asking |= asks << m[Mesh.PLACE_OF + port]
+    if asking == 0:
+        return -1
+    line = asking & m[node + Node.UNIT_PREFERRED]
+    return m[Mesh.AT_PLACE + lowest(line if line else asking)]
+
+
+@compiled
+def begin(m: Records, packets: Table, node: Address) -> None:
+    """Start the first in line of the reductions that ask, or have the unit wait for it."""
+    m[node + Node.START_AT] = -1
+    chosen = m[node + Node.UNIT_CHOSEN]
+    winner = first_asking(m, packets, node) if chosen < 0 else chosen
+    assert winner >= 0
+    starts = ready_from(m, packets, node, winner) <= m[Mesh.CLOCK]
+    if chosen < 0 and m[Mesh.UNIT_TURNS] != 0 and (starts or m[Mesh.UNIT_LATE_LOCK] == 0):
+        place = m[Mesh.PLACE_OF + winner]
+        m[node + Node.UNIT_PREFERRED] = 63 & ~((2 << place) - 1)
+    if not starts:
+        m[node + Node.UNIT_LOOKED] = m[Mesh.CLOCK]
+        if m[Mesh.UNIT_LATE_LOCK] == 0:
+            m[node + Node.UNIT_CHOSEN] = winner
+        consider(m, packets, node)
+        return
+    m[node + Node.UNIT_CHOSEN] = -1
     buffer = buffer_of(m, node, m[Mesh.OPERAND_SLOT] + winner)
     packet = m[buffer + FlitBuffer.FRONT_PACKET]
     m[node + Node.UNIT] = packets[packet, Packet.JOINT]
@@ -48,6 +77,8 @@ def combine(m: Records, packets: Table, node: Address) -> None:
     """
     joint, registers, size = m[node + Node.UNIT], m[Mesh.REGISTERS], m[Mesh.BUFFER_SIZE]
     if joint < 0:
+        if m[Mesh.UNIT_LATE_LOCK] != 0:  # there is room for a first result
+            consider(m, packets, node)
         return
     base = buffer_of(m, node, m[Mesh.OPERAND_SLOT])
     result = buffer_of(m, node, RESULT)
@@ -55,10 +86,11 @@ def combine(m: Records, packets: Table, node: Address) -> None:
     while done < packets[joint, Packet.FLITS]:
         into, known = m[result + FlitBuffer.WRITTEN], True
         time = m[node + Node.UNIT_LAST] + m[Mesh.UNIT_INTERVAL]
-        if registers > 0:  # a full line of registers moves on in the cycle in which one leaves
-            if m[result + FlitBuffer.LEFT] + registers <= into:
+        if registers > 0:
+            room = free_place_from(m, result)
+            if room == NEVER:
                 break
-            time = max(time, left_at(m, result, into - registers))
+            time = max(time, room)
         for port in range(PORTS):
             if m[node + Node.UNIT_INPUTS] >> port & 1:
                 buffer = base + port * size
@@ -102,13 +134,12 @@ def take_operands(m: Records, packets: Table, node: Address, first: int, stop: i
                 left += 1
             m[buffer + FlitBuffer.LEFT] = left
     ended = left - start == packets[m[node + Node.UNIT], Packet.FLITS]
-    if ended:
-        m[node + Node.UNIT] = -1
-        m[node + Node.UNIT_FREE_FROM] = time + m[Mesh.UNIT_INTERVAL]
     for port in range(PORTS):
         if inputs >> port & 1:
             if ended:
                 leave(m, packets, base + port * size, time)
             freed(m, packets, base + port * size)
-    if ended:
+    if ended:  # all operands have left: none asks again
+        m[node + Node.UNIT] = -1
+        m[node + Node.UNIT_FREE_FROM] = time + m[Mesh.UNIT_INTERVAL]
         consider(m, packets, node)

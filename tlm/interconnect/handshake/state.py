@@ -29,7 +29,7 @@ from tlm.interconnect.handshake.records import (
     Run,
 )
 from tlm.interconnect.lines import MeshPort
-from tlm.interconnect.zero_load import ARBITERS, FORKS, NocTiming
+from tlm.interconnect.zero_load import ARBITERS, FORKS, UNIT_CHOICES, NocTiming
 
 #: Port by which a node is seen from its neighbour in a direction.
 _FACING = (MeshPort.LOCAL, MeshPort.SOUTH, MeshPort.WEST, MeshPort.NORTH, MeshPort.EAST)
@@ -47,7 +47,7 @@ def new_mesh(rows: int, cols: int, timing: NocTiming, *, reductions: bool) -> In
     nodes = rows * cols
     depth = max(timing.output_depth, timing.tile_places)
     slots = SLOTS if reductions or depth > 0 else PORTS
-    longest = max(timing.fifo_depth + depth, _unit_places(timing))
+    longest = max(timing.fifo_depth + depth, timing.result_places)
     ring = 1 << (longest - 1).bit_length()
     size = _whole_lines(FlitBuffer.RINGS + RING_COUNT * 2 * ring)
     # At most one request a branch and a release an output; a few for a tile, a unit and waits for
@@ -74,7 +74,7 @@ def new_mesh(rows: int, cols: int, timing: NocTiming, *, reductions: bool) -> In
     m[Mesh.MASK] = ring - 1
     m[Mesh.DEPTH], m[Mesh.OUTPUT_DEPTH] = timing.fifo_depth, timing.output_depth
     m[Mesh.TILE_DEPTH] = timing.tile_places
-    m[Mesh.REGISTERS] = _unit_places(timing)
+    m[Mesh.REGISTERS] = timing.result_places
     m[Mesh.Y_FIRST], m[Mesh.CUT_THROUGH] = timing.y_first, timing.cut_through
     m[Mesh.LOOPBACK] = timing.loopback
     m[Mesh.FORK], m[Mesh.ARBITER] = FORKS.index(timing.fork), ARBITERS.index(timing.arbiter)
@@ -82,6 +82,9 @@ def new_mesh(rows: int, cols: int, timing: NocTiming, *, reductions: bool) -> In
     m[Mesh.TURNAROUND] = timing.turnaround_cycles
     m[Mesh.LINK_INTERVAL] = timing.link_interval_cycles
     m[Mesh.UNIT_INTERVAL] = timing.reduce_interval_cycles
+    m[Mesh.UNIT_CHOICE] = UNIT_CHOICES.index(timing.unit_choice)
+    m[Mesh.UNIT_TURNS] = timing.unit_arbiter == "round-robin"
+    m[Mesh.UNIT_LATE_LOCK] = timing.unit_lock_on_transfer
     m[Mesh.OPERAND_SLOT] = 0 if timing.operands_share else OPERANDS
     m[Mesh.AT_PLACE : Mesh.AT_PLACE + len(timing.line)] = timing.line
     m[Mesh.PLACE_OF : Mesh.PLACE_OF + len(timing.line)] = np.argsort(timing.line)
@@ -91,11 +94,6 @@ def new_mesh(rows: int, cols: int, timing: NocTiming, *, reductions: bool) -> In
     _set_buffers(m)
     _set_events(m)
     return m
-
-
-def _unit_places(timing: NocTiming) -> int:
-    """Flits of results that a reduction unit holds."""
-    return -(-timing.reduce_cycles // timing.reduce_interval_cycles)
 
 
 def _whole_lines(columns: int) -> int:
@@ -139,8 +137,8 @@ def _set_nodes(m: Int32s, cols: int) -> None:
     table[:, Node.NUMBER] = np.arange(len(table))
     table[:, Node.ROW], table[:, Node.COL] = np.divmod(np.arange(len(table)), cols)
     idle = [Node.QUEUE_HEAD, Node.QUEUE_TAIL, Node.QUEUE_LAST]
-    table[:, [*idle, Node.UNIT, Node.START_AT]] = -1
-    table[:, Node.UNIT_PREFERRED] = 2**PORTS - 1
+    table[:, [*idle, Node.UNIT, Node.UNIT_CHOSEN, Node.UNIT_LOOKED, Node.START_AT]] = -1
+    table[:, Node.UNIT_PREFERRED] = 2 ** (PORTS + 1) - 1
 
 
 def _set_outputs(m: Int32s, rows: int, cols: int) -> None:
@@ -170,7 +168,7 @@ def _set_slots(m: Int32s, timing: NocTiming) -> None:
     kinds = {
         range(OPERANDS): (places, hop, ejection, returns),
         range(OPERANDS, RESULT): (places, hop, 0, returns),
-        range(RESULT, OUTPUTS): (_unit_places(timing), unit, unit, 1),
+        range(RESULT, OUTPUTS): (timing.result_places, unit, unit, timing.unit_return_cycles),
         range(OUTPUTS, OUTPUTS + 1): (timing.tile_places, 1, 1, 1),
         range(OUTPUTS + 1, SLOTS): (timing.output_depth, 1, 1, 1),
     }
