@@ -4,6 +4,7 @@ An experiment is data and a few short functions; everything else (errors, hashes
 happens here, so that all experiments are judged alike. How to write one: docs/experiments.md.
 """
 
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,8 @@ from tlm.calibrated import (
     CheckPoint,
     FitPoint,
     Parameter,
+    Situation,
+    Status,
     combined_hash,
     source_hashes,
 )
@@ -55,12 +58,17 @@ class Experiment(Protocol[Case]):
         subject: What is measured, in words.
         seed: Seed of everything random in its cases.
         targets: What its errors may be.
+        untried: Situations of its subject that no case is about, in words.
     """
 
     name: str
     subject: str
     seed: int
     targets: Targets
+
+    @property
+    def untried(self) -> Sequence[str]:
+        """Situations of its subject that no case is about."""
 
     @property
     def sources(self) -> Sequence[Path]:
@@ -96,6 +104,10 @@ class Experiment(Protocol[Case]):
 
     def label(self, case: Case) -> str:
         """The case in words that let a reader repeat it."""
+        ...
+
+    def situation(self, case: Case) -> str:
+        """What the case has in common with others, in words."""
         ...
 
 
@@ -137,10 +149,38 @@ def run(
             for case, value in zip(fit_cases, fit_values, strict=True)
         ],
         check=check,
+        situations=_situations(experiment, fit_cases, cases, errors),
         mean_abs_error_pct=sum(errors) / len(errors),
         max_abs_error_pct=errors[worst],
         worst_case=check[worst].case,
     )
+
+
+def _situations(
+    experiment: Experiment[Any], fit: Sequence[Any], check: Sequence[Any], errors: Sequence[float]
+) -> list[Situation]:
+    """What was tried, how often and how well; then what was not."""
+    fitted = Counter(map(experiment.situation, fit))
+    off: dict[str, list[float]] = {name: [] for name in fitted}
+    for case, error in zip(check, errors, strict=True):
+        off.setdefault(experiment.situation(case), []).append(error)
+    tried = [_tried(experiment, name, fitted[name], of_checks) for name, of_checks in off.items()]
+    untried = [
+        Situation(name=name, fit=0, check=0, max_abs_error_pct=None, status="not tried")
+        for name in experiment.untried
+    ]
+    return [*tried, *untried]
+
+
+def _tried(experiment: Experiment[Any], name: str, fit: int, errors: Sequence[float]) -> Situation:
+    worst = max(errors, default=None)
+    if worst is None:
+        status: Status = "identified"
+    elif worst > experiment.targets.worst_pct:
+        status = "not represented"
+    else:
+        status = "identified and checked" if fit else "checked"
+    return Situation(name=name, fit=fit, check=len(errors), max_abs_error_pct=worst, status=status)
 
 
 def misses(experiment: Experiment[Any], result: CalibrationResult) -> list[str]:

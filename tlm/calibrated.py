@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import ValidationError
 
@@ -58,10 +58,32 @@ class CheckPoint(Table):
         return 100.0 * (self.model - self.rtl) / self.rtl
 
 
+Status = Literal["identified and checked", "identified", "checked", "not represented", "not tried"]
+
+
+class Situation(Table):
+    """What some cases of an experiment have in common, or what none of them asks.
+
+    Attributes:
+        name: The situation in words.
+        fit: Cases from which parameters were identified.
+        check: Cases that the fit has not seen.
+        max_abs_error_pct: Largest error of these; None without.
+        status: What is known of it; not represented: an error is above the experiment's target.
+    """
+
+    name: str
+    fit: int
+    check: int
+    max_abs_error_pct: float | None
+    status: Status
+
+
 class CalibrationResult(Table):
     """Outcome of one experiment.
 
     ``sources`` maps each Verilog file the measurement rests on to the hash of its content.
+    ``situations`` say what was tried, and what was not.
     """
 
     name: str
@@ -73,6 +95,7 @@ class CalibrationResult(Table):
     parameters: dict[str, Parameter]
     fit: list[FitPoint]
     check: list[CheckPoint]
+    situations: list[Situation]
     mean_abs_error_pct: float
     max_abs_error_pct: float
     worst_case: str

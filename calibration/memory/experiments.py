@@ -126,6 +126,10 @@ class _MemoryExperiment(ABC):
 
     sources: Sequence[Path] = MEMORY_SOURCES
     seed: int
+    untried: Sequence[str] = (
+        "channels of another shape or device",
+        "tRC beside tRAS and tRP, tFAW, a burst's share of a latency: they decide no answer",
+    )
 
     def check_cases(self, *, quick: bool) -> list[Stream]:
         """Every pattern at every depth."""
@@ -139,6 +143,10 @@ class _MemoryExperiment(ABC):
     def label(self, case: Probe | Stream) -> str:
         """The requests in words."""
         return case.label
+
+    def situation(self, case: Probe | Stream) -> str:
+        """A few requests, or the pattern of many."""
+        return "requests alone" if isinstance(case, Probe) else f"streams: {case.pattern}"
 
     @abstractmethod
     def figure(self, taken: Int64s, answered: Int64s) -> float:

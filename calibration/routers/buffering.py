@@ -36,6 +36,13 @@ class Path1D:
         return f"{self.size[0]}x{self.size[1]}: row {self.row}, {self.hops} hops{counted}"
 
     @property
+    def situation(self) -> str:
+        """What is full."""
+        if self.side is None:
+            return "a path that fills behind a blocked tile"
+        return "a tile at a full path"
+
+    @property
     def places(self) -> tuple[int, int, int]:
         """How many buffers of inputs, of outputs to links and to tiles the flits fill."""
         return (self.hops + 1, self.hops, 1) if self.side is None else (1, 0, 0)
@@ -50,6 +57,11 @@ class Buffering(RouterExperiment):
     name = "buffering"
     subject = "flits accepted against a blocked tile"
     seed = 1
+
+    @property
+    def untried(self) -> Sequence[str]:
+        """Other packets."""
+        return ("packets of several flits against a blocked tile", "a multicast to a blocked tile")
 
     def fit_cases(self) -> list[Path1D]:
         """Two lengths, and a tile at the way."""

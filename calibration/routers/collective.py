@@ -41,6 +41,11 @@ class OnMesh:
         return self.collective.rows, self.collective.cols
 
     @property
+    def situation(self) -> str:
+        """The kind."""
+        return self.collective.kind
+
+    @property
     def label(self) -> str:
         """The collective in words."""
         c = self.collective

@@ -8,7 +8,7 @@ import numpy as np
 
 from calibration.routers.experiment import SceneExperiment, common, exact, kind
 from calibration.routers.found import PORTS
-from calibration.routers.scenes import Scene, Send, Size, closest, forms, shortlist
+from calibration.routers.scenes import Scene, Send, Size, about, closest, forms, shortlist
 from calibration.routers.unicast import LONGEST_RETURN_CYCLES
 from tlm.calibrated import Parameter
 from tlm.interconnect.packets import TileSet
@@ -18,6 +18,8 @@ _FIT_CROWDS, _FIT_BURSTS = 8, 6
 _CHECK_CROWDS, _CHECK_BURSTS = 25, 6
 # So many packets for each flit that a router's port holds: outputs must be blocked for long.
 _BURST_PACKETS, _LEAST_PACKETS, _MOST_PACKETS, _BURST_CYCLES = 40, 160, 400, 30
+_MEET, _CROWD = "packets of all inputs at one output", "a crowd of packets to one tile"
+_BURST = "bursts of unicasts that fill the buffers"
 #: Forms that are kept to the end where none explains everything.
 _NEARLY = 60
 #: The four neighbours in line, the tile's own input and the reduction unit behind them.
@@ -32,20 +34,27 @@ class Contention(SceneExperiment):
     name = "contention"
     subject = "deliveries of packets that meet at outputs"
 
+    @property
+    def untried(self) -> Sequence[str]:
+        """Tiles as they may be."""
+        return ("tiles that take nothing for a while amid traffic",)
+
     def fit_cases(self) -> list[Scene]:
         """All neighbours to one tile, all ways into one column, random crowds and bursts."""
         rng = np.random.default_rng(self.seed)
         crowds = [self._crowd(self.mesh.fit, rng, f"fit {i}") for i in range(_FIT_CROWDS)]
         bursts = [self._burst(self.mesh.fit, rng, i) for i in range(_FIT_BURSTS)]
-        return [self._neighbours(), self._column(), *crowds, *bursts]
+        first = about(_MEET, [self._neighbours(), self._column()])
+        return [*first, *about(_CROWD, crowds), *about(_BURST, bursts)]
 
     def check_cases(self, *, quick: bool) -> list[Scene]:
         """Other crowds, all to one tile, and other bursts, from anywhere to anywhere."""
         crowds, bursts = (np.random.default_rng(self.seed + number) for number in (1, 2))
         scenes = []
         for size in self.mesh.check_sizes(quick=quick):
-            scenes += [self._crowd(size, crowds, str(i)) for i in range(_CHECK_CROWDS)]
-            scenes += [self._burst(size, bursts, _FIT_BURSTS + i) for i in range(_CHECK_BURSTS)]
+            crowd = [self._crowd(size, crowds, str(i)) for i in range(_CHECK_CROWDS)]
+            burst = [self._burst(size, bursts, _FIT_BURSTS + i) for i in range(_CHECK_BURSTS)]
+            scenes += [*about(_CROWD, crowd), *about(_BURST, burst)]
         return scenes
 
     def find(self, cases: Sequence[Scene], values: Sequence[float]) -> dict[str, Parameter]:

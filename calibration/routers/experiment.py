@@ -27,6 +27,11 @@ class RouterExperiment:
         self.mesh = subject
 
     @property
+    def untried(self) -> Sequence[str]:
+        """Situations of its subject that no case is about."""
+        return ()
+
+    @property
     def sources(self) -> Sequence[Path]:
         """The mesh's Verilog, and its specification."""
         return self.mesh.sources()
@@ -52,6 +57,10 @@ class RouterExperiment:
     def label(self, case: Any) -> str:
         """The case in words."""
         return str(case.label)
+
+    def situation(self, case: Any) -> str:
+        """What the case is about."""
+        return str(case.situation or self.subject)
 
 
 class SceneExperiment(RouterExperiment):

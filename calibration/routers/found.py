@@ -58,7 +58,9 @@ def timing_of(found: Mapping[str, Parameters], unknown: NocTiming) -> NocTiming:
             line = unit_at(line, values["place_reduction"])
     if "tile_depth" in fields and fields["tile_depth"] == fields["output_depth"]:
         fields["tile_depth"] = None
-    return replace(unknown, line=line, **fields)  # type: ignore[arg-type]  # of their fields
+    timing = replace(unknown, line=line, **fields)  # type: ignore[arg-type]  # of their fields
+    plain = replace(timing, unit_places=None)
+    return plain if plain.result_places == timing.result_places else timing
 
 
 def unit_at(line: tuple[int, ...], place: int) -> tuple[int, ...]:

@@ -6,8 +6,8 @@ import numpy as np
 
 from calibration.experiment import Parameters
 from calibration.routers.experiment import SceneExperiment
-from calibration.routers.meetings import meeting_pairs
-from calibration.routers.scenes import Scene, Send, Size, model
+from calibration.routers.meetings import MEETING, meeting_pairs
+from calibration.routers.scenes import Scene, Send, Size, about, model
 from cosim.errors import HangError
 from tlm.interconnect.handshake import DeadlockError
 from tlm.interconnect.packets import Packets, ReductionGoal, TileSet
@@ -23,6 +23,11 @@ class Hang(SceneExperiment):
     name = "hang"
     subject = "whether pairs of multicasts and reductions are delivered (1) or hang (2)"
 
+    @property
+    def untried(self) -> Sequence[str]:
+        """More than pairs."""
+        return ("three transfers and more that wait for each other",)
+
     def check_cases(self, *, quick: bool) -> list[Scene]:
         """Random pairs on every size: of large sets, most of them long; of reductions; mixed.
 
@@ -32,7 +37,8 @@ class Hang(SceneExperiment):
         scenes = []
         for size in self.mesh.check_sizes(quick=quick):
             if self.mesh.multicasts:
-                scenes += [self._multicasts(size, multicasts, i) for i in range(_MULTICASTS_A_MESH)]
+                pairs = [self._multicasts(size, multicasts, i) for i in range(_MULTICASTS_A_MESH)]
+                scenes += about("two multicasts", pairs)
             if self.mesh.reductions:
                 scenes += self._of_reductions(size, reductions)
         return scenes
@@ -67,13 +73,16 @@ class Hang(SceneExperiment):
         pairs.sort(key=lambda pair: pair.routers, reverse=True)  # the most dangerous first
         for number, pair in enumerate(pairs[:_OTHERS_A_MESH]):
             sends = [send for goal in pair.goals for send in self._operands(size, goal, rng)]
-            scenes.append(Scene(size, f"{size[0]}x{size[1]}: {number}, sums of {pair}", (*sends,)))
+            label = f"{size[0]}x{size[1]}: {number}, sums of {pair}"
+            scenes.append(Scene(size, label, tuple(sends), situation=MEETING))
         for number in range(2 * _OTHERS_A_MESH if self.mesh.multicasts else _OTHERS_A_MESH):
             goal = self.mesh.random_reduction(size, rng)
             source, to = rng.choice(size[0] * size[1], 2, replace=False).tolist()
             where, longest = TileSet.tile(*divmod(to, size[1])), self.mesh.packet_flits
+            situation = "a reduction and a unicast"
             if number >= _OTHERS_A_MESH:
                 where, longest = self.mesh.random_set(size, rng), self.mesh.multicast_flits
+                situation = "a reduction and a multicast"
             flits = int(rng.integers(1, min(longest, _LONGEST_FLITS) + 1))
             other: Send = (int(rng.integers(4)), source, where, flits)
             label = (
@@ -81,7 +90,8 @@ class Hang(SceneExperiment):
                 f"{goal.operands.cols} to {goal.root}, and {flits} flits from {source} to rows "
                 f"{where.rows}, columns {where.cols}"
             )
-            scenes.append(Scene(size, label, (*self._operands(size, goal, rng), other)))
+            both = (*self._operands(size, goal, rng), other)
+            scenes.append(Scene(size, label, both, situation=situation))
         return scenes
 
     def _operands(self, size: Size, goal: ReductionGoal, rng: np.random.Generator) -> list[Send]:

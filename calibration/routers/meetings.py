@@ -14,6 +14,7 @@ from calibration.routers.subject import Subject
 from tlm.interconnect.ordering import Link, tree_links
 from tlm.interconnect.packets import ReductionGoal, TileSet
 
+MEETING = "two reductions through one router"
 _POOL = 240  # reductions of which pairs are made
 _ROUNDS, _ROUND_CYCLES = 5, 30
 # In a crowd: often, shortly after each other, and short. Results then fill what a unit holds.
@@ -90,7 +91,13 @@ def _scene(
         f"{size[0]}x{size[1]}: {number}, {rounds} times {pair}, which meet, "
         f"{len(sends) - operands} unicasts"
     )
-    return Scene(size, label, tuple(sorted(sends, key=lambda send: send[0])))
+    about = "in a crowd" if crowded else "operands late"
+    return Scene(
+        size,
+        label,
+        tuple(sorted(sends, key=lambda send: send[0])),
+        situation=f"{MEETING}, {about}",
+    )
 
 
 def _unicasts(

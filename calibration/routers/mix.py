@@ -1,6 +1,6 @@
 """Unicasts, multicasts and reductions that load a mesh together; nothing is fitted."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +29,13 @@ class Mix:
     shares: tuple[float, float, float]
 
     @property
+    def situation(self) -> str:
+        """The kinds of packets."""
+        kinds = ("unicasts", "multicasts", "reductions of rows")
+        there = [kind for kind, share in zip(kinds, self.shares, strict=True) if share]
+        return " and ".join(there) + " under load"
+
+    @property
     def label(self) -> str:
         """The load in words."""
         unicasts, multicasts, operands = self.shares
@@ -44,6 +51,16 @@ class MixCheck(LoadExperiment):
     name = "mix"
     subject = "mean latency of unicasts, multicasts and reductions mixed"
     targets = Targets(mean_pct=3.0, worst_pct=3.0)
+
+    @property
+    def untried(self) -> Sequence[str]:
+        """What might wait for ever in a crowd."""
+        untried = []
+        if self.mesh.multicasts and self.mesh.timing.fork == "lockstep":
+            untried.append("multicasts under load: forks in lockstep may hang")
+        if self.mesh.reductions and not self.mesh.crosses_reductions:
+            untried.append("reductions under load: operands in others' way may hang")
+        return untried
 
     def check_cases(self, *, quick: bool) -> list[Mix]:
         """From light to beyond saturation."""

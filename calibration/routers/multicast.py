@@ -13,13 +13,15 @@ from calibration.routers.experiment import (
     exact,
     kind,
 )
-from calibration.routers.scenes import Scene, Send, Size, forms, span
+from calibration.routers.scenes import Scene, Send, Size, about, forms, span
 from tlm.calibrated import Parameter
 from tlm.interconnect.packets import TileSet, cut
 from tlm.interconnect.zero_load import FORKS
 
 _FIT_ALONE, _FIT_SCENES = 6, 30
 _CHECKS_ALONE, _CHECKS_A_MESH = 40, 30
+_ALONE, _IN_TURN = "a multicast alone", "multicasts of one tile after each other"
+_AMONG = "a multicast among unicasts"
 _SHORT_FLITS, _LONGEST_FLITS, _MOST_FLITS = 4, 24, 48
 
 
@@ -43,7 +45,8 @@ class Multicast(SceneExperiment):
             for flits in (1, min(3, full), full, 2 * full, 5 * full, 3 * full)
         ]
         rng = np.random.default_rng(self.seed)
-        return alone + [self._scene(size, rng, number) for number in range(_FIT_SCENES)]
+        scenes = [self._scene(size, rng, number) for number in range(_FIT_SCENES)]
+        return about(_ALONE, alone) + scenes
 
     def check_cases(self, *, quick: bool) -> list[Scene]:
         """Others, from sources inside and outside of the sets."""
@@ -54,7 +57,7 @@ class Multicast(SceneExperiment):
                 where, source = self.mesh.any_set(size, alone), self._any_node(size, alone)
                 if len(where) > 1:
                     flits = int(alone.integers(1, _MOST_FLITS + 1))
-                    scenes.append(self._alone(size, where, source, flits))
+                    scenes += about(_ALONE, [self._alone(size, where, source, flits)])
             scenes += [self._scene(size, among, number) for number in range(_CHECKS_A_MESH)]
         fitted = {scene.label for scene in self.fit_cases()}
         others = {scene.label: scene for scene in scenes}
@@ -119,4 +122,4 @@ class Multicast(SceneExperiment):
             f"{rows}x{cols}: {number}, {count} times {flits} flits from {source} to rows "
             f"{where.rows}, columns {where.cols}, {len(sends) - count} unicasts"
         )
-        return Scene(size, label, tuple(sends))
+        return Scene(size, label, tuple(sends), situation=_AMONG if number % 2 else _IN_TURN)

@@ -13,12 +13,13 @@ from calibration.routers.experiment import (
     kind,
 )
 from calibration.routers.found import unit_at
-from calibration.routers.meetings import meeting_scenes
-from calibration.routers.scenes import Scene, Send, Size, closest, forms, shortlist, span
+from calibration.routers.meetings import MEETING, meeting_scenes
+from calibration.routers.scenes import Scene, Send, Size, about, closest, forms, shortlist, span
 from tlm.calibrated import Parameter
 from tlm.interconnect.packets import ReductionGoal, TileSet, cut
 from tlm.interconnect.zero_load import UNIT_ARBITERS, UNIT_CHOICES, NocTiming
 
+_ALONE, _AMONG = "a reduction alone", "a reduction among unicasts"
 _FIT_ALONE = 6
 _FIT_AMONG = 4
 _FIT_CROWDED = 10
@@ -32,6 +33,8 @@ _LONGEST_CYCLES = 16
 _NEARLY, _NEAREST = 60, 4
 #: So many more results may a unit hold than it has to.
 _SPARE_PLACES = 6
+#: Units of all kinds are tried on one in so many crowds and meetings first.
+_SOME = 5
 # A crowd: so often the same reduction, so many unicasts to its root.
 _ROUNDS, _ROUND_CYCLES, _CROWD = 4, 12, 40
 
@@ -45,6 +48,13 @@ class Reduction(SceneExperiment):
 
     name = "reduction"
     subject = "results of a reduction, alone and among unicasts"
+
+    @property
+    def untried(self) -> Sequence[str]:
+        """Meetings where there are none, and another operation."""
+        meet = () if self._meetings() else (f"{MEETING}: no two of this mesh can want its unit",)
+        maximum = {"sum", "maximum"} <= set(self.mesh.spec.operations())
+        return (*meet, *(("cycles of maxima: sums alone are timed",) if maximum else ()))
 
     def fit_cases(self) -> list[Scene]:
         """Pairs, then random groups and roots: alone, with unicasts in the way, crowded, meeting.
@@ -85,12 +95,13 @@ class Reduction(SceneExperiment):
 
     def find(self, cases: Sequence[Scene], values: Sequence[float]) -> dict[str, Parameter]:
         """From reductions that are alone the cycles; from the others who waits for whom."""
-        known = self._units(self._narrowed(cases, values, most=1))
-        if closest(known, cases, values)[1] > 0:
+        known = self._narrowed(cases, values, most=1)
+        best, misfit = closest(self._units(known, cases, values), cases, values)
+        if misfit > 0:
             # What explains those that are alone not wholly may be the nearest on all.
-            near = self._narrowed(cases, values, most=_NEARLY)
-            known += self._units(shortlist(near, cases, values, _NEAREST))
-        found = self.choose(known, cases, values, "reductions")
+            near = shortlist(self._narrowed(cases, values, _NEARLY), cases, values, _NEAREST)
+            best += self._units(near, cases, values)
+        found = self.choose(best, cases, values, "reductions")
         return {
             **self._gap(cases[-_FIT_IN_PACKETS:], values[-_FIT_IN_PACKETS:], found[0]),
             "reduce_cycles": common(found, lambda f: f.reduce_cycles, "cycles/router"),
@@ -169,8 +180,10 @@ class Reduction(SceneExperiment):
         line = self.mesh.timing.line
         return forms(known, line=[unit_at(line, place) for place in reversed(range(6))])
 
-    def _units(self, known: list[NocTiming]) -> list[NocTiming]:
-        """These with units of all kinds; of one kind where no two reductions can meet."""
+    def _units(
+        self, known: list[NocTiming], cases: Sequence[Scene], values: Sequence[float]
+    ) -> list[NocTiming]:
+        """These with units of all kinds; those that explain some crowds and meetings best."""
         kinds: dict[str, Iterable[object]] = {}
         if self._meetings():
             kinds = {
@@ -178,7 +191,7 @@ class Reduction(SceneExperiment):
                 "unit_arbiter": UNIT_ARBITERS,
                 "unit_lock_on_transfer": (False, True),
             }
-        return [
+        units = [
             form
             for timing in known
             for form in forms(
@@ -188,6 +201,9 @@ class Reduction(SceneExperiment):
                 **kinds,
             )
         ]
+        crowded = len(self._pairs()) + _FIT_ALONE + _FIT_AMONG
+        some = slice(crowded, len(cases) - _FIT_IN_PACKETS, _SOME)
+        return shortlist(units, cases[some], values[some], _NEARLY if len(known) > 1 else 1)
 
     def _pairs(self) -> list[Scene]:
         """At one tile after the other a sum and a unicast, which starts a cycle later each time.
@@ -206,7 +222,8 @@ class Reduction(SceneExperiment):
                 sends: list[Send] = [(0, beside, goal, 1) for beside in (node, node ^ 1)]
                 sends.append((late, across, TileSet.tile(row, col), 1))
                 label = f"{rows}x{cols}: sum at {node}, unicast {late} cycles later"
-                scenes.append(Scene(self.mesh.fit, label, tuple(sends)))
+                scene = Scene(self.mesh.fit, label, tuple(sends))
+                scenes += about("a sum and a unicast at one output", [scene])
         return scenes
 
     def _in_packets(self, size: Size, goal: ReductionGoal, flits: int) -> Scene:
@@ -219,7 +236,7 @@ class Reduction(SceneExperiment):
         parts = cut(flits, self.mesh.reduction_flits)
         nodes = goal.operands.nodes(size[1])
         sends = tuple((0, node, goal, part) for node in nodes for part in parts)
-        return Scene(size, label, sends, whole=True)
+        return Scene(size, label, sends, whole=True, situation=_ALONE)
 
     def _scene(self, size: Size, rng: np.random.Generator, number: int, among: bool) -> Scene:
         rows, cols = size
@@ -237,7 +254,7 @@ class Reduction(SceneExperiment):
             f"{rows}x{cols}: {number}, {flits} flits from rows {goal.operands.rows}, columns "
             f"{goal.operands.cols} to {goal.root}, {len(sends) - len(goal.operands)} unicasts"
         )
-        return Scene(size, label, tuple(sends))
+        return Scene(size, label, tuple(sends), situation=_AMONG if among else _ALONE)
 
     def _crowded(self, size: Size, rng: np.random.Generator, number: int) -> Scene:
         """Unicasts that go where the results go: at every router they want the same output.
@@ -267,4 +284,7 @@ class Reduction(SceneExperiment):
             f"{size[0]}x{cols}: {number}, {_ROUNDS} times {flits} flits from rows "
             f"{goal.operands.rows}, columns {goal.operands.cols} to {goal.root}, {_CROWD} unicasts"
         )
-        return Scene(size, label, tuple(sorted(sends, key=lambda send: send[0])))
+        sends.sort(key=lambda send: send[0])
+        return Scene(
+            size, label, tuple(sends), situation="a group's reductions among unicasts to its root"
+        )

@@ -38,12 +38,14 @@ class Scene:
         whole: Its figure is the cycles from the first flit in to the last one out. Else it is the
             weighted mean cycle of heads and tails delivered: the deliveries, in order of packet and
             node, weigh 1, 2, 3 and so on, so that two that change places change the figure.
+        situation: What it is about, in words; empty: the experiment's subject.
     """
 
     size: Size
     label: str
     sends: tuple[Send, ...]
     whole: bool = False
+    situation: str = ""
 
     @property
     def span_cycles(self) -> int:
@@ -81,6 +83,11 @@ def unicast_of(scene: Scene) -> Scene:
     far, to = scene.way
     tile = TileSet.tile(*divmod(to, scene.size[1]))
     return Scene(scene.size, scene.label, ((0, far, tile, sum(scene.parts)),), whole=True)
+
+
+def about(situation: str, scenes: Iterable[Scene]) -> list[Scene]:
+    """Scenes that are about one situation."""
+    return [replace(scene, situation=situation) for scene in scenes]
 
 
 def span(places: range) -> str:

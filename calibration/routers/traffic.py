@@ -32,6 +32,11 @@ class Load:
     packet_flits: int
 
     @property
+    def situation(self) -> str:
+        """The pattern."""
+        return f"{self.pattern} traffic"
+
+    @property
     def label(self) -> str:
         """The load in words."""
         return (

@@ -30,7 +30,7 @@ LONGEST_RETURN_CYCLES, _LONGEST_INTERVAL_CYCLES = 6, 8
 def _scene(size: Size, source: tuple[int, int], to: tuple[int, int], flits: int) -> Scene:
     label = f"{size[0]}x{size[1]}: {source[0]},{source[1]} to {to[0]},{to[1]}, {flits} flits"
     sends = ((0, source[0] * size[1] + source[1], TileSet.tile(*to), flits),)
-    return Scene(size, label, sends, whole=True)
+    return Scene(size, label, sends, whole=True, situation="a unicast alone")
 
 
 class Unicast(SceneExperiment):
@@ -42,6 +42,11 @@ class Unicast(SceneExperiment):
 
     name = "unicast"
     subject = "zero-load unicast latency"
+
+    @property
+    def untried(self) -> Sequence[str]:
+        """Longer packets."""
+        return (f"packets of more than {self.mesh.packet_flits} flits",)
 
     def fit_cases(self) -> list[Scene]:
         """Six transfers."""

@@ -74,6 +74,7 @@ class TileEngines(TileExperiment[TileCase]):
     name = "tile"
     subject = "cycles of a tile's matrix and vector engines, transfers and credits"
     targets = Targets(mean_pct=1.0, worst_pct=5.0)
+    untried = ("two engines at work at once: see the kernels",)
 
     def fit_cases(self) -> list[TileCase]:
         """Two of each subject: one to read the constant off, one to contradict it."""
@@ -96,6 +97,10 @@ class TileEngines(TileExperiment[TileCase]):
             return cases
         others = [TileCase(*either, OTHER_WIDTH) for either in _OTHER_WIDTH_CASES]
         return [*cases, *others]
+
+    def situation(self, case: TileCase) -> str:
+        """The engine's work."""
+        return f"{case.subject} alone"
 
     def cycles(self, machine: TileMachine, case: TileCase) -> int:
         """Of a job from its start to its end; of a credit from its giving to its taking."""

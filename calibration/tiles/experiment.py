@@ -44,6 +44,7 @@ class TileExperiment(ABC, Generic[Case]):
     sources: Sequence[Path] = TILE_SOURCES
     seed = 0
     targets = EXACT
+    untried: Sequence[str] = ()
 
     @abstractmethod
     def cycles(self, machine: TileMachine, case: Case) -> int:
@@ -56,6 +57,10 @@ class TileExperiment(ABC, Generic[Case]):
     @abstractmethod
     def words(self, case: Case) -> str:
         """What is done, in words."""
+
+    @abstractmethod
+    def situation(self, case: Case) -> str:
+        """What the case has in common with others."""
 
     def rtl(self, case: Case) -> TileModel:
         """The mesh of tiles."""

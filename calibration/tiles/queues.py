@@ -92,6 +92,10 @@ class TileQueues(TileExperiment[QueueCase]):
             for n in range(8)
         ]
 
+    def situation(self, case: QueueCase) -> str:
+        """The constant that it shows, or that it was drawn at random."""
+        return f"programs that show {case.constant}" if case.constant else "random programs"
+
     def cycles(self, machine: TileMachine, case: QueueCase) -> int:
         """Of the program from its first start to its last end."""
         return machine.run(lower(_program(case), case.model).images).cycles

@@ -76,6 +76,10 @@ class Relay(TileExperiment[RelayCase]):
         others = [(way, sizes) for way in _WAYS for sizes in _OTHER_WIDTH_CHECK]
         return cases + [RelayCase(way, *sizes, OTHER_WIDTH) for way, sizes in others]
 
+    def situation(self, case: RelayCase) -> str:
+        """What the tiles do with the block."""
+        return f"chains of tiles: {case.way}"
+
     def cycles(self, machine: TileMachine, case: RelayCase) -> int:
         """From the start of the first transfer to that of the one behind the last stage.
 

@@ -96,6 +96,13 @@ class TileStreams(TileExperiment[StreamCase]):
             StreamCase(pass_job("row-sum", 11, 6, (2, 1031, 2049)), OTHER_WIDTH),
         ]
 
+    def situation(self, case: StreamCase) -> str:
+        """The engine, and its kind of work."""
+        if isinstance(case.job, VectorJob):
+            return f"passes: {case.job.operation}"
+        rest = "sums" if case.job.output_stationary else "weights"
+        return f"products, {rest} at rest" + (", added to memory" if case.job.accumulate else "")
+
     def cycles(self, machine: TileMachine, case: StreamCase) -> int:
         """From the job's start to its end."""
         return alone(machine, case.job)

@@ -73,6 +73,7 @@ class SystolicExperiment:
     sources: Sequence[Path] = ARRAY_SOURCES
     seed = 0
     targets = EXACT
+    untried = ("arrays of other sizes: tiles of 4x4 are in experiment tile",)
 
     def fit_cases(self) -> list[SystolicCase]:
         """Cases from which the constants are identified."""
@@ -121,6 +122,10 @@ class SystolicExperiment:
     def predict(self, parameters: Parameters, cases: Sequence[SystolicCase]) -> list[float]:
         """Cycles of each case by the law."""
         return [float(_law(case, fold_timing(parameters, case.dataflow))) for case in cases]
+
+    def situation(self, case: SystolicCase) -> str:
+        """The dataflow."""
+        return f"{case.dataflow} products"
 
     def label(self, case: SystolicCase) -> str:
         """The case in words."""

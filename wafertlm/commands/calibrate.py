@@ -174,14 +174,16 @@ def _row(result: CalibrationResult) -> dict[str, Any]:
         "max_abs_error_pct": result.max_abs_error_pct,
         "worst_case": result.worst_case,
         "parameters": {name: p.model_dump() for name, p in result.parameters.items()},
+        "situations": [each.model_dump() for each in result.situations],
     }
 
 
 def render(result: Result) -> RenderableType:
-    """The error table, and the parameters with their intervals."""
+    """The error table, what was tried and what was not, and the parameters with their intervals."""
     errors = Table(
         "experiment", "subject", "fit", "check", "mean error", "worst error", "worst case"
     )
+    tried = Table("experiment", "situation", "fit", "check", "worst error", "status")
     parameters = Table("parameter", "value", "95 % interval", "unit")
     for row in result["experiments"]:
         mean, worst = row["mean_abs_error_pct"], row["max_abs_error_pct"]
@@ -189,6 +191,12 @@ def render(result: Result) -> RenderableType:
             row["name"], row["subject"], str(row["fit_points"]), str(row["check_points"]),
             f"{mean:.3g} %", f"{worst:.3g} %", row["worst_case"] if worst else "-",
         )  # fmt: skip
+        for each in row["situations"]:
+            worst = each["max_abs_error_pct"]
+            tried.add_row(
+                row["name"], each["name"], str(each["fit"]), str(each["check"]),
+                "-" if worst is None else f"{worst:.3g} %", each["status"],
+            )  # fmt: skip
         for name, found in row["parameters"].items():
             low, high = found["ci95"]
             interval = "exact" if low == high else f"{low:g} to {high:g}"
@@ -197,9 +205,11 @@ def render(result: Result) -> RenderableType:
             )
     if "not_represented" in result:
         lines = result["not_represented"] or ["nothing: the model explains all that was measured"]
-        return Group(errors, parameters, "not represented:", *(f"  {line}" for line in lines))
+        return Group(
+            errors, tried, parameters, "not represented:", *(f"  {line}" for line in lines)
+        )
     if not result["levels"]:
-        return Group(errors, parameters)
+        return Group(errors, tried, parameters)
     levels = Table("kernel", "cases", "lt against at: mean, worst", "perf against lt: mean, worst")
     for row in result["levels"]:
         pairs = (row["lt_against_at_pct"], row["perf_against_lt_pct"])
@@ -215,7 +225,7 @@ def render(result: Result) -> RenderableType:
         pair = row["perf_against_lt_pct"]
         errors_shown = f"{pair['mean']:.2g} %, {pair['max']:.3g} %"
         chips.add_row(row["kernel"], str(row["points"]), errors_shown, row["worst_case"])
-    return Group(errors, parameters, tiles, levels, chips)
+    return Group(errors, tried, parameters, tiles, levels, chips)
 
 
 @click.command("calibrate")

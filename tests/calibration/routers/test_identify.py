@@ -80,20 +80,29 @@ def test_forks(subject: Subject, fork: str) -> None:
     assert subject.not_represented == []
 
 
-def test_adders(subject: Subject) -> None:
-    true = replace(
-        TRUE,
-        reduce_cycles=4,
-        reduce_interval_cycles=5,
-        operands_share=True,
-        line=(5, 0, 1, 2, 3, 4),
-    )
+_SLOW = {"reduce_cycles": 4, "reduce_interval_cycles": 5, "line": (5, 0, 1, 2, 3, 4)}
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"operands_share": True},
+        {"unit_choice": "first"},
+        {"unit_choice": "first", "unit_arbiter": "fixed", "operands_share": True},
+        {"unit_choice": "first", "unit_lock_on_transfer": True, "unit_places": 2},
+        {"unit_arbiter": "fixed", "unit_lock_on_transfer": True, "reduce_interval_cycles": 1},
+        {"unit_places": 3, "unit_return_cycles": 1},
+    ],
+)
+def test_adders(subject: Subject, form: dict[str, Any]) -> None:
+    true = replace(TRUE, **(_SLOW | form))
     experiment = Reduction(subject)
     cases = experiment.fit_cases()
     values = play_model(cases, true)
     found = experiment.identify(cases, values)
     assert subject.timing == true
-    assert found["reduce_cycles"].ci95 == (4, 4)
+    for name in ("reduce_cycles", "unit_choice", "unit_arbiter"):
+        assert found[name].ci95 == (found[name].value, found[name].value)
 
 
 PROJECT = NocTiming(1, 1, 4, 1, 8)

@@ -1,0 +1,117 @@
+"""Whom a router's reduction unit takes, and what that does to two reductions that meet."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+
+from calibration.routers.meetings import meeting_pairs
+from calibration.routers.subject import Subject
+from cosim.spec.mesh import MeshSpec
+from tlm.errors import InputError
+from tlm.interconnect.handshake import DeadlockError, HandshakeMesh
+from tlm.interconnect.packets import Packets, ReductionGoal, TileSet
+from tlm.interconnect.zero_load import UNIT_ARBITERS, UNIT_CHOICES, NocTiming
+
+TIMING = NocTiming(2, 2, 4, 0, 8, cut_through=False)
+KINDS = [
+    replace(TIMING, unit_choice=choice, unit_arbiter=arbiter, unit_lock_on_transfer=late)
+    for choice, arbiter, late in product(UNIT_CHOICES, UNIT_ARBITERS, (False, True))
+]
+#: From the west and the east, and from the north and the south, of the tile in the middle.
+ACROSS = ReductionGoal(TileSet(range(1, 2), range(0, 3, 2)), 4)
+ALONG = ReductionGoal(TileSet(range(0, 3, 2), range(1, 2)), 4)
+WEST, EAST, NORTH, SOUTH = 3, 5, 1, 7
+
+
+def ends(timing: NocTiming, *sends: tuple[int, int, ReductionGoal, int]) -> list[int]:
+    """When each result has come, in the order of the reductions' first operands."""
+    packets = Packets.of(sends)
+    deliveries = HandshakeMesh(3, 3, timing).simulate(packets)
+    order = np.argsort(deliveries.packet)
+    return [int(cycle) for cycle in deliveries.tail_ejected[order]]
+
+
+@pytest.mark.parametrize("timing", KINDS)
+@pytest.mark.parametrize("share", [False, True])
+def test_one_that_is_alone_sees_no_difference(timing: NocTiming, share: bool) -> None:
+    timing = replace(timing, operands_share=share)
+    plain = replace(TIMING, operands_share=share)
+    sends = ((0, WEST, ACROSS, 3), (9, EAST, ACROSS, 3))
+    assert ends(timing, *sends) == ends(plain, *sends)
+
+
+def test_a_unit_waits_for_a_late_partner_or_takes_who_is_complete() -> None:
+    sends = (
+        (0, WEST, ACROSS, 2),
+        (3, NORTH, ALONG, 2),
+        (3, SOUTH, ALONG, 2),
+        (40, EAST, ACROSS, 2),
+    )
+    across, along = ends(TIMING, *sends)
+    assert along < 20 < 40 < across
+    waited_for, waits = ends(replace(TIMING, unit_choice="first"), *sends)
+    assert waited_for == across
+    assert waits > waited_for
+    # Until its first result is begun the unit may change its mind: the north is first in line.
+    assert ends(replace(TIMING, unit_choice="first", unit_lock_on_transfer=True), *sends) == [
+        across,
+        along,
+    ]
+
+
+def test_inputs_take_turns_at_a_unit_or_the_first_always_wins() -> None:
+    sends = [
+        (0, node, goal, 4)
+        for _ in range(3)
+        for node, goal in ((WEST, ACROSS), (EAST, ACROSS), (NORTH, ALONG), (SOUTH, ALONG))
+    ]
+    turns, fixed = (
+        np.argsort(ends(replace(TIMING, unit_arbiter=arbiter), *sends)).tolist()
+        for arbiter in UNIT_ARBITERS
+    )
+    # Reductions in the order of their sending: across, along, across, along, ...
+    assert turns == [1, 0, 3, 2, 5, 4]
+    assert fixed == [1, 3, 5, 0, 2, 4]
+
+
+def test_a_unit_that_holds_more_results_is_free_earlier() -> None:
+    """Unicasts have the output to the tile; meanwhile the unit adds up what it has room for."""
+    crowd = [(0, node, TileSet.tile(1, 1), 12) for node in (0, 2, 6, 8)]
+    sums = [(0, node, ACROSS, 4) for node in (WEST, EAST)]
+    sums += [(0, node, ALONG, 4) for node in (NORTH, SOUTH)]
+    packets = Packets.of([*crowd, *sums])
+    left = []
+    for places in (1, 4, 8):
+        mesh = HandshakeMesh(3, 3, replace(TIMING, unit_places=places, reduce_cycles=1))
+        left.append(int(mesh.simulate(packets).tail_ejected.max()))
+    assert left == sorted(left, reverse=True)
+
+
+def test_units_that_wait_for_partners_can_wait_for_each_other(mesh_spec: MeshSpec) -> None:
+    """Complete reductions whose trees share no link never do (ordering.py)."""
+    subject = Subject(mesh_spec)
+    vars(subject)["operand_limit"] = 5
+    rng = np.random.default_rng(3)
+    hung = 0
+    for pair in meeting_pairs(subject, (4, 4), rng)[:60]:
+        packets = Packets.of(
+            (int(rng.integers(20)), node, goal, 6)
+            for goal in pair.goals
+            for node in goal.operands.nodes(4)
+        )
+        for timing in KINDS:
+            try:
+                HandshakeMesh(4, 4, timing).simulate(packets)
+            except DeadlockError as error:
+                hung += 1
+                assert timing.unit_choice == "first"
+                assert pair.routers > 1
+                assert len(error.cycle) > 1
+    assert hung > 0
+
+
+def test_a_unit_that_is_held_late_has_a_place_for_its_result() -> None:
+    with pytest.raises(InputError, match="result_places: found 0"):
+        replace(TIMING, reduce_cycles=0, unit_lock_on_transfer=True)
