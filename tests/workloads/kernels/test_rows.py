@@ -215,19 +215,6 @@ def test_the_closed_form_on_own_tiles(name: str, memory: bool) -> None:
     assert max(errors) < 0.05
 
 
-def test_the_first_of_two_results_leaves_while_the_second_is_made() -> None:
-    # Of few steps all counts: the first one's passes before its last operand, and what is stored.
-    tiles = Tiles((4, 4), "int8", memory=True)
-    for shape in ((10, 32, 32), (10, 128, 32), (42, 32, 32)):
-        plan = KERNELS["rotary"].planned(shape, tiles.place)
-        assert isinstance(plan, RowsPlan)
-        program = rows.rows(plan)
-        own = on_own_tiles(plan, program, tiles.timing, tiles.tile)
-        timed, queues = on_tiles(program, tiles.tile), tiles.tile.queues
-        lt = run_lt(timed, tiles.timing, queues=queues, offchip=tiles.place.offchip).cycles
-        assert rows_cycles(*own) == pytest.approx(lt, rel=0.03)
-
-
 def test_trees_that_sum_rows_one_after_the_other() -> None:
     # The root's engine takes blocks in turn, and waits for messages into buffers that it had.
     found = load_chip("wse2").for_dtype("fp16")
