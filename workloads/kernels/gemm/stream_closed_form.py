@@ -74,6 +74,9 @@ def candidate_cycles(problem: StreamPlan, which: Candidates, timing: NocTiming) 
     longest = np.maximum((steps.count - 1) * pace, loaded)
     for each in operands:
         longest = np.maximum(longest, _buffer_cycles(steps, each, pace, left))
+    if place.offchip is None:
+        late = _late_cycles(steps, operands) - begin
+        longest = np.maximum(longest, late + (steps.count - 1) * steps.product)
     last = begin + longest + steps.product + _end_cycles(place, timing, steps, summed, channel)
     # Results leave when the first pass is over, and all of them go through a router's port.
     behind = channel.posted * np.minimum(steps.passes, 1 + 1 / steps.depth)
@@ -245,6 +248,15 @@ def _begin_cycles(operands: tuple[_Way, _Way], ported: tuple[Numbers, Numbers]) 
     (a_way, b_way), (a, b) = operands, ported
     first = np.minimum(a_way.begin - a, b_way.begin - b)
     return np.maximum(np.maximum(a_way.begin, b_way.begin), first + a + b)
+
+
+def _late_cycles(steps: Steps, operands: tuple[_Way, _Way]) -> Numbers:
+    """Until the first blocks have come behind second ones of nearer senders, if all go at once."""
+    late = [
+        way.begin + np.where(each.shared & (steps.count > 1), (each.trees - 2) * each.hold, 0)
+        for each, way in zip((steps.a, steps.b), operands, strict=True)
+    ]
+    return np.maximum(*late)
 
 
 def _meeting_cycles(steps: Steps, operands: tuple[_Way, _Way], timing: NocTiming) -> Numbers:
