@@ -1,5 +1,6 @@
 """Passes over rows as performance models."""
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from workloads.kernels.parts.closed_form import (
 )
 from workloads.kernels.parts.collectives import Reduction
 from workloads.kernels.parts.line import Lines
-from workloads.kernels.vector.recipe import Step
+from workloads.kernels.vector.recipe import Recipe, Step
 from workloads.kernels.vector.rows_memory import Which, leaving, loads_of, stores_of
 from workloads.kernels.vector.rows_plan import RowsPlan, counts, flits, pass_cycles
 from workloads.kernels.vector.softmax import SoftmaxPlan, reductions
@@ -50,7 +51,7 @@ def candidate_cycles(problem: RowsPlan, which: Which, timing: NocTiming) -> Any:
     stores = stores_of(problem, edge, which, timing)
     # Loads wait for all that is stored before them: not for the results of the last three steps.
     loaded = loads.later + stores.held * np.maximum(0, 1 - 3 / steps)
-    before, after = _without_operands(problem)
+    before, after = _without_operands(problem.recipe, problem.inner)
     before = np.minimum(before * problem.place.vector.pass_cycles_over(m, n), loads.last)
     # The second buffers are filled behind the first ones; again behind what these had stored, if
     # each step stores.
@@ -67,19 +68,20 @@ def candidate_cycles(problem: RowsPlan, which: Which, timing: NocTiming) -> Any:
     # Tiles that were served one after the other store one after the other.
     leave = np.maximum(stores.end, stores.last - loads.lag)
     begun = loads.first - loads.lag - before
-    sent = np.maximum(begun + step * leaving(problem)[0], loads.asked) + stores.posted
+    first = leaving(problem.recipe, problem.inner)[0]
+    sent = np.maximum(begun + step * first, loads.asked) + stores.posted
     written = loads.first + loads.later + stores.held + stores.kept
     longest = loads.first + longest + leave + stores.nearest
     return np.maximum(longest, np.maximum(sent + stores.answer, written))
 
 
-def _without_operands(problem: RowsPlan) -> tuple[int, float]:
+@lru_cache(64)
+def _without_operands(recipe: Recipe, inner: int) -> tuple[int, float]:
     """Passes of the first step before the last operand's; part of a step's after those of all."""
-    recipe = problem.recipe
     names = [part.name for part in recipe.operands]
     begin = recipe.passes(Step(0, 0, 0, 0, new_rows=True))
     first = next(number for number, each in enumerate(begin) if names[-1] in each[1:4])
-    made = recipe.passes(Step(0, 0, 0, problem.inner - 1, new_rows=False))
+    made = recipe.passes(Step(0, 0, 0, inner - 1, new_rows=False))
     last = max(number for number, each in enumerate(made) if {*names} & {*each[1:4]})
     return first, 1 - (last + 1) / len(made)
 

@@ -1,5 +1,6 @@
 """What off-chip memory costs a kernel of rows: of one plan, or of many candidates at once."""
 
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.edge import Edge
 from tlm.offchip.times import load_law, store_law
 from workloads.kernels.parts.channels import Sharing, sharing
-from workloads.kernels.vector.recipe import Step
+from workloads.kernels.vector.recipe import Recipe, Step
 from workloads.kernels.vector.rows_plan import RowsPlan, counts, flits, used
 
 #: Tiles that share a row, rows of a block and its columns: numbers, or arrays of candidates.
@@ -80,12 +81,13 @@ def stores_of(problem: RowsPlan, edge: Edge, which: Which, timing: NocTiming) ->
     last: Any = 0
     own: Any = 0
     end: Any = 0
-    for part, leaves in zip(problem.recipe.results, leaving(problem), strict=True):
+    recipe = problem.recipe
+    for part, leaves in zip(recipe.results, leaving(recipe, problem.inner), strict=True):
         law = store_law(timing, edge, flits(problem.place, part, *which[1:]))
         # One after the other they come through the port, and are written.
         sent: Any = np.maximum(law.served_cycles, law.sent_flits)
         count = number.of(part)
-        storing = ceil_div(tiles.most, which[0] if part.name == problem.recipe.reduced else 1)
+        storing = ceil_div(tiles.most, which[0] if part.name == recipe.reduced else 1)
         held = held + storing * count * law.served_cycles
         posted = posted + storing * count * sent
         last = last + storing * sent * (leaves == 1)
@@ -104,14 +106,15 @@ def stores_of(problem: RowsPlan, edge: Edge, which: Which, timing: NocTiming) ->
     )
 
 
-def leaving(problem: RowsPlan) -> list[float]:
+@lru_cache(64)
+def leaving(recipe: Recipe, inner: int) -> tuple[float, ...]:
     """Part of a step's passes after which each result leaves; none leaves before the one ahead."""
-    made = problem.recipe.passes(Step(0, 0, 0, problem.inner - 1, new_rows=False))
+    made = recipe.passes(Step(0, 0, 0, inner - 1, new_rows=False))
     users = [
         max(number for number, each in enumerate(made, 1) if part.name in each[1:4])
-        for part in problem.recipe.results
+        for part in recipe.results
     ]
-    return [each / len(made) for each in accumulate(users, max)]
+    return tuple(each / len(made) for each in accumulate(users, max))
 
 
 def _sharing(problem: RowsPlan, edge: Edge, which: Which) -> Sharing:
