@@ -14,11 +14,7 @@ MEAN_PCT, WORST_PCT = 3.0, 10.0
 #: Kernels that miss a bound on some chip, most on the project's own: its multicasts are many
 #: packets, and streams share a tile's banks.
 MISSES = {
-    "allgather-gemm": "bursts of A that are let loose by each B that ends slow all B in their row",
-    "stream-gemm": "with K cut, blocks that come meet partial sums on large grids with memory",
-    "grouped-gemm": "the same",
-    "flat-attention": "a case of 40: blocks that come behind the sums of another stream",
-    "rotary": "a case of 40, of 285 cycles",
+    "grouped-gemm": "with K cut, blocks that come meet partial sums, with memory results of others"
 }
 
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from calibration.levels.cases import Tiles
+from calibration.levels.cases import Grid, Tiles
+from calibration.levels.chips import Ground
 from tlm.engines.lt import run_lt
 from tlm.interconnect.transfer_times import arrival_cycles, credit_cycles, multicast_cycles_over
 from tlm.interconnect.zero_load import Launching
@@ -40,6 +41,35 @@ def test_closed_forms(name: str) -> None:
             errors.append(100 * abs(kernel.closed_form(*own) / lt - 1))
     assert np.mean(errors) <= mean_pct
     assert max(errors) <= worst_pct
+
+
+#: With off-chip memory: grids and problems that show what a closed form knows, and its worst error.
+_LOADING: dict[str, tuple[float, list[tuple[Grid, tuple[int, ...]]]]] = {
+    # Few steps: the first one's passes before its last operand, and of two results the first one,
+    # which leaves while the second is made.
+    "rotary": (0.03, [((4, 4), (10, 32, 32)), ((4, 4), (10, 128, 32)), ((4, 4), (42, 32, 32))]),
+    # Rows of Q, then keys, behind what comes to the ports of the tiles that send them; on wide
+    # grids maxima behind the keys of the other tile that sends some.
+    "flat-attention": (0.03, [
+        ((4, 4), (1, 8, 8, 39, 55, 16, 16)),
+        ((8, 8), (1, 8, 8, 39, 118, 16, 16)),
+        ((4, 8), (1, 8, 8, 21, 116, 16, 16)),
+        ((3, 5), (4, 16, 4, 1, 1210, 16, 16)),
+    ]),
+    # K cut along rows: a column stores all its results in one step, and loads come behind them.
+    "stream-gemm": (0.10, [((32, 32), (968, 772, 212))]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _LOADING)
+def test_closed_forms_with_memory(name: str) -> None:
+    kernel, (worst, problems) = KERNELS[name], _LOADING[name]
+    for grid, sizes in problems:
+        ground = Ground.of("rtl", grid, memory=True)
+        cycles = ground.both(kernel, kernel.planned(sizes, ground.place))
+        assert cycles is not None
+        lt, perf = cycles
+        assert perf == pytest.approx(lt, rel=worst), (grid, sizes)
 
 
 def test_transfers_are_launched_and_credits_are_not() -> None:

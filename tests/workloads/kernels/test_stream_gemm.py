@@ -201,12 +201,7 @@ def test_the_closed_form_on_foreign_chips(memory: bool) -> None:
                 tiles = replace(tiles, offchip=offchip_channels(chip, *grid))
             plan = plan_stream(shape[:3], tiles, tiles.method(None), shape[3])
             lt = run_lt(stream_gemm.stream_gemm(plan), timing, offchip=tiles.offchip).cycles
-            error = abs(stream_gemm_cycles(plan, timing) / lt - 1)
-            if not memory and (name, *grid, *shape) == ("npusim-small", 8, 6, 300, 777, 1000, 2):
-                # A pass of one step whose operands wait for the messages of a tree: 10.6 %.
-                assert 0.10 < error < 0.11
-                continue
-            errors.append(error)
+            errors.append(abs(stream_gemm_cycles(plan, timing) / lt - 1))
     assert np.mean(errors) < 0.015
     assert max(errors) < 0.10
 
@@ -232,10 +227,12 @@ def test_the_closed_form_on_own_tiles(memory: bool) -> None:
 
 
 #: Chip, grid and sizes of products whose first blocks meet: two steps, or one; trees that lie
-#: between each other's tiles; a tile that sends both.
+#: between each other's tiles, whose second blocks come before some first ones; a tile that sends
+#: both.
 _MEETING = [
     ("npusim-large", (8, 8), (472, 576, 1936)), ("npusim-large", (8, 8), (1144, 1216, 1176)),
     ("npusim-small", (16, 16), (592, 464, 1744)), ("npusim-small", (16, 16), (560, 624, 592)),
+    ("npusim-small", (8, 8), (295, 210, 1003)), ("wse2", (32, 32), (151, 159, 686)),
     ("wse2", (16, 16), (64, 48, 208)), ("rtl-8x8", (8, 8), (88, 56, 56)),
 ]  # fmt: skip
 

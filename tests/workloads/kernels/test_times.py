@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
@@ -160,6 +161,22 @@ def test_all_gather_against_lt(
     plan = GemmPlan(rows, cols, (1, 1, 1), step_cycles, flits, flits)
     lt = run_lt(allgather_gemm(plan), TIMING).cycles
     assert abs(allgather_cycles(plan, TIMING) - lt) <= most_pct / 100 * lt + 1
+
+
+def test_longer_blocks_of_an_all_gather_take_turns_with_all_shorter_ones() -> None:
+    # They come at half the pace of a port, and then the rest of the shorter ones.
+    errors = []
+    for side, (long, short) in product((4, 8, 16), ((78, 39), (60, 50), (24, 16), (70, 14))):
+        for a, b in ((long, short), (short, long)):
+            for step in (a + b, 3 * (a + b)):
+                plan = GemmPlan(side, side, (1, 1, 1), step, a, b)
+                lt = run_lt(allgather_gemm(plan), TIMING).cycles
+                errors.append(100 * (allgather_cycles(plan, TIMING) / lt - 1))
+    assert np.abs(errors).mean() < 3
+    assert np.abs(errors).max() < 10
+    # Messages do not.
+    plan = GemmPlan(8, 8, (1, 1, 1), 100, 32, 16, method="sequential")
+    assert allgather_cycles(plan, TIMING) == run_lt(allgather_gemm(plan), TIMING).cycles
 
 
 # Elsewhere flits wait on links and at ejection ports, multicasts at both levels, sends at `at`

@@ -6,10 +6,12 @@ off-chip memory count as their latency at the beginning, and in the pace as thei
 """
 
 from collections import Counter
-from functools import lru_cache
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tlm.interconnect.transfer_times import (
     arrival_cycles,
@@ -19,6 +21,7 @@ from tlm.interconnect.transfer_times import (
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.edge import Edge
 from tlm.offchip.times import OffChipLaw, load_law, store_law
+from tlm.program.operations import Tile
 from workloads.kernels.attention.flat_attention import FlatPlan
 from workloads.kernels.attention.plan import Cut, flits
 from workloads.kernels.parts.broadcast import BY_MESSAGES
@@ -30,7 +33,6 @@ from workloads.kernels.parts.closed_form import (
 from workloads.kernels.parts.collectives import Reduction
 from workloads.kernels.parts.line import Lines
 from workloads.kernels.vector.softmax import diagonal
-from workloads.machine.place import Place
 
 
 def flat_attention_cycles(plan: FlatPlan, timing: NocTiming) -> int:
@@ -51,12 +53,12 @@ def flat_candidate_cycles(problem: FlatPlan, cut: Cut, timing: NocTiming) -> Any
     end = work.written if place.offchip is None else memory.end
     q, k, v = sent.hold("q"), sent.hold("k"), sent.hold("v")
     masked = np.where(padded, sent.mask(one), 0)
-    load = q + sent.down() + memory.begin
+    load = q + sent.down + memory.begin
     waited = np.where(kv_blocks == 1, q + k + masked + memory.begin, 0)
     first = np.maximum(load + work.scores, waited)
     # One block under way.
     ported = q + k + masked + v + memory.begin
-    step = q / kv_blocks + sent.down() + work.scores + work.output + work.softmax + memory.step
+    step = q / kv_blocks + sent.down + work.scores + work.output + work.softmax + memory.step
     alone = np.maximum(first, ported - work.front) + work.first + work.output
     alone = alone + (items - 1) * step + (streams - 1) * sent.flits("o")
     # Two. A tile of the diagonal sends the second keys before what its row brings together.
@@ -65,12 +67,12 @@ def flat_candidate_cycles(problem: FlatPlan, cut: Cut, timing: NocTiming) -> Any
     second = q + k + memory.begin + values + second
     second = np.maximum(second, memory.second + np.where(padded, memory.mask, 0) + k)
     softmax = np.maximum(first, second - work.front) + work.first
-    begun = np.maximum(load + work.scores, second - k + sent.down()) + work.scores
+    begun = np.maximum(load + work.scores, second - k + sent.down) + work.scores
     engines = _engines(work, items, streams, softmax, np.maximum(softmax, begun))
     moves = _moves(sent, work, memory, items, load + work.scores, softmax)
     # The busiest channel's last block, and what it is for.
     loaded = memory.first + items * memory.pace + np.where(padded, memory.mask, 0)
-    last = sent.down() + work.scores + work.softmax if problem.shared else v
+    last = sent.down + work.scores + work.softmax if problem.shared else v
     cycles = np.where(one, alone, np.maximum(engines, moves))
     return np.maximum(cycles, loaded + last + work.output) + work.reduced + end
 
@@ -100,29 +102,39 @@ def _moves(
 
     ``scored`` is when the first scores are there.
     """
-    place, kv_blocks = sent.problem.place, sent.cut.kv_blocks
+    kv_blocks = sent.cut.kv_blocks
     q, k, v, o = sent.hold("q"), sent.hold("k"), sent.hold("v"), sent.flits("o")
     # A row's sums, the next values, an output, and the next keys but one follow each other.
-    keys = _keys_turn(memory, work, (q, k), place) / kv_blocks
+    keys = _keys_turn(memory, sent, work) / kv_blocks
     keys = keys + memory.values.then(0, k) * (1 - 1 / kv_blocks)
-    turns = softmax + (items - 1) * (work.summed + v) + (items - 2) * keys
+    turns = softmax + (items - 1) * (work.summed + memory.ask + v) + (items - 2) * keys
     # The keys of an item leave after the sums of the last but one.
     port = (q + o) / kv_blocks + v
-    loop = (work.softmax + port + sent.down() + work.scores) / 2
+    loop = (work.softmax + port + sent.down + work.scores) / 2
     turns = np.maximum(turns, softmax + (items - 2) * loop)
     pace = np.maximum(np.maximum(port + k, memory.pace), memory.again + k)
     return np.maximum(turns, scored + work.softmax + (items - 1) * pace) + work.output
 
 
-def _keys_turn(memory: "_Memory", work: "_Work", sent: tuple[Any, Any], place: Place) -> Any:
-    """Cycles from sending values to having sent keys, a stream's output and rows of Q between."""
-    q, k = sent
-    come = np.maximum(work.reduced, memory.values.then(0, work.come))
-    before = come + memory.total + memory.output.then(memory.stored, q)
-    turn = memory.values.then(before, k)
-    # Of two tiles in a row that send keys one has no output: what it asks for then comes first.
-    beside = place.cols > place.rows
-    return turn + np.where(beside & (before > memory.keys.begin), memory.keys.end, 0)
+def _keys_turn(memory: "_Memory", sent: "_Sent", work: "_Work") -> Any:
+    """Cycles from sending values to having sent keys, a stream's output and rows of Q between.
+
+    Then maxima may wait, too.
+    """
+    place, ask, o, tile = sent.problem.place, memory.ask, sent.flits("o"), memory.tile
+    (q, own_q), (k, own_k) = ((sent.hold(name), sent.copy(name)) for name in "qk")
+    come = np.maximum(work.reduced, tile.values.then(ask + work.come - o, o))
+    come = np.maximum(come, memory.total - sent.hold("v"))
+    # Rows of Q wait for what is asked for when an output is stored, and for values.
+    queries = come + tile.output.then(memory.stored, q, own_q)
+    queries = np.maximum(queries, tile.values.then(come + memory.stored, q, own_q))
+    turn = queries + tile.queries.then(ask, k, own_k)
+    if place.cols > place.rows:
+        # Of two tiles in a row that send keys one has no output, and asks for its next ones before.
+        begun = np.where(ask + o + own_k <= queries - q, ask + o, queries)
+        since = turn + work.late - begun - k
+        turn = turn + tile.keys.then(since, 0) - since
+    return np.atleast_2d(turn).max(axis=0)
 
 
 class _Work(NamedTuple):
@@ -131,6 +143,7 @@ class _Work(NamedTuple):
     scores: Any  # of an item
     output: Any
     front: Any  # of the passes before the first item's maxima come together
+    late: Any  # of an all-reduction of its maxima at a tile whose own are the last
     summed: Any  # the mean from an item's maxima to its sums, of all tiles of a row
     first: Any  # of the first item's passes and reductions
     softmax: Any  # the mean of an item's, those of the mask among them
@@ -176,6 +189,7 @@ def _work(problem: FlatPlan, cut: Cut, padded: Any, timing: NocTiming) -> _Work:
         scores=place.matrix.gemm_cycles_over(cut.rows, depth, cut.keys),
         output=after.gemm_cycles_over(cut.rows, cut.keys, v_depth),
         front=scores + np.where(cut.kv_blocks == 1, mask, 0),
+        late=late,
         # Who sends keys is the last to give its maxima, and waits for sums from all.
         summed=4 * scores + (6 - 4 / cut.kv_blocks) * column + collectives / 2 + late,
         first=first + np.where(cut.kv_blocks == 1, mask, 0) + collectives,
@@ -198,12 +212,14 @@ def _late_cycles(reduction: Reduction, timing: NocTiming) -> Any:
     return min(additions, others) * reduction.combine_cycles
 
 
-class _Sent(NamedTuple):
+@dataclass(frozen=True)
+class _Sent:
     """Slices on their way from the diagonal."""
 
     problem: FlatPlan
     cut: Cut
     timing: NocTiming
+    holds: dict[str, Any] = field(default_factory=dict)  # those known
 
     def flits(self, name: str) -> Any:
         """Length of a slice."""
@@ -211,6 +227,11 @@ class _Sent(NamedTuple):
 
     def hold(self, name: str) -> Any:
         """Cycles for which a slice keeps the busiest tile's port."""
+        if name not in self.holds:
+            self.holds[name] = self._hold(name)
+        return self.holds[name]
+
+    def _hold(self, name: str) -> Any:
         place, operands = self.problem.place, self.problem.operands
         if operands not in BY_MESSAGES:
             return hold_cycles_over(self.timing, self.flits(name))
@@ -218,6 +239,14 @@ class _Sent(NamedTuple):
         messages = length if operands == "sequential" else 1 + (length - 1).bit_length()
         return messages * self.flits(name)
 
+    def copy(self, name: str) -> Any:
+        """Cycles from then to the arrival of the tile's own copy."""
+        if self.problem.operands in BY_MESSAGES:
+            return self.hold(name)
+        length = self.flits(name)
+        return multicast_cycles_over(self.timing, 0 * length, length) - self.timing.launch_cycles
+
+    @cached_property
     def down(self) -> Any:
         """Cycles from sending a slice of K to its arrival at the whole column."""
         length, operands, timing = self.flits("k"), self.problem.operands, self.timing
@@ -250,12 +279,13 @@ class _Memory(NamedTuple):
     second: Any  # until the second item's keys are there, beside the mask
     first: Any  # until the busiest channel begins, but for the last results
     mask: Any  # for which it serves the mask
-    total: Any  # for which a tile sends a stream's sums
-    stored: Any  # for which it sends the output
+    ask: Any  # from having sent a slice to having asked for the next one
+    total: Any  # from a stream's last sums to having stored them
+    stored: Any  # for which a tile stores the output
     end: Any  # from the last result to its being stored
-    output: "_Answer"  # to who stores an output
-    keys: "_Answer"  # to who asks for keys
-    values: "_Answer"  # to who asks for values
+    keys: "_Answer"  # to the farthest tile that sends keys
+    values: "_Answer"
+    tile: "_Answers"  # to those that send keys and queries: the nearest and the farthest
 
 
 class _Answer(NamedTuple):
@@ -264,13 +294,27 @@ class _Answer(NamedTuple):
     begin: Any  # from asking to its first flit
     end: Any  # to its last
 
-    def then(self, before: Any, sent: Any) -> Any:
-        """Cycles for a slice that is sent so long after it is asked: before it comes, or behind."""
-        return sent + np.where(before + sent > self.begin, np.maximum(before, self.end), before)
+    def then(self, before: Any, sent: Any, copy: Any = 0) -> Any:
+        """Cycles for a slice that is sent so long after it is asked: before it comes, or behind.
+
+        ``copy`` is when the tile's own copy comes, if that is later than all has been sent.
+        """
+        meets = before + np.maximum(sent, copy) > self.begin
+        return sent + np.where(meets, np.maximum(before, self.end), before)
+
+
+class _Answers(NamedTuple):
+    """To tiles that ask for slices, and store an output; shape (tiles, candidates)."""
+
+    queries: _Answer
+    keys: _Answer
+    values: _Answer
+    output: _Answer
 
 
 _NO_ANSWER = _Answer(0, 0)
-_NONE = _Memory(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, _NO_ANSWER, _NO_ANSWER, _NO_ANSWER)
+_NO_ANSWERS = _Answers(_NO_ANSWER, _NO_ANSWER, _NO_ANSWER, _NO_ANSWER)
+_NONE = _Memory(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, _NO_ANSWER, _NO_ANSWER, _NO_ANSWERS)
 
 
 def _memory(problem: FlatPlan, cut: Cut, edge: Edge, timing: NocTiming) -> _Memory:
@@ -282,11 +326,12 @@ def _memory(problem: FlatPlan, cut: Cut, edge: Edge, timing: NocTiming) -> _Memo
     total, output = (
         store_law(timing, edge, flits(problem, name, cut.rows, cut.keys)) for name in ("total", "o")
     )
-    rows, columns = _ways(edge)["q"], _ways(edge)["k"]
+    rows, columns, both = _ways(edge)["q"], _ways(edge)["k"], _both(edge)
     stored = total.paced_cycles + output.paced_cycles
     stream = rows.most * (q.served_cycles + stored)
     item = columns.most * (k.served_cycles + v.served_cycles)
-    column = problem.place.vector.pass_cycles_over(cut.rows, 1)
+    vector = problem.place.vector
+    column, scores = (vector.pass_cycles_over(cut.rows, each) for each in (1, cut.keys))
     asked = q.alone_cycles(rows.hops)
     return _Memory(
         begin=asked + columns.most * k.served_cycles,
@@ -296,16 +341,22 @@ def _memory(problem: FlatPlan, cut: Cut, edge: Edge, timing: NocTiming) -> _Memo
         second=asked + columns.most * (2 * k.served_cycles + v.served_cycles),
         first=asked - q.served_cycles - rows.most * stored,
         mask=columns.most * mask.served_cycles,
-        total=total.sent_flits,
-        stored=output.sent_flits,
+        ask=timing.launch_cycles + 1,
+        total=scores + 2 * column + timing.launch_cycles + total.sent_flits,
+        stored=timing.launch_cycles + output.sent_flits,
         end=column + output.alone_cycles(rows.hops),
-        output=_answer(output, edge, rows.hops),
         keys=_answer(k, edge, columns.hops),
         values=_NO_ANSWER if problem.shared else _answer(v, edge, columns.hops),
+        tile=_Answers(
+            queries=_answer(q, edge, both),
+            keys=_answer(k, edge, both),
+            values=_NO_ANSWER if problem.shared else _answer(v, edge, both),
+            output=_answer(output, edge, both),
+        ),
     )
 
 
-def _answer(law: OffChipLaw, edge: Edge, hops: int) -> _Answer:
+def _answer(law: OffChipLaw, edge: Edge, hops: Any) -> _Answer:
     """Channels at tiles answer beside their ports."""
     if edge.at_tiles:
         return _NO_ANSWER
@@ -323,12 +374,24 @@ class _Ways(NamedTuple):
 @lru_cache(256)
 def _ways(edge: Edge) -> dict[str, _Ways]:
     """Of slices of ``q``, and of ``k``, ``v`` and the mask."""
-    rows, cols = edge.rows, edge.cols
-    tiles = {
-        "q": list(enumerate(diagonal(rows, cols))),
-        "k": [(row, col) for col, row in enumerate(diagonal(cols, rows))],
-    }
     return {
         name: _Ways(max(map(edge.hops, each)), max(Counter(map(edge.channel, each)).values()))
-        for name, each in tiles.items()
+        for name, each in _senders(edge).items()
+    }
+
+
+@lru_cache(256)
+def _both(edge: Edge) -> NDArray[np.int64]:
+    """Hops of the nearest and the farthest tile that send ``q`` and ``k``: shape (2, 1)."""
+    senders = _senders(edge)
+    hops = [edge.hops(tile) for tile in {*senders["q"]} & {*senders["k"]}]
+    return np.array([[min(hops)], [max(hops)]])
+
+
+def _senders(edge: Edge) -> dict[str, list[Tile]]:
+    """Tiles that hand on slices of ``q``, and those of ``k``, ``v`` and the mask."""
+    rows, cols = edge.rows, edge.cols
+    return {
+        "q": list(enumerate(diagonal(rows, cols))),
+        "k": [(row, col) for col, row in enumerate(diagonal(cols, rows))],
     }

@@ -7,6 +7,8 @@ and end of the pipeline are taken at their latencies. The error of these forms a
 loosely-timed engine is measured (`calibration.levels`).
 """
 
+import math
+
 import numpy as np
 
 from tlm.interconnect.transfer_times import arrival_cycles, credit_cycles
@@ -16,6 +18,9 @@ from workloads.kernels.gemm.ring import Ring
 from workloads.kernels.gemm.summa_closed_form import multicast_summa_cycles
 from workloads.kernels.parts.broadcast import BY_MESSAGES
 from workloads.kernels.parts.closed_form import broadcast_cycles
+
+_TOGETHER = 4
+"""Lines whose second blocks in an all-gather go at the same times (measured at lt)."""
 
 
 def compute_shift_cycles(plan: GemmPlan, ring: Ring, timing: NocTiming) -> int:
@@ -58,16 +63,52 @@ def allgather_cycles(plan: GemmPlan, timing: NocTiming) -> int:
     All tiles send at once, and each link takes the blocks of the tile before it first. So blocks
     come to the corner opposite the first panel's roots in the reverse of the order in which they
     are multiplied: it begins when all have come. (A tile with several panels sends them in turn
-    with those that pass, and the corner begins somewhat before.) On a line of tiles every one
-    begins with blocks of its own, and nothing is in the first panel's way.
+    with those that pass, and the corner begins somewhat before.) Blocks of several packets wait
+    longer. On a line of tiles every one begins with blocks of its own, and nothing is in the first
+    panel's way.
     """
+    port = plan.panels * (plan.a_flits + plan.b_flits) + arrival_cycles(timing, 0, 0)
     if min(plan.rows, plan.cols) == 1:
         far = max(plan.rows, plan.cols) - 1
         first = plan.a_flits + arrival_cycles(timing, far, plan.b_flits, multicast=far > 0)
-        come = plan.panels * (plan.a_flits + plan.b_flits) + arrival_cycles(timing, 0, 0)
-        return max(first + plan.panels * plan.step_cycles, come + plan.step_cycles)
-    come = plan.panels * (plan.a_flits + plan.b_flits) + arrival_cycles(timing, 0, 0)
-    return come + plan.panels * plan.step_cycles
+        return max(first + plan.panels * plan.step_cycles, port + plan.step_cycles)
+    if plan.method in BY_MESSAGES or max(plan.a_flits, plan.b_flits) <= timing.fifo_depth:
+        return port + plan.panels * plan.step_cycles
+    return round(_in_turns_cycles(plan, port))
+
+
+def _in_turns_cycles(plan: GemmPlan, port: int) -> float:
+    """The same of multicasts of several packets; ``port`` cycles bring all flits through a port.
+
+    A multicast is as fast as the slowest port on its way, where those of A and of B take turns. So
+    the longer blocks come at half the pace of a port, whatever is left of the shorter ones of their
+    own line, while a shorter one is on any line across. Each line has one for the part short/long
+    of the time. Lines do by chance, but for the first few, which have theirs at the same times.
+
+    A tile sends its block of one matrix behind that of the other. Many have sent the longer one
+    only when all of these have come; then the rest of the shorter ones comes, to tiles that have
+    long begun. Nearer ones come first. So the panels with the lowest numbers are the last, but for
+    those that came while few tiles had sent.
+    """
+    short, long = sorted((plan.a_flits, plan.b_flits))
+    across = plan.cols if plan.a_flits > plan.b_flits else plan.rows
+    idle = (1 - short / long) ** max(across - _TOGETHER, 0)
+    first = port + (1 - idle) * plan.panels * (long - short)
+    second = first + (1 - idle) * plan.panels * short
+    products = max(1, plan.panels - _early_panels(plan.panels, short / long))
+    return max(first + plan.panels * plan.step_cycles, second + products * plan.step_cycles)
+
+
+def _early_panels(panels: int, ratio: float) -> float:
+    """Panels whose blocks come to the end of a line although more and more tiles send beside it.
+
+    Each tile nearer to the end that sends halves what is left of a line for those behind it. As
+    many begin to send as end if blocks of A and B are as long (``ratio`` 1); else one more begins
+    for each 1 / (1 - ``ratio``) that end.
+    """
+    share = 2 ** (ratio - 1)
+    blocks = panels if share == 1 else (1 - share**panels) / (1 - share)
+    return 1 + math.log2(blocks)
 
 
 def mesh_gemm_t_cycles(plan: GemmPlan, timing: NocTiming) -> int:

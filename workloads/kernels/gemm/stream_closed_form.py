@@ -71,9 +71,13 @@ def candidate_cycles(problem: StreamPlan, which: Candidates, timing: NocTiming) 
     later = (1 + _beside_tiles(place) + (summed > 0)) / steps.depth
     stored = channel.stores * np.maximum(0, steps.passes - 1 - later)
     loaded = (steps.count - 1) * channel.loads - channel.ahead + stored
-    longest = np.maximum((steps.count - 1) * pace, loaded)
+    longest = (steps.count - 1) * pace
     for each in operands:
         longest = np.maximum(longest, _buffer_cycles(steps, each, pace, left))
+    longest = np.maximum(longest + _burst_cycles(steps, channel, pace), loaded)
+    if place.offchip is None:
+        late = _late_cycles(steps, operands) - begin
+        longest = np.maximum(longest, late + (steps.count - 1) * steps.product)
     last = begin + longest + steps.product + _end_cycles(place, timing, steps, summed, channel)
     # Results leave when the first pass is over, and all of them go through a router's port.
     behind = channel.posted * np.minimum(steps.passes, 1 + 1 / steps.depth)
@@ -247,6 +251,15 @@ def _begin_cycles(operands: tuple[_Way, _Way], ported: tuple[Numbers, Numbers]) 
     return np.maximum(np.maximum(a_way.begin, b_way.begin), first + a + b)
 
 
+def _late_cycles(steps: Steps, operands: tuple[_Way, _Way]) -> Numbers:
+    """Until the first blocks have come behind second ones of nearer senders, if all go at once."""
+    late = [
+        way.begin + np.where(each.shared & (steps.count > 1), (each.trees - 2) * each.hold, 0)
+        for each, way in zip((steps.a, steps.b), operands, strict=True)
+    ]
+    return np.maximum(*late)
+
+
 def _meeting_cycles(steps: Steps, operands: tuple[_Way, _Way], timing: NocTiming) -> Numbers:
     """Until the first blocks have come if both are sent on, and all begin at once."""
     (a_way, b_way), (a, b) = operands, (steps.a, steps.b)
@@ -300,6 +313,18 @@ def _channel(place: Place, timing: NocTiming, steps: Steps) -> _Channel:
     served = np.where(steps.a.shared & steps.b.shared, held, store.served_cycles)
     stores = steps.cut.c_stores
     return _Channel(loads, ahead, stores * served, stores * paced)
+
+
+def _burst_cycles(steps: Steps, channel: _Channel, pace: Numbers) -> Numbers:
+    """For which products wait for loads behind results that leave at once.
+
+    With K cut along rows, a column of tiles stores all its results of a pass in one step. Products
+    go on with the blocks of this step, and of the two whose blocks are in place. Where senders are
+    late anyway, results have gone ahead of what they ask for.
+    """
+    burst = np.maximum(0, channel.posted - 3 * steps.product)
+    waits = (steps.cut.k_cols > 1) & (pace <= steps.product)
+    return (steps.passes - 1) * np.where(waits, burst, 0)
 
 
 def _apart(steps: Steps) -> Numbers:

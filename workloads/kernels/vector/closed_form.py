@@ -1,5 +1,6 @@
 """Passes over rows as performance models."""
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,8 @@ from workloads.kernels.parts.closed_form import (
 )
 from workloads.kernels.parts.collectives import Reduction
 from workloads.kernels.parts.line import Lines
-from workloads.kernels.vector.recipe import Step
-from workloads.kernels.vector.rows_memory import Which, loads_of, stores_of
+from workloads.kernels.vector.recipe import Recipe, Step
+from workloads.kernels.vector.rows_memory import Which, leaving, loads_of, stores_of
 from workloads.kernels.vector.rows_plan import RowsPlan, counts, flits, pass_cycles
 from workloads.kernels.vector.softmax import SoftmaxPlan, reductions
 
@@ -50,32 +51,39 @@ def candidate_cycles(problem: RowsPlan, which: Which, timing: NocTiming) -> Any:
     stores = stores_of(problem, edge, which, timing)
     # Loads wait for all that is stored before them: not for the results of the last three steps.
     loaded = loads.later + stores.held * np.maximum(0, 1 - 3 / steps)
-    # The second buffers are filled behind the first ones.
-    behind = np.where(steps % 2 == 0, loads.later / np.maximum(steps - 1, 1), 0)
-    before, after = _without_operands(problem)
+    before, after = _without_operands(problem.recipe, problem.inner)
+    before = np.minimum(before * problem.place.vector.pass_cycles_over(m, n), loads.last)
+    # The second buffers are filled behind the first ones; again behind what these had stored, if
+    # each step stores.
+    behind = loads.later / np.maximum(steps - 1, 1)
+    if problem.inner == 1:
+        stored = np.maximum(behind, after * step) + stores.held / steps
+        behind = np.where(steps > 2, np.maximum(step, stored), behind)
+    behind = np.where(steps % 2 == 0, behind, 0)
     turn = step * (1 - after) + loads.again + stores.own
     waited = behind + (steps - 1) // 2 * turn
     longest = np.maximum((steps - 1) * step, np.maximum(loaded, waited))
     # The first passes do not wait for the last operand.
-    longest = longest + step - np.minimum(before * step, loads.last)
-    longest = longest + reduced
+    longest = longest + step - before + reduced
     # Tiles that were served one after the other store one after the other.
-    leave = np.maximum(stores.own, stores.last - loads.lag)
-    sent = np.maximum(loads.first - loads.lag + step, loads.asked) + stores.posted
+    leave = np.maximum(stores.end, stores.last - loads.lag)
+    begun = loads.first - loads.lag - before
+    first = leaving(problem.recipe, problem.inner)[0]
+    sent = np.maximum(begun + step * first, loads.asked) + stores.posted
     written = loads.first + loads.later + stores.held + stores.kept
     longest = loads.first + longest + leave + stores.nearest
     return np.maximum(longest, np.maximum(sent + stores.answer, written))
 
 
-def _without_operands(problem: RowsPlan) -> tuple[float, float]:
-    """Parts of a step's passes that come before the last operand's, and after those of all."""
-    recipe = problem.recipe
-    made = recipe.passes(Step(0, 0, 0, problem.inner - 1, new_rows=False))
+@lru_cache(64)
+def _without_operands(recipe: Recipe, inner: int) -> tuple[int, float]:
+    """Passes of the first step before the last operand's; part of a step's after those of all."""
     names = [part.name for part in recipe.operands]
-    users = [[name in each[1:4] for each in made] for name in names]
-    first = users[-1].index(True)
-    last = max(len(made) - 1 - each[::-1].index(True) for each in users)
-    return first / len(made), 1 - (last + 1) / len(made)
+    begin = recipe.passes(Step(0, 0, 0, 0, new_rows=True))
+    first = next(number for number, each in enumerate(begin) if names[-1] in each[1:4])
+    made = recipe.passes(Step(0, 0, 0, inner - 1, new_rows=False))
+    last = max(number for number, each in enumerate(made) if {*names} & {*each[1:4]})
+    return first, 1 - (last + 1) / len(made)
 
 
 def _reduced_cycles(problem: RowsPlan, which: Which, rows: Any, timing: NocTiming) -> Any:

@@ -1,5 +1,7 @@
 """What off-chip memory costs a kernel of rows: of one plan, or of many candidates at once."""
 
+from functools import lru_cache
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,6 +11,7 @@ from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.edge import Edge
 from tlm.offchip.times import load_law, store_law
 from workloads.kernels.parts.channels import Sharing, sharing
+from workloads.kernels.vector.recipe import Recipe, Step
 from workloads.kernels.vector.rows_plan import RowsPlan, counts, flits, used
 
 #: Tiles that share a row, rows of a block and its columns: numbers, or arrays of candidates.
@@ -31,8 +34,9 @@ class Stores(NamedTuple):
 
     held: Any  # for which loads wait for all of them
     posted: Any  # for which they go through its router's port and are written
-    last: Any  # of these, those of a step
+    last: Any  # of these, those that leave at the end of a step
     own: Any  # that a tile sends in a step
+    end: Any  # of these, at its end
     answer: Any  # from the last result's turn at the port to the word that it is stored
     kept: Any  # from its being written to that word
     nearest: Any  # the same next to the edge
@@ -76,26 +80,41 @@ def stores_of(problem: RowsPlan, edge: Edge, which: Which, timing: NocTiming) ->
     posted: Any = 0
     last: Any = 0
     own: Any = 0
-    for part in problem.recipe.results:
+    end: Any = 0
+    recipe = problem.recipe
+    for part, leaves in zip(recipe.results, leaving(recipe, problem.inner), strict=True):
         law = store_law(timing, edge, flits(problem.place, part, *which[1:]))
         # One after the other they come through the port, and are written.
         sent: Any = np.maximum(law.served_cycles, law.sent_flits)
         count = number.of(part)
-        storing = ceil_div(tiles.most, which[0] if part.name == problem.recipe.reduced else 1)
+        storing = ceil_div(tiles.most, which[0] if part.name == recipe.reduced else 1)
         held = held + storing * count * law.served_cycles
         posted = posted + storing * count * sent
-        last = last + storing * sent
+        last = last + storing * sent * (leaves == 1)
         own = own + law.sent_flits * count / steps
+        end = end + law.sent_flits * count / steps * (leaves == 1)
     answer = law.alone_cycles(0) - sent
     return Stores(
         held=held,
         posted=posted,
         last=last,
         own=own,
+        end=end,
         answer=answer + law.way_cycles * _way(tiles),
         kept=law.back_cycles - law.served_cycles + law.way_cycles * _way(tiles) / 2,
         nearest=answer + law.way_cycles * tiles.nearest,
     )
+
+
+@lru_cache(64)
+def leaving(recipe: Recipe, inner: int) -> tuple[float, ...]:
+    """Part of a step's passes after which each result leaves; none leaves before the one ahead."""
+    made = recipe.passes(Step(0, 0, 0, inner - 1, new_rows=False))
+    users = [
+        max(number for number, each in enumerate(made, 1) if part.name in each[1:4])
+        for part in recipe.results
+    ]
+    return tuple(each / len(made) for each in accumulate(users, max))
 
 
 def _sharing(problem: RowsPlan, edge: Edge, which: Which) -> Sharing:
