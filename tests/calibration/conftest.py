@@ -32,6 +32,7 @@ class FakeExperiment:
     subject = "numbers"
     seed = 5
     targets = EXACT
+    untried: Sequence[str] = ("numbers below one",)
 
     def __init__(self, source: Path, name: str = "fake") -> None:
         self.name = name
@@ -64,6 +65,9 @@ class FakeExperiment:
 
     def label(self, case: int) -> str:
         return f"case {case}"
+
+    def situation(self, case: int) -> str:
+        return "odd numbers" if case % 2 else "even numbers"
 
 
 @pytest.fixture

@@ -64,6 +64,29 @@ def test_quick_measures_less_and_stores_nothing(
     assert fake.measured == [[1, 2], [3], [1, 2], [3, 4], [1, 2], [3]]
 
 
+def test_a_result_says_what_was_tried_and_what_was_not(
+    fake: "FakeExperiment", built: list[str]
+) -> None:
+    fake.checked = [3, 5, 8]
+    fake.offset_of_model = 4.0  # but of 3: 5 is off by 40 %, 8 by 25 %
+    (result,) = calibrate()
+    assert [each.model_dump() for each in result.situations] == [
+        {"name": name, "fit": fit, "check": check, "max_abs_error_pct": worst, "status": status}
+        for name, fit, check, worst, status in (
+            ("odd numbers", 1, 2, 40.0, "not represented"),
+            ("even numbers", 1, 1, 25.0, "not represented"),
+            ("numbers below one", 0, 0, None, "not tried"),
+        )
+    ]
+    fake.offset_of_model, fake.checked = 0.0, [3, 5]
+    (result,) = calibrate(force=True)
+    assert [each.status for each in result.situations] == [
+        "identified and checked",
+        "identified",
+        "not tried",
+    ]
+
+
 @pytest.mark.parametrize("what", ["source", "tools", "check cases", "file"])
 def test_what_has_changed_is_measured_again(
     what: str,

@@ -12,7 +12,7 @@ from calibration.routers.project import ProjectSubject
 from cosim.verilated.toolchain import tool_versions
 from tlm.calibrated import RESULTS_FOLDER, load_result, stored_names
 from tlm.interconnect.calibration import rtl_timing
-from tlm.interconnect.zero_load import ARBITERS, FORKS
+from tlm.interconnect.zero_load import ARBITERS, FORKS, UNIT_ARBITERS, UNIT_CHOICES
 
 
 def test_every_experiment_is_stored() -> None:
@@ -31,6 +31,10 @@ def test_a_stored_result_is_fresh_and_within_its_target(experiment: Experiment[A
     assert misses(experiment, result) == []
     assert result.mean_abs_error_pct == pytest.approx(sum(errors) / len(errors))
     assert result.worst_case in planned
+    tried = [each for each in result.situations if each.status != "not tried"]
+    assert sum(each.fit for each in tried) == len(result.fit)
+    assert sum(each.check for each in tried) == len(result.check)
+    assert [each.name for each in result.situations[len(tried) :]] == list(experiment.untried)
 
 
 def test_the_parameters_of_the_router() -> None:
@@ -67,6 +71,11 @@ def test_the_parameters_of_the_router() -> None:
         "reduction.operand_limit": 5,
         "reduction.operands_share": 0,
         "reduction.place_reduction": 5,
+        "reduction.unit_choice": UNIT_CHOICES.index("complete"),
+        "reduction.unit_arbiter": UNIT_ARBITERS.index("round-robin"),
+        "reduction.unit_lock_on_transfer": 0,
+        "reduction.unit_places": 1,
+        "reduction.unit_return_cycles": 0,
         "reduction.reduction_flits": 4,
     }
 

@@ -224,6 +224,7 @@ def test_the_error_table_and_the_figures_are_of_the_stored_checks(tmp_path: Path
     assert row in text
     assert "0 of 1 experiments are exact over 120 cases" in text
     assert "hop_cycles" in text
+    assert "packets of more than 64 flits 0 0 – not tried" in text
     # A panel a mesh; its title has two lines.
     for mesh, exact in (("4x4", f"{small - 2} of {small}"), ("8x8", f"{large - 2} of {large}")):
         assert f"<!-- {mesh} -->" in page

@@ -90,14 +90,14 @@ def test_a_unit_that_holds_more_results_is_free_earlier() -> None:
 
 
 def test_units_that_wait_for_partners_can_wait_for_each_other(mesh_spec: MeshSpec) -> None:
-    """Complete reductions whose trees share no link never do (ordering.py)."""
+    """Complete ones that buffers hold whole, and whose trees share no link, never do."""
     subject = Subject(mesh_spec)
     vars(subject)["operand_limit"] = 5
     rng = np.random.default_rng(3)
     hung = 0
     for pair in meeting_pairs(subject, (4, 4), rng)[:60]:
         packets = Packets.of(
-            (int(rng.integers(20)), node, goal, 6)
+            (int(rng.integers(20)), node, goal, TIMING.fifo_depth)
             for goal in pair.goals
             for node in goal.operands.nodes(4)
         )
