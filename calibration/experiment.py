@@ -6,6 +6,7 @@ happens here, so that all experiments are judged alike. How to write one: docs/e
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isnan
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -25,6 +26,10 @@ Parameters = Mapping[str, Parameter]
 
 class LawContradictedError(Exception):
     """The measurements do not follow the law whose constants were to be identified."""
+
+
+class NothingMeasuredError(LawContradictedError):
+    """Too little was measured: what went wrong on RTL has no figure."""
 
 
 class RtlModel(Hashable, Protocol):
@@ -79,7 +84,7 @@ class Experiment(Protocol[Case]):
         ...
 
     def measure(self, cases: Sequence[Case]) -> list[float]:
-        """Run the cases on RTL; one figure each, in order."""
+        """Run the cases on RTL; one figure each, in order; NaN of a case that went wrong."""
         ...
 
     def identify(self, cases: Sequence[Case], values: Sequence[float]) -> dict[str, Parameter]:
@@ -91,7 +96,7 @@ class Experiment(Protocol[Case]):
         ...
 
     def predict(self, parameters: Parameters, cases: Sequence[Case]) -> list[float]:
-        """What the model says of the cases, in order."""
+        """What the model says of the cases, in order; NaN where it cannot be played."""
         ...
 
     def label(self, case: Case) -> str:
@@ -108,6 +113,9 @@ def run(
         experiment: What is measured.
         quick: Fewer check cases.
         folder: From where the names of its sources are seen; None: the repository.
+
+    Raises:
+        LawContradictedError: if no parameters explain the measurements, or none was made.
     """
     fit_cases = experiment.fit_cases()
     fit_values = experiment.measure(fit_cases) if fit_cases else []
@@ -115,12 +123,16 @@ def run(
     cases = experiment.check_cases(quick=quick)
     seen = {experiment.label(case) for case in fit_cases}
     assert not seen & {experiment.label(case) for case in cases}, "a check case was fitted"
-    measured = experiment.measure(cases)
-    predicted = experiment.predict(parameters, cases)
+    pairs = zip(cases, experiment.measure(cases), strict=True)
+    there = [(case, rtl) for case, rtl in pairs if not isnan(rtl)]
+    predicted = experiment.predict(parameters, [case for case, _ in there])
     check = [
         CheckPoint(case=experiment.label(case), rtl=rtl, model=model)
-        for case, rtl, model in zip(cases, measured, predicted, strict=True)
+        for (case, rtl), model in zip(there, predicted, strict=True)
+        if not isnan(model)
     ]
+    if not check:
+        raise NothingMeasuredError("none of its check cases has a figure")
     errors = [abs(point.error_pct) for point in check]
     worst = max(range(len(check)), key=lambda index: errors[index])
     hashes = source_hashes(experiment.sources, folder)
@@ -135,6 +147,7 @@ def run(
         fit=[
             FitPoint(case=experiment.label(case), rtl=value)
             for case, value in zip(fit_cases, fit_values, strict=True)
+            if not isnan(value)
         ],
         check=check,
         mean_abs_error_pct=sum(errors) / len(errors),

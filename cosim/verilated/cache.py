@@ -110,9 +110,13 @@ def _read_by_verilator(folder: Path) -> list[Path]:
 
 
 def included_files(folders: Sequence[Path]) -> list[Path]:
-    """All files of include folders but stored calibrations, which are made from the others."""
+    """All files of include folders but calibrations and findings, which come from the others."""
     paths = (path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file())
-    return [path for path in paths if not path.name.endswith(".calibration.json")]
+    return [path for path in paths if not _is_found(path)]
+
+
+def _is_found(path: Path) -> bool:
+    return path.name.endswith(".calibration.json") or path.parent.name.endswith(".findings")
 
 
 def included_content(folders: Sequence[Path]) -> list[tuple[str, str]]:

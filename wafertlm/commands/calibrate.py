@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 from rich.console import Group, RenderableType
+from rich.markup import escape
 from rich.table import Table
 
 from calibration.campaign import EXPERIMENTS, calibrate, missed_targets
@@ -85,11 +86,12 @@ def custom_result(
 ) -> tuple[str, dict[str, Any]]:
     """Calibrate a custom mesh; its name, and figures as of the project's campaign.
 
-    ``network`` holds what was found out in words, ``not_represented`` what the model cannot be.
+    ``network`` holds what was found out in words, ``not_represented`` what the model cannot be,
+    ``findings`` scenes that went wrong, ``not_made`` experiments that came to no result.
 
     Raises:
         InputError: if the specification is wrong.
-        CheckFailedError: if the RTL cannot be built, is wrong, or follows no law that is known.
+        CheckFailedError: if the RTL cannot be built.
     """
     spec = load_spec(Path(spec_file))
     with _failing_checks(spec.file.name):
@@ -106,7 +108,9 @@ def custom_result(
         "levels": [],
         "network": found.network,
         "not_represented": found.not_represented,
-        "stored": None if quick else calibration_file(spec).name,
+        "findings": [finding.shown(spec) for finding in found.findings],
+        "not_made": [each.model_dump() for each in found.not_made],
+        "stored": None if quick or not found.identified else calibration_file(spec).name,
         "rtl_hash": combined_hash(found.sources),
     }
 
@@ -196,8 +200,7 @@ def render(result: Result) -> RenderableType:
                 f"{row['name']}.{name}", f"{found['value']:g}", interval, found["unit"]
             )
     if "not_represented" in result:
-        lines = result["not_represented"] or ["nothing: the model explains all that was measured"]
-        return Group(errors, parameters, "not represented:", *(f"  {line}" for line in lines))
+        return Group(errors, parameters, *map(escape, _of_custom(result)))
     if not result["levels"]:
         return Group(errors, parameters)
     levels = Table("kernel", "cases", "lt against at: mean, worst", "perf against lt: mean, worst")
@@ -218,6 +221,31 @@ def render(result: Result) -> RenderableType:
     return Group(errors, parameters, tiles, levels, chips)
 
 
+def _of_custom(result: Result) -> Iterator[str]:
+    """Lines of what the model cannot be, of scenes that went wrong and of what has no result."""
+    yield "not represented:"
+    for line in result["not_represented"] or ["nothing: the model explains all that was measured"]:
+        yield f"  {line}"
+    for finding in result["findings"]:
+        yield f"finding: {finding['experiment']}: {finding['scene']}"
+        yield f"  {finding['what']}"
+        yield f"  wave: {finding['wave'] or 'none, as it does not go wrong with one'}"
+        yield f"  again: {finding['command']}"
+    for each in result["not_made"]:
+        yield f"{each['experiment']}: {each['why']}"
+
+
+def _failed(figures: Result) -> Iterator[str]:
+    """What makes the exit status 1, a line each."""
+    yield from figures.get("misses", ())
+    if findings := figures.get("findings"):
+        first = findings[0]
+        count = f"{len(findings)} finding{'s' if len(findings) > 1 else ''}"
+        yield f"{count}, first {first['experiment']}: {first['scene']}: {first['what']}"
+    for each in figures.get("not_made", ()):
+        yield f"{each['experiment']}: {each['why']}"
+
+
 @click.command("calibrate")
 @click.option("--quick", is_flag=True, help="Fewer check cases and models; stores nothing.")
 @click.option("--rtl", metavar="SPEC", help="A custom mesh, as its SPEC.toml says.")
@@ -231,7 +259,8 @@ def command(
     """Measure the RTL, fit the models to it, and check them blind.
 
     Errors are over the check cases only, (model - RTL) / RTL. Exit status 1 if one is above its
-    experiment's target; of a custom mesh that is a finding, and what is above is told.
+    experiment's target; of a custom mesh that is only told, and status 1 says that scenes went
+    wrong or that an experiment came to no result. A campaign that is stopped goes on where it was.
     """
     if as_list:
         names = {"experiments": [experiment.name for experiment in EXPERIMENTS]}
@@ -252,5 +281,5 @@ def command(
         "calibrate", options, figures, watch.times, rtl_hash=rtl_hash, calibration=name
     )
     emit(result, as_json, render)
-    if figures.get("misses"):
-        raise CheckFailedError("; ".join(figures["misses"]))
+    if failed := [*_failed(figures)]:
+        raise CheckFailedError("; ".join(failed))
