@@ -80,7 +80,7 @@ def calibrate_custom(
     with building(), ThreadPoolExecutor(max_workers=workers) as pool:
         sizes = dict.fromkeys(subject.check_sizes(quick=quick))
         built = list(pool.map(lambda size: subject.mesh(size).build(), sizes))
-    subject.read = sorted({path for each in built for path in each.read_unnamed()})
+    subject.read = sorted({path for each in built for path in each.read})
     campaign = _Campaign(subject, quick=quick, force=force, progress=progress)
     campaign.go()
     found = campaign.found()

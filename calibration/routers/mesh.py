@@ -56,6 +56,7 @@ class BlackBoxMesh(SizedMesh):
             flags=["-Wno-fatal", *self.spec.rtl.flags()],
             include_folders=self.spec.include_folders(),
             written={"blackbox_dut.sv": self.adapter()},
+            shown=self.name,
             nodes=self.rows * self.cols,
         )
 
