@@ -9,6 +9,7 @@ import numpy as np
 from calibration.routers.stored import CustomCalibration, calibration_file, load_custom
 from cosim.spec.header import FlitLayout, check_names
 from cosim.spec.mesh import MeshSpec, load_spec
+from cosim.spec.sets import allowed, in_words
 from tlm.calibrated import combined_hash
 from tlm.errors import InputError
 from tlm.interconnect import packets as network
@@ -144,12 +145,9 @@ class CustomRouters:
                 if layout.names(goal):
                     self._check_meeting(mesh, goal)
                     continue
-                feature = "reduction" if way.inwards else "multicast"
-                allowed = getattr(self.spec.features, feature)
                 raise InputError(
-                    f"{name}: features.{feature}: found a kernel with a {feature} of "
-                    f"rows {way.members.rows}, columns {way.members.cols}; "
-                    f"allowed: {allowed or 'none'}"
+                    f"{name}: found a kernel with a {in_words(goal, program.cols)}; "
+                    f"allowed {allowed(self.spec, goal)}"
                 )
 
     def _check_meeting(self, mesh: HandshakeMesh, goal: TileSet | network.ReductionGoal) -> None:
