@@ -19,6 +19,7 @@ from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Multicast, Program, Reduce, Send, Transfer
 from tlm.program.operations import Way
 from tlm.sealed import unsealed
+from wafertlm.output import log
 
 #: Names of the bounds in a calibration.
 _BOUNDS = {
@@ -53,10 +54,10 @@ class CustomRouters:
         if allow_stale and calibration_file(spec).is_file():
             try:
                 text = calibration_file(spec).read_text(encoding="utf-8")
-                return cls(spec, unsealed(text, CustomCalibration))
+                return cls(spec, _told(spec, unsealed(text, CustomCalibration)))
             except ValueError:
                 pass  # what is wrong with it says the strict reading
-        return cls(spec, load_custom(spec))
+        return cls(spec, _told(spec, load_custom(spec)))
 
     @property
     def timing(self) -> NocTiming:
@@ -167,6 +168,15 @@ class CustomRouters:
                 f"{self.spec.file.name}: operation: found a kernel that reduces to the "
                 f"{reduce.operation}; allowed: {', '.join(known)}"
             )
+
+
+def _told(spec: MeshSpec, found: CustomCalibration) -> CustomCalibration:
+    """Say what a user of a calibration should know of it."""
+    if found.quick:
+        log(f"{spec.name}: a quick calibration, checked on the size of the fit alone")
+    if found.findings:
+        log(f"{spec.name}: {len(found.findings)} scenes went wrong as it was calibrated")
+    return found
 
 
 def _goal(operation: Transfer, way: Way, cols: int) -> TileSet | network.ReductionGoal:

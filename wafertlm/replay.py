@@ -194,7 +194,8 @@ def load(name: str, spec_file: str | None, watch: Watch) -> Stored:
         one.name: one for one in (*EXPERIMENTS, *experiments(subject))
     }
     experiment = known[name]
-    cases = experiment.check_cases(quick=False)
+    quick = spec_file is not None and routers.found.quick
+    cases = experiment.check_cases(quick=quick)
     if spec_file is not None and (routers.found.findings or routers.found.not_represented):
         # Those that went wrong, on RTL or on the model, have no figures.
         there = {point.case for point in result.check}

@@ -52,6 +52,7 @@ def calibrate_custom(
     spec: MeshSpec,
     *,
     quick: bool = False,
+    store_quick: bool = False,
     force: bool = False,
     workers: int = 1,
     progress: Callable[[str], None] = lambda message: None,
@@ -59,21 +60,32 @@ def calibrate_custom(
 ) -> CustomCalibration:
     """Find out what a mesh is like, and check it blind, unless what is stored still holds.
 
-    A quick campaign keeps to the size of the fit, and stores nothing. Another one stores each
-    experiment as it ends. Scenes that go wrong are findings; experiments go on without them, and
-    those that need what was not identified are not made. Nothing is stored for use, then.
+    A campaign stores each experiment as it ends. Scenes that go wrong are findings; experiments go
+    on without them, and those that need what was not identified are not made. Nothing is stored for
+    use, then.
+
+    Args:
+        spec: The mesh.
+        quick: Keep to the size of the fit, and store nothing.
+        store_quick: Keep to that size, and store it, marked as quick; a whole one does as well.
+        force: Measure again what holds.
+        workers: Verilator models built at a time.
+        progress: Told what is being done.
+        building: Entered while models are compiled.
 
     Raises:
         SimulationError: if a model cannot be built.
         InputError: if the folder of the specification cannot be written.
     """
-    if not (quick or force):
+    stores = store_quick or not quick
+    quick = quick or store_quick
+    if stores and not force:
         with suppress(InputError):
             found = load_custom(spec)
-            if found.tools == tool_versions():
+            if found.tools == tool_versions() and (quick or not found.quick):
                 progress("sources unchanged, the stored result holds")
                 return found
-    if not quick:
+    if stores:
         _hold_writable(spec.folder)
     subject = Subject(spec)
     progress("building the Verilated meshes")
@@ -81,10 +93,10 @@ def calibrate_custom(
         sizes = dict.fromkeys(subject.check_sizes(quick=quick))
         built = list(pool.map(lambda size: subject.mesh(size).build(), sizes))
     subject.read = sorted({path for each in built for path in each.read})
-    campaign = _Campaign(subject, quick=quick, force=force, progress=progress)
+    campaign = _Campaign(subject, quick=quick, stores=stores, force=force, progress=progress)
     campaign.go()
     found = campaign.found()
-    if not quick and found.identified:
+    if stores and found.identified:
         with whole_file(calibration_file(spec)) as scratch:
             scratch.write_text(sealed(found), encoding="utf-8")
         part_file(spec).unlink(missing_ok=True)
@@ -96,19 +108,26 @@ class _Campaign:
 
     Args:
         subject: The mesh.
-        quick: Fewer check cases; nothing is stored.
+        quick: Fewer check cases.
+        stores: Each experiment is stored as it ends.
         force: Nothing counts that was found before.
         progress: Told what is being done.
     """
 
     def __init__(
-        self, subject: Subject, *, quick: bool, force: bool, progress: Callable[[str], None]
+        self,
+        subject: Subject,
+        *,
+        quick: bool,
+        stores: bool,
+        force: bool,
+        progress: Callable[[str], None],
     ) -> None:
         self._subject, self._quick, self._progress = subject, quick, progress
-        self._file = None if quick else part_file(subject.spec)
+        self._file = part_file(subject.spec) if stores else None
         self._part = Part.begin(subject, quick=quick)
         folder = findings_folder(subject.spec)
-        if quick:
+        if not stores:
             folder = Path(tempfile.gettempdir()) / f"wafertlm-{os.getpid()}" / folder.name
         elif not force:
             self._part = resumed(self._part, part_file(subject.spec), progress)
@@ -144,6 +163,7 @@ class _Campaign:
             findings=[finding for each in part.made for finding in each.findings],
             not_made=[NotMade(experiment=e.experiment, why=e.why) for e in part.made if e.why],
             results=[each.result for each in part.made if each.result is not None],
+            quick=self._quick,
             identified={each.name for each in self._listed} & {*IDENTIFIED} <= {*subject.found},
         )
 

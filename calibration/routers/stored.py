@@ -97,6 +97,7 @@ class CustomCalibration(BaseModel):
         not_made: Experiments without a result, or of which scenes were left out.
         results: Of each experiment.
         identified: Every experiment that identifies something has; else this is not stored.
+        quick: Of fewer check cases, all on the size of the fit.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -113,6 +114,11 @@ class CustomCalibration(BaseModel):
     not_made: list[NotMade] = []
     results: list[CalibrationResult]
     identified: bool = True
+    quick: bool = False
+
+    def told_name(self, spec: MeshSpec) -> str:
+        """The calibration's name wherever it is shown."""
+        return f"{spec.name} (quick)" if self.quick else spec.name
 
     def timing(self) -> NocTiming:
         """The mesh as the model takes it."""

@@ -22,6 +22,7 @@ from calibration.routers.stored import calibration_file
 from calibration.tables import update_documents
 from cosim.spec.mesh import load_spec
 from tlm.calibrated import CalibrationResult, combined_hash
+from tlm.errors import InputError
 from tlm.interconnect.handshake import DeadlockError
 from tlm.level_errors import ChipPoint, LevelPoint, TilePoint
 from tlm.spread import by_kernel, spread
@@ -79,6 +80,7 @@ def custom_result(
     spec_file: str,
     *,
     quick: bool,
+    store_quick: bool,
     force: bool,
     workers: int,
     watch: Stopwatch,
@@ -93,24 +95,26 @@ def custom_result(
         InputError: if the specification is wrong.
         CheckFailedError: if the RTL cannot be built.
     """
-    spec = load_spec(Path(spec_file))
+    spec, stores = load_spec(Path(spec_file)), store_quick or not quick
     with _failing_checks(spec.file.name):
         found = calibrate_custom(
             spec,
             quick=quick,
+            store_quick=store_quick,
             force=force,
             workers=workers,
             progress=progress,
             building=watch.compiling,
         )
-    return spec.name, {
+    return found.told_name(spec), {
         "experiments": [_row(result) for result in found.results],
         "levels": [],
         "network": found.network,
         "not_represented": found.not_represented,
         "findings": [finding.shown(spec) for finding in found.findings],
         "not_made": [each.model_dump() for each in found.not_made],
-        "stored": None if quick or not found.identified else calibration_file(spec).name,
+        "quick": found.quick,
+        "stored": calibration_file(spec).name if stores and found.identified else None,
         "rtl_hash": combined_hash(found.sources),
     }
 
@@ -223,6 +227,8 @@ def render(result: Result) -> RenderableType:
 
 def _of_custom(result: Result) -> Iterator[str]:
     """Lines of what the model cannot be, of scenes that went wrong and of what has no result."""
+    if result["quick"]:
+        yield "quick: checked on the size of the fit alone, by fewer cases"
     yield "not represented:"
     for line in result["not_represented"] or ["nothing: the model explains all that was measured"]:
         yield f"  {line}"
@@ -249,12 +255,21 @@ def _failed(figures: Result) -> Iterator[str]:
 @click.command("calibrate")
 @click.option("--quick", is_flag=True, help="Fewer check cases and models; stores nothing.")
 @click.option("--rtl", metavar="SPEC", help="A custom mesh, as its SPEC.toml says.")
+@click.option(
+    "--store-quick", is_flag=True, help="With --rtl: a quick campaign that is stored, so marked."
+)
 @click.option("--force", is_flag=True, help="Also measure what still holds.")
 @click.option("--workers", type=click.IntRange(min=1), default=1, help="Models built at a time.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--list", "as_list", is_flag=True, help="Print the experiments.")
 def command(
-    quick: bool, rtl: str | None, force: bool, workers: int, as_json: bool, as_list: bool
+    quick: bool,
+    rtl: str | None,
+    store_quick: bool,
+    force: bool,
+    workers: int,
+    as_json: bool,
+    as_list: bool,
 ) -> None:
     """Measure the RTL, fit the models to it, and check them blind.
 
@@ -266,6 +281,8 @@ def command(
         names = {"experiments": [experiment.name for experiment in EXPERIMENTS]}
         emit(names, as_json, lambda known: "\n".join(known["experiments"]))
         return
+    if store_quick and rtl is None:
+        raise InputError("--store-quick: found without --rtl; allowed: with the mesh's SPEC.toml")
     name, options = "rtl", {"quick": quick, "rtl": Path(rtl).name if rtl else None}
     with stopwatch() as watch:
         if rtl is None:
@@ -273,8 +290,15 @@ def command(
                 quick=quick, force=force, workers=workers, watch=watch, progress=log
             )
         else:
+            options["store_quick"] = store_quick
             name, figures = custom_result(
-                rtl, quick=quick, force=force, workers=workers, watch=watch, progress=log
+                rtl,
+                quick=quick,
+                store_quick=store_quick,
+                force=force,
+                workers=workers,
+                watch=watch,
+                progress=log,
             )
     rtl_hash = figures.pop("rtl_hash")
     result = complete(

@@ -124,6 +124,22 @@ def test_an_assertion_of_the_users_in_a_quick_campaign(wafertlm: Any, tmp_path: 
     assert not [*spec.folder.glob("*.findings")]
 
 
+def test_a_quick_campaign_that_is_stored(wafertlm: Any, tmp_path: Path) -> None:
+    spec = variant(tmp_path / "mesh")
+    found = json.loads(wafertlm("calibrate", "--rtl", spec.file, "--store-quick", "--json").stdout)
+    assert (found["quick"], found["stored"]) == (True, "mask-mesh.calibration.json")
+    assert found["provenance"]["calibration"] == "mask-mesh (quick)"
+    on = ("--mesh", "4x4", "--traffic", "uniform", "--rate", "0.1", "--packet-flits", "4")
+    used = wafertlm("noc", "--rtl", spec.file, *on, "--json")
+    assert json.loads(used.stdout)["provenance"]["calibration"] == "mask-mesh (quick)"
+    assert "mask-mesh: a quick calibration" in used.stderr
+    ran = wafertlm("replay", "traffic", "--rtl", spec.file, "--case", "2", "--json")
+    assert ran.status == 0
+    page = tmp_path / "report.html"
+    assert wafertlm("report", "--rtl", spec.file, "--out", page).status == 0
+    assert "Mesh mask-mesh (quick) against RTL" in page.read_text()
+
+
 def test_a_campaign_that_is_killed_goes_on_where_it_was(wafertlm: Any, tmp_path: Path) -> None:
     spec = variant(tmp_path / "mesh")
     command = [sys.executable, "-m", "wafertlm.cli", "calibrate", "--rtl", str(spec.file)]
