@@ -169,9 +169,7 @@ def test_names_on_meshes_that_cannot_be_built(dont_care: MeshSpec, toy_spec: Mes
     check_names(dont_care, far, cols=256)
     odd = Packets.of([(0, 0, TileSet(range(65, 129), range(1)), 1)])
     for spec, packets in ((dont_care, odd), (toy_spec, far)):
-        with pytest.raises(
-            InputError, match=r"packet 0: found multicast to rows \d+:\d+, "
-        ):
+        with pytest.raises(InputError, match=r"packet 0: found multicast to rows \d+:\d+, "):
             check_names(spec, packets, cols=256)
 
 
