@@ -191,6 +191,7 @@ class _Campaign:
             why = "; ".join(filter(None, (why, left_out)))
         for finding in self._findings.found:
             self._progress(f"{name}: {finding.scene}: {finding.what}")
+            self._progress(f"  again: {finding.shown(subject.spec)['command']}")
         return Made(
             experiment=name,
             result=result,

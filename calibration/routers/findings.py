@@ -3,10 +3,10 @@
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from calibration.benches.mesh_bench import Log
 from calibration.routers.mesh import BlackBoxMesh
@@ -58,6 +58,13 @@ class StoredScene(BaseModel):
     loopback: bool = True
     fields: tuple[str, ...] = Packets.__slots__
     packets: list[list[int]]
+
+    @model_validator(mode="after")
+    def _are_packets(self) -> Self:
+        wrong = [row for row in self.packets if len(row) != len(Packets.__slots__)]
+        if self.fields != Packets.__slots__ or not self.packets or wrong:
+            raise ValueError(f"packets: allowed: rows of {', '.join(Packets.__slots__)}")
+        return self
 
     def run(self, mesh_type: type[BlackBoxMesh], spec: MeshSpec) -> None:
         """Run the packets again.

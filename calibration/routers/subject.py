@@ -1,31 +1,26 @@
 """A mesh under calibration: its Verilog, what has been found out of it, and what it cannot be."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
-from calibration.benches.mesh_bench import Log
 from calibration.experiment import LawContradictedError, Parameters
-from calibration.routers.findings import Findings
 from calibration.routers.found import IDENTIFIED, timing_of
-from calibration.routers.isolate import Failures, play_apart
 from calibration.routers.mesh import BlackBoxMesh
+from calibration.routers.runs import Runs
 from calibration.routers.scenes import (
     Goal,
-    Scene,
-    ScenesMixedError,
     Send,
     Size,
-    model,
 )
 from cosim.errors import HangError, SimulationError
 from cosim.spec.header import FlitLayout
 from cosim.spec.mesh import MeshSpec
 from cosim.verilated.cache import included_files
-from tlm.interconnect.handshake import DeadlockError, HandshakeMesh
-from tlm.interconnect.packets import Deliveries, Packets, ReductionGoal, TileSet
+from tlm.interconnect.handshake import HandshakeMesh
+from tlm.interconnect.packets import Packets, ReductionGoal, TileSet
 from tlm.interconnect.zero_load import NocTiming
 
 #: Longest packet that is tried.
@@ -34,7 +29,7 @@ _PORTS = 5
 _TRIES = 10_000
 
 
-class Subject:
+class Subject(Runs):
     """What experiments share: the meshes, and the timing as far as it is known.
 
     Attributes:
@@ -43,7 +38,6 @@ class Subject:
         not_represented: What no form of the model can be, a line each.
         mesh_type: The harness.
         read: Files that Verilator read for the meshes, unnamed; none before they are built.
-        findings: Where scenes that go wrong are kept; None: they end the experiment.
     """
 
     #: Whether a tile may send to itself, which no specification says.
@@ -55,12 +49,12 @@ class Subject:
         found: Mapping[str, Parameters] | None = None,
         mesh_type: type[BlackBoxMesh] = BlackBoxMesh,
     ) -> None:
+        super().__init__()
         self.spec = spec
         self.found = dict(found or {})
         self.not_represented: list[str] = []
         self.mesh_type = mesh_type
         self.read: list[Path] = []
-        self.findings: Findings | None = None
 
     @property
     def timing(self) -> NocTiming:
@@ -116,69 +110,6 @@ class Subject:
         included = included_files(self.spec.include_folders())
         own = [self.spec.file, *self.spec.source_files(), *included]
         return [*own, *(path for path in self.read if path not in own)]
-
-    def simulate(self, size: Size, packets: Packets) -> Deliveries:
-        """Deliveries on the Verilated mesh."""
-        keep = self.findings is None
-        return self.mesh(size).simulate(packets, loopback=self.loopback, keep_failures=keep)
-
-    @property
-    def failures(self) -> Failures:
-        """What is raised of packets that go wrong, and is kept as a finding."""
-        none = self.findings is None
-        return () if none else (HangError, SimulationError, ScenesMixedError)
-
-    def measure(self, scenes: list[Scene]) -> list[float]:
-        """The figures of scenes on the Verilated meshes; NaN of one that goes wrong."""
-        _ = self.loopback  # if this is to be tried, then not as a part of some scene
-        return play_apart(scenes, self.simulate, self.failures, _OnRtl(self))
-
-    def delivered(self, label: str, size: Size, packets: Packets) -> Deliveries | None:
-        """Deliveries of a run of its own; None if it goes wrong."""
-        _ = self.loopback
-        if self.findings is not None and not self.findings.room:
-            self.findings.unplayed += 1
-            return None
-        try:
-            return self.simulate(size, packets)
-        except self.failures as error:
-            self.failed(label, size, packets, error)
-            return None
-
-    def failed(self, label: str, size: Size, packets: Packets, error: Exception) -> None:
-        """Keep a run that goes wrong, unless so many others have."""
-        assert self.findings is not None, "without it nothing is caught"
-        if self.findings.room:
-            self.findings.run(label, size, packets, error, loopback=self.loopback)
-        else:
-            self.findings.unplayed += 1
-
-    def play_model(self, scenes: Sequence[Scene]) -> list[float]:
-        """The figures of scenes on the model that was found; NaN of one that it cannot deliver."""
-
-        def simulate(size: Size, packets: Packets) -> Deliveries:
-            return model(size, self.timing, packets).simulate(packets)
-
-        return play_apart(scenes, simulate, (DeadlockError, ScenesMixedError), _OnModel(self))
-
-    def observe(
-        self, label: str, size: Size, items: list[Send], held: tuple[int, ...] = ()
-    ) -> Log | None:
-        """Handshakes, judged by nobody; None if the mesh stops.
-
-        Args:
-            label: What is observed, in words.
-            size: The mesh.
-            items: What is sent.
-            held: Nodes that never take a flit.
-        """
-        packets = Packets.of(items)
-        try:
-            return self.mesh(size).observe(packets, held, keep_failures=self.findings is None)
-        except self.failures as error:
-            assert self.findings is not None, "without it nothing is caught"
-            self.findings.run(label, size, packets, error, held=held)
-            return None
 
     @property
     def packet_flits(self) -> int:
@@ -356,43 +287,6 @@ class Subject:
         except (HangError, SimulationError):
             return False
         return True
-
-
-class _OnRtl:
-    """Scenes that go wrong on a subject's RTL."""
-
-    def __init__(self, subject: Subject) -> None:
-        self._subject = subject
-
-    @property
-    def _findings(self) -> Findings:
-        assert self._subject.findings is not None, "without it nothing is caught"
-        return self._subject.findings
-
-    @property
-    def room(self) -> bool:
-        return self._findings.room
-
-    def failed(self, before: Sequence[Scene], scene: Scene, error: Exception) -> None:
-        self._findings.scene(before, scene, error, loopback=self._subject.loopback)
-
-    def left_out(self, count: int) -> None:
-        self._findings.unplayed += count
-
-
-class _OnModel:
-    """Scenes that the model of a subject cannot deliver."""
-
-    room = True
-
-    def __init__(self, subject: Subject) -> None:
-        self._subject = subject
-
-    def failed(self, before: Sequence[Scene], scene: Scene, error: Exception) -> None:
-        self._subject.note(f"{scene.label}: the model does not deliver it: {error}")
-
-    def left_out(self, count: int) -> None:
-        """None is, as there is room."""
 
 
 def any_group(size: Size, rng: np.random.Generator) -> TileSet:

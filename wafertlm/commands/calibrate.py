@@ -298,7 +298,7 @@ def command(
                 force=force,
                 workers=workers,
                 watch=watch,
-                progress=log,
+                progress=lambda message: log(escape(message)),
             )
     rtl_hash = figures.pop("rtl_hash")
     result = complete(
