@@ -7,6 +7,7 @@ happens here, so that all experiments are judged alike. How to write one: docs/e
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isnan
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -28,6 +29,10 @@ Parameters = Mapping[str, Parameter]
 
 class LawContradictedError(Exception):
     """The measurements do not follow the law whose constants were to be identified."""
+
+
+class NothingMeasuredError(LawContradictedError):
+    """Too little was measured: what went wrong on RTL has no figure."""
 
 
 class RtlModel(Hashable, Protocol):
@@ -87,7 +92,7 @@ class Experiment(Protocol[Case]):
         ...
 
     def measure(self, cases: Sequence[Case]) -> list[float]:
-        """Run the cases on RTL; one figure each, in order."""
+        """Run the cases on RTL; one figure each, in order; NaN of a case that went wrong."""
         ...
 
     def identify(self, cases: Sequence[Case], values: Sequence[float]) -> dict[str, Parameter]:
@@ -99,7 +104,7 @@ class Experiment(Protocol[Case]):
         ...
 
     def predict(self, parameters: Parameters, cases: Sequence[Case]) -> list[float]:
-        """What the model says of the cases, in order."""
+        """What the model says of the cases, in order; NaN where it cannot be played."""
         ...
 
     def label(self, case: Case) -> str:
@@ -120,6 +125,9 @@ def run(
         experiment: What is measured.
         quick: Fewer check cases.
         folder: From where the names of its sources are seen; None: the repository.
+
+    Raises:
+        LawContradictedError: if no parameters explain the measurements, or none was made.
     """
     fit_cases = experiment.fit_cases()
     fit_values = experiment.measure(fit_cases) if fit_cases else []
@@ -127,12 +135,18 @@ def run(
     cases = experiment.check_cases(quick=quick)
     seen = {experiment.label(case) for case in fit_cases}
     assert not seen & {experiment.label(case) for case in cases}, "a check case was fitted"
-    measured = experiment.measure(cases)
-    predicted = experiment.predict(parameters, cases)
-    check = [
-        CheckPoint(case=experiment.label(case), rtl=rtl, model=model)
-        for case, rtl, model in zip(cases, measured, predicted, strict=True)
+    pairs = zip(cases, experiment.measure(cases), strict=True)
+    there = [(case, rtl) for case, rtl in pairs if not isnan(rtl)]
+    predicted = experiment.predict(parameters, [case for case, _ in there])
+    checked = [
+        (case, CheckPoint(case=experiment.label(case), rtl=rtl, model=model))
+        for (case, rtl), model in zip(there, predicted, strict=True)
+        if not isnan(model)
     ]
+    if not checked:
+        raise NothingMeasuredError("none of its check cases has a figure")
+    fitted = [pair for pair in zip(fit_cases, fit_values, strict=True) if not isnan(pair[1])]
+    check = [point for _, point in checked]
     errors = [abs(point.error_pct) for point in check]
     worst = max(range(len(check)), key=lambda index: errors[index])
     hashes = source_hashes(experiment.sources, folder)
@@ -144,12 +158,9 @@ def run(
         tools=tool_versions(),
         seed=experiment.seed,
         parameters=parameters,
-        fit=[
-            FitPoint(case=experiment.label(case), rtl=value)
-            for case, value in zip(fit_cases, fit_values, strict=True)
-        ],
+        fit=[FitPoint(case=experiment.label(case), rtl=value) for case, value in fitted],
         check=check,
-        situations=_situations(experiment, fit_cases, cases, errors),
+        situations=_situations(experiment, [case for case, _ in fitted], checked),
         mean_abs_error_pct=sum(errors) / len(errors),
         max_abs_error_pct=errors[worst],
         worst_case=check[worst].case,
@@ -157,13 +168,13 @@ def run(
 
 
 def _situations(
-    experiment: Experiment[Any], fit: Sequence[Any], check: Sequence[Any], errors: Sequence[float]
+    experiment: Experiment[Any], fit: Sequence[Any], check: Sequence[tuple[Any, CheckPoint]]
 ) -> list[Situation]:
     """What was tried, how often and how well; then what was not."""
     fitted = Counter(map(experiment.situation, fit))
     off: dict[str, list[float]] = {name: [] for name in fitted}
-    for case, error in zip(check, errors, strict=True):
-        off.setdefault(experiment.situation(case), []).append(error)
+    for case, point in check:
+        off.setdefault(experiment.situation(case), []).append(abs(point.error_pct))
     tried = [_tried(experiment, name, fitted[name], of_checks) for name, of_checks in off.items()]
     untried = [
         Situation(name=name, fit=0, check=0, max_abs_error_pct=None, status="not tried")

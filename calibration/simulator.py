@@ -17,7 +17,7 @@ from typing import Any
 import cocotb_tools.config
 
 from cosim.errors import SimulationError
-from cosim.verilated.cache import cached, included_content, read_files
+from cosim.verilated.cache import ask_verilator, cached
 from cosim.verilated.toolchain import tool_versions, verilator_environment
 from tlm.calibrated import REPOSITORY, file_hash
 
@@ -26,16 +26,21 @@ _MOST_ERROR_LINES = 15
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """A built model: run benches on it as often as wanted."""
+    """A built model: run benches on it as often as wanted.
+
+    Attributes:
+        folder: Where it is.
+        top: Its top module.
+        sources: Its Verilog.
+        waves: Whether runs record a VCD.
+        read: Files that it was made of and that nobody had named.
+    """
 
     folder: Path
     top: str
     sources: tuple[Path, ...]
     waves: bool
-
-    def read_unnamed(self) -> list[Path]:
-        """Files that it was made of and that nobody had named."""
-        return read_files(self.folder)
+    read: tuple[Path, ...] = ()
 
     def run(
         self,
@@ -112,6 +117,7 @@ def build(
     flags: Sequence[str] = (),
     include_folders: Sequence[Path] = (),
     written: Mapping[str, str] | None = None,
+    shown: str = "",
     nodes: int = 1,
 ) -> Simulation:
     """Verilate and compile ``top``; the same content is built once, also by two runs at a time.
@@ -122,8 +128,9 @@ def build(
         parameters: Values of the top module's parameters.
         waves: Whether runs record a VCD.
         flags: More Verilator options.
-        include_folders: Where included files are looked for; any change in them counts.
+        include_folders: Where included files are looked for.
         written: More Verilog, text by file name, that the caller has written for this model.
+        shown: What it is, for messages; empty: the top module.
         nodes: Of a mesh, how many, which says how long it takes to build.
 
     Raises:
@@ -132,21 +139,36 @@ def build(
     """
     written = dict(written or {})
     content = [
-        top, [file_hash(path) for path in sources], included_content(include_folders),
+        top, [file_hash(path) for path in sources],
         sorted(written.items()), sorted(parameters.items()), waves, [*flags], tool_versions(),
     ]  # fmt: skip
+    options = [*flags, *(f"-I{place}" for place in include_folders)]
 
-    def model(folder: Path) -> Simulation:
-        return Simulation(folder, top, (*sources, *(folder / name for name in written)), waves)
+    def model(folder: Path, read: tuple[Path, ...] = ()) -> Simulation:
+        all_sources = (*sources, *(folder / name for name in written))
+        return Simulation(folder, top, all_sources, waves, read)
 
-    def make(folder: Path) -> None:
+    def write(folder: Path) -> Simulation:
         for name, text in written.items():
             (folder / name).write_text(text)
-        includes = [f"-I{place}" for place in include_folders]
-        _verilate(model(folder), parameters, [*flags, *includes])
+        return model(folder)
 
-    shown = f"{top} of {nodes} nodes" if nodes > 1 else top
-    return model(cached(top, content, make, shown=shown, nodes=nodes))
+    def ask(folder: Path) -> None:
+        named = [*_parameters(parameters), *map(str, write(folder).sources)]
+        if problem := ask_verilator(folder, top, [*options, *named]):
+            raise _failed(top, problem)
+
+    shown = shown or (f"{top} of {nodes} nodes" if nodes > 1 else top)
+    found = cached(
+        top,
+        content,
+        lambda folder: _verilate(write(folder), parameters, options),
+        shown=shown + " with waves" * waves,
+        nodes=nodes,
+        ask=ask,
+        include_folders=include_folders,
+    )
+    return model(found.folder, found.read)
 
 
 def _verilate(simulation: Simulation, parameters: Mapping[str, int], flags: Sequence[str]) -> None:
@@ -165,7 +187,7 @@ def _verilate(simulation: Simulation, parameters: Mapping[str, int], flags: Sequ
         "-LDFLAGS", f"-Wl,-rpath,{libraries} -L{libraries} -lcocotbvpi_verilator",
         *(["--trace"] if simulation.waves else []),
         *flags,
-        *(f"-G{name}={value}" for name, value in sorted(parameters.items())),
+        *_parameters(parameters),
         *(str(path) for path in simulation.sources),
         str(main),
     ]  # fmt: skip
@@ -174,9 +196,16 @@ def _verilate(simulation: Simulation, parameters: Mapping[str, int], flags: Sequ
         # This Verilator's removal of gates breaks on some functions; the model is right without.
         outcome = _outcome([*command, "-fno-gate"])
     if outcome.returncode:
-        output = outcome.stdout + outcome.stderr
-        first = _first_errors(output, _MOST_ERROR_LINES)
-        raise SimulationError(f"building {simulation.top} failed:\n{first}{output[-4000:]}")
+        raise _failed(simulation.top, outcome.stdout + outcome.stderr)
+
+
+def _parameters(values: Mapping[str, int]) -> list[str]:
+    return [f"-G{name}={value}" for name, value in sorted(values.items())]
+
+
+def _failed(top: str, output: str) -> SimulationError:
+    first = _first_errors(output, _MOST_ERROR_LINES)
+    return SimulationError(f"building {top} failed:\n{first}{output[-4000:]}")
 
 
 def _outcome(command: Sequence[str]) -> subprocess.CompletedProcess[str]:

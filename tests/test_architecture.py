@@ -21,6 +21,7 @@ ALLOWED = {
 MEASURES = {
     "wafertlm.commands.calibrate",
     "wafertlm.demo",
+    "wafertlm.finding",
     "wafertlm.replay",
     "wafertlm.watched",
 }

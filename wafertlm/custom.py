@@ -9,6 +9,7 @@ import numpy as np
 from calibration.routers.stored import CustomCalibration, calibration_file, load_custom
 from cosim.spec.header import FlitLayout, check_names
 from cosim.spec.mesh import MeshSpec, load_spec
+from cosim.spec.sets import allowed, in_words
 from tlm.calibrated import combined_hash
 from tlm.errors import InputError
 from tlm.interconnect import packets as network
@@ -18,6 +19,7 @@ from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Multicast, Program, Reduce, Send, Transfer
 from tlm.program.operations import Way
 from tlm.sealed import unsealed
+from wafertlm.output import log
 
 #: Names of the bounds in a calibration.
 _BOUNDS = {
@@ -52,10 +54,10 @@ class CustomRouters:
         if allow_stale and calibration_file(spec).is_file():
             try:
                 text = calibration_file(spec).read_text(encoding="utf-8")
-                return cls(spec, unsealed(text, CustomCalibration))
+                return cls(spec, _told(spec, unsealed(text, CustomCalibration)))
             except ValueError:
                 pass  # what is wrong with it says the strict reading
-        return cls(spec, load_custom(spec))
+        return cls(spec, _told(spec, load_custom(spec)))
 
     @property
     def timing(self) -> NocTiming:
@@ -144,12 +146,9 @@ class CustomRouters:
                 if layout.names(goal):
                     self._check_meeting(mesh, goal)
                     continue
-                feature = "reduction" if way.inwards else "multicast"
-                allowed = getattr(self.spec.features, feature)
                 raise InputError(
-                    f"{name}: features.{feature}: found a kernel with a {feature} of "
-                    f"rows {way.members.rows}, columns {way.members.cols}; "
-                    f"allowed: {allowed or 'none'}"
+                    f"{name}: found a kernel with a {in_words(goal, program.cols)}; "
+                    f"allowed {allowed(self.spec, goal)}"
                 )
 
     def _check_meeting(self, mesh: HandshakeMesh, goal: TileSet | network.ReductionGoal) -> None:
@@ -169,6 +168,15 @@ class CustomRouters:
                 f"{self.spec.file.name}: operation: found a kernel that reduces to the "
                 f"{reduce.operation}; allowed: {', '.join(known)}"
             )
+
+
+def _told(spec: MeshSpec, found: CustomCalibration) -> CustomCalibration:
+    """Say what a user of a calibration should know of it."""
+    if found.quick:
+        log(f"{spec.name}: a quick calibration, checked on the size of the fit alone")
+    if found.findings:
+        log(f"{spec.name}: {len(found.findings)} scenes went wrong as it was calibrated")
+    return found
 
 
 def _goal(operation: Transfer, way: Way, cols: int) -> TileSet | network.ReductionGoal:

@@ -12,7 +12,7 @@ import numpy as np
 
 from calibration.experiment import Parameters
 from calibration.routers.experiment import RouterExperiment
-from calibration.routers.scenes import Scene, Size, play_model, span
+from calibration.routers.scenes import Scene, Size, span
 from calibration.routers.subject import any_group
 from cosim.verilog import TILE_SOURCES
 from tlm.chips.parts import own_tile
@@ -102,7 +102,7 @@ class SoftwareCollectives(RouterExperiment):
 
     def predict(self, parameters: Parameters, cases: Sequence[OnMesh]) -> list[float]:
         """Cycles on the handshake model."""
-        return play_model(self._scenes(cases), self.mesh.timing)
+        return self.mesh.play_model(self._scenes(cases))
 
     def _scenes(self, cases: Sequence[OnMesh]) -> list[Scene]:
         return [case.scene(self.mesh.timing) for case in cases]

@@ -74,7 +74,7 @@ class SceneExperiment(RouterExperiment):
 
     def predict(self, parameters: Parameters, cases: Sequence[Scene]) -> list[float]:
         """Figures on the handshake model."""
-        return play_model(cases, self.mesh.timing)
+        return self.mesh.play_model(cases)
 
     def choose(
         self,

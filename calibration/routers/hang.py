@@ -1,6 +1,7 @@
 """Which pairs of transfers wait for each other for ever, where nothing protects them."""
 
 from collections.abc import Sequence
+from math import nan
 
 import numpy as np
 
@@ -52,10 +53,17 @@ class Hang(SceneExperiment):
         return [self._of_model(case) for case in cases]
 
     def _of_rtl(self, case: Scene) -> float:
+        packets = Packets.of(case.sends)
         try:
-            self.mesh.simulate(case.size, Packets.of(case.sends))
-        except HangError:
+            self.mesh.simulate(case.size, packets)
+        except HangError as error:
+            # One that the model says is a figure like others.
+            if self.mesh.findings is not None and self._of_model(case) == _DELIVERED:
+                self.mesh.failed(case.label, case.size, packets, error)
             return _HUNG
+        except self.mesh.failures as error:
+            self.mesh.failed(case.label, case.size, packets, error)
+            return nan
         return _DELIVERED
 
     def _of_model(self, case: Scene) -> float:

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
+from math import nan
 from typing import Protocol
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from calibration.experiment import Parameters
 from calibration.routers.experiment import RouterExperiment
 from calibration.routers.scenes import Size
-from tlm.interconnect.handshake import HandshakeMesh
+from tlm.interconnect.handshake import DeadlockError, HandshakeMesh
 from tlm.interconnect.packets import Deliveries, Packets
 
 _OBLONG = (3, 7)
@@ -52,19 +53,25 @@ class LoadExperiment(RouterExperiment, ABC):
         return [*((size, size) for size in sizes), *((size, _OBLONG) for size in roomy)]
 
     def measure(self, cases: Sequence[LoadCase]) -> list[float]:
-        """Mean latency on RTL."""
+        """Mean latency on RTL; NaN of a load that goes wrong."""
         means = []
         for case in cases:
             packets = self.packets(case)
-            means.append(_mean_latency(packets, self.mesh.simulate(case.size, _on(case, packets))))
+            deliveries = self.mesh.delivered(case.label, case.size, _on(case, packets))
+            means.append(nan if deliveries is None else _mean_latency(packets, deliveries))
         return means
 
     def predict(self, parameters: Parameters, cases: Sequence[LoadCase]) -> list[float]:
-        """Mean latency on the handshake model, the same packets."""
+        """Mean latency on the handshake model, the same packets; NaN if they wait for ever."""
         means = []
         for case in cases:
             packets = self.packets(case)
-            deliveries = HandshakeMesh(*case.corner, self.mesh.timing).simulate(packets)
+            try:
+                deliveries = HandshakeMesh(*case.corner, self.mesh.timing).simulate(packets)
+            except DeadlockError as error:
+                self.mesh.note(f"{case.label}: the model does not deliver it: {error}")
+                means.append(nan)
+                continue
             means.append(_mean_latency(packets, deliveries))
         return means
 

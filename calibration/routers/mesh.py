@@ -13,7 +13,7 @@ import numpy as np
 
 from calibration.benches.mesh_bench import Log, expected_deliveries, judge, read_log
 from calibration.simulator import Simulation, build
-from cosim.errors import HangError, SimulationError
+from cosim.errors import HangError, SimulationError, UnfinishedError, WrongDataError
 from cosim.spec.adapter import SizedMesh
 from cosim.spec.flits import Words
 from tlm.calibrated import REPOSITORY
@@ -24,6 +24,8 @@ _BENCH_SOURCES = tuple(
     _BENCH / name for name in ("blackbox.vlt", "flit_replayer.sv", "blackbox_bench.sv")
 )
 _LONGEST_CYCLES, _OBSERVED_CYCLES = 10_000_000, 100_000
+#: A flit that is due takes no longer, even if all go one by one; and what any run may take.
+_FLIT_CYCLES, _LEAST_CYCLES = 200, 20_000
 _UNBOUNDED = 2**32 - 1
 #: More than four times the flits that are due, and some: a mesh that makes flits of its own.
 _EXCESS = (4, 10_000)
@@ -54,6 +56,7 @@ class BlackBoxMesh(SizedMesh):
             flags=["-Wno-fatal", *self.spec.rtl.flags()],
             include_folders=self.spec.include_folders(),
             written={"blackbox_dut.sv": self.adapter()},
+            shown=self.name,
             nodes=self.rows * self.cols,
         )
 
@@ -79,6 +82,9 @@ class BlackBoxMesh(SizedMesh):
         keep = False
         try:
             return self._deliveries(packets, loopback, folder)
+        except (UnfinishedError, WrongDataError) as error:
+            keep = keep_failures
+            raise type(error)(f"{error}; see {folder}" if keep else str(error)) from error
         except SimulationError:
             keep = keep_failures
             raise
@@ -92,7 +98,9 @@ class BlackBoxMesh(SizedMesh):
         wanted = expected_deliveries(packets, self.cols, loopback=loopback)
         due = int(packets.flits[wanted[:, 0]].sum())
         most = _EXCESS[0] * due + _EXCESS[1]
-        log, outcome = self._run(packets, words, (), _LONGEST_CYCLES, most, folder)
+        longest = int(packets.cycle.max(initial=0)) + _FLIT_CYCLES * due + _LEAST_CYCLES
+        longest = min(longest, _LONGEST_CYCLES)
+        log, outcome = self._run(packets, words, (), longest, most, folder)
         injected, ejected = (int((log[:, 0] == kind).sum()) for kind in (0, 1))
         missing = injected < len(words) or ejected < due
         what = self.name
@@ -101,20 +109,21 @@ class BlackBoxMesh(SizedMesh):
             since = int(log[-1, 2]) + 1 if len(log) else 0
             raise HangError(f"{what} stands still since cycle {since}: {counts}")
         if not outcome["quiet"]:
-            raise SimulationError(
-                f"{what} moves still in cycle {outcome['cycles']}: {counts}; see {folder}"
-            )
+            raise UnfinishedError(f"{what} moves still in cycle {outcome['cycles']}: {counts}")
         try:
             return judge(packets, log, wanted, self.spec.features.element_bits)
         except AssertionError as error:
-            raise SimulationError(f"{what}: {error}; see {folder}") from error
+            raise WrongDataError(f"{what}: {error}") from error
 
-    def observe(self, packets: Packets, held: tuple[int, ...] = ()) -> Log:
+    def observe(
+        self, packets: Packets, held: tuple[int, ...] = (), *, keep_failures: bool = True
+    ) -> Log:
         """Run packets and judge nothing: what the mesh does is to be found out.
 
         Args:
             packets: What is sent.
             held: Nodes that never take a flit.
+            keep_failures: The folder of a run that goes wrong is kept, and the error names it.
 
         Returns:
             Every handshake in order of time, shape (handshakes, 5): 0 injection or 1 ejection,
@@ -126,9 +135,15 @@ class BlackBoxMesh(SizedMesh):
         """
         words = self.layout().encode(packets)
         folder = Path(tempfile.mkdtemp(prefix="wafertlm-"))
-        log, _ = self._run(packets, words, held, _OBSERVED_CYCLES, _UNBOUNDED, folder)
-        shutil.rmtree(folder)
-        return log
+        keep = False
+        try:
+            return self._run(packets, words, held, _OBSERVED_CYCLES, _UNBOUNDED, folder)[0]
+        except SimulationError:
+            keep = keep_failures
+            raise
+        finally:
+            if not keep:
+                shutil.rmtree(folder)
 
     def wave_from(self, packets: Packets) -> int:
         """Cycle of a run from which a model with waves records one."""

@@ -24,7 +24,7 @@ from tlm.interconnect.packets import Deliveries, Packets
 
 _BENCH = REPOSITORY / "rtl" / "bench"
 #: A failed run's wave begins this long before the failure.
-_WAVE_CYCLES = 2000
+WAVE_CYCLES = 2000
 _NO_WAVE = 2**32 - 1
 
 
@@ -129,7 +129,7 @@ class RtlMesh(MeshParameters):
     def _wave_of_failure(self, packets: Packets, sink: Sink, failure: str) -> str:
         """Repeat a run that failed and say where its wave is."""
         folder = Path(tempfile.mkdtemp(prefix="wafertlm-wave-"))
-        first = max(0, _cycle_of(failure) - _WAVE_CYCLES)
+        first = max(0, cycle_of(failure) - WAVE_CYCLES)
         try:
             self._run(packets, sink, folder, wave_from=first)
         except (HangError, SimulationError):
@@ -141,7 +141,7 @@ class RtlMesh(MeshParameters):
 FIT_MESH, CHECK_MESH = (RtlMesh(side, side) for side in (4, 8))
 
 
-def _cycle_of(failure: str) -> int:
+def cycle_of(failure: str) -> int:
     """Cycle of a failure by its message; 0 if it names none."""
     if named := re.search(r"cycle (\d+)", failure):
         return int(named[1])

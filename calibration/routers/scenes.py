@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from calibration.experiment import NothingMeasuredError
 from tlm.errors import InputError
 from tlm.interconnect.handshake import DeadlockError, HandshakeMesh
 from tlm.interconnect.lines import hops
-from tlm.interconnect.packets import Deliveries, Packets, ReductionGoal, TileSet
+from tlm.interconnect.packets import Deliveries, Int64s, Packets, ReductionGoal, TileSet
 from tlm.interconnect.zero_load import NocTiming
 
 Goal = TileSet | ReductionGoal
@@ -113,17 +114,17 @@ def play(scenes: Sequence[Scene], simulate: Simulate) -> list[float]:
     found: dict[int, float] = {}
     for size in dict.fromkeys(scene.size for scene in scenes):
         chosen = [index for index, scene in enumerate(scenes) if scene.size == size]
-        found |= zip(chosen, _play_on([scenes[i] for i in chosen], size, simulate), strict=True)
+        found |= zip(chosen, play_on([scenes[i] for i in chosen], size, simulate), strict=True)
     return [found[index] for index in range(len(scenes))]
 
 
-def _play_on(scenes: Sequence[Scene], size: Size, simulate: Simulate) -> list[float]:
-    starts = np.cumsum([0] + [scene.span_cycles for scene in scenes])
-    packets = Packets.of(
-        (int(start) + after, source, to, flits)
-        for start, scene in zip(starts, scenes, strict=False)
-        for after, source, to, flits in scene.sends
-    )
+def play_on(scenes: Sequence[Scene], size: Size, simulate: Simulate) -> list[float]:
+    """The figure of each scene, all on meshes of one size in one run.
+
+    Raises:
+        ScenesMixedError: if a scene ran into the next one.
+    """
+    packets, starts = in_one_run(scenes)
     deliveries = simulate(size, packets)
     scene_of = np.repeat(np.arange(len(scenes)), [len(scene.sends) for scene in scenes])
     figures = []
@@ -139,6 +140,17 @@ def _play_on(scenes: Sequence[Scene], size: Size, simulate: Simulate) -> list[fl
         weights = np.arange(1, cycles.shape[1] + 1)
         figures.append(float(np.average(cycles.mean(axis=0) - starts[index], weights=weights)))
     return figures
+
+
+def in_one_run(scenes: Sequence[Scene]) -> tuple[Packets, Int64s]:
+    """Packets of scenes that are played one after the other; where each starts, and the end."""
+    starts = np.cumsum([0] + [scene.span_cycles for scene in scenes])
+    packets = Packets.of(
+        (int(start) + after, source, to, flits)
+        for start, scene in zip(starts, scenes, strict=False)
+        for after, source, to, flits in scene.sends
+    )
+    return packets, starts
 
 
 def play_model(scenes: Sequence[Scene], timing: NocTiming) -> list[float]:
@@ -184,7 +196,15 @@ def shortlist(
 def _by_misfit(
     candidates: Iterable[NocTiming], scenes: Sequence[Scene], measured: Sequence[float]
 ) -> list[tuple[float, NocTiming]]:
-    """Mean cycles that a candidate's scenes are off, the least first; else in the order given."""
+    """Mean cycles that a candidate's scenes are off, the least first; else in the order given.
+
+    Scenes of which RTL gave no figure are not played.
+    """
+    there = [number for number, figure in enumerate(measured) if not np.isnan(figure)]
+    if len(there) < len(measured):
+        if not there:
+            raise NothingMeasuredError(f"no figure of '{scenes[0].label}' and what follows it")
+        scenes, measured = [scenes[i] for i in there], [measured[i] for i in there]
     found = []
     for candidate in candidates:
         try:

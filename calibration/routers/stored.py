@@ -1,8 +1,10 @@
 """What was found out of a custom mesh, as it lies beside the specification: NAME.calibration.json.
 
-It goes stale with the sources, and with the model and the experiments that it rests on.
+It goes stale with the sources, and with the model and the experiments that it rests on. While a
+campaign goes on, what it has found so far lies in NAME.part.calibration.json.
 """
 
+import shlex
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -41,6 +43,43 @@ def model_hash() -> str:
     return combined_hash({str(number): each for number, each in enumerate(hashes)})
 
 
+class Finding(BaseModel):
+    """What went wrong in a scene.
+
+    Attributes:
+        experiment: Whose scene it is.
+        scene: The scene in words.
+        what: "hang", "assertion", "timeout" or "wrong data", and the first sign of it.
+        packets: The file from which the scene is run again, as seen from the specification.
+        wave: The wave of such a run; None if it did not go wrong there.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    experiment: str
+    scene: str
+    what: str
+    packets: str
+    wave: str | None
+
+    def shown(self, spec: MeshSpec) -> dict[str, str | None]:
+        """As a command tells it: paths from anywhere, and how the scene is run again."""
+        packets = shlex.quote(str(spec.folder / self.packets))
+        again = f"wafertlm replay --rtl {shlex.quote(str(spec.file))} --finding {packets}"
+        wave = None if self.wave is None else str(spec.folder / self.wave)
+        told = self.model_dump(include={"experiment", "scene", "what"})
+        return {**told, "wave": wave, "command": again}
+
+
+class NotMade(BaseModel):
+    """An experiment without a result, or of which scenes were left out, and why."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    experiment: str
+    why: str
+
+
 class CustomCalibration(BaseModel):
     """What was found out of a mesh.
 
@@ -54,7 +93,11 @@ class CustomCalibration(BaseModel):
         multicast_flits: Longest multicast; None without multicasts.
         reduction_flits: Longest operand; None without reductions.
         not_represented: What the model cannot be like, and how far it is off, a line each.
+        findings: Scenes that went wrong.
+        not_made: Experiments without a result, or of which scenes were left out.
         results: Of each experiment.
+        identified: Every experiment that identifies something has; else this is not stored.
+        quick: Of fewer check cases, all on the size of the fit.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -67,7 +110,15 @@ class CustomCalibration(BaseModel):
     multicast_flits: int | None
     reduction_flits: int | None
     not_represented: list[str]
+    findings: list[Finding] = []
+    not_made: list[NotMade] = []
     results: list[CalibrationResult]
+    identified: bool = True
+    quick: bool = False
+
+    def told_name(self, spec: MeshSpec) -> str:
+        """The calibration's name wherever it is shown."""
+        return f"{spec.name} (quick)" if self.quick else spec.name
 
     def timing(self) -> NocTiming:
         """The mesh as the model takes it."""
@@ -90,6 +141,16 @@ class CustomCalibration(BaseModel):
 def calibration_file(spec: MeshSpec) -> Path:
     """Where the calibration of a mesh lies."""
     return spec.folder / f"{spec.name}.calibration.json"
+
+
+def part_file(spec: MeshSpec) -> Path:
+    """Where a campaign that goes on keeps what it has found; no file of the mesh (`cache.py`)."""
+    return spec.folder / f"{spec.name}.part.calibration.json"
+
+
+def findings_folder(spec: MeshSpec) -> Path:
+    """Where packets and waves of scenes that went wrong lie; no file of the mesh either."""
+    return spec.folder / f"{spec.name}.findings"
 
 
 def load_custom(spec: MeshSpec) -> CustomCalibration:

@@ -6,17 +6,21 @@ from pathlib import Path
 
 import numpy as np
 
-from calibration.benches.mesh_bench import Log
 from calibration.experiment import LawContradictedError, Parameters
 from calibration.routers.found import IDENTIFIED, timing_of
 from calibration.routers.mesh import BlackBoxMesh
-from calibration.routers.scenes import Goal, Scene, Send, Size, play
+from calibration.routers.runs import Runs
+from calibration.routers.scenes import (
+    Goal,
+    Send,
+    Size,
+)
 from cosim.errors import HangError, SimulationError
 from cosim.spec.header import FlitLayout
 from cosim.spec.mesh import MeshSpec
 from cosim.verilated.cache import included_files
 from tlm.interconnect.handshake import HandshakeMesh
-from tlm.interconnect.packets import Deliveries, Packets, ReductionGoal, TileSet
+from tlm.interconnect.packets import Packets, ReductionGoal, TileSet
 from tlm.interconnect.zero_load import NocTiming
 
 #: Longest packet that is tried.
@@ -25,7 +29,7 @@ _PORTS = 5
 _TRIES = 10_000
 
 
-class Subject:
+class Subject(Runs):
     """What experiments share: the meshes, and the timing as far as it is known.
 
     Attributes:
@@ -45,6 +49,7 @@ class Subject:
         found: Mapping[str, Parameters] | None = None,
         mesh_type: type[BlackBoxMesh] = BlackBoxMesh,
     ) -> None:
+        super().__init__()
         self.spec = spec
         self.found = dict(found or {})
         self.not_represented: list[str] = []
@@ -106,18 +111,6 @@ class Subject:
         own = [self.spec.file, *self.spec.source_files(), *included]
         return [*own, *(path for path in self.read if path not in own)]
 
-    def simulate(self, size: Size, packets: Packets) -> Deliveries:
-        """Deliveries on the Verilated mesh."""
-        return self.mesh(size).simulate(packets, loopback=self.loopback)
-
-    def measure(self, scenes: list[Scene]) -> list[float]:
-        """The figures of scenes on the Verilated meshes."""
-        return play(scenes, self.simulate)
-
-    def observe(self, items: list[Send], held: tuple[int, ...] = ()) -> Log:
-        """Handshakes on the fit's mesh, judged by nobody; ``held`` nodes never take a flit."""
-        return self.mesh(self.fit).observe(Packets.of(items), held)
-
     @property
     def packet_flits(self) -> int:
         """Longest unicast."""
@@ -150,13 +143,16 @@ class Subject:
     def tried_loopback(self) -> bool:
         """The same, as the mesh itself shows."""
         pair = TileSet(range(1), range(2))
-        log = self.observe([(0, 0, pair, 1)])
-        return bool(((log[:, 0] == 1) & (log[:, 1] == 0)).any())
+        log = self.observe("a flit from tile 0,0 to itself and 0,1", self.fit, [(0, 0, pair, 1)])
+        return log is None or bool(((log[:, 0] == 1) & (log[:, 1] == 0)).any())
 
     @cached_property
     def flits_mix(self) -> bool:
         """Whether flits of packets from two senders mix on the way into a tile."""
-        log = self.observe([(0, node, TileSet.tile(0, 1), self._mixing_flits) for node in (0, 2)])
+        items: list[Send] = [(0, node, TileSet.tile(0, 1), self._mixing_flits) for node in (0, 2)]
+        log = self.observe("two packets that meet at tile 0,1", self.fit, items)
+        if log is None:
+            return False
         mine = log[(log[:, 0] == 1) & (log[:, 1] == 1)]
         senders = mine[:, 4] >> np.uint64(32)
         return int((senders[1:] != senders[:-1]).sum()) > 1

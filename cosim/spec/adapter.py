@@ -45,8 +45,8 @@ class SizedMesh:
             ("eject_flit_o", ports.eject_flit, "output", nodes * width),
         ]
         lines = [
-            f"// Joins the mesh of {spec.file.name} to the bench; {rows} x {cols} nodes, flits of "
-            f"{width} bits.",
+            # Nothing of the specification's names: what is the same Verilog is the same model.
+            f"// Joins a mesh to the bench; {rows} x {cols} nodes, flits of {width} bits.",
             "module blackbox_dut (",
             "  input logic clk_i,",
             "  input logic rst_ni,",
@@ -61,7 +61,7 @@ class SizedMesh:
         # Where the specification lets warnings pass, a flit of another width must not.
         lines += [
             f"  initial if ($bits(u_mesh.{there}) != {bits})\n"
-            f'    $fatal(1, "{there}: found %0d bits; by {spec.file.name}: {bits}", '
+            f'    $fatal(1, "{there}: found %0d bits; by the specification: {bits}", '
             f"$bits(u_mesh.{there}));"
             for _, there, _, bits in table
         ]

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from cosim.spec.flits import Words, flits_of, mask, sent
 from cosim.spec.mesh import MeshSpec
+from cosim.spec.sets import allowed, in_words
 from tlm.errors import InputError
 from tlm.interconnect.packets import PacketKind, Packets, ReductionGoal, TileSet
 
@@ -146,11 +147,9 @@ def check_names(spec: MeshSpec, packets: Packets, cols: int) -> None:
         if goal not in known:
             known[goal] = _names(spec, goal, cols)
         if not known[goal]:
-            features = spec.features
             raise InputError(
-                f"{spec.file.name}: packet {number}: found {goal}; allowed by "
-                f"[features]: operations {', '.join(spec.operations())}, multicast to "
-                f"{features.multicast} sets, reduction of {features.reduction} sets"
+                f"{spec.file.name}: packet {number}: found {in_words(goal, cols)}; "
+                f"allowed {allowed(spec, goal)}"
             )
 
 

@@ -1,8 +1,8 @@
 """Models built from Verilog are kept: one folder for each content, built once.
 
-A folder also says what Verilator read that the caller did not name: files that sources include
-through the working folder, libraries of ``-y``, options of ``-f``, data of ``$readmemh``. Where one
-has changed, another model is built beside it.
+A model is of its Verilog: the sources, and what Verilator says that it read beside them, such as
+files that sources include, libraries of ``-y``, options of ``-f``, data of ``$readmemh``. That is
+asked once for the sources and for all that may be read; the answer is kept, too.
 """
 
 import hashlib
@@ -10,23 +10,42 @@ import json
 import os
 import re
 import shutil
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from itertools import count
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from filelock import FileLock
 
+from cosim.errors import SimulationError
+from cosim.verilated.progress import told
 from cosim.verilated.toolchain import verilator_environment
 from tlm.calibrated import REPOSITORY, file_hash
 from tlm.errors import InputError
 from tlm.files import whole_file
 
-#: What Verilator read, beside a model; where it is, the model is whole.
-_READ = "read.json"
+#: Beside a model; where it is, the model is whole.
+_WHOLE = "whole"
+#: Folder of answers: what is read beside the sources.
+_ANSWERS = "read"
 _DATA = re.compile(r'\$readmem[bh]\s*\(\s*"([^"]+)"')
-#: Seconds of a build on two idle processors: of anything, and of each node of a mesh.
-_BUILD_S, _NODE_S = 20, 1.2
+
+#: Has Verilator write its file for make into a folder (`ask_verilator`).
+Ask = Callable[[Path], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A built model.
+
+    Attributes:
+        folder: Where it is.
+        read: Files that it was made of and that nobody had named.
+    """
+
+    folder: Path
+    read: tuple[Path, ...] = ()
 
 
 def cache_folder() -> Path:
@@ -35,69 +54,113 @@ def cache_folder() -> Path:
 
 
 def cached(
-    name: str, content: object, make: Callable[[Path], None], *, shown: str, nodes: int
-) -> Path:
-    """The folder of a model; the same content is made once, also by two runs at a time.
+    name: str,
+    content: object,
+    make: Callable[[Path], None],
+    *,
+    shown: str,
+    nodes: int,
+    ask: Ask | None = None,
+    include_folders: Sequence[Path] = (),
+) -> Built:
+    """A model; the same content is made once, also by two runs at a time.
 
     Args:
         name: What the folder's name begins with.
         content: All that the caller knows the model to depend on, as JSON.
-        make: Fills an empty folder. Of what it leaves, the sources and objects of the compiler are
-            dropped: they take sixty times the room.
-        shown: What it is. That, and about how long it takes, is said on stderr before it is made.
+        make: Fills an empty folder, which is renamed afterwards. Of what it leaves, the sources and
+            objects of the compiler are dropped: they take sixty times the room.
+        shown: What it is, for messages.
         nodes: Of a mesh, how many: the more, the longer it takes; else 1.
+        ask: Asks Verilator what else it reads; None: nothing.
+        include_folders: Where included files are looked for.
 
     Raises:
         InputError: if the folder of built models cannot be written.
     """
+    cache = cache_folder()
+    _hold_writable(cache)
+    read = {} if ask is None else _read(name, content, ask, include_folders)
+    # By name and content alone: the same Verilog may lie anywhere.
+    unnamed = sorted((path.name, hashed) for path, hashed in read.items())
+    folder = cache / f"{name}-{_key([content, unnamed])}"
+    with FileLock(f"{folder}.lock"):
+        if not (folder / _WHOLE).is_file():
+            _build(folder, make, shown, nodes)
+    return Built(folder, tuple(read))
+
+
+def _build(folder: Path, make: Callable[[Path], None], shown: str, nodes: int) -> None:
+    # A build that was killed may have left processes that write on: never into the folder itself.
+    for left in folder.parent.glob(f"{folder.name}.*[0-9]"):
+        shutil.rmtree(left, ignore_errors=True)
+    scratch = folder.with_name(f"{folder.name}.{os.getpid()}")
+    scratch.mkdir()
+    with told(shown, scratch, nodes):
+        make(scratch)
+    for path in scratch.iterdir():
+        if path.suffix in {".a", ".cpp", ".d", ".gch", ".h", ".o"}:
+            path.unlink()
+    (scratch / _WHOLE).touch()
+    shutil.rmtree(folder, ignore_errors=True)
+    scratch.rename(folder)
+
+
+def _key(content: object) -> str:
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
+
+
+def _read(name: str, content: object, ask: Ask, include_folders: Sequence[Path]) -> dict[Path, str]:
+    """Files that Verilator reads and that the content does not know, with their hashes."""
+    # Files are also found from the working folder; there, what comes and goes is asked for anew.
+    places = [str(Path.cwd()), *map(str, include_folders)]
+    asked = _key([content, included_content(include_folders), places])
+    file = cache_folder() / _ANSWERS / f"{name}-{asked}.json"
+    if file.is_file():
+        answer = {Path(path): old for path, old in json.loads(file.read_text()).items()}
+        if all(file_hash(path) == old for path, old in answer.items()):
+            return answer
     known = json.dumps(content)
-    key = hashlib.sha256(known.encode()).hexdigest()[:16]
-    first = cache_folder() / f"{name}-{key}"
-    _hold_writable(first.parent)
-    with FileLock(f"{first}.lock"):
-        # One for each content of what the caller did not name: a process may have others loaded.
-        folder = next(each for each in _numbered(first) if not _is_whole(each) or _is_fresh(each))
-        if not _is_whole(folder):
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir()
-            seconds = round(_BUILD_S + _NODE_S * (nodes - 1), -1)
-            print(f"building {shown}, about {seconds:.0f} s, once", file=sys.stderr, flush=True)
-            make(folder)
-            read = {str(path): file_hash(path) for path in _read_by_verilator(folder)}
-            read = {name: found for name, found in read.items() if found not in known}
-            for path in folder.iterdir():
-                if path.suffix in {".a", ".cpp", ".d", ".gch", ".h", ".o"}:
-                    path.unlink()
-            with whole_file(folder / _READ) as scratch:
-                scratch.write_text(json.dumps(read, indent=1) + "\n", encoding="utf-8")
-    return folder
+    with TemporaryDirectory(prefix="wafertlm-") as scratch:
+        ask(Path(scratch))
+        hashes = {path: file_hash(path) for path in _read_by_verilator(Path(scratch))}
+    answer = {path: hashed for path, hashed in hashes.items() if hashed not in known}
+    with whole_file(file) as whole:
+        text = json.dumps({str(path): hashed for path, hashed in answer.items()}, indent=1)
+        whole.write_text(text + "\n", encoding="utf-8")
+    return answer
 
 
-def read_files(folder: Path) -> list[Path]:
-    """Files that a built model was made of and that nobody had named."""
-    return [Path(name) for name in json.loads((folder / _READ).read_text(encoding="utf-8"))]
+def ask_verilator(folder: Path, top: str, arguments: Sequence[str]) -> str:
+    """Have Verilator read sources and write what they are into a folder; no model is made.
 
+    Args:
+        folder: Where it writes.
+        top: The top module.
+        arguments: Options and sources.
 
-def _numbered(first: Path) -> Iterator[Path]:
-    yield first
-    yield from (first.with_name(f"{first.name}.{number}") for number in count(1))
-
-
-def _is_whole(folder: Path) -> bool:
-    return (folder / _READ).is_file()
-
-
-def _is_fresh(folder: Path) -> bool:
-    """Whether a model is of files that have not changed since."""
-    read = json.loads((folder / _READ).read_text(encoding="utf-8"))
-    return all(file_hash(Path(name)) == content for name, content in read.items())
+    Returns:
+        What it printed if there are errors in the sources; else nothing.
+    """
+    command = [
+        "verilator", "--json-only", "--json-only-output", os.devnull,
+        "--json-only-meta-output", os.devnull, "--MMD", "-Wno-fatal", "-Mdir", str(folder),
+        "--top-module", top, *arguments,
+    ]  # fmt: skip
+    outcome = subprocess.run(
+        command, env=verilator_environment(), capture_output=True, text=True, check=False
+    )
+    return outcome.stdout + outcome.stderr if outcome.returncode else ""
 
 
 def _read_by_verilator(folder: Path) -> list[Path]:
     """What Verilator says that it read (its file for make), and what that reads as it runs."""
     found: set[Path] = set()
     tools = Path(verilator_environment()["VERILATOR_ROOT"]).resolve()
-    for listed in folder.rglob("*__ver.d"):
+    lists = [*folder.rglob("*__ver.d")]
+    if not lists:
+        raise SimulationError("Verilator does not say what it read")
+    for listed in lists:
         names = listed.read_text(encoding="utf-8").partition(" : ")[2]
         for name in re.split(r"(?<!\\)\s+", names.strip()):
             path = Path(name.replace("\\ ", " ")).resolve()
@@ -110,9 +173,13 @@ def _read_by_verilator(folder: Path) -> list[Path]:
 
 
 def included_files(folders: Sequence[Path]) -> list[Path]:
-    """All files of include folders but stored calibrations, which are made from the others."""
+    """All files of include folders but calibrations and findings, which come from the others."""
     paths = (path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file())
-    return [path for path in paths if not path.name.endswith(".calibration.json")]
+    return [path for path in paths if not _is_found(path)]
+
+
+def _is_found(path: Path) -> bool:
+    return path.name.endswith(".calibration.json") or path.parent.name.endswith(".findings")
 
 
 def included_content(folders: Sequence[Path]) -> list[tuple[str, str]]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cosim.errors import SimulationError
-from cosim.verilated.cache import cached, included_content
+from cosim.verilated.cache import ask_verilator, cached
 from cosim.verilated.toolchain import tool_versions, verilator_environment
 from tlm.calibrated import REPOSITORY, file_hash
 
@@ -45,7 +45,7 @@ class Library:
         defines: Values of macros of the driver.
         sources: Verilog files that the module needs.
         flags: More options of Verilator.
-        include_folders: Where included files are looked for; any change in them counts.
+        include_folders: Where included files are looked for.
         waves: A wave shows the signals inside, too.
         headers: C++ that the driver includes, beside what every driver does.
         nodes: Of a mesh, how many, which says how long it takes to build.
@@ -80,7 +80,6 @@ class Library:
             flags,
             cargs,
             _MAKE_FLAGS,
-            included_content(self.include_folders),
             [file_hash(path) for path in (*self.sources, *own)],
             {**tool_versions(), "pyverilator-mm": version("pyverilator-mm")},
         ]
@@ -91,16 +90,33 @@ class Library:
                 shutil.copy2(path, folder)
             self._compile(folder, flags, cargs)
 
-        folder = cached(self.top, content, make, shown=self.name, nodes=self.nodes)
-        return folder / f"V{self.top}"
+        found = cached(
+            self.top,
+            content,
+            make,
+            shown=f"{self.name} for this process" + " with waves" * self.waves,
+            nodes=self.nodes,
+            ask=self._ask,
+            include_folders=self.include_folders,
+        )
+        return found.folder / f"V{self.top}"
+
+    def _ask(self, folder: Path) -> None:
+        top = folder / f"{self.top}.sv"
+        top.write_text(self.text)
+        arguments = [*_FLAGS, *self.flags, *self._includes(), str(top), *map(str, self.sources)]
+        if problem := ask_verilator(folder, self.top, arguments):
+            raise SimulationError(f"building {self.name} failed:\n{problem[-4000:]}")
+
+    def _includes(self) -> list[str]:
+        return [f"-I{place}" for place in self.include_folders]
 
     def _compile(self, folder: Path, flags: list[str], cargs: str) -> None:
-        includes = [f"-I{place}" for place in self.include_folders]
         arguments: dict[str, Any] = {
             # pyverilator finds a module by the name of its file.
             "top_verilog_file": str(folder / f"{self.top}.sv"),
             "preceding_files": str(folder / self.driver.name),
-            "args": [*flags, *includes, *map(str, self.sources)],
+            "args": [*flags, *self._includes(), *map(str, self.sources)],
             "cargs": cargs,
         }
         problem = _compiled(folder, arguments)

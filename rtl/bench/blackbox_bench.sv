@@ -40,7 +40,7 @@ module blackbox_bench #(
   logic [Nodes-1:0] inject_valid, inject_ready, eject_valid, eject_ready, waiting;
   logic [Nodes*FlitWidth-1:0] inject_flit, eject_flit;
   logic [31:0] cycle_q, ejected_q, idle_q;
-  logic moving, holding;
+  logic moving, holding, records;
   int log_file;
   bit opened;
 
@@ -90,14 +90,17 @@ module blackbox_bench #(
     end
   end
 
+  // From cycle 0 on is from the reset on: what stops the run in that cycle is seen.
+  assign records = (wave_from_i == '0) ? !rst_ni && !opened : rst_ni && cycle_q == wave_from_i;
+
   always @(posedge clk_i) begin
+    if (records) begin
+      $dumpfile("dump.vcd");
+      $dumpvars;
+    end
     if (!rst_ni && !opened) begin
       opened = 1'b1;
       log_file = $fopen("handshakes.bin", "wb");
-    end
-    if (rst_ni && cycle_q == wave_from_i) begin
-      $dumpfile("dump.vcd");
-      $dumpvars;
     end
     if (rst_ni && moving && !done_o) begin
       for (int n = 0; n < Nodes; n++) begin

@@ -71,7 +71,8 @@ class DrivenMesh:
         content = [source_hashes([*_SOURCES, _DRIVER]), shape, tool_versions()]
         nodes = self.rows * self.cols
         shown = f"the bench's mesh of {nodes} nodes"
-        return cached("mesh_driver", content, self._verilate, shown=shown, nodes=nodes) / "driver"
+        found = cached("mesh_driver", content, self._verilate, shown=shown, nodes=nodes)
+        return found.folder / "driver"
 
     def _verilate(self, folder: Path) -> None:
         shape = {"Rows": self.rows, "Cols": self.cols, "FifoDepth": self.fifo_depth}

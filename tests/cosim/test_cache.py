@@ -1,13 +1,18 @@
 """A built model is taken as long as all is as it was that Verilator read, named or not."""
 
+import json
+import shutil
 from pathlib import Path
 
 import pytest
 
+from calibration.routers.mesh import BlackBoxMesh
 from cosim.block import RtlBlock, block_model
 from cosim.errors import SimulationError
-from cosim.verilated.cache import read_files
+from cosim.spec.mesh import MeshSpec, load_spec
+from cosim.verilated import progress
 from cosim.verilated.library import Library
+from tests.specifications import TOY
 
 _TOP = """
 `include "step.svh"
@@ -70,9 +75,9 @@ def test_what_is_read_beside_the_sources_counts(
 ) -> None:
     first, later = counts(model)
     assert later - first == 1
-    folder = model.build().parent
     assert "building" in capsys.readouterr().err
-    names = {path.name for path in read_files(folder)}
+    (answer,) = (tmp_path / "cache" / "read").glob("*.json")
+    names = {Path(path).name for path in json.loads(answer.read_text())}
     assert names == {"adder.sv", "first.hex", "options.f", "step.svh"}
     counts(model)
     assert capsys.readouterr().err == ""  # as it was
@@ -84,3 +89,60 @@ def test_what_is_read_beside_the_sources_counts(
     (tmp_path / "lib" / "adder.sv").unlink()
     with pytest.raises(SimulationError, match="building counter failed"):
         counts(model)
+
+
+def toy(folder: Path, name: str) -> MeshSpec:
+    """The toy under another name, elsewhere."""
+    shutil.copytree(TOY.parent, folder)
+    text = (folder / "toy.toml").read_text().replace('name = "toy"', f'name = "{name}"')
+    (folder / "toy.toml").unlink()
+    (folder / f"{name}.toml").write_text(text)
+    return load_spec(folder / f"{name}.toml")
+
+
+@pytest.mark.rtl
+def test_specifications_of_one_verilog_share_a_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("WAFERTLM_CACHE", str(tmp_path / "cache"))
+    one, other = (toy(tmp_path / name, name) for name in ("one", "other"))
+    first = BlackBoxMesh(one, 3, 4).build()
+    assert capsys.readouterr().err.startswith("building one 3x4, about 30 s, once\n")
+    second = BlackBoxMesh(other, 3, 4).build()
+    assert capsys.readouterr().err == ""
+    assert second.folder == first.folder
+    # Each knows what it is made of by its own files.
+    assert [path.parent.name for path in first.read] == ["one"]
+    assert [path.parent.name for path in second.read] == ["other"]
+    # A file that might be included but is not read changes nothing; one that is read does.
+    (other.folder / "notes.svh").write_text("// not included\n")
+    assert BlackBoxMesh(other, 3, 4).build().folder == first.folder
+    size = other.folder / "toy_size.svh"
+    size.write_text(f"{size.read_text()}\n// more\n")
+    assert BlackBoxMesh(other, 3, 4).build().folder != first.folder
+    assert "building other 3x4" in capsys.readouterr().err
+
+
+def test_a_build_says_how_far_it_is_and_how_long_the_last_one_took(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(progress, "_EVERY_S", 0.01)
+    folder = tmp_path / "model"
+    folder.mkdir()
+
+    def wait_for(text: str) -> None:
+        seen = ""
+        while text not in seen:
+            seen += capsys.readouterr().err
+
+    with progress.told("a mesh", folder, nodes=16):
+        wait_for("building a mesh, about 40 s, once\na mesh: Verilator reads the Verilog, 0 s\n")
+        (folder / "Vtop.cpp").touch()
+        (folder / "Vtop_more.cpp").touch()
+        (folder / "Vtop.o").touch()
+        wait_for("a mesh: 1 of 2 C++ files compiled, 0 s\n")
+    assert capsys.readouterr().err.endswith("built a mesh in 0 s\n")
+    with pytest.raises(SimulationError), progress.told("a mesh", folder, nodes=16):
+        wait_for("building a mesh, 0 s the last time\n")
+        raise SimulationError
+    assert "built" not in capsys.readouterr().err

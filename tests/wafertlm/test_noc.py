@@ -243,11 +243,10 @@ def mask_spec(tmp_path: Path) -> str:
 @pytest.mark.parametrize(
     ("packets", "message"),
     [
-        (["0,0:0,0:3 0:1,1,multicast"], "packet 0: found TileSet(rows=range(0, 3), cols=range(0, "),
+        (["0,0:0,0:3 0:1,1,multicast"], "packet 0: found multicast to rows 0:3, columns 0:1; "),
         (
             ["0,0:0,3:3 0:2 0:1,1,sum", "0,1:0,3:3 0:2 0:1,1,sum"],
-            "packet 0: found ReductionGoal(operands=TileSet(rows=range(0, 2), cols=range(0, 1)), "
-            "root=15",
+            "packet 0: found sum of rows 0:2, columns 0:1 to tile 3,3; allowed with reduction = ",
         ),
         (
             ["0,0:0,0:0 0:2 0:1,1,maximum", "0,1:0,0:0 0:2 0:1,1,maximum"],

@@ -271,6 +271,21 @@ def test_a_custom_mesh_is_shown_beside_the_projects(results: Path) -> None:
     parsed(custom[0])
 
 
+def test_a_custom_mesh_is_reported_without_any_stored_run(
+    tmp_path: Path, wafertlm: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec_file = custom_mesh(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    ran = wafertlm("report", "--rtl", spec_file)
+    assert ran.status == 0
+    assert "Mesh mask-mesh against RTL" in (tmp_path / "results" / "report.html").read_text()
+    # A folder that is named has to be there, and one of runs without a mesh.
+    shutil.rmtree(tmp_path / "results")
+    for arguments in (("--rtl", spec_file, "--results", "result"), ()):
+        ran = wafertlm("report", *arguments)
+        assert (ran.status, "--results: no folder 'result" in ran.stderr) == (2, True)
+
+
 def test_a_custom_mesh_must_be_calibrated(results: Path, wafertlm: Any) -> None:
     spec_file = Path(custom_mesh(results.parent))
     source = spec_file.parent / "mask_adder.sv"

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 from rich.console import Group, RenderableType
+from rich.markup import escape
 from rich.table import Table
 
 from calibration.campaign import EXPERIMENTS, calibrate, missed_targets
@@ -21,6 +22,7 @@ from calibration.routers.stored import calibration_file
 from calibration.tables import update_documents
 from cosim.spec.mesh import load_spec
 from tlm.calibrated import CalibrationResult, combined_hash
+from tlm.errors import InputError
 from tlm.interconnect.handshake import DeadlockError
 from tlm.level_errors import ChipPoint, LevelPoint, TilePoint
 from tlm.spread import by_kernel, spread
@@ -78,6 +80,7 @@ def custom_result(
     spec_file: str,
     *,
     quick: bool,
+    store_quick: bool,
     force: bool,
     workers: int,
     watch: Stopwatch,
@@ -85,28 +88,33 @@ def custom_result(
 ) -> tuple[str, dict[str, Any]]:
     """Calibrate a custom mesh; its name, and figures as of the project's campaign.
 
-    ``network`` holds what was found out in words, ``not_represented`` what the model cannot be.
+    ``network`` holds what was found out in words, ``not_represented`` what the model cannot be,
+    ``findings`` scenes that went wrong, ``not_made`` experiments that came to no result.
 
     Raises:
         InputError: if the specification is wrong.
-        CheckFailedError: if the RTL cannot be built, is wrong, or follows no law that is known.
+        CheckFailedError: if the RTL cannot be built.
     """
-    spec = load_spec(Path(spec_file))
+    spec, stores = load_spec(Path(spec_file)), store_quick or not quick
     with _failing_checks(spec.file.name):
         found = calibrate_custom(
             spec,
             quick=quick,
+            store_quick=store_quick,
             force=force,
             workers=workers,
             progress=progress,
             building=watch.compiling,
         )
-    return spec.name, {
+    return found.told_name(spec), {
         "experiments": [_row(result) for result in found.results],
         "levels": [],
         "network": found.network,
         "not_represented": found.not_represented,
-        "stored": None if quick else calibration_file(spec).name,
+        "findings": [finding.shown(spec) for finding in found.findings],
+        "not_made": [each.model_dump() for each in found.not_made],
+        "quick": found.quick,
+        "stored": calibration_file(spec).name if stores and found.identified else None,
         "rtl_hash": combined_hash(found.sources),
     }
 
@@ -204,10 +212,7 @@ def render(result: Result) -> RenderableType:
                 f"{row['name']}.{name}", f"{found['value']:g}", interval, found["unit"]
             )
     if "not_represented" in result:
-        lines = result["not_represented"] or ["nothing: the model explains all that was measured"]
-        return Group(
-            errors, tried, parameters, "not represented:", *(f"  {line}" for line in lines)
-        )
+        return Group(errors, tried, parameters, *map(escape, _of_custom(result)))
     if not result["levels"]:
         return Group(errors, tried, parameters)
     levels = Table("kernel", "cases", "lt against at: mean, worst", "perf against lt: mean, worst")
@@ -228,25 +233,64 @@ def render(result: Result) -> RenderableType:
     return Group(errors, tried, parameters, tiles, levels, chips)
 
 
+def _of_custom(result: Result) -> Iterator[str]:
+    """Lines of what the model cannot be, of scenes that went wrong and of what has no result."""
+    if result["quick"]:
+        yield "quick: checked on the size of the fit alone, by fewer cases"
+    yield "not represented:"
+    for line in result["not_represented"] or ["nothing: the model explains all that was measured"]:
+        yield f"  {line}"
+    for finding in result["findings"]:
+        yield f"finding: {finding['experiment']}: {finding['scene']}"
+        yield f"  {finding['what']}"
+        yield f"  wave: {finding['wave'] or 'none, as it does not go wrong with one'}"
+        yield f"  again: {finding['command']}"
+    for each in result["not_made"]:
+        yield f"{each['experiment']}: {each['why']}"
+
+
+def _failed(figures: Result) -> Iterator[str]:
+    """What makes the exit status 1, a line each."""
+    yield from figures.get("misses", ())
+    if findings := figures.get("findings"):
+        first = findings[0]
+        count = f"{len(findings)} finding{'s' if len(findings) > 1 else ''}"
+        yield f"{count}, first {first['experiment']}: {first['scene']}: {first['what']}"
+    for each in figures.get("not_made", ()):
+        yield f"{each['experiment']}: {each['why']}"
+
+
 @click.command("calibrate")
 @click.option("--quick", is_flag=True, help="Fewer check cases and models; stores nothing.")
 @click.option("--rtl", metavar="SPEC", help="A custom mesh, as its SPEC.toml says.")
+@click.option(
+    "--store-quick", is_flag=True, help="With --rtl: a quick campaign that is stored, so marked."
+)
 @click.option("--force", is_flag=True, help="Also measure what still holds.")
 @click.option("--workers", type=click.IntRange(min=1), default=1, help="Models built at a time.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--list", "as_list", is_flag=True, help="Print the experiments.")
 def command(
-    quick: bool, rtl: str | None, force: bool, workers: int, as_json: bool, as_list: bool
+    quick: bool,
+    rtl: str | None,
+    store_quick: bool,
+    force: bool,
+    workers: int,
+    as_json: bool,
+    as_list: bool,
 ) -> None:
     """Measure the RTL, fit the models to it, and check them blind.
 
     Errors are over the check cases only, (model - RTL) / RTL. Exit status 1 if one is above its
-    experiment's target; of a custom mesh that is a finding, and what is above is told.
+    experiment's target; of a custom mesh that is only told, and status 1 says that scenes went
+    wrong or that an experiment came to no result. A campaign that is stopped goes on where it was.
     """
     if as_list:
         names = {"experiments": [experiment.name for experiment in EXPERIMENTS]}
         emit(names, as_json, lambda known: "\n".join(known["experiments"]))
         return
+    if store_quick and rtl is None:
+        raise InputError("--store-quick: found without --rtl; allowed: with the mesh's SPEC.toml")
     name, options = "rtl", {"quick": quick, "rtl": Path(rtl).name if rtl else None}
     with stopwatch() as watch:
         if rtl is None:
@@ -254,13 +298,20 @@ def command(
                 quick=quick, force=force, workers=workers, watch=watch, progress=log
             )
         else:
+            options["store_quick"] = store_quick
             name, figures = custom_result(
-                rtl, quick=quick, force=force, workers=workers, watch=watch, progress=log
+                rtl,
+                quick=quick,
+                store_quick=store_quick,
+                force=force,
+                workers=workers,
+                watch=watch,
+                progress=lambda message: log(escape(message)),
             )
     rtl_hash = figures.pop("rtl_hash")
     result = complete(
         "calibrate", options, figures, watch.times, rtl_hash=rtl_hash, calibration=name
     )
     emit(result, as_json, render)
-    if figures.get("misses"):
-        raise CheckFailedError("; ".join(figures["misses"]))
+    if failed := [*_failed(figures)]:
+        raise CheckFailedError("; ".join(failed))

@@ -14,6 +14,7 @@ from cosim.errors import HangError, SimulationError
 from tlm.errors import InputError
 from tlm.files import whole_file
 from wafertlm.commands.common import render_names
+from wafertlm.finding import Again, run_again
 from wafertlm.output import CheckFailedError, Result, complete, emit
 from wafertlm.replay import Stored, load, names
 from wafertlm.stopwatch import Stopwatch, stopwatch
@@ -42,6 +43,44 @@ def replay_result(
     if failure is not None:
         raise failure
     return {**figures, "wave": wave}
+
+
+def finding_result(spec_file: str, scene: Path, wave: Path | None, watch: Stopwatch) -> Again:
+    """The scene of a finding, run again.
+
+    Raises:
+        InputError: if a file cannot be read, or the wave not be written.
+        CheckFailedError: if the RTL cannot be built.
+    """
+    with whole_file(wave) if wave else nullcontext() as scratch:
+        try:
+            return run_again(spec_file, scene, scratch, watch.compiling)
+        except SimulationError as error:
+            raise CheckFailedError(str(error)) from error
+
+
+def _replay_finding(spec_file: str | None, scene: Path, wave: Path | None, as_json: bool) -> None:
+    """``--finding``: exit status 1 as long as the scene goes wrong."""
+    if spec_file is None:
+        raise InputError("--finding: found without --rtl; allowed: with the mesh's SPEC.toml")
+    with stopwatch() as watch:
+        again = finding_result(spec_file, scene, wave, watch)
+    options = {"finding": scene.name, "rtl": Path(spec_file).name}
+    figures = {**asdict(again), "wave": wave}
+    emit(complete("replay finding", options, figures, watch.times), as_json, _render_finding)
+    if again.now is not None:
+        raise CheckFailedError(f"{again.experiment}: {again.scene}: {again.now}")
+
+
+def _render_finding(result: Result) -> RenderableType:
+    lines = [
+        f"{result['experiment']}: {result['scene']}",
+        f"found: {result['found']}",
+        f"now: {result['now'] or 'all is delivered as it should be'}",
+        f"from cycle {result['first_cycle']} on",
+    ]
+    wave = [f"wave: {result['wave']}"] if result["wave"] is not None else []
+    return Group(*map(escape, [*lines, *wave]))
 
 
 def _render(result: Result) -> RenderableType:
@@ -82,6 +121,11 @@ def _listed(experiment: str | None, rtl: str | None) -> dict[str, list[str]]:
 @click.option("--case", "number", type=int, help="Number of a check case, from 0; see --list.")
 @click.option("--worst", is_flag=True, help="The case of the largest error; also without --case.")
 @click.option("--rtl", metavar="SPEC", help="A custom mesh, calibrated by its SPEC.toml.")
+@click.option(
+    "--finding",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="With --rtl: the file of a scene that went wrong; needs no calibration.",
+)
 @click.option("--wave", type=click.Path(dir_okay=False, path_type=Path), help="VCD to write.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--list", "as_list", is_flag=True, help="Print experiments, or one's cases.")
@@ -90,6 +134,7 @@ def command(
     number: int | None,
     worst: bool,
     rtl: str | None,
+    finding: Path | None,
     wave: Path | None,
     as_json: bool,
     as_list: bool,
@@ -98,8 +143,13 @@ def command(
 
     A case is played after those before it in its run, as it was measured. A wave of the project's
     mesh begins with the case, any other with the run. Exit status 1 if the RTL's figure is not the
-    stored one.
+    stored one, or as long as a finding goes wrong.
     """
+    if finding is not None:
+        if experiment is not None or number is not None or worst or as_list:
+            raise InputError("--finding: allowed: with --rtl, --wave and --json only")
+        _replay_finding(rtl, finding, wave, as_json)
+        return
     if as_list:
         emit(_listed(experiment, rtl), as_json, _render_list)
         return

@@ -9,6 +9,7 @@ from tlm.errors import InputError
 from wafertlm.output import complete, emit
 from wafertlm.stopwatch import stopwatch
 
+_DEFAULT = click.core.ParameterSource.DEFAULT
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -20,7 +21,8 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     type=_FOLDER,
     default=Path("results"),
     show_default=True,
-    help="Folder of stored results (a command's --out or --json), with its subfolders.",
+    help="Folder of stored results (a command's --out or --json), with its subfolders. With --rtl "
+    "alone it need not be there.",
 )
 @click.option("--out", type=_FILE, help="The page to write.  [default: report.html in --results]")
 @click.option("--rtl", metavar="SPEC", help="Also a custom mesh, calibrated by its SPEC.toml.")
@@ -40,7 +42,9 @@ def command(folder: Path, out: Path | None, rtl: str | None, as_list: bool, as_j
         found |= {"others": [*results.others]}
         emit(found, as_json, lambda r: "\n".join(f"{k}: {', '.join(v)}" for k, v in r.items()))
         return
-    if out is None and not folder.is_dir():
+    # A custom mesh has something to report without any stored run.
+    named = click.get_current_context().get_parameter_source("folder") is not _DEFAULT
+    if out is None and not folder.is_dir() and (rtl is None or named):
         raise InputError(f"--results: no folder '{folder}'; allowed: a folder, or give --out")
     with stopwatch() as watch:
         figures = write_report(folder, out or folder / "report.html", spec_file=rtl)

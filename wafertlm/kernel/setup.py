@@ -175,7 +175,7 @@ class Ground:
         Both are None of chips and networks that are not made of RTL.
         """
         if self.custom is not None:
-            return self.custom.spec.name, self.custom.rtl_hash
+            return self.custom.found.told_name(self.custom.spec), self.custom.rtl_hash
         if not isinstance(self.chip.noc, CalibratedNoc):
             return None, None
         with stale_allowed(self.options.allow_stale):

@@ -45,7 +45,7 @@ class Network:
     @property
     def calibration(self) -> str:
         """Name of the calibration on which the timing rests: that of rtl/, or of custom routers."""
-        return "rtl" if self.custom is None else self.spec.name
+        return "rtl" if self.custom is None else self.custom.found.told_name(self.spec)
 
     @property
     def rtl_hash(self) -> str:

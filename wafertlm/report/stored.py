@@ -190,7 +190,8 @@ def _load_calibrations(results: Results, folder: Path) -> None:
 
 def _load_custom(spec_file: str) -> CustomMesh:
     spec = load_spec(Path(spec_file))
-    return CustomMesh(spec.name, spec_file, load_custom(spec))
+    found = load_custom(spec)
+    return CustomMesh(found.told_name(spec), spec_file, found)
 
 
 _Model = TypeVar("_Model", bound=BaseModel)

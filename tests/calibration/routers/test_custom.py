@@ -28,6 +28,8 @@ from tlm.errors import InputError
 from tlm.interconnect.calibration import rtl_timing
 from tlm.interconnect.handshake import DeadlockError
 from tlm.sealed import sealed
+from wafertlm.custom import CustomRouters
+from wafertlm.noc.networks import custom_network
 
 FILES = ("toy.sv", "toy.toml", "toy_size.svh")
 
@@ -176,6 +178,35 @@ def test_a_project_mesh_that_cannot_be_found_out_fails_the_check(
     monkeypatch.setattr("wafertlm.commands.calibrate.calibrate", raising(error))
     ran = wafertlm("calibrate")
     assert (ran.status, ran.stderr) == (1, f"check failed: {message}\n")
+
+
+def test_a_quick_calibration_is_marked_and_holds_for_a_quick_campaign_alone(
+    stored: MeshSpec, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    quick = load_custom(stored).model_copy(update={"quick": True})
+    calibration_file(stored).write_text(sealed(quick))
+    monkeypatch.setattr(custom, "tool_versions", dict)
+    monkeypatch.delattr(custom, "Subject")
+    assert calibrate_custom(stored, store_quick=True) == quick
+    for more in ({}, {"quick": True}, {"store_quick": True, "force": True}):
+        with pytest.raises(NameError, match="Subject"):  # it is measured
+            calibrate_custom(stored, **more)
+    routers = CustomRouters.load(str(stored.file))
+    told = "toy: a quick calibration, checked on the size of the fit alone\n"
+    assert capsys.readouterr().err == told
+    assert custom_network(3, 4, routers).calibration == "toy (quick)"
+    # A whole one will do for both.
+    calibration_file(stored).write_text(sealed(quick.model_copy(update={"quick": False})))
+    assert not calibrate_custom(stored, store_quick=True).quick
+    assert not calibrate_custom(stored).quick
+
+
+def test_quick_calibrations_of_the_project_are_not_stored(wafertlm: Any) -> None:
+    ran = wafertlm("calibrate", "--store-quick")
+    assert (ran.status, ran.stderr) == (
+        2,
+        "error: --store-quick: found without --rtl; allowed: with the mesh's SPEC.toml\n",
+    )
 
 
 def change(spec: MeshSpec, edit: Callable[[dict[str, Any]], object]) -> None:

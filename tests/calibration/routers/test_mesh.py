@@ -106,7 +106,9 @@ def test_flits_of_another_width(changed_toy: Changed) -> None:
     spec = changed_toy(("bits = 64", "bits = 65"))
     with pytest.raises(SimulationError) as caught:
         BlackBoxMesh(spec, 3, 4).simulate(FEW)
-    assert "send_flit: found 864 bits; by spec.toml: 876" in str(caught.value).splitlines()[1]
+    assert (
+        "send_flit: found 864 bits; by the specification: 876" in str(caught.value).splitlines()[1]
+    )
 
 
 def test_a_folder_of_models_that_cannot_be_made(

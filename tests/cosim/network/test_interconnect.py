@@ -175,7 +175,9 @@ def test_faults_are_seen(changed_toy: ChangedToy, fault: int, message: str) -> N
 
 def test_a_model_that_stops_says_why(changed_toy: ChangedToy) -> None:
     model = changed_toy(("bits = 64", "bits = 65"))
-    with pytest.raises(SimulationError, match="stopped .*send_flit: found 864 bits; by toy.toml"):
+    with pytest.raises(
+        SimulationError, match="stopped .*send_flit: found 864 bits; by the specification"
+    ):
         RtlInterconnect(model)
 
 

@@ -192,8 +192,9 @@ def test_maps_count_the_flits_of_the_program_that_ran(mask_spec: Path) -> None:
 def test_a_multicast_that_no_header_can_name(kernel: Run, mask_spec: Path) -> None:
     refused = kernel("summa", "--rtl", mask_spec, grid="3x3", status=2)
     assert refused["stderr"] == (
-        "error: mask_mesh.toml: features.multicast: found a kernel with a multicast of rows "
-        "range(0, 1), columns range(0, 3); allowed: dont-care\n"
+        "error: mask_mesh.toml: found a kernel with a multicast to rows 0:1, columns 0:3; allowed "
+        'with multicast = "dont-care": 1, 2, 4, 8, ... rows and columns that equal row and col but '
+        "in the bits of a mask\n"
     )
 
 
@@ -210,8 +211,9 @@ def test_reductions_that_routers_cannot_make(kernel: Run, mask_spec: Path) -> No
         )
     refused = kernel("mesh-gemm-t", "--rtl", mask_spec, grid="3x3", status=2)
     assert refused["stderr"] == (
-        "error: mask_mesh.toml: features.reduction: found a kernel with a reduction of rows "
-        "range(0, 1), columns range(0, 3); allowed: dont-care\n"
+        "error: mask_mesh.toml: found a kernel with a sum of rows 0:1, columns 0:3 to tile 0,0; "
+        'allowed with reduction = "dont-care": 1, 2, 4, 8, ... rows and columns that equal row and '
+        'col but in the bits of a mask, the root one of the tiles (reduction_around = "root")\n'
     )
 
 

@@ -1,0 +1,95 @@
+"""A scene that goes wrong: what is kept of it, and how it is run again."""
+
+import json
+import math
+import shlex
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from calibration.routers.findings import Findings, in_words
+from calibration.routers.mesh import BlackBoxMesh
+from calibration.routers.scenes import Scene, ScenesMixedError
+from calibration.routers.subject import Subject
+from cosim.errors import HangError, SimulationError, UnfinishedError, WrongDataError
+from cosim.spec.mesh import MeshSpec, load_spec
+from tests.specifications import TOY
+from tlm.interconnect.packets import TileSet
+
+_FAULT = ("assign fault = flit[3:1];", "assign fault = 3'(flit[7:4] == 4'd5);")
+
+
+@pytest.fixture
+def faulty(tmp_path: Path) -> MeshSpec:
+    """The toy, which changes a bit of what goes to tile 1,1."""
+    shutil.copytree(TOY.parent, tmp_path / "toy")
+    source = tmp_path / "toy" / "toy.sv"
+    assert source.read_text().count(_FAULT[0]) == 1
+    source.write_text(source.read_text().replace(*_FAULT))
+    return load_spec(tmp_path / "toy" / "toy.toml")
+
+
+def scene(row: int, col: int) -> Scene:
+    return Scene((3, 4), f"to {row},{col}", ((0, 0, TileSet.tile(row, col), 2),), whole=True)
+
+
+@pytest.mark.rtl
+def test_a_scene_with_wrong_data_is_kept_and_run_again(
+    faulty: MeshSpec, tmp_path: Path, wafertlm: Any
+) -> None:
+    subject = Subject(faulty)
+    subject.findings = Findings(faulty, faulty.folder / "toy.findings", BlackBoxMesh)
+    subject.findings.begin("unicast")
+    first, bad, last = subject.measure([scene(0, 3), scene(1, 1), scene(2, 1)])
+    assert (first, math.isnan(bad), last) == (1.0, True, 1.0)
+    (finding,) = subject.findings.found
+    assert (finding.experiment, finding.scene) == ("unicast", "to 1,1")
+    # Alone, not as the second packet of the run.
+    assert finding.what.startswith("wrong data: toy 3x4: packet 0 ejected at node 5: flit 0 has")
+    shown = finding.shown(faulty)
+    wave = Path(str(shown["wave"]))
+    assert wave == faulty.folder / "toy.findings" / "unicast-0.vcd"
+    assert "$enddefinitions" in wave.read_text()
+    # Findings are no sources: the mesh is what it was.
+    assert subject.mesh((3, 4)).build() == BlackBoxMesh(faulty, 3, 4).build()
+    assert not [path for path in subject.sources() if "findings" in str(path)]
+    _, *words = shlex.split(str(shown["command"]))
+    ran = wafertlm(*words, "--json")
+    assert (ran.status, json.loads(ran.stdout)["now"]) == (1, finding.what)
+    assert ran.stderr == f"check failed: unicast: to 1,1: {finding.what}\n"
+    shutil.copy(TOY.parent / "toy.sv", faulty.folder)
+    ran = wafertlm(*words, "--json")
+    assert (ran.status, json.loads(ran.stdout)["now"]) == (0, None)
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (HangError("stands still"), "hang: stands still"),
+        (WrongDataError("a bit\nand more"), "wrong data: a bit"),
+        (UnfinishedError("moves still"), "timeout: moves still"),
+        (ScenesMixedError("ran into the next one"), "timeout: ran into the next one"),
+        (
+            SimulationError("bench: 1 failed\nlog\n[3] %Error: a.sv:1: Assertion failed in b: no"),
+            "assertion: [3] %Error: a.sv:1: Assertion failed in b: no",
+        ),
+        (SimulationError("bench: died\n%Error: a.sv:2: $stop"), "stopped: %Error: a.sv:2: $stop"),
+        (SimulationError("bench: died"), "stopped: bench: died"),
+    ],
+)
+def test_what_went_wrong_in_a_line(error: Exception, words: str) -> None:
+    assert in_words(error) == words
+
+
+def test_files_that_are_no_scene_are_refused(tmp_path: Path, wafertlm: Any) -> None:
+    file = tmp_path / "scene.json"
+    kept = {"experiment": "unicast", "scene": "a", "what": "hang", "size": [3, 4]}
+    for content in ({**kept, "packets": [[0, 1]]}, {**kept, "packets": []}, kept):
+        file.write_text(json.dumps(content))
+        ran = wafertlm("replay", "--rtl", TOY, "--finding", file)
+        assert (ran.status, ran.stderr.startswith(f"error: {file}: ")) == (2, True)
+    for arguments in (("--finding", file), ("unicast", "--rtl", TOY, "--finding", file)):
+        ran = wafertlm("replay", *arguments)
+        assert (ran.status, ran.stderr.startswith("error: --finding: ")) == (2, True)
