@@ -13,6 +13,10 @@ FORKS = ("own-pace", "flit-by-flit", "lockstep")
 #: Who gets an output: the next requester after the last winner; the first in line; or the winner
 #: of a tree of pairs that the bits of a pointer decide, which goes to the next request each time.
 ARBITERS = ("round-robin", "fixed", "tree")
+#: Whether a message is sent by request, acknowledge and data, and what an output is locked for from
+#: its first data flit to its last: for the message; or for its receiver, so that messages to it
+#: share the output, flit by flit in the order of arbitration.
+CHANNELS = ("none", "output", "receiver")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,11 @@ class NocTiming:
         operands_share: Operands wait for each other in the input buffers, in the way of all others;
             one that meets no other passes as a unicast. Else they have buffers of their own.
         operand_limit: Most operands that a router combines.
+        channel: One of `CHANNELS`. With locks a tile's interface takes a message's head and holds
+            it until the receiver has acknowledged; all but data wait where an output is locked.
+        request_cycles: From the head's coming into the interface to the offer of its request.
+        acknowledge_cycles: From a request's arrival to the offer of its acknowledge.
+        data_cycles: From an acknowledge's arrival to the offer of the first data flit.
     """
 
     hop_cycles: int
@@ -68,6 +77,10 @@ class NocTiming:
     reduce_interval_cycles: int = 1
     operands_share: bool = False
     operand_limit: int = 5
+    channel: str = "none"
+    request_cycles: int = 1
+    acknowledge_cycles: int = 1
+    data_cycles: int = 1
 
     def __post_init__(self) -> None:
         """Hold that it can be built.
@@ -89,11 +102,17 @@ class NocTiming:
             "link_interval_cycles": 1,
             "reduce_interval_cycles": 1,
             "operand_limit": 1,
+            "request_cycles": 1,
+            "acknowledge_cycles": 1,
+            "data_cycles": 1,
         }
         for name, allowed in least.items():
             hold_least(name, getattr(self, name), allowed)
         choose("fork", self.fork, FORKS)
         choose("arbiter", self.arbiter, ARBITERS)
+        choose("channel", self.channel, CHANNELS)
+        if self.channel == "receiver" and (rest := self.turnaround_cycles):
+            raise InputError(f"turnaround_cycles: found {rest}; allowed with channel receiver: 0")
         if sorted(self.line) != [0, 1, 2, 3, 4, 5]:
             raise InputError(f"line: found {list(self.line)}; allowed: 0 to 5, each once")
         if self.operands_share and self.cut_through:
@@ -113,16 +132,37 @@ class NocTiming:
         """Flits that the output to the tile buffers."""
         return self.output_depth if self.tile_depth is None else self.tile_depth
 
+    @property
+    def locks(self) -> bool:
+        """Whether a message's data lock their way, after a request and an acknowledge."""
+        return self.channel != "none"
+
     def head_cycles(self, hops: int) -> int:
         """From the head flit's injection handshake to its ejection handshake."""
+        return self.set_up_cycles(hops) + self.way_cycles(hops)
+
+    def way_cycles(self, hops: int) -> int:
+        """From a flit's write into the first router's buffer to its ejection."""
         return self.ejection_cycles + hops * self.hop_cycles
+
+    def set_up_cycles(self, hops: int) -> int:
+        """From the head's coming into the interface to its leaving for the router."""
+        if not self.locks:
+            return 0
+        own = self.request_cycles + self.acknowledge_cycles + self.data_cycles
+        return own + 2 * self.way_cycles(hops)
 
     def unicast_cycles(self, hops: int, flits: int) -> int:
         """From the head flit's injection handshake to the tail flit's ejection handshake."""
         return self.head_cycles(hops) + (flits - 1) * (self.link_interval_cycles if hops else 1)
 
     def multicast_cycles(self, hops: int, flits: int) -> int:
-        """The same for a multicast whose farthest destination is ``hops`` away."""
+        """The same for a multicast whose farthest destination is ``hops`` away.
+
+        Raises:
+            InputError: with locked channels, which carry unicasts alone.
+        """
+        self._hold_free("multicast")
         waits = self._packet_waits(flits, self.multicast_gap_cycles) if hops else 0
         return self.unicast_cycles(hops, flits) + waits
 
@@ -130,12 +170,20 @@ class NocTiming:
         """The same for a reduction whose farthest operand is ``hops`` from the root.
 
         All operands are offered together, and have buffers of their own.
+
+        Raises:
+            InputError: with locked channels, which carry unicasts alone.
         """
+        self._hold_free("reduction")
         per_hop = self.hop_cycles + self.reduce_cycles
         waits = self._packet_waits(flits, per_hop) if hops else 0
         interval = max(self.reduce_interval_cycles, self.link_interval_cycles if hops else 1)
         latency = self.ejection_cycles + self.reduce_cycles + hops * per_hop
         return latency + (flits - 1) * interval + waits
+
+    def _hold_free(self, what: str) -> None:
+        if self.locks:
+            raise InputError(f"channel: found {self.channel} with a {what}; allowed: unicasts")
 
     def _packet_waits(self, flits: int, gap_cycles: int) -> int:
         """What the packets of a transfer wait that need room for all of themselves.

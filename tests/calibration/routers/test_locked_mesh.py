@@ -1,5 +1,8 @@
 """The example of locked channels, docs/custom_rtl/locked_mesh: its laws, its locks, its traffic."""
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -7,8 +10,10 @@ from calibration.routers.mesh import BlackBoxMesh
 from cosim.spec.mesh import load_spec
 from tests.verilog_lint import lint
 from tlm.calibrated import REPOSITORY
+from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.lines import hops
 from tlm.interconnect.packets import Deliveries, Int64s, Packets, TileSet
+from tlm.interconnect.zero_load import NocTiming
 
 pytestmark = pytest.mark.rtl
 
@@ -116,3 +121,68 @@ def test_traffic_arrives_whole(network: BlackBoxMesh) -> None:
         items.append((turn, source, TileSet.tile(*divmod(to, 4)), int(rng.integers(1, 17))))
     deliveries = run(network, *items)
     assert deliveries.tail_ejected.max() > 2 * items[-1][0]  # more than it can carry
+
+
+#: The mesh as it stands, in the model.
+TIMING = NocTiming(
+    hop_cycles=2,
+    ejection_cycles=2,
+    fifo_depth=2,
+    multicast_gap_cycles=0,
+    flit_bytes=8,
+    output_depth=2,
+    cut_through=False,
+    line=(1, 2, 3, 4, 0, 5),
+    lock_on_transfer=True,
+    channel="output",
+    acknowledge_cycles=2,
+)
+#: Fields of the timing, and the parameters that make them so.
+VARIANTS: dict[str, tuple[dict[str, Any], dict[str, int]]] = {
+    "fixed-priority": ({"arbiter": "fixed"}, {"Arbiter": 1}),
+    "three-cycle-router": (
+        {"hop_cycles": 3, "ejection_cycles": 3, "fifo_depth": 4, "return_cycles": 2},
+        {"ExtraStages": 1},
+    ),
+    "places-of-one": ({"fifo_depth": 1, "output_depth": 1}, {"InDepth": 1, "OutDepth": 1}),
+    "deep-buffers": ({"fifo_depth": 8, "output_depth": 4}, {"InDepth": 8, "OutDepth": 4}),
+    "throttled-links": ({"link_interval_cycles": 2}, {"LinkInterval": 2}),
+    "slow-interfaces": (
+        {"request_cycles": 3, "acknowledge_cycles": 7, "data_cycles": 4},
+        {"RequestCycles": 3, "AcknowledgeCycles": 7, "DataCycles": 4},
+    ),
+}
+
+
+def equal_to_the_cycle(network: BlackBoxMesh, timing: NocTiming) -> None:
+    """Hold that Verilog and model agree on every head and tail, from light load to far too much."""
+    nodes = network.rows * network.cols
+    for seed, (gap_cycles, longest) in enumerate([(8, 12), (1, 6), (0.2, 3), (0, 1)]):
+        rng = np.random.default_rng(seed)
+        items: list[Item] = []
+        for turn in range(400):
+            source, to = rng.integers(0, nodes, 2).tolist()
+            where = TileSet.tile(*divmod(to, network.cols))
+            cycle = int(turn * gap_cycles)
+            items.append((cycle, source, where, int(rng.integers(1, longest + 1))))
+        packets = Packets.of(items)
+        verilog = network.simulate(packets)
+        model = HandshakeMesh(network.rows, network.cols, timing).simulate(packets)
+        for field in Deliveries.__slots__:
+            assert getattr(verilog, field).tolist() == getattr(model, field).tolist(), field
+
+
+@pytest.mark.parametrize("channel", ["output", "receiver"])
+def test_the_model_is_equal_to_the_cycle(channel: str) -> None:
+    network = {"output": BY_OUTPUT, "receiver": BY_RECEIVER}[channel]
+    equal_to_the_cycle(network, replace(TIMING, channel=channel))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("channel", ["output", "receiver"])
+@pytest.mark.parametrize("name", VARIANTS)
+def test_so_it_is_of_variants(name: str, channel: str) -> None:
+    fields, parameters = VARIANTS[name]
+    by_receiver = int(channel == "receiver")
+    network = mesh(3, 4, ByReceiver=by_receiver, **parameters)
+    equal_to_the_cycle(network, replace(TIMING, channel=channel, **fields))
