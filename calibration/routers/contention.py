@@ -56,7 +56,7 @@ class Contention(SceneExperiment):
             known += self._narrowed(cases, values, ("tree",), _TREE_ROWS, most=1)
             known += self._narrowed(cases, values, ARBITERS[:2], _ROWS, most=_NEARLY)
         found = self.choose(known, cases, values, "order at the outputs")
-        if self.mesh.flits_mix:
+        if self.mesh.flits_mix and not self.mesh.locks:
             self.mesh.note("flits of packets mix at an output; the model holds it for a packet")
         return {
             "lock_grain": exact(

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from calibration.experiment import Parameters
-from tlm.interconnect.zero_load import ARBITERS, FORKS, NocTiming
+from tlm.interconnect.zero_load import ARBITERS, CHANNELS, FORKS, NocTiming
 
 #: Inputs of a router as parameters name their places in line; the reduction unit is the sixth.
 PORTS = ("local", "north", "east", "south", "west")
@@ -30,6 +30,10 @@ _FIELDS: dict[str, Callable[[int], object]] = {
     "reduce_interval_cycles": int,
     "operand_limit": int,
     "operands_share": bool,
+    "channel": CHANNELS.__getitem__,
+    "request_cycles": int,
+    "acknowledge_cycles": int,
+    "data_cycles": int,
 }
 
 

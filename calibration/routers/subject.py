@@ -17,11 +17,13 @@ from cosim.spec.mesh import MeshSpec
 from cosim.verilated.cache import included_files
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import Deliveries, Packets, ReductionGoal, TileSet
-from tlm.interconnect.zero_load import NocTiming
+from tlm.interconnect.zero_load import CHANNELS, NocTiming
 
 #: Longest packet that is tried.
 LONGEST_FLITS = 64
 _PORTS = 5
+#: Cycles between messages of which the first has long come.
+_APART = 1000
 _TRIES = 10_000
 
 
@@ -152,6 +154,38 @@ class Subject:
         pair = TileSet(range(1), range(2))
         log = self.observe([(0, 0, pair, 1)])
         return bool(((log[:, 0] == 1) & (log[:, 1] == 0)).any())
+
+    @cached_property
+    def channel(self) -> str:
+        """One of `CHANNELS`, as was found or as the mesh itself shows."""
+        if found := self.parameters("unicast"):
+            return CHANNELS[round(found["channel"].value) if "channel" in found else 0]
+        near, far = self._head_leads()
+        if near == far:
+            return "none"
+        return "receiver" if self.flits_mix else "output"
+
+    @property
+    def locks(self) -> bool:
+        """Whether a message's data go when the receiver has acknowledged, and lock their way."""
+        return self.channel != "none"
+
+    @cached_property
+    def set_up_cycles(self) -> int:
+        """Cycles more than a flit's by which a lone message's head goes in before what follows."""
+        return self._head_leads()[0] - 1
+
+    def _head_leads(self) -> tuple[int, int]:
+        """Cycles from the first to the second flit in, of messages over one link and over three.
+
+        Where there is only one flit none come between.
+        """
+        flits = min(2, self.packet_flits)
+        items = [(start, 0, TileSet.tile(0, to), flits) for start, to in ((0, 1), (_APART, 3))]
+        log = self.observe(items)
+        cycles = log[log[:, 0] == 0, 2].astype(int)
+        leads = np.diff(cycles.reshape(len(items), flits), axis=1).sum(axis=1)
+        return int(leads[0]), int(leads[1])
 
     @cached_property
     def flits_mix(self) -> bool:
