@@ -18,6 +18,8 @@ _FIT_CROWDS, _FIT_BURSTS = 8, 6
 _CHECK_CROWDS, _CHECK_BURSTS = 25, 6
 # So many packets for each flit that a router's port holds: outputs must be blocked for long.
 _BURST_PACKETS, _LEAST_PACKETS, _MOST_PACKETS, _BURST_CYCLES = 40, 160, 400, 30
+#: Longest rest of an output between packets that is recognised.
+LONGEST_TURNAROUND_CYCLES = 3
 #: Forms that are kept to the end where none explains everything.
 _NEARLY = 60
 #: The four neighbours in line, the tile's own input and the reduction unit behind them.
@@ -83,7 +85,7 @@ class Contention(SceneExperiment):
         """The forms that explain the neighbours best, and of these the ways into the column."""
         known = forms(
             [self.mesh.timing],
-            turnaround_cycles=range(4),
+            turnaround_cycles=range(1 + LONGEST_TURNAROUND_CYCLES),
             return_cycles=range(1 + LONGEST_RETURN_CYCLES),
             arbiter=arbiters,
             lock_on_transfer=(False, True),

@@ -11,7 +11,7 @@ import numpy as np
 
 from calibration.experiment import LawContradictedError
 from calibration.routers.buffering import Buffering, Path1D
-from calibration.routers.contention import Contention
+from calibration.routers.contention import LONGEST_TURNAROUND_CYCLES, Contention
 from calibration.routers.experiment import common, exact, kind
 from calibration.routers.scenes import Scene, Send, Size, closest, forms
 from calibration.routers.unicast import (
@@ -131,6 +131,8 @@ class LockedUnicast(Unicast):
                 f"{misfit:g} cycles"
             )
         split = [form for known in found for form in _splits(known)]
+        if closest(split, cases, values)[1] > 0:  # those that cross follow each other at outputs
+            split = forms(split, turnaround_cycles=range(1 + LONGEST_TURNAROUND_CYCLES))
         found = self.choose(split, cases, values, "request, acknowledge and data of a message")
         known = found[0]
         late = {}

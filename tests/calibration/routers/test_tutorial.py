@@ -63,9 +63,7 @@ def test_stale_calibrations_are_refused(tmp_path: Path, capsys: pytest.CaptureFi
     assert "no calibration of 'mask-mesh'" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "option", [["--fifo-depth", "4"], ["--stages", "2"], ["--unprotected"], ["--level", "perf"]]
-)
+@pytest.mark.parametrize("option", [["--fifo-depth", "4"], ["--stages", "2"], ["--unprotected"]])
 def test_options_of_the_projects_mesh_are_refused(
     option: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
