@@ -24,6 +24,8 @@ LONGEST_FLITS = 64
 _PORTS = 5
 #: Cycles between messages of which the first has long come.
 _APART = 1000
+#: Cycles by which a message is behind another whose data still go.
+_BEHIND = 3
 _TRIES = 10_000
 
 
@@ -163,7 +165,7 @@ class Subject:
         near, far = self._head_leads()
         if near == far:
             return "none"
-        return "receiver" if self.flits_mix else "output"
+        return "receiver" if self._messages_mix() else "output"
 
     @property
     def locks(self) -> bool:
@@ -187,13 +189,31 @@ class Subject:
         leads = np.diff(cycles.reshape(len(items), flits), axis=1).sum(axis=1)
         return int(leads[0]), int(leads[1])
 
-    @cached_property
-    def flits_mix(self) -> bool:
-        """Whether flits of packets from two senders mix on the way into a tile."""
-        log = self.observe([(0, node, TileSet.tile(0, 1), self._mixing_flits) for node in (0, 2)])
+    def _messages_mix(self) -> bool:
+        """Whether data of a message come between those of another that began before it.
+
+        Either of two may go first wherever both have flits: each begins once.
+        """
+        flits = self._mixing_flits
+        for pair in ((0, 2), (2, 0)):
+            starts = zip((0, _BEHIND), pair, strict=True)
+            if self._mix([(start, node, TileSet.tile(0, 1), flits) for start, node in starts]):
+                return True
+        return False
+
+    def _mix(self, items: list[Send]) -> bool:
+        """Whether flits of packets to tile 0,1 mix."""
+        log = self.observe(items)
         mine = log[(log[:, 0] == 1) & (log[:, 1] == 1)]
         senders = mine[:, 4] >> np.uint64(32)
         return int((senders[1:] != senders[:-1]).sum()) > 1
+
+    @cached_property
+    def flits_mix(self) -> bool:
+        """Whether flits of packets from two senders mix on the way into a tile."""
+        if self.locks:
+            return self.channel == "receiver"
+        return self._mix([(0, node, TileSet.tile(0, 1), self._mixing_flits) for node in (0, 2)])
 
     @property
     def _mixing_flits(self) -> int:

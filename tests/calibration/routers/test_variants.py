@@ -72,7 +72,7 @@ _MASK_FOUND = {name: value for name, value in _MESH_FOUND.items() if name not in
 }
 
 
-def _variant(original: Path, folder: Path, changes: list[Change]) -> MeshSpec:
+def variant(original: Path, folder: Path, changes: list[Change]) -> MeshSpec:
     """A changed copy of a specification and its sources."""
     for source in load_spec(original).source_files():
         shutil.copy(source, folder)
@@ -95,7 +95,7 @@ def _found(calibration: CustomCalibration) -> dict[str, int]:
     return found
 
 
-def _holds(spec: MeshSpec, expected: Mapping[str, int]) -> None:
+def holds(spec: MeshSpec, expected: Mapping[str, int]) -> None:
     """Exactly this is identified, and by it every blind check holds to the cycle."""
     calibration = calibrate_custom(spec, quick=True)
     assert _found(calibration) == expected
@@ -104,7 +104,7 @@ def _holds(spec: MeshSpec, expected: Mapping[str, int]) -> None:
     assert calibration.not_represented == []
 
 
-def _moved(found: Mapping[str, int], moved: Moved) -> dict[str, int]:
+def moved(found: Mapping[str, int], moved: Moved) -> dict[str, int]:
     changed = {**found, **moved}
     return {name: value for name, value in changed.items() if value is not None}
 
@@ -387,18 +387,18 @@ _MASK_VARIANTS: dict[str, tuple[list[Change], Moved]] = {
     [pytest.param(_MESH, _MESH_FOUND, id="mesh"), pytest.param(_MASK, _MASK_FOUND, id="mask")],
 )
 def test_what_the_examples_are(original: Path, expected: Mapping[str, int]) -> None:
-    _holds(load_spec(original), expected)
+    holds(load_spec(original), expected)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", _MESH_VARIANTS)
 def test_changes_of_the_projects_mesh(name: str, tmp_path: Path) -> None:
     changes, moved = _MESH_VARIANTS[name]
-    _holds(_variant(_MESH, tmp_path, changes), _moved(_MESH_FOUND, moved))
+    holds(variant(_MESH, tmp_path, changes), moved(_MESH_FOUND, moved))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", _MASK_VARIANTS)
 def test_changes_of_the_mask_mesh(name: str, tmp_path: Path) -> None:
     changes, moved = _MASK_VARIANTS[name]
-    _holds(_variant(_MASK, tmp_path, changes), _moved(_MASK_FOUND, moved))
+    holds(variant(_MASK, tmp_path, changes), moved(_MASK_FOUND, moved))
