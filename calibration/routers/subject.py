@@ -183,7 +183,9 @@ class Subject:
         Where there is only one flit none come between.
         """
         flits = min(2, self.packet_flits)
-        items = [(start, 0, TileSet.tile(0, to), flits) for start, to in ((0, 1), (_APART, 3))]
+        items: list[Send] = [
+            (start, 0, TileSet.tile(0, to), flits) for start, to in ((0, 1), (_APART, 3))
+        ]
         log = self.observe(items)
         cycles = log[log[:, 0] == 0, 2].astype(int)
         leads = np.diff(cycles.reshape(len(items), flits), axis=1).sum(axis=1)

@@ -120,7 +120,9 @@ def _waits(flows: list[Packets], rows: int, cols: int, cycles: int) -> NDArray[n
     met = _met_flits(flows)
     tables = [_wait_sums(load / cycles, met) for load in links]
     ejection = _wait(port / cycles, met)
-    return np.sum([_way_waits(each, cols, tables, ejection) for each in flows], axis=0)
+    waits = np.array([_way_waits(each, cols, tables, ejection) for each in flows])
+    result: NDArray[np.float64] = waits.sum(axis=0)
+    return result
 
 
 def _met_flits(flows: list[Packets]) -> float:

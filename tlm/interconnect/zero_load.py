@@ -4,6 +4,10 @@ The laws are those of rtl/noc/router.sv; their constants are measured (calibrati
 """
 
 from dataclasses import dataclass, fields
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tlm.errors import InputError, choose, hold_least
 
@@ -17,6 +21,9 @@ ARBITERS = ("round-robin", "fixed", "tree")
 #: its first data flit to its last: for the message; or for its receiver, so that messages to it
 #: share the output, flit by flit in the order of arbitration.
 CHANNELS = ("none", "output", "receiver")
+
+
+_Hops = TypeVar("_Hops", int, NDArray[np.int64])  # of a way, or of each of several
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,20 +144,21 @@ class NocTiming:
         """Whether a message's data lock their way, after a request and an acknowledge."""
         return self.channel != "none"
 
-    def head_cycles(self, hops: int) -> int:
+    def head_cycles(self, hops: _Hops) -> _Hops:
         """From the head flit's injection handshake to its ejection handshake."""
-        return self.set_up_cycles(hops) + self.way_cycles(hops)
+        way = hops * self.hop_cycles + self.ejection_cycles
+        return way + self.set_up_cycles(hops) if self.locks else way
 
-    def way_cycles(self, hops: int) -> int:
+    def way_cycles(self, hops: _Hops) -> _Hops:
         """From a flit's write into the first router's buffer to its ejection."""
-        return self.ejection_cycles + hops * self.hop_cycles
+        return hops * self.hop_cycles + self.ejection_cycles
 
-    def set_up_cycles(self, hops: int) -> int:
+    def set_up_cycles(self, hops: _Hops) -> _Hops:
         """From the head's coming into the interface to its leaving for the router."""
         if not self.locks:
-            return 0
+            return 0 * hops
         own = self.request_cycles + self.acknowledge_cycles + self.data_cycles
-        return own + 2 * self.way_cycles(hops)
+        return 2 * self.way_cycles(hops) + own
 
     def unicast_cycles(self, hops: int, flits: int) -> int:
         """From the head flit's injection handshake to the tail flit's ejection handshake."""
