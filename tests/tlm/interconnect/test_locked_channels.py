@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from tlm.errors import InputError
 from tlm.interconnect.base import EventKind
-from tlm.interconnect.handshake import HandshakeMesh
-from tlm.interconnect.lines import hops
+from tlm.interconnect.handshake import DeadlockError, HandshakeMesh
+from tlm.interconnect.handshake.records import NEVER, Output
+from tlm.interconnect.handshake.state import output_column
+from tlm.interconnect.lines import MeshPort, hops
 from tlm.interconnect.packets import Deliveries, Packets, ReductionGoal, TileSet
 from tlm.interconnect.zero_load import CHANNELS, NocTiming
 
@@ -147,6 +149,17 @@ def test_what_meets_a_locked_output_waits(timing: NocTiming, source: int, to: in
     assert free.tail_ejected[0] < 70
     beside = (60, 4 + source, TileSet.tile(1, to), 1)
     assert run(timing, long, beside).latency_cycles()[1] == timing.unicast_cycles(1, 1)
+
+
+@BOTH
+def test_a_standstill_names_the_messages(timing: NocTiming) -> None:
+    # No traffic brings one about: here the output from 0,1 to 0,2 is never free.
+    mesh = HandshakeMesh(1, 4, timing)
+    output_column(mesh._mesh, Output.FREE_FROM)[1, MeshPort.EAST] = NEVER
+    free, held = [(0, 3, TileSet.tile(0, 2), 2)] * 3, (0, 1, TileSet.tile(0, 3), 2)
+    with pytest.raises(DeadlockError) as error:
+        mesh.simulate(Packets.of([*free, held, (0, 0, TileSet.tile(0, 2), 2)]))
+    assert error.value.waiting == [3, 4]
 
 
 def test_what_it_cannot_be() -> None:
