@@ -73,9 +73,28 @@ class LockedBuffering(Buffering):
 
     def items(self, case: Path1D) -> list[Send]:
         """A message of each, at once: both are acknowledged before the data stand still."""
-        to, flits = TileSet.tile(case.row, case.hops), self.offered_flits(case.size)
-        flits = min(flits, self.mesh.spec.limits.packet_flits or flits)
+        to, flits = TileSet.tile(case.row, case.hops), self._message_flits(case.size)
         return [(0, node, to, flits) for node in self.counted(case)]
+
+    def find(self, cases: Sequence[Path1D], values: Sequence[float]) -> dict[str, Parameter]:
+        """Depths of inputs, and of outputs to links and to tiles.
+
+        Raises:
+            LawContradictedError: if the flits are no such sum, or messages are too short.
+        """
+        flits = self._message_flits(self.mesh.fit)
+        taken = zip(cases, values, strict=True)
+        if any(value >= flits * len(self.counted(case)) for case, value in taken):
+            raise LawContradictedError(
+                f"the buffers on a way hold whole messages of {flits} flits, the longest that "
+                "there are: their depth cannot be found"
+            )
+        return super().find(cases, values)
+
+    def _message_flits(self, size: Size) -> int:
+        """As many as a path is offered, but no more than a packet may have."""
+        offered, longest = self.offered_flits(size), self.mesh.spec.limits.packet_flits
+        return min(offered, longest or offered)
 
 
 def _messages(path: Path1D) -> Messages:

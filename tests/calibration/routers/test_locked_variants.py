@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from calibration.experiment import LawContradictedError
+from calibration.routers.custom import calibrate_custom
 from calibration.routers.locking import LockedBuffering, LockedContention, LockedUnicast
 from calibration.routers.scenes import play_model
 from calibration.routers.subject import Subject
@@ -148,6 +150,34 @@ def test_changes_of_the_locked_mesh(name: str, tmp_path: Path) -> None:
     holds(variant(_LOCKED, tmp_path, changes), moved(_FOUND, expected))
 
 
+#: The own request goes before acknowledges for others.
+_REQUEST_FIRST: list[Change] = [
+    (
+        "locked_interface.sv",
+        "end else if (!sending && answers) begin",
+        "end else if (!sending && answers && !asks) begin",
+    ),
+    ("locked_interface.sv", "if (asks && !answers && sent)", "if (asks && sent)"),
+    (
+        "locked_interface.sv",
+        ".out_ready(!sending && net_out_ready)",
+        ".out_ready(!sending && !asks && net_out_ready)",
+    ),
+]
+
+
+@pytest.mark.rtl
+@pytest.mark.slow
+def test_an_interface_that_the_model_cannot_be_is_told(tmp_path: Path) -> None:
+    calibration = calibrate_custom(variant(_LOCKED, tmp_path, _REQUEST_FIRST), quick=True)
+    assert calibration.not_represented[0].startswith(
+        "request, acknowledge and data of a message: no form of the model explains every fit case"
+    )
+    # Alone and nearly so in a crowd it is like the one that is represented.
+    worst = {result.name: result.max_abs_error_pct for result in calibration.results}
+    assert worst["unicast"] == 0 < worst["traffic"] < 5
+
+
 _PLAIN = NocTiming(
     hop_cycles=2,
     ejection_cycles=2,
@@ -198,3 +228,13 @@ def test_forms_are_found_in_made_up_measurements(
         experiment.identify(cases, play_model(cases, true))
     assert subject.timing == true
     assert subject.not_represented == []
+
+
+def test_messages_that_buffers_hold_whole_show_no_depth(monkeypatch: pytest.MonkeyPatch) -> None:
+    subject = _subject(_PLAIN, monkeypatch)
+    limited = subject.spec.limits.model_copy(update={"packet_flits": 8})
+    subject.spec = subject.spec.model_copy(update={"limits": limited})
+    depths = LockedBuffering(subject)
+    paths = depths.fit_cases()
+    with pytest.raises(LawContradictedError, match="hold whole messages of 8 flits"):
+        depths.identify(paths, [8.0 * len(depths.counted(path)) for path in paths])
