@@ -72,6 +72,16 @@ class CustomRouters:
         return replace(timing, fifo_depth=min(bound for bound in bounds if bound is not None))
 
     @property
+    def follows_closed_form(self) -> bool:
+        """Whether lone unicasts take `NocTiming.unicast_cycles`, on ways along rows first."""
+        unicast = next(
+            (each.parameters for each in self.found.results if each.name == "unicast"), {}
+        )
+        law, timing = unicast.get("serialisation_cycles"), self.timing
+        regular = law is not None and round(law.value) == timing.link_interval_cycles
+        return regular and not timing.y_first
+
+    @property
     def combines(self) -> bool:
         """Whether they reduce."""
         return self.spec.features.reduction is not None

@@ -86,11 +86,11 @@ class Buffering(RouterExperiment):
             chosen = [case for case in cases if (case.size, case.side is None) == (size, alone)]
             log = self._run(size, chosen)
             for case in chosen:
-                node = case.row * size[1] + (case.side or 0)
                 # A run that goes wrong does not tell of which path: each is then observed alone.
                 seen = self._run(size, [case]) if log is None and len(chosen) > 1 else log
                 if seen is not None:
-                    accepted[case] = float(((seen[:, 0] == 0) & (seen[:, 1] == node)).sum())
+                    mine = np.isin(seen[:, 1], self.counted(case))
+                    accepted[case] = float(((seen[:, 0] == 0) & mine).sum())
         return [accepted.get(case, nan) for case in cases]
 
     def find(self, cases: Sequence[Path1D], values: Sequence[float]) -> dict[str, Parameter]:
@@ -100,7 +100,7 @@ class Buffering(RouterExperiment):
             LawContradictedError: if the flits are no such sum.
         """
         inputs, outputs, last = solve_exactly([case.places for case in cases], values)
-        if max(values) >= self._offered_flits(self.mesh.fit):
+        if max(values) >= self.offered_flits(self.mesh.fit):
             raise LawContradictedError("the path took every flit that was offered")
         try:
             replace(self.mesh.timing, fifo_depth=inputs, output_depth=outputs, tile_depth=last)
@@ -117,19 +117,25 @@ class Buffering(RouterExperiment):
         depths = [parameters[f"{name}_depth"].value for name in ("fifo", "output", "tile")]
         return [float(np.dot(case.places, depths)) for case in cases]
 
-    def _offered_flits(self, size: Size) -> int:
+    def counted(self, case: Path1D) -> list[int]:
+        """Nodes whose flits are counted."""
+        return [case.row * case.size[1] + (case.side or 0)]
+
+    def items(self, case: Path1D) -> list[Send]:
+        """What a case's nodes send."""
+        to, flits = TileSet.tile(case.row, case.hops), self.offered_flits(case.size)
+        items: list[Send] = [(0, case.row * case.size[1], to, 1)] * flits
+        if case.side is not None:
+            items += [(_LATER_CYCLE, case.row * case.size[1] + case.side, to, 1)] * flits
+        return items
+
+    def offered_flits(self, size: Size) -> int:
         """More than a row is taken to hold, and once that is known than it holds."""
         timing = self.mesh.timing
         return 50 + size[1] * (timing.fifo_depth + max(timing.output_depth, timing.tile_places))
 
     def _run(self, size: Size, cases: Sequence[Path1D]) -> Log | None:
-        items: list[Send] = []
-        for case in cases:
-            to = TileSet.tile(case.row, case.hops)
-            items += [(0, case.row * size[1], to, 1)] * self._offered_flits(size)
-            if case.side is not None:
-                node = case.row * size[1] + case.side
-                items += [(_LATER_CYCLE, node, to, 1)] * self._offered_flits(size)
+        items = [send for case in cases for send in self.items(case)]
         held = tuple(case.row * size[1] + case.hops for case in cases)
         label = "; ".join(case.label for case in cases)
         return self.mesh.observe(label, size, items, held)

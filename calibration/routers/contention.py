@@ -20,6 +20,8 @@ _CHECK_CROWDS, _CHECK_BURSTS = 25, 6
 _BURST_PACKETS, _LEAST_PACKETS, _MOST_PACKETS, _BURST_CYCLES = 40, 160, 400, 30
 _MEET, _CROWD = "packets of all inputs at one output", "a crowd of packets to one tile"
 _BURST = "bursts of unicasts that fill the buffers"
+#: Longest rest of an output between packets that is recognised.
+LONGEST_TURNAROUND_CYCLES = 3
 #: Forms that are kept to the end where none explains everything.
 _NEARLY = 60
 #: The four neighbours in line, the tile's own input and the reduction unit behind them.
@@ -65,7 +67,7 @@ class Contention(SceneExperiment):
             known += self._narrowed(cases, values, ("tree",), _TREE_ROWS, most=1)
             known += self._narrowed(cases, values, ARBITERS[:2], _ROWS, most=_NEARLY)
         found = self.choose(known, cases, values, "order at the outputs")
-        if self.mesh.flits_mix:
+        if self.mesh.flits_mix and not self.mesh.locks:
             self.mesh.note("flits of packets mix at an output; the model holds it for a packet")
         return {
             "lock_grain": exact(
@@ -92,7 +94,7 @@ class Contention(SceneExperiment):
         """The forms that explain the neighbours best, and of these the ways into the column."""
         known = forms(
             [self.mesh.timing],
-            turnaround_cycles=range(4),
+            turnaround_cycles=range(1 + LONGEST_TURNAROUND_CYCLES),
             return_cycles=range(1 + LONGEST_RETURN_CYCLES),
             arbiter=arbiters,
             lock_on_transfer=(False, True),

@@ -21,6 +21,7 @@ class RouterExperiment:
     """
 
     name: str
+    subject: str
     targets = EXACT
 
     def __init__(self, subject: Subject) -> None:

@@ -4,7 +4,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from calibration.experiment import Parameters
-from tlm.interconnect.zero_load import ARBITERS, FORKS, UNIT_ARBITERS, UNIT_CHOICES, NocTiming
+from tlm.interconnect.zero_load import (
+    ARBITERS,
+    CHANNELS,
+    FORKS,
+    UNIT_ARBITERS,
+    UNIT_CHOICES,
+    NocTiming,
+)
 
 #: Inputs of a router as parameters name their places in line; the reduction unit is the sixth.
 PORTS = ("local", "north", "east", "south", "west")
@@ -35,6 +42,10 @@ _FIELDS: dict[str, Callable[[int], object]] = {
     "unit_lock_on_transfer": bool,
     "unit_places": int,
     "unit_return_cycles": int,
+    "channel": CHANNELS.__getitem__,
+    "request_cycles": int,
+    "acknowledge_cycles": int,
+    "data_cycles": int,
 }
 
 

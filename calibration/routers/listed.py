@@ -7,6 +7,7 @@ from calibration.routers.buffering import Buffering
 from calibration.routers.collective import SoftwareCollectives
 from calibration.routers.contention import Contention
 from calibration.routers.hang import Hang
+from calibration.routers.locking import LockedBuffering, LockedContention, LockedUnicast
 from calibration.routers.mix import MixCheck
 from calibration.routers.multicast import Multicast
 from calibration.routers.reduction import Reduction
@@ -21,6 +22,8 @@ def experiments(subject: Subject) -> list[Experiment[Any]]:
     The last one rests on costs of the project's tiles, too.
     """
     listed: list[Experiment[Any]] = [Buffering(subject), Unicast(subject), Contention(subject)]
+    if subject.locks:
+        listed = [LockedBuffering(subject), LockedUnicast(subject), LockedContention(subject)]
     if subject.multicasts:
         listed.append(Multicast(subject))
     if subject.reductions:

@@ -18,6 +18,7 @@ class ProjectSubject(Subject):
     """
 
     sends_to_itself = True
+    channel = "none"
 
     def __init__(self, mesh_type: type[BlackBoxMesh] = BlackBoxMesh) -> None:
         sizes = [(mesh.rows, mesh.cols) for mesh in (FIT_MESH, CHECK_MESH)]

@@ -40,6 +40,7 @@ class Scene:
             weighted mean cycle of heads and tails delivered: the deliveries, in order of packet and
             node, weigh 1, 2, 3 and so on, so that two that change places change the figure.
         situation: What it is about, in words; empty: the experiment's subject.
+        from_tail: Its figure is the cycles from the last flit in to the last one out.
     """
 
     size: Size
@@ -47,6 +48,7 @@ class Scene:
     sends: tuple[Send, ...]
     whole: bool = False
     situation: str = ""
+    from_tail: bool = False
 
     @property
     def span_cycles(self) -> int:
@@ -133,6 +135,10 @@ def play_on(scenes: Sequence[Scene], size: Size, simulate: Simulate) -> list[flo
         cycles = np.stack([deliveries.head_ejected[mine], deliveries.tail_ejected[mine]])
         if cycles.max(initial=0) >= starts[index + 1]:
             raise ScenesMixedError(f"scene '{scene.label}' ran into the next one")
+        if scene.from_tail:
+            last = deliveries.tail_injected[scene_of == index].max()
+            figures.append(float(cycles.max() - last))
+            continue
         if scene.whole:
             first = deliveries.head_injected[scene_of == index].min()
             figures.append(float(cycles.max() - first))

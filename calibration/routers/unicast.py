@@ -24,7 +24,7 @@ _FIT = (
 )
 _CHECKS_A_MESH = 60
 #: Latest return of a place, and longest interval on a link, that are recognised.
-LONGEST_RETURN_CYCLES, _LONGEST_INTERVAL_CYCLES = 6, 8
+LONGEST_RETURN_CYCLES, LONGEST_INTERVAL_CYCLES = 6, 8
 
 
 def _scene(size: Size, source: tuple[int, int], to: tuple[int, int], flits: int) -> Scene:
@@ -83,7 +83,7 @@ class Unicast(SceneExperiment):
         found, misfit = closest(
             forms(
                 [known],
-                link_interval_cycles=range(1, 1 + _LONGEST_INTERVAL_CYCLES),
+                link_interval_cycles=range(1, 1 + LONGEST_INTERVAL_CYCLES),
                 return_cycles=range(1 + LONGEST_RETURN_CYCLES),
             ),
             cases,

@@ -12,10 +12,11 @@ from calibration.routers.stored import CustomCalibration, calibration_file
 from cosim.network.model import LoopModel
 from cosim.spec.mesh import load_spec
 from cosim.tiles.model import TileModel
-from tlm.calibrated import REPOSITORY, source_hashes
+from tlm.calibrated import REPOSITORY, Parameter, load_result, source_hashes
 from tlm.interconnect.calibration import rtl_timing
 from tlm.interconnect.collectives import CollectiveTraffic
 from tlm.interconnect.packets import Packets, ReductionGoal, TileSet
+from tlm.interconnect.zero_load import NocTiming
 from tlm.sealed import sealed
 from wafertlm.cli import run
 from wafertlm.noc.run import COLLECTIVES
@@ -342,3 +343,93 @@ def test_custom_routers_in_verilog_carry_the_messages_of_tiles(
     assert not rtl["deadlock"]
     # The timing of the fixture is not that of the custom mesh.
     assert abs(rtl["cycles"] - at["cycles"]) < 0.2 * rtl["cycles"]
+
+
+def locked_spec(folder: Path, **fields: Any) -> str:
+    """The locked mesh with a calibration: what `wafertlm calibrate --rtl` finds, but for fields."""
+    shutil.copytree(REPOSITORY / "docs" / "custom_rtl" / "locked_mesh", folder)
+    spec = load_spec(folder / "locked_mesh.toml")
+    timing = NocTiming(
+        hop_cycles=2,
+        ejection_cycles=2,
+        fifo_depth=2,
+        multicast_gap_cycles=0,
+        flit_bytes=8,
+        output_depth=2,
+        cut_through=False,
+        line=(1, 2, 3, 4, 0, 5),
+        lock_on_transfer=True,
+        channel="output",
+        acknowledge_cycles=2,
+    )
+    law = {"serialisation_cycles": Parameter.exact(1, "cycles/flit")}
+    unicast = load_result("unicast").model_copy(update={"parameters": law})
+    found = CustomCalibration(
+        sources=source_hashes([spec.file, *spec.source_files()], spec.folder),
+        tools={},
+        network=asdict(replace(timing, **fields)),
+        packet_flits=64,
+        multicast_flits=None,
+        reduction_flits=None,
+        not_represented=[],
+        results=[unicast],
+    )
+    calibration_file(spec).write_text(sealed(found))
+    return str(spec.file)
+
+
+@pytest.mark.parametrize(
+    "level", ["at", "perf", pytest.param("rtl", marks=[pytest.mark.rtl, pytest.mark.slow])]
+)
+def test_locked_channels_at_all_levels(
+    level: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ("--rtl", locked_spec(tmp_path / "locked"), "--mesh", "4x4", "--level", level)
+    path = tmp_path / "packets.csv"
+    path.write_text("cycle,source,destinations,flits,kind\n0,0:0,0:3,4,unicast\n")
+    alone = figures(capsys, *options, "--traffic", str(path))
+    assert alone["latency_cycles"]["max"] == 4 + 3 * (2 + 3 * 2) + 4 - 1
+    light = figures(
+        capsys, *options, "--traffic", "uniform", "--rate", "0.02", "--packet-flits", "4"
+    )
+    assert light["latency_cycles"]["mean"] == pytest.approx(29, rel=0.03)
+    assert not light["saturated"]
+    assert figures(capsys, *options, "--traffic", "uniform", "--rate", "0.3")["saturated"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "options", "message"),
+    [
+        ({"y_first": True}, [], "--level perf: found with --rtl; allowed: for routers along rows"),
+        ({"link_interval_cycles": 2}, [], "--level perf: found with --rtl; allowed: for routers"),
+        (
+            {},
+            ["--collective", "tree-multicast"],
+            "--collective: found with --rtl and level perf; allowed: levels rtl, at",
+        ),
+    ],
+)
+def test_where_custom_routers_have_no_closed_form(
+    fields: dict[str, Any],
+    options: list[str],
+    message: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    spec = locked_spec(tmp_path / "locked", **fields)
+    traffic = options or ["--traffic", "uniform", "--rate", "0.1"]
+    assert run(["noc", "--rtl", spec, "--mesh", "4x4", "--level", "perf", *traffic]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {message}")
+
+
+def test_collectives_over_locked_channels(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    group = ("--mesh", "4x4", "--group", "row", "--source", "1,0", "--flits", "8")
+    options = ("--rtl", locked_spec(tmp_path / "locked"), *group)
+    by_tiles = figures(capsys, *options, "--collective", "seq-multicast")
+    plain = locked_spec(tmp_path / "plain", channel="none")
+    free = figures(capsys, "--rtl", plain, *group, "--collective", "seq-multicast")
+    assert by_tiles["cycles"] > free["cycles"]
+    assert run(["noc", *options, "--collective", "multicast"]) == 2
+    assert "found a packet of kind multicast; allowed: unicast" in capsys.readouterr().err

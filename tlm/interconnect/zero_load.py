@@ -4,6 +4,10 @@ The laws are those of rtl/noc/router.sv; their constants are measured (calibrati
 """
 
 from dataclasses import dataclass, fields
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tlm.errors import InputError, choose, hold_least
 
@@ -18,6 +22,13 @@ ARBITERS = ("round-robin", "fixed", "tree")
 UNIT_CHOICES = ("complete", "first")
 #: Which of them gets it: the next input after the last winner; or always the first in line.
 UNIT_ARBITERS = ("round-robin", "fixed")
+#: Whether a message is sent by request, acknowledge and data, and what an output is locked for from
+#: its first data flit to its last: for the message; or for its receiver, so that messages to it
+#: share the output, flit by flit in the order of arbitration.
+CHANNELS = ("none", "output", "receiver")
+
+
+_Hops = TypeVar("_Hops", int, NDArray[np.int64])  # of a way, or of each of several
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +68,11 @@ class NocTiming:
         unit_places: Flits of results that it holds; None: as many as it begins in
             ``reduce_cycles``.
         unit_return_cycles: From a result's leaving the unit until its place can be filled again.
+        channel: One of `CHANNELS`. With locks a tile's interface takes a message's head and holds
+            it until the receiver has acknowledged; all but data wait where an output is locked.
+        request_cycles: From the head's coming into the interface to the offer of its request.
+        acknowledge_cycles: From a request's arrival to the offer of its acknowledge.
+        data_cycles: From an acknowledge's arrival to the offer of the first data flit.
     """
 
     hop_cycles: int
@@ -85,6 +101,10 @@ class NocTiming:
     unit_lock_on_transfer: bool = False
     unit_places: int | None = None
     unit_return_cycles: int = 0
+    channel: str = "none"
+    request_cycles: int = 1
+    acknowledge_cycles: int = 1
+    data_cycles: int = 1
 
     def __post_init__(self) -> None:
         """Hold that it can be built.
@@ -108,6 +128,9 @@ class NocTiming:
             "operand_limit": 1,
             "unit_return_cycles": 0,
             "result_places": int(self.reduce_cycles > 0 or self.unit_lock_on_transfer),
+            "request_cycles": 1,
+            "acknowledge_cycles": 1,
+            "data_cycles": 1,
         }
         for name, allowed in least.items():
             hold_least(name, getattr(self, name), allowed)
@@ -115,6 +138,9 @@ class NocTiming:
         choose("arbiter", self.arbiter, ARBITERS)
         choose("unit_choice", self.unit_choice, UNIT_CHOICES)
         choose("unit_arbiter", self.unit_arbiter, UNIT_ARBITERS)
+        choose("channel", self.channel, CHANNELS)
+        if self.channel == "receiver" and (rest := self.turnaround_cycles):
+            raise InputError(f"turnaround_cycles: found {rest}; allowed with channel receiver: 0")
         if sorted(self.line) != [0, 1, 2, 3, 4, 5]:
             raise InputError(f"line: found {list(self.line)}; allowed: 0 to 5, each once")
         if self.operands_share and self.cut_through:
@@ -141,16 +167,38 @@ class NocTiming:
             return -(-self.reduce_cycles // self.reduce_interval_cycles)
         return self.unit_places
 
-    def head_cycles(self, hops: int) -> int:
+    @property
+    def locks(self) -> bool:
+        """Whether a message's data lock their way, after a request and an acknowledge."""
+        return self.channel != "none"
+
+    def head_cycles(self, hops: _Hops) -> _Hops:
         """From the head flit's injection handshake to its ejection handshake."""
-        return self.ejection_cycles + hops * self.hop_cycles
+        way = hops * self.hop_cycles + self.ejection_cycles
+        return way + self.set_up_cycles(hops) if self.locks else way
+
+    def way_cycles(self, hops: _Hops) -> _Hops:
+        """From a flit's write into the first router's buffer to its ejection."""
+        return hops * self.hop_cycles + self.ejection_cycles
+
+    def set_up_cycles(self, hops: _Hops) -> _Hops:
+        """From the head's coming into the interface to its leaving for the router."""
+        if not self.locks:
+            return 0 * hops
+        own = self.request_cycles + self.acknowledge_cycles + self.data_cycles
+        return 2 * self.way_cycles(hops) + own
 
     def unicast_cycles(self, hops: int, flits: int) -> int:
         """From the head flit's injection handshake to the tail flit's ejection handshake."""
         return self.head_cycles(hops) + (flits - 1) * (self.link_interval_cycles if hops else 1)
 
     def multicast_cycles(self, hops: int, flits: int) -> int:
-        """The same for a multicast whose farthest destination is ``hops`` away."""
+        """The same for a multicast whose farthest destination is ``hops`` away.
+
+        Raises:
+            InputError: with locked channels, which carry unicasts alone.
+        """
+        self._hold_free("multicast")
         waits = self._packet_waits(flits, self.multicast_gap_cycles) if hops else 0
         return self.unicast_cycles(hops, flits) + waits
 
@@ -158,12 +206,20 @@ class NocTiming:
         """The same for a reduction whose farthest operand is ``hops`` from the root.
 
         All operands are offered together, and have buffers of their own.
+
+        Raises:
+            InputError: with locked channels, which carry unicasts alone.
         """
+        self._hold_free("reduction")
         per_hop = self.hop_cycles + self.reduce_cycles
         waits = self._packet_waits(flits, per_hop) if hops else 0
         interval = max(self.reduce_interval_cycles, self.link_interval_cycles if hops else 1)
         latency = self.ejection_cycles + self.reduce_cycles + hops * per_hop
         return latency + (flits - 1) * interval + waits
+
+    def _hold_free(self, what: str) -> None:
+        if self.locks:
+            raise InputError(f"channel: found {self.channel} with a {what}; allowed: unicasts")
 
     def _packet_waits(self, flits: int, gap_cycles: int) -> int:
         """What the packets of a transfer wait that need room for all of themselves.

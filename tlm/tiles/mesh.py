@@ -49,8 +49,9 @@ class TiledMesh(TileStarts, HandshakeMesh):
             `let_take` lets them, and send at once.
 
     Raises:
-        InputError: for a mesh without a router, one that is too large, other forks, rows that
-            cannot be, or words that are asked for in the cycle in which what needs them begins.
+        InputError: for a mesh without a router, one that is too large, other forks, locked
+            channels, rows that cannot be, or words that are asked for in the cycle in which what
+            needs them begins.
     """
 
     def __init__(
@@ -60,6 +61,8 @@ class TiledMesh(TileStarts, HandshakeMesh):
             raise InputError(
                 f"fork: found {timing.fork}; allowed with tiles: {FORKS[Fork.OWN_PACE]}"
             )
+        if timing.locks:
+            raise InputError(f"channel: found {timing.channel}; allowed with tiles: none")
         super().__init__(rows + edge_rows, cols, timing)
         _ready()
         self._mesh[Mesh.TILED] = 1

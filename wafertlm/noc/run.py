@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cosim.errors import HangError, SimulationError
 from cosim.spec.project import MeshParameters
@@ -24,6 +24,9 @@ from wafertlm.output import CheckFailedError, complete
 from wafertlm.stopwatch import Building
 from workloads.kernels.parts.software import KINDS as SOFTWARE
 from workloads.kernels.parts.software import SoftwareCollective
+
+if TYPE_CHECKING:  # slow to import: only for custom routers
+    from wafertlm.custom import CustomRouters
 
 LEVELS = ("rtl", "at", "perf")
 COLLECTIVES = (*ROUTED, *SOFTWARE)
@@ -161,13 +164,26 @@ def _custom_network(options: NocOptions, spec_file: str, rows: int, cols: int) -
         ("fifo-depth", options.fifo_depth is not None),
         ("stages", options.stages is not None),
         ("unprotected", options.unprotected),
-        ("level perf", options.level == "perf"),
     ):
         if given:
             raise InputError(f"--{name}: found with --rtl; allowed: for the project's own mesh")
     from wafertlm.custom import CustomRouters  # slow to import: only for custom routers
 
-    return custom_network(rows, cols, CustomRouters.load(spec_file))
+    routers = CustomRouters.load(spec_file)
+    if options.level == "perf":
+        _hold_closed_form(options, routers)
+    return custom_network(rows, cols, routers)
+
+
+def _hold_closed_form(options: NocOptions, routers: "CustomRouters") -> None:
+    """Hold that the closed form of unicasts is that of custom routers."""
+    if options.collective is not None:
+        raise InputError("--collective: found with --rtl and level perf; allowed: levels rtl, at")
+    if not routers.follows_closed_form:
+        raise InputError(
+            "--level perf: found with --rtl; allowed: for routers along rows first, whose flits "
+            "follow each other as their links let them"
+        )
 
 
 def _simulate(level: str, network: Network, packets: Packets, building: Building) -> Deliveries:
@@ -217,7 +233,7 @@ def _traffic(options: NocOptions, network: Network, building: Building) -> dict[
         cycles = max(cycles, int(deliveries.tail_ejected.max()) + 1)
     found = figures(packets, deliveries, rows * cols, warm_up, cycles)
     if options.level == "perf":
-        load = highest_load(packets, rows, cols, cycles)
+        load = highest_load(packets, rows, cols, cycles, network.timing)
         found = replace(found, accepted=found.offered / max(1.0, load), saturated=load > 1)
     return asdict(found)
 

@@ -45,13 +45,14 @@ def test_every_line_runs(
         assert status == wanted, line
         if "calibrate" in line:
             found.append(json.loads(printed))
-    quick, whole, slower = found
+    quick, whole, slower, locked = found
     for result in found:
         assert all(row["max_abs_error_pct"] == 0 for row in result["experiments"])
         assert result["not_represented"] == []
     assert quick["network"]["reduce_cycles"] == whole["network"]["reduce_cycles"] == 3
     changed = {"reduce_cycles": 5, "reduce_interval_cycles": 5}
     assert slower["network"] == {**quick["network"], **changed}
+    assert locked["network"]["channel"] == "output"
     assert whole["stored"] == "mask-mesh.calibration.json"
 
 
@@ -63,9 +64,7 @@ def test_stale_calibrations_are_refused(tmp_path: Path, capsys: pytest.CaptureFi
     assert "no calibration of 'mask-mesh'" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "option", [["--fifo-depth", "4"], ["--stages", "2"], ["--unprotected"], ["--level", "perf"]]
-)
+@pytest.mark.parametrize("option", [["--fifo-depth", "4"], ["--stages", "2"], ["--unprotected"]])
 def test_options_of_the_projects_mesh_are_refused(
     option: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -84,7 +84,7 @@ _MASK_FOUND = {
 }
 
 
-def _variant(original: Path, folder: Path, changes: list[Change]) -> MeshSpec:
+def variant(original: Path, folder: Path, changes: list[Change]) -> MeshSpec:
     """A changed copy of a specification and its sources."""
     for source in load_spec(original).source_files():
         shutil.copy(source, folder)
@@ -107,7 +107,7 @@ def _found(calibration: CustomCalibration) -> dict[str, Found]:
     return found
 
 
-def _holds(spec: MeshSpec, expected: Mapping[str, Found]) -> None:
+def holds(spec: MeshSpec, expected: Mapping[str, Found]) -> None:
     """Exactly this is identified, and by it every blind check holds to the cycle."""
     calibration = calibrate_custom(spec, quick=True)
     assert _found(calibration) == expected
@@ -116,8 +116,8 @@ def _holds(spec: MeshSpec, expected: Mapping[str, Found]) -> None:
     assert calibration.not_represented == []
 
 
-def _moved(found: Mapping[str, Found], moved: Moved) -> dict[str, Found]:
-    changed = {**found, **moved}
+def moved(found: Mapping[str, Found], moves: Moved) -> dict[str, Found]:
+    changed = {**found, **moves}
     return {name: value for name, value in changed.items() if value is not None}
 
 
@@ -471,18 +471,18 @@ _MASK_VARIANTS: dict[str, tuple[list[Change], Moved]] = {
     [pytest.param(_MESH, _MESH_FOUND, id="mesh"), pytest.param(_MASK, _MASK_FOUND, id="mask")],
 )
 def test_what_the_examples_are(original: Path, expected: Mapping[str, int]) -> None:
-    _holds(load_spec(original), expected)
+    holds(load_spec(original), expected)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", _MESH_VARIANTS)
 def test_changes_of_the_projects_mesh(name: str, tmp_path: Path) -> None:
-    changes, moved = _MESH_VARIANTS[name]
-    _holds(_variant(_MESH, tmp_path, changes), _moved(_MESH_FOUND, moved))
+    changes, moves = _MESH_VARIANTS[name]
+    holds(variant(_MESH, tmp_path, changes), moved(_MESH_FOUND, moves))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", _MASK_VARIANTS)
 def test_changes_of_the_mask_mesh(name: str, tmp_path: Path) -> None:
-    changes, moved = _MASK_VARIANTS[name]
-    _holds(_variant(_MASK, tmp_path, changes), _moved(_MASK_FOUND, moved))
+    changes, moves = _MASK_VARIANTS[name]
+    holds(variant(_MASK, tmp_path, changes), moved(_MASK_FOUND, moves))

@@ -59,14 +59,14 @@ def explain(m: Int32s, packets: Int32s) -> DeadlockError:
     state = _Standstill(m, packets)
     fronts = list(state.fronts())
     graph = {buffer: set(state.waits_for(buffer)) for buffer in fronts}
-    waiting = sorted({state.packet(buffer) for buffer in fronts})
+    waiting = sorted({state.number(buffer) for buffer in fronts})
     cycle: list[str] = []
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
         # In the library's list each follows what it waits for, and the last is the first.
         cycle = [state.describe(buffer) for buffer in reversed(error.args[1][1:])]
-    too_long = [number for number in waiting if state.is_too_long(number)]
+    too_long = sorted({state.number(buffer) for buffer in fronts if state.is_too_long(buffer)})
     return DeadlockError(int(m[Mesh.CLOCK]), waiting, cycle, too_long)
 
 
@@ -88,11 +88,20 @@ class _Standstill:
                     yield buffer
 
     def packet(self, buffer: int) -> int:
-        """Number of the packet at the front."""
+        """The packet at the front."""
         return int(self._m[buffer + FlitBuffer.FRONT_PACKET])
 
-    def is_too_long(self, packet: int) -> bool:
-        """Whether a packet that needs room for all of it is longer than a buffer."""
+    def number(self, buffer: int) -> int:
+        """Its number to the caller; of a request or an acknowledge that of the message."""
+        m, packet, controls = self._m, self.packet(buffer), int(self._m[Mesh.CONTROLS])
+        if packet < controls:
+            sender = node_addresses(m)[packet % m[Mesh.NODE_COUNT]]
+            packet = int(m[sender + Node.QUEUE_HEAD])
+        return packet - controls
+
+    def is_too_long(self, buffer: int) -> bool:
+        """Whether the packet at the front needs room for all of it and is longer than a buffer."""
+        packet = self.packet(buffer)
         m, kind = self._m, self._packets[packet, Packet.KIND]
         whole = m[Mesh.CUT_THROUGH] != 0 and kind != PacketKind.UNICAST
         places = m[Mesh.DEPTH] + m[Mesh.OUTPUT_DEPTH]
@@ -108,7 +117,7 @@ class _Standstill:
         else:
             where = f"from {_PORTS[slot % OPERANDS]}"
         tile = f"{self._m[node + Node.ROW]},{self._m[node + Node.COL]}"
-        return f"packet {self.packet(buffer)} at tile {tile} {where}"
+        return f"packet {self.number(buffer)} at tile {tile} {where}"
 
     def waits_for(self, buffer: int) -> Iterator[int]:
         """Buffers whose front packets have to go on first."""

@@ -13,6 +13,7 @@ from tlm.interconnect.handshake.records import (
     PORTS,
     RESULT,
     Address,
+    Channel,
     FlitBuffer,
     Mesh,
     Node,
@@ -24,7 +25,7 @@ from tlm.interconnect.handshake.records import (
     UnitChoice,
     What,
 )
-from tlm.interconnect.handshake.routes import partners, to_root, tree, way
+from tlm.interconnect.handshake.routes import partners, receiver, to_root, tree, way
 from tlm.interconnect.packets import PacketKind
 
 
@@ -40,6 +41,9 @@ def _show_front(m: Records, packets: Table, buffer: Address) -> None:
         look_at(m, buffer)
         return
     came, kind = came_at(m, buffer, start), packets[packet, Packet.KIND]
+    if m[Mesh.CHANNEL] == Channel.RECEIVER:
+        to = receiver(packets, packet)
+        m[buffer + FlitBuffer.RECEIVER] = -1 if packet < m[Mesh.CONTROLS] else to
     if kind >= PacketKind.SUM and slot < RESULT:
         inputs = partners(m, packets, packet, node)
         if slot >= OPERANDS or inputs & (inputs - 1):

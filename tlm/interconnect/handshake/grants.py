@@ -1,6 +1,7 @@
 """Who gets an output: the laws of the arbiters."""
 
 from tlm.compiled import compiled, lowest
+from tlm.interconnect.handshake.channels import admitted
 from tlm.interconnect.handshake.events import look_at
 from tlm.interconnect.handshake.fronts import wait_for_room
 from tlm.interconnect.handshake.places import buffer_of, node_of
@@ -10,6 +11,7 @@ from tlm.interconnect.handshake.records import (
     RESULT,
     Address,
     Arbiter,
+    Channel,
     FlitBuffer,
     Mesh,
     Output,
@@ -47,11 +49,15 @@ def grant(m: Records, output: Address) -> None:
     asking = m[output + Output.ASKING]
     if asking == 0 or m[output + Output.FREE_FROM] > m[Mesh.CLOCK]:
         return
+    if m[Mesh.CHANNEL] == Channel.RECEIVER and m[output + Output.OPEN] > 0:
+        asking = admitted(m, output, asking)
+        if asking == 0:
+            return
     if m[Mesh.LATE_LOCK] != 0 and wait_for_room(m, output) > m[Mesh.CLOCK]:
         return
     place = _first_in_line(m, output, asking)
     winner = m[Mesh.AT_PLACE + place]
-    m[output + Output.ASKING] = asking & ~(1 << place)
+    m[output + Output.ASKING] &= ~(1 << place)
     m[output + Output.OWNER] = winner
     m[output + Output.FREE_FROM] = NEVER
     slot, port = RESULT if winner == PORTS else winner, m[output + Output.PORT]

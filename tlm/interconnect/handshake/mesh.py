@@ -12,6 +12,7 @@ from tlm.interconnect.handshake.records import (
     NEVER,
     PACKET_COLUMNS,
     PORTS,
+    Channel,
     Delivery,
     Int32s,
     Mesh,
@@ -19,7 +20,12 @@ from tlm.interconnect.handshake.records import (
     What,
 )
 from tlm.interconnect.handshake.routes import partners
-from tlm.interconnect.handshake.state import aligned_zeros, new_mesh, node_addresses
+from tlm.interconnect.handshake.state import (
+    aligned_zeros,
+    new_mesh,
+    node_addresses,
+    set_controls,
+)
 from tlm.interconnect.packets import (
     Deliveries,
     Int64s,
@@ -60,7 +66,9 @@ class HandshakeMesh:
         self._timing = timing
         self._reductions = reductions
         self._mesh = new_mesh(rows, cols, timing, reductions=reductions)
-        self._packets = aligned_zeros((64, PACKET_COLUMNS))
+        self._first = int(self._mesh[Mesh.CONTROLS])  # row of the caller's packet 0
+        self._packets = aligned_zeros((self._first + 64, PACKET_COLUMNS))
+        set_controls(self._packets[: self._first], cols)
         self._deliveries = aligned_zeros((64, DELIVERY_COLUMNS))
         self._count = 0
         self._expected = 0
@@ -114,9 +122,9 @@ class HandshakeMesh:
         """What a report says."""
         if kind == What.INJECTED:
             source = int(self._packets[what, Packet.SOURCE])
-            return Event(EventKind.INJECTED, what, source, cycle)
+            return Event(EventKind.INJECTED, what - self._first, source, cycle)
         packet, node = self._deliveries[what, : Delivery.HEAD_EJECTED].tolist()
-        return Event(EventKind.EJECTED, packet, node, cycle)
+        return Event(EventKind.EJECTED, packet - self._first, node, cycle)
 
     def check(self, packets: Packets) -> None:
         """Hold that the mesh can carry packets, which it then has.
@@ -138,7 +146,7 @@ class HandshakeMesh:
         self._queue(packets)
         if self._run(NEVER) < 0:
             raise explain(self._mesh, self._packets)
-        sent = self._packets[: self._count]
+        sent = self._packets[self._first : self._first + self._count]
         came = self._deliveries[: self._expected]
         multicast = packets.kind == PacketKind.MULTICAST
         if multicast.any():  # its deliveries are in a row, in order of time
@@ -146,6 +154,8 @@ class HandshakeMesh:
             several = np.flatnonzero(np.repeat(multicast, np.diff(ends, prepend=0)))
             rows = came[several]
             came[several] = rows[np.lexsort((rows[:, Delivery.NODE], rows[:, Delivery.PACKET]))]
+        if self._first:
+            came = came - np.array([self._first, 0, 0, 0], dtype=np.int32)
         injected = sent[:, [Packet.HEAD_INJECTED, Packet.TAIL_INJECTED]]
         columns = (*injected.T, *came.T)
         return Deliveries(*(column.astype(np.int64) for column in columns))
@@ -153,6 +163,11 @@ class HandshakeMesh:
     def _queue(self, packets: Packets) -> None:
         if packets.reduces.any() and not self._reductions:
             raise InputError("packets: found a reduction; this mesh was made without reductions")
+        if self._timing.locks and (packets.kind != PacketKind.UNICAST).any():
+            kind = PacketKind(int(packets.kind[packets.kind != PacketKind.UNICAST][0])).name
+            raise InputError(
+                f"packets: found a {kind.lower()}; allowed with locked channels: unicasts"
+            )
         packets.check_on(self._rows, self._cols)
         start, stop = self._count, self._count + len(packets)
         first, last = packets.cycle.min(initial=LATEST), packets.cycle.max(initial=0)
@@ -171,20 +186,25 @@ class HandshakeMesh:
         opened = reduces & (packets.joint == start + np.arange(len(packets)))
         following = self._expected + np.cumsum(deliveries)
         self._expected += int(deliveries.sum())
-        self._packets = _grown(self._packets, stop)
+        self._packets = _grown(self._packets, self._first + stop)
         self._deliveries = _grown(self._deliveries, self._expected)
         columns = packets.columns()
         for begin in range(0, len(packets), _BLOCK):
             some = slice(begin, begin + _BLOCK)
-            table = self._packets[start:stop][some]
+            table = self._packets[self._first :][start:stop][some]
             for column, values in enumerate(columns):
                 table[:, column] = values[some]
             table[:, Packet.NEXT_DELIVERY] = following[some] - deliveries[some]
+            if self._timing.locks:
+                table[:, Packet.LENGTH] = table[:, Packet.FLITS]
+            if self._mesh[Mesh.CHANNEL] == Channel.RECEIVER:
+                table[:, Packet.FLITS] = 1
         if reduces.any():
             self._check_operands(start, stop)
             self._check_meetings(start + np.flatnonzero(opened))
             self._operands_lacking += int(packets.tile_counts()[opened].sum() - reduces.sum())
-        enqueue(self._mesh, self._packets, start, stop, int(deliveries.sum()))
+        first, last = self._first + start, self._first + stop
+        enqueue(self._mesh, self._packets, first, last, int(deliveries.sum()))
         self._count = stop
 
     def _check_operands(self, start: int, stop: int) -> None:

@@ -97,9 +97,14 @@ class Mesh(IntEnum):
     LATENCY = 64  # cycles from a flit's coming to its leaving for a link, by slot
     EJECTION = 80  # the same for the tile, by slot
     RETURN = 96  # cycles from a flit's leaving until its place can be filled, by slot
-    UNIT_CHOICE = 112  # a `UnitChoice`
-    UNIT_TURNS = 113  # whether inputs take turns at a unit, or the first in line always wins
-    UNIT_LATE_LOCK = 114  # whether a unit is a reduction's only from its first result on
+    CHANNEL = 112  # a `Channel`
+    CONTROLS = 113  # packets before the first message: a request and an acknowledge of each node
+    REQUEST_AFTER = 114  # cycles from a head's coming into the interface to its request
+    ACKNOWLEDGE_AFTER = 115  # from a request's arrival to its acknowledge
+    DATA_AFTER = 116  # from an acknowledge's arrival to the first data flit
+    UNIT_CHOICE = 117  # a `UnitChoice`
+    UNIT_TURNS = 118  # whether inputs take turns at a unit, or the first in line always wins
+    UNIT_LATE_LOCK = 119  # whether a unit is a reduction's only from its first result on
 
 
 class Fork(IntEnum):
@@ -108,6 +113,14 @@ class Fork(IntEnum):
     OWN_PACE = 0
     FLIT_BY_FLIT = 1
     LOCKSTEP = 2
+
+
+class Channel(IntEnum):
+    """What an output is locked for, as `zero_load.CHANNELS`."""
+
+    NONE = 0
+    OUTPUT = 1
+    RECEIVER = 2
 
 
 class Arbiter(IntEnum):
@@ -157,6 +170,27 @@ class Node(IntEnum):
     BUFFERS = 112  # where they begin
 
 
+class Interface(IntEnum):
+    """A node's columns for its interface, in the tile's places: no tiles have locked channels."""
+
+    STAGE = 100  # a `Stage` of the front message
+    STAGE_FROM = 101  # cycle from which its request, or its first data flit, may go
+    IDLE_FROM = 102  # cycle from which the next message's head is taken
+    ANSWER = 103  # first acknowledge to send, or -1
+    LAST_ANSWER = 104  # the last that waits behind it
+    LOOK_AT = 105  # cycle in which it is looked at again
+
+
+class Stage(IntEnum):
+    """How far a message is at its sender."""
+
+    QUEUED = 0
+    ASKING = 1  # its head is in the interface
+    WAITING = 2  # its request has gone
+    ACKNOWLEDGED = 3
+    SENDING = 4
+
+
 class Output(IntEnum):
     """An output. What few hops need stands as far behind each as the nodes' outputs are long."""
 
@@ -172,6 +206,8 @@ class Output(IntEnum):
     LOOK_AT = 41  # cycle in which its holder is looked at again for room
     LINK_LAST = 42  # when the last flit went over its link
     ROOM_AT = 43  # cycle in which it is looked at again for a first flit's room
+    OPEN = 44  # messages that have begun and not ended, where they share it
+    RECEIVER = 45  # their receiver: row, column
 
 
 class FlitBuffer(IntEnum):
@@ -195,6 +231,7 @@ class FlitBuffer(IntEnum):
     LAST_SENT = 15  # when its last flit went; before the first: the grant, less one
     BRANCH_LAST_SENT = 16  # the same of each branch of a fork
     BRANCH_SENT = 21  # flits that each branch sent
+    RECEIVER = 26  # row and column to which the data at the front go, or -1
     RINGS = 32  # where they begin
 
 
@@ -204,6 +241,7 @@ class Ring(IntEnum):
     RUNS = 0  # runs of coming and leaving, twice as wide: see `Run`
     QUEUE = 2  # packets behind the front one: packet, number of its first flit
     FORKS = 3  # flits that a fork has sent by some branches: latest time, how many
+    MARKS = 3  # of flits one by one: `FIRST` and `LAST` of their messages
 
 
 class Run(IntEnum):
@@ -247,6 +285,7 @@ class Packet(IntEnum):
     COL_STEP = 9
     ROOT = 10
     JOINT = 11
+    LENGTH = 11  # of a message its flits; they are packets of their own where they share outputs
     NEXT_IN_QUEUE = 12  # packet that its source sends after it, or -1
     HEAD_INJECTED = 13
     TAIL_INJECTED = 14

@@ -81,3 +81,9 @@ def to_root(m: Records, packets: Table, packet: int, node: Address) -> int:
     """Output by which a reduction leaves a router."""
     root = node_at(m, packets[packet, Packet.ROOT])
     return way(m, node, m[root + Node.ROW], m[root + Node.COL])
+
+
+@compiled
+def receiver(packets: Table, packet: int) -> int:
+    """Row and column of the tile to which a unicast goes, as one number."""
+    return packets[packet, Packet.ROW_FIRST] << 16 | packets[packet, Packet.COL_FIRST]

@@ -6,6 +6,7 @@ other, and are computed as soon as all that they rest on is known, ahead of the 
 
 from tlm.compiled import compiled, lowest, merged
 from tlm.interconnect.handshake.ahead import AHEAD, look_ahead
+from tlm.interconnect.handshake.channels import arrive, converse, pass_on
 from tlm.interconnect.handshake.events import look_at, report, schedule
 from tlm.interconnect.handshake.flits import Going, came_at, left_at, move, room_from
 from tlm.interconnect.handshake.forks import aligned, close_forks
@@ -18,6 +19,7 @@ from tlm.interconnect.handshake.records import (
     PORTS,
     RESULT,
     Address,
+    Channel,
     Delivery,
     DeliveryTable,
     FlitBuffer,
@@ -107,6 +109,9 @@ def _send(
         if sent == 0:
             enter(m, packets, target, packet, m[target + FlitBuffer.WRITTEN] - count)
         arrived(m, target)
+    ends = True
+    if m[Mesh.CHANNEL] == Channel.RECEIVER:
+        ends = pass_on(m, packets, deliveries, buffer, target, output)
     if sent + count == flits:
         m[buffer + FlitBuffer.GRANTED] &= ~(1 << port)
         if slot < OUTPUTS:
@@ -115,7 +120,11 @@ def _send(
             m[output + Output.FREE_FROM] = free_from
             if m[output + Output.ASKING]:
                 schedule(m, free_from, What.NOBODY, output)
-        if target == 0:
+        if target > 0:
+            return sent + count
+        if packet < m[Mesh.CONTROLS]:
+            arrive(m, packets, packet, node, time)
+        elif ends:
             _deliver(m, packets, deliveries, packet, node, time)
     return sent + count
 
@@ -182,6 +191,8 @@ def follow(m: Records, packets: Table, deliveries: DeliveryTable) -> None:
         if m[buffer + FlitBuffer.FEEDER] == 0:
             if m[buffer + FlitBuffer.SLOT] == RESULT:
                 combine(m, packets, m[buffer + FlitBuffer.NODE])
+            elif m[Mesh.CHANNEL] != Channel.NONE:
+                converse(m, packets, m[buffer + FlitBuffer.NODE])
             else:
                 _inject(m, packets, m[buffer + FlitBuffer.NODE])
         granted, needed = m[buffer + FlitBuffer.GRANTED], m[buffer + FlitBuffer.NEEDED]

@@ -22,14 +22,16 @@ from tlm.interconnect.handshake.records import (
     Arbiter,
     FlitBuffer,
     Int32s,
+    Interface,
     Mesh,
     Node,
     Output,
+    Packet,
     Pending,
     Run,
 )
 from tlm.interconnect.lines import MeshPort
-from tlm.interconnect.zero_load import ARBITERS, FORKS, UNIT_CHOICES, NocTiming
+from tlm.interconnect.zero_load import ARBITERS, CHANNELS, FORKS, UNIT_CHOICES, NocTiming
 
 #: Port by which a node is seen from its neighbour in a direction.
 _FACING = (MeshPort.LOCAL, MeshPort.SOUTH, MeshPort.WEST, MeshPort.NORTH, MeshPort.EAST)
@@ -85,6 +87,11 @@ def new_mesh(rows: int, cols: int, timing: NocTiming, *, reductions: bool) -> In
     m[Mesh.UNIT_CHOICE] = UNIT_CHOICES.index(timing.unit_choice)
     m[Mesh.UNIT_TURNS] = timing.unit_arbiter == "round-robin"
     m[Mesh.UNIT_LATE_LOCK] = timing.unit_lock_on_transfer
+    m[Mesh.CHANNEL] = CHANNELS.index(timing.channel)
+    m[Mesh.CONTROLS] = 2 * nodes * timing.locks
+    m[Mesh.REQUEST_AFTER] = timing.request_cycles
+    m[Mesh.ACKNOWLEDGE_AFTER] = timing.acknowledge_cycles
+    m[Mesh.DATA_AFTER] = timing.data_cycles
     m[Mesh.OPERAND_SLOT] = 0 if timing.operands_share else OPERANDS
     m[Mesh.AT_PLACE : Mesh.AT_PLACE + len(timing.line)] = timing.line
     m[Mesh.PLACE_OF : Mesh.PLACE_OF + len(timing.line)] = np.argsort(timing.line)
@@ -107,6 +114,14 @@ def aligned_zeros(shape: tuple[int, ...]) -> Int32s:
     room = np.zeros(columns + LINE, dtype=np.int32)
     skip = -room.ctypes.data // room.itemsize % LINE
     return room[skip : skip + columns].reshape(shape)
+
+
+def set_controls(table: Int32s, cols: int) -> None:
+    """Set the requests that nodes send and the acknowledges that they get, shape (2 nodes, 16)."""
+    nodes = len(table) // 2
+    table[:, Packet.FLITS] = 1
+    ends = table[nodes:]
+    ends[:, Packet.ROW_FIRST], ends[:, Packet.COL_FIRST] = np.divmod(np.arange(nodes), cols)
 
 
 def node_table(m: Int32s) -> Int32s:
@@ -139,6 +154,8 @@ def _set_nodes(m: Int32s, cols: int) -> None:
     idle = [Node.QUEUE_HEAD, Node.QUEUE_TAIL, Node.QUEUE_LAST]
     table[:, [*idle, Node.UNIT, Node.UNIT_CHOSEN, Node.UNIT_LOOKED, Node.START_AT]] = -1
     table[:, Node.UNIT_PREFERRED] = 2 ** (PORTS + 1) - 1
+    if m[Mesh.CHANNEL]:
+        table[:, Interface.ANSWER] = -1
 
 
 def _set_outputs(m: Int32s, rows: int, cols: int) -> None:
