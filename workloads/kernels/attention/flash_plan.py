@@ -7,6 +7,7 @@ are few, tiles are left out.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,7 +41,7 @@ class Counts(NamedTuple):
     padded: Any  # whether a stream's last blocks have keys that are padding
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots: what it comes to is kept
 class FlashPlan(AttentionPlan):
     """FlashAttention on tiles, or on runs of them.
 
@@ -72,22 +73,27 @@ class FlashPlan(AttentionPlan):
         block, blocks = self.block, (self.q_blocks, self.kv_blocks)
         return Cut(block.rows, block.keys, *blocks, self.run, self.turns, self.shape.kv_length)
 
+    @cached_property
+    def counts(self) -> Counts:
+        """What the cut comes to."""
+        return counts(self, self.cut)
+
     @property
     def streams(self) -> int:
         """Streams of a tile, one after the other."""
-        return int(counts(self, self.cut).streams)
+        return int(self.counts.streams)
 
     @property
     def tiles(self) -> TileSet:
         """Tiles that have streams: the last rows of the grid, or a part of the last one."""
-        number = counts(self, self.cut)
         last = self.place.rows
-        return TileSet(range(last - int(number.rows), last), range(int(number.cols)))
+        first = last - int(self.counts.rows)
+        return TileSet(range(first, last), range(int(self.counts.cols)))
 
     @property
     def depth(self) -> int:
         """Blocks under way at a time."""
-        return int(counts(self, self.cut).depth)
+        return int(self.counts.depth)
 
     @property
     def core(self) -> Core:
@@ -101,7 +107,7 @@ class FlashPlan(AttentionPlan):
             exponent=self.exponent,
             held=self.held,
             shared=self.shared,
-            padded=bool(counts(self, self.cut).padded),
+            padded=bool(self.counts.padded),
         )
 
     @property
@@ -130,7 +136,7 @@ class FlashPlan(AttentionPlan):
     def moved(self) -> Moved:
         """Bytes that the program moves, as it has whole flits."""
         loaded = self.flits("q") + self.kv_blocks * (self.flits("k") + self.flits("v"))
-        loaded = self.streams * loaded + (self.flits("mask") if self.core.padded else 0)
+        loaded = self.streams * loaded + (self.flits("mask") if self.counts.padded else 0)
         stored = self.streams * (self.flits("o") + self.flits("total"))
         taken, tiles, unit = 0, len(self.tiles), self.place.timing.flit_bytes
         runs = tiles // self.run

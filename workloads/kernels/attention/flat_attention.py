@@ -176,7 +176,8 @@ class FlatPlan(AttentionPlan):
         taken = rows * cols * (self.streams * flits("q") + kept)
         output = self.output(0)
         summed = rows * self.streams * reduce_messages(output) * flits("o")
-        for each in (self.core.maximum, self.core.total):
+        core = self.core
+        for each in (core.maximum, core.total):
             assert each is not None
             summed += rows * items * all_reduce_messages(each) * each.flits
         unit = self.place.timing.flit_bytes
