@@ -25,7 +25,7 @@ from workloads.serving.price.experts import distinct_experts
 # are 1.6 % off at most, tokens and contexts of prompt chunks 3.2 % where attention sees them.
 _BITS = 6
 _PROMPT_BITS = 5
-_ALIKE = 8
+_ALIKE = 16
 
 
 class Layer(NamedTuple):
