@@ -1,5 +1,6 @@
 """Problems searched together have the plans and cycles of each alone."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from tlm.chips import load_chip
 from tlm.chips.parts import noc_timing
 from workloads.kernels.attention.core import AttentionShape
-from workloads.kernels.attention.flash_search import alone, in_runs
+from workloads.kernels.attention.flash_search import alone, alone_within, in_runs
 from workloads.kernels.catalogue import KERNELS
 from workloads.kernels.gemm.stream_search import plan_streams
 from workloads.machine.place import Place, chip_place
@@ -77,6 +78,36 @@ def test_attention(place: Place, lengths: list[int], rest: tuple[int, int, int, 
     for problem, one in zip(problems, flat.found(problems, place), strict=True):
         plan = flat.planned(problem, place)
         assert one == (plan, flat.closed_form(plan, place.timing))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from(_PLACES),
+    _LENGTHS,
+    st.sampled_from([(1, 8, 2, 1), (2, 4, 4, 3), (1, 6, 3, 70), (3, 16, 1, 200)]),
+    st.booleans(),
+    st.integers(0, 3),
+)
+def test_attention_that_has_to_be_fast_is_found_if_it_is(
+    place: Place, lengths: list[int], rest: tuple[int, int, int, int], memory: bool, short: int
+) -> None:
+    place = place if memory else replace(place, offchip=None)
+    shapes = [AttentionShape(*rest, length, 64, 48) for length in lengths]
+    found = alone(shapes, place, (2, 1))
+    # All but the first some cycles less than there are: none of them may look any faster.
+    allowed = [one.cycles - short * bool(number) for number, one in enumerate(found)]
+    within = alone_within(shapes, place, (2, 1), allowed)
+    assert within[0] == found[0]
+    for one, fast, cycles in zip(found, within, allowed, strict=True):
+        assert fast == one or (cycles < one.cycles and (fast is None or fast.cycles > cycles))
+
+
+def test_attention_that_cannot_be_so_fast_is_not_planned() -> None:
+    shapes = [AttentionShape(1, 8, 8, 512, length, 64, 64) for length in (512, 4096)]
+    slower, faster = alone(shapes, _PLACES[0], (2, 1))
+    assert alone_within(shapes, _PLACES[0], (2, 1), [slower.cycles, 1000]) == [slower, None]
+    assert alone_within(shapes, _PLACES[0], (2, 1), [1, 1]) == [None, None]
+    assert faster.cycles > 1000
 
 
 def test_whole_heads_stay_in_one_run_of_tiles() -> None:

@@ -24,6 +24,8 @@ from workloads.kernels.parts.closed_form import all_reduce_cycles, reduce_cycles
 from workloads.kernels.parts.collectives import Reduction
 from workloads.kernels.parts.line import Lines
 
+_PASSES = 6
+"""Passes over a block of scores."""
 _JOINING_COLUMNS = 7
 """Passes over a column by which a stream's maxima and sums are made those of its run."""
 
@@ -95,6 +97,25 @@ def candidate_cycles(problem: FlashPlan, cut: Cut, timing: NocTiming) -> Any:
     return longest + late + joined.end + end
 
 
+def least_cycles(problem: FlashPlan, cut: Cut, timing: NocTiming) -> Any:
+    """What tiles that work alone take at least, however their keys are cut.
+
+    That is the passes over all scores, or the keys and values that the busiest channel serves. Each
+    is least of a cut with all keys in a block. Rows of Q come on top: not less than the last unit
+    that a channel fills up, which its tile need not wait for.
+    """
+    place, number = problem.place, counts(problem, cut)
+    least = _PASSES * number.streams * place.vector.pass_cycles_over(cut.rows, cut.keys)
+    if place.offchip is None:
+        return least
+    served = sum(
+        load_law(timing, place.offchip, flits(problem, name, cut.rows, cut.keys)).served_cycles
+        for name in ("k", "v")
+    )
+    sharers = sharing(place.offchip, number.rows, number.cols).most
+    return np.maximum(least, sharers * number.streams * served)
+
+
 class _Work(NamedTuple):
     """Cycles of a tile's engines."""
 
@@ -111,7 +132,8 @@ def _work(problem: FlashPlan, cut: Cut, number: Counts) -> _Work:
     column = vector.pass_cycles_over(cut.rows, 1)
     scores = vector.pass_cycles_over(cut.rows, cut.keys)
     values = vector.pass_cycles_over(cut.rows, shape.v_depth)
-    first, later = 6 * scores + 3 * column, 6 * scores + 9 * column + values
+    first = _PASSES * scores + 3 * column
+    later = _PASSES * scores + 9 * column + values
     mask = np.where(number.padded, scores, 0)
     depth, v_depth = np.array([shape.qk_depth]), np.array([shape.v_depth])
     after = place.after_vector or place.matrix

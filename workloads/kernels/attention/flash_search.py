@@ -4,7 +4,7 @@ Problems that differ in the number of keys alone are searched together, which co
 one of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from math import isqrt
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tlm.compute.base import ceil_div
 from tlm.errors import InputError
 from workloads.kernels.attention.core import AttentionShape, Block, filled_keys
-from workloads.kernels.attention.flash_closed_form import candidate_cycles
+from workloads.kernels.attention.flash_closed_form import candidate_cycles, least_cycles
 from workloads.kernels.attention.flash_plan import FlashPlan, needed_bytes
 from workloads.kernels.attention.plan import Cut
 from workloads.kernels.parts.found import Found
@@ -64,7 +64,28 @@ def alone(
     unit: float | None = None,
 ) -> list[Found[FlashPlan]]:
     """`plan_flash` of problems that differ in their keys alone, with the best of some turns."""
-    return _fastest(shapes, place, turns, [1], "network", unit)
+    problem = _problem(shapes[0], place, "network", unit)
+    return _fastest(problem, shapes, turns, _by_heights(problem, [1], whole=False))
+
+
+def alone_within(
+    shapes: Sequence[AttentionShape], place: Place, turns: Sequence[int], cycles: Sequence[int]
+) -> list[Found[FlashPlan] | None]:
+    """`alone` of problems for which it may take so many cycles at most; None of others."""
+    problem = _problem(shapes[0], place, "network", None)
+    high = np.array(next(iter(_by_heights(problem, [1], whole=False))))
+    keys = np.array([shape.kv_length for shape in shapes])
+    blocks = ceil_div(problem.shape.rows, high)[:, None]
+    least = least_cycles(problem, Cut(high[:, None], keys, blocks, 1, 1, 1, keys), place.timing)
+    may = least <= np.array(cycles)
+    found: list[Found[FlashPlan] | None] = [None] * len(shapes)
+    which = np.flatnonzero(may.any(axis=0)).tolist()
+    if which:
+        heights = {tuple(high[may.any(axis=1)].tolist()): [1]}
+        some = [shapes[at] for at in which]
+        for at, one in zip(which, _fastest(problem, some, turns, heights), strict=True):
+            found[at] = one
+    return found
 
 
 def in_runs(
@@ -81,27 +102,28 @@ def in_runs(
     """
     most = min(place.cols, max(shape.kv_length for shape in shapes))
     runs = [run for run in range(1, most + 1) if place.cols % run == 0]
-    return _fastest(shapes, place, (1, 2), runs, method, unit, whole=whole)
+    problem = _problem(shapes[0], place, method, unit)
+    return _fastest(problem, shapes, (1, 2), _by_heights(problem, runs, whole=whole))
+
+
+def _problem(shape: AttentionShape, place: Place, method: str, unit: float | None) -> FlashPlan:
+    """A plan whose cut does not matter."""
+    exponent = Factor.of_exponent(shape.qk_depth**-0.5 / 16 if unit is None else unit)
+    block = Block(1, 1, shape.qk_depth, shape.v_depth)
+    return FlashPlan(place, shape, block, 1, 1, 1, exponent, method=method)
 
 
 def _fastest(
+    problem: FlashPlan,
     shapes: Sequence[AttentionShape],
-    place: Place,
     turns: Sequence[int],
-    runs: Sequence[int],
-    method: str,
-    unit: float | None,
-    *,
-    whole: bool = False,
+    heights: Mapping[tuple[int, ...], Sequence[int]],
 ) -> list[Found[FlashPlan]]:
-    """Of some blocks under way, and some tiles of a run."""
-    shape = shapes[0]
-    exponent = Factor.of_exponent(shape.qk_depth**-0.5 / 16 if unit is None else unit)
-    block = Block(1, 1, shape.qk_depth, shape.v_depth)
-    problem = FlashPlan(place, shape, block, 1, 1, 1, exponent, method=method)
+    """Of some blocks under way, and some rows of blocks with the runs that try them."""
+    place, shape = problem.place, problem.shape
     best: list[_Best | None] = [None] * len(shapes)
     least = [2**62] * len(shapes)
-    for high, alike in _by_heights(shape, place, runs, whole=whole).items():
+    for high, alike in heights.items():
         grid = _grid(problem, [one.kv_length for one in shapes], np.array(high), turns, alike)
         needed = needed_bytes(problem, grid.cut)
         cycles = np.rint(candidate_cycles(problem, grid.cut, place.timing))
@@ -119,8 +141,10 @@ def _fastest(
             )
         block = Block(fastest.rows, fastest.keys, shape.qk_depth, shape.v_depth)
         blocks = ceil_div(shape.rows, block.rows), ceil_div(one.kv_length, block.keys * fastest.run)
-        under_way = turns[fastest.turn]
-        plan = FlashPlan(place, one, block, *blocks, under_way, exponent, fastest.run, method)
+        plan = FlashPlan(
+            place, one, block, *blocks, turns[fastest.turn], problem.exponent, fastest.run,
+            problem.method,
+        )  # fmt: skip
         found.append(Found(plan, int(fastest.cycles)))
     return found
 
@@ -194,13 +218,14 @@ def _grid(
 
 
 def _by_heights(
-    shape: AttentionShape, place: Place, runs: Sequence[int], *, whole: bool
+    problem: FlashPlan, runs: Sequence[int], *, whole: bool
 ) -> dict[tuple[int, ...], list[int]]:
     """Rows of blocks to try, and the runs that try the same.
 
     A head's rows are cut into 1, 2, 4, ... blocks, and into as many times those that give every
     run a stream; with ``whole`` they are not.
     """
+    place, shape = problem.place, problem.shape
     found: dict[tuple[int, ...], list[int]] = {}
     for run in runs:
         together = ceil_div(place.rows * place.cols // run, shape.heads)
