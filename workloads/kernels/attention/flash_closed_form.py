@@ -33,7 +33,7 @@ _JOINING_COLUMNS = 7
 def flash_attention_cycles(plan: FlashPlan, timing: NocTiming) -> int:
     """Cycles of a plan."""
     cut = Cut(*(np.array([[each]]) for each in plan.cut))
-    return round(candidate_cycles(plan, cut, timing).item())
+    return round(float(candidate_cycles(plan, cut, timing)[0, 0]))
 
 
 def candidate_cycles(problem: FlashPlan, cut: Cut, timing: NocTiming) -> Any:

@@ -7,7 +7,7 @@ one of them.
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from math import isqrt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -193,18 +193,18 @@ def _grid(
     """
     word = filled_keys(problem.place, 1)
     spans, wide, end = [], [], 0
-    for number, length in enumerate(lengths):
-        for run in runs:
-            if run <= length:
-                wide.append(_lengths(ceil_div(length, run), word))
+    for number, one in enumerate(lengths):
+        for tiles in runs:
+            if tiles <= one:
+                wide.append(_lengths(ceil_div(one, tiles), word))
                 begin, end = end, end + len(wide[-1])
-                spans.append((number, run, slice(begin, end)))
+                spans.append((number, tiles, slice(begin, end)))
     keys, counts = np.concatenate(wide), [len(each) for each in wide]
     length = np.repeat([lengths[number] for number, *_ in spans], counts)
-    # Of a single run all heights have their own number of streams, whatever the keys.
-    run: Any = np.array(runs)
+    # Of a single run the streams of a tile depend on a block's rows alone.
+    run = np.array(runs)
     if len(runs) > 1:
-        run = np.repeat([run for _, run, _ in spans], counts)
+        run = np.repeat([tiles for _, tiles, _ in spans], counts)
     cut = Cut(
         rows=high[:, None],
         keys=keys,
