@@ -65,13 +65,16 @@ def alone(
 ) -> list[Found[FlashPlan]]:
     """`plan_flash` of problems that differ in their keys alone, with the best of some turns."""
     problem = _problem(shapes[0], place, "network", unit)
-    return _fastest(problem, shapes, turns, _by_heights(problem, [1], whole=False))
+    return _planned(_fastest(problem, shapes, turns, _by_heights(problem, [1], whole=False)), place)
 
 
 def alone_within(
     shapes: Sequence[AttentionShape], place: Place, turns: Sequence[int], cycles: Sequence[int]
 ) -> list[Found[FlashPlan] | None]:
-    """`alone` of problems for which it may take so many cycles at most; None of others."""
+    """`alone` of problems that take so many cycles at most; None of others.
+
+    Rows of blocks with which that is out of question are not tried.
+    """
     problem = _problem(shapes[0], place, "network", None)
     high = np.array(next(iter(_by_heights(problem, [1], whole=False))))
     keys = np.array([shape.kv_length for shape in shapes])
@@ -84,7 +87,7 @@ def alone_within(
         heights = {tuple(high[may.any(axis=1)].tolist()): [1]}
         some = [shapes[at] for at in which]
         for at, one in zip(which, _fastest(problem, some, turns, heights), strict=True):
-            found[at] = one
+            found[at] = None if isinstance(one, int) or one.cycles > cycles[at] else one
     return found
 
 
@@ -103,7 +106,8 @@ def in_runs(
     most = min(place.cols, max(shape.kv_length for shape in shapes))
     runs = [run for run in range(1, most + 1) if place.cols % run == 0]
     problem = _problem(shapes[0], place, method, unit)
-    return _fastest(problem, shapes, (1, 2), _by_heights(problem, runs, whole=whole))
+    heights = _by_heights(problem, runs, whole=whole)
+    return _planned(_fastest(problem, shapes, (1, 2), heights), place)
 
 
 def _problem(shape: AttentionShape, place: Place, method: str, unit: float | None) -> FlashPlan:
@@ -113,13 +117,33 @@ def _problem(shape: AttentionShape, place: Place, method: str, unit: float | Non
     return FlashPlan(place, shape, block, 1, 1, 1, exponent, method=method)
 
 
+def _planned(found: Sequence[Found[FlashPlan] | int], place: Place) -> list[Found[FlashPlan]]:
+    """What was found.
+
+    Raises:
+        InputError: if there is none of a problem.
+    """
+    planned = []
+    for each in found:
+        if isinstance(each, int):
+            raise InputError(
+                f"--shape: a single row takes {each} bytes of a tile's memory; allowed: "
+                f"{place.tile_bytes}"
+            )
+        planned.append(each)
+    return planned
+
+
 def _fastest(
     problem: FlashPlan,
     shapes: Sequence[AttentionShape],
     turns: Sequence[int],
     heights: Mapping[tuple[int, ...], Sequence[int]],
-) -> list[Found[FlashPlan]]:
-    """Of some blocks under way, and some rows of blocks with the runs that try them."""
+) -> list[Found[FlashPlan] | int]:
+    """The fastest plans with some blocks under way, and rows of blocks with the runs that try them.
+
+    Where none fits, it is the bytes of a tile that the smallest takes.
+    """
     place, shape = problem.place, problem.shape
     best: list[_Best | None] = [None] * len(shapes)
     least = [2**62] * len(shapes)
@@ -132,13 +156,11 @@ def _fastest(
             tried = _Best.of(cycles[..., columns], run, grid.cut, columns.start)
             best[number] = min(best[number] or tried, tried)
             least[number] = min(least[number], int(needed[..., columns].min()))
-    found = []
+    found: list[Found[FlashPlan] | int] = []
     for one, fastest, needs in zip(shapes, best, least, strict=True):
         if fastest is None or fastest.cycles == np.inf:
-            raise InputError(
-                f"--shape: a single row takes {needs} bytes of a tile's memory; allowed: "
-                f"{place.tile_bytes}"
-            )
+            found.append(needs)
+            continue
         block = Block(fastest.rows, fastest.keys, shape.qk_depth, shape.v_depth)
         blocks = ceil_div(shape.rows, block.rows), ceil_div(one.kv_length, block.keys * fastest.run)
         plan = FlashPlan(
