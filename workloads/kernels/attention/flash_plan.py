@@ -141,7 +141,7 @@ class FlashPlan(AttentionPlan):
         taken, tiles, unit = 0, len(self.tiles), self.place.timing.flit_bytes
         runs = tiles // self.run
         if self.run > 1:
-            maximum, total, output = (each[0] for each in self.reductions(0))
+            maximum, total, output = self._reductions(0, 0)
             taken = all_reduce_messages(maximum) * maximum.flits
             taken += reduce_messages(total) * total.flits + reduce_messages(output) * output.flits
         read = tiles * loaded
@@ -149,30 +149,25 @@ class FlashPlan(AttentionPlan):
 
     def reductions(self, state: int) -> tuple[list[Reduction], list[Reduction], list[Reduction]]:
         """How maxima ``top``, sums ``total.to`` and the output of a state come together."""
-        output, (rows, cols) = f"o.{state}", (self.tiles.rows, self.tiles.cols)
+        each = [
+            self._reductions(state, first) for first in range(0, len(self.tiles.cols), self.run)
+        ]
+        top, sums, outputs = zip(*each, strict=True)
+        return list(top), list(sums), list(outputs)
+
+    def _reductions(self, state: int, first: int) -> tuple[Reduction, Reduction, Reduction]:
+        """The same in the runs that begin in a column."""
+        rows, output = self.tiles.rows, f"o.{state}"
+        line = Lines("row", range(rows.start, rows.stop), self.run, first)
         column = self.place.vector.pass_cycles(self.block.rows, 1)
         wide = self.place.vector.pass_cycles(self.block.rows, self.block.v_depth)
-        lines = [
-            Lines("row", range(rows.start, rows.stop), self.run, first)
-            for first in range(0, len(cols), self.run)
-        ]
-        root, method = self.root, self.method
-        total, whole = self.flits("total"), self.flits("o")
-        top = [
-            Reduction(
-                line, root, method, "top", "top", "top.there", total, column, operation="maximum"
-            )
-            for line in lines
-        ]
+        how, total, whole = (line, self.root, self.method), self.flits("total"), self.flits("o")
         summed, there = "total.to", "total.to.there"
-        sums = [
-            Reduction(line, root, method, summed, summed, there, total, column) for line in lines
-        ]
-        outputs = [
-            Reduction(line, root, method, output, output, f"{output}.scaled", whole, wide)
-            for line in lines
-        ]
-        return top, sums, outputs
+        return (
+            Reduction(*how, "top", "top", "top.there", total, column, operation="maximum"),
+            Reduction(*how, summed, summed, there, total, column),
+            Reduction(*how, output, output, f"{output}.scaled", whole, wide),
+        )
 
     def places(self) -> Iterator[tuple[int, tuple[int, int], int, int]]:
         """Of every stream its number in its tiles, the first tile, its head, its block of rows."""
