@@ -27,7 +27,7 @@ class Compute(Protocol):
         ...
 
     def gemm_cycles_over(self, m: Sizes, k: Sizes, n: Sizes) -> Sizes:
-        """`gemm_cycles` of many products at once: arrays of one shape, sizes of 1 or more."""
+        """`gemm_cycles` of many products at once: arrays that broadcast, sizes of 1 or more."""
         ...
 
 

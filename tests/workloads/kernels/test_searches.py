@@ -1,5 +1,6 @@
 """Problems searched together have the plans and cycles of each alone."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,8 +9,9 @@ from hypothesis import strategies as st
 
 from tlm.chips import load_chip
 from tlm.chips.parts import noc_timing
+from tlm.errors import InputError
 from workloads.kernels.attention.core import AttentionShape
-from workloads.kernels.attention.flash_search import alone, in_runs
+from workloads.kernels.attention.flash_search import alone, alone_within, in_runs
 from workloads.kernels.catalogue import KERNELS
 from workloads.kernels.gemm.stream_search import plan_streams
 from workloads.machine.place import Place, chip_place
@@ -77,6 +79,39 @@ def test_attention(place: Place, lengths: list[int], rest: tuple[int, int, int, 
     for problem, one in zip(problems, flat.found(problems, place), strict=True):
         plan = flat.planned(problem, place)
         assert one == (plan, flat.closed_form(plan, place.timing))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from(_PLACES),
+    _LENGTHS,
+    st.sampled_from([(1, 8, 2, 1), (2, 4, 4, 3), (1, 6, 3, 70), (3, 16, 1, 200)]),
+    st.booleans(),
+    st.sampled_from([0, 1, 200, 10_000]),
+)
+def test_attention_that_has_to_be_fast_is_found_if_it_is(
+    place: Place, lengths: list[int], rest: tuple[int, int, int, int], memory: bool, less: int
+) -> None:
+    place = place if memory else replace(place, offchip=None)
+    shapes = [AttentionShape(*rest, length, 64, 48) for length in lengths]
+    found = alone(shapes, place, (2, 1))
+    allowed = [one.cycles - less * (number % 2) for number, one in enumerate(found)]
+    fast = [
+        one if one.cycles <= cycles else None for one, cycles in zip(found, allowed, strict=True)
+    ]
+    assert alone_within(shapes, place, (2, 1), allowed) == fast
+
+
+def test_attention_need_not_fit_where_it_would_be_too_slow() -> None:
+    shape = AttentionShape(1, 32, 8, 512, 4096, 128, 128)
+    place = replace(_PLACES[0], tile_bytes=100_000)
+    best = alone([shape], place, (2, 1))[0]
+    assert best.plan.block.rows < 64
+    # Only blocks of more rows load so little; they need more than there is.
+    assert alone_within([shape], place, (2, 1), [best.cycles // 3]) == [None]
+    small = replace(place, tile_bytes=1000)
+    with pytest.raises(InputError, match="--shape: a single row takes 1314 bytes of a tile's memo"):
+        alone([shape], small, (2, 1))
 
 
 def test_whole_heads_stay_in_one_run_of_tiles() -> None:

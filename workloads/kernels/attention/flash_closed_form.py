@@ -24,18 +24,24 @@ from workloads.kernels.parts.closed_form import all_reduce_cycles, reduce_cycles
 from workloads.kernels.parts.collectives import Reduction
 from workloads.kernels.parts.line import Lines
 
+_PASSES = 6
+"""Passes over a block of scores."""
 _JOINING_COLUMNS = 7
 """Passes over a column by which a stream's maxima and sums are made those of its run."""
 
 
 def flash_attention_cycles(plan: FlashPlan, timing: NocTiming) -> int:
     """Cycles of a plan."""
-    cut = Cut(*(np.array([each]) for each in plan.cut))
-    return round(float(candidate_cycles(plan, cut, timing)[0]))
+    cut = Cut(*(np.array([[each]]) for each in plan.cut))
+    return round(float(candidate_cycles(plan, cut, timing)[0, 0]))
 
 
 def candidate_cycles(problem: FlashPlan, cut: Cut, timing: NocTiming) -> Any:
-    """Cycles of cuts of a problem, whose own does not matter."""
+    """Cycles of cuts of a problem, whose own does not matter.
+
+    The columns of a cut are broadcast: rows along the last axis but one, keys and runs along the
+    last. What depends on one of them is worked out once for each.
+    """
     place, number = problem.place, counts(problem, cut)
     work = _work(problem, cut, number)
     joined = _joined(problem, cut, timing)
@@ -91,6 +97,25 @@ def candidate_cycles(problem: FlashPlan, cut: Cut, timing: NocTiming) -> Any:
     return longest + late + joined.end + end
 
 
+def least_cycles(problem: FlashPlan, cut: Cut, timing: NocTiming) -> Any:
+    """What tiles that work alone take at least, however their keys are cut.
+
+    That is the passes over all scores, or the keys and values that the busiest channel serves. Each
+    is least of a cut with all keys in a block. Rows of Q come on top: not less than the last unit
+    that a channel fills up, which its tile need not wait for.
+    """
+    place, number = problem.place, counts(problem, cut)
+    least = _PASSES * number.streams * place.vector.pass_cycles_over(cut.rows, cut.keys)
+    if place.offchip is None:
+        return least
+    served = sum(
+        load_law(timing, place.offchip, flits(problem, name, cut.rows, cut.keys)).served_cycles
+        for name in ("k", "v")
+    )
+    sharers = sharing(place.offchip, number.rows, number.cols).most
+    return np.maximum(least, sharers * number.streams * served)
+
+
 class _Work(NamedTuple):
     """Cycles of a tile's engines."""
 
@@ -107,10 +132,10 @@ def _work(problem: FlashPlan, cut: Cut, number: Counts) -> _Work:
     column = vector.pass_cycles_over(cut.rows, 1)
     scores = vector.pass_cycles_over(cut.rows, cut.keys)
     values = vector.pass_cycles_over(cut.rows, shape.v_depth)
-    first, later = 6 * scores + 3 * column, 6 * scores + 9 * column + values
+    first = _PASSES * scores + 3 * column
+    later = _PASSES * scores + 9 * column + values
     mask = np.where(number.padded, scores, 0)
-    depth = np.full_like(cut.rows, shape.qk_depth)
-    v_depth = np.full_like(cut.rows, shape.v_depth)
+    depth, v_depth = np.array([shape.qk_depth]), np.array([shape.v_depth])
     after = place.after_vector or place.matrix
     return _Work(
         scores=place.matrix.gemm_cycles_over(cut.rows, depth, cut.keys),
@@ -132,11 +157,11 @@ class _Joined(NamedTuple):
 
 def _joined(problem: FlashPlan, cut: Cut, timing: NocTiming) -> _Joined:
     vector, together = problem.place.vector, cut.run > 1
+    if not together.any():
+        return _Joined(0, 0, 0)
     column = vector.pass_cycles_over(cut.rows, 1)
     wide = vector.pass_cycles_over(cut.rows, problem.shape.v_depth)
     total, output = (flits(problem, name, cut.rows, cut.keys) for name in ("total", "o"))
-    maxima: Any = np.zeros(len(cut.run))
-    reduced: Any = np.zeros(len(cut.run))
     added: Any = 0
     if problem.method == "network":
         farthest = np.maximum(cut.run // 2, 1)
@@ -145,13 +170,16 @@ def _joined(problem: FlashPlan, cut: Cut, timing: NocTiming) -> _Joined:
         )
         reduced = reduction_cycles_over(timing, farthest, output)
     else:
-        for run in np.unique(cut.run[together]).tolist():
-            same, line = cut.run == run, Lines("row", range(1), run)
-            name, root = ("", "", ""), run // 2
-            top = Reduction(line, root, problem.method, *name, total[same], column[same])
-            out = Reduction(line, root, problem.method, *name, output[same], wide[same])
-            maxima[same] = all_reduce_cycles(top, timing)
-            reduced[same] = reduce_cycles(out, timing)
+        runs, which = np.unique(cut.run.ravel(), return_inverse=True)
+        maxima, reduced = np.zeros((2, column.size, len(runs)))
+        for place, run in enumerate(runs.tolist()):
+            if run > 1:
+                root = Lines("row", range(1), run), run // 2, problem.method, "", "", ""
+                top = Reduction(*root, total.ravel(), column.ravel())
+                maxima[:, place] = all_reduce_cycles(top, timing)
+                out = Reduction(*root, output.ravel(), wide.ravel())
+                reduced[:, place] = reduce_cycles(out, timing)
+        maxima, reduced = maxima[:, which], reduced[:, which]
         # The root's engine adds what comes for all streams but the last.
         added = np.ceil(np.log2(cut.run)) * (column + wide)
     maxima = _JOINING_COLUMNS * column + maxima

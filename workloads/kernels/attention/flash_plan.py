@@ -7,6 +7,7 @@ are few, tiles are left out.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,7 +41,7 @@ class Counts(NamedTuple):
     padded: Any  # whether a stream's last blocks have keys that are padding
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots: what it comes to is kept
 class FlashPlan(AttentionPlan):
     """FlashAttention on tiles, or on runs of them.
 
@@ -72,22 +73,27 @@ class FlashPlan(AttentionPlan):
         block, blocks = self.block, (self.q_blocks, self.kv_blocks)
         return Cut(block.rows, block.keys, *blocks, self.run, self.turns, self.shape.kv_length)
 
+    @cached_property
+    def counts(self) -> Counts:
+        """What the cut comes to."""
+        return counts(self, self.cut)
+
     @property
     def streams(self) -> int:
         """Streams of a tile, one after the other."""
-        return int(counts(self, self.cut).streams)
+        return int(self.counts.streams)
 
     @property
     def tiles(self) -> TileSet:
         """Tiles that have streams: the last rows of the grid, or a part of the last one."""
-        number = counts(self, self.cut)
         last = self.place.rows
-        return TileSet(range(last - int(number.rows), last), range(int(number.cols)))
+        first = last - int(self.counts.rows)
+        return TileSet(range(first, last), range(int(self.counts.cols)))
 
     @property
     def depth(self) -> int:
         """Blocks under way at a time."""
-        return int(counts(self, self.cut).depth)
+        return int(self.counts.depth)
 
     @property
     def core(self) -> Core:
@@ -101,7 +107,7 @@ class FlashPlan(AttentionPlan):
             exponent=self.exponent,
             held=self.held,
             shared=self.shared,
-            padded=bool(counts(self, self.cut).padded),
+            padded=bool(self.counts.padded),
         )
 
     @property
@@ -130,12 +136,12 @@ class FlashPlan(AttentionPlan):
     def moved(self) -> Moved:
         """Bytes that the program moves, as it has whole flits."""
         loaded = self.flits("q") + self.kv_blocks * (self.flits("k") + self.flits("v"))
-        loaded = self.streams * loaded + (self.flits("mask") if self.core.padded else 0)
+        loaded = self.streams * loaded + (self.flits("mask") if self.counts.padded else 0)
         stored = self.streams * (self.flits("o") + self.flits("total"))
         taken, tiles, unit = 0, len(self.tiles), self.place.timing.flit_bytes
         runs = tiles // self.run
         if self.run > 1:
-            maximum, total, output = (each[0] for each in self.reductions(0))
+            maximum, total, output = self._reductions(0, 0)
             taken = all_reduce_messages(maximum) * maximum.flits
             taken += reduce_messages(total) * total.flits + reduce_messages(output) * output.flits
         read = tiles * loaded
@@ -143,30 +149,25 @@ class FlashPlan(AttentionPlan):
 
     def reductions(self, state: int) -> tuple[list[Reduction], list[Reduction], list[Reduction]]:
         """How maxima ``top``, sums ``total.to`` and the output of a state come together."""
-        output, (rows, cols) = f"o.{state}", (self.tiles.rows, self.tiles.cols)
+        each = [
+            self._reductions(state, first) for first in range(0, len(self.tiles.cols), self.run)
+        ]
+        top, sums, outputs = zip(*each, strict=True)
+        return list(top), list(sums), list(outputs)
+
+    def _reductions(self, state: int, first: int) -> tuple[Reduction, Reduction, Reduction]:
+        """The same in the runs that begin in a column."""
+        rows, output = self.tiles.rows, f"o.{state}"
+        line = Lines("row", range(rows.start, rows.stop), self.run, first)
         column = self.place.vector.pass_cycles(self.block.rows, 1)
         wide = self.place.vector.pass_cycles(self.block.rows, self.block.v_depth)
-        lines = [
-            Lines("row", range(rows.start, rows.stop), self.run, first)
-            for first in range(0, len(cols), self.run)
-        ]
-        root, method = self.root, self.method
-        total, whole = self.flits("total"), self.flits("o")
-        top = [
-            Reduction(
-                line, root, method, "top", "top", "top.there", total, column, operation="maximum"
-            )
-            for line in lines
-        ]
+        how, total, whole = (line, self.root, self.method), self.flits("total"), self.flits("o")
         summed, there = "total.to", "total.to.there"
-        sums = [
-            Reduction(line, root, method, summed, summed, there, total, column) for line in lines
-        ]
-        outputs = [
-            Reduction(line, root, method, output, output, f"{output}.scaled", whole, wide)
-            for line in lines
-        ]
-        return top, sums, outputs
+        return (
+            Reduction(*how, "top", "top", "top.there", total, column, operation="maximum"),
+            Reduction(*how, summed, summed, there, total, column),
+            Reduction(*how, output, output, f"{output}.scaled", whole, wide),
+        )
 
     def places(self) -> Iterator[tuple[int, tuple[int, int], int, int]]:
         """Of every stream its number in its tiles, the first tile, its head, its block of rows."""

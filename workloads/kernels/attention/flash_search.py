@@ -4,8 +4,10 @@ Problems that differ in the number of keys alone are searched together, which co
 one of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from math import isqrt
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +15,7 @@ from numpy.typing import NDArray
 from tlm.compute.base import ceil_div
 from tlm.errors import InputError
 from workloads.kernels.attention.core import AttentionShape, Block, filled_keys
-from workloads.kernels.attention.flash_closed_form import candidate_cycles
+from workloads.kernels.attention.flash_closed_form import candidate_cycles, least_cycles
 from workloads.kernels.attention.flash_plan import FlashPlan, needed_bytes
 from workloads.kernels.attention.plan import Cut
 from workloads.kernels.parts.found import Found
@@ -62,7 +64,31 @@ def alone(
     unit: float | None = None,
 ) -> list[Found[FlashPlan]]:
     """`plan_flash` of problems that differ in their keys alone, with the best of some turns."""
-    return _fastest(shapes, place, tuple((each, 1) for each in turns), "network", unit)
+    problem = _problem(shapes[0], place, "network", unit)
+    return _planned(_fastest(problem, shapes, turns, _by_heights(problem, [1], whole=False)), place)
+
+
+def alone_within(
+    shapes: Sequence[AttentionShape], place: Place, turns: Sequence[int], cycles: Sequence[int]
+) -> list[Found[FlashPlan] | None]:
+    """`alone` of problems that take so many cycles at most; None of others.
+
+    Rows of blocks with which that is out of question are not tried.
+    """
+    problem = _problem(shapes[0], place, "network", None)
+    high = np.array(next(iter(_by_heights(problem, [1], whole=False))))
+    keys = np.array([shape.kv_length for shape in shapes])
+    blocks = ceil_div(problem.shape.rows, high)[:, None]
+    least = least_cycles(problem, Cut(high[:, None], keys, blocks, 1, 1, 1, keys), place.timing)
+    may = least <= np.array(cycles)
+    found: list[Found[FlashPlan] | None] = [None] * len(shapes)
+    which = np.flatnonzero(may.any(axis=0)).tolist()
+    if which:
+        heights = {tuple(high[may.any(axis=1)].tolist()): [1]}
+        some = [shapes[at] for at in which]
+        for at, one in zip(which, _fastest(problem, some, turns, heights), strict=True):
+            found[at] = None if isinstance(one, int) or one.cycles > cycles[at] else one
+    return found
 
 
 def in_runs(
@@ -77,92 +103,172 @@ def in_runs(
 
     With ``whole`` heads of keys and values are used by one run each: they lie in its tiles.
     """
-    runs = [run for run in range(1, place.cols + 1) if place.cols % run == 0]
-    kinds = tuple((turns, run) for turns in (1, 2) for run in runs)
-    return _fastest(shapes, place, kinds, method, unit, whole=whole)
+    most = min(place.cols, max(shape.kv_length for shape in shapes))
+    runs = [run for run in range(1, most + 1) if place.cols % run == 0]
+    problem = _problem(shapes[0], place, method, unit)
+    heights = _by_heights(problem, runs, whole=whole)
+    return _planned(_fastest(problem, shapes, (1, 2), heights), place)
+
+
+def _problem(shape: AttentionShape, place: Place, method: str, unit: float | None) -> FlashPlan:
+    """A plan whose cut does not matter."""
+    exponent = Factor.of_exponent(shape.qk_depth**-0.5 / 16 if unit is None else unit)
+    block = Block(1, 1, shape.qk_depth, shape.v_depth)
+    return FlashPlan(place, shape, block, 1, 1, 1, exponent, method=method)
+
+
+def _planned(found: Sequence[Found[FlashPlan] | int], place: Place) -> list[Found[FlashPlan]]:
+    """What was found.
+
+    Raises:
+        InputError: if there is none of a problem.
+    """
+    planned = []
+    for each in found:
+        if isinstance(each, int):
+            raise InputError(
+                f"--shape: a single row takes {each} bytes of a tile's memory; allowed: "
+                f"{place.tile_bytes}"
+            )
+        planned.append(each)
+    return planned
 
 
 def _fastest(
+    problem: FlashPlan,
     shapes: Sequence[AttentionShape],
-    place: Place,
-    kinds: tuple[tuple[int, int], ...],
-    method: str,
-    unit: float | None,
-    *,
-    whole: bool = False,
-) -> list[Found[FlashPlan]]:
-    """Of blocks under way, and tiles of a run, that go together."""
-    shape = shapes[0]
-    exponent = Factor.of_exponent(shape.qk_depth**-0.5 / 16 if unit is None else unit)
-    block = Block(1, 1, shape.qk_depth, shape.v_depth)
-    problem = FlashPlan(place, shape, block, 1, 1, 1, exponent, method=method)
-    heads = (shape.rows, shape.heads)
-    each = [_cuts(*heads, one.kv_length, place, kinds, whole=whole) for one in shapes]
-    columns = np.concatenate(each, axis=1)
-    needed = needed_bytes(problem, Cut(*columns))
-    fits = np.flatnonzero(needed <= place.tile_bytes)
-    cycles = np.full(len(needed), np.inf)
-    if len(fits):
-        cycles[fits] = candidate_cycles(problem, Cut(*columns[:, fits]), place.timing)
-    found, end = [], 0
-    for one, cuts in zip(shapes, each, strict=True):
-        begin, end = end, end + cuts.shape[1]
-        best = begin + int(np.argmin(np.rint(cycles[begin:end])))
-        if cycles[best] == np.inf:
-            raise InputError(
-                f"--shape: a single row takes {int(needed[begin:end].min())} bytes of a tile's "
-                f"memory; allowed: {place.tile_bytes}"
-            )
-        rows, keys, q_blocks, kv_blocks, run, turns, _ = columns[:, best].tolist()
-        block = Block(rows, keys, shape.qk_depth, shape.v_depth)
-        plan = FlashPlan(place, one, block, q_blocks, kv_blocks, turns, exponent, run, method)
-        found.append(Found(plan, round(float(cycles[best]))))
+    turns: Sequence[int],
+    heights: Mapping[tuple[int, ...], Sequence[int]],
+) -> list[Found[FlashPlan] | int]:
+    """The fastest plans with some blocks under way, and rows of blocks with the runs that try them.
+
+    Where none fits, it is the bytes of a tile that the smallest takes.
+    """
+    place, shape = problem.place, problem.shape
+    best: list[_Best | None] = [None] * len(shapes)
+    least = [2**62] * len(shapes)
+    for high, alike in heights.items():
+        grid = _grid(problem, [one.kv_length for one in shapes], np.array(high), turns, alike)
+        needed = needed_bytes(problem, grid.cut)
+        cycles = np.rint(candidate_cycles(problem, grid.cut, place.timing))
+        cycles = np.where(needed <= place.tile_bytes, cycles, np.inf)
+        for number, run, columns in grid.spans:
+            tried = _Best.of(cycles[..., columns], run, grid.cut, columns.start)
+            best[number] = min(best[number] or tried, tried)
+            least[number] = min(least[number], int(needed[..., columns].min()))
+    found: list[Found[FlashPlan] | int] = []
+    for one, fastest, needs in zip(shapes, best, least, strict=True):
+        if fastest is None or fastest.cycles == np.inf:
+            found.append(needs)
+            continue
+        block = Block(fastest.rows, fastest.keys, shape.qk_depth, shape.v_depth)
+        blocks = ceil_div(shape.rows, block.rows), ceil_div(one.kv_length, block.keys * fastest.run)
+        plan = FlashPlan(
+            place, one, block, *blocks, turns[fastest.turn], problem.exponent, fastest.run,
+            problem.method,
+        )  # fmt: skip
+        found.append(Found(plan, int(fastest.cycles)))
     return found
 
 
-def _cuts(
-    rows: int,
-    heads: int,
-    keys: int,
-    place: Place,
-    kinds: tuple[tuple[int, int], ...],
-    *,
-    whole: bool,
-) -> NDArray[np.int64]:
-    """Cuts to try, those with the largest blocks first: the columns of a `Cut`, as rows.
+class _Best(NamedTuple):
+    """The fastest cut with some run; of equally fast ones the first in this order."""
+
+    cycles: float
+    turn: int  # which one of those to try
+    run: int
+    rows: int  # of a block
+    keys: int
+
+    @classmethod
+    def of(cls, cycles: NDArray[np.float64], run: int, cut: Cut, first: int) -> "_Best":
+        """Of the columns of a grid from the first on."""
+        turn, row, column = np.unravel_index(int(cycles.argmin()), cycles.shape)
+        least = float(cycles[turn, row, column])
+        return cls(least, int(turn), run, int(cut.rows[row, 0]), int(cut.keys[first + column]))
+
+
+class _Grid(NamedTuple):
+    """Cuts to try, those with the largest blocks first.
+
+    Attributes:
+        cut: Axes are the blocks under way, the rows of blocks, and at last their keys, with the
+            runs and problems that they belong to. What is the same along one has a single place.
+        spans: Problems and runs, and their part of that last axis.
+    """
+
+    cut: Cut
+    spans: list[tuple[int, int, slice]]
+
+
+def _grid(
+    problem: FlashPlan,
+    lengths: Sequence[int],
+    high: NDArray[np.int64],
+    turns: Sequence[int],
+    runs: Sequence[int],
+) -> _Grid:
+    """Cuts of problems of some numbers of keys.
 
     Keys are cut into equal blocks without padding, into 1, 2, 4, ... blocks, and into blocks of 1,
-    2, 4, ... keys, which fill most engines. A head's rows are cut into 1, 2, 4, ... blocks, and
-    into as many times those that give every run a stream.
+    2, 4, ... keys, which fill most engines.
     """
-    word, found = filled_keys(place, 1), []
-    for turns, run in kinds:
-        if run > keys:
-            continue
-        runs = ceil_div(place.rows * place.cols // run, heads)
-        high = np.array([rows]) if whole else _heights(rows, runs)
-        wide = _lengths(ceil_div(keys, run), word)
-        cut = np.empty((7, len(high), len(wide)), dtype=np.int64)
-        cut[0], cut[2] = high[:, None], ceil_div(rows, high)[:, None]
-        cut[1], cut[3] = wide, ceil_div(keys, wide * run)
-        cut[4:] = np.array([run, turns, keys])[:, None, None]
-        found.append(cut.reshape(7, -1))
-    return np.concatenate(found, axis=1)
+    word = filled_keys(problem.place, 1)
+    spans, wide, end = [], [], 0
+    for number, one in enumerate(lengths):
+        for tiles in runs:
+            if tiles <= one:
+                wide.append(_lengths(ceil_div(one, tiles), word))
+                begin, end = end, end + len(wide[-1])
+                spans.append((number, tiles, slice(begin, end)))
+    keys, counts = np.concatenate(wide), [len(each) for each in wide]
+    length = np.repeat([lengths[number] for number, *_ in spans], counts)
+    # Of a single run the streams of a tile depend on a block's rows alone.
+    run = np.array(runs)
+    if len(runs) > 1:
+        run = np.repeat([tiles for _, tiles, _ in spans], counts)
+    cut = Cut(
+        rows=high[:, None],
+        keys=keys,
+        q_blocks=ceil_div(problem.shape.rows, high)[:, None],
+        kv_blocks=ceil_div(length, keys * run),
+        run=run,
+        turns=np.array(turns)[:, None, None],
+        length=length,
+    )
+    return _Grid(cut, spans)
+
+
+def _by_heights(
+    problem: FlashPlan, runs: Sequence[int], *, whole: bool
+) -> dict[tuple[int, ...], list[int]]:
+    """Rows of blocks to try, and the runs that try the same.
+
+    A head's rows are cut into 1, 2, 4, ... blocks, and into as many times those that give every
+    run a stream; with ``whole`` they are not.
+    """
+    place, shape = problem.place, problem.shape
+    found: dict[tuple[int, ...], list[int]] = {}
+    for run in runs:
+        together = ceil_div(place.rows * place.cols // run, shape.heads)
+        high = (shape.rows,) if whole else _heights(shape.rows, together)
+        found.setdefault(high, []).append(run)
+    return found
 
 
 @lru_cache(1 << 10)
-def _heights(rows: int, runs: int) -> NDArray[np.int64]:
+def _heights(rows: int, runs: int) -> tuple[int, ...]:
     """Rows of a block, if so many runs work on a head; falling."""
     cuts = [1 << n for n in range(rows.bit_length() + 1)]
     heights = {ceil_div(rows, cut) for cut in (*cuts, *(runs * cut for cut in cuts))}
-    return np.array(sorted(heights, reverse=True))
+    return tuple(sorted(heights, reverse=True))
 
 
 @lru_cache(1 << 12)
 def _lengths(keys: int, word: int) -> NDArray[np.int64]:
     """Keys of a block in whole words, of so many of a tile; falling."""
     powers = [1 << n for n in range(keys.bit_length())]
-    numbers = np.arange(1, keys + 1)
+    numbers = np.arange(1, isqrt(keys) + 1)
     equal = numbers[keys % numbers == 0].tolist()
-    tried = {*equal, *(ceil_div(keys, n) for n in powers), *powers}
+    tried = {*equal, *(keys // n for n in equal), *(ceil_div(keys, n) for n in powers), *powers}
     return np.array(sorted({ceil_div(each, word) * word for each in tried}, reverse=True))

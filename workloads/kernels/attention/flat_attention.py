@@ -16,6 +16,7 @@ multicast begins as if its slice lay in the tile.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -58,7 +59,7 @@ from workloads.machine.place import Place
 SCHEDULES = ("naive", "async")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots: the work of a tile is kept
 class FlatPlan(AttentionPlan):
     """Attention on a grid that works as one group.
 
@@ -120,7 +121,7 @@ class FlatPlan(AttentionPlan):
         size = {"rows": self.block.rows, "keys": self.block.keys}
         return Pieces(group, size, {"rows": self.streams, "keys": self.kv_blocks})
 
-    @property
+    @cached_property
     def core(self) -> Core:
         """The work of a tile."""
         place, block = self.place, self.block

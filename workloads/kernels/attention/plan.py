@@ -10,7 +10,7 @@ from workloads.machine.place import Place
 
 
 class Cut(NamedTuple):
-    """How the rows and keys of a head are cut: numbers, or arrays with one for each candidate."""
+    """How the rows and keys of a head are cut: numbers, or arrays of candidates that broadcast."""
 
     rows: Any  # rows of a block
     keys: Any  # its keys

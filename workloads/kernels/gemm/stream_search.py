@@ -83,7 +83,7 @@ def plan_streams(
         )
         kept = np.argsort(_least_cycles(problem, columns), kind="stable")[:_KEPT_CUTS]
         problems.append(problem)
-        tried.append(_likely(problem, _blocks(problem, [cuts[index] for index in kept])))
+        tried.append(_likely(problem, [cuts[index] for index in kept]))
     counts = [len(which.m) for which in tried]
     # Of all problems together: M and groups are those of each candidate's.
     m, many = (np.repeat(column, counts) for column in np.array(rows_groups).T)
@@ -149,38 +149,43 @@ def _least_cycles(problem: StreamPlan, cut: GridCut) -> Numbers:
     return np.maximum(worked, loaded) + np.minimum(worked, loaded) / 64 + last
 
 
-def _blocks(problem: StreamPlan, cuts: list[GridCut]) -> Candidates:
-    """Blocks of some cuts that fit a tile.
+def _likely(problem: StreamPlan, cuts: list[GridCut]) -> Candidates:
+    """Blocks of some cuts that fit a tile; of many those that `_roughly` takes for the fastest.
+
+    Blocks' sides are tried along axes of their own, behind that of the cuts: what does not depend
+    on one is worked out once for all of it.
 
     Raises:
-        InputError: if none does.
+        InputError: if none fits.
     """
     columns = np.array([cut_figures(problem.place, cut) for cut in cuts]).T
-    shares = blocks_of(problem, CutFigures(*columns).parts, (1, 1, 1))
-    m, n, k = (share[:, None] for share in shares)
-    high, deep = ceil_div(m, _PASSES), ceil_div(k, ceil_div(k, _DEPTHS))
+    m, n, k = blocks_of(problem, CutFigures(*columns[:, :, None]).parts, (1, 1, 1))
     # Lines of the project's own tiles are whole words: what is stored has no gaps between them.
     place = problem.place
     line = 8 * place.timing.flit_bytes // place.element_bits if place.whole_lines else 1
     wide = ceil_div(ceil_div(n, _PASSES), line) * line
-    new = [_new(side) for side in (high, wide, deep)]
-    at = np.nonzero(new[0][:, :, None, None] & new[1][:, None, :, None] & new[2][:, None, None])
-    sides = high[at[0], at[1]], wide[at[0], at[2]], deep[at[0], at[3]]
-    needed = needed_bytes(problem, GridCut(*columns[:6, at[0]]), *sides)
-    fits = np.flatnonzero(needed <= problem.place.tile_bytes)
-    if not len(fits):
+    tried = ceil_div(m, _PASSES), wide, ceil_div(k, ceil_div(k, _DEPTHS))
+    high, wide, deep = (each[:, _new(each).any(axis=0)] for each in tried)
+    figures = CutFigures(*columns[:, :, None, None, None])
+    sides = high[:, :, None, None], wide[:, None, :, None], deep[:, None, None]
+    needed = needed_bytes(problem, GridCut(*figures[:6]), *sides)
+    new = _new(high)[:, :, None, None] & _new(wide)[:, None, :, None] & _new(deep)[:, None, None]
+    at = np.flatnonzero(new & (needed <= place.tile_bytes))
+    if not len(at):
         raise InputError(
             f"--shape: the smallest blocks take {int(needed.min())} bytes of a tile's memory; "
-            f"allowed: {problem.place.tile_bytes}"
+            f"allowed: {place.tile_bytes}"
         )
-    figures = CutFigures(*columns[:, at[0][fits]])
-    return Candidates(figures, *(side[fits] for side in sides))
+    if len(at) > _KEPT_BLOCKS:
+        least = _roughly(problem, Candidates(figures, *sides)).ravel()[at]
+        at = at[np.sort(np.argpartition(least, _KEPT_BLOCKS)[:_KEPT_BLOCKS])]
+    cut, *places = np.unravel_index(at, needed.shape)
+    blocks = (side[cut, place] for side, place in zip((high, wide, deep), places, strict=True))
+    return Candidates(CutFigures(*columns[:, cut]), *blocks)
 
 
-def _likely(problem: StreamPlan, which: Candidates) -> Candidates:
-    """Those that are fastest if nothing but products and channels took time."""
-    if len(which.m) <= _KEPT_BLOCKS:
-        return which
+def _roughly(problem: StreamPlan, which: Candidates) -> Numbers:
+    """Cycles of candidates if nothing but products and channels took time."""
     place, (cut, m, n, k) = problem.place, which
     high, wide, deep = blocks_of(problem, cut.parts, (m, n, k))
     passes = problem.groups * high * wide
@@ -195,9 +200,7 @@ def _likely(problem: StreamPlan, which: Candidates) -> Candidates:
         loads = (cut.a_loads * a + cut.b_loads * b) * cycles / flit_bits
         stores = cut.c_stores * c * cycles / flit_bits
     worked, moved = passes * deep * product, passes * (deep * loads + stores)
-    least = loads + np.maximum(worked, moved) + np.minimum(product, loads) + stores
-    kept = np.sort(np.argpartition(least, _KEPT_BLOCKS)[:_KEPT_BLOCKS])
-    return Candidates(CutFigures(*(column[kept] for column in cut)), m[kept], n[kept], k[kept])
+    return loads + np.maximum(worked, moved) + np.minimum(product, loads) + stores
 
 
 def _joined(each: list[Candidates]) -> Candidates:

@@ -97,17 +97,19 @@ def _candidates(problem: RowsPlan, width: int | None) -> NDArray[np.int64]:
     # Lines of the project's own tiles are whole words: what is moved has no gaps between them.
     word = 8 * place.timing.flit_bytes // place.element_bits if place.whole_lines else 1
     wide = ceil_div(columns, parts)
-    found = []
-    for cut in _CUTS:
-        m = ceil_div(high, cut)
-        n = ceil_div(wide, word) * word if width is None else np.full_like(parts, width)
-        found.append((parts, m, n))
-        if width is None and problem.recipe.reduced is None:
-            n = ceil_div(ceil_div(wide, cut), word) * word
-            found.append((parts, np.ones_like(parts), n))
-    tried = np.unique(np.concatenate(found, axis=1), axis=1)
+    m = ceil_div(high, _CUTS[:, None])
+    n: Any = ceil_div(wide, word) * word if width is None else width
+    tried = [np.broadcast_arrays(parts, m, n)]
+    if width is None and problem.recipe.reduced is None:
+        n = ceil_div(ceil_div(wide, _CUTS[:, None]), word) * word
+        tried.append(np.broadcast_arrays(parts, 1, n))
+    parts, m, n = np.concatenate(tried, axis=1).reshape(3, -1)
+    # Each once, by one number: several times as fast as by columns.
+    shape = tuple(int(each.max()) + 1 for each in (parts, m, n))
+    numbers = np.unique(np.ravel_multi_index((parts, m, n), shape))
+    found = np.array(np.unravel_index(numbers, shape))
     # Of equally fast ones that with the largest blocks.
-    return tried[:, np.argsort(-tried[1] * tried[2], kind="stable")]
+    return found[:, np.argsort(-found[1] * found[2], kind="stable")]
 
 
 @lru_cache(64)

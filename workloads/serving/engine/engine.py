@@ -187,7 +187,7 @@ class Engine:
 
     def _secure_blocks(self) -> None:
         """Preempt until the decoding requests have the blocks of their next step."""
-        while self._decoders and not self.kv.steps(self._decoders, 1):
+        while not self.kv.steps(self._decoders, 1):
             self._preempt_last()
 
     def _begin_iteration(self, plan: Plan) -> Iteration:
@@ -229,7 +229,8 @@ class Engine:
     def _begin_stretch(self, steps: int) -> Stretch:
         decoders, now = self._decoders, self._now_ps
         sequences, width = len(decoders), decoders.width
-        context = decoders.context_tokens + sequences * width * np.arange(steps)
+        first, grown = decoders.context_tokens, sequences * width
+        context = np.arange(first, first + steps * grown, grown)
         spilled = self.kv.spilled_of(decoders)  # who spills takes that step alone
         costs = self._model.decode_costs(sequences, context, width, spilled)
         durations = np.rint(costs.seconds * PS_PER_S).astype(np.int64).tolist()
@@ -313,7 +314,8 @@ class Engine:
 
 def until(stretch: Stretch, time_ps: int) -> Stretch:
     """The stretch up to the first iteration that ends at a time or later."""
-    if stretch.end_ps <= time_ps:
+    batch, costs, begin_ps, end_ps, ends_ps = stretch
+    if end_ps <= time_ps:
         return stretch
-    ends = stretch.ends_ps[: int(stretch.ends_ps.searchsorted(time_ps)) + 1]
-    return stretch._replace(end_ps=int(ends[-1]), ends_ps=ends)
+    ends_ps = ends_ps[: int(ends_ps.searchsorted(time_ps)) + 1]
+    return Stretch(batch, costs, begin_ps, int(ends_ps[-1]), ends_ps)

@@ -159,8 +159,9 @@ class Serving:
 
     def _advance(self) -> None:
         try:
+            step = self.env.step
             for _ in range(_EVENTS_BETWEEN):
-                self.env.step()
+                step()
         except simpy.core.EmptySchedule:
             if left := len(self._trace) - self.recorder.finished:
                 raise RuntimeError(f"{left} requests are never served") from None

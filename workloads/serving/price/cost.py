@@ -94,11 +94,12 @@ class Batch(NamedTuple):
 
     def work(self, layers: int, window: SlidingWindow | None = None) -> Work:
         """What the batch is on a model of ``layers`` layers, some of which may have a window."""
-        filled = range(layers) if self.prefill_layers is None else self.prefill_layers
-        tokens = self.prefill_tokens * len(filled) + self.decode_tokens * layers
-        pairs = self.prefill_pairs * len(filled) + self.decode_pairs * layers
+        filled = layers if self.prefill_layers is None else len(self.prefill_layers)
+        tokens = self.prefill_tokens * filled + self.decode_tokens * layers
+        pairs = self.prefill_pairs * filled + self.decode_pairs * layers
         if window is not None:
-            pairs -= self._prefill_pairs_outside(window.tokens) * window.count(filled)
+            passed = range(layers) if self.prefill_layers is None else self.prefill_layers
+            pairs -= self._prefill_pairs_outside(window.tokens) * window.count(passed)
             pairs -= self._decode_pairs_outside(window.tokens) * window.count(range(layers))
         return Work(tokens, pairs, self.logit_rows)
 

@@ -25,7 +25,8 @@ from workloads.serving.price.experts import distinct_experts
 # are 1.6 % off at most, tokens and contexts of prompt chunks 3.2 % where attention sees them.
 _BITS = 6
 _PROMPT_BITS = 5
-_ALIKE = 8
+_ALIKE = 16
+_NONE = range(0)
 
 
 class Layer(NamedTuple):
@@ -138,7 +139,7 @@ class Iterations:
         tokens, as many layers find theirs there.
         """
         found: list[Stage] = []
-        everywhere, filled, sequences = self._everywhere, range(0), batch.decode_sequences
+        everywhere, filled, sequences = self._everywhere, _NONE, batch.decode_sequences
         if batch.prefills:
             filled = everywhere if batch.prefill_layers is None else batch.prefill_layers
             found.append(Passed(rounded(batch.new_tokens), filled))

@@ -9,10 +9,12 @@ from dataclasses import replace
 from typing import NamedTuple, cast
 
 from workloads.kernels.attention.core import AttentionShape
-from workloads.kernels.attention.flash_search import alone, in_runs
+from workloads.kernels.attention.flash_plan import FlashPlan
+from workloads.kernels.attention.flash_search import alone_within, in_runs
 from workloads.kernels.attention.plan import AttentionPlan
 from workloads.kernels.catalogue import KERNELS, Choices, Kernel, MovingPlan, Sizes
 from workloads.kernels.gemm.stream_search import plan_streams
+from workloads.kernels.parts.found import Found
 from workloads.machine.place import Place
 from workloads.models.operators import Attention, Operator, Product, Rows
 
@@ -103,28 +105,30 @@ class Mapping:
         first, place = attentions[0], self.place
         sizes = [each[1:8] for each in attentions]
         shapes = [AttentionShape(*each, latent=first.latent) for each in sizes]
-        if first.causal:
-            found: list[list[Mapped]] = [
-                [Mapped(f"flash-attention-{one.plan.turns + 1}", size, *one)]
-                for size, one in zip(sizes, alone(shapes, place, (2, 1)), strict=True)
-            ]
-        else:
-            method = place.method(self._collective)
-            split = in_runs(shapes, place, method, whole=self._kept)
-            found = [
-                [Mapped("decode-attention", size, *one)]
-                for size, one in zip(sizes, split, strict=True)
-            ]
         # All tiles work on a head together: worth it for many rows, or where heads are so few that
         # runs of tiles leave some idle.
-        few = shapes[0].heads < place.rows and not self._kept
-        if first.causal or few:
+        together: list[Mapped] = []
+        if first.causal or (shapes[0].heads < place.rows and not self._kept):
             flat = KERNELS["flat-attention"]
             choices = replace(self._choices(flat), latent=first.latent or None)
-            together = flat.found(sizes, place, choices)
-            for tried, size, one in zip(found, sizes, together, strict=True):
-                tried.append(Mapped("flat-attention", size, *one))
-        return [min(tried, key=lambda mapped: mapped.cycles) for tried in found]
+            found = flat.found(sizes, place, choices)
+            together = [
+                Mapped("flat-attention", size, *one) for size, one in zip(sizes, found, strict=True)
+            ]
+        apart: Sequence[Found[FlashPlan] | None]
+        if first.causal:
+            apart = alone_within(shapes, place, (2, 1), [each.cycles for each in together])
+        else:
+            apart = in_runs(shapes, place, place.method(self._collective), whole=self._kept)
+        fastest = []
+        for number, (size, one) in enumerate(zip(sizes, apart, strict=True)):
+            tried = together[number : number + 1]
+            if one is not None:
+                turns = f"flash-attention-{one.plan.turns + 1}"
+                name = turns if first.causal else "decode-attention"
+                tried.insert(0, Mapped(name, size, *one))
+            fastest.append(min(tried, key=lambda mapped: mapped.cycles))
+        return fastest
 
     def _rows(self, rows: Sequence[Rows]) -> list[Mapped]:
         first = rows[0]

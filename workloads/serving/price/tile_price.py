@@ -142,7 +142,8 @@ class TilePrice:
         spilled_tokens: int | None = None,
     ) -> DecodeCosts:
         """Prices of iterations that only decode."""
-        first, last = (rounded(-(-int(context_tokens[at]) // sequences)) for at in (0, -1))
+        first = rounded(-(-int(context_tokens[0]) // sequences))
+        last = rounded(-(-int(context_tokens[-1]) // sequences))
         if first == last and spilled_tokens is None:  # as they only grow
             price, there = self._decoding(sequences, width, first, 0), len(context_tokens)
             seconds = np.full(there, price.cycles / self._chip.clock_hz)
@@ -171,17 +172,18 @@ class TilePrice:
         """Price of an iteration that only decodes, once for each of these."""
         key = sequences, width, context, kept
         if key not in self._decoded:
-            self._decoded[key] = self._sum(self._parts.decoding(*key))
+            self._decoded[key] = _Price(*self._sum(self._parts.decoding(*key)))
         return self._decoded[key]
 
-    def _sum(self, stages: Iterable[Stage]) -> _Price:
+    def _sum(self, stages: Iterable[Stage]) -> tuple[float, float, float]:
+        """Cycles, joules and bytes of experts' weights of stages."""
         cycles = joules = read = 0.0
         for stage in stages:
-            price = self._stages.get(stage) or self._stage(stage)
-            cycles += price.cycles
-            joules += price.joules
-            read += price.expert_bytes
-        return _Price(cycles, joules, read)
+            more, energy, weights = self._stages.get(stage) or self._stage(stage)
+            cycles += more
+            joules += energy
+            read += weights
+        return cycles, joules, read
 
     def _stage(self, stage: Stage) -> _Price:
         """Price of a stage that has none yet."""

@@ -45,7 +45,7 @@ class Sample:
         """Numbers of which each occurs ``count`` times; their sum fits 64 bits."""
         self._values.frombytes(values.tobytes())
         self._counts.extend([count] * len(values))
-        self._sum += int(values.sum()) * count
+        self._sum += int(np.add.reduce(values)) * count
         self._number += count * len(values)
         if len(self._values) > self._exact:
             self._fold()

@@ -57,7 +57,8 @@ class Timeline:
             self._bin_ps *= 2
             self._last_bin //= 2
             place = now_ps // self._bin_ps
-        self._last_bin = max(self._last_bin, place)
+        if place > self._last_bin:
+            self._last_bin = place
         return place
 
 
