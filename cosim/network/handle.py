@@ -53,7 +53,7 @@ class MeshHandle(Handle):
     _State = _State
     _functions = {
         "new": (POINTER, [POINTER, POINTER, U32]),
-        "shape": (U32, [POINTER, U32, U32, U32, _WORDS, U32, _WORDS]),
+        "shape": (U32, [POINTER, U32, U32, U32, _WORDS, _WORDS, U32, _WORDS]),
         "push": (None, [POINTER, U32, U32, U32, U64]),
         "run": (INT, [POINTER, U64, U64]),
         "finish": (INT, [POINTER, U64, U64]),
@@ -101,6 +101,7 @@ class MeshHandle(Handle):
             flits,
             1 + goal.maximum if isinstance(goal, ReductionGoal) else 0,
             _words(head.view("<u4").tolist()),
+            _words(self._layout.behind(head).view("<u4").tolist()),
             len(nodes),
             _words(nodes),
         )

@@ -36,7 +36,7 @@ struct Shape {
   unsigned node;
   uint32_t flits;
   Operation operation;
-  uint32_t header[kFlitWords];
+  uint32_t first[kFlitWords], behind[kFlitWords];  // without payload and last bit
   std::vector<uint32_t> destinations;
 };
 
@@ -134,7 +134,8 @@ void offer(Loop& loop) {
     if (packet.start > loop.state.cycle) continue;
     const Shape& shape = loop.shapes[packet.shape];
     uint32_t flit[kFlitWords];
-    std::copy(shape.header, shape.header + kFlitWords, flit);
+    const uint32_t* const header = node.sent ? shape.behind : shape.first;
+    std::copy(header, header + kFlitWords, flit);
     set_payload(flit, payload(packet, shape.operation, node.sent));
     const uint32_t last = node.sent + 1 == shape.flits;
     set_bits(flit, kLastBit, 1, &last);
@@ -274,11 +275,13 @@ void loop_delete(Loop* loop) {
   stop::printed.clear();
 }
 
-// Registers a shape and returns its number; `header` is a flit without payload and last bit.
-uint32_t loop_shape(Loop* loop, uint32_t node, uint32_t flits, uint32_t operation, const uint32_t* header,
-                    uint32_t destination_count, const uint32_t* destinations) {
-  Shape shape{node, flits, static_cast<Operation>(operation), {}, {}};
-  std::copy(header, header + kFlitWords, shape.header);
+// Registers a shape and returns its number; `first` and `behind` are its first flit and the others
+// without payload and last bit.
+uint32_t loop_shape(Loop* loop, uint32_t node, uint32_t flits, uint32_t operation, const uint32_t* first,
+                    const uint32_t* behind, uint32_t destination_count, const uint32_t* destinations) {
+  Shape shape{node, flits, static_cast<Operation>(operation), {}, {}, {}};
+  std::copy(first, first + kFlitWords, shape.first);
+  std::copy(behind, behind + kFlitWords, shape.behind);
   shape.destinations.assign(destinations, destinations + destination_count);
   loop->shapes.push_back(shape);
   return static_cast<uint32_t>(loop->shapes.size() - 1);

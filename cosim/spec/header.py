@@ -38,6 +38,7 @@ class FlitLayout:
         self._places = list(zip(spec.flit, lsbs[:-1].tolist(), widths, strict=True))
         lsb = {field.field: place for field, place, _ in self._places}
         self.payload_lsb, self.last_bit = lsb["payload"], lsb["last"]
+        self._behind = self._behind_the_first()
 
     @property
     def longest_flits(self) -> int | None:
@@ -80,7 +81,23 @@ class FlitLayout:
             if len(values) != len(number):
                 values = values[number]
             _put(words, lsb, values & np.uint64((1 << min(bits, _WORD)) - 1))
+        words[flit > 0] &= self._behind
         return words
+
+    def behind(self, first: Words) -> Words:
+        """A flit behind a packet's first one, of that and without its own payload and last bit."""
+        return np.asarray(first & self._behind, dtype=np.uint64)
+
+    def _behind_the_first(self) -> Words:
+        """Bits that flits have behind a packet's first: all, or no header's."""
+        bits: Words = np.zeros((1, -(-self.width // _WORD)), dtype=np.uint64)
+        everywhere = self._spec.features.header == "every-flit"
+        for field, lsb, width in self._places:
+            if everywhere or field.field in ("payload", "last", "constant"):
+                for start in range(0, width, _WORD):
+                    ones = (1 << min(width - start, _WORD)) - 1
+                    _put(bits, lsb + start, np.array([ones], dtype=np.uint64))
+        return bits[0]
 
     def check(self, packets: Packets) -> None:
         """Hold that headers can express packets.

@@ -177,12 +177,13 @@ class FlitField(_Table):
 
 
 class Features(_Table):
-    """What the network does beside unicasts, and how its headers name the tiles."""
+    """What the network does beside unicasts, which flits have headers, and how these name tiles."""
 
     multicast: Masks | None = None
     reduction: Masks | None = None
     reduction_around: Literal["root", "source"] = "root"
     element_bits: Literal[8, 16, 32, 64] = 32
+    header: Literal["every-flit", "first-flit"] = "every-flit"
 
     @model_validator(mode="after")
     def _around_is_read(self) -> Self:

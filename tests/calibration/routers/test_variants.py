@@ -432,6 +432,31 @@ _AT_ONCE = _inputs(
     "AtOnce", "assign in_ready = count_q < CountWidth'(Depth) || (AtOnce != 0 && out_ready);"
 )
 
+#: Routers see every flit's header; tiles send those of first flits, and zeros behind them.
+_FIRST_HEADERS: list[Change] = [
+    ("spec.toml", "element_bits = 32", 'element_bits = 32\nheader = "first-flit"'),
+    (
+        "mask_mesh.sv",
+        "    assign in_flit[n][Local] = flit_t'(tile_out_flit[n*FlitWidth +: FlitWidth]);",
+        """    flit_t offered, first_q;
+    logic inside_q;
+    assign offered = flit_t'(tile_out_flit[n*FlitWidth +: FlitWidth]);
+    always_ff @(posedge clk) begin
+      if (rst) inside_q <= 1'b0;
+      else if (tile_out_valid[n] && tile_out_ready[n]) begin
+        inside_q <= !offered.last;
+        if (!inside_q) first_q <= offered;
+      end
+      if (!rst && inside_q && tile_out_valid[n]) assert ({offered.header, offered.source} == '0);
+    end
+    always_comb begin
+      in_flit[n][Local] = offered;
+      if (inside_q) in_flit[n][Local].header = first_q.header;
+      if (inside_q) in_flit[n][Local].source = first_q.source;
+    end""",
+    ),
+]
+
 _MASK_VARIANTS: dict[str, tuple[list[Change], Moved]] = {
     "three-cycle-router": (
         [_mask_parameters("ExtraStages = 1")],
@@ -462,6 +487,7 @@ _MASK_VARIANTS: dict[str, tuple[list[Change], Moved]] = {
     # Two flits every four cycles: the latency is no sum of flits, yet links do not rest.
     "too-few-places-return-late": (_LATE, {"return_cycles": 3, "serialisation_cycles": None}),
     "places-return-at-once": (_AT_ONCE, {"return_cycles": 0}),
+    "headers-in-first-flits": (_FIRST_HEADERS, {}),
 }
 
 

@@ -208,3 +208,19 @@ def combined(operands: list[int], element_bits: int, maximum: bool) -> int:
         signed = [value - 2 * top * (value >= top) for value in elements]
         result |= ((max(signed) if maximum else sum(elements)) & 2 * top - 1) << lsb
     return result
+
+
+def test_headers_in_first_flits_alone(changed_mesh: Changed) -> None:
+    change = ('multicast = "bitmask"', 'multicast = "bitmask"\nheader = "first-flit"')
+    plain, first = (FlitLayout(changed_mesh(*changes), 3, 5) for changes in ((), (change,)))
+    packets = Packets.of([(0, 7, TileSet.tile(2, 4), 3), (0, 1, TileSet(range(2), range(2)), 2)])
+    every, some = plain.encode(packets), first.encode(packets)
+    heads, others = [0, 3], [1, 2, 4]
+    assert (some[heads] == every[heads]).all()
+    # The payload's 64 bits are the low word; of what is above it the last bit alone stays.
+    last = np.uint64(1 << (first.last_bit - 64))
+    assert (some[others, 0] == every[others, 0]).all()
+    assert (some[others, 1] == every[others, 1] & last).all()
+    assert every[others, 1].any()
+    assert (first.behind(every[0]) == some[0] * np.array([1, 0], dtype=np.uint64)).all()
+    assert (plain.behind(every[0]) == every[0]).all()
