@@ -36,6 +36,11 @@ class Multicast(SceneExperiment):
     name = "multicast"
     subject = "copies of a multicast, alone and among unicasts"
 
+    @property
+    def untried(self) -> Sequence[str]:
+        """Packets that a limit leaves out."""
+        return self.mesh.outgrown("multicast_flits")
+
     def fit_cases(self) -> list[Scene]:
         """Random sets; alone in one packet and in several, and with unicasts in every second."""
         size, rng = self.mesh.fit, np.random.default_rng(self.seed + 4)

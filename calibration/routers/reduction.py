@@ -51,10 +51,11 @@ class Reduction(SceneExperiment):
 
     @property
     def untried(self) -> Sequence[str]:
-        """Meetings where there are none, and another operation."""
+        """Meetings where there are none, another operation, packets that a limit leaves out."""
         meet = () if self._meetings() else (f"{MEETING}: no two of this mesh can want its unit",)
         maximum = {"sum", "maximum"} <= set(self.mesh.spec.operations())
-        return (*meet, *(("cycles of maxima: sums alone are timed",) if maximum else ()))
+        others = ("cycles of maxima: sums alone are timed",) if maximum else ()
+        return (*meet, *others, *self.mesh.outgrown("reduction_flits"))
 
     def fit_cases(self) -> list[Scene]:
         """Pairs, then random groups and roots: alone, with unicasts in the way, crowded, meeting.

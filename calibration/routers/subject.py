@@ -1,6 +1,6 @@
 """A mesh under calibration: its Verilog, what has been found out of it, and what it cannot be."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -231,6 +231,13 @@ class Subject(Runs):
         pair = ReductionGoal(TileSet(range(1), range(2)), root=0, maximum=self.maximum_only)
         known = self.spec.limits.reduction_flits or self._known("reduction", "reduction_flits")
         return known or self._longest(lambda flits: [(0, node, pair, flits) for node in (0, 1)])
+
+    def outgrown(self, limit: str) -> Sequence[str]:
+        """What is not tried, in words, since a limit allows shorter packets than buffers hold."""
+        flits, depth = getattr(self.spec.limits, limit), self.timing.fifo_depth
+        if flits is None or not self.timing.cut_through or flits >= depth:
+            return ()
+        return (f"more flits than limits.{limit} = {flits}: buffers hold packets of {depth}",)
 
     @property
     def maximum_only(self) -> bool:

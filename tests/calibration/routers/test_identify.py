@@ -201,6 +201,20 @@ def test_gaps_between_packets_that_need_room_for_all_of_themselves(
     assert subject.timing.multicast_gap_cycles == hop_cycles
 
 
+@pytest.mark.parametrize(("depth", "cut_through"), [(4, True), (8, True), (8, False)])
+def test_limits_that_buffers_have_outgrown_are_told(
+    mesh_spec: MeshSpec, depth: int, cut_through: bool
+) -> None:
+    """The specification says 4 flits."""
+    subject = Subject(mesh_spec)
+    subject.unknown = replace(PROJECT, fifo_depth=depth, cut_through=cut_through)
+    vars(subject)["operand_limit"] = 5
+    told = depth == 8 and cut_through
+    for experiment, limit in ((Multicast(subject), "multicast"), (Reduction(subject), "reduction")):
+        line = f"more flits than limits.{limit}_flits = 4: buffers hold packets of 8"
+        assert (line in experiment.untried) == told
+
+
 def test_the_nearest_are_kept_where_none_is_exact() -> None:
     scenes = [Scene((3, 4), "one", ((0, 0, TileSet.tile(0, 3), 5),))]
     candidates = [replace(TRUE, hop_cycles=cycles) for cycles in (2, 3, 4, 5)]
