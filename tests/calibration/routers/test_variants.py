@@ -104,7 +104,7 @@ def holds(spec: MeshSpec, expected: Mapping[str, int]) -> None:
     assert calibration.not_represented == []
 
 
-def moved(found: Mapping[str, int], moved: Moved) -> dict[str, int]:
+def with_moved(found: Mapping[str, int], moved: Moved) -> dict[str, int]:
     changed = {**found, **moved}
     return {name: value for name, value in changed.items() if value is not None}
 
@@ -394,11 +394,11 @@ def test_what_the_examples_are(original: Path, expected: Mapping[str, int]) -> N
 @pytest.mark.parametrize("name", _MESH_VARIANTS)
 def test_changes_of_the_projects_mesh(name: str, tmp_path: Path) -> None:
     changes, moved = _MESH_VARIANTS[name]
-    holds(variant(_MESH, tmp_path, changes), moved(_MESH_FOUND, moved))
+    holds(variant(_MESH, tmp_path, changes), with_moved(_MESH_FOUND, moved))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", _MASK_VARIANTS)
 def test_changes_of_the_mask_mesh(name: str, tmp_path: Path) -> None:
     changes, moved = _MASK_VARIANTS[name]
-    holds(variant(_MASK, tmp_path, changes), moved(_MASK_FOUND, moved))
+    holds(variant(_MASK, tmp_path, changes), with_moved(_MASK_FOUND, moved))
