@@ -6,15 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
+from calibration.benches.mesh_bench import Log
 from calibration.experiment import LawContradictedError, Parameters
 from calibration.routers.found import IDENTIFIED, timing_of
 from calibration.routers.mesh import BlackBoxMesh
+from calibration.routers.probing import flits_mix, head_leads, messages_mix
 from calibration.routers.runs import Runs
-from calibration.routers.scenes import (
-    Goal,
-    Send,
-    Size,
-)
+from calibration.routers.scenes import Goal, Send, Size
 from cosim.errors import HangError, SimulationError
 from cosim.spec.header import FlitLayout
 from cosim.spec.mesh import MeshSpec
@@ -26,10 +24,6 @@ from tlm.interconnect.zero_load import CHANNELS, NocTiming
 #: Longest packet that is tried.
 LONGEST_FLITS = 64
 _PORTS = 5
-#: Cycles between messages of which the first has long come.
-_APART = 1000
-#: Cycles by which a message is behind another whose data still go.
-_BEHIND = 3
 _TRIES = 10_000
 
 
@@ -143,11 +137,15 @@ class Subject(Runs):
         known = self._known("multicast", "loopback")
         return self.tried_loopback if known is None else bool(known)
 
+    def _observe(self, label: str, items: list[Send]) -> Log | None:
+        """Handshakes on the mesh of the fit, judged by nobody; None if it stops."""
+        return self.observe(label, self.fit, items)
+
     @cached_property
     def tried_loopback(self) -> bool:
         """The same, as the mesh itself shows."""
         pair = TileSet(range(1), range(2))
-        log = self.observe("a flit from tile 0,0 to itself and 0,1", self.fit, [(0, 0, pair, 1)])
+        log = self._observe("a flit from tile 0,0 to itself and 0,1", [(0, 0, pair, 1)])
         return log is None or bool(((log[:, 0] == 1) & (log[:, 1] == 0)).any())
 
     @cached_property
@@ -155,10 +153,10 @@ class Subject(Runs):
         """One of `CHANNELS`, as was found or as the mesh itself shows."""
         if found := self.parameters("unicast"):
             return CHANNELS[round(found["channel"].value) if "channel" in found else 0]
-        near, far = self._head_leads()
+        near, far = head_leads(self._observe, self.packet_flits)
         if near == far:
             return "none"
-        return "receiver" if self._messages_mix() else "output"
+        return "receiver" if messages_mix(self._observe, self._mixing_flits) else "output"
 
     @property
     def locks(self) -> bool:
@@ -168,51 +166,14 @@ class Subject(Runs):
     @cached_property
     def set_up_cycles(self) -> int:
         """Cycles more than a flit's by which a lone message's head goes in before what follows."""
-        return self._head_leads()[0] - 1
-
-    def _head_leads(self) -> tuple[int, int]:
-        """Cycles from the first to the second flit in, of messages over one link and over three.
-
-        Where there is only one flit none come between.
-        """
-        flits = min(2, self.packet_flits)
-        items: list[Send] = [
-            (start, 0, TileSet.tile(0, to), flits) for start, to in ((0, 1), (_APART, 3))
-        ]
-        log = self.observe("messages to tiles 0,1 and 0,3", self.fit, items)
-        if log is None:
-            return 0, 0
-        cycles = log[log[:, 0] == 0, 2].astype(int)
-        leads = np.diff(cycles.reshape(len(items), flits), axis=1).sum(axis=1)
-        return int(leads[0]), int(leads[1])
-
-    def _messages_mix(self) -> bool:
-        """Whether data of a message come between those of another that began before it.
-
-        Either of two may go first wherever both have flits: each begins once.
-        """
-        flits = self._mixing_flits
-        for pair in ((0, 2), (2, 0)):
-            starts = zip((0, _BEHIND), pair, strict=True)
-            if self._mix([(start, node, TileSet.tile(0, 1), flits) for start, node in starts]):
-                return True
-        return False
-
-    def _mix(self, items: list[Send]) -> bool:
-        """Whether flits of packets to tile 0,1 mix."""
-        log = self.observe("two packets that meet at tile 0,1", self.fit, items)
-        if log is None:
-            return False
-        mine = log[(log[:, 0] == 1) & (log[:, 1] == 1)]
-        senders = mine[:, 4] >> np.uint64(32)
-        return int((senders[1:] != senders[:-1]).sum()) > 1
+        return head_leads(self._observe, self.packet_flits)[0] - 1
 
     @cached_property
     def flits_mix(self) -> bool:
         """Whether flits of packets from two senders mix on the way into a tile."""
         if self.locks:
             return self.channel == "receiver"
-        return self._mix([(0, node, TileSet.tile(0, 1), self._mixing_flits) for node in (0, 2)])
+        return flits_mix(self._observe, self._mixing_flits)
 
     @property
     def _mixing_flits(self) -> int:

@@ -14,7 +14,7 @@ from calibration.routers.locking import LockedBuffering, LockedContention, Locke
 from calibration.routers.scenes import play_model
 from calibration.routers.subject import Subject
 from cosim.spec.mesh import load_spec
-from tests.calibration.routers.test_variants import Change, Moved, holds, moved, variant
+from tests.calibration.routers.test_variants import Change, Moved, holds, variant, with_moved
 from tlm.calibrated import REPOSITORY
 from tlm.interconnect.zero_load import ARBITERS, CHANNELS, NocTiming
 
@@ -147,7 +147,7 @@ _VARIANTS: dict[str, tuple[list[Change], Moved]] = {
 @pytest.mark.parametrize("name", _VARIANTS)
 def test_changes_of_the_locked_mesh(name: str, tmp_path: Path) -> None:
     changes, expected = _VARIANTS[name]
-    holds(variant(_LOCKED, tmp_path, changes), moved(_FOUND, expected))
+    holds(variant(_LOCKED, tmp_path, changes), with_moved(_FOUND, expected))
 
 
 #: The own request goes before acknowledges for others.

@@ -116,8 +116,8 @@ def holds(spec: MeshSpec, expected: Mapping[str, Found]) -> None:
     assert calibration.not_represented == []
 
 
-def moved(found: Mapping[str, Found], moves: Moved) -> dict[str, Found]:
-    changed = {**found, **moves}
+def with_moved(found: Mapping[str, Found], moved: Moved) -> dict[str, Found]:
+    changed = {**found, **moved}
     return {name: value for name, value in changed.items() if value is not None}
 
 
@@ -503,12 +503,12 @@ def test_what_the_examples_are(original: Path, expected: Mapping[str, int]) -> N
 @pytest.mark.slow
 @pytest.mark.parametrize("name", _MESH_VARIANTS)
 def test_changes_of_the_projects_mesh(name: str, tmp_path: Path) -> None:
-    changes, moves = _MESH_VARIANTS[name]
-    holds(variant(_MESH, tmp_path, changes), moved(_MESH_FOUND, moves))
+    changes, moved = _MESH_VARIANTS[name]
+    holds(variant(_MESH, tmp_path, changes), with_moved(_MESH_FOUND, moved))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", _MASK_VARIANTS)
 def test_changes_of_the_mask_mesh(name: str, tmp_path: Path) -> None:
-    changes, moves = _MASK_VARIANTS[name]
-    holds(variant(_MASK, tmp_path, changes), moved(_MASK_FOUND, moves))
+    changes, moved = _MASK_VARIANTS[name]
+    holds(variant(_MASK, tmp_path, changes), with_moved(_MASK_FOUND, moved))
