@@ -18,6 +18,7 @@ from tlm.interconnect.handshake.state import output_column
 from tlm.interconnect.lines import MeshPort, hops
 from tlm.interconnect.packets import Deliveries, Packets, ReductionGoal, TileSet
 from tlm.interconnect.zero_load import CHANNELS, NocTiming
+from tlm.tiles.mesh import TiledMesh
 
 BY_OUTPUT = NocTiming(1, 1, fifo_depth=4, multicast_gap_cycles=0, flit_bytes=8, channel="output")
 BY_RECEIVER = replace(BY_OUTPUT, channel="receiver")
@@ -188,3 +189,9 @@ def test_what_it_does_not_carry() -> None:
         with pytest.raises(InputError) as error:
             form(2, 4)
         assert str(error.value) == f"channel: found output with a {kind}; allowed: unicasts"
+
+
+def test_tiles_do_not_stand_at_locked_channels() -> None:
+    with pytest.raises(InputError) as error:
+        TiledMesh(2, 2, BY_OUTPUT, tile=None)  # type: ignore[arg-type]  # whichever
+    assert str(error.value) == "channel: found output; allowed with tiles: none"
