@@ -97,7 +97,8 @@ class FlitLayout:
                 for start in range(0, width, _WORD):
                     ones = (1 << min(width - start, _WORD)) - 1
                     _put(bits, lsb + start, np.array([ones], dtype=np.uint64))
-        return bits[0]
+        only: Words = bits[0]
+        return only
 
     def check(self, packets: Packets) -> None:
         """Hold that headers can express packets.
