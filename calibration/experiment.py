@@ -138,15 +138,14 @@ def run(
     pairs = zip(cases, experiment.measure(cases), strict=True)
     there = [(case, rtl) for case, rtl in pairs if not isnan(rtl)]
     predicted = experiment.predict(parameters, [case for case, _ in there])
-    checked = [
+    points = [
         (case, CheckPoint(case=experiment.label(case), rtl=rtl, model=model))
         for (case, rtl), model in zip(there, predicted, strict=True)
-        if not isnan(model)
     ]
-    if not checked:
+    check = [point for _, point in points if not isnan(point.model)]
+    if not check:
         raise NothingMeasuredError("none of its check cases has a figure")
     fitted = [pair for pair in zip(fit_cases, fit_values, strict=True) if not isnan(pair[1])]
-    check = [point for _, point in checked]
     errors = [abs(point.error_pct) for point in check]
     worst = max(range(len(check)), key=lambda index: errors[index])
     hashes = source_hashes(experiment.sources, folder)
@@ -160,7 +159,7 @@ def run(
         parameters=parameters,
         fit=[FitPoint(case=experiment.label(case), rtl=value) for case, value in fitted],
         check=check,
-        situations=_situations(experiment, [case for case, _ in fitted], checked),
+        situations=_situations(experiment, [case for case, _ in fitted], points),
         mean_abs_error_pct=sum(errors) / len(errors),
         max_abs_error_pct=errors[worst],
         worst_case=check[worst].case,
@@ -170,7 +169,7 @@ def run(
 def _situations(
     experiment: Experiment[Any], fit: Sequence[Any], check: Sequence[tuple[Any, CheckPoint]]
 ) -> list[Situation]:
-    """What was tried, how often and how well; then what was not."""
+    """What was tried, how often and how well; then what was not. The model may have no figure."""
     fitted = Counter(map(experiment.situation, fit))
     off: dict[str, list[float]] = {name: [] for name in fitted}
     for case, point in check:
@@ -184,11 +183,12 @@ def _situations(
 
 
 def _tried(experiment: Experiment[Any], name: str, fit: int, errors: Sequence[float]) -> Situation:
-    worst = max(errors, default=None)
-    if worst is None:
-        status: Status = "identified"
-    elif worst > experiment.targets.worst_pct:
-        status = "not represented"
+    worst = max((error for error in errors if not isnan(error)), default=None)
+    lost = any(map(isnan, errors))
+    if lost or (worst is not None and worst > experiment.targets.worst_pct):
+        status: Status = "not represented"
+    elif worst is None:
+        status = "identified"
     else:
         status = "identified and checked" if fit else "checked"
     return Situation(name=name, fit=fit, check=len(errors), max_abs_error_pct=worst, status=status)

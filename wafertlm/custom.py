@@ -73,13 +73,13 @@ class CustomRouters:
 
     @property
     def follows_closed_form(self) -> bool:
-        """Whether lone unicasts take `NocTiming.unicast_cycles`, on ways along rows first."""
+        """Whether unicasts take `NocTiming.unicast_cycles`, rows first, a flit a cycle on links."""
         unicast = next(
             (each.parameters for each in self.found.results if each.name == "unicast"), {}
         )
         law, timing = unicast.get("serialisation_cycles"), self.timing
-        regular = law is not None and round(law.value) == timing.link_interval_cycles
-        return regular and not timing.y_first
+        regular = law is not None and round(law.value) == timing.link_interval_cycles == 1
+        return regular and timing.turnaround_cycles == 0 and not timing.y_first
 
     @property
     def combines(self) -> bool:

@@ -43,7 +43,7 @@ _NEEDS = {
     "reduction": (*_UNICASTS, "multicast"),
     "traffic": _UNICASTS,
     "mix": IDENTIFIED,
-    "hang": (*_UNICASTS, "multicast"),
+    "hang": IDENTIFIED,
     "collective": _UNICASTS,
 }
 
@@ -183,7 +183,13 @@ class _Campaign:
         try:
             result = run(experiment, quick=self._quick, folder=subject.spec.folder)
             subject.not_represented += misses(experiment, result)
-        except (LawContradictedError, NoFormError, ScenesMixedError, DeadlockError) as error:
+        except (
+            LawContradictedError,
+            NoFormError,
+            ScenesMixedError,
+            DeadlockError,
+            InputError,  # of the project's tiles, on which collectives in software rest
+        ) as error:
             why = f"no result: {_in_words(error)}"
             self._progress(f"{name}: {why}")
         if self._findings.unplayed:

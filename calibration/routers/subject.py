@@ -195,7 +195,8 @@ class Subject(Runs):
 
     def outgrown(self, limit: str) -> Sequence[str]:
         """What is not tried, in words, since a limit allows shorter packets than buffers hold."""
-        flits, depth = getattr(self.spec.limits, limit), self.timing.fifo_depth
+        flits = getattr(self.spec.limits, limit)
+        depth = self.timing.fifo_depth + self.timing.output_depth
         if flits is None or not self.timing.cut_through or flits >= depth:
             return ()
         return (f"more flits than limits.{limit} = {flits}: buffers hold packets of {depth}",)

@@ -1,6 +1,7 @@
 """What a campaign runs, what it keeps, and what it stores."""
 
 import json
+from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,6 +85,20 @@ def test_a_result_says_what_was_tried_and_what_was_not(
         "identified and checked",
         "identified",
         "not tried",
+    ]
+
+
+def test_a_case_without_a_figure_of_the_model_is_not_represented(
+    fake: "FakeExperiment", built: list[str]
+) -> None:
+    fake.checked = [3, 5, 8]
+    fake.predict = lambda parameters, cases: [nan if c == 5 else 2.0 * c for c in cases]  # type: ignore[method-assign]
+    (result,) = calibrate()
+    assert [point.case for point in result.check] == ["case 3", "case 8"]
+    assert [(each.check, each.max_abs_error_pct, each.status) for each in result.situations] == [
+        (2, 0.0, "not represented"),
+        (1, 0.0, "identified and checked"),
+        (0, None, "not tried"),
     ]
 
 

@@ -238,7 +238,7 @@ def _of_custom(result: Result) -> Iterator[str]:
     if result["quick"]:
         yield "quick: checked on the size of the fit alone, by fewer cases"
     yield "not represented:"
-    for line in result["not_represented"] or ["nothing: the model explains all that was measured"]:
+    for line in result["not_represented"] or ["nothing: the model explains all that has a figure"]:
         yield f"  {line}"
     for finding in result["findings"]:
         yield f"finding: {finding['experiment']}: {finding['scene']}"

@@ -88,7 +88,11 @@ def _campaigns(results: Results) -> Iterator[dict[str, Any]]:
     if custom := results.custom:
         found = custom.found
         campaign = _campaign(f"Mesh {custom.name} against RTL", found.results, custom.spec_file)
-        yield campaign | {"not_represented": found.not_represented}
+        yield campaign | {
+            "not_represented": found.not_represented,
+            "findings": found.findings,
+            "not_made": found.not_made,
+        }
 
 
 def _campaign(
