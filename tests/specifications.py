@@ -7,9 +7,25 @@ import pytest
 
 from cosim.spec.mesh import MeshSpec, load_spec
 from tlm.calibrated import REPOSITORY
+from tlm.interconnect.zero_load import NocTiming
 
 _MESH = REPOSITORY / "docs" / "custom_rtl" / "mesh.toml"
 TOY = Path(__file__).parent / "cosim" / "toy" / "toy.toml"
+
+#: docs/custom_rtl/locked_mesh as it stands, in the model.
+LOCKED_TIMING = NocTiming(
+    hop_cycles=2,
+    ejection_cycles=2,
+    fifo_depth=2,
+    multicast_gap_cycles=0,
+    flit_bytes=8,
+    output_depth=2,
+    cut_through=False,
+    line=(1, 2, 3, 4, 0, 5),
+    lock_on_transfer=True,
+    channel="output",
+    acknowledge_cycles=2,
+)
 
 #: Loads a specification after replacing pieces of its text, each of which stands there once.
 Changed = Callable[..., MeshSpec]

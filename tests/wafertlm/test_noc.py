@@ -12,11 +12,11 @@ from calibration.routers.stored import CustomCalibration, calibration_file
 from cosim.network.model import LoopModel
 from cosim.spec.mesh import load_spec
 from cosim.tiles.model import TileModel
+from tests.specifications import LOCKED_TIMING
 from tlm.calibrated import REPOSITORY, Parameter, load_result, source_hashes
 from tlm.interconnect.calibration import rtl_timing
 from tlm.interconnect.collectives import CollectiveTraffic
 from tlm.interconnect.packets import Packets, ReductionGoal, TileSet
-from tlm.interconnect.zero_load import NocTiming
 from tlm.sealed import sealed
 from wafertlm.cli import run
 from wafertlm.noc.run import COLLECTIVES
@@ -349,25 +349,12 @@ def locked_spec(folder: Path, **fields: Any) -> str:
     """The locked mesh with a calibration: what `wafertlm calibrate --rtl` finds, but for fields."""
     shutil.copytree(REPOSITORY / "docs" / "custom_rtl" / "locked_mesh", folder)
     spec = load_spec(folder / "locked_mesh.toml")
-    timing = NocTiming(
-        hop_cycles=2,
-        ejection_cycles=2,
-        fifo_depth=2,
-        multicast_gap_cycles=0,
-        flit_bytes=8,
-        output_depth=2,
-        cut_through=False,
-        line=(1, 2, 3, 4, 0, 5),
-        lock_on_transfer=True,
-        channel="output",
-        acknowledge_cycles=2,
-    )
     law = {"serialisation_cycles": Parameter.exact(1, "cycles/flit")}
     unicast = load_result("unicast").model_copy(update={"parameters": law})
     found = CustomCalibration(
         sources=source_hashes([spec.file, *spec.source_files()], spec.folder),
         tools={},
-        network=asdict(replace(timing, **fields)),
+        network=asdict(replace(LOCKED_TIMING, **fields)),
         packet_flits=64,
         multicast_flits=None,
         reduction_flits=None,

@@ -8,6 +8,7 @@ import pytest
 
 from calibration.routers.mesh import BlackBoxMesh
 from cosim.spec.mesh import load_spec
+from tests.specifications import LOCKED_TIMING
 from tests.verilog_lint import lint
 from tlm.calibrated import REPOSITORY
 from tlm.interconnect.handshake import HandshakeMesh
@@ -123,20 +124,6 @@ def test_traffic_arrives_whole(network: BlackBoxMesh) -> None:
     assert deliveries.tail_ejected.max() > 2 * items[-1][0]  # more than it can carry
 
 
-#: The mesh as it stands, in the model.
-TIMING = NocTiming(
-    hop_cycles=2,
-    ejection_cycles=2,
-    fifo_depth=2,
-    multicast_gap_cycles=0,
-    flit_bytes=8,
-    output_depth=2,
-    cut_through=False,
-    line=(1, 2, 3, 4, 0, 5),
-    lock_on_transfer=True,
-    channel="output",
-    acknowledge_cycles=2,
-)
 #: Fields of the timing, and the parameters that make them so.
 VARIANTS: dict[str, tuple[dict[str, Any], dict[str, int]]] = {
     "fixed-priority": ({"arbiter": "fixed"}, {"Arbiter": 1}),
@@ -175,7 +162,7 @@ def equal_to_the_cycle(network: BlackBoxMesh, timing: NocTiming) -> None:
 @pytest.mark.parametrize("channel", ["output", "receiver"])
 def test_the_model_is_equal_to_the_cycle(channel: str) -> None:
     network = {"output": BY_OUTPUT, "receiver": BY_RECEIVER}[channel]
-    equal_to_the_cycle(network, replace(TIMING, channel=channel))
+    equal_to_the_cycle(network, replace(LOCKED_TIMING, channel=channel))
 
 
 @pytest.mark.slow
@@ -185,4 +172,4 @@ def test_so_it_is_of_variants(name: str, channel: str) -> None:
     fields, parameters = VARIANTS[name]
     by_receiver = int(channel == "receiver")
     network = mesh(3, 4, ByReceiver=by_receiver, **parameters)
-    equal_to_the_cycle(network, replace(TIMING, channel=channel, **fields))
+    equal_to_the_cycle(network, replace(LOCKED_TIMING, channel=channel, **fields))

@@ -14,7 +14,7 @@ from calibration.routers.locking import LockedBuffering, LockedContention, Locke
 from calibration.routers.scenes import play_model
 from calibration.routers.subject import Subject
 from cosim.spec.mesh import load_spec
-from tests.calibration.routers.test_variants import Change, Moved, holds, variant, with_moved
+from tests.calibration.routers.variants import Change, Moved, holds, variant, with_moved
 from tlm.calibrated import REPOSITORY
 from tlm.interconnect.zero_load import ARBITERS, CHANNELS, NocTiming
 
