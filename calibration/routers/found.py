@@ -8,7 +8,6 @@ from tlm.interconnect.zero_load import (
     ARBITERS,
     CHANNELS,
     FORKS,
-    UNIT_ARBITERS,
     UNIT_CHOICES,
     NocTiming,
 )
@@ -38,7 +37,7 @@ _FIELDS: dict[str, Callable[[int], object]] = {
     "operand_limit": int,
     "operands_share": bool,
     "unit_choice": UNIT_CHOICES.__getitem__,
-    "unit_arbiter": UNIT_ARBITERS.__getitem__,
+    "unit_arbiter": ARBITERS.__getitem__,
     "unit_lock_on_transfer": bool,
     "unit_places": int,
     "unit_return_cycles": int,

@@ -17,7 +17,7 @@ from calibration.routers.meetings import MEETING, meeting_scenes
 from calibration.routers.scenes import Scene, Send, Size, about, closest, forms, shortlist, span
 from tlm.calibrated import Parameter
 from tlm.interconnect.packets import ReductionGoal, TileSet, cut
-from tlm.interconnect.zero_load import UNIT_ARBITERS, UNIT_CHOICES, NocTiming
+from tlm.interconnect.zero_load import ARBITERS, UNIT_CHOICES, NocTiming
 
 _ALONE, _AMONG = "a reduction alone", "a reduction among unicasts"
 _FIT_ALONE = 6
@@ -33,7 +33,7 @@ _LONGEST_CYCLES = 16
 _NEARLY, _NEAREST = 60, 4
 #: So many more results may a unit hold than it has to.
 _SPARE_PLACES = 6
-#: Units of all kinds are tried on one in so many crowds and meetings first.
+#: Units of all kinds are tried on every fifth crowd and meeting first.
 _SOME = 5
 # A crowd: so often the same reduction, so many unicasts to its root.
 _ROUNDS, _ROUND_CYCLES, _CROWD = 4, 12, 40
@@ -60,14 +60,17 @@ class Reduction(SceneExperiment):
     def fit_cases(self) -> list[Scene]:
         """Pairs, then random groups and roots: alone, with unicasts in the way, crowded, meeting.
 
-        Pairs come first: they must see arbiters as they are after reset. The last are alone, in one
-        packet and in several.
+        Pairs come first: they must see arbiters as they are after reset. Every fifth crowd and
+        meeting comes before the others: these tell most units apart, and arbiters go on from what
+        has been played. The last are alone, in one packet and in several.
         """
         rng, size = np.random.default_rng(self.seed), self.mesh.fit
         kinds = [False] * _FIT_ALONE + [True] * _FIT_AMONG
         scenes = self._pairs() + [self._scene(size, rng, i, a) for i, a in enumerate(kinds)]
-        scenes += [self._crowded(size, rng, len(kinds) + i) for i in range(_FIT_CROWDED)]
-        scenes += self._meetings()
+        crowds = [self._crowded(size, rng, len(kinds) + i) for i in range(_FIT_CROWDED)]
+        crowds += self._meetings()
+        scenes += crowds[::_SOME]
+        scenes += [crowd for number, crowd in enumerate(crowds) if number % _SOME]
         full = min(self.mesh.reduction_flits, _LONGEST_FLITS)
         return scenes + [
             self._in_packets(size, self.mesh.random_reduction(size, rng), flits)
@@ -97,11 +100,14 @@ class Reduction(SceneExperiment):
     def find(self, cases: Sequence[Scene], values: Sequence[float]) -> dict[str, Parameter]:
         """From reductions that are alone the cycles; from the others who waits for whom."""
         known = self._narrowed(cases, values, most=1)
-        best, misfit = closest(self._units(known, cases, values), cases, values)
+        units = self._units(known, cases, values, ARBITERS[:2])
+        best, misfit = closest(units, cases, values)
+        if misfit > 0:
+            best, misfit = closest(self._units(known, cases, values, ARBITERS), cases, values)
         if misfit > 0:
             # What explains those that are alone not wholly may be the nearest on all.
             near = shortlist(self._narrowed(cases, values, _NEARLY), cases, values, _NEAREST)
-            best += self._units(near, cases, values)
+            best += self._units(near, cases, values, ARBITERS)
         found = self.choose(best, cases, values, "reductions")
         return {
             **self._gap(cases[-_FIT_IN_PACKETS:], values[-_FIT_IN_PACKETS:], found[0]),
@@ -133,7 +139,7 @@ class Reduction(SceneExperiment):
             return {}
         return {
             "unit_choice": kind(found, "unit_choice", UNIT_CHOICES),
-            "unit_arbiter": kind(found, "unit_arbiter", UNIT_ARBITERS),
+            "unit_arbiter": kind(found, "unit_arbiter", ARBITERS),
             "unit_lock_on_transfer": common(
                 found, lambda f: int(f.unit_lock_on_transfer), "1: held from the first result on"
             ),
@@ -182,14 +188,18 @@ class Reduction(SceneExperiment):
         return forms(known, line=[unit_at(line, place) for place in reversed(range(6))])
 
     def _units(
-        self, known: list[NocTiming], cases: Sequence[Scene], values: Sequence[float]
+        self,
+        known: list[NocTiming],
+        cases: Sequence[Scene],
+        values: Sequence[float],
+        arbiters: Sequence[str],
     ) -> list[NocTiming]:
-        """These with units of all kinds; those that explain some crowds and meetings best."""
+        """These with units of these arbiters; those that explain some crowds and meetings best."""
         kinds: dict[str, Iterable[object]] = {}
         if self._meetings():
             kinds = {
                 "unit_choice": UNIT_CHOICES,
-                "unit_arbiter": UNIT_ARBITERS,
+                "unit_arbiter": arbiters,
                 "unit_lock_on_transfer": (False, True),
             }
         units = [
@@ -202,8 +212,8 @@ class Reduction(SceneExperiment):
                 **kinds,
             )
         ]
-        crowded = len(self._pairs()) + _FIT_ALONE + _FIT_AMONG
-        some = slice(crowded, len(cases) - _FIT_IN_PACKETS, _SOME)
+        before = len(self._pairs()) + _FIT_ALONE + _FIT_AMONG
+        some = slice(before + -(-(len(cases) - _FIT_IN_PACKETS - before) // _SOME))
         return shortlist(units, cases[some], values[some], _NEARLY if len(known) > 1 else 1)
 
     def _pairs(self) -> list[Scene]:

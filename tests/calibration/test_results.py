@@ -12,7 +12,7 @@ from calibration.routers.project import ProjectSubject
 from cosim.verilated.toolchain import tool_versions
 from tlm.calibrated import RESULTS_FOLDER, load_result, stored_names
 from tlm.interconnect.calibration import rtl_timing
-from tlm.interconnect.zero_load import ARBITERS, FORKS, UNIT_ARBITERS, UNIT_CHOICES
+from tlm.interconnect.zero_load import ARBITERS, FORKS, UNIT_CHOICES
 
 
 def test_every_experiment_is_stored() -> None:
@@ -72,7 +72,7 @@ def test_the_parameters_of_the_router() -> None:
         "reduction.operands_share": 0,
         "reduction.place_reduction": 5,
         "reduction.unit_choice": UNIT_CHOICES.index("complete"),
-        "reduction.unit_arbiter": UNIT_ARBITERS.index("round-robin"),
+        "reduction.unit_arbiter": ARBITERS.index("round-robin"),
         "reduction.unit_lock_on_transfer": 0,
         "reduction.unit_places": 1,
         "reduction.unit_return_cycles": 0,

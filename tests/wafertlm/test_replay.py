@@ -274,6 +274,7 @@ def test_every_experiment_of_a_custom_mesh(wafertlm: Any, custom: MeshSpec, tmp_
         assert again["model"] == again["stored_model"], result.name
         assert again["first_difference"] is None
     wave = tmp_path / "custom.vcd"
-    hung = [point.rtl for point in found.results[-1].check].index(2.0)
+    (hangs,) = [result for result in found.results if result.name == "hang"]
+    hung = [point.rtl for point in hangs.check].index(2.0)
     answer(wafertlm, "hang", "--case", hung, "--rtl", custom.file, "--wave", wave)
     assert "$enddefinitions" in wave.read_text()

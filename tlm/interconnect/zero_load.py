@@ -14,14 +14,13 @@ from tlm.errors import InputError, choose, hold_least
 #: How a router sends a multicast: each branch reads the buffer at its own pace; a flit goes when
 #: the last one has left by all branches, by each as soon as it can; by all in the same cycle.
 FORKS = ("own-pace", "flit-by-flit", "lockstep")
-#: Who gets an output: the next requester after the last winner; the first in line; or the winner
-#: of a tree of pairs that the bits of a pointer decide, which goes to the next request each time.
+#: Who gets an output or a reduction unit: the next requester after the last winner; the first in
+#: line; or the winner of a tree of pairs that the bits of a pointer decide, which goes to the next
+#: request each time.
 ARBITERS = ("round-robin", "fixed", "tree")
 #: Which reductions ask for a router's unit: those whose operands have all come; or each from its
 #: first operand on, so that who is first in line keeps the unit for a partner that is late.
 UNIT_CHOICES = ("complete", "first")
-#: Which of them gets it: the next input after the last winner; or always the first in line.
-UNIT_ARBITERS = ("round-robin", "fixed")
 #: Whether a message is sent by request, acknowledge and data, and what an output is locked for from
 #: its first data flit to its last: for the message; or for its receiver, so that messages to it
 #: share the output, flit by flit in the order of arbitration.
@@ -62,7 +61,7 @@ class NocTiming:
             one that meets no other passes as a unicast. Else they have buffers of their own.
         operand_limit: Most operands that a router combines.
         unit_choice: One of `UNIT_CHOICES`. Inputs stand in line at the unit as at the outputs.
-        unit_arbiter: One of `UNIT_ARBITERS`.
+        unit_arbiter: One of `ARBITERS`: which reduction gets the unit of those that ask.
         unit_lock_on_transfer: The unit is a reduction's when its first result is begun; until then
             another that comes may be first in line. Else it is from the cycle of the choice on.
         unit_places: Flits of results that it holds; None: as many as it begins in
@@ -137,7 +136,7 @@ class NocTiming:
         choose("fork", self.fork, FORKS)
         choose("arbiter", self.arbiter, ARBITERS)
         choose("unit_choice", self.unit_choice, UNIT_CHOICES)
-        choose("unit_arbiter", self.unit_arbiter, UNIT_ARBITERS)
+        choose("unit_arbiter", self.unit_arbiter, ARBITERS)
         choose("channel", self.channel, CHANNELS)
         if self.channel == "receiver" and (rest := self.turnaround_cycles):
             raise InputError(f"turnaround_cycles: found {rest}; allowed with channel receiver: 0")

@@ -12,12 +12,12 @@ from cosim.spec.mesh import MeshSpec
 from tlm.errors import InputError
 from tlm.interconnect.handshake import DeadlockError, HandshakeMesh
 from tlm.interconnect.packets import Packets, ReductionGoal, TileSet
-from tlm.interconnect.zero_load import UNIT_ARBITERS, UNIT_CHOICES, NocTiming
+from tlm.interconnect.zero_load import ARBITERS, UNIT_CHOICES, NocTiming
 
 TIMING = NocTiming(2, 2, 4, 0, 8, cut_through=False)
 KINDS = [
     replace(TIMING, unit_choice=choice, unit_arbiter=arbiter, unit_lock_on_transfer=late)
-    for choice, arbiter, late in product(UNIT_CHOICES, UNIT_ARBITERS, (False, True))
+    for choice, arbiter, late in product(UNIT_CHOICES, ARBITERS, (False, True))
 ]
 #: From the west and the east, and from the north and the south, of the tile in the middle.
 ACROSS = ReductionGoal(TileSet(range(1, 2), range(0, 3, 2)), 4)
@@ -67,13 +67,16 @@ def test_inputs_take_turns_at_a_unit_or_the_first_always_wins() -> None:
         for _ in range(3)
         for node, goal in ((WEST, ACROSS), (EAST, ACROSS), (NORTH, ALONG), (SOUTH, ALONG))
     ]
-    turns, fixed = (
+    turns, fixed, tree = (
         np.argsort(ends(replace(TIMING, unit_arbiter=arbiter), *sends)).tolist()
-        for arbiter in UNIT_ARBITERS
+        for arbiter in ARBITERS
     )
     # Reductions in the order of their sending: across, along, across, along, ...
     assert turns == [1, 0, 3, 2, 5, 4]
     assert fixed == [1, 3, 5, 0, 2, 4]
+    # North and east stand in places 1 and 2, in different pairs. The pointer goes 0, 1, 2, 1:
+    # only in place 2 its bit says that the pair of the east comes first.
+    assert tree == [1, 3, 0, 5, 2, 4]
 
 
 def test_a_unit_that_holds_more_results_is_free_earlier() -> None:

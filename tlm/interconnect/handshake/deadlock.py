@@ -17,7 +17,7 @@ from tlm.interconnect.handshake.records import (
     Output,
     Packet,
 )
-from tlm.interconnect.handshake.reduction import first_asking
+from tlm.interconnect.handshake.reduction import asking_at, first_asking
 from tlm.interconnect.handshake.routes import partners
 from tlm.interconnect.handshake.state import node_addresses
 from tlm.interconnect.packets import PacketKind
@@ -206,7 +206,7 @@ class _Standstill:
     def _kept_unit(self, node: int, packet: int) -> Iterator[int]:
         """The operand of another reduction for which a free unit is kept."""
         m = self._m
-        first = int(first_asking(m, self._packets, node))
+        first = int(first_asking(m, node, int(asking_at(m, self._packets, node))))
         if m[node + Node.UNIT] >= 0 or first < 0:
             return
         chosen = int(m[node + Node.UNIT_CHOSEN])

@@ -1,6 +1,7 @@
-"""Who gets an output: the laws of the arbiters."""
+"""Who gets an output."""
 
-from tlm.compiled import compiled, lowest
+from tlm.compiled import compiled
+from tlm.interconnect.handshake.arbiters import first_of, preferred_after
 from tlm.interconnect.handshake.channels import admitted
 from tlm.interconnect.handshake.events import look_at
 from tlm.interconnect.handshake.fronts import wait_for_room
@@ -10,37 +11,12 @@ from tlm.interconnect.handshake.records import (
     PORTS,
     RESULT,
     Address,
-    Arbiter,
     Channel,
     FlitBuffer,
     Mesh,
     Output,
     Records,
 )
-
-
-@compiled
-def _first_in_line(m: Records, output: Address, asking: int) -> int:
-    """Place in line of the request that gets an output, and who is first in line after it."""
-    if m[Mesh.ARBITER] == Arbiter.ROUND_ROBIN:  # rtl/noc/rr_arbiter.sv
-        line = asking & m[output + Output.PREFERRED]
-        winner = lowest(line if line else asking)
-        m[output + Output.PREFERRED] = 63 & ~((2 << winner) - 1)
-        return winner
-    if m[Mesh.ARBITER] == Arbiter.FIXED:
-        return lowest(asking)
-    # A tree over eight places: the upper half goes first if the pointer's bit says so.
-    pointer = m[output + Output.PREFERRED]
-    first, half = 0, 4
-    while half:
-        lower = asking >> first & ((1 << half) - 1)
-        upper = asking >> (first + half) & ((1 << half) - 1)
-        if upper and (not lower or pointer & half):
-            first += half
-        half >>= 1
-    behind = asking & ~((2 << pointer) - 1)
-    m[output + Output.PREFERRED] = lowest(behind if behind else asking)
-    return first
 
 
 @compiled
@@ -55,7 +31,9 @@ def grant(m: Records, output: Address) -> None:
             return
     if m[Mesh.LATE_LOCK] != 0 and wait_for_room(m, output) > m[Mesh.CLOCK]:
         return
-    place = _first_in_line(m, output, asking)
+    arbiter, preferred = m[Mesh.ARBITER], m[output + Output.PREFERRED]
+    place = first_of(arbiter, preferred, asking)
+    m[output + Output.PREFERRED] = preferred_after(arbiter, preferred, asking, place)
     winner = m[Mesh.AT_PLACE + place]
     m[output + Output.ASKING] &= ~(1 << place)
     m[output + Output.OWNER] = winner

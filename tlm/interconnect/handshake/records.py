@@ -103,7 +103,7 @@ class Mesh(IntEnum):
     ACKNOWLEDGE_AFTER = 115  # from a request's arrival to its acknowledge
     DATA_AFTER = 116  # from an acknowledge's arrival to the first data flit
     UNIT_CHOICE = 117  # a `UnitChoice`
-    UNIT_TURNS = 118  # whether inputs take turns at a unit, or the first in line always wins
+    UNIT_ARBITER = 118  # the `Arbiter` of its inputs
     UNIT_LATE_LOCK = 119  # whether a unit is a reduction's only from its first result on
 
 
@@ -124,7 +124,7 @@ class Channel(IntEnum):
 
 
 class Arbiter(IntEnum):
-    """Who gets an output, as `zero_load.ARBITERS`."""
+    """Who gets an output or a reduction unit, as `zero_load.ARBITERS`."""
 
     ROUND_ROBIN = 0
     FIXED = 1
@@ -155,7 +155,7 @@ class Node(IntEnum):
     UNIT_DONE = 90  # flits combined
     UNIT_LAST = 91  # when the last was
     UNIT_FREE_FROM = 92  # cycle from which it is free
-    UNIT_PREFERRED = 93  # a bit a place for who is first in line
+    UNIT_PREFERRED = 93  # a bit a place for who is first, or the pointer of a tree
     START_AT = 94  # cycle of the next start, or -1, or DUE
     STARTED = 95  # flits of the reductions started, by output
     PUTS_IN = 100  # flits that the tile puts in in this cycle

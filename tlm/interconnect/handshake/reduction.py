@@ -1,6 +1,7 @@
 """The reduction unit of a router, rtl/noc/reduce_unit.sv."""
 
-from tlm.compiled import compiled, lowest
+from tlm.compiled import compiled
+from tlm.interconnect.handshake.arbiters import first_of, preferred_after
 from tlm.interconnect.handshake.flits import append, came_at, free_place_from, left_at
 from tlm.interconnect.handshake.fronts import (
     arrived,
@@ -29,29 +30,38 @@ from tlm.interconnect.handshake.routes import to_root
 
 
 @compiled
-def first_asking(m: Records, packets: Table, node: Address) -> int:
-    """Input that is first in line of those that ask for the unit; or -1."""
+def asking_at(m: Records, packets: Table, node: Address) -> int:
+    """A bit for each place in line of which the input asks for the unit."""
     asking = 0
     for port in range(PORTS):
         asks = asks_from(m, packets, node, port) <= m[Mesh.CLOCK]
         asking |= asks << m[Mesh.PLACE_OF + port]
+    return asking
+
+
+@compiled
+def first_asking(m: Records, node: Address, asking: int) -> int:
+    """Input that is first in line of those that ask for the unit; or -1."""
     if asking == 0:
         return -1
-    line = asking & m[node + Node.UNIT_PREFERRED]
-    return m[Mesh.AT_PLACE + lowest(line if line else asking)]
+    return m[Mesh.AT_PLACE + first_of(m[Mesh.UNIT_ARBITER], m[node + Node.UNIT_PREFERRED], asking)]
 
 
 @compiled
 def begin(m: Records, packets: Table, node: Address) -> None:
     """Start the first in line of the reductions that ask, or have the unit wait for it."""
     m[node + Node.START_AT] = -1
-    chosen = m[node + Node.UNIT_CHOSEN]
-    winner = first_asking(m, packets, node) if chosen < 0 else chosen
+    chosen, asking = m[node + Node.UNIT_CHOSEN], asking_at(m, packets, node)
+    winner = first_asking(m, node, asking) if chosen < 0 else chosen
     assert winner >= 0
     starts = ready_from(m, packets, node, winner) <= m[Mesh.CLOCK]
-    if chosen < 0 and m[Mesh.UNIT_TURNS] != 0 and (starts or m[Mesh.UNIT_LATE_LOCK] == 0):
-        place = m[Mesh.PLACE_OF + winner]
-        m[node + Node.UNIT_PREFERRED] = 63 & ~((2 << place) - 1)
+    if chosen < 0 and (starts or m[Mesh.UNIT_LATE_LOCK] == 0):
+        m[node + Node.UNIT_PREFERRED] = preferred_after(
+            m[Mesh.UNIT_ARBITER],
+            m[node + Node.UNIT_PREFERRED],
+            asking,
+            m[Mesh.PLACE_OF + winner],
+        )
     if not starts:
         m[node + Node.UNIT_LOOKED] = m[Mesh.CLOCK]
         if m[Mesh.UNIT_LATE_LOCK] == 0:

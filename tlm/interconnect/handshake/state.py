@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from tlm.errors import InputError
+from tlm.interconnect.handshake.arbiters import at_reset
 from tlm.interconnect.handshake.records import (
     EVENT_COLUMNS,
     HEADER_COLUMNS,
@@ -19,7 +20,6 @@ from tlm.interconnect.handshake.records import (
     RING_COUNT,
     ROUND,
     SLOTS,
-    Arbiter,
     FlitBuffer,
     Int32s,
     Interface,
@@ -85,7 +85,7 @@ def new_mesh(rows: int, cols: int, timing: NocTiming, *, reductions: bool) -> In
     m[Mesh.LINK_INTERVAL] = timing.link_interval_cycles
     m[Mesh.UNIT_INTERVAL] = timing.reduce_interval_cycles
     m[Mesh.UNIT_CHOICE] = UNIT_CHOICES.index(timing.unit_choice)
-    m[Mesh.UNIT_TURNS] = timing.unit_arbiter == "round-robin"
+    m[Mesh.UNIT_ARBITER] = ARBITERS.index(timing.unit_arbiter)
     m[Mesh.UNIT_LATE_LOCK] = timing.unit_lock_on_transfer
     m[Mesh.CHANNEL] = CHANNELS.index(timing.channel)
     m[Mesh.CONTROLS] = 2 * nodes * timing.locks
@@ -153,7 +153,7 @@ def _set_nodes(m: Int32s, cols: int) -> None:
     table[:, Node.ROW], table[:, Node.COL] = np.divmod(np.arange(len(table)), cols)
     idle = [Node.QUEUE_HEAD, Node.QUEUE_TAIL, Node.QUEUE_LAST]
     table[:, [*idle, Node.UNIT, Node.UNIT_CHOSEN, Node.UNIT_LOOKED, Node.START_AT]] = -1
-    table[:, Node.UNIT_PREFERRED] = 2 ** (PORTS + 1) - 1
+    table[:, Node.UNIT_PREFERRED] = at_reset(m[Mesh.UNIT_ARBITER])
     if m[Mesh.CHANNEL]:
         table[:, Interface.ANSWER] = -1
 
@@ -161,9 +161,7 @@ def _set_nodes(m: Int32s, cols: int) -> None:
 def _set_outputs(m: Int32s, rows: int, cols: int) -> None:
     output_column(m, Output.PORT)[:] = np.arange(PORTS)
     output_column(m, Output.OWNER)[:] = -1
-    # All are first in line, and so is who stands in place 0 by the pointer of a tree.
-    first = 0 if m[Mesh.ARBITER] == Arbiter.TREE else 2 ** (PORTS + 1) - 1
-    output_column(m, Output.PREFERRED)[:] = first
+    output_column(m, Output.PREFERRED)[:] = at_reset(m[Mesh.ARBITER])
     output_column(m, Output.LINK_LAST)[:] = LONG_AGO
     row, col = node_table(m)[:, [Node.ROW, Node.COL]].T
     nodes, behind = node_addresses(m), output_column(m, Output.BEHIND)
