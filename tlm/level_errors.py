@@ -1,8 +1,11 @@
-"""How far kernels at a level are from the level below: stored comparisons, and the nearest case."""
+"""How far a kernel at a level may be from the level below: the stored cases around it."""
 
-import math
-from collections.abc import Iterable
-from typing import TypeVar
+from collections.abc import Sequence
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tlm.calibrated import REPOSITORY, Comparison, read_stored
 from tlm.tables import Table
@@ -10,6 +13,9 @@ from tlm.tables import Table
 LEVELS_FILE = REPOSITORY / "calibration" / "levels.json"
 TILES_FILE = REPOSITORY / "calibration" / "tiles.json"
 CHIPS_FILE = REPOSITORY / "calibration" / "chips.json"
+
+#: Logarithms that are not further apart are the same.
+_EQUAL = 1e-9
 
 
 class LevelPoint(Table):
@@ -108,7 +114,12 @@ class ChipComparison(Comparison):
     points: list[ChipPoint]
 
 
-_Balanced = TypeVar("_Balanced", LevelPoint, TilePoint)
+class Checked(NamedTuple):
+    """A checked case: its balance, its cycles at the level that is checked, and the error."""
+
+    balance: float
+    cycles: int
+    error_pct: float
 
 
 def load_levels() -> LevelComparison:
@@ -141,41 +152,83 @@ def load_chips() -> ChipComparison:
     return chips
 
 
-def _nearest(points: Iterable[_Balanced], balance: float) -> list[_Balanced]:
-    """Points of the nearest balance."""
-    points = list(points)
-    distances = [abs(math.log(point.balance / balance)) for point in points]
-    nearest = min(distances, default=0.0) + 1e-9
-    return [p for p, distance in zip(points, distances, strict=True) if distance <= nearest]
+class LevelError(NamedTuple):
+    """How far levels may be from our RTL, in per cent: the errors of adjacent levels, added.
+
+    Attributes:
+        pct: The largest error of the checked cases around a run.
+        nearest_pct: That of the case nearest to it.
+        worst_pct: The largest of all cases of the kernel.
+    """
+
+    pct: float
+    nearest_pct: float
+    worst_pct: float
+
+    def __add__(self, other: "LevelError") -> "LevelError":  # type: ignore[override]  # no tuple
+        return LevelError(*(mine + its for mine, its in zip(self, other, strict=True)))
 
 
-def level_error_pct(
+def bracketed(cases: Sequence[Checked], balance: float, cycles: float) -> LevelError | None:
+    """What checked cases say of the error of another one; None if there are none.
+
+    Around it are, of those with less or more balance and of these with fewer or more cycles, the
+    nearest: up to four. Beyond all cases nothing brackets it: the worst case counts.
+    """
+    if not cases:
+        return None
+    places = np.log([(case.balance / balance, case.cycles / cycles) for case in cases])
+    errors = np.array([abs(case.error_pct) for case in cases])
+    distances = np.hypot(*places.T)
+
+    def nearest(among: NDArray[np.bool_]) -> float:
+        if not among.any():
+            return 0.0
+        as_near = distances <= distances[among].min() + _EQUAL
+        return float(errors[among & as_near].max())
+
+    worst, every = float(errors.max()), np.ones(len(cases), dtype=bool)
+    within = (places.min(axis=0) <= _EQUAL).all() and (places.max(axis=0) >= -_EQUAL).all()
+    quarters = product(*([axis <= _EQUAL, axis >= -_EQUAL] for axis in places.T))
+    around = max(nearest(one & other) for one, other in quarters)
+    return LevelError(around if within else worst, nearest(every), worst)
+
+
+def level_error(
     kernel: str,
     dtype: str,
     noc: str,
     compute: str,
     balance: float,
+    cycles: int,
     *,
     alone: bool = False,
     memory: bool = False,
-) -> float | None:
-    """Error of a kernel's levels against our RTL: the worst errors of adjacent levels, added.
+) -> LevelError | None:
+    """Error of a kernel's levels against our RTL, of a run of so many cycles.
 
     ``at`` against whole kernels on tiles in Verilog, ``lt`` against ``at`` and ``perf`` against
-    ``lt``, each over the kernel's checked cases of the same ``dtype`` and the nearest ``balance``,
-    on any grid. None with the matrix engine as a roofline, which nothing was checked against. With
-    ``alone`` jobs at ``at`` take as long as by themselves; with ``memory`` blocks lie in off-chip
-    memory, with which only ``at`` was compared.
+    ``lt``, each over the kernel's checked cases of the same ``dtype``, on any grid. None with the
+    matrix engine as a roofline, which nothing was checked against. With ``alone`` jobs at ``at``
+    take as long as by themselves; with ``memory`` blocks lie in off-chip memory, with which only
+    ``at`` was compared.
     """
-    of = (kernel, dtype)
-    points = _nearest((p for p in load_levels().points if (p.kernel, p.dtype) == of), balance)
-    on_tiles = (p for p in load_tiles().points if (p.kernel, p.dtype, p.memory) == (*of, memory))
-    tiles = _nearest(on_tiles, balance)
-    if compute == "perf" or not points or not tiles or (memory and noc in ("lt", "perf")):
+    if compute == "perf" or (memory and noc in ("lt", "perf")):
         return None
-    error = max(abs(point.alone_error_pct if alone else point.error_pct) for point in tiles)
+    of = (kernel, dtype)
+    on_tiles = [p for p in load_tiles().points if (p.kernel, p.dtype, p.memory) == (*of, memory)]
+    points = [p for p in load_levels().points if (p.kernel, p.dtype) == of]
+    steps = [
+        [Checked(p.balance, p.at, p.alone_error_pct if alone else p.error_pct) for p in on_tiles]
+    ]
     if noc in ("lt", "perf"):
-        error += max(abs(point.lt_error_pct) for point in points)
+        steps.append([Checked(p.balance, p.lt, p.lt_error_pct) for p in points])
     if noc == "perf":
-        error += max(abs(point.perf_error_pct) for point in points)
-    return error
+        steps.append([Checked(p.balance, p.lt, p.perf_error_pct) for p in points])
+    total = LevelError(0.0, 0.0, 0.0)
+    for cases in steps:
+        error = bracketed(cases, balance, cycles)
+        if error is None:
+            return None
+        total += error
+    return total

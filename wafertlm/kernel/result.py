@@ -9,7 +9,7 @@ import numpy as np
 
 from tlm.engines.outcome import Outcome
 from tlm.files import whole_file
-from tlm.level_errors import level_error_pct
+from tlm.level_errors import LevelError, level_error
 from wafertlm.kernel.options import RTL
 from wafertlm.kernel.setup import Setup
 from wafertlm.output import complete
@@ -52,7 +52,8 @@ class KernelResult:
         maps: Arrays over the tiles, shape (rows, columns); empty at level `perf`. With a table of
             tiles from the first tile that is used to the last; those out of use have no times.
         error: ``level_pct``, of the levels used against our RTL, and ``profile_pct``, of the chip's
-            profile; None where nothing was compared.
+            profile; None where nothing was compared. Where it was, ``nearest_pct`` is that of the
+            case nearest to the run, ``worst_pct`` that of the kernel's worst.
     """
 
     setup: Setup
@@ -65,8 +66,11 @@ class KernelResult:
 
     def __post_init__(self) -> None:
         # Nothing of a foreign chip was ever held against our RTL.
-        level_pct = self._level_pct() if self.setup.chip.calibration else None
-        object.__setattr__(self, "error", {"level_pct": level_pct, "profile_pct": None})
+        found = self._level_error() if self.setup.chip.calibration else None
+        error: dict[str, float | None] = {"level_pct": found.pct if found else None}
+        if found is not None:
+            error |= {"nearest_pct": found.nearest_pct, "worst_pct": found.worst_pct}
+        object.__setattr__(self, "error", error | {"profile_pct": None})
 
     @property
     def cycles(self) -> int:
@@ -160,7 +164,7 @@ class KernelResult:
         with whole_file(path) as scratch, scratch.open("wb") as file:
             np.savez_compressed(file, **self.maps)
 
-    def _level_pct(self) -> float | None:
+    def _level_error(self) -> LevelError | None:
         """Error of the levels used; of a custom network modelled its calibration's, too.
 
         Levels are compared on the kernels' default variants, on tiles that are all alike, and with
@@ -168,12 +172,12 @@ class KernelResult:
         """
         setup, options, levels = self.setup, self.setup.options, self.setup.levels
         if levels.whole_tiles:
-            return 0.0
+            return LevelError(0.0, 0.0, 0.0)
         if options.choices != Choices() or levels.memory == "perf" or setup.unequal is not None:
             return None
         of = (options.kernel, options.dtype, levels.noc, levels.compute)
         memory = levels.memory is not None
-        error = level_error_pct(*of, setup.plan.balance, alone=self.alone, memory=memory)
+        error = level_error(*of, setup.plan.balance, self.cycles, alone=self.alone, memory=memory)
         if error is None or setup.custom is None or levels.noc == RTL:
             return error
-        return max(error, setup.custom.worst_error_pct)
+        return LevelError(*(max(pct, setup.custom.worst_error_pct) for pct in error))

@@ -44,6 +44,8 @@ class Error(_Record):
     """How far levels and profile are off, in per cent; None where nothing was compared."""
 
     level_pct: float | None = None
+    nearest_pct: float | None = None
+    worst_pct: float | None = None
     profile_pct: float | None = None
 
 
