@@ -26,6 +26,7 @@ from workloads.serving.price.experts import distinct_experts
 _BITS = 6
 _PROMPT_BITS = 5
 _ALIKE = 16
+_ALIKE_OCTAVES = 4
 _NONE = range(0)
 
 
@@ -239,17 +240,30 @@ def alike(part: Part) -> list[Part]:
         return [part._replace(tokens=tokens) for tokens in _beside(part.tokens)]
     if isinstance(part, Head):
         return [Head(rows) for rows in _beside(part.rows)]
-    if part.window is not None or not part.context:
+    if part.window is not None:
         return [part]
-    bits = _BITS if isinstance(part, Decode) else _PROMPT_BITS
-    return [part._replace(context=context) for context in _beside(part.context, bits)]
+    beside = _contexts if isinstance(part, Prompt) else _beside
+    return [part._replace(context=context) for context in beside(part.context) or [0]]
 
 
-def _beside(number: int, bits: int = _BITS) -> list[int]:
-    """Numbers that `rounded` gives, this and some next to it."""
-    unit = _unit(number, bits)
+def _beside(number: int) -> list[int]:
+    """Numbers that `rounded` gives, this and some next to it; of 0 none."""
+    unit = _unit(number, _BITS)
     first = number // unit // _ALIKE * _ALIKE
-    return [each * unit for each in range(first, first + _ALIKE) if each]
+    return [each * unit for each in range(first, first + _ALIKE) if each] if number else []
+
+
+def _contexts(context: int) -> list[int]:
+    """Contexts of prompt chunks, as they are rounded, from some octaves, which a run soon meets.
+
+    The first are all that need no rounding, and the octaves behind them.
+    """
+    exact = _PROMPT_BITS - 1
+    first = exact + max(0, context.bit_length() - exact - 1) // _ALIKE_OCTAVES * _ALIKE_OCTAVES
+    found = [*range(1 << exact)] if first == exact else []
+    for bits in range(first, first + _ALIKE_OCTAVES):
+        found += range(1 << bits, 2 << bits, 1 << bits - exact)
+    return found
 
 
 @lru_cache(1 << 16)
