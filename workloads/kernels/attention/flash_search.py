@@ -155,7 +155,8 @@ def _fastest(
         for number, run, columns in grid.spans:
             tried = _Best.of(cycles[..., columns], run, grid.cut, columns.start)
             best[number] = min(best[number] or tried, tried)
-            least[number] = min(least[number], int(needed[..., columns].min()))
+            if tried.cycles == np.inf:
+                least[number] = min(least[number], int(needed[..., columns].min()))
     found: list[Found[FlashPlan] | int] = []
     for one, fastest, needs in zip(shapes, best, least, strict=True):
         if fastest is None or fastest.cycles == np.inf:

@@ -1,7 +1,6 @@
 """The plan of FlatAttention: the largest blocks that the tiles have room for."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -32,9 +31,7 @@ def plan_flats(
         schedule: One of `SCHEDULES`.
         operands: How slices are sent to many.
     """
-    plans = [
-        replace(plan_flat(shape, place, method, schedule), operands=operands) for shape in shapes
-    ]
+    plans = [plan_flat(shape, place, method, schedule, operands=operands) for shape in shapes]
     cut = Cut(*np.array([plan.cut for plan in plans]).T)
     cycles = flat_candidate_cycles(plans[0], cut, place.timing)
     return [Found(plan, round(each)) for plan, each in zip(plans, cycles.tolist(), strict=True)]
@@ -46,6 +43,7 @@ def plan_flat(
     method: str = "network",
     schedule: str = "async",
     unit: float | None = None,
+    operands: str = "network",
 ) -> FlatPlan:
     """Plan attention: blocks as large as the memory of a tile allows, the keys cut first.
 
@@ -55,6 +53,7 @@ def plan_flat(
         method: How parts of rows come together.
         schedule: One of `SCHEDULES`.
         unit: Of a score; by default one over the root of the depth, by 16.
+        operands: How slices are sent to many.
 
     Raises:
         InputError: for an unknown name, or if no block fits.
@@ -68,7 +67,7 @@ def plan_flat(
         cut = _keys_of_a_block(shape, place, ceil_div(keys, kv_blocks))
         blocks = ceil_div(shape.kv_length, cut * place.cols)
         block = Block(ceil_div(rows, q_blocks), cut, shape.qk_depth, shape.v_depth)
-        plan = FlatPlan(place, shape, block, q_blocks, blocks, method, schedule, exponent)
+        plan = FlatPlan(place, shape, block, q_blocks, blocks, method, schedule, exponent, operands)
         if plan.tile_bytes <= place.tile_bytes:
             return plan
         if block.keys >= block.rows and kv_blocks < keys:
@@ -94,6 +93,10 @@ def _next_cut(shape: AttentionShape, cols: int, keys: int, cut: int) -> int:
 
     Else at least twice as many. No block is padding alone.
     """
-    more = [n for n in range(cut + 1, keys + 1) if ceil_div(keys, ceil_div(keys, n)) == n]
-    whole = [n for n in more if n <= 3 * cut and shape.kv_length % (n * cols) == 0]
-    return (whole or [n for n in more if n >= min(2 * cut, keys)])[0]
+
+    def more(least: int, most: int) -> Iterator[int]:
+        numbers = range(least, most + 1)
+        return (n for n in numbers if ceil_div(keys, ceil_div(keys, n)) == n)
+
+    whole = (n for n in more(cut + 1, min(3 * cut, keys)) if shape.kv_length % (n * cols) == 0)
+    return next(whole, None) or next(more(min(2 * cut, keys), keys))
