@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 
 from calibration.routers.stored import CustomCalibration, calibration_file, load_custom
-from cosim.spec.header import FlitLayout, check_names
+from cosim.spec.header import FlitLayout, check_names, check_operations
 from cosim.spec.mesh import MeshSpec, load_spec
 from cosim.spec.sets import allowed, in_words
 from tlm.calibrated import combined_hash
@@ -117,13 +117,9 @@ class CustomRouters:
             InputError: naming the first packet that the mesh cannot carry.
         """
         self.spec.check_size(rows, cols)
-        known, file = {name.upper() for name in self.spec.operations()}, self.spec.file.name
+        check_operations(self.spec, packets)
+        file = self.spec.file.name
         for kind in (PacketKind(value) for value in np.unique(packets.kind).tolist()):
-            if kind.name not in known:
-                raise InputError(
-                    f"{file}: operation: found a packet of kind "
-                    f"{kind.name.lower()}; allowed: {', '.join(sorted(known)).lower()}"
-                )
             bound = self.bound_flits(kind) or longest_flits
             for number in np.nonzero((packets.kind == kind) & (packets.flits > bound))[0].tolist():
                 raise InputError(

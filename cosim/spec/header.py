@@ -148,6 +148,21 @@ class FlitLayout:
         return all(len(side) > 0 and side[0] >= 0 and side[-1] < size for side, size in sides)
 
 
+def check_operations(spec: MeshSpec, packets: Packets) -> None:
+    """Hold that a network has the operations of all packets.
+
+    Raises:
+        InputError: naming the first that it has not.
+    """
+    known = sorted(spec.operations())
+    for kind in (PacketKind(value).name.lower() for value in np.unique(packets.kind).tolist()):
+        if kind not in known:
+            raise InputError(
+                f"{spec.file.name}: operation: found a packet of kind {kind}; "
+                f"allowed: {', '.join(known)}"
+            )
+
+
 def check_names(spec: MeshSpec, packets: Packets, cols: int) -> None:
     """Hold that headers can name all destinations and reductions, on a mesh of any size.
 

@@ -251,7 +251,7 @@ def mask_spec(tmp_path: Path) -> str:
         ),
         (
             ["0,0:0,0:0 0:2 0:1,1,maximum", "0,1:0,0:0 0:2 0:1,1,maximum"],
-            "features: found a packet of kind maximum; allowed: multicast, sum, unicast",
+            "operation: found a packet of kind maximum; allowed: multicast, sum, unicast",
         ),
         (
             ["0,0:0,0:0 0:2 0:1,4,sum", "0,1:0,0:0 0:2 0:1,4,sum"],
