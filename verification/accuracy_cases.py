@@ -13,7 +13,15 @@ from calibration.memory.model import bursts_of, memory_model, requests_per_cycle
 from calibration.routers.rtl_mesh import RtlMesh
 from cosim.spec.project import mesh_timing
 from tlm.interconnect.handshake import HandshakeMesh
-from tlm.interconnect.packets import Deliveries, Int64s, Packets, ReductionGoal, TileSet, cut
+from tlm.interconnect.packets import (
+    REDUCTIONS,
+    Deliveries,
+    Int64s,
+    Packets,
+    ReductionGoal,
+    TileSet,
+    cut,
+)
 from tlm.interconnect.traffic import Traffic, TrafficFigures, figures
 from verification.scenes import Item, Scene
 from verification.stress import name_of
@@ -152,7 +160,7 @@ class Alone:
             for part in cut(flits, mesh.fifo_depth):
                 yield start, source, where, part
         else:
-            goal = ReductionGoal(where, root, maximum=turn % 4 == 3)
+            goal = ReductionGoal(where, root, REDUCTIONS[int(turn % 4 == 3)])
             for part in cut(flits, mesh.fifo_depth):
                 for node in where.nodes(mesh.cols):
                     yield start, node, goal, part

@@ -11,7 +11,7 @@ import numpy as np
 
 from calibration.routers.rtl_mesh import RtlMesh
 from tlm.interconnect.ordering import Link, check_reductions, tree_links
-from tlm.interconnect.packets import Packets, ReductionGoal, TileSet
+from tlm.interconnect.packets import REDUCTIONS, Packets, ReductionGoal, TileSet
 
 Item = tuple[int, int, TileSet | ReductionGoal, int]
 #: The tiles of a group, and the nodes to which it may reduce.
@@ -160,7 +160,7 @@ class _Events:
         return where, roots[self._rng.integers(len(roots))]
 
     def _operands(self, cycle: int, where: TileSet, root: int) -> Iterator[Item]:
-        goal = ReductionGoal(where, root, maximum=bool(self._rng.integers(2)))
+        goal = ReductionGoal(where, root, REDUCTIONS[int(self._rng.integers(2))])
         flits = self._flits()
         spread = self._rng.integers(0, int(self._rng.choice([1, 8, 60])), len(where)).tolist()
         for node, late in zip(where.nodes(self._mesh.cols), spread, strict=True):

@@ -7,14 +7,14 @@ from typing import Self
 import numpy as np
 
 from calibration.routers.stored import CustomCalibration, calibration_file, load_custom
-from cosim.spec.header import FlitLayout, check_names
+from cosim.spec.header import FlitLayout, check_names, check_operations
 from cosim.spec.mesh import MeshSpec, load_spec
 from cosim.spec.sets import allowed, in_words
 from tlm.calibrated import combined_hash
 from tlm.errors import InputError
 from tlm.interconnect import packets as network
 from tlm.interconnect.handshake import HandshakeMesh
-from tlm.interconnect.packets import PacketKind, Packets, TileSet
+from tlm.interconnect.packets import REDUCTIONS, PacketKind, Packets, TileSet
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Multicast, Program, Reduce, Send, Transfer
 from tlm.program.operations import Way
@@ -25,8 +25,7 @@ from wafertlm.output import log
 _BOUNDS = {
     PacketKind.UNICAST: "packet_flits",
     PacketKind.MULTICAST: "multicast_flits",
-    PacketKind.SUM: "reduction_flits",
-    PacketKind.MAXIMUM: "reduction_flits",
+    **dict.fromkeys(REDUCTIONS, "reduction_flits"),
 }
 
 
@@ -100,6 +99,8 @@ class CustomRouters:
         """Longest packet of a kind: as found, of unicasts as specified; None: there is no bound."""
         if kind == PacketKind.UNICAST:
             return self.spec.limits.packet_flits
+        if _BOUNDS[kind] in self.found.no_limit_found:
+            return None
         multicast = kind == PacketKind.MULTICAST
         return self.found.multicast_flits if multicast else self.found.reduction_flits
 
@@ -116,13 +117,9 @@ class CustomRouters:
             InputError: naming the first packet that the mesh cannot carry.
         """
         self.spec.check_size(rows, cols)
-        known, file = {name.upper() for name in self.spec.operations()}, self.spec.file.name
+        check_operations(self.spec, packets)
+        file = self.spec.file.name
         for kind in (PacketKind(value) for value in np.unique(packets.kind).tolist()):
-            if kind.name not in known:
-                raise InputError(
-                    f"{file}: features: found a packet of kind "
-                    f"{kind.name.lower()}; allowed: {', '.join(sorted(known)).lower()}"
-                )
             bound = self.bound_flits(kind) or longest_flits
             for number in np.nonzero((packets.kind == kind) & (packets.flits > bound))[0].tolist():
                 raise InputError(
@@ -178,6 +175,11 @@ class CustomRouters:
                 f"{self.spec.file.name}: operation: found a kernel that reduces to the "
                 f"{reduce.operation}; allowed: {', '.join(known)}"
             )
+        if self.spec.reduced_bits < self.spec.payload_bits:
+            raise InputError(
+                f"{self.spec.file.name}: features.reduced_bits: found {self.spec.reduced_bits}; "
+                f"allowed for a kernel that reduces: {self.spec.payload_bits}, all of a payload"
+            )
 
 
 def _told(spec: MeshSpec, found: CustomCalibration) -> CustomCalibration:
@@ -192,5 +194,5 @@ def _told(spec: MeshSpec, found: CustomCalibration) -> CustomCalibration:
 def _goal(operation: Transfer, way: Way, cols: int) -> TileSet | network.ReductionGoal:
     if not isinstance(operation, Reduce):
         return way.members
-    maximum = operation.operation == "maximum"
-    return network.ReductionGoal(way.members, way.tile[0] * cols + way.tile[1], maximum)
+    kind = PacketKind[operation.operation.upper()]
+    return network.ReductionGoal(way.members, way.tile[0] * cols + way.tile[1], kind)

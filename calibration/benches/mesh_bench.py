@@ -15,7 +15,9 @@ from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, First, RisingEdge
 from numpy.typing import NDArray
 
-from cosim.spec.flits import flits_of, mask, sent
+from cosim.spec.data import OWN_LAW, DataLaw
+from cosim.spec.flits import flits_of, mask
+from cosim.spec.narrow import numbers_of
 from tlm.interconnect.packets import Deliveries, Int64s, PacketKind, Packets
 
 _PATIENCE_CYCLES = 1000
@@ -96,59 +98,26 @@ def expected_deliveries(packets: Packets, cols: int, *, loopback: bool = True) -
     return rows if loopback else rows[~own]
 
 
-def judge(packets: Packets, log: Log, wanted: Int64s, element_bits: int = 32) -> Deliveries:
+def judge(packets: Packets, log: Log, wanted: Int64s, law: DataLaw = OWN_LAW) -> Deliveries:
     """Check every handshake against the packets and condense them.
 
     Args:
         packets: What was to be sent.
         log: Shape (handshakes, 5): 0 injection or 1 ejection, node, cycle, last bit, payload.
         wanted: Shape (deliveries, 2): packet and node, sorted.
-        element_bits: Width of a reduction's elements.
+        law: What reductions do with data.
 
     Raises:
         AssertionError: naming the first packet and node at fault.
     """
-    injected = _injections(packets, log[log[:, 0] == 0], element_bits)
-    ejected = _ejections(packets, log[log[:, 0] == 1], wanted, element_bits)
+    injected = _injections(packets, log[log[:, 0] == 0], law)
+    ejected = _ejections(packets, log[log[:, 0] == 1], wanted, law)
     return Deliveries(
         injected[:, 0], injected[:, 1], ejected[:, 0], ejected[:, 1], ejected[:, 2], ejected[:, 3]
     )
 
 
-def _received(packets: Packets, packet: Log, flit: Log, element_bits: int) -> Log:
-    """Payload with which each flit comes out: of a reduction, what its operands amount to."""
-    data = sent(packets, packet, flit, element_bits)
-    reduced = np.nonzero(packets.reduces[packet.astype(np.int64)])[0]
-    if len(reduced) == 0:
-        return data
-    # Every operand's flits, next to each other by reduction and flit.
-    numbers = np.nonzero(packets.reduces)[0]
-    source, index, _ = flits_of(packets, numbers)
-    joint = packets.joint[source.astype(np.int64)]
-    order = np.lexsort((index, joint))
-    group = np.stack([joint, index.astype(np.int64)], axis=1)[order]
-    first = np.nonzero(np.r_[True, (np.diff(group, axis=0) != 0).any(axis=1)])[0]
-    values = sent(packets, source, index, element_bits)[order]
-    maximum = packets.kind[group[first, 0]] == PacketKind.MAXIMUM
-    # Both lists are sorted by joint number and flit; the wanted ones are a reduction's once.
-    data[reduced] = _combined(values, first, maximum, element_bits)
-    return data
-
-
-def _combined(values: Log, first: Int64s, maximum: NDArray[np.bool_], element_bits: int) -> Log:
-    """Sum or signed maximum, element by element, of runs of payloads that start at ``first``."""
-    result = np.zeros(len(first), dtype=np.uint64)
-    unused = np.uint64(64 - element_bits)
-    for lsb in range(0, 64, element_bits):
-        # An element at the top of a word wraps and compares as one of its own width.
-        top = values >> np.uint64(lsb) << unused
-        total = np.add.reduceat(top, first)
-        largest = np.maximum.reduceat(top.view(np.int64), first).view(np.uint64)
-        result |= np.where(maximum, largest, total) >> unused << np.uint64(lsb)
-    return result
-
-
-def _injections(packets: Packets, log: Log, element_bits: int) -> Int64s:
+def _injections(packets: Packets, log: Log, law: DataLaw) -> Int64s:
     """Rows (head cycle, tail cycle) by packet: each node sends its own in order, flit by flit."""
     order = np.argsort(log[:, 1], kind="stable")
     numbers = np.argsort(packets.source, kind="stable")
@@ -157,7 +126,7 @@ def _injections(packets: Packets, log: Log, element_bits: int) -> Int64s:
     log = log[order]
     if len(log) != len(packet) or (log[:, 1] != node).any():
         raise AssertionError(f"flits injected: {len(log)}, expected {len(packet)}")
-    data = sent(packets, packet, flit, element_bits)
+    data = law.sent(packets, packet, flit)
     _compare(packets, log, packet, flit, data, "injected")
     cycles = np.empty((len(packets), 2), dtype=np.int64)
     cycles[numbers, 0] = log[starts, 2]
@@ -165,10 +134,10 @@ def _injections(packets: Packets, log: Log, element_bits: int) -> Int64s:
     return cycles
 
 
-def _ejections(packets: Packets, log: Log, wanted: Int64s, element_bits: int) -> Int64s:
+def _ejections(packets: Packets, log: Log, wanted: Int64s, law: DataLaw) -> Int64s:
     """Rows (packet, node, head cycle, tail cycle), checked flit by flit."""
     # Stable: flits of one packet at one node stay in the order in which they passed.
-    numbers = log[:, 4] >> np.uint64(32)
+    numbers = numbers_of(packets, log[:, 1], log[:, 4], wanted, law)
     order = np.lexsort((log[:, 1], numbers))
     log, numbers = log[order], numbers[order]
     packet, flit, starts = flits_of(packets, wanted[:, 0])
@@ -181,7 +150,7 @@ def _ejections(packets: Packets, log: Log, wanted: Int64s, element_bits: int) ->
             f"flits ejected: {len(log)}, expected {len(packet)}; (packet, node) missing "
             f"{sorted(due - seen)[:3]}, never sent there {sorted(seen - due)[:3]}"
         )
-    data = _received(packets, packet, flit, element_bits)
+    data = law.received(packets, packet, flit, log[:, 4])
     _compare(packets, log, packet, flit, data, "ejected")
     cycles = log[:, 2].astype(np.int64)
     return np.column_stack([wanted, cycles[starts], cycles[starts + lengths - 1]])

@@ -159,6 +159,7 @@ class _Campaign:
             packet_flits=subject.packet_flits,
             multicast_flits=subject.multicast_flits if subject.multicasts else None,
             reduction_flits=subject.reduction_flits if subject.reductions else None,
+            no_limit_found=subject.no_limit_found,
             not_represented=[line for each in part.made for line in each.not_represented],
             findings=[finding for each in part.made for finding in each.findings],
             not_made=[NotMade(experiment=e.experiment, why=e.why) for e in part.made if e.why],

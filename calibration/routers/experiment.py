@@ -132,7 +132,7 @@ def bound(flits: int, specified: int | None, tried: int) -> Parameter:
     if specified:
         how = "as specified"
     else:
-        how = "none longer was tried" if flits == tried else "longer ones get stuck"
+        how = "no limit found: none longer was tried" if flits == tried else "longer ones get stuck"
     return Parameter.exact(flits, f"flits/packet, {how}")
 
 

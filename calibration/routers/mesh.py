@@ -111,7 +111,7 @@ class BlackBoxMesh(SizedMesh):
         if not outcome["quiet"]:
             raise UnfinishedError(f"{what} moves still in cycle {outcome['cycles']}: {counts}")
         try:
-            return judge(packets, log, wanted, self.spec.features.element_bits)
+            return judge(packets, log, wanted, self.spec.data_law)
         except AssertionError as error:
             raise WrongDataError(f"{what}: {error}") from error
 

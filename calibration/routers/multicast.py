@@ -64,6 +64,10 @@ class Multicast(SceneExperiment):
                     flits = int(alone.integers(1, _MOST_FLITS + 1))
                     scenes += about(_ALONE, [self._alone(size, where, source, flits)])
             scenes += [self._scene(size, among, number) for number in range(_CHECKS_A_MESH)]
+        if (longest := self.mesh.multicast_flits) > _MOST_FLITS:
+            size = self.mesh.fit
+            where, source = self.mesh.random_set(size, alone), self._any_node(size, alone)
+            scenes += about(_ALONE, [self._alone(size, where, source, longest)])
         fitted = {scene.label for scene in self.fit_cases()}
         others = {scene.label: scene for scene in scenes}
         return [scene for label, scene in others.items() if label not in fitted]

@@ -14,6 +14,7 @@ from calibration.routers.experiment import (
 )
 from calibration.routers.found import unit_at
 from calibration.routers.meetings import MEETING, meeting_scenes
+from calibration.routers.operations import check_data, untimed
 from calibration.routers.scenes import Scene, Send, Size, about, closest, forms, shortlist, span
 from tlm.calibrated import Parameter
 from tlm.interconnect.packets import ReductionGoal, TileSet, cut
@@ -53,9 +54,7 @@ class Reduction(SceneExperiment):
     def untried(self) -> Sequence[str]:
         """Meetings where there are none, another operation, packets that a limit leaves out."""
         meet = () if self._meetings() else (f"{MEETING}: no two of this mesh can want its unit",)
-        maximum = {"sum", "maximum"} <= set(self.mesh.spec.operations())
-        others = ("cycles of maxima: sums alone are timed",) if maximum else ()
-        return (*meet, *others, *self.mesh.outgrown("reduction_flits"))
+        return (*meet, *untimed(self.mesh), *self.mesh.outgrown("reduction_flits"))
 
     def fit_cases(self) -> list[Scene]:
         """Pairs, then random groups and roots: alone, with unicasts in the way, crowded, meeting.
@@ -93,12 +92,16 @@ class Reduction(SceneExperiment):
                 for i in range(_CHECKS_A_MESH)
             ]
             scenes += meeting_scenes(self.mesh, size, meeting, _CHECKED_MEETINGS)
+        if (longest := self.mesh.reduction_flits) > _MOST_FLITS:
+            goal = self.mesh.random_reduction(self.mesh.fit, alone)
+            scenes.append(self._in_packets(self.mesh.fit, goal, longest))
         fitted = {scene.label for scene in self.fit_cases()}
         others = {scene.label: scene for scene in scenes}
         return [scene for label, scene in others.items() if label not in fitted]
 
     def find(self, cases: Sequence[Scene], values: Sequence[float]) -> dict[str, Parameter]:
         """From reductions that are alone the cycles; from the others who waits for whom."""
+        check_data(self.mesh, self.seed + 6)
         known = self._narrowed(cases, values, most=1)
         units = self._units(known, cases, values, ARBITERS[:2])
         best, misfit = closest(units, cases, values)

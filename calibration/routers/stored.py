@@ -90,8 +90,9 @@ class CustomCalibration(BaseModel):
         model: Hash of the model and the experiments it was found with.
         network: The fields of `NocTiming`.
         packet_flits: Longest packet that was tried, or is allowed.
-        multicast_flits: Longest multicast; None without multicasts.
-        reduction_flits: Longest operand; None without reductions.
+        multicast_flits: Longest multicast that was tried, or is allowed; None without multicasts.
+        reduction_flits: Longest operand alike; None without reductions.
+        no_limit_found: Which of these two are no limits: packets may be longer.
         not_represented: What the model cannot be like, and how far it is off, a line each.
         findings: Scenes that went wrong.
         not_made: Experiments without a result, or of which scenes were left out.
@@ -109,6 +110,7 @@ class CustomCalibration(BaseModel):
     packet_flits: int
     multicast_flits: int | None
     reduction_flits: int | None
+    no_limit_found: list[str] = []
     not_represented: list[str]
     findings: list[Finding] = []
     not_made: list[NotMade] = []

@@ -18,10 +18,10 @@ from cosim.spec.header import FlitLayout
 from cosim.spec.mesh import MeshSpec
 from cosim.verilated.cache import included_files
 from tlm.interconnect.handshake import HandshakeMesh
-from tlm.interconnect.packets import Packets, ReductionGoal, TileSet
+from tlm.interconnect.packets import PacketKind, Packets, ReductionGoal, TileSet
 from tlm.interconnect.zero_load import CHANNELS, NocTiming
 
-#: Longest packet that is tried.
+#: Longest packet that is tried, where the specification does not say more.
 LONGEST_FLITS = 64
 _PORTS = 5
 _TRIES = 10_000
@@ -117,7 +117,21 @@ class Subject(Runs):
     @property
     def longest_tried_flits(self) -> int:
         """Longest multicast or operand that is tried: a header must be able to count it."""
-        return min(LONGEST_FLITS, self.mesh(self.fit).layout().longest_flits or LONGEST_FLITS)
+        most = max(LONGEST_FLITS, self.packet_flits)
+        return min(most, self.mesh(self.fit).layout().longest_flits or most)
+
+    @property
+    def no_limit_found(self) -> list[str]:
+        """Limits of the specification that trying did not find either."""
+        if self.mesh(self.fit).layout().longest_flits is not None:
+            return []
+        tried = {"multicast_flits": self.multicasts, "reduction_flits": self.reductions}
+        return [
+            name
+            for name, there in tried.items()
+            if there and getattr(self.spec.limits, name) is None
+            if getattr(self, name) == self.longest_tried_flits
+        ]
 
     @property
     def multicasts(self) -> bool:
@@ -189,7 +203,7 @@ class Subject(Runs):
     @cached_property
     def reduction_flits(self) -> int:
         """Longest operand, found alike."""
-        pair = ReductionGoal(TileSet(range(1), range(2)), root=0, maximum=self.maximum_only)
+        pair = ReductionGoal(TileSet(range(1), range(2)), root=0, kind=self.timed)
         known = self.spec.limits.reduction_flits or self._known("reduction", "reduction_flits")
         return known or self._longest(lambda flits: [(0, node, pair, flits) for node in (0, 1)])
 
@@ -202,9 +216,9 @@ class Subject(Runs):
         return (f"more flits than limits.{limit} = {flits}: buffers hold packets of {depth}",)
 
     @property
-    def maximum_only(self) -> bool:
-        """The network knows no sums."""
-        return "sum" not in self.spec.operations()
+    def timed(self) -> PacketKind:
+        """The reduction whose cycles are measured: the first that the network knows."""
+        return PacketKind[self.spec.reductions()[0].upper()]
 
     @cached_property
     def operand_limit(self) -> int:
@@ -245,8 +259,8 @@ class Subject(Runs):
         return limit
 
     def reduce(self, operands: TileSet, root: int) -> ReductionGoal:
-        """A reduction of a kind that the network knows."""
-        return ReductionGoal(operands, root, maximum=self.maximum_only)
+        """A reduction of the kind that is timed."""
+        return ReductionGoal(operands, root, self.timed)
 
     def meeting(self, goal: ReductionGoal, size: Size | None = None) -> int:
         """Most operands of a reduction that meet in one router."""

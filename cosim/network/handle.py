@@ -7,7 +7,7 @@ from cosim.network.model import LoopModel
 from cosim.spec.flits import Words
 from cosim.verilated.handle import INT, POINTER, U32, U64, Handle, check_wave, declare
 from cosim.verilated.pyverilator_fit import PyVerilator
-from tlm.interconnect.packets import ReductionGoal, TileSet
+from tlm.interconnect.packets import PacketKind, ReductionGoal, TileSet
 
 #: Cycles without a handshake after which nothing will move by itself any more.
 PATIENCE_CYCLES = 1000
@@ -53,7 +53,7 @@ class MeshHandle(Handle):
     _State = _State
     _functions = {
         "new": (POINTER, [POINTER, POINTER, U32]),
-        "shape": (U32, [POINTER, U32, U32, U32, _WORDS, _WORDS, U32, _WORDS]),
+        "shape": (U32, [POINTER, U32, U32, U32, U32, _WORDS, _WORDS, U32, _WORDS]),
         "push": (None, [POINTER, U32, U32, U32, U64]),
         "run": (INT, [POINTER, U64, U64]),
         "finish": (INT, [POINTER, U64, U64]),
@@ -99,7 +99,8 @@ class MeshHandle(Handle):
             self._open,
             source,
             flits,
-            1 + goal.maximum if isinstance(goal, ReductionGoal) else 0,
+            goal.kind if isinstance(goal, ReductionGoal) else PacketKind.UNICAST,
+            len(goal.operands) if isinstance(goal, ReductionGoal) else 0,
             _words(head.view("<u4").tolist()),
             _words(self._layout.behind(head).view("<u4").tolist()),
             len(nodes),

@@ -2,8 +2,9 @@
 // out, and judges it. interconnect.py is the other side.
 //
 // A flit's payload is {packet number, bits that depend on packet and flit}; of an operand {joint number,
-// such bits}, with a zero for the number in all operands of a reduction but one: sum and maximum then
-// carry the number too. So every flit that comes out is known, and what it has to be.
+// such bits}, by its operation with a zero for the number in all operands of a reduction but one: results
+// then carry the number too. So every flit that comes out is known, and what it has to be. Where adders are
+// too narrow for the number, a result is known by its bits among those that are due.
 
 #include <algorithm>
 #include <cstdarg>
@@ -36,26 +37,31 @@ struct Shape {
   unsigned node;
   uint32_t flits;
   Operation operation;
+  uint32_t operands;  // that meet
   uint32_t first[kFlitWords], behind[kFlitWords];  // without payload and last bit
   std::vector<uint32_t> destinations;
 };
 
 struct Packet {
   uint64_t start;
-  uint32_t number, joint, shape;
+  uint32_t number, joint, shape, rank;  // among the operands that meet
 };
 
 struct Node {
   std::deque<Packet> packets;  // queued, in order; the first one may be on its way in
   uint32_t sent = 0;           // its flits that went in
   uint64_t head_cycle = 0;     // when the first of them did
+  std::vector<uint32_t> results;  // numbers of those that are due, where they do not carry them
 };
 
-// What a node is to get: of a result the operands' data so far.
+// What a node is to get: of a result what the operands so far amount to, or which of them may come.
 struct Due {
-  uint32_t flits, came = 0;
+  uint32_t number, flits, came = 0;
+  Operation operation;
+  uint32_t operands = 0;  // that were queued
   uint64_t head_cycle = 0;
   std::vector<uint64_t> result;
+  std::vector<Packet> any;
 };
 
 // A packet that has wholly gone in or come out; shared with Python, which reads words of 64 bits.
@@ -93,11 +99,10 @@ struct Loop {
   std::string failure;
 };
 
-uint64_t payload(const Packet& packet, Operation operation, uint32_t flit) {
-  if (operation == kCarry) return uint64_t{packet.number} << 32 | arbitrary(packet.number, flit);
-  // Of a 64-bit element no sum of a mesh's operands may reach the number.
-  const uint64_t bits = arbitrary(packet.number, flit) >> (kElementBits == 64 ? 12 : 0);
-  return (packet.number == packet.joint ? uint64_t{packet.joint} << 32 : 0) | bits;
+uint64_t payload(const Loop& loop, const Packet& packet, uint32_t flit) {
+  const Shape& shape = loop.shapes[packet.shape];
+  if (shape.operation == kCarry) return carried(packet.number, flit);
+  return operand(shape.operation, packet.number, packet.joint, packet.rank, shape.operands, flit);
 }
 
 uint64_t key_of(uint32_t node, uint32_t packet) { return uint64_t{node} << 32 | packet; }
@@ -136,7 +141,7 @@ void offer(Loop& loop) {
     uint32_t flit[kFlitWords];
     const uint32_t* const header = node.sent ? shape.behind : shape.first;
     std::copy(header, header + kFlitWords, flit);
-    set_payload(flit, payload(packet, shape.operation, node.sent));
+    set_payload(flit, payload(loop, packet, node.sent));
     const uint32_t last = node.sent + 1 == shape.flits;
     set_bits(flit, kLastBit, 1, &last);
     set_bits(&loop.mesh->inject_flit_i[0], n * kFlitBits, kFlitBits, flit);
@@ -158,45 +163,92 @@ void went_in(Loop& loop, unsigned n) {
   if (node.packets.empty()) loop.queued &= ~(uint64_t{1} << n);
 }
 
-uint32_t number_at(const Loop& loop, unsigned n) {
-  return bits_at(loop.mesh->eject_flit_o, n * kFlitBits + kPayloadLsb + 32);
+uint64_t payload_at(const Loop& loop, unsigned n) {
+  const auto& flits = loop.mesh->eject_flit_o;
+  const unsigned lsb = n * kFlitBits + kPayloadLsb;
+  return uint64_t{bits_at(flits, lsb + 32)} << 32 | bits_at(flits, lsb);
+}
+
+// What the next flit has to be; of a selection, if the first operand that may be the one is it.
+uint64_t wanted(const Loop& loop, const Due& due) {
+  if (due.operation == kCarry) return carried(due.number, due.came);
+  return due.operation == kSelect ? payload(loop, due.any.front(), due.came) : due.result[due.came];
+}
+
+bool may_be(const Loop& loop, const Due& due, uint64_t seen) {
+  if (due.operation == kCarry) return seen == wanted(loop, due);
+  if (due.operation != kSelect) return ((seen ^ wanted(loop, due)) & kCounts) == 0;
+  return std::any_of(due.any.begin(), due.any.end(), [&](const Packet& packet) {
+    return ((seen ^ payload(loop, packet, due.came)) & kCounts) == 0;
+  });
+}
+
+// What is due of which a node is offered a flit; null if it is of none.
+Due* due_at(Loop& loop, unsigned n) {
+  const uint64_t seen = payload_at(loop, n);
+  const auto found = loop.due.find(key_of(n, static_cast<uint32_t>(seen >> 32)));
+  Due* const named = found == loop.due.end() ? nullptr : &found->second;
+  if (kReducedBits == 64 || (named && named->operation == kCarry && may_be(loop, *named, seen))) return named;
+  for (const uint32_t number : loop.nodes[n].results) {
+    Due& due = loop.due[key_of(n, number)];
+    if (may_be(loop, due, seen)) return &due;
+  }
+  return named;
+}
+
+void forget(Loop& loop, unsigned n, const Due& due) {
+  auto& results = loop.nodes[n].results;
+  results.erase(std::remove(results.begin(), results.end(), due.number), results.end());
+  loop.due.erase(key_of(n, due.number));
 }
 
 void came_out(Loop& loop, unsigned n) {
   const auto& flits = loop.mesh->eject_flit_o;
   const unsigned lsb = n * kFlitBits;
-  const uint32_t low = bits_at(flits, lsb + kPayloadLsb);
-  const uint32_t number = number_at(loop, n);
-  const uint64_t seen = uint64_t{number} << 32 | low;
+  const uint64_t seen = payload_at(loop, n);
   const bool last = flits[(lsb + kLastBit) / 32] >> (lsb + kLastBit) % 32 & 1;
-  const auto found = loop.due.find(key_of(n, number));
   const unsigned long long cycle = loop.state.cycle, shown = seen;
-  if (found == loop.due.end()) {
+  Due* const found = due_at(loop, n);
+  if (!found) {
     fail(loop, "packet %u is not due at node %u, where a flit with payload %#llx was ejected in cycle %llu",
-         number, n, shown, cycle);
+         static_cast<uint32_t>(seen >> 32), n, shown, cycle);
     return;
   }
-  Due& due = found->second;
-  const uint64_t wanted = due.result.empty() ? uint64_t{number} << 32 | arbitrary(number, due.came)
-                                             : due.result[due.came];
-  if (seen != wanted || last != (due.came + 1 == due.flits)) {
+  Due& due = *found;
+  if (!may_be(loop, due, seen) || last != (due.came + 1 == due.flits)) {
     fail(loop, "packet %u ejected at node %u: flit %u of %u has payload %#llx, expected %#llx, "
-         "last bit %d, cycle %llu", number, n, due.came, due.flits, shown,
-         static_cast<unsigned long long>(wanted), last, cycle);
+         "last bit %d, cycle %llu", due.number, n, due.came, due.flits, shown,
+         static_cast<unsigned long long>(wanted(loop, due)), last, cycle);
     return;
   }
+  std::erase_if(due.any, [&](const Packet& packet) {
+    return ((seen ^ payload(loop, packet, due.came)) & kCounts) != 0;
+  });
   ++loop.state.ejected;
   if (due.came == 0) due.head_cycle = cycle;
   if (++due.came < due.flits) return;
-  loop.events.push_back({1, number, n, due.head_cycle, cycle});
-  loop.due.erase(found);
+  loop.events.push_back({1, due.number, n, due.head_cycle, cycle});
+  forget(loop, n, due);
+}
+
+// One more operand of a result that is due at a node.
+void add_operand(const Loop& loop, Node& root, Due& due, const Packet& packet) {
+  const bool first = packet.rank == 0;
+  if (first && kReducedBits < 64) root.results.push_back(due.number);
+  if (due.operation == kSelect) {
+    due.any.push_back(packet);
+    return;
+  }
+  if (first) due.result.resize(due.flits);
+  for (uint32_t flit = 0; flit < due.flits; ++flit) {
+    const uint64_t own = payload(loop, packet, flit);
+    due.result[flit] = first ? own : combined(due.operation, due.result[flit], own);
+  }
 }
 
 // What a node is offered.
 Offer seen_at(Loop& loop, unsigned n) {
-  const uint32_t number = number_at(loop, n);
-  const auto found = loop.due.find(key_of(n, number));
-  if (found != loop.due.end()) return {number, found->second.came};
+  if (const Due* const due = due_at(loop, n)) return {due->number, due->came};
   came_out(loop, n);  // which tells that it is not due
   return {-1, 0};
 }
@@ -277,9 +329,10 @@ void loop_delete(Loop* loop) {
 
 // Registers a shape and returns its number; `first` and `behind` are its first flit and the others
 // without payload and last bit.
-uint32_t loop_shape(Loop* loop, uint32_t node, uint32_t flits, uint32_t operation, const uint32_t* first,
-                    const uint32_t* behind, uint32_t destination_count, const uint32_t* destinations) {
-  Shape shape{node, flits, static_cast<Operation>(operation), {}, {}, {}};
+uint32_t loop_shape(Loop* loop, uint32_t node, uint32_t flits, uint32_t operation, uint32_t operands,
+                    const uint32_t* first, const uint32_t* behind, uint32_t destination_count,
+                    const uint32_t* destinations) {
+  Shape shape{node, flits, static_cast<Operation>(operation), operands, {}, {}, {}};
   std::copy(first, first + kFlitWords, shape.first);
   std::copy(behind, behind + kFlitWords, shape.behind);
   shape.destinations.assign(destinations, destinations + destination_count);
@@ -290,20 +343,17 @@ uint32_t loop_shape(Loop* loop, uint32_t node, uint32_t flits, uint32_t operatio
 // Queues a packet; a reduction's operands name the number of the first one of them.
 void loop_push(Loop* loop, uint32_t shape_number, uint32_t number, uint32_t joint, uint64_t start) {
   const Shape& shape = loop->shapes[shape_number];
-  const Packet packet{start, number, joint, shape_number};
-  loop->nodes[shape.node].packets.push_back(packet);
-  loop->queued |= uint64_t{1} << shape.node;
+  Packet packet{start, number, joint, shape_number, 0};
   for (const uint32_t node : shape.destinations) {
     Due& due = loop->due[key_of(node, joint)];
+    due.number = joint;
     due.flits = shape.flits;
-    if (shape.operation == kCarry) continue;
-    const bool first = number == joint;
-    if (first) due.result.resize(shape.flits);
-    for (uint32_t flit = 0; flit < shape.flits; ++flit) {
-      const uint64_t own = payload(packet, shape.operation, flit);
-      due.result[flit] = first ? own : combined(shape.operation, due.result[flit], own);
-    }
+    due.operation = shape.operation;
+    packet.rank = due.operands++;
+    if (shape.operation != kCarry) add_operand(*loop, loop->nodes[node], due, packet);
   }
+  loop->nodes[shape.node].packets.push_back(packet);
+  loop->queued |= uint64_t{1} << shape.node;
 }
 
 // Simulates up to the first cycle with an event, or to cycle `until`, or until the mesh stands still:

@@ -44,6 +44,7 @@ class LoopModel(SizedMesh):
                 "LOOP_PAYLOAD_LSB": layout.payload_lsb,
                 "LOOP_LAST_BIT": layout.last_bit,
                 "LOOP_ELEMENT_BITS": self.spec.features.element_bits,
+                "LOOP_REDUCED_BITS": self.spec.data_law.reduced_bits,
             },
             sources=self.spec.source_files(),
             flags=self.spec.rtl.flags(),

@@ -24,14 +24,6 @@ def mask(first: Int64s, last: Int64s, step: Int64s, size: int) -> Words:
     return np.asarray(np.where(marked, bits, np.uint64(0)).sum(axis=0, dtype=np.uint64))
 
 
-def sent(packets: Packets, packet: Words, flit: Words, element_bits: int = 32) -> Words:
-    """Payload with which each flit goes in."""
-    number = packet.astype(np.int64)
-    named = np.where(packets.joint[number] == number, packet, np.uint64(0))
-    reduced = named << np.uint64(32) | operand(packet, flit, element_bits)
-    return np.where(packets.reduces[number], reduced, payload(packet, flit))
-
-
 def payload(packet: Words, flit: Words) -> Words:
     """Payload that the replayer gives to flit ``flit`` of packet ``packet``; shapes broadcast."""
     low = flit & np.uint64(0xFFFF)

@@ -6,7 +6,7 @@ Words are 64 bits, a flit's low one first.
 import numpy as np
 from numpy.typing import NDArray
 
-from cosim.spec.flits import Words, flits_of, mask, sent
+from cosim.spec.flits import Words, flits_of, mask
 from cosim.spec.mesh import MeshSpec
 from cosim.spec.sets import allowed, in_words
 from tlm.errors import InputError
@@ -69,7 +69,7 @@ class FlitLayout:
         number = packet.astype(np.int64)
         header = self._header(packets)
         header |= {
-            "payload": sent(packets, packet, flit, self._spec.features.element_bits),
+            "payload": self._spec.data_law.sent(packets, packet, flit),
             "last": flit + np.uint64(1) == packets.flits[number].astype(np.uint64),
         }
         words: Words = np.zeros((len(number), -(-self.width // _WORD)), dtype=np.uint64)
@@ -148,6 +148,21 @@ class FlitLayout:
         return all(len(side) > 0 and side[0] >= 0 and side[-1] < size for side, size in sides)
 
 
+def check_operations(spec: MeshSpec, packets: Packets) -> None:
+    """Hold that a network has the operations of all packets.
+
+    Raises:
+        InputError: naming the first that it has not.
+    """
+    known = sorted(spec.operations())
+    for kind in (PacketKind(value).name.lower() for value in np.unique(packets.kind).tolist()):
+        if kind not in known:
+            raise InputError(
+                f"{spec.file.name}: operation: found a packet of kind {kind}; "
+                f"allowed: {', '.join(known)}"
+            )
+
+
 def check_names(spec: MeshSpec, packets: Packets, cols: int) -> None:
     """Hold that headers can name all destinations and reductions, on a mesh of any size.
 
@@ -176,7 +191,7 @@ def goal_of(packets: Packets, number: int) -> TileSet | ReductionGoal:
     where, kind = packets.tiles(number), int(packets.kind[number])
     if kind < PacketKind.SUM:
         return where
-    return ReductionGoal(where, int(packets.root[number]), kind == PacketKind.MAXIMUM)
+    return ReductionGoal(where, int(packets.root[number]), PacketKind(kind))
 
 
 def _names(spec: MeshSpec, goal: TileSet | ReductionGoal, cols: int) -> bool:
@@ -185,8 +200,7 @@ def _names(spec: MeshSpec, goal: TileSet | ReductionGoal, cols: int) -> bool:
     if not isinstance(goal, ReductionGoal):
         one = len(goal) == 1
         return one or (features.multicast is not None and _named(goal, features.multicast))
-    operation = "maximum" if goal.maximum else "sum"
-    if operation not in spec.operations() or features.reduction is None:
+    if goal.kind.name.lower() not in spec.operations() or features.reduction is None:
         return False
     row, col = divmod(goal.root, cols)
     free = features.reduction == "bitmask" or features.reduction_around == "source"

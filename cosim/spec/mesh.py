@@ -7,7 +7,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import (
     BaseModel,
@@ -21,17 +21,23 @@ from pydantic import (
     model_validator,
 )
 
+from cosim.spec.data import DataLaw
 from tlm.errors import InputError
 
 #: How a header names several tiles.
 Masks = Literal["bitmask", "dont-care"]
-#: Names of the operations, by which `tlm.interconnect.packets.Kind` names them too.
-Operation = Literal["unicast", "multicast", "sum", "maximum"]
+#: Operations that combine operands; of those that there are the first is timed.
+Reduction = Literal["sum", "maximum", "and", "select", "collect"]
+#: Names of all, by which `tlm.interconnect.packets.PacketKind` names them too.
+Operation = Literal["unicast", "multicast", Reduction]
+_REDUCTIONS: tuple[Reduction, ...] = get_args(Reduction)
 _Identifier = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_$]*$")]
 _NAMED_WIDTHS = ("rows", "cols", "row_index", "col_index")
 _LARGEST_SIDE = 64
 _LEAST_FIT = (3, 4)
 _NARROWEST_MAXIMUM = 32
+_NARROWEST_RESULT = 32
+_WORD_BITS = 64
 _LONGEST_RESET_CYCLES = 10_000
 
 
@@ -183,6 +189,7 @@ class Features(_Table):
     reduction: Masks | None = None
     reduction_around: Literal["root", "source"] = "root"
     element_bits: Literal[8, 16, 32, 64] = 32
+    reduced_bits: PositiveInt | None = None
     header: Literal["every-flit", "first-flit"] = "every-flit"
 
     @model_validator(mode="after")
@@ -247,6 +254,26 @@ class MeshSpec(_Table):
         """Codes of the operations that the network knows; without any field for them, unicasts."""
         return self.field("operation").values if self.has("operation") else {"unicast": 0}
 
+    def reductions(self) -> list[Reduction]:
+        """Those of them that combine operands."""
+        known = self.operations()
+        return [name for name in _REDUCTIONS if name in known]
+
+    @property
+    def payload_bits(self) -> int:
+        """Bits of a payload."""
+        return self.field("payload").width(*self.mesh.fit)
+
+    @property
+    def reduced_bits(self) -> int:
+        """So many of them a reduction combines, from the low end."""
+        return self.features.reduced_bits or self.payload_bits
+
+    @property
+    def data_law(self) -> DataLaw:
+        """What reductions do with the low 64 of them."""
+        return DataLaw(self.features.element_bits, min(self.reduced_bits, _WORD_BITS))
+
     def has(self, name: str) -> bool:
         """Whether a flit has a field."""
         return any(field.field == name for field in self.flit)
@@ -286,6 +313,7 @@ class MeshSpec(_Table):
     def _whole(self) -> Self:
         """What holds between tables."""
         problems = [*self._problems_of_fields(), *self._problems_of_operations()]
+        problems += self._problems_of_reduced_bits() if not problems else []
         for rows, cols in self.sizes():
             problems += self._problems_of_size(rows, cols)
         rows_cols = {self.mesh.rows_parameter, self.mesh.cols_parameter}
@@ -321,10 +349,10 @@ class MeshSpec(_Table):
     def _problems_of_operations(self) -> Iterator[str]:
         found = {*self.operations()} if self.has("operation") else {"unicast"}
         multicast = {"multicast"} if self.features.multicast else set()
-        reductions = {"sum", "maximum"} if self.features.reduction else set()
+        reductions = {*_REDUCTIONS} if self.features.reduction else set()
         least = {"unicast"} | multicast
         if not least <= found <= least | reductions or bool(found & reductions) != bool(reductions):
-            some = " and one or both of maximum, sum" if reductions else ""
+            some = f" and some of {', '.join(sorted(reductions))}" if reductions else ""
             yield (
                 f"flit: operation: found values for {', '.join(sorted(found))}; "
                 f"allowed by [features]: {', '.join(sorted(least))}{some}"
@@ -333,6 +361,21 @@ class MeshSpec(_Table):
             yield (
                 f"features: element_bits: found {self.features.element_bits}; "
                 f"allowed with maximum: {_NARROWEST_MAXIMUM} and 64"
+            )
+
+    def _problems_of_reduced_bits(self) -> Iterator[str]:
+        found, features = self.features.reduced_bits, self.features
+        if found is None:
+            return
+        if features.reduction is None:
+            yield "features: reduced_bits: found it; allowed: only with reduction"
+        # By these bits a result is known again; elements are whole.
+        step = features.element_bits if {"sum", "maximum"} & {*self.reductions()} else 1
+        if not _NARROWEST_RESULT <= found <= self.payload_bits or found % step:
+            whole = f", whole elements of {step}" if step > 1 else ""
+            yield (
+                f"features: reduced_bits: found {found}; allowed: {_NARROWEST_RESULT} to "
+                f"{self.payload_bits}{whole}"
             )
 
 

@@ -13,8 +13,7 @@ def in_words(goal: TileSet | ReductionGoal, cols: int) -> str:
     """
     if isinstance(goal, ReductionGoal):
         row, col = divmod(goal.root, cols)
-        operation = "maximum" if goal.maximum else "sum"
-        return f"{operation} of {tiles(goal.operands)} to tile {row},{col}"
+        return f"{goal.kind.name.lower()} of {tiles(goal.operands)} to tile {row},{col}"
     return f"{'multicast' if len(goal) > 1 else 'unicast'} to {tiles(goal)}"
 
 
@@ -30,9 +29,7 @@ def allowed(spec: MeshSpec, goal: TileSet | ReductionGoal) -> str:
     masks = spec.features.reduction if reduction else spec.features.multicast
     if masks is None:
         return f"none, as [features] has no {feature}"
-    operation = feature
-    if isinstance(goal, ReductionGoal):
-        operation = "maximum" if goal.maximum else "sum"
+    operation = goal.kind.name.lower() if isinstance(goal, ReductionGoal) else feature
     if operation not in spec.operations():
         return f"by the values of operation: {', '.join(spec.operations())}"
     key = f'with {feature} = "{masks}"'

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from calibration.routers.rtl_mesh import CHECK_MESH, FIT_MESH, RtlMesh
-from tlm.interconnect.packets import Packets, ReductionGoal, TileSet, cut
+from tlm.interconnect.packets import REDUCTIONS, Packets, ReductionGoal, TileSet, cut
 
 pytestmark = pytest.mark.rtl
 
@@ -81,7 +81,7 @@ def multicast(mesh: RtlMesh, flits: int, rng: np.random.Generator) -> Transfer:
 def reduction(mesh: RtlMesh, flits: int, rng: np.random.Generator) -> Transfer:
     where = TileSet(some(mesh.rows, rng), some(mesh.cols, rng))
     root = int(rng.integers(mesh.rows * mesh.cols))
-    goal = ReductionGoal(where, root, maximum=bool(rng.integers(2)))
+    goal = ReductionGoal(where, root, REDUCTIONS[int(rng.integers(2))])
     sends = [
         (n, goal, part) for n in where.nodes(mesh.cols) for part in cut(flits, mesh.fifo_depth)
     ]

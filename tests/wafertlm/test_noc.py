@@ -240,6 +240,17 @@ def mask_spec(tmp_path: Path) -> str:
     return str(spec.file)
 
 
+def test_the_projects_mesh_has_no_ands(wafertlm: Any, tmp_path: Path) -> None:
+    traffic = tmp_path / "and.csv"
+    traffic.write_text("cycle,source,destinations,flits,kind\n0,0:0,0:0 0:1 0:1,1,and\n")
+    ran = wafertlm("noc", "--mesh", "4x4", "--traffic", traffic)
+    assert (ran.status, ran.stderr) == (
+        2,
+        "error: mesh.sv: operation: found a packet of kind and; allowed: maximum, multicast, sum, "
+        "unicast\n",
+    )
+
+
 @pytest.mark.parametrize("level", ["at", "rtl"])
 @pytest.mark.parametrize(
     ("packets", "message"),
@@ -251,7 +262,7 @@ def mask_spec(tmp_path: Path) -> str:
         ),
         (
             ["0,0:0,0:0 0:2 0:1,1,maximum", "0,1:0,0:0 0:2 0:1,1,maximum"],
-            "features: found a packet of kind maximum; allowed: multicast, sum, unicast",
+            "operation: found a packet of kind maximum; allowed: multicast, sum, unicast",
         ),
         (
             ["0,0:0,0:0 0:2 0:1,4,sum", "0,1:0,0:0 0:2 0:1,4,sum"],

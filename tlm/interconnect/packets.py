@@ -44,24 +44,36 @@ class TileSet:
 
 
 class PacketKind(IntEnum):
-    """What the network does with a packet."""
+    """What the network does with a packet.
+
+    From ``SUM`` on it is an operand of a reduction. All of these take the same cycles; of a
+    ``SELECT`` one operand comes out, of a ``COLLECT`` operands have no bit in common.
+    """
 
     UNICAST = 0
     MULTICAST = 1
     SUM = 2
     MAXIMUM = 3
+    AND = 4
+    SELECT = 5
+    COLLECT = 6
+
+
+#: Kinds of reductions.
+REDUCTIONS = tuple(kind for kind in PacketKind if kind >= PacketKind.SUM)
 
 
 @dataclass(frozen=True, slots=True)
 class ReductionGoal:
     """A reduction in the network: one packet of each tile of ``operands``, combined on the way.
 
-    ``root`` is the node number of the tile that gets the result, an operand's tile or not.
+    ``root`` is the node number of the tile that gets the result, an operand's tile or not; ``kind``
+    one of `REDUCTIONS`.
     """
 
     operands: TileSet
     root: int
-    maximum: bool = False
+    kind: PacketKind = PacketKind.SUM
 
 
 class Meetings:
@@ -135,7 +147,7 @@ class Packets:
             root, joint = -1, number
             kind = PacketKind.UNICAST if len(where) == 1 else PacketKind.MULTICAST
             if isinstance(goal, ReductionGoal):
-                kind = PacketKind.MAXIMUM if goal.maximum else PacketKind.SUM
+                kind = goal.kind
                 root, joint = goal.root, meetings.joint(number, source, goal)
             rows.append(
                 (cycle, source, flits, kind)

@@ -9,7 +9,14 @@ from numpy.typing import NDArray
 
 from tlm.errors import InputError, choose, hold_least
 from tlm.interconnect.ordering import check_reductions
-from tlm.interconnect.packets import Deliveries, PacketKind, Packets, ReductionGoal, TileSet
+from tlm.interconnect.packets import (
+    REDUCTIONS,
+    Deliveries,
+    PacketKind,
+    Packets,
+    ReductionGoal,
+    TileSet,
+)
 
 PATTERNS = ("uniform", "transpose", "neighbor", "tornado", "hotspot")
 _HOTSPOT_SHARE = 0.2
@@ -148,8 +155,8 @@ def read_packets(path: Path, rows: int, cols: int, bound_flits: int) -> Packets:
 
     ``source`` is ``row:col``; ``destinations`` is ``row:col`` or a half-open rectangle
     ``r0:r1 c0:c1``; ``kind`` is ``unicast`` or ``multicast``. An operand of a reduction has the
-    kind ``sum`` or ``maximum``, and in the place of destinations the root and the rectangle of all
-    tiles that bring an operand: ``row:col r0:r1 c0:c1``.
+    kind ``sum``, ``maximum``, ``and``, ``select`` or ``collect``, and in the place of destinations
+    the root and the rectangle of all tiles that bring an operand: ``row:col r0:r1 c0:c1``.
 
     Raises:
         InputError: naming the file, the line and the field; or the reductions that may block each
@@ -187,9 +194,9 @@ def _packet(
     line: dict[str, str], rows: int, cols: int, bound_flits: int
 ) -> tuple[int, int, TileSet | ReductionGoal, int]:
     row, col = parse_tile(line["source"], rows, cols, separator=":")
-    kind = choose("kind", line["kind"], ("unicast", "multicast", "sum", "maximum"))
+    kind = choose("kind", line["kind"], [each.name.lower() for each in PacketKind])
     parts = line["destinations"].split()
-    reduces = kind in ("sum", "maximum")
+    reduces = PacketKind[kind.upper()] in REDUCTIONS
     if reduces:
         if len(parts) != 3:
             raise InputError(
@@ -213,7 +220,7 @@ def _packet(
     if not reduces:
         return cycle, row * cols + col, where, flits
     root_row, root_col = parse_tile(parts[0], rows, cols, separator=":")
-    goal = ReductionGoal(where, root_row * cols + root_col, maximum=kind == "maximum")
+    goal = ReductionGoal(where, root_row * cols + root_col, PacketKind[kind.upper()])
     return cycle, row * cols + col, goal, flits
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cosim.errors import HangError
+from cosim.spec.header import check_operations
 from cosim.spec.mesh import MeshSpec
 from cosim.spec.project import MeshParameters, mesh_timing, project_spec
 from tlm.calibrated import measured_rtl_hash
@@ -64,12 +65,14 @@ class Network:
     def check(self, packets: Packets) -> None:
         """Hold that the network can carry packets, before anything is built.
 
-        Routers of rtl/noc carry all kinds; bounds are held where packets are read and cut.
+        Routers of rtl/noc name all sets; bounds are held where packets are read and cut.
 
         Raises:
             InputError: naming the first that it cannot.
         """
-        if self.custom is not None:
+        if self.custom is None:
+            check_operations(self.spec, packets)
+        else:
             self.custom.check_packets(packets, self.rows, self.cols, _LONGEST_PACKET)
 
     def simulate_rtl(self, packets: Packets, building: Building) -> Deliveries:

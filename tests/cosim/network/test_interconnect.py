@@ -16,7 +16,7 @@ from tlm.calibrated import REPOSITORY
 from tlm.errors import InputError
 from tlm.interconnect.base import Event, EventKind, Interconnect
 from tlm.interconnect.handshake import HandshakeMesh
-from tlm.interconnect.packets import ReductionGoal, TileSet
+from tlm.interconnect.packets import REDUCTIONS, ReductionGoal, TileSet
 
 ChangedToy = Callable[..., LoopModel]
 Item = tuple[int, int, TileSet | ReductionGoal, int]
@@ -54,7 +54,7 @@ def mixed(seed: int, packets: int) -> list[Item]:
         cycle += int(rng.integers(100, 5000))
         row, flits = int(rng.integers(4)), int(rng.integers(1, 5))
         operands = TileSet(range(row, row + 1), range(4))
-        goal = ReductionGoal(operands, int(rng.integers(16)), maximum=bool(rng.random() < 0.5))
+        goal = ReductionGoal(operands, int(rng.integers(16)), REDUCTIONS[int(rng.random() < 0.5)])
         for node in operands.nodes(4):
             items.append((cycle, node, goal, flits))
             cycle += int(rng.integers(0, 2500))

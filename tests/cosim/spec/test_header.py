@@ -6,12 +6,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from calibration.benches.mesh_bench import judge
-from cosim.spec.flits import operand, payload, sent
+from cosim.spec.data import OWN_LAW
+from cosim.spec.flits import payload
 from cosim.spec.header import FlitLayout, check_names
 from cosim.spec.mesh import MeshSpec
 from tlm.errors import InputError
-from tlm.interconnect.packets import Deliveries, Packets, ReductionGoal, TileSet
+from tlm.interconnect.packets import PacketKind, Packets, ReductionGoal, TileSet
 
 Changed = Callable[..., MeshSpec]
 
@@ -51,7 +51,7 @@ def test_every_field_at_its_place(mesh_spec: MeshSpec) -> None:
             (0, 7, TileSet.tile(2, 4), 9),
             (0, 7, TileSet(rows, cols), 1),
             (0, 1, ReductionGoal(TileSet(rows, cols), 14), 2),
-            (0, 2, ReductionGoal(TileSet(rows, cols), 3, maximum=True), 1),
+            (0, 2, ReductionGoal(TileSet(rows, cols), 3, PacketKind.MAXIMUM), 1),
         ]
     )
     flits = [whole(words) for words in layout.encode(packets)]
@@ -80,7 +80,7 @@ def test_last_bits_and_payloads(mesh_spec: MeshSpec, toy_spec: MeshSpec) -> None
         flits = [whole(words) for words in layout.encode(packets)]
         assert [one >> layout.last_bit & 1 for one in flits] == [0, 0, 1, 0, 1]
         data = [one >> layout.payload_lsb & (1 << 64) - 1 for one in flits]
-        assert data == sent(packets, number, flit).tolist()
+        assert data == OWN_LAW.sent(packets, number, flit).tolist()
 
 
 def test_dont_care_masks_and_own_places(changed_mesh: Changed) -> None:
@@ -171,43 +171,6 @@ def test_names_on_meshes_that_cannot_be_built(dont_care: MeshSpec, toy_spec: Mes
     for spec, packets in ((dont_care, odd), (toy_spec, far)):
         with pytest.raises(InputError, match=r"packet 0: found multicast to rows \d+:\d+, "):
             check_names(spec, packets, cols=256)
-
-
-@pytest.mark.parametrize(
-    ("element_bits", "maximum"),
-    [(8, False), (16, False), (32, False), (64, False), (32, True), (64, True)],
-)
-def test_reductions_are_judged_by_element(element_bits: int, maximum: bool) -> None:
-    # Three operands of two flits meet at node 0, under number 1.
-    goal = ReductionGoal(TileSet(range(1), range(1, 4)), 0, maximum)
-    packets = Packets.of(
-        [(0, 0, TileSet.tile(0, 1), 1), *((0, node, goal, 2) for node in (1, 2, 3))]
-    )
-    log = [(0, 0, 0, 1, int(payload(np.uint64(0), np.uint64(0))))]
-    log += [(1, 1, 1, 1, log[0][4])]
-    for flit in range(2):
-        operands = []
-        for number in (1, 2, 3):
-            low = int(operand(np.uint64(number), np.uint64(flit), element_bits))
-            operands.append((1 << 32 if number == 1 else 0) | low)
-            log.append((0, number, flit, flit, operands[-1]))
-        log.append((1, 0, 9 + flit, flit, combined(operands, element_bits, maximum)))
-    wanted = np.array([[0, 1], [1, 0]])
-    seen = judge(packets, np.array(log, np.uint64), wanted, element_bits)
-    assert isinstance(seen, Deliveries) and seen.tail_ejected.tolist() == [1, 10]
-    log[-1] = (*log[-1][:4], log[-1][4] ^ 1 << 13)
-    with pytest.raises(AssertionError, match="packet 1 ejected at node 0: flit 1 has payload"):
-        judge(packets, np.array(log, np.uint64), wanted, element_bits)
-
-
-def combined(operands: list[int], element_bits: int, maximum: bool) -> int:
-    """Element by element in plain numbers."""
-    result, top = 0, 1 << element_bits - 1
-    for lsb in range(0, 64, element_bits):
-        elements = [value >> lsb & 2 * top - 1 for value in operands]
-        signed = [value - 2 * top * (value >= top) for value in elements]
-        result |= ((max(signed) if maximum else sum(elements)) & 2 * top - 1) << lsb
-    return result
 
 
 def test_headers_in_first_flits_alone(changed_mesh: Changed) -> None:

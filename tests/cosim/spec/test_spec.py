@@ -1,10 +1,11 @@
 """Specifications: what is read, and the exact message for each mistake."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
+from cosim.spec.data import DataLaw
 from cosim.spec.mesh import MeshSpec, load_spec
 from tlm.errors import InputError
 
@@ -12,6 +13,7 @@ Changed = Callable[..., MeshSpec]
 
 VALUES = "values = { unicast = 0, multicast = 4, sum = 2, maximum = 3 }"
 REDUCTION = '[features]\nmulticast = "bitmask"\nreduction = "bitmask"'
+REDUCTIONS = ("sum", "maximum", "and", "select", "collect")
 BY_MASK = '[features]\nmulticast = "bitmask"\nreduction = "dont-care"'
 
 
@@ -104,7 +106,7 @@ def test_a_specification_is_a_key(mesh_spec: MeshSpec, changed_mesh: Changed) ->
             VALUES,
             "values = { unicast = 0, multicast = 4 }",
             "flit: operation: found values for multicast, unicast; allowed by [features]: "
-            "multicast, unicast and one or both of maximum, sum",
+            "multicast, unicast and some of and, collect, maximum, select, sum",
         ),
         (
             VALUES,
@@ -133,6 +135,22 @@ def test_a_specification_is_a_key(mesh_spec: MeshSpec, changed_mesh: Changed) ->
             "features: element_bits: found 16; allowed with maximum: 32 and 64",
         ),
         (
+            VALUES,
+            "values = { unicast = 0, multicast = 4, xor = 2 }",
+            "flit.6.values.xor.[key]: found 'xor'; Input should be 'unicast', 'multicast', 'sum', "
+            "'maximum', 'and', 'select' or 'collect'",
+        ),
+        (
+            REDUCTION,
+            f"{REDUCTION}\nreduced_bits = 24",
+            "features: reduced_bits: found 24; allowed: 32 to 64, whole elements of 32",
+        ),
+        (
+            REDUCTION,
+            f"{REDUCTION}\nreduced_bits = 48",
+            "features: reduced_bits: found 48; allowed: 32 to 64, whole elements of 32",
+        ),
+        (
             'inject_valid = "inject_valid_i"',
             'inject_valid = "eject_valid_o"',
             "ports: found 'eject_valid_o' twice; allowed: a port once",
@@ -148,6 +166,34 @@ def test_mistakes(changed_mesh: Changed, old: str, new: str, message: str) -> No
     with pytest.raises(InputError) as caught:
         changed_mesh((old, new))
     assert str(caught.value) == f"spec.toml: {message}"
+
+
+@pytest.mark.parametrize("names", [("and",), ("select", "collect"), ("sum", "and"), REDUCTIONS])
+def test_a_network_may_have_some_reductions(changed_mesh: Changed, names: Sequence[str]) -> None:
+    codes = ", ".join(f"{name} = {code}" for code, name in enumerate(names, 1))
+    spec = changed_mesh((VALUES, f"values = {{ unicast = 0, {codes}, multicast = 7 }}"))
+    assert spec.reductions() == [name for name in REDUCTIONS if name in names]
+
+
+def test_bits_that_reductions_combine(changed_mesh: Changed, mesh_spec: MeshSpec) -> None:
+    assert (mesh_spec.payload_bits, mesh_spec.reduced_bits) == (64, 64)
+    assert mesh_spec.data_law == DataLaw(32, 64)
+    values = VALUES.replace("sum = 2, maximum = 3", "and = 2")
+    narrow = changed_mesh((VALUES, values), (REDUCTION, f"{REDUCTION}\nreduced_bits = 45"))
+    assert (narrow.reduced_bits, narrow.data_law) == (45, DataLaw(32, 45))
+    wide = changed_mesh(
+        (REDUCTION, f"{REDUCTION}\nreduced_bits = 96"),
+        ('field = "payload"\nbits = 64', 'field = "payload"\nbits = 128'),
+    )
+    assert (wide.payload_bits, wide.reduced_bits, wide.data_law) == (128, 96, DataLaw(32, 64))
+    with pytest.raises(InputError) as caught:
+        changed_mesh(
+            (VALUES, "values = { unicast = 0, multicast = 4 }"),
+            (REDUCTION, '[features]\nmulticast = "bitmask"\nreduced_bits = 32'),
+        )
+    assert str(caught.value) == (
+        "spec.toml: features: reduced_bits: found it; allowed: only with reduction"
+    )
 
 
 def test_files_that_are_not_there(changed_mesh: Changed, tmp_path: Path) -> None:

@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 
 from tlm.interconnect.base import Event, EventKind
 from tlm.interconnect.handshake import HandshakeMesh
-from tlm.interconnect.packets import Deliveries, Int64s, Packets, ReductionGoal, TileSet, cut
+from tlm.interconnect.packets import (
+    REDUCTIONS,
+    Deliveries,
+    Int64s,
+    Packets,
+    ReductionGoal,
+    TileSet,
+    cut,
+)
 from tlm.interconnect.traffic import Traffic
 from tlm.interconnect.zero_load import NocTiming
 
@@ -95,7 +103,10 @@ def crowds(draw: st.DrawFn) -> tuple[Mesh, list[Item]]:
     group = draw(tile_sets())
     late = draw(st.lists(cycles, min_size=len(group), max_size=len(group)))
     for cycle in sorted(draw(st.lists(cycles, max_size=4))):
-        goal, flits = ReductionGoal(group, draw(NODES), maximum=draw(st.booleans())), draw(bound)
+        goal, flits = (
+            ReductionGoal(group, draw(NODES), draw(st.sampled_from(REDUCTIONS))),
+            draw(bound),
+        )
         tiles = zip(group.nodes(COLS), late, strict=True)
         items += [(cycle + after, node, goal, flits) for node, after in tiles]
     return mesh, sorted(items, key=lambda item: item[0])
@@ -112,7 +123,7 @@ def lonely(draw: st.DrawFn) -> tuple[Mesh, list[Item]]:
         parts = cut(flits, mesh.timing.fifo_depth)
         kind = draw(st.sampled_from(["unicast", "multicast", "reduction"]))
         if kind == "reduction":
-            goal = ReductionGoal(where, root, maximum=draw(st.booleans()))
+            goal = ReductionGoal(where, root, draw(st.sampled_from(REDUCTIONS)))
             items += [(start, node, goal, part) for part in parts for node in where.nodes(COLS)]
         elif kind == "multicast" and len(where) > 1:
             items += [(start, source, where, part) for part in parts]

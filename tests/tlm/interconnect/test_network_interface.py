@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tlm.errors import InputError
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.network_interface import Destinations, NetworkInterface, Operand
-from tlm.interconnect.packets import Packets, ReductionGoal, TileSet, cut
+from tlm.interconnect.packets import REDUCTIONS, Packets, ReductionGoal, TileSet, cut
 from tlm.interconnect.simpy_network import SimpyNetwork
 from tlm.interconnect.zero_load import NocTiming
 from tlm.lockstep import SteppedEnvironment
@@ -117,7 +117,7 @@ def crowds(draw: st.DrawFn) -> list[Write]:
     late = draw(st.lists(cycles, min_size=len(members), max_size=len(members)))
     for cycle in sorted(draw(st.lists(cycles, max_size=4))):
         goal = ReductionGoal(
-            group, draw(st.integers(0, ROWS * COLS - 1)), maximum=draw(st.booleans())
+            group, draw(st.integers(0, ROWS * COLS - 1)), draw(st.sampled_from(REDUCTIONS))
         )
         length = draw(lengths)
         writes += [

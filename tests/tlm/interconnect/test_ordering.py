@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tlm.errors import InputError
 from tlm.interconnect.ordering import check_reductions, tree_links
-from tlm.interconnect.packets import Packets, ReductionGoal, TileSet
+from tlm.interconnect.packets import REDUCTIONS, PacketKind, Packets, ReductionGoal, TileSet
 
 ROWS, COLS = 4, 5
 RULE = (
@@ -57,11 +57,15 @@ def test_a_tree_is_the_union_of_the_ways_of_its_operands(
     )
 
 
-@given(groups, st.lists(st.tuples(roots, st.booleans()), min_size=1, max_size=6), st.booleans())
+@given(
+    groups,
+    st.lists(st.tuples(roots, st.sampled_from(REDUCTIONS)), min_size=1, max_size=6),
+    st.booleans(),
+)
 def test_one_group_may_have_any_roots(
-    operands: TileSet, goals: list[tuple[int, bool]], y_first: bool
+    operands: TileSet, goals: list[tuple[int, PacketKind]], y_first: bool
 ) -> None:
-    packets = issue(*(ReductionGoal(operands, root, maximum) for root, maximum in goals))
+    packets = issue(*(ReductionGoal(operands, root, kind) for root, kind in goals))
     check_reductions(packets, COLS, y_first=y_first)
 
 

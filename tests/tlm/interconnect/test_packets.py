@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tlm.errors import InputError
-from tlm.interconnect.packets import Deliveries, Packets, ReductionGoal, TileSet, cut
+from tlm.interconnect.packets import Deliveries, PacketKind, Packets, ReductionGoal, TileSet, cut
 
 
 def test_nodes_are_numbered_row_by_row() -> None:
@@ -48,7 +48,10 @@ def test_packets_keep_what_they_were_made_of(items: list[tuple[int, int, TileSet
 
 def test_operands_of_one_reduction_meet_in_the_order_of_sending() -> None:
     row = TileSet(range(1), range(0, 3, 2))
-    to_left, to_right = ReductionGoal(row, root=0), ReductionGoal(row, root=1, maximum=True)
+    to_left, to_right = (
+        ReductionGoal(row, root=0),
+        ReductionGoal(row, root=1, kind=PacketKind.MAXIMUM),
+    )
     order = [(2, to_left), (0, to_left), (0, to_right), (0, to_left), (2, to_right), (2, to_left)]
     packets = Packets.of((0, source, goal, 4) for source, goal in order)
     assert packets.kind.tolist() == [2, 2, 3, 2, 3, 2]

@@ -154,7 +154,8 @@ def test_packets_from_a_file(tmp_path: Path) -> None:
         (HEADER + "5,0,0:1,1,unicast\n", "line 2: '0' is no tile; write ROW:COL"),
         (
             HEADER + "5,0:0,0:1,1,unicast\n5,0:0,0:1,1,broadcast\n",
-            "line 3: unknown kind 'broadcast'; known: maximum, multicast, sum, unicast",
+            "line 3: unknown kind 'broadcast'; known: and, collect, maximum, multicast, select, "
+            "sum, unicast",
         ),
         (
             HEADER + "5,0:0,0:5 0:1,1,multicast\n",

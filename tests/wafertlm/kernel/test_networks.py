@@ -217,6 +217,67 @@ def test_reductions_that_routers_cannot_make(kernel: Run, mask_spec: Path) -> No
     )
 
 
+def changed(spec_file: Path, old: str, new: str) -> None:
+    """Change the mask mesh, whose calibration is then taken to be of what it has become."""
+    text = spec_file.read_text()
+    assert text.count(old) == 1, old
+    spec_file.write_text(text.replace(old, new))
+    spec = load_spec(spec_file)
+    found = unsealed(calibration_file(spec).read_text(), CustomCalibration)
+    sources = source_hashes([spec.file, *spec.source_files()], spec.folder)
+    calibration_file(spec).write_text(sealed(found.model_copy(update={"sources": sources})))
+
+
+@pytest.mark.parametrize("level", ["at", "rtl"])
+def test_what_needs_a_sum_is_refused_where_there_is_none(
+    kernel: Run, mask_spec: Path, level: str, wafertlm: Any
+) -> None:
+    changed(mask_spec, "sum = 2", "and = 2")
+    refused = kernel("mesh-gemm-t", "--rtl", mask_spec, "--noc", level, status=2)
+    assert refused["stderr"] == (
+        "error: mask_mesh.toml: operation: found a kernel that reduces to the sum; allowed: "
+        "unicast, multicast, and\n"
+    )
+    group = ("--mesh", "4x4", "--group", "row", "--source", "1,0", "--flits", "4")
+    reduce = ("noc", "--rtl", mask_spec, "--collective", "reduce", *group, "--level", level)
+    ran = wafertlm(*reduce)
+    assert (ran.status, ran.stderr) == (
+        2,
+        "error: mask_mesh.toml: operation: found a packet of kind sum; allowed: and, multicast, "
+        "unicast\n",
+    )
+
+
+@pytest.mark.parametrize("level", ["at", "rtl"])
+def test_a_kernel_that_needs_all_of_a_payload_is_refused_where_half_is_added(
+    kernel: Run, mask_spec: Path, level: str
+) -> None:
+    changed(mask_spec, "element_bits = 32", "reduced_bits = 32")
+    refused = kernel("mesh-gemm-t", "--rtl", mask_spec, "--noc", level, status=2)
+    assert refused["stderr"] == (
+        "error: mask_mesh.toml: features.reduced_bits: found 32; allowed for a kernel that "
+        "reduces: 64, all of a payload\n"
+    )
+
+
+def test_packets_are_as_long_as_they_like_where_no_limit_was_found(
+    wafertlm: Any, mask_spec: Path
+) -> None:
+    traffic = mask_spec.parent / "long.csv"
+    lines = ["cycle,source,destinations,flits,kind", "0,0:0,0:2 0:1,200,multicast"]
+    traffic.write_text("\n".join(lines))
+    command = ("noc", "--rtl", mask_spec, "--mesh", "4x4", "--traffic", traffic)
+    ran = wafertlm(*command)
+    assert (ran.status, "most 5 flits, found 200" in ran.stderr) == (2, True)
+    calibration = calibration_file(load_spec(mask_spec))
+    found = unsealed(calibration.read_text(), CustomCalibration)
+    free = found.model_copy(update={"no_limit_found": ["multicast_flits", "reduction_flits"]})
+    calibration.write_text(sealed(free))
+    ran = wafertlm(*command, "--json")
+    assert ran.status == 0, ran.stderr
+    assert json.loads(ran.stdout)["latency_cycles"]["mean"] >= 200
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -248,7 +248,8 @@ class _Processes:
         if step.root is None or not isinstance(operation, Reduce):
             return step.members
         root = self._node(step.root)
-        return packets.ReductionGoal(step.members, root, maximum=operation.operation == "maximum")
+        kind = packets.PacketKind[operation.operation.upper()]
+        return packets.ReductionGoal(step.members, root, kind)
 
     def _node(self, tile: Tile) -> int:
         return tile[0] * self._program.cols + tile[1]
