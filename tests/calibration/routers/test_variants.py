@@ -264,11 +264,6 @@ _MESH_VARIANTS: dict[str, tuple[list[Change], Moved]] = {
         {"hop_cycles": 2, "ejection_cycles": 2}
         | {"multicast.gap_cycles": 2, "reduction.gap_cycles": 3},
     ),
-    "output-buffers": (
-        [_mesh_parameters("FifoDepth = 4, OutputDepth = 2")],
-        {"hop_cycles": 2, "ejection_cycles": 2, "output_depth": 2, "tile_depth": 2}
-        | {"multicast.gap_cycles": 0, "reduction.gap_cycles": 3},
-    ),
     "output-buffers-at-links-alone": (
         [
             _mesh_parameters("FifoDepth = 4, OutputDepth = 2"),
@@ -282,12 +277,10 @@ _MESH_VARIANTS: dict[str, tuple[list[Change], Moved]] = {
         | {"multicast.gap_cycles": 0, "reduction.gap_cycles": 3},
     ),
     "columns-first": ([_mesh_parameters("FifoDepth = 4, YFirst = 1")], {"y_first": 1}),
-    "no-loopback": ([_mesh_parameters("FifoDepth = 4, Loopback = 0")], {"loopback": 0}),
     "slower-adder": (
         [_mesh_parameters("FifoDepth = 4, ReduceStages = 3")],
         {"reduce_cycles": 3, "reduction.gap_cycles": 4, "unit_places": 3},
     ),
-    "wormhole": (_without_length(), _WORMHOLE),
     "deeper-buffers": (
         [
             _mesh_parameters("FifoDepth = 8"),
@@ -333,19 +326,10 @@ _MESH_VARIANTS: dict[str, tuple[list[Change], Moved]] = {
         ),
     ),
     "lockstep": (_LOCKSTEP, {"fork": FORKS.index("lockstep")}),
-    "lockstep-wormhole": (
-        [*_LOCKSTEP, *_without_length()],
-        _WORMHOLE | {"fork": FORKS.index("lockstep")},
-    ),
     "fixed-priority": (_FIXED, {"arbiter": ARBITERS.index("fixed")}),
     "tree-of-pairs": (_TREE, {"arbiter": ARBITERS.index("tree")}),
     "turnaround": (_TURNAROUND, {"turnaround_cycles": 1}),
-    "unit-of-the-first-in-line": (_FIXED_UNIT, {"unit_arbiter": 1}),
     "unit-held-late": (_LATE_UNIT, {"unit_lock_on_transfer": 1}),
-    "unit-waits-for-partners": (
-        [*_FIRST, *_without_length()],
-        _WORMHOLE | {"unit_choice": UNIT_CHOICES.index("first")},
-    ),
     "unit-waits-for-partners-of-the-first-in-line": (
         [*_FIRST, *_LATE_UNIT[:1], *_FIXED_UNIT, *_without_length()],
         _WORMHOLE | {"unit_choice": 1, "unit_arbiter": 1, "unit_lock_on_transfer": 1},
