@@ -85,12 +85,12 @@ def _mask_parameters(text: str) -> Change:
 
 def _without_length() -> list[Change]:
     """A wormhole mesh has no field for it, and packets of any length."""
-    length = "bits = 3                          # counts up to FifoDepth\n"
+    length = 'bits = "flit_count"               # counts up to the longest packet of [limits]\n'
     return [
         _mesh_parameters("FifoDepth = 4, CutThrough = 0"),
         ("spec.toml", f'[[flit]]\nfield = "length"\n{length}', ""),
-        ("spec.toml", "multicast_flits = 4 ", "# "),
-        ("spec.toml", "reduction_flits = 4\n", ""),
+        ("spec.toml", 'multicast_flits = "FifoDepth" ', "# "),
+        ("spec.toml", 'reduction_flits = "FifoDepth"\n', ""),
     ]
 
 
@@ -282,19 +282,14 @@ _MESH_VARIANTS: dict[str, tuple[list[Change], Moved]] = {
         {"reduce_cycles": 3, "reduction.gap_cycles": 4, "unit_places": 3},
     ),
     "deeper-buffers": (
-        [
-            _mesh_parameters("FifoDepth = 8"),
-            ("spec.toml", "bits = 3                          #", "bits = 4 #"),
-            ("spec.toml", "multicast_flits = 4 ", "multicast_flits = 8 "),
-            ("spec.toml", "reduction_flits = 4", "reduction_flits = 8"),
-        ],
+        [_mesh_parameters("FifoDepth = 8")],
         {"fifo_depth": 8, "multicast_flits": 8, "reduction_flits": 8},
     ),
     "no-multicasts": (
         [
             _mesh_parameters("FifoDepth = 4, Multicast = 0"),
             ("spec.toml", 'multicast = "bitmask"\n', ""),
-            ("spec.toml", "multicast_flits = 4 ", "# "),
+            ("spec.toml", 'multicast_flits = "FifoDepth" ', "# "),
             ("spec.toml", _OPERATIONS, "bits = 2\nvalues = { unicast = 0, sum = 2, maximum = 3 }"),
         ],
         dict.fromkeys(
@@ -305,7 +300,7 @@ _MESH_VARIANTS: dict[str, tuple[list[Change], Moved]] = {
         [
             _mesh_parameters("FifoDepth = 4, Reduction = 0"),
             ("spec.toml", 'reduction = "bitmask"\n', ""),
-            ("spec.toml", "reduction_flits = 4\n", ""),
+            ("spec.toml", 'reduction_flits = "FifoDepth"\n', ""),
             ("spec.toml", _OPERATIONS, "bits = 1\nvalues = { unicast = 0, multicast = 1 }"),
         ],
         dict.fromkeys(
