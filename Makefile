@@ -9,8 +9,9 @@ COMPILED := build/.compiled
 # Says that what tests need is there, too (mypy, yosys and the like): the demo does without.
 TOOLS := $(VENV)/.tools
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt
-# Workers of the test suite; a file's tests stay together, so that its simulations run once.
-XDIST  := -n auto --maxprocesses 4 --dist loadfile
+# Workers of the test suite. A file's tests stay together, so that its simulations run once. The slow
+# ones begin so, but who is done takes from another's end: files of many long tests would end last.
+XDIST  := -n auto --maxprocesses 4 --dist
 # Verilator's own library is compiled once, not in every model.
 export OBJCACHE := $(CURDIR)/.ci/object-cache
 
@@ -31,10 +32,10 @@ picture: install ## draw the README's picture from stored results and short runs
 	$(RUN) -m wafertlm.report.picture
 
 test: $(COMPILED) lint ## static checks and the default tests
-	$(RUN) -m pytest $(XDIST) $(TESTS)
+	$(RUN) -m pytest $(XDIST) loadfile $(TESTS)
 
 test-slow: $(TOOLS) ## the tests that take minutes: more RTL builds, larger shapes
-	$(RUN) -m pytest $(XDIST) -m slow $(TESTS)
+	$(RUN) -m pytest $(XDIST) worksteal -m slow $(TESTS)
 
 lint: $(TOOLS) ## ruff, mypy and the Verilog lint
 	$(RUN) -m ruff check .

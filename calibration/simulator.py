@@ -76,6 +76,9 @@ class Simulation:
             "WAFERTLM_PLAN": str(work / "plan.json"),
             "WAFERTLM_RESULT": str(work / "result.json"),
             "PYTHONPATH": os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")]),
+            # Else cocotb loads pytest's plugins, to show values of a failed assertion: 40 % of a
+            # short run. Who looks for a fault in a bench sets it to "*.py".
+            "COCOTB_REWRITE_ASSERTION_FILES": os.environ.get("COCOTB_REWRITE_ASSERTION_FILES", ""),
         }
         log = work / "run.log"
         problem = ""

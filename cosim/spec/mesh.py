@@ -22,6 +22,7 @@ from pydantic import (
 )
 
 from cosim.spec.data import DataLaw
+from cosim.spec.names import FLIT_COUNT, with_numbers
 from tlm.errors import InputError
 
 #: How a header names several tiles.
@@ -54,7 +55,8 @@ def _bits(found: object) -> object:
     """A width as it stands: a number, or a name for one that follows the size of the mesh."""
     number = isinstance(found, int) and not isinstance(found, bool) and found >= 1
     if not number and found not in _NAMED_WIDTHS:
-        raise ValueError(f"found {found!r}; allowed: 1 and more, or {', '.join(_NAMED_WIDTHS)}")
+        names = ", ".join((*_NAMED_WIDTHS, FLIT_COUNT))
+        raise ValueError(f"found {found!r}; allowed: 1 and more, or {names}")
     return found
 
 
@@ -202,7 +204,10 @@ class Features(_Table):
 
 
 class Limits(_Table):
-    """Bounds of the network; None: to be found by trying."""
+    """Bounds of the network; None: to be found by trying.
+
+    In the file a number of flits may be the name of an RTL parameter that says it.
+    """
 
     packet_flits: PositiveInt | None = None
     multicast_flits: PositiveInt | None = None
@@ -223,6 +228,12 @@ class MeshSpec(_Table):
     features: Features = Features()
     limits: Limits = Limits()
     _file: Path = PrivateAttr()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _names_become_numbers(cls, table: object) -> object:
+        """What parameters of the Verilog say is said there alone."""
+        return with_numbers(table) if isinstance(table, dict) else table
 
     def __hash__(self) -> int:
         """Dictionaries have no hash: that of the whole as text."""

@@ -1,7 +1,6 @@
 """The tool that measures speed: its rows, its traffic, its opponent. Speed itself is not tested."""
 
 import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,7 +42,6 @@ TINY = bench.Sizes(
     conversations=20,
     commands=(),
 )
-needs_verilator = pytest.mark.skipif(shutil.which("make") is None, reason="no make")
 
 
 @pytest.mark.parametrize(
@@ -118,7 +116,6 @@ def test_driver_refuses_what_it_cannot_drive() -> None:
 
 
 @pytest.mark.rtl
-@needs_verilator
 def test_verilog_and_model_do_the_same() -> None:
     runs: list[None] = []
     rows = race_rows(2, 2000, 2, lambda: runs.append(None))

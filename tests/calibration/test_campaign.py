@@ -89,10 +89,12 @@ def test_a_result_says_what_was_tried_and_what_was_not(
 
 
 def test_a_case_without_a_figure_of_the_model_is_not_represented(
-    fake: "FakeExperiment", built: list[str]
+    fake: "FakeExperiment", built: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake.checked = [3, 5, 8]
-    fake.predict = lambda parameters, cases: [nan if c == 5 else 2.0 * c for c in cases]  # type: ignore[method-assign]
+    monkeypatch.setattr(
+        fake, "predict", lambda parameters, cases: [nan if c == 5 else 2.0 * c for c in cases]
+    )
     (result,) = calibrate()
     assert [point.case for point in result.check] == ["case 3", "case 8"]
     assert [(each.check, each.max_abs_error_pct, each.status) for each in result.situations] == [

@@ -41,11 +41,13 @@ class RedMule:
     def gemm_cycles(self, m: int, k: int, n: int) -> int:
         """Cycles of one call on C[M,N] = A[M,K] B[K,N]."""
         check_shape(m, k, n)
-        return self._cycles(m, k, n)  # type: ignore[no-any-return]
+        cycles: int = self._cycles(m, k, n)
+        return cycles
 
     def gemm_cycles_over(self, m: Sizes, k: Sizes, n: Sizes) -> Sizes:
         """See `Compute`."""
-        return self._cycles(m, k, n)  # type: ignore[no-any-return]
+        cycles: Sizes = self._cycles(m, k, n)
+        return cycles
 
     def _cycles(self, m: Any, k: Any, n: Any) -> Any:
         passes = self.pipeline_registers + 1

@@ -35,4 +35,5 @@ class Roofline:
         """See `Compute`."""
         moved_bytes = (m * k + k * n + m * n) * self.element_bytes
         cycles = np.maximum(m * k * n / self.macs_per_cycle, moved_bytes / self.bytes_per_cycle)
-        return np.ceil(cycles).astype(np.int64)  # type: ignore[no-any-return]
+        whole: Sizes = np.ceil(cycles).astype(np.int64)
+        return whole

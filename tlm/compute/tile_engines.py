@@ -75,11 +75,13 @@ class MatrixEngine:
             InputError: if a size is below 1.
         """
         check_shape(m, k, n)
-        return self._cycles(m, k, n)  # type: ignore[no-any-return]
+        cycles: int = self._cycles(m, k, n)
+        return cycles
 
     def gemm_cycles_over(self, m: Sizes, k: Sizes, n: Sizes) -> Sizes:
         """See `Compute`."""
-        return self._cycles(m, k, n)  # type: ignore[no-any-return]
+        cycles: Sizes = self._cycles(m, k, n)
+        return cycles
 
     def _cycles(self, m: Any, k: Any, n: Any) -> Any:
         panels_n = ceil_div(n, self.size)
@@ -89,7 +91,8 @@ class MatrixEngine:
 
     def job_cycles(self, folds: int, length: int) -> int:
         """Cycles of one job of ``folds`` folds of ``length`` steps."""
-        return self._job_cycles(folds, length)  # type: ignore[no-any-return]
+        cycles: int = self._job_cycles(folds, length)
+        return cycles
 
     def _job_cycles(self, folds: Any, length: Any) -> Any:
         row_words = self.size * _SUM_BITS // _WORD_BITS

@@ -33,4 +33,5 @@ class VectorMac:
     def gemm_cycles_over(self, m: Sizes, k: Sizes, n: Sizes) -> Sizes:
         """See `Compute`."""
         cycles = np.rint(m * k * n * self.cycles_per_mac + self.call_overhead_cycles)
-        return cycles.astype(np.int64)  # type: ignore[no-any-return]
+        whole: Sizes = cycles.astype(np.int64)
+        return whole

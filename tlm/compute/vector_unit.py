@@ -31,7 +31,8 @@ class VectorUnit:
         """
         if rows < 1 or columns < 1:
             raise InputError(f"vector pass: {rows} x {columns}; sizes are at least 1")
-        return self.pass_cycles_over(rows, columns)  # type: ignore[no-any-return]
+        cycles: int = self.pass_cycles_over(rows, columns)
+        return cycles
 
     def pass_cycles_over(self, rows: Any, columns: Any) -> Any:
         """`pass_cycles` of sizes of 1 or more: numbers, or arrays of many blocks at once."""

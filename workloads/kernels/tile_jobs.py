@@ -57,7 +57,7 @@ def with_jobs(plan: P, program: Program, tile: TileTiming) -> P:
             "vector": _LongerPasses(place.vector.lanes, place.vector.pipeline_cycles, vector),
         }
         changed = replace(own, place=replace(place, **engines))
-    return changed  # type: ignore[no-any-return]
+    return changed  # type: ignore[no-any-return]  # the plan's own type, which `replace` keeps
 
 
 def _cycles(program: Program) -> Counter[Engine]:

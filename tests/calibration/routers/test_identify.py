@@ -29,7 +29,6 @@ TRUE = NocTiming(
     output_depth=2,
     cut_through=False,
 )
-KINDS = ("multicast", "reduction")
 #: What the experiments before have found: nothing of arbiters, forks and adders.
 KNOWN = replace(TRUE)
 
@@ -184,8 +183,7 @@ def test_a_loopback_that_is_stored_is_measured_all_the_same() -> None:
 def test_gaps_between_packets_that_need_room_for_all_of_themselves(
     changed_mesh: Changed, hop_cycles: int, fifo_depth: int
 ) -> None:
-    limits = [(f"{name}_flits = 4", f"{name}_flits = {fifo_depth}") for name in KINDS]
-    subject = Subject(changed_mesh(*limits, ("bits = 3                   ", "bits = 4")))
+    subject = Subject(changed_mesh(("FifoDepth = 4", f"FifoDepth = {fifo_depth}")))
     true = replace(
         PROJECT, hop_cycles=hop_cycles, ejection_cycles=hop_cycles, fifo_depth=fifo_depth
     )

@@ -104,19 +104,11 @@ _VARIANTS: dict[str, tuple[list[Change], Moved]] = {
         [_parameters(ExtraStages=2)],
         {"hop_cycles": 4, "ejection_cycles": 4, "fifo_depth": 6, "return_cycles": 3},
     ),
-    "throttled-links": (
-        [_parameters(LinkInterval=2)],
-        {"link_interval_cycles": 2, "serialisation_cycles": 2},
-    ),
     "throttled-links-by-receiver": (
         [_parameters(LinkInterval=2, ByReceiver=1)],
         _BY_RECEIVER | {"link_interval_cycles": 2, "serialisation_cycles": 2},
     ),
     "fixed-priority": ([_parameters(Arbiter=1)], _FIXED),
-    "fixed-priority-by-receiver": (
-        [_parameters(Arbiter=1, ByReceiver=1)],
-        _FIXED | _BY_RECEIVER,
-    ),
     "other-buffers-by-receiver": (
         [_parameters(InDepth=4, OutDepth=3, ByReceiver=1)],
         _BY_RECEIVER | {"fifo_depth": 4, "output_depth": 3, "tile_depth": 3},

@@ -85,12 +85,12 @@ def _mask_parameters(text: str) -> Change:
 
 def _without_length() -> list[Change]:
     """A wormhole mesh has no field for it, and packets of any length."""
-    length = "bits = 3                          # counts up to FifoDepth\n"
+    length = 'bits = "flit_count"               # counts up to the longest packet of [limits]\n'
     return [
         _mesh_parameters("FifoDepth = 4, CutThrough = 0"),
         ("spec.toml", f'[[flit]]\nfield = "length"\n{length}', ""),
-        ("spec.toml", "multicast_flits = 4 ", "# "),
-        ("spec.toml", "reduction_flits = 4\n", ""),
+        ("spec.toml", 'multicast_flits = "FifoDepth" ', "# "),
+        ("spec.toml", 'reduction_flits = "FifoDepth"\n', ""),
     ]
 
 
@@ -268,11 +268,6 @@ _MESH_VARIANTS: dict[str, tuple[list[Change], Moved]] = {
         | {"multicast.gap_cycles": 2, "reduction.gap_cycles": 3}
         | _HELD_EITHER_WAY,
     ),
-    "output-buffers": (
-        [_mesh_parameters("FifoDepth = 4, OutputDepth = 2")],
-        {"hop_cycles": 2, "ejection_cycles": 2, "output_depth": 2, "tile_depth": 2}
-        | {"multicast.gap_cycles": 0, "reduction.gap_cycles": 3},
-    ),
     "output-buffers-at-links-alone": (
         [
             _mesh_parameters("FifoDepth = 4, OutputDepth = 2"),
@@ -286,26 +281,19 @@ _MESH_VARIANTS: dict[str, tuple[list[Change], Moved]] = {
         | {"multicast.gap_cycles": 0, "reduction.gap_cycles": 3},
     ),
     "columns-first": ([_mesh_parameters("FifoDepth = 4, YFirst = 1")], {"y_first": 1}),
-    "no-loopback": ([_mesh_parameters("FifoDepth = 4, Loopback = 0")], {"loopback": 0}),
     "slower-adder": (
         [_mesh_parameters("FifoDepth = 4, ReduceStages = 3")],
         {"reduce_cycles": 3, "reduction.gap_cycles": 4, "unit_places": 3} | _HELD_EITHER_WAY,
     ),
-    "wormhole": (_without_length(), _WORMHOLE),
     "deeper-buffers": (
-        [
-            _mesh_parameters("FifoDepth = 8"),
-            ("spec.toml", "bits = 3                          #", "bits = 4 #"),
-            ("spec.toml", "multicast_flits = 4 ", "multicast_flits = 8 "),
-            ("spec.toml", "reduction_flits = 4", "reduction_flits = 8"),
-        ],
+        [_mesh_parameters("FifoDepth = 8")],
         {"fifo_depth": 8, "multicast_flits": 8, "reduction_flits": 8},
     ),
     "no-multicasts": (
         [
             _mesh_parameters("FifoDepth = 4, Multicast = 0"),
             ("spec.toml", 'multicast = "bitmask"\n', ""),
-            ("spec.toml", "multicast_flits = 4 ", "# "),
+            ("spec.toml", 'multicast_flits = "FifoDepth" ', "# "),
             ("spec.toml", _OPERATIONS, "bits = 2\nvalues = { unicast = 0, sum = 2, maximum = 3 }"),
         ],
         dict.fromkeys(
@@ -316,7 +304,7 @@ _MESH_VARIANTS: dict[str, tuple[list[Change], Moved]] = {
         [
             _mesh_parameters("FifoDepth = 4, Reduction = 0"),
             ("spec.toml", 'reduction = "bitmask"\n', ""),
-            ("spec.toml", "reduction_flits = 4\n", ""),
+            ("spec.toml", 'reduction_flits = "FifoDepth"\n', ""),
             ("spec.toml", _OPERATIONS, "bits = 1\nvalues = { unicast = 0, multicast = 1 }"),
         ],
         dict.fromkeys(
@@ -337,10 +325,6 @@ _MESH_VARIANTS: dict[str, tuple[list[Change], Moved]] = {
         ),
     ),
     "lockstep": (_LOCKSTEP, {"fork": FORKS.index("lockstep")}),
-    "lockstep-wormhole": (
-        [*_LOCKSTEP, *_without_length()],
-        _WORMHOLE | {"fork": FORKS.index("lockstep")},
-    ),
     # Outputs and reduction units have the same arbiter.
     "fixed-priority": (_FIXED, {"arbiter": ARBITERS.index("fixed"), "unit_arbiter": 1}),
     "tree-of-pairs": (
@@ -348,7 +332,6 @@ _MESH_VARIANTS: dict[str, tuple[list[Change], Moved]] = {
         {"arbiter": ARBITERS.index("tree"), "unit_arbiter": ARBITERS.index("tree")},
     ),
     "turnaround": (_TURNAROUND, {"turnaround_cycles": 1} | _HELD_EITHER_WAY),
-    "unit-of-the-first-in-line": (_FIXED_UNIT, {"unit_arbiter": 1}),
     "unit-held-late": (_LATE_UNIT, {"unit_lock_on_transfer": 1}),
     "unit-waits-for-partners": (
         [*_FIRST, *_without_length()],

@@ -141,7 +141,10 @@ def test_packets_that_a_header_cannot_express(dont_care: MeshSpec, toy_spec: Mes
 def test_a_wide_constant(changed_mesh: Changed) -> None:
     most = 2**64 - 1
     spec = changed_mesh(
-        ('field = "length"\nbits = 3 ', f'field = "constant"\nvalue = {most}\nbits = 70 ')
+        (
+            'field = "length"\nbits = "flit_count" ',
+            f'field = "constant"\nvalue = {most}\nbits = 70 ',
+        )
     )
     layout = FlitLayout(spec, 3, 5)
     assert layout.longest_flits is None

@@ -89,7 +89,8 @@ def test_a_specification_is_a_key(mesh_spec: MeshSpec, changed_mesh: Changed) ->
         (
             'bits = "row_index"',
             'bits = "row"',
-            "flit.2.bits: found 'row'; allowed: 1 and more, or rows, cols, row_index, col_index",
+            "flit.2.bits: found 'row'; allowed: 1 and more, or rows, cols, row_index, col_index, "
+            "flit_count",
         ),
         (
             'bits = "row_index"',
@@ -157,8 +158,20 @@ def test_a_specification_is_a_key(mesh_spec: MeshSpec, changed_mesh: Changed) ->
         ),
         (
             "FifoDepth = 4 }",
-            "Rows = 4 }",
+            "FifoDepth = 4, Rows = 4 }",
             "rtl.parameters: found 'Rows'; allowed: others than rows and columns",
+        ),
+        (
+            'multicast_flits = "FifoDepth"',
+            'multicast_flits = "Depth"',
+            "limits.multicast_flits: found 'Depth'; allowed: 1 and more, or of rtl.parameters: "
+            "FifoDepth",
+        ),
+        (
+            "FifoDepth = 4 }",
+            "FifoDepth = 0 }",
+            "flit: found bits = 'flit_count'; allowed with one of limits: multicast_flits, "
+            "reduction_flits",
         ),
     ],
 )  # fmt: skip
@@ -221,3 +234,14 @@ def test_sizes_that_cannot_be_built(mesh_spec: MeshSpec, toy_spec: MeshSpec) -> 
     assert str(caught.value) == (
         "toy.toml: mesh: found size 4x4; allowed without rows_parameter: 3x4"
     )
+
+
+def test_a_parameter_says_the_depth_for_limits_and_header(changed_mesh: Changed) -> None:
+    deep = changed_mesh(("FifoDepth = 4", "FifoDepth = 8"))
+    assert (deep.limits.multicast_flits, deep.limits.reduction_flits) == (8, 8)
+    assert deep.field("length").bits == 4  # 8 as well
+    numbers = changed_mesh(
+        ('multicast_flits = "FifoDepth"', "multicast_flits = 3"),
+        ('reduction_flits = "FifoDepth"', "reduction_flits = 2"),
+    )
+    assert numbers.field("length").bits == 2

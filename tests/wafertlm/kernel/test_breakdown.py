@@ -50,22 +50,25 @@ def test_cycles_in_which_both_engines_work_count_once() -> None:
         assert outcome.matrix_busy_cycles.tolist() == [[15]]
 
 
-@pytest.mark.parametrize("level", ["at", "lt"])
 @pytest.mark.parametrize(
-    ("name", "chip", "shape"),
+    ("level", "name", "chip", "shape"),
     [
-        ("softmax", "rtl-4x4", "32,64"),
-        ("flash-attention-3", "rtl-4x4", "1,4,4,64,64,16,16"),
-        ("flat-attention", "rtl-4x4", "1,4,4,64,64,16,16"),
-        ("flat-attention", "flat32", "1,8,8,512,512,64,64"),
+        *(
+            (level, name, "rtl-4x4", shape)
+            for level in ("at", "lt")
+            for name, shape in [
+                ("softmax", "32,64"),
+                ("flash-attention-3", "1,4,4,64,64,16,16"),
+                ("flat-attention", "1,4,4,64,64,16,16"),
+            ]
+        ),
+        ("lt", "flat-attention", "flat32", "1,8,8,512,512,64,64"),  # it has no router for `at`
     ],
 )
 def test_communication_is_when_no_engine_computes(
     level: str, name: str, chip: str, shape: str
 ) -> None:
     dtype = "int8" if chip == "rtl-4x4" else "fp16"
-    if level == "at" and chip == "flat32":
-        pytest.skip("the profile has no router")
     spans = Spans()
     options = KernelOptions(
         kernel=name, chip=chip, grid="4x4", shape=shape, dtype=dtype, level=level, allow_stale=True
