@@ -1,12 +1,12 @@
 """The reduction unit of a router, rtl/noc/reduce_unit.sv."""
 
-from tlm.compiled import compiled, lowest
+from tlm.compiled import compiled
 from tlm.interconnect.handshake.flits import append, came_at, free_place_from, left_at
 from tlm.interconnect.handshake.fronts import (
     arrived,
-    asks_from,
     consider,
     enter,
+    first_asking,
     freed,
     leave,
     ready_from,
@@ -26,19 +26,6 @@ from tlm.interconnect.handshake.records import (
     Table,
 )
 from tlm.interconnect.handshake.routes import to_root
-
-
-@compiled
-def first_asking(m: Records, packets: Table, node: Address) -> int:
-    """Input that is first in line of those that ask for the unit; or -1."""
-    asking = 0
-    for port in range(PORTS):
-        asks = asks_from(m, packets, node, port) <= m[Mesh.CLOCK]
-        asking |= asks << m[Mesh.PLACE_OF + port]
-    if asking == 0:
-        return -1
-    line = asking & m[node + Node.UNIT_PREFERRED]
-    return m[Mesh.AT_PLACE + lowest(line if line else asking)]
 
 
 @compiled
