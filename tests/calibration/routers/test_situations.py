@@ -1,6 +1,7 @@
 """What experiments say that they tried, and did not, on meshes with and without locked channels."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from calibration.routers.listed import experiments
 from calibration.routers.locking import LockedBuffering
 from calibration.routers.subject import Subject
 from cosim.spec.mesh import MeshSpec
+from tlm.interconnect.zero_load import UNIT_CHOICES
 
 
 def locked(spec: MeshSpec) -> Subject:
@@ -59,3 +61,13 @@ def test_messages_of_several_flits_are_tried_on_locked_channels(toy_spec: MeshSp
         "messages of one flit against a blocked tile",
         "requests to a blocked tile",
     )
+
+
+@pytest.mark.parametrize("choice", UNIT_CHOICES)
+def test_crowds_of_reductions_go_only_where_units_take_complete_ones(
+    choice: str, mesh_spec: MeshSpec
+) -> None:
+    subject = Subject(mesh_spec)
+    subject.unknown = replace(subject.unknown, cut_through=True, unit_choice=choice)
+    vars(subject)["operand_limit"] = 5
+    assert subject.crosses_reductions == (choice == "complete")
