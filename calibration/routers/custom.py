@@ -202,6 +202,9 @@ class _Campaign:
         ) as error:
             why = f"no result: {_in_words(error)}"
             self._progress(f"{name}: {why}")
+        if self._findings.unkept:
+            more = f"{self._findings.unkept} more went wrong than the {MOST_FINDINGS} that are kept"
+            why = "; ".join(filter(None, (why, more)))
         if self._findings.unplayed:
             left_out = f"{self._findings.unplayed} scenes left out after {MOST_FINDINGS} findings"
             why = "; ".join(filter(None, (why, left_out)))

@@ -1,5 +1,6 @@
 """Scenes that go wrong on a mesh: kept with their packets and a wave, each to be run again."""
 
+import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -128,7 +129,7 @@ def recording(base: type[BlackBoxMesh], wave: Path, first_cycle: int) -> type[Bl
 
 def in_words(error: Exception) -> str:
     """What went wrong, in a line."""
-    text = str(error).strip()
+    text = re.sub(r"; see /\S+", "", str(error).strip())  # a folder that is not kept
     if type(error) in _KINDS:
         return f"{_KINDS[type(error)]}: {text.splitlines()[0]}"
     lines = [line for line in text.splitlines() if "%Error" in line or "%Fatal" in line]
@@ -149,6 +150,7 @@ class Findings:
     Attributes:
         found: Of the experiment that is being made.
         unplayed: Scenes of it that were not looked into: too many others had gone wrong.
+        unkept: Scenes of it that were, and went wrong, after as many as are kept.
     """
 
     def __init__(self, spec: MeshSpec, folder: Path, mesh_type: type[BlackBoxMesh]) -> None:
@@ -158,7 +160,7 @@ class Findings:
     def begin(self, experiment: str) -> None:
         """Another experiment is being made."""
         self.found: list[Finding] = []
-        self._experiment, self.unplayed = experiment, 0
+        self._experiment, self.unplayed, self.unkept = experiment, 0, 0
 
     @property
     def room(self) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from calibration import simulator
 from calibration.routers.findings import Findings, in_words
 from calibration.routers.mesh import BlackBoxMesh
 from calibration.routers.scenes import Scene, ScenesMixedError
@@ -16,7 +17,7 @@ from calibration.routers.subject import Subject
 from cosim.errors import HangError, SimulationError, UnfinishedError, WrongDataError
 from cosim.spec.mesh import MeshSpec, load_spec
 from tests.specifications import TOY
-from tlm.interconnect.packets import TileSet
+from tlm.interconnect.packets import Packets, TileSet
 
 _FAULT = ("assign fault = flit[3:1];", "assign fault = 3'(flit[7:4] == 4'd5);")
 
@@ -64,6 +65,36 @@ def test_a_scene_with_wrong_data_is_kept_and_run_again(
     assert (ran.status, json.loads(ran.stdout)["now"]) == (0, None)
 
 
+@pytest.mark.rtl
+def test_verilog_that_never_ends_a_cycle_is_a_finding(
+    faulty: MeshSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = faulty.folder / "toy.sv"
+    loop = "always_ff @(posedge clk) if (!reset && send_valid[0]) while (!send_ready[14]) owner_q"
+    text = source.read_text().replace("endmodule", f"  {loop} = owner;\nendmodule")
+    source.write_text(text.replace("owner_q <= owner;", "owner_q = owner;"))
+    subject = Subject(faulty)
+    subject.findings = Findings(faulty, faulty.folder / "toy.findings", BlackBoxMesh)
+    subject.findings.begin("unicast")
+    subject.mesh((3, 4)).build()
+    monkeypatch.setattr(simulator, "STALL_SECONDS", 3)
+    assert math.isnan(subject.measure([scene(0, 3)])[0])
+    (finding,) = subject.findings.found
+    said = "blackbox_bench: no cycle ends in 3 s: does Verilog loop within one?"
+    assert finding.what == f"timeout: {said}"
+
+
+def test_scenes_beyond_those_that_are_kept_are_told_apart(
+    faulty: MeshSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hang that was played is none that was left out."""
+    subject = Subject(faulty)
+    subject.findings = Findings(faulty, faulty.folder / "toy.findings", BlackBoxMesh)
+    monkeypatch.setattr(Findings, "room", False)
+    subject.failed("one", (3, 4), Packets.of(scene(0, 3).sends), HangError("stands still"))
+    assert (subject.findings.unplayed, subject.findings.unkept) == (0, 1)
+
+
 @pytest.mark.parametrize(
     ("error", "words"),
     [
@@ -77,6 +108,7 @@ def test_a_scene_with_wrong_data_is_kept_and_run_again(
         ),
         (SimulationError("bench: died\n%Error: a.sv:2: $stop"), "stopped: %Error: a.sv:2: $stop"),
         (SimulationError("bench: died"), "stopped: bench: died"),
+        (SimulationError("bench: died; see /tmp/x-1\n"), "stopped: bench: died"),
     ],
 )
 def test_what_went_wrong_in_a_line(error: Exception, words: str) -> None:
