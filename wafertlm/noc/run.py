@@ -181,8 +181,8 @@ def _hold_closed_form(options: NocOptions, routers: "CustomRouters") -> None:
         raise InputError("--collective: found with --rtl and level perf; allowed: levels rtl, at")
     if not routers.follows_closed_form:
         raise InputError(
-            "--level perf: found with --rtl; allowed: for routers along rows first, whose flits "
-            "follow each other as their links let them"
+            f"--level: found perf with {routers.spec.file}; allowed: of routers along rows first, "
+            "whose flits follow each other as their links let them"
         )
 
 

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from calibration import simulator
@@ -122,6 +123,25 @@ def test_files_that_are_no_scene_are_refused(tmp_path: Path, wafertlm: Any) -> N
         file.write_text(json.dumps(content))
         ran = wafertlm("replay", "--rtl", TOY, "--finding", file)
         assert (ran.status, ran.stderr.startswith(f"error: {file}: ")) == (2, True)
+    whole = {**kept, "fields": list(Packets.__slots__)}
+    sound = np.stack(Packets.of(scene(0, 3).sends).columns(), axis=1).tolist()[0]
+    for field, value, said in (
+        ("source", 99, "packet 0: found source 99"),
+        ("flits", 0, "0 flits"),
+        ("joint", 7, "joint: found 7; allowed: 0 to 0"),
+        ("kind", 9, "kind: found 9; allowed: 0 to 3"),
+        ("cycle", -1, "cycle: found -1; allowed: 0 to "),
+        ("cycle", 2**70, "allowed: 64 bits"),
+    ):
+        row = [*sound]
+        row[Packets.__slots__.index(field)] = value
+        file.write_text(json.dumps({**whole, "packets": [row]}))
+        ran = wafertlm("replay", "--rtl", TOY, "--finding", file)
+        assert (ran.status, ran.stderr.startswith(f"error: {file}: packets: ")) == (2, True)
+        assert said in ran.stderr
+    file.write_text(json.dumps({**whole, "size": [0, 4], "packets": [sound]}))
+    ran = wafertlm("replay", "--rtl", TOY, "--finding", file)
+    assert (ran.status, ran.stderr.startswith(f"error: {file}: size.0: found 0: ")) == (2, True)
     for arguments in (("--finding", file), ("unicast", "--rtl", TOY, "--finding", file)):
         ran = wafertlm("replay", *arguments)
         assert (ran.status, ran.stderr.startswith("error: --finding: ")) == (2, True)
