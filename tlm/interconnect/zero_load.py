@@ -234,7 +234,8 @@ class NocTiming:
             return cycles
         rounds, rest = (flits - 1) // places, (flits - 1) % places
         waits = rounds * round_cycles + rest * interval - cycles
-        return cycles + waits * ((waits > 0) & (flits > 1))
+        found: _Hops = cycles + waits * ((waits > 0) & (flits > 1))
+        return found
 
     def cut_results_cycles(self, flits: _Hops, interval: _Hops) -> _Hops:
         """The same of packets as long as a buffer, and a rest, but for what these wait for room.
@@ -244,7 +245,8 @@ class NocTiming:
         full, rest = flits // self.fifo_depth, flits % self.fifo_depth
         whole = full * (self.results_cycles(self.fifo_depth + 0 * flits, interval) + interval)
         last = self.results_cycles(rest + (rest == 0), interval)
-        return whole + last * (rest > 0) - interval * (rest == 0)
+        found: _Hops = whole + last * (rest > 0) - interval * (rest == 0)
+        return found
 
     def _hold_free(self, what: str) -> None:
         if self.locks:
