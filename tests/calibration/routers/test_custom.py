@@ -17,6 +17,7 @@ from calibration.routers.custom import calibrate_custom
 from calibration.routers.scenes import NoFormError, ScenesMixedError
 from calibration.routers.stored import (
     CustomCalibration,
+    Finding,
     calibration_file,
     load_custom,
     model_hash,
@@ -264,3 +265,14 @@ def raising(error: Exception) -> Callable[..., None]:
         raise error
 
     return function
+
+
+def test_scenes_that_went_wrong_are_counted(
+    stored: MeshSpec, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = Finding(experiment="unicast", scene="a", what="hang", packets="a.json", wave=None)
+    for findings, said in (([one], "toy: 1 scene went"), ([one, one], "toy: 2 scenes went")):
+        found = load_custom(stored).model_copy(update={"findings": findings})
+        calibration_file(stored).write_text(sealed(found))
+        CustomRouters.load(str(stored.file))
+        assert capsys.readouterr().err == f"{said} wrong as it was calibrated\n"
