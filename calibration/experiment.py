@@ -159,7 +159,9 @@ def run(
         parameters=parameters,
         fit=[FitPoint(case=experiment.label(case), rtl=value) for case, value in fitted],
         check=check,
-        situations=_situations(experiment, [case for case, _ in fitted], points),
+        situations=_situations(
+            experiment, [case for case, _ in fitted], points, [*fit_cases, *cases]
+        ),
         mean_abs_error_pct=sum(errors) / len(errors),
         max_abs_error_pct=errors[worst],
         worst_case=check[worst].case,
@@ -167,13 +169,23 @@ def run(
 
 
 def _situations(
-    experiment: Experiment[Any], fit: Sequence[Any], check: Sequence[tuple[Any, CheckPoint]]
+    experiment: Experiment[Any],
+    fit: Sequence[Any],
+    check: Sequence[tuple[Any, CheckPoint]],
+    asked: Sequence[Any],
 ) -> list[Situation]:
-    """What was tried, how often and how well; then what was not. The model may have no figure."""
+    """What was tried, how often and how well; then what was not. The model may have no figure.
+
+    Args:
+        experiment: What was measured.
+        fit: Cases with a figure from which parameters were identified.
+        check: Other cases with a figure on RTL, and both figures.
+        asked: All cases; those of some situations may all have gone wrong.
+    """
     fitted = Counter(map(experiment.situation, fit))
-    off: dict[str, list[float]] = {name: [] for name in fitted}
+    off: dict[str, list[float]] = {experiment.situation(case): [] for case in asked}
     for case, point in check:
-        off.setdefault(experiment.situation(case), []).append(abs(point.error_pct))
+        off[experiment.situation(case)].append(abs(point.error_pct))
     tried = [_tried(experiment, name, fitted[name], of_checks) for name, of_checks in off.items()]
     untried = [
         Situation(name=name, fit=0, check=0, max_abs_error_pct=None, status="not tried")
@@ -185,8 +197,10 @@ def _situations(
 def _tried(experiment: Experiment[Any], name: str, fit: int, errors: Sequence[float]) -> Situation:
     worst = max((error for error in errors if not isnan(error)), default=None)
     lost = any(map(isnan, errors))
-    if lost or (worst is not None and worst > experiment.targets.worst_pct):
-        status: Status = "not represented"
+    if not (fit or errors):
+        status: Status = "went wrong on RTL"
+    elif lost or (worst is not None and worst > experiment.targets.worst_pct):
+        status = "not represented"
     elif worst is None:
         status = "identified"
     else:

@@ -7,6 +7,7 @@ the speed; here only the top module's ports are, and the rest of the recipe is c
 import json
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -16,12 +17,14 @@ from typing import Any
 
 import cocotb_tools.config
 
-from cosim.errors import SimulationError
+from cosim.errors import SimulationError, UnfinishedError
 from cosim.verilated.cache import ask_verilator, cached
 from cosim.verilated.toolchain import tool_versions, verilator_environment
 from tlm.calibrated import REPOSITORY, file_hash
 
 _MOST_ERROR_LINES = 15
+#: Some cycles of a mesh never take so long; Verilog that loops within one takes for ever.
+STALL_SECONDS = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,7 @@ class Simulation:
             bench_waves: The Verilog itself says when a wave is recorded, instead of all the time.
 
         Raises:
+            UnfinishedError: if the simulator does not come back from a cycle.
             SimulationError: if a test of the bench fails or the simulator dies; the scratch
                 folder with its log is then kept and named. With waves it is kept in any case.
         """
@@ -75,6 +79,7 @@ class Simulation:
         environment = verilator_environment() | {
             "WAFERTLM_PLAN": str(work / "plan.json"),
             "WAFERTLM_RESULT": str(work / "result.json"),
+            "WAFERTLM_STALL_SECONDS": str(STALL_SECONDS),
             "PYTHONPATH": os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")]),
             # Else cocotb loads pytest's plugins, to show values of a failed assertion: 40 % of a
             # short run. Who looks for a fault in a bench sets it to "*.py".
@@ -99,6 +104,10 @@ class Simulation:
             problem = f"{failed} test(s) failed" if failed else ""
         except (SystemExit, RuntimeError, OSError) as error:
             problem = str(error)
+        if problem.endswith(f"return code: {-signal.SIGALRM}"):
+            raise UnfinishedError(
+                f"{self.top}: no cycle ends in {STALL_SECONDS} s: does Verilog loop within one?"
+            )
         if problem:
             output = log.read_text(errors="replace") if log.is_file() else ""
             raise SimulationError(

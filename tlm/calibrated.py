@@ -58,7 +58,14 @@ class CheckPoint(Table):
         return 100.0 * (self.model - self.rtl) / self.rtl
 
 
-Status = Literal["identified and checked", "identified", "checked", "not represented", "not tried"]
+Status = Literal[
+    "identified and checked",
+    "identified",
+    "checked",
+    "not represented",
+    "went wrong on RTL",
+    "not tried",
+]
 
 
 class Situation(Table):
@@ -69,7 +76,8 @@ class Situation(Table):
         fit: Cases from which parameters were identified.
         check: Cases that the fit has not seen.
         max_abs_error_pct: Largest error of these; None without.
-        status: What is known of it; not represented: an error is above the experiment's target.
+        status: What is known of it; not represented: an error is above the experiment's target;
+            went wrong on RTL: not one of its cases has a figure.
     """
 
     name: str

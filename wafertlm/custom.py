@@ -1,10 +1,13 @@
 """Custom routers: what their calibration found of them, and what they can carry."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
 import numpy as np
+from rich.markup import escape
 
 from calibration.routers.stored import CustomCalibration, calibration_file, load_custom
 from cosim.spec.header import FlitLayout, check_names, check_operations
@@ -151,22 +154,13 @@ class CustomRouters:
             for way in operation.ways() if isinstance(operation, Multicast | Reduce) else ():
                 goal = _goal(operation, way, program.cols)
                 if layout.names(goal):
-                    self._check_meeting(mesh, goal)
+                    with _naming(name):
+                        mesh.check_meeting(goal)
                     continue
                 raise InputError(
                     f"{name}: found a kernel with a {in_words(goal, program.cols)}; "
-                    f"allowed {allowed(self.spec, goal)}"
+                    f"{allowed(self.spec, goal)}"
                 )
-
-    def _check_meeting(self, mesh: HandshakeMesh, goal: TileSet | network.ReductionGoal) -> None:
-        if not isinstance(goal, network.ReductionGoal) or not mesh.limits_operands:
-            return
-        most, limit = mesh.most_meeting(goal), self.timing.operand_limit
-        if most > limit:
-            raise InputError(
-                f"{self.spec.file.name}: found a reduction of which {most} operands meet in a "
-                f"router; allowed: {limit}"
-            )
 
     def _check_operation(self, reduce: Reduce) -> None:
         known = self.spec.operations()
@@ -182,12 +176,23 @@ class CustomRouters:
             )
 
 
+@contextmanager
+def _naming(file: str) -> Iterator[None]:
+    """Name a file in what is refused."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from error
+
+
 def _told(spec: MeshSpec, found: CustomCalibration) -> CustomCalibration:
     """Say what a user of a calibration should know of it."""
+    name, count = escape(spec.name), len(found.findings)
     if found.quick:
-        log(f"{spec.name}: a quick calibration, checked on the size of the fit alone")
-    if found.findings:
-        log(f"{spec.name}: {len(found.findings)} scenes went wrong as it was calibrated")
+        log(f"{name}: a quick calibration, checked on the size of the fit alone")
+    if count:
+        scenes = "1 scene" if count == 1 else f"{count} scenes"
+        log(f"{name}: {scenes} went wrong as it was calibrated")
     return found
 
 

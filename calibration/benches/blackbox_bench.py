@@ -13,11 +13,15 @@ import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
 
+from calibration.benches.stalling import begin_watch, keep_watch
+
 _PATIENCE_CYCLES = 1000
 #: A mesh may need some cycles to leave its reset, as one does that synchronises it.
 _SETTLE_CYCLES = 16
 _NEVER = 2**32 - 1
 _LONGEST_MS = 25  # of 2 ns cycles: more than the longest plan asks for
+
+begin_watch()  # the first evaluation comes before the bench
 
 
 @cocotb.test(timeout_time=_LONGEST_MS, timeout_unit="ms")
@@ -33,6 +37,7 @@ async def replay(dut: Any) -> None:
     dut.most_flits_i.value = plan["most_flits"]
     dut.wave_from_i.value = plan["wave_from"]
     Clock(dut.clk_i, 2, unit="ns").start(start_high=False)
+    cocotb.start_soon(keep_watch(dut.clk_i))
     await ClockCycles(dut.clk_i, plan["reset_cycles"])
     dut.mesh_rst_ni.value = 1
     await ClockCycles(dut.clk_i, _SETTLE_CYCLES)

@@ -62,7 +62,8 @@ class Buffering(RouterExperiment):
     @property
     def untried(self) -> Sequence[str]:
         """Other packets."""
-        return ("packets of several flits against a blocked tile", "a multicast to a blocked tile")
+        long = ("packets of several flits against a blocked tile",)
+        return (*long, "a multicast to a blocked tile") if self.mesh.multicasts else long
 
     def fit_cases(self) -> list[Path1D]:
         """Two lengths, and a tile at the way."""

@@ -18,8 +18,9 @@ _FIT_CROWDS, _FIT_BURSTS = 8, 6
 _CHECK_CROWDS, _CHECK_BURSTS = 25, 6
 # So many packets for each flit that a router's port holds: outputs must be blocked for long.
 _BURST_PACKETS, _LEAST_PACKETS, _MOST_PACKETS, _BURST_CYCLES = 40, 160, 400, 30
-_MEET, _CROWD = "packets of all inputs at one output", "a crowd of packets to one tile"
-_BURST = "bursts of unicasts that fill the buffers"
+#: What scenes are about.
+MEET, CROWD = "packets of all inputs at one output", "a crowd of packets to one tile"
+BURST = "bursts of unicasts that fill the buffers"
 #: Longest rest of an output between packets that is recognised.
 LONGEST_TURNAROUND_CYCLES = 3
 #: Forms that are kept to the end where none explains everything.
@@ -46,8 +47,8 @@ class Contention(SceneExperiment):
         rng = np.random.default_rng(self.seed)
         crowds = [self._crowd(self.mesh.fit, rng, f"fit {i}") for i in range(_FIT_CROWDS)]
         bursts = [self._burst(self.mesh.fit, rng, i) for i in range(_FIT_BURSTS)]
-        first = about(_MEET, [self._neighbours(), self._column()])
-        return [*first, *about(_CROWD, crowds), *about(_BURST, bursts)]
+        first = about(MEET, [self._neighbours(), self._column()])
+        return [*first, *about(CROWD, crowds), *about(BURST, bursts)]
 
     def check_cases(self, *, quick: bool) -> list[Scene]:
         """Other crowds, all to one tile, and other bursts, from anywhere to anywhere."""
@@ -56,7 +57,7 @@ class Contention(SceneExperiment):
         for size in self.mesh.check_sizes(quick=quick):
             crowd = [self._crowd(size, crowds, str(i)) for i in range(_CHECK_CROWDS)]
             burst = [self._burst(size, bursts, _FIT_BURSTS + i) for i in range(_CHECK_BURSTS)]
-            scenes += [*about(_CROWD, crowd), *about(_BURST, burst)]
+            scenes += [*about(CROWD, crowd), *about(BURST, burst)]
         return scenes
 
     def find(self, cases: Sequence[Scene], values: Sequence[float]) -> dict[str, Parameter]:

@@ -15,7 +15,7 @@ from calibration.experiment import Experiment, LawContradictedError, misses, run
 from calibration.routers.findings import MOST_FINDINGS, Findings
 from calibration.routers.found import IDENTIFIED
 from calibration.routers.listed import experiments
-from calibration.routers.part import Made, Part, resumed
+from calibration.routers.part import PROBING, Made, Part, resumed
 from calibration.routers.scenes import NoFormError, ScenesMixedError
 from calibration.routers.stored import (
     CustomCalibration,
@@ -137,7 +137,7 @@ class _Campaign:
             each.experiment: each.result.parameters for each in self._part.made if each.result
         }
         subject.findings = self._findings = Findings(subject.spec, folder, subject.mesh_type)
-        self._listed = experiments(subject)
+        self._listed = self._probed()
 
     def go(self) -> None:
         """Make what has not been made."""
@@ -147,6 +147,16 @@ class _Campaign:
                 self._part.made.append(self._made(experiment))
                 if self._file is not None:
                     self._part.store(self._file)
+
+    def _probed(self) -> list[Experiment[Any]]:
+        """The experiments, by what the mesh shows before them; what goes wrong then is kept."""
+        self._findings.begin(PROBING)
+        listed = experiments(self._subject)
+        if found := self._findings.found:
+            self._tell(PROBING)
+            others = [each for each in self._part.made if each.experiment != PROBING]
+            self._part.made = [Made(experiment=PROBING, findings=found), *others]
+        return listed
 
     def found(self) -> CustomCalibration:
         """What has been found."""
@@ -193,12 +203,13 @@ class _Campaign:
         ) as error:
             why = f"no result: {_in_words(error)}"
             self._progress(f"{name}: {why}")
+        if self._findings.unkept:
+            more = f"{self._findings.unkept} more went wrong than the {MOST_FINDINGS} that are kept"
+            why = "; ".join(filter(None, (why, more)))
         if self._findings.unplayed:
             left_out = f"{self._findings.unplayed} scenes left out after {MOST_FINDINGS} findings"
             why = "; ".join(filter(None, (why, left_out)))
-        for finding in self._findings.found:
-            self._progress(f"{name}: {finding.scene}: {finding.what}")
-            self._progress(f"  again: {finding.shown(subject.spec)['command']}")
+        self._tell(name)
         return Made(
             experiment=name,
             result=result,
@@ -206,6 +217,12 @@ class _Campaign:
             not_represented=subject.not_represented,
             findings=self._findings.found,
         )
+
+    def _tell(self, name: str) -> None:
+        """Say what went wrong in an experiment."""
+        for finding in self._findings.found:
+            self._progress(f"{name}: {finding.scene}: {finding.what}")
+            self._progress(f"  again: {finding.shown(self._subject.spec)['command']}")
 
 
 def _in_words(error: Exception) -> str:

@@ -1,12 +1,13 @@
 """Scenes that go wrong on a mesh: kept with their packets and a wave, each to be run again."""
 
+import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError, model_validator
 
 from calibration.benches.mesh_bench import Log
 from calibration.routers.mesh import BlackBoxMesh
@@ -18,7 +19,8 @@ from cosim.errors import HangError, SimulationError, UnfinishedError, WrongDataE
 from cosim.spec.mesh import MeshSpec
 from tlm.errors import InputError
 from tlm.files import read_text, whole_file
-from tlm.interconnect.packets import Packets
+from tlm.interconnect.handshake.records import LATEST
+from tlm.interconnect.packets import PacketKind, Packets
 
 #: So many scenes of an experiment are looked into.
 MOST_FINDINGS = 8
@@ -51,7 +53,7 @@ class StoredScene(BaseModel):
     experiment: str
     scene: str
     what: str
-    size: tuple[int, int]
+    size: tuple[PositiveInt, PositiveInt]
     first_cycle: int = 0
     within_cycles: int | None = None
     held: tuple[int, ...] | None = None
@@ -66,6 +68,11 @@ class StoredScene(BaseModel):
             raise ValueError(f"packets: allowed: rows of {', '.join(Packets.__slots__)}")
         return self
 
+    def as_packets(self) -> Packets:
+        """Its packets."""
+        table = np.array(self.packets, dtype=np.int64)
+        return Packets(*(np.ascontiguousarray(column) for column in table.T))
+
     def run(self, mesh_type: type[BlackBoxMesh], spec: MeshSpec) -> None:
         """Run the packets again.
 
@@ -74,8 +81,7 @@ class StoredScene(BaseModel):
             SimulationError: if the model cannot be built or stops, anything comes out wrong, or it
                 takes too long.
         """
-        mesh, table = mesh_type(spec, *self.size), np.array(self.packets, dtype=np.int64)
-        packets = Packets(*(np.ascontiguousarray(column) for column in table.T))
+        mesh, packets = mesh_type(spec, *self.size), self.as_packets()
         if self.held is not None:
             mesh.observe(packets, self.held, keep_failures=False)
             return
@@ -95,12 +101,42 @@ def load_scene(path: Path) -> StoredScene:
         InputError: if it cannot be read.
     """
     try:
-        return StoredScene.model_validate_json(read_text(path, str(path)))
+        scene = StoredScene.model_validate_json(read_text(path, str(path)))
     except ValidationError as error:
         first = error.errors()[0]
+        field = ".".join(map(str, first["loc"])) or "the file"
         raise InputError(
-            f"{path}: {first['loc']}: {first['msg']}; allowed: a scene of a finding"
+            f"{path}: {field}: found {str(first['input'])[:60]}: {first['msg']}; allowed: a scene "
+            "of a finding"
         ) from error
+    try:
+        _hold_sound(scene)
+    except OverflowError as error:
+        raise InputError(f"{path}: packets: found {error}; allowed: 64 bits") from error
+    except InputError as error:
+        raise InputError(f"{path}: packets: {error}") from error
+    return scene
+
+
+def _hold_sound(scene: StoredScene) -> None:
+    """Hold that a scene's numbers are those of packets on its mesh.
+
+    Raises:
+        InputError: naming the field.
+        OverflowError: for a number that no packet can have.
+    """
+    packets, nodes = scene.as_packets(), scene.size[0] * scene.size[1]
+    bounds = {
+        "kind": (packets.kind, max(PacketKind)),
+        "joint": (packets.joint, len(packets) - 1),
+        "cycle": (packets.cycle, LATEST - 1),
+        "held": (np.array(scene.held or (), dtype=np.int64), nodes - 1),
+    }
+    for name, (values, most) in bounds.items():
+        wrong = values[(values < 0) | (values > most)]
+        if len(wrong):
+            raise InputError(f"{name}: found {wrong[0]}; allowed: 0 to {most}")
+    packets.check_on(*scene.size)
 
 
 def recording(base: type[BlackBoxMesh], wave: Path, first_cycle: int) -> type[BlackBoxMesh]:
@@ -128,7 +164,7 @@ def recording(base: type[BlackBoxMesh], wave: Path, first_cycle: int) -> type[Bl
 
 def in_words(error: Exception) -> str:
     """What went wrong, in a line."""
-    text = str(error).strip()
+    text = re.sub(r"; see /\S+", "", str(error).strip())  # a folder that is not kept
     if type(error) in _KINDS:
         return f"{_KINDS[type(error)]}: {text.splitlines()[0]}"
     lines = [line for line in text.splitlines() if "%Error" in line or "%Fatal" in line]
@@ -149,6 +185,7 @@ class Findings:
     Attributes:
         found: Of the experiment that is being made.
         unplayed: Scenes of it that were not looked into: too many others had gone wrong.
+        unkept: Scenes of it that were, and went wrong, after as many as are kept.
     """
 
     def __init__(self, spec: MeshSpec, folder: Path, mesh_type: type[BlackBoxMesh]) -> None:
@@ -158,7 +195,7 @@ class Findings:
     def begin(self, experiment: str) -> None:
         """Another experiment is being made."""
         self.found: list[Finding] = []
-        self._experiment, self.unplayed = experiment, 0
+        self._experiment, self.unplayed, self.unkept = experiment, 0, 0
 
     @property
     def room(self) -> bool:

@@ -11,10 +11,17 @@ import numpy as np
 
 from calibration.experiment import LawContradictedError
 from calibration.routers.buffering import Buffering, Path1D
-from calibration.routers.contention import LONGEST_TURNAROUND_CYCLES, Contention
+from calibration.routers.contention import (
+    BURST,
+    CROWD,
+    LONGEST_TURNAROUND_CYCLES,
+    MEET,
+    Contention,
+)
 from calibration.routers.experiment import common, exact, kind
 from calibration.routers.scenes import Scene, Send, Size, closest, forms
 from calibration.routers.unicast import (
+    ALONE,
     LONGEST_INTERVAL_CYCLES,
     LONGEST_RETURN_CYCLES,
     Unicast,
@@ -29,6 +36,14 @@ from tlm.interconnect.zero_load import CHANNELS, NocTiming
 _WAYS = (1, 3)
 _CROSSING_FLITS = 4
 _FIT_RUSHES, _CHECK_RUSHES = 6, 6
+#: What scenes of packets are about where these are messages. One of a tile is on its way at most:
+#: it may leave buffers empty that packets would fill.
+_AS_MESSAGES = {
+    ALONE: "a message alone",
+    MEET: "messages of all inputs at one output",
+    CROWD: "a crowd of messages to one tile",
+    BURST: "bursts of messages from anywhere to anywhere",
+}
 _RUSH_MESSAGES, _RUSH_FLITS, _RUSH_CYCLES = 400, 6, 30
 
 
@@ -41,6 +56,13 @@ class Messages(Path1D):
         """The path in words."""
         size, beside = self.size, "" if self.side is None else f", with one of column {self.side}"
         return f"{size[0]}x{size[1]}: row {self.row}, a message over {self.hops} hops{beside}"
+
+    @property
+    def situation(self) -> str:
+        """What is full."""
+        if self.side is None:
+            return "a message that fills its way to a blocked tile"
+        return "two messages that fill a way to a blocked tile"
 
     @property
     def senders(self) -> list[int]:
@@ -58,6 +80,11 @@ class LockedBuffering(Buffering):
     """Flits taken: what the buffers on the way of the data hold, and those of the senders."""
 
     subject = "flits of messages accepted against a blocked tile"
+
+    @property
+    def untried(self) -> Sequence[str]:
+        """What does not fill a way."""
+        return ("messages of one flit against a blocked tile", "requests to a blocked tile")
 
     def fit_cases(self) -> list[Path1D]:
         """Two lengths, and two messages."""
@@ -108,6 +135,10 @@ class LockedUnicast(Unicast):
     goes in as it leaves for the router: from there on its way is alone.
     """
 
+    def situation(self, case: Scene) -> str:
+        """What the case is about, in messages."""
+        return _AS_MESSAGES.get(case.situation, case.situation)
+
     def fit_cases(self) -> list[Scene]:
         """Six transfers, tails on their way, and messages that cross, one some cycles later."""
         rows, cols = self.mesh.fit
@@ -117,6 +148,7 @@ class LockedUnicast(Unicast):
                 (rows, cols),
                 f"{rows}x{cols}: the tail of 2 flits over {way} links",
                 ((0, 0, TileSet.tile(0, way), 2),),
+                situation="the tail of a message on its way",
                 from_tail=True,
             )
             for way in _WAYS
@@ -129,6 +161,7 @@ class LockedUnicast(Unicast):
                     (0, near, TileSet.tile(1, 2), flits),
                     (later, near + 1, TileSet.tile(1, 1), flits),
                 ),
+                situation="two messages that cross",
             )
             for flits in dict.fromkeys([1, min(_CROSSING_FLITS, self.mesh.packet_flits)])
             for later in range(self.mesh.set_up_cycles + 1)
@@ -204,6 +237,10 @@ class LockedUnicast(Unicast):
 class LockedContention(Contention):
     """One message a tile is on its way at most: few outputs are blocked unless receivers are."""
 
+    def situation(self, case: Scene) -> str:
+        """What the case is about, in messages."""
+        return _AS_MESSAGES.get(case.situation, case.situation)
+
     def fit_cases(self) -> list[Scene]:
         """The same, and bursts to two tiles."""
         return [*super().fit_cases(), *self._rushes(self.mesh.fit, range(_FIT_RUSHES))]
@@ -229,7 +266,7 @@ class LockedContention(Contention):
                     sends.append((cycle, source, TileSet.tile(*divmod(end, size[1])), flits))
             sends.sort(key=lambda send: send[0])
             label = f"{size[0]}x{size[1]}: rush {number} to {ends[0]} and {ends[1]}"
-            yield Scene(size, label, tuple(sends))
+            yield Scene(size, label, tuple(sends), situation="a rush of messages to two tiles")
 
 
 def _splits(known: NocTiming) -> Iterator[NocTiming]:

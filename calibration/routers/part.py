@@ -12,9 +12,12 @@ from tlm.calibrated import CalibrationResult, source_hashes
 from tlm.files import whole_file
 from tlm.sealed import sealed, unsealed
 
+#: What a mesh shows before the first experiment; of it there are findings alone.
+PROBING = "probing"
+
 
 class Made(BaseModel):
-    """What an experiment has come to.
+    """What an experiment, or the probing before them, has come to.
 
     Attributes:
         experiment: Its name.
@@ -59,14 +62,18 @@ class Part(BaseModel):
         return cls(sources=sources, tools=tool_versions(), model=model_hash(), quick=quick)
 
     def kept(self, file: Path) -> "Part | None":
-        """What a file holds, if that is of the same files and tools and has results."""
+        """What a file holds, if that is of the same files and tools and has results.
+
+        What the probing found stays with them: they say what else it would.
+        """
         try:
             part = unsealed(file.read_text(encoding="utf-8"), Part)
         except (OSError, ValueError):
             return None
-        part.made = [each for each in part.made if each.result is not None]
+        results = {each.experiment for each in part.made if each.result is not None}
+        part.made = [each for each in part.made if each.experiment in {PROBING, *results}]
         same = part.model_copy(update={"made": []}) == self
-        return part if same and part.made else None
+        return part if same and results else None
 
     def store(self, file: Path) -> None:
         """Write it, whole or not at all."""
@@ -84,7 +91,7 @@ def resumed(part: Part, file: Path, progress: Callable[[str], None]) -> Part:
     """
     kept = part.kept(file)
     if kept is not None:
-        names = ", ".join(each.experiment for each in kept.made)
+        names = ", ".join(each.experiment for each in kept.made if each.result)
         progress(f"resuming the campaign that was stopped: {names} stored in {file.name}")
         return kept
     if file.is_file():

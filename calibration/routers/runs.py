@@ -76,7 +76,7 @@ class Runs(ABC):
         if self.findings.room:
             self.findings.run(label, size, packets, error, loopback=self.loopback)
         else:
-            self.findings.unplayed += 1
+            self.findings.unkept += 1
 
     def play_model(self, scenes: Sequence[Scene]) -> list[float]:
         """The figures of scenes on the model that was found; NaN of one that it cannot deliver."""

@@ -13,33 +13,30 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from cosim.spec.mesh import MeshSpec
 from cosim.verilated.cache import included_files
+from cosim.verilog import TILE_SOURCES
 from tlm.calibrated import REPOSITORY, CalibrationResult, combined_hash, file_hash, source_hashes
 from tlm.errors import InputError
+from tlm.imported import imported_files
 from tlm.interconnect.zero_load import NocTiming
 from tlm.sealed import unsealed
 
-#: What finds a mesh out: the model, the experiments, and the bench.
-_MODEL = (
-    "calibration/benches/blackbox_bench.py",
-    "calibration/benches/mesh_bench.py",
-    "calibration/experiment.py",
-    "calibration/routers/*.py",
-    "calibration/solve.py",
-    "cosim/spec/*.py",
-    "rtl/bench/blackbox_bench.sv",
+#: What finds a mesh out: the campaign, the bench that a simulator loads, and all they import.
+_CAMPAIGN = ("calibration.routers.custom", "calibration.benches.blackbox_bench")
+#: What they read: the bench's Verilog, and the project's tiles, which start collectives.
+_READ = (
+    "calibration/results/tile*.json",
+    "rtl/bench/blackbox*.*",
     "rtl/bench/flit_replayer.sv",
-    "tlm/interconnect/handshake/*.py",
-    "tlm/interconnect/packets.py",
-    "tlm/interconnect/traffic.py",
-    "tlm/interconnect/zero_load.py",
-    "workloads/kernels/parts/*.py",
+    "tlm/chips/rtl.toml",
 )
 _TIMING = TypeAdapter(NocTiming)
 
 
 def model_hash() -> str:
-    """Hash of the model and the experiments that there are now, wherever they stand."""
-    hashes = sorted(file_hash(path) for pattern in _MODEL for path in REPOSITORY.glob(pattern))
+    """Hash of all of the project that a calibration rests on, as it is now, wherever it stands."""
+    read = {path for pattern in _READ for path in REPOSITORY.glob(pattern)}
+    files = {*imported_files(_CAMPAIGN, REPOSITORY), *read, *TILE_SOURCES}
+    hashes = sorted(map(file_hash, files))
     return combined_hash({str(number): each for number, each in enumerate(hashes)})
 
 

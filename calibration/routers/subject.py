@@ -83,9 +83,10 @@ class Subject(Runs):
     def crosses_reductions(self) -> bool:
         """Whether reductions of several groups may be on the way at once.
 
-        Else one that waits for its operands may keep another's from it.
+        Else one that waits for its operands may keep another's from it, in a buffer or a unit.
         """
-        return self.reductions and self.timing.cut_through and self.operand_limit == _PORTS
+        whole = self.timing.cut_through and self.timing.unit_choice == "complete"
+        return self.reductions and whole and self.operand_limit == _PORTS
 
     def follows_no_law(self, error: LawContradictedError) -> None:
         """Let it be that lone transfers follow no closed form, which the model does not need."""

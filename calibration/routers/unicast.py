@@ -23,6 +23,8 @@ _FIT = (
     ((0, 2), (2, 0), 6),
 )
 _CHECKS_A_MESH = 60
+#: What its scenes are about.
+ALONE = "a unicast alone"
 #: Latest return of a place, and longest interval on a link, that are recognised.
 LONGEST_RETURN_CYCLES, LONGEST_INTERVAL_CYCLES = 6, 8
 
@@ -30,7 +32,7 @@ LONGEST_RETURN_CYCLES, LONGEST_INTERVAL_CYCLES = 6, 8
 def _scene(size: Size, source: tuple[int, int], to: tuple[int, int], flits: int) -> Scene:
     label = f"{size[0]}x{size[1]}: {source[0]},{source[1]} to {to[0]},{to[1]}, {flits} flits"
     sends = ((0, source[0] * size[1] + source[1], TileSet.tile(*to), flits),)
-    return Scene(size, label, sends, whole=True, situation="a unicast alone")
+    return Scene(size, label, sends, whole=True, situation=ALONE)
 
 
 class Unicast(SceneExperiment):

@@ -182,7 +182,7 @@ def check_names(spec: MeshSpec, packets: Packets, cols: int) -> None:
         if not known[goal]:
             raise InputError(
                 f"{spec.file.name}: packet {number}: found {in_words(goal, cols)}; "
-                f"allowed {allowed(spec, goal)}"
+                f"{allowed(spec, goal)}"
             )
 
 

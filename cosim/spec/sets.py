@@ -28,11 +28,11 @@ def allowed(spec: MeshSpec, goal: TileSet | ReductionGoal) -> str:
     feature = "reduction" if reduction else "multicast"
     masks = spec.features.reduction if reduction else spec.features.multicast
     if masks is None:
-        return f"none, as [features] has no {feature}"
+        return f"allowed: none, as [features] has no {feature}"
     operation = goal.kind.name.lower() if isinstance(goal, ReductionGoal) else feature
     if operation not in spec.operations():
-        return f"by the values of operation: {', '.join(spec.operations())}"
-    key = f'with {feature} = "{masks}"'
+        return f"allowed by the values of operation: {', '.join(spec.operations())}"
+    key = f'allowed with {feature} = "{masks}"'
     if masks == "bitmask":
         return f"{key}: rows and columns of the mesh"
     sets = "1, 2, 4, 8, ... rows and columns that equal row and col but in the bits of a mask"

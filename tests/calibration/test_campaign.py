@@ -104,6 +104,21 @@ def test_a_case_without_a_figure_of_the_model_is_not_represented(
     ]
 
 
+def test_a_situation_whose_cases_all_go_wrong_is_told(
+    fake: "FakeExperiment", built: list[str]
+) -> None:
+    measure, fake.checked = fake.measure, [3, 4, 8]
+    fake.measure = lambda cases: [  # type: ignore[method-assign]
+        nan if case % 2 == 0 else figure for case, figure in zip(cases, measure(cases), strict=True)
+    ]
+    (result,) = calibrate()
+    assert [(each.name, each.fit, each.check, each.status) for each in result.situations] == [
+        ("odd numbers", 1, 1, "identified and checked"),
+        ("even numbers", 0, 0, "went wrong on RTL"),
+        ("numbers below one", 0, 0, "not tried"),
+    ]
+
+
 @pytest.mark.parametrize("what", ["source", "tools", "check cases", "file"])
 def test_what_has_changed_is_measured_again(
     what: str,

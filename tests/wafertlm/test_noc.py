@@ -398,8 +398,8 @@ def test_locked_channels_at_all_levels(
 @pytest.mark.parametrize(
     ("fields", "options", "message"),
     [
-        ({"y_first": True}, [], "--level perf: found with --rtl; allowed: for routers along rows"),
-        ({"link_interval_cycles": 2}, [], "--level perf: found with --rtl; allowed: for routers"),
+        ({"y_first": True}, [], "--level: found perf with "),
+        ({"link_interval_cycles": 2}, [], "--level: found perf with "),
         (
             {},
             ["--collective", "tree-multicast"],

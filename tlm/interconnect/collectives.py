@@ -34,6 +34,7 @@ class CollectiveTraffic:
         group: The other side.
         flits: Payload flits; of multicasts and reductions cut into packets of ``bound_flits``.
         bound_flits: Packet bound of the network.
+        y_first: Whether packets go along the column first.
     """
 
     kind: str
@@ -43,6 +44,7 @@ class CollectiveTraffic:
     group: TileSet
     flits: int
     bound_flits: int
+    y_first: bool = False
 
     def __post_init__(self) -> None:
         choose("collective", self.kind, COLLECTIVES)
@@ -97,11 +99,13 @@ class CollectiveTraffic:
         return tile[0] * self.cols + tile[1]
 
     def _tree_links(self) -> int:
-        """Links of the X-first tree between the root and the group."""
+        """Links of the tree between the root and the group."""
         (row, col), rows, cols = self.root, self.group.rows, self.group.cols
         along_row = max(cols[-1] - col, 0) + max(col - cols[0], 0)
         along_column = max(rows[-1] - row, 0) + max(row - rows[0], 0)
-        if self.kind == "reduce":  # each row to the root's column, which gathers them
+        # X-first operands go along each row to the root's column, which gathers them; a multicast
+        # goes so the other way if it is Y-first.
+        if (self.kind == "reduce") != self.y_first:
             return along_row * len(rows) + along_column
         return along_row + along_column * len(cols)
 

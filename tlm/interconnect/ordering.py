@@ -3,6 +3,10 @@
 Two reductions may be in flight together only if (a) the same tiles bring their operands, and all of
 these issue them in the same order (the roots may differ), or (b) their trees share no link. The
 buffer of a tile's own operands counts as a link from the tile to itself.
+
+A unit that takes the first in line (`zero_load.UNIT_CHOICES`) keeps itself for an operand that is
+late, whatever buffers hold. There (a) asks for the same root as well, and (b) for trees without a
+common router.
 """
 
 from collections.abc import Iterator
@@ -18,6 +22,10 @@ Link = tuple[int, int]
 _RULE = (
     "reductions in flight together need the same operand tiles, in the same order at each, "
     "or trees without a common link"
+)
+_RULE_OF_FIRST = (
+    "where units take the first in line, reductions in flight together need the same operand "
+    "tiles, in the same order at each, and the same root, or trees without a common router"
 )
 
 
@@ -49,10 +57,18 @@ def _ways(places: range, goal: int) -> Iterator[Link]:
     yield from ((at, at - 1) for at in range(places[-1], goal, -1))
 
 
-def check_reductions(packets: Packets, cols: int, *, y_first: bool = False) -> None:
-    """Hold that any of the reductions may be in flight together, on a mesh of ``cols`` columns.
+def check_reductions(
+    packets: Packets, cols: int, *, y_first: bool = False, unit_choice: str = "complete"
+) -> None:
+    """Hold that any of the reductions may be in flight together.
 
     Each node issues its packets in the order of their numbers.
+
+    Args:
+        packets: The reductions, among others.
+        cols: Columns of the mesh.
+        y_first: Whether packets go along the column first.
+        unit_choice: Which reductions ask for a unit, one of `zero_load.UNIT_CHOICES`.
 
     Raises:
         InputError: naming two reductions that break the rule by their joint numbers, or one that
@@ -73,7 +89,10 @@ def check_reductions(packets: Packets, cols: int, *, y_first: bool = False) -> N
         groups.setdefault(packets.tiles(joint), []).append(joint)
     for operands, joints in groups.items():
         _check_order(packets, operands, cols, numbers, np.array(joints))
-    _check_links(packets, groups, cols, y_first=y_first)
+    if unit_choice == "first":
+        _check_routers(packets, firsts, cols, y_first=y_first)
+    else:
+        _check_links(packets, groups, cols, y_first=y_first)
 
 
 def _check_order(
@@ -127,3 +146,23 @@ def _check_links(
                         f"reductions of packets {other} and {joints[index]}: of different tiles, "
                         f"both need {at}; {_RULE}"
                     )
+
+
+def _check_routers(packets: Packets, firsts: Int64s, cols: int, *, y_first: bool) -> None:
+    """Trees of other tiles, or to another root, share no router."""
+    owners: dict[int, tuple[TileSet, int, int]] = {}
+    seen: set[tuple[TileSet, int]] = set()
+    for joint in firsts.tolist():
+        operands, root = packets.tiles(joint), int(packets.root[joint])
+        if (operands, root) in seen:
+            continue
+        seen.add((operands, root))
+        links = tree_links(operands, root, cols, y_first=y_first)
+        for node in sorted({root, *(end for link in links for end in link)}):
+            owner, to, other = owners.setdefault(node, (operands, root, joint))
+            if (owner, to) != (operands, root):
+                what = "of different tiles" if owner != operands else "to different roots"
+                raise InputError(
+                    f"reductions of packets {other} and {joint}: {what}, both need the unit of "
+                    f"node {node}; {_RULE_OF_FIRST}"
+                )

@@ -150,13 +150,29 @@ class Traffic:
         columns[7][chosen], columns[8][chosen] = col[0][wide], col[1][wide]
 
 
-def read_packets(path: Path, rows: int, cols: int, bound_flits: int) -> Packets:
+def read_packets(
+    path: Path,
+    rows: int,
+    cols: int,
+    bound_flits: int,
+    *,
+    y_first: bool = False,
+    unit_choice: str = "complete",
+) -> Packets:
     """Packets from a CSV file with the columns ``cycle,source,destinations,flits,kind``.
 
     ``source`` is ``row:col``; ``destinations`` is ``row:col`` or a half-open rectangle
     ``r0:r1 c0:c1``; ``kind`` is ``unicast`` or ``multicast``. An operand of a reduction has the
     kind ``sum``, ``maximum``, ``and``, ``select`` or ``collect``, and in the place of destinations
     the root and the rectangle of all tiles that bring an operand: ``row:col r0:r1 c0:c1``.
+
+    Args:
+        path: The file.
+        rows: Rows of the mesh.
+        cols: Columns of the mesh.
+        bound_flits: Longest packet of a multicast or an operand.
+        y_first: Whether packets go along the column first.
+        unit_choice: Which reductions ask for a unit, one of `zero_load.UNIT_CHOICES`.
 
     Raises:
         InputError: naming the file, the line and the field; or the reductions that may block each
@@ -184,7 +200,7 @@ def read_packets(path: Path, rows: int, cols: int, bound_flits: int) -> Packets:
     items.sort(key=lambda item: item[0])
     packets = Packets.of(items)
     try:
-        check_reductions(packets, cols)
+        check_reductions(packets, cols, y_first=y_first, unit_choice=unit_choice)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
     return packets

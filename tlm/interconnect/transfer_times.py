@@ -88,7 +88,12 @@ def reduction_cycles_over(
     latency = timing.ejection_cycles + timing.reduce_cycles + hops * per_hop
     latency = latency + timing.launch_cycles
     waits = np.where(hops > 0, _packet_waits_over(timing, flits, per_hop), 0)
-    cycles: NDArray[np.int64] = latency + (flits - 1) * interval + waits + 1
+    results = np.where(
+        hops > 0,
+        timing.cut_results_cycles(flits, interval),
+        timing.results_cycles(flits, interval),
+    )
+    cycles: NDArray[np.int64] = latency + results + waits + 1
     return cycles
 
 

@@ -214,7 +214,38 @@ class NocTiming:
         waits = self._packet_waits(flits, per_hop) if hops else 0
         interval = max(self.reduce_interval_cycles, self.link_interval_cycles if hops else 1)
         latency = self.ejection_cycles + self.reduce_cycles + hops * per_hop
-        return latency + (flits - 1) * interval + waits
+        results = self.cut_results_cycles if hops else self.results_cycles
+        return latency + results(flits, interval) + waits
+
+    def results_cycles(self, flits: _Hops, interval: _Hops) -> _Hops:
+        """From the first result of a unit to the last one.
+
+        A place of the unit is filled again when its result has been made and has left, and the
+        place has come back: at most so many results a round as it has places.
+
+        Args:
+            flits: Flits of the reduction, or of each of several.
+            interval: Cycles from result to result while there are places.
+        """
+        round_cycles, places = self.reduce_cycles + self.unit_return_cycles, self.result_places
+        cycles = (flits - 1) * interval
+        if not places:
+            return cycles
+        rounds, rest = (flits - 1) // places, (flits - 1) % places
+        waits = rounds * round_cycles + rest * interval - cycles
+        found: _Hops = cycles + waits * ((waits > 0) & (flits > 1))
+        return found
+
+    def cut_results_cycles(self, flits: _Hops, interval: _Hops) -> _Hops:
+        """The same of packets as long as a buffer, and a rest, but for what these wait for room.
+
+        Where one waits all places come back. Only those within a packet are waited for.
+        """
+        full, rest = flits // self.fifo_depth, flits % self.fifo_depth
+        whole = full * (self.results_cycles(self.fifo_depth + 0 * flits, interval) + interval)
+        last = self.results_cycles(rest + (rest == 0), interval)
+        found: _Hops = whole + last * (rest > 0) - interval * (rest == 0)
+        return found
 
     def _hold_free(self, what: str) -> None:
         if self.locks:

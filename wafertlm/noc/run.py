@@ -181,8 +181,8 @@ def _hold_closed_form(options: NocOptions, routers: "CustomRouters") -> None:
         raise InputError("--collective: found with --rtl and level perf; allowed: levels rtl, at")
     if not routers.follows_closed_form:
         raise InputError(
-            "--level perf: found with --rtl; allowed: for routers along rows first, whose flits "
-            "follow each other as their links let them"
+            f"--level: found perf with {routers.spec.file}; allowed: of routers along rows first, "
+            "whose flits follow each other as their links let them"
         )
 
 
@@ -218,7 +218,8 @@ def _traffic(options: NocOptions, network: Network, building: Building) -> dict[
                 f"--traffic: '{options.traffic}' is no file and none of {', '.join(PATTERNS)}"
             )
         longest = max(network.bounds_flits[kind] for kind in (PacketKind.MULTICAST, PacketKind.SUM))
-        packets = read_packets(path, rows, cols, longest)
+        choice, y_first = network.timing.unit_choice, network.timing.y_first
+        packets = read_packets(path, rows, cols, longest, y_first=y_first, unit_choice=choice)
         warm_up, cycles = 0, int((packets.cycle + packets.flits).max())
     network.check(packets)
     if options.level == "perf":
@@ -253,7 +254,14 @@ def _collective(options: NocOptions, network: Network, building: Building) -> di
         kind = PacketKind.SUM if options.collective == "reduce" else PacketKind.MULTICAST
         bound = network.bounds_flits[kind]
         collective = CollectiveTraffic(
-            options.collective, rows, cols, root, group, options.flits, bound
+            options.collective,
+            rows,
+            cols,
+            root,
+            group,
+            options.flits,
+            bound,
+            network.timing.y_first,
         )
     issued = {"messages": collective.messages, "flit_hops": collective.flit_hops}
     if isinstance(collective, SoftwareCollective) and collective.reduces:

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -15,6 +17,7 @@ from calibration.routers.custom import calibrate_custom
 from calibration.routers.scenes import NoFormError, ScenesMixedError
 from calibration.routers.stored import (
     CustomCalibration,
+    Finding,
     calibration_file,
     load_custom,
     model_hash,
@@ -22,9 +25,11 @@ from calibration.routers.stored import (
 from cosim.errors import HangError
 from cosim.spec.mesh import MeshSpec, load_spec
 from cosim.verilated.cache import included_files
+from cosim.verilog import TILE_SOURCES
 from tests.specifications import TOY
-from tlm.calibrated import source_hashes
+from tlm.calibrated import REPOSITORY, source_hashes
 from tlm.errors import InputError
+from tlm.imported import imported_files
 from tlm.interconnect.calibration import rtl_timing
 from tlm.interconnect.handshake import DeadlockError
 from tlm.sealed import sealed
@@ -87,23 +92,59 @@ def test_a_calibration_of_an_unknown_model_is_stale(stored: MeshSpec) -> None:
 
 
 def test_what_belongs_to_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that the campaign and its bench import and read, collectives by the tiles among it."""
+    for folder in ("calibration", "cosim", "rtl", "tlm", "workloads"):
+        shutil.copytree(REPOSITORY / folder, tmp_path / folder)
     monkeypatch.setattr(stored_custom, "REPOSITORY", tmp_path)
+    here = tuple(tmp_path / path.relative_to(REPOSITORY) for path in TILE_SOURCES)
+    monkeypatch.setattr(stored_custom, "TILE_SOURCES", here)
     seen = {model_hash()}
     for name in (
-        "calibration/routers/scenes.py",
-        "cosim/spec/mesh.py",
+        "calibration/benches/mesh_bench.py",
+        "calibration/results/tile-queues.json",
         "calibration/routers/traffic.py",
+        "calibration/simulator.py",
+        "cosim/spec/mesh.py",
         "rtl/bench/blackbox_bench.sv",
         "rtl/bench/flit_replayer.sv",
+        "rtl/tile/sequencer.sv",
+        "tlm/chips/parts.py",
+        "tlm/chips/rtl.toml",
+        "tlm/engines/at/run.py",
         "tlm/interconnect/handshake/core.py",
-        "tlm/interconnect/zero_load.py",
+        "tlm/interconnect/lines.py",
+        "tlm/interconnect/ordering.py",
+        "tlm/program/tokens.py",
+        "tlm/tiles/programs.py",
+        "workloads/kernels/parts/software.py",
     ):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
+        with (tmp_path / name).open("a") as file:
+            file.write("\n")
         assert model_hash() not in seen, name
         seen.add(model_hash())
-    (tmp_path / "tlm/interconnect/closed_form.py").touch()
-    assert model_hash() in seen
+    for name in (
+        "calibration/levels/models.py",
+        "calibration/results/unicast.json",
+        "rtl/memory/scheduler.sv",
+        "tlm/engines/lt/run.py",
+        "workloads/kernels/gemm/summa.py",
+    ):
+        with (tmp_path / name).open("a") as file:
+            file.write("\n")
+        assert model_hash() in seen, name
+
+
+def test_the_model_is_all_that_a_campaign_loads() -> None:
+    program = "import sys, calibration.routers.custom; print(*[str(m.__file__) for m in "
+    program += "sys.modules.values() if getattr(m, '__file__', None)], sep='\\n')"
+    ran = subprocess.run(
+        [sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True, check=True
+    )
+    packages = [REPOSITORY / name for name in ("calibration", "cosim", "tlm", "workloads")]
+    loaded = {Path(line) for line in ran.stdout.splitlines()}
+    loaded = {path for path in loaded if any(map(path.is_relative_to, packages))}
+    assert len(loaded) > 100
+    assert loaded <= {*imported_files(["calibration.routers.custom"], REPOSITORY)}
 
 
 @pytest.mark.parametrize(
@@ -224,3 +265,14 @@ def raising(error: Exception) -> Callable[..., None]:
         raise error
 
     return function
+
+
+def test_scenes_that_went_wrong_are_counted(
+    stored: MeshSpec, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = Finding(experiment="unicast", scene="a", what="hang", packets="a.json", wave=None)
+    for findings, said in (([one], "toy: 1 scene went"), ([one, one], "toy: 2 scenes went")):
+        found = load_custom(stored).model_copy(update={"findings": findings})
+        calibration_file(stored).write_text(sealed(found))
+        CustomRouters.load(str(stored.file))
+        assert capsys.readouterr().err == f"{said} wrong as it was calibrated\n"

@@ -7,8 +7,10 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from calibration import simulator
 from calibration.routers.findings import Findings, in_words
 from calibration.routers.mesh import BlackBoxMesh
 from calibration.routers.scenes import Scene, ScenesMixedError
@@ -16,7 +18,7 @@ from calibration.routers.subject import Subject
 from cosim.errors import HangError, SimulationError, UnfinishedError, WrongDataError
 from cosim.spec.mesh import MeshSpec, load_spec
 from tests.specifications import TOY
-from tlm.interconnect.packets import TileSet
+from tlm.interconnect.packets import Packets, TileSet
 
 _FAULT = ("assign fault = flit[3:1];", "assign fault = 3'(flit[7:4] == 4'd5);")
 
@@ -64,6 +66,36 @@ def test_a_scene_with_wrong_data_is_kept_and_run_again(
     assert (ran.status, json.loads(ran.stdout)["now"]) == (0, None)
 
 
+@pytest.mark.rtl
+def test_verilog_that_never_ends_a_cycle_is_a_finding(
+    faulty: MeshSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = faulty.folder / "toy.sv"
+    loop = "always_ff @(posedge clk) if (!reset && send_valid[0]) while (!send_ready[14]) owner_q"
+    text = source.read_text().replace("endmodule", f"  {loop} = owner;\nendmodule")
+    source.write_text(text.replace("owner_q <= owner;", "owner_q = owner;"))
+    subject = Subject(faulty)
+    subject.findings = Findings(faulty, faulty.folder / "toy.findings", BlackBoxMesh)
+    subject.findings.begin("unicast")
+    subject.mesh((3, 4)).build()
+    monkeypatch.setattr(simulator, "STALL_SECONDS", 3)
+    assert math.isnan(subject.measure([scene(0, 3)])[0])
+    (finding,) = subject.findings.found
+    said = "blackbox_bench: no cycle ends in 3 s: does Verilog loop within one?"
+    assert finding.what == f"timeout: {said}"
+
+
+def test_scenes_beyond_those_that_are_kept_are_told_apart(
+    faulty: MeshSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hang that was played is none that was left out."""
+    subject = Subject(faulty)
+    subject.findings = Findings(faulty, faulty.folder / "toy.findings", BlackBoxMesh)
+    monkeypatch.setattr(Findings, "room", False)
+    subject.failed("one", (3, 4), Packets.of(scene(0, 3).sends), HangError("stands still"))
+    assert (subject.findings.unplayed, subject.findings.unkept) == (0, 1)
+
+
 @pytest.mark.parametrize(
     ("error", "words"),
     [
@@ -77,6 +109,7 @@ def test_a_scene_with_wrong_data_is_kept_and_run_again(
         ),
         (SimulationError("bench: died\n%Error: a.sv:2: $stop"), "stopped: %Error: a.sv:2: $stop"),
         (SimulationError("bench: died"), "stopped: bench: died"),
+        (SimulationError("bench: died; see /tmp/x-1\n"), "stopped: bench: died"),
     ],
 )
 def test_what_went_wrong_in_a_line(error: Exception, words: str) -> None:
@@ -90,6 +123,25 @@ def test_files_that_are_no_scene_are_refused(tmp_path: Path, wafertlm: Any) -> N
         file.write_text(json.dumps(content))
         ran = wafertlm("replay", "--rtl", TOY, "--finding", file)
         assert (ran.status, ran.stderr.startswith(f"error: {file}: ")) == (2, True)
+    whole = {**kept, "fields": list(Packets.__slots__)}
+    sound = np.stack(Packets.of(scene(0, 3).sends).columns(), axis=1).tolist()[0]
+    for field, value, said in (
+        ("source", 99, "packet 0: found source 99"),
+        ("flits", 0, "0 flits"),
+        ("joint", 7, "joint: found 7; allowed: 0 to 0"),
+        ("kind", 9, "kind: found 9; allowed: 0 to 3"),
+        ("cycle", -1, "cycle: found -1; allowed: 0 to "),
+        ("cycle", 2**70, "allowed: 64 bits"),
+    ):
+        row = [*sound]
+        row[Packets.__slots__.index(field)] = value
+        file.write_text(json.dumps({**whole, "packets": [row]}))
+        ran = wafertlm("replay", "--rtl", TOY, "--finding", file)
+        assert (ran.status, ran.stderr.startswith(f"error: {file}: packets: ")) == (2, True)
+        assert said in ran.stderr
+    file.write_text(json.dumps({**whole, "size": [0, 4], "packets": [sound]}))
+    ran = wafertlm("replay", "--rtl", TOY, "--finding", file)
+    assert (ran.status, ran.stderr.startswith(f"error: {file}: size.0: found 0: ")) == (2, True)
     for arguments in (("--finding", file), ("unicast", "--rtl", TOY, "--finding", file)):
         ran = wafertlm("replay", *arguments)
         assert (ran.status, ran.stderr.startswith("error: --finding: ")) == (2, True)

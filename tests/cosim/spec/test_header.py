@@ -132,7 +132,7 @@ def test_packets_that_a_header_cannot_express(dont_care: MeshSpec, toy_spec: Mes
         '"dont-care": 1, 2, 4, 8, ... rows and columns that equal row and col but in the bits of a '
         "mask"
     )
-    with pytest.raises(InputError, match="0:1; allowed none, as .features. has no multicast"):
+    with pytest.raises(InputError, match="0:1; allowed: none, as .features. has no multicast"):
         FlitLayout(toy_spec, 3, 4).encode(packets)
     with pytest.raises(InputError, match="packet 0: found source 0, .* roots on the 3x4 mesh"):
         FlitLayout(toy_spec, 3, 4).encode(Packets.of([(0, 0, TileSet.tile(3, 1), 1)]))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.tlm.programs import TIMING, Along, program_of, run_mesh, tile
 from tlm.engines.at import run_at
 from tlm.engines.lt import run_lt
+from tlm.errors import InputError
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
@@ -185,6 +186,21 @@ def test_levels_agree_on_reductions(
     program: Program, timing: NocTiming, reduce_cycles: int
 ) -> None:
     assert_equal(program, replace(timing, reduce_cycles=reduce_cycles))
+
+
+@pytest.mark.parametrize("places", [1, 2])
+@pytest.mark.parametrize("flits", [1, 5, 8])
+@pytest.mark.parametrize("root", [0, 2])
+def test_levels_agree_on_units_of_few_results(places: int, flits: int, root: int) -> None:
+    timing = NocTiming(2, 2, 8, 2, 8, reduce_cycles=3, unit_places=places, unit_return_cycles=1)
+    goal = Reduce(Roots(range(1), np.array([root])), "row", range(4), flits, arrivals=("come",))
+    assert_equal(program_of(1, 4, [goal], come=(0, 1)), timing)
+
+
+def test_locked_channels_are_refused_at_lt() -> None:
+    timing = replace(TIMING, channel="receiver")
+    with pytest.raises(InputError, match="^channel: found receiver; allowed at level lt: none$"):
+        run_lt(program_of(1, 2, []), timing)
 
 
 @pytest.mark.parametrize("side", [16, pytest.param(64, marks=pytest.mark.slow)])

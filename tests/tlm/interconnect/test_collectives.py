@@ -1,5 +1,7 @@
 """Collectives: messages, links, and their closed forms against the handshake model."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -67,18 +69,19 @@ def test_everyone_gets_everything_from_who_has_it(collective: CollectiveTraffic)
         assert all(held == {root} for held in holds.values())
 
 
-@given(collectives())
-def test_flit_hops_count_the_links(collective: CollectiveTraffic) -> None:
-    links = set()
+@given(collectives(), st.booleans())
+def test_flit_hops_count_the_links(collective: CollectiveTraffic, y_first: bool) -> None:
+    collective, links = replace(collective, y_first=y_first), set()
     hops = 0
     for r, c in collective.group:
         (y0, x0), (y1, x1) = collective.root, (r, c)
         if collective.kind == "reduce":
             (y0, x0), (y1, x1) = (y1, x1), (y0, x0)
+        row, col = (y1, x0) if y_first else (y0, x1)  # where the other one is crossed
         step = 1 if x1 > x0 else -1
-        links |= {((y0, x), (y0, x + step)) for x in range(x0, x1, step)}
+        links |= {((row, x), (row, x + step)) for x in range(x0, x1, step)}
         step = 1 if y1 > y0 else -1
-        links |= {((y, x1), (y + step, x1)) for y in range(y0, y1, step)}
+        links |= {((y, col), (y + step, col)) for y in range(y0, y1, step)}
         hops += abs(y1 - y0) + abs(x1 - x0)
     if collective.kind in ("multicast", "reduce"):
         hops = len(links)

@@ -1,13 +1,17 @@
 """Reductions that may be in flight together, and those that may not."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tlm.errors import InputError
+from tlm.interconnect.handshake import DeadlockError, HandshakeMesh
 from tlm.interconnect.ordering import check_reductions, tree_links
 from tlm.interconnect.packets import REDUCTIONS, PacketKind, Packets, ReductionGoal, TileSet
+from tlm.interconnect.zero_load import NocTiming
 
 ROWS, COLS = 4, 5
 RULE = (
@@ -132,3 +136,51 @@ def test_a_hundred_thousand_operands_are_checked() -> None:
         *(ReductionGoal(everyone, int(root)) for root in rng.integers(ROWS * COLS, size=5000))
     )
     check_reductions(packets, COLS)
+
+
+def test_units_that_take_the_first_in_line_ask_for_more() -> None:
+    """Each pair is allowed where units wait for complete operands, and hangs where they do not."""
+    square, flits = TileSet(range(2), range(2)), 2
+    roots = [
+        (cycle, node, ReductionGoal(square, root), flits)
+        for root, cycles in ((1, (53, 35, 9, 54)), (0, (92, 92, 29, 64)), (1, (141, 137, 56, 81)))
+        for node, cycle in enumerate(cycles)
+    ]
+    timing = NocTiming(
+        2, 2, 2, 0, 8, reduce_cycles=1, reduce_interval_cycles=2, unit_lock_on_transfer=True
+    )
+    packets = Packets.of(roots)
+    check_reductions(packets, 2)
+    HandshakeMesh(2, 2, timing).simulate(packets)
+    with pytest.raises(DeadlockError):
+        HandshakeMesh(2, 2, replace(timing, unit_choice="first")).simulate(packets)
+    with pytest.raises(InputError) as caught:
+        check_reductions(packets, 2, unit_choice="first")
+    assert str(caught.value) == (
+        "reductions of packets 0 and 4: to different roots, both need the unit of node 0; where "
+        "units take the first in line, reductions in flight together need the same operand tiles, "
+        "in the same order at each, and the same root, or trees without a common router"
+    )
+    # They meet in the router in the middle, and need each other's room.
+    north = ReductionGoal(TileSet(range(1, 2), range(0, 3, 2)), 1)
+    middle = ReductionGoal(TileSet(range(0, 3, 2), range(1, 2)), 4)
+    crossing = Packets.of(
+        (0, node, goal, 1) for goal in (north, middle) for node in goal.operands.nodes(3)
+    )
+    check_reductions(crossing, 3)
+    with pytest.raises(InputError, match="of different tiles, both need the unit of node 1"):
+        check_reductions(crossing, 3, unit_choice="first")
+
+
+@given(groups, roots, st.integers(2, 4))
+def test_reductions_of_one_tree_are_allowed_whomever_units_take(
+    group: TileSet, root: int, count: int
+) -> None:
+    packets = issue(*[ReductionGoal(group, root)] * count)
+    check_reductions(packets, COLS, unit_choice="first")
+
+
+def test_trees_without_a_common_router_are_allowed_whomever_units_take() -> None:
+    rows = [TileSet(range(row, row + 1), range(COLS)) for row in range(ROWS)]
+    packets = issue(*(ReductionGoal(row, row.rows[0] * COLS) for row in rows))
+    check_reductions(packets, COLS, unit_choice="first")

@@ -3,12 +3,14 @@
 import random
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from tests.workloads.kernels.products import place
 from tlm.engines.at import run_at
 from tlm.engines.lt import run_lt
 from tlm.interconnect.handshake import HandshakeMesh
+from tlm.interconnect.transfer_times import arrival_cycles
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Buffer, Program, Token
 from workloads.kernels.gemv.closed_form import gemv_cycles, ring_gemv_cycles
@@ -19,6 +21,7 @@ from workloads.kernels.gemv.ring_gemv import ring_gemv
 from workloads.kernels.parts.closed_form import reduce_cycles
 from workloads.kernels.parts.collectives import METHODS, Reduction
 from workloads.kernels.parts.line import Lines, default_groups, k_tree
+from workloads.kernels.parts.message_times import rounds_of, tree_ways
 from workloads.kernels.vector.closed_form import softmax_cycles
 from workloads.kernels.vector.softmax import plan_softmax, softmax
 
@@ -159,3 +162,13 @@ def test_messages_to_one_tile_wait_for_its_port_its_buffers_and_each_other(
         errors.append(100 * abs(reduce_cycles(reduction, TIMING) - cycles) / cycles)
     assert sum(errors) / len(errors) <= mean_pct
     assert max(errors) <= worst_pct
+
+
+def test_messages_over_locked_channels_pay_each_link_three_times() -> None:
+    """A request and an acknowledge go the way of the data before them."""
+    timing = NocTiming(2, 3, 4, 1, 8, channel="output", acknowledge_cycles=2)
+    ways = tree_ways(Lines("row", range(1), 8), 0, timing, np.array([1, 5]))
+    for senders, step in rounds_of(8):
+        for sender in senders.tolist():
+            expected = [arrival_cycles(timing, step, flits) for flits in (1, 5)]
+            assert ways[0, sender].tolist() == expected

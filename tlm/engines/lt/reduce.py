@@ -50,9 +50,9 @@ def reduce_fields(laws: Laws, segment: range, root: int, flits: int) -> tuple[Fi
         "credit": laws.credits(hops),
         "latency": laws.pools.put_delays([arrival - farthest * per_hop]),
         "per_hop": per_hop,
-        "packet": timing.fifo_depth * interval,
+        "packet": timing.results_cycles(timing.fifo_depth, interval) + interval,
         "ahead": packets,
-        "hold": flit * interval + timing.hop_cycles + 2,
+        "hold": timing.results_cycles(flit + 1, interval) + timing.hop_cycles + 2,
     }
     longest = arrival + credit_cycles(timing, farthest) + (packets + 2) * (per_hop + flits)
     return fields, longest

@@ -73,12 +73,15 @@ def run_lt(
         offchip: Channels of off-chip memory; None: what it holds is in the tile when asked for.
 
     Raises:
-        InputError: if there is no thread, the run would not fit into memory, or an operation does
+        InputError: if there is no thread, if channels are locked, which level lt does not know, the
+            run would not fit into memory, or an operation does
             not fit the program, takes a token that no earlier operation gave, gives one beyond its
             depth, or ends after 2**30 cycles.
     """
     if threads < 1:
         raise InputError(f"threads is {threads}; allowed: 1 or more")
+    if timing.locks:
+        raise InputError(f"channel: found {timing.channel}; allowed at level lt: none")
     check_memory(program, memory_bytes)
     launch, form = queues.launch_cycles, scan(program)
     tell = progress or (lambda done, of: None)

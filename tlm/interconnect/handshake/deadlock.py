@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 
+from tlm.interconnect.handshake.fronts import asking_at, first_asking
 from tlm.interconnect.handshake.places import behind_switch, buffer_of, given, node_of, output_of
 from tlm.interconnect.handshake.records import (
     OPERANDS,
@@ -17,8 +18,7 @@ from tlm.interconnect.handshake.records import (
     Output,
     Packet,
 )
-from tlm.interconnect.handshake.reduction import asking_at, first_asking
-from tlm.interconnect.handshake.routes import partners
+from tlm.interconnect.handshake.routes import partners, to_root
 from tlm.interconnect.handshake.state import node_addresses
 from tlm.interconnect.packets import PacketKind
 
@@ -202,6 +202,7 @@ class _Standstill:
         if m[node + Node.UNIT] >= 0 and m[result + FlitBuffer.PACKETS] > 0:
             yield result
         yield from self._kept_unit(node, own)
+        yield from self._kept_room(node, own)
 
     def _kept_unit(self, node: int, packet: int) -> Iterator[int]:
         """The operand of another reduction for which a free unit is kept."""
@@ -214,6 +215,16 @@ class _Standstill:
         joint = self._packets[packet, Packet.JOINT]
         if self._packets[self.packet(held), Packet.JOINT] != joint:
             yield held
+
+    def _kept_room(self, node: int, packet: int) -> Iterator[int]:
+        """The operand behind the output of a result that waits for room for all of itself."""
+        m, port = self._m, int(to_root(self._m, self._packets, packet, node))
+        if m[node + Node.UNIT] >= 0 or port == 0 or m[Mesh.CUT_THROUGH] == 0:
+            return
+        behind = int(m[output_of(node, port) + Output.BEHIND] + OPERANDS * m[Mesh.BUFFER_SIZE])
+        sent = m[node + Node.STARTED + port] + self._packets[packet, Packet.FLITS]
+        if sent - m[Mesh.DEPTH] > m[behind + FlitBuffer.LEFT]:
+            yield behind
 
     def _absence(self, node: int, port: int, packet: int) -> Iterator[int]:
         """Buffers whose front packets keep a reduction's operand from an input."""

@@ -1,6 +1,7 @@
 """Packets at the front of a buffer: they ask for outputs, or wait for the operands they meet."""
 
 from tlm.compiled import compiled
+from tlm.interconnect.handshake.arbiters import first_of
 from tlm.interconnect.handshake.events import ask, look_at, mark, schedule
 from tlm.interconnect.handshake.flits import came_at, free_place_from, freed_at, passes_from
 from tlm.interconnect.handshake.places import buffer_of, given, node_of, output_of
@@ -155,7 +156,8 @@ def consider(m: Records, packets: Table, node: Address) -> None:
 def _next_choice(m: Records, packets: Table, node: Address) -> int:
     """Cycle in which a unit that is free is next looked at; or NEVER.
 
-    It is after the last look, which left who is first in line waiting for a partner.
+    It is after the last look, which left who is first in line waiting for a partner or for room. If
+    what that one waits for comes later in the same cycle, it is that cycle again.
     """
     free, looked = m[node + Node.UNIT_FREE_FROM], m[node + Node.UNIT_LOOKED]
     chosen, time = m[node + Node.UNIT_CHOSEN], NEVER
@@ -165,16 +167,36 @@ def _next_choice(m: Records, packets: Table, node: Address) -> int:
         if room == NEVER:
             return NEVER
         free = max(free, room)
+    if chosen >= 0:
+        return max(ready_from(m, packets, node, chosen), free)
+    asking = asking_at(m, packets, node) if looked == m[Mesh.CLOCK] else 0
+    waiting = first_asking(m, node, asking)
     for port in range(PORTS):
-        if chosen >= 0:
-            from_when = ready_from(m, packets, node, port) if port == chosen else NEVER
-        elif m[Mesh.UNIT_LATE_LOCK] != 0:
+        if m[Mesh.UNIT_LATE_LOCK] != 0:
             from_when = ready_from(m, packets, node, port)
         else:
             from_when = asks_from(m, packets, node, port)
-        if from_when < NEVER and max(from_when, free) > looked:
+        if max(from_when, free) > looked or port == waiting:
             time = min(time, max(from_when, free))
     return time
+
+
+@compiled
+def asking_at(m: Records, packets: Table, node: Address) -> int:
+    """A bit for each place in line of which the input asks for the unit."""
+    asking = 0
+    for port in range(PORTS):
+        asks = asks_from(m, packets, node, port) <= m[Mesh.CLOCK]
+        asking |= asks << m[Mesh.PLACE_OF + port]
+    return asking
+
+
+@compiled
+def first_asking(m: Records, node: Address, asking: int) -> int:
+    """Input that is first in line of those that ask for the unit; or -1."""
+    if asking == 0:
+        return -1
+    return m[Mesh.AT_PLACE + first_of(m[Mesh.UNIT_ARBITER], m[node + Node.UNIT_PREFERRED], asking)]
 
 
 @compiled

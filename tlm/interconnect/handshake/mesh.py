@@ -221,10 +221,14 @@ class HandshakeMesh:
                 f"first operand, packet {new[at_fault, Packet.JOINT]}"
             )
 
-    @property
-    def limits_operands(self) -> bool:
-        """Whether a router may get more operands of a reduction than it can combine."""
-        return self._timing.operand_limit < PORTS
+    def check_meeting(self, goal: TileSet | ReductionGoal) -> None:
+        """Hold that no router has to combine more operands of a transfer than it can.
+
+        Raises:
+            InputError: if one has to.
+        """
+        if isinstance(goal, ReductionGoal) and self._timing.operand_limit < PORTS:
+            self._hold_limit(self.most_meeting(goal))
 
     def most_meeting(self, goal: ReductionGoal) -> int:
         """Most operands of a reduction that one router combines."""
@@ -241,14 +245,16 @@ class HandshakeMesh:
 
     def _check_meetings(self, first_operands: Int64s) -> None:
         """Hold that no router has to combine more operands of a reduction than it can."""
+        for packet in first_operands.tolist() if self._timing.operand_limit < PORTS else []:
+            self._hold_limit(self._most_meeting(self._packets, packet), f"packet {packet}: ")
+
+    def _hold_limit(self, most: int, whose: str = "") -> None:
         limit = self._timing.operand_limit
-        for packet in first_operands.tolist() if self.limits_operands else []:
-            most = self._most_meeting(self._packets, packet)
-            if most > limit:
-                raise InputError(
-                    f"packet {packet}: found a reduction of which {most} operands meet in a "
-                    f"router; allowed: {limit}"
-                )
+        if most > limit:
+            raise InputError(
+                f"{whose}found a reduction of which {most} operands meet in a router; "
+                f"allowed: {limit}"
+            )
 
 
 def _grown(table: Int32s, rows: int) -> Int32s:

@@ -1,13 +1,14 @@
 """The reduction unit of a router, rtl/noc/reduce_unit.sv."""
 
 from tlm.compiled import compiled
-from tlm.interconnect.handshake.arbiters import first_of, preferred_after
+from tlm.interconnect.handshake.arbiters import preferred_after
 from tlm.interconnect.handshake.flits import append, came_at, free_place_from, left_at
 from tlm.interconnect.handshake.fronts import (
     arrived,
-    asks_from,
+    asking_at,
     consider,
     enter,
+    first_asking,
     freed,
     leave,
     ready_from,
@@ -27,24 +28,6 @@ from tlm.interconnect.handshake.records import (
     Table,
 )
 from tlm.interconnect.handshake.routes import to_root
-
-
-@compiled
-def asking_at(m: Records, packets: Table, node: Address) -> int:
-    """A bit for each place in line of which the input asks for the unit."""
-    asking = 0
-    for port in range(PORTS):
-        asks = asks_from(m, packets, node, port) <= m[Mesh.CLOCK]
-        asking |= asks << m[Mesh.PLACE_OF + port]
-    return asking
-
-
-@compiled
-def first_asking(m: Records, node: Address, asking: int) -> int:
-    """Input that is first in line of those that ask for the unit; or -1."""
-    if asking == 0:
-        return -1
-    return m[Mesh.AT_PLACE + first_of(m[Mesh.UNIT_ARBITER], m[node + Node.UNIT_PREFERRED], asking)]
 
 
 @compiled

@@ -153,4 +153,6 @@ def _hops_to_others(lines: Lines, roots: Any) -> Any:
 def _ways(timing: NocTiming, hops: Any, flits: Any) -> Any:
     """Cycles of messages over some links, which arrive one by one: a last axis of candidates."""
     one = np.atleast_1d(arrival_cycles(timing, 1, flits))
-    return one + (hops[..., None] - 1) * timing.hop_cycles
+    # Where channels are locked a request and an acknowledge go that way before.
+    farther = timing.head_cycles(hops) - timing.head_cycles(1)
+    return one + farther[..., None]
