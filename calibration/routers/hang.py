@@ -8,7 +8,7 @@ import numpy as np
 from calibration.experiment import Parameters
 from calibration.routers.experiment import SceneExperiment
 from calibration.routers.meetings import MEETING, meeting_pairs
-from calibration.routers.scenes import Scene, Send, Size, about, model
+from calibration.routers.scenes import Scene, Send, Size, about, model, span
 from cosim.errors import HangError
 from tlm.interconnect.handshake import DeadlockError
 from tlm.interconnect.packets import Packets, ReductionGoal, TileSet
@@ -94,9 +94,9 @@ class Hang(SceneExperiment):
             flits = int(rng.integers(1, min(longest, _LONGEST_FLITS) + 1))
             other: Send = (int(rng.integers(4)), source, where, flits)
             label = (
-                f"{size[0]}x{size[1]}: {number}, a sum of rows {goal.operands.rows}, columns "
-                f"{goal.operands.cols} to {goal.root}, and {flits} flits from {source} to rows "
-                f"{where.rows}, columns {where.cols}"
+                f"{size[0]}x{size[1]}: {number}, a sum of rows {span(goal.operands.rows)}, columns "
+                f"{span(goal.operands.cols)} to {goal.root}, and {flits} flits from {source} to rows "
+                f"{span(where.rows)}, columns {span(where.cols)}"
             )
             both = (*self._operands(size, goal, rng), other)
             scenes.append(Scene(size, label, both, situation=situation))
@@ -120,7 +120,7 @@ class Hang(SceneExperiment):
             for source, where, length in zip(sources, sets, flits, strict=True)
         ]
         sides = " and ".join(
-            f"{length} flits from {source} to rows {where.rows}, columns {where.cols}"
+            f"{length} flits from {source} to rows {span(where.rows)}, columns {span(where.cols)}"
             for source, where, length in zip(sources, sets, flits, strict=True)
         )
         return Scene(size, f"{size[0]}x{size[1]}: {number}, {sides}", tuple(sends))

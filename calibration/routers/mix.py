@@ -85,7 +85,7 @@ class MixCheck(LoadExperiment):
             cycle = int(len(items) / (case.rate * rows * cols))
             items += self._event(case, cycle, rng)
         packets = Packets.of(items)
-        check_reductions(packets, cols)
+        check_reductions(packets, cols, y_first=self.mesh.timing.y_first)
         return packets
 
     def _event(self, case: Mix, cycle: int, rng: np.random.Generator) -> Iterator[Send]:

@@ -129,6 +129,6 @@ class Multicast(SceneExperiment):
             sends.append((int(rng.integers(8)), node, TileSet.tile(*divmod(end, cols)), length))
         label = (
             f"{rows}x{cols}: {number}, {count} times {flits} flits from {source} to rows "
-            f"{where.rows}, columns {where.cols}, {len(sends) - count} unicasts"
+            f"{span(where.rows)}, columns {span(where.cols)}, {len(sends) - count} unicasts"
         )
         return Scene(size, label, tuple(sends), situation=_AMONG if number % 2 else _IN_TURN)

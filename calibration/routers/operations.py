@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from calibration.routers.scenes import Scene, Send
+from calibration.routers.scenes import Scene, Send, span
 from calibration.routers.subject import Subject
 from tlm.interconnect.packets import PacketKind
 
@@ -46,7 +46,7 @@ def _scenes(subject: Subject, kind: PacketKind, seed: int) -> list[Scene]:
         sends: list[Send] = [(0, node, goal, flits) for node in goal.operands.nodes(size[1])]
         label = (
             f"{size[0]}x{size[1]}: {kind.name.lower()} {number}, {flits} flits from rows "
-            f"{goal.operands.rows}, columns {goal.operands.cols} to {goal.root}"
+            f"{span(goal.operands.rows)}, columns {span(goal.operands.cols)} to {goal.root}"
         )
         scenes.append(Scene(size, label, tuple(sends), whole=True))
     return scenes

@@ -265,8 +265,8 @@ class Reduction(SceneExperiment):
             to = TileSet.tile(*divmod(end, cols))
             sends.append((int(rng.integers(8)), source, to, length))
         label = (
-            f"{rows}x{cols}: {number}, {flits} flits from rows {goal.operands.rows}, columns "
-            f"{goal.operands.cols} to {goal.root}, {len(sends) - len(goal.operands)} unicasts"
+            f"{rows}x{cols}: {number}, {flits} flits from rows {span(goal.operands.rows)}, columns "
+            f"{span(goal.operands.cols)} to {goal.root}, {len(sends) - len(goal.operands)} unicasts"
         )
         return Scene(size, label, tuple(sends), situation=_AMONG if among else _ALONE)
 
@@ -296,7 +296,7 @@ class Reduction(SceneExperiment):
                 sends.append((cycle, node, to, length))
         label = (
             f"{size[0]}x{cols}: {number}, {_ROUNDS} times {flits} flits from rows "
-            f"{goal.operands.rows}, columns {goal.operands.cols} to {goal.root}, {_CROWD} unicasts"
+            f"{span(goal.operands.rows)}, columns {span(goal.operands.cols)} to {goal.root}, {_CROWD} unicasts"
         )
         sends.sort(key=lambda send: send[0])
         return Scene(
