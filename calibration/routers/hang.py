@@ -95,8 +95,8 @@ class Hang(SceneExperiment):
             other: Send = (int(rng.integers(4)), source, where, flits)
             label = (
                 f"{size[0]}x{size[1]}: {number}, a sum of rows {span(goal.operands.rows)}, columns "
-                f"{span(goal.operands.cols)} to {goal.root}, and {flits} flits from {source} to rows "
-                f"{span(where.rows)}, columns {span(where.cols)}"
+                f"{span(goal.operands.cols)} to {goal.root}, and {flits} flits from {source} to "
+                f"rows {span(where.rows)}, columns {span(where.cols)}"
             )
             both = (*self._operands(size, goal, rng), other)
             scenes.append(Scene(size, label, both, situation=situation))

@@ -296,7 +296,8 @@ class Reduction(SceneExperiment):
                 sends.append((cycle, node, to, length))
         label = (
             f"{size[0]}x{cols}: {number}, {_ROUNDS} times {flits} flits from rows "
-            f"{span(goal.operands.rows)}, columns {span(goal.operands.cols)} to {goal.root}, {_CROWD} unicasts"
+            f"{span(goal.operands.rows)}, columns {span(goal.operands.cols)} to {goal.root}, "
+            f"{_CROWD} unicasts"
         )
         sends.sort(key=lambda send: send[0])
         return Scene(
