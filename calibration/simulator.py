@@ -106,7 +106,8 @@ class Simulation:
             problem = str(error)
         if problem.endswith(f"return code: {-signal.SIGALRM}"):
             raise UnfinishedError(
-                f"{self.top}: no cycle ends in {STALL_SECONDS} s: does Verilog loop within one?"
+                f"{self.top}: no more than 1000 cycles end in {STALL_SECONDS} s: does Verilog loop "
+                "within one?"
             )
         if problem:
             output = log.read_text(errors="replace") if log.is_file() else ""

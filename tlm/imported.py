@@ -3,16 +3,9 @@
 They are read and not run, so that what rests on a module can be told without it.
 """
 
-import re
+import ast
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-
-_IMPORT = re.compile(
-    r"^[ \t]*(?:from[ \t]+(?P<module>[\w.]+)[ \t]+import[ \t]+(?P<names>\([^)]*\)|[^\n]*)"
-    r"|import[ \t]+(?P<modules>[^\n]*))",
-    re.MULTILINE,
-)
-_NAME = re.compile(r"[\w.]+")
 
 
 def imported_files(modules: Iterable[str], folder: Path) -> list[Path]:
@@ -43,9 +36,9 @@ def _files_of(name: str, folder: Path) -> Iterator[Path]:
 
 
 def _imported_by(text: str) -> Iterator[str]:
-    """Names that a text imports; some are of no module."""
-    for found in _IMPORT.finditer(text):
-        if found["modules"]:
-            yield from _NAME.findall(found["modules"])
-        else:
-            yield from (f"{found['module']}.{name}" for name in _NAME.findall(found["names"]))
+    """Names that a text imports, of no package by dots alone; some are of no module."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)

@@ -224,7 +224,7 @@ def level_error(
     if noc in ("lt", "perf"):
         steps.append([Checked(p.balance, p.lt, p.lt_error_pct) for p in points])
     if noc == "perf":
-        steps.append([Checked(p.balance, p.lt, p.perf_error_pct) for p in points])
+        steps.append([Checked(p.balance, p.perf, p.perf_error_pct) for p in points])
     total = LevelError(0.0, 0.0, 0.0)
     for cases in steps:
         error = bracketed(cases, balance, cycles)

@@ -76,12 +76,12 @@ class Hang(SceneExperiment):
 
     def _of_reductions(self, size: Size, rng: np.random.Generator) -> list[Scene]:
         """Reductions that meet in routers, and reductions with a multicast and with a unicast."""
-        scenes = []
+        scenes, kind = [], self.mesh.timed.name.lower()
         pairs = meeting_pairs(self.mesh, size, rng)
         pairs.sort(key=lambda pair: pair.routers, reverse=True)  # the most dangerous first
         for number, pair in enumerate(pairs[:_OTHERS_A_MESH]):
             sends = [send for goal in pair.goals for send in self._operands(size, goal, rng)]
-            label = f"{size[0]}x{size[1]}: {number}, sums of {pair}"
+            label = f"{size[0]}x{size[1]}: {number}, {kind}s of {pair}"
             scenes.append(Scene(size, label, tuple(sends), situation=MEETING))
         for number in range(2 * _OTHERS_A_MESH if self.mesh.multicasts else _OTHERS_A_MESH):
             goal = self.mesh.random_reduction(size, rng)
@@ -94,9 +94,9 @@ class Hang(SceneExperiment):
             flits = int(rng.integers(1, min(longest, _LONGEST_FLITS) + 1))
             other: Send = (int(rng.integers(4)), source, where, flits)
             label = (
-                f"{size[0]}x{size[1]}: {number}, a sum of rows {span(goal.operands.rows)}, columns "
-                f"{span(goal.operands.cols)} to {goal.root}, and {flits} flits from {source} to "
-                f"rows {span(where.rows)}, columns {span(where.cols)}"
+                f"{size[0]}x{size[1]}: {number}, a {kind} of rows {span(goal.operands.rows)}, "
+                f"columns {span(goal.operands.cols)} to {goal.root}, and {flits} flits from "
+                f"{source} to rows {span(where.rows)}, columns {span(where.cols)}"
             )
             both = (*self._operands(size, goal, rng), other)
             scenes.append(Scene(size, label, both, situation=situation))

@@ -5,6 +5,8 @@ from typing import Any
 #: The width that counts the flits of the longest packet of `_COUNTED`.
 FLIT_COUNT = "flit_count"
 _COUNTED = ("multicast_flits", "reduction_flits")
+#: Limits that a parameter may name.
+_NAMED = ("packet_flits", *_COUNTED)
 
 
 def with_numbers(table: dict[str, Any]) -> dict[str, Any]:
@@ -29,7 +31,7 @@ def _inner(table: dict[str, Any], name: str) -> dict[str, Any]:
 
 def _numbers_of_flits(limits: dict[str, Any], parameters: dict[str, Any]) -> dict[str, Any]:
     """Limits that are named by a parameter, as its values."""
-    names = {key: name for key, name in limits.items() if isinstance(name, str)}
+    names = {key: limits[key] for key in _NAMED if isinstance(limits.get(key), str)}
     for key, name in names.items():
         if name not in parameters:
             allowed = ", ".join(parameters) or "none is there"
@@ -37,6 +39,9 @@ def _numbers_of_flits(limits: dict[str, Any], parameters: dict[str, Any]) -> dic
                 f"limits.{key}: found '{name}'; "
                 f"allowed: 1 and more, or of rtl.parameters: {allowed}"
             )
+        value = parameters[name]
+        if isinstance(value, int) and value < 1:
+            raise ValueError(f"limits.{key}: found {name} = {value}; allowed: 1 and more")
     return {key: parameters[name] for key, name in names.items()}
 
 

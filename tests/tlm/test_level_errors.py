@@ -65,6 +65,19 @@ def test_errors_of_adjacent_levels_add_up() -> None:
     assert level_error(*of, "perf", "perf", 2.0, 1000) is None
 
 
+def test_a_stored_case_claims_its_own_error_at_every_level() -> None:
+    """Its place among the cases is by its cycles at the level that is checked."""
+    for point in load_levels().points:
+        of = (point.kernel, point.dtype)
+        at, lt, perf = (
+            level_error(*of, level, "at", point.balance, getattr(point, level))
+            for level in ("at", "lt", "perf")
+        )
+        assert at is not None and lt is not None and perf is not None
+        assert lt.pct >= abs(point.lt_error_pct)
+        assert perf.pct >= abs(point.perf_error_pct)
+
+
 def test_claims_cover_cases_that_they_do_not_know() -> None:
     """Of each stored case without itself: `perf` against `lt`, and `lt` against `at`.
 
@@ -76,8 +89,11 @@ def test_claims_cover_cases_that_they_do_not_know() -> None:
     covered = {"around": 0, "balance": 0}
     count = 0
     for points in kernels.values():
-        for step in ("lt_error_pct", "perf_error_pct"):
-            cases = [Checked(p.balance, p.lt, getattr(p, step)) for p in points]
+        for step in ("lt", "perf"):
+            cases = [
+                Checked(p.balance, getattr(p, step), getattr(p, f"{step}_error_pct"))
+                for p in points
+            ]
             for number, (balance, cycles, error) in enumerate(cases):
                 others = [*cases[:number], *cases[number + 1 :]]
                 if not others:

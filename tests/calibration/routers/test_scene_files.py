@@ -81,7 +81,7 @@ def test_verilog_that_never_ends_a_cycle_is_a_finding(
     monkeypatch.setattr(simulator, "STALL_SECONDS", 3)
     assert math.isnan(subject.measure([scene(0, 3)])[0])
     (finding,) = subject.findings.found
-    said = "blackbox_bench: no cycle ends in 3 s: does Verilog loop within one?"
+    said = "blackbox_bench: no more than 1000 cycles end in 3 s: does Verilog loop within one?"
     assert finding.what == f"timeout: {said}"
 
 

@@ -170,8 +170,18 @@ def test_a_specification_is_a_key(mesh_spec: MeshSpec, changed_mesh: Changed) ->
         (
             "FifoDepth = 4 }",
             "FifoDepth = 0 }",
-            "flit: found bits = 'flit_count'; allowed with one of limits: multicast_flits, "
-            "reduction_flits",
+            "limits.multicast_flits: found FifoDepth = 0; allowed: 1 and more",
+        ),
+        (
+            'multicast_flits = "FifoDepth"',
+            'multicast_flit = "FifoDepth"',
+            "limits: found key 'multicast_flit'; allowed: packet_flits, multicast_flits, "
+            "reduction_flits, reduction_operands",
+        ),
+        (
+            'reduction_flits = "FifoDepth"',
+            'reduction_operands = "FifoDepth"',
+            "limits.reduction_operands: found 'FifoDepth'; Input should be a valid integer",
         ),
     ],
 )  # fmt: skip

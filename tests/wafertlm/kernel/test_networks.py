@@ -235,8 +235,8 @@ def test_what_needs_a_sum_is_refused_where_there_is_none(
     changed(mask_spec, "sum = 2", "and = 2")
     refused = kernel("mesh-gemm-t", "--rtl", mask_spec, "--noc", level, status=2)
     assert refused["stderr"] == (
-        "error: mask_mesh.toml: operation: found a kernel that reduces to the sum; allowed: "
-        "unicast, multicast, and\n"
+        "error: mask_mesh.toml: operation: found a kernel that reduces to the sum; allowed "
+        "for kernels: none\n"
     )
     group = ("--mesh", "4x4", "--group", "row", "--source", "1,0", "--flits", "4")
     reduce = ("noc", "--rtl", mask_spec, "--collective", "reduce", *group, "--level", level)
