@@ -129,7 +129,7 @@ def test_files_that_are_no_scene_are_refused(tmp_path: Path, wafertlm: Any) -> N
         ("source", 99, "packet 0: found source 99"),
         ("flits", 0, "0 flits"),
         ("joint", 7, "joint: found 7; allowed: 0 to 0"),
-        ("kind", 9, "kind: found 9; allowed: 0 to 3"),
+        ("kind", 9, "kind: found 9; allowed: 0 to 6"),
         ("cycle", -1, "cycle: found -1; allowed: 0 to "),
         ("cycle", 2**70, "allowed: 64 bits"),
     ):

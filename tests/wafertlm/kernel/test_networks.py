@@ -201,7 +201,8 @@ def test_a_multicast_that_no_header_can_name(kernel: Run, mask_spec: Path) -> No
 def test_reductions_that_routers_cannot_make(kernel: Run, mask_spec: Path) -> None:
     refused = kernel("softmax", "--rtl", mask_spec, status=2)
     assert refused["stderr"].startswith(
-        "error: mask_mesh.toml: operation: found a kernel that reduces to the maximum; allowed: "
+        "error: mask_mesh.toml: operation: found a kernel that reduces to the maximum; allowed "
+        "for kernels: sum\n"
     )
     for level in ((), ("--noc", "rtl")):  # before anything is built
         refused = kernel("mesh-gemm-t", "--rtl", mask_spec, *level, status=2)
