@@ -9,7 +9,7 @@ from calibration.routers.mix import Mix, MixCheck
 def test_unicasts_alone_where_reductions_may_not_meet() -> None:
     # Cut-through, but routers that combine two operands only: crowds of reductions may hang.
     subject: Any = SimpleNamespace(
-        timing=SimpleNamespace(cut_through=True),
+        timing=SimpleNamespace(cut_through=True, y_first=False),
         multicasts=False,
         crosses_reductions=False,
         packet_flits=4,
