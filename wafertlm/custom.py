@@ -14,6 +14,8 @@ from cosim.spec.header import FlitLayout, check_names, check_operations
 from cosim.spec.mesh import MeshSpec, load_spec
 from cosim.spec.sets import allowed, in_words
 from tlm.calibrated import combined_hash
+from tlm.chips import Chip
+from tlm.chips.profile import CalibratedNoc
 from tlm.errors import InputError
 from tlm.interconnect import packets as network
 from tlm.interconnect.handshake import HandshakeMesh
@@ -66,22 +68,49 @@ class CustomRouters:
         """As identified."""
         return self.found.timing()
 
-    @property
-    def cut_timing(self) -> NocTiming:
-        """The timing whose buffer is the longest multicast or operand: engines cut by it."""
-        timing = self.timing
+    def timing_on(self, chip: Chip) -> NocTiming:
+        """As identified; in place of the network of somebody's chip with flits as wide as its.
+
+        Cycles of these routers do not depend on the width of what a flit carries.
+        """
+        if isinstance(chip.noc, CalibratedNoc):
+            return self.timing
+        return replace(self.timing, flit_bytes=chip.noc.flit_bytes)
+
+    def cut(self, timing: NocTiming) -> NocTiming:
+        """A timing whose buffer is the longest multicast or operand: engines cut by it."""
         bounds = (timing.fifo_depth, self.found.multicast_flits, self.found.reduction_flits)
         return replace(timing, fifo_depth=min(bound for bound in bounds if bound is not None))
+
+    def check_closed_form(self, found: str) -> None:
+        """Hold that levels `lt` and `perf` know these routers.
+
+        Args:
+            found: What asks for these levels.
+
+        Raises:
+            InputError: if they do not.
+        """
+        if self.timing.channel != "none" or not self._flows:
+            raise InputError(
+                f"--rtl: found {found} with {self.spec.file.name}; allowed: of routers without "
+                "locked channels, whose flits follow each other a cycle apart; else levels rtl, at"
+            )
 
     @property
     def follows_closed_form(self) -> bool:
         """Whether unicasts take `NocTiming.unicast_cycles`, rows first, a flit a cycle on links."""
+        return self._flows and not self.timing.y_first
+
+    @property
+    def _flows(self) -> bool:
+        """Whether flits and packets follow each other on links without a pause."""
         unicast = next(
             (each.parameters for each in self.found.results if each.name == "unicast"), {}
         )
         law, timing = unicast.get("serialisation_cycles"), self.timing
         regular = law is not None and round(law.value) == timing.link_interval_cycles == 1
-        return regular and timing.turnaround_cycles == 0 and not timing.y_first
+        return regular and timing.turnaround_cycles == 0
 
     @property
     def combines(self) -> bool:
@@ -132,14 +161,22 @@ class CustomRouters:
         packets.check_on(rows, cols)
         check_names(self.spec, packets, cols)
 
-    def check_program(self, program: Program) -> None:
+    def check_program(self, program: Program, *, headers: bool = True) -> None:
         """Hold that a mesh of these routers can carry what a program sends.
+
+        Args:
+            program: The program.
+            headers: Whether their headers must name its sets of tiles. Routers of a larger mesh
+                have wider ones.
 
         Raises:
             InputError: naming the first transfer that it cannot.
         """
-        layout = FlitLayout(self.spec, program.rows, program.cols)
-        mesh = HandshakeMesh(program.rows, program.cols, self.timing)
+        layout = FlitLayout(self.spec, program.rows, program.cols) if headers else None
+        # Depths bear on nothing that is held here.
+        shallow = replace(self.timing, fifo_depth=2, output_depth=0, tile_depth=None)
+        mesh = HandshakeMesh(program.rows, program.cols, shallow)
+        held: set[TileSet | network.ReductionGoal] = set()
         limit, name = self.spec.limits.packet_flits, self.spec.file.name
         for operation in program.within_tiles():
             if not isinstance(operation, Transfer):
@@ -149,11 +186,16 @@ class CustomRouters:
                     f"{name}: limits.packet_flits: found a transfer of {operation.flits} flits; "
                     f"allowed: {limit}"
                 )
+            if isinstance(operation, Multicast) and self.spec.features.multicast is None:
+                raise InputError(f"{name}: features.multicast: found none; the kernel multicasts")
             if isinstance(operation, Reduce):
                 self._check_operation(operation)
             for way in operation.ways() if isinstance(operation, Multicast | Reduce) else ():
                 goal = _goal(operation, way, program.cols)
-                if layout.names(goal):
+                if goal in held:
+                    continue
+                held.add(goal)
+                if layout is None or layout.names(goal):
                     with _naming(name):
                         mesh.check_meeting(goal)
                     continue

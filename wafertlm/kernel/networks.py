@@ -49,7 +49,7 @@ def simulate(
     if noc == "lt":
         outcome = run_lt(
             program,
-            setup.timing,
+            setup.cut_timing,
             threads=1 if execution.threads is None else execution.threads,
             recorder=recorder,
             progress=execution.progress,
@@ -57,8 +57,6 @@ def simulate(
             offchip=memory.edge,
         )
         return outcome, None
-    if setup.custom is not None:
-        setup.custom.check_program(program)
     tile = None if timed.alone else setup.tile
     if noc == RTL:
         from wafertlm.kernel.cosim import run_at_rtl  # slow to import: only for Verilog

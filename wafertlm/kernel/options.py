@@ -151,10 +151,7 @@ def part_levels(options: KernelOptions, chip: Chip) -> Levels:
         raise InputError(
             f"--chip: the tiles of '{chip.name}' are not in Verilog; those that are: rtl-RxC"
         )
-    if options.rtl is not None:
-        if noc not in (RTL, "at"):
-            raise InputError(f"--rtl: found network at level {noc}; allowed: --noc rtl|at")
-    elif noc in (RTL, "at") and not chip_routes(chip):
+    if options.rtl is None and noc in (RTL, "at") and not chip_routes(chip):
         at_tiles = chip.memory is not None and chip.memory.per_tile
         if noc == RTL or options.memory is None or not at_tiles:
             raise _no_router(chip)

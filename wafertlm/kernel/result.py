@@ -165,15 +165,17 @@ class KernelResult:
             np.savez_compressed(file, **self.maps)
 
     def _level_error(self) -> LevelError | None:
-        """Error of the levels used; of a custom network modelled its calibration's, too.
+        """Error of the levels used; of a custom network at level `at` its calibration's, too.
 
-        Levels are compared on the kernels' default variants, on tiles that are all alike, and with
-        the memory channels of the tiles in Verilog.
+        Levels are compared on the kernels' default variants, on tiles that are all alike, with the
+        memory channels of the tiles in Verilog, and above `at` with the project's routers.
         """
         setup, options, levels = self.setup, self.setup.options, self.setup.levels
         if levels.whole_tiles:
             return LevelError(0.0, 0.0, 0.0)
         if options.choices != Choices() or levels.memory == "perf" or setup.unequal is not None:
+            return None
+        if setup.custom is not None and levels.noc not in (RTL, "at"):
             return None
         of = (options.kernel, options.dtype, levels.noc, levels.compute)
         memory = levels.memory is not None

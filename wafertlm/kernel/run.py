@@ -44,7 +44,8 @@ def run_setup(setup: Setup, execution: Execution = PLAIN) -> KernelResult:
 
 
 def _closed_form(setup: Setup) -> KernelResult:
-    kernel, plan, timing, edge = setup.kernel, setup.plan, setup.timing, setup.place.offchip
+    kernel, plan, edge = setup.kernel, setup.plan, setup.place.offchip
+    timing = setup.cut_timing
     if setup.tile is not None:
         plan, timing = on_own_tiles(plan, setup.program, timing, setup.tile)
     cycles, matrix = kernel.closed_form(plan, timing), plan.tile_matrix_cycles

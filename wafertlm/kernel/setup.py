@@ -114,7 +114,7 @@ class Ground:
     @property
     def cut_timing(self) -> NocTiming:
         """The timing whose buffer is the longest multicast or operand: the engine cuts by it."""
-        return self.timing if self.custom is None else self.custom.cut_timing
+        return self.place.timing
 
     @property
     def queues(self) -> QueueTiming:
@@ -216,7 +216,9 @@ class Setup(Ground):
             InputError: naming the option, what was found, and the largest; or if packets are sent
                 on a chip without a router.
         """
-        if self.levels.noc == "at" and self.custom is None and not chip_routes(self.chip):
+        if self.custom is not None:
+            self.custom.check_program(self.program, headers=self.levels.noc in (RTL, "at"))
+        elif self.levels.noc == "at" and not chip_routes(self.chip):
             check_no_packets(self.chip, self.place, self.program)
         needed, there = self.program.tile_bytes, self.place.tile_bytes
         if needed > there:
@@ -247,12 +249,13 @@ def grounded(options: KernelOptions) -> Ground:
     with stale_allowed(options.allow_stale):
         chip = find_tiles(options.chip, options.set)
         levels = part_levels(options, chip)
-        custom, chip = _custom_routers(options), chip_of_dtype(chip, options.dtype)
-        timing = noc_timing(chip) if custom is None else custom.timing
+        custom, chip = _custom_routers(options, levels), chip_of_dtype(chip, options.dtype)
+        timing = noc_timing(chip) if custom is None else custom.timing_on(chip)
+        cut = timing if custom is None else custom.cut(timing)
         grid = chip_grid(options.grid, chip)
         unequal = unequal_tiles(options, levels, chip, grid)
         bits, memory = DTYPE_BITS[options.dtype], levels.memory is not None
-        place = chip_place(chip, grid, timing, *bits, memory=memory)
+        place = chip_place(chip, grid, cut, *bits, memory=memory)
         if levels.compute == "perf":
             roofline = Roofline(place.matrix.macs_per_cycle, element_bytes=place.element_bits // 8)
             place = replace(place, matrix=roofline, after_vector=None)
@@ -270,11 +273,17 @@ def grounded(options: KernelOptions) -> Ground:
         )
 
 
-def _custom_routers(options: KernelOptions) -> "CustomRouters | None":
+def _custom_routers(options: KernelOptions, levels: Levels) -> "CustomRouters | None":
     if options.rtl is None:
         return None
-    if options.memory is not None:
-        raise InputError("--memory: found with --rtl; allowed: one of --rtl and --memory")
+    if options.memory is not None and levels.noc in (RTL, "at"):
+        raise InputError(
+            f"--memory: found with --rtl and the network at level {levels.noc}; allowed: with it "
+            "at level lt or perf"
+        )
     from wafertlm.custom import CustomRouters  # slow to import: only for custom routers
 
-    return CustomRouters.load(options.rtl, allow_stale=options.allow_stale)
+    routers = CustomRouters.load(options.rtl, allow_stale=options.allow_stale)
+    if levels.noc not in (RTL, "at"):
+        routers.check_closed_form(f"the network at level {levels.noc}")
+    return routers

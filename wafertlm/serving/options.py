@@ -66,6 +66,9 @@ class ServeOptions:
     acceptance: Annotated[float, "Of a drafted token."] = 0.7
     find_rate: Annotated[bool, "Find the highest rate that attains the SLOs."] = False
     attainment: Annotated[float, "Share that must."] = 0.9
+    rtl: Annotated[
+        str | None, "A custom network, calibrated by its SPEC.toml.", Flag(metavar="SPEC")
+    ] = None
     set: Annotated[tuple[str, ...], SET_HELP, SET] = ()
 
     @property

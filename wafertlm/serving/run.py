@@ -41,7 +41,8 @@ def serve_result(
     With several seeds every figure is their mean and ``ci95`` holds the intervals. With
     ``find_rate`` the figures are those at the highest rate that attains the objectives, and
     ``capacity`` holds it and all that were tried. ``contents`` are hashes of files of a chip and a
-    model, if there are any: `complete_serve` takes them into the hash of the configuration.
+    model, if there are any, and ``origin`` the calibration of custom routers: `complete_serve`
+    takes them into where the figures come from.
 
     Args:
         options: What to run.
@@ -82,6 +83,7 @@ def serve_result(
     held = service.contents()
     return {
         "options": service.recorded(),
+        "origin": service.origin,
         **({"contents": held} if held else {}),
         **merged,
         "capacity": None if capacity is None else _plain(capacity, times),
@@ -158,7 +160,7 @@ def _run_name(service: Service, has_rows: bool) -> str:
     """All that the state of a run hangs on."""
     rows = "rows" if has_rows else "no rows"
     asked = config_hash({"options": service.recorded(), "contents": service.contents()})
-    return f"{__version__} {sources_hash()} {asked} {rows}"
+    return f"{__version__} {sources_hash()} {asked} {service.origin['rtl_hash']} {rows}"
 
 
 def _rows(path: Path | None, resumable: bool) -> AbstractContextManager[RowWriter | None]:
@@ -168,8 +170,8 @@ def _rows(path: Path | None, resumable: bool) -> AbstractContextManager[RowWrite
 def complete_serve(
     options: ServeOptions, figures: dict[str, Any], times: dict[str, float]
 ) -> dict[str, Any]:
-    """The command's result object; no RTL stands behind a foreign chip."""
+    """The command's result object; no RTL stands behind a foreign chip but for custom routers."""
     seed = options.seed if options.is_drawn else None
-    held = figures.get("contents")
-    shown = {name: figure for name, figure in figures.items() if name != "contents"}
-    return complete("serve", shown["options"], shown, times, seed=seed, contents=held)
+    held, origin = figures.get("contents"), figures["origin"]
+    shown = {name: each for name, each in figures.items() if name not in ("contents", "origin")}
+    return complete("serve", shown["options"], shown, times, seed=seed, contents=held, **origin)

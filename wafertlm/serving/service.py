@@ -2,22 +2,34 @@
 
 import math
 from dataclasses import replace
-from typing import Any, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 from tlm.chips import find_chip
+from tlm.chips.gpu import GpuBox
 from tlm.errors import InputError
 from wafertlm.options import contents, recorded
 from wafertlm.serving.options import ServeOptions
+from workloads.kernels.catalogue import KERNELS
+from workloads.machine.network import Network
 from workloads.models import Dtype, Model, find_model
 from workloads.serving.engine.pools import make_pools
 from workloads.serving.engine.run import Limits, Pools, Watch, run, run_disaggregated
 from workloads.serving.engine.speculation import Speculation
 from workloads.serving.load.generator import generate
 from workloads.serving.load.traces import PS_PER_S, Trace, load_trace
-from workloads.serving.price.cost import ServingModel
+from workloads.serving.price.cost import Batch, ServingModel
+from workloads.serving.price.iteration import Iterations
+from workloads.serving.price.mapping import Mapping as Mapper
 from workloads.serving.price.models import serving_chip, serving_model
+from workloads.serving.price.tile_price import TilePrice
 from workloads.serving.schedulers import Scheduler, SchedulerOptions, make_scheduler
 
+if TYPE_CHECKING:  # reading specifications takes a third of a second to import
+    from wafertlm.custom import CustomRouters
+
+#: Work of which every kernel that a service runs has some.
+_USUAL = Batch(((512, 1024),), 16, 16 * 1024, 17)
 _PREFILL_POOL_SCHEDULER = "chunked"
 _PREFILL_POOL_TOKENS = 2048
 
@@ -36,6 +48,8 @@ class Service:
         self.model = find_model(options.model)
         self.chip = serving_chip(find_chip(options.chip, options.set))
         self._scheduler()  # refused before anything is loaded
+        self.custom = None if options.rtl is None else self._custom_routers(options.rtl)
+        network = None if self.custom is None else self._network(self.custom)
         self._trace = None if options.trace is None else load_trace(options.trace)
         self._speculation = (
             None
@@ -54,6 +68,7 @@ class Service:
                 link_latency_s=options.link_latency_s,
                 expert_parallel=options.expert_parallel,
                 kv_sram_tokens=options.kv_sram_tokens,
+                network=network,
             )
         else:
             self._served = serving_model(
@@ -61,7 +76,16 @@ class Service:
                 self.chip,
                 expert_parallel=options.expert_parallel,
                 kv_sram_tokens=options.kv_sram_tokens,
+                network=network,
             )
+        self._check_custom()
+
+    @property
+    def origin(self) -> dict[str, str | None]:
+        """Calibration and hash of the Verilog in place of the chip's network; None: nothing is."""
+        custom = self.custom
+        name = None if custom is None else custom.found.told_name(custom.spec)
+        return {"calibration": name, "rtl_hash": None if custom is None else custom.rtl_hash}
 
     @property
     def shape(self) -> Model:
@@ -141,9 +165,39 @@ class Service:
         kept = recorded(options, model=self.model, chip=self.chip)
         if options.trace is not None and self._trace is not None:
             kept["trace"] = {"name": options.trace.name, "hash": self._trace.file_hash}
+        if options.rtl is not None:
+            kept["rtl"] = Path(options.rtl).name
         if options.rate_rps is not None and math.isinf(options.rate_rps):
             kept["rate_rps"] = "inf"
         return kept
+
+    def _custom_routers(self, spec_file: str) -> "CustomRouters":
+        """The custom routers in place of the chip's network."""
+        from wafertlm.custom import CustomRouters  # slow to import: only for custom routers
+
+        routers = CustomRouters.load(spec_file)
+        routers.check_closed_form("serving, whose prices are of level perf,")
+        return routers
+
+    def _network(self, routers: "CustomRouters") -> Network | None:
+        if isinstance(self.chip, GpuBox):
+            raise InputError(
+                f"--rtl: found with '{self.chip.name}'; allowed: with chips of tiles, whose "
+                "network it stands in for"
+            )
+        return Network(routers.cut(routers.timing_on(self.chip)), routers.combines)
+
+    def _check_custom(self) -> None:
+        """Hold that custom routers can carry what kernels of an iteration send."""
+        pools = [self._served] if self._pools is None else [self._pools.prefill, self._pools.decode]
+        for price in pools:
+            if self.custom is None or not isinstance(price, TilePrice):
+                continue
+            mapper = Mapper(price.place)
+            for operator, _ in Iterations(self.shape).operators(_USUAL):
+                mapped = mapper.of(operator)
+                program = KERNELS[mapped.kernel].program(mapped.plan)
+                self.custom.check_program(program, headers=False)
 
     def _scheduler(self) -> Scheduler:
         options = self.options

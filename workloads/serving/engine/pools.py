@@ -2,8 +2,8 @@
 
 from tlm.chips import AnyChip, Chip
 from tlm.chips.gpu import GpuBox
-from tlm.chips.parts import noc_timing
 from tlm.errors import InputError
+from workloads.machine.network import Network, chip_network
 from workloads.machine.side_by_side import Lot, hops_between, links_between, side_by_side
 from workloads.models import Model, find_model
 from workloads.serving.engine.run import Pools
@@ -21,6 +21,7 @@ def make_pools(
     link_latency_s: float | None = None,
     expert_parallel: int = 1,
     kv_sram_tokens: int | None = None,
+    network: Network | None = None,
 ) -> Pools:
     """Cut a chip into a prefill and a decode pool.
 
@@ -34,6 +35,7 @@ def make_pools(
         link_latency_s: Its latency; None: that of a small message, or of a way across both.
         expert_parallel: Groups of GPUs in each pool that experts are dealt out to.
         kv_sram_tokens: Tokens whose keys and values have room set aside in the SRAM of each pool.
+        network: What stands in for the network of a chip of tiles; None: nothing.
 
     Raises:
         InputError: if there are not as many units, or a pool cannot hold the model.
@@ -57,7 +59,8 @@ def make_pools(
     else:
         prompts, decoding = pools = side_by_side(chip, [prefill_units, decode_units])
         hops = hops_between(prompts.tiles, decoding.tiles)
-        bandwidth, latency = _tile_link(chip, links_between(prompts.tiles, decoding.tiles), hops)
+        links = links_between(prompts.tiles, decoding.tiles)
+        bandwidth, latency = _tile_link(chip, network or chip_network(chip), links, hops)
         carried_byte_j, idle_unit_w = _tile_energy(chip, hops)
     shape = find_model(model) if isinstance(model, str) else model
     prefill, decode = (
@@ -67,6 +70,7 @@ def make_pools(
             units=pool,
             expert_parallel=expert_parallel,
             kv_sram_tokens=kv_sram_tokens,
+            network=network,
         )
         for pool in pools
     )
@@ -108,8 +112,8 @@ def _gpu_link(box: GpuBox, units: int) -> tuple[float, float]:
     return units * box.link_bytes_per_s * box.efficiency.link, box.all_reduce_latency_s
 
 
-def _tile_link(chip: Chip, links: int, hops: int) -> tuple[float, float]:
-    """The same over some links of the mesh, for tiles that lie some hops apart at most."""
-    noc = noc_timing(chip)
+def _tile_link(chip: Chip, network: Network, links: int, hops: int) -> tuple[float, float]:
+    """The same over some links of a network, for tiles that lie some hops apart at most."""
+    noc = network.timing
     cycles = hops * noc.hop_cycles + noc.ejection_cycles
     return links * noc.flit_bytes * chip.clock_hz, cycles / chip.clock_hz

@@ -6,6 +6,7 @@ from tlm.chips import AnyChip, Chip, chip_names, find_chip, load_chip
 from tlm.chips.gpu import GpuBox, gpu_box_names
 from tlm.errors import InputError
 from workloads.machine.dtypes import has_activations
+from workloads.machine.network import Network
 from workloads.machine.side_by_side import Lot, side_by_side
 from workloads.models import Model, find_model
 from workloads.serving.price.cost import ServingModel
@@ -55,6 +56,7 @@ def serving_model(
     units: int | Lot | None = None,
     expert_parallel: int = 1,
     kv_sram_tokens: int | None = None,
+    network: Network | None = None,
 ) -> ServingModel:
     """A model on a chip, or on a pool of ``units`` of its GPUs or tiles.
 
@@ -65,6 +67,7 @@ def serving_model(
         expert_parallel: groups of GPUs that experts are dealt out to; 1: every GPU has a part of
             each expert. Tile chips run every expert on all tiles.
         kv_sram_tokens: tokens whose keys and values have room set aside in the tiles' SRAM.
+        network: what stands in for the network of a chip of tiles; None, and of GPUs: nothing.
 
     Raises:
         InputError: for an unknown name, a pool or groups that cannot be, or weights, or keys and
@@ -88,7 +91,8 @@ def serving_model(
             "its tiles run every expert; GPU servers have more"
         )
     lot = side_by_side(chip, [units])[0] if isinstance(units, int) else units
-    return TilePrice(shape, chip, lot=lot, kv_sram_tokens=kv_sram_tokens or 0)
+    sram = kv_sram_tokens or 0
+    return TilePrice(shape, chip, lot=lot, kv_sram_tokens=sram, network=network)
 
 
 def missing_parts(chip: Chip) -> list[str]:

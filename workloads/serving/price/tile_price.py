@@ -17,11 +17,11 @@ from typing import NamedTuple
 import numpy as np
 
 from tlm.chips import Chip
-from tlm.chips.parts import noc_timing
 from tlm.errors import InputError
 from workloads.kernels.catalogue import KERNELS
 from workloads.machine.dtypes import DTYPE_BITS, activation_dtype
 from workloads.machine.kv_levels import BLOCK_TOKENS, KvLevels
+from workloads.machine.network import Network, chip_network
 from workloads.machine.place import Place, chip_place
 from workloads.machine.side_by_side import Lot, whole
 from workloads.models import Model, SlidingWindow
@@ -65,6 +65,8 @@ class _Price(NamedTuple):
 class TilePrice:
     """``ServingModel`` of a model on a tile chip, or on some of its tiles (``lot``).
 
+    ``network`` stands in for the chip's own, if there is one.
+
     Where all tiles share the memory, pools of one chip share the weights, and a pool has its share
     of what they leave; else each pool holds weights of its own.
 
@@ -77,7 +79,13 @@ class TilePrice:
     """
 
     def __init__(
-        self, model: Model, chip: Chip, *, lot: Lot | None = None, kv_sram_tokens: int = 0
+        self,
+        model: Model,
+        chip: Chip,
+        *,
+        lot: Lot | None = None,
+        kv_sram_tokens: int = 0,
+        network: Network | None = None,
     ) -> None:
         dtype = activation_dtype(chip)
         self._model, self._chip = model, chip.for_dtype(dtype)
@@ -85,14 +93,20 @@ class TilePrice:
         tiles, channels = lot or whole(chip)
         self._share = Fraction(tiles.rows * tiles.cols, chip.grid.rows * chip.grid.cols)
         bits = DTYPE_BITS[dtype]
-        place = chip_place(self._chip, tiles, noc_timing(chip), *bits, memory=True, share=channels)
-        self._place = self._keeping(place, kv_sram_tokens)
+        timing, combines = network or chip_network(chip)
+        place = chip_place(self._chip, tiles, timing, *bits, memory=True, share=channels)
+        self._place = self._keeping(replace(place, in_network=combines), kv_sram_tokens)
         self._mapping = Mapping(self._place)
         self._kept = Mapping(replace(self._place, offchip=None), kept=True)
         self._priced: dict[Part, _Price] = {}
         self._plans: dict[Part, list[tuple[Mapping, Mapped]]] = {}  # of what has no price yet
         self._stages: dict[Stage, _Price] = {}
         self._decoded: dict[tuple[int, int, int, int], _Price] = {}
+
+    @property
+    def place(self) -> Place:
+        """The tiles that it runs on."""
+        return self._place
 
     @property
     def layers(self) -> int:

@@ -1,0 +1,28 @@
+"""The network that places of a chip are on: the chip's own, or one that stands in for it."""
+
+from typing import NamedTuple
+
+from tlm.chips import Chip
+from tlm.chips.parts import combines_in_network, noc_timing
+from tlm.interconnect.zero_load import NocTiming
+
+
+class Network(NamedTuple):
+    """A network.
+
+    Attributes:
+        timing: Its timing, by which transfers are cut into packets.
+        combines: Whether its routers combine the operands of reductions.
+    """
+
+    timing: NocTiming
+    combines: bool
+
+
+def chip_network(chip: Chip) -> Network:
+    """A chip's own.
+
+    Raises:
+        InputError: if the calibration is missing or stale.
+    """
+    return Network(noc_timing(chip), combines_in_network(chip))
