@@ -20,6 +20,7 @@ ALLOWED = {
 #: of a measured case. What runs for a user otherwise never goes through an experiment or a bench.
 MEASURES = {
     "wafertlm.commands.calibrate",
+    "wafertlm.compare.routers",
     "wafertlm.demo",
     "wafertlm.finding",
     "wafertlm.replay",

@@ -1,0 +1,256 @@
+"""``wafertlm compare``: runs that differ in an option, and how sure their differences are."""
+
+import json
+import re
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from calibration.routers.stored import CustomCalibration, calibration_file
+from cosim.spec.mesh import load_spec
+from tests.conftest import Wafertlm
+from tlm.calibrated import REPOSITORY, load_result, source_hashes
+from tlm.chips import find_tiles
+from tlm.chips.parts import noc_timing
+from tlm.interconnect.calibration import rtl_timing
+from tlm.interconnect.zero_load import NocTiming
+from tlm.sealed import sealed
+from wafertlm.compare.run import Ran, Source, change
+
+MESH = REPOSITORY / "docs" / "custom_rtl" / "mesh.toml"
+SUMMA = ("kernel", "summa", "--chip", "rtl-4x4", "--grid", "4x4", "--shape", "64,64,64", "--dtype",
+         "int8")  # fmt: skip
+MULTICAST = ("noc", "--mesh", "4x4", "--collective", "multicast", "--group", "row", "--source",
+             "1,0", "--flits", "16")  # fmt: skip
+SERVE = ("serve", "--model", "qwen3-1.7b", "--chip", "flat32", "--scheduler", "chunked",
+         "--workload", "sharegpt", "--rate", "8", "--requests", "20")  # fmt: skip
+ITERATION = ("iteration", "--model", "qwen3-1.7b", "--chip", "flat32", "--decode", "4@200")
+
+
+def calibrated(folder: Path, name: str, timing: NocTiming, bound: int | None = None) -> Path:
+    """The project's mesh under a name, with a calibration that found a timing."""
+    text = MESH.read_text().replace('"custom-mesh"', f'"{name}"')
+    (folder / f"{name}.toml").write_text(text.replace("../../rtl", str(REPOSITORY / "rtl")))
+    spec = load_spec(folder / f"{name}.toml")
+    found = CustomCalibration(
+        sources=source_hashes([spec.file, *spec.source_files()], spec.folder), tools={},
+        network=asdict(timing), packet_flits=64, multicast_flits=bound, reduction_flits=bound,
+        not_represented=[], results=[load_result("unicast")],
+    )  # fmt: skip
+    calibration_file(spec).write_text(sealed(found))
+    return spec.file
+
+
+@pytest.fixture
+def meshes(tmp_path: Path) -> str:
+    """Two meshes of equal behaviour, and one with a cycle more at each hop."""
+    own = rtl_timing()
+    slow = replace(own, hop_cycles=own.hop_cycles + 1)
+    timings = {"first": own, "second": own, "slow": slow}
+    return ",".join(str(calibrated(tmp_path, *each, bound=4)) for each in timings.items())
+
+
+def compared(wafertlm: Wafertlm, *arguments: object) -> dict[str, Any]:
+    ran = wafertlm("compare", *arguments, "--json")
+    assert ran.status == 0, ran.stderr
+    found: dict[str, Any] = json.loads(ran.stdout)
+    return found
+
+
+def changes_to(found: dict[str, Any], variant: int) -> dict[str, dict[str, Any]]:
+    values = found["variants"][variant]["values"]
+    return {each["metric"]: each for each in found["changes"] if each["values"] == values}
+
+
+@pytest.mark.parametrize(
+    "command", [SUMMA, (*SUMMA, "--level", "at"), MULTICAST, SERVE, ITERATION], ids=" ".join
+)
+def test_routers_of_equal_behaviour_change_nothing_and_are_sure_of_it(
+    wafertlm: Wafertlm, meshes: str, command: tuple[str, ...]
+) -> None:
+    found = compared(wafertlm, *command, "--vary", f"rtl={meshes}")
+    same = changes_to(found, 1)
+    for each in same.values():
+        known = each["from"] is not None
+        assert (each["change_pct"], each["significant"]) == ((0, False) if known else (None, None))
+        assert (each["low_pct"], each["high_pct"]) == ((0, 0) if known else (None, None))
+    slower = changes_to(found, 2)
+    metric = "cycles" if command != SERVE else "tbt_ms.mean"
+    assert slower[metric]["change_pct"] > 0
+    assert found["gates"] is None
+
+
+def test_a_slower_hop_is_significant_where_the_model_is_exact(
+    wafertlm: Wafertlm, meshes: str
+) -> None:
+    slower = changes_to(compared(wafertlm, *MULTICAST, "--vary", f"rtl={meshes}"), 2)
+    assert slower["cycles"]["low_pct"] == slower["cycles"]["high_pct"] > 0
+    assert slower["cycles"]["significant"]
+    assert not slower["flit_hops"]["significant"]
+
+
+@pytest.mark.parametrize("command", [SUMMA, MULTICAST, SERVE, ITERATION], ids=" ".join)
+def test_variants_are_runs_of_the_command(wafertlm: Wafertlm, command: tuple[str, ...]) -> None:
+    vary = {
+        "noc": ("fifo-depth=4,8", ("--fifo-depth",)),
+        "kernel": ("level=perf,lt", ("--level",)),
+    }.get(command[0], ("set:noc.hop_cycles=1,3", ("--set",)))
+    found = compared(wafertlm, *command, "--vary", vary[0])
+    for variant in found["variants"]:
+        (name, value), *_ = variant["values"].items()
+        written = f"{name.removeprefix('set:')}={value}" if name.startswith("set:") else value
+        alone = json.loads(wafertlm(*command, *vary[1], written, "--json").stdout)
+        shown = {
+            name: part
+            for name, part in alone.items()
+            if name not in ("cpu_s", "wall_s", "compile_s")
+        }
+        assert variant["result"] == shown
+
+
+def test_all_combinations_of_what_varies_run_in_order(wafertlm: Wafertlm) -> None:
+    found = compared(
+        wafertlm, "kernel", *SUMMA[2:-4], "--dtype", "int8", "--vary", "kernel=cannon,summa",
+        "--vary", "shape=64,64,64;32,32,32",
+    )  # fmt: skip
+    values = [tuple(each["values"].values()) for each in found["variants"]]
+    assert values == [
+        ("cannon", "64,64,64"),
+        ("cannon", "32,32,32"),
+        ("summa", "64,64,64"),
+        ("summa", "32,32,32"),
+    ]
+    assert {each["result"]["options"]["kernel"] for each in found["variants"]} == {
+        "cannon",
+        "summa",
+    }
+
+
+def test_a_flag_is_on_or_off(wafertlm: Wafertlm) -> None:
+    found = compared(wafertlm, *MULTICAST, "--vary", "unprotected=off,on")
+    assert [each["result"]["options"]["unprotected"] for each in found["variants"]] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "compare: no command given; known: noc, kernel, iteration, serve"),
+        (("memory", "--vary", "a=1,2"), "unknown command 'memory'; known: iteration, kernel, noc"),
+        (MULTICAST, "--vary: not given; write OPTION=V1,V2, such as rtl=A.toml,B.toml"),
+        ((*MULTICAST, "--vary", "level=at"), "--vary: found 'level=at'; write OPTION=V1,V2"),
+        ((*MULTICAST, "--vary", "speed=1,2"), "--vary: found 'speed'; allowed for noc: mesh"),
+        ((*MULTICAST, "--vary", "set:noc.hop_cycles=1,2"), "--vary: found 'set:noc.hop_cycles'"),
+        ((*MULTICAST, "--vary", "unprotected=0,1"), "unprotected: found '0'; allowed: on, off"),
+        ((*ITERATION, "--vary", "plot=1,2"), "--vary: found 'plot'; allowed for iteration: model"),
+        ((*SERVE, "--plot", "a.png", "--vary", "rate=1,2"), "--plot: found with compare; allowed"),
+        (("serve", "--vary", "rate=1,2"), "serve: model not given"),
+        ((*SERVE, "--vary", "requests=1,x"), "'x' is not a valid integer"),
+        ((*SERVE, "--fast", "--vary", "rate=1,2"), "No such option"),
+        (("noc", "--vary", "rtl=no.toml,nor.toml", "--mesh", "4x4"), "no.toml: No such file"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_compared(
+    wafertlm: Wafertlm, arguments: tuple[str, ...], message: str
+) -> None:
+    ran = wafertlm("compare", *arguments)
+    assert ran.status == 2
+    assert message in ran.stderr
+
+
+def test_the_example_of_the_document(wafertlm: Wafertlm) -> None:
+    text = (REPOSITORY / "docs" / "compare.md").read_text()
+    command, shown = re.findall(r"```text\nwafertlm (.*?)\n```\n\n((?:    .*\n)+)", text)[0]
+    ran = wafertlm(*command.split())
+    lines = [line.rstrip() for line in ran.stdout.splitlines()[:-1]]
+    assert [line[4:].rstrip() for line in shown.splitlines()] == lines
+
+
+percents = st.floats(0, 50)
+cycles = st.floats(1, 1e9)
+
+
+@given(cycles, cycles, percents, percents)
+def test_errors_of_what_differs_add_up(before: float, after: float, one: float, two: float) -> None:
+    mine = Ran({"cycles": before}, [Source(1.0, one, "a")])
+    its = Ran({"cycles": after}, [Source(1.0, two, "b")])
+    found = change("cycles", mine, its)
+    lowest = after * (1 - two / 100) - before * (1 + one / 100)
+    highest = after * (1 + two / 100) - before * (1 - one / 100)
+    assert found["low_pct"] == pytest.approx(100 * lowest / before, rel=1e-9, abs=1e-6)
+    assert found["high_pct"] == pytest.approx(100 * highest / before, rel=1e-9, abs=1e-6)
+    assert found["significant"] == (found["low_pct"] > 0 or found["high_pct"] < 0)
+
+
+@given(cycles, cycles, percents, st.floats(0, 1))
+def test_errors_of_what_is_equal_cancel(
+    before: float, after: float, error: float, share: float
+) -> None:
+    equal = Source(share, None, "equal")
+    mine = Ran({"cycles": before}, [equal, Source(1 - share, error, "a")])
+    its = Ran({"cycles": after}, [equal, Source(1 - share, error, "b")])
+    found = change("cycles", mine, its)
+    width = 2 * (1 - share) * error * (1 + after / before)
+    assert found["high_pct"] - found["low_pct"] == pytest.approx(width, abs=1e-6 * (1 + width))
+
+
+@pytest.mark.parametrize(
+    ("metric", "error", "known"),
+    [
+        ("cycles", None, False),
+        ("messages", None, True),
+        ("energy_j", 1.0, False),
+        ("cycles", 1.0, True),
+    ],
+)
+def test_what_no_error_is_known_of_has_no_bounds(
+    metric: str, error: float | None, known: bool
+) -> None:
+    mine, its = (Ran({metric: value}, [Source(1.0, error, value)]) for value in (1.0, 2.0))
+    found = change(metric, mine, its)
+    assert found["change_pct"] == 100
+    assert (found["significant"] is not None) == known
+
+
+def test_a_network_like_the_chips_own_changes_no_figure(wafertlm: Wafertlm, tmp_path: Path) -> None:
+    own = noc_timing(find_tiles("flat32"))
+    spec = calibrated(tmp_path, "like-flat32", own)
+    for command in (SERVE, ITERATION):
+        plain, custom = (
+            json.loads(wafertlm(*command, *more, "--json").stdout) for more in ((), ("--rtl", spec))
+        )
+        assert custom["provenance"]["calibration"] == "like-flat32"
+        assert custom["provenance"]["rtl_hash"] is not None
+        for result in (plain, custom):
+            for name in ("options", "provenance", "cpu_s", "wall_s", "compile_s"):
+                del result[name]
+        assert custom == plain
+
+
+def test_flits_are_as_wide_as_the_chips(wafertlm: Wafertlm, tmp_path: Path) -> None:
+    own = noc_timing(find_tiles("flat32"))
+    spec = calibrated(tmp_path, "narrow", replace(own, flit_bytes=8))
+    plain, custom = (
+        json.loads(wafertlm(*ITERATION, *more, "--json").stdout) for more in ((), ("--rtl", spec))
+    )
+    assert custom["cycles"] == plain["cycles"]
+
+
+def test_serving_asks_what_the_network_can_carry(wafertlm: Wafertlm, tmp_path: Path) -> None:
+    spec = calibrated(tmp_path, "one-way", replace(rtl_timing(), operand_limit=1), bound=4)
+    ran = wafertlm(*SERVE, "--rtl", spec)
+    assert (ran.status, ran.stdout) == (2, "")
+    assert "operands meet in a router; allowed: 1" in ran.stderr
+    ran = wafertlm(*SERVE[:3], "--chip", "h100x1", *SERVE[5:], "--rtl", spec)
+    assert (ran.status, ran.stdout) == (2, "")
+    assert "--rtl: found with 'h100x1'; allowed: with chips of tiles" in ran.stderr
+    spec = calibrated(tmp_path, "locked", replace(rtl_timing(), channel="output"), bound=4)
+    ran = wafertlm(*ITERATION, "--rtl", spec)
+    assert (ran.status, ran.stdout) == (2, "")
+    assert (
+        "found the network at level perf with locked.toml; allowed: of routers without locked"
+        in ran.stderr
+    )

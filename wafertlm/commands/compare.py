@@ -1,0 +1,84 @@
+"""``wafertlm compare``: a command run with some options varied, and what changes."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from tlm.errors import InputError
+from wafertlm.commands.common import output_options
+from wafertlm.compare import run_comparison, variants
+from wafertlm.compare.variants import OPTIONS, varied
+from wafertlm.output import Result, emit, progress
+from wafertlm.stopwatch import stopwatch
+
+
+def _render(result: Result) -> RenderableType:
+    first, *others = (variant["values"] for variant in result["variants"])
+    tables = []
+    for values in others:
+        table = Table(title=f"{result['options']['command']}: {_told(first)} to {_told(values)}")
+        table.add_column("figure")
+        for name in ("from", "to", "change", "by the levels' errors", "significant"):
+            table.add_column(name, justify="right")
+        for each in result["changes"]:
+            if each["values"] == values:
+                table.add_row(each["metric"], *_row(each))
+        tables.append(table)
+    return Group(*tables)
+
+
+def _row(change: Result) -> list[str]:
+    low, high, significant = (change[name] for name in ("low_pct", "high_pct", "significant"))
+    return [
+        *("-" if change[end] is None else f"{change[end]:,.6g}" for end in ("from", "to")),
+        _percent(change["change_pct"]),
+        "not known" if low is None else f"{_percent(low)} to {_percent(high)}",
+        {None: "-", True: "yes", False: "no"}[significant],
+    ]
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{value:+.2f} %"
+
+
+def _told(values: Result) -> str:
+    return ", ".join(f"{name} {value}" for name, value in values.items())
+
+
+def _known_names() -> dict[str, list[str]]:
+    return {"commands": list(OPTIONS)}
+
+
+@click.command("compare", context_settings={"ignore_unknown_options": True})
+@click.argument("compared", metavar="COMMAND", required=False)
+@click.argument("given", metavar="[ITS OPTIONS]", nargs=-1, type=click.UNPROCESSED)
+@click.option(
+    "--vary",
+    multiple=True,
+    metavar="OPTION=V1,V2",
+    help="What varies, such as rtl=A.toml,B.toml or set:noc.hop_cycles=1,2 (repeatable).",
+)
+@click.option("--out", type=click.Path(path_type=Path), help="Store the result (JSON).")
+@output_options(_known_names)
+def command(
+    compared: str | None,
+    given: tuple[str, ...],
+    vary: tuple[str, ...],
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Run a command with some options varied, and hold figures against the first run's.
+
+    Seeds and requests are the same in all runs. A change is significant if it is larger than what
+    the errors of the levels let it be. Errors of what is equal in two runs cancel.
+    """
+    if compared is None:
+        raise InputError(f"compare: no command given; known: {', '.join(OPTIONS)}")
+    asked = variants(compared, given, vary)
+    with stopwatch() as watch, progress("variants") as bar:
+        found = run_comparison(compared, asked, watch, bar)
+    result: dict[str, Any] = found.record(varied(vary), watch.times)
+    emit(result, as_json, _render, out)

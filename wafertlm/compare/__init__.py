@@ -1,0 +1,6 @@
+"""Runs of a command that differ in some options, and what changes from one to the other."""
+
+from wafertlm.compare.run import Comparison, run_comparison
+from wafertlm.compare.variants import Variant, variants
+
+__all__ = ["Comparison", "Variant", "run_comparison", "variants"]

@@ -1,0 +1,249 @@
+"""Runs that differ in some options: figures side by side, and changes against the first run."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+from tlm.calibrated import load_result
+from tlm.chips import find_chip
+from wafertlm.compare.routers import calibrate_if_need_be
+from wafertlm.compare.variants import Variant
+from wafertlm.iteration import IterationOptions, run_iteration
+from wafertlm.kernel import KernelOptions
+from wafertlm.kernel.result import KernelResult
+from wafertlm.kernel.run import run_setup
+from wafertlm.kernel.setup import Execution, resolve
+from wafertlm.noc import NocOptions, run_noc
+from wafertlm.output import complete
+from wafertlm.serving import ServeOptions, complete_serve, serve_result
+from wafertlm.stopwatch import Stopwatch
+from workloads.models import find_model
+
+#: Figures that are proportional to times, or to their inverse; the error of a time is theirs.
+_TIMED = (
+    "cycles", "seconds", "utilization", "memory_utilization", "accepted", "latency_cycles",
+    "source_queue_cycles",
+)  # fmt: skip
+#: Figures that are counted, at all levels alike.
+_COUNTED = ("memory_bytes", "messages", "flit_hops", "packets", "offered")
+#: Parts of a result that are no figures to compare.
+_BESIDE = {
+    "options", "contents", "provenance", "error", "notes", "kernels", "plan", "network", "tiles",
+    "memory", "capacity", "ci95", "seconds_low", "seconds_high", "timeline",
+    "cpu_s", "wall_s", "compile_s",
+}  # fmt: skip
+#: Experiments that check the model of the project's mesh.
+_OWN_CHECKS = ("unicast", "contention", "multicast", "reduction", "traffic", "mix", "collective")
+
+
+class Source(NamedTuple):
+    """A part of a run's time, and how far it may be off.
+
+    Attributes:
+        share: Of the time.
+        error_pct: Error of the levels; None where nothing was compared.
+        rests_on: What ran, and all constants: where these are equal the errors are, too.
+    """
+
+    share: float
+    error_pct: float | None
+    rests_on: Any
+
+
+class Ran(NamedTuple):
+    """A variant's run.
+
+    Attributes:
+        result: As its command prints it.
+        sources: What its time is made of.
+    """
+
+    result: dict[str, Any]
+    sources: list[Source]
+
+    @property
+    def figures(self) -> dict[str, float | None]:
+        """Its figures by name; those in tables ``table.name``."""
+        return dict(_flat(self.result))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Variants of a command and what came of them.
+
+    Attributes:
+        command: The command.
+        variants: The variants, the first of which the others are held against.
+        runs: Their runs.
+    """
+
+    command: str
+    variants: Sequence[Variant]
+    runs: Sequence[Ran]
+
+    @property
+    def changes(self) -> list[dict[str, Any]]:
+        """Changes of all figures against the first variant."""
+        first, *others = self.runs
+        return [
+            {"metric": metric, "values": variant.values} | change(metric, first, other)
+            for variant, other in zip(self.variants[1:], others, strict=True)
+            for metric in first.figures
+            if metric in other.figures
+        ]
+
+    def record(
+        self, vary: Sequence[Mapping[str, Any]], times: Mapping[str, float]
+    ) -> dict[str, Any]:
+        """The result as ``wafertlm compare --json`` prints it.
+
+        Args:
+            vary: What varies: ``varied``.
+            times: What it cost: ``Stopwatch.times``.
+        """
+        told = [
+            {"values": variant.values, "result": ran.result}
+            for variant, ran in zip(self.variants, self.runs, strict=True)
+        ]
+        options = {"command": self.command, "vary": vary, "options": told[0]["result"]["options"]}
+        figures = {"variants": told, "changes": self.changes, "gates": None}
+        return complete("compare", options, figures, times)
+
+
+def run_comparison(
+    command: str,
+    variants: Sequence[Variant],
+    watch: Stopwatch,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Comparison:
+    """Run all variants, with the same seeds and requests. Custom routers are calibrated if need be.
+
+    Args:
+        command: The command that they are of.
+        variants: The variants.
+        watch: Measures what it costs.
+        progress: Hears of variants done, and of how many.
+
+    Raises:
+        InputError: for options of a variant that do not fit together.
+        CheckFailedError: if a network hangs, or its Verilog is at fault.
+    """
+    runs = []
+    for done, variant in enumerate(variants):
+        progress(done, len(variants))
+        if (spec_file := getattr(variant.options, "rtl", None)) is not None:
+            calibrate_if_need_be(spec_file, watch)
+        runs.append(_RUNS[command](variant.options, watch))
+    return Comparison(command=command, variants=variants, runs=runs)
+
+
+def change(metric: str, first: Ran, other: Ran) -> dict[str, Any]:
+    """Change of a figure in per cent, and between what the errors of the levels let it be.
+
+    Errors of parts that rest on the same cancel; others add up. Without an error of one of those,
+    or of the figure itself, the bounds are None.
+    """
+    before, after = first.figures[metric], other.figures[metric]
+    told: dict[str, Any] = {"from": before, "to": after}
+    told |= dict.fromkeys(("change_pct", "low_pct", "high_pct", "significant"))
+    if before is None or after is None or (before == 0 and after != 0):
+        return told
+    scale = 100 / before if before else 0.0
+    changed_pct = (after - before) * scale
+    told["change_pct"] = changed_pct
+    off = _may_be_off(metric, first, other)
+    if off is not None:
+        around = abs(scale) * (off[0] * abs(before) + off[1] * abs(after))
+        low, high = changed_pct - around, changed_pct + around
+        told |= {"low_pct": low, "high_pct": high, "significant": low > 0 or high < 0}
+    return told
+
+
+def _may_be_off(metric: str, first: Ran, other: Ran) -> tuple[float, float] | None:
+    """The parts by which a figure of either run may be off; None if it is not known."""
+    mine, its = _apart(first.sources, other.sources)
+    if not (mine or its) or metric.startswith(_COUNTED):
+        return 0.0, 0.0
+    if not metric.startswith(_TIMED) or any(each.error_pct is None for each in (*mine, *its)):
+        return None
+    summed = [
+        sum(each.share * each.error_pct / 100 for each in part if each.error_pct is not None)
+        for part in (mine, its)
+    ]
+    return summed[0], summed[1]
+
+
+def _apart(
+    mine: Sequence[Source], its: Sequence[Source]
+) -> tuple[Sequence[Source], Sequence[Source]]:
+    """Sources without those that rest on the same in both runs."""
+    if len(mine) != len(its):
+        return mine, its
+    pairs = [pair for pair in zip(mine, its, strict=True) if pair[0].rests_on != pair[1].rests_on]
+    return [each for each, _ in pairs], [each for _, each in pairs]
+
+
+def _flat(result: Mapping[str, Any], inside: str = "") -> Iterator[tuple[str, float | None]]:
+    for name, figure in result.items():
+        if not inside and name in _BESIDE:
+            continue
+        if isinstance(figure, Mapping):
+            yield from _flat(figure, f"{inside}{name}.")
+        elif figure is None or (isinstance(figure, int | float) and not isinstance(figure, bool)):
+            yield inside + name, figure
+
+
+def _noc(options: NocOptions, watch: Stopwatch) -> Ran:
+    ran = run_noc(options, watch.compiling)
+    network, level = ran.network, options.level
+    if level == "at" and network.custom is not None:
+        error = network.custom.worst_error_pct
+    elif level == "at":
+        error = max(load_result(name).max_abs_error_pct for name in _OWN_CHECKS)
+    asked = asdict(options) | {"rtl": None}
+    verilog = network.rtl_hash if level == "rtl" else None
+    error_pct = {"rtl": 0.0, "perf": None}.get(level) if level != "at" else error
+    return Ran(ran.record({}), [Source(1.0, error_pct, (asked, network.timing, verilog))])
+
+
+def _kernel(options: KernelOptions, watch: Stopwatch) -> Ran:
+    ran = run_setup(resolve(options), Execution(building=watch.compiling))
+    return Ran(ran.record({}), [_of_kernel(ran, 1.0)])
+
+
+def _of_kernel(ran: KernelResult, share: float) -> Source:
+    setup = ran.setup
+    unequal = None if setup.unequal is None else setup.unequal.known_by
+    program = (setup.options.kernel, setup.options.choices, setup.plan, unequal)
+    constants = (setup.timing, setup.cut_timing, setup.queues, setup.tile, setup.levels)
+    verilog = setup.custom.rtl_hash if setup.custom and setup.levels.noc == "rtl" else None
+    return Source(share, ran.error["level_pct"], (program, constants, verilog))
+
+
+def _iteration(options: IterationOptions, watch: Stopwatch) -> Ran:
+    ran = run_iteration(options, execution=Execution(building=watch.compiling))
+    shares = [each.count * each.result.cycles / ran.cycles for each in ran.kernels]
+    sources = [_of_kernel(each.result, s) for each, s in zip(ran.kernels, shares, strict=True)]
+    return Ran(ran.record({}), sources)
+
+
+def _serve(options: ServeOptions, watch: Stopwatch) -> Ran:
+    result = complete_serve(options, serve_result(options), {})
+    chip = find_chip(options.chip, options.set).model_dump() | {"name": None}
+    model = find_model(options.model).model_dump() | {"name": None}
+    asked = asdict(options) | {"chip": chip, "model": model, "set": None, "rtl": None}
+    timing = None
+    if options.rtl is not None:
+        from wafertlm.custom import CustomRouters  # slow to import: only for custom routers
+
+        routers = CustomRouters.load(options.rtl)
+        timing = (routers.cut(routers.timing), routers.combines)
+    return Ran(result, [Source(1.0, None, (asked, timing))])
+
+
+_RUNS: dict[str, Callable[[Any, Stopwatch], Ran]] = {
+    "noc": _noc,
+    "kernel": _kernel,
+    "iteration": _iteration,
+    "serve": _serve,
+}
