@@ -119,7 +119,10 @@ def test_what_a_scratchpad_does_not_hold_is_refused_before_a_build(
     monkeypatch.delattr(TileModel, "build")
     options = ("--mesh", "4x4", "--collective", "tree-reduce", "--group", "row", "--source", "1,0")
     assert run(["noc", *options, "--flits", "2752", "--level", "rtl"]) == 2
-    assert "buffers: found 8256 words of a tile's scratchpad; allowed" in capsys.readouterr().err
+    assert (
+        "--flits: found 2752: buffers: found 8256 words of a tile's scratchpad; allowed"
+        in capsys.readouterr().err
+    )
 
 
 def test_a_second_stage_costs_a_cycle_a_router(capsys: pytest.CaptureFixture[str]) -> None:

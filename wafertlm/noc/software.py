@@ -13,6 +13,7 @@ import numpy as np
 from tlm.chips.parts import own_tile
 from tlm.chips.profile import Chip, load_chip
 from tlm.engines.at import run_at
+from tlm.errors import InputError
 from tlm.interconnect.base import Interconnect
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import TileSet
@@ -130,7 +131,10 @@ def _on_verilog(collective: SoftwareCollective, network: Network, building: Buil
         fifo_depth=network.mesh.fifo_depth,
         stages=network.mesh.stages,
     )
-    lowered = lower(program, model)  # refuses what does not fit before anything is built
+    try:
+        lowered = lower(program, model)  # refuses what does not fit before anything is built
+    except InputError as error:
+        raise InputError(f"--flits: found {collective.flits}: {error}") from error
     blocks = TileBlocks(program, _SEED)
     if collective.reduces and collective.root not in list(collective.group):
         blocks[BLOCK][collective.root] = 0
