@@ -1,6 +1,7 @@
 """How far a kernel at a level may be from the level below: the stored cases around it."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
 
@@ -180,18 +181,77 @@ def bracketed(cases: Sequence[Checked], balance: float, cycles: float) -> LevelE
     places = np.log([(case.balance / balance, case.cycles / cycles) for case in cases])
     errors = np.array([abs(case.error_pct) for case in cases])
     distances = np.hypot(*places.T)
+    nearest = errors[distances <= distances.min() + _EQUAL]
+    around = errors[_around(places)]
+    return LevelError(float(around.max()), float(nearest.max()), float(errors.max()))
 
-    def nearest(among: NDArray[np.bool_]) -> float:
-        if not among.any():
-            return 0.0
-        as_near = distances <= distances[among].min() + _EQUAL
-        return float(errors[among & as_near].max())
 
-    worst, every = float(errors.max()), np.ones(len(cases), dtype=bool)
-    within = (places.min(axis=0) <= _EQUAL).all() and (places.max(axis=0) >= -_EQUAL).all()
-    quarters = product(*([axis <= _EQUAL, axis >= -_EQUAL] for axis in places.T))
-    around = max(nearest(one & other) for one, other in quarters)
-    return LevelError(around if within else worst, nearest(every), worst)
+def _around(places: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which cases bracket the origin, or all if it is beyond them, shape (cases,).
+
+    Args:
+        places: Of the cases, shape (cases, 2).
+    """
+    every = np.ones(len(places), dtype=bool)
+    if (places.min(axis=0) > _EQUAL).any() or (places.max(axis=0) < -_EQUAL).any():
+        return every
+    distances, found = np.hypot(*places.T), ~every
+    for one, other in product(*([axis <= _EQUAL, axis >= -_EQUAL] for axis in places.T)):
+        if (quarter := one & other).any():
+            found |= quarter & (distances <= distances[quarter].min() + _EQUAL)
+    return found
+
+
+class Between(NamedTuple):
+    """Between what a time may lie at the level below, as parts of it: 1 is the time itself."""
+
+    low: float
+    high: float
+
+
+#: Nothing is known to be off.
+EXACT = Between(1.0, 1.0)
+
+
+def lt_between(
+    chip: str | None, kernel: str, balance: float, cycles: int, *, memory: bool
+) -> Between | None:
+    """Between what `lt` may be, of a closed form: by the signed errors of the cases around it.
+
+    Args:
+        chip: Whose cases; None: those of all chips, as for one that is not shipped.
+        kernel: The kernel.
+        balance: Of its plan.
+        cycles: By the closed form.
+        memory: Whether its operands lie in off-chip memory.
+
+    Returns:
+        None if there is no case.
+
+    Raises:
+        InputError: if the comparison is missing, cannot be read, or is stale.
+    """
+    cases = _cases_on(chip, kernel, memory)
+    if cases is None:
+        return None
+    logs, errors = cases
+    around = errors[_around(logs - np.log([balance, cycles]))]
+    least, most = min(0.0, float(around.min())), max(0.0, float(around.max()))
+    return Between(1 / (1 + most / 100), 1 / (1 + least / 100))
+
+
+@lru_cache(1 << 8)
+def _cases_on(
+    chip: str | None, kernel: str, memory: bool
+) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    """Logarithms of balance and cycles of a kernel's cases, shape (cases, 2), and their errors."""
+    name = "rtl" if chip is not None and chip.startswith("rtl-") else chip
+    of_kernel = [p for p in load_chips().points if (p.kernel, p.memory) == (kernel, memory)]
+    points = [p for p in of_kernel if p.chip == name] or of_kernel
+    if not points:
+        return None
+    errors = np.array([point.error_pct for point in points])
+    return np.log([(point.balance, point.perf) for point in points]), errors
 
 
 def level_error(

@@ -225,8 +225,10 @@ def test_a_network_like_the_chips_own_changes_no_figure(wafertlm: Wafertlm, tmp_
         assert custom["provenance"]["calibration"] == "like-flat32"
         assert custom["provenance"]["rtl_hash"] is not None
         for result in (plain, custom):
-            for name in ("options", "provenance", "cpu_s", "wall_s", "compile_s"):
-                del result[name]
+            # Errors are of the chip's own constants, or of all chips'.
+            for name in ("options", "provenance", "error", "interval", "seconds_low",
+                         "seconds_high", "cpu_s", "wall_s", "compile_s"):  # fmt: skip
+                result.pop(name, None)
         assert custom == plain
 
 
@@ -254,3 +256,24 @@ def test_serving_asks_what_the_network_can_carry(wafertlm: Wafertlm, tmp_path: P
         "found the network at level perf with locked.toml; allowed: of routers without locked"
         in ran.stderr
     )
+
+
+def test_errors_of_the_same_prices_do_not_add_up(wafertlm: Wafertlm) -> None:
+    vary = "scheduler=chunked,continuous"
+    changes = changes_to(compared(wafertlm, *SERVE, "--vary", vary), 1)
+    alone = [json.loads(wafertlm(*SERVE, "--scheduler", name, "--json").stdout) for name in
+             ("chunked", "continuous")]  # fmt: skip
+    for metric in ("ttft_s.mean", "e2e_s.mean"):
+        first, other = (result["interval"][metric.split(".")[0]] for result in alone)
+        apart = (other["low"] - first["high"], other["high"] - first["low"])
+        each, before = changes[metric], changes[metric]["from"]
+        assert each["low_pct"] <= each["change_pct"] <= each["high_pct"]
+        assert each["high_pct"] - each["low_pct"] < 100 * (apart[1] - apart[0]) / before
+    assert changes["queue_s.mean"]["significant"] is None
+
+
+def test_other_prices_are_told_apart_by_their_intervals(wafertlm: Wafertlm) -> None:
+    changes = changes_to(compared(wafertlm, *SERVE, "--vary", "chip=flat32,npusim-large"), 1)
+    each = changes["tbt_ms.mean"]
+    assert each["low_pct"] < each["change_pct"] < each["high_pct"]
+    assert each["significant"] == (each["low_pct"] > 0 or each["high_pct"] < 0)

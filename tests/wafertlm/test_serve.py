@@ -43,7 +43,8 @@ def test_every_promised_figure_is_there() -> None:
     for name in ("energy_mj_per_output_token", "energy_mj_per_token"):
         assert result[name] > 0
     assert result["expert_load_bytes"] == 0  # no experts in a dense model
-    assert result["error"] == {"level_pct": None, "profile_pct": None}
+    rests_on = {"kernels": {"share": 1.0, "level": "perf", "rtl_hash": "profile only"}}
+    assert result["error"] == {"level_pct": None, "profile_pct": None, "rests_on": rests_on}
     assert seen[-1] == (30, 30)
 
 

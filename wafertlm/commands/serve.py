@@ -38,7 +38,18 @@ def _render(result: Result) -> RenderableType:
         figures.add_row(name, _number(value))
     if result["capacity"] is not None:
         figures.add_row("highest rate, requests/s", _number(result["capacity"]["rate_rps"]))
-    return Group(times, figures, *(f"note: {note}" for note in result["notes"]))
+    parts: list[RenderableType] = [times, figures]
+    if result["interval"] is not None:
+        parts.append(_intervals(result["interval"]))
+    return Group(*parts, *(f"note: {note}" for note in result["notes"]))
+
+
+def _intervals(interval: Mapping[str, Any]) -> Table:
+    table = Table("mean of", "low", "high", title="by the error of the prices")
+    for name, ends in interval.items():
+        if isinstance(ends, Mapping):
+            table.add_row(name, _number(ends["low"]), _number(ends["high"]))
+    return table
 
 
 def _title(options: Mapping[str, Any]) -> str:

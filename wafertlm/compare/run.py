@@ -16,6 +16,7 @@ from wafertlm.kernel.setup import Execution, resolve
 from wafertlm.noc import NocOptions, run_noc
 from wafertlm.output import complete
 from wafertlm.serving import ServeOptions, complete_serve, serve_result
+from wafertlm.serving.interval import FIGURES
 from wafertlm.stopwatch import Stopwatch
 from workloads.models import find_model
 
@@ -29,7 +30,7 @@ _COUNTED = ("memory_bytes", "messages", "flit_hops", "packets", "offered")
 #: Parts of a result that are no figures to compare.
 _BESIDE = {
     "options", "contents", "provenance", "error", "notes", "kernels", "plan", "network", "tiles",
-    "memory", "capacity", "ci95", "seconds_low", "seconds_high", "timeline",
+    "memory", "capacity", "interval", "ci95", "seconds_low", "seconds_high", "timeline",
     "cpu_s", "wall_s", "compile_s",
 }  # fmt: skip
 #: Experiments that check the model of the project's mesh.
@@ -56,10 +57,13 @@ class Ran(NamedTuple):
     Attributes:
         result: As its command prints it.
         sources: What its time is made of.
+        between: Between what figures may lie, by name, where more than kernels makes them; None of
+            runs whose time is that of their kernels alone.
     """
 
     result: dict[str, Any]
     sources: list[Source]
+    between: Mapping[str, tuple[float, float]] | None = None
 
     @property
     def figures(self) -> dict[str, float | None]:
@@ -151,26 +155,36 @@ def change(metric: str, first: Ran, other: Ran) -> dict[str, Any]:
     scale = 100 / before if before else 0.0
     changed_pct = (after - before) * scale
     told["change_pct"] = changed_pct
-    off = _may_be_off(metric, first, other)
-    if off is not None:
-        around = abs(scale) * (off[0] * abs(before) + off[1] * abs(after))
-        low, high = changed_pct - around, changed_pct + around
+    mine, its = _apart(first.sources, other.sources)
+    here, there = _between(metric, first, mine), _between(metric, other, its)
+    changes_pct: list[float] = []
+    if not (mine or its) and (first.between is None or before == after):
+        changes_pct = [changed_pct]
+    elif here is not None and there is not None and (mine or its):
+        changes_pct = [(there[0] - here[1]) * scale, (there[1] - here[0]) * scale]
+    elif here is not None and there is not None:
+        # Prices are the same: both runs are at the same end.
+        at_ends = [100 * (a - b) / b for b, a in zip(here, there, strict=True) if b]
+        changes_pct = [changed_pct, *at_ends]
+    if changes_pct:
+        low, high = min(changes_pct), max(changes_pct)
         told |= {"low_pct": low, "high_pct": high, "significant": low > 0 or high < 0}
     return told
 
 
-def _may_be_off(metric: str, first: Ran, other: Ran) -> tuple[float, float] | None:
-    """The parts by which a figure of either run may be off; None if it is not known."""
-    mine, its = _apart(first.sources, other.sources)
-    if not (mine or its) or metric.startswith(_COUNTED):
-        return 0.0, 0.0
-    if not metric.startswith(_TIMED) or any(each.error_pct is None for each in (*mine, *its)):
+def _between(metric: str, ran: Ran, sources: Sequence[Source]) -> tuple[float, float] | None:
+    """Between what a run's figure may lie, by the errors of some sources; None: not known."""
+    value = ran.figures[metric]
+    assert value is not None
+    if ran.between is not None:
+        return ran.between.get(metric)
+    if metric.startswith(_COUNTED):
+        return value, value
+    errors = [each.share * each.error_pct for each in sources if each.error_pct is not None]
+    if not metric.startswith(_TIMED) or len(errors) < len(sources):
         return None
-    summed = [
-        sum(each.share * each.error_pct / 100 for each in part if each.error_pct is not None)
-        for part in (mine, its)
-    ]
-    return summed[0], summed[1]
+    off = abs(value) * sum(errors) / 100
+    return value - off, value + off
 
 
 def _apart(
@@ -222,8 +236,13 @@ def _of_kernel(ran: KernelResult, share: float) -> Source:
 
 def _iteration(options: IterationOptions, watch: Stopwatch) -> Ran:
     ran = run_iteration(options, execution=Execution(building=watch.compiling))
-    shares = [each.count * each.result.cycles / ran.cycles for each in ran.kernels]
-    sources = [_of_kernel(each.result, s) for each, s in zip(ran.kernels, shares, strict=True)]
+    sources = []
+    for each in ran.kernels:
+        source = _of_kernel(each.result, each.count * each.result.cycles / ran.cycles)
+        if source.error_pct is None and each.between is not None:
+            off = max(1 - each.between.low, each.between.high - 1)
+            source = source._replace(error_pct=100 * off)
+        sources.append(source)
     return Ran(ran.record({}), sources)
 
 
@@ -231,14 +250,21 @@ def _serve(options: ServeOptions, watch: Stopwatch) -> Ran:
     result = complete_serve(options, serve_result(options), {})
     chip = find_chip(options.chip, options.set).model_dump() | {"name": None}
     model = find_model(options.model).model_dump() | {"name": None}
-    asked = asdict(options) | {"chip": chip, "model": model, "set": None, "rtl": None}
+    mapped = (options.weights, options.expert_parallel, options.kv_sram_tokens)
+    pools = (options.is_disaggregated, options.prefill_units, options.decode_units)
     timing = None
     if options.rtl is not None:
         from wafertlm.custom import CustomRouters  # slow to import: only for custom routers
 
         routers = CustomRouters.load(options.rtl)
         timing = (routers.cut(routers.timing), routers.combines)
-    return Ran(result, [Source(1.0, None, (asked, timing))])
+    figures = result["interval"] or {}
+    between = {
+        f"{name}.mean" if isinstance(result[name], Mapping) else name: (ends["low"], ends["high"])
+        for name, ends in figures.items()
+        if name in FIGURES and None not in ends.values()
+    }
+    return Ran(result, [Source(1.0, None, (chip, model, mapped, pools, timing))], between)
 
 
 _RUNS: dict[str, Callable[[Any, Stopwatch], Ran]] = {

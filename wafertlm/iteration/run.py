@@ -6,7 +6,9 @@ from typing import Any
 
 from tlm.calibrated import stale_allowed
 from tlm.chips import find_tiles
+from tlm.chips.find import shipped_as
 from tlm.errors import InputError
+from tlm.level_errors import Between, lt_between
 from wafertlm.iteration.options import LEVELS, IterationOptions
 from wafertlm.kernel.options import KernelOptions
 from wafertlm.kernel.result import KernelResult
@@ -38,12 +40,14 @@ class Ran:
         mapped: How.
         count: How often it runs.
         result: What came of one run.
+        between: Between what level `lt` may be, of a closed form; None where nothing was compared.
     """
 
     operator: Operator
     mapped: Mapped
     count: int
     result: KernelResult
+    between: Between | None
 
     def record(self) -> dict[str, Any]:
         """Its line in the result."""
@@ -111,23 +115,40 @@ class IterationResult:
             weighed += error * ran.count * ran.result.cycles
         return weighed / self.cycles
 
+    @property
+    def seconds_between(self) -> tuple[float, float] | None:
+        """Between what the seconds may be, by the error of the level; None if that is not known.
+
+        On chips that were never held against our RTL it is that of the closed forms against `lt`.
+        """
+        level_pct = self.level_pct
+        if level_pct is not None:
+            part = self.seconds * level_pct / 100
+            return self.seconds - part, self.seconds + part
+        low = high = 0.0
+        for ran in self.kernels:
+            if ran.between is None:
+                return None
+            low += ran.count * ran.result.cycles * ran.between.low
+            high += ran.count * ran.result.cycles * ran.between.high
+        return low / self.ground.chip.clock_hz, high / self.ground.chip.clock_hz
+
     def record(self, times: Mapping[str, float]) -> dict[str, Any]:
         """The result as ``wafertlm iteration --json`` prints it.
 
         Args:
             times: What it cost: ``Stopwatch.times``.
         """
-        seconds, level_pct = self.seconds, self.level_pct
-        part = None if level_pct is None else seconds * level_pct / 100
+        low, high = self.seconds_between or (None, None)
         calibration, rtl_hash = self.ground.origin()
         figures = {
             "kernels": [ran.record() for ran in self.kernels],
             "cycles": self.cycles,
-            "seconds": seconds,
-            "seconds_low": None if part is None else seconds - part,
-            "seconds_high": None if part is None else seconds + part,
+            "seconds": self.seconds,
+            "seconds_low": low,
+            "seconds_high": high,
             "energy_j": self.energy_j,
-            "error": {"level_pct": level_pct, "profile_pct": None},
+            "error": {"level_pct": self.level_pct, "profile_pct": None},
         }
         known = {"model": self.model, "chip": self.ground.chip}
         return complete(
@@ -161,14 +182,28 @@ def run_iteration(
         ground = grounded(_kernel_options(options))
         mapper = Mapper(ground.place, options.collective, options.schedule)
         counted = Iterations(model).operators(batch)
+        # Comparisons are with a shipped chip's own constants.
+        chip = find_tiles(options.chip, options.set)
+        compared_as = None if options.rtl is not None else shipped_as(chip)
         kernels = []
         for done, (operator, count) in enumerate(counted):
             if progress is not None:
                 progress(done, len(counted))
             mapped = mapper.of(operator)
             result = run_setup(_setup(ground, mapped, options), execution)
-            kernels.append(Ran(operator, mapped, count, result))
+            between = _between(result, compared_as)
+            kernels.append(Ran(operator, mapped, count, result, between))
     return IterationResult(options=options, model=model, ground=ground, kernels=kernels)
+
+
+def _between(ran: KernelResult, chip: str | None) -> Between | None:
+    """Between what level `lt` may be, of a closed form with the engines of the tiles."""
+    setup = ran.setup
+    if (setup.levels.noc, setup.levels.compute) != ("perf", "at"):
+        return None
+    memory = setup.place.offchip is not None
+    kernel = setup.options.kernel
+    return lt_between(chip, kernel, setup.plan.balance, ran.cycles, memory=memory)
 
 
 def _setup(ground: Ground, mapped: Mapped, asked: IterationOptions) -> Setup:

@@ -9,6 +9,7 @@ from tlm.chips.find import shipped_as as shipped_chip
 from tlm.errors import InputError
 from wafertlm import __version__
 from wafertlm.output import Progress, complete, config_hash
+from wafertlm.serving.interval import interval
 from wafertlm.serving.options import ALL_SCHEDULERS, ServeOptions
 from wafertlm.serving.service import Service, rate_of
 from workloads.models import DTYPE_BYTES, model_names
@@ -74,11 +75,13 @@ def serve_result(
         )
     rate = None if capacity is None else capacity.rate
     results = []
-    for seed in range(options.seed, options.seed + options.seeds):
+    seeds = range(options.seed, options.seed + options.seeds)
+    for seed in seeds:
         with _rows(requests_csv, kept is not None) as rows:
             watch = Watch(progress, rows, kept)
             results.append(service.run(seed, rate, watch))
     merged = mean_of(results)
+    between = interval(service, merged, seeds, rate, progress)
     profile = _profile_error(service)
     held = service.contents()
     return {
@@ -87,8 +90,13 @@ def serve_result(
         **({"contents": held} if held else {}),
         **merged,
         "capacity": None if capacity is None else _plain(capacity, times),
-        "error": {"level_pct": None, "profile_pct": profile.pct},
-        "notes": [f"error: {profile.note}", *_notes(merged)],
+        "interval": between.figures,
+        "error": {
+            "level_pct": None,
+            "profile_pct": profile.pct,
+            "rests_on": _rests_on(service),
+        },
+        "notes": [f"error: {profile.note}", *between.notes, *_notes(merged)],
     }
 
 
@@ -101,6 +109,14 @@ def _profile_error(service: Service) -> ProfileError:
         "profile_pct is null: published rows are of the models' own weights, without "
         "--expert-parallel and --draft-tokens",
     )
+
+
+def _rests_on(service: Service) -> dict[str, dict[str, Any]] | None:
+    """Per subsystem the share of an iteration's time, the level and the Verilog; None of GPUs."""
+    if not service.tiles:
+        return None
+    rtl = service.origin["rtl_hash"] or "profile only"
+    return {"kernels": {"share": 1.0, "level": "perf", "rtl_hash": rtl}}
 
 
 def known_names() -> dict[str, list[str]]:

@@ -1,9 +1,10 @@
 """What options of serving ask for, ready to run under any load."""
 
 import math
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from tlm.chips import find_chip
 from tlm.chips.gpu import GpuBox
@@ -22,7 +23,7 @@ from workloads.serving.price.cost import Batch, ServingModel
 from workloads.serving.price.iteration import Iterations
 from workloads.serving.price.mapping import Mapping as Mapper
 from workloads.serving.price.models import serving_chip, serving_model
-from workloads.serving.price.tile_price import TilePrice
+from workloads.serving.price.tile_price import End, TilePrice
 from workloads.serving.schedulers import Scheduler, SchedulerOptions, make_scheduler
 
 if TYPE_CHECKING:  # reading specifications takes a third of a second to import
@@ -79,6 +80,22 @@ class Service:
                 network=network,
             )
         self._check_custom()
+
+    @property
+    def tiles(self) -> list[TilePrice]:
+        """Prices of the pools, or of all tiles; none of GPUs."""
+        pools = [self._served] if self._pools is None else [self._pools.prefill, self._pools.decode]
+        return [price for price in pools if isinstance(price, TilePrice)]
+
+    def at_end(self, end: End) -> Self:
+        """The same on tiles, with prices as low or as high as their errors let them be."""
+        other = copy(self)
+        if self._pools is None:
+            (other._served,) = (price.at_end(end) for price in self.tiles)
+        else:
+            prefill, decode = (price.at_end(end) for price in self.tiles)
+            other._pools = replace(self._pools, prefill=prefill, decode=decode)
+        return other
 
     @property
     def origin(self) -> dict[str, str | None]:
@@ -189,10 +206,8 @@ class Service:
 
     def _check_custom(self) -> None:
         """Hold that custom routers can carry what kernels of an iteration send."""
-        pools = [self._served] if self._pools is None else [self._pools.prefill, self._pools.decode]
-        for price in pools:
-            if self.custom is None or not isinstance(price, TilePrice):
-                continue
+        for price in self.tiles if self.custom is not None else []:
+            assert self.custom is not None
             mapper = Mapper(price.place)
             for operator, _ in Iterations(self.shape).operators(_USUAL):
                 mapped = mapper.of(operator)

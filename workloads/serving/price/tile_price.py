@@ -10,14 +10,17 @@ between iterations, and memory below its peak bandwidth (refresh, row misses).
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import replace
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 
 from tlm.chips import Chip
+from tlm.chips.find import shipped_as
 from tlm.errors import InputError
+from tlm.level_errors import Between, lt_between
 from workloads.kernels.catalogue import KERNELS
 from workloads.machine.dtypes import DTYPE_BITS, activation_dtype
 from workloads.machine.kv_levels import BLOCK_TOKENS, KvLevels
@@ -54,6 +57,9 @@ from workloads.serving.price.plan_energy import plan_energy_j
 _LEAST = (Layer(1, False), Prompt(1024, 0, None), Decode(1, 1, 1024, None), Head(1))
 
 
+End = Literal["low", "high"]
+
+
 class _Price(NamedTuple):
     """Of some kernels: cycles, joules, and bytes of experts' weights."""
 
@@ -88,6 +94,9 @@ class TilePrice:
         network: Network | None = None,
     ) -> None:
         dtype = activation_dtype(chip)
+        # Comparisons are with a shipped chip's own constants.
+        self._compared_as = None if network is not None else shipped_as(chip)
+        self._end: End | None = None
         self._model, self._chip = model, chip.for_dtype(dtype)
         self._parts = Iterations(model)
         tiles, channels = lot or whole(chip)
@@ -100,8 +109,32 @@ class TilePrice:
         self._kept = Mapping(replace(self._place, offchip=None), kept=True)
         self._priced: dict[Part, _Price] = {}
         self._plans: dict[Part, list[tuple[Mapping, Mapped]]] = {}  # of what has no price yet
+        self._used: dict[Part, list[tuple[Mapping, Mapped]]] = {}  # of what has one
         self._stages: dict[Stage, _Price] = {}
         self._decoded: dict[tuple[int, int, int, int], _Price] = {}
+
+    def at_end(self, end: End) -> Self:
+        """The same, with times as low or as high as the errors of the closed forms let them be.
+
+        They share their plans.
+
+        Raises:
+            InputError: if the comparison of the closed forms with `lt` is missing or stale.
+        """
+        other = copy(self)
+        other._end, other._priced, other._stages, other._decoded = end, {}, {}, {}
+        return other
+
+    @property
+    def not_compared(self) -> list[str]:
+        """Kernels that were priced, of whose closed forms no error is known."""
+        kernels = {
+            mapped.kernel
+            for plans in self._used.values()
+            for mapping, mapped in plans
+            if self._between(mapping, mapped) is None
+        }
+        return sorted(kernels)
 
     @property
     def place(self) -> Place:
@@ -212,15 +245,29 @@ class TilePrice:
 
     def _of(self, part: Part) -> _Price:
         """Price of a part that has none yet, of the plans that were found for it."""
-        if part not in self._plans:
-            self._find(alike(part))
-        cycles, joules = 0, 0.0
-        for mapping, mapped in self._plans.pop(part):
+        if part not in self._used:
+            if part not in self._plans:
+                self._find(alike(part))
+            self._used[part] = self._plans.pop(part)
+        cycles: float = 0
+        joules = 0.0
+        for mapping, mapped in self._used[part]:
             macs = KERNELS[mapped.kernel].macs(mapped.sizes)
-            cycles += mapped.cycles
+            cycles += mapped.cycles if self._end is None else self._cycles_at_end(mapping, mapped)
             joules += plan_energy_j(self._chip, mapping.place, mapped.plan, macs) or 0.0
         self._priced[part] = _Price(cycles, joules, self._expert_bytes(part))
         return self._priced[part]
+
+    def _cycles_at_end(self, mapping: Mapping, mapped: Mapped) -> float:
+        between = self._between(mapping, mapped)
+        if between is None:
+            return mapped.cycles
+        return mapped.cycles * (between.low if self._end == "low" else between.high)
+
+    def _between(self, mapping: Mapping, mapped: Mapped) -> Between | None:
+        memory = mapping.place.offchip is not None
+        of = (self._compared_as, mapped.kernel, mapped.plan.balance, mapped.cycles)
+        return lt_between(*of, memory=memory)
 
     def _find(self, parts: Sequence[Part]) -> None:
         """Plans of parts that differ in how much there is to do alone."""
