@@ -145,7 +145,11 @@ def test_kernels_whose_blocks_lie_in_the_tiles(kernel: Run) -> None:
     [
         ("rtl-4x4", "--level lt --memory at", "found at with the network at level lt; allowed: "),
         ("rtl-4x4", "--level at --memory lt", "found 'lt'; allowed: rtl, at, perf"),
-        ("rtl-4x4", "--level at --rtl x.toml --memory at", "allowed: one of --rtl and --memory"),
+        (
+            "rtl-4x4",
+            "--level at --rtl x.toml --memory at",
+            "--memory: found with --rtl and the network at level at",
+        ),
         ("rtl-4x4", "--level rtl --memory at", "found rtl with another level of a part"),
         ("wse2", "--level lt --memory perf", "chip 'wse2': found no off-chip memory"),
         ("npusim-large", "--level at --memory perf", "'npusim-large' has no router to run packets"),
