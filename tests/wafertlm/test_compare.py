@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,19 @@ def test_routers_of_equal_behaviour_change_nothing_and_are_sure_of_it(
     metric = "cycles" if command != SERVE else "tbt_ms.mean"
     assert slower[metric]["change_pct"] > 0
     assert found["gates"] is None
+
+
+@pytest.mark.rtl
+@pytest.mark.slow
+def test_routers_without_a_calibration_get_one(wafertlm: Wafertlm, tmp_path: Path) -> None:
+    locked = REPOSITORY / "docs" / "custom_rtl" / "locked_mesh"
+    shutil.copytree(locked, tmp_path / "locked", ignore=shutil.ignore_patterns("*.json"))
+    spec = tmp_path / "locked" / "locked_mesh.toml"
+    traffic = ("noc", "--mesh", "4x4", "--traffic", "uniform", "--rate", "0.02")
+    found = compared(wafertlm, *traffic, "--vary", f"rtl={spec},{spec}")
+    assert calibration_file(load_spec(spec)).is_file()
+    latency = {each["metric"]: each for each in found["changes"]}["latency_cycles.mean"]
+    assert (latency["low_pct"], latency["high_pct"], latency["significant"]) == (0, 0, False)
 
 
 def test_a_slower_hop_is_significant_where_the_model_is_exact(
