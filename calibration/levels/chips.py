@@ -56,6 +56,8 @@ _ATTENTION = ((1, 8, 8, 1, 1, 1), (1, 8, 8, 2, 2, 2), (2, 4, 4, 4, 4, 2), (1, 8,
               (4, 16, 4, 0, 32, 2))  # fmt: skip
 _DEPTHS = (8, 128)
 _HEAD, _OPERANDS, _PRODUCTS = 32, 4, 3
+#: Of products of experts: how many, rows of each, and a tile's share of n and k in units.
+_EXPERTS = ((24, 4, 2, 2), (12, 64, 2, 2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +164,9 @@ def _problems(
             deep = drawn(max(rows, cols) * k * unit)
             product = drawn(rows * m * unit), drawn(cols * n * unit), deep
             yield product if kernel.form == GEMM else (_PRODUCTS, *product)
+        for groups, m, n, k in _EXPERTS if kernel.form == GROUPS else ():
+            deep = drawn(max(rows, cols) * k * unit)
+            yield groups, drawn(m), drawn(cols * n * unit), deep
     else:
         for high, columns in _ROWS:
             m, n = drawn(rows * high), drawn(cols * columns * unit)

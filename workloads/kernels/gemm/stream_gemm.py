@@ -126,17 +126,24 @@ class _Stream:
         return buffers | {f"c.out.{turn}": out for turn in range(plan.passes)}
 
     def operations(self) -> Iterator[Operation]:
-        """In program order: what leaves goes behind what brings the next operands."""
+        """In program order: what leaves goes behind what brings the next operands.
+
+        Sums of passes of one step go before it: their buffer is waited for, and the next operands
+        wait for the end of a product.
+        """
         leaving: list[tuple[int, Operation]] = []
+        ahead = self._plan.reduced and self._plan.steps == 1
         yield from self._ask(-1)
         yield from self._ask(0)
         for step in self._steps:
             for name in "ab":
                 if self._plan.shared[name]:
                     yield from self._hand_on(name, step)
-            yield from self._ask(step.number + 1)
-            yield from (operation for when, operation in leaving if when == step.number)
+            now = [operation for when, operation in leaving if when == step.number]
             leaving = [each for each in leaving if each[0] > step.number]
+            yield from (each for each in now if ahead and isinstance(each, Store))
+            yield from self._ask(step.number + 1)
+            yield from (each for each in now if not (ahead and isinstance(each, Store)))
             yield self._product(step)
             if step.last and self._leaves:
                 leaving += self._results(step)
