@@ -1,6 +1,6 @@
 """Runs of the same packets and requests at two levels: on the Verilated RTL and on the models."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Protocol
@@ -22,7 +22,13 @@ from tlm.interconnect.packets import (
     TileSet,
     cut,
 )
-from tlm.interconnect.traffic import Traffic, TrafficFigures, figures
+from tlm.interconnect.traffic import (
+    RATE_STEPS,
+    Traffic,
+    TrafficFigures,
+    figures,
+    highest_rate,
+)
 from verification.scenes import Item, Scene
 from verification.stress import name_of
 
@@ -31,7 +37,6 @@ LOW_FRACTIONS = (0.3, 0.45)
 HIGH_FRACTIONS = (0.7, 0.9, 1.0, 1.2)
 
 _LONGEST_FLITS = 64
-_RATE_STEPS = 256  # the saturation rate is found to one part in so many
 _MEMORY_REQUESTS = 1500
 _MIX_PACKETS = 1500
 
@@ -211,21 +216,10 @@ class Stream:
         return self.figures(traffic, packets, network_model(self.mesh).simulate(packets))
 
 
-def bisect(saturated: Callable[[float], bool]) -> float:
-    """The highest rate that does not saturate, to a step; 1 if none does."""
-    if not saturated(1.0):
-        return 1.0
-    low, high = 0, _RATE_STEPS
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if saturated(middle / _RATE_STEPS) else (middle, high)
-    return max(low, 1) / _RATE_STEPS
-
-
 @cache
 def model_saturation_rate(stream: Stream, seed: int) -> float:
     """Rate at which the model saturates."""
-    return bisect(lambda rate: stream.on_model(rate, seed).saturated)
+    return highest_rate(lambda rate: stream.on_model(rate, seed).saturated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,10 +292,10 @@ class Saturation:
         stream, seed = self.stream, self.seed
         expected = model_saturation_rate(stream, seed)
         seen = stream.on_rtl(expected, seed)
-        above = expected + 1 / _RATE_STEPS
+        above = expected + 1 / RATE_STEPS
         agrees = not seen.saturated and (above > 1 or stream.on_rtl(above, seed).saturated)
         if not agrees:
-            found = bisect(lambda rate: stream.on_rtl(rate, seed).saturated)
+            found = highest_rate(lambda rate: stream.on_rtl(rate, seed).saturated)
             seen = stream.on_rtl(found, seed)
         model = stream.on_model(expected, seed)
         return Point(

@@ -8,8 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
-from hypothesis import given
-from hypothesis import strategies as st
 
 from calibration.memory.cases import MEMORIES
 from calibration.memory.channel import RtlMemory
@@ -31,7 +29,6 @@ from verification.accuracy_cases import (
     Mix,
     Saturation,
     Stream,
-    bisect,
     unequal_packets,
 )
 from verification.stress import FEW_MESHES
@@ -222,12 +219,6 @@ def test_one_cycle_at_one_copy_makes_a_packet_unequal() -> None:
     lost = Deliveries(seen.head_injected, seen.tail_injected,
                       *(getattr(seen, n)[1:] for n in Deliveries.__slots__[2:]))  # fmt: skip
     assert unequal_packets(seen, lost) == len(packets)
-
-
-@given(st.floats(0.005, 1.2))
-def test_bisection_finds_the_step_below_saturation(limit: float) -> None:
-    found = bisect(lambda rate: rate > limit)
-    assert found == 1.0 if limit >= 1 else found <= limit < found + 1 / 256
 
 
 @pytest.mark.parametrize(

@@ -107,6 +107,28 @@ def test_a_slower_hop_is_significant_where_the_model_is_exact(
     assert not slower["flit_hops"]["significant"]
 
 
+def test_deeper_buffers_carry_more(wafertlm: Wafertlm) -> None:
+    traffic = ("noc", "--mesh", "8x8", "--traffic", "uniform", "--rate", "0.3")
+    saturation = changes_to(compared(wafertlm, *traffic, "--vary", "fifo-depth=4,8"), 1)[
+        "saturation"
+    ]
+    assert saturation["from"] == pytest.approx(0.30, abs=0.01)
+    assert saturation["to"] == pytest.approx(0.34, abs=0.01)
+    assert saturation["significant"]
+
+
+def test_figures_of_one_variant_alone_are_told(wafertlm: Wafertlm) -> None:
+    vary = ("--vary", "collective=multicast,tree-reduce")
+    alone = changes_to(compared(wafertlm, *MULTICAST, *vary), 1)["addition_cycles"]
+    assert (alone["from"], alone["change_pct"], alone["significant"]) == (None, None, None)
+    assert alone["to"] > 0
+
+
+def test_a_table_has_each_change_once(wafertlm: Wafertlm) -> None:
+    ran = wafertlm("compare", *MULTICAST, "--vary", "fifo-depth=4,8,8")
+    assert ran.stdout.count("cycles") == 2
+
+
 @pytest.mark.parametrize("command", [SUMMA, MULTICAST, SERVE, ITERATION], ids=" ".join)
 def test_variants_are_runs_of_the_command(wafertlm: Wafertlm, command: tuple[str, ...]) -> None:
     vary = {
@@ -163,6 +185,8 @@ def test_a_flag_is_on_or_off(wafertlm: Wafertlm) -> None:
         ((*SERVE, "--plot", "a.png", "--vary", "rate=1,2"), "--plot: found with compare; allowed"),
         (("serve", "--vary", "rate=1,2"), "serve: model not given"),
         ((*SERVE, "--vary", "requests=1,x"), "'x' is not a valid integer"),
+        ((*SERVE, "--slo-ttft", "1", "--find-rate", "--vary", "chip=flat32,wse2"),
+         "--find-rate: found with compare; allowed: a --rate"),
         ((*SERVE, "--fast", "--vary", "rate=1,2"), "No such option"),
         (("noc", "--vary", "rtl=no.toml,nor.toml", "--mesh", "4x4"), "no.toml: No such file"),
     ],

@@ -12,6 +12,7 @@ from calibration.routers.stored import CustomCalibration, calibration_file
 from cosim.network.model import LoopModel
 from cosim.spec.mesh import load_spec
 from cosim.tiles.model import TileModel
+from tests.conftest import Wafertlm
 from tests.specifications import LOCKED_TIMING
 from tlm.calibrated import REPOSITORY, Parameter, load_result, source_hashes
 from tlm.interconnect.calibration import rtl_timing
@@ -434,3 +435,34 @@ def test_collectives_over_locked_channels(
     assert by_tiles["cycles"] > free["cycles"]
     assert run(["noc", *options, "--collective", "multicast"]) == 2
     assert "found a packet of kind multicast; allowed: unicast" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("level", ["at", "perf"])
+def test_saturation_is_the_highest_load_that_traffic_can_have(
+    wafertlm: Wafertlm, level: str
+) -> None:
+    def at(rate: float, *more: str) -> dict[str, Any]:
+        arguments = ("--mesh", "4x4", "--traffic", "uniform", "--rate", rate, "--level", level)
+        found: dict[str, Any] = json.loads(wafertlm("noc", *arguments, *more, "--json").stdout)
+        return found
+
+    highest = at(0.1, "--saturation")["saturation"]
+    assert highest == at(0.9, "--saturation")["saturation"]
+    assert not at(highest - 0.02)["saturated"]
+    assert at(highest + 0.02)["saturated"]
+
+
+@pytest.mark.parametrize(
+    "load",
+    [("--traffic", "packets.csv"), ("--collective", "multicast", "--group", "row", "--source",
+     "0,0", "--flits", "4")],
+    ids=" ".join,
+)  # fmt: skip
+def test_only_patterns_have_a_saturation(
+    wafertlm: Wafertlm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, load: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "packets.csv").write_text("cycle,source,destinations,flits,kind\n0,0,1,1,unicast\n")
+    ran = wafertlm("noc", "--mesh", "1x2", *load, "--saturation")
+    assert ran.status == 2
+    assert "--saturation: found with" in ran.stderr

@@ -1,6 +1,7 @@
 """Synthetic traffic: who sends what to whom, the same packets at every level."""
 
 import csv
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +22,8 @@ from tlm.interconnect.packets import (
 PATTERNS = ("uniform", "transpose", "neighbor", "tornado", "hotspot")
 _HOTSPOT_SHARE = 0.2
 _SATURATED_BELOW = 0.98
+#: The highest rate is found to one part in so many.
+RATE_STEPS = 256
 _LATEST = 2**30 - 1
 _MOST_FLITS = 2**20
 _MOST_CHANCES = 2**31
@@ -314,3 +317,18 @@ def figures(
         packets=int(counted.sum()),
         saturated=accepted < _SATURATED_BELOW * offered,
     )
+
+
+def highest_rate(is_saturated: Callable[[float], bool]) -> float:
+    """The highest rate, in flits a node a cycle, that does not saturate: to 1/256; 1 if none does.
+
+    Args:
+        is_saturated: Whether traffic of a rate saturates; at least the lowest does not.
+    """
+    if not is_saturated(1.0):
+        return 1.0
+    low, high = 0, RATE_STEPS
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_saturated(middle / RATE_STEPS) else (middle, high)
+    return max(low, 1) / RATE_STEPS

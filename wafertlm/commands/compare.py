@@ -18,13 +18,13 @@ from wafertlm.stopwatch import stopwatch
 def _render(result: Result) -> RenderableType:
     first, *others = (variant["values"] for variant in result["variants"])
     tables = []
-    for values in others:
+    for number, values in enumerate(others, start=1):
         table = Table(title=f"{result['options']['command']}: {_told(first)} to {_told(values)}")
         table.add_column("figure")
         for name in ("from", "to", "change", "by the levels' errors", "significant"):
             table.add_column(name, justify="right")
         for each in result["changes"]:
-            if each["values"] == values:
+            if each["variant"] == number:
                 table.add_row(each["metric"], *_row(each))
         tables.append(table)
     return Group(*tables)
@@ -41,7 +41,10 @@ def _row(change: Result) -> list[str]:
 
 
 def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{value:+.2f} %"
+    if value is None:
+        return "-"
+    tiny = 0 < abs(value) < 0.005
+    return f"{value:+.0e} %" if tiny else f"{value + 0.0:+.2f} %"
 
 
 def _told(values: Result) -> str:

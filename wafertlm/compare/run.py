@@ -1,11 +1,13 @@
 """Runs that differ in some options: figures side by side, and changes against the first run."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 from tlm.calibrated import load_result
 from tlm.chips import find_chip
+from tlm.errors import InputError
+from tlm.interconnect.traffic import PATTERNS
 from wafertlm.compare.routers import calibrate_if_need_be
 from wafertlm.compare.variants import Variant
 from wafertlm.iteration import IterationOptions, run_iteration
@@ -23,7 +25,7 @@ from workloads.models import find_model
 #: Figures that are proportional to times, or to their inverse; the error of a time is theirs.
 _TIMED = (
     "cycles", "seconds", "utilization", "memory_utilization", "accepted", "latency_cycles",
-    "source_queue_cycles",
+    "source_queue_cycles", "saturation",
 )  # fmt: skip
 #: Figures that are counted, at all levels alike.
 _COUNTED = ("memory_bytes", "messages", "flit_hops", "packets", "offered")
@@ -87,13 +89,13 @@ class Comparison:
 
     @property
     def changes(self) -> list[dict[str, Any]]:
-        """Changes of all figures against the first variant."""
+        """Changes of all figures against the first variant; one that is not there is None."""
         first, *others = self.runs
         return [
-            {"metric": metric, "values": variant.values} | change(metric, first, other)
-            for variant, other in zip(self.variants[1:], others, strict=True)
-            for metric in first.figures
-            if metric in other.figures
+            {"metric": metric, "variant": number, "values": self.variants[number].values}
+            | change(metric, first, other)
+            for number, other in enumerate(others, start=1)
+            for metric in dict.fromkeys([*first.figures, *other.figures])
         ]
 
     def record(
@@ -147,7 +149,7 @@ def change(metric: str, first: Ran, other: Ran) -> dict[str, Any]:
     Errors of parts that rest on the same cancel; others add up. Without an error of one of those,
     or of the figure itself, the bounds are None.
     """
-    before, after = first.figures[metric], other.figures[metric]
+    before, after = first.figures.get(metric), other.figures.get(metric)
     told: dict[str, Any] = {"from": before, "to": after}
     told |= dict.fromkeys(("change_pct", "low_pct", "high_pct", "significant"))
     if before is None or after is None or (before == 0 and after != 0):
@@ -208,7 +210,9 @@ def _flat(result: Mapping[str, Any], inside: str = "") -> Iterator[tuple[str, fl
 
 
 def _noc(options: NocOptions, watch: Stopwatch) -> Ran:
-    ran = run_noc(options, watch.compiling)
+    # Of a pattern also what load it carries: on the RTL only if asked for, as many runs take long.
+    find = options.traffic in PATTERNS and options.level != "rtl"
+    ran = run_noc(replace(options, saturation=options.saturation or find), watch.compiling)
     network, level = ran.network, options.level
     if level == "at" and network.custom is not None:
         error = network.custom.worst_error_pct
@@ -247,6 +251,10 @@ def _iteration(options: IterationOptions, watch: Stopwatch) -> Ran:
 
 
 def _serve(options: ServeOptions, watch: Stopwatch) -> Ran:
+    if options.find_rate:
+        raise InputError(
+            "--find-rate: found with compare; allowed: a --rate, so that all variants have one load"
+        )
     result = complete_serve(options, serve_result(options), {})
     chip = find_chip(options.chip, options.set).model_dump() | {"name": None}
     model = find_model(options.model).model_dump() | {"name": None}

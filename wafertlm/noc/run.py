@@ -16,7 +16,15 @@ from tlm.interconnect.collectives import COLLECTIVES as ROUTED
 from tlm.interconnect.collectives import CollectiveTraffic, group_tiles
 from tlm.interconnect.handshake import DeadlockError
 from tlm.interconnect.packets import Deliveries, PacketKind, Packets
-from tlm.interconnect.traffic import PATTERNS, Traffic, figures, parse_tile, read_packets
+from tlm.interconnect.traffic import (
+    PATTERNS,
+    Traffic,
+    TrafficFigures,
+    figures,
+    highest_rate,
+    parse_tile,
+    read_packets,
+)
 from wafertlm.noc.networks import Network, custom_network, project_network, simulate_at
 from wafertlm.noc.software import addition_cycles, software_cycles
 from wafertlm.options import Flag, parse_grid
@@ -51,6 +59,10 @@ class NocOptions:
     cycles: Annotated[int, "Cycles of creation."] = 5000
     seed: Annotated[int, "Seed of the traffic."] = 0
     multicast_fraction: Annotated[float, "Share of multicasts."] = 0.0
+    saturation: Annotated[
+        bool,
+        "Also find the highest accepted load that does not saturate; rates above and below run.",
+    ] = False
     collective: Annotated[str | None, "A collective instead of traffic."] = None
     group: Annotated[str | None, "row, column, all or r0:r1,c0:c1 (half-open)."] = None
     source: Annotated[str | None, "ROW,COL of the collective's root."] = None
@@ -121,6 +133,9 @@ def run_noc(options: NocOptions, building: Building = nullcontext) -> NocResult:
     network = _network(options)
     if (options.traffic is None) == (options.collective is None):
         raise InputError("noc: give either --traffic or --collective")
+    if options.saturation and options.traffic not in PATTERNS:
+        found = options.traffic or options.collective
+        raise InputError(f"--saturation: found with {found}; allowed: {', '.join(PATTERNS)}")
     figures_of = _traffic if options.traffic is not None else _collective
     try:
         found = figures_of(options, network, building)
@@ -194,6 +209,18 @@ def _simulate(level: str, network: Network, packets: Packets, building: Building
 
 
 def _traffic(options: NocOptions, network: Network, building: Building) -> dict[str, Any]:
+    found = asdict(_figures(options, network, building))
+    if not options.saturation:
+        return found
+
+    def at(rate: float) -> TrafficFigures:
+        return _figures(replace(options, rate=rate), network, building)
+
+    highest = highest_rate(lambda rate: at(rate).saturated)
+    return found | {"saturation": at(highest).accepted}
+
+
+def _figures(options: NocOptions, network: Network, building: Building) -> TrafficFigures:
     assert options.traffic is not None
     rows, cols = network.rows, network.cols
     if options.traffic in PATTERNS:
@@ -236,7 +263,7 @@ def _traffic(options: NocOptions, network: Network, building: Building) -> dict[
     if options.level == "perf":
         load = highest_load(packets, rows, cols, cycles, network.timing)
         found = replace(found, accepted=found.offered / max(1.0, load), saturated=load > 1)
-    return asdict(found)
+    return found
 
 
 def _collective(options: NocOptions, network: Network, building: Building) -> dict[str, Any]:

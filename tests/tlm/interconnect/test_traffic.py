@@ -5,11 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tlm.errors import InputError
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.packets import Deliveries, PacketKind, Packets, TileSet
-from tlm.interconnect.traffic import PATTERNS, Traffic, figures, read_packets
+from tlm.interconnect.traffic import PATTERNS, Traffic, figures, highest_rate, read_packets
 from tlm.interconnect.zero_load import NocTiming
 
 HEADER = "cycle,source,destinations,flits,kind\n"
@@ -240,3 +242,9 @@ def test_a_hotspot_saturates_at_one_flit_a_cycle() -> None:
         assert found.saturated == saturated
         at_spot = (seen.node == 36) & (seen.tail_ejected < traffic.cycles)
         assert packets.flits[seen.packet[at_spot]].sum() <= traffic.cycles
+
+
+@given(st.floats(0.005, 1.2))
+def test_the_highest_rate_is_the_step_below_saturation(limit: float) -> None:
+    found = highest_rate(lambda rate: rate > limit)
+    assert found == 1.0 if limit >= 1 else found <= limit < found + 1 / 256
