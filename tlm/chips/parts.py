@@ -18,6 +18,8 @@ _UNBOUNDED_FLITS = 2**30
 # Figures of a foreign memory are its latency and bandwidth: no queue holds requests up beside them.
 _UNBOUNDED_REQUESTS = 2**30
 _WHOLE = Fraction(1)
+# Bytes a cycle are a ratio whose denominator is no larger, so that its products are 64-bit numbers.
+_FINEST = 10_000
 
 
 def noc_timing(chip: Chip) -> NocTiming:
@@ -69,7 +71,9 @@ def offchip_channels(
         device = channel.device
         timing = ChannelTiming(
             latency_cycles=1 + device.t_rcd_rd + device.rl,  # of a read whose bank is closed
-            bytes_per_cycle=_whole_bytes(chip, device.burst_bytes // device.bl * share, cols),
+            bytes_per_cycle=_at_least_a_byte(
+                chip, Fraction(device.burst_bytes, device.bl) * share, cols
+            ),
             queue_depth=channel.controller.response_depth,
         )
         return Edge(
@@ -88,14 +92,14 @@ def offchip_channels(
             f"chip '{chip.name}': found no off-chip memory; allowed for --memory: a chip with some"
         )
     grid = chip.grid
+    rate = Fraction(memory.bandwidth_bytes_per_s) / Fraction(chip.clock_hz)
     if memory.per_tile:
         channels = rows * cols
-        bandwidth = memory.bandwidth_bytes_per_s / (grid.rows * grid.cols) / chip.clock_hz
+        bandwidth = rate / (grid.rows * grid.cols)
         capacity = memory.capacity_bytes // (grid.rows * grid.cols)
     else:
         channels = min(cols, max(1, memory.channels * cols // grid.cols))
-        bandwidth = memory.bandwidth_bytes_per_s * cols / grid.cols / channels / chip.clock_hz
-        bandwidth *= float(share)
+        bandwidth = rate * cols / grid.cols / channels * share
         capacity = int(memory.capacity_bytes * cols // grid.cols // channels * share)
     return Edge(
         rows=rows,
@@ -106,7 +110,7 @@ def offchip_channels(
         capacity_bytes=capacity,
         timing=ChannelTiming(
             latency_cycles=memory.latency_cycles,
-            bytes_per_cycle=_whole_bytes(chip, bandwidth, channels),
+            bytes_per_cycle=_at_least_a_byte(chip, bandwidth, channels),
             queue_depth=_UNBOUNDED_REQUESTS,
         ),
         at_tiles=memory.per_tile,
@@ -114,11 +118,11 @@ def offchip_channels(
     )
 
 
-def _whole_bytes(chip: Chip, bandwidth: float | Fraction, channels: int) -> int:
-    """Whole bytes a cycle of a channel's.
+def _at_least_a_byte(chip: Chip, bandwidth: Fraction, channels: int) -> Fraction:
+    """Bytes a cycle of a channel's, of which there is one at least.
 
     Raises:
-        InputError: if there are none.
+        InputError: if not.
     """
     if bandwidth < 1:
         memory = chip.memory
@@ -129,7 +133,7 @@ def _whole_bytes(chip: Chip, bandwidth: float | Fraction, channels: int) -> int:
             f"chip '{chip.name}': {whole} {float(bandwidth):.3g} bytes a cycle of each of "
             f"{channels} channels; allowed: at least 1"
         )
-    return int(bandwidth)
+    return bandwidth.limit_denominator(_FINEST)
 
 
 def own_tile(chip: Chip) -> TileTiming | None:

@@ -2,6 +2,7 @@
 
 from collections import deque
 from dataclasses import dataclass
+from fractions import Fraction
 
 from simpy import Environment
 
@@ -23,17 +24,18 @@ class ChannelTiming:
 
     Attributes:
         latency_cycles: From the acceptance of a request to its first byte, unloaded.
-        bytes_per_cycle: Width of the data bus.
+        bytes_per_cycle: Bandwidth of the data bus; any ratio.
         queue_depth: Requests accepted and not yet answered.
     """
 
     latency_cycles: int
-    bytes_per_cycle: int
+    bytes_per_cycle: int | Fraction
     queue_depth: int
 
     def transfer_cycles(self, length_bytes: int) -> int:
         """Cycles that so many bytes, one after the other, hold the data bus."""
-        return -(-length_bytes // self.bytes_per_cycle)
+        whole, parts = self.bytes_per_cycle.as_integer_ratio()
+        return -(-length_bytes * parts // whole)
 
 
 class BandwidthLatencyMemory:
@@ -50,7 +52,8 @@ class BandwidthLatencyMemory:
         self.socket = TargetSocket(self)
         self._env = env
         self._timing = timing
-        self._bus_free_bytes = 0  # bytes that the bus could have moved until it is free
+        # Bytes that the bus could have moved until it is free.
+        self._bus_free_bytes: int | Fraction = 0
         self._held: deque[GenericPayload] = deque()
         self._in_flight = 0
         self._events = PayloadEventQueue(env, self._data_ready)
@@ -85,7 +88,7 @@ class BandwidthLatencyMemory:
         timing = self._timing
         first = (accepted_cycle + timing.latency_cycles) * timing.bytes_per_cycle
         self._bus_free_bytes = max(first, self._bus_free_bytes) + length_bytes
-        return timing.transfer_cycles(self._bus_free_bytes)
+        return -int(-self._bus_free_bytes // timing.bytes_per_cycle)
 
     def _data_ready(self, payload: GenericPayload, phase: Phase) -> None:
         payload.response_status = ResponseStatus.OK

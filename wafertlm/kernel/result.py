@@ -96,7 +96,7 @@ class KernelResult:
         if memory is None or edge is None:
             return {}
         read, written = memory["loaded_bytes"], memory["stored_bytes"]
-        most = self.cycles * edge.channels * edge.timing.bytes_per_cycle
+        most = float(self.cycles * edge.channels * edge.timing.bytes_per_cycle)
         return {
             "memory_bytes": {"read": read, "written": written},
             "memory_utilization": (read + written) / most,

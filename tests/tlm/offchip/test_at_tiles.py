@@ -1,5 +1,6 @@
 """A channel at each tile: beside the network, at levels lt and at."""
 
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -31,7 +32,9 @@ TIMING = NocTiming(
 )
 
 
-def edge_of(rows: int, cols: int, bytes_per_cycle: int = 240, latency_cycles: int = 30) -> Edge:
+def edge_of(
+    rows: int, cols: int, bytes_per_cycle: int | Fraction = 240, latency_cycles: int = 30
+) -> Edge:
     timing = ChannelTiming(latency_cycles, bytes_per_cycle, queue_depth=2**30)
     return Edge(rows, cols, rows * cols, 256, 32, 1 << 28, timing, at_tiles=True)
 
@@ -79,12 +82,15 @@ def test_blocks_of_a_tile_begin_where_its_channel_does() -> None:
         (Load, 15, 240, 1 + 30 + 16 + 1 + 1),
         # A faster channel: the first flit's bytes, hand-over 1, all flits.
         (Load, 15, 1024, 1 + 30 + 1 + 1 + 15),
+        # 3840 bytes at 480 / 7 a cycle are 56 of them; at a byte in a thousand more 55 and a part.
+        (Load, 15, Fraction(480, 7), 1 + 30 + 56 + 1 + 1),
+        (Load, 15, Fraction(481, 7), 1 + 30 + 56 + 1 + 1),
         # The block, latency 30, its last burst 2, hand-over 1, the word that it is kept 1.
         (Store, 15, 240, 15 + 30 + 2 + 1 + 1),
     ],
 )
 def test_zero_load_laws(
-    kind: type[Load] | type[Store], flits: int, width: int, cycles: int
+    kind: type[Load] | type[Store], flits: int, width: int | Fraction, cycles: int
 ) -> None:
     edge = edge_of(2, 2, width)
     program = program_of(2, 2, [kind(tile(1), flits, arrivals=("there",))], there=(0, 1))
@@ -119,13 +125,13 @@ STREAMS = st.lists(st.tuples(LENGTHS, st.integers(1, 600), LENGTHS), min_size=1,
 
 @settings(deadline=None, max_examples=40)
 @given(
-    st.sampled_from([16, 60, 240, 256, 1000]),
+    st.sampled_from([16, 60, Fraction(12500, 193), 240, 256, Fraction(1000, 3)]),
     st.lists(st.tuples(st.sampled_from([Load, Store]), LENGTHS), max_size=4),
     STREAMS,
     st.integers(1, 3),
 )
 def test_levels_agree_on_loads_work_and_stores(
-    width: int,
+    width: int | Fraction,
     before: list[tuple[type[Load] | type[Store], int]],
     streams: list[tuple[int, int, int]],
     room: int,

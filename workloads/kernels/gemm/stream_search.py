@@ -144,7 +144,7 @@ def _least_cycles(problem: StreamPlan, cut: GridCut) -> Numbers:
     if place.offchip is None:
         return worked + moved / (place.rows * place.cols) + last
     edge = place.offchip
-    cycles = max(1, edge.timing.transfer_cycles(edge.unit_bytes) / edge.unit_flits)
+    cycles = max(1, edge.flit_bytes / float(edge.timing.bytes_per_cycle))
     loaded = moved * cycles / edge.channels
     return np.maximum(worked, loaded) + np.minimum(worked, loaded) / 64 + last
 
@@ -196,7 +196,7 @@ def _roughly(problem: StreamPlan, which: Candidates) -> Numbers:
     if edge is None:
         loads, stores = (a + b) / flit_bits, c / flit_bits
     else:
-        cycles = max(1, edge.timing.transfer_cycles(edge.unit_bytes) / edge.unit_flits)
+        cycles = max(1, edge.flit_bytes / float(edge.timing.bytes_per_cycle))
         loads = (cut.a_loads * a + cut.b_loads * b) * cycles / flit_bits
         stores = cut.c_stores * c * cycles / flit_bits
     worked, moved = passes * deep * product, passes * (deep * loads + stores)
