@@ -26,6 +26,7 @@ from tlm.level_errors import (
     TileComparison,
     TilePoint,
 )
+from tlm.memory.dram.streams import STREAMS_FILE, DeviceCosts, StreamComparison, StreamPoint
 from tlm.sealed import sealed
 
 #: What the levels' timing comes from.
@@ -61,6 +62,13 @@ _MODELS = (
 )
 #: What tiles with off-chip memory are made of beside.
 _OFFCHIP = ("calibration/results/memory.json", "tlm/memory", "tlm/offchip")
+#: What streams to DRAM are made of.
+_STREAMS = (
+    "calibration/memory/streams.py",
+    "tlm/memory/block_costs.py",
+    "tlm/memory/dram",
+    "tlm/memory/tables.py",
+)
 
 
 def save(result: CalibrationResult) -> None:
@@ -102,9 +110,27 @@ def save_tiles(points: list[TilePoint], rtl: Iterable[Path]) -> None:
 
 def save_chips(points: list[ChipPoint]) -> None:
     """Store a comparison of closed forms as `calibration/chips.json`."""
-    own = [REPOSITORY / "calibration" / "levels" / "chips.py", *_files(_OFFCHIP)]
+    own = [REPOSITORY / "calibration" / "levels" / "chips.py", STREAMS_FILE, *_files(_OFFCHIP)]
     chips = ChipComparison(sources=source_hashes([*level_sources(), *own]), points=points)
     _write(CHIPS_FILE, sealed(chips))
+    forget()
+
+
+def save_streams(costs: list[DeviceCosts], points: list[StreamPoint], *, address_map: str) -> None:
+    """Store what blocks cost on DRAM as `calibration/streams.json`.
+
+    Args:
+        costs: Of every device.
+        points: What they were fitted to, and what they were checked on.
+        address_map: That of all.
+    """
+    streams = StreamComparison(
+        sources=source_hashes(_files(_STREAMS)),
+        address_map=address_map,
+        costs=costs,
+        points=points,
+    )
+    _write(STREAMS_FILE, sealed(streams))
     forget()
 
 

@@ -15,11 +15,15 @@ from tlm.level_errors import (
     load_levels,
     load_tiles,
 )
+from tlm.memory.dram.streams import StreamComparison, load_streams
 from tlm.spread import by_kernel, spread
 
 _README = REPOSITORY / "README.md"
 _TILES = REPOSITORY / "docs" / "tiles.md"
 _KERNELS = REPOSITORY / "docs" / "kernels.md"
+_OFFCHIP = REPOSITORY / "docs" / "offchip.md"
+#: Bytes of blocks whose costs are shown.
+_SHOWN = (256, 1024, 4096, 16384, 65536)
 _ENGINES = ("matrix", "vector", "transfer")
 
 
@@ -80,6 +84,28 @@ def chip_table(points: Sequence[ChipPoint]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def stream_table(streams: StreamComparison) -> str:
+    """What blocks get of a pseudo-channel, and how far off that is for others, by situation."""
+    situations = list(dict.fromkeys(p.situation for p in streams.points if not p.fitted))
+    shown = (f"{each:,}" for each in _SHOWN)
+    lines = [f"| device, tiles | {' | '.join((*shown, *situations))} |"]
+    lines.append("|---" * (1 + len(_SHOWN) + len(situations)) + "|")
+    for costs in streams.costs:
+        of_both = zip(costs.lengths, costs.loads, costs.stores, strict=True)
+        shares = [
+            f"{100 * length / load:.0f}, {100 * length / store:.0f}"
+            for length, load, store in of_both
+            if length in _SHOWN
+        ]
+        checked = streams.checks(costs.device, costs.tiles)
+        errors = [
+            f"{spread(chosen, attrgetter('error_pct'))}" if chosen else "-"
+            for chosen in ([p for p in checked if p.situation == each] for each in situations)
+        ]
+        lines.append(f"| {costs.device}, {costs.tiles} | {' | '.join((*shares, *errors))} |")
+    return "\n".join(lines) + "\n"
+
+
 def stored_tables() -> list[tuple[Path, str, str]]:
     """Document, mark and text of every table.
 
@@ -91,6 +117,7 @@ def stored_tables() -> list[tuple[Path, str, str]]:
         (_README, "levels", level_table(load_levels().points)),
         (_TILES, "tiles", tile_table(load_tiles().points)),
         (_KERNELS, "chips", chip_table(load_chips().points)),
+        (_OFFCHIP, "streams", stream_table(load_streams())),
     ]
 
 

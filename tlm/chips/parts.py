@@ -10,6 +10,7 @@ from tlm.interconnect.zero_load import NocTiming
 from tlm.memory.bandwidth_latency import ChannelTiming
 from tlm.memory.dram.calibration import rtl_channel
 from tlm.memory.dram.devices import DEVICES
+from tlm.memory.dram.streams import channel_costs
 from tlm.offchip.edge import Edge
 from tlm.tiles.timing import TileTiming
 
@@ -95,11 +96,11 @@ def offchip_channels(
     rate = Fraction(memory.bandwidth_bytes_per_s) / Fraction(chip.clock_hz)
     if memory.per_tile:
         channels = rows * cols
-        bandwidth = rate / (grid.rows * grid.cols)
+        bandwidth, share = rate / (grid.rows * grid.cols), _WHOLE
         capacity = memory.capacity_bytes // (grid.rows * grid.cols)
     else:
         channels = min(cols, max(1, memory.channels * cols // grid.cols))
-        bandwidth = rate * cols / grid.cols / channels * share
+        bandwidth = rate * cols / grid.cols / channels
         capacity = int(memory.capacity_bytes * cols // grid.cols // channels * share)
     return Edge(
         rows=rows,
@@ -110,8 +111,11 @@ def offchip_channels(
         capacity_bytes=capacity,
         timing=ChannelTiming(
             latency_cycles=memory.latency_cycles,
-            bytes_per_cycle=_at_least_a_byte(chip, bandwidth, channels),
+            bytes_per_cycle=_at_least_a_byte(chip, bandwidth * share, channels),
             queue_depth=_UNBOUNDED_REQUESTS,
+            costs=channel_costs(
+                memory.device, bandwidth * Fraction(chip.clock_hz), at_tiles=memory.per_tile
+            ),
         ),
         at_tiles=memory.per_tile,
         rows_below=0 if memory.per_tile else rows_below,

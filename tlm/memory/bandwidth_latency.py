@@ -3,10 +3,13 @@
 from collections import deque
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from simpy import Environment
 
-from tlm.payload import GenericPayload, ResponseStatus
+from tlm.memory.base import OfBlock
+from tlm.memory.block_costs import BlockCosts
+from tlm.payload import Command, GenericPayload, ResponseStatus
 from tlm.sockets import (
     Answer,
     BlockingCall,
@@ -24,26 +27,35 @@ class ChannelTiming:
 
     Attributes:
         latency_cycles: From the acceptance of a request to its first byte, unloaded.
-        bytes_per_cycle: Bandwidth of the data bus; any ratio.
+        bytes_per_cycle: Bandwidth of the data bus at its peak; any ratio.
         queue_depth: Requests accepted and not yet answered.
+        costs: What blocks get of it; None: the peak.
     """
 
     latency_cycles: int
     bytes_per_cycle: int | Fraction
     queue_depth: int
+    costs: BlockCosts | None = None
 
-    def transfer_cycles(self, length_bytes: int) -> int:
-        """Cycles that so many bytes, one after the other, hold the data bus."""
-        whole, parts = self.bytes_per_cycle.as_integer_ratio()
-        return -(-length_bytes * parts // whole)
+    def busy_bytes(self, length_bytes: Any, *, writes: bool) -> Any:
+        """What the data bus could have moved while it moves a block, or each of an array."""
+        if self.costs is None:
+            return length_bytes
+        return self.costs.busy_bytes(length_bytes, writes=writes)
+
+    def transfer_cycles(self, busy_bytes: Any, parts: Any = 1, moved: int = 1) -> Any:
+        """Cycles until the data bus has moved so many bytes; of equal parts of them the first."""
+        whole, cycles = self.bytes_per_cycle.as_integer_ratio()
+        return -(-busy_bytes * moved * cycles // (whole * parts))
 
 
 class BandwidthLatencyMemory:
     """A channel that answers in order: max(latency, turn on the data bus) + transfer.
 
     The data bus is busy by the byte: a cycle that one transaction does not fill serves the next,
-    too. With the queue full it withholds END_REQ. Its blocking transport is the same formula
-    without the queue, for initiators that run ahead on their own clock.
+    too. One that is a part of a block costs its part of it; another is a block of its own. With the
+    queue full it withholds END_REQ. Its blocking transport is the same formula without the queue,
+    for initiators that run ahead on their own clock.
     """
 
     posts_writes: bool = False
@@ -61,7 +73,7 @@ class BandwidthLatencyMemory:
 
     def b_transport(self, payload: GenericPayload, delay_cycles: int) -> BlockingCall:
         """Complete the transaction without waiting; returns the delay after its last byte."""
-        end = self._last_byte(int(self._env.now) + delay_cycles, payload.length_bytes)
+        end = self._last_byte(int(self._env.now) + delay_cycles, payload)
         payload.response_status = ResponseStatus.OK
         return end - int(self._env.now)
         yield  # a generator, though this model never waits
@@ -81,13 +93,16 @@ class BandwidthLatencyMemory:
     def _accept(self, payload: GenericPayload) -> None:
         self._in_flight += 1
         now = int(self._env.now)
-        end = self._last_byte(now, payload.length_bytes)
+        end = self._last_byte(now, payload)
         self._events.notify(payload, Phase.BEGIN_RESP, end - now)
 
-    def _last_byte(self, accepted_cycle: int, length_bytes: int) -> int:
-        timing = self._timing
+    def _last_byte(self, accepted_cycle: int, payload: GenericPayload) -> int:
+        timing, length = self._timing, payload.length_bytes
+        of_block = payload.extensions.get(OfBlock)
+        block = length if of_block is None else of_block.length_bytes
+        busy = timing.busy_bytes(block, writes=payload.command is Command.WRITE)
         first = (accepted_cycle + timing.latency_cycles) * timing.bytes_per_cycle
-        self._bus_free_bytes = max(first, self._bus_free_bytes) + length_bytes
+        self._bus_free_bytes = max(first, self._bus_free_bytes) + Fraction(busy * length, block)
         return -int(-self._bus_free_bytes // timing.bytes_per_cycle)
 
     def _data_ready(self, payload: GenericPayload, phase: Phase) -> None:

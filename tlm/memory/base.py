@@ -23,6 +23,13 @@ class MemoryTarget(Target, Protocol):
     posts_writes: bool
 
 
+@dataclass(frozen=True, slots=True)
+class OfBlock:
+    """The block that a transaction moves a part of: an extension of its payload."""
+
+    length_bytes: int
+
+
 @dataclass(slots=True)
 class PhaseTimes:
     """Cycles in which the phases of one transaction began."""

@@ -22,7 +22,7 @@ from typing import Protocol
 from simpy import Environment
 
 from tlm.interconnect.packets import TileSet, cut
-from tlm.memory.base import MemoryTarget
+from tlm.memory.base import MemoryTarget, OfBlock
 from tlm.offchip.outlet import Outlet, Part, Reply, SendFlits
 from tlm.payload import Command, GenericPayload
 from tlm.sockets import Answer, InitiatorSocket, Phase, Sync
@@ -99,8 +99,9 @@ class MemoryNode:
         """A request has come: ``flits`` from ``address`` (in bytes) on are sent to the tile."""
         parts = cut(flits, self._unit_flits)
         reply = Reply(tile, arrived, len(parts), target)
+        of_block = OfBlock(len(parts) * self._unit_bytes)
         for number, part in enumerate(parts):
-            payload = self._payload(Command.READ, address + number * self._unit_bytes)
+            payload = self._payload(Command.READ, address + number * self._unit_bytes, of_block)
             payload.extend(Part(reply, number * self._unit_flits, part))
             self._waiting.append(payload)
         self.read_bytes += len(parts) * self._unit_bytes
@@ -108,9 +109,9 @@ class MemoryNode:
         self._let_load()
         self._go_on()
 
-    def write(self, address: int) -> None:
-        """The last flit of a burst has come."""
-        self._waiting.append(self._payload(Command.WRITE, address))
+    def write(self, address: int, of_block: OfBlock) -> None:
+        """The last flit of a burst of a block has come."""
+        self._waiting.append(self._payload(Command.WRITE, address, of_block))
         self.written_bytes += self._unit_bytes
         self._go_on()
 
@@ -153,8 +154,10 @@ class MemoryNode:
         if self._gate is not None:
             self._gate.let_take(flits)
 
-    def _payload(self, command: Command, address: int) -> GenericPayload:
-        return GenericPayload(command, address, self._unit_bytes)
+    def _payload(self, command: Command, address: int, of_block: OfBlock) -> GenericPayload:
+        payload = GenericPayload(command, address, self._unit_bytes)
+        payload.extend(of_block)
+        return payload
 
     def _after(self, cycles: int, call: Callable[[], None]) -> None:
         event = self._env.timeout(cycles)

@@ -9,7 +9,7 @@ from simpy import Environment
 from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet, cut
 from tlm.interconnect.simpy_network import SimpyNetwork
-from tlm.memory.base import MemoryTarget
+from tlm.memory.base import MemoryTarget, OfBlock
 from tlm.offchip.edge import Blocks, Edge
 from tlm.offchip.node import Gate, MemoryNode
 from tlm.offchip.wire import Wire
@@ -133,8 +133,9 @@ class OffChipMemory:
 
         def block(left: Callable[[int], object]) -> None:
             parts = cut(operation.flits, edge.unit_flits)
+            of_block = OfBlock(len(parts) * edge.unit_bytes)
             writes = [
-                partial(node.write, address + number * edge.unit_bytes)
+                partial(node.write, address + number * edge.unit_bytes, of_block)
                 for number in range(len(parts))
             ]
             if self._tiles is not None:

@@ -55,7 +55,7 @@ class OffChipLaw:
 def load_law(timing: NocTiming, edge: Edge, flits: int) -> OffChipLaw:
     """Of a load of so many flits."""
     units = edge.units(flits)
-    first, moved = _moved_cycles(edge, 1), _moved_cycles(edge, units)
+    first, _, moved = _moved_cycles(edge, units, writes=False)
     before = (units - 1) * edge.unit_flits
     # The node hands an answer on in the cycle after it has come.
     back = _larger(moved, first + before) + 1 + _way_cycles(timing, edge, flits - before)
@@ -74,11 +74,11 @@ def load_law(timing: NocTiming, edge: Edge, flits: int) -> OffChipLaw:
 def store_law(timing: NocTiming, edge: Edge, flits: int) -> OffChipLaw:
     """Of a store of so many flits."""
     units = edge.units(flits)
-    moved, first = _moved_cycles(edge, units), _moved_cycles(edge, 1)
+    first, two, moved = _moved_cycles(edge, units, writes=True)
     # The last burst comes a cycle before the request; others are apart by their length.
     # Of a channel that is slower than they come the first counts.
     last = flits - (units - 1) * edge.unit_flits
-    behind = _larger(_moved_cycles(edge, 2) - last, moved - last - (units - 2) * edge.unit_flits)
+    behind = _larger(two - last, moved - last - (units - 2) * edge.unit_flits)
     alone = _larger(first, behind * (units > 1))
     return OffChipLaw(
         sent_flits=flits + 1,
@@ -98,9 +98,12 @@ def _larger(one: Any, other: Any) -> Any:
     return max(one, other) if whole else np.maximum(one, other)
 
 
-def _moved_cycles(edge: Edge, units: int) -> int:
-    """For which a channel moves so many units, one after the other."""
-    return edge.timing.transfer_cycles(units * edge.unit_bytes)
+def _moved_cycles(edge: Edge, units: Any, *, writes: bool) -> tuple[Any, Any, Any]:
+    """Until a channel has moved the first of a block's units, two of them, and all."""
+    timing = edge.timing
+    busy = timing.busy_bytes(units * edge.unit_bytes, writes=writes)
+    first, two = (timing.transfer_cycles(busy, units, moved) for moved in (1, 2))
+    return first, two, timing.transfer_cycles(busy)
 
 
 def _way_cycles(timing: NocTiming, edge: Edge, flits: int) -> int:

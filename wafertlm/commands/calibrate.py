@@ -16,6 +16,7 @@ from calibration.experiment import LawContradictedError
 from calibration.levels.chips import compare_chips
 from calibration.levels.models import compare_levels
 from calibration.levels.tiles import compare_tiles
+from calibration.memory.streams import compare_streams
 from calibration.routers.custom import calibrate_custom
 from calibration.routers.scenes import NoFormError, ScenesMixedError
 from calibration.routers.stored import calibration_file
@@ -25,6 +26,7 @@ from tlm.calibrated import CalibrationResult, combined_hash
 from tlm.errors import InputError
 from tlm.interconnect.handshake import DeadlockError
 from tlm.level_errors import ChipPoint, LevelPoint, TilePoint
+from tlm.memory.dram.streams import StreamComparison
 from tlm.spread import by_kernel, spread
 from wafertlm.output import CheckFailedError, Result, complete, emit, log
 from wafertlm.stopwatch import Stopwatch, stopwatch
@@ -54,8 +56,10 @@ def calibrate_result(
             progress=progress,
             building=watch.compiling,
         )
-    levels, tiles, chips = [], [], []
+    levels, tiles, chips, streams = [], [], [], []
     if not quick:
+        progress("memory: streams of blocks on the model of DRAM commands")
+        streams = [*_stream_rows(compare_streams(force=force))]
         progress("kernels: on tiles in Verilog and at level at")
         with _failing_checks("the project's tiles"):
             found = compare_tiles(force=force)
@@ -72,6 +76,7 @@ def calibrate_result(
         "tiles": tiles,
         "levels": levels,
         "chips": chips,
+        "streams": streams,
         "rtl_hash": combined_hash(merged),
     }
 
@@ -172,6 +177,24 @@ def _chip_row(kernel: str, points: Sequence[ChipPoint]) -> dict[str, Any]:
     }
 
 
+def _stream_rows(streams: StreamComparison) -> Iterator[dict[str, Any]]:
+    """Errors of what blocks cost on DRAM against the model of its commands, by situation."""
+    for costs in streams.costs:
+        checked = streams.checks(costs.device, costs.tiles)
+        for situation in dict.fromkeys(point.situation for point in checked):
+            chosen = [point for point in checked if point.situation == situation]
+            total = spread(chosen, attrgetter("error_pct"))
+            off = {"mean": total.mean_abs_pct, "max": total.max_abs_pct}
+            yield {
+                "device": costs.device,
+                "tiles": costs.tiles,
+                "situation": situation,
+                "points": total.cases,
+                "costs_against_commands_pct": off,
+                "worst_case": total.worst.case,
+            }
+
+
 def _row(result: CalibrationResult) -> dict[str, Any]:
     return {
         "name": result.name,
@@ -230,7 +253,14 @@ def render(result: Result) -> RenderableType:
         pair = row["perf_against_lt_pct"]
         errors_shown = f"{pair['mean']:.2g} %, {pair['max']:.3g} %"
         chips.add_row(row["kernel"], str(row["points"]), errors_shown, row["worst_case"])
-    return Group(errors, tried, parameters, tiles, levels, chips)
+    streams = Table("device", "tiles", "streams", "cases", "costs: mean, worst", "worst case")
+    for row in result["streams"]:
+        pair = row["costs_against_commands_pct"]
+        streams.add_row(
+            row["device"], str(row["tiles"]), row["situation"], str(row["points"]),
+            f"{pair['mean']:.2g} %, {pair['max']:.3g} %", row["worst_case"],
+        )  # fmt: skip
+    return Group(errors, tried, parameters, tiles, levels, chips, streams)
 
 
 def _of_custom(result: Result) -> Iterator[str]:

@@ -95,12 +95,13 @@ def check_calibration() -> Check:
         from calibration.store import status
         from tlm.errors import InputError
         from tlm.level_errors import load_levels, load_tiles
+        from tlm.memory.dram.streams import load_streams
     except ImportError as error:
         return _check("calibration", False, f"cannot be imported: {error}", "see above")
     states = status()
     missing = [f"'{e.name}' is missing" for e in EXPERIMENTS if e.name not in states]
     problems = missing + [problem for problem in states.values() if problem is not None]
-    for load in (load_levels, load_tiles):
+    for load in (load_levels, load_tiles, load_streams):
         try:
             load()
         except InputError as error:

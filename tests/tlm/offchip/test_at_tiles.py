@@ -1,5 +1,6 @@
 """A channel at each tile: beside the network, at levels lt and at."""
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -19,6 +20,7 @@ from tlm.interconnect.packets import TileSet
 from tlm.interconnect.zero_load import NocTiming
 from tlm.memory.bandwidth_latency import BandwidthLatencyMemory, ChannelTiming
 from tlm.memory.base import MemoryTarget
+from tlm.memory.block_costs import BlockCosts
 from tlm.offchip.edge import Blocks, Edge
 from tlm.offchip.system import OffChipMemory
 from tlm.offchip.times import load_law, store_law
@@ -30,6 +32,9 @@ from tlm.trace.recorder import Recorder
 TIMING = NocTiming(
     hop_cycles=1, ejection_cycles=1, fifo_depth=8, multicast_gap_cycles=1, flit_bytes=256
 )
+
+#: Loads get a half of the peak; of 512 bytes a third. Stores get a third of it; of 512 a quarter.
+COSTS = BlockCosts((512, 3840), (1536.0, 7680.0), (2048.0, 11520.0))
 
 
 def edge_of(
@@ -101,6 +106,24 @@ def test_zero_load_laws(
     assert outcome.cycles == outcome.last_arrival_cycle[0, 1] == cycles
 
 
+@pytest.mark.parametrize(("kind", "cycles"), [(Load, 96), (Store, 144)])
+def test_blocks_cost_what_they_get_of_the_bandwidth(
+    kind: type[Load] | type[Store], cycles: int
+) -> None:
+    """Both levels: 3840 bytes at 80 a cycle, of which loads get a half and stores a third."""
+    edge = edge_of(2, 2, 80)
+    costly = replace(edge, timing=replace(edge.timing, costs=COSTS))
+    program = program_of(2, 2, [kind(tile(1), 15, arrivals=("there",))], there=(0, 1))
+    law = (load_law if kind is Load else store_law)(TIMING, costly, 15)
+    assert law.served_cycles == cycles
+    alone = law.alone_cycles(0)
+    assert run(program, costly, Unused(2, 2, TIMING))[0].cycles == alone
+    assert run_lt(program, TIMING, offchip=costly).cycles == alone
+    more = program_of(2, 2, [kind(tile(1), 15) for _ in range(20)])
+    for outcome in (run_lt(more, TIMING, offchip=costly), run(more, costly, _mesh(edge))[0]):
+        assert 0 <= outcome.cycles - 20 * cycles < 60
+
+
 @pytest.mark.parametrize("turned", [False, True])
 def test_bandwidth_is_the_channels_own(turned: bool) -> None:
     """Of every tile at the same time, whole grids of any form."""
@@ -126,12 +149,14 @@ STREAMS = st.lists(st.tuples(LENGTHS, st.integers(1, 600), LENGTHS), min_size=1,
 @settings(deadline=None, max_examples=40)
 @given(
     st.sampled_from([16, 60, Fraction(12500, 193), 240, 256, Fraction(1000, 3)]),
+    st.sampled_from([None, COSTS]),
     st.lists(st.tuples(st.sampled_from([Load, Store]), LENGTHS), max_size=4),
     STREAMS,
     st.integers(1, 3),
 )
 def test_levels_agree_on_loads_work_and_stores(
     width: int | Fraction,
+    costs: BlockCosts | None,
     before: list[tuple[type[Load] | type[Store], int]],
     streams: list[tuple[int, int, int]],
     room: int,
@@ -146,6 +171,7 @@ def test_levels_agree_on_loads_work_and_stores(
         ]
     program = program_of(2, 3, operations, room=(room, room), block=(0, room), done=(0, 6))
     edge = edge_of(2, 3, width)
+    edge = replace(edge, timing=replace(edge.timing, costs=costs))
     at, memory = run(program, edge, _mesh(edge))
     blocks = len(before) + 2 * len(streams)
     assert abs(run_lt(program, TIMING, offchip=edge).cycles - at.cycles) <= blocks
