@@ -14,6 +14,12 @@ from wafertlm.kernel import KernelOptions, run_kernel
 from workloads.kernels.catalogue import KERNELS
 from workloads.models import find_model
 
+_TINY = {
+    "model_type": "qwen3", "hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 2,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 64, "vocab_size": 500,
+    "tie_word_embeddings": False, "torch_dtype": "bfloat16", "hidden_act": "silu",
+    "max_position_embeddings": 4096,
+}  # fmt: skip
 _SMALL = {"model": "qwen3-1.7b", "chip": "flat32", "grid": "8x8", "decode": "4@200"}
 
 
@@ -47,6 +53,20 @@ def test_levels_are_near_each_other() -> None:
         for level in ("perf", "lt")
     )
     assert perf == pytest.approx(lt, rel=0.05)
+
+
+def test_level_at_on_a_foreign_chip(tmp_path: Path, wafertlm: Wafertlm) -> None:
+    model = tmp_path / "config.json"
+    model.write_text(json.dumps(_TINY))
+    options = ("--model", model, "--chip", "npusim-large", "--grid", "4x4", "--decode", "2@20")
+    at, lt = (iteration(wafertlm, *options, "--level", level) for level in ("at", "lt"))
+    assert at["cycles"] == pytest.approx(lt["cycles"], rel=0.01)
+    assert at["error"] == {"level_pct": None, "profile_pct": None}
+    # Refused before anything runs, by the cost of all kernels together.
+    asked = ("iteration", "--model", "llama3-8b", "--chip", "flat32", "--level", "at")
+    refused = wafertlm(*asked, "--prefill", "2048", "--allow-stale")
+    assert refused.status == 2
+    assert refused.stderr.startswith("error: --level: at takes ")
 
 
 def test_all_weights_are_read_once(wafertlm: Wafertlm) -> None:

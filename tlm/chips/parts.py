@@ -1,6 +1,8 @@
 """From a chip profile to the models of its parts."""
 
+from dataclasses import replace
 from fractions import Fraction
+from typing import NamedTuple
 
 from tlm.chips.profile import CalibratedNoc, Chip
 from tlm.compute.vector_unit import VectorUnit
@@ -39,6 +41,40 @@ def noc_timing(chip: Chip) -> NocTiming:
         flit_bytes=chip.noc.flit_bytes,
         reduce_cycles=chip.noc.reduce_cycles or 1,
     )
+
+
+class PacketRouter(NamedTuple):
+    """What packets go through at level `at`.
+
+    Attributes:
+        timing: Of a router; its ``fifo_depth`` is what an input holds.
+        packet_flits: Longest packet of a multicast or a reduction.
+    """
+
+    timing: NocTiming
+    packet_flits: int
+
+
+def chip_router(chip: Chip) -> PacketRouter:
+    """A chip's router: measured, or what its profile says.
+
+    Raises:
+        InputError: if the calibration is missing or stale, or a stream would have gaps without any
+            contention, which it has at no other level.
+    """
+    timing, noc = noc_timing(chip), chip.noc
+    if isinstance(noc, CalibratedNoc):
+        return PacketRouter(timing, timing.fifo_depth)
+    least = noc.packet_flits + noc.hop_cycles + (noc.reduce_cycles or 0)
+    if noc.buffer_flits < least:
+        raise InputError(
+            f"chip '{chip.name}': noc.buffer_flits: found {noc.buffer_flits}; allowed at level at: "
+            f"at least {least}, for a packet and what moves on meanwhile"
+        )
+    mesh = replace(
+        timing, fifo_depth=noc.buffer_flits, cut_through=noc.cut_through, arbiter=noc.arbiter
+    )
+    return PacketRouter(mesh, noc.packet_flits)
 
 
 def combines_in_network(chip: Chip) -> bool:

@@ -80,7 +80,10 @@ class ForeignNoc(Table):
     """The mesh network of a foreign chip; multicasts stream through it without a gap.
 
     ``reduce_cycles``: from the meeting of operands in a router to their result; None if the network
-    combines nothing.
+    combines nothing. Level `at` alone knows ``buffer_flits``, what a router holds at an input;
+    ``packet_flits``, the longest packet of a multicast or a reduction; ``cut_through``, whether
+    these wait for room for all of a packet; and ``arbiter``, who gets an output. What a profile
+    does not say of them is assumed.
     """
 
     kind: Literal["foreign"]
@@ -88,6 +91,10 @@ class ForeignNoc(Table):
     hop_cycles: Count
     ejection_cycles: Count
     reduce_cycles: Count | None = None
+    buffer_flits: Count = 32
+    packet_flits: Count = 16
+    cut_through: bool = True
+    arbiter: Literal["round-robin", "fixed", "tree"] = "round-robin"
 
 
 class ChipMemory(Table):

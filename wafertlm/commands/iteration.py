@@ -11,8 +11,9 @@ from rich.table import Table
 from wafertlm.commands.common import options_of, output_options, required
 from wafertlm.iteration import IterationOptions, run_iteration
 from wafertlm.iteration.options import known_names
+from wafertlm.kernel import Execution
 from wafertlm.options import chip_told
-from wafertlm.output import Result, emit, progress
+from wafertlm.output import Result, emit, log, progress
 from wafertlm.stopwatch import stopwatch
 
 _COLUMNS = ("operator", "kernel", "shape", "count", "cycles of one", "share", "bound by")
@@ -53,5 +54,6 @@ def command(out: Path | None, as_json: bool, **given: Any) -> None:
     required("iteration", given, ("model", "chip"))
     options = IterationOptions(**given)
     with stopwatch() as watch, progress("kernels") as told:
-        ran = run_iteration(options, told)
+        execution = Execution(cost=lambda cost: log(f"level at: {cost}"))
+        ran = run_iteration(options, told, execution)
     emit(ran.record(watch.times), as_json, _render, out)

@@ -90,6 +90,7 @@ def command(
             progress=told,
             threads=threads,
             building=watch.compiling,
+            cost=lambda cost: log(f"level at: {cost}"),
         )
         ran = run_setup(setup, execution)
     if map_path is not None:

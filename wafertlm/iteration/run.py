@@ -7,12 +7,13 @@ from typing import Any
 from tlm.calibrated import stale_allowed
 from tlm.chips import find_tiles
 from tlm.chips.find import shipped_as
+from tlm.engines.at.cost import Cost
 from tlm.errors import InputError
 from tlm.level_errors import Between, lt_between
 from wafertlm.iteration.options import LEVELS, IterationOptions
 from wafertlm.kernel.options import KernelOptions
 from wafertlm.kernel.result import KernelResult
-from wafertlm.kernel.run import run_setup
+from wafertlm.kernel.run import hold_cost, run_setup
 from wafertlm.kernel.setup import PLAIN, Execution, Ground, Setup, grounded
 from wafertlm.options import contents, recorded
 from wafertlm.output import complete
@@ -185,12 +186,15 @@ def run_iteration(
         # Comparisons are with a shipped chip's own constants.
         chip = find_tiles(options.chip, options.set)
         compared_as = None if options.rtl is not None else shipped_as(chip)
-        kernels = []
+        planned = [mapper.of(operator) for operator, _ in counted]
+        setups = [_setup(ground, mapped, options) for mapped in planned]
+        costs = sum((setup.cost for setup in setups), Cost())
+        hold_cost(costs, ground.levels.noc, execution)
+        execution, kernels = replace(execution, cost=None), []
         for done, (operator, count) in enumerate(counted):
             if progress is not None:
                 progress(done, len(counted))
-            mapped = mapper.of(operator)
-            result = run_setup(_setup(ground, mapped, options), execution)
+            mapped, result = planned[done], run_setup(setups[done], execution)
             between = _between(result, compared_as)
             kernels.append(Ran(operator, mapped, count, result, between))
     return IterationResult(options=options, model=model, ground=ground, kernels=kernels)
@@ -225,7 +229,9 @@ def _kernel_options(options: IterationOptions) -> KernelOptions:
     if options.level not in LEVELS:
         raise InputError(f"--level: found '{options.level}'; allowed: {', '.join(LEVELS)}")
     chip = find_tiles(options.chip, options.set)
-    memory = options.memory or ("at" if (options.noc or options.level) == "at" else "perf")
+    # Profiles of other chips say latency and bandwidth alone.
+    modelled = (options.noc or options.level) == "at" and chip.calibration is not None
+    memory = options.memory or ("at" if modelled else "perf")
     return KernelOptions(
         kernel="",
         chip=options.chip,

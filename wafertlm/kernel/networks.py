@@ -10,7 +10,7 @@ from tlm.interconnect.handshake import DeadlockError, HandshakeMesh
 from tlm.program import Program
 from tlm.tiles.mesh import TiledMesh
 from wafertlm.kernel.memory import NO_MEMORY, KernelMemory, memory_at
-from wafertlm.kernel.options import RTL, chip_routes
+from wafertlm.kernel.options import RTL
 from wafertlm.kernel.setup import PLAIN, Execution, Setup
 from wafertlm.output import CheckFailedError
 
@@ -62,16 +62,15 @@ def simulate(
         from wafertlm.kernel.cosim import run_at_rtl  # slow to import: only for Verilog
 
         return run_at_rtl(setup, program, tile, memory, execution)
-    rows, cols, timing = program.rows, program.cols, setup.timing
-    if setup.custom is None and not chip_routes(setup.chip):
-        timing = replace(timing, fifo_depth=1)  # unbounded in its profile; nothing goes through it
+    rows, cols, (timing, packet_flits) = program.rows, program.cols, setup.router
+    cut = replace(timing, fifo_depth=packet_flits)
     mesh = (
         HandshakeMesh(rows + memory.edge_rows, cols, timing)
         if tile is None
         else TiledMesh(rows, cols, timing, tile, edge_rows=memory.edge_rows)
     )
     try:
-        outcome = run_at(program, setup.cut_timing, mesh, recorder, setup.queues, memory.channels)
+        outcome = run_at(program, cut, mesh, recorder, setup.queues, memory.channels)
     except DeadlockError as error:
         raise CheckFailedError(f"deadlock: {error}") from error
     return outcome, None

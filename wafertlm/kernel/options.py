@@ -7,14 +7,11 @@ from tlm.chips import Chip, chip_names
 from tlm.chips.parts import own_tile
 from tlm.chips.profile import CalibratedNoc
 from tlm.errors import InputError, choose
-from tlm.program import OffChip, Program
-from tlm.program.operations import Transfer
 from wafertlm.options import NAME_OR_FILE, SET, SET_HELP, Flag, parse_grid
 from workloads.kernels.attention.flat_attention import SCHEDULES
 from workloads.kernels.catalogue import KERNELS, Choices, Sizes
 from workloads.kernels.parts.collectives import METHODS
 from workloads.machine.dtypes import DTYPE_BITS
-from workloads.machine.place import Place
 
 RTL = "rtl"
 LEVELS = (RTL, "at", "lt", "perf")
@@ -151,35 +148,12 @@ def part_levels(options: KernelOptions, chip: Chip) -> Levels:
         raise InputError(
             f"--chip: the tiles of '{chip.name}' are not in Verilog; those that are: rtl-RxC"
         )
-    if options.rtl is None and noc in (RTL, "at") and not chip_routes(chip):
-        at_tiles = chip.memory is not None and chip.memory.per_tile
-        if noc == RTL or options.memory is None or not at_tiles:
-            raise _no_router(chip)
+    if options.rtl is None and noc == RTL and not isinstance(chip.noc, CalibratedNoc):
+        raise InputError(
+            f"--chip: the router of '{chip.name}' is not in Verilog; levels that it has: at, lt, "
+            "perf; allowed with --noc rtl: --rtl, or rtl-RxC"
+        )
     return Levels(noc, compute, options.memory, options.level == RTL)
-
-
-def chip_routes(chip: Chip) -> bool:
-    """Whether a chip has a router to run packets on."""
-    return isinstance(chip.noc, CalibratedNoc)
-
-
-def check_no_packets(chip: Chip, place: Place, program: Program) -> None:
-    """Hold that a program sends nothing but to channels at its tiles, beside the network.
-
-    Raises:
-        InputError: if it does, so that it needs a router.
-    """
-    beside = place.offchip is not None and place.offchip.at_tiles
-    for operation in program.build():
-        if isinstance(operation, Transfer) and not (beside and isinstance(operation, OffChip)):
-            raise _no_router(chip)
-
-
-def _no_router(chip: Chip) -> InputError:
-    return InputError(
-        f"--chip: the profile of '{chip.name}' has no router to run packets on; "
-        "levels that it has: lt, perf"
-    )
 
 
 def _check_memory(level: str | None, noc: str, chip: Chip) -> None:

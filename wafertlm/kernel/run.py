@@ -3,6 +3,7 @@
 from typing import Any
 
 from tlm.calibrated import stale_allowed
+from tlm.engines.at.cost import Cost
 from tlm.engines.outcome import Outcome
 from tlm.program import Program
 from tlm.program.data import Gemm
@@ -37,10 +38,24 @@ def run_setup(setup: Setup, execution: Execution = PLAIN) -> KernelResult:
     levels = setup.levels
     execution.check(levels.noc)
     setup.check_size()
+    hold_cost(setup.cost, levels.noc, execution)
     with stale_allowed(setup.options.allow_stale):
         if levels.noc == "perf":
             return _closed_form(setup)
         return _whole_tiles(setup, execution) if levels.whole_tiles else _parts(setup, execution)
+
+
+def hold_cost(cost: Cost, noc: str, execution: Execution) -> None:
+    """Tell what the network at level `at` will cost, and hold that it is not too much.
+
+    Raises:
+        InputError: if it is.
+    """
+    if noc != "at":
+        return
+    cost.check("--level lt, or a smaller --grid or --shape")
+    if execution.cost is not None:
+        execution.cost(cost)
 
 
 def _closed_form(setup: Setup) -> KernelResult:

@@ -1,5 +1,6 @@
 """What options ask for, resolved once: all that a run needs stands in its `Setup`."""
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -7,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tlm.calibrated import measured_rtl_hash, stale_allowed
 from tlm.chips import Chip, find_tiles
-from tlm.chips.parts import noc_timing, own_tile
+from tlm.chips.parts import PacketRouter, chip_router, noc_timing, own_tile
 from tlm.chips.profile import CalibratedNoc
 from tlm.compute.roofline import Roofline
+from tlm.engines.at.cost import Cost
 from tlm.engines.lt import Progress
 from tlm.errors import InputError, choose
 from tlm.interconnect.zero_load import NocTiming
@@ -20,10 +22,8 @@ from wafertlm.kernel.options import (
     RTL,
     KernelOptions,
     Levels,
-    check_no_packets,
     chip_grid,
     chip_of_dtype,
-    chip_routes,
     part_levels,
 )
 from wafertlm.kernel.table import UnequalTiles, unequal_tiles
@@ -52,6 +52,7 @@ class Execution:
         progress: Hears of operations done, and of how many, where the network is at level `lt`.
         threads: Threads that share the grid at level `lt`; None: one.
         building: The context in which Verilog is built.
+        cost: Hears what the network at level `at` will cost, before anything runs.
     """
 
     waves: Path | None = None
@@ -60,6 +61,7 @@ class Execution:
     progress: Progress | None = None
     threads: int | None = None
     building: Building = nullcontext
+    cost: Callable[[Cost], object] | None = None
 
     def check(self, noc: str) -> None:
         """Hold that the network's level has what is wanted.
@@ -113,8 +115,19 @@ class Ground:
 
     @property
     def cut_timing(self) -> NocTiming:
-        """The timing whose buffer is the longest multicast or operand: the engine cuts by it."""
+        """The timing whose buffer is the longest multicast or operand: closed forms cut by it."""
         return self.place.timing
+
+    @property
+    def router(self) -> PacketRouter:
+        """What packets go through at levels `at` and `rtl`.
+
+        Raises:
+            InputError: if the profile has no router that streams.
+        """
+        if self.custom is not None:
+            return PacketRouter(self.timing, self.cut_timing.fifo_depth)
+        return chip_router(self.chip)
 
     @property
     def queues(self) -> QueueTiming:
@@ -213,13 +226,10 @@ class Setup(Ground):
         """Refuse what is too large for a tile's memory or for the level of the network.
 
         Raises:
-            InputError: naming the option, what was found, and the largest; or if packets are sent
-                on a chip without a router.
+            InputError: naming the option, what was found, and the largest.
         """
         if self.custom is not None:
             self.custom.check_program(self.program, headers=self.levels.noc in (RTL, "at"))
-        elif self.levels.noc == "at" and not chip_routes(self.chip):
-            check_no_packets(self.chip, self.place, self.program)
         needed, there = self.program.tile_bytes, self.place.tile_bytes
         if needed > there:
             raise InputError(
@@ -227,6 +237,16 @@ class Setup(Ground):
                 f"allowed on '{self.chip.name}': {there}"
             )
         self.check_level()
+
+    @property
+    def cost(self) -> Cost:
+        """What the runs at level `at` cost that its figures are made of; nothing at others."""
+        if self.levels.noc != "at":
+            return Cost()
+        bound, edge = self.router.packet_flits, self.place.offchip
+        cost = Cost.of(self.program, bound, edge)
+        # Once more without memory, to tell what waits for it.
+        return cost if edge is None else cost + Cost.of(self.program, bound, None)
 
 
 def resolve(options: KernelOptions) -> Setup:

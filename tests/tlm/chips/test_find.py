@@ -74,7 +74,10 @@ def test_gpus_are_changed_too() -> None:
     assert (box.count, box.efficiency.gemm) == (3, 0.5)
 
 
-_NOC = "kind, flit_bytes, hop_cycles, ejection_cycles, reduce_cycles"
+_NOC = (
+    "kind, flit_bytes, hop_cycles, ejection_cycles, reduce_cycles, buffer_flits, packet_flits, "
+    "cut_through, arbiter"
+)
 
 
 @pytest.mark.parametrize(

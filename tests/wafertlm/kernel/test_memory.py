@@ -152,9 +152,8 @@ def test_kernels_whose_blocks_lie_in_the_tiles(kernel: Run) -> None:
         ),
         ("rtl-4x4", "--level rtl --memory at", "found rtl with another level of a part"),
         ("wse2", "--level lt --memory perf", "chip 'wse2': found no off-chip memory"),
-        ("npusim-large", "--level at --memory perf", "'npusim-large' has no router to run packets"),
         ("npusim-large", "--level at --memory at", "found at with 'npusim-large', whose profile"),
-        ("flat32", "--level at --memory perf", "'flat32' has no router to run packets on"),
+        ("flat32", "--noc rtl --memory perf", "the router of 'flat32' is not in Verilog; levels"),
     ],
 )
 def test_refused(kernel: Run, chip: str, options: str, said: str) -> None:
