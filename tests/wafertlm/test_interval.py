@@ -87,7 +87,6 @@ def test_figures_of_serving_lie_within_their_interval(scheduler: str) -> None:
         mean = figure["mean"] if isinstance(figure, dict) else figure
         assert ends["low"] <= mean <= ends["high"], name
     assert found["interval"]["tbt_ms"]["low"] < found["interval"]["tbt_ms"]["high"]
-    assert found["error"]["rests_on"]["kernels"]["rtl_hash"] == "profile only"
     assert any(note.startswith("interval: by how far") for note in found["notes"])
 
 

@@ -50,12 +50,23 @@ def test_serving_pays_what_an_iterations_kernels_take(model: str, chip: str, see
 
 #: What of the price of tiles computes at all: the kernels' plans and closed forms, and the energy
 #: of plans. Everything else there is words for work, sums and GPUs.
-_KERNELS_ONLY = ("tile_price", "mapping", "plan_energy", "iteration")
+_KERNELS_ONLY = (
+    "tile_price",
+    "part_price",
+    "lt_grid",
+    "lt_runs",
+    "mapping",
+    "plan_energy",
+    "iteration",
+)
 _ALLOWED = {
+    "tlm.calibrated",  # of which sources a measurement is
     "tlm.chips",
     "tlm.chips.find",
     "tlm.chips.parts",
+    "tlm.engines.lt",  # the kernels' programs at level lt
     "tlm.errors",
+    "tlm.files",
     "tlm.level_errors",  # how far off a closed form may be
     "tlm.offchip.edge",  # how far a tile is from its channel, for energy
 }

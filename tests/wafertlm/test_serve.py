@@ -43,8 +43,12 @@ def test_every_promised_figure_is_there() -> None:
     for name in ("energy_mj_per_output_token", "energy_mj_per_token"):
         assert result[name] > 0
     assert result["expert_load_bytes"] == 0  # no experts in a dense model
-    rests_on = {"kernels": {"share": 1.0, "level": "perf", "rtl_hash": "profile only"}}
-    assert result["error"] == {"level_pct": None, "profile_pct": None, "rests_on": rests_on}
+    error = result["error"]
+    assert 0 < error["level_pct"] < 6
+    assert error["profile_pct"] is None
+    levels = {name: part["level"] for name, part in error["rests_on"].items()}
+    assert levels == {"noc": "perf", "memory": "perf", "compute": "at"}
+    assert {part["rtl_hash"] for part in error["rests_on"].values()} == {"profile only"}
     assert seen[-1] == (30, 30)
 
 

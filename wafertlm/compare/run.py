@@ -258,7 +258,7 @@ def _serve(options: ServeOptions, watch: Stopwatch) -> Ran:
     result = complete_serve(options, serve_result(options), {})
     chip = find_chip(options.chip, options.set).model_dump() | {"name": None}
     model = find_model(options.model).model_dump() | {"name": None}
-    mapped = (options.weights, options.expert_parallel, options.kv_sram_tokens)
+    mapped = (options.level, options.weights, options.expert_parallel, options.kv_sram_tokens)
     pools = (options.is_disaggregated, options.prefill_units, options.decode_units)
     timing = None
     if options.rtl is not None:

@@ -3,40 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 import numpy as np
 
-from tlm.engines.outcome import Outcome
 from tlm.files import whole_file
 from tlm.level_errors import LevelError, level_error
 from wafertlm.kernel.options import RTL
 from wafertlm.kernel.setup import Setup
 from wafertlm.output import complete
 from workloads.kernels.catalogue import Choices
-
-
-class Spent(NamedTuple):
-    """What the tile that ends last did, in cycles.
-
-    Attributes:
-        all: From the start to its end.
-        matrix: In which its matrix engine worked.
-        computed: In which its matrix or its vector engine did.
-        for_memory: By which the run would be shorter if off-chip memory cost nothing.
-    """
-
-    all: int
-    matrix: int
-    computed: int
-    for_memory: int = 0
-
-    @classmethod
-    def of(cls, outcome: Outcome, for_memory: int) -> Self:
-        """As an engine has it."""
-        last = outcome.last_tile
-        matrix, computed = outcome.matrix_busy_cycles[last], outcome.compute_busy_cycles[last]
-        return cls(outcome.cycles, int(matrix), int(computed), for_memory)
+from workloads.machine.spent import Spent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,13 +99,11 @@ class KernelResult:
         matrix engine stands still.
         """
         spent, setup = self.spent, self.setup
-        waiting = spent.all - spent.computed
-        memory = min(max(spent.for_memory, 0), waiting)
         ideal = min(spent.matrix, round(setup.plan.tile_macs / setup.place.matrix.macs_per_cycle))
         return {
             "compute": ideal + spent.computed - spent.matrix,
-            "communication": waiting - memory,
-            "memory": memory,
+            "communication": spent.communication,
+            "memory": spent.memory,
             "overhead": spent.matrix - ideal,
         }
 

@@ -13,9 +13,10 @@ from tlm.trace import link_flits
 from wafertlm.kernel.memory import KernelMemory, memory_at
 from wafertlm.kernel.networks import Timed, memory_cycles, simulate, without_memory
 from wafertlm.kernel.options import RTL, KernelOptions
-from wafertlm.kernel.result import KernelResult, Spent
+from wafertlm.kernel.result import KernelResult
 from wafertlm.kernel.setup import PLAIN, Execution, Setup, resolve
 from workloads.kernels.tile_jobs import on_own_tiles
+from workloads.machine.spent import Spent
 
 
 def run_kernel(options: KernelOptions, execution: Execution = PLAIN) -> KernelResult:
@@ -63,14 +64,12 @@ def _closed_form(setup: Setup) -> KernelResult:
     timing = setup.cut_timing
     if setup.tile is not None:
         plan, timing = on_own_tiles(plan, setup.program, timing, setup.tile)
-    cycles, matrix = kernel.closed_form(plan, timing), plan.tile_matrix_cycles
-    waited = 0
+    cycles = without = kernel.closed_form(plan, timing)
     if edge is not None:
-        waited = max(0, cycles - kernel.closed_form(kernel.without_memory(plan), timing))
-    # A closed form does not say when engines work: as little at the same time as can be.
-    computed = min(matrix + plan.tile_vector_cycles, cycles - waited)
+        without = kernel.closed_form(kernel.without_memory(plan), timing)
     memory = KernelMemory("perf", edge).figures(setup.moved)
-    spent = Spent(cycles, matrix, computed, waited)
+    matrix, vector = plan.tile_matrix_cycles, plan.tile_vector_cycles
+    spent = Spent.in_closed_form(cycles, matrix, vector, without)
     return KernelResult(setup=setup, spent=spent, memory=memory)
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tlm.errors import InputError
 from wafertlm.output import Progress
+from wafertlm.serving.error import not_compared
 from wafertlm.serving.service import Service
 from workloads.serving.engine.run import Watch
 from workloads.serving.price.tile_price import End
@@ -13,10 +13,12 @@ from workloads.serving.result.seeds import mean_of
 #: Figures of which it is told, of those with a distribution for the mean.
 FIGURES = ("ttft_s", "tbt_ms", "throughput_tok_s", "e2e_s")
 _ENDS: tuple[End, ...] = ("low", "high")
-_RESTS_ON = (
-    "interval: by how far closed forms are from level lt, in the checked cases around the plan of "
-    "each kernel; how far lt is from the RTL is not in it"
-)
+_RESTS_ON = {
+    "perf": "interval: by how far closed forms are from level lt, in the checked cases around the "
+    "plan of each kernel; how far lt is from the RTL is not in it",
+    "lt": "interval: by how far interpolation between measured sizes is from level lt, in the "
+    "worst of some checks; how far lt is from the RTL is not in it",
+}
 
 
 class Interval(NamedTuple):
@@ -39,7 +41,7 @@ def interval(
     rate: float | None,
     progress: Progress | None = None,
 ) -> Interval:
-    """The least and the greatest of the means at low, centre and high prices.
+    """The least and the greatest of the means at low, centre and high prices, if errors are known.
 
     Args:
         service: What was run.
@@ -48,23 +50,16 @@ def interval(
         rate: Of arrivals; None: as asked for.
         progress: Hears of the requests of each run.
     """
-    if not service.tiles:
-        return Interval(None, [])
     runs = [centre]
-    try:
-        for end in _ENDS:
-            there = service.at_end(end)
-            runs.append(mean_of([there.run(seed, rate, Watch(progress)) for seed in seeds]))
-    except InputError as error:
-        return Interval(None, [f"interval: not known: {error}"])
-    missing = sorted({kernel for price in service.tiles for kernel in price.not_compared})
-    if missing:
-        told = f"interval: not known: no closed form of {', '.join(missing)} has been compared"
-        return Interval(None, [told])
+    for end in _ENDS:
+        there = service.at_end(end)
+        runs.append(mean_of([there.run(seed, rate, Watch(progress)) for seed in seeds]))
+    if missing := not_compared(service):
+        return Interval(None, [missing])
     figures: dict[str, Any] = {name: _between(name, runs) for name in FIGURES}
     if any(run["overloaded"] for run in runs):
         figures["note"] = "null where an end is overloaded: times there depend on how many came"
-    return Interval(figures, [_RESTS_ON])
+    return Interval(figures, [_RESTS_ON[service.options.level]])
 
 
 def _between(name: str, runs: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:

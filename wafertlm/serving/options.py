@@ -14,6 +14,8 @@ from workloads.serving.schedulers import SCHEDULERS
 
 DISAGGREGATION = "pd-disaggregation"
 ALL_SCHEDULERS = tuple(sorted((*SCHEDULERS, DISAGGREGATION)))
+#: Levels that price iterations on tiles.
+LEVELS = ("perf", "lt")
 # Options that are of use with another only.
 _NEEDS = {"arrival_cv": "workload", "acceptance": "draft_tokens", "attainment": "find_rate"}
 
@@ -27,6 +29,7 @@ class ServeOptions:
     ]
     chip: Annotated[str, "Chip to serve it on: a shipped one, or a TOML file.", NAME_OR_FILE]
     scheduler: Annotated[str, "Scheduling policy."]
+    level: Annotated[str, "Of prices on tiles: perf or lt."] = "perf"
     weights: Annotated[
         str | None, f"Width of all weights: {', '.join(DTYPE_BYTES)}; default: as shipped."
     ] = None
@@ -93,6 +96,8 @@ class ServeOptions:
             InputError: naming the option, what was found and what is allowed.
         """
         choose("scheduler", self.scheduler, ALL_SCHEDULERS)
+        if self.level not in LEVELS:
+            raise InputError(f"--level: found '{self.level}'; allowed: {', '.join(LEVELS)}")
         if self.weights is not None:
             choose("weights", self.weights, tuple(DTYPE_BYTES))
         self._check_load()

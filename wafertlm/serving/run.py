@@ -1,6 +1,7 @@
 """A model served on a chip under a request trace or a generated load."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Hashable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,9 @@ from tlm.chips.find import shipped_as as shipped_chip
 from tlm.errors import InputError
 from wafertlm import __version__
 from wafertlm.output import Progress, complete, config_hash
-from wafertlm.serving.interval import interval
-from wafertlm.serving.options import ALL_SCHEDULERS, ServeOptions
+from wafertlm.serving.error import level_error, rests_on
+from wafertlm.serving.interval import Interval, interval
+from wafertlm.serving.options import ALL_SCHEDULERS, LEVELS, ServeOptions
 from wafertlm.serving.service import Service, rate_of
 from workloads.models import DTYPE_BYTES, model_names
 from workloads.models.find import shipped_as as shipped_model
@@ -74,14 +76,18 @@ def serve_result(
             f"the objectives; the lowest tried: {capacity.trials[-1].rate:.3g} a second"
         )
     rate = None if capacity is None else capacity.rate
-    results = []
+    results: list[dict[str, Any]] = []
+    made: dict[str, Counter[Hashable]] = {}
     seeds = range(options.seed, options.seed + options.seeds)
     for seed in seeds:
         with _rows(requests_csv, kept is not None) as rows:
-            watch = Watch(progress, rows, kept)
+            watch = Watch(progress, rows, kept, made)
             results.append(service.run(seed, rate, watch))
     merged = mean_of(results)
-    between = interval(service, merged, seeds, rate, progress)
+    level = level_error(service, made)
+    between = Interval(None, level.notes)
+    if level.pct is not None:
+        between = interval(service, merged, seeds, rate, progress)
     profile = _profile_error(service)
     held = service.contents()
     return {
@@ -92,9 +98,9 @@ def serve_result(
         "capacity": None if capacity is None else _plain(capacity, times),
         "interval": between.figures,
         "error": {
-            "level_pct": None,
+            "level_pct": level.pct,
             "profile_pct": profile.pct,
-            "rests_on": _rests_on(service),
+            "rests_on": rests_on(service, made),
         },
         "notes": [f"error: {profile.note}", *between.notes, *_notes(merged)],
     }
@@ -111,20 +117,13 @@ def _profile_error(service: Service) -> ProfileError:
     )
 
 
-def _rests_on(service: Service) -> dict[str, dict[str, Any]] | None:
-    """Per subsystem the share of an iteration's time, the level and the Verilog; None of GPUs."""
-    if not service.tiles:
-        return None
-    rtl = service.origin["rtl_hash"] or "profile only"
-    return {"kernels": {"share": 1.0, "level": "perf", "rtl_hash": rtl}}
-
-
 def known_names() -> dict[str, list[str]]:
     """What the options may name."""
     return {
         "models": list(model_names()),
         "chips": sorted(serving_chips()),
         "schedulers": list(ALL_SCHEDULERS),
+        "levels": list(LEVELS),
         "workloads": sorted(WORKLOADS),
         "weights": list(DTYPE_BYTES),
     }

@@ -1,15 +1,19 @@
 """What options of serving ask for, ready to run under any load."""
 
 import math
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
+from tlm.calibrated import measured_rtl_hash
 from tlm.chips import find_chip
 from tlm.chips.gpu import GpuBox
+from tlm.chips.profile import CalibratedNoc
 from tlm.errors import InputError
 from wafertlm.options import contents, recorded
+from wafertlm.serving.measuring import lt_runs
 from wafertlm.serving.options import ServeOptions
 from workloads.kernels.catalogue import KERNELS
 from workloads.machine.network import Network
@@ -79,6 +83,8 @@ class Service:
                 kv_sram_tokens=options.kv_sram_tokens,
                 network=network,
             )
+        if options.level == "lt":
+            self._price_at_lt()
         self._check_custom()
 
     @property
@@ -90,19 +96,34 @@ class Service:
     def at_end(self, end: End) -> Self:
         """The same on tiles, with prices as low or as high as their errors let them be."""
         other = copy(self)
-        if self._pools is None:
-            (other._served,) = (price.at_end(end) for price in self.tiles)
-        else:
-            prefill, decode = (price.at_end(end) for price in self.tiles)
-            other._pools = replace(self._pools, prefill=prefill, decode=decode)
+        other._price_by([price.at_end(end) for price in self.tiles])
         return other
+
+    def _price_at_lt(self) -> None:
+        if isinstance(self.chip, GpuBox):
+            raise InputError(
+                f"--level: found 'lt' with '{self.chip.name}'; allowed: perf, as a GPU has no tiles"
+            )
+        runs = lt_runs()
+        self._price_by([price.at_lt(runs) for price in self.tiles])
+
+    def _price_by(self, prices: Sequence[TilePrice]) -> None:
+        """Take other prices: those of the pools, or of all tiles."""
+        if self._pools is None:
+            (self._served,) = prices
+        else:
+            prefill, decode = prices
+            self._pools = replace(self._pools, prefill=prefill, decode=decode)
 
     @property
     def origin(self) -> dict[str, str | None]:
-        """Calibration and hash of the Verilog in place of the chip's network; None: nothing is."""
-        custom = self.custom
-        name = None if custom is None else custom.found.told_name(custom.spec)
-        return {"calibration": name, "rtl_hash": None if custom is None else custom.rtl_hash}
+        """Calibration and hash of the network's Verilog; None: there is none."""
+        if self.custom is not None:
+            name = self.custom.found.told_name(self.custom.spec)
+            return {"calibration": name, "rtl_hash": self.custom.rtl_hash}
+        if isinstance(self.chip, GpuBox) or not isinstance(self.chip.noc, CalibratedNoc):
+            return {"calibration": None, "rtl_hash": None}
+        return {"calibration": "rtl", "rtl_hash": measured_rtl_hash()}
 
     @property
     def shape(self) -> Model:
@@ -180,6 +201,8 @@ class Service:
         """The options as a result keeps them: a trace by its content, an infinite rate as text."""
         options = self.options
         kept = recorded(options, model=self.model, chip=self.chip)
+        if isinstance(self.chip, GpuBox):
+            del kept["level"]  # there is one
         if options.trace is not None and self._trace is not None:
             kept["trace"] = {"name": options.trace.name, "hash": self._trace.file_hash}
         if options.rtl is not None:
@@ -193,7 +216,7 @@ class Service:
         from wafertlm.custom import CustomRouters  # slow to import: only for custom routers
 
         routers = CustomRouters.load(spec_file)
-        routers.check_closed_form("serving, whose prices are of level perf,")
+        routers.check_closed_form(f"serving, whose prices are of level {self.options.level},")
         return routers
 
     def _network(self, routers: "CustomRouters") -> Network | None:

@@ -65,8 +65,8 @@ class LoggedModel:
             for context in context_tokens.tolist()
         ]
         costs = [self.cost(batch) for batch in batches]
-        seconds, energy_j, expert_bytes = (np.array(column) for column in zip(*costs, strict=True))
-        return DecodeCosts(seconds, energy_j, float(expert_bytes[0]))
+        seconds, energy_j = (np.array([cost[field] for cost in costs]) for field in range(2))
+        return DecodeCosts(seconds, energy_j, costs[0].expert_bytes)
 
     def utilization(self, work: Work, span_s: float) -> float:
         """A figure of the work."""

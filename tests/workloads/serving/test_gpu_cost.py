@@ -71,9 +71,8 @@ def test_a_stretch_of_decoding_costs_what_its_iterations_cost(
     assert costs.energy_j is not None
     rows = zip(costs.seconds, costs.energy_j, strict=True)
     for context, row in zip(contexts, rows, strict=True):
-        assert (*row, costs.expert_bytes) == cost.cost(
-            Batch((), sequences, context, sequences * width, None, width)
-        )
+        alone = cost.cost(Batch((), sequences, context, sequences * width, None, width))
+        assert (*row, costs.expert_bytes) == alone[:3]
 
 
 @settings(max_examples=60, deadline=None)

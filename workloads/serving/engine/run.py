@@ -1,8 +1,9 @@
 """One serving run."""
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -79,11 +80,13 @@ class Watch:
         progress: Called now and then with the finished and all requests.
         rows: Writes the row of each finished request.
         checkpoint: Keeps the state of the run now and then, and what a killed run goes on from.
+        made_of: What the iterations were made of, and how often, is added to it by pool.
     """
 
     progress: Progress | None = None
     rows: RowWriter | None = None
     checkpoint: Checkpoint | None = None
+    made_of: dict[str, Counter[Hashable]] = field(default_factory=dict)
 
 
 class Serving:
@@ -152,6 +155,8 @@ class Serving:
                 self._watch.progress(told, requests)
         if checkpoint:
             checkpoint.remove()
+        for name, (engine, _, _) in self._engines.items():
+            self._watch.made_of.setdefault(name, Counter()).update(engine.usage.made_of)
         if self._link is None or self._pools is None:
             return summary(self.recorder, self._engines)
         between = Between(self._link, self._pools.carried_byte_j, self._pools.idle_w)

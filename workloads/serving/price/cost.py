@@ -1,5 +1,6 @@
 """What an iteration is made of, and the protocol of a model on a chip that prices it."""
 
+from collections.abc import Hashable, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -133,22 +134,26 @@ class IterationCost(NamedTuple):
         seconds: Its time, positive, host time included.
         energy_j: Its dynamic energy; None where the chip's profile has no figures for it.
         expert_bytes: Bytes of expert weights read, over all mixture-of-experts layers.
+        made_of: What it is counted as; nothing where nobody asks.
     """
 
     seconds: float
     energy_j: float | None
     expert_bytes: float
+    made_of: Sequence[Hashable] = ()
 
 
 class DecodeCosts(NamedTuple):
     """Prices of a stretch of iterations that only decode, one entry an iteration.
 
-    ``expert_bytes`` are those of each: they compute as many tokens.
+    ``expert_bytes`` are those of each: they compute as many tokens. ``made_of`` is what they are
+    counted as, and how many one after the other.
     """
 
     seconds: Float64s
     energy_j: Float64s | None
     expert_bytes: float
+    made_of: Sequence[tuple[Hashable, int]] = ()
 
 
 class ServingModel(Protocol):

@@ -115,8 +115,26 @@ class Decoded(NamedTuple):
     kept: int
 
 
+class DecodingOnly(NamedTuple):
+    """All of an iteration that only decodes.
+
+    Attributes:
+        sequences: Decoding requests.
+        width: New tokens of each; all of them pass the head.
+        context: Tokens in the cache of each, `rounded`.
+        kept: Layers that find theirs in SRAM.
+    """
+
+    sequences: int
+    width: int
+    context: int
+    kept: int
+
+
 #: What an iteration is made of, whose parts are the same each time.
 Stage = Passed | Attended | Decoded | Head
+#: What it is counted as.
+MadeOf = Stage | DecodingOnly
 
 
 class Iterations:
@@ -165,18 +183,10 @@ class Iterations:
             found.append(Head(rounded(batch.logit_rows)))
         return found
 
-    def decoding(self, sequences: int, width: int, context: int, kept: int) -> list[Stage]:
-        """The same of an iteration that only decodes.
-
-        Args:
-            sequences: Decoding requests.
-            width: New tokens of each; all of them pass the head.
-            context: Tokens in the cache of each, `rounded`.
-            kept: Layers that find theirs in SRAM.
-        """
-        tokens = rounded(sequences * width)
-        attention = Decoded(sequences, width, context, kept)
-        return [Passed(tokens, self._everywhere), attention, Head(tokens)]
+    def decoding(self, all_of_it: DecodingOnly) -> list[Stage]:
+        """The same of an iteration that only decodes."""
+        tokens = rounded(all_of_it.sequences * all_of_it.width)
+        return [Passed(tokens, self._everywhere), Decoded(*all_of_it), Head(tokens)]
 
     def parts(self, stage: Stage) -> list[tuple[Part, int]]:
         """Parts of a stage, and how often each runs."""

@@ -9,26 +9,25 @@ between iterations, and memory below its peak bandwidth (refresh, row misses).
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import replace
 from fractions import Fraction
-from typing import Literal, NamedTuple, Self
+from itertools import groupby
+from typing import Literal, Self
 
 import numpy as np
 
 from tlm.chips import Chip
 from tlm.chips.find import shipped_as
 from tlm.errors import InputError
-from tlm.level_errors import Between, lt_between
-from workloads.kernels.catalogue import KERNELS
 from workloads.machine.dtypes import DTYPE_BITS, activation_dtype
 from workloads.machine.kv_levels import BLOCK_TOKENS, KvLevels
 from workloads.machine.network import Network, chip_network
 from workloads.machine.place import Place, chip_place
 from workloads.machine.side_by_side import Lot, whole
 from workloads.models import Model, SlidingWindow
-from workloads.models.operators import Attention
 from workloads.serving.price.cost import (
     Batch,
     DecodeCosts,
@@ -39,33 +38,26 @@ from workloads.serving.price.cost import (
 )
 from workloads.serving.price.iteration import (
     Decode,
+    DecodingOnly,
     Head,
     Iterations,
     Layer,
+    MadeOf,
     Part,
     Prompt,
     Stage,
-    alike,
-    needed,
     part_operators,
     rounded,
 )
-from workloads.serving.price.mapping import Mapped, Mapping
-from workloads.serving.price.plan_energy import plan_energy_j
+from workloads.serving.price.lt_runs import LtRuns
+from workloads.serving.price.mapping import Mapping as Mapper
+from workloads.serving.price.part_price import PartPrices, Price
 
 #: Work that every service meets, by which it is found whether kernels have room for their buffers.
 _LEAST = (Layer(1, False), Prompt(1024, 0, None), Decode(1, 1, 1024, None), Head(1))
 
-
 End = Literal["low", "high"]
-
-
-class _Price(NamedTuple):
-    """Of some kernels: cycles, joules, and bytes of experts' weights."""
-
-    cycles: float = 0.0
-    joules: float = 0.0
-    expert_bytes: float = 0.0
+_ENDS: tuple[End, End] = ("low", "high")
 
 
 class TilePrice:
@@ -95,7 +87,7 @@ class TilePrice:
     ) -> None:
         dtype = activation_dtype(chip)
         # Comparisons are with a shipped chip's own constants.
-        self._compared_as = None if network is not None else shipped_as(chip)
+        compared_as = None if network is not None else shipped_as(chip)
         self._end: End | None = None
         self._model, self._chip = model, chip.for_dtype(dtype)
         self._parts = Iterations(model)
@@ -105,36 +97,51 @@ class TilePrice:
         timing, combines = network or chip_network(chip)
         place = chip_place(self._chip, tiles, timing, *bits, memory=True, share=channels)
         self._place = self._keeping(replace(place, in_network=combines), kv_sram_tokens)
-        self._mapping = Mapping(self._place)
-        self._kept = Mapping(replace(self._place, offchip=None), kept=True)
-        self._priced: dict[Part, _Price] = {}
-        self._plans: dict[Part, list[tuple[Mapping, Mapped]]] = {}  # of what has no price yet
-        self._used: dict[Part, list[tuple[Mapping, Mapped]]] = {}  # of what has one
-        self._stages: dict[Stage, _Price] = {}
-        self._decoded: dict[tuple[int, int, int, int], _Price] = {}
+        in_sram = Mapper(replace(self._place, offchip=None), kept=True)
+        mappings = Mapper(self._place), in_sram
+        self._prices = PartPrices(model, self._chip, mappings, compared_as)
+        self._stages: dict[Stage, Price] = {}
+        self._decoded: dict[DecodingOnly, Price] = {}
+        self._at_ends: dict[End, dict[Stage, Price]] = {"low": {}, "high": {}}
 
     def at_end(self, end: End) -> Self:
-        """The same, with times as low or as high as the errors of the closed forms let them be.
+        """The same, with times as low or as high as the errors of the prices let them be.
 
-        They share their plans.
+        They share their plans, and what was found at the ends.
 
         Raises:
             InputError: if the comparison of the closed forms with `lt` is missing or stale.
         """
         other = copy(self)
-        other._end, other._priced, other._stages, other._decoded = end, {}, {}, {}
+        other._end, other._stages, other._decoded = end, self._at_ends[end], {}
+        return other
+
+    def at_lt(self, runs: LtRuns) -> Self:
+        """The same with prices of level `lt`."""
+        other = copy(self)
+        other._prices = self._prices.at_lt(runs)
+        other._stages, other._decoded, other._at_ends = {}, {}, {"low": {}, "high": {}}
         return other
 
     @property
     def not_compared(self) -> list[str]:
         """Kernels that were priced, of whose closed forms no error is known."""
-        kernels = {
-            mapped.kernel
-            for plans in self._used.values()
-            for mapping, mapped in plans
-            if self._between(mapping, mapped) is None
-        }
-        return sorted(kernels)
+        return self._prices.not_compared
+
+    def parts(self, made_of: Mapping[MadeOf, int]) -> dict[Part, int]:
+        """Parts of iterations, and how often each ran, from what they were made of."""
+        found: Counter[Part] = Counter()
+        for each, times in made_of.items():
+            stages = self._parts.decoding(each) if isinstance(each, DecodingOnly) else [each]
+            for stage in stages:
+                for part, count in self._parts.parts(stage):
+                    found[part] += times * count
+        return found
+
+    @property
+    def prices(self) -> PartPrices:
+        """Prices of the parts of its iterations."""
+        return self._prices
 
     @property
     def place(self) -> Place:
@@ -177,9 +184,10 @@ class TilePrice:
 
     def cost(self, batch: Batch) -> IterationCost:
         """Price of an iteration."""
-        cycles, joules, read = self._sum(self._parts.stages(batch))
+        stages = self._parts.stages(batch)
+        cycles, joules, read = self._sum(stages)
         energy_j = None if self._chip.energy is None else joules
-        return IterationCost(cycles / self._chip.clock_hz, energy_j, read)
+        return IterationCost(cycles / self._chip.clock_hz, energy_j, read, stages)
 
     def decode_costs(
         self,
@@ -192,22 +200,28 @@ class TilePrice:
         first = rounded(-(-int(context_tokens[0]) // sequences))
         last = rounded(-(-int(context_tokens[-1]) // sequences))
         if first == last and spilled_tokens is None:  # as they only grow
-            price, there = self._decoding(sequences, width, first, 0), len(context_tokens)
+            key, there = DecodingOnly(sequences, width, first, 0), len(context_tokens)
+            price = self._decoding(key)
             seconds = np.full(there, price.cycles / self._chip.clock_hz)
             energy = None if self._chip.energy is None else np.full(there, price.joules)
-            return DecodeCosts(seconds, energy, price.expert_bytes)
+            return DecodeCosts(seconds, energy, price.expert_bytes, ((key, there),))
         contexts = [rounded(each) for each in (-(-context_tokens // sequences)).tolist()]
         kept = [0] * len(contexts)
         if spilled_tokens is not None:
             in_sram = np.maximum(0, context_tokens - spilled_tokens)
             share = in_sram / np.maximum(1, context_tokens)
             kept = np.rint(self.layers * share).astype(np.int64).tolist()
-        keys = list(zip(contexts, kept, strict=True))
-        prices = {key: self._decoding(sequences, width, *key) for key in set(keys)}
-        seconds = np.array([prices[key].cycles for key in keys]) / self._chip.clock_hz
-        joules = np.array([prices[key].joules for key in keys])
-        read = prices[keys[0]].expert_bytes
-        return DecodeCosts(seconds, None if self._chip.energy is None else joules, read)
+        made_of = [
+            (DecodingOnly(sequences, width, *pair), len(list(alike)))
+            for pair, alike in groupby(zip(contexts, kept, strict=True))
+        ]
+        prices = [self._decoding(key) for key, _ in made_of]
+        times = [count for _, count in made_of]
+        seconds = np.repeat([price.cycles for price in prices], times) / self._chip.clock_hz
+        joules = np.repeat([price.joules for price in prices], times)
+        read = prices[0].expert_bytes
+        energy = None if self._chip.energy is None else joules
+        return DecodeCosts(seconds, energy, read, made_of)
 
     def utilization(self, work: Work, span_s: float) -> float:
         """Unpadded multiply-accumulates of ``work`` over the chip's peak in ``span_s``."""
@@ -215,11 +229,10 @@ class TilePrice:
         peak = place.rows * place.cols * place.matrix.macs_per_cycle * self._chip.clock_hz
         return macs_of(work, self._model) / (peak * span_s)
 
-    def _decoding(self, sequences: int, width: int, context: int, kept: int) -> _Price:
+    def _decoding(self, key: DecodingOnly) -> Price:
         """Price of an iteration that only decodes, once for each of these."""
-        key = sequences, width, context, kept
         if key not in self._decoded:
-            self._decoded[key] = _Price(*self._sum(self._parts.decoding(*key)))
+            self._decoded[key] = Price(*self._sum(self._parts.decoding(key)))
         return self._decoded[key]
 
     def _sum(self, stages: Iterable[Stage]) -> tuple[float, float, float]:
@@ -232,59 +245,23 @@ class TilePrice:
             read += weights
         return cycles, joules, read
 
-    def _stage(self, stage: Stage) -> _Price:
-        """Price of a stage that has none yet."""
-        cycles = joules = read = 0.0
+    def _stage(self, stage: Stage) -> Price:
+        """Price of a stage that has none yet; if at one end, of both."""
+        cycles = joules = read = low = high = 0.0
         for part, count in self._parts.parts(stage):
-            price = self._priced.get(part) or self._of(part)
+            price = self._prices.of(part)
             cycles += count * price.cycles
             joules += count * price.joules
             read += count * price.expert_bytes
-        self._stages[stage] = _Price(cycles, joules, read)
+            if self._end is not None:
+                least, most = self._prices.ends(part)
+                low, high = low + count * least, high + count * most
+        if self._end is None:
+            self._stages[stage] = Price(cycles, joules, read)
+        else:
+            for end, bound in zip(_ENDS, (low, high), strict=True):
+                self._at_ends[end][stage] = Price(bound, joules, read)
         return self._stages[stage]
-
-    def _of(self, part: Part) -> _Price:
-        """Price of a part that has none yet, of the plans that were found for it."""
-        if part not in self._used:
-            if part not in self._plans:
-                self._find(alike(part))
-            self._used[part] = self._plans.pop(part)
-        cycles: float = 0
-        joules = 0.0
-        for mapping, mapped in self._used[part]:
-            macs = KERNELS[mapped.kernel].macs(mapped.sizes)
-            cycles += mapped.cycles if self._end is None else self._cycles_at_end(mapping, mapped)
-            joules += plan_energy_j(self._chip, mapping.place, mapped.plan, macs) or 0.0
-        self._priced[part] = _Price(cycles, joules, self._expert_bytes(part))
-        return self._priced[part]
-
-    def _cycles_at_end(self, mapping: Mapping, mapped: Mapped) -> float:
-        between = self._between(mapping, mapped)
-        if between is None:
-            return mapped.cycles
-        return mapped.cycles * (between.low if self._end == "low" else between.high)
-
-    def _between(self, mapping: Mapping, mapped: Mapped) -> Between | None:
-        memory = mapping.place.offchip is not None
-        of = (self._compared_as, mapped.kernel, mapped.plan.balance, mapped.cycles)
-        return lt_between(*of, memory=memory)
-
-    def _find(self, parts: Sequence[Part]) -> None:
-        """Plans of parts that differ in how much there is to do alone."""
-        in_sram = isinstance(parts[0], Decode) and parts[0].in_sram
-        found: list[list[tuple[Mapping, Mapped]]] = [[] for _ in parts]
-        for operators in zip(*(part_operators(self._model, each) for each in parts), strict=True):
-            kept = in_sram and isinstance(operators[0], Attention)
-            mapping = self._kept if kept else self._mapping
-            for plans, mapped in zip(found, mapping.of_all(operators), strict=True):
-                plans.append((mapping, mapped))
-        self._plans |= zip(parts, found, strict=True)
-
-    def _expert_bytes(self, part: Part) -> float:
-        """Bytes of experts' weights that a part reads."""
-        if not isinstance(part, Layer) or not part.experts:
-            return 0.0
-        return needed(self._model, part.tokens) * self._model.expert_bytes
 
     def _left_by_weights(self) -> int:
         """Bytes of the memory that are the place's, beside the weights."""
@@ -322,7 +299,7 @@ class TilePrice:
 
     def _has_room(self, place: Place) -> bool:
         """Whether each kernel finds a plan."""
-        mapping = Mapping(place)
+        mapping = Mapper(place)
         parts: list[Part] = [*_LEAST, *([Layer(1, True)] if self._model.experts else [])]
         try:
             for part in parts:

@@ -4,7 +4,8 @@ The recorder is told of tokens as they are emitted and keeps a few numbers an it
 request leaves behind is its row. So memory does not grow with the run.
 """
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,6 +55,7 @@ class Usage:
         self.decode_iterations = 0
         self.energy_pj: int | None = 0
         self.expert_bytes = 0
+        self.made_of: Counter[Hashable] = Counter()
 
     @property
     def work(self) -> Work:
@@ -64,6 +66,8 @@ class Usage:
         """An iteration."""
         self._add(1, batch.work(self._layers, self._window), batch.decode_sequences, duration_ps)
         self.expert_bytes += round(cost.expert_bytes)
+        for part in cost.made_of:
+            self.made_of[part] += 1
         if cost.energy_j is None:
             self.energy_pj = None
         elif self.energy_pj is not None:
@@ -73,6 +77,12 @@ class Usage:
         """The first ``steps`` iterations that ``costs`` are of, from ``batch`` on."""
         self._add(steps, self._work(batch, steps), batch.decode_sequences * steps, duration_ps)
         self.expert_bytes += round(costs.expert_bytes) * steps
+        left = steps
+        for part, there in costs.made_of:
+            if left <= 0:
+                break
+            self.made_of[part] += min(there, left)
+            left -= there
         if costs.energy_j is None:
             self.energy_pj = None
         elif self.energy_pj is not None:

@@ -1,0 +1,221 @@
+"""Serving at level `lt`: ratios to the closed forms, measured on a grid and interpolated."""
+
+import json
+import random
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.conftest import Wafertlm
+from tlm.errors import InputError
+from wafertlm.compare.run import run_comparison
+from wafertlm.compare.variants import variants
+from wafertlm.iteration import IterationOptions, run_iteration
+from wafertlm.serving import ServeOptions, serve_result
+from wafertlm.serving.error import level_error, rests_on
+from wafertlm.serving.interval import FIGURES
+from wafertlm.serving.service import Service
+from wafertlm.stopwatch import stopwatch
+from workloads.serving.engine.run import run
+from workloads.serving.load.generator import generate
+from workloads.serving.price.cost import Batch, IterationCost
+from workloads.serving.price.lt_runs import LtRuns
+from workloads.serving.price.models import serving_model
+from workloads.serving.price.tile_price import TilePrice
+from workloads.serving.schedulers import Chunked
+
+MODEL, CHIP = "qwen3-1.7b", "npusim-small"
+SERVED = {"model": MODEL, "chip": CHIP, "scheduler": "chunked", "workload": "sharegpt",
+          "rate_rps": 1.0, "requests": 8}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where measurements of these tests are kept."""
+    return tmp_path_factory.mktemp("measured")
+
+
+@pytest.fixture(autouse=True)
+def _kept_there(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WAFERTLM_CACHE", str(folder))
+
+
+def at_lt(
+    folder: Path, tell: Callable[[str], None] | None = None, model: str = MODEL, chip: str = CHIP
+) -> TilePrice:
+    """Prices at level `lt`."""
+    price = serving_model(model, chip)
+    assert isinstance(price, TilePrice)
+    return price.at_lt(LtRuns(folder / "lt", tell))
+
+
+@pytest.mark.parametrize(
+    "work", [{"prefill": ("64@256",)}, {"prefill": ("128",)}, {"decode": "16@512"}]
+)
+def test_on_the_grid_serving_pays_what_an_iteration_takes_at_lt(
+    folder: Path, work: dict[str, Any]
+) -> None:
+    options = IterationOptions(model=MODEL, chip=CHIP, level="lt", **work)
+    price, ran = at_lt(folder), run_iteration(options)
+    assert price.cost(options.batch).seconds == pytest.approx(ran.seconds, rel=1e-12)
+    perf = serving_model(MODEL, CHIP).cost(options.batch)
+    assert perf.seconds != price.cost(options.batch).seconds
+    assert perf.energy_j == price.cost(options.batch).energy_j
+
+
+def test_energy_of_an_iteration_is_that_of_its_plans(folder: Path) -> None:
+    batch = Batch(((90, 300),), 5, 5 * 700, 6)
+    assert at_lt(folder).cost(batch).energy_j == serving_model(MODEL, CHIP).cost(batch).energy_j
+
+
+def test_off_the_grid_a_price_is_near_and_between_its_ends(folder: Path) -> None:
+    options = IterationOptions(model=MODEL, chip=CHIP, level="lt", prefill=("88@700",))
+    price, ran = at_lt(folder), run_iteration(options)
+    seconds = price.cost(options.batch).seconds
+    assert seconds != ran.seconds
+    assert seconds == pytest.approx(ran.seconds, rel=0.02)
+    low, high = (price.at_end(end).cost(options.batch).seconds for end in ("low", "high"))
+    assert low < seconds < high
+
+
+def test_a_killed_run_goes_on_and_nothing_is_measured_twice(tmp_path: Path) -> None:
+    batch = Batch(((90, 300),), 5, 5 * 700, 6)
+    told: list[str] = []
+
+    def killed(what: str) -> None:
+        if len(told) == 5:
+            raise KeyboardInterrupt
+        told.append(what)
+
+    with pytest.raises(KeyboardInterrupt):
+        at_lt(tmp_path, killed).cost(batch)
+    rest: list[str] = []
+    found = at_lt(tmp_path, rest.append).cost(batch)
+    assert len(told) == 5
+    assert not set(told) & set(rest)
+    assert max(Counter(told + rest).values()) == 1
+    again: list[str] = []
+    assert at_lt(tmp_path, again.append).cost(batch) == found
+    assert again == []
+
+
+def test_what_is_kept_is_told_by_its_content(tmp_path: Path) -> None:
+    batch = Batch((), 4, 4 * 512, 4)
+    at_lt(tmp_path).cost(batch)
+    files = sorted((tmp_path / "lt").iterdir())
+    assert all(set(json.loads(file.read_text())) >= {"kernels", "perf", "lt"} for file in files)
+    told: list[str] = []
+    at_lt(tmp_path, told.append, chip="npusim-large").cost(batch)
+    assert len(told) == len(files)
+    files[0].write_text("{")  # damaged: as if it were not there
+    again: list[str] = []
+    at_lt(tmp_path, again.append).cost(batch)
+    assert len(again) == 1
+
+
+def test_serving_at_lt_has_the_interval_of_its_interpolation() -> None:
+    found = serve_result(ServeOptions(**SERVED, level="lt"))
+    closed = serve_result(ServeOptions(**SERVED))
+    for name in FIGURES:
+        ends, figure = found["interval"][name], found[name]
+        mean = figure["mean"] if isinstance(figure, dict) else figure
+        assert ends["low"] <= mean <= ends["high"], name
+    assert found["tbt_ms"]["mean"] != closed["tbt_ms"]["mean"]
+    assert 0 < found["error"]["level_pct"] < 3
+    assert found["error"]["rests_on"]["noc"]["level"] == "lt"
+    assert any(note.startswith("interval: by how far interpolation") for note in found["notes"])
+
+
+@pytest.mark.parametrize("scheduler", ["chunked", "pd-disaggregation"])
+def test_shares_of_the_time_are_all_of_it(scheduler: str) -> None:
+    error = serve_result(ServeOptions(**SERVED | {"scheduler": scheduler}))["error"]
+    shares = [part["share"] for part in error["rests_on"].values()]
+    assert list(error["rests_on"]) == ["noc", "memory", "compute"]
+    assert sum(shares) == pytest.approx(1.0)
+    assert all(share > 0 for share in shares)
+    assert 0 < error["level_pct"] < 10
+
+
+def test_shares_and_error_of_an_iteration_are_those_of_its_kernels() -> None:
+    service = Service(ServeOptions(**SERVED))
+    ran = run_iteration(
+        IterationOptions(model=MODEL, chip=CHIP, prefill=("300@40",), decode="8@600")
+    )
+    made = {"all": Counter(service.tiles[0].cost(ran.options.batch).made_of)}
+    parts = rests_on(service, made)
+    assert parts is not None
+    spent: Counter[str] = Counter()
+    for each in ran.kernels:
+        for name, cycles in each.result.breakdown_cycles.items():
+            spent[name] += each.count * cycles
+    assert parts["noc"]["share"] == pytest.approx(spent["communication"] / ran.cycles)
+    assert parts["memory"]["share"] == pytest.approx(spent["memory"] / ran.cycles)
+    assert ran.seconds_between is not None
+    low, high = (abs(end / ran.seconds - 1) for end in ran.seconds_between)
+    assert level_error(service, made).pct == pytest.approx(100 * max(low, high))
+
+
+def test_other_levels_and_gpus_are_refused(wafertlm: Wafertlm) -> None:
+    with pytest.raises(InputError, match="--level: found 'at'; allowed: perf, lt"):
+        serve_result(ServeOptions(**SERVED, level="at"))
+    with pytest.raises(InputError, match="--level: found 'lt' with 'h100x1'; allowed: perf"):
+        serve_result(ServeOptions(**SERVED | {"chip": "h100x1"}, level="lt"))
+    options = [f"--{name.removesuffix('_rps')}={value}" for name, value in SERVED.items()]
+    ran = wafertlm("serve", *options, "--level", "rtl")
+    assert ran.status == 2
+    assert "--level: found 'rtl'; allowed: perf, lt" in ran.stderr
+
+
+def test_levels_are_compared() -> None:
+    given = [f"--{name.removesuffix('_rps')}={value}" for name, value in SERVED.items()]
+    with stopwatch() as watch:
+        comparison = run_comparison("serve", variants("serve", given, ["level=perf,lt"]), watch)
+    change = next(each for each in comparison.changes if each["metric"] == "tbt_ms.mean")
+    assert change["low_pct"] < change["change_pct"] < change["high_pct"]
+    assert not change["significant"]
+
+
+class Logged:
+    """A model that keeps the batches of iterations that are planned one by one."""
+
+    def __init__(self, model: TilePrice) -> None:
+        self.batches: list[Batch] = []
+        self._model = model
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+    def cost(self, batch: Batch) -> IterationCost:
+        """As the model has it."""
+        self.batches.append(batch)
+        return self._model.cost(batch)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("model", "chip", "rate"), [("qwen3-1.7b", "npusim-small", 2.0), ("llama3-8b", "flat32", 5.5)]
+)
+def test_batches_of_conversations_are_interpolated_within_two_per_cent(
+    folder: Path, model: str, chip: str, rate: float
+) -> None:
+    price = at_lt(folder, model=model, chip=chip)
+    logged = Logged(serving_model(model, chip))  # type: ignore[arg-type]
+    run(generate("sharegpt", 200, rate, 1.0, 3), Chunked(), logged)
+    errors, covered = [], 0
+    for batch in random.Random(1).sample(logged.batches, 6):
+        decoding = batch.decode_sequences
+        decode = f"{decoding}@{-(-batch.decode_context_tokens // decoding)}" if decoding else None
+        prefill = tuple(f"{new}@{context}" for new, context in batch.prefills)
+        options = IterationOptions(
+            model=model, chip=chip, level="lt", prefill=prefill, decode=decode
+        )
+        ran = run_iteration(options)
+        errors.append(abs(price.cost(options.batch).seconds / ran.seconds - 1))
+        low, high = (price.at_end(end).cost(options.batch).seconds for end in ("low", "high"))
+        covered += low <= ran.seconds <= high
+    assert float(np.mean(errors)) < 0.02
+    assert covered >= 5

@@ -1,0 +1,104 @@
+"""How far off the time of the iterations of a run may be, and what that time rests on."""
+
+from collections import Counter
+from collections.abc import Hashable, Mapping
+from typing import Any, NamedTuple, cast
+
+from tlm.errors import InputError
+from wafertlm.serving.service import Service
+from workloads.kernels.catalogue import KERNELS
+from workloads.machine.place import Place
+from workloads.machine.spent import Spent
+from workloads.serving.price.iteration import MadeOf, Part
+from workloads.serving.price.mapping import Mapped
+from workloads.serving.price.tile_price import TilePrice
+
+#: What iterations were made of, and how often, by pool.
+Made = Mapping[str, Counter[Hashable]]
+#: Shares of the time are those of so many parts, which take most of it.
+_MOST = 64
+
+
+class LevelError(NamedTuple):
+    """How far off the level of the prices may be.
+
+    Attributes:
+        pct: The larger of how much less and how much more time the iterations may take, in per cent
+            of it; None of GPUs, and where nothing was compared.
+        notes: Why it is None.
+    """
+
+    pct: float | None
+    notes: list[str]
+
+
+def level_error(service: Service, made: Made) -> LevelError:
+    """Error of the time of all iterations of a run."""
+    if not service.tiles:
+        return LevelError(None, [])
+    centre = low = high = 0.0
+    try:
+        for price, parts in _parts(service, made):
+            for part, count in parts.items():
+                least, most = price.prices.ends(part)
+                centre += count * price.prices.of(part).cycles
+                low, high = low + count * least, high + count * most
+    except InputError as error:
+        return LevelError(None, [f"level_pct and interval: not known: {error}"])
+    if missing := not_compared(service):
+        return LevelError(None, [missing])
+    return LevelError(100 * max(centre - low, high - centre) / centre, [])
+
+
+def not_compared(service: Service) -> str:
+    """Which kernels' closed forms have not been compared, in words; empty if all have."""
+    missing = sorted({kernel for price in service.tiles for kernel in price.not_compared})
+    told = f"no closed form of {', '.join(missing)} has been compared"
+    return f"level_pct and interval: not known: {told}" if missing else ""
+
+
+def rests_on(service: Service, made: Made) -> dict[str, dict[str, Any]] | None:
+    """Per subsystem the share of the time, the level, and the hash of its Verilog; None of GPUs.
+
+    Shares are those of the closed forms, of the parts that take most of the time.
+    """
+    if not service.tiles:
+        return None
+    taken = [
+        (price.prices.of(part).cycles * count, price.prices, part)
+        for price, parts in _parts(service, made)
+        for part, count in parts.items()
+    ]
+    noc = memory = together = 0.0
+    for cycles, prices, part in sorted(taken, key=lambda each: each[0], reverse=True)[:_MOST]:
+        spent = [_spent(mapping.place, mapped) for mapping, mapped in prices.plans(part)]
+        scale = cycles / sum(each.all for each in spent)
+        noc += scale * sum(each.communication for each in spent)
+        memory += scale * sum(each.memory for each in spent)
+        together += cycles
+    return {
+        "noc": _of(noc / together, service.options.level, service.origin["rtl_hash"]),
+        "memory": _of(memory / together, "perf", None),
+        "compute": _of(1 - (noc + memory) / together, "at", None),
+    }
+
+
+def _parts(service: Service, made: Made) -> list[tuple[TilePrice, dict[Part, int]]]:
+    """Prices of the pools, and the parts of all their iterations."""
+    return [
+        (price, price.parts(cast(Mapping[MadeOf, int], counted)))
+        for price, counted in zip(service.tiles, made.values(), strict=True)
+    ]
+
+
+def _spent(place: Place, mapped: Mapped) -> Spent:
+    """What the cycles of a kernel went into, by its closed form."""
+    kernel, plan = KERNELS[mapped.kernel], mapped.plan
+    without = kernel.closed_form(kernel.without_memory(plan), place.timing)
+    return Spent.in_closed_form(
+        mapped.cycles, plan.tile_matrix_cycles, plan.tile_vector_cycles, without
+    )
+
+
+def _of(share: float, level: str, verilog: str | None) -> dict[str, Any]:
+    return {"share": share, "level": level, "rtl_hash": verilog or "profile only"}

@@ -1,0 +1,98 @@
+"""Points of a coarse grid of parts, at which the ratio of level `lt` to `perf` is measured.
+
+Sizes of the grid are powers of two, and all counts up to 8, as few fill tiles unevenly. In between
+the ratio is interpolated, by the logarithm of the size: closed forms know padding and ragged
+contexts, so it changes slowly.
+"""
+
+from itertools import product
+from math import log
+
+import numpy as np
+
+from workloads.serving.price.iteration import Head, Layer, Part, Prompt, rounded
+
+#: Up to so many every count is in the grid.
+_FEW = 8
+#: The least context of a prompt chunk beside none.
+_LEAST_CONTEXT = 256
+#: Parts that are checked of each kind, drawn evenly by logarithm from sizes that serving meets.
+_CHECKS, _SEED = 8, 21
+_TOKENS, _SEQUENCES, _CONTEXTS = (2, 1024), (2, 128), (64, 4096)
+
+#: A size of the grid, and the weight of the ratio there.
+_Weighed = tuple[int, float]
+
+
+def around(part: Part) -> list[tuple[Part, float]]:
+    """Points of the grid around a part, and their weights, which sum up to 1."""
+    if isinstance(part, Layer):
+        return [(part._replace(tokens=size), weight) for size, weight in _between(part.tokens)]
+    if isinstance(part, Head):
+        return [(Head(size), weight) for size, weight in _between(part.rows)]
+    if isinstance(part, Prompt):
+        pairs = product(_between(part.new), _contexts(part))
+        return [(part._replace(new=n, context=c), one * two) for (n, one), (c, two) in pairs]
+    pairs = product(_between(part.sequences), _seen(part.context, part.window))
+    return [(part._replace(sequences=n, context=c), one * two) for (n, one), (c, two) in pairs]
+
+
+def checks(part: Part) -> list[Part]:
+    """Parts of the same kind, the same for all of it, on which interpolation is checked."""
+    stream = np.random.default_rng(_SEED)
+
+    def drawn(least: int, most: int) -> list[int]:
+        sizes = np.exp(stream.uniform(log(least), log(most), _CHECKS))
+        return [rounded(round(size)) for size in sizes.tolist()]
+
+    if isinstance(part, Layer):
+        return [part._replace(tokens=tokens) for tokens in drawn(*_TOKENS)]
+    if isinstance(part, Head):
+        return [Head(rows) for rows in drawn(*_SEQUENCES)]
+    contexts = [min(size, part.window or size) for size in drawn(*_CONTEXTS)]
+    if isinstance(part, Prompt):
+        pairs = zip(drawn(*_TOKENS), contexts, strict=True)
+        return [part._replace(new=new, context=context) for new, context in pairs]
+    pairs = zip(drawn(*_SEQUENCES), contexts, strict=True)
+    return [part._replace(sequences=count, context=context) for count, context in pairs]
+
+
+def kind(part: Part) -> Part:
+    """What parts have in common that differ in sizes of the grid alone."""
+    if isinstance(part, Layer):
+        return part._replace(tokens=1)
+    if isinstance(part, Head):
+        return Head(1)
+    if isinstance(part, Prompt):
+        return part._replace(new=1, context=0)
+    return part._replace(sequences=1, context=1)
+
+
+def _between(count: int) -> list[_Weighed]:
+    """The counts next to one that is at least 1."""
+    return [(count, 1.0)] if count <= _FEW else _seen(count, None)
+
+
+def _seen(size: int, most: int | None) -> list[_Weighed]:
+    """The powers of two next to a size that is at least 1; ``most`` is in the grid, too."""
+    below = 1 << (size.bit_length() - 1)
+    if size in (below, most):
+        return [(size, 1.0)]
+    above = 2 * below if most is None else min(2 * below, most)
+    return _weighed(below, above, log(size / below) / log(above / below))
+
+
+def _contexts(part: Prompt) -> list[_Weighed]:
+    """Contexts next to a prompt chunk's, by the logarithm of all tokens that it sees."""
+    new, context, window = part
+    below = 0 if context < _LEAST_CONTEXT else 1 << (context.bit_length() - 1)
+    if context in (below, window):
+        return [(context, 1.0)]
+    above = max(_LEAST_CONTEXT, 2 * below)
+    above = above if window is None else min(above, window)
+    share = log((new + context) / (new + below)) / log((new + above) / (new + below))
+    return _weighed(below, above, share)
+
+
+def _weighed(below: int, above: int, share: float) -> list[_Weighed]:
+    return [(below, 1 - share), (above, share)]

@@ -1,0 +1,198 @@
+"""Prices of the parts of iterations on tiles: sums of their kernels, at level `perf` or `lt`.
+
+At `perf` a kernel takes the cycles of its closed form, and may be off by the errors of the cases
+that it was compared with `lt` on. At `lt` it takes as many times more as it does at the points of
+a grid around it, and may be off by what interpolation is in the worst of some checks.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tlm.chips import Chip
+from tlm.level_errors import EXACT, Between, lt_between
+from workloads.kernels.catalogue import KERNELS
+from workloads.machine.place import Place
+from workloads.models import Model
+from workloads.models.operators import Attention
+from workloads.serving.price.iteration import Decode, Layer, Part, alike, needed, part_operators
+from workloads.serving.price.lt_grid import around, checks, kind
+from workloads.serving.price.lt_runs import LtRuns, Ran
+from workloads.serving.price.mapping import Mapped, Mapping
+from workloads.serving.price.plan_energy import plan_energy_j
+
+
+class Price(NamedTuple):
+    """Of some kernels: cycles, joules, and bytes of experts' weights."""
+
+    cycles: float = 0.0
+    joules: float = 0.0
+    expert_bytes: float = 0.0
+
+
+#: An operator's plan, and the mapping that it is of.
+Planned = tuple[Mapping, Mapped]
+
+
+class PartPrices:
+    """Prices parts of a model's iterations, each once.
+
+    Args:
+        model: The model.
+        chip: The chip, with the engines of its elements.
+        mappings: Of operators on the place, and of attention on what the tiles' SRAM holds.
+        compared_as: The shipped chip whose comparisons hold; None: those of all.
+        lt: Runs kernels at level `lt`; None: prices are those of level `perf`.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        chip: Chip,
+        mappings: tuple[Mapping, Mapping],
+        compared_as: str | None,
+        lt: LtRuns | None = None,
+    ) -> None:
+        self._model, self._chip = model, chip
+        self._mapping, self._kept = mappings
+        self._compared_as = compared_as
+        self._lt = lt
+        self._prices: dict[Part, Price] = {}
+        self._ends: dict[Part, tuple[float, float]] = {}
+        self._plans: dict[Part, list[Planned]] = {}  # of what has no price yet
+        self._used: dict[Part, list[Planned]] = {}  # of what has one
+        self._ratios: dict[Part, tuple[float, ...]] = {}
+        self._errors: dict[Part, float] = {}
+
+    def at_lt(self, lt: LtRuns) -> "PartPrices":
+        """The same at level `lt`."""
+        mappings = self._mapping, self._kept
+        return PartPrices(self._model, self._chip, mappings, self._compared_as, lt)
+
+    @property
+    def not_compared(self) -> list[str]:
+        """Kernels that were priced, of whose closed forms no error is known."""
+        if self._lt is not None:
+            return []
+        used = [each for plans in self._used.values() for each in plans]
+        return sorted({mapped.kernel for of, mapped in used if self._between(of, mapped) is None})
+
+    def of(self, part: Part) -> Price:
+        """Price of a part."""
+        return self._prices.get(part) or self._price(part)
+
+    def ends(self, part: Part) -> tuple[float, float]:
+        """The least and the most cycles that a part may take.
+
+        Raises:
+            InputError: if the comparison of the closed forms with `lt` is missing or stale.
+        """
+        if part not in self._ends:
+            self._ends[part] = self._bounds(part)
+        return self._ends[part]
+
+    def plans(self, part: Part) -> list[Planned]:
+        """Plans of a part's operators."""
+        if part not in self._used:
+            if part not in self._plans:
+                self._find(alike(part))
+            self._used[part] = self._plans.pop(part)
+        return self._used[part]
+
+    def _price(self, part: Part) -> Price:
+        joules = 0.0
+        for mapping, mapped in self.plans(part):
+            macs = KERNELS[mapped.kernel].macs(mapped.sizes)
+            joules += plan_energy_j(self._chip, mapping.place, mapped.plan, macs) or 0.0
+        cycles = sum(self._cycles(part))
+        self._prices[part] = Price(cycles, joules, self._expert_bytes(part))
+        return self._prices[part]
+
+    def _cycles(self, part: Part) -> list[float]:
+        """Cycles of a part's operators."""
+        perf = [mapped.cycles for _, mapped in self.plans(part)]
+        if self._lt is None:
+            return [*perf]
+        return _scaled(perf, self._interpolated(part))
+
+    def _bounds(self, part: Part) -> tuple[float, float]:
+        if self._lt is not None:
+            cycles, off = self.of(part).cycles, self._error(part)
+            return cycles / (1 + off), cycles / (1 - off)
+        low = high = 0.0
+        for mapping, mapped in self.plans(part):
+            between = self._between(mapping, mapped) or EXACT
+            low += mapped.cycles * between.low
+            high += mapped.cycles * between.high
+        return low, high
+
+    def _between(self, mapping: Mapping, mapped: Mapped) -> Between | None:
+        memory = mapping.place.offchip is not None
+        of = (self._compared_as, mapped.kernel, mapped.plan.balance, mapped.cycles)
+        return lt_between(*of, memory=memory)
+
+    def _interpolated(self, part: Part) -> list[float]:
+        """Ratio of `lt` to `perf` of a part's operators."""
+        points = [(self._at(point), weight) for point, weight in around(part)]
+        columns = zip(*(ratios for ratios, _ in points), strict=True)
+        weights = [weight for _, weight in points]
+        return [sum(map(float.__mul__, ratios, weights)) for ratios in columns]
+
+    def _at(self, point: Part) -> tuple[float, ...]:
+        """The same at a point of the grid, as measured."""
+        if point not in self._ratios:
+            ran = self._ran(point)
+            self._ratios[point] = tuple(
+                lt / perf for lt, perf in zip(ran.lt, ran.perf, strict=True)
+            )
+        return self._ratios[point]
+
+    def _error(self, part: Part) -> float:
+        """The largest error of interpolation in the checks of a part's kind, as a part of 1."""
+        of = kind(part)
+        if of not in self._errors:
+            errors = []
+            for check in checks(part):
+                ran = self._ran(check)
+                found = sum(_scaled(ran.perf, self._interpolated(check)))
+                errors.append(abs(found / sum(ran.lt) - 1))
+            self._errors[of] = max(errors)
+        return self._errors[of]
+
+    def _ran(self, part: Part) -> Ran:
+        """A part at level `lt`."""
+        assert self._lt is not None
+
+        def planned() -> list[tuple[Place, Mapped]]:
+            return [(mapping.place, mapped) for mapping, mapped in self._planned([part])[0]]
+
+        operators = list(part_operators(self._model, part))
+        kept = _is_kept(part)
+        return self._lt.ran(str(part), self._mapping.place, operators, planned, kept=kept)
+
+    def _find(self, parts: Sequence[Part]) -> None:
+        """Plans of parts that differ in how much there is to do alone."""
+        self._plans |= zip(parts, self._planned(parts), strict=True)
+
+    def _planned(self, parts: Sequence[Part]) -> list[list[Planned]]:
+        found: list[list[Planned]] = [[] for _ in parts]
+        for operators in zip(*(part_operators(self._model, each) for each in parts), strict=True):
+            kept = _is_kept(parts[0]) and isinstance(operators[0], Attention)
+            mapping = self._kept if kept else self._mapping
+            for plans, mapped in zip(found, mapping.of_all(operators), strict=True):
+                plans.append((mapping, mapped))
+        return found
+
+    def _expert_bytes(self, part: Part) -> float:
+        """Bytes of experts' weights that a part reads."""
+        if not isinstance(part, Layer) or not part.experts:
+            return 0.0
+        return needed(self._model, part.tokens) * self._model.expert_bytes
+
+
+def _is_kept(part: Part) -> bool:
+    """Whether keys and values are in the tiles' SRAM."""
+    return isinstance(part, Decode) and part.in_sram
+
+
+def _scaled(cycles: Sequence[int], ratios: Sequence[float]) -> list[float]:
+    return [one * ratio for one, ratio in zip(cycles, ratios, strict=True)]
