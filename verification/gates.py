@@ -1,11 +1,8 @@
 """``python -m verification.gates``: what the router costs in gates and flip-flops, by feature.
 
-A logic gate counts by its transistors in static CMOS, in units of a NAND2's four; a flip-flop is a
-plain one, and what enables and resets it counts as gates. There is no library, layout or clock
-behind these figures: they compare variants.
+What is counted, and how, says `cosim/synthesis/cells.py`.
 """
 
-import json
 import re
 import sys
 import tempfile
@@ -19,20 +16,15 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from rich.console import Console
 from rich.table import Table
 
+from cosim.synthesis.cells import Cost, synthesised
+from cosim.synthesis.yosys import ToolError, read_command, sources_read, yosys_version
 from tlm.calibrated import REPOSITORY, file_hash, source_hashes
 from tlm.errors import InputError
 from tlm.files import whole_file
-from verification.yosys import ToolError, read_command, run_yosys, sources_read, yosys_version
 
 STORED = Path(__file__).with_name("gates.json")
 README = REPOSITORY / "rtl" / "README.md"
 _ROUTER = REPOSITORY / "rtl" / "noc" / "router.sv"
-_FLIP_FLOP = "$_DFF_P_"
-_TRANSISTORS = {
-    "$_NOT_": 2, "$_NAND_": 4, "$_NOR_": 4, "$_AOI3_": 6, "$_OAI3_": 6, "$_AOI4_": 8, "$_OAI4_": 8,
-    "$_NMUX_": 10, "$_MUX_": 12, "$_XOR_": 12, "$_XNOR_": 12,
-}  # fmt: skip
-_NAND2_TRANSISTORS = 4
 
 BASE = {
     "Rows": 4, "Cols": 4, "FifoDepth": 4, "OutputDepth": 0, "PayloadWidth": 64, "Stages": 1,
@@ -71,13 +63,6 @@ class _Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Cost(_Record):
-    """Cells of a synthesised router: NAND2 equivalents of its logic, and flip-flops."""
-
-    nand2: int
-    flip_flops: int
-
-
 class StoredGates(_Record):
     """Costs of all variants, the Verilog they are of, and the tool that counted them."""
 
@@ -112,28 +97,9 @@ def synthesise(parameters: Mapping[str, int]) -> tuple[Cost, list[Path]]:
     """
     with tempfile.TemporaryDirectory(prefix="wafertlm-") as folder:
         scratch = Path(folder)
-        output = run_yosys(
-            [
-                read_command("router", [_ROUTER], BASE | dict(parameters), scratch),
-                "synth -noabc -flatten -top router",
-                f"dfflegalize -cell {_FLIP_FLOP} x",
-                "opt -nodffe -nosdff",
-                "abc -g cmos",
-                "opt_clean",
-                "tee -q -o /scratch/cells.json stat -json",
-            ],
-            scratch,
-        )
-        cells = json.loads((scratch / "cells.json").read_text())["design"]["num_cells_by_type"]
-    return _cost(cells), sources_read(output)
-
-
-def _cost(cells: Mapping[str, int]) -> Cost:
-    unknown = sorted(set(cells) - set(_TRANSISTORS) - {_FLIP_FLOP})
-    if unknown:
-        raise ToolError(f"cells of unknown cost: {', '.join(unknown)}")
-    transistors = sum(count * _TRANSISTORS.get(cell, 0) for cell, count in cells.items())
-    return Cost(nand2=round(transistors / _NAND2_TRANSISTORS), flip_flops=cells[_FLIP_FLOP])
+        read = read_command("router", [_ROUTER], BASE | dict(parameters), scratch)
+        found = synthesised(read, "router", scratch)
+    return found.cost, sources_read(found.output)
 
 
 def count_all(workers: int = 2) -> StoredGates:

@@ -8,9 +8,9 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from cosim.synthesis.yosys import ToolError
 from tlm.errors import InputError
 from verification.proofs import PROOFS, STEPS, Proof, Verdict, prove
-from verification.yosys import ToolError
 
 
 def prove_all(proofs: Iterable[Proof], workers: int = 2) -> list[Verdict]:

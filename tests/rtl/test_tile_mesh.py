@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from calibration.simulator import build
+from cosim.synthesis.yosys import run_yosys
 from cosim.tiles.blocks import encode
 from cosim.tiles.descriptors import Descriptor, Wait
 from cosim.tiles.image import TileImage
@@ -19,7 +20,6 @@ from tlm.compute.vector_unit import VectorUnit
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Engine
 from tlm.program.functional import TileBlocks
-from verification.yosys import run_yosys
 from workloads.kernels.gemm import mesh_gemm_t, summa
 from workloads.kernels.gemm.plan import plan_gemm
 from workloads.machine.place import Place

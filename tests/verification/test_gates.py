@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from cosim.synthesis.yosys import yosys_version
 from tlm.errors import InputError
 from verification import gates
 from verification.gates import BASE, VARIANTS, Cost, StoredGates, differences, synthesise
-from verification.yosys import yosys_version
 
 
 @pytest.fixture(scope="module")

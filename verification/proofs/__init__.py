@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cosim.synthesis.yosys import ToolError, read_command, run_yosys, tool
 from tlm.calibrated import REPOSITORY
-from verification.yosys import ToolError, read_command, run_yosys, tool
 
 FOLDER = Path(__file__).parent
 _BLOCKS = REPOSITORY / "rtl" / "noc"

