@@ -134,8 +134,8 @@ def run_noc(options: NocOptions, building: Building = nullcontext) -> NocResult:
     if (options.traffic is None) == (options.collective is None):
         raise InputError("noc: give either --traffic or --collective")
     if options.saturation and options.traffic not in PATTERNS:
-        found = options.traffic or options.collective
-        raise InputError(f"--saturation: found with {found}; allowed: {', '.join(PATTERNS)}")
+        given = options.traffic or options.collective
+        raise InputError(f"--saturation: found with {given}; allowed: {', '.join(PATTERNS)}")
     figures_of = _traffic if options.traffic is not None else _collective
     try:
         found = figures_of(options, network, building)
