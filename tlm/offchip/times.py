@@ -102,7 +102,8 @@ def _moved_cycles(edge: Edge, units: Any, *, writes: bool) -> tuple[Any, Any, An
     """Until a channel has moved the first of a block's units, two of them, and all."""
     timing = edge.timing
     busy = timing.busy_bytes(units * edge.unit_bytes, writes=writes)
-    first, two = (timing.transfer_cycles(busy, units, moved) for moved in (1, 2))
+    parts = _larger(units, 1)  # an array has candidates without such a block, too
+    first, two = (timing.transfer_cycles(busy, parts, moved) for moved in (1, 2))
     return first, two, timing.transfer_cycles(busy)
 
 

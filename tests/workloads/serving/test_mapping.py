@@ -13,5 +13,5 @@ def test_values_of_a_latent_cache_are_not_loaded_beside_its_keys() -> None:
     shared = Attention("decode attention", 8, 128, 1, 1, 4096, 576, 512, latent=True)
     once, apart = mapping.of(shared), mapping.of(shared._replace(latent=False))
     assert (once.latent, apart.latent) == (True, False)
-    assert once.plan.moved.read < 0.6 * apart.plan.moved.read
+    assert once.plan.moved.read < 0.65 * apart.plan.moved.read
     assert once.cycles < 0.8 * apart.cycles
