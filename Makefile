@@ -6,7 +6,7 @@ RUN    := $(VENV)/bin/python
 TESTS  ?= tests
 # Says that the models have been compiled, by the only target that does so before they run.
 COMPILED := build/.compiled
-# Says that what tests need is there, too (mypy, yosys and the like): the demo does without.
+# Says that what tests need is there, too (mypy, z3 and the like): the demo does without.
 TOOLS := $(VENV)/.tools
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # Workers of the test suite. A file's tests stay together, so that its simulations run once. The slow

@@ -77,13 +77,17 @@ class _Table(BaseModel):
 
 
 class Rtl(_Table):
-    """The Verilog; files and folders relative to the specification."""
+    """The Verilog; files and folders relative to the specification.
+
+    ``payload_parameter``: the parameter, if there is one, that is the bits of a flit's payload.
+    """
 
     top: _Identifier
     sources: Annotated[tuple[str, ...], Field(min_length=1, strict=False)]
     include_folders: Annotated[tuple[str, ...], Field(strict=False)] = ()
     defines: dict[_Identifier, str | int] = {}
     parameters: dict[_Identifier, int] = {}
+    payload_parameter: _Identifier | None = None
     verilator_options: Annotated[tuple[str, ...], Field(strict=False)] = ()
 
     def flags(self) -> list[str]:

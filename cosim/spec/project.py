@@ -93,6 +93,7 @@ def project_spec(mesh: MeshParameters, sizes: Sequence[tuple[int, int]] = ((3, 4
                 "top": "mesh",
                 "sources": [path.name for path in NOC_SOURCES],
                 "parameters": {name: values[name] for name in (*_GIVEN, *without)},
+                "payload_parameter": "PayloadWidth",
             },
             "mesh": {
                 "rows_parameter": "Rows",

@@ -1,8 +1,8 @@
 """Cells of a module of Verilog, and the longest path through them.
 
 A logic gate counts by its transistors in static CMOS, in units of a NAND2's four; a flip-flop is a
-plain one, and what enables and resets it counts as gates. There is no library, layout or clock
-behind these figures: they compare variants.
+plain one, and what enables and resets it counts as gates. A latch counts as a flip-flop. There is
+no library, layout or clock behind these figures: they compare variants.
 """
 
 import json
@@ -15,10 +15,11 @@ from pydantic import BaseModel, ConfigDict
 
 from cosim.synthesis.yosys import ToolError, run_yosys
 
-_FLIP_FLOP = "$_DFF_P_"
+#: Flip-flops and latches, and what resets them as the gate that a synchronous reset is.
+_STATE = {"$_DFF_P_": 0, "$_DFF_PN0_": 6, "$_DFF_PN1_": 6, "$_DLATCH_P_": 0}
 _TRANSISTORS = {
     "$_NOT_": 2, "$_NAND_": 4, "$_NOR_": 4, "$_AOI3_": 6, "$_OAI3_": 6, "$_AOI4_": 8, "$_OAI4_": 8,
-    "$_NMUX_": 10, "$_MUX_": 12, "$_XOR_": 12, "$_XNOR_": 12,
+    "$_NMUX_": 10, "$_MUX_": 12, "$_XOR_": 12, "$_XNOR_": 12, **_STATE,
 }  # fmt: skip
 _NAND2_TRANSISTORS = 4
 
@@ -68,25 +69,29 @@ def synthesised(
         [
             read,
             f"synth -noabc -flatten -top {top}",
-            f"dfflegalize -cell {_FLIP_FLOP} x",
+            "setattr -unset init w:*",
+            f"dfflegalize {' '.join(f'-cell {cell} x' for cell in _STATE)}",
             "opt -nodffe -nosdff",
             "abc -g cmos",
             "opt_clean",
+            # Nothing goes on through what is not synthesised here.
+            *(f"delete t:{module}" for module in ("$scopeinfo", *beside)),
             "tee -q -o /scratch/path.txt ltp -noff",
             "tee -q -o /scratch/cells.json stat -json",
         ],
         scratch,
         user,
     )
-    found = json.loads((scratch / "cells.json").read_text())["design"]["num_cells_by_type"]
-    cells = {cell: count for cell, count in found.items() if cell not in beside}
+    cells = json.loads((scratch / "cells.json").read_text())["design"]["num_cells_by_type"]
     paths = re.findall(r"\(length=(\d+)\)", (scratch / "path.txt").read_text())
     return Synthesised(_cost(cells), sum(cells.values()), max(map(int, paths), default=0), output)
 
 
 def _cost(cells: Mapping[str, int]) -> Cost:
-    unknown = sorted(set(cells) - set(_TRANSISTORS) - {_FLIP_FLOP})
-    if unknown:
+    if unknown := sorted(cells.keys() - _TRANSISTORS.keys()):
         raise ToolError(f"cells of unknown cost: {', '.join(unknown)}")
-    transistors = sum(count * _TRANSISTORS.get(cell, 0) for cell, count in cells.items())
-    return Cost(nand2=round(transistors / _NAND2_TRANSISTORS), flip_flops=cells.get(_FLIP_FLOP, 0))
+    transistors = sum(count * _TRANSISTORS[cell] for cell, count in cells.items())
+    return Cost(
+        nand2=round(transistors / _NAND2_TRANSISTORS),
+        flip_flops=sum(cells.get(cell, 0) for cell in _STATE),
+    )

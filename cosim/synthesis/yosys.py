@@ -63,8 +63,14 @@ def run_yosys(commands: Sequence[str], scratch: Path, user: Path | None = None) 
         check=False,
     )
     if outcome.returncode:
-        raise ToolError(f"yosys failed:\n{(outcome.stdout + outcome.stderr)[-4000:]}")
+        raise ToolError(f"yosys failed:\n{_errors(outcome.stdout + outcome.stderr)}")
     return outcome.stdout
+
+
+def _errors(printed: str) -> str:
+    """The lines that say what is wrong; else the end of what was printed."""
+    lines = re.findall(r"^.*\b(?:ERROR: |Source line ).*$", printed, re.MULTILINE)
+    return "\n".join(lines) or printed[-4000:]
 
 
 @cache

@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from filelock import FileLock
 
 from cosim.errors import SimulationError
-from cosim.verilated.progress import told
+from cosim.verilated.progress import BUILDING, Work, told
 from cosim.verilated.toolchain import verilator_environment
 from tlm.calibrated import REPOSITORY, file_hash
 from tlm.errors import InputError
@@ -62,6 +62,7 @@ def cached(
     nodes: int,
     ask: Ask | None = None,
     include_folders: Sequence[Path] = (),
+    work: Work = BUILDING,
 ) -> Built:
     """A model; the same content is made once, also by two runs at a time.
 
@@ -74,6 +75,7 @@ def cached(
         nodes: Of a mesh, how many: the more, the longer it takes; else 1.
         ask: Asks Verilator what else it reads; None: nothing.
         include_folders: Where included files are looked for.
+        work: What is done to make it, if it is not built.
 
     Raises:
         InputError: if the folder of built models cannot be written.
@@ -86,17 +88,17 @@ def cached(
     folder = cache / f"{name}-{_key([content, unnamed])}"
     with FileLock(f"{folder}.lock"):
         if not (folder / _WHOLE).is_file():
-            _build(folder, make, shown, nodes)
+            _build(folder, make, shown, nodes, work)
     return Built(folder, tuple(read))
 
 
-def _build(folder: Path, make: Callable[[Path], None], shown: str, nodes: int) -> None:
+def _build(folder: Path, make: Callable[[Path], None], shown: str, nodes: int, work: Work) -> None:
     # A build that was killed may have left processes that write on: never into the folder itself.
     for left in folder.parent.glob(f"{folder.name}.*[0-9]"):
         shutil.rmtree(left, ignore_errors=True)
     scratch = folder.with_name(f"{folder.name}.{os.getpid()}")
     scratch.mkdir()
-    with told(shown, scratch, nodes):
+    with told(shown, scratch, nodes, work):
         make(scratch)
     for path in scratch.iterdir():
         if path.suffix in {".a", ".cpp", ".d", ".gch", ".h", ".o"}:

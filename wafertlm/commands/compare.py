@@ -5,11 +5,12 @@ from typing import Any
 
 import click
 from rich.console import Group, RenderableType
+from rich.markup import escape
 from rich.table import Table
 
 from tlm.errors import InputError
 from wafertlm.commands.common import output_options
-from wafertlm.compare import run_comparison, variants
+from wafertlm.compare import gates_of, run_comparison, variants
 from wafertlm.compare.variants import OPTIONS, varied
 from wafertlm.output import Result, emit, progress
 from wafertlm.stopwatch import stopwatch
@@ -27,7 +28,31 @@ def _render(result: Result) -> RenderableType:
             if each["variant"] == number:
                 table.add_row(each["metric"], *_row(each))
         tables.append(table)
+    if result["gates"]:
+        tables.append(_gates(result["gates"]))
     return Group(*tables)
+
+
+def _gates(found: list[Result]) -> Table:
+    table = Table(title="gates")
+    table.add_column("router")
+    for name in ("payload bits", "cells", "NAND2 equivalents", "flip-flops", "longest path",
+                 "cells of the chip"):  # fmt: skip
+        table.add_column(name, justify="right")
+    for each in found:
+        name, router = escape(Path(each["rtl"]).name), each["router"]
+        if router is None:
+            table.add_row(name, *("-",) * 6)
+            continue
+        counts = (router["cells"], router["nand2"], router["flip_flops"])
+        table.add_row(
+            name,
+            str(each["payload_bits"]),
+            *(f"{count:,}" for count in counts),
+            str(router["longest_path_cells"]),
+            f"{each['grid']}: {each['chip']['cells']:,}",
+        )
+    return table
 
 
 def _row(change: Result) -> list[str]:
@@ -64,12 +89,19 @@ def _known_names() -> dict[str, list[str]]:
     metavar="OPTION=V1,V2",
     help="What varies, such as rtl=A.toml,B.toml or set:noc.hop_cycles=1,2 (repeatable).",
 )
+@click.option(
+    "--gates/--no-gates",
+    "has_gates",
+    default=True,
+    help="Whether gates of routers in Verilog are counted: a minute or two each, once.",
+)
 @click.option("--out", type=click.Path(path_type=Path), help="Store the result (JSON).")
 @output_options(_known_names)
 def command(
     compared: str | None,
     given: tuple[str, ...],
     vary: tuple[str, ...],
+    has_gates: bool,
     out: Path | None,
     as_json: bool,
 ) -> None:
@@ -83,5 +115,6 @@ def command(
     asked = variants(compared, given, vary)
     with stopwatch() as watch, progress("variants") as bar:
         found = run_comparison(compared, asked, watch, bar)
-    result: dict[str, Any] = found.record(varied(vary), watch.times)
+        gates = gates_of(asked, watch) if has_gates else None
+    result: dict[str, Any] = found.record(varied(vary), watch.times, gates)
     emit(result, as_json, _render, out)

@@ -99,12 +99,16 @@ class Comparison:
         ]
 
     def record(
-        self, vary: Sequence[Mapping[str, Any]], times: Mapping[str, float]
+        self,
+        vary: Sequence[Mapping[str, Any]],
+        times: Mapping[str, float],
+        gates: Sequence[Mapping[str, Any]] | None = None,
     ) -> dict[str, Any]:
         """The result as ``wafertlm compare --json`` prints it.
 
         Args:
             vary: What varies: ``varied``.
+            gates: Gates of custom routers: ``gates_of``.
             times: What it cost: ``Stopwatch.times``.
         """
         told = [
@@ -112,7 +116,7 @@ class Comparison:
             for variant, ran in zip(self.variants, self.runs, strict=True)
         ]
         options = {"command": self.command, "vary": vary, "options": told[0]["result"]["options"]}
-        figures = {"variants": told, "changes": self.changes, "gates": None}
+        figures = {"variants": told, "changes": self.changes, "gates": gates}
         return complete("compare", options, figures, times)
 
 
