@@ -11,7 +11,7 @@ from calibration import campaign
 from calibration.campaign import EXPERIMENTS, calibrate, missed_targets, models
 from calibration.experiment import Targets, run
 from tlm.calibrated import forget, load_result
-from tlm.level_errors import load_levels, load_tiles
+from tlm.level_errors import load_chips, load_levels, load_tiles
 
 if TYPE_CHECKING:
     from conftest import FakeExperiment
@@ -204,6 +204,8 @@ def test_a_missed_target_is_status_1_of_the_command(
     monkeypatch.setattr("wafertlm.commands.calibrate.compare_levels", lambda: points)
     tiles = load_tiles().points
     monkeypatch.setattr("wafertlm.commands.calibrate.compare_tiles", lambda force: tiles)
+    chips = load_chips().points
+    monkeypatch.setattr("wafertlm.commands.calibrate.compare_chips", lambda: chips)
     monkeypatch.setattr("wafertlm.commands.calibrate.calibrate", lambda **options: results)
     assert wafertlm("calibrate").status == 0
     off = {"max_abs_error_pct": 1.5, "worst_case": "case 7"}

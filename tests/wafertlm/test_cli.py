@@ -14,7 +14,7 @@ import pytest
 from calibration.campaign import EXPERIMENTS
 from tlm.calibrated import load_result
 from tlm.errors import InputError
-from tlm.level_errors import load_levels, load_tiles
+from tlm.level_errors import load_chips, load_levels, load_tiles
 from wafertlm import __version__, cli
 from wafertlm.output import CheckFailedError
 
@@ -55,6 +55,8 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("wafertlm.commands.calibrate.compare_levels", lambda: points)
     tiles = load_tiles().points
     monkeypatch.setattr("wafertlm.commands.calibrate.compare_tiles", lambda force: tiles)
+    chips = load_chips().points
+    monkeypatch.setattr("wafertlm.commands.calibrate.compare_chips", lambda: chips)
     return tmp_path
 
 
