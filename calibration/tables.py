@@ -106,6 +106,21 @@ def stream_table(streams: StreamComparison) -> str:
     return "\n".join(lines) + "\n"
 
 
+def chip_at_table(points: Sequence[ChipPoint]) -> str:
+    """Errors by kernel of `lt` against `at` on foreign chips, with off-chip memory and without."""
+    lines = ["| kernel | operands in the tiles | in off-chip memory |", "|---|---|---|"]
+    for kernel, chosen in by_kernel([point for point in points if point.at is not None]).items():
+        kinds = ([each for each in chosen if each.memory == memory] for memory in (False, True))
+        errors = (f"{spread(each, _lt_error_pct)}" if each else "-" for each in kinds)
+        lines.append(f"| {kernel} | {' | '.join(errors)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _lt_error_pct(point: ChipPoint) -> float:
+    assert point.lt_error_pct is not None
+    return point.lt_error_pct
+
+
 def stored_tables() -> list[tuple[Path, str, str]]:
     """Document, mark and text of every table.
 
@@ -118,6 +133,7 @@ def stored_tables() -> list[tuple[Path, str, str]]:
         (_TILES, "tiles", tile_table(load_tiles().points)),
         (_KERNELS, "chips", chip_table(load_chips().points)),
         (_OFFCHIP, "streams", stream_table(load_streams())),
+        (_KERNELS, "chips at", chip_at_table(load_chips().points)),
     ]
 
 

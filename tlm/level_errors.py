@@ -92,7 +92,8 @@ class TileComparison(Comparison):
 class ChipPoint(Table):
     """Cycles of one kernel case at `lt` and `perf`, at the constants of a chip.
 
-    ``memory`` and ``balance`` are those of `TilePoint`; ``case`` is its grid and sizes.
+    ``memory`` and ``balance`` are those of `TilePoint`; ``case`` is its grid and sizes. ``at`` is
+    None of the project's own chips, and of what costs much there.
     """
 
     chip: str
@@ -100,6 +101,7 @@ class ChipPoint(Table):
     memory: bool
     case: str
     balance: float
+    at: int | None
     lt: int
     perf: int
 
@@ -107,6 +109,11 @@ class ChipPoint(Table):
     def error_pct(self) -> float:
         """(perf - lt) / lt in per cent."""
         return 100.0 * (self.perf - self.lt) / self.lt
+
+    @property
+    def lt_error_pct(self) -> float | None:
+        """(lt - at) / at in per cent."""
+        return None if self.at is None else 100.0 * (self.lt - self.at) / self.at
 
 
 class ChipComparison(Comparison):
@@ -231,27 +238,55 @@ def lt_between(
     Raises:
         InputError: if the comparison is missing, cannot be read, or is stale.
     """
-    cases = _cases_on(chip, kernel, memory)
+    return _between(_cases_on(chip, kernel, memory, "perf"), balance, cycles)
+
+
+def at_between(
+    chip: str | None, kernel: str, balance: float, cycles: int, *, memory: bool
+) -> Between | None:
+    """The same of what `at` may be, of a run at `lt`; None also of the project's own chips."""
+    return _between(_cases_on(chip, kernel, memory, "lt"), balance, cycles)
+
+
+def perf_between(
+    chip: str | None, kernel: str, balance: float, cycles: int, *, memory: bool
+) -> Between | None:
+    """The same of what `at` may be, of a closed form; of the project's own chips what `lt` may."""
+    of = chip, kernel, balance, cycles
+    lt, at = lt_between(*of, memory=memory), at_between(*of, memory=memory)
+    return lt if lt is None or at is None else Between(lt.low * at.low, lt.high * at.high)
+
+
+class _Cases(NamedTuple):
+    """Logarithms of balance and cycles of cases, shape (cases, 2), and their errors in per cent."""
+
+    logs: NDArray[np.float64]
+    errors: NDArray[np.float64]
+
+
+def _between(cases: _Cases | None, balance: float, cycles: int) -> Between | None:
     if cases is None:
         return None
-    logs, errors = cases
-    around = errors[_around(logs - np.log([balance, cycles]))]
+    around = cases.errors[_around(cases.logs - np.log([balance, cycles]))]
     least, most = min(0.0, float(around.min())), max(0.0, float(around.max()))
     return Between(1 / (1 + most / 100), 1 / (1 + least / 100))
 
 
 @lru_cache(1 << 8)
-def _cases_on(
-    chip: str | None, kernel: str, memory: bool
-) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """Logarithms of balance and cycles of a kernel's cases, shape (cases, 2), and their errors."""
+def _cases_on(chip: str | None, kernel: str, memory: bool, level: str) -> _Cases | None:
+    """Cases of a kernel that were held at a level against the one below."""
     name = "rtl" if chip is not None and chip.startswith("rtl-") else chip
     of_kernel = [p for p in load_chips().points if (p.kernel, p.memory) == (kernel, memory)]
     points = [p for p in of_kernel if p.chip == name] or of_kernel
-    if not points:
+    found = [
+        (p.balance, p.perf, p.error_pct) if level == "perf" else (p.balance, p.lt, p.lt_error_pct)
+        for p in points
+        if level == "perf" or p.at is not None
+    ]
+    if not found:
         return None
-    errors = np.array([point.error_pct for point in points])
-    return np.log([(point.balance, point.perf) for point in points]), errors
+    balances, cycles, errors = np.array(found, dtype=float).T
+    return _Cases(np.log(np.stack([balances, cycles], axis=1)), errors)
 
 
 def level_error(

@@ -1,23 +1,30 @@
 """Closed forms against `lt` at the constants of the shipped chips, with off-chip memory or without.
 
 Cases are drawn: grids from 4x4 to 32x32, ragged sizes, from bound by transfers or memory to bound
-by computation. No closed form is fitted to them.
+by computation. No closed form is fitted to them. Those of foreign chips that cost little run at
+level `at`, too; the project's own chips have a comparison to themselves (models.py).
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from calibration.levels.cases import Grid
 from calibration.store import save_chips
 from tlm.chips import Chip, load_chip
-from tlm.chips.parts import noc_timing, own_tile
+from tlm.chips.parts import chip_router, noc_timing, own_tile
 from tlm.compute.base import ceil_div
+from tlm.engines.at import run_at
+from tlm.engines.at.cost import Cost
 from tlm.engines.lt import run_lt
 from tlm.errors import InputError
+from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.zero_load import NocTiming
 from tlm.level_errors import ChipPoint
+from tlm.memory.bandwidth_latency import BandwidthLatencyMemory
+from tlm.offchip.system import OffChipMemory
+from tlm.program import Program
 from tlm.tiles.programs import on_tiles
 from tlm.tiles.timing import FREE, TileTiming
 from workloads.kernels.catalogue import (
@@ -58,6 +65,9 @@ _DEPTHS = (8, 128)
 _HEAD, _OPERANDS, _PRODUCTS = 32, 4, 3
 #: Of products of experts: how many, rows of each, and a tile's share of n and k in units.
 _EXPERTS = ((24, 4, 2, 2), (12, 64, 2, 2))
+#: Level `at` runs cases up to so many steps and packets; and of each kernel on a chip's grid the
+#: cheapest, up to the second figure. No tiles more than the last one says.
+_CHEAP, _DEAR, _AT_TILES = 1_000, 10_000, 16 * 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +106,23 @@ class Ground:
         ran = run_lt(timed, self.timing, queues=queues, offchip=self.place.offchip)
         return ran.cycles, kernel.closed_form(planned, timing)
 
+    def at_cost(self, program: Program) -> int | None:
+        """Steps and packets at level `at`; None on the project's own chips, and on large grids."""
+        if self.tile is not None or program.rows * program.cols > _AT_TILES:
+            return None
+        return sum(Cost.of(program, chip_router(self.chip).packet_flits, self.place.offchip))
+
+    def at(self, program: Program) -> int:
+        """Cycles of a program at level `at`, off-chip memory by its formula."""
+        (timing, packet_flits), edge = chip_router(self.chip), self.place.offchip
+        memory, rows = None, program.rows
+        if edge is not None:
+            memory = OffChipMemory(edge, lambda env: BandwidthLatencyMemory(env, edge.timing))
+            rows += edge.edge_rows
+        mesh = HandshakeMesh(rows, program.cols, timing)
+        cut = replace(timing, fifo_depth=packet_flits)
+        return run_at(program, cut, mesh, offchip=memory).cycles
+
 
 def compare_chips() -> list[ChipPoint]:
     """Compare all kernels on all chips, and store the outcome."""
@@ -122,6 +149,8 @@ def chip_points(
 def _points(chip: str, ground: Ground, name: str, grid: Grid, seed: int) -> Iterator[ChipPoint]:
     kernel, memory = KERNELS[name], ground.place.offchip is not None
     stream = np.random.default_rng([seed, *chip.encode(), *name.encode(), *grid])
+    points: list[ChipPoint] = []
+    programs: list[Program] = []
     for sizes in _problems(name, kernel, grid, CHIPS[chip][1], stream):
         try:
             plan = kernel.planned(sizes, ground.place)
@@ -131,15 +160,31 @@ def _points(chip: str, ground: Ground, name: str, grid: Grid, seed: int) -> Iter
             return  # what it works on is in the tiles
         cycles = ground.both(kernel, plan)
         if cycles is not None:
-            yield ChipPoint(
+            programs.append(kernel.program(plan))
+            point = ChipPoint(
                 chip=chip,
                 kernel=name,
                 memory=memory,
                 case=f"{grid[0]}x{grid[1]}: {','.join(map(str, sizes))}",
                 balance=plan.balance,
+                at=None,
                 lt=cycles[0],
                 perf=cycles[1],
             )
+            points.append(point)
+    yield from _at_too(ground, points, programs)
+
+
+def _at_too(
+    ground: Ground, points: Sequence[ChipPoint], programs: Sequence[Program]
+) -> Iterator[ChipPoint]:
+    """Points with the cycles of their programs at level `at`, of those that cost little."""
+    costs = [ground.at_cost(program) for program in programs]
+    known = [cost for cost in costs if cost is not None and cost <= _DEAR]
+    most = max(_CHEAP, min(known, default=0))
+    for point, program, cost in zip(points, programs, costs, strict=True):
+        cheap = cost is not None and cost <= most
+        yield point.model_copy(update={"at": ground.at(program)}) if cheap else point
 
 
 def _problems(

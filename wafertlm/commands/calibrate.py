@@ -169,9 +169,11 @@ def _tile_row(kernel: str, points: Sequence[TilePoint]) -> dict[str, Any]:
 def _chip_row(kernel: str, points: Sequence[ChipPoint]) -> dict[str, Any]:
     """Errors of a kernel's closed form at the constants of all chips."""
     total = spread(points, attrgetter("error_pct"))
+    at = spread([each for each in points if each.at is not None], attrgetter("lt_error_pct"))
     return {
         "kernel": kernel,
         "points": total.cases,
+        "lt_against_at_pct": {"mean": at.mean_abs_pct, "max": at.max_abs_pct},
         "perf_against_lt_pct": {"mean": total.mean_abs_pct, "max": total.max_abs_pct},
         "worst_case": f"{total.worst.chip} {total.worst.case}",
     }

@@ -9,7 +9,7 @@ from tlm.chips import find_tiles
 from tlm.chips.find import shipped_as
 from tlm.engines.at.cost import Cost
 from tlm.errors import InputError
-from tlm.level_errors import Between, lt_between
+from tlm.level_errors import Between, at_between, perf_between
 from wafertlm.iteration.options import LEVELS, IterationOptions
 from wafertlm.kernel.options import KernelOptions
 from wafertlm.kernel.result import KernelResult
@@ -41,7 +41,7 @@ class Ran:
         mapped: How.
         count: How often it runs.
         result: What came of one run.
-        between: Between what level `lt` may be, of a closed form; None where nothing was compared.
+        between: Between what the level below may be, or those; None where nothing was compared.
     """
 
     operator: Operator
@@ -120,7 +120,7 @@ class IterationResult:
     def seconds_between(self) -> tuple[float, float] | None:
         """Between what the seconds may be, by the error of the level; None if that is not known.
 
-        On chips that were never held against our RTL it is that of the closed forms against `lt`.
+        On chips that were never held against our RTL it is that against level `at`.
         """
         level_pct = self.level_pct
         if level_pct is not None:
@@ -201,13 +201,13 @@ def run_iteration(
 
 
 def _between(ran: KernelResult, chip: str | None) -> Between | None:
-    """Between what level `lt` may be, of a closed form with the engines of the tiles."""
-    setup = ran.setup
-    if (setup.levels.noc, setup.levels.compute) != ("perf", "at"):
+    """Between what level `at` may be, or of the project's own chips `lt`, of a level above."""
+    setup, memory = ran.setup, ran.setup.place.offchip is not None
+    of = chip, setup.options.kernel, setup.plan.balance, ran.cycles
+    if setup.levels.compute != "at" or setup.levels.noc not in ("perf", "lt"):
         return None
-    memory = setup.place.offchip is not None
-    kernel = setup.options.kernel
-    return lt_between(chip, kernel, setup.plan.balance, ran.cycles, memory=memory)
+    known = perf_between if setup.levels.noc == "perf" else at_between
+    return known(*of, memory=memory)
 
 
 def _setup(ground: Ground, mapped: Mapped, asked: IterationOptions) -> Setup:
