@@ -221,7 +221,7 @@ EXACT = Between(1.0, 1.0)
 
 
 def lt_between(
-    chip: str | None, kernel: str, balance: float, cycles: int, *, memory: bool
+    chip: str | None, kernel: str, balance: float, cycles: float, *, memory: bool
 ) -> Between | None:
     """Between what `lt` may be, of a closed form: by the signed errors of the cases around it.
 
@@ -242,14 +242,14 @@ def lt_between(
 
 
 def at_between(
-    chip: str | None, kernel: str, balance: float, cycles: int, *, memory: bool
+    chip: str | None, kernel: str, balance: float, cycles: float, *, memory: bool
 ) -> Between | None:
     """The same of what `at` may be, of a run at `lt`; None also of the project's own chips."""
     return _between(_cases_on(chip, kernel, memory, "lt"), balance, cycles)
 
 
 def perf_between(
-    chip: str | None, kernel: str, balance: float, cycles: int, *, memory: bool
+    chip: str | None, kernel: str, balance: float, cycles: float, *, memory: bool
 ) -> Between | None:
     """The same of what `at` may be, of a closed form; of the project's own chips what `lt` may."""
     of = chip, kernel, balance, cycles
@@ -264,7 +264,7 @@ class _Cases(NamedTuple):
     errors: NDArray[np.float64]
 
 
-def _between(cases: _Cases | None, balance: float, cycles: int) -> Between | None:
+def _between(cases: _Cases | None, balance: float, cycles: float) -> Between | None:
     if cases is None:
         return None
     around = cases.errors[_around(cases.logs - np.log([balance, cycles]))]

@@ -86,7 +86,6 @@ def test_most_iterations_at_lt_lie_between_the_bounds_of_perf() -> None:
     assert max(widths) < 0.06
 
 
-@pytest.mark.xfail(reason="ends of serving hold what the closed forms add to lt alone", strict=True)
 def test_an_iterations_bounds_are_those_of_its_price() -> None:
     price = serving_model("llama3-8b", "flat32")
     ran = run_iteration(IterationOptions(model="llama3-8b", chip="flat32", decode="16@1024"))

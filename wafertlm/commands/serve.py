@@ -49,6 +49,7 @@ def _intervals(interval: Mapping[str, Any]) -> Table:
     for name, ends in interval.items():
         if isinstance(ends, Mapping):
             table.add_row(name, _number(ends["low"]), _number(ends["high"]))
+    table.caption = interval.get("note")
     return table
 
 

@@ -14,10 +14,11 @@ from workloads.serving.result.seeds import mean_of
 FIGURES = ("ttft_s", "tbt_ms", "throughput_tok_s", "e2e_s")
 _ENDS: tuple[End, ...] = ("low", "high")
 _RESTS_ON = {
-    "perf": "interval: by how far closed forms are from level lt, in the checked cases around the "
-    "plan of each kernel; how far lt is from the RTL is not in it",
+    "perf": "interval: by how far closed forms are from level lt, and lt from at, in the checked "
+    "cases around the plan of each kernel; how far at is from a chip is not in it",
     "lt": "interval: by how far interpolation between measured sizes is from level lt, in the "
-    "worst of some checks; how far lt is from the RTL is not in it",
+    "worst of some checks, and lt from at in the checked cases around the plan of each kernel; "
+    "how far at is from a chip is not in it",
 }
 
 

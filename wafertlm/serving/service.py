@@ -215,16 +215,17 @@ class Service:
         """The custom routers in place of the chip's network."""
         from wafertlm.custom import CustomRouters  # slow to import: only for custom routers
 
-        routers = CustomRouters.load(spec_file)
-        routers.check_closed_form(f"serving, whose prices are of level {self.options.level},")
-        return routers
-
-    def _network(self, routers: "CustomRouters") -> Network | None:
         if isinstance(self.chip, GpuBox):
             raise InputError(
                 f"--rtl: found with '{self.chip.name}'; allowed: with chips of tiles, whose "
                 "network it stands in for"
             )
+        routers = CustomRouters.load(spec_file)
+        routers.check_closed_form(f"serving, whose prices are of level {self.options.level},")
+        return routers
+
+    def _network(self, routers: "CustomRouters") -> Network:
+        assert not isinstance(self.chip, GpuBox)  # as checked
         return Network(routers.cut(routers.timing_on(self.chip)), routers.combines)
 
     def _check_custom(self) -> None:

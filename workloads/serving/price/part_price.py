@@ -2,14 +2,15 @@
 
 At `perf` a kernel takes the cycles of its closed form, and may be off by the errors of the cases
 that it was compared with `lt` on. At `lt` it takes as many times more as it does at the points of
-a grid around it, and may be off by what interpolation is in the worst of some checks.
+a grid around it, and may be off by what interpolation is in the worst of some checks. Level `lt`
+may be off from `at` by the errors of other cases, at either.
 """
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from tlm.chips import Chip
-from tlm.level_errors import EXACT, Between, lt_between
+from tlm.level_errors import EXACT, Between, at_between, perf_between
 from workloads.kernels.catalogue import KERNELS
 from workloads.machine.place import Place
 from workloads.models import Model
@@ -74,17 +75,23 @@ class PartPrices:
         if self._lt is not None:
             return []
         used = [each for plans in self._used.values() for each in plans]
-        return sorted({mapped.kernel for of, mapped in used if self._between(of, mapped) is None})
+        return sorted(
+            {
+                mapped.kernel
+                for mapping, mapped in used
+                if self._between(mapping, mapped, mapped.cycles) is None
+            }
+        )
 
     def of(self, part: Part) -> Price:
         """Price of a part."""
         return self._prices.get(part) or self._price(part)
 
     def ends(self, part: Part) -> tuple[float, float]:
-        """The least and the most cycles that a part may take.
+        """The least and the most cycles that a part may take at level `at`.
 
         Raises:
-            InputError: if the comparison of the closed forms with `lt` is missing or stale.
+            InputError: if the comparison of the levels is missing or stale.
         """
         if part not in self._ends:
             self._ends[part] = self._bounds(part)
@@ -115,20 +122,20 @@ class PartPrices:
         return _scaled(perf, self._interpolated(part))
 
     def _bounds(self, part: Part) -> tuple[float, float]:
-        if self._lt is not None:
-            cycles, off = self.of(part).cycles, self._error(part)
-            return cycles / (1 + off), cycles / (1 - off)
+        off = 0.0 if self._lt is None else self._error(part)
         low = high = 0.0
-        for mapping, mapped in self.plans(part):
-            between = self._between(mapping, mapped) or EXACT
-            low += mapped.cycles * between.low
-            high += mapped.cycles * between.high
+        for (mapping, mapped), cycles in zip(self.plans(part), self._cycles(part), strict=True):
+            between = self._between(mapping, mapped, cycles) or EXACT
+            low += cycles * between.low / (1 + off)
+            high += cycles * between.high / (1 - off)
         return low, high
 
-    def _between(self, mapping: Mapping, mapped: Mapped) -> Between | None:
+    def _between(self, mapping: Mapping, mapped: Mapped, cycles: float) -> Between | None:
+        """Between what `at` may be by the comparisons, as a part of the cycles."""
+        known = perf_between if self._lt is None else at_between
         memory = mapping.place.offchip is not None
-        of = (self._compared_as, mapped.kernel, mapped.plan.balance, mapped.cycles)
-        return lt_between(*of, memory=memory)
+        of = (self._compared_as, mapped.kernel, mapped.plan.balance, cycles)
+        return known(*of, memory=memory)
 
     def _interpolated(self, part: Part) -> list[float]:
         """Ratio of `lt` to `perf` of a part's operators."""
