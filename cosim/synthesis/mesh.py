@@ -235,9 +235,16 @@ def _synthesise(meshes: Sequence[_Mesh], folder: Path) -> list[RouterGates]:
             scratch = folder / f"{number}-{module.name}"
             scratch.mkdir()
             jobs.append((number, mesh, module, scratch))
+    # What lies around modules takes seconds, and tells first what of a mesh cannot be synthesised.
+    jobs.sort(key=lambda job: not job[2].beside)
+    around = sum(bool(job[2].beside) for job in jobs)
     with ThreadPoolExecutor(_WORKERS) as pool:
-        found = pool.map(lambda job: job[1].synthesised(job[2], job[3]), jobs)
-        made = [(job[0], job[2].each_node, one) for job, one in zip(jobs, found, strict=True)]
+        found = [
+            one
+            for some in (jobs[:around], jobs[around:])
+            for one in pool.map(lambda job: job[1].synthesised(job[2], job[3]), some)
+        ]
+    made = [(job[0], job[2].each_node, one) for job, one in zip(jobs, found, strict=True)]
     return [
         _router([(share, one) for its, share, one in made if its == number])
         for number in range(len(meshes))

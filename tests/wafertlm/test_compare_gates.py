@@ -37,7 +37,12 @@ def test_deeper_buffers_cost_cells_and_what_cannot_be_synthesised_is_told(
     paths = [
         routers(tmp_path, "shallow", ("FifoDepth = 4", f"FifoDepth = 2, {_SMALL}")),
         routers(tmp_path, "deep", ("FifoDepth = 4", f"FifoDepth = 4, {_SMALL}")),
-        routers(tmp_path, "broken", (str(verilog), str(broken))),
+        routers(
+            tmp_path,
+            "broken",
+            (str(verilog), str(broken)),
+            ("FifoDepth = 4", f"FifoDepth = 2, {_SMALL}"),
+        ),
     ]
     vary = ("--vary", f"rtl={','.join(map(str, paths))}")
     found = compared(wafertlm, *TRAFFIC, *vary)

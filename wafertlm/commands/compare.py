@@ -93,7 +93,7 @@ def _known_names() -> dict[str, list[str]]:
     "--gates/--no-gates",
     "has_gates",
     default=True,
-    help="Whether gates of routers in Verilog are counted: a minute or two each, once.",
+    help="Whether gates of routers in Verilog are counted: some minutes each, once.",
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Store the result (JSON).")
 @output_options(_known_names)

@@ -157,7 +157,9 @@ def test_what_cannot_be_counted_is_told(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mesh", [unicast(), project_spec(MeshParameters(4, 4))], ids=str)
+@pytest.mark.parametrize(
+    "mesh", [unicast(), project_spec(MeshParameters(4, 4))], ids=["unicast", "all"]
+)
 def test_a_line_through_two_widths_is_near_a_third(
     mesh: MeshSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
