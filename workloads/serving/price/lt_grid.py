@@ -2,7 +2,8 @@
 
 Sizes of the grid are powers of two, and all counts up to 8, as few fill tiles unevenly. In between
 the ratio is interpolated, by the logarithm of the size: closed forms know padding and ragged
-contexts, so it changes slowly.
+contexts, so it changes slowly. Beyond the largest sizes, which take seconds each, it is taken to
+stay: kernels repeat their blocks there.
 """
 
 from itertools import product
@@ -16,9 +17,12 @@ from workloads.serving.price.iteration import Head, Layer, Part, Prompt, rounded
 _FEW = 8
 #: The least context of a prompt chunk beside none.
 _LEAST_CONTEXT = 256
-#: Parts that are checked of each kind, drawn evenly by logarithm from sizes that serving meets.
-_CHECKS, _SEED = 8, 21
-_TOKENS, _SEQUENCES, _CONTEXTS = (2, 1024), (2, 128), (64, 4096)
+#: The largest sizes: of a layer's tokens, of new tokens of a prompt, of contexts, and of counts.
+_MOST_TOKENS, _MOST_NEW, _MOST_CONTEXT, _MOST_COUNT = 4096, 2048, 8192, 256
+#: Parts that are checked of each kind, drawn evenly by logarithm from sizes that serving meets,
+#: some of them beyond the grid.
+_CHECKS, _SEED = 16, 21
+_TOKENS, _NEW, _SEQUENCES, _CONTEXTS = (2, 6000), (2, 3000), (2, 128), (64, 12_000)
 
 #: A size of the grid, and the weight of the ratio there.
 _Weighed = tuple[int, float]
@@ -27,13 +31,16 @@ _Weighed = tuple[int, float]
 def around(part: Part) -> list[tuple[Part, float]]:
     """Points of the grid around a part, and their weights, which sum up to 1."""
     if isinstance(part, Layer):
-        return [(part._replace(tokens=size), weight) for size, weight in _between(part.tokens)]
+        sizes = _between(min(part.tokens, _MOST_TOKENS))
+        return [(part._replace(tokens=size), weight) for size, weight in sizes]
     if isinstance(part, Head):
-        return [(Head(size), weight) for size, weight in _between(part.rows)]
+        return [(Head(size), weight) for size, weight in _between(min(part.rows, _MOST_COUNT))]
+    context = min(part.context, _MOST_CONTEXT)
     if isinstance(part, Prompt):
-        pairs = product(_between(part.new), _contexts(part))
+        new = min(part.new, _MOST_NEW)
+        pairs = product(_between(new), _contexts(Prompt(new, context, part.window)))
         return [(part._replace(new=n, context=c), one * two) for (n, one), (c, two) in pairs]
-    pairs = product(_between(part.sequences), _seen(part.context, part.window))
+    pairs = product(_between(min(part.sequences, _MOST_COUNT)), _seen(context, part.window))
     return [(part._replace(sequences=n, context=c), one * two) for (n, one), (c, two) in pairs]
 
 
@@ -51,7 +58,7 @@ def checks(part: Part) -> list[Part]:
         return [Head(rows) for rows in drawn(*_SEQUENCES)]
     contexts = [min(size, part.window or size) for size in drawn(*_CONTEXTS)]
     if isinstance(part, Prompt):
-        pairs = zip(drawn(*_TOKENS), contexts, strict=True)
+        pairs = zip(drawn(*_NEW), contexts, strict=True)
         return [part._replace(new=new, context=context) for new, context in pairs]
     pairs = zip(drawn(*_SEQUENCES), contexts, strict=True)
     return [part._replace(sequences=count, context=context) for count, context in pairs]

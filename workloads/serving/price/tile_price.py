@@ -187,7 +187,9 @@ class TilePrice:
         stages = self._parts.stages(batch)
         cycles, joules, read = self._sum(stages)
         energy_j = None if self._chip.energy is None else joules
-        return IterationCost(cycles / self._chip.clock_hz, energy_j, read, stages)
+        # Only the run at the centre is asked what it was made of.
+        made_of = stages if self._end is None else ()
+        return IterationCost(cycles / self._chip.clock_hz, energy_j, read, made_of)
 
     def decode_costs(
         self,
