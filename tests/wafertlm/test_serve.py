@@ -110,7 +110,8 @@ def test_narrow_weights_leave_room_and_are_read_sooner(weights: str, bytes_each:
     assert more * 131_072 == pytest.approx((2 - bytes_each) * parameters, abs=2 * 16 * 131_072)
     faster = plain["tbt_ms"]["mean"] - found["tbt_ms"]["mean"]
     read_ms = 1e3 * (2 - bytes_each) * parameters / 2.0e12
-    assert 0.8 * read_ms <= faster <= read_ms
+    # Streams of blocks get some four fifths of the peak (docs/offchip.md).
+    assert read_ms <= faster <= read_ms / 0.8
 
 
 def test_whole_experts_on_each_gpu() -> None:

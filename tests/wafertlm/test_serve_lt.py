@@ -72,6 +72,7 @@ def test_energy_of_an_iteration_is_that_of_its_plans(folder: Path) -> None:
     assert at_lt(folder).cost(batch).energy_j == serving_model(MODEL, CHIP).cost(batch).energy_j
 
 
+@pytest.mark.slow
 def test_off_the_grid_a_price_is_near_and_between_its_ends(folder: Path) -> None:
     options = IterationOptions(model=MODEL, chip=CHIP, level="lt", prefill=("88@700",))
     price, ran = at_lt(folder), run_iteration(options)

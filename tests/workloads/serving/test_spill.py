@@ -98,7 +98,8 @@ def test_sram_reads_are_priced_by_its_bandwidth() -> None:
         model.cost(Batch((), sequences, context, sequences, None, 1, kept)).seconds
         for kept in (0, context // 2, context)
     )
-    assert all_spilled - half == pytest.approx(read_s / 2, rel=0.05)
+    # Of the memory's peak streams of blocks get some four fifths (docs/offchip.md).
+    assert read_s / 2 < all_spilled - half < read_s / 2 / 0.8
     assert none < half
 
 

@@ -39,7 +39,8 @@ def test_weights_and_cache_share_the_memory() -> None:
 @pytest.mark.parametrize("sequences", [1, 32, 128])
 def test_decode_is_bound_by_reading_weights_and_cache(sequences: int) -> None:
     read = 2 * (8_030_261_248 - 128256 * 4096) + sequences * 1024 * 131072
-    assert 1.0 < _COST.cost(_decode(sequences, 1024)).seconds / (read / _BYTES_PER_S) < 1.1
+    # Streams of blocks get some four fifths of the peak (docs/offchip.md).
+    assert 1.0 < _COST.cost(_decode(sequences, 1024)).seconds / (read / _BYTES_PER_S) < 1.1 / 0.8
 
 
 def test_long_prefill_is_bound_by_compute() -> None:
