@@ -299,7 +299,10 @@ def test_packets_are_as_long_as_they_like_where_no_limit_was_found(
             ("--level", "rtl", "--grid", "9x9", "--chip", "rtl-9x9"),
             "--grid: --level rtl goes up to 8x8 tiles, found 9x9",
         ),
-        (("--noc", "rtl", "--chip", "wse2", "--dtype", "fp16"), "the router of 'wse2' is not in Verilog"),
+        (
+            ("--noc", "rtl", "--chip", "wse2", "--dtype", "fp16"),
+            "the router of 'wse2' is not in Verilog",
+        ),
         (("--waves", "a.vcd"), "--waves: found network at level at; allowed: --noc rtl"),
         (("--rtl", "no.toml"), "no.toml: No such file"),
         (("--noc", "fast"), "--noc: 'fast' does not run kernels"),
