@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import simpy
 
+from tlm.memory.dram.streams import load_streams
 from workloads.models import SlidingWindow
 from workloads.serving.engine.engine import DEFAULT_MAX_SEQUENCES, Engine
 from workloads.serving.engine.kv import BlockPool, KvCache
@@ -15,6 +16,12 @@ from workloads.serving.price.cost import Batch, DecodeCosts, Int64s, IterationCo
 from workloads.serving.result.metrics import Recorder, Row, Slo
 from workloads.serving.result.rows import RowWriter
 from workloads.serving.schedulers import Scheduler
+
+
+def streamed_share(device: str, tiles: int) -> float:
+    """What long blocks get of the peak of a channel of so many tiles, as it was measured."""
+    [costs] = (c for c in load_streams().costs if (c.device, c.tiles) == (device, tiles))
+    return costs.lengths[-1] / costs.loads[-1]
 
 
 def trace_of(*requests: tuple[float, int, int]) -> Trace:
