@@ -66,7 +66,7 @@ bench: $(TOOLS) ## measure how fast the models and the command are, against thei
 	$(RUN) -m tests.bench
 
 record-slow: test-slow ## run the slow tests and record that they hold for these sources
-	.ci/slow-tier-hash > .ci/slow-tier
+	.ci/slow-parts --record $(TESTS)
 
 pins: ## renew constraints.txt from the newest versions that fit pyproject.toml
 	PYTHON=$(PYTHON) .ci/pin > constraints.new

@@ -155,6 +155,7 @@ def signals(wave: Path) -> str:
     return wave.read_text().split("$enddefinitions")[0]
 
 
+@pytest.mark.slow  # a mesh with waves is built
 def test_a_hang_leaves_a_wave(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("WAFERTLM_EXPECT_FAILURES")
     late = [(4000 + cycle, *rest) for cycle, *rest in multicasts("row", 0)]
@@ -170,6 +171,7 @@ def test_a_hang_leaves_a_wave(monkeypatch: pytest.MonkeyPatch) -> None:
     assert times[-1] / 2000 > 5000
 
 
+@pytest.mark.slow
 def test_an_assertion_leaves_a_wave(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("WAFERTLM_EXPECT_FAILURES")
     with pytest.raises(SimulationError, match="reductions out of order") as error:

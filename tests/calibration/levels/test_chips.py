@@ -48,7 +48,7 @@ def test_errors_are_within_their_bounds_but_for_those_named() -> None:
     assert sorted(beyond) == sorted(MISSES)
 
 
-@pytest.mark.parametrize("chip", ["rtl", "flat32"])
+@pytest.mark.parametrize("chip", ["rtl", pytest.param("flat32", marks=pytest.mark.slow)])
 def test_cases_that_were_drawn_later_are_as_near(chip: str) -> None:
     """A seed that nothing was looked at with, on small grids."""
     for (kernel, _), each in spreads(list(chip_points(2026, [chip], [(4, 4), (8, 8)]))).items():
