@@ -257,6 +257,22 @@ def perf_between(
     return lt if lt is None or at is None else Between(lt.low * at.low, lt.high * at.high)
 
 
+def chip_error(
+    chip: str | None, kernel: str, balance: float, cycles: float, *, memory: bool, level: str
+) -> LevelError | None:
+    """How far a run at ``lt`` or ``perf`` may be from level `at`, at the constants of a chip.
+
+    Of the project's own chips, and with cases that cost too much at `at`, a closed form is held
+    against ``lt`` alone. Arguments, None and errors are those of `lt_between`.
+    """
+    cases = _checked_on(chip, kernel, memory, level)
+    error = bracketed(cases, balance, cycles)
+    if error is not None and level == "perf":
+        below = bracketed(_checked_on(chip, kernel, memory, "lt"), balance, cycles)
+        error += below or LevelError(0.0, 0.0, 0.0)
+    return error
+
+
 class _Cases(NamedTuple):
     """Logarithms of balance and cycles of cases, shape (cases, 2), and their errors in per cent."""
 
@@ -274,19 +290,23 @@ def _between(cases: _Cases | None, balance: float, cycles: float) -> Between | N
 
 @lru_cache(1 << 8)
 def _cases_on(chip: str | None, kernel: str, memory: bool, level: str) -> _Cases | None:
-    """Cases of a kernel that were held at a level against the one below."""
-    name = "rtl" if chip is not None and chip.startswith("rtl-") else chip
-    of_kernel = [p for p in load_chips().points if (p.kernel, p.memory) == (kernel, memory)]
-    points = [p for p in of_kernel if p.chip == name] or of_kernel
-    found = [
-        (p.balance, p.perf, p.error_pct) if level == "perf" else (p.balance, p.lt, p.lt_error_pct)
-        for p in points
-        if level == "perf" or p.at is not None
-    ]
+    """Cases of a kernel that were held at a level against the one below; None if there are none."""
+    found = _checked_on(chip, kernel, memory, level)
     if not found:
         return None
     balances, cycles, errors = np.array(found, dtype=float).T
     return _Cases(np.log(np.stack([balances, cycles], axis=1)), errors)
+
+
+@lru_cache(1 << 8)
+def _checked_on(chip: str | None, kernel: str, memory: bool, level: str) -> Sequence[Checked]:
+    name = "rtl" if chip is not None and chip.startswith("rtl-") else chip
+    of_kernel = [p for p in load_chips().points if (p.kernel, p.memory) == (kernel, memory)]
+    points = [p for p in of_kernel if p.chip == name] or of_kernel
+    if level == "perf":
+        return [Checked(p.balance, p.perf, p.error_pct) for p in points]
+    errors = ((p, p.lt_error_pct) for p in points)
+    return [Checked(p.balance, p.lt, error) for p, error in errors if error is not None]
 
 
 def level_error(

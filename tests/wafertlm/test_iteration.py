@@ -78,7 +78,9 @@ def test_all_weights_are_read_once(wafertlm: Wafertlm) -> None:
     # No faster than the memory, and as much energy as reading from it takes.
     assert found["seconds"] > read / 2e12
     assert found["energy_j"] > 0
-    assert found["error"] == {"level_pct": None, "profile_pct": None}
+    errors = [each["level_pct"] for each in found["kernels"]]
+    assert min(errors) <= found["error"]["level_pct"] <= max(errors)
+    assert found["seconds_low"] < found["seconds"] < found["seconds_high"]
 
 
 def test_experts_run_in_one_pipeline(wafertlm: Wafertlm) -> None:

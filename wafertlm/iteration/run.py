@@ -6,7 +6,6 @@ from typing import Any
 
 from tlm.calibrated import stale_allowed
 from tlm.chips import find_tiles
-from tlm.chips.find import shipped_as
 from tlm.engines.at.cost import Cost
 from tlm.errors import InputError
 from tlm.level_errors import Between, at_between, perf_between
@@ -123,7 +122,7 @@ class IterationResult:
         On chips that were never held against our RTL it is that against level `at`.
         """
         level_pct = self.level_pct
-        if level_pct is not None:
+        if level_pct is not None and self.ground.chip.calibration:
             part = self.seconds * level_pct / 100
             return self.seconds - part, self.seconds + part
         low = high = 0.0
@@ -183,9 +182,6 @@ def run_iteration(
         ground = grounded(_kernel_options(options))
         mapper = Mapper(ground.place, options.collective, options.schedule)
         counted = Iterations(model).operators(batch)
-        # Comparisons are with a shipped chip's own constants.
-        chip = find_tiles(options.chip, options.set)
-        compared_as = None if options.rtl is not None else shipped_as(chip)
         planned = [mapper.of(operator) for operator, _ in counted]
         setups = [_setup(ground, mapped, options) for mapped in planned]
         costs = sum((setup.cost for setup in setups), Cost())
@@ -195,15 +191,14 @@ def run_iteration(
             if progress is not None:
                 progress(done, len(counted))
             mapped, result = planned[done], run_setup(setups[done], execution)
-            between = _between(result, compared_as)
-            kernels.append(Ran(operator, mapped, count, result, between))
+            kernels.append(Ran(operator, mapped, count, result, _between(result)))
     return IterationResult(options=options, model=model, ground=ground, kernels=kernels)
 
 
-def _between(ran: KernelResult, chip: str | None) -> Between | None:
+def _between(ran: KernelResult) -> Between | None:
     """Between what level `at` may be, or of the project's own chips `lt`, of a level above."""
     setup, memory = ran.setup, ran.setup.place.offchip is not None
-    of = chip, setup.options.kernel, setup.plan.balance, ran.cycles
+    of = setup.compared_as, setup.options.kernel, setup.plan.balance, ran.cycles
     if setup.levels.compute != "at" or setup.levels.noc not in ("perf", "lt"):
         return None
     known = perf_between if setup.levels.noc == "perf" else at_between

@@ -1,14 +1,14 @@
 """What came of a kernel's run: its cycles, what they went into, their error and their origin."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tlm.files import whole_file
-from tlm.level_errors import LevelError, level_error
+from tlm.level_errors import LevelError, chip_error, level_error
 from wafertlm.kernel.options import RTL
 from wafertlm.kernel.setup import Setup
 from wafertlm.output import complete
@@ -28,9 +28,10 @@ class KernelResult:
         memory: What off-chip memory did; None if its time was not counted.
         maps: Arrays over the tiles, shape (rows, columns); empty at level `perf`. With a table of
             tiles from the first tile that is used to the last; those out of use have no times.
-        error: ``level_pct``, of the levels used against our RTL, and ``profile_pct``, of the chip's
-            profile; None where nothing was compared. Where it was, ``nearest_pct`` is that of the
-            case nearest to the run, ``worst_pct`` that of the kernel's worst.
+        error: ``level_pct``, of the levels used against our RTL, of a foreign chip against level
+            `at` at its constants, and ``profile_pct``, of the chip's profile; None where nothing
+            was compared. Where it was, ``nearest_pct`` is that of the case nearest to the run,
+            ``worst_pct`` that of the kernel's worst.
     """
 
     setup: Setup
@@ -42,8 +43,7 @@ class KernelResult:
     error: dict[str, float | None] = field(init=False)
 
     def __post_init__(self) -> None:
-        # Nothing of a foreign chip was ever held against our RTL.
-        found = self._level_error() if self.setup.chip.calibration else None
+        found = self._level_error() if self.setup.chip.calibration else self._error_against_at()
         error: dict[str, float | None] = {"level_pct": found.pct if found else None}
         if found is not None:
             error |= {"nearest_pct": found.nearest_pct, "worst_pct": found.worst_pct}
@@ -158,3 +158,19 @@ class KernelResult:
         if error is None or setup.custom is None or levels.noc == RTL:
             return error
         return LevelError(*(max(pct, setup.custom.worst_error_pct) for pct in error))
+
+    def _error_against_at(self) -> LevelError | None:
+        """Error of a level above `at`, and of custom routers that of their calibration.
+
+        Nothing of a foreign chip was ever held against our RTL.
+        """
+        setup, choices, levels = self.setup, self.setup.options.choices, self.setup.levels
+        alike = replace(choices, weight_bits=None, latent=None) == Choices()
+        if not alike or setup.unequal or levels.compute != "at" or levels.noc not in ("lt", "perf"):
+            return None
+        of = setup.compared_as, setup.options.kernel, setup.plan.balance, self.cycles
+        memory = setup.place.offchip is not None
+        error = chip_error(*of, memory=memory, level=levels.noc)
+        if error is None or setup.custom is None:
+            return error
+        return LevelError(*(pct + setup.custom.worst_error_pct for pct in error))

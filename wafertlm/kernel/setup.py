@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tlm.calibrated import measured_rtl_hash, stale_allowed
 from tlm.chips import Chip, find_tiles
+from tlm.chips.find import shipped_as
 from tlm.chips.parts import PacketRouter, chip_router, noc_timing, own_tile
 from tlm.chips.profile import CalibratedNoc
 from tlm.compute.roofline import Roofline
@@ -97,6 +98,8 @@ class Ground:
         tile: What the project's own tiles cost beside the laws of their engines; None of others,
             and where engines are rooflines.
         place: What kernels are planned for; its ``offchip`` are the channels, if their time counts.
+        compared_as: The shipped chip at whose constants levels were compared; None of others, and
+            of custom routers.
     """
 
     options: KernelOptions
@@ -107,6 +110,7 @@ class Ground:
     timing: NocTiming
     tile: TileTiming | None
     place: Place
+    compared_as: str | None
 
     @property
     def span(self) -> tuple[int, int]:
@@ -268,6 +272,7 @@ def grounded(options: KernelOptions) -> Ground:
     """Look up all that options name but the kernel; else as `resolve`."""
     with stale_allowed(options.allow_stale):
         chip = find_tiles(options.chip, options.set)
+        compared_as = None if options.rtl is not None else shipped_as(chip)
         levels = part_levels(options, chip)
         custom, chip = _custom_routers(options, levels), chip_of_dtype(chip, options.dtype)
         timing = noc_timing(chip) if custom is None else custom.timing_on(chip)
@@ -290,6 +295,7 @@ def grounded(options: KernelOptions) -> Ground:
             timing=timing,
             tile=None if levels.compute == "perf" else own_tile(chip),
             place=place,
+            compared_as=compared_as,
         )
 
 

@@ -114,7 +114,8 @@ def test_foreign_chips(kernel: Run) -> None:
     wafer = ("--chip", "wse2", "--grid", "64x64", "--dtype", "fp16")
     for name in ("mesh-gemv", "pipeline-gemv", "ring-gemv"):
         result = kernel(name, *wafer, "--shape", "1,4096,4096")
-        assert result["error"] == {"level_pct": None, "profile_pct": None}
+        assert 0 <= result["error"]["nearest_pct"] <= result["error"]["level_pct"] < 10
+        assert result["error"]["profile_pct"] is None
     # Its routers do not combine operands: reductions are trees in software.
     software = kernel("softmax", *wafer, "--shape", "256,256")
     assert (
