@@ -171,7 +171,7 @@ def test_a_hang_leaves_a_wave(monkeypatch: pytest.MonkeyPatch) -> None:
     assert times[-1] / 2000 > 5000
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # on the same mesh
 def test_an_assertion_leaves_a_wave(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("WAFERTLM_EXPECT_FAILURES")
     with pytest.raises(SimulationError, match="reductions out of order") as error:

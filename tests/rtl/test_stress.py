@@ -27,10 +27,10 @@ def failures(outcomes: list[stress.Outcome]) -> list[str]:
 
 
 @pytest.mark.rtl
-def test_eight_thousand_packets_arrive() -> None:
-    outcomes = list(play(campaign(FEW_MESHES, 8000, seed=1, run_packets=2000)))
+def test_twenty_thousand_packets_arrive() -> None:
+    outcomes = list(play(campaign(FEW_MESHES, 20_000, seed=1, run_packets=2000)))
     assert failures(outcomes) == []
-    assert sum(outcome.packets for outcome in outcomes) >= 8000
+    assert sum(outcome.packets for outcome in outcomes) >= 20_000
 
 
 @pytest.mark.rtl

@@ -232,7 +232,7 @@ def test_runs_leave_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.rtl
-@pytest.mark.slow
+@pytest.mark.slow  # a model with waves is built for each
 @pytest.mark.parametrize("name", ["memory", "systolic"])
 def test_other_harnesses_leave_waves_too(wafertlm: Any, tmp_path: Path, name: str) -> None:
     wave = tmp_path / f"{name}.vcd"

@@ -183,6 +183,7 @@ def test_a_loopback_that_is_stored_is_measured_all_the_same() -> None:
     [
         (2, 4),
         (3, 8),
+        # The others, each of which tries as many forms.
         *[pytest.param(*each, marks=pytest.mark.slow) for each in ((1, 4), (3, 4), (1, 8), (2, 8))],
     ],
 )

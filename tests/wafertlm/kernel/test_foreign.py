@@ -46,8 +46,8 @@ def test_off_chip_memory(wafertlm: Wafertlm, chip: str) -> None:
     options = ("stream-gemm", "--chip", chip, "--grid", "4x4", "--shape", "145,122,143")
     at, lt = (ran(wafertlm, *options, "--memory", "perf", "--level", of) for of in ("at", "lt"))
     assert at["cycles"] == pytest.approx(lt["cycles"], rel=0.03)
-    # A stored case claims its own error at least; nothing was held against level at itself.
-    if chip == "flat32":
+    # A stored case claims its own error at least; level `at` was held against nothing.
+    if chip == "flat32":  # for which this one is stored
         error_pct = 100 * abs(lt["cycles"] - at["cycles"]) / at["cycles"]
         assert lt["error"]["nearest_pct"] == pytest.approx(error_pct)
     assert lt["error"]["nearest_pct"] <= lt["error"]["level_pct"] <= lt["error"]["worst_pct"]

@@ -151,7 +151,7 @@ def test_maps_and_timelines_are_of_all_tiles_spanned(kernel: Run, tmp_path: Path
 
 
 @pytest.mark.rtl
-@pytest.mark.slow
+@pytest.mark.slow  # a mesh of its own is built
 def test_packets_go_the_same_ways_through_the_verilog(kernel: Run) -> None:
     tiles = whole(4, 4)
     tiles[1, 2] = tiles[3, 2] = tiles[2, 1] = tiles[2, 3] = 0
