@@ -32,8 +32,8 @@ class _EngineTable(Table):
         """Shape-aware model of it."""
 
     def vector_unit(self, flop_per_cycle: int | None) -> VectorUnit | None:
-        """The vector engine beside it, which may be given."""
-        return VectorUnit(flop_per_cycle) if flop_per_cycle else None
+        """The vector engine beside it, which may be given: a multiply-add counts as two."""
+        return VectorUnit(flop_per_cycle // 2) if flop_per_cycle else None
 
     def own_tile(self, banks: int) -> TileTiming | None:
         """What a tile of so many banks costs around it; None of other chips than our own."""
@@ -100,7 +100,7 @@ class VectorMacEngine(_EngineTable):
 
     def vector_unit(self, flop_per_cycle: int | None) -> VectorUnit:
         """See `_EngineTable`: the core's own lanes."""
-        return VectorUnit(flop_per_cycle or int(self.macs_per_cycle))
+        return super().vector_unit(flop_per_cycle) or VectorUnit(int(self.macs_per_cycle))
 
 
 class TiledSystolicEngine(_EngineTable):

@@ -70,6 +70,9 @@ class KernelOptions:
         str | None, "Of mesh-gemv: groups of each level of its tree but the last."
     ] = None
     schedule: Annotated[str | None, "Of flat-attention: naive or async (default)."] = None
+    group: Annotated[
+        str | None, "Of flat-attention: GYxGX tiles of a group, or auto (default)."
+    ] = None
     weight_bits: Annotated[
         float | None, "Of stream-gemm and grouped-gemm: bits of a weight in memory, if others."
     ] = None
@@ -99,13 +102,14 @@ class KernelOptions:
         """The kernel's variant.
 
         Raises:
-            InputError: if the groups are not numbers.
+            InputError: if the groups, or rows and columns of one, are not numbers.
         """
+        group = None if self.group in (None, "auto") else parse_grid("--group", self.group)
         groups = (
             None if self.groups is None else _whole_numbers("--groups", self.groups, "21 or 100,10")
         )
         flags = self.resident or None, self.latent or None
-        return Choices(self.collective, groups, self.schedule, self.weight_bits, *flags)
+        return Choices(self.collective, groups, self.schedule, group, self.weight_bits, *flags)
 
 
 def known_names() -> dict[str, list[str]]:

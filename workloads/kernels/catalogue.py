@@ -87,6 +87,7 @@ class Choices:
             of operands sent to many (`workloads.kernels.parts.broadcast`).
         groups: Groups of each level but the last of a K-tree.
         schedule: Of FlatAttention: ``naive`` or ``async``.
+        group: Rows and columns of its groups of tiles.
         weight_bits: Of an element of B in memory and network, if others than of A.
         resident: Whether B lies in the tiles that use it.
         latent: Of attention: values are the first elements of the keys.
@@ -95,6 +96,7 @@ class Choices:
     collective: str | None = None
     groups: tuple[int, ...] | None = None
     schedule: str | None = None
+    group: tuple[int, int] | None = None
     weight_bits: float | None = None
     resident: bool | None = None
     latent: bool | None = None
@@ -280,7 +282,8 @@ def _attention(sizes: Sizes, choices: Choices = Choices()) -> AttentionShape:
 def _find_flat(problems: Sequence[Sizes], place: Place, choices: Choices) -> list[Found[FlatPlan]]:
     method, schedule = place.method(choices.collective), choices.schedule or "async"
     shapes = [_attention(sizes, choices) for sizes in problems]
-    return plan_flats(shapes, place, method, schedule, choices.collective or "network")
+    operands = choices.collective or "network"
+    return plan_flats(shapes, place, method, schedule, operands, choices.group)
 
 
 def _flash(turns: int) -> Kernel:
@@ -404,7 +407,7 @@ KERNELS = {
         lambda sizes, place, choices: _find_flat([sizes], place, choices)[0].plan,
         flat_attention.flat_attention,
         flat_attention_cycles,
-        ("collective", "schedule", "latent"),
+        ("collective", "schedule", "group", "latent"),
         _without_memory,
         _find_flat,
     ),

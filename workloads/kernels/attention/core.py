@@ -25,8 +25,10 @@ The steps of consecutive blocks overlap if the depth is 2: the matrix engine has
 next one while the vector engine has this one. Two streams then take turns, if there are two.
 """
 
-from collections.abc import Callable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 
@@ -46,9 +48,6 @@ _SHARE = Factor(1, 2)
 """From an exponential to a factor of `multiply`, which has 15 bits beside its sign."""
 SHARED = Factor(1, 14)
 """From what was multiplied by that."""
-
-#: Work on a stream's next block of keys, or of values: what brings it into a buffer.
-Loads = Callable[["Item"], Iterator[Operation]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +177,11 @@ class Item:
         first: It is the stream's first.
         last: It is the stream's last.
         slot: Buffers of its scores.
-        held: Buffers of its keys and values.
         state: Buffers of the stream.
+        load: Number of its keys and values among those that are brought.
+        held: Buffers of these.
+        brings: It is the first to use them.
+        frees: It is the last.
     """
 
     stream: int
@@ -187,32 +189,81 @@ class Item:
     first: bool
     last: bool
     slot: int
-    held: int
     state: int
+    load: int
+    held: int
+    brings: bool
+    frees: bool
 
 
-def items(streams: int, blocks: int, depth: int, held: int) -> list[Item]:
+def items(streams: int, blocks: int, depth: int, held: int, alike: int = 1) -> list[Item]:
     """Blocks of streams in the order of work: up to ``depth`` streams take turns.
 
-    Keys and values of the last ``held`` blocks have buffers.
+    Args:
+        streams: How many there are.
+        blocks: Of each.
+        depth: Blocks under way at a time.
+        held: Brought keys and values that have buffers.
+        alike: Streams of one head, one after the other: those that take turns share what is
+            brought. Streams of several heads may take turns if they are 1.
     """
-    order = []
-    states = min(depth, streams)
-    for first in range(0, streams, states):
-        group = range(first, min(first + states, streams))
-        order += [(stream, block) for block in range(blocks) for stream in group]
-    return [
-        Item(
-            stream=stream,
-            block=block,
-            first=block == 0,
-            last=block == blocks - 1,
-            slot=number % depth,
-            held=number % held,
-            state=stream % states,
-        )
-        for number, (stream, block) in enumerate(order)
-    ]
+    order: list[Item] = []
+    states, load = min(depth, streams), 0
+    for head in range(0, streams, alike if alike > 1 else streams):
+        end = head + alike if alike > 1 else streams
+        for first in range(head, end, states):
+            turns = range(first, min(first + states, end))
+            for block, stream in product(range(blocks), turns):
+                brings = alike == 1 or stream == turns[0]
+                load += brings and bool(order)
+                item = Item(
+                    stream=stream,
+                    block=block,
+                    first=block == 0,
+                    last=block == blocks - 1,
+                    slot=len(order) % depth,
+                    state=stream % states,
+                    load=load,
+                    held=load % held,
+                    brings=brings,
+                    frees=alike == 1 or stream == turns[-1],
+                )
+                order.append(item)
+    return order
+
+
+class Bringing(ABC):
+    """What brings blocks into tiles, and takes results out of them.
+
+    It gives ``q.there.STATE``, ``k.there.HELD`` and ``v.there.HELD``, of values that are no keys.
+    """
+
+    @abstractmethod
+    def alone(self, item: Item) -> Iterator[Operation]:
+        """All that an item needs, where one is under way at a time."""
+
+    @abstractmethod
+    def begin(self, item: Item) -> Iterator[Operation]:
+        """Before the first item, where two are under way."""
+
+    @abstractmethod
+    def keys(self, item: Item) -> Iterator[Operation]:
+        """Before an item's scores, but the first one's: K, and at a stream's first block Q."""
+
+    def within(self, item: Item) -> Iterator[Operation]:
+        """While the tiles go on with a softmax whose maxima have come together."""
+        yield from ()
+
+    @abstractmethod
+    def behind(self, before: Item | None, after: Item | None) -> Iterator[Operation]:
+        """Behind a softmax: the product of the item before it with V comes before its own."""
+
+    @abstractmethod
+    def finish(self, item: Item) -> Iterator[Operation]:
+        """What becomes of a stream's output, in buffer ``o.STATE`` with token ``o.there.STATE``.
+
+        It gives ``o.STATE.left`` where that is no longer needed.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,8 +280,10 @@ class Core:
         held: Blocks of keys, and of values, that a tile has room for.
         shared: Whether values are taken from the blocks of keys.
         padded: Whether a stream's last block has keys that are padding.
-        maximum: How maxima of rows come together over tiles; None if a tile has whole rows.
+        maximum: How maxima of rows come together over tiles, in each part of the grid that has
+            lines of its own; none if a tile has whole rows.
         total: The same of sums.
+        alike: Streams of one head, one after the other, that share keys and values.
     """
 
     tiles: TileSet
@@ -242,8 +295,14 @@ class Core:
     held: int
     shared: bool
     padded: bool = False
-    maximum: Reduction | None = None
-    total: Reduction | None = None
+    maximum: tuple[Reduction, ...] = ()
+    total: tuple[Reduction, ...] = ()
+    alike: int = 1
+
+    @property
+    def in_place(self) -> bool:
+        """Whether exponentials take the room of scores, which are as wide."""
+        return in_place(self.place)
 
     @property
     def states(self) -> int:
@@ -292,10 +351,9 @@ class Core:
                 values = replace(keys, rows=block.v_depth, within=f"k.{index}")
             buffers |= {f"k.{index}": keys, f"v.{index}": values}
         for index in range(self.depth):
-            buffers |= {
-                f"s.{index}": sums,
-                f"p.{index}": replace(sums, bits=place.element_bits),
-            }
+            powers = replace(sums, bits=place.element_bits)
+            powers = replace(sums, within=f"s.{index}") if self.in_place else powers
+            buffers |= {f"s.{index}": sums, f"p.{index}": powers}
         for index in range(self.states):
             buffers |= {
                 f"q.{index}": Buffer(block.rows, block.qk_depth, place.element_bits),
@@ -305,12 +363,12 @@ class Core:
             }
         buffers |= offchip("total.out", column, self.streams)
         buffers |= offchip("o.out", buffers["o.0"], self.streams)
-        for reduction in (self.maximum, self.total):
-            buffers |= {} if reduction is None else reduction.buffers(column)
+        for reduction in (*self.maximum[:1], *self.total[:1]):
+            buffers |= reduction.buffers(column)
         return buffers
 
     def tokens(self) -> dict[str, Token]:
-        """Tokens of the steps; loads give ``q.there.STATE``, ``k.there.HELD``, ``v.there.HELD``.
+        """Tokens of the steps.
 
         Values that are taken from the keys are there when the scores are.
         The mask, if there is one, is brought once, and gives ``mask.there.0``.
@@ -325,52 +383,39 @@ class Core:
             tokens |= {f"{name}.there.{index}": Token() for name in ("q", "s", "p", "o")}
             tokens |= {f"{name}.free.{index}": Token(initial=1) for name in ("q", "s", "p")}
             tokens |= {f"o.kept.{index}": Token(), f"o.{index}.left": Token(initial=1)}
-        for reduction in (self.maximum, self.total):
-            tokens |= {} if reduction is None else reduction.tokens()
+        for reduction in (*self.maximum[:1], *self.total[:1]):
+            tokens |= reduction.tokens()
         return tokens
 
-    def operations(
-        self,
-        load_keys: Loads,
-        load_values: Loads,
-        finish: Callable[[Item], Iterator[Operation]],
-        blocks: int,
-    ) -> Iterator[Operation]:
-        """All streams.
+    def items(self, blocks: int) -> list[Item]:
+        """Blocks of keys of all streams, each of which has so many, in the order of work."""
+        return items(self.streams, blocks, self.depth, self.held, self.alike)
 
-        Args:
-            load_keys: Brings K, and at a stream's first block Q, to an item's buffers.
-            load_values: Brings V.
-            finish: What becomes of a stream's output, in buffer ``o.STATE`` with token
-                ``o.there.STATE``; gives ``o.STATE.left`` when it is no longer needed.
-            blocks: Blocks of keys of a stream.
-        """
-        order = items(self.streams, blocks, self.depth, self.held)
+    def operations(self, bringing: Bringing, blocks: int) -> Iterator[Operation]:
+        """All streams, each of which has so many blocks of keys."""
+        order = self.items(blocks)
         passes = Passes(self.tiles, self.place, self.buffers(), "softmax")
         if self.depth == 1:
             for item in order:
-                yield from load_keys(item)
-                yield from load_values(item)
+                yield from bringing.alone(item)
                 yield self._scores(item)
                 yield from self._softmax(item, passes)
                 yield self._output(item)
                 if item.last:
-                    yield from finish(item)
+                    yield from bringing.finish(item)
             return
-        yield from load_keys(order[0])
-        yield from load_values(order[0])
+        yield from bringing.begin(order[0])
         yield self._scores(order[0])
         for before, item, after in zip([None, *order], order, [*order[1:], None], strict=False):
             if after is not None:
-                yield from load_keys(after)
+                yield from bringing.keys(after)
                 yield self._scores(after)
-            yield from self._softmax(item, passes)
-            if after is not None:
-                yield from load_values(after)
+            yield from self._softmax(item, passes, bringing)
+            yield from bringing.behind(before, after)
             if before is not None and before.last:
-                yield from finish(before)
+                yield from bringing.finish(before)
             yield self._output(item)
-        yield from finish(order[-1])
+        yield from bringing.finish(order[-1])
 
     def _scores(self, item: Item) -> Work:
         slot, held = item.slot, item.held
@@ -379,12 +424,12 @@ class Core:
             self.tiles,
             self.scores_cycles,
             takes=(
-                f"k.there.{held}",
+                *((f"k.there.{held}",) if item.brings else ()),
                 f"s.free.{slot}",
                 *((f"q.there.{item.state}",) if item.first else ()),
             ),
             gives=(
-                f"v.there.{held}" if self.shared else f"k.free.{held}",
+                *self._used(item),
                 f"s.there.{slot}",
                 *((f"q.free.{item.state}",) if item.last else ()),
             ),
@@ -392,10 +437,18 @@ class Core:
             label="scores",
         )
 
-    def _softmax(self, item: Item, passes: Passes) -> Iterator[Operation]:
+    def _used(self, item: Item) -> tuple[str, ...]:
+        """Tokens that say that an item's scores have used its keys."""
+        if self.shared:
+            return (f"v.there.{item.held}",)
+        return (f"k.free.{item.held}",) if item.frees else ()
+
+    def _softmax(
+        self, item: Item, passes: Passes, bringing: Bringing | None = None
+    ) -> Iterator[Operation]:
         slot, state = item.slot, item.state
         s, maximum = f"s.{slot}", f"maximum.{state}"
-        give = () if self.maximum is None else ("top.there",)
+        give = ("top.there",) if self.maximum else ()
         take: tuple[str, ...] = (f"s.there.{slot}",)
         if self.padded and item.last:
             mask = ("mask.there.0",)
@@ -406,8 +459,10 @@ class Core:
         else:
             yield passes("row-maximum", s, "top", takes=take)
             yield passes("maximum", "top", "top", maximum, gives=give)
-        if self.maximum is not None:
-            yield from self.maximum.all_reduce()
+        for reduction in self.maximum:
+            yield from reduction.all_reduce()
+        if bringing is not None:
+            yield from bringing.within(item)
         yield passes("scale", "top", "negative", factor=NEGATIVE, takes=give)
         if not item.first:
             yield from growth(passes, maximum, self.exponent)
@@ -415,10 +470,10 @@ class Core:
         yield passes("add", s, s, "negative")
         yield passes("scale", s, s, factor=self.exponent)
         yield passes("exp", s, s)
-        give = () if self.total is None else ("sum.there",)
+        give = ("sum.there",) if self.total else ()
         yield passes("row-sum", s, "sum", gives=give)
-        if self.total is not None:
-            yield from self.total.all_reduce()
+        for reduction in self.total:
+            yield from reduction.all_reduce()
         yield from self._correct(item, passes, give)
         one = Factor(2 ** (self.place.element_bits - 1) - 1, _ONE_BITS)
         yield passes(
@@ -426,8 +481,8 @@ class Core:
             s,
             f"p.{slot}",
             factor=one,
-            takes=(f"p.free.{slot}",),
-            gives=(f"p.there.{slot}", f"s.free.{slot}"),
+            takes=() if self.in_place else (f"p.free.{slot}",),
+            gives=(f"p.there.{slot}", *(() if self.in_place else (f"s.free.{slot}",))),
         )
 
     def _correct(self, item: Item, passes: Passes, take: tuple[str, ...]) -> Iterator[Operation]:
@@ -456,17 +511,22 @@ class Core:
             self.output_cycles,
             takes=(
                 f"p.there.{slot}",
-                f"v.there.{held}",
+                *((f"v.there.{held}",) if item.brings or self.shared else ()),
                 *((f"o.{state}.left",) if item.first else ()),
             ),
             gives=(
-                f"p.free.{slot}",
-                f"k.free.{held}" if self.shared else f"v.free.{held}",
+                f"s.free.{slot}" if self.in_place else f"p.free.{slot}",
+                *((f"{'k' if self.shared else 'v'}.free.{held}",) if item.frees else ()),
                 f"o.there.{state}" if item.last else f"o.kept.{state}",
             ),
             task=task,
             label="output",
         )
+
+
+def in_place(place: Place) -> bool:
+    """Whether exponentials are as wide as scores, and blocks packed: then they take their room."""
+    return place.sum_bits == place.element_bits and not place.whole_lines
 
 
 def growth(passes: Passes, maximum: str, exponent: Factor) -> Iterator[Operation]:

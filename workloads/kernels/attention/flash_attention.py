@@ -14,6 +14,7 @@ for when its buffer is free. Else a tile sends a block to itself, as if it lay i
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from tlm.program.data import Buffer
 from tlm.program.functional import TileBlocks
 from workloads.kernels.attention.core import (
     SHARED,
+    Bringing,
     Item,
     growth,
     key_mask,
@@ -38,45 +40,52 @@ from workloads.kernels.vector.softmax import NEGATIVE
 
 def flash_attention(plan: FlashPlan) -> Program:
     """Program of all heads; stream i's output is in ``o.out.i``, its sums in ``total.out.i``."""
-    core, place, tiles = plan.core, plan.place, plan.tiles
-    memory = place.offchip is not None
+    core, place = plan.core, plan.place
     buffers = _buffers(plan)
     tokens = core.tokens() | (_joining_tokens(plan) if plan.run > 1 else {})
-    tokens |= outlet_tokens() if memory and plan.run == 1 else {}
-    rows, cols = np.array(tiles.rows), np.array(tiles.cols)
+    tokens |= outlet_tokens() if place.offchip is not None and plan.run == 1 else {}
 
-    def bring(name: str, number: int, index: int) -> Operation:
-        """The ``number``-th block of its kind comes into a buffer."""
-        flits, free, there = plan.flits(name), (f"{name}.free.{index}",), (f"{name}.there.{index}",)
-        source, to = f"{name}.own.{number}", f"{name}.{index}"
-        if memory:
-            return Load(
-                tiles, flits, takes=free, arrivals=there, source=source, target=to, label=name
-            )
-        return Send(
-            tiles, rows, cols, flits, slots=free, arrivals=there, source=source, target=to,
-            label=name,
-        )  # fmt: skip
+    def operations() -> Iterator[Operation]:
+        return core.operations(_Bringing(plan, buffers), plan.kv_blocks)
 
-    def load_keys(item: Item) -> Iterator[Operation]:
+    return Program(place.rows, place.cols, tokens, operations, buffers)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bringing(Bringing):
+    """Each tile brings its own blocks, when there is room for them."""
+
+    plan: FlashPlan
+    buffers: dict[str, Buffer]
+
+    def alone(self, item: Item) -> Iterator[Operation]:
+        """Keys, then values."""
+        yield from self.keys(item)
+        yield from self._values(item)
+
+    begin = alone
+
+    def keys(self, item: Item) -> Iterator[Operation]:
+        """At a stream's first block behind Q."""
         if item.first:
-            yield bring("q", item.stream, item.state)
-        yield bring("k", item.stream * plan.kv_blocks + item.block, item.held)
+            yield self._bring("q", item.stream, item.state)
+        yield self._bring("k", item.stream * self.plan.kv_blocks + item.block, item.held)
 
-    def load_values(item: Item) -> Iterator[Operation]:
-        if not core.shared:
-            yield bring("v", item.stream * plan.kv_blocks + item.block, item.held)
-        if core.padded and item.stream == item.block == 0:
-            yield bring("mask", 0, 0)
+    def behind(self, before: Item | None, after: Item | None) -> Iterator[Operation]:
+        """The values of the item after it."""
+        if after is not None:
+            yield from self._values(after)
 
-    def finish(item: Item) -> Iterator[Operation]:
+    def finish(self, item: Item) -> Iterator[Operation]:
+        """The output is stored, or what the tiles of a run found comes together before."""
+        plan, tiles = self.plan, self.plan.tiles
         if plan.run > 1:
-            yield from _join(plan, item, buffers)
+            yield from _join(plan, item, self.buffers)
             return
-        passes = Passes(tiles, place, buffers, "output")
+        passes = Passes(tiles, plan.place, self.buffers, "output")
         total, out = f"total.out.{item.stream}", f"o.out.{item.stream}"
         output, there, left = f"o.{item.state}", f"o.there.{item.state}", f"o.{item.state}.left"
-        if memory:
+        if plan.place.offchip is not None:
             yield from store_totals(passes, item.state, total, plan.flits("total"))
             yield Store(
                 tiles, plan.flits("o"), takes=(there,), gives=(left,), source=output, target=out,
@@ -86,10 +95,26 @@ def flash_attention(plan: FlashPlan) -> Program:
         yield passes("scale", f"total.{item.state}", total)
         yield passes("scale", output, out, takes=(there,), gives=(left,))
 
-    def operations() -> Iterator[Operation]:
-        return core.operations(load_keys, load_values, finish, plan.kv_blocks)
+    def _values(self, item: Item) -> Iterator[Operation]:
+        if not self.plan.shared:
+            yield self._bring("v", item.stream * self.plan.kv_blocks + item.block, item.held)
+        if self.plan.core.padded and item.stream == item.block == 0:
+            yield self._bring("mask", 0, 0)
 
-    return Program(place.rows, place.cols, tokens, operations, buffers)
+    def _bring(self, name: str, number: int, index: int) -> Operation:
+        """The ``number``-th block of its kind comes into a buffer."""
+        plan, tiles, flits = self.plan, self.plan.tiles, self.plan.flits(name)
+        free, there = (f"{name}.free.{index}",), (f"{name}.there.{index}",)
+        source, to = f"{name}.own.{number}", f"{name}.{index}"
+        if plan.place.offchip is not None:
+            return Load(
+                tiles, flits, takes=free, arrivals=there, source=source, target=to, label=name
+            )
+        rows, cols = np.array(tiles.rows), np.array(tiles.cols)
+        return Send(
+            tiles, rows, cols, flits, slots=free, arrivals=there, source=source, target=to,
+            label=name,
+        )  # fmt: skip
 
 
 def _buffers(plan: FlashPlan) -> dict[str, Buffer]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from tlm.compute.base import ceil_div
 from tlm.interconnect.packets import TileSet
-from workloads.kernels.attention.core import AttentionShape, Block, Core
+from workloads.kernels.attention.core import AttentionShape, Block, Core, in_place
 from workloads.kernels.attention.plan import AttentionPlan, Cut, held
 from workloads.kernels.parts.collectives import (
     Reduction,
@@ -212,7 +212,7 @@ def needed_bytes(problem: FlashPlan, cut: Cut) -> Any:
     blocks = size(shape.qk_depth, cut.keys, elements)
     if not problem.shared:
         blocks = blocks + size(cut.keys, shape.v_depth, elements)
-    each = scores + size(cut.rows, cut.keys, elements)
+    each = scores + (0 if in_place(place) else size(cut.rows, cut.keys, elements))
     state = size(cut.rows, shape.qk_depth, elements) + output + 2 * column
     # What comes together: the sum, or two parts that come.
     parts = np.where(cut.run > 1, 1 if problem.method == "network" else 2, 0)

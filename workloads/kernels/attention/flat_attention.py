@@ -1,58 +1,56 @@
-"""FlatAttention: all tiles of a grid work on a head together.
+"""FlatAttention: groups of tiles, each of which works on a head together.
 
-A head's block of Q lies over the rows of tiles, its block of keys and values over the columns.
+A head's block of Q lies over the rows of a group, its block of keys and values over the columns.
 Slices come from off-chip memory to the tiles of the diagonal, which multicast those of Q along
 their rows and those of K and V along their columns. Maxima and sums of rows are all-reduced along
 the rows of tiles, and the output is reduced to the diagonal at the end of a stream. ``naive`` does
 one after the other; ``async`` has two streams under way, so that matrix products of one hide the
-rest of the other.
+rest of the other: two heads, or two blocks of rows of one, which share its keys and values.
+
+Groups lie side by side on the grid, and do the same on streams of their own.
 
 Source: FlatAttention, section III: Algorithm 2, and III-C for the asynchronous schedule.
 
-Slices are loaded, and results stored, if the place has channels of off-chip memory: ``naive``
-asks for a slice when it is its turn, ``async`` when the tile has sent the one before it. Else a
-multicast begins as if its slice lay in the tile.
+Slices are loaded, and results stored, if the place has channels of off-chip memory: into the buffer
+from which the tile sends them on and uses its own. ``naive`` asks for a slice when it is its turn,
+``async`` when the buffer has been used. Else a multicast begins as if its slice lay in the tile.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, Literal
 
 import numpy as np
 
 from tlm.compute.base import ceil_div
 from tlm.interconnect.packets import TileSet
-from tlm.program import Operation, Program, Store, Token
+from tlm.program import Buffer, Load, Operation, Program, Store, Token
 from tlm.program.arithmetic import Integers
 from tlm.program.functional import TileBlocks
 from workloads.kernels.attention.core import (
     AttentionShape,
     Block,
+    Bringing,
     Core,
     Item,
-    items,
+    in_place,
     key_mask,
     offchip,
     row_blocks,
 )
 from workloads.kernels.attention.plan import AttentionPlan, Cut
-from workloads.kernels.parts.broadcast import Broadcast
+from workloads.kernels.parts.broadcast import BY_MESSAGES, Broadcast
 from workloads.kernels.parts.collectives import (
     Reduction,
     all_reduce_messages,
     reduce_messages,
 )
-from workloads.kernels.parts.inlets import (
-    Inlet,
-    inlet_tokens,
-    outlet_tokens,
-    staging,
-    store_totals,
-)
+from workloads.kernels.parts.inlets import outlet_tokens, store_totals
 from workloads.kernels.parts.line import Lines
 from workloads.kernels.parts.passes import Factor, Passes
 from workloads.kernels.parts.pieces import Pieces
-from workloads.kernels.vector.softmax import diagonal, reductions
+from workloads.kernels.vector.softmax import diagonal
 from workloads.machine.moved import Moved
 from workloads.machine.place import Place
 
@@ -61,14 +59,15 @@ SCHEDULES = ("naive", "async")
 
 @dataclass(frozen=True)  # without slots: the work of a tile is kept
 class FlatPlan(AttentionPlan):
-    """Attention on a grid that works as one group.
+    """Attention on groups of tiles.
 
     Attributes:
         place: The grid.
         shape: The problem.
         block: What a tile works on at a time.
-        q_blocks: Blocks into which the rows of a head are cut beside the rows of tiles.
-        kv_blocks: Blocks of keys beside the columns of tiles, the last of them filled up.
+        q_blocks: Blocks into which the rows of a head are cut beside the rows of a group.
+        kv_blocks: Blocks of keys beside the columns of a group, the last of them filled up.
+        group: Rows and columns of a group, of which the grid's are whole numbers.
         method: How parts of rows come together (`workloads.kernels.parts.collectives`).
         schedule: One of `SCHEDULES`.
         exponent: From scores to exponents of two.
@@ -80,6 +79,7 @@ class FlatPlan(AttentionPlan):
     block: Block
     q_blocks: int
     kv_blocks: int
+    group: tuple[int, int]
     method: str
     schedule: str
     exponent: Factor
@@ -90,7 +90,7 @@ class FlatPlan(AttentionPlan):
         """How rows and keys are cut."""
         block, turns = self.block, 2 if self.schedule == "async" else 1
         blocks = self.q_blocks, self.kv_blocks
-        return Cut(block.rows, block.keys, *blocks, self.place.cols, turns, self.shape.kv_length)
+        return Cut(block.rows, block.keys, *blocks, self.group[1], turns, self.shape.kv_length)
 
     @property
     def depth(self) -> int:
@@ -100,12 +100,35 @@ class FlatPlan(AttentionPlan):
     @property
     def padded(self) -> bool:
         """Whether a stream's last blocks have keys that are padding."""
-        return self.block.keys * self.kv_blocks * self.place.cols > self.shape.kv_length
+        return self.block.keys * self.kv_blocks * self.group[1] > self.shape.kv_length
+
+    @cached_property
+    def streams(self) -> int:
+        """Blocks of rows of Q that a group goes through, of one head after the other."""
+        return ceil_div(self.shape.heads * self.q_blocks, self._most_groups)
 
     @property
-    def streams(self) -> int:
-        """Blocks of rows of Q of all heads."""
-        return self.shape.heads * self.q_blocks
+    def alike(self) -> int:
+        """Streams of one head, one after the other, in every group."""
+        whole, part = self.streams % self.q_blocks == 0, self.q_blocks % self.streams == 0
+        return self.q_blocks if whole else self.streams if part else 1
+
+    @property
+    def groups(self) -> tuple[int, int]:
+        """Rows and columns of groups that have streams: the last of the grid."""
+        needed = ceil_div(self.shape.heads * self.q_blocks, self.streams)
+        across = min(needed, self.place.cols // self.group[1])
+        return ceil_div(needed, across), across
+
+    @property
+    def _most_groups(self) -> int:
+        return (self.place.rows // self.group[0]) * (self.place.cols // self.group[1])
+
+    @property
+    def tiles(self) -> TileSet:
+        """Tiles of these groups."""
+        (down, across), (rows, cols) = self.groups, self.group
+        return TileSet(range(self.place.rows - down * rows, self.place.rows), range(across * cols))
 
     @property
     def balance(self) -> float:
@@ -116,35 +139,32 @@ class FlatPlan(AttentionPlan):
 
     @property
     def pieces(self) -> Pieces:
-        """All tiles share a block of rows."""
-        group = self.place.rows, self.place.cols
+        """The tiles of a group share a block of rows."""
         size = {"rows": self.block.rows, "keys": self.block.keys}
-        return Pieces(group, size, {"rows": self.streams, "keys": self.kv_blocks})
+        return Pieces(self.group, size, {"rows": self.streams, "keys": self.kv_blocks})
 
     @cached_property
     def core(self) -> Core:
         """The work of a tile."""
-        place, block = self.place, self.block
-        flits = place.flits(block.rows, 1, place.sum_bits)
-        maximum, total = reductions(place, self.method, flits, block.rows)
         return Core(
-            tiles=TileSet(range(place.rows), range(place.cols)),
-            place=place,
-            block=block,
+            tiles=self.tiles,
+            place=self.place,
+            block=self.block,
             depth=self.depth,
             streams=self.streams,
             exponent=self.exponent,
             held=self.held,
             shared=self.shared,
             padded=self.padded,
-            maximum=maximum,
-            total=total,
+            maximum=self._all_reductions("top", "maximum"),
+            total=self._all_reductions("sum", "sum"),
+            alike=self.alike,
         )
 
     @property
     def tile_bytes(self) -> int:
         """Memory of a tile that the program takes, whose results lie elsewhere."""
-        place, block, memory = self.place, self.block, self.place.offchip is not None
+        place, block = self.place, self.block
         sums, elements = place.sum_bits, place.element_bits
 
         def size(rows: int, columns: int, bits: int) -> int:
@@ -156,57 +176,73 @@ class FlatPlan(AttentionPlan):
         if not self.shared:
             kv += size(block.keys, block.v_depth, elements)
         scores = size(block.rows, block.keys, sums)
+        powers = 0 if in_place(place) else size(block.rows, block.keys, elements)
         mask = scores if self.padded else 0
         # What comes together: the sum, or two parts that come.
         parts = 1 if self.method == "network" else 2
-        states = min(self.depth, self.streams) * (q + (1 + parts) * output + 2 * column)
-        items = self.depth * (scores + size(block.rows, block.keys, elements)) + self.held * kv
-        staged = q + kv + mask + column if memory else 0
-        return (4 + 2 * parts) * column + mask + states + items + staged
+        states = min(self.depth, self.streams) * (q + output + 2 * column)
+        items = self.depth * (scores + powers) + self.held * kv
+        copied = column if place.offchip is not None else 0
+        return (4 + 2 * parts) * column + parts * output + mask + states + items + copied
 
     @property
     def moved(self) -> Moved:
         """Bytes that the program moves, as it has whole flits."""
-        flits, (rows, cols) = self.flits, (self.place.rows, self.place.cols)
-        items = self.streams * self.kv_blocks
+        flits, (rows, cols) = self.flits, self.group
+        items, groups = self.streams * self.kv_blocks, self.groups[0] * self.groups[1]
         mask = flits("mask") if self.padded else 0
-        kept = items * (flits("k") + flits("v")) + mask
+        brought = self.core.items(self.kv_blocks)[-1].load + 1
+        kept = brought * (flits("k") + flits("v")) + mask
         read = self.streams * rows * flits("q") + cols * kept
         written = self.streams * rows * (flits("o") + flits("total"))
         # All tiles take in what is multicast, and rows what comes together.
         taken = rows * cols * (self.streams * flits("q") + kept)
-        output = self.output(0)
-        summed = rows * self.streams * reduce_messages(output) * flits("o")
-        for each in (self.core.maximum, self.core.total):
-            assert each is not None
+        summed = rows * self.streams * reduce_messages(self.outputs(0)[0]) * flits("o")
+        for each in (self.core.maximum[0], self.core.total[0]):
             summed += rows * items * all_reduce_messages(each) * each.flits
-        unit = self.place.timing.flit_bytes
+        unit = groups * self.place.timing.flit_bytes
         return Moved(read * unit, written * unit, (read + taken + summed) * unit)
 
-    def roots(self, name: str) -> list[TileSet]:
-        """Tiles of the diagonal that multicast slices of ``q``, ``k``, ``v`` or the ``mask``."""
-        rows, cols = self.place.rows, self.place.cols
+    def lines(self, name: str) -> list[Lines]:
+        """Rows of tiles along which slices of ``q`` go, or columns of others; each of a group."""
+        (rows, cols), (down, across) = (self.tiles.rows, self.tiles.cols), self.group
         if name == "q":
-            return [TileSet.tile(row, col) for row, col in enumerate(diagonal(rows, cols))]
-        return [TileSet.tile(row, col) for col, row in enumerate(diagonal(cols, rows))]
+            return [Lines("row", rows, across, first) for first in cols[::across]]
+        return [Lines("column", cols, down, first) for first in rows[::down]]
 
-    def broadcast(self, name: str, index: int) -> Broadcast:
+    def diagonal(self, name: str) -> list[int]:
+        """Places of the roots on the lines of a group."""
+        rows, cols = self.group
+        return diagonal(rows, cols) if name == "q" else diagonal(cols, rows)
+
+    def _roots(self, name: str) -> tuple[int, ...]:
+        """The same on all lines."""
+        return tuple(self.diagonal(name) * self.groups[0 if name == "q" else 1])
+
+    def roots(self, name: str) -> list[TileSet]:
+        """Tiles that multicast slices of ``q``, ``k``, ``v`` or the ``mask``: one of each group."""
+        tiles, (rows, cols) = self.tiles, self.group
+        pairs = [*enumerate(self.diagonal(name))]
+        places = pairs if name == "q" else [(row, col) for col, row in pairs]
+        return [TileSet(tiles.rows[row::rows], tiles.cols[col::cols]) for row, col in places]
+
+    def broadcasts(self, name: str, index: int) -> list[Broadcast]:
         """Of slices of ``q`` along rows, of others along columns, to the buffer of a number."""
-        rows, cols = self.place.rows, self.place.cols
-        lines = (
-            Lines("row", range(rows), cols) if name == "q" else Lines("column", range(cols), rows)
-        )
-        return Broadcast(
-            lines,
-            tuple(diagonal(len(lines.lines), lines.length)),
-            self.operands,
-            self.flits(name),
-            source="",
-            target=f"{name}.{index}",
-            free=(f"{name}.free.{index}",),
-            there=f"{name}.there.{index}",
-            label=name,
-        )
+        target, there = f"{name}.{index}", f"{name}.there.{index}"
+        return [
+            Broadcast(
+                lines,
+                self._roots(name),
+                self.operands,
+                self.flits(name),
+                source="",
+                target=target,
+                free=(f"{name}.free.{index}",),
+                there=there,
+                label=name,
+            )
+            for lines in self.lines(name)
+        ]
 
     @property
     def multicasts(self) -> tuple[str, ...]:
@@ -218,31 +254,21 @@ class FlatPlan(AttentionPlan):
         """What is multicast for every block of keys."""
         return ("k",) if self.shared else ("k", "v")
 
-    def inlets(self) -> dict[str, Inlet]:
-        """How slices come from off-chip memory."""
-        order = items(self.streams, self.kv_blocks, self.depth, self.held)
-        keys = [_keys(self, item) for item in order]
-        sources = {name: [f"{name}.own.{number}" for number in keys] for name in self.kept}
-        sources["q"] = [f"q.own.{stream}" for stream in range(self.streams)]
-        sources |= {"mask": ["mask.own.0"]} if self.padded else {}
-        return {
-            name: Inlet(name, self.roots(name), sources[name], self.flits(name), self.depth > 1)
-            for name in self.multicasts
-        }
+    def outputs(self, state: int) -> list[Reduction]:
+        """The reductions of a stream's output to the diagonal, in each column of groups."""
+        output, passes = f"o.{state}", self.place.vector.pass_cycles
+        cycles, there = passes(self.block.rows, self.block.v_depth), f"o.there.{state}"
+        how = self._roots("q"), self.method, "o.sum", output, there, self.flits("o"), cycles
+        return [Reduction(lines, *how, left=f"{output}.left") for lines in self.lines("q")]
 
-    def output(self, state: int) -> Reduction:
-        """The reduction of a stream's output to the diagonal."""
-        place, block = self.place, self.block
-        return Reduction(
-            Lines("row", range(place.rows), place.cols),
-            tuple(diagonal(place.rows, place.cols)),
-            self.method,
-            f"o.{state}",
-            f"o.{state}",
-            f"o.there.{state}",
-            self.flits("o"),
-            place.vector.pass_cycles(block.rows, block.v_depth),
-        )
+    def _all_reductions(
+        self, name: str, operation: Literal["sum", "maximum"]
+    ) -> tuple[Reduction, ...]:
+        """Of ``top`` or ``sum`` along the rows of each column of groups."""
+        flits = self.place.flits(self.block.rows, 1, self.place.sum_bits)
+        cycles = self.place.vector.pass_cycles(self.block.rows, 1)
+        how = self._roots("q"), self.method, name, name, f"{name}.there", flits, cycles, operation
+        return tuple(Reduction(lines, *how) for lines in self.lines("q"))
 
 
 def flat_attention(plan: FlatPlan) -> Program:
@@ -250,78 +276,166 @@ def flat_attention(plan: FlatPlan) -> Program:
     place, core = plan.place, plan.core
     tokens, buffers = core.tokens(), core.buffers()
     for state in range(core.states):
-        output = plan.output(state)
+        output = plan.outputs(state)[0]
         tokens |= output.tokens() | {f"o.{state}.left": Token(initial=1)}
         buffers |= output.buffers(buffers[f"o.{state}"])
     buffers |= offchip("q.own", buffers["q.0"], plan.streams)
     for name in plan.kept:
-        blocks = plan.shape.heads * plan.kv_blocks
+        blocks = ceil_div(plan.streams, plan.alike) * plan.kv_blocks
         buffers |= offchip(f"{name}.own", buffers[f"{name}.0"], blocks)
     if place.offchip is not None:
-        tokens |= inlet_tokens(plan.multicasts) | outlet_tokens()
-        buffers |= staging(buffers, {name: f"{name}.0" for name in plan.multicasts})
-    inlets = {} if place.offchip is None else plan.inlets()
-
+        tokens |= outlet_tokens()
+        buffers |= {"total.to": buffers["total.0"]}
     for name in plan.multicasts:
         slots = {"q": core.states, "mask": 1}.get(name, plan.held)
         for index in range(slots):
-            tokens |= plan.broadcast(name, index).tokens()
-
-    def load(name: str, number: int, source: str, index: int) -> Iterator[Operation]:
-        """The ``number``-th slice of its kind, which lies in ``source``."""
-        hand_on = plan.broadcast(name, index)
-        if not inlets:
-            yield from replace(hand_on, source=source).operations()
-            return
-        yield from inlets[name].before(number)
-        there, free = (f"{name}.in.there",), (f"{name}.in.free",)
-        yield from replace(hand_on, source=f"{name}.in", takes=there, gives=free).operations()
-        yield from inlets[name].after(number)
-
-    order = items(plan.streams, plan.kv_blocks, plan.depth, plan.held)
-    number = {item: n for n, item in enumerate(order)}
-
-    def load_keys(item: Item) -> Iterator[Operation]:
-        if item.first:
-            yield from load("q", item.stream, f"q.own.{item.stream}", item.state)
-        yield from load("k", number[item], f"k.own.{_keys(plan, item)}", item.held)
-
-    def load_values(item: Item) -> Iterator[Operation]:
-        if core.padded and number[item] == 0:
-            yield from load("mask", 0, "mask.own.0", 0)
-        if not core.shared:
-            yield from load("v", number[item], f"v.own.{_keys(plan, item)}", item.held)
-
-    def finish(item: Item) -> Iterator[Operation]:
-        output = plan.output(item.state)
-        yield from output.reduce()
-        everywhere = Passes(core.tiles, place, buffers, "output")
-        total, out = f"total.out.{item.stream}", f"o.out.{item.stream}"
-        if not inlets:
-            yield everywhere("scale", f"total.{item.state}", total)
-        for root in plan.roots("q"):
-            passes = replace(everywhere, tiles=root)
-            there, free = (f"{output.name}.total",), (output.released,)
-            if not inlets:
-                yield passes("scale", output.result, out, takes=there, gives=free)
-                continue
-            yield from store_totals(passes, item.state, total, plan.flits("total"))
-            yield Store(
-                root, plan.flits("o"), takes=there, gives=free, source=output.result, target=out,
-                label=passes.label,
-            )  # fmt: skip
+            tokens |= plan.broadcasts(name, index)[0].tokens()
+            tokens |= {f"{name}.in.{index}": Token()}
 
     def operations() -> Iterator[Operation]:
-        for inlet in inlets.values():
-            yield from inlet.first()
-        yield from core.operations(load_keys, load_values, finish, plan.kv_blocks)
+        return core.operations(_Bringing(plan, buffers), plan.kv_blocks)
 
     return Program(place.rows, place.cols, tokens, operations, buffers)
 
 
-def _keys(plan: FlatPlan, item: Item) -> int:
-    """Number of an item's block of keys among those of all heads."""
-    return item.stream // plan.q_blocks * plan.kv_blocks + item.block
+@dataclass(frozen=True)  # without slots: the order of loads is kept
+class _Bringing(Bringing):
+    """Tiles of the diagonal load slices, and send them on."""
+
+    plan: FlatPlan
+    buffers: dict[str, Buffer]
+
+    def alone(self, item: Item) -> Iterator[Operation]:
+        """One after the other."""
+        if item.first:
+            yield from self._ask_queries(item.stream)
+        if item.brings:
+            yield from self._ask("k", item.load)
+        if item.stream == item.block == 0:
+            yield from self._ask("mask", 0)
+        yield from self.keys(item)
+        if item.brings:
+            yield from self._ask("v", item.load)
+        yield from self._send_values(item)
+
+    def begin(self, item: Item) -> Iterator[Operation]:
+        """All for which there is room is asked for; the first keys are sent on."""
+        plan = self.plan
+        yield from self._ask_queries(0)
+        yield from self._ask("k", 0)
+        yield from self._ask("mask", 0)
+        yield from self._ask("v", 0)
+        for stream in range(1, plan.core.states):
+            yield from self._ask_queries(stream)
+        for load in range(1, plan.held):
+            yield from self._ask("k", load)
+        for load in range(1, plan.held):
+            yield from self._ask("v", load)
+        yield from self.keys(item)
+
+    def keys(self, item: Item) -> Iterator[Operation]:
+        """At a stream's first block behind Q; the mask behind the first."""
+        if item.first:
+            yield from self._send("q", item.stream, item.state)
+        if item.brings:
+            yield from self._send("k", item.load, item.held)
+        if self.plan.padded and item.stream == item.block == 0:
+            yield from self._send("mask", 0, 0)
+
+    def within(self, item: Item) -> Iterator[Operation]:
+        """Values, and what has room since the item's scores."""
+        yield from self._send_values(item)
+        if item.last:
+            yield from self._ask_queries(item.stream + self.plan.core.states)
+        if item.frees and not self.plan.shared:
+            yield from self._ask("k", item.load + self.plan.held)
+
+    def behind(self, before: Item | None, after: Item | None) -> Iterator[Operation]:
+        """What has room since the product with V of the item before."""
+        if before is not None and before.frees:
+            name = "k" if self.plan.shared else "v"
+            yield from self._ask(name, before.load + self.plan.held)
+
+    def finish(self, item: Item) -> Iterator[Operation]:
+        """The output comes together at the diagonal, which puts it where it belongs."""
+        plan, buffers = self.plan, self.buffers
+        outputs = plan.outputs(item.state)
+        for each in outputs:
+            yield from each.reduce()
+        everywhere = Passes(plan.tiles, plan.place, buffers, "output")
+        total, out = f"total.out.{item.stream}", f"o.out.{item.stream}"
+        there, free = (f"{outputs[0].name}.total",), (outputs[0].released,)
+        memory, source = plan.place.offchip is not None, outputs[0].result
+        if not memory:
+            yield everywhere("scale", f"total.{item.state}", total)
+        for root in plan.roots("q"):
+            passes = replace(everywhere, tiles=root)
+            if not memory:
+                yield passes("scale", source, out, takes=there, gives=free)
+                continue
+            yield from store_totals(passes, item.state, total, plan.flits("total"))
+            yield Store(
+                root, plan.flits("o"), takes=there, gives=free, source=source, target=out,
+                label=passes.label,
+            )  # fmt: skip
+
+    def _ask_queries(self, stream: int) -> Iterator[Operation]:
+        if stream < self.plan.streams:
+            yield from self._load("q", stream, stream % self.plan.core.states)
+
+    def _ask(self, name: str, load: int) -> Iterator[Operation]:
+        """Load slices of ``k``, ``v`` or the ``mask``; nothing if there are none."""
+        if name == "mask":
+            yield from self._load(name, 0, 0) if self.plan.padded else ()
+        elif load < len(self._numbers) and name in self.plan.kept:
+            yield from self._load(name, self._numbers[load], load % self.plan.held)
+
+    def _load(self, name: str, number: int, index: int) -> Iterator[Operation]:
+        """The ``number``-th slice of its kind to a buffer of the diagonal."""
+        plan = self.plan
+        if plan.place.offchip is None:
+            return
+        free = f"{name}.free.{index}"
+        # The network writes to the root's buffer, too: it has room for that copy.
+        there = (f"{name}.in.{index}", free)
+        if plan.operands in BY_MESSAGES:
+            there = (f"{name}.there.{index}" if plan.operands == "tree" else f"{name}.in.{index}",)
+        for root in plan.roots(name):
+            yield Load(
+                root,
+                plan.flits(name),
+                takes=(free,),
+                arrivals=there,
+                source=f"{name}.own.{number}",
+                target=f"{name}.{index}",
+                label=name,
+            )
+
+    def _send_values(self, item: Item) -> Iterator[Operation]:
+        if item.brings and not self.plan.shared:
+            yield from self._send("v", item.load, item.held)
+
+    def _send(self, name: str, load: int, index: int) -> Iterator[Operation]:
+        """A slice from the diagonal to all tiles of its lines."""
+        plan = self.plan
+        number = self._numbers[load] if name in plan.kept else load
+        how: dict[str, Any] = {"source": f"{name}.own.{number}"}
+        if plan.place.offchip is not None:
+            how = {"source": f"{name}.{index}"}
+            if plan.operands != "tree":
+                how["takes"] = (f"{name}.in.{index}",)
+            if plan.operands == "sequential":
+                how["gives"] = (f"{name}.there.{index}",)
+        for each in plan.broadcasts(name, index):
+            yield from replace(each, **how).operations()
+
+    @cached_property
+    def _numbers(self) -> list[int]:
+        """Of each load the number of its block of keys among those that a group has."""
+        plan = self.plan
+        order = plan.core.items(plan.kv_blocks)
+        brought = (item for item in order if item.brings)
+        return [item.stream // plan.alike * plan.kv_blocks + item.block for item in brought]
 
 
 def put(plan: FlatPlan, memory: TileBlocks, q: Integers, k: Integers, v: Integers) -> None:
@@ -334,37 +448,44 @@ def put(plan: FlatPlan, memory: TileBlocks, q: Integers, k: Integers, v: Integer
         k: Shape (heads, keys, depth).
         v: Shape (heads, keys, depth of V); of a latent cache the first elements of ``k``.
     """
-    rows, cols = plan.place.rows, plan.place.cols
-    for head in range(plan.shape.heads):
-        for block, part in enumerate(row_blocks(q[head], rows, plan.q_blocks, plan.block.rows)):
-            memory[f"q.own.{head * plan.q_blocks + block}"][:] = part[:, None]
-        keys = row_blocks(k[head], cols, plan.kv_blocks, plan.block.keys)
-        values = row_blocks(v[head], cols, plan.kv_blocks, plan.block.keys)
-        for block in range(plan.kv_blocks):
-            number = head * plan.kv_blocks + block
-            memory[f"k.own.{number}"][:] = keys[block].swapaxes(1, 2)[None]
-            if not plan.shared:
-                memory[f"v.own.{number}"][:] = values[block][None]
-    if plan.core.padded:
-        height = plan.block.keys
-        first = ((plan.kv_blocks - 1) * cols + np.arange(cols)) * height
+    height, (down, across) = plan.block.keys, plan.group
+    for stream, (rows, cols), head, block in _places(plan):
+        parts = row_blocks(q[head], down, plan.q_blocks, plan.block.rows)
+        memory[f"q.own.{stream}"][rows, cols] = parts[block][:, None]
+        for name in plan.kept:
+            slices = row_blocks((k if name == "k" else v)[head], across, plan.kv_blocks, height)
+            first = stream // plan.alike * plan.kv_blocks
+            for number, each in enumerate(slices):
+                each = each.swapaxes(1, 2) if name == "k" else each
+                memory[f"{name}.own.{first + number}"][rows, cols] = each[None]
+    if plan.padded:
+        first = ((plan.kv_blocks - 1) * across + np.arange(across)) * height
         real = np.clip(plan.shape.kv_length - first, 0, height)
-        memory["mask.own.0"][:] = key_mask(real, plan.block, plan.place.sum_bits)[None]
+        masks = key_mask(real, plan.block, plan.place.sum_bits)
+        memory["mask.own.0"][:] = masks[np.arange(plan.place.cols) % across]
 
 
 def result(plan: FlatPlan, memory: TileBlocks) -> tuple[Integers, Integers]:
     """Output, shape (heads, rows, depth of V), and sums of rows, shape (heads, rows)."""
-    rows = np.arange(plan.place.rows)
-    roots = np.array(diagonal(plan.place.rows, plan.place.cols))
-    outputs = [memory[f"o.out.{stream}"][rows, roots] for stream in range(plan.streams)]
-    totals = [memory[f"total.out.{stream}"][rows, roots] for stream in range(plan.streams)]
-    return (
-        _heads(plan, np.stack(outputs)),
-        _heads(plan, np.stack(totals))[:, :, 0],
-    )
+    roots = np.array(diagonal(*plan.group))
+
+    def heads(name: str) -> Integers:
+        parts = [
+            memory[f"{name}.out.{stream}"][np.arange(rows.start, rows.stop), cols.start + roots]
+            for stream, (rows, cols), *_ in _places(plan)
+        ]
+        whole: Integers = np.stack(parts).reshape(plan.shape.heads, -1, parts[0].shape[-1])
+        return whole[:, : plan.shape.rows]
+
+    return heads("o"), heads("total")[:, :, 0]
 
 
-def _heads(plan: FlatPlan, parts: Integers) -> Integers:
-    """From (streams, rows of tiles, rows, columns) to (heads, rows, columns)."""
-    whole: Integers = parts.reshape(plan.shape.heads, -1, parts.shape[-1])
-    return whole[:, : plan.shape.rows]
+def _places(plan: FlatPlan) -> Iterator[tuple[int, tuple[slice, slice], int, int]]:
+    """Of every stream its number in its group, that group, its head and its block of rows."""
+    (rows, cols), across, first = plan.group, plan.groups[1], plan.tiles.rows.start
+    for number in range(plan.shape.heads * plan.q_blocks):
+        at, stream = divmod(number, plan.streams)
+        down, right = divmod(at, across)
+        row, col = first + down * rows, right * cols
+        tiles = slice(row, row + rows), slice(col, col + cols)
+        yield stream, tiles, *divmod(number, plan.q_blocks)

@@ -50,6 +50,7 @@ class Reduction:
         combine_cycles: Cycles of the vector engine to combine two parts.
         operation: ``sum`` or ``maximum``.
         groups: Of a ``k-tree``: groups of each level but the last.
+        left: Token given where a part has left; ``NAME.left`` if none is named.
 
     Raises:
         InputError: for an unknown method.
@@ -65,6 +66,7 @@ class Reduction:
     combine_cycles: int
     operation: Literal["sum", "maximum"] = "sum"
     groups: tuple[int, ...] = ()
+    left: str = ""
 
     def __post_init__(self) -> None:
         choose("collective", self.method, METHODS)
@@ -76,7 +78,7 @@ class Reduction:
 
     def tokens(self) -> dict[str, Token]:
         """Tokens that the program needs for it, beside ``there``."""
-        tokens = {f"{self.name}.{name}": Token() for name in ("total", "left")}
+        tokens = {f"{self.name}.total": Token(), self._left: Token()}
         if self.method == "network":
             return tokens | {f"{self.name}.free": Token(initial=1)}
         tokens[f"{self.name}.kept"] = Token()
@@ -96,22 +98,26 @@ class Reduction:
         return 2 * (len(self.groups) + 1)
 
     def reduce(self) -> Iterator[Operation]:
-        """The result at the root, with token ``NAME.total``; ``NAME.left`` where a part has left.
+        """The result at the root, with token ``NAME.total``; ``left`` where a part has left.
 
         Who has used the result gives `released`.
         """
         if self.method == "network":
-            yield self._reduce(gives=(f"{self.name}.left",))
+            yield self._reduce(gives=(self._left,))
             return
         for part, root in self._rooted():
             for parts in part._gather_stages(root):
-                yield from part._gather(parts, gives=(f"{self.name}.left",))
+                yield from part._gather(parts, gives=(self._left,))
             yield part._turn(range(root, root + 1), self.there, f"{self.name}.total")
 
     @property
     def released(self) -> str:
         """Token by which the root says that the result of `reduce` is no longer needed."""
-        return f"{self.name}.free" if self.method == "network" else f"{self.name}.left"
+        return f"{self.name}.free" if self.method == "network" else self._left
+
+    @property
+    def _left(self) -> str:
+        return self.left or f"{self.name}.left"
 
     def all_reduce(self) -> Iterator[Operation]:
         """The result everywhere, where the parts were."""

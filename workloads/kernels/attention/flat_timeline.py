@@ -1,0 +1,393 @@
+"""FlatAttention item by item: when its engines and channels are free, as a compiled recurrence.
+
+It follows one tile of a group's diagonal, which loads slices and sends them on. The reductions
+along rows keep all tiles of a group in step with it.
+"""
+
+from typing import NamedTuple
+
+from tlm.compiled import Numbers, compiled, inlined
+
+#: Rows of the scratch: what is known of each of two buffers.
+_ROWS = 16
+(
+    _SCORED, _OUT, _S_FREE, _P_THERE, _O_LEFT, _Q_FREE, _K_FREE, _V_FREE,
+    _Q_IN, _K_IN, _V_IN, _Q_THERE, _K_THERE, _V_THERE, _M_IN, _TOTAL_FREE,
+) = range(_ROWS)  # fmt: skip
+SCRATCH_SHAPE = _ROWS, 2
+
+
+class Slices(NamedTuple):
+    """Cycles of slices of one kind.
+
+    Attributes:
+        port: For which the tile's transfer engine sends one.
+        there: From then to its arrival everywhere.
+        asked: From asking for one to its arrival, less those for which a channel is busy with it.
+        served: For which the channel is busy with those of all its tiles.
+    """
+
+    port: int
+    there: int
+    asked: int
+    served: int
+
+
+class Stored(NamedTuple):
+    """Cycles of results of one kind.
+
+    Attributes:
+        port: For which the tile's transfer engine sends one.
+        served: For which the channel is busy with those of all its tiles.
+        written: From then to the tile's knowing of it.
+    """
+
+    port: int
+    served: int
+    written: int
+
+
+class Together(NamedTuple):
+    """Cycles of what comes together along a row.
+
+    Attributes:
+        gathered: From the parts to the result at the diagonal.
+        port: For which the tile's transfer engine then sends it out.
+        spread: From then to its arrival everywhere.
+    """
+
+    gathered: int
+    port: int
+    spread: int
+
+
+class Costs(NamedTuple):
+    """Cycles of a plan's parts.
+
+    Attributes:
+        scores: The product of Q and K.
+        output: The product with V.
+        wide: A pass over scores.
+        column: One over an element a row.
+        deep: One over an output.
+        ask: For which the transfer engine asks for a slice; 0 without off-chip memory.
+        sent: For which it sends a part of an output.
+        rows: What comes together twice an item.
+        summed: Outputs, of which the diagonal alone gets the result.
+        q: Slices.
+        k: Slices.
+        v: Slices.
+        mask: Slices.
+        total: Results.
+        o: Results.
+    """
+
+    scores: int
+    output: int
+    wide: int
+    column: int
+    deep: int
+    ask: int
+    sent: int
+    rows: Together
+    summed: int
+    q: Slices
+    k: Slices
+    v: Slices
+    mask: Slices
+    total: Stored
+    o: Stored
+
+
+class Order(NamedTuple):
+    """What is done in which order (`workloads.kernels.attention.core.items`).
+
+    Attributes:
+        streams: Of a group.
+        blocks: Of keys, of each.
+        depth: Items under way at a time.
+        held: Brought keys and values that have buffers.
+        alike: Streams of a head.
+        padded: Whether a stream's last blocks are masked.
+        shared: Whether values are keys.
+    """
+
+    streams: int
+    blocks: int
+    depth: int
+    held: int
+    alike: int
+    padded: bool
+    shared: bool
+
+
+class _Item(NamedTuple):
+    stream: int
+    block: int
+    load: int
+    brings: bool
+    frees: bool
+
+
+class _Free(NamedTuple):
+    """When the matrix, vector and transfer engines and the channel are free."""
+
+    matrix: int
+    vector: int
+    transfer: int
+    channel: int
+
+
+@inlined
+def _item(order: Order, number: int) -> _Item:
+    """The ``number``-th of all."""
+    states = min(order.depth, order.streams)
+    alike = order.alike if order.alike > 1 else order.streams
+    head, rest = divmod(number, alike * order.blocks)
+    pair = rest // (states * order.blocks)
+    width = min(states, alike - pair * states)
+    block, turn = divmod(rest - pair * states * order.blocks, width)
+    stream = head * alike + pair * states + turn
+    if order.alike == 1:
+        return _Item(stream, block, number, True, True)
+    load = (head * -(-alike // states) + pair) * order.blocks + block
+    return _Item(stream, block, load, turn == 0, turn == width - 1)
+
+
+@inlined
+def _ask(
+    at: Numbers[tuple[int, int]], into: int, slot: int, free: int, cost: Slices, ask: int,
+    now: _Free,
+) -> _Free:  # fmt: skip
+    """Ask for a slice when its buffer is free; without memory it is there."""
+    if ask == 0:
+        at[into, slot] = 0
+        return now
+    start = max(now.transfer, free)
+    served = max(now.channel, start) + cost.served
+    at[into, slot] = served + cost.asked
+    return _Free(now.matrix, now.vector, start + ask, served)
+
+
+@inlined
+def _send(
+    at: Numbers[tuple[int, int]], there: int, slot: int, come: int, free: int, cost: Slices,
+    now: _Free,
+) -> _Free:  # fmt: skip
+    """Send a slice on that has come, when all tiles have room for it."""
+    start = max(now.transfer, come, free)
+    at[there, slot] = start + cost.there
+    return _Free(now.matrix, now.vector, start + cost.port, now.channel)
+
+
+@inlined
+def _meet(parts: int, rows: Together, now: _Free) -> _Free:
+    """Parts of rows come together, and the result goes out: the vector engine waits for it."""
+    gathered = max(now.transfer, parts) + rows.gathered
+    return _Free(now.matrix, gathered + rows.spread, gathered + rows.port, now.channel)
+
+
+@inlined
+def _store(made: int, cost: Stored, now: _Free) -> _Free:
+    """Store a result that has been made."""
+    sent = max(now.transfer, made) + cost.port
+    served = max(now.channel, sent) + cost.served
+    return _Free(now.matrix, now.vector, sent, served)
+
+
+@inlined
+def _scores(
+    at: Numbers[tuple[int, int]], item: _Item, number: int, order: Order, costs: Costs, now: _Free
+) -> _Free:
+    """The product of Q and K."""
+    states = min(order.depth, order.streams)
+    slot, held, state = number % order.depth, item.load % order.held, item.stream % states
+    start = max(now.matrix, at[_S_FREE, slot], at[_K_THERE, held], at[_Q_THERE, state])
+    end = start + costs.scores
+    at[_SCORED, slot] = end
+    if item.frees and not order.shared:
+        at[_K_FREE, held] = end
+    if item.block == order.blocks - 1:
+        at[_Q_FREE, state] = end
+    return _Free(end, now.vector, now.transfer, now.channel)
+
+
+@inlined
+def _bring_values(
+    at: Numbers[tuple[int, int]], item: _Item, order: Order, costs: Costs, now: _Free
+) -> _Free:
+    """Send an item's values on."""
+    held = item.load % order.held
+    if item.brings and not order.shared:
+        now = _send(at, _V_THERE, held, at[_V_IN, held], at[_V_FREE, held], costs.v, now)
+    return now
+
+
+@inlined
+def _bring_keys(
+    at: Numbers[tuple[int, int]], item: _Item, order: Order, costs: Costs, now: _Free
+) -> _Free:
+    """Send an item's keys on, at a stream's first block behind Q."""
+    state, held = item.stream % min(order.depth, order.streams), item.load % order.held
+    if item.block == 0:
+        now = _send(at, _Q_THERE, state, at[_Q_IN, state], at[_Q_FREE, state], costs.q, now)
+    if item.brings:
+        now = _send(at, _K_THERE, held, at[_K_IN, held], at[_K_FREE, held], costs.k, now)
+    return now
+
+
+@inlined
+def _ask_keys(
+    at: Numbers[tuple[int, int]], load: int, loads: int, order: Order, costs: Costs, now: _Free
+) -> _Free:
+    """Ask for the keys of a load, if there is such."""
+    held = load % order.held
+    if load < loads:
+        now = _ask(at, _K_IN, held, at[_K_FREE, held], costs.k, costs.ask, now)
+    return now
+
+
+@inlined
+def _ask_values(
+    at: Numbers[tuple[int, int]], load: int, loads: int, order: Order, costs: Costs, now: _Free
+) -> _Free:
+    """Ask for the values of a load, if there is such."""
+    held = load % order.held
+    if load < loads and not order.shared:
+        now = _ask(at, _V_IN, held, at[_V_FREE, held], costs.v, costs.ask, now)
+    return now
+
+
+@inlined
+def _ask_queries(
+    at: Numbers[tuple[int, int]], stream: int, order: Order, costs: Costs, now: _Free
+) -> _Free:
+    """Ask for the rows of a stream, if there is such."""
+    state = stream % min(order.depth, order.streams)
+    if stream < order.streams:
+        now = _ask(at, _Q_IN, state, at[_Q_FREE, state], costs.q, costs.ask, now)
+    return now
+
+
+@inlined
+def _output(
+    at: Numbers[tuple[int, int]], item: _Item, number: int, order: Order, costs: Costs, now: _Free
+) -> _Free:
+    """The product with V."""
+    states = min(order.depth, order.streams)
+    slot, held, state = number % order.depth, item.load % order.held, item.stream % states
+    values = at[_K_THERE, held] if order.shared else at[_V_THERE, held]
+    start = max(now.matrix, at[_P_THERE, slot], values)
+    if item.block == 0:
+        start = max(start, at[_O_LEFT, state])
+    end = start + costs.output
+    at[_OUT, state] = end
+    at[_S_FREE, slot] = end
+    if item.frees:
+        at[_K_FREE if order.shared else _V_FREE, held] = end
+    return _Free(end, now.vector, now.transfer, now.channel)
+
+
+@inlined
+def _finish(at: Numbers[tuple[int, int]], state: int, costs: Costs, now: _Free) -> _Free:
+    """A stream's output comes together, and is put where it belongs."""
+    start = max(now.transfer, at[_OUT, state])
+    summed, left = max(start, at[_TOTAL_FREE, 0]) + costs.summed, start + costs.sent
+    at[_O_LEFT, state] = left
+    now = _Free(now.matrix, now.vector, left, now.channel)
+    if costs.ask == 0:
+        vector = max(now.vector + costs.column, summed) + costs.deep
+        at[_TOTAL_FREE, 0] = vector
+        return _Free(now.matrix, vector, now.transfer, now.channel)
+    vector = max(now.vector, at[_TOTAL_FREE, 1]) + costs.column
+    now = _store(vector, costs.total, _Free(now.matrix, vector, now.transfer, now.channel))
+    at[_TOTAL_FREE, 1] = now.transfer
+    now = _store(summed, costs.o, now)
+    at[_TOTAL_FREE, 0] = now.transfer
+    return now
+
+
+@compiled
+def timeline(at: Numbers[tuple[int, int]], order: Order, costs: Costs) -> int:
+    """Cycles of a program.
+
+    Args:
+        at: Scratch of zeros, shape `SCRATCH_SHAPE`.
+        order: What is done in which order.
+        costs: Cycles of its parts.
+    """
+    states, items = min(order.depth, order.streams), order.streams * order.blocks
+    loads = _item(order, items - 1).load + 1
+    now = _Free(0, 0, 0, 0)
+    if order.depth > 1:
+        now = _ask_queries(at, 0, order, costs, now)
+        now = _ask_keys(at, 0, loads, order, costs, now)
+        if order.padded:
+            now = _ask(at, _M_IN, 0, 0, costs.mask, costs.ask, now)
+        now = _ask_values(at, 0, loads, order, costs, now)
+        for stream in range(1, states):
+            now = _ask_queries(at, stream, order, costs, now)
+        for load in range(1, order.held):
+            now = _ask_keys(at, load, loads, order, costs, now)
+        for load in range(1, order.held):
+            now = _ask_values(at, load, loads, order, costs, now)
+    masked = 0
+    for number in range(items):
+        item = _item(order, number)
+        if order.depth == 1:
+            if item.block == 0:
+                now = _ask_queries(at, item.stream, order, costs, now)
+            if item.brings:
+                now = _ask_keys(at, item.load, loads, order, costs, now)
+            if number == 0 and order.padded:
+                now = _ask(at, _M_IN, 0, 0, costs.mask, costs.ask, now)
+        if order.depth == 1 or number == 0:
+            now = _bring_keys(at, item, order, costs, now)
+            if number == 0 and order.padded:
+                now = _send(at, _M_IN, 1, at[_M_IN, 0], 0, costs.mask, now)
+                masked = at[_M_IN, 1]
+            if order.depth == 1:
+                if item.brings:
+                    now = _ask_values(at, item.load, loads, order, costs, now)
+                now = _bring_values(at, item, order, costs, now)
+            now = _scores(at, item, number, order, costs, now)
+        if order.depth > 1 and number + 1 < items:
+            after = _item(order, number + 1)
+            now = _bring_keys(at, after, order, costs, now)
+            now = _scores(at, after, number + 1, order, costs, now)
+        first, last = item.block == 0, item.block == order.blocks - 1
+        # Passes up to the maxima, and on to the sums.
+        vector = max(now.vector, at[_SCORED, number % order.depth])
+        if order.padded and last:
+            vector = max(vector, masked) + costs.wide
+        vector += costs.wide + (0 if first else costs.column)
+        now = _meet(vector, costs.rows, now)
+        if order.depth > 1:
+            now = _bring_values(at, item, order, costs, now)
+            if last:
+                now = _ask_queries(at, item.stream + states, order, costs, now)
+            if item.frees and not order.shared:
+                now = _ask_keys(at, item.load + order.held, loads, order, costs, now)
+        vector = now.vector + 4 * costs.wide + (2 if first else 6) * costs.column
+        now = _meet(vector, costs.rows, now)
+        vector = now.vector + costs.column
+        if not first:
+            state = item.stream % states
+            vector = max(vector + costs.column, at[_OUT, state]) + costs.deep
+        vector += costs.wide
+        at[_P_THERE, number % order.depth] = vector
+        now = _Free(now.matrix, vector, now.transfer, now.channel)
+        if order.depth > 1 and number > 0:
+            before = _item(order, number - 1)
+            if before.frees and order.shared:
+                now = _ask_keys(at, before.load + order.held, loads, order, costs, now)
+            elif before.frees:
+                now = _ask_values(at, before.load + order.held, loads, order, costs, now)
+            if before.block == order.blocks - 1:
+                now = _finish(at, before.stream % states, costs, now)
+        now = _output(at, item, number, order, costs, now)
+        if last and (order.depth == 1 or number == items - 1):
+            now = _finish(at, item.stream % states, costs, now)
+    if costs.ask == 0:
+        return now.vector
+    return now.channel + costs.o.written
