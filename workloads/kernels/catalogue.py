@@ -286,14 +286,18 @@ def _find_flat(problems: Sequence[Sizes], place: Place, choices: Choices) -> lis
     return plan_flats(shapes, place, method, schedule, operands, choices.group)
 
 
-def _flash(turns: int) -> Kernel:
+def _flash(turns: int, *, latent: bool = False) -> Kernel:
+    def plan(sizes: Sizes, place: Place, choices: Choices) -> FlashPlan:
+        choices = replace(choices, latent=latent or choices.latent)
+        return plan_flash(_attention(sizes, choices), place, turns)
+
     return Kernel(
         ATTENTION,
         lambda sizes: _attention(sizes).macs,
-        lambda sizes, place, choices: plan_flash(_attention(sizes, choices), place, turns),
+        plan,
         flash_attention.flash_attention,
         flash_attention_cycles,
-        ("latent",),
+        () if latent else ("latent",),
         without_memory=_without_memory,
     )
 
@@ -390,6 +394,7 @@ KERNELS = {
     "weighted-sum": _rows(WEIGHTED_SUM, SUMS, _find_sum),
     "flash-attention-2": _flash(1),
     "flash-attention-3": _flash(2),
+    "flash-mla": _flash(1, latent=True),
     "decode-attention": Kernel(
         ATTENTION,
         lambda sizes: _attention(sizes).macs,

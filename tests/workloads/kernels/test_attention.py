@@ -24,6 +24,7 @@ from workloads.kernels.attention.flash_closed_form import flash_attention_cycles
 from workloads.kernels.attention.flash_plan import FlashPlan
 from workloads.kernels.attention.flash_search import plan_decode, plan_flash
 from workloads.kernels.attention.flat_attention import FlatPlan
+from workloads.kernels.attention.flat_closed_form import flat_attention_cycles
 from workloads.kernels.attention.flat_search import plan_flat
 from workloads.kernels.catalogue import KERNELS, Choices, MovingPlan
 from workloads.kernels.parts.broadcast import BY_MESSAGES
@@ -177,9 +178,9 @@ def test_flash_attention_shares_no_loads() -> None:
 def unpadded(plan: FlatPlan | FlashPlan, q: Integers, k: Integers, v: Integers) -> Integers:
     """Output and, in a last column, sums of a head's rows: blocks of keys are cut off, not filled.
 
-    Every column of tiles has its own slice of a block, and all share maxima and sums.
+    Every column of a group has its own slice of a block, and all share maxima and sums.
     """
-    cols = plan.place.cols if isinstance(plan, FlatPlan) else 1
+    cols = plan.group[1] if isinstance(plan, FlatPlan) else 1
     step, wide, factor = plan.block.keys, plan.place.sum_bits, plan.exponent
     scale = {"multiplier": factor.multiplier, "shift": factor.shift}
     top = np.full((len(q), 1), -(1 << 62))
@@ -211,7 +212,7 @@ def test_padding_keys_do_not_count(grid: tuple[int, int], keys: int, memory: boo
     shape = AttentionShape(1, 4, 2, 5, keys, 8, 6)
     plans: list[FlatPlan | FlashPlan] = []
     for schedule in flat_attention.SCHEDULES:
-        flat = plan_flat(shape, at, "network", schedule, UNIT)
+        flat = plan_flat(shape, at, "network", schedule, UNIT, group=grid)
         assert flat.core.padded == (keys % grid[1] > 0)
         plans.append(flat)
         for cut in {-(-flat.block.keys // parts) for parts in (2, 3)}:
@@ -228,6 +229,80 @@ def test_padding_keys_do_not_count(grid: tuple[int, int], keys: int, memory: boo
         for head in range(shape.heads):
             found = np.hstack([output[head], totals[head][:, None]])
             assert (found == unpadded(plan, q[head], k[head], v[head])).all()
+
+
+@pytest.mark.parametrize("memory", [False, True])
+@pytest.mark.parametrize("schedule", flat_attention.SCHEDULES)
+@pytest.mark.parametrize("group", [(1, 1), (2, 2), (4, 2), (1, 4), (2, 1)])
+def test_groups_work_side_by_side(group: tuple[int, int], schedule: str, memory: bool) -> None:
+    edge = Edge(4, 4, 2, 8, 32, 1 << 28, ChannelTiming(30, 16, 16))
+    tiles = replace(place(4, 4), offchip=edge if memory else None)
+    alike = set()
+    for shape in (AttentionShape(1, 6, 3, 5, 16, 8, 6), AttentionShape(2, 4, 2, 9, 21, 8, 6)):
+        for tile_bytes in (2**20, 700):
+            small = replace(tiles, tile_bytes=tile_bytes)
+            plan = plan_flat(shape, small, "network", schedule, UNIT, group=group)
+            alike.add(plan.alike)
+            program = flat_attention.flat_attention(plan)
+            assert program.tile_bytes == plan.tile_bytes <= tile_bytes
+            if memory:
+                assert plan.moved == moved_by(program, tiles.timing.flit_bytes)
+            q, k, v, output, totals = run(plan, tile_bytes)
+            for head in range(shape.heads):
+                found = np.hstack([output[head], totals[head][:, None]])
+                assert (found == unpadded(plan, q[head], k[head], v[head])).all()
+    assert len(alike) > 1
+
+
+def test_blocks_of_rows_of_a_head_share_its_keys() -> None:
+    edge = Edge(4, 4, 4, 8, 32, 1 << 28, ChannelTiming(30, 16, 16))
+    tiles = replace(place(4, 4), offchip=edge)
+    plan = plan_flat(AttentionShape(1, 2, 2, 32, 32, 8, 8), tiles, group=(4, 4))
+    halves = replace(plan, q_blocks=2, block=replace(plan.block, rows=4))
+    apart = replace(halves, schedule="naive")
+    assert (halves.alike, halves.streams) == (2, 4)
+    # Q once; K and V once for both, or for each.
+    whole = 2 * 32 * 8
+    assert halves.moved.read == 3 * whole
+    assert apart.moved.read == 5 * whole
+
+
+def test_a_group_is_as_large_as_the_scores_fill() -> None:
+    chip = load_chip("flat32").for_dtype("fp16")
+    tiles = chip_place(chip, (32, 32), noc_timing(chip), 16, 16, memory=True)
+    groups = {
+        length: plan_flat(AttentionShape(4, 32, 32, length, length, 128, 128), tiles)
+        for length in (512, 1024, 4096)
+    }
+    assert {length: plan.group for length, plan in groups.items()} == {
+        512: (4, 4), 1024: (8, 8), 4096: (32, 32),
+    }  # fmt: skip
+    assert {(plan.block.rows, plan.block.keys) for plan in groups.values()} == {(128, 128)}
+    # A head alone is flattened over all tiles; rows of a decoding request over a row of them.
+    assert plan_flat(AttentionShape(1, 1, 1, 512, 512, 128, 128), tiles).group == (32, 32)
+    assert plan_flat(AttentionShape(32, 32, 1, 1, 4096, 128, 128), tiles).group[0] == 1
+    with pytest.raises(InputError, match="--group: found 3x4; allowed: auto, or rows and colu"):
+        plan_flat(AttentionShape(1, 1, 1, 8, 8, 8, 8), tiles, group=(3, 4))
+
+
+@pytest.mark.parametrize("memory", [False, True])
+@pytest.mark.parametrize("schedule", flat_attention.SCHEDULES)
+def test_the_closed_form_of_flat_attention(schedule: str, memory: bool) -> None:
+    errors = []
+    shapes = [(1, 8, 8, 512, 512, 128, 128), (1, 32, 8, 256, 1000, 128, 128)]
+    shapes += [(8, 8, 8, 1, 2048, 128, 128), (1, 40, 8, 300, 4096, 64, 64)]
+    for name in ("flat32", "npusim-large", "npusim-small"):
+        chip = load_chip(name).for_dtype("fp16")
+        timing = noc_timing(chip)
+        for group, shape in product((None, (8, 8), (2, 4)), shapes):
+            tiles = chip_place(chip, (8, 8), timing, 16, 16, memory=memory)
+            method = tiles.method(None)
+            plan = plan_flat(AttentionShape(*shape), tiles, method, schedule, group=group)
+            program = flat_attention.flat_attention(plan)
+            lt = run_lt(program, timing, offchip=tiles.offchip).cycles
+            errors.append(abs(flat_attention_cycles(plan, timing) / lt - 1))
+    assert np.mean(errors) < 0.01
+    assert max(errors) < 0.05
 
 
 def test_heads_share_keys_in_equal_numbers() -> None:

@@ -397,15 +397,15 @@ class _Bringing(Bringing):
             return
         free = f"{name}.free.{index}"
         # The network writes to the root's buffer, too: it has room for that copy.
-        there = (f"{name}.in.{index}", free)
+        there = [f"{name}.in.{index}", free]
         if plan.operands in BY_MESSAGES:
-            there = (f"{name}.there.{index}" if plan.operands == "tree" else f"{name}.in.{index}",)
+            there = [f"{name}.{'there' if plan.operands == 'tree' else 'in'}.{index}"]
         for root in plan.roots(name):
             yield Load(
                 root,
                 plan.flits(name),
                 takes=(free,),
-                arrivals=there,
+                arrivals=tuple(there),
                 source=f"{name}.own.{number}",
                 target=f"{name}.{index}",
                 label=name,
@@ -459,8 +459,8 @@ def put(plan: FlatPlan, memory: TileBlocks, q: Integers, k: Integers, v: Integer
                 each = each.swapaxes(1, 2) if name == "k" else each
                 memory[f"{name}.own.{first + number}"][rows, cols] = each[None]
     if plan.padded:
-        first = ((plan.kv_blocks - 1) * across + np.arange(across)) * height
-        real = np.clip(plan.shape.kv_length - first, 0, height)
+        filled = ((plan.kv_blocks - 1) * across + np.arange(across)) * height
+        real = np.clip(plan.shape.kv_length - filled, 0, height)
         masks = key_mask(real, plan.block, plan.place.sum_bits)
         memory["mask.own.0"][:] = masks[np.arange(plan.place.cols) % across]
 
