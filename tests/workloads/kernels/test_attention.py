@@ -24,7 +24,6 @@ from workloads.kernels.attention.flash_closed_form import flash_attention_cycles
 from workloads.kernels.attention.flash_plan import FlashPlan
 from workloads.kernels.attention.flash_search import plan_decode, plan_flash
 from workloads.kernels.attention.flat_attention import FlatPlan
-from workloads.kernels.attention.flat_closed_form import flat_attention_cycles
 from workloads.kernels.attention.flat_search import plan_flat
 from workloads.kernels.catalogue import KERNELS, Choices, MovingPlan
 from workloads.kernels.parts.broadcast import BY_MESSAGES
@@ -237,12 +236,10 @@ def test_padding_keys_do_not_count(grid: tuple[int, int], keys: int, memory: boo
 def test_groups_work_side_by_side(group: tuple[int, int], schedule: str, memory: bool) -> None:
     edge = Edge(4, 4, 2, 8, 32, 1 << 28, ChannelTiming(30, 16, 16))
     tiles = replace(place(4, 4), offchip=edge if memory else None)
-    alike = set()
     for shape in (AttentionShape(1, 6, 3, 5, 16, 8, 6), AttentionShape(2, 4, 2, 9, 21, 8, 6)):
-        for tile_bytes in (2**20, 700):
+        for tile_bytes in (2**20, 700, 520):
             small = replace(tiles, tile_bytes=tile_bytes)
             plan = plan_flat(shape, small, "network", schedule, UNIT, group=group)
-            alike.add(plan.alike)
             program = flat_attention.flat_attention(plan)
             assert program.tile_bytes == plan.tile_bytes <= tile_bytes
             if memory:
@@ -251,7 +248,6 @@ def test_groups_work_side_by_side(group: tuple[int, int], schedule: str, memory:
             for head in range(shape.heads):
                 found = np.hstack([output[head], totals[head][:, None]])
                 assert (found == unpadded(plan, q[head], k[head], v[head])).all()
-    assert len(alike) > 1
 
 
 def test_blocks_of_rows_of_a_head_share_its_keys() -> None:
@@ -283,26 +279,6 @@ def test_a_group_is_as_large_as_the_scores_fill() -> None:
     assert plan_flat(AttentionShape(32, 32, 1, 1, 4096, 128, 128), tiles).group[0] == 1
     with pytest.raises(InputError, match="--group: found 3x4; allowed: auto, or rows and colu"):
         plan_flat(AttentionShape(1, 1, 1, 8, 8, 8, 8), tiles, group=(3, 4))
-
-
-@pytest.mark.parametrize("memory", [False, True])
-@pytest.mark.parametrize("schedule", flat_attention.SCHEDULES)
-def test_the_closed_form_of_flat_attention(schedule: str, memory: bool) -> None:
-    errors = []
-    shapes = [(1, 8, 8, 512, 512, 128, 128), (1, 32, 8, 256, 1000, 128, 128)]
-    shapes += [(8, 8, 8, 1, 2048, 128, 128), (1, 40, 8, 300, 4096, 64, 64)]
-    for name in ("flat32", "npusim-large", "npusim-small"):
-        chip = load_chip(name).for_dtype("fp16")
-        timing = noc_timing(chip)
-        for group, shape in product((None, (8, 8), (2, 4)), shapes):
-            tiles = chip_place(chip, (8, 8), timing, 16, 16, memory=memory)
-            method = tiles.method(None)
-            plan = plan_flat(AttentionShape(*shape), tiles, method, schedule, group=group)
-            program = flat_attention.flat_attention(plan)
-            lt = run_lt(program, timing, offchip=tiles.offchip).cycles
-            errors.append(abs(flat_attention_cycles(plan, timing) / lt - 1))
-    assert np.mean(errors) < 0.01
-    assert max(errors) < 0.05
 
 
 def test_heads_share_keys_in_equal_numbers() -> None:

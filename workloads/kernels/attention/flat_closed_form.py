@@ -55,6 +55,7 @@ def _costs(plan: FlatPlan, timing: NocTiming) -> Costs:
         sent=output.flits,
         rows=rows,
         summed=reduce_cycles(output, timing),
+        added=output.method != "network",
         q=_slices(plan, "q", timing),
         k=_slices(plan, "k", timing),
         v=_slices(plan, "k" if plan.shared else "v", timing),

@@ -74,6 +74,7 @@ class Costs(NamedTuple):
         sent: For which it sends a part of an output.
         rows: What comes together twice an item.
         summed: Outputs, of which the diagonal alone gets the result.
+        added: Whether the vector engine adds them up.
         q: Slices.
         k: Slices.
         v: Slices.
@@ -91,6 +92,7 @@ class Costs(NamedTuple):
     sent: int
     rows: Together
     summed: int
+    added: bool
     q: Slices
     k: Slices
     v: Slices
@@ -294,7 +296,8 @@ def _finish(at: Numbers[tuple[int, int]], state: int, costs: Costs, now: _Free) 
     start = max(now.transfer, at[_OUT, state])
     summed, left = max(start, at[_TOTAL_FREE, 0]) + costs.summed, start + costs.sent
     at[_O_LEFT, state] = left
-    now = _Free(now.matrix, now.vector, left, now.channel)
+    vector = max(now.vector, summed) if costs.added else now.vector
+    now = _Free(now.matrix, vector, left, now.channel)
     if costs.ask == 0:
         vector = max(now.vector + costs.column, summed) + costs.deep
         at[_TOTAL_FREE, 0] = vector
