@@ -92,12 +92,13 @@ class TileComparison(Comparison):
 class ChipPoint(Table):
     """Cycles of one kernel case at `lt` and `perf`, at the constants of a chip.
 
-    ``memory`` and ``balance`` are those of `TilePoint`; ``case`` is its grid and sizes. ``at`` is
-    None of the project's own chips, and of what costs much there.
+    ``variant``, ``memory`` and ``balance`` are those of `TilePoint`; ``case`` is its grid and
+    sizes. ``at`` is None of the project's own chips, and of what costs much there.
     """
 
     chip: str
     kernel: str
+    variant: str
     memory: bool
     case: str
     balance: float
@@ -221,7 +222,7 @@ EXACT = Between(1.0, 1.0)
 
 
 def lt_between(
-    chip: str | None, kernel: str, balance: float, cycles: float, *, memory: bool
+    chip: str | None, kernel: str, balance: float, cycles: float, *, memory: bool, variant: str = ""
 ) -> Between | None:
     """Between what `lt` may be, of a closed form: by the signed errors of the cases around it.
 
@@ -231,6 +232,7 @@ def lt_between(
         balance: Of its plan.
         cycles: By the closed form.
         memory: Whether its operands lie in off-chip memory.
+        variant: Of the kernel, if not its own.
 
     Returns:
         None if there is no case.
@@ -238,37 +240,44 @@ def lt_between(
     Raises:
         InputError: if the comparison is missing, cannot be read, or is stale.
     """
-    return _between(_cases_on(chip, kernel, memory, "perf"), balance, cycles)
+    return _between(_cases_on(chip, kernel, variant, memory, "perf"), balance, cycles)
 
 
 def at_between(
-    chip: str | None, kernel: str, balance: float, cycles: float, *, memory: bool
+    chip: str | None, kernel: str, balance: float, cycles: float, *, memory: bool, variant: str = ""
 ) -> Between | None:
     """The same of what `at` may be, of a run at `lt`; None also of the project's own chips."""
-    return _between(_cases_on(chip, kernel, memory, "lt"), balance, cycles)
+    return _between(_cases_on(chip, kernel, variant, memory, "lt"), balance, cycles)
 
 
 def perf_between(
-    chip: str | None, kernel: str, balance: float, cycles: float, *, memory: bool
+    chip: str | None, kernel: str, balance: float, cycles: float, *, memory: bool, variant: str = ""
 ) -> Between | None:
     """The same of what `at` may be, of a closed form; of the project's own chips what `lt` may."""
     of = chip, kernel, balance, cycles
-    lt, at = lt_between(*of, memory=memory), at_between(*of, memory=memory)
+    lt, at = (each(*of, memory=memory, variant=variant) for each in (lt_between, at_between))
     return lt if lt is None or at is None else Between(lt.low * at.low, lt.high * at.high)
 
 
 def chip_error(
-    chip: str | None, kernel: str, balance: float, cycles: float, *, memory: bool, level: str
+    chip: str | None,
+    kernel: str,
+    balance: float,
+    cycles: float,
+    *,
+    memory: bool,
+    level: str,
+    variant: str = "",
 ) -> LevelError | None:
     """How far a run at ``lt`` or ``perf`` may be from level `at`, at the constants of a chip.
 
     Of the project's own chips, and with cases that cost too much at `at`, a closed form is held
     against ``lt`` alone. Arguments, None and errors are those of `lt_between`.
     """
-    cases = _checked_on(chip, kernel, memory, level)
+    cases = _checked_on(chip, kernel, variant, memory, level)
     error = bracketed(cases, balance, cycles)
     if error is not None and level == "perf":
-        below = bracketed(_checked_on(chip, kernel, memory, "lt"), balance, cycles)
+        below = bracketed(_checked_on(chip, kernel, variant, memory, "lt"), balance, cycles)
         error += below or LevelError(0.0, 0.0, 0.0)
     return error
 
@@ -289,9 +298,11 @@ def _between(cases: _Cases | None, balance: float, cycles: float) -> Between | N
 
 
 @lru_cache(1 << 8)
-def _cases_on(chip: str | None, kernel: str, memory: bool, level: str) -> _Cases | None:
+def _cases_on(
+    chip: str | None, kernel: str, variant: str, memory: bool, level: str
+) -> _Cases | None:
     """Cases of a kernel that were held at a level against the one below; None if there are none."""
-    found = _checked_on(chip, kernel, memory, level)
+    found = _checked_on(chip, kernel, variant, memory, level)
     if not found:
         return None
     balances, cycles, errors = np.array(found, dtype=float).T
@@ -299,9 +310,12 @@ def _cases_on(chip: str | None, kernel: str, memory: bool, level: str) -> _Cases
 
 
 @lru_cache(1 << 8)
-def _checked_on(chip: str | None, kernel: str, memory: bool, level: str) -> Sequence[Checked]:
+def _checked_on(
+    chip: str | None, kernel: str, variant: str, memory: bool, level: str
+) -> Sequence[Checked]:
     name = "rtl" if chip is not None and chip.startswith("rtl-") else chip
-    of_kernel = [p for p in load_chips().points if (p.kernel, p.memory) == (kernel, memory)]
+    of = kernel, variant, memory
+    of_kernel = [p for p in load_chips().points if (p.kernel, p.variant, p.memory) == of]
     points = [p for p in of_kernel if p.chip == name] or of_kernel
     if level == "perf":
         return [Checked(p.balance, p.perf, p.error_pct) for p in points]

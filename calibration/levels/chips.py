@@ -34,6 +34,7 @@ from workloads.kernels.catalogue import (
     HEADS,
     KERNELS,
     SUMS,
+    Choices,
     Kernel,
     Plan,
     Sizes,
@@ -142,18 +143,31 @@ def chip_points(
                     ground = Ground.of(name, grid, memory=memory)
                 except InputError:
                     continue  # fewer tiles, or no memory
-                for kernel in KERNELS:
-                    yield from _points(name, ground, kernel, grid, seed)
+                for kernel, choices in _runs(grid):
+                    yield from _points(name, ground, kernel, grid, seed, choices)
 
 
-def _points(chip: str, ground: Ground, name: str, grid: Grid, seed: int) -> Iterator[ChipPoint]:
+def _runs(grid: Grid) -> Iterator[tuple[str, Choices]]:
+    """Kernels as they are by themselves; FlatAttention also with all tiles in a group, each way."""
+    for name in KERNELS:
+        yield name, Choices()
+    if grid[0] * grid[1] <= _AT_TILES:
+        yield "flat-attention", Choices(group=grid)
+        for collective in (None, "tree", "sequential"):
+            choices = Choices(collective=collective, schedule="naive", group=grid)
+            yield "flat-attention", choices
+
+
+def _points(
+    chip: str, ground: Ground, name: str, grid: Grid, seed: int, choices: Choices
+) -> Iterator[ChipPoint]:
     kernel, memory = KERNELS[name], ground.place.offchip is not None
     stream = np.random.default_rng([seed, *chip.encode(), *name.encode(), *grid])
     points: list[ChipPoint] = []
     programs: list[Program] = []
     for sizes in _problems(name, kernel, grid, CHIPS[chip][1], stream):
         try:
-            plan = kernel.planned(sizes, ground.place)
+            plan = kernel.planned(sizes, ground.place, choices)
         except InputError:
             continue  # not on this chip, or larger than its tiles
         if memory and kernel.without_memory(plan) is plan:
@@ -164,8 +178,9 @@ def _points(chip: str, ground: Ground, name: str, grid: Grid, seed: int) -> Iter
             point = ChipPoint(
                 chip=chip,
                 kernel=name,
+                variant=choices.variant,
                 memory=memory,
-                case=f"{grid[0]}x{grid[1]}: {','.join(map(str, sizes))}",
+                case=_case(grid, sizes, choices),
                 balance=plan.balance,
                 at=None,
                 lt=cycles[0],
@@ -173,6 +188,11 @@ def _points(chip: str, ground: Ground, name: str, grid: Grid, seed: int) -> Iter
             )
             points.append(point)
     yield from _at_too(ground, points, programs)
+
+
+def _case(grid: Grid, sizes: Sizes, choices: Choices) -> str:
+    group = f", group {choices.group[0]}x{choices.group[1]}" if choices.group else ""
+    return f"{grid[0]}x{grid[1]}: {','.join(map(str, sizes))}{group}"
 
 
 def _at_too(

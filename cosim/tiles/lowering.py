@@ -25,6 +25,7 @@ from cosim.tiles.model import TileModel
 from cosim.tiles.tokens import TokenPlan, plan_tokens
 from tlm.compute.base import ceil_div
 from tlm.errors import InputError
+from tlm.offchip.edge import numbers_at_channels
 from tlm.program import OffChip, Program, Reduce
 from tlm.program.data import Buffer, Gemm, Vector
 from tlm.program.functional import TileBlocks
@@ -42,6 +43,7 @@ class EdgeBlocks:
     There where models have them (`tlm.offchip.edge.Blocks`).
 
     Args:
+        program: Whose blocks.
         model: The tiles; a channel a column.
         places: The buffers; those not in the tile are laid out.
 
@@ -49,15 +51,16 @@ class EdgeBlocks:
         InputError: if a channel does not hold them.
     """
 
-    def __init__(self, model: TileModel, places: dict[str, BufferPlace]) -> None:
-        self._model = model
+    def __init__(self, program: Program, model: TileModel, places: dict[str, BufferPlace]) -> None:
+        columns = [range(col, col + 1) for col in range(model.cols)]
+        self._numbers = numbers_at_channels(program, columns)
         self._places = {name: place for name, place in places.items() if not place.in_tile}
         self._offsets: dict[str, int] = {}
         self._tile_words = 0
         for name, place in self._places.items():
             self._offsets[name] = self._tile_words
             self._tile_words += ceil_div(place.sent_words, BURST_WORDS) * BURST_WORDS
-        needed = self._tile_words * model.tile_rows
+        needed = self._tile_words * (int(self._numbers.max()) + 1)
         if needed > model.channel_words:
             raise InputError(
                 f"off-chip buffers: found {needed} words of a memory channel; "
@@ -66,14 +69,14 @@ class EdgeBlocks:
 
     def address(self, tile: Tile, name: str) -> int:
         """First word of a tile's block."""
-        return tile[0] * self._tile_words + self._offsets[name]
+        return int(self._numbers[tile]) * self._tile_words + self._offsets[name]
 
     def blocks(self) -> Iterator[tuple[Tile, str, BufferPlace]]:
-        """All blocks of all tiles."""
-        for row in range(self._model.tile_rows):
-            for col in range(self._model.cols):
-                for name, place in self._places.items():
-                    yield (row, col), name, place
+        """All blocks of all tiles that have some."""
+        rows, cols = np.nonzero(np.diff(self._numbers, axis=0, prepend=-1))
+        for tile in zip(rows.tolist(), cols.tolist(), strict=True):
+            for name, place in self._places.items():
+                yield tile, name, place
 
 
 @dataclass(slots=True)
@@ -157,7 +160,11 @@ def lower(program: Program, model: TileModel) -> LoweredProgram:
     steps = list(expand(program))
     tokens = plan_tokens(program, steps)
     images = {tile: TileImage() for tile in range(program.rows * program.cols)}
-    edge = None if all(place.in_tile for place in places.values()) else EdgeBlocks(model, places)
+    edge = (
+        None
+        if all(place.in_tile for place in places.values())
+        else EdgeBlocks(program, model, places)
+    )
     lowered = LoweredProgram(images, places, edge=edge)
     jobs = _Jobs(model, places, edge)
     for index, step in enumerate(steps):

@@ -5,7 +5,11 @@ local ports, and a tile's blocks lie in the channel of its column. Or a channel 
 the tile reaches without the network.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tlm.compute.base import ceil_div
 from tlm.errors import InputError, check_range
@@ -74,11 +78,6 @@ class Edge:
         """Rows of routers below the tiles, down to that of the channels."""
         return 0 if self.at_tiles else self.rows_below + 1
 
-    @property
-    def sharers(self) -> int:
-        """Most tiles of a channel."""
-        return 1 if self.at_tiles else self.rows * ceil_div(self.cols, self.channels)
-
     def channel(self, tile: Tile) -> int:
         """The channel of a tile."""
         row, col = tile
@@ -118,8 +117,8 @@ class Edge:
 class Blocks:
     """Addresses of a program's blocks in off-chip memory.
 
-    A channel has the blocks of one of its tiles after those of another, each tile's in the order of
-    the program's buffers. Transfers without a buffer share a block.
+    A channel has the blocks of one of its tiles after those of another, of tiles that have some;
+    each tile's in the order of the program's buffers. Transfers without a buffer share a block.
 
     Args:
         program: Whose blocks.
@@ -130,7 +129,6 @@ class Blocks:
     """
 
     def __init__(self, program: Program, edge: Edge) -> None:
-        self._edge = edge
         lengths: dict[str, int] = {}
         for operation in program.build():
             if isinstance(operation, OffChip):
@@ -142,7 +140,11 @@ class Blocks:
             if name in lengths:
                 self._offsets[name] = self._tile_bytes
                 self._tile_bytes += lengths[name] * edge.unit_bytes
-        needed = self._tile_bytes * edge.sharers
+        if edge.at_tiles:
+            self._numbers = np.zeros((edge.rows, edge.cols), dtype=np.int64)
+        else:
+            self._numbers = numbers_at_channels(program, [*map(edge.columns, range(edge.channels))])
+        needed = self._tile_bytes * (int(self._numbers.max()) + 1)
         if needed > edge.capacity_bytes:
             raise InputError(
                 f"--shape: the kernel's blocks take {needed} bytes of a channel of off-chip "
@@ -151,4 +153,25 @@ class Blocks:
 
     def address(self, tile: Tile, block: str) -> int:
         """Where the block of a tile begins in the tile's channel, in bytes."""
-        return self._edge.number(tile) * self._tile_bytes + self._offsets[block]
+        return int(self._numbers[tile]) * self._tile_bytes + self._offsets[block]
+
+
+def numbers_at_channels(program: Program, columns: Sequence[range]) -> NDArray[np.int64]:
+    """Which one of its channel's tiles each tile is, of those that load or store.
+
+    Args:
+        program: What they do.
+        columns: Of each channel.
+
+    Returns:
+        Shape (rows, columns of the grid); of other tiles that of one before them, or -1.
+    """
+    has = np.zeros((program.rows, program.cols), dtype=np.int64)
+    loading = (each.tiles for each in program.build() if isinstance(each, OffChip))
+    for tiles in set(loading):
+        rows, cols = (slice(each.start, each.stop, each.step) for each in (tiles.rows, tiles.cols))
+        has[rows, cols] = 1
+    for of_channel in columns:
+        part = has[:, of_channel.start : of_channel.stop]
+        part[:] = part.cumsum().reshape(part.shape) - 1
+    return has

@@ -42,6 +42,9 @@ class IterationOptions:
     grid: Annotated[str | None, "ROWSxCOLS of the chip's tiles; default: all."] = None
     collective: Annotated[str | None, "How reductions are made, if another way; see --list."] = None
     schedule: Annotated[str | None, "Of flat-attention: naive or async (default)."] = None
+    group: Annotated[
+        str | None, "Of flat-attention: GYxGX tiles of a group, or auto (default)."
+    ] = None
     allow_stale: Annotated[bool, "Use measurements that are out of date."] = False
     set: Annotated[tuple[str, ...], SET_HELP, SET] = ()
 

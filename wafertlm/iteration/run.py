@@ -27,7 +27,7 @@ from workloads.serving.price.mapping import Mapping as Mapper
 from workloads.serving.price.plan_energy import plan_energy_j
 
 #: Variants of kernels that an iteration's options choose.
-_CHOICES = ("collective", "schedule")
+_CHOICES = ("collective", "schedule", "group")
 Progress = Callable[[int, int], None]
 
 
@@ -179,11 +179,12 @@ def run_iteration(
     """
     batch, model = options.batch, find_model(options.model)
     with stale_allowed(options.allow_stale):
-        ground = grounded(_kernel_options(options))
-        mapper = Mapper(ground.place, options.collective, options.schedule)
+        asked = _kernel_options(options)
+        ground = grounded(asked)
+        mapper = Mapper(ground.place, asked.choices)
         counted = Iterations(model).operators(batch)
         planned = [mapper.of(operator) for operator, _ in counted]
-        setups = [_setup(ground, mapped, options) for mapped in planned]
+        setups = [_setup(ground, mapped) for mapped in planned]
         costs = sum((setup.cost for setup in setups), Cost())
         hold_cost(costs, ground.levels.noc, execution)
         execution, kernels = replace(execution, cost=None), []
@@ -199,17 +200,18 @@ def _between(ran: KernelResult) -> Between | None:
     """Between what level `at` may be, or of the project's own chips `lt`, of a level above."""
     setup, memory = ran.setup, ran.setup.place.offchip is not None
     of = setup.compared_as, setup.options.kernel, setup.plan.balance, ran.cycles
+    variant = setup.options.choices.variant
     if setup.levels.compute != "at" or setup.levels.noc not in ("perf", "lt"):
         return None
     known = perf_between if setup.levels.noc == "perf" else at_between
-    return known(*of, memory=memory)
+    return known(*of, memory=memory, variant=variant)
 
 
-def _setup(ground: Ground, mapped: Mapped, asked: IterationOptions) -> Setup:
+def _setup(ground: Ground, mapped: Mapped) -> Setup:
     """A kernel as its options ask for it: an error is that of the variant that runs."""
     kernel = KERNELS[mapped.kernel]
     shape = ",".join(map(str, mapped.sizes))
-    chosen = {name: getattr(asked, name) for name in _CHOICES if name in kernel.choices}
+    chosen: dict[str, Any] = {name: None for name in _CHOICES if name not in kernel.choices}
     if isinstance(mapped.plan, StreamPlan):
         chosen["weight_bits"] = mapped.plan.weight_bits
     named = replace(
@@ -240,4 +242,5 @@ def _kernel_options(options: IterationOptions) -> KernelOptions:
         rtl=options.rtl,
         allow_stale=options.allow_stale,
         set=options.set,
+        **{name: getattr(options, name) for name in _CHOICES},
     )

@@ -88,7 +88,15 @@ class KernelResult:
             "slice": pieces.slice,
             "blocks": pieces.blocks,
             "tile_bytes": self.setup.program.tile_bytes,
+            "engine_utilization": self._engine_utilization,
         }
+
+    @property
+    def _engine_utilization(self) -> float | None:
+        """Of a tile's matrix engine while it is busy: small slices leave it idle."""
+        plan, matrix = self.setup.plan, self.setup.place.matrix
+        busy = plan.tile_matrix_cycles * matrix.macs_per_cycle
+        return plan.tile_macs / busy if busy else None
 
     @property
     def breakdown_cycles(self) -> dict[str, int]:
@@ -148,7 +156,8 @@ class KernelResult:
         setup, options, levels = self.setup, self.setup.options, self.setup.levels
         if levels.whole_tiles:
             return LevelError(0.0, 0.0, 0.0)
-        if options.choices != Choices() or levels.memory == "perf" or setup.unequal is not None:
+        variant = replace(options.choices, group=None)
+        if variant != Choices() or levels.memory == "perf" or setup.unequal is not None:
             return None
         if setup.custom is not None and levels.noc not in (RTL, "at"):
             return None
@@ -165,12 +174,11 @@ class KernelResult:
         Nothing of a foreign chip was ever held against our RTL.
         """
         setup, choices, levels = self.setup, self.setup.options.choices, self.setup.levels
-        alike = replace(choices, weight_bits=None, latent=None) == Choices()
-        if not alike or setup.unequal or levels.compute != "at" or levels.noc not in ("lt", "perf"):
+        if setup.unequal or levels.compute != "at" or levels.noc not in ("lt", "perf"):
             return None
         of = setup.compared_as, setup.options.kernel, setup.plan.balance, self.cycles
         memory = setup.place.offchip is not None
-        error = chip_error(*of, memory=memory, level=levels.noc)
+        error = chip_error(*of, memory=memory, variant=choices.variant, level=levels.noc)
         if error is None or setup.custom is None:
             return error
         return LevelError(*(pct + setup.custom.worst_error_pct for pct in error))

@@ -101,6 +101,15 @@ class Choices:
     resident: bool | None = None
     latent: bool | None = None
 
+    @property
+    def variant(self) -> str:
+        """What comparisons of levels know it by, beside the kernel; empty: the kernel's own."""
+        schedule = self.schedule if self.schedule != "async" else None
+        resident = "resident" if self.resident else None
+        groups = f"groups of {self.groups}" if self.groups else None
+        parts = schedule, self.collective, groups, resident
+        return ", ".join(part for part in parts if part is not None)
+
 
 class Plan(Protocol):
     """A problem cut over tiles."""

@@ -70,7 +70,6 @@ def test_where_channels_stand() -> None:
     ]
     assert {edge.hops(each) for each in tiles} == {0}
     assert edge.edge_rows == 0
-    assert edge.sharers == 1
 
 
 def test_blocks_of_a_tile_begin_where_its_channel_does() -> None:

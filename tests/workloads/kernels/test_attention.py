@@ -396,7 +396,7 @@ def test_few_rows_on_many_keys_are_faster_on_runs() -> None:
     alone, together = plan_flash(shape, tiles, 2), plan_decode(shape, tiles)
     assert together.run > 1
     cycles = [flash_attention_cycles(plan, tiles.timing) for plan in (alone, together)]
-    assert cycles[1] < 0.2 * cycles[0]
+    assert cycles[1] < 0.3 * cycles[0]
     # With as many heads as tiles there is nothing to share.
     assert plan_decode(AttentionShape(128, 32, 8, 1, 512, 128, 128), tiles).run == 1
 

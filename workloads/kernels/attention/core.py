@@ -370,13 +370,13 @@ class Core:
     def tokens(self) -> dict[str, Token]:
         """Tokens of the steps.
 
-        Values that are taken from the keys are there when the scores are.
+        Values that are taken from the keys are there when the scores are, and need none.
         The mask, if there is one, is brought once, and gives ``mask.there.0``.
         """
         tokens = {"top.there": Token(), "sum.there": Token()}
         if self.padded:
             tokens |= {"mask.there.0": Token(), "mask.free.0": Token(initial=1)}
-        for name in ("k", "v"):
+        for name in ("k",) if self.shared else ("k", "v"):
             tokens |= {f"{name}.there.{index}": Token() for index in range(self.held)}
             tokens |= {f"{name}.free.{index}": Token(initial=1) for index in range(self.held)}
         for index in range(self.depth):
@@ -439,9 +439,7 @@ class Core:
 
     def _used(self, item: Item) -> tuple[str, ...]:
         """Tokens that say that an item's scores have used its keys."""
-        if self.shared:
-            return (f"v.there.{item.held}",)
-        return (f"k.free.{item.held}",) if item.frees else ()
+        return (f"k.free.{item.held}",) if item.frees and not self.shared else ()
 
     def _softmax(
         self, item: Item, passes: Passes, bringing: Bringing | None = None
@@ -511,7 +509,7 @@ class Core:
             self.output_cycles,
             takes=(
                 f"p.there.{slot}",
-                *((f"v.there.{held}",) if item.brings or self.shared else ()),
+                *((f"v.there.{held}",) if item.brings and not self.shared else ()),
                 *((f"o.{state}.left",) if item.first else ()),
             ),
             gives=(

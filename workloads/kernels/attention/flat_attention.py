@@ -195,8 +195,10 @@ class FlatPlan(AttentionPlan):
         kept = brought * (flits("k") + flits("v")) + mask
         read = self.streams * rows * flits("q") + cols * kept
         written = self.streams * rows * (flits("o") + flits("total"))
-        # All tiles take in what is multicast, and rows what comes together.
-        taken = rows * cols * (self.streams * flits("q") + kept)
+        # All tiles take in what is multicast, but for roots that send messages; rows what comes
+        # together.
+        own = self.operands in BY_MESSAGES and self.place.offchip is not None
+        taken = rows * (cols - own) * self.streams * flits("q") + cols * (rows - own) * kept
         summed = rows * self.streams * reduce_messages(self.outputs(0)[0]) * flits("o")
         for each in (self.core.maximum[0], self.core.total[0]):
             summed += rows * items * all_reduce_messages(each) * each.flits

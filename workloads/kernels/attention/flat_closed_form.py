@@ -2,6 +2,7 @@
 
 from collections import Counter
 from functools import lru_cache
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -78,11 +79,10 @@ def _slices(plan: FlatPlan, name: str, timing: NocTiming) -> Slices:
             _spread(timing, length, flits),
         )
     if edge is None:
-        return Slices(port, there, 0, 0)
+        return Slices(port, there, 0, 0, 0)
     law, way = load_law(timing, edge, flits), _ways(edge, plan, name)
-    return Slices(
-        port, there, law.alone_cycles(way.hops) - law.served_cycles, way.most * law.served_cycles
-    )
+    served, asked = law.served_cycles, law.alone_cycles(way.hops) - law.served_cycles
+    return Slices(port, there, asked, way.most * served, way.others * served)
 
 
 def _spread(timing: NocTiming, length: int, flits: int) -> int:
@@ -95,11 +95,11 @@ def _spread(timing: NocTiming, length: int, flits: int) -> int:
 def _stored(plan: FlatPlan, name: str, timing: NocTiming) -> Stored:
     edge = plan.place.offchip
     if edge is None:
-        return Stored(0, 0, 0)
+        return Stored(0, 0, 0, 0)
     law, way = store_law(timing, edge, plan.flits(name)), _ways(edge, plan, "q")
     port = timing.launch_cycles + law.sent_flits
     written = law.alone_cycles(way.hops) - port - law.served_cycles
-    return Stored(port, way.most * law.paced_cycles, written)
+    return Stored(port, way.most * law.paced_cycles, way.others * law.paced_cycles, written)
 
 
 class _Ways(NamedTuple):
@@ -107,6 +107,7 @@ class _Ways(NamedTuple):
 
     hops: int  # of the farthest
     most: int  # tiles of one channel
+    others: int  # of these, those of other groups than the last one's
 
 
 def _ways(edge: Edge, plan: FlatPlan, name: str) -> _Ways:
@@ -123,10 +124,15 @@ def _ways_of(
 ) -> _Ways:
     first = edge.rows - groups[0] * group[0]
     within = [(n, at) if by_rows else (at, n) for n, at in enumerate(diagonal)]
-    tiles = [
-        (first + down * group[0] + row, across * group[1] + col)
-        for down in range(groups[0])
-        for across in range(groups[1])
-        for row, col in within
-    ]
-    return _Ways(max(map(edge.hops, tiles)), max(Counter(map(edge.channel, tiles)).values()))
+    hops, tiles = 0, Counter[int]()
+    own = 0
+    for down, across in product(range(groups[0]), range(groups[1])):
+        one = Counter[int]()
+        for row, col in within:
+            tile = first + down * group[0] + row, across * group[1] + col
+            hops = max(hops, edge.hops(tile))
+            one[edge.channel(tile)] += 1
+        own = max(own, *one.values())
+        tiles += one
+    most = max(tiles.values())
+    return _Ways(hops, most, most - own)

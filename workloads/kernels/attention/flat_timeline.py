@@ -25,12 +25,14 @@ class Slices(NamedTuple):
         there: From then to its arrival everywhere.
         asked: From asking for one to its arrival, less those for which a channel is busy with it.
         served: For which the channel is busy with those of all its tiles.
+        ahead: Of these, those of tiles of other groups, which go on before the last one does.
     """
 
     port: int
     there: int
     asked: int
     served: int
+    ahead: int
 
 
 class Stored(NamedTuple):
@@ -39,11 +41,13 @@ class Stored(NamedTuple):
     Attributes:
         port: For which the tile's transfer engine sends one.
         served: For which the channel is busy with those of all its tiles.
+        ahead: Of these, those of tiles of other groups.
         written: From then to the tile's knowing of it.
     """
 
     port: int
     served: int
+    ahead: int
     written: int
 
 
@@ -132,12 +136,16 @@ class _Item(NamedTuple):
 
 
 class _Free(NamedTuple):
-    """When the matrix, vector and transfer engines and the channel are free."""
+    """When the matrix, vector and transfer engines and the channel are free.
+
+    The tile is of the last group that its channel serves; the first one is ``ahead`` of it.
+    """
 
     matrix: int
     vector: int
     transfer: int
     channel: int
+    ahead: int
 
 
 @inlined
@@ -166,9 +174,15 @@ def _ask(
         at[into, slot] = 0
         return now
     start = max(now.transfer, free)
-    served = max(now.channel, start) + cost.served
+    served = _serve(start, cost.served, cost.ahead, now)
     at[into, slot] = served + cost.asked
-    return _Free(now.matrix, now.vector, start + ask, served)
+    return _Free(now.matrix, now.vector, start + ask, served, cost.ahead)
+
+
+@inlined
+def _serve(asked: int, served: int, ahead: int, now: _Free) -> int:
+    """When a channel has served all that its tiles ask for, the last one at ``asked``."""
+    return max(max(now.channel, asked - now.ahead) + served, asked + served - ahead)
 
 
 @inlined
@@ -179,22 +193,22 @@ def _send(
     """Send a slice on that has come, when all tiles have room for it."""
     start = max(now.transfer, come, free)
     at[there, slot] = start + cost.there
-    return _Free(now.matrix, now.vector, start + cost.port, now.channel)
+    return _Free(now.matrix, now.vector, start + cost.port, now.channel, now.ahead)
 
 
 @inlined
 def _meet(parts: int, rows: Together, now: _Free) -> _Free:
     """Parts of rows come together, and the result goes out: the vector engine waits for it."""
     gathered = max(now.transfer, parts) + rows.gathered
-    return _Free(now.matrix, gathered + rows.spread, gathered + rows.port, now.channel)
+    return _Free(now.matrix, gathered + rows.spread, gathered + rows.port, now.channel, now.ahead)
 
 
 @inlined
 def _store(made: int, cost: Stored, now: _Free) -> _Free:
     """Store a result that has been made."""
     sent = max(now.transfer, made) + cost.port
-    served = max(now.channel, sent) + cost.served
-    return _Free(now.matrix, now.vector, sent, served)
+    served = _serve(sent, cost.served, cost.ahead, now)
+    return _Free(now.matrix, now.vector, sent, served, cost.ahead)
 
 
 @inlined
@@ -211,7 +225,7 @@ def _scores(
         at[_K_FREE, held] = end
     if item.block == order.blocks - 1:
         at[_Q_FREE, state] = end
-    return _Free(end, now.vector, now.transfer, now.channel)
+    return _Free(end, now.vector, now.transfer, now.channel, now.ahead)
 
 
 @inlined
@@ -287,7 +301,7 @@ def _output(
     at[_S_FREE, slot] = end
     if item.frees:
         at[_K_FREE if order.shared else _V_FREE, held] = end
-    return _Free(end, now.vector, now.transfer, now.channel)
+    return _Free(end, now.vector, now.transfer, now.channel, now.ahead)
 
 
 @inlined
@@ -297,13 +311,14 @@ def _finish(at: Numbers[tuple[int, int]], state: int, costs: Costs, now: _Free) 
     summed, left = max(start, at[_TOTAL_FREE, 0]) + costs.summed, start + costs.sent
     at[_O_LEFT, state] = left
     vector = max(now.vector, summed) if costs.added else now.vector
-    now = _Free(now.matrix, vector, left, now.channel)
+    now = _Free(now.matrix, vector, left, now.channel, now.ahead)
     if costs.ask == 0:
         vector = max(now.vector + costs.column, summed) + costs.deep
         at[_TOTAL_FREE, 0] = vector
-        return _Free(now.matrix, vector, now.transfer, now.channel)
+        return _Free(now.matrix, vector, now.transfer, now.channel, now.ahead)
     vector = max(now.vector, at[_TOTAL_FREE, 1]) + costs.column
-    now = _store(vector, costs.total, _Free(now.matrix, vector, now.transfer, now.channel))
+    now = _Free(now.matrix, vector, now.transfer, now.channel, now.ahead)
+    now = _store(vector, costs.total, now)
     at[_TOTAL_FREE, 1] = now.transfer
     now = _store(summed, costs.o, now)
     at[_TOTAL_FREE, 0] = now.transfer
@@ -321,7 +336,7 @@ def timeline(at: Numbers[tuple[int, int]], order: Order, costs: Costs) -> int:
     """
     states, items = min(order.depth, order.streams), order.streams * order.blocks
     loads = _item(order, items - 1).load + 1
-    now = _Free(0, 0, 0, 0)
+    now = _Free(0, 0, 0, 0, 0)
     if order.depth > 1:
         now = _ask_queries(at, 0, order, costs, now)
         now = _ask_keys(at, 0, loads, order, costs, now)
@@ -379,7 +394,7 @@ def timeline(at: Numbers[tuple[int, int]], order: Order, costs: Costs) -> int:
             vector = max(vector + costs.column, at[_OUT, state]) + costs.deep
         vector += costs.wide
         at[_P_THERE, number % order.depth] = vector
-        now = _Free(now.matrix, vector, now.transfer, now.channel)
+        now = _Free(now.matrix, vector, now.transfer, now.channel, now.ahead)
         if order.depth > 1 and number > 0:
             before = _item(order, number - 1)
             if before.frees and order.shared:

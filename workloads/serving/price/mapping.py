@@ -5,7 +5,7 @@ memory (FlatAttention paper, section III-E).
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import NamedTuple, cast
 
 from workloads.kernels.attention.core import AttentionShape
@@ -17,6 +17,9 @@ from workloads.kernels.gemm.stream_search import plan_streams
 from workloads.kernels.parts.found import Found
 from workloads.machine.place import Place
 from workloads.models.operators import Attention, Operator, Product, Rows
+
+#: Kernels as they are by themselves.
+_KERNELS_OWN = Choices()
 
 
 class Mapped(NamedTuple):
@@ -45,23 +48,20 @@ class Mapping:
 
     Args:
         place: Where they run, with its share of off-chip memory.
-        collective: How reductions are made, and blocks sent to many; None: as kernels do.
-        schedule: Of FlatAttention; None: its own.
+        choices: Variants of kernels: each gets those that it has.
         kept: Whether keys and values of decoding requests lie in the tiles that use them.
     """
 
     def __init__(
         self,
         place: Place,
-        collective: str | None = None,
-        schedule: str | None = None,
+        choices: Choices = _KERNELS_OWN,
         *,
         kept: bool = False,
     ) -> None:
         self.place = place
         self._kept = kept
-        self._collective = collective
-        self._schedule = schedule
+        self._asked = choices
 
     def of(self, operator: Operator) -> Mapped:
         """The fastest plan of an operator.
@@ -93,7 +93,7 @@ class Mapping:
             [(each.rows, each.groups) for each in products],
             (first.columns, first.depth),
             place,
-            place.method(self._collective),
+            place.method(self._asked.collective),
             None if bits == place.element_bits else bits,
         )
         if first.groups == 1:
@@ -119,7 +119,7 @@ class Mapping:
         if first.causal:
             apart = alone_within(shapes, place, (2, 1), [each.cycles for each in together])
         else:
-            apart = in_runs(shapes, place, place.method(self._collective), whole=self._kept)
+            apart = in_runs(shapes, place, place.method(self._asked.collective), whole=self._kept)
         fastest = []
         for number, (size, one) in enumerate(zip(sizes, apart, strict=True)):
             tried = together[number : number + 1]
@@ -141,7 +141,5 @@ class Mapping:
 
     def _choices(self, kernel: Kernel) -> Choices:
         """The mapping's variants that a kernel has."""
-        return Choices(
-            collective=self._collective if "collective" in kernel.choices else None,
-            schedule=self._schedule if "schedule" in kernel.choices else None,
-        )
+        known = (field.name for field in fields(Choices) if field.name in kernel.choices)
+        return Choices(**{name: getattr(self._asked, name) for name in known})
