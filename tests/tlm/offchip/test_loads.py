@@ -264,7 +264,7 @@ def test_refused() -> None:
         Edge(2, 2, 1, 24, 32, 1 << 20, CHANNEL)
     small = Edge(2, 2, 2, 8, 32, 64, CHANNEL)
     program = moves(2, 2, [Load(tile(0), 16)])
-    with pytest.raises(InputError, match="blocks take 256 bytes of a channel.*allowed: 64"):
+    with pytest.raises(InputError, match="blocks take 128 bytes of a channel.*allowed: 64"):
         run_lt(program, TIMING, offchip=small)
     with pytest.raises(InputError, match="of 2x2 tiles; found a program for 1x2"):
         run(moves(1, 2, [Load(tile(0), 1)]), edge)
