@@ -194,5 +194,5 @@ def _choices(name: str) -> tuple[Choices, ...]:
 def _sizes(name: str, kernel: Kernel, tiles: Tiles) -> Iterator[Sizes]:
     rows, cols = tiles.grid
     some = None if rows * cols <= _MOST_TILES_OF_ALL_PANELS else 1
-    unit, sharers = tiles.tile.array_size, rows if name.startswith("flash") else cols
+    unit, sharers = tiles.tile.array_size, rows if name.startswith(("flash", "tile")) else cols
     return islice(problems(name, kernel, tiles.grid, _BLOCKS, unit=unit, sharers=sharers), some)

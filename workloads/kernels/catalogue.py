@@ -12,7 +12,7 @@ from workloads.kernels.attention import flash_attention, flat_attention
 from workloads.kernels.attention.core import AttentionShape
 from workloads.kernels.attention.flash_closed_form import flash_attention_cycles
 from workloads.kernels.attention.flash_plan import FlashPlan
-from workloads.kernels.attention.flash_search import plan_decode, plan_flash
+from workloads.kernels.attention.flash_search import plan_alone, plan_decode, plan_flash
 from workloads.kernels.attention.flat_attention import FlatPlan
 from workloads.kernels.attention.flat_closed_form import flat_attention_cycles
 from workloads.kernels.attention.flat_search import plan_flats
@@ -295,10 +295,16 @@ def _find_flat(problems: Sequence[Sizes], place: Place, choices: Choices) -> lis
     return plan_flats(shapes, place, method, schedule, operands, choices.group)
 
 
-def _flash(turns: int, *, latent: bool = False) -> Kernel:
+def _apart(
+    planned: Callable[[AttentionShape, Place, Choices], FlashPlan],
+    *choices: str,
+    latent: bool = False,
+) -> Kernel:
+    """Attention on tiles, or runs of them, that know nothing of each other."""
+
     def plan(sizes: Sizes, place: Place, choices: Choices) -> FlashPlan:
         choices = replace(choices, latent=latent or choices.latent)
-        return plan_flash(_attention(sizes, choices), place, turns)
+        return planned(_attention(sizes, choices), place, choices)
 
     return Kernel(
         ATTENTION,
@@ -306,9 +312,13 @@ def _flash(turns: int, *, latent: bool = False) -> Kernel:
         plan,
         flash_attention.flash_attention,
         flash_attention_cycles,
-        () if latent else ("latent",),
-        without_memory=_without_memory,
+        choices,
+        _without_memory,
     )
+
+
+def _flash(turns: int, *choices: str, latent: bool = False) -> Kernel:
+    return _apart(lambda shape, place, _: plan_flash(shape, place, turns), *choices, latent=latent)
 
 
 def _rows(
@@ -401,19 +411,14 @@ KERNELS = {
     "gate": _rows(recipes.gate()),
     "kv-append": _rows(recipes.kv_append()),
     "weighted-sum": _rows(WEIGHTED_SUM, SUMS, _find_sum),
-    "flash-attention-2": _flash(1),
-    "flash-attention-3": _flash(2),
+    "flash-attention-2": _flash(1, "latent"),
+    "flash-attention-3": _flash(2, "latent"),
     "flash-mla": _flash(1, latent=True),
-    "decode-attention": Kernel(
-        ATTENTION,
-        lambda sizes: _attention(sizes).macs,
-        lambda sizes, place, choices: plan_decode(
-            _attention(sizes, choices), place, place.method(choices.collective)
-        ),
-        flash_attention.flash_attention,
-        flash_attention_cycles,
-        ("collective", "latent"),
-        _without_memory,
+    "tile-attention": _apart(lambda shape, place, _: plan_alone(shape, place), "latent"),
+    "decode-attention": _apart(
+        lambda shape, place, choices: plan_decode(shape, place, place.method(choices.collective)),
+        "collective",
+        "latent",
     ),
     "flat-attention": Kernel(
         ATTENTION,

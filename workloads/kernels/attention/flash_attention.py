@@ -2,9 +2,10 @@
 
 That is what FlatAttention's multicasts save. ``flash-attention-2`` has one block under way at a
 time, ``flash-attention-3`` two: the product of the next block's scores hides the softmax of this
-one. Their tiles work alone. ``decode-attention`` is for few rows on many keys: the tiles of a run
-share a stream, each with some of the keys. What they found comes together at its end: all correct
-their sums and outputs by how far their maxima lie below the run's, and the run adds them up.
+one. Their blocks are square; ``tile-attention`` is the same with any blocks, one or two under way.
+``decode-attention`` is for few rows on many keys: the tiles of a run share a stream, each with some
+of the keys. What they found comes together at its end: all correct their sums and outputs by how
+far their maxima lie below the run's, and the run adds them up.
 
 Sources: T. Dao, "FlashAttention-2", 2023; J. Shah et al., "FlashAttention-3", 2024; mapped to tiles
 as in FlatAttention, section III-A and Algorithm 1; T. Dao et al., "Flash-Decoding", 2023.

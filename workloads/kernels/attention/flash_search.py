@@ -1,10 +1,13 @@
-"""The fastest plan of FlashAttention by its closed form, of those that a tile has room for.
+"""Plans of attention on tiles that work alone, or in runs: the fastest that they have room for.
 
+FlashAttention's blocks have as many rows as keys (FlatAttention paper, section III-A: M = Br = Bc);
+those of ``tile-attention`` and ``decode-attention`` are searched for.
 Problems that differ in the number of keys alone are searched together, which costs little more than
 one of them.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from math import isqrt
 from typing import NamedTuple
@@ -15,18 +18,25 @@ from numpy.typing import NDArray
 from tlm.compute.base import ceil_div
 from tlm.errors import InputError
 from workloads.kernels.attention.core import AttentionShape, Block, filled_keys
-from workloads.kernels.attention.flash_closed_form import candidate_cycles, least_cycles
+from workloads.kernels.attention.flash_closed_form import (
+    candidate_cycles,
+    flash_attention_cycles,
+    least_cycles,
+)
 from workloads.kernels.attention.flash_plan import FlashPlan, needed_bytes
 from workloads.kernels.attention.plan import Cut
 from workloads.kernels.parts.found import Found
 from workloads.kernels.parts.passes import Factor
 from workloads.machine.place import Place
 
+#: Blocks that a tile may have under way.
+_TURNS = (1, 2)
+
 
 def plan_flash(
     shape: AttentionShape, place: Place, turns: int, unit: float | None = None
 ) -> FlashPlan:
-    """Plan attention by tiles that work alone; the largest blocks of equally fast ones.
+    """Plan FlashAttention: the fastest square blocks, of equally fast ones the largest.
 
     Args:
         shape: The problem.
@@ -37,7 +47,30 @@ def plan_flash(
     Raises:
         InputError: if no block fits.
     """
-    return alone([shape], place, (turns,), unit)[0].plan
+    problem, found = _problem(shape, place, "network", unit), []
+    least = 2**62
+    for side in (1 << n for n in range(max(shape.rows, shape.kv_length).bit_length() + 1)):
+        rows, keys = min(side, shape.rows), filled_keys(place, min(side, shape.kv_length))
+        cut = ceil_div(shape.rows, rows), ceil_div(shape.kv_length, keys)
+        block = Block(rows, keys, shape.qk_depth, shape.v_depth)
+        plan = replace(problem, block=block, q_blocks=cut[0], kv_blocks=cut[1], turns=turns)
+        least = min(least, plan.tile_bytes)
+        if plan.tile_bytes <= place.tile_bytes:
+            found.append((flash_attention_cycles(plan, place.timing), -side, plan))
+    if not found:
+        raise _too_small(least, place)
+    return min(found, key=lambda each: each[:2])[2]
+
+
+def plan_alone(shape: AttentionShape, place: Place) -> FlashPlan:
+    """Plan attention by tiles that work alone; the largest blocks of equally fast ones.
+
+    Raises:
+        InputError: if no block fits.
+    """
+    problem = _problem(shape, place, "network", None)
+    heights = _by_heights(problem, [1], whole=False)
+    return _planned(_fastest(problem, [shape], _TURNS, heights), place)[0].plan
 
 
 def plan_decode(
@@ -57,23 +90,12 @@ def plan_decode(
     return in_runs([shape], place, method, unit)[0].plan
 
 
-def alone(
-    shapes: Sequence[AttentionShape],
-    place: Place,
-    turns: Sequence[int],
-    unit: float | None = None,
-) -> list[Found[FlashPlan]]:
-    """`plan_flash` of problems that differ in their keys alone, with the best of some turns."""
-    problem = _problem(shapes[0], place, "network", unit)
-    return _planned(_fastest(problem, shapes, turns, _by_heights(problem, [1], whole=False)), place)
-
-
 def alone_within(
-    shapes: Sequence[AttentionShape], place: Place, turns: Sequence[int], cycles: Sequence[int]
+    shapes: Sequence[AttentionShape], place: Place, cycles: Sequence[int]
 ) -> list[Found[FlashPlan] | None]:
-    """`alone` of problems that take so many cycles at most; None of others.
+    """`plan_alone` of problems that differ in their keys alone, and take so many cycles at most.
 
-    Rows of blocks with which that is out of question are not tried.
+    None of others. Rows of blocks with which that is out of question are not tried.
     """
     problem = _problem(shapes[0], place, "network", None)
     high = np.array(next(iter(_by_heights(problem, [1], whole=False))))
@@ -86,7 +108,7 @@ def alone_within(
     if which:
         heights = {tuple(high[may.any(axis=1)].tolist()): [1]}
         some = [shapes[at] for at in which]
-        for at, one in zip(which, _fastest(problem, some, turns, heights), strict=True):
+        for at, one in zip(which, _fastest(problem, some, _TURNS, heights), strict=True):
             found[at] = None if isinstance(one, int) or one.cycles > cycles[at] else one
     return found
 
@@ -107,7 +129,7 @@ def in_runs(
     runs = [run for run in range(1, most + 1) if place.cols % run == 0]
     problem = _problem(shapes[0], place, method, unit)
     heights = _by_heights(problem, runs, whole=whole)
-    return _planned(_fastest(problem, shapes, (1, 2), heights), place)
+    return _planned(_fastest(problem, shapes, _TURNS, heights), place)
 
 
 def _problem(shape: AttentionShape, place: Place, method: str, unit: float | None) -> FlashPlan:
@@ -126,12 +148,16 @@ def _planned(found: Sequence[Found[FlashPlan] | int], place: Place) -> list[Foun
     planned = []
     for each in found:
         if isinstance(each, int):
-            raise InputError(
-                f"--shape: a single row takes {each} bytes of a tile's memory; allowed: "
-                f"{place.tile_bytes}"
-            )
+            raise _too_small(each, place)
         planned.append(each)
     return planned
+
+
+def _too_small(needed_bytes: int, place: Place) -> InputError:
+    return InputError(
+        f"--shape: a single row takes {needed_bytes} bytes of a tile's memory; allowed: "
+        f"{place.tile_bytes}"
+    )
 
 
 def _fastest(

@@ -426,8 +426,6 @@ class _Bringing(Bringing):
             how = {"source": f"{name}.{index}"}
             if plan.operands != "tree":
                 how["takes"] = (f"{name}.in.{index}",)
-            if plan.operands == "sequential":
-                how["gives"] = (f"{name}.there.{index}",)
         for each in plan.broadcasts(name, index):
             yield from replace(each, **how).operations()
 

@@ -7,7 +7,8 @@
 | ``sequential`` | messages of the root to each tile |
 
 A tile that sends a block on keeps its buffer until it has: only then is the block there for others.
-A root whose source is the target has the block already; any other sends itself a copy.
+A root whose source is the target has the block already, and it is there when all messages have
+left; any other sends itself a copy.
 """
 
 from collections.abc import Iterator
@@ -54,11 +55,11 @@ class Broadcast:
 
     def tokens(self) -> dict[str, Token]:
         """Tokens that the program needs for it, beside those that it names."""
-        return {self._kept: Token()} if self.method == "tree" else {}
+        return {self._kept: Token()} if self.method in BY_MESSAGES else {}
 
     @property
     def _has_own(self) -> bool:
-        """Whether the root's block lies where it is wanted; by a tree ``there`` says so."""
+        """Whether the root's block lies where it is wanted; a tree takes ``there`` of it."""
         return self.source == self.target
 
     @property
@@ -93,15 +94,19 @@ class Broadcast:
 
     def _in_turn(self, root: int) -> Iterator[Operation]:
         places = [place for place in range(self.lines.length) if place != root]
-        own = [] if self._has_own else [root]
-        for number, place in enumerate([*places, *own]):
+        own = range(root, root + 1)
+        places += [] if self._has_own else [root]
+        last = (*self.gives, self._kept) if self._has_own else self.gives
+        for number, place in enumerate(places):
             yield self._send(
-                range(root, root + 1),
+                own,
                 [place],
                 takes=self.takes if number == 0 else (),
-                gives=self.gives if number == len(places) + len(own) - 1 else (),
+                gives=last if number == len(places) - 1 else (),
                 source=self.source,
             )
+        if self._has_own:
+            yield self._keep(own, self._kept if places else self.takes[0])
 
     def _by_tree(self, root: int) -> Iterator[Operation]:
         """The root's own copy first: like all others it sends that on."""
@@ -119,14 +124,12 @@ class Broadcast:
                 sources, to, takes=(self.there,), gives=(self._kept,), source=self.target
             )
         for places in senders:
-            yield Work(
-                Engine.CONTROL,
-                self.lines.tiles(places),
-                0,
-                takes=(self._kept,),
-                gives=(self.there,),
-                label=self.label,
-            )
+            yield self._keep(places, self._kept)
+
+    def _keep(self, places: range, sent: str) -> Work:
+        """The block is there for who has sent it on."""
+        tiles, takes, gives = self.lines.tiles(places), (sent,), (self.there,)
+        return Work(Engine.CONTROL, tiles, 0, takes=takes, gives=gives, label=self.label)
 
     def _send(self, sources: range, to: list[int], **names: Any) -> Operation:
         return self.lines.send(

@@ -117,15 +117,14 @@ class Mapping:
             ]
         apart: Sequence[Found[FlashPlan] | None]
         if first.causal:
-            apart = alone_within(shapes, place, (2, 1), [each.cycles for each in together])
+            apart = alone_within(shapes, place, [each.cycles for each in together])
         else:
             apart = in_runs(shapes, place, place.method(self._asked.collective), whole=self._kept)
         fastest = []
         for number, (size, one) in enumerate(zip(sizes, apart, strict=True)):
             tried = together[number : number + 1]
             if one is not None:
-                turns = f"flash-attention-{one.plan.turns + 1}"
-                name = turns if first.causal else "decode-attention"
+                name = "tile-attention" if first.causal else "decode-attention"
                 tried.insert(0, Mapped(name, size, *one))
             fastest.append(min(tried, key=lambda mapped: mapped.cycles))
         return fastest
