@@ -13,6 +13,8 @@ from workloads.kernels.catalogue import ATTENTION, GEMM, GROUPS, HEADS, SUMS, Ke
 from workloads.machine.place import Place, chip_place
 
 Grid = tuple[int, int]
+#: The kernel whose values are the first elements of the keys: one head of them.
+LATENT = "flash-mla"
 #: Blocks of a tile by what a kernel computes, several of each. "gemm": M, N, K of its product.
 #: "gemv": K, N of its block of the matrix. "softmax": rows and columns of its scores, or of
 #: any rows. "attention": rows of Q, keys, depth, depth of V, a head for each column of tiles.
@@ -81,7 +83,8 @@ def problems(
     if kernel.form == ATTENTION:
         for queries, keys, *depths in blocks["attention"]:
             lengths = (rows * queries, sharers * keys, *depths)
-            yield 1, cols, cols, *(length * unit for length in lengths)
+            kv_heads = 1 if name == LATENT else cols
+            yield 1, cols, kv_heads, *(length * unit for length in lengths)
     elif kernel.form not in (GEMM, GROUPS):
         for height, width in blocks["softmax"]:
             third = _THIRD.get(kernel.form, ())

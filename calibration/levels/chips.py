@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from calibration.levels.cases import Grid
+from calibration.levels.cases import LATENT, Grid
 from calibration.store import save_chips
 from tlm.chips import Chip, load_chip
 from tlm.chips.parts import chip_router, noc_timing, own_tile
@@ -220,7 +220,8 @@ def _problems(
         for sequences, heads, kv_heads, queries, keys, depth in _ATTENTION:
             wide = int(np.clip(depth * unit, *_DEPTHS))
             high = drawn(rows * queries * unit // 2) if queries else 1
-            yield sequences, heads, kv_heads, high, drawn(cols * keys * unit), wide, wide
+            own = 1 if name == LATENT else kv_heads
+            yield sequences, heads, own, high, drawn(cols * keys * unit), wide, wide
     elif kernel.form in (GEMM, GROUPS) and name.endswith("gemv"):
         for k, n in _VECTORS:
             yield 1, drawn(cols * n * unit), drawn(rows * k * unit)

@@ -90,17 +90,25 @@ def test_errors_of_chips_are_recorded(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_names_are_listed() -> None:
     outcome = CliRunner().invoke(command, ["--list", "--json"])
-    assert json.loads(outcome.stdout) == {"studies": ["layered-prefill"]}
+    assert json.loads(outcome.stdout) == {"studies": ["flatattention", "layered-prefill"]}
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "study: not given; known: layered-prefill"),
-        (["waferllm-2"], "unknown study 'waferllm-2'; known: layered-prefill"),
+        ([], "study: not given; known: flatattention, layered-prefill"),
+        (["waferllm-2"], "unknown study 'waferllm-2'; known: flatattention, layered-prefill"),
         (
             ["layered-prefill", "--quick", "--record"],
-            "--record: needs all seeds; leave out --quick",
+            "--record: allowed with layered-prefill, all seeds, without --quick",
+        ),
+        (
+            ["flatattention", "--record"],
+            "--record: allowed with layered-prefill, all seeds, without --quick",
+        ),
+        (
+            ["flatattention", "--seed", "1"],
+            "--seed: found 1; nothing in study 'flatattention' is random: leave it out",
         ),
         (["layered-prefill", "--workers", "0"], "--workers: found 0; allowed: 1 or more"),
         (["layered-prefill", "--seed", "-1"], "--seed: found -1; allowed: 0 or more"),

@@ -1,8 +1,10 @@
 """``wafertlm study``: published results reproduced row by row."""
 
 from collections.abc import Callable
+from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 from rich.console import Group, RenderableType
@@ -12,11 +14,38 @@ from tlm.errors import InputError, choose, hold_least
 from wafertlm.commands.common import output_options
 from wafertlm.output import Progress, Result, complete, emit, progress, store
 from wafertlm.stopwatch import stopwatch
+from wafertlm.studied import kernel_figures
 from workloads.studies.campaign import default_workers
-from workloads.studies.layered_prefill.study import FULL_SEEDS, QUICK_SEEDS, run_study
+from workloads.studies.flatattention import study as flatattention
+from workloads.studies.layered_prefill import study as layered_prefill
+from workloads.studies.layered_prefill.study import FULL_SEEDS, QUICK_SEEDS
 from workloads.studies.profiles import record
 
-STUDIES: dict[str, Callable[..., dict[str, Any]]] = {"layered-prefill": run_study}
+
+class Study(NamedTuple):
+    """A study.
+
+    Attributes:
+        run: Runs it.
+        plots: Module that draws its plots.
+        seeds: Whether something in it is random.
+    """
+
+    run: Callable[..., dict[str, Any]]
+    plots: str
+    seeds: bool
+
+
+STUDIES = {
+    "flatattention": Study(
+        partial(flatattention.run_study, kernel_figures),
+        "workloads.studies.flatattention.plots",
+        seeds=False,
+    ),
+    "layered-prefill": Study(
+        layered_prefill.run_study, "workloads.studies.layered_prefill.plots", seeds=True
+    ),
+}
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _FOLDER = click.Path(file_okay=False, path_type=Path)
@@ -39,17 +68,26 @@ def study_result(
     choose("study", name, tuple(STUDIES))
     for option, value, least in (("--seed", seed, 0), ("--workers", workers, 1)):
         hold_least(option, value, least)
-    return STUDIES[name](quick=quick, seed=seed, workers=workers, store=kept, progress=progress)
+    study = STUDIES[name]
+    how: dict[str, Any] = {"quick": quick, "workers": workers, "store": kept}
+    if study.seeds:
+        how["seed"] = seed
+    elif seed:
+        raise InputError(f"--seed: found {seed}; nothing in study '{name}' is random: leave it out")
+    return study.run(progress=progress, **how)
 
 
 def _render(result: Result) -> RenderableType:
-    return Group(_rows(result), _targets(result), _other_chips(result), _summary(result))
+    parts: list[RenderableType] = [_rows(result), _targets(result), _summary(result)]
+    if "other_chips" in result:
+        parts.insert(2, _other_chips(result))
+    return Group(*parts)
 
 
 def _rows(result: Result) -> Table:
     table = Table("row", "paper", "model", "95 % interval", "error", "", title="Published figures")
     for row in result["rows"]:
-        if row["id"].startswith("NEW"):
+        if row["paper"] is None:
             continue
         points = row["error_points"]
         error, unit = (row["error_pct"], "%") if points is None else (points, "points")
@@ -100,6 +138,8 @@ def _summary(result: Result) -> str:
             f"{kind}: {errors['rows']} rows, mean error {errors['mean_abs_error_pct']:.1f} {unit}, "
             f"worst {errors['max_abs_error_pct']:.1f} {unit} ({errors['worst_row']})"
         )
+    more = sum(row["paper"] is None for row in result["rows"])
+    lines.append(f"rows without a published figure, which --json has: {more}")
     met = sum(each["met"] for each in result["targets"])
     lines.append(f"targets met: {met} of {len(result['targets'])}")
     return "\n".join(lines)
@@ -115,7 +155,11 @@ def _interval(ends: list[float] | None) -> str:
 
 @click.command("study")
 @click.argument("name", required=False)
-@click.option("--quick", is_flag=True, help=f"{QUICK_SEEDS} seeds instead of {FULL_SEEDS}.")
+@click.option(
+    "--quick",
+    is_flag=True,
+    help=f"{QUICK_SEEDS} seeds instead of {FULL_SEEDS}; kernels in closed form where many are run.",
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="The first seed.")
 @click.option(
     "--workers", type=int, default=None, help="Processes; one for each core if not given."
@@ -145,8 +189,8 @@ def command(
     """
     if name is None:
         raise InputError(f"study: not given; known: {', '.join(STUDIES)}")
-    if recorded and quick:
-        raise InputError("--record: needs all seeds; leave out --quick")
+    if recorded and (quick or not STUDIES[choose("study", name, tuple(STUDIES))].seeds):
+        raise InputError("--record: allowed with layered-prefill, all seeds, without --quick")
     with stopwatch() as watch, progress("runs") as bar:
         figures = study_result(
             name,
@@ -163,7 +207,5 @@ def command(
     if recorded:
         record(name, result["errors_by_chip"])
     if plots is not None:
-        from workloads.studies.layered_prefill.plots import draw
-
-        draw(result, plots)
+        import_module(STUDIES[name].plots).draw(result, plots)  # slow to import
     emit(result, as_json, _render)

@@ -21,13 +21,8 @@ Figures = dict[str, float | None]
 Progress = Callable[[int, int], None]
 
 _ROOT = Path(__file__).parents[2]
-_SOURCES = (
-    "tlm/chips",
-    "tlm/compute",
-    "workloads/models",
-    "workloads/serving",
-    "workloads/studies",
-)
+#: All that decides a figure: models, kernels, serving, and what was measured.
+_SOURCES = ("tlm", "workloads", "wafertlm/kernel", "wafertlm/studied.py", "calibration")
 
 
 class Task(NamedTuple):
@@ -145,12 +140,17 @@ def _digest(figures: Figures) -> str:
 
 
 @cache
-def sources_hash() -> str:
-    """Content of the sources that decide a result."""
+def sources_hash(places: Sequence[str] = _SOURCES) -> str:
+    """Content of the sources that decide a result.
+
+    Args:
+        places: Folders and files, from the root of the tree.
+    """
     digest = hashlib.sha256()
-    for folder in _SOURCES:
-        for path in sorted((_ROOT / folder).rglob("*")):
-            if path.suffix in (".py", ".toml"):
+    for place in places:
+        whole = _ROOT / place
+        for path in [whole] if whole.is_file() else sorted(whole.rglob("*")):
+            if path.suffix in (".py", ".toml", ".json"):
                 digest.update(path.relative_to(_ROOT).as_posix().encode())
                 digest.update(path.read_bytes())
     return digest.hexdigest()

@@ -13,6 +13,16 @@ from tlm.files import whole_file
 from workloads.studies.campaign import sources_hash
 
 PROFILES_FILE = Path(__file__).with_name("profiles.json")
+#: What decides the times of chips that were measured: machines of which no kernel is known.
+_SOURCES = (
+    "tlm/chips",
+    "tlm/compute",
+    "workloads/models",
+    "workloads/serving",
+    "workloads/studies/campaign.py",
+    "workloads/studies/layered_prefill",
+    "workloads/studies/rows.py",
+)
 
 
 class ProfileError(NamedTuple):
@@ -38,7 +48,7 @@ def profile_error(chip: str, model: str) -> ProfileError:
         return ProfileError(
             None, f"profile_pct is null: the published rows of this chip are of {models}"
         )
-    if found["sources"] != sources_hash():
+    if found["sources"] != profile_sources():
         return ProfileError(
             None,
             "profile_pct is null: the sources have changed since it was recorded; "
@@ -51,13 +61,18 @@ def profile_error(chip: str, model: str) -> ProfileError:
     )
 
 
+def profile_sources() -> str:
+    """Content of the sources that decide a profile's error."""
+    return sources_hash(_SOURCES)
+
+
 def record(study: str, errors_by_chip: Mapping[str, Mapping[str, Any]]) -> None:
     """Store a study's errors by chip; they take the place of those of the same chips.
 
     Raises:
         InputError: if the file cannot be written.
     """
-    source = {"study": study, "sources": sources_hash()}
+    source = {"study": study, "sources": profile_sources()}
     new = {chip: source | dict(errors) for chip, errors in errors_by_chip.items()}
     merged = dict(sorted((_stored() | new).items()))
     with whole_file(PROFILES_FILE) as scratch:

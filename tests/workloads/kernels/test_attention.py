@@ -138,7 +138,7 @@ def test_flash_attention(grid: tuple[int, int], turns: int) -> None:
         assert np.abs(found - exact).max() < 2.0
 
 
-@pytest.mark.parametrize(("turns", "memories"), [(1, (2100, 450, 300)), (2, (800, 400, 250))])
+@pytest.mark.parametrize(("turns", "memories"), [(1, (450, 300, 120)), (2, (800, 400, 250))])
 def test_flash_attention_in_smaller_blocks(turns: int, memories: tuple[int, ...]) -> None:
     cuts = set()
     for tile_bytes in memories:

@@ -11,9 +11,17 @@ from tlm.chips import load_chip
 from tlm.chips.parts import noc_timing
 from tlm.errors import InputError
 from workloads.kernels.attention.core import AttentionShape
-from workloads.kernels.attention.flash_search import alone, alone_within, in_runs
+from workloads.kernels.attention.flash_closed_form import flash_attention_cycles
+from workloads.kernels.attention.flash_plan import FlashPlan
+from workloads.kernels.attention.flash_search import (
+    alone_within,
+    in_runs,
+    plan_alone,
+    plan_flash,
+)
 from workloads.kernels.catalogue import KERNELS
 from workloads.kernels.gemm.stream_search import plan_streams
+from workloads.kernels.parts.found import Found
 from workloads.machine.place import Place, chip_place
 
 _LENGTHS = st.lists(st.integers(1, 700), min_size=2, max_size=5)
@@ -67,7 +75,6 @@ def test_attention(place: Place, lengths: list[int], rest: tuple[int, int, int, 
     problems = [(*rest, length, 64, 48) for length in lengths]
     shapes = [AttentionShape(*problem) for problem in problems]
     searches: list[Any] = [
-        lambda many: alone(many, place, (2, 1)),
         lambda many: in_runs(many, place, place.method(None)),
         lambda many: in_runs(many, place, place.method(None), whole=True),
     ]
@@ -79,6 +86,11 @@ def test_attention(place: Place, lengths: list[int], rest: tuple[int, int, int, 
     for problem, one in zip(problems, flat.found(problems, place), strict=True):
         plan = flat.planned(problem, place)
         assert one == (plan, flat.closed_form(plan, place.timing))
+
+
+def _alone(shape: AttentionShape, place: Place) -> Found[FlashPlan]:
+    plan = plan_alone(shape, place)
+    return Found(plan, flash_attention_cycles(plan, place.timing))
 
 
 @settings(max_examples=40, deadline=None)
@@ -94,27 +106,44 @@ def test_attention_that_has_to_be_fast_is_found_if_it_is(
 ) -> None:
     place = place if memory else replace(place, offchip=None)
     shapes = [AttentionShape(*rest, length, 64, 48) for length in lengths]
-    found = alone(shapes, place, (2, 1))
+    found = [_alone(shape, place) for shape in shapes]
     allowed = [one.cycles - less * (number % 2) for number, one in enumerate(found)]
     fast = [
         one if one.cycles <= cycles else None for one, cycles in zip(found, allowed, strict=True)
     ]
-    assert alone_within(shapes, place, (2, 1), allowed) == fast
+    assert alone_within(shapes, place, allowed) == fast
 
 
 def test_attention_need_not_fit_where_it_would_be_too_slow() -> None:
     shape = AttentionShape(1, 32, 8, 512, 4096, 128, 128)
     place = replace(_PLACES[0], tile_bytes=100_000)
-    best = alone([shape], place, (2, 1))[0]
+    best = _alone(shape, place)
     assert best.plan.block.rows < 64
     # Only blocks of more rows load so little; they need more than there is.
-    assert alone_within([shape], place, (2, 1), [best.cycles // 3]) == [None]
+    assert alone_within([shape], place, [best.cycles // 3]) == [None]
     small = replace(place, tile_bytes=1000)
     with pytest.raises(InputError, match="--shape: a single row takes 1314 bytes of a tile's memo"):
-        alone([shape], small, (2, 1))
+        plan_alone(shape, small)
 
 
 def test_whole_heads_stay_in_one_run_of_tiles() -> None:
     shape = AttentionShape(1, 8, 2, 1, 500, 64, 64)
     found = in_runs([shape], _PLACES[0], "tree", whole=True)[0].plan
     assert (found.q_blocks, found.block.rows) == (1, 4)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.sampled_from(_PLACES),
+    st.sampled_from([(1, 8, 2, 1, 90), (2, 4, 4, 3, 700), (1, 6, 3, 70, 64), (3, 16, 1, 200, 129)]),
+)
+def test_square_blocks_are_not_faster_than_the_fastest(
+    place: Place, sizes: tuple[int, ...]
+) -> None:
+    shape = AttentionShape(*sizes, 64, 48)
+    fastest = _alone(shape, place)
+    for turns in (1, 2):
+        square = plan_flash(shape, place, turns)
+        rows, keys = square.block.rows, square.block.keys
+        assert rows == min(keys, shape.rows) or keys == min(rows, shape.kv_length)
+        assert fastest.cycles <= flash_attention_cycles(square, place.timing)

@@ -8,7 +8,6 @@ import pytest
 
 from tlm.chips.gpu import load_gpu_box
 from workloads.studies import profiles
-from workloads.studies.campaign import sources_hash
 from workloads.studies.layered_prefill import other_chips, paper
 from workloads.studies.layered_prefill.cases import Case, Prefill, simulate, trace_of
 from workloads.studies.layered_prefill.fit import FIT_FILE
@@ -164,7 +163,7 @@ def test_targets_that_are_met_stay_met() -> None:
 
 def test_serving_knows_how_far_the_profile_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
     stored = json.loads(profiles.PROFILES_FILE.read_text(encoding="utf-8"))["h100x2"]
-    monkeypatch.setattr(profiles, "sources_hash", lambda: stored["sources"])
+    monkeypatch.setattr(profiles, "profile_sources", lambda: stored["sources"])
     error = profiles.profile_error("h100x2", "qwen3-30b-a3b")
     assert error.pct is not None
     assert 0 < error.pct < 50
@@ -182,11 +181,11 @@ def test_serving_knows_how_far_the_profile_is_off(monkeypatch: pytest.MonkeyPatc
 
 def test_profiles_were_recorded_with_these_sources() -> None:
     kept = json.loads(profiles.PROFILES_FILE.read_text(encoding="utf-8"))
-    assert {each["sources"] for each in kept.values()} == {sources_hash()}
+    assert {each["sources"] for each in kept.values()} == {profiles.profile_sources()}
 
 
 def test_an_error_recorded_with_other_sources_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(profiles, "sources_hash", lambda: "other")
+    monkeypatch.setattr(profiles, "profile_sources", lambda: "other")
     assert profiles.profile_error("h100x2", "qwen3-30b-a3b") == (
         None,
         "profile_pct is null: the sources have changed since it was recorded; "

@@ -19,6 +19,7 @@ from which the tile sends them on and uses its own. ``naive`` asks for a slice w
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -39,7 +40,7 @@ from workloads.kernels.attention.core import (
     offchip,
     row_blocks,
 )
-from workloads.kernels.attention.plan import AttentionPlan, Cut
+from workloads.kernels.attention.plan import AttentionPlan, Cut, held
 from workloads.kernels.parts.broadcast import BY_MESSAGES, Broadcast
 from workloads.kernels.parts.collectives import (
     Reduction,
@@ -105,7 +106,7 @@ class FlatPlan(AttentionPlan):
     @cached_property
     def streams(self) -> int:
         """Blocks of rows of Q that a group goes through, of one head after the other."""
-        return ceil_div(self.shape.heads * self.q_blocks, self._most_groups)
+        return ceil_div(self.shape.heads * self.q_blocks, self.most_groups)
 
     @property
     def alike(self) -> int:
@@ -121,7 +122,8 @@ class FlatPlan(AttentionPlan):
         return ceil_div(needed, across), across
 
     @property
-    def _most_groups(self) -> int:
+    def most_groups(self) -> int:
+        """Groups that the grid has."""
         return (self.place.rows // self.group[0]) * (self.place.cols // self.group[1])
 
     @property
@@ -164,26 +166,7 @@ class FlatPlan(AttentionPlan):
     @property
     def tile_bytes(self) -> int:
         """Memory of a tile that the program takes, whose results lie elsewhere."""
-        place, block = self.place, self.block
-        sums, elements = place.sum_bits, place.element_bits
-
-        def size(rows: int, columns: int, bits: int) -> int:
-            return ceil_div(rows * columns * bits, 8)
-
-        column, output = size(block.rows, 1, sums), size(block.rows, block.v_depth, sums)
-        q = size(block.rows, block.qk_depth, elements)
-        kv = size(block.qk_depth, block.keys, elements)
-        if not self.shared:
-            kv += size(block.keys, block.v_depth, elements)
-        scores = size(block.rows, block.keys, sums)
-        powers = 0 if in_place(place) else size(block.rows, block.keys, elements)
-        mask = scores if self.padded else 0
-        # What comes together: the sum, or two parts that come.
-        parts = 1 if self.method == "network" else 2
-        states = min(self.depth, self.streams) * (q + output + 2 * column)
-        items = self.depth * (scores + powers) + self.held * kv
-        copied = column if place.offchip is not None else 0
-        return (4 + 2 * parts) * column + parts * output + mask + states + items + copied
+        return int(needed_bytes(self, self.cut))
 
     @property
     def moved(self) -> Moved:
@@ -212,21 +195,34 @@ class FlatPlan(AttentionPlan):
             return [Lines("row", rows, across, first) for first in cols[::across]]
         return [Lines("column", cols, down, first) for first in rows[::down]]
 
-    def diagonal(self, name: str) -> list[int]:
-        """Places of the roots on the lines of a group."""
-        rows, cols = self.group
-        return diagonal(rows, cols) if name == "q" else diagonal(cols, rows)
+    def diagonals(self, name: str) -> list[list[int]]:
+        """Places of the roots on the lines of each group of a column of groups, or of a row.
+
+        Roots of ``q`` are in other columns of one group than of the next below where columns are
+        more than rows: each channel has as many of them as another.
+        """
+        (rows, cols), (down, across) = self.group, self.groups
+        if name != "q":
+            return [diagonal(cols, rows)] * across
+        apart, places = max(1, cols // rows), diagonal(rows, cols)
+        return [[place + number % apart for place in places] for number in range(down)]
 
     def _roots(self, name: str) -> tuple[int, ...]:
-        """The same on all lines."""
-        return tuple(self.diagonal(name) * self.groups[0 if name == "q" else 1])
+        """Their places on all lines, one after the other."""
+        return tuple(chain.from_iterable(self.diagonals(name)))
 
     def roots(self, name: str) -> list[TileSet]:
         """Tiles that multicast slices of ``q``, ``k``, ``v`` or the ``mask``: one of each group."""
         tiles, (rows, cols) = self.tiles, self.group
-        pairs = [*enumerate(self.diagonal(name))]
-        places = pairs if name == "q" else [(row, col) for col, row in pairs]
-        return [TileSet(tiles.rows[row::rows], tiles.cols[col::cols]) for row, col in places]
+        if name != "q":
+            places = enumerate(self.diagonals(name)[0])
+            return [TileSet(tiles.rows[row::rows], tiles.cols[col::cols]) for col, row in places]
+        alike = min(max(1, cols // rows), self.groups[0])  # groups whose roots are in other columns
+        return [
+            TileSet(tiles.rows[number * rows + row :: alike * rows], tiles.cols[col::cols])
+            for number, places in enumerate(self.diagonals(name)[:alike])
+            for row, col in enumerate(places)
+        ]
 
     def broadcasts(self, name: str, index: int) -> list[Broadcast]:
         """Of slices of ``q`` along rows, of others along columns, to the buffer of a number."""
@@ -271,6 +267,32 @@ class FlatPlan(AttentionPlan):
         cycles = self.place.vector.pass_cycles(self.block.rows, 1)
         how = self._roots("q"), self.method, name, name, f"{name}.there", flits, cycles, operation
         return tuple(Reduction(lines, *how) for lines in self.lines("q"))
+
+
+def needed_bytes(problem: FlatPlan, cut: Cut) -> Any:
+    """`FlatPlan.tile_bytes` of cuts of a problem, whose own does not matter."""
+    place, shape = problem.place, problem.shape
+    sums, elements = place.sum_bits, place.element_bits
+
+    def size(rows: Any, columns: Any, bits: int) -> Any:
+        return ceil_div(rows * columns * bits, 8)
+
+    streams = ceil_div(shape.heads * cut.q_blocks, problem.most_groups)
+    depth = np.minimum(cut.turns, streams * cut.kv_blocks)
+    column, output = size(cut.rows, 1, sums), size(cut.rows, shape.v_depth, sums)
+    q = size(cut.rows, shape.qk_depth, elements)
+    kv = size(shape.qk_depth, cut.keys, elements)
+    if not problem.shared:
+        kv = kv + size(cut.keys, shape.v_depth, elements)
+    scores = size(cut.rows, cut.keys, sums)
+    powers = 0 if in_place(place) else size(cut.rows, cut.keys, elements)
+    mask = np.where(cut.keys * cut.kv_blocks * cut.run > cut.length, scores, 0)
+    # What comes together: the sum, or two parts that come.
+    parts = 1 if problem.method == "network" else 2
+    states = np.minimum(depth, streams) * (q + output + 2 * column)
+    items = depth * (scores + powers) + held(problem, depth, streams * cut.kv_blocks) * kv
+    copied = column if place.offchip is not None else 0
+    return (4 + 2 * parts) * column + parts * output + mask + states + items + copied
 
 
 def flat_attention(plan: FlatPlan) -> Program:
@@ -467,13 +489,15 @@ def put(plan: FlatPlan, memory: TileBlocks, q: Integers, k: Integers, v: Integer
 
 def result(plan: FlatPlan, memory: TileBlocks) -> tuple[Integers, Integers]:
     """Output, shape (heads, rows, depth of V), and sums of rows, shape (heads, rows)."""
-    roots = np.array(diagonal(*plan.group))
+    roots, first = np.array(plan.diagonals("q")), plan.tiles.rows.start
+
+    def part(name: str, stream: int, rows: slice, cols: slice) -> Integers:
+        own = cols.start + roots[(rows.start - first) // plan.group[0]]
+        found: Integers = memory[f"{name}.out.{stream}"][np.arange(rows.start, rows.stop), own]
+        return found
 
     def heads(name: str) -> Integers:
-        parts = [
-            memory[f"{name}.out.{stream}"][np.arange(rows.start, rows.stop), cols.start + roots]
-            for stream, (rows, cols), *_ in _places(plan)
-        ]
+        parts = [part(name, stream, *tiles) for stream, tiles, *_ in _places(plan)]
         whole: Integers = np.stack(parts).reshape(plan.shape.heads, -1, parts[0].shape[-1])
         return whole[:, : plan.shape.rows]
 

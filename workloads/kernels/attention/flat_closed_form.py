@@ -2,7 +2,7 @@
 
 from collections import Counter
 from functools import lru_cache
-from itertools import product
+from itertools import chain, product
 from typing import NamedTuple
 
 import numpy as np
@@ -70,7 +70,7 @@ def _slices(plan: FlatPlan, name: str, timing: NocTiming) -> Slices:
     flits, edge, length = plan.flits(name), plan.place.offchip, plan.lines(name)[0].length
     if plan.operands in BY_MESSAGES:
         messages = length if plan.operands == "sequential" else 1 + (length - 1).bit_length()
-        roots = set(plan.diagonal(name))
+        roots = set(chain.from_iterable(plan.diagonals(name)))
         port = messages * flits
         there = max(broadcast_cycles(timing, plan.operands, length, root, flits) for root in roots)
     else:
@@ -111,7 +111,8 @@ class _Ways(NamedTuple):
 
 
 def _ways(edge: Edge, plan: FlatPlan, name: str) -> _Ways:
-    return _ways_of(edge, plan.group, plan.groups, tuple(plan.diagonal(name)), name == "q")
+    diagonals = tuple(map(tuple, plan.diagonals(name)))
+    return _ways_of(edge, plan.group, plan.groups, diagonals, name == "q")
 
 
 @lru_cache(256)
@@ -119,16 +120,16 @@ def _ways_of(
     edge: Edge,
     group: tuple[int, int],
     groups: tuple[int, int],
-    diagonal: tuple[int, ...],
+    diagonals: tuple[tuple[int, ...], ...],
     by_rows: bool,
 ) -> _Ways:
     first = edge.rows - groups[0] * group[0]
-    within = [(n, at) if by_rows else (at, n) for n, at in enumerate(diagonal)]
     hops, tiles = 0, Counter[int]()
     own = 0
     for down, across in product(range(groups[0]), range(groups[1])):
         one = Counter[int]()
-        for row, col in within:
+        for line, place in enumerate(diagonals[down if by_rows else across]):
+            row, col = (line, place) if by_rows else (place, line)
             tile = first + down * group[0] + row, across * group[1] + col
             hops = max(hops, edge.hops(tile))
             one[edge.channel(tile)] += 1

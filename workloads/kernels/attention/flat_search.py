@@ -3,23 +3,29 @@
 A group is chosen as in FlatAttention, section IV-C: first the slice of a tile, which has to keep
 its matrix engine busy and to fit its memory; then the largest group that the scores of a head fill
 with such slices. Where that leaves groups without a stream they are larger, of smaller slices.
+Then blocks are as large as a tile holds.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
-from tlm.compute.base import ceil_div
+import numpy as np
+from numpy.typing import NDArray
+
+from tlm.compute.base import Sizes, ceil_div
 from tlm.errors import InputError, choose
 from workloads.kernels.attention.core import AttentionShape, Block, filled_keys
-from workloads.kernels.attention.flat_attention import SCHEDULES, FlatPlan
+from workloads.kernels.attention.flat_attention import SCHEDULES, FlatPlan, needed_bytes
 from workloads.kernels.attention.flat_closed_form import flat_attention_cycles
+from workloads.kernels.attention.plan import Cut
 from workloads.kernels.parts.found import Found
 from workloads.kernels.parts.passes import Factor
 from workloads.machine.place import Place
 
-#: What part of its peak a slice should leave to the matrix engine.
-_BUSY = 0.95
+#: What part of its peak a slice should leave to the matrix engine; and of the best, if none does.
+_BUSY, _ABOUT = 0.95, 0.99
 
 
 def plan_flats(
@@ -47,7 +53,7 @@ def plan_flat(
     operands: str = "network",
     group: tuple[int, int] | None = None,
 ) -> FlatPlan:
-    """Plan attention: blocks as large as the memory of a tile allows, the keys cut first.
+    """Plan attention: the largest group of the best slices, and blocks that a tile has room for.
 
     Args:
         shape: The problem.
@@ -75,30 +81,51 @@ def plan_flat(
             f"the grid's {place.rows}x{place.cols} are whole numbers"
         )
     down, across = group
-    rows, keys = ceil_div(shape.rows, down), ceil_div(shape.kv_length, across)
-    q_blocks = kv_blocks = 1
-    while True:
-        cut = _keys_of_a_block(shape, place, across, ceil_div(keys, kv_blocks))
-        blocks = ceil_div(shape.kv_length, cut * across)
-        block = Block(ceil_div(rows, q_blocks), cut, shape.qk_depth, shape.v_depth)
-        plan = FlatPlan(place, shape, block, q_blocks, blocks, group, *how)
-        if plan.tile_bytes <= place.tile_bytes:
-            return plan
-        if block.keys >= block.rows and kv_blocks < keys:
-            kv_blocks = _next_cut(shape, across, keys, kv_blocks)
-        elif block.rows > 1:
-            q_blocks *= 2
-        else:
-            raise InputError(
-                f"--shape: a single row takes {plan.tile_bytes} bytes of a tile's memory; allowed: "
-                f"{place.tile_bytes}"
-            )
+    problem = FlatPlan(place, shape, one, 1, 1, group, *how)
+    blocks = _blocks_of_keys(shape, place, across)
+    keys, kv_blocks = np.array(blocks).T
+    q_blocks = 1 << np.arange((ceil_div(shape.rows, down) - 1).bit_length() + 1)[:, None]
+    rows = ceil_div(ceil_div(shape.rows, down), q_blocks)
+    # Of busy ones that with the most rows reads least.
+    row, col = np.argwhere(_busy(problem, rows, keys, q_blocks, kv_blocks))[0]
+    block = Block(int(rows[row, 0]), int(keys[col]), shape.qk_depth, shape.v_depth)
+    return replace(
+        problem, block=block, q_blocks=int(q_blocks[row, 0]), kv_blocks=int(kv_blocks[col])
+    )
+
+
+def _busy(
+    problem: FlatPlan, rows: Sizes, keys: Sizes, q_blocks: Any, kv_blocks: Any
+) -> NDArray[np.bool_]:
+    """Which slices fit and keep the matrix engine as busy as it should be, or about as it can.
+
+    Raises:
+        InputError: if none fits.
+    """
+    place, shape = problem.place, problem.shape
+    turns, run = problem.cut.turns, problem.group[1]
+    cut = Cut(rows, keys, q_blocks, kv_blocks, run, turns, shape.kv_length)
+    needed = needed_bytes(problem, cut)
+    fits = needed <= place.tile_bytes
+    if not fits.any():
+        raise InputError(
+            f"--shape: a single row takes {needed.min()} bytes of a tile's memory; allowed: "
+            f"{place.tile_bytes}"
+        )
+    after = place.after_vector or place.matrix
+    scores = place.matrix.gemm_cycles_over(rows, np.array(shape.qk_depth), keys)
+    cycles = scores + after.gemm_cycles_over(rows, keys, np.array(shape.v_depth))
+    macs = rows * keys * (shape.qk_depth + shape.v_depth)
+    use = np.where(fits, macs / (place.matrix.macs_per_cycle * cycles), 0.0)
+    busy: NDArray[np.bool_] = use >= min(_BUSY, _ABOUT * use.max())
+    return busy
 
 
 def _group(problem: FlatPlan) -> tuple[int, int]:
     """Rows and columns of a group, of a problem whose own cut does not matter."""
-    place, shape, side = problem.place, problem.shape, _slice(problem)
-    rows, keys = min(side, shape.rows), min(side, shape.kv_length)
+    place, shape = problem.place, problem.shape
+    most_rows, most_keys = _slice(problem)
+    rows, keys = min(most_rows, shape.rows), min(most_keys, shape.kv_length)
     down, across = _divisors(place.rows), _divisors(place.cols)
     group = [max(n for n in down if n == 1 or n * rows <= shape.rows)]
     group.append(max(n for n in across if n == 1 or n * keys <= shape.kv_length))
@@ -107,7 +134,7 @@ def _group(problem: FlatPlan) -> tuple[int, int]:
             ceil_div(*each) for each in zip((shape.rows, shape.kv_length), group, strict=True)
         )
         groups = place.rows // group[0] * (place.cols // group[1])
-        if groups <= shape.heads * ceil_div(rows, side):
+        if groups <= shape.heads * ceil_div(rows, most_rows):
             break
         wide = group[1] < place.cols and (keys >= rows or group[0] == place.rows)
         larger, at = (across, 1) if wide else (down, 0)
@@ -115,26 +142,32 @@ def _group(problem: FlatPlan) -> tuple[int, int]:
     return group[0], group[1]
 
 
-def _slice(problem: FlatPlan) -> int:
-    """The least side of a slice that keeps the matrix engine busy; else the largest that fits."""
-    place, shape, side = problem.place, problem.shape, 1
-    matrix, after = place.matrix, place.after_vector or place.matrix
-    while 2 * side <= max(shape.rows, shape.kv_length):
-        block = Block(2 * side, 2 * side, shape.qk_depth, shape.v_depth)
-        if replace(problem, block=block, kv_blocks=2).tile_bytes > place.tile_bytes:
-            break
-        side *= 2
-        macs = side * side * (shape.qk_depth + shape.v_depth)
-        cycles = matrix.gemm_cycles(side, shape.qk_depth, side)
-        cycles += after.gemm_cycles(side, side, shape.v_depth)
-        if macs >= _BUSY * matrix.macs_per_cycle * cycles:
-            break
-    return side
+def _slice(problem: FlatPlan) -> tuple[int, int]:
+    """Rows and keys of the least slice that keeps the matrix engine busy: powers of two."""
+    shape = problem.shape
+    rows = 1 << np.arange(shape.rows.bit_length())[:, None]
+    keys = 1 << np.arange(shape.kv_length.bit_length())
+    area = np.where(_busy(problem, rows, keys, 2, 2), rows * keys, np.inf)
+    # Of equal ones the nearest to a square.
+    unequal = np.where(area == area.min(), np.abs(np.log2(rows / keys)), np.inf)
+    row, col = np.unravel_index(int(unequal.argmin()), unequal.shape)
+    return int(rows[row, 0]), int(keys[col])
 
 
 @lru_cache(64)
 def _divisors(count: int) -> tuple[int, ...]:
     return tuple(n for n in range(1, count + 1) if count % n == 0)
+
+
+def _blocks_of_keys(shape: AttentionShape, place: Place, across: int) -> list[tuple[int, int]]:
+    """Keys of a block and how many there are, from the largest blocks to those of a key."""
+    keys, cut, found = ceil_div(shape.kv_length, across), 1, []
+    while True:
+        block = _keys_of_a_block(shape, place, across, ceil_div(keys, cut))
+        found.append((block, ceil_div(shape.kv_length, block * across)))
+        if cut >= keys:
+            return found
+        cut = _next_cut(shape, across, keys, cut)
 
 
 def _keys_of_a_block(shape: AttentionShape, place: Place, cols: int, keys: int) -> int:

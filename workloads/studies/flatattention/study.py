@@ -1,0 +1,195 @@
+"""The study as a whole: cases run, rows and targets judged."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from workloads.studies.campaign import Figures, Progress, run_tasks
+from workloads.studies.flatattention.cases import (
+    Case,
+    KernelCase,
+    LineCase,
+    line_figures,
+    share_figures,
+)
+from workloads.studies.flatattention.facts import DEPTHS, LENGTHS, VARIANTS, Fact, facts
+from workloads.studies.rows import summarise
+
+#: Runs a kernel; it is of the package that has the commands, which knows this one.
+KernelRun = Callable[[KernelCase], Figures]
+
+
+def simulate(kernel: KernelRun, case: Case, _: int) -> Figures:
+    """Figures of a case; nothing in it is random."""
+    if isinstance(case, KernelCase):
+        return kernel(case)
+    return line_figures(case) if isinstance(case, LineCase) else share_figures(case)
+
+
+def run_study(
+    kernel: KernelRun,
+    *,
+    quick: bool = False,
+    workers: int = 1,
+    store: Path | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Run all cases and return rows, summary and targets.
+
+    Args:
+        kernel: Runs a kernel; a function of a module.
+        quick: Figure 12 and appendix D by closed forms.
+        workers: Processes.
+        store: Folder in which finished runs are kept, and found again.
+        progress: Called with finished and all runs.
+    """
+    every = facts(quick=quick)
+    cases = {repr(case): case for fact in every for case in (fact.case, fact.over) if case}
+    seeds = dict.fromkeys(cases, [0])
+    run = partial(simulate, kernel)
+    results = run_tasks(cases, seeds, run, workers=workers, store=store, progress=progress)
+    found = {key: runs[0] for key, runs in results.items()}
+    rows = [_row(fact, found) for fact in every]
+    return {
+        "study": "flatattention",
+        "rows": rows,
+        "summary": summarise(rows) | {"orderings": _orderings(rows)},
+        "targets": _targets(rows),
+    }
+
+
+def _row(fact: Fact, found: Mapping[str, Figures]) -> dict[str, Any]:
+    here, over = found[repr(fact.case)], None if fact.over is None else found[repr(fact.over)]
+    model, level_pct = here[fact.figure], here.get("level_pct")
+    if over is not None:
+        model = _with(over[fact.figure], model, lambda there, own: there / own)
+        level_pct = _with(over.get("level_pct"), level_pct, lambda there, own: there + own)
+    return {
+        "id": fact.name,
+        "paper": fact.paper,
+        "model": model,
+        "error_pct": _with(model, fact.paper, lambda value, said: 100 * (value / said - 1)),
+        "error_points": None,
+        "fit": False,
+        "unit": fact.unit,
+        "ci95": None,
+        "level": _level(fact.case),
+        "level_pct": level_pct,
+        "note": fact.note,
+    }
+
+
+def _with(
+    one: float | None, other: float | None, join: Callable[[float, float], float]
+) -> float | None:
+    return None if one is None or other is None else join(one, other)
+
+
+def _level(case: Case) -> str:
+    if isinstance(case, KernelCase):
+        return case.level
+    return "at" if isinstance(case, LineCase) else "operators"
+
+
+class _Rows:
+    """The model's values, by the rows' names."""
+
+    def __init__(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        self._rows = {row["id"]: row for row in rows}
+
+    def __getitem__(self, name: str) -> float:
+        value = self._rows[name]["model"]
+        return float("nan") if value is None else float(value)
+
+    def named(self, start: str, end: str) -> dict[str, float]:
+        """Values of rows whose names begin and end like that."""
+        return {
+            name: self[name] for name in self._rows if name.startswith(start) and name.endswith(end)
+        }
+
+    def eight(self, variant: str, metric: str) -> "np.ndarray[Any, np.dtype[np.float64]]":
+        """A metric of a variant in all cases of figure 8."""
+        cases = [f"F8/D{depth}-S{length}" for depth in DEPTHS for length in LENGTHS]
+        return np.array([self[f"{case}/{variant}/{metric}"] for case in cases])
+
+
+def _orderings(rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    kept = [each["met"] for each in _ordered(_Rows(rows))]
+    return {"kept": sum(kept), "of": len(kept), "doubtful_kept": 0, "doubtful_of": 0}
+
+
+def _ordered(rows: _Rows) -> list[dict[str, Any]]:
+    """Figure 8: who is faster than whom, in how many of its cases."""
+    time = {name: rows.eight(name, "runtime") for name in VARIANTS}
+    least = np.min([time[name] for name in VARIANTS if name != "FlatAsync"], axis=0)
+    flash = np.minimum(time["FA-2"], time["FA-3"])
+    slower, faster = time["FlatSC"] > flash, time["FlatHC"] < flash
+    fastest, every = time["FlatAsync"] < least, len(flash)
+    return [
+        _target("F8: FlatSC is slower than FlashAttention in all", slower.sum(), every),
+        _target("F8: FlatHC is faster than FlashAttention in most", faster.sum(), every // 2 + 1),
+        _target("F8: FlatAsync is the fastest in all", fastest.sum(), every),
+    ]
+
+
+def _targets(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    model = _Rows(rows)
+    near = [
+        ("F7/multicast/128KiB/tree_over_network", 15),
+        ("F7/multicast/128KiB/sequential_over_network", 15),
+        ("F7/sum/128KiB/tree_over_network", 15),
+        ("F7/sum/128KiB/sequential_over_network", 15),
+        ("F8/D128-S4096/FlatAsync/speedup_over_FA-3", 12),
+        ("F8/D128-S4096/FlatAsync/traffic_of_FA-3_over", 4),
+    ]
+    errors = {row["id"]: row["error_pct"] for row in rows}
+    found = [
+        _target(f"{name}: within {most} %", errors[name], most, within=True) for name, most in near
+    ]
+    use = np.concatenate([model.eight(name, "hbm_use") for name in ("FA-2", "FA-3")])
+    shown = ((use >= 70) & (use <= 85)).sum()
+    found.append(_target("F8: HBM use of FA-2 and FA-3 of 70 to 85 %, in all", shown, len(use)))
+    sent = (model.eight("FlatTC", "communication") > 65).sum()
+    found.append(
+        _target("F8: FlatTC communicates for more than 65 %, in all", sent, len(LENGTHS) * 2)
+    )
+    found += _ordered(model)
+    for name, said, points in (
+        ("F9/S4096/16x16/utilization", 92.7, 3),
+        ("F9/S4096/32x32/utilization", 92.3, 3),
+        ("F9/S512/32x32/engine_while_active", 20.0, 5),
+        ("F11/slice128/engine/utilization", 98.0, 3),
+    ):
+        text = f"{name}: within {points} points of {said:g} %"
+        found.append(_target(text, model[name] - said, points, within=True))
+    for text, value, said in bounds(rows):
+        found.append(_target(f"{text}: within 6 points", value - said, 6, within=True))
+    return found
+
+
+def bounds(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, float, float]]:
+    """Of figure 12 what is bound by computation, and by memory: mean use, and the paper's."""
+    model = _Rows(rows)
+    uses = model.named("F12/", "/Flat/utilization")
+    memory = model.named("F12/", "/Flat/hbm_use")
+    computes = [use for name, use in uses.items() if use >= memory[_sibling(name)]]
+    moves = [
+        use for name, use in memory.items() if use > uses[name.replace("hbm_use", "utilization")]
+    ]
+    return [
+        ("F12: mean use of the engines where they bound", float(np.mean(computes)), 86.0),
+        ("F12: mean use of HBM where it bounds", float(np.mean(moves)), 78.0),
+    ]
+
+
+def _sibling(name: str) -> str:
+    return name.replace("utilization", "hbm_use")
+
+
+def _target(text: str, found: float, wanted: float, *, within: bool = False) -> dict[str, Any]:
+    """Met if what was found is as much as wanted, or no further away than that."""
+    met = abs(found) <= wanted if within else found >= wanted
+    return {"target": text, "found": float(found), "wanted": float(wanted), "met": bool(met)}
