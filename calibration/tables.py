@@ -77,7 +77,7 @@ def chip_table(points: Sequence[ChipPoint]) -> str:
     """Errors by kernel of the closed forms at the constants of each chip."""
     chips = list(dict.fromkeys(point.chip for point in points))
     lines = [f"| kernel | {' | '.join(chips)} |", "|---" * (len(chips) + 1) + "|"]
-    for kernel, chosen in by_kernel(points).items():
+    for kernel, chosen in _by_variant(points).items():
         of_chips = [[point for point in chosen if point.chip == chip] for chip in chips]
         errors = (f"{spread(each, attrgetter('error_pct'))}" if each else "-" for each in of_chips)
         lines.append(f"| {kernel} | {' | '.join(errors)} |")
@@ -109,11 +109,19 @@ def stream_table(streams: StreamComparison) -> str:
 def chip_at_table(points: Sequence[ChipPoint]) -> str:
     """Errors by kernel of `lt` against `at` on foreign chips, with off-chip memory and without."""
     lines = ["| kernel | operands in the tiles | in off-chip memory |", "|---|---|---|"]
-    for kernel, chosen in by_kernel([point for point in points if point.at is not None]).items():
+    for kernel, chosen in _by_variant([each for each in points if each.at is not None]).items():
         kinds = ([each for each in chosen if each.memory == memory] for memory in (False, True))
         errors = (f"{spread(each, _lt_error_pct)}" if each else "-" for each in kinds)
         lines.append(f"| {kernel} | {' | '.join(errors)} |")
     return "\n".join(lines) + "\n"
+
+
+def _by_variant(points: Sequence[ChipPoint]) -> dict[str, list[ChipPoint]]:
+    """Cases by kernel, those of its variants apart."""
+    found: dict[str, list[ChipPoint]] = {}
+    for point in points:
+        found.setdefault(f"{point.kernel} {point.variant}".strip(), []).append(point)
+    return found
 
 
 def _lt_error_pct(point: ChipPoint) -> float:

@@ -1,6 +1,6 @@
 """How far a kernel at a level may be from the level below: the stored cases around it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
@@ -162,52 +162,17 @@ def load_chips() -> ChipComparison:
 
 
 class LevelError(NamedTuple):
-    """How far levels may be from our RTL, in per cent: the errors of adjacent levels, added.
+    """How far a run may be from the level that it was compared with, in per cent of that level.
 
     Attributes:
-        pct: The largest error of the checked cases around a run.
-        nearest_pct: That of the case nearest to it.
-        worst_pct: The largest of all cases of the kernel.
+        pct: By the checked cases around it.
+        nearest_pct: By the case nearest to it.
+        worst_pct: By all cases of the kernel.
     """
 
     pct: float
     nearest_pct: float
     worst_pct: float
-
-    def __add__(self, other: "LevelError") -> "LevelError":  # type: ignore[override]  # no tuple
-        return LevelError(*(mine + its for mine, its in zip(self, other, strict=True)))
-
-
-def bracketed(cases: Sequence[Checked], balance: float, cycles: float) -> LevelError | None:
-    """What checked cases say of the error of another one; None if there are none.
-
-    Around it are, of those with less or more balance and of these with fewer or more cycles, the
-    nearest: up to four. Beyond all cases nothing brackets it: the worst case counts.
-    """
-    if not cases:
-        return None
-    places = np.log([(case.balance / balance, case.cycles / cycles) for case in cases])
-    errors = np.array([abs(case.error_pct) for case in cases])
-    distances = np.hypot(*places.T)
-    nearest = errors[distances <= distances.min() + _EQUAL]
-    around = errors[_around(places)]
-    return LevelError(float(around.max()), float(nearest.max()), float(errors.max()))
-
-
-def _around(places: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which cases bracket the origin, or all if it is beyond them, shape (cases,).
-
-    Args:
-        places: Of the cases, shape (cases, 2).
-    """
-    every = np.ones(len(places), dtype=bool)
-    if (places.min(axis=0) > _EQUAL).any() or (places.max(axis=0) < -_EQUAL).any():
-        return every
-    distances, found = np.hypot(*places.T), ~every
-    for one, other in product(*([axis <= _EQUAL, axis >= -_EQUAL] for axis in places.T)):
-        if (quarter := one & other).any():
-            found |= quarter & (distances <= distances[quarter].min() + _EQUAL)
-    return found
 
 
 class Between(NamedTuple):
@@ -221,143 +186,157 @@ class Between(NamedTuple):
 EXACT = Between(1.0, 1.0)
 
 
-def lt_between(
-    chip: str | None, kernel: str, balance: float, cycles: float, *, memory: bool, variant: str = ""
-) -> Between | None:
-    """Between what `lt` may be, of a closed form: by the signed errors of the cases around it.
+class Step(NamedTuple):
+    """Checked cases of a level against the one below.
 
-    Args:
-        chip: Whose cases; None: those of all chips, as for one that is not shipped.
-        kernel: The kernel.
-        balance: Of its plan.
-        cycles: By the closed form.
-        memory: Whether its operands lie in off-chip memory.
-        variant: Of the kernel, if not its own.
-
-    Returns:
-        None if there is no case.
-
-    Raises:
-        InputError: if the comparison is missing, cannot be read, or is stale.
+    Attributes:
+        logs: Logarithms of their balance and their cycles, shape (cases, 2).
+        errors: Their errors in per cent, shape (cases).
     """
-    return _between(_cases_on(chip, kernel, variant, memory, "perf"), balance, cycles)
-
-
-def at_between(
-    chip: str | None, kernel: str, balance: float, cycles: float, *, memory: bool, variant: str = ""
-) -> Between | None:
-    """The same of what `at` may be, of a run at `lt`; None also of the project's own chips."""
-    return _between(_cases_on(chip, kernel, variant, memory, "lt"), balance, cycles)
-
-
-def perf_between(
-    chip: str | None, kernel: str, balance: float, cycles: float, *, memory: bool, variant: str = ""
-) -> Between | None:
-    """The same of what `at` may be, of a closed form; of the project's own chips what `lt` may."""
-    of = chip, kernel, balance, cycles
-    lt, at = (each(*of, memory=memory, variant=variant) for each in (lt_between, at_between))
-    return lt if lt is None or at is None else Between(lt.low * at.low, lt.high * at.high)
-
-
-def chip_error(
-    chip: str | None,
-    kernel: str,
-    balance: float,
-    cycles: float,
-    *,
-    memory: bool,
-    level: str,
-    variant: str = "",
-) -> LevelError | None:
-    """How far a run at ``lt`` or ``perf`` may be from level `at`, at the constants of a chip.
-
-    Of the project's own chips, and with cases that cost too much at `at`, a closed form is held
-    against ``lt`` alone. Arguments, None and errors are those of `lt_between`.
-    """
-    cases = _checked_on(chip, kernel, variant, memory, level)
-    error = bracketed(cases, balance, cycles)
-    if error is not None and level == "perf":
-        below = bracketed(_checked_on(chip, kernel, variant, memory, "lt"), balance, cycles)
-        error += below or LevelError(0.0, 0.0, 0.0)
-    return error
-
-
-class _Cases(NamedTuple):
-    """Logarithms of balance and cycles of cases, shape (cases, 2), and their errors in per cent."""
 
     logs: NDArray[np.float64]
     errors: NDArray[np.float64]
 
+    @classmethod
+    def of(cls, cases: Sequence[Checked]) -> "Step | None":
+        """Of some cases; None if there are none."""
+        if not cases:
+            return None
+        balances, cycles, errors = np.array(cases, dtype=float).T
+        return cls(np.log(np.stack([balances, cycles], axis=1)), errors)
 
-def _between(cases: _Cases | None, balance: float, cycles: float) -> Between | None:
-    if cases is None:
-        return None
-    around = cases.errors[_around(cases.logs - np.log([balance, cycles]))]
-    least, most = min(0.0, float(around.min())), max(0.0, float(around.max()))
-    return Between(1 / (1 + most / 100), 1 / (1 + least / 100))
+    @classmethod
+    def anywhere(cls, pct: float) -> "Step":
+        """As far off everywhere, to both sides."""
+        return cls(np.zeros((2, 2)), np.array([-pct, pct]))
+
+
+#: From a level down to one that it was compared with, one level at a time.
+Steps = Sequence[Step]
+
+
+def between(steps: Steps, balance: float, cycles: float) -> Between:
+    """Between what a run may lie at the level to which the steps lead.
+
+    Each step has the signed errors of the cases around the run. Around it are, of those with less
+    or more balance and of these with fewer or more cycles, the nearest: up to four. Beyond all
+    cases nothing brackets it: all count.
+    """
+    least, most = _joined(steps, balance, cycles, _around)
+    return Between(1 / (1 + most), 1 / (1 + least))
+
+
+def level_error(steps: Steps, balance: float, cycles: float) -> LevelError:
+    """The same as an error, with those by the nearest case and by all."""
+    spans = (_joined(steps, balance, cycles, which) for which in (_around, _nearest, _every))
+    return LevelError(*(100 * max(-least, most) for least, most in spans))
+
+
+def _joined(
+    steps: Steps,
+    balance: float,
+    cycles: float,
+    which: Callable[[NDArray[np.float64]], NDArray[np.bool_]],
+) -> tuple[float, float]:
+    """The least and the most that some cases of all steps let a run be off, as a part."""
+    low = high = 1.0
+    here = np.log([balance, cycles])
+    for logs, errors in steps:
+        some = errors[which(logs - here)]
+        low *= 1 + min(0.0, float(some.min())) / 100
+        high *= 1 + max(0.0, float(some.max())) / 100
+    return low - 1, high - 1
+
+
+def _around(places: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which cases bracket the origin, or all if it is beyond them, shape (cases,).
+
+    Args:
+        places: Of the cases, shape (cases, 2).
+    """
+    every = _every(places)
+    if (places.min(axis=0) > _EQUAL).any() or (places.max(axis=0) < -_EQUAL).any():
+        return every
+    distances, found = np.hypot(*places.T), ~every
+    for one, other in product(*([axis <= _EQUAL, axis >= -_EQUAL] for axis in places.T)):
+        if (quarter := one & other).any():
+            found |= quarter & (distances <= distances[quarter].min() + _EQUAL)
+    return found
+
+
+def _nearest(places: NDArray[np.float64]) -> NDArray[np.bool_]:
+    distances = np.hypot(*places.T)
+    near: NDArray[np.bool_] = distances <= distances.min() + _EQUAL
+    return near
+
+
+def _every(places: NDArray[np.float64]) -> NDArray[np.bool_]:
+    return np.ones(len(places), dtype=bool)
+
+
+def chip_steps(
+    chip: str | None, kernel: str, level: str, *, memory: bool, variant: str = ""
+) -> Steps | None:
+    """From ``lt`` or ``perf`` to level `at`, at the constants of a chip.
+
+    Of the project's own chips, and with cases that cost too much at `at`, a closed form is held
+    against ``lt`` alone.
+
+    Args:
+        chip: Whose cases; None: those of all chips, as for one that is not shipped.
+        kernel: The kernel.
+        level: That of the run.
+        memory: Whether its operands lie in off-chip memory.
+        variant: Of the kernel, if not its own.
+
+    Returns:
+        None if the level was not compared.
+
+    Raises:
+        InputError: if the comparison is missing, cannot be read, or is stale.
+    """
+    levels = ("perf", "lt") if level == "perf" else (level,)
+    first, *below = (_step_on(chip, kernel, variant, memory, each) for each in levels)
+    return None if first is None else [first, *(step for step in below if step is not None)]
 
 
 @lru_cache(1 << 8)
-def _cases_on(
-    chip: str | None, kernel: str, variant: str, memory: bool, level: str
-) -> _Cases | None:
-    """Cases of a kernel that were held at a level against the one below; None if there are none."""
-    found = _checked_on(chip, kernel, variant, memory, level)
-    if not found:
-        return None
-    balances, cycles, errors = np.array(found, dtype=float).T
-    return _Cases(np.log(np.stack([balances, cycles], axis=1)), errors)
-
-
-@lru_cache(1 << 8)
-def _checked_on(
-    chip: str | None, kernel: str, variant: str, memory: bool, level: str
-) -> Sequence[Checked]:
+def _step_on(chip: str | None, kernel: str, variant: str, memory: bool, level: str) -> Step | None:
     name = "rtl" if chip is not None and chip.startswith("rtl-") else chip
     of = kernel, variant, memory
     of_kernel = [p for p in load_chips().points if (p.kernel, p.variant, p.memory) == of]
     points = [p for p in of_kernel if p.chip == name] or of_kernel
     if level == "perf":
-        return [Checked(p.balance, p.perf, p.error_pct) for p in points]
+        return Step.of([Checked(p.balance, p.perf, p.error_pct) for p in points])
     errors = ((p, p.lt_error_pct) for p in points)
-    return [Checked(p.balance, p.lt, error) for p, error in errors if error is not None]
+    return Step.of([Checked(p.balance, p.lt, error) for p, error in errors if error is not None])
 
 
-def level_error(
-    kernel: str,
-    dtype: str,
-    noc: str,
-    compute: str,
-    balance: float,
-    cycles: int,
-    *,
-    alone: bool = False,
-    memory: bool = False,
-) -> LevelError | None:
-    """Error of a kernel's levels against our RTL, of a run of so many cycles.
+def rtl_steps(
+    kernel: str, dtype: str, noc: str, compute: str, *, alone: bool = False, memory: bool = False
+) -> Steps | None:
+    """From a kernel's levels to our RTL.
 
     ``at`` against whole kernels on tiles in Verilog, ``lt`` against ``at`` and ``perf`` against
     ``lt``, each over the kernel's checked cases of the same ``dtype``, on any grid. None with the
     matrix engine as a roofline, which nothing was checked against. With ``alone`` jobs at ``at``
     take as long as by themselves; with ``memory`` blocks lie in off-chip memory, with which only
     ``at`` was compared.
+
+    Raises:
+        InputError: if a comparison is missing, cannot be read, or is stale.
     """
     if compute == "perf" or (memory and noc in ("lt", "perf")):
         return None
     of = (kernel, dtype)
     on_tiles = [p for p in load_tiles().points if (p.kernel, p.dtype, p.memory) == (*of, memory)]
     points = [p for p in load_levels().points if (p.kernel, p.dtype) == of]
-    steps = [
+    cases = [
         [Checked(p.balance, p.at, p.alone_error_pct if alone else p.error_pct) for p in on_tiles]
     ]
     if noc in ("lt", "perf"):
-        steps.append([Checked(p.balance, p.lt, p.lt_error_pct) for p in points])
+        cases.append([Checked(p.balance, p.lt, p.lt_error_pct) for p in points])
     if noc == "perf":
-        steps.append([Checked(p.balance, p.perf, p.perf_error_pct) for p in points])
-    total = LevelError(0.0, 0.0, 0.0)
-    for cases in steps:
-        error = bracketed(cases, balance, cycles)
-        if error is None:
-            return None
-        total += error
-    return total
+        cases.append([Checked(p.balance, p.perf, p.perf_error_pct) for p in points])
+    steps = [step for step in map(Step.of, cases) if step is not None]
+    return steps if len(steps) == len(cases) else None

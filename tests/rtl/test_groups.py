@@ -1,4 +1,4 @@
-"""FlatAttention in groups of tiles side by side, in Verilog: data, and cycles against level `at`."""
+"""FlatAttention in groups of tiles side by side, in Verilog: data, and cycles against `at`."""
 
 import pytest
 

@@ -4,10 +4,19 @@ import math
 from collections import defaultdict
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tlm.level_errors import Checked, LevelError, bracketed, level_error, load_levels
+from tlm.level_errors import (
+    Checked,
+    LevelError,
+    Step,
+    between,
+    level_error,
+    load_levels,
+    rtl_steps,
+)
 
 CORNERS = [
     Checked(1.0, 100, 1.0),
@@ -18,18 +27,32 @@ CORNERS = [
 ]
 
 
+def bracketed(cases: list[Checked], balance: float, cycles: float) -> LevelError:
+    """The error of a run by one step of cases."""
+    step = Step.of(cases)
+    assert step is not None
+    return level_error([step], balance, cycles)
+
+
+def claimed(kernel: str, dtype: str, level: str, balance: float, cycles: int) -> LevelError:
+    """What a kernel's stored cases say."""
+    steps = rtl_steps(kernel, dtype, level, "at")
+    assert steps is not None
+    return level_error(steps, balance, cycles)
+
+
 def test_the_cases_around_a_run_count_and_the_nearest_and_worst_are_told() -> None:
-    assert bracketed(CORNERS, 2.0, 200) == LevelError(4.0, 1.0, 9.0)
+    assert bracketed(CORNERS, 2.0, 200) == pytest.approx(LevelError(4.0, 1.0, 9.0))
     # With another one that is nearer above in both, the far one no longer counts.
-    assert bracketed([*CORNERS, Checked(9.0, 900, 0.5)], 2.0, 200) == LevelError(3.0, 1.0, 9.0)
+    nearer = bracketed([*CORNERS, Checked(9.0, 900, 0.5)], 2.0, 200)
+    assert nearer == pytest.approx(LevelError(3.0, 1.0, 9.0))
 
 
 def test_nothing_brackets_what_is_beyond_all_cases() -> None:
     for balance, cycles in ((0.5, 500), (500.0, 500), (2.0, 50), (2.0, 50_000)):
         found = bracketed(CORNERS, balance, cycles)
-        assert found is not None
-        assert found.pct == found.worst_pct == 9.0
-    assert bracketed([], 1.0, 1) is None
+        assert found.pct == found.worst_pct == pytest.approx(9.0)
+    assert Step.of([]) is None
 
 
 _CASES = st.builds(
@@ -42,9 +65,8 @@ def test_the_nearest_is_around_and_the_worst_is_all(
     cases: list[Checked], balance: float, cycles: int
 ) -> None:
     found = bracketed(cases, balance, cycles)
-    assert found is not None
     assert found.nearest_pct <= found.pct <= found.worst_pct
-    assert found.worst_pct == max(abs(case.error_pct) for case in cases)
+    assert found.worst_pct == pytest.approx(max(abs(case.error_pct) for case in cases))
 
 
 @given(st.lists(_CASES, min_size=1, max_size=12), st.data())
@@ -53,29 +75,32 @@ def test_a_checked_case_is_its_own_error_at_least(
 ) -> None:
     own = data.draw(st.sampled_from(cases))
     found = bracketed(cases, own.balance, own.cycles)
-    assert found is not None
-    assert found.nearest_pct >= abs(own.error_pct)
+    assert found.nearest_pct >= abs(own.error_pct) - 1e-9
 
 
-def test_errors_of_adjacent_levels_add_up() -> None:
-    of = ("summa", "int8")
-    at, lt, perf = (level_error(*of, noc, "at", 2.0, 1000) for noc in ("at", "lt", "perf"))
-    assert at is not None and lt is not None and perf is not None
+def test_errors_of_adjacent_levels_multiply_up_with_their_signs() -> None:
+    at, lt, perf = (claimed("summa", "int8", level, 2.0, 1000) for level in ("at", "lt", "perf"))
     assert at.pct <= lt.pct <= perf.pct
-    assert level_error(*of, "perf", "perf", 2.0, 1000) is None
+    assert rtl_steps("summa", "int8", "perf", "perf") is None
+    above, below = (Step.of([Checked(1.0, 100, pct)]) for pct in (10.0, -10.0))
+    assert above is not None and below is not None
+    assert level_error([above, above], 1.0, 100).pct == pytest.approx(21.0)
+    assert level_error([above, below], 1.0, 100).pct == pytest.approx(10.0)
+    # What is 10 % above the level below is that by 10/11.
+    assert between([above], 1.0, 100) == pytest.approx((1 / 1.1, 1.0))
+    assert between([Step.anywhere(5.0)], 3.0, 7) == pytest.approx((1 / 1.05, 1 / 0.95))
+    assert between([], 1.0, 100) == (1.0, 1.0)
 
 
 def test_a_stored_case_claims_its_own_error_at_every_level() -> None:
     """Its place among the cases is by its cycles at the level that is checked."""
     for point in load_levels().points:
         of = (point.kernel, point.dtype)
-        at, lt, perf = (
-            level_error(*of, level, "at", point.balance, getattr(point, level))
-            for level in ("at", "lt", "perf")
+        lt, perf = (
+            claimed(*of, level, point.balance, getattr(point, level)) for level in ("lt", "perf")
         )
-        assert at is not None and lt is not None and perf is not None
-        assert lt.pct >= abs(point.lt_error_pct)
-        assert perf.pct >= abs(point.perf_error_pct)
+        assert lt.pct >= abs(point.lt_error_pct) - 1e-9
+        assert perf.pct >= abs(point.perf_error_pct) - 1e-9
 
 
 def test_claims_cover_cases_that_they_do_not_know() -> None:
@@ -99,15 +124,14 @@ def test_claims_cover_cases_that_they_do_not_know() -> None:
                 if not others:
                     continue
                 found = bracketed(others, balance, cycles)
-                assert found is not None
                 away = np.array([abs(math.log(case.balance / balance)) for case in others])
                 near = [c for c, d in zip(others, away, strict=True) if d <= away.min() + 1e-9]
-                claimed = {
+                claims = {
                     "around": found.pct,
                     "balance": max(abs(case.error_pct) for case in near),
                 }
                 count += 1
-                for kind, pct in claimed.items():
+                for kind, pct in claims.items():
                     covered[kind] += abs(error) <= pct + 0.05
     assert count > 400
     assert covered["around"] > max(covered["balance"], 0.8 * count)

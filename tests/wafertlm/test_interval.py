@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import Wafertlm
-from tlm.level_errors import at_between, load_chips, lt_between, perf_between
+from tlm.level_errors import Between, between, chip_steps, load_chips
 from wafertlm.iteration import IterationOptions, run_iteration
 from wafertlm.serving import ServeOptions, serve_result
 from wafertlm.serving.interval import FIGURES
@@ -22,41 +22,35 @@ SERVED = {"model": "qwen3-1.7b", "chip": "flat32", "scheduler": "chunked", "work
 
 def test_stored_cases_lie_within_their_own_bounds() -> None:
     for point in load_chips().points:
-        between = lt_between(
-            point.chip, point.kernel, point.balance, point.perf, memory=point.memory
-        )
-        assert between is not None
-        low, high = (part * point.perf for part in between)
-        assert low <= point.lt * (1 + 1e-12) and point.lt <= high * (1 + 1e-12), point
-
-
-def test_stored_cases_at_lt_lie_within_their_bounds_of_at() -> None:
-    for point in load_chips().points:
-        of = point.chip, point.kernel, point.balance
-        at = at_between(*of, point.lt, memory=point.memory)
+        how = {"memory": point.memory, "variant": point.variant}
+        lt = chip_steps(point.chip, point.kernel, "lt", **how)
+        perf = chip_steps(point.chip, point.kernel, "perf", **how)
+        assert perf is not None
+        assert (lt is None) == (point.chip == "rtl")
+        assert [*perf[1:]] == [*(lt or [])]
+        held_within(between(perf[:1], point.balance, point.perf), point.perf, point.lt)
         if point.at is not None:
-            assert at is not None
-            low, high = (part * point.lt for part in at)
-            assert low <= point.at * (1 + 1e-12) and point.at <= high * (1 + 1e-12), point
-        perf = perf_between(*of, point.perf, memory=point.memory)
-        lt, at = (
-            between(*of, point.perf, memory=point.memory) for between in (lt_between, at_between)
-        )
-        assert perf is not None and lt is not None
-        assert perf == (lt if at is None else (lt.low * at.low, lt.high * at.high))
-        assert (at is None) == (point.chip == "rtl")
+            assert lt is not None
+            held_within(between(lt, point.balance, point.lt), point.lt, point.at)
+
+
+def held_within(ends: Between, cycles: int, found: int) -> None:
+    low, high = (part * cycles for part in ends)
+    assert low <= found * (1 + 1e-12) and found <= high * (1 + 1e-12)
 
 
 @given(st.floats(-12, 12), st.integers(1, 10**12))
 def test_a_time_lies_between_its_bounds(balance: float, cycles: int) -> None:
     for chip in ("flat32", "rtl-4x4", None):
-        between = lt_between(chip, "stream-gemm", 2.0**balance, cycles, memory=True)
-        assert between is not None
-        assert 0 < between.low <= 1 <= between.high < 2
+        steps = chip_steps(chip, "stream-gemm", "perf", memory=True)
+        assert steps is not None
+        ends = between(steps, 2.0**balance, cycles)
+        assert 0 < ends.low <= 1 <= ends.high < 2
 
 
 def test_of_an_unknown_kernel_nothing_is_known() -> None:
-    assert lt_between("flat32", "fft", 1.0, 100, memory=True) is None
+    assert chip_steps("flat32", "fft", "perf", memory=True) is None
+    assert chip_steps("flat32", "summa", "perf", memory=False, variant="by hand") is None
 
 
 def drawn(seed: int) -> IterationOptions:

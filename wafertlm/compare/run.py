@@ -247,8 +247,9 @@ def _iteration(options: IterationOptions, watch: Stopwatch) -> Ran:
     sources = []
     for each in ran.kernels:
         source = _of_kernel(each.result, each.count * each.result.cycles / ran.cycles)
-        if source.error_pct is None and each.between is not None:
-            off = max(1 - each.between.low, each.between.high - 1)
+        ends = each.result.between
+        if source.error_pct is None and ends is not None:
+            off = max(1 - ends.low, ends.high - 1)
             source = source._replace(error_pct=100 * off)
         sources.append(source)
     return Ran(ran.record({}), sources)

@@ -8,7 +8,6 @@ from tlm.calibrated import stale_allowed
 from tlm.chips import find_tiles
 from tlm.engines.at.cost import Cost
 from tlm.errors import InputError
-from tlm.level_errors import Between, at_between, perf_between
 from wafertlm.iteration.options import LEVELS, IterationOptions
 from wafertlm.kernel.options import KernelOptions
 from wafertlm.kernel.result import KernelResult
@@ -40,14 +39,12 @@ class Ran:
         mapped: How.
         count: How often it runs.
         result: What came of one run.
-        between: Between what the level below may be, or those; None where nothing was compared.
     """
 
     operator: Operator
     mapped: Mapped
     count: int
     result: KernelResult
-    between: Between | None
 
     def record(self) -> dict[str, Any]:
         """Its line in the result."""
@@ -106,14 +103,12 @@ class IterationResult:
 
     @property
     def level_pct(self) -> float | None:
-        """Error of the level, kernels weighted by their time; None if one was not compared."""
-        weighed = 0.0
-        for ran in self.kernels:
-            error = ran.result.error["level_pct"]
-            if error is None:
-                return None
-            weighed += error * ran.count * ran.result.cycles
-        return weighed / self.cycles
+        """Error of the level, in per cent of the time; None if a kernel was not compared."""
+        errors = [ran.result.error["level_pct"] for ran in self.kernels]
+        if self.seconds_between is None or None in errors:
+            return None
+        low, high = self.seconds_between
+        return 100 * max(self.seconds - low, high - self.seconds) / self.seconds
 
     @property
     def seconds_between(self) -> tuple[float, float] | None:
@@ -121,16 +116,13 @@ class IterationResult:
 
         On chips that were never held against our RTL it is that against level `at`.
         """
-        level_pct = self.level_pct
-        if level_pct is not None and self.ground.chip.calibration:
-            part = self.seconds * level_pct / 100
-            return self.seconds - part, self.seconds + part
         low = high = 0.0
         for ran in self.kernels:
-            if ran.between is None:
+            between = ran.result.between
+            if between is None:
                 return None
-            low += ran.count * ran.result.cycles * ran.between.low
-            high += ran.count * ran.result.cycles * ran.between.high
+            low += ran.count * ran.result.cycles * between.low
+            high += ran.count * ran.result.cycles * between.high
         return low / self.ground.chip.clock_hz, high / self.ground.chip.clock_hz
 
     def record(self, times: Mapping[str, float]) -> dict[str, Any]:
@@ -192,19 +184,8 @@ def run_iteration(
             if progress is not None:
                 progress(done, len(counted))
             mapped, result = planned[done], run_setup(setups[done], execution)
-            kernels.append(Ran(operator, mapped, count, result, _between(result)))
+            kernels.append(Ran(operator, mapped, count, result))
     return IterationResult(options=options, model=model, ground=ground, kernels=kernels)
-
-
-def _between(ran: KernelResult) -> Between | None:
-    """Between what level `at` may be, or of the project's own chips `lt`, of a level above."""
-    setup, memory = ran.setup, ran.setup.place.offchip is not None
-    of = setup.compared_as, setup.options.kernel, setup.plan.balance, ran.cycles
-    variant = setup.options.choices.variant
-    if setup.levels.compute != "at" or setup.levels.noc not in ("perf", "lt"):
-        return None
-    known = perf_between if setup.levels.noc == "perf" else at_between
-    return known(*of, memory=memory, variant=variant)
 
 
 def _setup(ground: Ground, mapped: Mapped) -> Setup:

@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 
 from tlm.files import whole_file
-from tlm.level_errors import LevelError, chip_error, level_error
+from tlm.level_errors import (
+    Between,
+    Step,
+    Steps,
+    between,
+    chip_steps,
+    level_error,
+    rtl_steps,
+)
 from wafertlm.kernel.options import RTL
 from wafertlm.kernel.setup import Setup
 from wafertlm.output import complete
@@ -43,11 +51,21 @@ class KernelResult:
     error: dict[str, float | None] = field(init=False)
 
     def __post_init__(self) -> None:
-        found = self._level_error() if self.setup.chip.calibration else self._error_against_at()
-        error: dict[str, float | None] = {"level_pct": found.pct if found else None}
-        if found is not None:
-            error |= {"nearest_pct": found.nearest_pct, "worst_pct": found.worst_pct}
-        object.__setattr__(self, "error", error | {"profile_pct": None})
+        known: dict[str, float | None] = {"level_pct": None}
+        if self._steps is not None:
+            found = level_error(self._steps, self.setup.plan.balance, self.cycles)
+            names = ("level_pct", "nearest_pct", "worst_pct")
+            known = dict(zip(names, found, strict=True))
+        object.__setattr__(self, "error", known | {"profile_pct": None})
+
+    @property
+    def between(self) -> Between | None:
+        """Between what the cycles may be by the errors of the levels; None if none is known.
+
+        Where the project's own chips were not held against our RTL, it is against `lt` alone.
+        """
+        steps = self._steps_to_at() if self._steps is None else self._steps
+        return None if steps is None else between(steps, self.setup.plan.balance, self.cycles)
 
     @property
     def cycles(self) -> int:
@@ -147,15 +165,21 @@ class KernelResult:
         with whole_file(path) as scratch, scratch.open("wb") as file:
             np.savez_compressed(file, **self.maps)
 
-    def _level_error(self) -> LevelError | None:
-        """Error of the levels used; of a custom network at level `at` its calibration's, too.
+    @property
+    def _steps(self) -> Steps | None:
+        """From the levels used to our RTL, or of a foreign chip to level `at`."""
+        own = self.setup.chip.calibration is not None
+        return self._steps_to_rtl() if own else self._steps_to_at()
 
-        Levels are compared on the kernels' default variants, on tiles that are all alike, with the
-        memory channels of the tiles in Verilog, and above `at` with the project's routers.
+    def _steps_to_rtl(self) -> Steps | None:
+        """Levels are compared on the kernels' default variants, on tiles that are all alike.
+
+        They were with the memory channels of the tiles in Verilog, and above `at` with the
+        project's routers.
         """
         setup, options, levels = self.setup, self.setup.options, self.setup.levels
         if levels.whole_tiles:
-            return LevelError(0.0, 0.0, 0.0)
+            return []
         variant = replace(options.choices, group=None)
         if variant != Choices() or levels.memory == "perf" or setup.unequal is not None:
             return None
@@ -163,22 +187,20 @@ class KernelResult:
             return None
         of = (options.kernel, options.dtype, levels.noc, levels.compute)
         memory = levels.memory is not None
-        error = level_error(*of, setup.plan.balance, self.cycles, alone=self.alone, memory=memory)
-        if error is None or setup.custom is None or levels.noc == RTL:
-            return error
-        return LevelError(*(max(pct, setup.custom.worst_error_pct) for pct in error))
+        return self._with_routers(rtl_steps(*of, alone=self.alone, memory=memory))
 
-    def _error_against_at(self) -> LevelError | None:
-        """Error of a level above `at`, and of custom routers that of their calibration.
-
-        Nothing of a foreign chip was ever held against our RTL.
-        """
-        setup, choices, levels = self.setup, self.setup.options.choices, self.setup.levels
+    def _steps_to_at(self) -> Steps | None:
+        """Nothing of a foreign chip was ever held against our RTL."""
+        setup, levels = self.setup, self.setup.levels
         if setup.unequal or levels.compute != "at" or levels.noc not in ("lt", "perf"):
             return None
-        of = setup.compared_as, setup.options.kernel, setup.plan.balance, self.cycles
-        memory = setup.place.offchip is not None
-        error = chip_error(*of, memory=memory, variant=choices.variant, level=levels.noc)
-        if error is None or setup.custom is None:
-            return error
-        return LevelError(*(pct + setup.custom.worst_error_pct for pct in error))
+        memory, variant = setup.place.offchip is not None, setup.options.choices.variant
+        of = setup.compared_as, setup.options.kernel, levels.noc
+        return self._with_routers(chip_steps(*of, memory=memory, variant=variant))
+
+    def _with_routers(self, steps: Steps | None) -> Steps | None:
+        """With the error of custom routers' calibration, where they are modelled."""
+        custom = self.setup.custom
+        if steps is None or custom is None or self.setup.levels.noc == RTL:
+            return steps
+        return [*steps, Step.anywhere(custom.worst_error_pct)]

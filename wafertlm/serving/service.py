@@ -226,7 +226,8 @@ class Service:
 
     def _network(self, routers: "CustomRouters") -> Network:
         assert not isinstance(self.chip, GpuBox)  # as checked
-        return Network(routers.cut(routers.timing_on(self.chip)), routers.combines)
+        timing = routers.cut(routers.timing_on(self.chip))
+        return Network(timing, routers.combines, routers.worst_error_pct)
 
     def _check_custom(self) -> None:
         """Hold that custom routers can carry what kernels of an iteration send."""

@@ -13,10 +13,12 @@ class Network(NamedTuple):
     Attributes:
         timing: Its timing, by which transfers are cut into packets.
         combines: Whether its routers combine the operands of reductions.
+        error_pct: Of its calibration, where it stands in for the chip's.
     """
 
     timing: NocTiming
     combines: bool
+    error_pct: float = 0.0
 
 
 def chip_network(chip: Chip) -> Network:

@@ -22,11 +22,16 @@ MISSES = {
 }
 
 
+def own(points: list[ChipPoint]) -> list[ChipPoint]:
+    """Of kernels as they are by themselves."""
+    return [point for point in points if not point.variant]
+
+
 def spreads(points: list[ChipPoint]) -> dict[tuple[str, str], Spread[ChipPoint]]:
     """Errors of each kernel on each chip."""
     return {
         (kernel, chip): spread(list(of_chip), attrgetter("error_pct"))
-        for kernel, of_kernel in by_kernel(points).items()
+        for kernel, of_kernel in by_kernel(own(points)).items()
         for chip, of_chip in groupby(of_kernel, attrgetter("chip"))
     }
 
@@ -66,11 +71,27 @@ def test_lt_is_near_at_on_foreign_chips() -> None:
     assert {(point.kernel, point.memory) for point in points} == whole
     beyond = {
         kernel
-        for kernel, of_kernel in by_kernel(points).items()
+        for kernel, of_kernel in by_kernel(own(points)).items()
         if (each := spread(of_kernel, attrgetter("lt_error_pct"))).mean_abs_pct > AT_MEAN_PCT
         or each.max_abs_pct > AT_WORST_PCT
     }
     assert sorted(beyond) == sorted(AT_MISSES)
+
+
+@pytest.mark.parametrize("grid", ["8x8", "16x16"])
+def test_lt_is_near_at_in_every_variant_of_flat_attention(grid: str) -> None:
+    """With all tiles in a group, and as the plan says."""
+    points = [
+        point
+        for point in load_chips().points
+        if point.kernel == "flat-attention" and point.at and point.case.startswith(grid)
+    ]
+    variants = {point.variant for point in points}
+    assert variants == {"", "naive", "naive, tree", "naive, sequential"}
+    for variant in variants:
+        of_variant = [point for point in points if point.variant == variant]
+        errors = spread(of_variant, attrgetter("lt_error_pct"))
+        assert errors.mean_abs_pct <= 5, (variant, errors)
 
 
 def test_equal_seeds_give_equal_cases() -> None:

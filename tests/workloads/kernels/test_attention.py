@@ -276,7 +276,10 @@ def test_a_group_is_as_large_as_the_scores_fill() -> None:
     assert {(plan.block.rows, plan.block.keys) for plan in groups.values()} == {(128, 128)}
     # A head alone is flattened over all tiles; rows of a decoding request over a row of them.
     assert plan_flat(AttentionShape(1, 1, 1, 512, 512, 128, 128), tiles).group == (32, 32)
-    assert plan_flat(AttentionShape(32, 32, 1, 1, 4096, 128, 128), tiles).group[0] == 1
+    assert plan_flat(AttentionShape(64, 32, 1, 1, 4096, 128, 128), tiles).group[0] == 1
+    # With few heads a group is larger: two streams of each hide what the other waits for.
+    few = plan_flat(AttentionShape(32, 32, 1, 1, 4096, 128, 128), tiles)
+    assert (few.group[0], few.streams) == (2, 2)
     with pytest.raises(InputError, match="--group: found 3x4; allowed: auto, or rows and colu"):
         plan_flat(AttentionShape(1, 1, 1, 8, 8, 8, 8), tiles, group=(3, 4))
 

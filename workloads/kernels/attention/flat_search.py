@@ -2,8 +2,9 @@
 
 A group is chosen as in FlatAttention, section IV-C: first the slice of a tile, which has to keep
 its matrix engine busy and to fit its memory; then the largest group that the scores of a head fill
-with such slices. Where that leaves groups without a stream they are larger, of smaller slices.
-Then blocks are as large as a tile holds.
+with such slices. Where that leaves groups without a stream they are larger, of smaller slices; an
+asynchronous one should have two, which hide each other's waiting. Then blocks are as large as a
+tile holds.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,8 +25,8 @@ from workloads.kernels.parts.found import Found
 from workloads.kernels.parts.passes import Factor
 from workloads.machine.place import Place
 
-#: What part of its peak a slice should leave to the matrix engine; and of the best, if none does.
-_BUSY, _ABOUT = 0.95, 0.99
+#: What part of its peak a slice should leave to the matrix engine, or of the best if none does.
+_BUSY = 0.95
 
 
 def plan_flats(
@@ -86,8 +87,10 @@ def plan_flat(
     keys, kv_blocks = np.array(blocks).T
     q_blocks = 1 << np.arange((ceil_div(shape.rows, down) - 1).bit_length() + 1)[:, None]
     rows = ceil_div(ceil_div(shape.rows, down), q_blocks)
+    busy = _busy(problem, rows, keys, q_blocks, kv_blocks)
+    enough = busy & (ceil_div(shape.heads * q_blocks, problem.most_groups) >= problem.cut.turns)
     # Of busy ones that with the most rows reads least.
-    row, col = np.argwhere(_busy(problem, rows, keys, q_blocks, kv_blocks))[0]
+    row, col = np.argwhere(enough if enough.any() else busy)[0]
     block = Block(int(rows[row, 0]), int(keys[col]), shape.qk_depth, shape.v_depth)
     return replace(
         problem, block=block, q_blocks=int(q_blocks[row, 0]), kv_blocks=int(kv_blocks[col])
@@ -117,7 +120,8 @@ def _busy(
     cycles = scores + after.gemm_cycles_over(rows, keys, np.array(shape.v_depth))
     macs = rows * keys * (shape.qk_depth + shape.v_depth)
     use = np.where(fits, macs / (place.matrix.macs_per_cycle * cycles), 0.0)
-    busy: NDArray[np.bool_] = use >= min(_BUSY, _ABOUT * use.max())
+    most = float(use.max())
+    busy: NDArray[np.bool_] = use >= (_BUSY if most >= _BUSY else _BUSY * most)
     return busy
 
 
@@ -134,7 +138,7 @@ def _group(problem: FlatPlan) -> tuple[int, int]:
             ceil_div(*each) for each in zip((shape.rows, shape.kv_length), group, strict=True)
         )
         groups = place.rows // group[0] * (place.cols // group[1])
-        if groups <= shape.heads * ceil_div(rows, most_rows):
+        if problem.cut.turns * groups <= shape.heads * ceil_div(rows, most_rows):
             break
         wide = group[1] < place.cols and (keys >= rows or group[0] == place.rows)
         larger, at = (across, 1) if wide else (down, 0)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tlm.chips import Chip
-from tlm.level_errors import EXACT, Between, at_between, perf_between
+from tlm.level_errors import EXACT, Between, Step, between, chip_steps
 from workloads.kernels.catalogue import KERNELS
 from workloads.machine.place import Place
 from workloads.models import Model
@@ -42,6 +42,7 @@ class PartPrices:
         chip: The chip, with the engines of its elements.
         mappings: Of operators on the place, and of attention on what the tiles' SRAM holds.
         compared_as: The shipped chip whose comparisons hold; None: those of all.
+        network_pct: Error of the calibration of a network that stands in for the chip's.
         lt: Runs kernels at level `lt`; None: prices are those of level `perf`.
     """
 
@@ -51,11 +52,12 @@ class PartPrices:
         chip: Chip,
         mappings: tuple[Mapping, Mapping],
         compared_as: str | None,
+        network_pct: float = 0.0,
         lt: LtRuns | None = None,
     ) -> None:
         self._model, self._chip = model, chip
         self._mapping, self._kept = mappings
-        self._compared_as = compared_as
+        self._compared_as, self._network_pct = compared_as, network_pct
         self._lt = lt
         self._prices: dict[Part, Price] = {}
         self._ends: dict[Part, tuple[float, float]] = {}
@@ -67,7 +69,8 @@ class PartPrices:
     def at_lt(self, lt: LtRuns) -> "PartPrices":
         """The same at level `lt`."""
         mappings = self._mapping, self._kept
-        return PartPrices(self._model, self._chip, mappings, self._compared_as, lt)
+        of = self._model, self._chip, mappings, self._compared_as, self._network_pct
+        return PartPrices(*of, lt)
 
     @property
     def not_compared(self) -> list[str]:
@@ -125,17 +128,20 @@ class PartPrices:
         off = 0.0 if self._lt is None else self._error(part)
         low = high = 0.0
         for (mapping, mapped), cycles in zip(self.plans(part), self._cycles(part), strict=True):
-            between = self._between(mapping, mapped, cycles) or EXACT
-            low += cycles * between.low / (1 + off)
-            high += cycles * between.high / (1 - off)
+            ends = self._between(mapping, mapped, cycles) or EXACT
+            low += cycles * ends.low / (1 + off)
+            high += cycles * ends.high / (1 - off)
         return low, high
 
     def _between(self, mapping: Mapping, mapped: Mapped, cycles: float) -> Between | None:
         """Between what `at` may be by the comparisons, as a part of the cycles."""
-        known = perf_between if self._lt is None else at_between
+        level = "perf" if self._lt is None else "lt"
         memory = mapping.place.offchip is not None
-        of = (self._compared_as, mapped.kernel, mapped.plan.balance, cycles)
-        return known(*of, memory=memory)
+        steps = chip_steps(self._compared_as, mapped.kernel, level, memory=memory)
+        if steps is None:
+            return None
+        steps = [*steps, Step.anywhere(self._network_pct)] if self._network_pct else steps
+        return between(steps, mapped.plan.balance, cycles)
 
     def _interpolated(self, part: Part) -> list[float]:
         """Ratio of `lt` to `perf` of a part's operators."""

@@ -94,12 +94,12 @@ class TilePrice:
         tiles, channels = lot or whole(chip)
         self._share = Fraction(tiles.rows * tiles.cols, chip.grid.rows * chip.grid.cols)
         bits = DTYPE_BITS[dtype]
-        timing, combines = network or chip_network(chip)
+        timing, combines, network_pct = network or chip_network(chip)
         place = chip_place(self._chip, tiles, timing, *bits, memory=True, share=channels)
         self._place = self._keeping(replace(place, in_network=combines), kv_sram_tokens)
         in_sram = Mapper(replace(self._place, offchip=None), kept=True)
         mappings = Mapper(self._place), in_sram
-        self._prices = PartPrices(model, self._chip, mappings, compared_as)
+        self._prices = PartPrices(model, self._chip, mappings, compared_as, network_pct)
         self._stages: dict[Stage, Price] = {}
         self._decoded: dict[DecodingOnly, Price] = {}
         self._at_ends: dict[End, dict[Stage, Price]] = {"low": {}, "high": {}}
