@@ -1,5 +1,6 @@
 """Softmax and attention on real blocks: near the exact result, and equal however they are cut."""
 
+from collections import Counter
 from dataclasses import replace
 from itertools import product
 from types import ModuleType
@@ -282,6 +283,31 @@ def test_a_group_is_as_large_as_the_scores_fill() -> None:
     assert (few.group[0], few.streams) == (2, 2)
     with pytest.raises(InputError, match="--group: found 3x4; allowed: auto, or rows and colu"):
         plan_flat(AttentionShape(1, 1, 1, 8, 8, 8, 8), tiles, group=(3, 4))
+
+
+@pytest.mark.parametrize("group", [(1, 32), (2, 8), (4, 4), (8, 2), (32, 1)])
+def test_every_channel_has_as_many_roots_as_another(group: tuple[int, int]) -> None:
+    chip = load_chip("flat32").for_dtype("fp16")
+    tiles = chip_place(chip, (32, 32), noc_timing(chip), 16, 16, memory=True)
+    plan = plan_flat(AttentionShape(1024, 8, 1, 4, 64, 16, 16), tiles, group=group)
+    assert tiles.offchip is not None
+    for name in ("q", "k"):
+        found = [tile for roots in plan.roots(name) for tile in roots]
+        assert len(set(found)) == len(found) == 1024 // group[name == "q"]
+        assert len(set(Counter(map(tiles.offchip.channel, found)).values())) == 1
+        # Each line of a group has one.
+        lines = {tile[0] if name == "q" else tile[1] for tile in found}
+        assert lines == set(range(32))
+
+
+def test_slices_need_not_be_square() -> None:
+    chip = load_chip("flat32").for_dtype("fp16")
+    tiles = chip_place(chip, (32, 32), noc_timing(chip), 16, 16, memory=True)
+    plan = plan_flat(AttentionShape(128, 128, 1, 8, 4096, 576, 512, latent=True), tiles)
+    # Of what fits, 16 rows of 64 keys leave the engine most: 84 %, where 32 of 32 leave 59 %.
+    assert (plan.block.rows, plan.block.keys) == (16, 64)
+    use = plan.tile_macs / (tiles.matrix.macs_per_cycle * plan.tile_matrix_cycles)
+    assert use == pytest.approx(0.841, abs=1e-3)
 
 
 def test_heads_share_keys_in_equal_numbers() -> None:
