@@ -413,7 +413,7 @@ KERNELS = {
     "weighted-sum": _rows(WEIGHTED_SUM, SUMS, _find_sum),
     "flash-attention-2": _flash(1, "latent"),
     "flash-attention-3": _flash(2, "latent"),
-    "flash-mla": _flash(1, latent=True),
+    "flash-mla": _flash(1, "latent", latent=True),
     "tile-attention": _apart(lambda shape, place, _: plan_alone(shape, place), "latent"),
     "decode-attention": _apart(
         lambda shape, place, choices: plan_decode(shape, place, place.method(choices.collective)),

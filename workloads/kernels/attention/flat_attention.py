@@ -111,8 +111,12 @@ class FlatPlan(AttentionPlan):
     @property
     def alike(self) -> int:
         """Streams of one head, one after the other, in every group."""
-        whole, part = self.streams % self.q_blocks == 0, self.q_blocks % self.streams == 0
-        return self.q_blocks if whole else self.streams if part else 1
+        return int(_alike(self.streams, self.q_blocks))
+
+    @property
+    def loads(self) -> int:
+        """See `AttentionPlan`: streams of a head that take turns share what is brought."""
+        return int(_loads(self.cut, self.streams, min(self.depth, self.streams)))
 
     @property
     def groups(self) -> tuple[int, int]:
@@ -174,8 +178,7 @@ class FlatPlan(AttentionPlan):
         flits, (rows, cols) = self.flits, self.group
         items, groups = self.streams * self.kv_blocks, self.groups[0] * self.groups[1]
         mask = flits("mask") if self.padded else 0
-        brought = self.core.items(self.kv_blocks)[-1].load + 1
-        kept = brought * (flits("k") + flits("v")) + mask
+        kept = self.loads * (flits("k") + flits("v")) + mask
         read = self.streams * rows * flits("q") + cols * kept
         written = self.streams * rows * (flits("o") + flits("total"))
         # All tiles take in what is multicast, but for roots that send messages; rows what comes
@@ -269,6 +272,19 @@ class FlatPlan(AttentionPlan):
         return tuple(Reduction(lines, *how) for lines in self.lines("q"))
 
 
+def _alike(streams: Any, q_blocks: Any) -> Any:
+    """`FlatPlan.alike` of so many streams, of heads cut into so many blocks of rows."""
+    part = np.where(q_blocks % streams == 0, streams, 1)
+    return np.where(streams % q_blocks == 0, q_blocks, part)
+
+
+def _loads(cut: Cut, streams: Any, states: Any) -> Any:
+    """`FlatPlan.loads` of so many streams, some of which are under way at a time."""
+    alike = _alike(streams, cut.q_blocks)
+    turns = np.where(alike > 1, streams // alike * ceil_div(alike, states), streams)
+    return turns * cut.kv_blocks
+
+
 def needed_bytes(problem: FlatPlan, cut: Cut) -> Any:
     """`FlatPlan.tile_bytes` of cuts of a problem, whose own does not matter."""
     place, shape = problem.place, problem.shape
@@ -289,10 +305,11 @@ def needed_bytes(problem: FlatPlan, cut: Cut) -> Any:
     mask = np.where(cut.keys * cut.kv_blocks * cut.run > cut.length, scores, 0)
     # What comes together: the sum, or two parts that come.
     parts = 1 if problem.method == "network" else 2
-    states = np.minimum(depth, streams) * (q + output + 2 * column)
-    items = depth * (scores + powers) + held(problem, depth, streams * cut.kv_blocks) * kv
+    states = np.minimum(depth, streams)
+    kept = held(problem, depth, _loads(cut, streams, states)) * kv
+    items = states * (q + output + 2 * column) + depth * (scores + powers) + kept
     copied = column if place.offchip is not None else 0
-    return (4 + 2 * parts) * column + parts * output + mask + states + items + copied
+    return (4 + 2 * parts) * column + parts * output + mask + items + copied
 
 
 def flat_attention(plan: FlatPlan) -> Program:

@@ -56,7 +56,12 @@ class AttentionPlan(ABC):
     @property
     def held(self) -> int:
         """Blocks of keys, and of values, that a tile has room for."""
-        return int(held(self, self.depth, self.streams * self.kv_blocks))
+        return int(held(self, self.depth, self.loads))
+
+    @property
+    def loads(self) -> int:
+        """Blocks of keys that are brought to a tile, one after the other."""
+        return self.streams * self.kv_blocks
 
     @property
     @abstractmethod
@@ -91,12 +96,12 @@ class AttentionPlan(ABC):
         return int(flits(self, name, self.block.rows, self.block.keys))
 
 
-def held(problem: AttentionPlan, depth: Any, items: Any) -> Any:
-    """`AttentionPlan.held` of so many blocks under way at a time, and of all.
+def held(problem: AttentionPlan, depth: Any, loads: Any) -> Any:
+    """`AttentionPlan.held` of so many blocks under way at a time, and brought in all.
 
     Keys that stay until their values have been used leave no room for the next, but in one more.
     """
-    return np.minimum(depth + 1, items) if problem.shared else depth
+    return np.minimum(depth + 1 if problem.shared else depth, loads)
 
 
 def flits(problem: AttentionPlan, name: str, rows: Any, keys: Any) -> Any:
