@@ -78,13 +78,12 @@ def test_lt_is_near_at_on_foreign_chips() -> None:
     assert sorted(beyond) == sorted(AT_MISSES)
 
 
-@pytest.mark.parametrize("grid", ["8x8", "16x16"])
-def test_lt_is_near_at_in_every_variant_of_flat_attention(grid: str) -> None:
-    """With all tiles in a group, and as the plan says."""
+def test_lt_is_near_at_in_every_variant_of_flat_attention() -> None:
+    """With all of 8x8 tiles in a group, and as the plan says; `at` costs too much on 16x16."""
     points = [
         point
         for point in load_chips().points
-        if point.kernel == "flat-attention" and point.at and point.case.startswith(grid)
+        if point.kernel == "flat-attention" and point.at and point.case.startswith("8x8")
     ]
     variants = {point.variant for point in points}
     assert variants == {"", "naive", "naive, tree", "naive, sequential"}

@@ -243,6 +243,7 @@ def test_groups_work_side_by_side(group: tuple[int, int], schedule: str, memory:
             plan = plan_flat(shape, small, "network", schedule, UNIT, group=group)
             program = flat_attention.flat_attention(plan)
             assert program.tile_bytes == plan.tile_bytes <= tile_bytes
+            assert plan.loads == plan.core.items(plan.kv_blocks)[-1].load + 1
             if memory:
                 assert plan.moved == moved_by(program, tiles.timing.flit_bytes)
             q, k, v, output, totals = run(plan, tile_bytes)
@@ -260,6 +261,7 @@ def test_blocks_of_rows_of_a_head_share_its_keys() -> None:
     assert (halves.alike, halves.streams) == (2, 4)
     # Q once; K and V once for both, or for each.
     whole = 2 * 32 * 8
+    assert (halves.loads, halves.held) == (2, 2)
     assert halves.moved.read == 3 * whole
     assert apart.moved.read == 5 * whole
 
