@@ -229,7 +229,7 @@ def between(steps: Steps, balance: float, cycles: float) -> Between:
 def level_error(steps: Steps, balance: float, cycles: float) -> LevelError:
     """The same as an error, with those by the nearest case and by all."""
     spans = (_joined(steps, balance, cycles, which) for which in (_around, _nearest, _every))
-    return LevelError(*(100 * max(-least, most) for least, most in spans))
+    return LevelError(*(100 * max(abs(least), most) for least, most in spans))
 
 
 def _joined(
