@@ -18,12 +18,16 @@ _SUMMA = ("check", "summa", "--chip", "wse2", "--shape", "64,64,64", "--dtype", 
 _ROOTED = ("network", "chain", "tree", "sequential")
 
 
+#: Of kernels that do not run the example of their form, by the last word of their names.
+_SHAPES = {"gemv": "1,64,64", "mla": "1,4,1,64,64,16,16"}
+
+
 def program_figures(kernel: str, **choices: str) -> dict[str, Any]:
     options = KernelOptions(
         kernel=kernel,
         chip="rtl-4x4",
         grid="4x4",
-        shape="1,64,64" if kernel.endswith("gemv") else KERNELS[kernel].form.example,
+        shape=_SHAPES.get(kernel.split("-")[-1], KERNELS[kernel].form.example),
         dtype="int8",
         **choices,
     )

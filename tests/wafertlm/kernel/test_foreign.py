@@ -20,8 +20,8 @@ def ran(wafertlm: Wafertlm, *options: str) -> dict[str, Any]:
 
 def test_levels_agree_and_at_says_its_cost(wafertlm: Wafertlm) -> None:
     at, lt = (ran(wafertlm, *_FLAT, "--level", level) for level in ("at", "lt"))
-    assert at["cycles"] == lt["cycles"] == 12008
-    assert at["stderr"] == "level at: 12,032 steps and packets, about 2 CPU-s\n"
+    assert at["cycles"] == lt["cycles"] == 9536
+    assert at["stderr"] == "level at: 4,224 steps and packets, about 1 CPU-s\n"
     assert lt["stderr"] == ""
     # Nothing was held against our RTL with these constants.
     assert at["error"] == {"level_pct": None, "profile_pct": None}
@@ -34,10 +34,10 @@ def test_what_the_profile_says_of_the_router_counts(wafertlm: Wafertlm) -> None:
         ran(wafertlm, *_SUMMA, "--level", "at", "--set", f"noc.{change}")["cycles"]
         for change in ("buffer_flits=32", *changes)
     ]
-    assert cycles == [13748, 13818, 13743, 13743, 14238]
+    assert cycles == [13684, 13754, 13679, 13679, 14174]
     # At lt nothing waits for room in a buffer.
     assert (
-        ran(wafertlm, *_SUMMA, "--level", "lt", "--set", "noc.buffer_flits=20")["cycles"] == 13743
+        ran(wafertlm, *_SUMMA, "--level", "lt", "--set", "noc.buffer_flits=20")["cycles"] == 13679
     )
 
 
@@ -60,10 +60,10 @@ def test_off_chip_memory(wafertlm: Wafertlm, chip: str) -> None:
 def test_a_run_that_costs_too_much_is_refused(
     wafertlm: Wafertlm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tlm.engines.at.cost.BOUND", 10_000)
+    monkeypatch.setattr("tlm.engines.at.cost.BOUND", 4_000)
     refused = wafertlm("kernel", *_FLAT, "--dtype", "fp16", "--allow-stale", "--level", "at")
     assert refused.status == 2
     assert refused.stderr == (
-        "error: --level: at takes 12,032 steps and packets, about 2 CPU-s; allowed: 10,000; take "
+        "error: --level: at takes 4,224 steps and packets, about 1 CPU-s; allowed: 4,000; take "
         "--level lt, or a smaller --grid or --shape\n"
     )

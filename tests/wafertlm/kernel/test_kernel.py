@@ -18,9 +18,14 @@ SHAPES = {
 }
 
 
+PLAN = ("group", "slice", "blocks", "tile_bytes", "engine_utilization")
+
+
 def shape_of(name: str) -> str:
     if name.endswith("gemv"):
         return "1,64,80"
+    if name == "flash-mla":
+        return "1,4,1,32,32,8,8"
     return SHAPES.get(KERNELS[name].form, "32,64")
 
 
@@ -46,7 +51,7 @@ def test_every_kernel_runs_at_every_level(kernel: Run, name: str) -> None:
         assert min(result["breakdown_cycles"].values()) >= 0
         assert result["error"]["level_pct"] is not None
         assert 0 <= result["utilization"] < 1
-        assert list(result["plan"]) == ["group", "slice", "blocks", "tile_bytes"]
+        assert list(result["plan"]) == [*PLAN]
         assert result["plan"] == results["at"]["plan"]
         assert result["plan"]["slice"].keys() == result["plan"]["blocks"].keys()
         multiplies = KERNELS[name].form in (GEMM, GROUPS, ATTENTION)
@@ -70,6 +75,7 @@ def test_the_plan_says_how_the_problem_is_cut(kernel: Run) -> None:
         "slice": {"m": 12, "n": 8, "k": 10},
         "blocks": {"m": 1, "n": 1, "k": 4},
         "tile_bytes": 3 * (12 * 10 + 10 * 8) + 4 * 12 * 8,
+        "engine_utilization": pytest.approx(0.163, abs=5e-4),
     }
     attention = kernel("decode-attention", "--level", "perf")["plan"]
     tiles, keys = map(int, attention["group"].split("x"))
@@ -80,8 +86,9 @@ def test_the_plan_says_how_the_problem_is_cut(kernel: Run) -> None:
 def test_softmax_and_attention_work_on_the_vector_engine(kernel: Run) -> None:
     softmax = kernel("softmax", "--level", "at")["breakdown_cycles"]
     assert softmax["compute"] > 0.7 * sum(softmax.values())
-    naive = kernel("flat-attention", "--level", "at", "--schedule", "naive")
-    overlapped = kernel("flat-attention", "--level", "at")
+    whole = ("flat-attention", "--level", "at", "--group", "4x4")
+    naive = kernel(*whole, "--schedule", "naive")
+    overlapped = kernel(*whole)
     assert overlapped["cycles"] < 0.9 * naive["cycles"]
 
 

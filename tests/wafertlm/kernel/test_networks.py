@@ -46,6 +46,8 @@ def shape_of(name: str) -> str:
     """Small blocks."""
     if name.endswith("gemv"):
         return "1,48,36"
+    if name == "flash-mla":
+        return "1,4,1,24,48,8,8"
     shapes = {
         GEMM: "48,36,24",
         GROUPS: "2,24,36,24",

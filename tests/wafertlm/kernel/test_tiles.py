@@ -91,7 +91,8 @@ def test_with_products_that_are_not_as_modelled_all_jobs_are_by_themselves(
     assert modelled["error"]["level_pct"] == 0 < found["error"]["level_pct"]
     with stale_allowed(True):
         points = [p for p in load_tiles().points if p.kernel == "mesh-gemm-t" and p.dtype == "int8"]
-    assert found["error"]["level_pct"] in [abs(p.alone_error_pct) for p in points]
+    claimed = found["error"]["level_pct"]
+    assert min(abs(claimed - abs(p.alone_error_pct)) for p in points) < 1e-9
 
 
 @pytest.mark.rtl

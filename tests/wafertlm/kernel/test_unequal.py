@@ -31,6 +31,8 @@ def kernel(wafertlm: Any, tmp_path: Path) -> Run:
         name: str, tiles: np.ndarray | None, *options: object, status: int = 0
     ) -> dict[str, Any]:
         shape = "1,64,80" if name.endswith("gemv") else SHAPES.get(KERNELS[name].form, "32,64")
+        if name == "flash-mla":
+            shape = "1,4,1,32,32,8,8"
         more: tuple[object, ...] = ()
         if tiles is not None:
             np.savetxt(tmp_path / "tiles.csv", tiles, fmt="%d", delimiter=",")
