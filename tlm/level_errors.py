@@ -186,7 +186,7 @@ class Between(NamedTuple):
 EXACT = Between(1.0, 1.0)
 
 
-class Step(NamedTuple):
+class LevelStep(NamedTuple):
     """Checked cases of a level against the one below.
 
     Attributes:
@@ -198,7 +198,7 @@ class Step(NamedTuple):
     errors: NDArray[np.float64]
 
     @classmethod
-    def of(cls, cases: Sequence[Checked]) -> "Step | None":
+    def of(cls, cases: Sequence[Checked]) -> "LevelStep | None":
         """Of some cases; None if there are none."""
         if not cases:
             return None
@@ -206,13 +206,13 @@ class Step(NamedTuple):
         return cls(np.log(np.stack([balances, cycles], axis=1)), errors)
 
     @classmethod
-    def anywhere(cls, pct: float) -> "Step":
+    def anywhere(cls, pct: float) -> "LevelStep":
         """As far off everywhere, to both sides."""
         return cls(np.zeros((2, 2)), np.array([-pct, pct]))
 
 
 #: From a level down to one that it was compared with, one level at a time.
-Steps = Sequence[Step]
+Steps = Sequence[LevelStep]
 
 
 def between(steps: Steps, balance: float, cycles: float) -> Between:
@@ -301,15 +301,19 @@ def chip_steps(
 
 
 @lru_cache(1 << 8)
-def _step_on(chip: str | None, kernel: str, variant: str, memory: bool, level: str) -> Step | None:
+def _step_on(
+    chip: str | None, kernel: str, variant: str, memory: bool, level: str
+) -> LevelStep | None:
     name = "rtl" if chip is not None and chip.startswith("rtl-") else chip
     of = kernel, variant, memory
     of_kernel = [p for p in load_chips().points if (p.kernel, p.variant, p.memory) == of]
     points = [p for p in of_kernel if p.chip == name] or of_kernel
     if level == "perf":
-        return Step.of([Checked(p.balance, p.perf, p.error_pct) for p in points])
+        return LevelStep.of([Checked(p.balance, p.perf, p.error_pct) for p in points])
     errors = ((p, p.lt_error_pct) for p in points)
-    return Step.of([Checked(p.balance, p.lt, error) for p, error in errors if error is not None])
+    return LevelStep.of(
+        [Checked(p.balance, p.lt, error) for p, error in errors if error is not None]
+    )
 
 
 def rtl_steps(
@@ -338,5 +342,5 @@ def rtl_steps(
         cases.append([Checked(p.balance, p.lt, p.lt_error_pct) for p in points])
     if noc == "perf":
         cases.append([Checked(p.balance, p.perf, p.perf_error_pct) for p in points])
-    steps = [step for step in map(Step.of, cases) if step is not None]
+    steps = [step for step in map(LevelStep.of, cases) if step is not None]
     return steps if len(steps) == len(cases) else None

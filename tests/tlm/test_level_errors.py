@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tlm.level_errors import (
     Checked,
     LevelError,
-    Step,
+    LevelStep,
     between,
     level_error,
     load_levels,
@@ -29,7 +29,7 @@ CORNERS = [
 
 def bracketed(cases: list[Checked], balance: float, cycles: float) -> LevelError:
     """The error of a run by one step of cases."""
-    step = Step.of(cases)
+    step = LevelStep.of(cases)
     assert step is not None
     return level_error([step], balance, cycles)
 
@@ -52,7 +52,7 @@ def test_nothing_brackets_what_is_beyond_all_cases() -> None:
     for balance, cycles in ((0.5, 500), (500.0, 500), (2.0, 50), (2.0, 50_000)):
         found = bracketed(CORNERS, balance, cycles)
         assert found.pct == found.worst_pct == pytest.approx(9.0)
-    assert Step.of([]) is None
+    assert LevelStep.of([]) is None
 
 
 _CASES = st.builds(
@@ -82,13 +82,13 @@ def test_errors_of_adjacent_levels_multiply_up_with_their_signs() -> None:
     at, lt, perf = (claimed("summa", "int8", level, 2.0, 1000) for level in ("at", "lt", "perf"))
     assert at.pct <= lt.pct <= perf.pct
     assert rtl_steps("summa", "int8", "perf", "perf") is None
-    above, below = (Step.of([Checked(1.0, 100, pct)]) for pct in (10.0, -10.0))
+    above, below = (LevelStep.of([Checked(1.0, 100, pct)]) for pct in (10.0, -10.0))
     assert above is not None and below is not None
     assert level_error([above, above], 1.0, 100).pct == pytest.approx(21.0)
     assert level_error([above, below], 1.0, 100).pct == pytest.approx(10.0)
     # What is 10 % above the level below is that by 10/11.
     assert between([above], 1.0, 100) == pytest.approx((1 / 1.1, 1.0))
-    assert between([Step.anywhere(5.0)], 3.0, 7) == pytest.approx((1 / 1.05, 1 / 0.95))
+    assert between([LevelStep.anywhere(5.0)], 3.0, 7) == pytest.approx((1 / 1.05, 1 / 0.95))
     assert between([], 1.0, 100) == (1.0, 1.0)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from tlm.files import whole_file
 from tlm.level_errors import (
     Between,
-    Step,
+    LevelStep,
     Steps,
     between,
     chip_steps,
@@ -203,4 +203,4 @@ class KernelResult:
         custom = self.setup.custom
         if steps is None or custom is None or self.setup.levels.noc == RTL:
             return steps
-        return [*steps, Step.anywhere(custom.worst_error_pct)]
+        return [*steps, LevelStep.anywhere(custom.worst_error_pct)]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tlm.chips import Chip
-from tlm.level_errors import EXACT, Between, Step, between, chip_steps
+from tlm.level_errors import EXACT, Between, LevelStep, between, chip_steps
 from workloads.kernels.catalogue import KERNELS
 from workloads.machine.place import Place
 from workloads.models import Model
@@ -140,7 +140,7 @@ class PartPrices:
         steps = chip_steps(self._compared_as, mapped.kernel, level, memory=memory)
         if steps is None:
             return None
-        steps = [*steps, Step.anywhere(self._network_pct)] if self._network_pct else steps
+        steps = [*steps, LevelStep.anywhere(self._network_pct)] if self._network_pct else steps
         return between(steps, mapped.plan.balance, cycles)
 
     def _interpolated(self, part: Part) -> list[float]:
