@@ -43,6 +43,7 @@ def test_rows_targets_and_plots(tmp_path: Path) -> None:
     assert speedup["level_pct"] == 100.0  # of both, added
     assert rows["F8/D64-S1024/FlatAsync/traffic_of_FA-3_over"]["paper"] is None
     assert rows["F8/D128-S4096/FlatAsync/traffic_of_FA-3_over"]["error_pct"] == 0
+    assert rows["F8/D128-S4096/FlatAsync/traffic_of_FA-3_over"]["level_pct"] == 0  # at any level
     met = {each["target"]: each["met"] for each in result["targets"]}
     assert met["F8: FlatAsync is the fastest in all"]
     assert met["F8: FlatHC is faster than FlashAttention in most"]

@@ -11,6 +11,8 @@ from workloads.studies.flatattention.cases import Case, KernelCase, LineCase, Sh
 
 _TWO_STACKS = ("memory.stacks=2", "memory.bandwidth_bytes_per_s=4e12")
 _WHOLE = (32, 32)
+#: Figures that the plan decides, equal at every level.
+PLANNED = ("traffic_gb", "engine_pct", "slice", "tile_kib")
 
 
 class Fact(NamedTuple):

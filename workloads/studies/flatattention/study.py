@@ -15,7 +15,14 @@ from workloads.studies.flatattention.cases import (
     line_figures,
     share_figures,
 )
-from workloads.studies.flatattention.facts import DEPTHS, LENGTHS, VARIANTS, Fact, facts
+from workloads.studies.flatattention.facts import (
+    DEPTHS,
+    LENGTHS,
+    PLANNED,
+    VARIANTS,
+    Fact,
+    facts,
+)
 from workloads.studies.rows import summarise
 
 #: Runs a kernel; it is of the package that has the commands, which knows this one.
@@ -64,10 +71,12 @@ def run_study(
 
 def _row(fact: Fact, found: Mapping[str, Figures]) -> dict[str, Any]:
     here, over = found[repr(fact.case)], None if fact.over is None else found[repr(fact.over)]
-    model, level_pct = here[fact.figure], here.get("level_pct")
+    model = here[fact.figure]
+    level_pct = 0.0 if fact.figure in PLANNED else here.get("level_pct")
     if over is not None:
         model = _with(over[fact.figure], model, lambda there, own: there / own)
-        level_pct = _with(over.get("level_pct"), level_pct, lambda there, own: there + own)
+        if fact.figure not in PLANNED:
+            level_pct = _with(over.get("level_pct"), level_pct, lambda there, own: there + own)
     told = fact.name, fact.unit, model, fact.paper
     return _judged(*told, _level(fact.case), level_pct, fact.note)
 
