@@ -28,7 +28,9 @@ def test_refused() -> None:
     with pytest.raises(InputError, match="found 2x2 tiles; allowed: 1x2"):
         lower(program, replace(MODEL, rows=2))
     large = replace(BLOCK, rows=1100)
-    program = replace(program, buffers={"a": large, "x": replace(large, offchip=True)})
+    buffers = {"a": large, "x": replace(large, offchip=True)}
+    loads = [replace(load, tiles=TileSet(range(2), range(2)))]  # only tiles that load take room
+    program = replace(program, build=lambda: loads, buffers=buffers)
     lower(program, replace(MODEL, memory_row_width=3))
     with pytest.raises(InputError, match="found 8800 words of a memory channel; allowed: 8192"):
         lower(program, replace(MODEL, memory_row_width=2))

@@ -43,7 +43,7 @@ def test_a_file_may_name_its_chip(flat32: Path) -> None:
     ("change", "field", "value"),
     [
         ("noc.hop_cycles=2", "noc.hop_cycles", 2),
-        ("tile.matrix.height = 32", "tile.matrix.height", 32),
+        ("tile.matrix.height = 16", "tile.matrix.height", 16),
         ("clock_hz=1e9", "clock_hz", 1e9),
         ("memory.device=hbm3", "memory.device", "hbm3"),
         ('memory.device="hbm3"', "memory.device", "hbm3"),
@@ -167,7 +167,7 @@ def test_the_grid_of_the_rtl_may_change() -> None:
         ("hop_cycles = 1\n", "", "noc.hop_cycles: found nothing; needed beside what may be left"),
         ("[grid]", "[grids]", "grid: found nothing; needed beside what may be left out: name"),
         ('kind = "redmule"', "", "tile.matrix.kind: found nothing; allowed: systolic, redmule"),
-        ("height = 16", "height = -16", "tile.matrix.height: Input should be greater than 0"),
+        ("height = 32", "height = -32", "tile.matrix.height: Input should be greater than 0"),
         ('device = "hbm4"', 'device = "sram"', "memory.device: Input should be 'hbm2', 'hbm3' or"),
         ("title", "titel", "title: found nothing; needed"),
         (
