@@ -46,6 +46,10 @@ def _costs(plan: FlatPlan, timing: NocTiming) -> Costs:
         # The diagonal sends the result out as soon as it has come.
         gathered, port = reduce_cycles(maximum, timing), hold_cycles(timing, maximum.flits)
         rows = Together(gathered, port, rows.gathered - gathered)
+    # Of messages the root of a row sends none. One item after the other that is all that counts,
+    # if the row's other tiles have no slices to send on.
+    sends = output.method == "network" or plan.operands == "tree" or plan.depth > 1
+    sends |= plan.group[1] > plan.group[0]
     return Costs(
         scores=core.scores_cycles,
         output=core.output_cycles,
@@ -53,7 +57,7 @@ def _costs(plan: FlatPlan, timing: NocTiming) -> Costs:
         column=vector.pass_cycles(block.rows, 1),
         deep=vector.pass_cycles(block.rows, block.v_depth),
         ask=timing.launch_cycles + 1 if memory else 0,
-        sent=output.flits,
+        sent=output.flits if sends else 0,
         rows=rows,
         summed=reduce_cycles(output, timing),
         added=output.method != "network",
@@ -69,10 +73,15 @@ def _costs(plan: FlatPlan, timing: NocTiming) -> Costs:
 def _slices(plan: FlatPlan, name: str, timing: NocTiming) -> Slices:
     flits, edge, length = plan.flits(name), plan.place.offchip, plan.lines(name)[0].length
     if plan.operands in BY_MESSAGES:
-        messages = length if plan.operands == "sequential" else 1 + (length - 1).bit_length()
+        own = edge is None  # without memory a root sends a copy to itself
+        messages = own + (
+            length - 1 if plan.operands == "sequential" else (length - 1).bit_length()
+        )
         roots = set(chain.from_iterable(plan.diagonals(name)))
         port = messages * flits
-        there = max(broadcast_cycles(timing, plan.operands, length, root, flits) for root in roots)
+        there = max(
+            broadcast_cycles(timing, plan.operands, length, root, flits, own=own) for root in roots
+        )
     else:
         port, there = (
             hold_cycles(timing, flits, multicast=length > 1),

@@ -75,7 +75,7 @@ class Costs(NamedTuple):
         column: One over an element a row.
         deep: One over an output.
         ask: For which the transfer engine asks for a slice; 0 without off-chip memory.
-        sent: For which it sends a part of an output.
+        sent: For which it sends a part of an output; 0 if it only takes in those of others.
         rows: What comes together twice an item.
         summed: Outputs, of which the diagonal alone gets the result.
         added: Whether the vector engine adds them up.
@@ -176,7 +176,7 @@ def _ask(
     start = max(now.transfer, free)
     served = _serve(start, cost.served, cost.ahead, now)
     at[into, slot] = served + cost.asked
-    return _Free(now.matrix, now.vector, start + ask, served, cost.ahead)
+    return _Free(now.matrix, now.vector, start + ask, served, max(now.ahead, cost.ahead))
 
 
 @inlined
@@ -208,7 +208,7 @@ def _store(made: int, cost: Stored, now: _Free) -> _Free:
     """Store a result that has been made."""
     sent = max(now.transfer, made) + cost.port
     served = _serve(sent, cost.served, cost.ahead, now)
-    return _Free(now.matrix, now.vector, sent, served, cost.ahead)
+    return _Free(now.matrix, now.vector, sent, served, max(now.ahead, cost.ahead))
 
 
 @inlined
@@ -307,11 +307,14 @@ def _output(
 @inlined
 def _finish(at: Numbers[tuple[int, int]], state: int, costs: Costs, now: _Free) -> _Free:
     """A stream's output comes together, and is put where it belongs."""
-    start = max(now.transfer, at[_OUT, state])
-    summed, left = max(start, at[_TOTAL_FREE, 0]) + costs.summed, start + costs.sent
-    at[_O_LEFT, state] = left
+    start, transfer = at[_OUT, state], now.transfer
+    if costs.sent:
+        start = max(transfer, start)
+        transfer = start + costs.sent
+    summed = max(start, at[_TOTAL_FREE, 0]) + costs.summed
+    at[_O_LEFT, state] = start + costs.sent
     vector = max(now.vector, summed) if costs.added else now.vector
-    now = _Free(now.matrix, vector, left, now.channel, now.ahead)
+    now = _Free(now.matrix, vector, transfer, now.channel, now.ahead)
     if costs.ask == 0:
         vector = max(now.vector + costs.column, summed) + costs.deep
         at[_TOTAL_FREE, 0] = vector

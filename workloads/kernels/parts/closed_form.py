@@ -82,14 +82,20 @@ def root_cycles(reduction: Reduction, timing: NocTiming) -> Any:
     return _worst(reduction, added[-1])
 
 
-def broadcast_cycles(timing: NocTiming, method: str, length: int, root: int, flits: int) -> int:
-    """Cycles until a block of the root is at all tiles of a line, sent by messages."""
+def broadcast_cycles(
+    timing: NocTiming, method: str, length: int, root: int, flits: int, *, own: bool = True
+) -> int:
+    """Cycles until a block of the root is at all tiles of a line, sent by messages.
+
+    ``own``: the root sends a copy to itself.
+    """
     farthest = max(root, length - 1 - root)
     if method == "sequential":
         # Nearer tiles first; the root's own copy last.
-        return (length - 1) * flits + arrival_cycles(timing, 0 if length == 1 else farthest, flits)
-    own = arrival_cycles(timing, 0, flits)
-    return own + sum(
+        before = (length - 1 if own else max(length - 2, 0)) * flits
+        return before + arrival_cycles(timing, 0 if length == 1 else farthest, flits)
+    there = arrival_cycles(timing, 0, flits) if own else 0
+    return there + sum(
         arrival_cycles(timing, max(abs(here - there) for here, there in stage), flits)
         for stage in tree(length, root)
     )
