@@ -41,11 +41,12 @@ def flat_attention_cycles(plan: FlatPlan, timing: NocTiming) -> int:
 def _costs(plan: FlatPlan, timing: NocTiming) -> Costs:
     core, block, vector = plan.core, plan.block, plan.place.vector
     maximum, output, memory = core.maximum[0], plan.outputs(0)[0], plan.place.offchip is not None
-    rows = Together(all_reduce_cycles(maximum, timing), 0, 0)
-    if maximum.method == "network":
-        # The diagonal sends the result out as soon as it has come.
-        gathered, port = reduce_cycles(maximum, timing), hold_cycles(timing, maximum.flits)
-        rows = Together(gathered, port, rows.gathered - gathered)
+    # The diagonal sends the result out as soon as it has come.
+    gathered, port = reduce_cycles(maximum, timing), hold_cycles(timing, maximum.flits)
+    if maximum.method in BY_MESSAGES:
+        port = _messages(maximum.method, maximum.lines.length) * maximum.flits
+    spread = all_reduce_cycles(maximum, timing) - gathered
+    rows = Together(gathered, port, spread, sends=maximum.method == "network")
     # Of messages the root of a row sends none. One item after the other that is all that counts,
     # if the row's other tiles have no slices to send on.
     sends = output.method == "network" or plan.operands == "tree" or plan.depth > 1
@@ -74,11 +75,8 @@ def _slices(plan: FlatPlan, name: str, timing: NocTiming) -> Slices:
     flits, edge, length = plan.flits(name), plan.place.offchip, plan.lines(name)[0].length
     if plan.operands in BY_MESSAGES:
         own = edge is None  # without memory a root sends a copy to itself
-        messages = own + (
-            length - 1 if plan.operands == "sequential" else (length - 1).bit_length()
-        )
         roots = set(chain.from_iterable(plan.diagonals(name)))
-        port = messages * flits
+        port = (own + _messages(plan.operands, length)) * flits
         there = max(
             broadcast_cycles(timing, plan.operands, length, root, flits, own=own) for root in roots
         )
@@ -92,6 +90,11 @@ def _slices(plan: FlatPlan, name: str, timing: NocTiming) -> Slices:
     law, way = load_law(timing, edge, flits), _ways(edge, plan, name)
     served, asked = law.served_cycles, law.alone_cycles(way.hops) - law.served_cycles
     return Slices(port, there, asked, way.most * served, way.others * served)
+
+
+def _messages(method: str, length: int) -> int:
+    """Of a line's root to the others, which a tree's send on."""
+    return length - 1 if method == "sequential" else (length - 1).bit_length()
 
 
 def _spread(timing: NocTiming, length: int, flits: int) -> int:

@@ -58,11 +58,13 @@ class Together(NamedTuple):
         gathered: From the parts to the result at the diagonal.
         port: For which the tile's transfer engine then sends it out.
         spread: From then to its arrival everywhere.
+        sends: Whether the diagonal sends its part, too.
     """
 
     gathered: int
     port: int
     spread: int
+    sends: bool
 
 
 class Costs(NamedTuple):
@@ -199,8 +201,9 @@ def _send(
 @inlined
 def _meet(parts: int, rows: Together, now: _Free) -> _Free:
     """Parts of rows come together, and the result goes out: the vector engine waits for it."""
-    gathered = max(now.transfer, parts) + rows.gathered
-    return _Free(now.matrix, gathered + rows.spread, gathered + rows.port, now.channel, now.ahead)
+    start = max(now.transfer, parts) if rows.sends else parts
+    start = max(start + rows.gathered, now.transfer)
+    return _Free(now.matrix, start + rows.spread, start + rows.port, now.channel, now.ahead)
 
 
 @inlined
