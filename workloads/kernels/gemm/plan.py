@@ -30,6 +30,8 @@ class GemmPlan:
         element_bits: Bits of an element of A and B.
         sum_bits: Bits of an element of C.
         method: How panels are sent to many (`workloads.kernels.parts.broadcast`), where they are.
+        skewed: Whether A comes skewed, as a product of the same A before left it; else it is
+            aligned first, where the kernel aligns.
     """
 
     rows: int
@@ -42,6 +44,7 @@ class GemmPlan:
     element_bits: int = 8
     sum_bits: int = 32
     method: str = "network"
+    skewed: bool = False
 
     @property
     def side(self) -> int:
