@@ -149,8 +149,10 @@ def chip_points(
 
 def _runs(grid: Grid) -> Iterator[tuple[str, Choices]]:
     """Kernels as they are by themselves; FlatAttention also with all tiles in a group, each way."""
-    for name in KERNELS:
+    for name, kernel in KERNELS.items():
         yield name, Choices()
+        if "skewed" in kernel.choices:
+            yield name, Choices(skewed=True)
     if grid[0] * grid[1] <= _AT_TILES:
         yield "flat-attention", Choices(group=grid)
         for collective in (None, "tree", "sequential"):

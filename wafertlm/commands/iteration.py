@@ -49,7 +49,8 @@ def _render(result: Result) -> RenderableType:
 def command(out: Path | None, as_json: bool, **given: Any) -> None:
     """Run one iteration of a model on a chip, kernel by kernel.
 
-    Kernels run one after another, each over all tiles, with operands in off-chip memory.
+    Kernels run one after another, each over all tiles, with operands in off-chip memory. On a chip
+    without such a memory all stays in the tiles, in square regions with some layers each.
     """
     required("iteration", given, ("model", "chip"))
     options = IterationOptions(**given)

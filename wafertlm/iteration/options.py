@@ -39,7 +39,10 @@ class IterationOptions:
     rtl: Annotated[
         str | None, "A custom network, calibrated by its SPEC.toml.", Flag(metavar="SPEC")
     ] = None
-    grid: Annotated[str | None, "ROWSxCOLS of the chip's tiles; default: all."] = None
+    grid: Annotated[
+        str | None,
+        "ROWSxCOLS of tiles: of the chip, default all, or of a region, default tuned.",
+    ] = None
     collective: Annotated[str | None, "How reductions are made, if another way; see --list."] = None
     schedule: Annotated[str | None, "Of flat-attention: naive or async (default)."] = None
     group: Annotated[

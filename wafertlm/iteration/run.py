@@ -1,14 +1,15 @@
 """One iteration of a model on a chip, kernel by kernel, each run as ``wafertlm kernel`` runs it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from tlm.calibrated import stale_allowed
 from tlm.chips import find_tiles
 from tlm.engines.at.cost import Cost
 from tlm.errors import InputError
 from wafertlm.iteration.options import LEVELS, IterationOptions
+from wafertlm.iteration.wafer import WaferIteration
 from wafertlm.kernel.options import KernelOptions
 from wafertlm.kernel.result import KernelResult
 from wafertlm.kernel.run import hold_cost, run_setup
@@ -19,7 +20,6 @@ from workloads.kernels.catalogue import KERNELS
 from workloads.kernels.gemm.stream_plan import StreamPlan
 from workloads.machine.dtypes import activation_dtype
 from workloads.models import Model, find_model
-from workloads.models.operators import Operator
 from workloads.serving.price.iteration import Iterations
 from workloads.serving.price.mapping import Mapped
 from workloads.serving.price.mapping import Mapping as Mapper
@@ -35,22 +35,22 @@ class Ran:
     """A kernel of an iteration.
 
     Attributes:
-        operator: What it computes.
+        operator: What it computes, in words.
         mapped: How.
         count: How often it runs.
         result: What came of one run.
     """
 
-    operator: Operator
+    operator: str
     mapped: Mapped
     count: int
     result: KernelResult
 
     def record(self) -> dict[str, Any]:
         """Its line in the result."""
-        moved = self.mapped.plan.moved
+        moved = self.result.setup.moved
         return {
-            "operator": self.operator.name,
+            "operator": self.operator,
             "kernel": self.mapped.kernel,
             "shape": ",".join(map(str, self.mapped.sizes)),
             "place": self.result.setup.options.grid,
@@ -71,16 +71,26 @@ class IterationResult:
         model: The model.
         ground: Where it ran.
         kernels: Its kernels, in the order in which a layer first meets them.
+        wafer: How regions work side by side, on a chip without off-chip memory.
     """
 
     options: IterationOptions
     model: Model
     ground: Ground
     kernels: list[Ran]
+    wafer: WaferIteration | None = None
 
     @property
     def cycles(self) -> int:
-        """Cycles of all kernels, one after another."""
+        """Cycles of all kernels, one after another but for what regions do side by side."""
+        if self.wafer is None:
+            return self._one_by_one
+        ran = zip(self.wafer.kernels(), self.kernels, strict=True)
+        of = {(side, operator): each.result.cycles for (side, operator, *_), each in ran}
+        return self.wafer.cycles(lambda *key: of[key])
+
+    @property
+    def _one_by_one(self) -> int:
         return sum(ran.count * ran.result.cycles for ran in self.kernels)
 
     @property
@@ -97,7 +107,8 @@ class IterationResult:
         for ran in self.kernels:
             setup = ran.result.setup
             each = plan_energy_j(setup.chip, setup.place, ran.mapped.plan, setup.macs)
-            assert each is not None
+            if each is None:
+                return None
             total += ran.count * each
         return total + energy.idle_w * self.seconds
 
@@ -123,7 +134,9 @@ class IterationResult:
                 return None
             low += ran.count * ran.result.cycles * between.low
             high += ran.count * ran.result.cycles * between.high
-        return low / self.ground.chip.clock_hz, high / self.ground.chip.clock_hz
+        # Regions that work side by side shorten all alike.
+        hz = self.ground.chip.clock_hz * self._one_by_one / self.cycles
+        return low / hz, high / hz
 
     def record(self, times: Mapping[str, float]) -> dict[str, Any]:
         """The result as ``wafertlm iteration --json`` prints it.
@@ -141,6 +154,7 @@ class IterationResult:
             "seconds_high": high,
             "energy_j": self.energy_j,
             "error": {"level_pct": self.level_pct, "profile_pct": None},
+            **({} if self.wafer is None else self.wafer.record()),
         }
         known = {"model": self.model, "chip": self.ground.chip}
         return complete(
@@ -172,20 +186,46 @@ def run_iteration(
     batch, model = options.batch, find_model(options.model)
     with stale_allowed(options.allow_stale):
         asked = _kernel_options(options)
-        ground = grounded(asked)
-        mapper = Mapper(ground.place, asked.choices)
-        counted = Iterations(model).operators(batch)
-        planned = [mapper.of(operator) for operator, _ in counted]
-        setups = [_setup(ground, mapped) for mapped in planned]
-        costs = sum((setup.cost for setup in setups), Cost())
-        hold_cost(costs, ground.levels.noc, execution)
-        execution, kernels = replace(execution, cost=None), []
-        for done, (operator, count) in enumerate(counted):
-            if progress is not None:
-                progress(done, len(counted))
-            mapped, result = planned[done], run_setup(setups[done], execution)
-            kernels.append(Ran(operator, mapped, count, result))
-    return IterationResult(options=options, model=model, ground=ground, kernels=kernels)
+        wafer = None if asked.memory else WaferIteration.of(asked, model, batch)
+        if wafer is None:
+            ground = grounded(asked)
+            mapper = Mapper(ground.place, asked.choices)
+            planned = [
+                _Planned(operator.name, mapper.of(operator), count, ground)
+                for operator, count in Iterations(model).operators(batch)
+            ]
+        else:
+            planned = [
+                _Planned(operator.name, mapped, count, wafer.grounds[side])
+                for side, operator, mapped, count in wafer.kernels()
+            ]
+            ground = planned[0].ground
+        kernels = _run(planned, progress, execution)
+    return IterationResult(
+        options=options, model=model, ground=ground, kernels=kernels, wafer=wafer
+    )
+
+
+class _Planned(NamedTuple):
+    """A kernel that is to run: see `Ran`."""
+
+    operator: str
+    mapped: Mapped
+    times: int
+    ground: Ground
+
+
+def _run(planned: Sequence[_Planned], progress: Progress | None, execution: Execution) -> list[Ran]:
+    setups = [_setup(each.ground, each.mapped) for each in planned]
+    costs = sum((setup.cost for setup in setups), Cost())
+    hold_cost(costs, planned[0].ground.levels.noc, execution)
+    execution, kernels = replace(execution, cost=None), []
+    for done, (each, setup) in enumerate(zip(planned, setups, strict=True)):
+        if progress is not None:
+            progress(done, len(planned))
+        result = run_setup(setup, execution)
+        kernels.append(Ran(each.operator, each.mapped, each.times, result))
+    return kernels
 
 
 def _setup(ground: Ground, mapped: Mapped) -> Setup:
@@ -196,7 +236,12 @@ def _setup(ground: Ground, mapped: Mapped) -> Setup:
     if isinstance(mapped.plan, StreamPlan):
         chosen["weight_bits"] = mapped.plan.weight_bits
     named = replace(
-        ground.options, kernel=mapped.kernel, shape=shape, latent=mapped.latent, **chosen
+        ground.options,
+        kernel=mapped.kernel,
+        shape=shape,
+        latent=mapped.latent,
+        skewed=mapped.skewed,
+        **chosen,
     )
     macs = kernel.macs(mapped.sizes)
     return Setup.of(replace(ground, options=named), kernel, macs, mapped.plan)
@@ -209,11 +254,11 @@ def _kernel_options(options: IterationOptions) -> KernelOptions:
     chip = find_tiles(options.chip, options.set)
     # Profiles of other chips say latency and bandwidth alone.
     modelled = (options.noc or options.level) == "at" and chip.calibration is not None
-    memory = options.memory or ("at" if modelled else "perf")
+    memory = options.memory or ("at" if modelled else None if chip.memory is None else "perf")
     return KernelOptions(
         kernel="",
         chip=options.chip,
-        grid=options.grid or f"{chip.grid.rows}x{chip.grid.cols}",
+        grid=options.grid or ("" if memory is None else f"{chip.grid.rows}x{chip.grid.cols}"),
         shape="",
         dtype=activation_dtype(chip),
         level=options.level,

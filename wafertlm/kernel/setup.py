@@ -30,7 +30,7 @@ from wafertlm.kernel.options import (
 from wafertlm.kernel.table import UnequalTiles, unequal_tiles
 from wafertlm.options import contents, recorded
 from wafertlm.stopwatch import Building
-from workloads.kernels.catalogue import KERNELS, Kernel, MovingPlan, Plan
+from workloads.kernels.catalogue import KERNELS, Kernel, Plan, moved_of
 from workloads.machine.dtypes import DTYPE_BITS
 from workloads.machine.moved import Moved
 from workloads.machine.place import Place, chip_place
@@ -224,7 +224,7 @@ class Setup(Ground):
     @property
     def moved(self) -> Moved:
         """Bytes that the program moves; none of a kernel whose operands lie in the tiles."""
-        return self.plan.moved if isinstance(self.plan, MovingPlan) else Moved()
+        return moved_of(self.plan)
 
     def check_size(self) -> None:
         """Refuse what is too large for a tile's memory or for the level of the network.

@@ -147,6 +147,11 @@ class MovingPlan(Plan, Protocol):
         """Bytes that the program moves."""
 
 
+def moved_of(plan: Plan) -> Moved:
+    """Bytes that a program moves; none of a kernel whose operands lie in the tiles."""
+    return plan.moved if isinstance(plan, MovingPlan) else Moved()
+
+
 @dataclass(frozen=True, slots=True)
 class Kernel:
     """A kernel at every level.

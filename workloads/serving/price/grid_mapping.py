@@ -1,13 +1,14 @@
 """Plans of a model's layers on a square grid of tiles that hold all that they need."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from workloads.kernels.catalogue import KERNELS
+from workloads.kernels.catalogue import KERNELS, Choices
 from workloads.machine.place import Place
 from workloads.models import Model
 from workloads.serving.price.grid_layer import GridOperator, grid_operators
 from workloads.serving.price.iteration import Part
-from workloads.serving.price.mapping import Mapped
+from workloads.serving.price.mapping import KERNELS_OWN, Mapped
 
 
 class GridMapping:
@@ -17,10 +18,17 @@ class GridMapping:
         model: A dense model.
         place: Where its layers run.
         gemv: The kernel of products of a vector.
+        choices: Variants of kernels: each gets those that it has.
     """
 
-    def __init__(self, model: Model, place: Place, gemv: str = "mesh-gemv") -> None:
-        self.place, self._model, self._gemv = place, model, gemv
+    def __init__(
+        self,
+        model: Model,
+        place: Place,
+        gemv: str = "mesh-gemv",
+        choices: Choices = KERNELS_OWN,
+    ) -> None:
+        self.place, self._model, self._gemv, self._asked = place, model, gemv, choices
         self._plans: dict[GridOperator, Mapped] = {}
 
     def of(self, part: Part) -> Iterator[tuple[GridOperator, Mapped]]:
@@ -41,6 +49,9 @@ class GridMapping:
         key = operator._replace(name="")
         if key not in self._plans:
             kernel = KERNELS[operator.kernel]
-            (found,) = kernel.found([operator.sizes], self.place, operator.choices)
+            choices = operator.choices
+            if "collective" in kernel.choices:
+                choices = replace(choices, collective=self._asked.collective)
+            (found,) = kernel.found([operator.sizes], self.place, choices)
             self._plans[key] = Mapped(operator.kernel, operator.sizes, *found)
         return self._plans[key]

@@ -12,14 +12,15 @@ from workloads.kernels.attention.core import AttentionShape
 from workloads.kernels.attention.flash_plan import FlashPlan
 from workloads.kernels.attention.flash_search import alone_within, in_runs
 from workloads.kernels.attention.plan import AttentionPlan
-from workloads.kernels.catalogue import KERNELS, Choices, Kernel, MovingPlan, Sizes
+from workloads.kernels.catalogue import KERNELS, Choices, Kernel, Plan, Sizes
+from workloads.kernels.gemm.plan import GemmPlan
 from workloads.kernels.gemm.stream_search import plan_streams
 from workloads.kernels.parts.found import Found
 from workloads.machine.place import Place
 from workloads.models.operators import Attention, Operator, Product, Rows
 
 #: Kernels as they are by themselves.
-_KERNELS_OWN = Choices()
+KERNELS_OWN = Choices()
 
 
 class Mapped(NamedTuple):
@@ -34,13 +35,18 @@ class Mapped(NamedTuple):
 
     kernel: str
     sizes: Sizes
-    plan: MovingPlan
+    plan: Plan
     cycles: int
 
     @property
     def latent(self) -> bool:
         """Whether it is attention whose values are the first elements of the keys."""
         return isinstance(self.plan, AttentionPlan) and self.plan.shape.latent
+
+    @property
+    def skewed(self) -> bool:
+        """Whether it is a product by compute and shift whose A comes aligned."""
+        return isinstance(self.plan, GemmPlan) and self.plan.skewed
 
 
 class Mapping:
@@ -55,7 +61,7 @@ class Mapping:
     def __init__(
         self,
         place: Place,
-        choices: Choices = _KERNELS_OWN,
+        choices: Choices = KERNELS_OWN,
         *,
         kept: bool = False,
     ) -> None:

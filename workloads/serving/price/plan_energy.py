@@ -6,15 +6,17 @@ import numpy as np
 
 from tlm.chips import Chip
 from tlm.offchip.edge import Edge
-from workloads.kernels.catalogue import MovingPlan
+from workloads.kernels.catalogue import MovingPlan, Plan, moved_of
 from workloads.machine.place import Place
 from workloads.serving.price.energy import TileTraffic, kernel_energy_j
 
 _OPERAND_BYTES = 2
 
 
-def plan_energy_j(chip: Chip, place: Place, plan: MovingPlan, macs: int) -> float | None:
+def plan_energy_j(chip: Chip, place: Place, plan: Plan, macs: int) -> float | None:
     """Energy of a kernel's operations; None for a chip without energies.
+
+    None, too, if hops cost energy and the plan does not know what it moves.
 
     The matrix engine reads an operand once for each of its rows or columns of results, filled or
     not. Vector engines count with all lanes while they work.
@@ -27,7 +29,9 @@ def plan_energy_j(chip: Chip, place: Place, plan: MovingPlan, macs: int) -> floa
     """
     if chip.energy is None:
         return None
-    grains, moved = chip.tile.matrix.grains, plan.moved
+    if chip.energy.hop_byte_pj and not isinstance(plan, MovingPlan):
+        return None
+    grains, moved = chip.tile.matrix.grains, moved_of(plan)
     reads = 0.0 if grains is None else 1 / grains.rows + 1 / grains.columns
     lanes = place.rows * place.cols * place.vector.lanes
     memory_bytes = 0 if place.offchip is None else moved.read + moved.written

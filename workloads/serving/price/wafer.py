@@ -1,0 +1,203 @@
+"""A model on a chip without off-chip memory: what runs on which grid, and how it is added up.
+
+Requests pass the regions of a phase one behind another, each with kernels of its own. Weights are
+at rest where decoding needs them. Prompts may run on a grid of another side: then weights, keys and
+values are reshuffled before and after.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tlm.chips import Chip
+from tlm.chips.parts import noc_timing
+from workloads.kernels.catalogue import Choices
+from workloads.machine.dtypes import DTYPE_BITS, activation_dtype
+from workloads.machine.place import chip_place
+from workloads.models import Model
+from workloads.serving.price.cost import Batch
+from workloads.serving.price.grid_layer import check_grid_model
+from workloads.serving.price.grid_mapping import GridMapping
+from workloads.serving.price.iteration import Decode, Head, Layer, Part, Prompt
+from workloads.serving.price.mapping import KERNELS_OWN
+from workloads.serving.price.regions import Regions, regions_of, reshuffle_cycles
+
+#: Sides of regions that are tried are multiples of this, as in the published tables.
+_STEP = 30
+Cycles = Callable[[Part], float]
+
+
+class Item(NamedTuple):
+    """Requests that are alike.
+
+    Attributes:
+        parts: Of each, and how often it runs.
+        times: How many there are.
+    """
+
+    parts: tuple[tuple[Part, int], ...]
+    times: int
+
+    def cycles(self, of: Cycles) -> float:
+        """Of one request, on one region after another."""
+        return sum(count * of(part) for part, count in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """Requests on regions of one side.
+
+    Attributes:
+        name: ``prefill`` or ``decode``.
+        regions: Where they run.
+        items: The requests.
+    """
+
+    name: str
+    regions: Regions
+    items: tuple[Item, ...]
+
+    def cycles(self, of: Cycles) -> float:
+        """Of all requests, one behind another."""
+        each = [(item.cycles(of), item.times) for item in self.items]
+        total = sum(cycles * times for cycles, times in each)
+        return self.regions.pipelined(total, max(cycles for cycles, _ in each))
+
+    @property
+    def bubble_pct(self) -> float:
+        """Part of the time in which a region stands still, if all requests were equal."""
+        return self.regions.bubble_pct(sum(item.times for item in self.items))
+
+
+class Planned(NamedTuple):
+    """An iteration.
+
+    Attributes:
+        phases: One or two.
+        reshuffle_cycles: Of weights, keys and values on their ways to the grid of prompts and back.
+    """
+
+    phases: tuple[Phase, ...]
+    reshuffle_cycles: float
+
+    def cycles(self, of: Callable[[int, Part], float]) -> float:
+        """Of all, by the cycles of a part on a grid of some side."""
+        total = self.reshuffle_cycles
+        for phase in self.phases:
+            side = phase.regions.side
+            total += phase.cycles(lambda part, side=side: of(side, part))  # type: ignore[misc]
+        return total
+
+
+class Wafer:
+    """Grids of a chip for a model.
+
+    Args:
+        model: A dense model.
+        chip: The chip.
+        side: Of the regions of both phases; None: that of the fewest cycles for each.
+        choices: Variants of kernels: each gets those that it has.
+
+    Raises:
+        InputError: for a model whose layers are of another kind.
+    """
+
+    def __init__(
+        self, model: Model, chip: Chip, side: int | None = None, choices: Choices = KERNELS_OWN
+    ) -> None:
+        check_grid_model(model)
+        self.model, self._asked, self._choices = model, side, choices
+        dtype = activation_dtype(chip)
+        self.chip, self._bits = chip.for_dtype(dtype), DTYPE_BITS[dtype]
+        self._mappings: dict[int, GridMapping] = {}
+
+    def mapping(self, side: int) -> GridMapping:
+        """Plans on a grid of some side."""
+        if side not in self._mappings:
+            place = chip_place(self.chip, (side, side), noc_timing(self.chip), *self._bits)
+            self._mappings[side] = GridMapping(self.model, place, choices=self._choices)
+        return self._mappings[side]
+
+    def regions(self, side: int) -> Regions:
+        """Regions of some side.
+
+        Raises:
+            InputError: if the chip has fewer tiles.
+        """
+        return regions_of(self.model, self.chip, side)
+
+    def prefill_side(self, new: int, context: int = 0) -> int:
+        """The side for prompts."""
+        return self._side((Layer(new, False), Prompt(new, context, None)), new + context)
+
+    def decode_side(self, context: int) -> int:
+        """The side for decoding."""
+        return self._side((Layer(1, False), Decode(1, 1, context, None)), context)
+
+    def planned(self, batch: Batch, prefill: int, decode: int) -> Planned:
+        """An iteration, with prompts on a grid of one side, or on that of decoding.
+
+        They go where they take fewer cycles, reshuffles included.
+        """
+        prompts, decoding = self._prompts(batch), self._decoding(batch)
+        after = () if not decoding else (Phase("decode", self.regions(decode), decoding),)
+        if not prompts:
+            return Planned(after, 0.0)
+        tokens = sum(context for _, context in batch.prefills) + batch.decode_context_tokens
+        there = Planned(
+            (Phase("prefill", self.regions(prefill), prompts), *after),
+            2 * self._reshuffle(prefill, decode, tokens),
+        )
+        here = Planned((Phase("prefill", self.regions(decode), prompts), *after), 0.0)
+        return min(there, here, key=lambda planned: planned.cycles(self.cycles))
+
+    def cycles(self, side: int, part: Part) -> float:
+        """Cycles of a part on a grid, by the closed forms of its kernels."""
+        return float(self.mapping(side).cycles(part))
+
+    def _side(self, parts: Sequence[Part], tokens: int) -> int:
+        """The side on which a layer takes the fewest cycles, of those on which all layers fit.
+
+        Where they fit on none it is that of the fewest cycles alone.
+        """
+        if self._asked is not None:
+            return self._asked
+        most = min(self.chip.grid.rows, self.chip.grid.cols)
+        sides: list[int] = [*range(_STEP, most + 1, _STEP)] or [most]
+        fit = [side for side in sides if self.regions(side).shift_tokens >= tokens] or sides
+
+        def cycles(side: int) -> float:
+            return sum(self.cycles(side, part) for part in parts)
+
+        return min(fit, key=cycles)
+
+    def _prompts(self, batch: Batch) -> tuple[Item, ...]:
+        """Prompt chunks; as many as give a next token pass the head."""
+        layers = self.model.layers if batch.prefill_layers is None else len(batch.prefill_layers)
+        heads = batch.logit_rows - batch.decode_tokens
+        return tuple(
+            Item((*_chunk(new, context, layers), *(((Head(1), 1),) if number < heads else ())), 1)
+            for number, (new, context) in enumerate(batch.prefills)
+        )
+
+    def _decoding(self, batch: Batch) -> tuple[Item, ...]:
+        """Decoding requests, of equal contexts; the tokens of a draft one after another."""
+        sequences, width = batch.decode_sequences, batch.decode_width
+        if not sequences:
+            return ()
+        context = -(-batch.decode_context_tokens // sequences)
+        parts = (*_chunk(1, context, self.model.layers * width), (Head(1), width))
+        return (Item(parts, sequences),)
+
+    def _reshuffle(self, one: int, other: int, tokens: int) -> float:
+        """Cycles in which weights, and keys and values of tokens, go to regions of another side."""
+        if one == other:
+            return 0.0
+        kept = tokens * self.model.kv_bytes_per_token
+        return reshuffle_cycles(self.chip, self.model.weight_bytes + kept)
+
+
+def _chunk(new: int, context: int, layers: int) -> tuple[tuple[Part, int], ...]:
+    """Some layers of new tokens of one request; a single one is a token of decoding."""
+    seen = Decode(1, 1, context, None) if new == 1 else Prompt(new, context, None)
+    return (Layer(new, False), layers), (seen, layers)
