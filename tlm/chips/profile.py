@@ -8,7 +8,7 @@ import re
 import tomllib
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
@@ -20,6 +20,8 @@ _FOLDER = Path(__file__).parent
 _RTL = "rtl"
 _RTL_NAME = re.compile(r"rtl-([1-9]\d{0,2})x([1-9]\d{0,2})")
 
+#: Energy of an operation; 0 where it is part of the power that is always drawn.
+Picojoules = Annotated[float, Field(ge=0, le=1e30, allow_inf_nan=False)]
 #: Types of elements.
 Dtype = Literal["int8", "int16", "fp16", "bf16", "fp8", "fp32"]
 
@@ -141,13 +143,14 @@ class TileEnergy(Table):
     """Energies of operations on tiles in picojoules, and power in watts.
 
     ``flop_pj`` is of the engines, reading operands from local memory apart; ``hop_byte_pj`` of a
-    byte from one router to the next; ``idle_w`` is drawn by the whole chip, always.
+    byte from one router to the next; ``idle_w`` is drawn by the whole chip, always. Where that is
+    all that is known, energies are 0.
     """
 
-    flop_pj: Figure
-    sram_byte_pj: Figure
-    memory_byte_pj: Figure
-    hop_byte_pj: Figure
+    flop_pj: Picojoules
+    sram_byte_pj: Picojoules
+    memory_byte_pj: Picojoules
+    hop_byte_pj: Picojoules
     idle_w: Figure
 
 

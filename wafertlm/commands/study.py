@@ -20,6 +20,7 @@ from workloads.studies.flatattention import study as flatattention
 from workloads.studies.layered_prefill import study as layered_prefill
 from workloads.studies.layered_prefill.study import FULL_SEEDS, QUICK_SEEDS
 from workloads.studies.profiles import record
+from workloads.studies.waferllm import study as waferllm
 
 
 class Study(NamedTuple):
@@ -45,6 +46,7 @@ STUDIES = {
     "layered-prefill": Study(
         layered_prefill.run_study, "workloads.studies.layered_prefill.plots", seeds=True
     ),
+    "waferllm": Study(waferllm.run_study, "workloads.studies.waferllm.plots", seeds=False),
 }
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -97,9 +99,14 @@ def _rows(result: Result) -> Table:
             f"{_number(row['model'])} {row['unit']}",
             _interval(row["ci95"]),
             "-" if error is None else f"{error:+.1f} {unit}",
-            "fitted" if row["fit"] else "",
+            _fit(row["fit"]),
         )
     return table
+
+
+def _fit(fit: bool | str) -> str:
+    """Whether the row was fitted, or what it is."""
+    return ("fitted" if fit else "") if isinstance(fit, bool) else fit
 
 
 def _targets(result: Result) -> Table:

@@ -80,6 +80,9 @@ class KernelOptions:
         bool, "Of stream-gemm and grouped-gemm: B lies in the tiles that use it."
     ] = False
     latent: Annotated[bool, "Of attention: values are the first elements of the keys."] = False
+    skewed: Annotated[
+        bool, "Of mesh-gemm and cannon: A comes skewed, as a product before left it."
+    ] = False
     tiles: Annotated[
         str | None,
         "CSV table of the chip's tiles: per cent of the cycles of work, 0 for a disabled tile.",
@@ -108,7 +111,7 @@ class KernelOptions:
         groups = (
             None if self.groups is None else _whole_numbers("--groups", self.groups, "21 or 100,10")
         )
-        flags = self.resident or None, self.latent or None
+        flags = self.resident or None, self.latent or None, self.skewed or None
         return Choices(self.collective, groups, self.schedule, group, self.weight_bits, *flags)
 
 

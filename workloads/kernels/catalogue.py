@@ -91,6 +91,7 @@ class Choices:
         weight_bits: Of an element of B in memory and network, if others than of A.
         resident: Whether B lies in the tiles that use it.
         latent: Of attention: values are the first elements of the keys.
+        skewed: Of products by compute and shift: A comes skewed, as one before left it.
     """
 
     collective: str | None = None
@@ -100,14 +101,16 @@ class Choices:
     weight_bits: float | None = None
     resident: bool | None = None
     latent: bool | None = None
+    skewed: bool | None = None
 
     @property
     def variant(self) -> str:
         """What comparisons of levels know it by, beside the kernel; empty: the kernel's own."""
         schedule = self.schedule if self.schedule != "async" else None
         resident = "resident" if self.resident else None
+        skewed = "skewed" if self.skewed else None
         groups = f"groups of {self.groups}" if self.groups else None
-        parts = schedule, self.collective, groups, resident
+        parts = schedule, self.collective, groups, resident, skewed
         return ", ".join(part for part in parts if part is not None)
 
 
@@ -225,8 +228,18 @@ def _panels(
     return replace(_gemm(plan_gemm, program, form), plan=plan, choices=("collective",))
 
 
-def _on(ring: Callable[[int], Ring]) -> Callable[[GemmPlan, NocTiming], int]:
-    return lambda plan, timing: compute_shift_cycles(plan, ring(plan.side), timing)
+def _compute_shift(program: Callable[..., Program], ring: Callable[[int], Ring]) -> Kernel:
+    """A product by compute and shift on rings."""
+
+    def plan(sizes: Any, place: Place, choices: Choices) -> GemmPlan:
+        return replace(plan_square_gemm(sizes, place), skewed=bool(choices.skewed))
+
+    whole = _gemm(
+        plan_square_gemm,
+        lambda plan: program(plan, align=not plan.skewed),
+        lambda plan, timing: compute_shift_cycles(plan, ring(plan.side), timing),
+    )
+    return replace(whole, plan=plan, choices=("skewed",))
 
 
 def _plan_transposed(sizes: Any, place: Place) -> GemmPlan:
@@ -378,9 +391,9 @@ def _find_sum(problems: Sequence[Sizes], place: Place, _: Choices) -> list[Found
 
 ROTARY, WEIGHTED_SUM = recipes.rotary(), recipes.weighted_sum()
 KERNELS = {
-    "mesh-gemm": _gemm(plan_square_gemm, mesh_gemm, _on(Ring.interleaved)),
+    "mesh-gemm": _compute_shift(mesh_gemm, Ring.interleaved),
     "mesh-gemm-t": _gemm(_plan_transposed, mesh_gemm_t, mesh_gemm_t_cycles),
-    "cannon": _gemm(plan_square_gemm, cannon, _on(Ring.natural)),
+    "cannon": _compute_shift(cannon, Ring.natural),
     "summa": _panels(summa, summa_cycles),
     "allgather-gemm": _panels(allgather_gemm, allgather_cycles),
     "stream-gemm": _stream(GEMM),

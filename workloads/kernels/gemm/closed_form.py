@@ -24,12 +24,12 @@ _TOGETHER = 4
 
 
 def compute_shift_cycles(plan: GemmPlan, ring: Ring, timing: NocTiming) -> int:
-    """Cycles of MeshGEMM or Cannon's method on a ring, the alignment of A included."""
+    """Cycles of MeshGEMM or Cannon's method on a ring, with the alignment of A if it needs it."""
     side, longest = plan.side, ring.longest_hops
     there = plan.a_flits + arrival_cycles(timing, longest, plan.b_flits)
     round_trip = plan.step_cycles + credit_cycles(timing, longest) + there
     step = max(plan.step_cycles, plan.a_flits + plan.b_flits, round_trip / 2)
-    align = side // 2 * _lock_step_cycles(plan, ring, timing)
+    align = 0.0 if plan.skewed else side // 2 * _lock_step_cycles(plan, ring, timing)
     return round(align + (side - 1) * step + plan.step_cycles)
 
 

@@ -50,6 +50,8 @@ class GemmPlan:
         sum_bits: Bits of an element of C.
         method: How panels are sent to many (`workloads.kernels.parts.broadcast`), where they are.
         relay_cycles: Where cores stream sums of C, from a word's arrival at one to its leaving.
+        skewed: Whether A comes skewed, as a product of the same A before left it; else it is
+            aligned first, where the kernel aligns.
     """
 
     rows: int
@@ -63,6 +65,7 @@ class GemmPlan:
     sum_bits: int = 32
     method: str = "network"
     relay_cycles: int | None = None
+    skewed: bool = False
 
     @property
     def side(self) -> int:

@@ -1,0 +1,86 @@
+"""The WaferLLM study: its cases by hand, its rows, and its plots."""
+
+from pathlib import Path
+
+import pytest
+
+from workloads.models import load_model
+from workloads.studies.waferllm.cases import (
+    EnergyCase,
+    KernelCase,
+    LayerCase,
+    RequestCase,
+    RoomCase,
+    simulate,
+)
+from workloads.studies.waferllm.facts import facts
+from workloads.studies.waferllm.plots import draw
+from workloads.studies.waferllm.study import run_study, summary
+
+
+def figure(case: object, name: str) -> float:
+    value = simulate(case, 0)[name]  # type: ignore[arg-type]
+    assert value is not None
+    return value
+
+
+def test_tokens_a_second_are_those_of_as_many_layers_as_the_model_has() -> None:
+    case = LayerCase("llama3-8b", "decode", 420, 4096)
+    cycles, layers = figure(case, "layer_cycles"), load_model("llama3-8b").layers
+    assert figure(case, "tokens_per_s") == pytest.approx(1.1e9 / (cycles * layers))
+    prompt = LayerCase("llama3-8b", "prefill", 720, 4096)
+    cycles = figure(prompt, "layer_cycles")
+    assert figure(prompt, "tokens_per_s") == pytest.approx(1.1e9 * 4096 / (cycles * layers))
+
+
+def test_a_request_is_its_prompt_and_each_of_its_tokens() -> None:
+    case = RequestCase("llama3-8b", 660, 360, 710, 20)
+    prompt = 710 / figure(LayerCase("llama3-8b", "prefill", 660, 710), "tokens_per_s")
+    tokens = [
+        1 / figure(LayerCase("llama3-8b", "decode", 360, context), "tokens_per_s")
+        for context in range(710, 730)
+    ]
+    assert tokens[-1] > tokens[0]  # its row of tiles is the third, the first token's the second
+    assert figure(case, "tokens_per_s") == pytest.approx(20 / (prompt + sum(tokens)))
+
+
+def test_room_and_energy_by_hand() -> None:
+    # Weights of six layers, padded to 360: 2 * (2 * 12 * 12 + 2 * 12 * 3 + 3 * 12 * 40) bytes each.
+    left = 48 * 1024 - 6 * 3600
+    assert figure(RoomCase("llama3-8b", 360), "concat_tokens") == left // (6 * 2 * 3 * 2) == 382
+    assert figure(RoomCase("llama3-8b", 360), "shift_tokens") == 360 * 382
+    assert figure(EnergyCase(8, 10.0), "ratio") == round(8 * 400 / 15000 * 10, 2)
+
+
+def test_kernels_are_those_of_the_command_and_lt_is_near() -> None:
+    case = KernelCase("mesh-gemv", (1, 256, 256), 32)
+    perf, lt = (figure(case._replace(level=level), "cycles") for level in ("perf", "lt"))
+    assert perf == pytest.approx(lt, rel=0.05)
+
+
+def test_rows_have_the_names_of_the_tables(tmp_path: Path) -> None:
+    result = run_study(quick=True)
+    rows = {row["id"]: row for row in result["rows"]}
+    assert len(rows) == len(result["rows"]) == len(facts(quick=True))
+    assert all(name.count("/") == 3 for name in rows)
+    for side in (480, 600, 720):
+        assert rows[f"T3/CodeLLaMA-34B/{side}x{side}/prefill"]["model"] > 0
+    withheld = rows["T4/QWen2-72B/540x540/decode"]
+    assert withheld["paper"] is None
+    assert withheld["fit"] == "predicted"
+    assert rows["T3/LLaMA3-8B/480x480/prefill"]["fit"] == "fitted"
+    assert rows["T3/LLaMA3-8B/480x480/Ladder_prefill"]["fit"] == "not scored"
+    assert {path.name for path in draw(result, tmp_path)} == {"layers.png", "gemm.png", "gemv.png"}
+
+
+def test_rows_that_are_not_scored_are_in_no_error() -> None:
+    row = {"id": "T3/M/1x1/prefill", "fit": "fitted", "error_pct": -2.0}
+    rows = [row, row | {"fit": "not scored", "error_pct": 50.0}, row | {"error_pct": None}]
+    found = summary(rows)
+    assert found["fitted"] == {
+        "rows": 1,
+        "mean_abs_error_pct": 2.0,
+        "max_abs_error_pct": 2.0,
+        "worst_row": "T3/M/1x1/prefill",
+    }
+    assert set(found) == {"fitted", "fitted of T3, M"}

@@ -1,0 +1,46 @@
+"""Plans of a model's layers on a square grid of tiles that hold all that they need."""
+
+from collections.abc import Iterator
+
+from workloads.kernels.catalogue import KERNELS
+from workloads.machine.place import Place
+from workloads.models import Model
+from workloads.serving.price.grid_layer import GridOperator, grid_operators
+from workloads.serving.price.iteration import Part
+from workloads.serving.price.mapping import Mapped
+
+
+class GridMapping:
+    """Plans parts of iterations on a square place, each kernel once.
+
+    Args:
+        model: A dense model.
+        place: Where its layers run.
+        gemv: The kernel of products of a vector.
+    """
+
+    def __init__(self, model: Model, place: Place, gemv: str = "mesh-gemv") -> None:
+        self.place, self._model, self._gemv = place, model, gemv
+        self._plans: dict[GridOperator, Mapped] = {}
+
+    def of(self, part: Part) -> Iterator[tuple[GridOperator, Mapped]]:
+        """Kernels of a part, and their plans.
+
+        Raises:
+            InputError: if the place is not square.
+        """
+        side = self.place.square_side()
+        for operator in grid_operators(self._model, part, side, self._gemv):
+            yield operator, self._mapped(operator)
+
+    def cycles(self, part: Part) -> int:
+        """Cycles of a part by the closed forms of its kernels, one after another."""
+        return sum(mapped.cycles for _, mapped in self.of(part))
+
+    def _mapped(self, operator: GridOperator) -> Mapped:
+        key = operator._replace(name="")
+        if key not in self._plans:
+            kernel = KERNELS[operator.kernel]
+            (found,) = kernel.found([operator.sizes], self.place, operator.choices)
+            self._plans[key] = Mapped(operator.kernel, operator.sizes, *found)
+        return self._plans[key]

@@ -1,0 +1,1 @@
+"""WaferLLM (OSDI 2025): models on the wafer of a Cerebras WSE-2."""
