@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -50,8 +51,13 @@ def test_redmule_pads_k_to_its_height_and_counts_the_last_column_tile() -> None:
     assert REDMULE.gemm_cycles(32, 17, 65) == 39 + 86 + 2 * 32 * 4 + 1 + 32
 
 
-def test_vector_mac_is_affine_in_the_macs() -> None:
-    assert VectorMac(1.0, 1.5, 40.0).gemm_cycles(2, 3, 4) == 24 * 1.5 + 40
+def test_vectors_of_a_column_each_in_every_iteration_over_k() -> None:
+    core = VectorMac(1.0, 1.5, vector_cycles=40.0, inner_cycles=7.0)
+    assert core.gemm_cycles(2, 3, 4) == 24 * 1.5 + 12 * 40 + 3 * 7
+    # A row takes one vector an iteration, along its columns.
+    assert core.gemm_cycles(1, 3, 4) == 12 * 1.5 + 3 * 40 + 3 * 7
+    m = np.array([1, 2])
+    assert core.gemm_cycles_over(m, np.array([3]), np.array([4])).tolist() == [159, 537]
 
 
 def test_roofline_takes_the_lower_roof() -> None:

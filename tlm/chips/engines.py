@@ -11,7 +11,7 @@ from tlm.compute.systolic import Dataflow, FoldTiming, Systolic
 from tlm.compute.tile_engines import MatrixEngine, rtl_engine_timing
 from tlm.compute.vector_mac import VectorMac
 from tlm.compute.vector_unit import VectorUnit
-from tlm.tables import Count, Figure, Table
+from tlm.tables import Count, Duration, Figure, Table
 from tlm.tiles.layout import SUM_BITS, WORD_BITS
 from tlm.tiles.timing import TileTiming, rtl_tile
 
@@ -92,7 +92,8 @@ class VectorMacEngine(_EngineTable):
     kind: Literal["vector-mac"]
     macs_per_cycle: Figure
     cycles_per_mac: Figure
-    call_overhead_cycles: Figure
+    vector_cycles: Duration = 0.0
+    inner_cycles: Duration = 0.0
 
     def compute(self) -> VectorMac:
         """See `_EngineTable`."""

@@ -14,7 +14,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from tlm.chips.engines import MatrixTable, SystolicEngine
 from tlm.errors import InputError
-from tlm.tables import Count, Figure, Size, Table, toml_fields
+from tlm.tables import Count, Duration, Figure, Natural, Size, Table, toml_fields
 
 _FOLDER = Path(__file__).parent
 _RTL = "rtl"
@@ -99,6 +99,22 @@ class ForeignNoc(Table):
     arbiter: Literal["round-robin", "fixed", "tree"] = "round-robin"
 
 
+class ChipSoftware(Table):
+    """Cycles of a core's software at the ends of transfers, where the network does nothing itself.
+
+    ``stage_cycles``: of a routing stage, in which a core adds its own word to one that comes and
+    passes it on, beside the links; None if cores do not stream sums. ``step_cycles``: fixed, of a
+    step of a matrix product by blocks; ``element_cycles``: of an element that a core sends or
+    receives in one, which are not hidden by its products. ``all_reduce_cycles``: fixed, of an
+    all-reduction.
+    """
+
+    stage_cycles: Count | None = None
+    step_cycles: Duration = 0.0
+    element_cycles: Duration = 0.0
+    all_reduce_cycles: Natural = 0
+
+
 class ChipMemory(Table):
     """Off-chip memory of the whole chip; ``per_tile``: each tile has an equal part of its own."""
 
@@ -159,6 +175,7 @@ class Chip(Table):
     tile: ChipTile
     noc: CalibratedNoc | ForeignNoc = Field(discriminator="kind")
     memory: ChipMemory | None = None
+    software: ChipSoftware = ChipSoftware()
     limits: ChipLimits = ChipLimits()
     dies: Dies | None = None
     energy: TileEnergy | None = None

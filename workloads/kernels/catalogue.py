@@ -26,7 +26,7 @@ from workloads.kernels.gemm.closed_form import (
 )
 from workloads.kernels.gemm.mesh_gemm import mesh_gemm
 from workloads.kernels.gemm.mesh_gemm_t import mesh_gemm_t
-from workloads.kernels.gemm.plan import GemmPlan, plan_gemm, plan_square_gemm
+from workloads.kernels.gemm.plan import GemmPlan, plan_gemm, plan_square_gemm, summed
 from workloads.kernels.gemm.ring import Ring
 from workloads.kernels.gemm.stream_closed_form import stream_gemm_cycles
 from workloads.kernels.gemm.stream_gemm import stream_gemm
@@ -248,11 +248,15 @@ def _compute_shift(program: Callable[..., Program], ring: Callable[[int], Ring])
 
 
 def _plan_transposed(sizes: Any, place: Place) -> GemmPlan:
-    if not place.in_network:
+    plan = plan_square_gemm(sizes, place, summed)
+    if place.in_network:
+        return plan
+    if place.relay_cycles is None:
         raise InputError(
-            "kernel: mesh-gemm-t sums in the network, and this chip's routers do not combine"
+            "kernel: mesh-gemm-t sums in the network or by streams, and this chip's profile has "
+            "neither noc.reduce_cycles nor software.stage_cycles"
         )
-    return plan_square_gemm(sizes, place)
+    return replace(plan, relay_cycles=place.relay_cycles)
 
 
 def _gemv(
@@ -401,7 +405,7 @@ KERNELS = {
     "grouped-gemm": _stream(GROUPS),
     "mesh-gemv": _gemv(
         lambda sizes, place, choices: mesh_gemv.plan_mesh_gemv(
-            sizes, place, choices.groups, choices.collective or "k-tree"
+            sizes, place, choices.groups, choices.collective
         ),
         choices=("collective", "groups"),
     ),

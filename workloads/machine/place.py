@@ -5,10 +5,12 @@ from fractions import Fraction
 
 from tlm.chips import Chip
 from tlm.chips.parts import combines_in_network, offchip_channels, vector_engine
+from tlm.chips.profile import ChipSoftware
 from tlm.compute.base import Compute, ceil_div
 from tlm.compute.tile_engines import MatrixEngine
 from tlm.compute.vector_unit import VectorUnit
 from tlm.errors import InputError
+from tlm.interconnect.transfer_times import arrival_cycles
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.edge import Edge
 from workloads.machine.kv_levels import KvLevels
@@ -68,6 +70,7 @@ class Place:
             memory is not counted.
         origin: Row and column of the chip where the rectangle begins.
         kv: What keys and values have of its memory beside.
+        software: What cores do in software at the ends of transfers.
     """
 
     rows: int
@@ -84,6 +87,7 @@ class Place:
     offchip: Edge | None = None
     origin: tuple[int, int] = (0, 0)
     kv: KvLevels = KvLevels()
+    software: ChipSoftware = ChipSoftware()
 
     def __post_init__(self) -> None:
         if self.rows < 1 or self.cols < 1:
@@ -103,6 +107,16 @@ class Place:
         """The same with memory set aside for keys and values, an equal share of every tile's."""
         of_a_tile = ceil_div(kv.sram, self.rows * self.cols)
         return replace(self, kv=kv, tile_bytes=self.tile_bytes - of_a_tile)
+
+    @property
+    def relay_cycles(self) -> int | None:
+        """From a word's arrival at a tile that streams a sum to its leaving; None without streams.
+
+        The arrival at any tile is a part of its stage.
+        """
+        if self.software.stage_cycles is None:
+            return None
+        return max(1, self.software.stage_cycles - arrival_cycles(self.timing, 0, 1))
 
     def method(self, chosen: str | None) -> str:
         """How parts of a reduction come together: as chosen, else in the network or by a tree.
@@ -181,6 +195,7 @@ def chip_place(
         after_vector=after_vector,
         offchip=_channels_of(chip, tiles, share) if memory else None,
         origin=(tiles.row, tiles.col),
+        software=chip.software,
     )
 
 

@@ -156,12 +156,17 @@ def test_foreign_chips(kernel: Run) -> None:
             "--schedule: this kernel has other choices: --collective",
         ),
         ("mesh-gemv", ("--groups", "9"), "--groups: found 9 groups of 4; allowed: 1 to 4"),
+        (
+            "mesh-gemv",
+            ("--collective", "stream"),
+            "--collective: found a stream; this chip's profile has no software.stage_cycles",
+        ),
         ("softmax", ("--collective", "magic"), "unknown collective 'magic'; known: chain, k-tree"),
         ("flat-attention", ("--schedule", "now"), "unknown schedule 'now'; known: async, naive"),
         (
             "mesh-gemm-t",
-            ("--chip", "wse2", "--dtype", "fp16"),
-            "kernel: mesh-gemm-t sums in the network, and this chip's routers do not combine",
+            ("--chip", "npusim-small", "--dtype", "fp16"),
+            "kernel: mesh-gemm-t sums in the network or by streams, and this chip's profile has",
         ),
         (
             "softmax",

@@ -113,6 +113,8 @@ def _early_panels(panels: int, ratio: float) -> float:
 
 def mesh_gemm_t_cycles(plan: GemmPlan, timing: NocTiming) -> int:
     """Cycles of transposed MeshGEMM: moves of B, and at the end the last sum of a row."""
+    if plan.relay_cycles is not None:
+        return _streamed_gemm_t_cycles(plan, plan.relay_cycles, timing)
     side, longest = plan.side, min(2, plan.side - 1)
     # Packets of an operand follow each other with gaps.
     sums = timing.reduction_cycles(longest, plan.c_flits) - timing.reduction_cycles(longest, 1) + 1
@@ -120,6 +122,21 @@ def mesh_gemm_t_cycles(plan: GemmPlan, timing: NocTiming) -> int:
     step = max(plan.step_cycles, plan.b_flits + sums, (plan.step_cycles + round_trip) / 2)
     last = timing.launch_cycles + timing.reduction_cycles(side - 1, plan.c_flits) + 1
     return round((side - 1) * step + plan.step_cycles + last)
+
+
+def _streamed_gemm_t_cycles(plan: GemmPlan, relay_cycles: int, timing: NocTiming) -> int:
+    """The same where cores stream the sums.
+
+    The last sum passes all stages of a row. Before it those of the steps follow each other. But of
+    rows whose roots lie far apart the streams run against each other, and moves of B tie such rows
+    together: by three stages a step, as far as tiles are not ahead by two steps (measured at lt).
+    """
+    side, flits = plan.side, plan.c_flits
+    stage = arrival_cycles(timing, 1, 1) + relay_cycles
+    step = max(plan.step_cycles, plan.b_flits + 2 * flits)
+    behind = stage * (side - 1) + flits - 1
+    against = stage * (3 * side - 5) - 2 * step + 3 * (flits - 1)
+    return side * step + max(behind, against)
 
 
 def _lock_step_cycles(plan: GemmPlan, ring: Ring, timing: NocTiming) -> float:

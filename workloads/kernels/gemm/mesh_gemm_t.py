@@ -2,17 +2,19 @@
 
 A[M, K] and B[N, K] lie in the tiles' own order. In each of P steps every tile multiplies its block
 of A with the block of B that it holds, while B moves one place along the interleaved rings of the
-columns; the products of a row are summed in the network into the tile of that block of C. All tiles
-of a row hold the same block row of B, so the root is another tile of the row in every step.
+columns; the products of a row are summed into the tile of that block of C. All tiles of a row hold
+the same block row of B, so the root is another tile of the row in every step. The network sums, or
+the cores do: words stream inwards from both ends of the row, and the next step's follow them.
 
 Within a tile a block of B lies transposed, K by N, as the matrix engine reads it. Two buffers for
 blocks of B, two for products on their way.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 from tlm.interconnect.packets import TileSet
-from tlm.program import Engine, Gemm, Operation, Program, Reduce, Roots, Send, Token, Work
+from tlm.program import Engine, Gemm, Operation, Program, Reduce, Relay, Roots, Send, Token, Work
 from tlm.program.arithmetic import Integers
 from tlm.program.functional import TileBlocks
 from workloads.kernels.gemm.plan import GemmPlan
@@ -77,14 +79,19 @@ def _operations(plan: GemmPlan) -> Iterator[Operation]:
                 target=f"b.{other}",
                 label="B",
             )
-        yield Reduce(
-            Roots(lines, ring.neighbours(-step)),
-            "row",
-            lines,
-            plan.c_flits,
-            takes=("part.there",),
-            gives=("part.free",),
-            source=f"part.{here}",
-            target="c",
-            label="C",
-        )
+        yield _sum(plan, Roots(lines, ring.neighbours(-step)), f"part.{here}")
+
+
+def _sum(plan: GemmPlan, roots: Roots, source: str) -> Operation:
+    """Products of every row go to its root, and add up on the way."""
+    names: dict[str, Any] = {
+        "takes": ("part.there",),
+        "gives": ("part.free",),
+        "source": source,
+        "target": "c",
+        "label": "C",
+    }
+    along = range(plan.side)
+    if plan.relay_cycles is None:
+        return Reduce(roots, "row", along, plan.c_flits, **names)
+    return Relay(roots, "row", along, plan.c_flits, stage_cycles=plan.relay_cycles, **names)

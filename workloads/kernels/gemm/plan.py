@@ -1,6 +1,7 @@
 """A matrix product cut into blocks over a grid of tiles."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tlm.compute.base import ceil_div, check_shape
@@ -9,6 +10,23 @@ from workloads.kernels.parts.pieces import Pieces
 from workloads.machine.place import Place
 
 Shape = tuple[int, int, int]
+Moves = Callable[[int, int, int], int]
+"""Elements that a core sends and receives in a step, given the sides m, k, n of a block product."""
+
+
+def received(m: int, k: int, n: int) -> int:
+    """Blocks of A and B come in."""
+    return m * k + k * n
+
+
+def shifted(m: int, k: int, n: int) -> int:
+    """Blocks of A and B come in, and go out to the next core."""
+    return 2 * received(m, k, n)
+
+
+def summed(m: int, k: int, n: int) -> int:
+    """Blocks of B are shifted, and sums of C come in and go out."""
+    return 2 * (k * n + m * n)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +41,15 @@ class GemmPlan:
         rows: Rows of tiles.
         cols: Columns of tiles.
         block: Rows, depth and columns (m, k, n) of a block product; k is the width of a panel.
-        step_cycles: Cycles of one block product on a tile.
+        step_cycles: Cycles of one block product on a tile, and of what its core does for blocks
+            that come and go.
         a_flits: Flits of a block of A.
         b_flits: Flits of a block of B.
         c_flits: Flits of a block of C.
         element_bits: Bits of an element of A and B.
         sum_bits: Bits of an element of C.
         method: How panels are sent to many (`workloads.kernels.parts.broadcast`), where they are.
+        relay_cycles: Where cores stream sums of C, from a word's arrival at one to its leaving.
         skewed: Whether A comes skewed, as a product of the same A before left it; else it is
             aligned first, where the kernel aligns.
     """
@@ -44,6 +64,7 @@ class GemmPlan:
     element_bits: int = 8
     sum_bits: int = 32
     method: str = "network"
+    relay_cycles: int | None = None
     skewed: bool = False
 
     @property
@@ -97,8 +118,13 @@ class GemmPlan:
         )
 
 
-def plan_gemm(shape: Shape, place: Place) -> GemmPlan:
+def plan_gemm(shape: Shape, place: Place, moves: Moves = received) -> GemmPlan:
     """Plan a product ``shape`` = (M, N, K) on any grid.
+
+    Args:
+        shape: M, N, K.
+        place: The grid.
+        moves: What a core moves in a step, where that takes the core's own time.
 
     Raises:
         InputError: for a size below 1.
@@ -108,11 +134,13 @@ def plan_gemm(shape: Shape, place: Place) -> GemmPlan:
     rows, cols = place.rows, place.cols
     m, n = ceil_div(size_m, rows), ceil_div(size_n, cols)
     k = ceil_div(size_k, math.lcm(rows, cols))
+    software = place.software
+    own = software.step_cycles + software.element_cycles * moves(m, k, n)
     return GemmPlan(
         rows=rows,
         cols=cols,
         block=(m, k, n),
-        step_cycles=place.matrix.gemm_cycles(m, k, n),
+        step_cycles=place.matrix.gemm_cycles(m, k, n) + round(own),
         a_flits=place.flits(k, m, place.element_bits),
         b_flits=place.flits(k, n, place.element_bits),
         c_flits=place.flits(m, n, place.sum_bits),
@@ -121,11 +149,11 @@ def plan_gemm(shape: Shape, place: Place) -> GemmPlan:
     )
 
 
-def plan_square_gemm(shape: Shape, place: Place) -> GemmPlan:
-    """The same on a square grid.
+def plan_square_gemm(shape: Shape, place: Place, moves: Moves = shifted) -> GemmPlan:
+    """The same on a square grid, whose tiles pass blocks on.
 
     Raises:
         InputError: for a size below 1, or a grid that is not square.
     """
     place.square_side()
-    return plan_gemm(shape, place)
+    return plan_gemm(shape, place, moves)

@@ -3,12 +3,22 @@
 from tlm.interconnect.transfer_times import arrival_cycles
 from tlm.interconnect.zero_load import NocTiming
 from workloads.kernels.gemv.plan import GemvPlan
-from workloads.kernels.parts.closed_form import all_reduce_cycles
+from workloads.kernels.parts.closed_form import all_reduce_cycles, reduce_cycles
+from workloads.kernels.parts.streams import (
+    StreamedSum,
+    streamed_all_reduce_cycles,
+    streamed_reduce_cycles,
+)
 
 
 def gemv_cycles(plan: GemvPlan, timing: NocTiming) -> int:
-    """Cycles of a product of a vector and a matrix with an all-reduction."""
-    return plan.product_cycles + all_reduce_cycles(plan.reduction, timing)
+    """Cycles of a product of a vector and a matrix with its (all-)reduction."""
+    reduction = plan.reduction
+    if isinstance(reduction, StreamedSum):
+        form = streamed_reduce_cycles if plan.at_root else streamed_all_reduce_cycles
+        return plan.product_cycles + form(reduction, timing)
+    by_messages = reduce_cycles if plan.at_root else all_reduce_cycles
+    return plan.product_cycles + by_messages(reduction, timing)
 
 
 def ring_gemv_cycles(plan: GemvPlan, timing: NocTiming) -> int:

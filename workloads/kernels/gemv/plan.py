@@ -6,7 +6,7 @@ column gets the sum, so that the next product can begin (WaferLLM, section 6.2).
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tlm.compute.base import ceil_div, check_shape
 from tlm.errors import InputError
@@ -19,6 +19,7 @@ from workloads.kernels.parts.blocks import cut
 from workloads.kernels.parts.collectives import Reduction
 from workloads.kernels.parts.line import Lines
 from workloads.kernels.parts.pieces import Pieces
+from workloads.kernels.parts.streams import StreamedSum, Tree
 from workloads.machine.place import Place
 
 
@@ -40,6 +41,10 @@ class GemvPlan:
             ring.
         root: The tile of a column where they do.
         groups: Of a K-tree: groups of each level but the last.
+        tree: How chains lie that stream the sums; None: they go by messages or in the network.
+        relay_cycles: Of a stream, from a word's arrival at a tile to its leaving.
+        all_reduce_cycles: Fixed, of a streamed all-reduction.
+        at_root: Whether the sums stay at the roots.
     """
 
     rows: int
@@ -54,6 +59,10 @@ class GemvPlan:
     method: str = "chain"
     root: int = 0
     groups: tuple[int, ...] = ()
+    tree: Tree | None = None
+    relay_cycles: int = 1
+    all_reduce_cycles: int = 0
+    at_root: bool = False
 
     @property
     def balance(self) -> float:
@@ -82,8 +91,19 @@ class GemvPlan:
         return Pieces((self.rows, 1), {"n": n, "k": k}, {"n": 1, "k": 1})
 
     @property
-    def reduction(self) -> Reduction:
-        """The all-reduction of the partial sums."""
+    def reduction(self) -> Reduction | StreamedSum:
+        """The (all-)reduction of the partial sums."""
+        if self.tree is not None:
+            return StreamedSum(
+                self.columns,
+                self.tree,
+                "sum",
+                "c",
+                "c.there",
+                self.c_flits,
+                self.relay_cycles,
+                self.all_reduce_cycles,
+            )
         return Reduction(
             self.columns,
             self.root,
@@ -157,13 +177,37 @@ def plan_gemv(shape: Shape, place: Place, *, ring: bool = False) -> GemvPlan:
     )
 
 
+def streamed(plan: GemvPlan, place: Place, tree: Tree) -> GemvPlan:
+    """The same with sums that are streamed.
+
+    Raises:
+        InputError: if the chip's cores do not stream sums.
+    """
+    if place.relay_cycles is None:
+        raise InputError(
+            "--collective: found a stream; this chip's profile has no software.stage_cycles: "
+            "choose k-tree, chain, tree or sequential"
+        )
+    fixed = place.software.all_reduce_cycles
+    return replace(
+        plan,
+        tree=tree,
+        root=tree.root,
+        relay_cycles=place.relay_cycles,
+        all_reduce_cycles=fixed,
+    )
+
+
 def gemv(plan: GemvPlan) -> Program:
-    """Program of the product; every tile of column j then has part j of it in buffer ``c``."""
+    """Program of the product; every tile of column j then has part j of it in buffer ``c``.
+
+    Of sums that stay at the roots these alone have it.
+    """
     reduction = plan.reduction
 
     def operations() -> Iterator[Operation]:
         yield plan.product(("c.there",))
-        yield from reduction.all_reduce()
+        yield from reduction.reduce() if plan.at_root else reduction.all_reduce()
 
     tokens = {"c.there": Token()} | reduction.tokens()
     buffers = plan.buffers | reduction.buffers(plan.buffers["c"])

@@ -8,7 +8,7 @@ import numpy as np
 
 from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet
-from tlm.program import Along, Multicast, Reduce, Roots, Send
+from tlm.program import Along, Multicast, Reduce, Relay, Roots, Send
 from tlm.program.operations import Tile
 
 #: A message between places on a line: from, to.
@@ -49,6 +49,12 @@ class Lines:
     def reduce(self, root: int | tuple[int, ...], flits: int, **names: Any) -> Reduce:
         """Every line is combined into its root."""
         return Reduce(self._roots(root), self.along, self._segment, flits, **names)
+
+    def relay(self, root: int, members: range, flits: int, **names: Any) -> Relay:
+        """Every line's places stream sums to the one of them that is the root."""
+        first = self.first
+        segment = range(members.start + first, members.stop + first, members.step)
+        return Relay(self._roots(root), self.along, segment, flits, **names)
 
     def runs(self, places: Iterable[int]) -> Iterator[range]:
         """Rising places as ranges, each of tiles that one operation can name."""
