@@ -14,7 +14,7 @@ from wafertlm.kernel import KernelOptions, run_kernel
 from workloads.kernels.catalogue import KERNELS
 from workloads.models import find_model
 
-_TINY = {
+TINY = {
     "model_type": "qwen3", "hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 2,
     "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 64, "vocab_size": 500,
     "tie_word_embeddings": False, "torch_dtype": "bfloat16", "hidden_act": "silu",
@@ -57,7 +57,7 @@ def test_levels_are_near_each_other() -> None:
 
 def test_level_at_on_a_foreign_chip(tmp_path: Path, wafertlm: Wafertlm) -> None:
     model = tmp_path / "config.json"
-    model.write_text(json.dumps(_TINY))
+    model.write_text(json.dumps(TINY))
     options = ("--model", model, "--chip", "npusim-large", "--grid", "4x4", "--decode", "2@20")
     at, lt = (iteration(wafertlm, *options, "--level", level) for level in ("at", "lt"))
     assert at["cycles"] == pytest.approx(lt["cycles"], rel=0.01)

@@ -36,6 +36,7 @@ from workloads.kernels.gemm.summa import summa
 from workloads.kernels.gemv import mesh_gemv, pipeline_gemv, ring_gemv
 from workloads.kernels.gemv.closed_form import gemv_cycles, ring_gemv_cycles
 from workloads.kernels.gemv.plan import gemv, plan_gemv
+from workloads.kernels.gemv.row_sum import RowSumPlan, plan_row_sum
 from workloads.kernels.parts.broadcast import BY_MESSAGES
 from workloads.kernels.parts.found import Found
 from workloads.kernels.parts.pieces import Pieces
@@ -268,6 +269,10 @@ def _gemv(
     return Kernel(GEMM, lambda sizes: sizes[0] * sizes[1] * sizes[2], plan, program, form, choices)
 
 
+def _plan_row_sum(sizes: Sizes, place: Place, choices: Choices) -> RowSumPlan:
+    return plan_row_sum((sizes[0], sizes[1]), place, choices.groups, choices.collective)
+
+
 def _stream(form: Form) -> Kernel:
     """A product, or as many as the first of four sizes says."""
 
@@ -426,6 +431,9 @@ KERNELS = {
         softmax.softmax,
         softmax_cycles,
         ("collective",),
+    ),
+    "row-sum": Kernel(
+        ROWS, lambda _: 0, _plan_row_sum, gemv, gemv_cycles, ("collective", "groups")
     ),
     "rms-norm": _rows(recipes.rms_norm()),
     "rotary": _rows(ROTARY, HEADS, _find_rotary),

@@ -6,6 +6,9 @@ or shift one operand alone. A decoding token is nine products of a vector in eig
 queries, keys and values are summed together, like gate and up. Each ends in an all-reduction.
 Another one adds the squares of each norm, and two belong to the softmax: ten in all.
 
+A sum of rows stands for the maxima of a softmax, too. Passes that scale rows, or take exponentials,
+are not counted: a tile has a few dozen elements, beside thousands of cycles of each product.
+
 Every size is padded up to the grid. Keys and values are as wide as queries, even where heads share
 them, and the scores of all heads are one matrix: so does the code that was measured.
 """
@@ -71,11 +74,11 @@ def grid_operators(
         gemv: The kernel of products of a vector: with its all-reduction.
     """
     if isinstance(part, Head):
-        return _head(model, part.rows, side, gemv)
+        return _head(model, part.rows, gemv)
     if isinstance(part, Prompt):
         return _prompt_attention(model, part.new, part.new + part.context)
     if isinstance(part, Decode):
-        return _decode_attention(model, part.context + part.width, side, gemv)
+        return _decode_attention(model, part.context + part.width, gemv)
     if part.tokens == 1:
         return _decode_layer(model, side, gemv)
     return _prompt_layer(model, part)
@@ -93,14 +96,14 @@ def width(model: Model) -> int:
 
 def _prompt_layer(model: Model, part: Layer) -> Iterator[GridOperator]:
     rows, hidden, wide, ffn = part.tokens, model.hidden, width(model), model.ffn_hidden or 0
-    yield GridOperator("attention norm", "rms-norm", (rows, hidden))
+    yield GridOperator("attention norm", "row-sum", (rows, hidden))
     yield GridOperator("query", "mesh-gemm", (rows, wide, hidden))
     yield GridOperator("key", "mesh-gemm", (rows, wide, hidden), _SKEWED)
     yield GridOperator("value", "mesh-gemm", (rows, wide, hidden), _SKEWED)
     yield GridOperator("rotary embedding", "rotary", (rows, 2 * wide, _PAIR))
     yield GridOperator("attention output", "mesh-gemm", (rows, hidden, wide))
     yield GridOperator("attention residual", "residual", (rows, hidden))
-    yield GridOperator("feed-forward norm", "rms-norm", (rows, hidden))
+    yield GridOperator("feed-forward norm", "row-sum", (rows, hidden))
     yield GridOperator("gate", "mesh-gemm", (rows, ffn, hidden))
     yield GridOperator("up", "mesh-gemm", (rows, ffn, hidden), _SKEWED)
     yield GridOperator("activation", "gate", (rows, ffn))
@@ -110,42 +113,42 @@ def _prompt_layer(model: Model, part: Layer) -> Iterator[GridOperator]:
 
 def _prompt_attention(model: Model, rows: int, keys: int) -> Iterator[GridOperator]:
     wide = width(model)
-    # One operand shifts: the transposed kernel, whose sums this chip's routers do not make, has as
-    # many steps.
-    yield GridOperator("scores", "mesh-gemm", (rows, keys, wide), _SKEWED)
-    yield GridOperator("softmax", "softmax", (rows, keys))
+    yield GridOperator("scores", "mesh-gemm-t", (rows, keys, wide))
+    yield GridOperator("softmax maximum", "row-sum", (rows, keys))
+    yield GridOperator("softmax sum", "row-sum", (rows, keys))
     yield GridOperator("values", "mesh-gemm", (rows, wide, keys))
 
 
 def _decode_layer(model: Model, side: int, gemv: str) -> Iterator[GridOperator]:
     hidden, wide, ffn = model.hidden, width(model), model.ffn_hidden or 0
     heads, both = 3 * padded(wide, side), 2 * padded(ffn, side)
-    yield _sum("attention norm", gemv, hidden, side)
+    yield _sum("attention norm", gemv, hidden)
     yield GridOperator("query, key and value", gemv, (1, heads, hidden))
     yield GridOperator("rotary embedding", "rotary", (1, 2 * wide, _PAIR))
     yield GridOperator("attention output", gemv, (1, hidden, wide))
     yield GridOperator("attention residual", "residual", (1, hidden))
-    yield _sum("feed-forward norm", gemv, hidden, side)
+    yield _sum("feed-forward norm", gemv, hidden)
     yield GridOperator("gate and up", gemv, (1, both, hidden))
     yield GridOperator("activation", "gate", (1, ffn))
     yield GridOperator("down", gemv, (1, hidden, ffn))
     yield GridOperator("feed-forward residual", "residual", (1, hidden))
 
 
-def _decode_attention(model: Model, keys: int, side: int, gemv: str) -> Iterator[GridOperator]:
+def _decode_attention(model: Model, keys: int, gemv: str) -> Iterator[GridOperator]:
     wide = width(model)
     yield GridOperator("scores", gemv, (1, keys, wide))
-    yield _sum("softmax maximum", gemv, keys, side)
-    yield _sum("softmax sum", gemv, keys, side)
+    yield _sum("softmax maximum", gemv, keys)
+    yield _sum("softmax sum", gemv, keys)
     yield GridOperator("values", gemv, (1, wide, keys))
 
 
-def _head(model: Model, rows: int, side: int, gemv: str) -> Iterator[GridOperator]:
+def _head(model: Model, rows: int, gemv: str) -> Iterator[GridOperator]:
     for _ in range(rows):
-        yield _sum("last norm", gemv, model.hidden, side)
+        yield _sum("last norm", gemv, model.hidden)
         yield GridOperator("head", gemv, (1, model.vocabulary, model.hidden))
 
 
-def _sum(name: str, gemv: str, size: int, side: int) -> GridOperator:
-    """A number of a vector that every tile gets: a product with one column a tile."""
-    return GridOperator(name, gemv, (1, side, size))
+def _sum(name: str, gemv: str, size: int) -> GridOperator:
+    """A number of a vector that every tile gets; all rows of tiles have the vector."""
+    pipeline = Choices(collective="pipeline") if gemv == "pipeline-gemv" else Choices()
+    return GridOperator(name, "row-sum", (1, size), pipeline)

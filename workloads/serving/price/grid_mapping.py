@@ -50,7 +50,7 @@ class GridMapping:
         if key not in self._plans:
             kernel = KERNELS[operator.kernel]
             choices = operator.choices
-            if "collective" in kernel.choices:
+            if self._asked.collective is not None and "collective" in kernel.choices:
                 choices = replace(choices, collective=self._asked.collective)
             (found,) = kernel.found([operator.sizes], self.place, choices)
             self._plans[key] = Mapped(operator.kernel, operator.sizes, *found)

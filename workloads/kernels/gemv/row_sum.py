@@ -1,0 +1,86 @@
+"""Sums of rows of a matrix over a grid of tiles, which every tile of a line then has.
+
+The sum of M rows of N elements: a tile has some elements of some rows, which its vector engine adds
+up; the tiles of a column have parts of the same rows, whose sums are added like those of a product
+of a vector and a matrix. Norms and softmax need it on operands that lie as products leave them.
+"""
+
+from dataclasses import dataclass, fields
+
+from tlm.program import Buffer, Engine, Work
+from tlm.program.arithmetic import Integers
+from tlm.program.data import Vector
+from tlm.program.functional import TileBlocks
+from workloads.kernels.gemv.mesh_gemv import plan_mesh_gemv
+from workloads.kernels.gemv.pipeline_gemv import plan_pipeline_gemv
+from workloads.kernels.gemv.plan import GemvPlan
+from workloads.kernels.parts.blocks import cut
+from workloads.machine.place import Place
+
+
+@dataclass(frozen=True, slots=True)
+class RowSumPlan(GemvPlan):
+    """See `GemvPlan`: its c are the sums, and its product a pass of the vector engine."""
+
+    @property
+    def tile_macs(self) -> int:
+        """There are none."""
+        return 0
+
+    @property
+    def tile_matrix_cycles(self) -> int:
+        """There are none."""
+        return 0
+
+    @property
+    def tile_vector_cycles(self) -> int:
+        """Cycles of a tile's pass."""
+        return self.product_cycles
+
+    @property
+    def buffers(self) -> dict[str, Buffer]:
+        """Buffers ``x`` and ``c``."""
+        k, n = self.block
+        return {"x": Buffer(n, k, self.sum_bits), "c": Buffer(n, 1, self.sum_bits)}
+
+    def product(self, gives: tuple[str, ...]) -> Work:
+        """The pass of every tile."""
+        return Work(
+            Engine.VECTOR,
+            self.everywhere,
+            self.product_cycles,
+            gives=gives,
+            task=Vector("row-sum", "x", "c"),
+            label="C",
+        )
+
+
+def plan_row_sum(
+    shape: tuple[int, int],
+    place: Place,
+    groups: tuple[int, ...] | None = None,
+    method: str | None = None,
+) -> RowSumPlan:
+    """Plan the sums of ``shape`` = (M, N).
+
+    Args:
+        shape: Rows, and elements of each.
+        place: The grid.
+        groups: As of MeshGEMV.
+        method: As of MeshGEMV; or ``pipeline``, as of the pipelined product.
+
+    Raises:
+        InputError: if the shape, the groups or the method do not fit.
+    """
+    if method == "pipeline":
+        plan = plan_pipeline_gemv((1, *shape), place)
+    else:
+        plan = plan_mesh_gemv((1, *shape), place, groups, method)
+    known = {field.name: getattr(plan, field.name) for field in fields(plan)}
+    k, n = plan.block
+    return RowSumPlan(**known | {"product_cycles": place.vector.pass_cycles(n, k)})
+
+
+def put(plan: RowSumPlan, memory: TileBlocks, x: Integers) -> None:
+    """Put x (M, N) where the program expects it."""
+    memory["x"][:] = cut(x, plan.cols, plan.rows).swapaxes(0, 1)
