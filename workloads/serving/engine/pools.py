@@ -71,8 +71,9 @@ def make_pools(
             expert_parallel=expert_parallel,
             kv_sram_tokens=kv_sram_tokens,
             network=network,
+            prompts_only=prompts_only,
         )
-        for pool in pools
+        for pool, prompts_only in ((pools[0], True), (pools[1], False))
     )
     return Pools(
         prefill,

@@ -136,12 +136,8 @@ class PartPrices:
     def _between(self, mapping: Mapping, mapped: Mapped, cycles: float) -> Between | None:
         """Between what `at` may be by the comparisons, as a part of the cycles."""
         level = "perf" if self._lt is None else "lt"
-        memory = mapping.place.offchip is not None
-        steps = chip_steps(self._compared_as, mapped.kernel, level, memory=memory)
-        if steps is None:
-            return None
-        steps = [*steps, LevelStep.anywhere(self._network_pct)] if self._network_pct else steps
-        return between(steps, mapped.plan.balance, cycles)
+        of = self._compared_as, self._network_pct, level
+        return between_at(*of, mapping.place, mapped, cycles)
 
     def _interpolated(self, part: Part) -> list[float]:
         """Ratio of `lt` to `perf` of a part's operators."""
@@ -200,6 +196,26 @@ class PartPrices:
         if not isinstance(part, Layer) or not part.experts:
             return 0.0
         return needed(self._model, part.tokens) * self._model.expert_bytes
+
+
+def between_at(
+    compared_as: str | None,
+    network_pct: float,
+    level: str,
+    place: Place,
+    mapped: Mapped,
+    cycles: float,
+) -> Between | None:
+    """Between what a plan may take at level `at`, as a part of its cycles at another level.
+
+    None if it was not compared, or the comparison is not of its variant.
+    """
+    memory, variant = place.offchip is not None, "skewed" if mapped.skewed else ""
+    steps = chip_steps(compared_as, mapped.kernel, level, memory=memory, variant=variant)
+    if steps is None:
+        return None
+    steps = [*steps, LevelStep.anywhere(network_pct)] if network_pct else steps
+    return between(steps, mapped.plan.balance, cycles)
 
 
 def _is_kept(part: Part) -> bool:
