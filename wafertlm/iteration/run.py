@@ -20,6 +20,8 @@ from workloads.kernels.catalogue import KERNELS
 from workloads.kernels.gemm.stream_plan import StreamPlan
 from workloads.machine.dtypes import activation_dtype
 from workloads.models import Model, find_model
+from workloads.models.operators import Operator
+from workloads.serving.price.grid_layer import GridOperator
 from workloads.serving.price.iteration import Iterations
 from workloads.serving.price.mapping import Mapped
 from workloads.serving.price.mapping import Mapping as Mapper
@@ -35,13 +37,13 @@ class Ran:
     """A kernel of an iteration.
 
     Attributes:
-        operator: What it computes, in words.
+        operator: What it computes.
         mapped: How.
         count: How often it runs.
         result: What came of one run.
     """
 
-    operator: str
+    operator: Operator | GridOperator
     mapped: Mapped
     count: int
     result: KernelResult
@@ -50,7 +52,7 @@ class Ran:
         """Its line in the result."""
         moved = self.result.setup.moved
         return {
-            "operator": self.operator,
+            "operator": self.operator.name,
             "kernel": self.mapped.kernel,
             "shape": ",".join(map(str, self.mapped.sizes)),
             "place": self.result.setup.options.grid,
@@ -191,12 +193,12 @@ def run_iteration(
             ground = grounded(asked)
             mapper = Mapper(ground.place, asked.choices)
             planned = [
-                _Planned(operator.name, mapper.of(operator), count, ground)
+                _Planned(operator, mapper.of(operator), count, ground)
                 for operator, count in Iterations(model).operators(batch)
             ]
         else:
             planned = [
-                _Planned(operator.name, mapped, count, wafer.grounds[side])
+                _Planned(operator, mapped, count, wafer.grounds[side])
                 for side, operator, mapped, count in wafer.kernels()
             ]
             ground = planned[0].ground
@@ -209,7 +211,7 @@ def run_iteration(
 class _Planned(NamedTuple):
     """A kernel that is to run: see `Ran`."""
 
-    operator: str
+    operator: Operator | GridOperator
     mapped: Mapped
     times: int
     ground: Ground
@@ -220,11 +222,14 @@ def _run(planned: Sequence[_Planned], progress: Progress | None, execution: Exec
     costs = sum((setup.cost for setup in setups), Cost())
     hold_cost(costs, planned[0].ground.levels.noc, execution)
     execution, kernels = replace(execution, cost=None), []
+    alike: dict[Any, KernelResult] = {}
     for done, (each, setup) in enumerate(zip(planned, setups, strict=True)):
         if progress is not None:
             progress(done, len(planned))
-        result = run_setup(setup, execution)
-        kernels.append(Ran(each.operator, each.mapped, each.times, result))
+        key = setup.options, setup.place.rows
+        if key not in alike:
+            alike[key] = run_setup(setup, execution)
+        kernels.append(Ran(each.operator, each.mapped, each.times, alike[key]))
     return kernels
 
 

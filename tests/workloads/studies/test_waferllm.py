@@ -1,5 +1,6 @@
 """The WaferLLM study: its cases by hand, its rows, and its plots."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -84,3 +85,20 @@ def test_rows_that_are_not_scored_are_in_no_error() -> None:
         "worst_row": "T3/M/1x1/prefill",
     }
     assert set(found) == {"fitted", "fitted of T3, M"}
+
+
+def test_the_document_has_the_figures_of_the_study() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "waferllm.md").read_text()
+    shown = {
+        name: (paper, model, error, fit)
+        for name, paper, model, error, fit in re.findall(
+            r"^\| (T\d/\S+) \| (\S+) \| (\S+) \| (\S+) \| ([a-z ]+) \|$", text, re.MULTILINE
+        )
+    }
+    for fact in facts(quick=True):
+        if fact.name.startswith("T") and fact.case is not None:
+            model = figure(fact.case, fact.figure)
+            paper = "-" if fact.paper is None else f"{fact.paper:,.6g}"
+            error = "-" if fact.paper is None else f"{100 * (model / fact.paper - 1):+.1f}%"
+            assert shown.pop(fact.name) == (paper, f"{model:,.5g}", error, fact.fit)
+    assert not shown
