@@ -93,6 +93,9 @@ class Choices:
         resident: Whether B lies in the tiles that use it.
         latent: Of attention: values are the first elements of the keys.
         skewed: Of products by compute and shift: A comes skewed, as one before left it.
+        receive_buffers: Of SUMMA: of a tile for panels of each matrix, 1 or 2.
+        serial: Of SUMMA: whether panels of B wait for those of A.
+        at_root: Of products of a vector: whether sums stay at the roots.
     """
 
     collective: str | None = None
@@ -103,6 +106,9 @@ class Choices:
     resident: bool | None = None
     latent: bool | None = None
     skewed: bool | None = None
+    receive_buffers: int | None = None
+    serial: bool | None = None
+    at_root: bool | None = None
 
     @property
     def variant(self) -> str:
@@ -111,7 +117,10 @@ class Choices:
         resident = "resident" if self.resident else None
         skewed = "skewed" if self.skewed else None
         groups = f"groups of {self.groups}" if self.groups else None
-        parts = schedule, self.collective, groups, resident, skewed
+        buffers = "one buffer" if self.receive_buffers == 1 else None
+        serial = "serial" if self.serial else None
+        at_root = "at the root" if self.at_root else None
+        parts = schedule, self.collective, groups, resident, skewed, buffers, serial, at_root
         return ", ".join(part for part in parts if part is not None)
 
 
@@ -225,13 +234,23 @@ def _gemm(
 
 
 def _panels(
-    program: Callable[[GemmPlan], Program], form: Callable[[GemmPlan, NocTiming], int]
+    program: Callable[[GemmPlan], Program],
+    form: Callable[[GemmPlan, NocTiming], int],
+    *choices: str,
 ) -> Kernel:
     def plan(sizes: Any, place: Place, choices: Choices) -> GemmPlan:
         method = choose("collective", choices.collective or "network", ["network", *BY_MESSAGES])
-        return replace(plan_gemm(sizes, place), method=method)
+        buffers = choices.receive_buffers or 2
+        if buffers > 2:
+            raise InputError(f"--receive-buffers: found {buffers}; allowed: 1 or 2")
+        return replace(
+            plan_gemm(sizes, place),
+            method=method,
+            receive_buffers=buffers,
+            serial=bool(choices.serial),
+        )
 
-    return replace(_gemm(plan_gemm, program, form), plan=plan, choices=("collective",))
+    return replace(_gemm(plan_gemm, program, form), plan=plan, choices=("collective", *choices))
 
 
 def _compute_shift(program: Callable[..., Program], ring: Callable[[int], Ring]) -> Kernel:
@@ -404,17 +423,23 @@ KERNELS = {
     "mesh-gemm": _compute_shift(mesh_gemm, Ring.interleaved),
     "mesh-gemm-t": _gemm(_plan_transposed, mesh_gemm_t, mesh_gemm_t_cycles),
     "cannon": _compute_shift(cannon, Ring.natural),
-    "summa": _panels(summa, summa_cycles),
+    "summa": _panels(summa, summa_cycles, "receive_buffers", "serial"),
     "allgather-gemm": _panels(allgather_gemm, allgather_cycles),
     "stream-gemm": _stream(GEMM),
     "grouped-gemm": _stream(GROUPS),
     "mesh-gemv": _gemv(
-        lambda sizes, place, choices: mesh_gemv.plan_mesh_gemv(
-            sizes, place, choices.groups, choices.collective
+        lambda sizes, place, choices: replace(
+            mesh_gemv.plan_mesh_gemv(sizes, place, choices.groups, choices.collective),
+            at_root=bool(choices.at_root),
         ),
-        choices=("collective", "groups"),
+        choices=("collective", "groups", "at_root"),
     ),
-    "pipeline-gemv": _gemv(lambda sizes, place, _: pipeline_gemv.plan_pipeline_gemv(sizes, place)),
+    "pipeline-gemv": _gemv(
+        lambda sizes, place, choices: replace(
+            pipeline_gemv.plan_pipeline_gemv(sizes, place), at_root=bool(choices.at_root)
+        ),
+        choices=("at_root",),
+    ),
     "ring-gemv": _gemv(
         lambda sizes, place, _: plan_gemv(sizes, place, ring=True),
         ring_gemv.ring_gemv,
