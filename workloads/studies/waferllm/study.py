@@ -161,6 +161,11 @@ def _orderings(model: Mapping[str, float | None]) -> list[dict[str, Any]]:
             holds(f"F9: {kernel} at 2K rises from {least} to {most}", last > first)
         else:
             holds(f"F9: {kernel} at 2K is stable, within 15 %", abs(last / first - 1) <= 0.15)
+    for name, low, high in (("2K", 1.4, np.inf), ("8K", 1.1, 1.4)):
+        start = f"F9/GEMM-{name}/{most}x{most}"
+        ratio = _cycles(model, f"{start}/SUMMA") / _cycles(model, f"{start}/MeshGEMM")
+        text = f"F9: SUMMA over MeshGEMM at {name} on {most}x{most}, {low:g} to {high:g}"
+        found.append({"target": text, "found": ratio, "wanted": low, "met": low <= ratio <= high})
     for name in GEMV_SIZES:
         best = [
             min(GEMV_SIDES, key=lambda side: _cycles(model, f"F10/GEMV-{name}/{side}x{side}/{k}"))
