@@ -26,8 +26,8 @@ from workloads.kernels.gemm.closed_form import (
 )
 from workloads.kernels.gemm.mesh_gemm import mesh_gemm
 from workloads.kernels.gemm.mesh_gemm_t import mesh_gemm_t
-from workloads.kernels.gemm.plan import GemmPlan, plan_gemm, plan_square_gemm, summed
-from workloads.kernels.gemm.ring import Ring
+from workloads.kernels.gemm.plan import GemmPlan, plan_gemm, plan_square_gemm, shifted, summed
+from workloads.kernels.gemm.ring import Rings
 from workloads.kernels.gemm.stream_closed_form import stream_gemm_cycles
 from workloads.kernels.gemm.stream_gemm import stream_gemm
 from workloads.kernels.gemm.stream_plan import StreamPlan
@@ -253,16 +253,16 @@ def _panels(
     return replace(_gemm(plan_gemm, program, form), plan=plan, choices=("collective", *choices))
 
 
-def _compute_shift(program: Callable[..., Program], ring: Callable[[int], Ring]) -> Kernel:
+def _compute_shift(program: Callable[..., Program], rings: Callable[[int, int], Rings]) -> Kernel:
     """A product by compute and shift on rings."""
 
     def plan(sizes: Any, place: Place, choices: Choices) -> GemmPlan:
-        return replace(plan_square_gemm(sizes, place), skewed=bool(choices.skewed))
+        return replace(plan_gemm(sizes, place, shifted), skewed=bool(choices.skewed))
 
     whole = _gemm(
-        plan_square_gemm,
+        plan_gemm,
         lambda plan: program(plan, align=not plan.skewed),
-        lambda plan, timing: compute_shift_cycles(plan, ring(plan.side), timing),
+        lambda plan, timing: compute_shift_cycles(plan, rings(plan.rows, plan.cols), timing),
     )
     return replace(whole, plan=plan, choices=("skewed",))
 
@@ -420,9 +420,9 @@ def _find_sum(problems: Sequence[Sizes], place: Place, _: Choices) -> list[Found
 
 ROTARY, WEIGHTED_SUM = recipes.rotary(), recipes.weighted_sum()
 KERNELS = {
-    "mesh-gemm": _compute_shift(mesh_gemm, Ring.interleaved),
+    "mesh-gemm": _compute_shift(mesh_gemm, Rings.interleaved),
     "mesh-gemm-t": _gemm(_plan_transposed, mesh_gemm_t, mesh_gemm_t_cycles),
-    "cannon": _compute_shift(cannon, Ring.natural),
+    "cannon": _compute_shift(cannon, Rings.natural),
     "summa": _panels(summa, summa_cycles, "receive_buffers", "serial"),
     "allgather-gemm": _panels(allgather_gemm, allgather_cycles),
     "stream-gemm": _stream(GEMM),

@@ -110,7 +110,7 @@ def test_groups_of_a_tree(kernel: Run) -> None:
 
 def test_grids_need_not_be_square(kernel: Run) -> None:
     for name in KERNELS:
-        if name in ("mesh-gemm", "mesh-gemm-t", "cannon"):
+        if name == "mesh-gemm-t":
             refused = kernel(name, "--grid", "2x4", status=2)["stderr"]
             assert refused == "error: grid 2x4: this kernel runs on square grids\n"
         else:

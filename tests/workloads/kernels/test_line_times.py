@@ -71,10 +71,13 @@ def test_a_pipeline_has_a_stage_a_tile(tiles: int) -> None:
     assert slopes(plan_pipeline_gemv(SHAPE, place(tiles, 1))) == (2 * (tiles - 1), tiles - 1)
 
 
+@pytest.mark.parametrize("few", [True, False])
 @pytest.mark.parametrize("tiles", [3, 10, 64])
-def test_a_ring_goes_around_twice_and_adds_once(tiles: int) -> None:
+def test_a_ring_goes_around_twice_and_adds_once(tiles: int, few: bool) -> None:
     # All edges of the interleaved ring but one, there and back again.
-    hops, sums = slopes(plan_gemv(SHAPE, place(tiles, 1), ring=True))
+    plan = plan_gemv((1, 4 if few else 2 * tiles, 500), place(tiles, 1), ring=True)
+    assert plan.parts == (2 if few else tiles)
+    hops, sums = slopes(plan)
     around = 2 * (tiles - 1)
     assert 2 * (around - 2) <= hops <= 2 * around
     assert sums == tiles - 1

@@ -64,6 +64,17 @@ def test_compute_shift_multiplies_on_a_large_prime_side(name: str) -> None:
     check(build(plan), put, plan, (30, 14, 25))
 
 
+@pytest.mark.parametrize("align", [True, False])
+@pytest.mark.parametrize("grid", [(2, 3), (3, 2), (4, 6), (6, 4), (1, 4), (4, 1), (3, 5), (6, 9)])
+@pytest.mark.parametrize("name", SHIFTED)
+def test_compute_shift_on_grids_that_are_not_square(
+    name: str, grid: tuple[int, int], align: bool
+) -> None:
+    build, put = SHIFTED[name]
+    plan = plan_gemm((7, 5, 9), place(*grid))
+    check(build(plan, align=align), partial(put, align=align), plan, (7, 5, 9))
+
+
 @shapes
 @sides
 def test_transposed_mesh_gemm_multiplies(side: int, shape: Shape) -> None:

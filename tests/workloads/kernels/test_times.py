@@ -11,13 +11,14 @@ from itertools import product
 import numpy as np
 import pytest
 
+from tests.workloads.kernels.products import place
 from tlm.engines.at import run_at
 from tlm.engines.lt import run_lt
 from tlm.interconnect.handshake import HandshakeMesh
 from tlm.interconnect.transfer_times import arrival_cycles, credit_cycles
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Engine, Operation, Program, Work
-from workloads.kernels.catalogue import KERNELS
+from workloads.kernels.catalogue import KERNELS, Choices
 from workloads.kernels.gemm.allgather_gemm import allgather_gemm
 from workloads.kernels.gemm.cannon import cannon
 from workloads.kernels.gemm.closed_form import allgather_cycles
@@ -90,6 +91,17 @@ def test_summa_starts_with_two_turns_at_the_ports(side: int, flits: int) -> None
     least = flits + arrival_cycles(wide, side - 1, flits, multicast=True) + side * step
     assert least < lt <= least + 2 * flits
     assert lt == run_at(program, wide, HandshakeMesh(side, side, wide)).cycles
+
+
+@pytest.mark.parametrize("name", ["mesh-gemm", "cannon"])
+@pytest.mark.parametrize("grid", [(1, 4), (2, 3), (4, 6), (6, 4), (9, 6), (7, 3)])
+def test_closed_form_on_grids_that_are_not_square(name: str, grid: tuple[int, int]) -> None:
+    kernel, tiles = KERNELS[name], place(*grid)
+    for choices in (Choices(), Choices(skewed=True)):
+        for sizes in ((40, 40, 40), (100, 90, 200)):
+            plan = kernel.planned(sizes, tiles, choices)
+            lt = run_lt(kernel.program(plan), tiles.timing).cycles
+            assert kernel.closed_form(plan, tiles.timing) == pytest.approx(lt, rel=0.03)
 
 
 def test_distance_orders_the_kernels() -> None:

@@ -9,16 +9,16 @@ from tlm.program.arithmetic import Integers
 from tlm.program.functional import TileBlocks
 from workloads.kernels.gemm.compute_shift import compute_shift, place_skewed
 from workloads.kernels.gemm.plan import GemmPlan
-from workloads.kernels.gemm.ring import Ring
+from workloads.kernels.gemm.ring import Rings
 
 
 def cannon(plan: GemmPlan, *, align: bool = True) -> Program:
     """Program of Cannon's method; see `compute_shift`."""
-    return compute_shift(plan, Ring.natural(plan.side), align=align)
+    return compute_shift(plan, Rings.natural(plan.rows, plan.cols), align=align)
 
 
 def put(
     plan: GemmPlan, memory: TileBlocks, a: Integers, b: Integers, *, align: bool = True
 ) -> None:
     """Put A (M, K) and B (K, N) where the program expects them."""
-    place_skewed(plan, Ring.natural(plan.side), memory, a, b, align=align)
+    place_skewed(plan, Rings.natural(plan.rows, plan.cols), memory, a, b, align=align)

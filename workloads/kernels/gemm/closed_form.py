@@ -13,8 +13,9 @@ import numpy as np
 
 from tlm.interconnect.transfer_times import arrival_cycles, credit_cycles
 from tlm.interconnect.zero_load import NocTiming
+from workloads.kernels.gemm.compute_shift import alignment
 from workloads.kernels.gemm.plan import GemmPlan
-from workloads.kernels.gemm.ring import Ring
+from workloads.kernels.gemm.ring import Rings
 from workloads.kernels.gemm.summa_closed_form import multicast_summa_cycles
 from workloads.kernels.parts.broadcast import BY_MESSAGES
 from workloads.kernels.parts.closed_form import broadcast_cycles
@@ -23,14 +24,22 @@ _TOGETHER = 4
 """Lines whose second blocks in an all-gather go at the same times (measured at lt)."""
 
 
-def compute_shift_cycles(plan: GemmPlan, ring: Ring, timing: NocTiming) -> int:
-    """Cycles of MeshGEMM or Cannon's method on a ring, with the alignment of A if it needs it."""
-    side, longest = plan.side, ring.longest_hops
-    there = plan.a_flits + arrival_cycles(timing, longest, plan.b_flits)
-    round_trip = plan.step_cycles + credit_cycles(timing, longest) + there
-    step = max(plan.step_cycles, plan.a_flits + plan.b_flits, round_trip / 2)
-    align = 0.0 if plan.skewed else side // 2 * _lock_step_cycles(plan, ring, timing)
-    return round(align + (side - 1) * step + plan.step_cycles)
+def compute_shift_cycles(plan: GemmPlan, rings: Rings, timing: NocTiming) -> int:
+    """Cycles of MeshGEMM or Cannon's method, with the alignment of A if it needs it.
+
+    A panel comes back to a buffer as many steps later as a tile has buffers for its matrix.
+    """
+    held_a, held_b = plan.panels // plan.cols, plan.panels // plan.rows
+    across, down = rings.across.longest_hops, rings.down.longest_hops
+    a_way = credit_cycles(timing, across) + arrival_cycles(timing, across, plan.a_flits)
+    b_way = credit_cycles(timing, down) + arrival_cycles(timing, down, plan.b_flits) + plan.a_flits
+    round_trips = (
+        (plan.step_cycles + a_way) / (held_a + 1),
+        (plan.step_cycles + b_way) / (held_b + 1),
+    )
+    step = max(plan.step_cycles, plan.a_flits + plan.b_flits, *round_trips)
+    align = 0.0 if plan.skewed else _align_cycles(plan, rings, timing)
+    return round(align + (plan.panels - 1) * step + plan.step_cycles)
 
 
 def summa_cycles(plan: GemmPlan, timing: NocTiming) -> int:
@@ -140,10 +149,12 @@ def _streamed_gemm_t_cycles(plan: GemmPlan, relay_cycles: int, timing: NocTiming
     return side * step + max(behind, against)
 
 
-def _lock_step_cycles(plan: GemmPlan, ring: Ring, timing: NocTiming) -> float:
-    """An alignment step: a block passes on when it has come; two buffers hide half a round trip."""
+def _align_cycles(plan: GemmPlan, rings: Rings, timing: NocTiming) -> float:
+    """Lock steps: a panel passes on when it has come; buffers hide a part of a round trip."""
+    ring, held, own = rings.across, plan.panels // plan.cols, plan.align_cycles
     hops = np.abs(ring.neighbours(1) - np.arange(ring.size))
-    pass_on = timing.hop_cycles * hops.mean() + arrival_cycles(timing, 0, plan.a_flits)
+    pass_on = timing.hop_cycles * hops.mean() + arrival_cycles(timing, 0, plan.a_flits) + own
     longest = int(hops.max())
-    round_trip = credit_cycles(timing, longest) + arrival_cycles(timing, longest, plan.a_flits)
-    return max(float(pass_on) + plan.align_cycles, (round_trip + plan.align_cycles) / 2)
+    way = credit_cycles(timing, longest) + arrival_cycles(timing, longest, plan.a_flits)
+    step = max(float(pass_on) / held, (way + own) / (held + 1), own, plan.a_flits)
+    return int(alignment(plan, rings).steps.max()) * step

@@ -71,3 +71,26 @@ class Ring:
     def longest_hops(self) -> int:
         """Length of the longest edge."""
         return int(np.abs(self.neighbours(1) - np.arange(self.size)).max())
+
+
+@dataclass(frozen=True, slots=True)
+class Rings:
+    """Rings of a grid: the same one on every row, and the same one on every column.
+
+    Attributes:
+        across: Of a row's tiles.
+        down: Of a column's.
+    """
+
+    across: Ring
+    down: Ring
+
+    @classmethod
+    def natural(cls, rows: int, cols: int) -> "Rings":
+        """In the order of the lines."""
+        return cls(Ring.natural(cols), Ring.natural(rows))
+
+    @classmethod
+    def interleaved(cls, rows: int, cols: int) -> "Rings":
+        """With no edge longer than two hops."""
+        return cls(Ring.interleaved(cols), Ring.interleaved(rows))

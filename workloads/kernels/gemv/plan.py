@@ -36,7 +36,8 @@ class GemvPlan:
         combine_cycles: Cycles of the vector engine to add two parts of c.
         element_bits: Bits of an element of a and B.
         sum_bits: Bits of an element of c.
-        parts: Parts into which c is cut (ring), each of a whole number of flits; else 1.
+        parts: Parts into which c is cut (ring), each of a whole number of flits; else 1. Where it
+            has fewer flits than a column has tiles each is a part, and not all tiles pass one on.
         method: How partial sums come together (`workloads.kernels.parts.collectives`); not of a
             ring.
         root: The tile of a column where they do.
@@ -149,7 +150,7 @@ class GemvPlan:
 
 
 def plan_gemv(shape: Shape, place: Place, *, ring: bool = False) -> GemvPlan:
-    """Plan a product ``shape`` = (1, N, K); for a ``ring`` c is cut into a part for each row.
+    """Plan a product ``shape`` = (1, N, K); for a ``ring`` c is cut into parts.
 
     Raises:
         InputError: for an M other than 1, or a size below 1.
@@ -158,11 +159,11 @@ def plan_gemv(shape: Shape, place: Place, *, ring: bool = False) -> GemvPlan:
     if size_m != 1:
         raise InputError(f"--shape: found M = {size_m}; a vector times a matrix has M = 1")
     check_shape(1, size_k, size_n)
-    parts = place.rows if ring else 1
-    part = ceil_div(ceil_div(size_n, place.cols), parts)
-    if ring:  # whole flits
+    parts, part = 1, ceil_div(size_n, place.cols)
+    if ring:
         flit = max(1, 8 * place.timing.flit_bytes // place.sum_bits)
-        part = ceil_div(part, flit) * flit
+        parts = min(place.rows, ceil_div(part, flit))
+        part = ceil_div(ceil_div(part, parts), flit) * flit
     k, n = ceil_div(size_k, place.rows), part * parts
     return GemvPlan(
         rows=place.rows,
