@@ -39,6 +39,7 @@ from workloads.kernels.catalogue import (
     Plan,
     Sizes,
 )
+from workloads.kernels.parts.broadcast import BY_MESSAGES
 from workloads.kernels.tile_jobs import on_own_tiles
 from workloads.machine.dtypes import DTYPE_BITS
 from workloads.machine.place import Place, Rectangle, chip_place
@@ -66,6 +67,9 @@ _DEPTHS = (8, 128)
 _HEAD, _OPERANDS, _PRODUCTS = 32, 4, 3
 #: Of products of experts: how many, rows of each, and a tile's share of n and k in units.
 _EXPERTS = ((24, 4, 2, 2), (12, 64, 2, 2))
+#: Kernels that serving may be asked to run with collectives by messages, and tiles at most.
+_SERVING = ("stream-gemm", "grouped-gemm", "rms-norm", "decode-attention", "flat-attention")
+_SERVING_TILES = 8 * 8
 #: Level `at` runs cases up to so many steps and packets; and of each kernel on a chip's grid the
 #: cheapest, up to the second figure. No tiles more than the last one says.
 _CHEAP, _DEAR, _AT_TILES = 1_000, 10_000, 16 * 16
@@ -148,14 +152,19 @@ def chip_points(
 
 
 def _runs(grid: Grid) -> Iterator[tuple[str, Choices]]:
-    """Kernels as they are by themselves; FlatAttention also with all tiles in a group, each way."""
+    """Kernels as they are by themselves, skewed, and those of serving also by messages.
+
+    FlatAttention also with all tiles in a group, each way.
+    """
     for name, kernel in KERNELS.items():
         yield name, Choices()
         if "skewed" in kernel.choices:
             yield name, Choices(skewed=True)
+        if name in _SERVING and grid[0] * grid[1] <= _SERVING_TILES:
+            yield from ((name, Choices(collective=collective)) for collective in BY_MESSAGES)
     if grid[0] * grid[1] <= _AT_TILES:
         yield "flat-attention", Choices(group=grid)
-        for collective in (None, "tree", "sequential"):
+        for collective in (None, *BY_MESSAGES):
             choices = Choices(collective=collective, schedule="naive", group=grid)
             yield "flat-attention", choices
 
@@ -164,6 +173,9 @@ def _points(
     chip: str, ground: Ground, name: str, grid: Grid, seed: int, choices: Choices
 ) -> Iterator[ChipPoint]:
     kernel, memory = KERNELS[name], ground.place.offchip is not None
+    variant = kernel.variant(choices, ground.place)
+    if choices.collective is not None and not variant:
+        return  # as it is by itself
     stream = np.random.default_rng([seed, *chip.encode(), *name.encode(), *grid])
     points: list[ChipPoint] = []
     programs: list[Program] = []
@@ -180,7 +192,7 @@ def _points(
             point = ChipPoint(
                 chip=chip,
                 kernel=name,
-                variant=choices.variant,
+                variant=variant,
                 memory=memory,
                 case=_case(grid, sizes, choices),
                 balance=plan.balance,

@@ -7,7 +7,17 @@ from tlm.chips import Chip, chip_names
 from tlm.chips.parts import own_tile
 from tlm.chips.profile import CalibratedNoc
 from tlm.errors import InputError, choose
-from wafertlm.options import NAME_OR_FILE, SET, SET_HELP, Flag, parse_grid
+from wafertlm.options import (
+    COLLECTIVE_HELP,
+    GROUP_HELP,
+    NAME_OR_FILE,
+    SCHEDULE_HELP,
+    SET,
+    SET_HELP,
+    Flag,
+    parse_grid,
+    parse_group,
+)
 from workloads.kernels.attention.flat_attention import SCHEDULES
 from workloads.kernels.catalogue import KERNELS, Choices, Sizes
 from workloads.kernels.parts.collectives import METHODS
@@ -65,14 +75,12 @@ class KernelOptions:
     rtl: Annotated[
         str | None, "A custom network, calibrated by its SPEC.toml.", Flag(metavar="SPEC")
     ] = None
-    collective: Annotated[str | None, "How reductions are made, if another way; see --list."] = None
+    collective: Annotated[str | None, COLLECTIVE_HELP] = None
     groups: Annotated[
         str | None, "Of mesh-gemv: groups of each level of its tree but the last."
     ] = None
-    schedule: Annotated[str | None, "Of flat-attention: naive or async (default)."] = None
-    group: Annotated[
-        str | None, "Of flat-attention: GYxGX tiles of a group, or auto (default)."
-    ] = None
+    schedule: Annotated[str | None, SCHEDULE_HELP] = None
+    group: Annotated[str | None, GROUP_HELP] = None
     weight_bits: Annotated[
         float | None, "Of stream-gemm and grouped-gemm: bits of a weight in memory, if others."
     ] = None
@@ -107,7 +115,7 @@ class KernelOptions:
         Raises:
             InputError: if the groups, or rows and columns of one, are not numbers.
         """
-        group = None if self.group in (None, "auto") else parse_grid("--group", self.group)
+        group = parse_group(self.group)
         groups = (
             None if self.groups is None else _whole_numbers("--groups", self.groups, "21 or 100,10")
         )

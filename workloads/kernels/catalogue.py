@@ -104,15 +104,9 @@ class Choices:
     latent: bool | None = None
     skewed: bool | None = None
 
-    @property
-    def variant(self) -> str:
-        """What comparisons of levels know it by, beside the kernel; empty: the kernel's own."""
-        schedule = self.schedule if self.schedule != "async" else None
-        resident = "resident" if self.resident else None
-        skewed = "skewed" if self.skewed else None
-        groups = f"groups of {self.groups}" if self.groups else None
-        parts = schedule, self.collective, groups, resident, skewed
-        return ", ".join(part for part in parts if part is not None)
+
+#: Kernels as they are by themselves.
+KERNELS_OWN = Choices()
 
 
 class Plan(Protocol):
@@ -167,6 +161,7 @@ class Kernel:
         without_memory: The same plan with what lies in off-chip memory there when asked for.
         search: Plans, with their cycles, of problems that differ in one size alone: the first, or
             of attention the keys.
+        collective: What it does without a choice of one; None: what the place does.
     """
 
     form: Form
@@ -177,8 +172,26 @@ class Kernel:
     choices: tuple[str, ...] = ()
     without_memory: Callable[[Any], Any] = lambda plan: plan
     search: Callable[[Sequence[Sizes], Place, Choices], list[Found[Any]]] | None = None
+    collective: str | None = None
 
-    def planned(self, sizes: Sizes, place: Place, choices: Choices = Choices()) -> Plan:
+    def known(self, choices: Choices) -> Choices:
+        """Those of some choices that the kernel has."""
+        return Choices(**{name: getattr(choices, name) for name in self.choices})
+
+    def variant(self, choices: Choices, place: Place) -> str:
+        """What comparisons of levels know choices by, beside the kernel; empty: its own."""
+        known = self.known(choices)
+        own = self.collective or place.method(None)
+        parts = (
+            known.schedule if known.schedule != "async" else None,
+            known.collective if known.collective != own else None,
+            f"groups of {known.groups}" if known.groups else None,
+            "resident" if known.resident else None,
+            "skewed" if known.skewed else None,
+        )
+        return ", ".join(part for part in parts if part is not None)
+
+    def planned(self, sizes: Sizes, place: Place, choices: Choices = KERNELS_OWN) -> Plan:
         """A plan for some sizes.
 
         Raises:
@@ -197,7 +210,7 @@ class Kernel:
         return plan
 
     def found(
-        self, problems: Sequence[Sizes], place: Place, choices: Choices = Choices()
+        self, problems: Sequence[Sizes], place: Place, choices: Choices = KERNELS_OWN
     ) -> list[Found[Any]]:
         """`planned`, with the cycles, of problems as `search` takes them."""
         if self.search is not None:
@@ -231,7 +244,8 @@ def _panels(
         method = choose("collective", choices.collective or "network", ["network", *BY_MESSAGES])
         return replace(plan_gemm(sizes, place), method=method)
 
-    return replace(_gemm(plan_gemm, program, form), plan=plan, choices=("collective",))
+    kernel = _gemm(plan_gemm, program, form)
+    return replace(kernel, plan=plan, choices=("collective",), collective="network")
 
 
 def _compute_shift(program: Callable[..., Program], ring: Callable[[int], Ring]) -> Kernel:
@@ -309,7 +323,7 @@ def _without_memory(plan: _Streaming) -> _Streaming:
     return replace(plan, place=replace(plan.place, offchip=None))
 
 
-def _attention(sizes: Sizes, choices: Choices = Choices()) -> AttentionShape:
+def _attention(sizes: Sizes, choices: Choices = KERNELS_OWN) -> AttentionShape:
     batch, q_heads, kv_heads, rows, keys, qk_depth, v_depth = sizes
     latent = bool(choices.latent)
     return AttentionShape(batch, q_heads, kv_heads, rows, keys, qk_depth, v_depth, latent)
@@ -408,11 +422,14 @@ KERNELS = {
     "allgather-gemm": _panels(allgather_gemm, allgather_cycles),
     "stream-gemm": _stream(GEMM),
     "grouped-gemm": _stream(GROUPS),
-    "mesh-gemv": _gemv(
-        lambda sizes, place, choices: mesh_gemv.plan_mesh_gemv(
-            sizes, place, choices.groups, choices.collective
+    "mesh-gemv": replace(
+        _gemv(
+            lambda sizes, place, choices: mesh_gemv.plan_mesh_gemv(
+                sizes, place, choices.groups, choices.collective
+            ),
+            choices=("collective", "groups"),
         ),
-        choices=("collective", "groups"),
+        collective="k-tree",
     ),
     "pipeline-gemv": _gemv(lambda sizes, place, _: pipeline_gemv.plan_pipeline_gemv(sizes, place)),
     "ring-gemv": _gemv(
@@ -459,5 +476,6 @@ KERNELS = {
         ("collective", "schedule", "group", "latent"),
         _without_memory,
         _find_flat,
+        collective="network",
     ),
 }

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from workloads.kernels.catalogue import KERNELS, Choices
+from workloads.kernels.catalogue import KERNELS, KERNELS_OWN, Choices
 from workloads.machine.place import Place
 from workloads.models import Model
 from workloads.serving.price.grid_layer import GridOperator, grid_operators
 from workloads.serving.price.iteration import Part
-from workloads.serving.price.mapping import KERNELS_OWN, Mapped
+from workloads.serving.price.mapping import Mapped
 
 
 class GridMapping:

@@ -5,6 +5,7 @@ from functools import cache
 from tlm.chips import AnyChip, Chip, chip_names, find_chip, load_chip
 from tlm.chips.gpu import GpuBox, gpu_box_names
 from tlm.errors import InputError
+from workloads.kernels.catalogue import KERNELS_OWN, Choices
 from workloads.machine.dtypes import has_activations
 from workloads.machine.network import Network
 from workloads.machine.side_by_side import Lot, side_by_side
@@ -57,6 +58,7 @@ def serving_model(
     expert_parallel: int = 1,
     kv_sram_tokens: int | None = None,
     network: Network | None = None,
+    choices: Choices = KERNELS_OWN,
 ) -> ServingModel:
     """A model on a chip, or on a pool of ``units`` of its GPUs or tiles.
 
@@ -68,6 +70,7 @@ def serving_model(
             each expert. Tile chips run every expert on all tiles.
         kv_sram_tokens: tokens whose keys and values have room set aside in the tiles' SRAM.
         network: what stands in for the network of a chip of tiles; None, and of GPUs: nothing.
+        choices: variants of kernels on tiles.
 
     Raises:
         InputError: for an unknown name, a pool or groups that cannot be, or weights, or keys and
@@ -92,7 +95,7 @@ def serving_model(
         )
     lot = side_by_side(chip, [units])[0] if isinstance(units, int) else units
     sram = kv_sram_tokens or 0
-    return TilePrice(shape, chip, lot=lot, kv_sram_tokens=sram, network=network)
+    return TilePrice(shape, chip, lot=lot, kv_sram_tokens=sram, network=network, choices=choices)
 
 
 def missing_parts(chip: Chip) -> list[str]:

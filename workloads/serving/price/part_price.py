@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tlm.chips import Chip
-from tlm.level_errors import EXACT, Between, LevelStep, between, chip_steps
+from tlm.level_errors import EXACT, Between, LevelStep, Steps, between, chip_steps
 from workloads.kernels.catalogue import KERNELS
 from workloads.machine.place import Place
 from workloads.models import Model
@@ -75,14 +75,12 @@ class PartPrices:
     @property
     def not_compared(self) -> list[str]:
         """Kernels that were priced, of whose closed forms no error is known."""
-        if self._lt is not None:
-            return []
         used = [each for plans in self._used.values() for each in plans]
         return sorted(
             {
-                mapped.kernel
+                f"{mapped.kernel} {_variant(mapping, mapped)}".strip()
                 for mapping, mapped in used
-                if self._between(mapping, mapped, mapped.cycles) is None
+                if self._steps(mapping, mapped, "perf") is None
             }
         )
 
@@ -135,13 +133,15 @@ class PartPrices:
 
     def _between(self, mapping: Mapping, mapped: Mapped, cycles: float) -> Between | None:
         """Between what `at` may be by the comparisons, as a part of the cycles."""
-        level = "perf" if self._lt is None else "lt"
-        memory = mapping.place.offchip is not None
-        steps = chip_steps(self._compared_as, mapped.kernel, level, memory=memory)
+        steps = self._steps(mapping, mapped, "perf" if self._lt is None else "lt")
         if steps is None:
             return None
         steps = [*steps, LevelStep.anywhere(self._network_pct)] if self._network_pct else steps
         return between(steps, mapped.plan.balance, cycles)
+
+    def _steps(self, mapping: Mapping, mapped: Mapped, level: str) -> Steps | None:
+        memory, variant = mapping.place.offchip is not None, _variant(mapping, mapped)
+        return chip_steps(self._compared_as, mapped.kernel, level, memory=memory, variant=variant)
 
     def _interpolated(self, part: Part) -> list[float]:
         """Ratio of `lt` to `perf` of a part's operators."""
@@ -180,7 +180,9 @@ class PartPrices:
 
         operators = list(part_operators(self._model, part))
         kept = _is_kept(part)
-        return self._lt.ran(str(part), self._mapping.place, operators, planned, kept=kept)
+        return self._lt.ran(
+            str(part), self._mapping.place, operators, self._mapping.choices, planned, kept=kept
+        )
 
     def _find(self, parts: Sequence[Part]) -> None:
         """Plans of parts that differ in how much there is to do alone."""
@@ -200,6 +202,11 @@ class PartPrices:
         if not isinstance(part, Layer) or not part.experts:
             return 0.0
         return needed(self._model, part.tokens) * self._model.expert_bytes
+
+
+def _variant(mapping: Mapping, mapped: Mapped) -> str:
+    """What comparisons of levels know a kernel's choices by."""
+    return KERNELS[mapped.kernel].variant(mapping.choices, mapping.place)
 
 
 def _is_kept(part: Part) -> bool:

@@ -22,6 +22,7 @@ import numpy as np
 from tlm.chips import Chip
 from tlm.chips.find import shipped_as
 from tlm.errors import InputError
+from workloads.kernels.catalogue import KERNELS_OWN, Choices
 from workloads.machine.dtypes import DTYPE_BITS, activation_dtype
 from workloads.machine.kv_levels import BLOCK_TOKENS, KvLevels
 from workloads.machine.network import Network, chip_network
@@ -63,7 +64,7 @@ _ENDS: tuple[End, End] = ("low", "high")
 class TilePrice:
     """``ServingModel`` of a model on a tile chip, or on some of its tiles (``lot``).
 
-    ``network`` stands in for the chip's own, if there is one.
+    ``network`` stands in for the chip's own, if there is one. ``choices`` are variants of kernels.
 
     Where all tiles share the memory, pools of one chip share the weights, and a pool has its share
     of what they leave; else each pool holds weights of its own.
@@ -84,11 +85,13 @@ class TilePrice:
         lot: Lot | None = None,
         kv_sram_tokens: int = 0,
         network: Network | None = None,
+        choices: Choices = KERNELS_OWN,
     ) -> None:
         dtype = activation_dtype(chip)
         # Comparisons are with a shipped chip's own constants.
         compared_as = None if network is not None else shipped_as(chip)
         self._end: End | None = None
+        self._choices = choices
         self._model, self._chip = model, chip.for_dtype(dtype)
         self._parts = Iterations(model)
         tiles, channels = lot or whole(chip)
@@ -97,8 +100,8 @@ class TilePrice:
         timing, combines, network_pct = network or chip_network(chip)
         place = chip_place(self._chip, tiles, timing, *bits, memory=True, share=channels)
         self._place = self._keeping(replace(place, in_network=combines), kv_sram_tokens)
-        in_sram = Mapper(replace(self._place, offchip=None), kept=True)
-        mappings = Mapper(self._place), in_sram
+        in_sram = Mapper(replace(self._place, offchip=None), choices, kept=True)
+        mappings = Mapper(self._place, choices), in_sram
         self._prices = PartPrices(model, self._chip, mappings, compared_as, network_pct)
         self._stages: dict[Stage, Price] = {}
         self._decoded: dict[DecodingOnly, Price] = {}
@@ -301,7 +304,7 @@ class TilePrice:
 
     def _has_room(self, place: Place) -> bool:
         """Whether each kernel finds a plan."""
-        mapping = Mapper(place)
+        mapping = Mapper(place, self._choices)
         parts: list[Part] = [*_LEAST, *([Layer(1, True)] if self._model.experts else [])]
         try:
             for part in parts:
