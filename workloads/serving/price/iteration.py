@@ -129,8 +129,6 @@ class DecodingOnly(NamedTuple):
 
 #: What an iteration is made of, whose parts are the same each time.
 Stage = Passed | Attended | Decoded | Head
-#: What it is counted as.
-MadeOf = Stage | DecodingOnly
 
 
 class Iterations:

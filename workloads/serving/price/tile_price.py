@@ -43,7 +43,6 @@ from workloads.serving.price.iteration import (
     Head,
     Iterations,
     Layer,
-    MadeOf,
     Part,
     Prompt,
     Stage,
@@ -131,14 +130,12 @@ class TilePrice:
         """Kernels that were priced, of whose closed forms no error is known."""
         return self._prices.not_compared
 
-    def parts(self, made_of: Mapping[MadeOf, int]) -> dict[Part, int]:
+    def parts(self, made_of: Mapping[Stage, int]) -> dict[Part, int]:
         """Parts of iterations, and how often each ran, from what they were made of."""
         found: Counter[Part] = Counter()
-        for each, times in made_of.items():
-            stages = self._parts.decoding(each) if isinstance(each, DecodingOnly) else [each]
-            for stage in stages:
-                for part, count in self._parts.parts(stage):
-                    found[part] += times * count
+        for stage, times in made_of.items():
+            for part, count in self._parts.parts(stage):
+                found[part] += times * count
         return found
 
     @property
@@ -209,19 +206,20 @@ class TilePrice:
             price = self._decoding(key)
             seconds = np.full(there, price.cycles / self._chip.clock_hz)
             energy = None if self._chip.energy is None else np.full(there, price.joules)
-            return DecodeCosts(seconds, energy, price.expert_bytes, ((key, there),))
+            made_of = ((self._parts.decoding(key), there),)
+            return DecodeCosts(seconds, energy, price.expert_bytes, made_of)
         contexts = [rounded(each) for each in (-(-context_tokens // sequences)).tolist()]
         kept = [0] * len(contexts)
         if spilled_tokens is not None:
             in_sram = np.maximum(0, context_tokens - spilled_tokens)
             share = in_sram / np.maximum(1, context_tokens)
             kept = np.rint(self.layers * share).astype(np.int64).tolist()
-        made_of = [
-            (DecodingOnly(sequences, width, *pair), len(list(alike)))
-            for pair, alike in groupby(zip(contexts, kept, strict=True))
-        ]
-        prices = [self._decoding(key) for key, _ in made_of]
-        times = [count for _, count in made_of]
+        keys, times = [], []
+        for pair, alike in groupby(zip(contexts, kept, strict=True)):
+            keys.append(DecodingOnly(sequences, width, *pair))
+            times.append(len(list(alike)))
+        prices = [self._decoding(key) for key in keys]
+        made_of = [*zip(map(self._parts.decoding, keys), times, strict=True)]
         seconds = np.repeat([price.cycles for price in prices], times) / self._chip.clock_hz
         joules = np.repeat([price.joules for price in prices], times)
         read = prices[0].expert_bytes
