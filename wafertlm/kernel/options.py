@@ -91,6 +91,13 @@ class KernelOptions:
     skewed: Annotated[
         bool, "Of mesh-gemm and cannon: A comes skewed, as a product before left it."
     ] = False
+    receive_buffers: Annotated[
+        int | None, "Of summa: 1 or 2 receive buffers of a tile for panels of each matrix."
+    ] = None
+    serial: Annotated[bool, "Of summa: panels of B are sent when those of A have come."] = False
+    at_root: Annotated[
+        bool, "Of mesh-gemv and pipeline-gemv: sums stay at the root of a column."
+    ] = False
     tiles: Annotated[
         str | None,
         "CSV table of the chip's tiles: per cent of the cycles of work, 0 for a disabled tile.",
@@ -119,8 +126,19 @@ class KernelOptions:
         groups = (
             None if self.groups is None else _whole_numbers("--groups", self.groups, "21 or 100,10")
         )
-        flags = self.resident or None, self.latent or None, self.skewed or None
-        return Choices(self.collective, groups, self.schedule, group, self.weight_bits, *flags)
+        return Choices(
+            collective=self.collective,
+            groups=groups,
+            schedule=self.schedule,
+            group=group,
+            weight_bits=self.weight_bits,
+            resident=self.resident or None,
+            latent=self.latent or None,
+            skewed=self.skewed or None,
+            receive_buffers=self.receive_buffers,
+            serial=self.serial or None,
+            at_root=self.at_root or None,
+        )
 
 
 def known_names() -> dict[str, list[str]]:

@@ -93,6 +93,9 @@ class Choices:
         resident: Whether B lies in the tiles that use it.
         latent: Of attention: values are the first elements of the keys.
         skewed: Of products by compute and shift: A comes skewed, as one before left it.
+        receive_buffers: Of SUMMA: of a tile for panels of each matrix, 1 or 2.
+        serial: Of SUMMA: whether panels of B wait for those of A.
+        at_root: Of products of a vector: whether sums stay at the roots.
     """
 
     collective: str | None = None
@@ -103,6 +106,9 @@ class Choices:
     resident: bool | None = None
     latent: bool | None = None
     skewed: bool | None = None
+    receive_buffers: int | None = None
+    serial: bool | None = None
+    at_root: bool | None = None
 
 
 #: Kernels as they are by themselves.
@@ -161,7 +167,7 @@ class Kernel:
         without_memory: The same plan with what lies in off-chip memory there when asked for.
         search: Plans, with their cycles, of problems that differ in one size alone: the first, or
             of attention the keys.
-        collective: What it does without a choice of one; None: what the place does.
+        collective: What it does without a choice of one.
     """
 
     form: Form
@@ -172,7 +178,7 @@ class Kernel:
     choices: tuple[str, ...] = ()
     without_memory: Callable[[Any], Any] = lambda plan: plan
     search: Callable[[Sequence[Sizes], Place, Choices], list[Found[Any]]] | None = None
-    collective: str | None = None
+    collective: Callable[[Place], str] = lambda place: place.method(None)
 
     def known(self, choices: Choices) -> Choices:
         """Those of some choices that the kernel has."""
@@ -181,13 +187,16 @@ class Kernel:
     def variant(self, choices: Choices, place: Place) -> str:
         """What comparisons of levels know choices by, beside the kernel; empty: its own."""
         known = self.known(choices)
-        own = self.collective or place.method(None)
+        own = self.collective(place)
         parts = (
             known.schedule if known.schedule != "async" else None,
             known.collective if known.collective != own else None,
             f"groups of {known.groups}" if known.groups else None,
             "resident" if known.resident else None,
             "skewed" if known.skewed else None,
+            "one buffer" if known.receive_buffers == 1 else None,
+            "serial" if known.serial else None,
+            "at the root" if known.at_root else None,
         )
         return ", ".join(part for part in parts if part is not None)
 
@@ -219,6 +228,11 @@ class Kernel:
         return [Found(plan, self.closed_form(plan, place.timing)) for plan in plans]
 
 
+def _by_network(_: Place) -> str:
+    """Operands go by the network, whatever combines sums there."""
+    return "network"
+
+
 def _option(name: str) -> str:
     return "--" + name.replace("_", "-")
 
@@ -238,14 +252,24 @@ def _gemm(
 
 
 def _panels(
-    program: Callable[[GemmPlan], Program], form: Callable[[GemmPlan, NocTiming], int]
+    program: Callable[[GemmPlan], Program],
+    form: Callable[[GemmPlan, NocTiming], int],
+    *choices: str,
 ) -> Kernel:
     def plan(sizes: Any, place: Place, choices: Choices) -> GemmPlan:
         method = choose("collective", choices.collective or "network", ["network", *BY_MESSAGES])
-        return replace(plan_gemm(sizes, place), method=method)
+        buffers = choices.receive_buffers or 2
+        if buffers > 2:
+            raise InputError(f"--receive-buffers: found {buffers}; allowed: 1 or 2")
+        return replace(
+            plan_gemm(sizes, place),
+            method=method,
+            receive_buffers=buffers,
+            serial=bool(choices.serial),
+        )
 
     kernel = _gemm(plan_gemm, program, form)
-    return replace(kernel, plan=plan, choices=("collective",), collective="network")
+    return replace(kernel, plan=plan, choices=("collective", *choices), collective=_by_network)
 
 
 def _compute_shift(program: Callable[..., Program], ring: Callable[[int], Ring]) -> Kernel:
@@ -418,20 +442,26 @@ KERNELS = {
     "mesh-gemm": _compute_shift(mesh_gemm, Ring.interleaved),
     "mesh-gemm-t": _gemm(_plan_transposed, mesh_gemm_t, mesh_gemm_t_cycles),
     "cannon": _compute_shift(cannon, Ring.natural),
-    "summa": _panels(summa, summa_cycles),
+    "summa": _panels(summa, summa_cycles, "receive_buffers", "serial"),
     "allgather-gemm": _panels(allgather_gemm, allgather_cycles),
     "stream-gemm": _stream(GEMM),
     "grouped-gemm": _stream(GROUPS),
     "mesh-gemv": replace(
         _gemv(
-            lambda sizes, place, choices: mesh_gemv.plan_mesh_gemv(
-                sizes, place, choices.groups, choices.collective
+            lambda sizes, place, choices: replace(
+                mesh_gemv.plan_mesh_gemv(sizes, place, choices.groups, choices.collective),
+                at_root=bool(choices.at_root),
             ),
-            choices=("collective", "groups"),
+            choices=("collective", "groups", "at_root"),
         ),
-        collective="k-tree",
+        collective=mesh_gemv.own_method,
     ),
-    "pipeline-gemv": _gemv(lambda sizes, place, _: pipeline_gemv.plan_pipeline_gemv(sizes, place)),
+    "pipeline-gemv": _gemv(
+        lambda sizes, place, choices: replace(
+            pipeline_gemv.plan_pipeline_gemv(sizes, place), at_root=bool(choices.at_root)
+        ),
+        choices=("at_root",),
+    ),
     "ring-gemv": _gemv(
         lambda sizes, place, _: plan_gemv(sizes, place, ring=True),
         ring_gemv.ring_gemv,
@@ -476,6 +506,6 @@ KERNELS = {
         ("collective", "schedule", "group", "latent"),
         _without_memory,
         _find_flat,
-        collective="network",
+        collective=_by_network,
     ),
 }

@@ -82,6 +82,19 @@ def test_panels_sent_by_messages_give_the_same_product(
     check(build(plan), put, plan, (7, 5, 9))
 
 
+@pytest.mark.parametrize("method", ["network", "tree", "sequential"])
+@pytest.mark.parametrize("serial", [False, True])
+@pytest.mark.parametrize("buffers", [1, 2])
+@pytest.mark.parametrize("grid", [(1, 1), (3, 2), (4, 4), (5, 7)])
+def test_summa_with_one_buffer_and_panels_in_turn(
+    grid: tuple[int, int], buffers: int, serial: bool, method: str
+) -> None:
+    plan = replace(
+        plan_gemm((7, 5, 9), place(*grid)), receive_buffers=buffers, serial=serial, method=method
+    )
+    check(summa.summa(plan), summa.put, plan, (7, 5, 9))
+
+
 @pytest.mark.parametrize("name", PANELS)
 @pytest.mark.parametrize("grid", [(1, 1), (4, 4), (2, 3), (3, 2), (3, 5), (1, 4), (2, 4), (7, 7)])
 @shapes

@@ -59,3 +59,33 @@ def test_panels_take_turns() -> None:
         assert beside(block, zero, same, others).cycles == pytest.approx(flits, abs=3)
     late = Flow(zero + 20, zero + block.hold, 40)
     assert beside(block, zero, [late], []).cycles == pytest.approx(60, abs=3)
+
+
+@pytest.mark.parametrize(
+    ("variant", "mean", "worst"),
+    [((1, False), 2, 8), ((1, True), 1, 5), ((2, True), 6, 20)],
+    ids=["one buffer", "one buffer, serial", "serial"],
+)
+@pytest.mark.parametrize("timing", [OWN, FOREIGN], ids=["own", "foreign"])
+def test_one_buffer_and_panels_in_turn(
+    timing: NocTiming, variant: tuple[int, bool], mean: float, worst: float
+) -> None:
+    errors = []
+    for grid, flits, balance in product(GRIDS, FLITS, (1, 3)):
+        cycles = round(balance * sum(flits))
+        plan = GemmPlan(
+            *grid, (1, 1, 1), cycles, *flits, receive_buffers=variant[0], serial=variant[1]
+        )
+        lt = run_lt(summa(plan), timing).cycles
+        errors.append(100 * abs(summa_cycles(plan, timing) / lt - 1))
+    assert np.mean(errors) < mean
+    assert max(errors) < worst
+
+
+def test_the_fewer_buffers_and_the_more_in_turn_the_longer() -> None:
+    def cycles(buffers: int, serial: bool) -> int:
+        plan = GemmPlan(16, 16, (1, 1, 1), 60, 9, 9, receive_buffers=buffers, serial=serial)
+        return run_lt(summa(plan), FOREIGN).cycles
+
+    assert cycles(2, False) < cycles(1, False) < cycles(1, True)
+    assert cycles(2, True) < cycles(1, True)

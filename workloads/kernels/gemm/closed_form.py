@@ -46,14 +46,15 @@ def _summa_by_messages_cycles(plan: GemmPlan, timing: NocTiming) -> int:
     By a tree a tile hands on those of B behind those of A. In turn only one tile has both to send,
     in each step another one, and the others make up for its delay.
     """
-    total, both = 0.0, sum if plan.method == "tree" else max
+    total, both = 0.0, sum if plan.method == "tree" or plan.serial else max
     for step in range(plan.panels):
         roots = step * plan.cols // plan.panels, step * plan.rows // plan.panels
         a = broadcast_cycles(timing, plan.method, plan.cols, roots[0], plan.a_flits)
         b = broadcast_cycles(timing, plan.method, plan.rows, roots[1], plan.b_flits)
         far = max(roots[0], plan.cols - 1 - roots[0], roots[1], plan.rows - 1 - roots[1])
         again = plan.step_cycles + credit_cycles(timing, far) + both((a, b))
-        total += a + b if step == 0 else max(plan.step_cycles, again / 2)
+        pace = max(plan.step_cycles, again / plan.receive_buffers)
+        total += a + b if step == 0 else pace
     return round(total) + plan.step_cycles
 
 
@@ -145,4 +146,4 @@ def _lock_step_cycles(plan: GemmPlan, ring: Ring, timing: NocTiming) -> float:
     pass_on = timing.hop_cycles * hops.mean() + arrival_cycles(timing, 0, plan.a_flits)
     longest = int(hops.max())
     round_trip = credit_cycles(timing, longest) + arrival_cycles(timing, longest, plan.a_flits)
-    return max(float(pass_on), round_trip / 2)
+    return max(float(pass_on) + plan.align_cycles, (round_trip + plan.align_cycles) / 2)

@@ -37,6 +37,8 @@ def compute_shift(plan: GemmPlan, ring: Ring, *, align: bool = True) -> Program:
     tokens = _loop_tokens("a", aligned=not align) | _loop_tokens("b", aligned=True)
     if align:
         tokens |= {"align.block": Token(initial=1), "align.free": Token(initial=1)}
+        if plan.align_cycles:
+            tokens["align.ready"] = Token()
     buffers = plan.buffers(("a.0", "a.1"), ("b.0", "b.1"), ("c",))
     return Program(plan.side, plan.side, tokens, lambda: _operations(plan, ring, align), buffers)
 
@@ -125,12 +127,23 @@ def _alignment(plan: GemmPlan, ring: Ring) -> Iterator[Operation]:
             rows = np.flatnonzero(moves)
             if not len(rows):
                 continue
+            tiles, ready = TileSet(_as_range(rows), range(side)), "align.block"
+            if plan.align_cycles:
+                ready = "align.ready"
+                yield Work(
+                    Engine.CONTROL,
+                    tiles,
+                    plan.align_cycles,
+                    takes=("align.block",),
+                    gives=(ready,),
+                    label="A",
+                )
             yield Send(
-                TileSet(_as_range(rows), range(side)),
+                tiles,
                 rows,
                 ring.neighbours(direction),
                 plan.a_flits,
-                takes=("align.block",),
+                takes=(ready,),
                 slots=("align.free",),
                 gives=("align.free",),
                 arrivals=("align.block",),

@@ -33,7 +33,14 @@ def put_panels(plan: GemmPlan, memory: TileBlocks, a: Integers, b: Integers) -> 
 
 
 def spread_panel(
-    plan: GemmPlan, matrix: str, panel: int, *, target: str, free: tuple[str, ...], there: str
+    plan: GemmPlan,
+    matrix: str,
+    panel: int,
+    *,
+    target: str,
+    free: tuple[str, ...],
+    there: str,
+    takes: tuple[str, ...] = (),
 ) -> Broadcast:
     """A panel of A to all tiles of its row, or of B to all of its column."""
     across, lines = (plan.cols, plan.rows) if matrix == "a" else (plan.rows, plan.cols)
@@ -47,5 +54,6 @@ def spread_panel(
         target=target,
         free=free,
         there=there,
+        takes=takes,
         label=matrix.upper(),
     )

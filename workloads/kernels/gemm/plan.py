@@ -43,12 +43,15 @@ class GemmPlan:
         block: Rows, depth and columns (m, k, n) of a block product; k is the width of a panel.
         step_cycles: Cycles of one block product on a tile, and of what its core does for blocks
             that come and go.
+        align_cycles: The same of a lock step of an alignment, without a product.
         a_flits: Flits of a block of A.
         b_flits: Flits of a block of B.
         c_flits: Flits of a block of C.
         element_bits: Bits of an element of A and B.
         sum_bits: Bits of an element of C.
         method: How panels are sent to many (`workloads.kernels.parts.broadcast`), where they are.
+        receive_buffers: Of SUMMA: of a tile for panels of each matrix.
+        serial: Of SUMMA: whether a panel of B is sent when that of A has come to its roots.
         relay_cycles: Where cores stream sums of C, from a word's arrival at one to its leaving.
         skewed: Whether A comes skewed, as a product of the same A before left it; else it is
             aligned first, where the kernel aligns.
@@ -64,7 +67,10 @@ class GemmPlan:
     element_bits: int = 8
     sum_bits: int = 32
     method: str = "network"
+    receive_buffers: int = 2
+    serial: bool = False
     relay_cycles: int | None = None
+    align_cycles: int = 0
     skewed: bool = False
 
     @property
@@ -146,6 +152,7 @@ def plan_gemm(shape: Shape, place: Place, moves: Moves = received) -> GemmPlan:
         c_flits=place.flits(m, n, place.sum_bits),
         element_bits=place.element_bits,
         sum_bits=place.sum_bits,
+        align_cycles=round(software.step_cycles + software.element_cycles * 2 * m * k),
     )
 
 

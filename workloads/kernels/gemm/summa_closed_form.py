@@ -1,10 +1,10 @@
 """SUMMA as a performance model: panel after panel, and the columns of tiles one by one.
 
-A panel of A is on its way when all columns have used the one two steps before. That of B goes down
-a column as soon as that column has used its own; but the corner, the tile where both begin, sends A
-first, and so the column of A's root is the last to multiply. Panels under way at the same time
-share the ports of the tiles that they come to, and those of a matrix its links. They take turns
-there so long as both have packets left. Of the rows only the corner's and the farthest count.
+A panel of A is on its way when all columns have used the one that was in its buffer. That of B goes
+down a column as soon as that column has used its own; but the corner, the tile where both begin,
+sends A first, and so the column of A's root is the last to multiply. Panels under way at the same
+time share the ports of the tiles that they come to, and those of a matrix its links. They take
+turns there so long as both have packets left. Of the rows only the corner's and the farthest count.
 """
 
 from dataclasses import dataclass
@@ -24,6 +24,8 @@ _LONG_AGO = -1e18
 
 def multicast_summa_cycles(plan: GemmPlan, timing: NocTiming) -> int:
     """Cycles of SUMMA whose panels are multicast."""
+    if plan.serial:
+        return _in_turn_cycles(plan, timing)
     return round(_Panels(plan, timing).last_end())
 
 
@@ -109,6 +111,32 @@ def beside(
     return Flow(begin, cycles, block.flits)
 
 
+def _in_turn_cycles(plan: GemmPlan, timing: NocTiming) -> int:
+    """The same with panels of B behind those of A: none of a step meet on links, or at ports.
+
+    A row sends A when its own tiles have multiplied, and a column B when it has besides got A where
+    its root is. Rows at both ends stand for all others than that of B's roots: it comes there last.
+    """
+    a = Block.of(timing, plan.a_flits, forks=plan.cols > 1)
+    b = Block.of(timing, plan.b_flits, forks=plan.rows > 1)
+    cols, hop, launch = np.arange(plan.cols), timing.hop_cycles, timing.launch_cycles
+    own, flits = credit_cycles(timing, 0), plan.a_flits + plan.b_flits
+    never = np.full((3, plan.cols), _LONG_AGO)
+    ends, come_last = [never] * plan.receive_buffers, never
+    for number in range(plan.panels):
+        col, row = number * plan.cols // plan.panels, number * plan.rows // plan.panels
+        across = np.abs(cols - col) * hop
+        down = np.array([[0], [row], [plan.rows - 1 - row]]) * hop
+        used = ends[-plan.receive_buffers]
+        begin = np.maximum(0, (used + across + own).max(axis=1, keepdims=True)) + launch
+        come = begin + a.hold + a.tail + across
+        free = np.maximum(0, (used + down + own).max(axis=0))
+        sent = np.maximum(come[0], free) + launch + b.hold + b.tail
+        come_last = np.maximum(np.maximum(come, sent + down), come_last + flits)
+        ends = [*ends[1:], np.maximum(come_last, ends[-1]) + plan.step_cycles]
+    return round(float(ends[-1].max()))
+
+
 class _Roots(NamedTuple):
     """Of a step: the column that A's panel comes from, and the row that B's comes from."""
 
@@ -138,8 +166,9 @@ class _Panels:
 
     def _step(self, number: int) -> None:
         roots, following, last = self._roots(number), self._roots(number + 1), self._last_roots
-        a_begin = np.maximum(self._a_begin(number, self._ends[-2]), self._free[roots.col])
-        b_begin = np.maximum(self._b_begin(number, self._ends[-2]), self._free)
+        used = self._ends[-self._plan.receive_buffers]
+        a_begin = np.maximum(self._a_begin(number, used), self._free[roots.col])
+        b_begin = np.maximum(self._b_begin(number, used), self._free)
         corner_begin = a_begin
         if last.row == roots.row:  # the same tiles send one panel of B after the other
             b_begin = np.maximum(b_begin, self._last_b.end)
@@ -147,6 +176,8 @@ class _Panels:
                 corner_begin = np.maximum(a_begin, self._last_b.end[roots.col])
         next_a = self._a_begin(number + 1, self._ends[-1])
         next_b = np.maximum(self._b_begin(number + 1, self._ends[-1]), self._free)
+        if self._plan.receive_buffers == 1:  # nothing is sent while this is worked on
+            next_a, next_b = np.full_like(next_a, np.inf), np.full_like(next_b, np.inf)
         corner, rows = self._a_flows(
             (roots, following), (corner_begin, a_begin), b_begin, (next_a, next_b)
         )
@@ -158,7 +189,7 @@ class _Panels:
         come = come + np.abs(self._cols - roots.col) * self._timing.hop_cycles
         b_begin = np.maximum(b_begin, np.where(here, corner.end[roots.col], 0))
         same, others = [self._last_b], [rows]
-        if number + 1 < self._plan.panels:
+        if number + 1 < self._plan.panels and self._plan.receive_buffers > 1:
             busy = self._free
             if following.col == roots.col:  # its tiles send the next panel of A behind this one
                 next_a = np.maximum(next_a, self._free[roots.col])

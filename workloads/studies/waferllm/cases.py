@@ -3,7 +3,7 @@
 from functools import cache
 from typing import NamedTuple
 
-from tlm.chips import load_chip
+from tlm.chips import find_tiles, load_chip
 from tlm.chips.parts import noc_timing
 from tlm.compute.base import ceil_div
 from tlm.engines.lt import run_lt
@@ -106,10 +106,8 @@ Case = LayerCase | RequestCase | KernelCase | RoomCase | EnergyCase
 
 def simulate(case: Case, _: int) -> Figures:
     """Figures of a case; nothing in it is random."""
-    if isinstance(case, LayerCase):
-        return _layer(case)
-    if isinstance(case, RequestCase):
-        return _request(case)
+    if isinstance(case, LayerCase | RequestCase):
+        return timed(case)
     if isinstance(case, RoomCase):
         found = regions_of(load_model(case.model), load_chip(CHIP), case.side)
         return {
@@ -122,27 +120,32 @@ def simulate(case: Case, _: int) -> Figures:
     return _kernel(case)
 
 
-def _layer(case: LayerCase) -> Figures:
+def timed(case: LayerCase | RequestCase, changes: tuple[str, ...] = ()) -> Figures:
+    """Figures of a layer or a request, on the chip with some fields changed as by ``--set``."""
+    return _layer(case, changes) if isinstance(case, LayerCase) else _request(case, changes)
+
+
+def _layer(case: LayerCase, changes: tuple[str, ...]) -> Figures:
     parts: list[Part] = [Layer(1, False), Decode(1, 1, case.tokens, None)]
     new = 1
     if case.phase == "prefill":
         parts, new = [Layer(case.tokens, False), Prompt(case.tokens, 0, None)], case.tokens
-    grid = _grid(case.model, case.side, GEMVS[case.system])
+    grid = _grid(case.model, case.side, GEMVS[case.system], changes)
     cycles = sum(grid.cycles(part) for part in parts)
     seconds = cycles * load_model(case.model).layers / load_chip(CHIP).clock_hz
     return {"layer_cycles": float(cycles), "tokens_per_s": new / seconds}
 
 
-def _request(case: RequestCase) -> Figures:
+def _request(case: RequestCase, changes: tuple[str, ...]) -> Figures:
     """Contexts that fill as many rows of the grid's tiles cost the same."""
-    prefill = _layer(LayerCase(case.model, "prefill", case.prefill_side, case.prompt))
+    prefill = _layer(LayerCase(case.model, "prefill", case.prefill_side, case.prompt), changes)
     prompt_s = case.prompt / _known(prefill["tokens_per_s"])
     decode_s, context = 0.0, case.prompt
     while context < case.prompt + case.output:
         # The token itself is seen, too.
         last = ceil_div(context + 1, case.decode_side) * case.decode_side - 1
         alike = min(last + 1, case.prompt + case.output) - context
-        figures = _layer(LayerCase(case.model, "decode", case.decode_side, context))
+        figures = _layer(LayerCase(case.model, "decode", case.decode_side, context), changes)
         decode_s += alike / _known(figures["tokens_per_s"])
         context += alike
     return {
@@ -163,13 +166,13 @@ def _kernel(case: KernelCase) -> Figures:
 
 
 @cache
-def _grid(model: str, side: int, gemv: str) -> GridMapping:
-    return GridMapping(load_model(model), _place(side), gemv)
+def _grid(model: str, side: int, gemv: str, changes: tuple[str, ...]) -> GridMapping:
+    return GridMapping(load_model(model), _place(side, changes), gemv)
 
 
 @cache
-def _place(side: int) -> Place:
-    chip = load_chip(CHIP).for_dtype(DTYPE)
+def _place(side: int, changes: tuple[str, ...] = ()) -> Place:
+    chip = find_tiles(CHIP, changes).for_dtype(DTYPE)
     return chip_place(chip, (side, side), noc_timing(chip), *DTYPE_BITS[DTYPE])
 
 
