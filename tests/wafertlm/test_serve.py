@@ -276,14 +276,11 @@ def test_a_trace_that_is_missing_is_refused_with_a_checkpoint_too(tmp_path: Path
         ({"model": "gpt"}, "unknown model 'gpt'; known: codellama-34b"),
         ({"chip": "cpu"}, "unknown chip 'cpu'; known: a100x1, a100x2"),
         (
-            {"chip": "wse2"},
-            r"--chip: nothing can be served on 'wse2': it lacks \[memory\], off-chip memory\. "
-            "Shipped chips that serve: a100x1",
-        ),
-        (
             {"chip": "flat32-wafer"},
-            r"it lacks kernels over several dies: allowed without \[dies\]",
+            r"--chip: nothing can be served on 'flat32-wafer': it lacks kernels over several dies: "
+            r"allowed without \[dies\], a single die, found 8 x 8. Shipped chips that serve: a100x",
         ),
+        ({"chip": "wse2", "level": "lt"}, "--level: found 'lt' with 'wse2'; allowed: perf"),
         ({"scheduler": "lifo"}, "unknown scheduler 'lifo'; known: chunked"),
         ({"workload": "web"}, "unknown workload 'web'; known: arxiv"),
         ({"workload": None}, "either --trace or --workload"),

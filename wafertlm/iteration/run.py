@@ -20,10 +20,13 @@ from workloads.kernels.catalogue import KERNELS
 from workloads.kernels.gemm.stream_plan import StreamPlan
 from workloads.machine.dtypes import activation_dtype
 from workloads.models import Model, find_model
+from workloads.models.operators import Operator
+from workloads.serving.price.grid_layer import GridOperator
 from workloads.serving.price.iteration import Iterations
 from workloads.serving.price.mapping import Mapped
 from workloads.serving.price.mapping import Mapping as Mapper
 from workloads.serving.price.plan_energy import plan_energy_j
+from workloads.studies.profiles import profile_error
 
 #: Variants of kernels that an iteration's options choose.
 _CHOICES = ("collective", "schedule", "group")
@@ -35,13 +38,13 @@ class Ran:
     """A kernel of an iteration.
 
     Attributes:
-        operator: What it computes, in words.
+        operator: What it computes.
         mapped: How.
         count: How often it runs.
         result: What came of one run.
     """
 
-    operator: str
+    operator: Operator | GridOperator
     mapped: Mapped
     count: int
     result: KernelResult
@@ -50,7 +53,7 @@ class Ran:
         """Its line in the result."""
         moved = self.result.setup.moved
         return {
-            "operator": self.operator,
+            "operator": self.operator.name,
             "kernel": self.mapped.kernel,
             "shape": ",".join(map(str, self.mapped.sizes)),
             "place": self.result.setup.options.grid,
@@ -146,6 +149,7 @@ class IterationResult:
         """
         low, high = self.seconds_between or (None, None)
         calibration, rtl_hash = self.ground.origin()
+        profile = profile_error(self.ground.compared_as or "").pct
         figures = {
             "kernels": [ran.record() for ran in self.kernels],
             "cycles": self.cycles,
@@ -153,7 +157,7 @@ class IterationResult:
             "seconds_low": low,
             "seconds_high": high,
             "energy_j": self.energy_j,
-            "error": {"level_pct": self.level_pct, "profile_pct": None},
+            "error": {"level_pct": self.level_pct, "profile_pct": profile},
             **({} if self.wafer is None else self.wafer.record()),
         }
         known = {"model": self.model, "chip": self.ground.chip}
@@ -191,12 +195,12 @@ def run_iteration(
             ground = grounded(asked)
             mapper = Mapper(ground.place, asked.choices)
             planned = [
-                _Planned(operator.name, mapper.of(operator), count, ground)
+                _Planned(operator, mapper.of(operator), count, ground)
                 for operator, count in Iterations(model).operators(batch)
             ]
         else:
             planned = [
-                _Planned(operator.name, mapped, count, wafer.grounds[side])
+                _Planned(operator, mapped, count, wafer.grounds[side])
                 for side, operator, mapped, count in wafer.kernels()
             ]
             ground = planned[0].ground
@@ -209,7 +213,7 @@ def run_iteration(
 class _Planned(NamedTuple):
     """A kernel that is to run: see `Ran`."""
 
-    operator: str
+    operator: Operator | GridOperator
     mapped: Mapped
     times: int
     ground: Ground
@@ -220,11 +224,14 @@ def _run(planned: Sequence[_Planned], progress: Progress | None, execution: Exec
     costs = sum((setup.cost for setup in setups), Cost())
     hold_cost(costs, planned[0].ground.levels.noc, execution)
     execution, kernels = replace(execution, cost=None), []
+    alike: dict[Any, KernelResult] = {}
     for done, (each, setup) in enumerate(zip(planned, setups, strict=True)):
         if progress is not None:
             progress(done, len(planned))
-        result = run_setup(setup, execution)
-        kernels.append(Ran(each.operator, each.mapped, each.times, result))
+        key = setup.options, setup.place.rows
+        if key not in alike:
+            alike[key] = run_setup(setup, execution)
+        kernels.append(Ran(each.operator, each.mapped, each.times, alike[key]))
     return kernels
 
 

@@ -22,6 +22,7 @@ from wafertlm.kernel.setup import Setup
 from wafertlm.output import complete
 from workloads.kernels.catalogue import KERNELS_OWN
 from workloads.machine.spent import Spent
+from workloads.studies.profiles import profile_error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +57,8 @@ class KernelResult:
             found = level_error(self._steps, self.setup.plan.balance, self.cycles)
             names = ("level_pct", "nearest_pct", "worst_pct")
             known = dict(zip(names, found, strict=True))
-        object.__setattr__(self, "error", known | {"profile_pct": None})
+        profile = profile_error(self.setup.compared_as or "").pct
+        object.__setattr__(self, "error", known | {"profile_pct": profile})
 
     @property
     def between(self) -> Between | None:

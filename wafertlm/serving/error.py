@@ -10,10 +10,9 @@ from wafertlm.serving.service import Service
 from workloads.kernels.catalogue import KERNELS
 from workloads.machine.place import Place
 from workloads.machine.spent import Spent
-from workloads.serving.price.iteration import Part, Stage
+from workloads.serving.price.iteration import Part
 from workloads.serving.price.mapping import Mapped
 from workloads.serving.price.part_price import PartPrices
-from workloads.serving.price.tile_price import TilePrice
 
 #: What iterations were made of, and how often, by pool.
 Made = Mapping[str, Counter[Hashable]]
@@ -86,10 +85,10 @@ def rests_on(service: Service, made: Made) -> dict[str, dict[str, Any]] | None:
     }
 
 
-def _parts(service: Service, made: Made) -> list[tuple[TilePrice, dict[Part, int]]]:
+def _parts(service: Service, made: Made) -> list[tuple[Any, dict[Any, int]]]:
     """Prices of the pools, and the parts of all their iterations."""
     return [
-        (price, price.parts(cast(Mapping[Stage, int], counted)))
+        (price, price.parts(cast(Any, counted)))
         for price, counted in zip(service.tiles, made.values(), strict=True)
     ]
 

@@ -25,9 +25,12 @@ from workloads.serving.load.generator import generate
 from workloads.serving.load.traces import PS_PER_S, Trace, load_trace
 from workloads.serving.price.cost import Batch, ServingModel
 from workloads.serving.price.iteration import Iterations
+from workloads.serving.price.mapping import Mapped
 from workloads.serving.price.mapping import Mapping as Mapper
 from workloads.serving.price.models import serving_chip, serving_model
 from workloads.serving.price.tile_price import End, TilePrice
+from workloads.serving.price.wafer import Planned
+from workloads.serving.price.wafer_price import WaferPrice
 from workloads.serving.schedulers import Scheduler, SchedulerOptions, make_scheduler
 
 if TYPE_CHECKING:  # reading specifications takes a third of a second to import
@@ -91,10 +94,10 @@ class Service:
         self._check_custom()
 
     @property
-    def tiles(self) -> list[TilePrice]:
+    def tiles(self) -> list[TilePrice | WaferPrice]:
         """Prices of the pools, or of all tiles; none of GPUs."""
         pools = [self._served] if self._pools is None else [self._pools.prefill, self._pools.decode]
-        return [price for price in pools if isinstance(price, TilePrice)]
+        return [price for price in pools if isinstance(price, TilePrice | WaferPrice)]
 
     def at_end(self, end: End) -> Self:
         """The same on tiles, with prices as low or as high as their errors let them be."""
@@ -110,7 +113,7 @@ class Service:
         runs = lt_runs()
         self._price_by([price.at_lt(runs) for price in self.tiles])
 
-    def _price_by(self, prices: Sequence[TilePrice]) -> None:
+    def _price_by(self, prices: Sequence[TilePrice | WaferPrice]) -> None:
         """Take other prices: those of the pools, or of all tiles."""
         if self._pools is None:
             (self._served,) = prices
@@ -239,11 +242,18 @@ class Service:
         """Hold that custom routers can carry what kernels of an iteration send."""
         for price in self.tiles if self.custom is not None else []:
             assert self.custom is not None
-            mapper = Mapper(price.place, self.options.choices)
-            for operator, _ in Iterations(self.shape).operators(_USUAL):
-                mapped = mapper.of(operator)
+            for mapped in self._usual_plans(price):
                 program = KERNELS[mapped.kernel].program(mapped.plan)
                 self.custom.check_program(program, headers=False)
+
+    def _usual_plans(self, price: TilePrice | WaferPrice) -> list[Mapped]:
+        """A plan of every kernel that runs."""
+        if isinstance(price, WaferPrice):
+            (planned,) = price.cost(_USUAL).made_of
+            parts = price.parts({cast(Planned, planned): 1})
+            return [mapped for part in parts for _, mapped in price.prices.plans(part)]
+        mapper = Mapper(price.place, self.options.choices)
+        return [mapper.of(operator) for operator, _ in Iterations(self.shape).operators(_USUAL)]
 
     def _check_mapping(self) -> None:
         asked = [name for name in MAPPED if getattr(self.options, name) is not None]

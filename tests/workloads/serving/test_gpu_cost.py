@@ -133,8 +133,12 @@ def test_what_does_not_fit_or_is_not_known_is_refused() -> None:
         serving_model("qwen3-235b-a22b", "h100x2")
     with pytest.raises(InputError, match="units of 'h100x2': found 3; allowed: 1 to 2"):
         serving_model("qwen3-8b", "h100x2", units=3)
-    with pytest.raises(InputError, match="nothing can be served on 'wse2': it lacks .memory., off"):
-        serving_model("qwen3-8b", "wse2")
+    with pytest.raises(InputError, match="nothing can be served on 'flat32-wafer': it lacks kerne"):
+        serving_model("qwen3-8b", "flat32-wafer")
+    with pytest.raises(InputError, match="'qwen2-72b' on chip 'wse2': weights take 1454"):
+        serving_model("qwen2-72b", "wse2")
+    with pytest.raises(InputError, match="--kv-sram-tokens: found 16; allowed on 'wse2': none"):
+        serving_model("llama3-8b", "wse2", kv_sram_tokens=16)
     with pytest.raises(InputError, match="found 2; allowed on 'flat32': 1"):
         serving_model("qwen3-30b-a3b", "flat32", expert_parallel=2)
     with pytest.raises(InputError, match="found 3; allowed for 'qwen3-30b-a3b' on 8 GPUs: 1, 2, 4"):

@@ -196,8 +196,12 @@ class StreamedSum:
 
 def streamed_reduce_cycles(streamed: StreamedSum, timing: NocTiming) -> int:
     """Cycles until the sum is at the root, all parts being there at the same time."""
-    groups = streamed.tree.groups
-    ends = [_chain_cycles(streamed, chain, [0] * len(chain.segment), timing) for chain in groups]
+    groups, alike = streamed.tree.groups, {}
+    for chain in groups:
+        if chain.sides not in alike:
+            begin = [0] * len(chain.segment)
+            alike[chain.sides] = _chain_cycles(streamed, chain, begin, timing)
+    ends = [alike[chain.sides] for chain in groups]
     if streamed.tree.roots is None:
         return ends[0]
     return _chain_cycles(streamed, streamed.tree.roots, ends, timing)

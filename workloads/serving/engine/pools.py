@@ -75,8 +75,9 @@ def make_pools(
             kv_sram_tokens=kv_sram_tokens,
             network=network,
             choices=choices,
+            prompts_only=prompts_only,
         )
-        for pool in pools
+        for pool, prompts_only in ((pools[0], True), (pools[1], False))
     )
     return Pools(
         prefill,

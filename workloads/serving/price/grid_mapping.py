@@ -41,6 +41,11 @@ class GridMapping:
         for operator in grid_operators(self._model, part, side, self._gemv):
             yield operator, self._mapped(operator)
 
+    def variant(self, mapped: Mapped) -> str:
+        """What comparisons of levels know a kernel's choices by."""
+        choices = replace(self._asked, skewed=mapped.skewed or None)
+        return KERNELS[mapped.kernel].variant(choices, self.place)
+
     def cycles(self, part: Part) -> int:
         """Cycles of a part by the closed forms of its kernels, one after another."""
         return sum(mapped.cycles for _, mapped in self.of(part))

@@ -13,6 +13,7 @@ from workloads.models import Model, find_model
 from workloads.serving.price.cost import ServingModel
 from workloads.serving.price.gpu_cost import GpuCost
 from workloads.serving.price.tile_price import TilePrice
+from workloads.serving.price.wafer_price import WaferPrice
 
 
 @cache
@@ -59,6 +60,7 @@ def serving_model(
     kv_sram_tokens: int | None = None,
     network: Network | None = None,
     choices: Choices = KERNELS_OWN,
+    prompts_only: bool = False,
 ) -> ServingModel:
     """A model on a chip, or on a pool of ``units`` of its GPUs or tiles.
 
@@ -71,6 +73,7 @@ def serving_model(
         kv_sram_tokens: tokens whose keys and values have room set aside in the tiles' SRAM.
         network: what stands in for the network of a chip of tiles; None, and of GPUs: nothing.
         choices: variants of kernels on tiles.
+        prompts_only: whether it never decodes, as a pool for prompts.
 
     Raises:
         InputError: for an unknown name, a pool or groups that cannot be, or weights, or keys and
@@ -94,6 +97,15 @@ def serving_model(
             "its tiles run every expert; GPU servers have more"
         )
     lot = side_by_side(chip, [units])[0] if isinstance(units, int) else units
+    if chip.memory is None:
+        if kv_sram_tokens is not None:
+            raise InputError(
+                f"--kv-sram-tokens: found {kv_sram_tokens}; allowed on '{chip.name}': none, all "
+                "keys and values are in the tiles"
+            )
+        return WaferPrice(
+            shape, chip, lot=lot, network=network, prompts_only=prompts_only, choices=choices
+        )
     sram = kv_sram_tokens or 0
     return TilePrice(shape, chip, lot=lot, kv_sram_tokens=sram, network=network, choices=choices)
 
@@ -102,7 +114,6 @@ def missing_parts(chip: Chip) -> list[str]:
     """What serving needs and a chip of tiles does not have."""
     tile, dies = chip.tile, chip.dies
     parts = {
-        "[memory], off-chip memory": chip.memory is not None,
         "tile.vector_flop_per_cycle, a vector engine": tile.matrix.vector_unit(
             tile.vector_flop_per_cycle
         ),

@@ -133,11 +133,9 @@ class PartPrices:
 
     def _between(self, mapping: Mapping, mapped: Mapped, cycles: float) -> Between | None:
         """Between what `at` may be by the comparisons, as a part of the cycles."""
-        steps = self._steps(mapping, mapped, "perf" if self._lt is None else "lt")
-        if steps is None:
-            return None
-        steps = [*steps, LevelStep.anywhere(self._network_pct)] if self._network_pct else steps
-        return between(steps, mapped.plan.balance, cycles)
+        level = "perf" if self._lt is None else "lt"
+        of = self._compared_as, self._network_pct, level
+        return between_at(*of, mapping.place, _variant(mapping, mapped), mapped, cycles)
 
     def _steps(self, mapping: Mapping, mapped: Mapped, level: str) -> Steps | None:
         memory, variant = mapping.place.offchip is not None, _variant(mapping, mapped)
@@ -207,6 +205,27 @@ class PartPrices:
 def _variant(mapping: Mapping, mapped: Mapped) -> str:
     """What comparisons of levels know a kernel's choices by."""
     return KERNELS[mapped.kernel].variant(mapping.choices, mapping.place)
+
+
+def between_at(
+    compared_as: str | None,
+    network_pct: float,
+    level: str,
+    place: Place,
+    variant: str,
+    mapped: Mapped,
+    cycles: float,
+) -> Between | None:
+    """Between what a plan may take at level `at`, as a part of its cycles at another level.
+
+    None if it was not compared, or the comparison is not of its variant.
+    """
+    memory = place.offchip is not None
+    steps = chip_steps(compared_as, mapped.kernel, level, memory=memory, variant=variant)
+    if steps is None:
+        return None
+    steps = [*steps, LevelStep.anywhere(network_pct)] if network_pct else steps
+    return between(steps, mapped.plan.balance, cycles)
 
 
 def _is_kept(part: Part) -> bool:

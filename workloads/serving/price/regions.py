@@ -62,20 +62,26 @@ class Regions:
         return (total + (self.count - 1) * longest) / self.count
 
 
-def regions_of(model: Model, chip: Chip, side: int) -> Regions:
-    """As many regions of some side as a chip has tiles for, and no more than layers need.
+def regions_of(
+    model: Model, chip: Chip, side: int, tiles: tuple[int, int] | None = None
+) -> Regions:
+    """As many regions of some side as there are tiles for, and no more than layers need.
 
     They are counted by tiles: how they lie on the wafer is not modelled.
 
+    Args:
+        model: Whose layers they have.
+        chip: Whose tiles they are of.
+        side: Tiles along each edge of a region.
+        tiles: Rows and columns of the chip's tiles that there are; None: all.
+
     Raises:
-        InputError: if the chip has fewer tiles.
+        InputError: if there are fewer tiles.
     """
-    there = chip.grid.rows * chip.grid.cols // side**2
+    rows, cols = tiles or (chip.grid.rows, chip.grid.cols)
+    there = rows * cols // side**2
     if not there:
-        raise InputError(
-            f"--grid: chip '{chip.name}' has {chip.grid.rows}x{chip.grid.cols} tiles, found "
-            f"{side}x{side}"
-        )
+        raise InputError(f"--grid: chip '{chip.name}' has {rows}x{cols} tiles, found {side}x{side}")
     each = ceil_div(model.layers, there)
     kept = ceil_div(model.kv_heads * model.head_dim, side)
     left = int(chip.tile.sram_kib * 1024) - each * _layer_bytes(model, side)

@@ -6,19 +6,19 @@ values are reshuffled before and after.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from tlm.chips import Chip
-from tlm.chips.parts import noc_timing
 from workloads.kernels.catalogue import KERNELS_OWN, Choices
 from workloads.machine.dtypes import DTYPE_BITS, activation_dtype
+from workloads.machine.network import Network, chip_network
 from workloads.machine.place import chip_place
 from workloads.models import Model
 from workloads.serving.price.cost import Batch
 from workloads.serving.price.grid_layer import check_grid_model
 from workloads.serving.price.grid_mapping import GridMapping
-from workloads.serving.price.iteration import Decode, Head, Layer, Part, Prompt
+from workloads.serving.price.iteration import Decode, Head, Layer, Part, Prompt, rounded
 from workloads.serving.price.regions import Regions, regions_of, reshuffle_cycles
 
 #: Sides of regions that are tried are multiples of this, as in the published tables.
@@ -96,24 +96,37 @@ class Wafer:
         chip: The chip.
         side: Of the regions of both phases; None: that of the fewest cycles for each.
         choices: Variants of kernels: each gets those that it has.
+        tiles: Rows and columns of the chip's tiles that there are; None: all.
+        network: What stands in for the chip's own; None: nothing.
 
     Raises:
         InputError: for a model whose layers are of another kind.
     """
 
     def __init__(
-        self, model: Model, chip: Chip, side: int | None = None, choices: Choices = KERNELS_OWN
+        self,
+        model: Model,
+        chip: Chip,
+        side: int | None = None,
+        choices: Choices = KERNELS_OWN,
+        *,
+        tiles: tuple[int, int] | None = None,
+        network: Network | None = None,
     ) -> None:
         check_grid_model(model)
         self.model, self._asked, self._choices = model, side, choices
         dtype = activation_dtype(chip)
         self.chip, self._bits = chip.for_dtype(dtype), DTYPE_BITS[dtype]
+        self.tiles = tiles or (chip.grid.rows, chip.grid.cols)
+        self._network = network or chip_network(chip)
         self._mappings: dict[int, GridMapping] = {}
 
     def mapping(self, side: int) -> GridMapping:
         """Plans on a grid of some side."""
         if side not in self._mappings:
-            place = chip_place(self.chip, (side, side), noc_timing(self.chip), *self._bits)
+            timing, combines, _ = self._network
+            place = chip_place(self.chip, (side, side), timing, *self._bits)
+            place = replace(place, in_network=combines)
             self._mappings[side] = GridMapping(self.model, place, choices=self._choices)
         return self._mappings[side]
 
@@ -123,7 +136,7 @@ class Wafer:
         Raises:
             InputError: if the chip has fewer tiles.
         """
-        return regions_of(self.model, self.chip, side)
+        return regions_of(self.model, self.chip, side, self.tiles)
 
     def prefill_side(self, new: int, context: int = 0) -> int:
         """The side for prompts."""
@@ -136,18 +149,26 @@ class Wafer:
     def planned(self, batch: Batch, prefill: int, decode: int) -> Planned:
         """An iteration, with prompts on a grid of one side, or on that of decoding.
 
-        They go where they take fewer cycles, reshuffles included.
+        They go where they take fewer cycles, reshuffles included; on that of decoding a few tokens
+        may do so one after another.
         """
         prompts, decoding = self._prompts(batch), self._decoding(batch)
+        single = self._prompts(batch, single=True)
         after = () if not decoding else (Phase("decode", self.regions(decode), decoding),)
         if not prompts:
             return Planned(after, 0.0)
-        tokens = sum(context for _, context in batch.prefills) + batch.decode_context_tokens
+        tokens = sum(map(sum, batch.prefills)) + batch.decode_context_tokens
         there = Planned(
             (Phase("prefill", self.regions(prefill), prompts), *after),
             2 * self._reshuffle(prefill, decode, tokens),
         )
-        here = Planned((Phase("prefill", self.regions(decode), prompts), *after), 0.0)
+        rest = self.regions(decode)
+
+        def cycles(item: Item) -> float:
+            return item.cycles(lambda part: self.cycles(decode, part))
+
+        least = (min(both, key=cycles) for both in zip(prompts, single, strict=True))
+        here = Planned((Phase("prefill", rest, tuple(least)), *after), 0.0)
         return min(there, here, key=lambda planned: planned.cycles(self.cycles))
 
     def cycles(self, side: int, part: Part) -> float:
@@ -161,7 +182,7 @@ class Wafer:
         """
         if self._asked is not None:
             return self._asked
-        most = min(self.chip.grid.rows, self.chip.grid.cols)
+        most = min(self.tiles)
         sides: list[int] = [*range(_STEP, most + 1, _STEP)] or [most]
         fit = [side for side in sides if self.regions(side).shift_tokens >= tokens] or sides
 
@@ -170,12 +191,18 @@ class Wafer:
 
         return min(fit, key=cycles)
 
-    def _prompts(self, batch: Batch) -> tuple[Item, ...]:
-        """Prompt chunks; as many as give a next token pass the head."""
+    def _prompts(self, batch: Batch, *, single: bool = False) -> tuple[Item, ...]:
+        """Prompt chunks, or their single tokens; as many as give a next token pass the head."""
         layers = self.model.layers if batch.prefill_layers is None else len(batch.prefill_layers)
         heads = batch.logit_rows - batch.decode_tokens
         return tuple(
-            Item((*_chunk(new, context, layers), *(((Head(1), 1),) if number < heads else ())), 1)
+            Item(
+                (
+                    *_chunk(new, context, layers, single=single),
+                    *(((Head(1), 1),) if number < heads else ()),
+                ),
+                1,
+            )
             for number, (new, context) in enumerate(batch.prefills)
         )
 
@@ -196,7 +223,15 @@ class Wafer:
         return reshuffle_cycles(self.chip, self.model.weight_bytes + kept)
 
 
-def _chunk(new: int, context: int, layers: int) -> tuple[tuple[Part, int], ...]:
-    """Some layers of new tokens of one request; a single one is a token of decoding."""
-    seen = Decode(1, 1, context, None) if new == 1 else Prompt(new, context, None)
-    return (Layer(new, False), layers), (seen, layers)
+def _chunk(
+    new: int, context: int, layers: int, *, single: bool = False
+) -> tuple[tuple[Part, int], ...]:
+    """Some layers of new tokens of one request; single ones are like tokens of decoding.
+
+    Numbers are rounded as on other chips, so that a run meets few different ones.
+    """
+    new, context = rounded(new), rounded(context)
+    if new == 1 or single:
+        seen = rounded(context + new // 2)  # as many as they see in the mean
+        return (Layer(1, False), new * layers), (Decode(1, 1, seen, None), new * layers)
+    return (Layer(new, False), layers), (Prompt(new, context, None), layers)

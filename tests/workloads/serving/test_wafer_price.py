@@ -1,0 +1,80 @@
+"""Prices of iterations on a chip whose tiles hold weights, keys and values."""
+
+import numpy as np
+import pytest
+
+from tests.workloads.serving.served import trace_of
+from tlm.calibrated import stale_allowed
+from tlm.chips import load_chip
+from wafertlm.iteration import IterationOptions, run_iteration
+from workloads.models import load_model
+from workloads.serving.engine.pools import make_pools
+from workloads.serving.engine.run import run
+from workloads.serving.price.cost import Batch
+from workloads.serving.price.wafer_price import WaferPrice
+from workloads.serving.schedulers import SchedulerOptions, make_scheduler
+
+MODEL, HZ = load_model("llama3-8b"), 1.1e9
+PRICE = WaferPrice(MODEL, load_chip("wse2"))
+ONE = Batch((), 1, 4096, 1)
+
+
+def test_an_iteration_costs_what_the_command_prints() -> None:
+    for batch, asked in (
+        (ONE, {"decode": "1@4096"}),
+        (Batch((), 8, 8 * 4096, 8), {"decode": "8@4096"}),
+        (Batch(((4096, 0),), 1, 4096, 2), {"prefill": ("4096",), "decode": "1@4096"}),
+    ):
+        options = IterationOptions(model="llama3-8b", chip="wse2", allow_stale=True, **asked)
+        assert round(PRICE.cost(batch).seconds * HZ) == run_iteration(options).cycles
+
+
+def test_a_stretch_of_decoding_is_its_iterations() -> None:
+    contexts = np.array([8 * 1000, 8 * 1001, 8 * 1100])
+    costs = PRICE.decode_costs(8, contexts)
+    each = [PRICE.cost(Batch((), 8, int(context), 8)) for context in contexts]
+    assert costs.seconds.tolist() == [one.seconds for one in each]
+    made = [planned for planned, times in costs.made_of for _ in range(times)]
+    assert made == [one.made_of[0] for one in each]
+
+
+def test_more_requests_fill_the_regions() -> None:
+    one, many = PRICE.cost(ONE), PRICE.cost(Batch((), 64, 64 * 4096, 64))
+    count = one.made_of[0].phases[0].regions.count
+    assert count > 1
+    assert many.seconds == pytest.approx(one.seconds * (64 + count - 1) / count)
+
+
+def test_a_short_chunk_goes_token_by_token_where_decoding_is() -> None:
+    long, short = (PRICE.cost(Batch(((new, 1024),), 0, 0, 0)) for new in (2048, 4))
+    tokens = {
+        placed.part.tokens
+        for placed in PRICE.parts({short.made_of[0]: 1})
+        if hasattr(placed.part, "tokens")
+    }
+    assert tokens == {1}
+    assert long.made_of[0].reshuffle_cycles > 0 == short.made_of[0].reshuffle_cycles
+    layers = PRICE.cost(Batch(((4, 1024),), 0, 0, 0, range(8)))
+    assert layers.seconds == pytest.approx(short.seconds / 4)
+
+
+def test_room_is_that_of_the_regions_and_energy_the_power_of_the_wafer() -> None:
+    assert PRICE.kv_capacity_tokens == PRICE.cost(ONE).made_of[0].phases[0].regions.shift_tokens
+    assert PRICE.static_power_w == 15e3
+    figures = run(trace_of((0.0, 500, 20)), make_scheduler("continuous", SchedulerOptions()), PRICE)
+    assert figures["energy_j"] == pytest.approx(15e3 * figures["span_s"])
+    assert figures["ttft_s"]["mean"] > 20 * figures["tbt_ms"]["mean"] / 1e3
+
+
+def test_pools_have_tiles_of_their_own() -> None:
+    pools = make_pools("llama3-8b", "wse2")
+    prompts = pools.prefill.cost(Batch(((2048, 0),), 0, 0, 1))
+    assert prompts.made_of[0].reshuffle_cycles == 0
+    assert pools.prefill.static_power_w + pools.decode.static_power_w == pytest.approx(15e3)
+    assert pools.decode.kv_capacity_tokens < PRICE.kv_capacity_tokens
+
+
+def test_ends_are_those_of_the_comparisons() -> None:
+    with stale_allowed(True):
+        low, high = (PRICE.at_end(end).cost(ONE).seconds for end in ("low", "high"))
+    assert low <= PRICE.cost(ONE).seconds <= high

@@ -1,0 +1,263 @@
+"""Iterations of a model on a chip without off-chip memory: what ``wafertlm iteration`` adds up.
+
+Requests pass the regions one behind another, each with kernels of its own. Both grids are tuned
+once, for prompts and contexts of 4,096 tokens: WaferLLM's offline tuning takes average lengths, too
+(section 4.4). Weights are at rest where decoding needs them, unless there are prompts alone.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from copy import copy
+from itertools import groupby
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from tlm.chips import Chip
+from tlm.chips.find import shipped_as
+from tlm.errors import InputError
+from tlm.level_errors import EXACT, Between
+from workloads.kernels.catalogue import KERNELS, KERNELS_OWN, Choices
+from workloads.machine.network import Network
+from workloads.machine.side_by_side import Lot
+from workloads.models import Model, SlidingWindow
+from workloads.serving.price.cost import (
+    Batch,
+    DecodeCosts,
+    Int64s,
+    IterationCost,
+    Work,
+    macs_of,
+)
+from workloads.serving.price.grid_mapping import GridMapping
+from workloads.serving.price.iteration import Part, rounded
+from workloads.serving.price.lt_runs import LtRuns
+from workloads.serving.price.mapping import Mapped
+from workloads.serving.price.part_price import Price, between_at
+from workloads.serving.price.plan_energy import plan_energy_j
+from workloads.serving.price.tile_price import End
+from workloads.serving.price.wafer import Planned, Wafer
+
+_USUAL_TOKENS = 4096
+
+
+class Placed(NamedTuple):
+    """A part of an iteration on a grid of some side."""
+
+    side: int
+    part: Part
+
+
+class GridPrices:
+    """Prices of parts, each once.
+
+    Args:
+        wafer: The chip's grids.
+        compared_as: The shipped chip whose comparisons hold; None: those of all.
+        network_pct: Error of the calibration of a network that stands in for the chip's.
+    """
+
+    def __init__(self, wafer: Wafer, compared_as: str | None, network_pct: float) -> None:
+        self._wafer = wafer
+        self._compared = compared_as, network_pct, "perf"
+        self._prices: dict[Placed, Price] = {}
+        self._ends: dict[Placed, tuple[float, float]] = {}
+
+    @property
+    def not_compared(self) -> list[str]:
+        """Kernels that were priced, of whose closed forms no error is known."""
+        plans = [each for placed in self._prices for each in self.plans(placed)]
+        return sorted({mapped.kernel for grid, mapped in plans if not self._between(grid, mapped)})
+
+    def of(self, placed: Placed) -> Price:
+        """Price of a part."""
+        if placed not in self._prices:
+            cycles = joules = 0.0
+            for grid, mapped in self.plans(placed):
+                macs = KERNELS[mapped.kernel].macs(mapped.sizes)
+                cycles += mapped.cycles
+                joules += plan_energy_j(self._wafer.chip, grid.place, mapped.plan, macs) or 0.0
+            self._prices[placed] = Price(cycles, joules)
+        return self._prices[placed]
+
+    def ends(self, placed: Placed) -> tuple[float, float]:
+        """The least and the most cycles that a part may take at level `at`.
+
+        Raises:
+            InputError: if the comparison of the levels is missing or stale.
+        """
+        if placed not in self._ends:
+            low = high = 0.0
+            for grid, mapped in self.plans(placed):
+                ends = self._between(grid, mapped) or EXACT
+                low, high = low + mapped.cycles * ends.low, high + mapped.cycles * ends.high
+            self._ends[placed] = low, high
+        return self._ends[placed]
+
+    def plans(self, placed: Placed) -> list[tuple[GridMapping, Mapped]]:
+        """Plans of a part's kernels."""
+        grid = self._wafer.mapping(placed.side)
+        return [(grid, mapped) for _, mapped in grid.of(placed.part)]
+
+    def _between(self, grid: GridMapping, mapped: Mapped) -> Between | None:
+        return between_at(*self._compared, grid.place, grid.variant(mapped), mapped, mapped.cycles)
+
+
+class WaferPrice:
+    """``ServingModel`` of a model on a chip without off-chip memory, or on some of its tiles.
+
+    Args:
+        model: A dense model.
+        chip: The chip.
+        lot: Its tiles; None: all.
+        network: What stands in for its own; None: nothing.
+        prompts_only: Whether it never decodes, as a pool for prompts.
+
+    Raises:
+        InputError: if layers are of another kind, or weights and a few tokens do not fit.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        chip: Chip,
+        *,
+        lot: Lot | None = None,
+        network: Network | None = None,
+        prompts_only: bool = False,
+        choices: Choices = KERNELS_OWN,
+    ) -> None:
+        tiles = None if lot is None else (lot.tiles.rows, lot.tiles.cols)
+        self._wafer = Wafer(model, chip, choices=choices, tiles=tiles, network=network)
+        prefill = self._wafer.prefill_side(_USUAL_TOKENS)
+        decode = prefill if prompts_only else self._wafer.decode_side(_USUAL_TOKENS)
+        self._sides = prefill, decode
+        self._rest = self._wafer.regions(decode)
+        if not self._rest.shift_tokens:
+            raise InputError(
+                f"model '{model.name}' on chip '{chip.name}': weights take "
+                f"{model.weight_bytes} bytes; allowed: less than its tiles hold, in whole layers "
+                "and padded to a grid"
+            )
+        compared_as = None if network is not None else shipped_as(chip)
+        network_pct = 0.0 if network is None else network.error_pct
+        self._prices = GridPrices(self._wafer, compared_as, network_pct)
+        self._end: End | None = None
+
+    def at_end(self, end: End) -> Self:
+        """The same, with times as low or as high as the errors of the prices let them be."""
+        other = copy(self)
+        other._end = end
+        return other
+
+    def at_lt(self, _: LtRuns) -> Self:
+        """Refused: it takes too long on grids of this size.
+
+        Raises:
+            InputError: always.
+        """
+        chip = self._wafer.chip.name
+        raise InputError(f"--level: found 'lt' with '{chip}'; allowed: perf")
+
+    @property
+    def not_compared(self) -> list[str]:
+        """Kernels that were priced, of whose closed forms no error is known."""
+        return self._prices.not_compared
+
+    @property
+    def prices(self) -> GridPrices:
+        """Prices of the parts of its iterations."""
+        return self._prices
+
+    def parts(self, made_of: Mapping[Planned, int]) -> dict[Placed, int]:
+        """Parts of iterations, and how often each ran, from what they were made of."""
+        found: Counter[Placed] = Counter()
+        for planned, times in made_of.items():
+            for phase in planned.phases:
+                for item in phase.items:
+                    for part, count in item.parts:
+                        found[Placed(phase.regions.side, part)] += times * item.times * count
+        return found
+
+    @property
+    def layers(self) -> int:
+        """Layers of the model."""
+        return self._wafer.model.layers
+
+    @property
+    def sliding_window(self) -> SlidingWindow | None:
+        """None has one."""
+        return None
+
+    @property
+    def kv_bytes_per_token(self) -> int:
+        """Bytes of the keys and values of a token."""
+        return self._wafer.model.kv_bytes_per_token
+
+    @property
+    def kv_capacity_tokens(self) -> int:
+        """Tokens of keys and values that fit beside the weights, shifted over all rows."""
+        return self._rest.shift_tokens
+
+    @property
+    def kv_sram_tokens(self) -> int | None:
+        """All of them are in the tiles' SRAM: there is no level before another one."""
+        return None
+
+    @property
+    def static_power_w(self) -> float | None:
+        """Power of the tiles without work: their share of the chip's; None without figures."""
+        energy, grid = self._wafer.chip.energy, self._wafer.chip.grid
+        rows, cols = self._wafer.tiles
+        return None if energy is None else energy.idle_w * rows * cols / (grid.rows * grid.cols)
+
+    def cost(self, batch: Batch) -> IterationCost:
+        """Price of an iteration."""
+        planned = self._wafer.planned(batch, *self._sides)
+        made_of = (planned,) if self._end is None else ()
+        return IterationCost(self._seconds(planned), self._joules(planned), 0.0, made_of)
+
+    def decode_costs(
+        self,
+        sequences: int,
+        context_tokens: Int64s,
+        width: int = 1,
+        spilled_tokens: int | None = None,
+    ) -> DecodeCosts:
+        """Prices of iterations that only decode."""
+        contexts = [rounded(each) for each in (-(-context_tokens // sequences)).tolist()]
+        made_of = [
+            (self._decoding(sequences, context, width), len(list(alike)))
+            for context, alike in groupby(contexts)
+        ]
+        times = [count for _, count in made_of]
+        seconds = np.repeat([self._seconds(planned) for planned, _ in made_of], times)
+        joules = [self._joules(planned) for planned, _ in made_of]
+        energy = None if joules[0] is None else np.repeat(np.array(joules, np.float64), times)
+        return DecodeCosts(seconds, energy, 0.0, made_of)
+
+    def utilization(self, work: Work, span_s: float) -> float:
+        """Unpadded multiply-accumulates of ``work`` over the tiles' peak in ``span_s``."""
+        (rows, cols), chip = self._wafer.tiles, self._wafer.chip
+        peak = rows * cols * chip.tile.matrix.compute().macs_per_cycle * chip.clock_hz
+        return macs_of(work, self._wafer.model) / (peak * span_s)
+
+    def _decoding(self, sequences: int, context: int, width: int) -> Planned:
+        batch = Batch((), sequences, sequences * context, sequences * width, decode_width=width)
+        return self._wafer.planned(batch, *self._sides)
+
+    def _seconds(self, planned: Planned) -> float:
+        return planned.cycles(self._cycles) / self._wafer.chip.clock_hz
+
+    def _cycles(self, side: int, part: Part) -> float:
+        placed = Placed(side, part)
+        if self._end is None:
+            return self._prices.of(placed).cycles
+        low, high = self._prices.ends(placed)
+        return low if self._end == "low" else high
+
+    def _joules(self, planned: Planned) -> float | None:
+        if self._wafer.chip.energy is None:
+            return None
+        parts = self.parts({planned: 1})
+        return sum(count * self._prices.of(placed).joules for placed, count in parts.items())
