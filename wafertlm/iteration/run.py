@@ -195,10 +195,9 @@ def _setup(ground: Ground, mapped: Mapped) -> Setup:
     chosen: dict[str, Any] = {name: None for name in _CHOICES if name not in kernel.choices}
     if isinstance(mapped.plan, StreamPlan):
         chosen["weight_bits"] = mapped.plan.weight_bits
-    named = replace(
-        ground.options, kernel=mapped.kernel, shape=shape, latent=mapped.latent, **chosen
-    )
-    macs = kernel.macs(mapped.sizes)
+    chosen |= {"latent": bool(mapped.choices.latent), "causal": bool(mapped.choices.causal)}
+    named = replace(ground.options, kernel=mapped.kernel, shape=shape, **chosen)
+    macs = kernel.macs(mapped.sizes, mapped.choices)
     return Setup.of(replace(ground, options=named), kernel, macs, mapped.plan)
 
 

@@ -88,6 +88,9 @@ class KernelOptions:
         bool, "Of stream-gemm and grouped-gemm: B lies in the tiles that use it."
     ] = False
     latent: Annotated[bool, "Of attention: values are the first elements of the keys."] = False
+    causal: Annotated[
+        bool, "Of attention: no row sees the keys of tokens after its own; rows are the last."
+    ] = False
     tiles: Annotated[
         str | None,
         "CSV table of the chip's tiles: per cent of the cycles of work, 0 for a disabled tile.",
@@ -116,7 +119,7 @@ class KernelOptions:
         groups = (
             None if self.groups is None else _whole_numbers("--groups", self.groups, "21 or 100,10")
         )
-        flags = self.resident or None, self.latent or None
+        flags = self.resident or None, self.latent or None, self.causal or None
         return Choices(self.collective, groups, self.schedule, group, self.weight_bits, *flags)
 
 

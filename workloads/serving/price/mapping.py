@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple, cast
 
-from workloads.kernels.attention.core import AttentionShape
 from workloads.kernels.attention.flash_plan import FlashPlan
 from workloads.kernels.attention.flash_search import alone_within, in_runs
 from workloads.kernels.attention.flat_search import check_group
 from workloads.kernels.attention.plan import AttentionPlan
+from workloads.kernels.attention.shape import AttentionShape
 from workloads.kernels.catalogue import KERNELS, KERNELS_OWN, Choices, MovingPlan, Sizes
 from workloads.kernels.gemm.stream_search import plan_streams
 from workloads.kernels.parts.found import Found
@@ -36,9 +36,12 @@ class Mapped(NamedTuple):
     cycles: int
 
     @property
-    def latent(self) -> bool:
-        """Whether it is attention whose values are the first elements of the keys."""
-        return isinstance(self.plan, AttentionPlan) and self.plan.shape.latent
+    def choices(self) -> Choices:
+        """What the problem has of attention's choices."""
+        if not isinstance(self.plan, AttentionPlan):
+            return KERNELS_OWN
+        shape = self.plan.shape
+        return Choices(latent=shape.latent or None, causal=shape.causal or None)
 
 
 class Mapping:
