@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from calibration.levels.cases import LATENT, Grid
+from calibration.levels.cases import Grid
 from calibration.store import save_chips
 from tlm.chips import Chip, load_chip
 from tlm.chips.parts import chip_router, noc_timing, own_tile
@@ -33,6 +33,7 @@ from workloads.kernels.catalogue import (
     GROUPS,
     HEADS,
     KERNELS,
+    LATENT,
     SUMS,
     Choices,
     Kernel,
@@ -67,9 +68,9 @@ _DEPTHS = (8, 128)
 _HEAD, _OPERANDS, _PRODUCTS = 32, 4, 3
 #: Of products of experts: how many, rows of each, and a tile's share of n and k in units.
 _EXPERTS = ((24, 4, 2, 2), (12, 64, 2, 2))
-#: Kernels that serving may be asked to run with collectives by messages, and tiles at most.
+#: Kernels that serving may be asked to run with collectives by messages; tiles of such variants.
 _SERVING = ("stream-gemm", "grouped-gemm", "rms-norm", "decode-attention", "flat-attention")
-_SERVING_TILES = 8 * 8
+_VARIANT_TILES = 8 * 8
 #: Level `at` runs cases up to so many steps and packets; and of each kernel on a chip's grid the
 #: cheapest, up to the second figure. No tiles more than the last one says.
 _CHEAP, _DEAR, _AT_TILES = 1_000, 10_000, 16 * 16
@@ -152,7 +153,7 @@ def chip_points(
 
 
 def _runs(grid: Grid) -> Iterator[tuple[str, Choices]]:
-    """Kernels as they are by themselves, skewed, and those of serving also by messages.
+    """Kernels by themselves, skewed, those of serving by messages, and causal attention.
 
     FlatAttention also with all tiles in a group, each way.
     """
@@ -160,8 +161,10 @@ def _runs(grid: Grid) -> Iterator[tuple[str, Choices]]:
         yield name, Choices()
         if "skewed" in kernel.choices:
             yield name, Choices(skewed=True)
-        if name in _SERVING and grid[0] * grid[1] <= _SERVING_TILES:
+        if name in _SERVING and grid[0] * grid[1] <= _VARIANT_TILES:
             yield from ((name, Choices(collective=collective)) for collective in BY_MESSAGES)
+        if "causal" in KERNELS[name].choices and grid[0] * grid[1] <= _VARIANT_TILES:
+            yield name, Choices(causal=True)
     if grid[0] * grid[1] <= _AT_TILES:
         yield "flat-attention", Choices(group=grid)
         for collective in (None, *BY_MESSAGES):
@@ -230,11 +233,11 @@ def _problems(
     def drawn(size: int) -> int:
         return max(1, int(size * stream.uniform(0.6, 1.4)))
 
-    if kernel.form == ATTENTION:
+    if kernel.form in (ATTENTION, LATENT):
         for sequences, heads, kv_heads, queries, keys, depth in _ATTENTION:
             wide = int(np.clip(depth * unit, *_DEPTHS))
             high = drawn(rows * queries * unit // 2) if queries else 1
-            own = 1 if name == LATENT else kv_heads
+            own = 1 if kernel.form == LATENT else kv_heads
             yield sequences, heads, own, high, drawn(cols * keys * unit), wide, wide
     elif kernel.form in (GEMM, GROUPS) and name.endswith("gemv"):
         for k, n in _VECTORS:

@@ -98,6 +98,9 @@ class KernelOptions:
     at_root: Annotated[
         bool, "Of mesh-gemv and pipeline-gemv: sums stay at the root of a column."
     ] = False
+    causal: Annotated[
+        bool, "Of attention: no row sees the keys of tokens after its own; rows are the last."
+    ] = False
     tiles: Annotated[
         str | None,
         "CSV table of the chip's tiles: per cent of the cycles of work, 0 for a disabled tile.",
@@ -134,6 +137,7 @@ class KernelOptions:
             weight_bits=self.weight_bits,
             resident=self.resident or None,
             latent=self.latent or None,
+            causal=self.causal or None,
             skewed=self.skewed or None,
             receive_buffers=self.receive_buffers,
             serial=self.serial or None,

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from tlm.compute.base import Sizes, ceil_div
 from tlm.errors import InputError, choose
-from workloads.kernels.attention.core import AttentionShape, Block, filled_keys
 from workloads.kernels.attention.flat_attention import SCHEDULES, FlatPlan, needed_bytes
 from workloads.kernels.attention.flat_closed_form import flat_attention_cycles
 from workloads.kernels.attention.plan import Cut
+from workloads.kernels.attention.shape import AttentionShape, Block, filled_keys
 from workloads.kernels.parts.found import Found
 from workloads.kernels.parts.passes import Factor
 from workloads.machine.place import Place

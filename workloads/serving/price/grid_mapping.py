@@ -43,7 +43,7 @@ class GridMapping:
 
     def variant(self, mapped: Mapped) -> str:
         """What comparisons of levels know a kernel's choices by."""
-        choices = replace(self._asked, skewed=mapped.skewed or None)
+        choices = replace(self._asked, skewed=mapped.choices.skewed)
         return KERNELS[mapped.kernel].variant(choices, self.place)
 
     def cycles(self, part: Part) -> int:

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple, cast
 
-from workloads.kernels.attention.core import AttentionShape
 from workloads.kernels.attention.flash_plan import FlashPlan
 from workloads.kernels.attention.flash_search import alone_within, in_runs
 from workloads.kernels.attention.flat_search import check_group
 from workloads.kernels.attention.plan import AttentionPlan
+from workloads.kernels.attention.shape import AttentionShape
 from workloads.kernels.catalogue import KERNELS, KERNELS_OWN, Choices, Plan, Sizes
 from workloads.kernels.gemm.plan import GemmPlan
 from workloads.kernels.gemm.stream_search import plan_streams
@@ -37,14 +37,14 @@ class Mapped(NamedTuple):
     cycles: int
 
     @property
-    def latent(self) -> bool:
-        """Whether it is attention whose values are the first elements of the keys."""
-        return isinstance(self.plan, AttentionPlan) and self.plan.shape.latent
-
-    @property
-    def skewed(self) -> bool:
-        """Whether it is a product by compute and shift whose A comes aligned."""
-        return isinstance(self.plan, GemmPlan) and self.plan.skewed
+    def choices(self) -> Choices:
+        """What the problem has of the choices of attention and of products by blocks."""
+        if isinstance(self.plan, AttentionPlan):
+            shape = self.plan.shape
+            return Choices(latent=shape.latent or None, causal=shape.causal or None)
+        if isinstance(self.plan, GemmPlan):
+            return Choices(skewed=self.plan.skewed or None)
+        return KERNELS_OWN
 
 
 class Mapping:

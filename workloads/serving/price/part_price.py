@@ -109,7 +109,7 @@ class PartPrices:
     def _price(self, part: Part) -> Price:
         joules = 0.0
         for mapping, mapped in self.plans(part):
-            macs = KERNELS[mapped.kernel].macs(mapped.sizes)
+            macs = KERNELS[mapped.kernel].macs(mapped.sizes, mapped.choices)
             joules += plan_energy_j(self._chip, mapping.place, mapped.plan, macs) or 0.0
         cycles = sum(self._cycles(part))
         self._prices[part] = Price(cycles, joules, self._expert_bytes(part))

@@ -206,7 +206,7 @@ class TilePrice:
             price = self._decoding(key)
             seconds = np.full(there, price.cycles / self._chip.clock_hz)
             energy = None if self._chip.energy is None else np.full(there, price.joules)
-            made_of = ((self._parts.decoding(key), there),)
+            made_of = [(self._parts.decoding(key), there)]
             return DecodeCosts(seconds, energy, price.expert_bytes, made_of)
         contexts = [rounded(each) for each in (-(-context_tokens // sequences)).tolist()]
         kept = [0] * len(contexts)

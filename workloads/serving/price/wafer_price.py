@@ -74,7 +74,7 @@ class GridPrices:
         if placed not in self._prices:
             cycles = joules = 0.0
             for grid, mapped in self.plans(placed):
-                macs = KERNELS[mapped.kernel].macs(mapped.sizes)
+                macs = KERNELS[mapped.kernel].macs(mapped.sizes, mapped.choices)
                 cycles += mapped.cycles
                 joules += plan_energy_j(self._wafer.chip, grid.place, mapped.plan, macs) or 0.0
             self._prices[placed] = Price(cycles, joules)
