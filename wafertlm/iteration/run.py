@@ -242,15 +242,10 @@ def _setup(ground: Ground, mapped: Mapped) -> Setup:
     chosen: dict[str, Any] = {name: None for name in _CHOICES if name not in kernel.choices}
     if isinstance(mapped.plan, StreamPlan):
         chosen["weight_bits"] = mapped.plan.weight_bits
-    named = replace(
-        ground.options,
-        kernel=mapped.kernel,
-        shape=shape,
-        latent=mapped.latent,
-        skewed=mapped.skewed,
-        **chosen,
-    )
-    macs = kernel.macs(mapped.sizes)
+    known = mapped.choices
+    chosen |= {name: bool(getattr(known, name)) for name in ("latent", "causal", "skewed")}
+    named = replace(ground.options, kernel=mapped.kernel, shape=shape, **chosen)
+    macs = kernel.macs(mapped.sizes, known)
     return Setup.of(replace(ground, options=named), kernel, macs, mapped.plan)
 
 
