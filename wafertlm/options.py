@@ -25,6 +25,15 @@ def parse_grid(option: str, text: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
+def parse_group(text: str | None) -> tuple[int, int] | None:
+    """Rows and columns of ``--group``; None if a kernel finds them.
+
+    Raises:
+        InputError: if it has another form.
+    """
+    return None if text in (None, "auto") else parse_grid("--group", text)
+
+
 class Flag(NamedTuple):
     """How a command calls a field of its options.
 
@@ -41,6 +50,10 @@ class Flag(NamedTuple):
 SET_HELP = "Change a figure of the chip, such as noc.hop_cycles=2 (repeatable)."
 SET = Flag(metavar="TABLE.FIELD=VALUE")
 NAME_OR_FILE = Flag(metavar="NAME|FILE")
+#: Variants of kernels, of every command that runs some.
+COLLECTIVE_HELP = "How reductions are made, if another way; see --list."
+SCHEDULE_HELP = "Of flat-attention: naive or async (default)."
+GROUP_HELP = "Of flat-attention: GYxGX tiles of a group, or auto (default)."
 
 
 def chip_told(options: Mapping[str, Any]) -> str:

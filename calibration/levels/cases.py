@@ -9,12 +9,10 @@ from tlm.chips.parts import noc_timing, own_tile
 from tlm.interconnect.zero_load import NocTiming
 from tlm.tiles.layout import SUM_BITS, WORD_BITS
 from tlm.tiles.timing import TileTiming
-from workloads.kernels.catalogue import ATTENTION, GEMM, GROUPS, HEADS, SUMS, Kernel, Sizes
+from workloads.kernels.catalogue import ATTENTION, GEMM, GROUPS, HEADS, LATENT, SUMS, Kernel, Sizes
 from workloads.machine.place import Place, chip_place
 
 Grid = tuple[int, int]
-#: The kernel whose values are the first elements of the keys: one head of them.
-LATENT = "flash-mla"
 #: Blocks of a tile by what a kernel computes, several of each. "gemm": M, N, K of its product.
 #: "gemv": K, N of its block of the matrix. "softmax": rows and columns of its scores, or of
 #: any rows. "attention": rows of Q, keys, depth, depth of V, a head for each column of tiles.
@@ -80,10 +78,10 @@ def problems(
         sharers: Tiles that share the keys of attention.
     """
     rows, cols = grid
-    if kernel.form == ATTENTION:
+    if kernel.form in (ATTENTION, LATENT):
         for queries, keys, *depths in blocks["attention"]:
             lengths = (rows * queries, sharers * keys, *depths)
-            kv_heads = 1 if name == LATENT else cols
+            kv_heads = 1 if kernel.form == LATENT else cols
             yield 1, cols, kv_heads, *(length * unit for length in lengths)
     elif kernel.form not in (GEMM, GROUPS):
         for height, width in blocks["softmax"]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from calibration.levels.cases import LATENT, Grid
+from calibration.levels.cases import Grid
 from calibration.store import save_chips
 from tlm.chips import Chip, load_chip
 from tlm.chips.parts import chip_router, noc_timing, own_tile
@@ -33,12 +33,14 @@ from workloads.kernels.catalogue import (
     GROUPS,
     HEADS,
     KERNELS,
+    LATENT,
     SUMS,
     Choices,
     Kernel,
     Plan,
     Sizes,
 )
+from workloads.kernels.parts.broadcast import BY_MESSAGES
 from workloads.kernels.tile_jobs import on_own_tiles
 from workloads.machine.dtypes import DTYPE_BITS
 from workloads.machine.place import Place, Rectangle, chip_place
@@ -66,6 +68,9 @@ _DEPTHS = (8, 128)
 _HEAD, _OPERANDS, _PRODUCTS = 32, 4, 3
 #: Of products of experts: how many, rows of each, and a tile's share of n and k in units.
 _EXPERTS = ((24, 4, 2, 2), (12, 64, 2, 2))
+#: Kernels that serving may be asked to run with collectives by messages; tiles of such variants.
+_SERVING = ("stream-gemm", "grouped-gemm", "rms-norm", "decode-attention", "flat-attention")
+_VARIANT_TILES = 8 * 8
 #: Level `at` runs cases up to so many steps and packets; and of each kernel on a chip's grid the
 #: cheapest, up to the second figure. No tiles more than the last one says.
 _CHEAP, _DEAR, _AT_TILES = 1_000, 10_000, 16 * 16
@@ -148,14 +153,21 @@ def chip_points(
 
 
 def _runs(grid: Grid) -> Iterator[tuple[str, Choices]]:
-    """Kernels as they are by themselves; FlatAttention also with all tiles in a group, each way."""
+    """Kernels by themselves, skewed, those of serving by messages, and causal attention.
+
+    FlatAttention also with all tiles in a group, each way.
+    """
     for name, kernel in KERNELS.items():
         yield name, Choices()
         if "skewed" in kernel.choices:
             yield name, Choices(skewed=True)
+        if name in _SERVING and grid[0] * grid[1] <= _VARIANT_TILES:
+            yield from ((name, Choices(collective=collective)) for collective in BY_MESSAGES)
+        if "causal" in KERNELS[name].choices and grid[0] * grid[1] <= _VARIANT_TILES:
+            yield name, Choices(causal=True)
     if grid[0] * grid[1] <= _AT_TILES:
         yield "flat-attention", Choices(group=grid)
-        for collective in (None, "tree", "sequential"):
+        for collective in (None, *BY_MESSAGES):
             choices = Choices(collective=collective, schedule="naive", group=grid)
             yield "flat-attention", choices
 
@@ -164,6 +176,9 @@ def _points(
     chip: str, ground: Ground, name: str, grid: Grid, seed: int, choices: Choices
 ) -> Iterator[ChipPoint]:
     kernel, memory = KERNELS[name], ground.place.offchip is not None
+    variant = kernel.variant(choices, ground.place)
+    if choices.collective is not None and not variant:
+        return  # as it is by itself
     stream = np.random.default_rng([seed, *chip.encode(), *name.encode(), *grid])
     points: list[ChipPoint] = []
     programs: list[Program] = []
@@ -180,7 +195,7 @@ def _points(
             point = ChipPoint(
                 chip=chip,
                 kernel=name,
-                variant=choices.variant,
+                variant=variant,
                 memory=memory,
                 case=_case(grid, sizes, choices),
                 balance=plan.balance,
@@ -218,11 +233,11 @@ def _problems(
     def drawn(size: int) -> int:
         return max(1, int(size * stream.uniform(0.6, 1.4)))
 
-    if kernel.form == ATTENTION:
+    if kernel.form in (ATTENTION, LATENT):
         for sequences, heads, kv_heads, queries, keys, depth in _ATTENTION:
             wide = int(np.clip(depth * unit, *_DEPTHS))
             high = drawn(rows * queries * unit // 2) if queries else 1
-            own = 1 if name == LATENT else kv_heads
+            own = 1 if kernel.form == LATENT else kv_heads
             yield sequences, heads, own, high, drawn(cols * keys * unit), wide, wide
     elif kernel.form in (GEMM, GROUPS) and name.endswith("gemv"):
         for k, n in _VECTORS:

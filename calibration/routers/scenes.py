@@ -113,11 +113,7 @@ def play(scenes: Sequence[Scene], simulate: Simulate) -> list[float]:
     Raises:
         ScenesMixedError: if a scene ran into the next one.
     """
-    found: dict[int, float] = {}
-    for size in dict.fromkeys(scene.size for scene in scenes):
-        chosen = [index for index, scene in enumerate(scenes) if scene.size == size]
-        found |= zip(chosen, play_on([scenes[i] for i in chosen], size, simulate), strict=True)
-    return [found[index] for index in range(len(scenes))]
+    return Staged(scenes).figures(simulate)
 
 
 def play_on(scenes: Sequence[Scene], size: Size, simulate: Simulate) -> list[float]:
@@ -126,26 +122,69 @@ def play_on(scenes: Sequence[Scene], size: Size, simulate: Simulate) -> list[flo
     Raises:
         ScenesMixedError: if a scene ran into the next one.
     """
-    packets, starts = in_one_run(scenes)
-    deliveries = simulate(size, packets)
-    scene_of = np.repeat(np.arange(len(scenes)), [len(scene.sends) for scene in scenes])
-    figures = []
-    for index, scene in enumerate(scenes):
-        mine = scene_of[deliveries.packet] == index
-        cycles = np.stack([deliveries.head_ejected[mine], deliveries.tail_ejected[mine]])
-        if cycles.max(initial=0) >= starts[index + 1]:
-            raise ScenesMixedError(f"scene '{scene.label}' ran into the next one")
-        if scene.from_tail:
-            last = deliveries.tail_injected[scene_of == index].max()
-            figures.append(float(cycles.max() - last))
-            continue
-        if scene.whole:
-            first = deliveries.head_injected[scene_of == index].min()
-            figures.append(float(cycles.max() - first))
-            continue
-        weights = np.arange(1, cycles.shape[1] + 1)
-        figures.append(float(np.average(cycles.mean(axis=0) - starts[index], weights=weights)))
-    return figures
+    return _Run(scenes, size).figures(simulate)
+
+
+class Staged:
+    """Scenes made ready, to be played on many models: a run a size."""
+
+    def __init__(self, scenes: Sequence[Scene]) -> None:
+        self._runs = []
+        for size in dict.fromkeys(scene.size for scene in scenes):
+            chosen = [index for index, scene in enumerate(scenes) if scene.size == size]
+            self._runs.append((chosen, _Run([scenes[index] for index in chosen], size)))
+
+    def figures(self, simulate: Simulate) -> list[float]:
+        """The figure of each scene.
+
+        Raises:
+            ScenesMixedError: if a scene ran into the next one.
+        """
+        found: dict[int, float] = {}
+        for chosen, run in self._runs:
+            found |= zip(chosen, run.figures(simulate), strict=True)
+        return [found[index] for index in range(len(found))]
+
+    def on_model(self, timing: NocTiming) -> list[float]:
+        """The figures on the handshake model."""
+        return self.figures(lambda size, packets: model(size, timing, packets).simulate(packets))
+
+
+class _Run:
+    """Scenes of one size, one after the other in one run."""
+
+    def __init__(self, scenes: Sequence[Scene], size: Size) -> None:
+        self._scenes, self._size = scenes, size
+        self._packets, self._starts = in_one_run(scenes)
+        sends = np.cumsum([0] + [len(scene.sends) for scene in scenes])
+        # Deliveries come by packet and node: a scene's are next to each other.
+        self._sends = list(zip(sends, sends[1:], strict=False))
+
+    def figures(self, simulate: Simulate) -> list[float]:
+        """The figure of each scene.
+
+        Raises:
+            ScenesMixedError: if a scene ran into the next one.
+        """
+        deliveries = simulate(self._size, self._packets)
+        parts = np.searchsorted(deliveries.packet, [first for first, _ in self._sends])
+        bounds = [*parts.tolist(), len(deliveries.packet)]
+        heads, tails = deliveries.head_ejected, deliveries.tail_ejected
+        figures = []
+        for index, scene in enumerate(self._scenes):
+            mine, own = slice(*bounds[index : index + 2]), slice(*self._sends[index])
+            cycles = np.stack([heads[mine], tails[mine]])
+            if cycles.max(initial=0) >= self._starts[index + 1]:
+                raise ScenesMixedError(f"scene '{scene.label}' ran into the next one")
+            if scene.from_tail:
+                figures.append(float(cycles.max() - deliveries.tail_injected[own].max()))
+            elif scene.whole:
+                figures.append(float(cycles.max() - deliveries.head_injected[own].min()))
+            else:
+                weights = np.arange(1, cycles.shape[1] + 1)
+                middle = cycles.mean(axis=0) - self._starts[index]
+                figures.append(float(np.average(middle, weights=weights)))
+        return figures
 
 
 def in_one_run(scenes: Sequence[Scene]) -> tuple[Packets, Int64s]:
@@ -161,7 +200,7 @@ def in_one_run(scenes: Sequence[Scene]) -> tuple[Packets, Int64s]:
 
 def play_model(scenes: Sequence[Scene], timing: NocTiming) -> list[float]:
     """The figures on the handshake model."""
-    return play(scenes, lambda size, packets: model(size, timing, packets).simulate(packets))
+    return Staged(scenes).on_model(timing)
 
 
 def model(size: Size, timing: NocTiming, packets: Packets) -> HandshakeMesh:
@@ -211,10 +250,10 @@ def _by_misfit(
         if not there:
             raise NothingMeasuredError(f"no figure of '{scenes[0].label}' and what follows it")
         scenes, measured = [scenes[i] for i in there], [measured[i] for i in there]
-    found = []
+    found, staged = [], Staged(scenes)
     for candidate in candidates:
         try:
-            figures = play_model(scenes, candidate)
+            figures = staged.on_model(candidate)
         except (DeadlockError, InputError, ScenesMixedError):
             continue
         found.append((float(np.abs(np.subtract(figures, measured)).mean()), candidate))

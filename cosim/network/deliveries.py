@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
@@ -29,7 +30,14 @@ class StandstillError(HangError):
         self.since_cycle = since_cycle
 
 
-def simulate(model: LoopModel, packets: Packets, *, loopback: bool = True) -> Deliveries:
+def simulate(
+    model: LoopModel,
+    packets: Packets,
+    *,
+    loopback: bool = True,
+    waves: Path | None = None,
+    first: int = 0,
+) -> Deliveries:
     """Run packets to their delivery; each node sends its own in the order of their numbers.
 
     Every flit is checked on the way: data, order, completeness, exactly one copy a destination. The
@@ -39,6 +47,8 @@ def simulate(model: LoopModel, packets: Packets, *, loopback: bool = True) -> De
         model: The mesh; built if it is not yet.
         packets: What is sent.
         loopback: A sender among the destinations of its multicast gets a copy.
+        waves: A VCD file that is written.
+        first: Number of the first packet on the mesh: with other numbers go other data.
 
     Raises:
         InputError: for a packet that headers of this mesh cannot express, or that is not as long as
@@ -46,17 +56,17 @@ def simulate(model: LoopModel, packets: Packets, *, loopback: bool = True) -> De
         StandstillError: if the mesh stands still though flits are due.
         SimulationError: if the model cannot be built or stops, or anything comes out wrong.
     """
-    with _ListedPackets(model, loopback=loopback) as mesh:
-        return mesh.deliveries(packets)
+    with _ListedPackets(model, loopback=loopback, waves=waves) as mesh:
+        return mesh.deliveries(packets, first)
 
 
 class _ListedPackets(MeshHandle):
     """A mesh to which all packets are told before it runs."""
 
-    def deliveries(self, packets: Packets) -> Deliveries:
+    def deliveries(self, packets: Packets, first: int) -> Deliveries:
         """What `simulate` says."""
-        due = self._push(packets)
-        events = np.concatenate([*self._steps()])
+        due = self._push(packets, first)
+        events = np.concatenate([*self._steps()]) - np.array([0, first, 0, 0, 0])
         state, sent = self._state, int(packets.flits.sum())
         counts = f"{state.injected} of {sent} flits injected, {state.ejected} of {due} ejected"
         if state.cycle >= _LONGEST_CYCLES:
@@ -65,7 +75,7 @@ class _ListedPackets(MeshHandle):
             raise StandstillError(self._name, state.still_since, counts)
         return _deliveries(events)
 
-    def _push(self, packets: Packets) -> int:
+    def _push(self, packets: Packets, first: int) -> int:
         """Queue packets at their nodes; returns how many flits are to come out."""
         _hold_equal_operands(packets)
         alike, shapes = _alike(packets)
@@ -81,7 +91,8 @@ class _ListedPackets(MeshHandle):
         ]
         push, loop, joints = self._library.loop_push, self._open, packets.joint.tolist()
         for number, shape in enumerate(shapes.tolist()):
-            push(loop, made[shape][0], number, joints[number], int(packets.cycle[number]))
+            cycle, joint = int(packets.cycle[number]), first + joints[number]
+            push(loop, made[shape][0], first + number, joint, cycle)
         copies = np.array([count for _, count in made])[shapes]
         own = packets.joint == np.arange(len(packets))
         return int((packets.flits * copies)[own].sum())

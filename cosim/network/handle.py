@@ -15,6 +15,8 @@ PATIENCE_CYCLES = 1000
 EVENT_WORDS = 5
 STILL = 2  # an outcome of a run (loop.cpp)
 _WORDS = ctypes.POINTER(U32)
+#: As a wave begins, Verilator goes through all models that its library ever had: they stay.
+_KEPT: list[PyVerilator] = []
 
 
 class _State(ctypes.Structure):
@@ -72,6 +74,8 @@ class MeshHandle(Handle):
         self._loopback = loopback
         simulator = PyVerilator(str(model.build()))
         self._simulator = simulator  # keeps the model alive
+        if model.waves:
+            _KEPT.append(simulator)
         self._wave = None if waves is None else _recorded(simulator, waves)
         reset_cycles = model.spec.reset.cycles
         super().__init__(model.name, simulator.lib, simulator.model, self._wave, reset_cycles)

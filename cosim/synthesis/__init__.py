@@ -1,1 +1,1 @@
-"""What Verilog costs as hardware: cells, flip-flops and the longest path, by Yosys."""
+"""What Verilog costs as hardware: cells, flip-flops and the longest path, by Yosys; toggles."""

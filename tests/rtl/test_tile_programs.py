@@ -19,8 +19,8 @@ from tlm.program import Buffer, Engine, Gemm, Multicast, Program, Send, Token, V
 from tlm.program.arithmetic import Integers
 from tlm.program.functional import TileBlocks, run_functional
 from workloads.kernels.attention import flat_attention
-from workloads.kernels.attention.core import AttentionShape
 from workloads.kernels.attention.flat_search import plan_flat
+from workloads.kernels.attention.shape import AttentionShape
 from workloads.kernels.gemm import (
     allgather_gemm,
     cannon,

@@ -19,7 +19,7 @@ _ROOTED = ("network", "chain", "tree", "sequential")
 
 
 #: Of kernels that do not run the example of their form, by the last word of their names.
-_SHAPES = {"gemv": "1,64,64", "mla": "1,4,1,64,64,16,16"}
+_SHAPES = {"gemv": "1,64,64"}
 
 
 def program_figures(kernel: str, **choices: str) -> dict[str, Any]:

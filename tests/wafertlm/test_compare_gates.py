@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from cosim.errors import HangError
 from cosim.spec.mesh import MeshSpec
-from cosim.synthesis import mesh, yosys
+from cosim.synthesis import mesh, switching, yosys
 from cosim.synthesis.mesh import MeshGates, RouterGates
+from cosim.synthesis.switching import MeshToggles
 from tests.conftest import Wafertlm
 from tests.wafertlm.test_compare import ITERATION, SERVE, SUMMA, calibrated, compared
 from tlm.calibrated import REPOSITORY
@@ -18,6 +20,18 @@ from tlm.interconnect.calibration import rtl_timing
 TRAFFIC = ("noc", "--mesh", "5x6", "--traffic", "uniform", "--rate", "0.05", "--cycles", "200")
 _SMALL = "Multicast = 0, Reduction = 0"
 _ROUTER = RouterGates(cells=100, nand2=150, flip_flops=20, longest_path_cells=12)
+
+
+@pytest.fixture(autouse=True)
+def _none_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mesh with waves takes minutes to build: no router is run here, and one hangs."""
+
+    def counted(spec: MeshSpec) -> MeshToggles:
+        if spec.name == "shallow":
+            raise HangError("it stands still")
+        return MeshToggles(control=1000.4, payload_bit=10.5, operations=("unicast", "sum"))
+
+    monkeypatch.setattr(switching, "mesh_toggles", counted)
 
 
 def routers(folder: Path, name: str, *changes: tuple[str, str]) -> Path:
@@ -53,13 +67,18 @@ def test_deeper_buffers_cost_cells_and_what_cannot_be_synthesised_is_told(
         assert deep["chip"][name] == 30 * deep["router"][name]
     assert deep["router"]["longest_path_cells"] > 0
     assert (deep["grid"], deep["payload_bits"], deep["finding"]) == ("5x6", 64, None)
+    assert (shallow["router"]["toggles"], shallow["traffic"]) == (None, None)
+    assert shallow["chip"]["toggles"] is None
+    assert deep["router"]["toggles"] == 1672
     assert other["router"] is other["chip"] is None
     assert "yosys failed" in other["finding"]
     assert "mesh.sv" in other["finding"]
     assert len(found["changes"]) > 2
     table = wafertlm("compare", *TRAFFIC, *vary)
     assert f"{deep['router']['cells']:,}" in table.stdout
+    assert "1,672" in table.stdout
     assert "broken.toml: gates cannot be counted: yosys failed" in table.stderr
+    assert "shallow.toml: toggles cannot be counted: it stands still" in table.stderr
 
 
 @pytest.mark.parametrize(
@@ -86,18 +105,20 @@ def test_gates_are_those_of_the_chip(
     paths = [routers(tmp_path, name) for name in ("one", "two")]
     first, second = compared(wafertlm, *command, "--vary", f"rtl={paths[0]},{paths[1]}")["gates"]
     assert asked == [("one", *size), ("two", *size)]
-    beside = {"area_um2": None, "longest_path_cells": 12, "toggles": None}
-    nodes = size[0] * size[1]
+    nodes, toggles = size[0] * size[1], round(1000.4 + 10.5 * size[2])
+    beside = {"area_um2": None, "longest_path_cells": 12, "toggles": toggles}
     assert first == second | {"rtl": str(paths[0])}
+    assert first["traffic"] == ["unicast", "sum"]
     assert first["router"] == {"cells": 100, "nand2": 150, "flip_flops": 20} | beside
-    assert (
-        first["chip"]
-        == {
-            name: nodes * count
-            for name, count in (("cells", 100), ("nand2", 150), ("flip_flops", 20))
-        }
-        | beside
-    )
+    assert first["chip"] == beside | {
+        name: nodes * count
+        for name, count in (
+            ("cells", 100),
+            ("nand2", 150),
+            ("flip_flops", 20),
+            ("toggles", toggles),
+        )
+    }
     assert first["synthesised"] == {"grid": "4x5", "payload_bits": [64]}
 
 

@@ -90,21 +90,26 @@ def test_errors_of_chips_are_recorded(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_names_are_listed() -> None:
     outcome = CliRunner().invoke(command, ["--list", "--json"])
-    assert json.loads(outcome.stdout) == {"studies": ["flatattention", "layered-prefill"]}
+    assert json.loads(outcome.stdout) == {
+        "studies": ["flatattention", "layered-prefill", "waferllm"]
+    }
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "study: not given; known: flatattention, layered-prefill"),
-        (["waferllm-2"], "unknown study 'waferllm-2'; known: flatattention, layered-prefill"),
+        ([], "study: not given; known: flatattention, layered-prefill, waferllm"),
+        (
+            ["waferllm-2"],
+            "unknown study 'waferllm-2'; known: flatattention, layered-prefill, waferllm",
+        ),
         (
             ["layered-prefill", "--quick", "--record"],
-            "--record: allowed with layered-prefill, all seeds, without --quick",
+            "--record: allowed with layered-prefill and waferllm, without --quick",
         ),
         (
             ["flatattention", "--record"],
-            "--record: allowed with layered-prefill, all seeds, without --quick",
+            "--record: allowed with layered-prefill and waferllm, without --quick",
         ),
         (
             ["flatattention", "--seed", "1"],

@@ -37,12 +37,12 @@ def _gates(found: list[Result]) -> Table:
     table = Table(title="gates")
     table.add_column("router")
     for name in ("payload bits", "cells", "NAND2 equivalents", "flip-flops", "longest path",
-                 "cells of the chip"):  # fmt: skip
+                 "toggles", "cells of the chip"):  # fmt: skip
         table.add_column(name, justify="right")
     for each in found:
         name, router = escape(Path(each["rtl"]).name), each["router"]
         if router is None:
-            table.add_row(name, *("-",) * 6)
+            table.add_row(name, *("-",) * 7)
             continue
         counts = (router["cells"], router["nand2"], router["flip_flops"])
         table.add_row(
@@ -50,6 +50,7 @@ def _gates(found: list[Result]) -> Table:
             str(each["payload_bits"]),
             *(f"{count:,}" for count in counts),
             str(router["longest_path_cells"]),
+            "-" if router["toggles"] is None else f"{router['toggles']:,}",
             f"{each['grid']}: {each['chip']['cells']:,}",
         )
     return table
@@ -93,7 +94,7 @@ def _known_names() -> dict[str, list[str]]:
     "--gates/--no-gates",
     "has_gates",
     default=True,
-    help="Whether gates of routers in Verilog are counted: some minutes each, once.",
+    help="Whether gates and toggles of routers in Verilog are counted: some minutes each, once.",
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Store the result (JSON).")
 @output_options(_known_names)

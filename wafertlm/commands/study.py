@@ -30,11 +30,13 @@ class Study(NamedTuple):
         run: Runs it.
         plots: Module that draws its plots.
         seeds: Whether something in it is random.
+        chips: Whether it tells how far off chips are.
     """
 
     run: Callable[..., dict[str, Any]]
     plots: str
     seeds: bool
+    chips: bool
 
 
 STUDIES = {
@@ -42,11 +44,17 @@ STUDIES = {
         partial(flatattention.run_study, kernel_figures),
         "workloads.studies.flatattention.plots",
         seeds=False,
+        chips=False,
     ),
     "layered-prefill": Study(
-        layered_prefill.run_study, "workloads.studies.layered_prefill.plots", seeds=True
+        layered_prefill.run_study,
+        "workloads.studies.layered_prefill.plots",
+        seeds=True,
+        chips=True,
     ),
-    "waferllm": Study(waferllm.run_study, "workloads.studies.waferllm.plots", seeds=False),
+    "waferllm": Study(
+        waferllm.run_study, "workloads.studies.waferllm.plots", seeds=False, chips=True
+    ),
 }
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -196,8 +204,9 @@ def command(
     """
     if name is None:
         raise InputError(f"study: not given; known: {', '.join(STUDIES)}")
-    if recorded and (quick or not STUDIES[choose("study", name, tuple(STUDIES))].seeds):
-        raise InputError("--record: allowed with layered-prefill, all seeds, without --quick")
+    if recorded and (quick or not STUDIES[choose("study", name, tuple(STUDIES))].chips):
+        known = " and ".join(each for each, study in STUDIES.items() if study.chips)
+        raise InputError(f"--record: allowed with {known}, without --quick")
     with stopwatch() as watch, progress("runs") as bar:
         figures = study_result(
             name,

@@ -1,8 +1,8 @@
-"""What the routers that are compared cost in gates, at the chip's flit width and grid."""
+"""What the routers that are compared cost in gates and switch, at the chip's flits and grid."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.markup import escape
 
@@ -13,6 +13,10 @@ from wafertlm.compare.variants import Variant
 from wafertlm.noc.run import NocOptions
 from wafertlm.output import log
 from wafertlm.stopwatch import Stopwatch
+
+if TYPE_CHECKING:  # slow to import: only for custom routers
+    from cosim.spec.mesh import MeshSpec
+    from cosim.synthesis.switching import MeshToggles
 
 
 class _Asked(NamedTuple):
@@ -32,7 +36,7 @@ class _Asked(NamedTuple):
 
 
 def gates_of(variants: Sequence[Variant], watch: Stopwatch) -> list[dict[str, Any]] | None:
-    """Gates of each custom router among variants, a record for each chip that it is on.
+    """Gates and toggles of each custom router among variants, a record for each chip that it is on.
 
     Verilog that cannot be synthesised is told in the record's ``finding``.
 
@@ -82,11 +86,13 @@ def _record(asked: _Asked) -> dict[str, Any]:
         found = mesh_gates(spec, asked.rows, asked.cols, asked.flit_bits or spec.payload_bits)
     except (SimulationError, ToolError) as error:
         log(escape(f"{spec.file.name}: gates cannot be counted: {error}"))
-        empty = dict.fromkeys(("payload_bits", "synthesised", "router", "chip"))
+        empty = dict.fromkeys(("payload_bits", "synthesised", "traffic", "router", "chip"))
         return told | empty | {"finding": str(error)}
     router = found.router.model_dump()
     path = router.pop("longest_path_cells")
-    beside = {"area_um2": None, "longest_path_cells": path, "toggles": None}
+    beside = {"area_um2": None, "longest_path_cells": path}
+    switched = _switched(spec)
+    toggles = None if switched is None else switched.router(found.payload_bits)
     nodes = asked.rows * asked.cols
     return told | {
         "payload_bits": found.payload_bits,
@@ -94,10 +100,26 @@ def _record(asked: _Asked) -> dict[str, Any]:
             "grid": f"{found.rows}x{found.cols}",
             "payload_bits": list(found.synthesised_bits),
         },
-        "router": router | beside,
-        "chip": _times(router, nodes) | beside,
+        "traffic": None if switched is None else list(switched.operations),
+        "router": router | beside | {"toggles": toggles},
+        "chip": _times(router, nodes)
+        | beside
+        | {"toggles": None if toggles is None else nodes * toggles},
         "finding": None,
     }
+
+
+def _switched(spec: "MeshSpec") -> "MeshToggles | None":
+    """What a router switches; None, and said, if the mesh does not carry the traffic."""
+    # Slow to import: only for custom routers.
+    from cosim.errors import HangError, SimulationError
+    from cosim.synthesis.switching import mesh_toggles
+
+    try:
+        return mesh_toggles(spec)
+    except (HangError, SimulationError, InputError) as error:
+        log(escape(f"{spec.file.name}: toggles cannot be counted: {error}"))
+        return None
 
 
 def _times(router: Mapping[str, int], nodes: int) -> dict[str, int]:

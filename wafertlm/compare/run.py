@@ -263,7 +263,8 @@ def _serve(options: ServeOptions, watch: Stopwatch) -> Ran:
     result = complete_serve(options, serve_result(options), {})
     chip = find_chip(options.chip, options.set).model_dump() | {"name": None}
     model = find_model(options.model).model_dump() | {"name": None}
-    mapped = (options.level, options.weights, options.expert_parallel, options.kv_sram_tokens)
+    mapped: tuple[Any, ...] = (options.level, options.weights, options.expert_parallel)
+    mapped += (options.kv_sram_tokens, options.choices)
     pools = (options.is_disaggregated, options.prefill_units, options.decode_units)
     timing = None
     if options.rtl is not None:

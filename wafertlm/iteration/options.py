@@ -7,7 +7,15 @@ from typing import Annotated, NoReturn
 from tlm.chips import chip_names
 from tlm.errors import InputError
 from wafertlm.kernel.options import COMPUTE_LEVELS, MEMORY_LEVELS
-from wafertlm.options import NAME_OR_FILE, SET, SET_HELP, Flag
+from wafertlm.options import (
+    COLLECTIVE_HELP,
+    GROUP_HELP,
+    NAME_OR_FILE,
+    SCHEDULE_HELP,
+    SET,
+    SET_HELP,
+    Flag,
+)
 from workloads.kernels.attention.flat_attention import SCHEDULES
 from workloads.kernels.parts.collectives import METHODS
 from workloads.models import model_names
@@ -43,11 +51,9 @@ class IterationOptions:
         str | None,
         "ROWSxCOLS of tiles: of the chip, default all, or of a region, default tuned.",
     ] = None
-    collective: Annotated[str | None, "How reductions are made, if another way; see --list."] = None
-    schedule: Annotated[str | None, "Of flat-attention: naive or async (default)."] = None
-    group: Annotated[
-        str | None, "Of flat-attention: GYxGX tiles of a group, or auto (default)."
-    ] = None
+    collective: Annotated[str | None, COLLECTIVE_HELP] = None
+    schedule: Annotated[str | None, SCHEDULE_HELP] = None
+    group: Annotated[str | None, GROUP_HELP] = None
     allow_stale: Annotated[bool, "Use measurements that are out of date."] = False
     set: Annotated[tuple[str, ...], SET_HELP, SET] = ()
 

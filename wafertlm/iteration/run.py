@@ -26,6 +26,7 @@ from workloads.serving.price.iteration import Iterations
 from workloads.serving.price.mapping import Mapped
 from workloads.serving.price.mapping import Mapping as Mapper
 from workloads.serving.price.plan_energy import plan_energy_j
+from workloads.studies.profiles import profile_error
 
 #: Variants of kernels that an iteration's options choose.
 _CHOICES = ("collective", "schedule", "group")
@@ -148,6 +149,7 @@ class IterationResult:
         """
         low, high = self.seconds_between or (None, None)
         calibration, rtl_hash = self.ground.origin()
+        profile = profile_error(self.ground.compared_as or "").pct
         figures = {
             "kernels": [ran.record() for ran in self.kernels],
             "cycles": self.cycles,
@@ -155,7 +157,7 @@ class IterationResult:
             "seconds_low": low,
             "seconds_high": high,
             "energy_j": self.energy_j,
-            "error": {"level_pct": self.level_pct, "profile_pct": None},
+            "error": {"level_pct": self.level_pct, "profile_pct": profile},
             **({} if self.wafer is None else self.wafer.record()),
         }
         known = {"model": self.model, "chip": self.ground.chip}
@@ -240,15 +242,10 @@ def _setup(ground: Ground, mapped: Mapped) -> Setup:
     chosen: dict[str, Any] = {name: None for name in _CHOICES if name not in kernel.choices}
     if isinstance(mapped.plan, StreamPlan):
         chosen["weight_bits"] = mapped.plan.weight_bits
-    named = replace(
-        ground.options,
-        kernel=mapped.kernel,
-        shape=shape,
-        latent=mapped.latent,
-        skewed=mapped.skewed,
-        **chosen,
-    )
-    macs = kernel.macs(mapped.sizes)
+    known = mapped.choices
+    chosen |= {name: bool(getattr(known, name)) for name in ("latent", "causal", "skewed")}
+    named = replace(ground.options, kernel=mapped.kernel, shape=shape, **chosen)
+    macs = kernel.macs(mapped.sizes, known)
     return Setup.of(replace(ground, options=named), kernel, macs, mapped.plan)
 
 

@@ -7,7 +7,17 @@ from tlm.chips import Chip, chip_names
 from tlm.chips.parts import own_tile
 from tlm.chips.profile import CalibratedNoc
 from tlm.errors import InputError, choose
-from wafertlm.options import NAME_OR_FILE, SET, SET_HELP, Flag, parse_grid
+from wafertlm.options import (
+    COLLECTIVE_HELP,
+    GROUP_HELP,
+    NAME_OR_FILE,
+    SCHEDULE_HELP,
+    SET,
+    SET_HELP,
+    Flag,
+    parse_grid,
+    parse_group,
+)
 from workloads.kernels.attention.flat_attention import SCHEDULES
 from workloads.kernels.catalogue import KERNELS, Choices, Sizes
 from workloads.kernels.parts.collectives import METHODS
@@ -65,14 +75,12 @@ class KernelOptions:
     rtl: Annotated[
         str | None, "A custom network, calibrated by its SPEC.toml.", Flag(metavar="SPEC")
     ] = None
-    collective: Annotated[str | None, "How reductions are made, if another way; see --list."] = None
+    collective: Annotated[str | None, COLLECTIVE_HELP] = None
     groups: Annotated[
         str | None, "Of mesh-gemv: groups of each level of its tree but the last."
     ] = None
-    schedule: Annotated[str | None, "Of flat-attention: naive or async (default)."] = None
-    group: Annotated[
-        str | None, "Of flat-attention: GYxGX tiles of a group, or auto (default)."
-    ] = None
+    schedule: Annotated[str | None, SCHEDULE_HELP] = None
+    group: Annotated[str | None, GROUP_HELP] = None
     weight_bits: Annotated[
         float | None, "Of stream-gemm and grouped-gemm: bits of a weight in memory, if others."
     ] = None
@@ -89,6 +97,9 @@ class KernelOptions:
     serial: Annotated[bool, "Of summa: panels of B are sent when those of A have come."] = False
     at_root: Annotated[
         bool, "Of mesh-gemv and pipeline-gemv: sums stay at the root of a column."
+    ] = False
+    causal: Annotated[
+        bool, "Of attention: no row sees the keys of tokens after its own; rows are the last."
     ] = False
     tiles: Annotated[
         str | None,
@@ -114,7 +125,7 @@ class KernelOptions:
         Raises:
             InputError: if the groups, or rows and columns of one, are not numbers.
         """
-        group = None if self.group in (None, "auto") else parse_grid("--group", self.group)
+        group = parse_group(self.group)
         groups = (
             None if self.groups is None else _whole_numbers("--groups", self.groups, "21 or 100,10")
         )
@@ -126,6 +137,7 @@ class KernelOptions:
             weight_bits=self.weight_bits,
             resident=self.resident or None,
             latent=self.latent or None,
+            causal=self.causal or None,
             skewed=self.skewed or None,
             receive_buffers=self.receive_buffers,
             serial=self.serial or None,

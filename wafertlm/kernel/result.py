@@ -20,8 +20,9 @@ from tlm.level_errors import (
 from wafertlm.kernel.options import RTL
 from wafertlm.kernel.setup import Setup
 from wafertlm.output import complete
-from workloads.kernels.catalogue import Choices
+from workloads.kernels.catalogue import KERNELS_OWN
 from workloads.machine.spent import Spent
+from workloads.studies.profiles import profile_error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +57,8 @@ class KernelResult:
             found = level_error(self._steps, self.setup.plan.balance, self.cycles)
             names = ("level_pct", "nearest_pct", "worst_pct")
             known = dict(zip(names, found, strict=True))
-        object.__setattr__(self, "error", known | {"profile_pct": None})
+        profile = profile_error(self.setup.compared_as or "").pct
+        object.__setattr__(self, "error", known | {"profile_pct": profile})
 
     @property
     def between(self) -> Between | None:
@@ -180,8 +182,10 @@ class KernelResult:
         setup, options, levels = self.setup, self.setup.options, self.setup.levels
         if levels.whole_tiles:
             return []
-        variant = replace(options.choices, group=None)
-        if variant != Choices() or levels.memory == "perf" or setup.unequal is not None:
+        others = replace(options.choices, collective=None, schedule=None, group=None)
+        if self._variant or others != KERNELS_OWN:
+            return None
+        if levels.memory == "perf" or setup.unequal is not None:
             return None
         if setup.custom is not None and levels.noc not in (RTL, "at"):
             return None
@@ -194,9 +198,14 @@ class KernelResult:
         setup, levels = self.setup, self.setup.levels
         if setup.unequal or levels.compute != "at" or levels.noc not in ("lt", "perf"):
             return None
-        memory, variant = setup.place.offchip is not None, setup.options.choices.variant
+        memory = setup.place.offchip is not None
         of = setup.compared_as, setup.options.kernel, levels.noc
-        return self._with_routers(chip_steps(*of, memory=memory, variant=variant))
+        return self._with_routers(chip_steps(*of, memory=memory, variant=self._variant))
+
+    @property
+    def _variant(self) -> str:
+        """What comparisons of levels know the kernel's choices by."""
+        return self.setup.kernel.variant(self.setup.options.choices, self.setup.place)
 
     def _with_routers(self, steps: Steps | None) -> Steps | None:
         """With the error of custom routers' calibration, where they are modelled."""

@@ -265,7 +265,7 @@ def resolve(options: KernelOptions) -> Setup:
     with stale_allowed(options.allow_stale):
         kernel, sizes = KERNELS[options.kernel], options.sizes
         plan = kernel.planned(sizes, ground.place, options.choices)
-        return Setup.of(ground, kernel, kernel.macs(sizes), plan)
+        return Setup.of(ground, kernel, kernel.macs(sizes, options.choices), plan)
 
 
 def grounded(options: KernelOptions) -> Ground:

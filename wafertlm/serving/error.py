@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Hashable, Mapping
+from math import fsum
 from typing import Any, NamedTuple, cast
 
 from tlm.errors import InputError
@@ -9,7 +10,9 @@ from wafertlm.serving.service import Service
 from workloads.kernels.catalogue import KERNELS
 from workloads.machine.place import Place
 from workloads.machine.spent import Spent
+from workloads.serving.price.iteration import Part
 from workloads.serving.price.mapping import Mapped
+from workloads.serving.price.part_price import PartPrices
 
 #: What iterations were made of, and how often, by pool.
 Made = Mapping[str, Counter[Hashable]]
@@ -34,17 +37,17 @@ def level_error(service: Service, made: Made) -> LevelError:
     """Error of the time of all iterations of a run."""
     if not service.tiles:
         return LevelError(None, [])
-    centre = low = high = 0.0
+    cycles: list[tuple[float, float, float]] = []
     try:
         for price, parts in _parts(service, made):
             for part, count in parts.items():
                 least, most = price.prices.ends(part)
-                centre += count * price.prices.of(part).cycles
-                low, high = low + count * least, high + count * most
+                cycles.append((count * price.prices.of(part).cycles, count * least, count * most))
     except InputError as error:
         return LevelError(None, [f"level_pct and interval: not known: {error}"])
     if missing := not_compared(service):
         return LevelError(None, [missing])
+    centre, low, high = map(fsum, zip(*cycles, strict=True))  # in whatever order they came
     return LevelError(100 * max(centre - low, high - centre) / centre, [])
 
 
@@ -67,13 +70,14 @@ def rests_on(service: Service, made: Made) -> dict[str, dict[str, Any]] | None:
         for price, parts in _parts(service, made)
         for part, count in parts.items()
     ]
-    noc = memory = together = 0.0
-    for cycles, prices, part in sorted(taken, key=lambda each: each[0], reverse=True)[:_MOST]:
+    shares: list[tuple[float, float, float]] = []
+    for cycles, prices, part in sorted(taken, key=_largest_first)[:_MOST]:
         spent = [_spent(mapping.place, mapped) for mapping, mapped in prices.plans(part)]
         scale = cycles / sum(each.all for each in spent)
-        noc += scale * sum(each.communication for each in spent)
-        memory += scale * sum(each.memory for each in spent)
-        together += cycles
+        communication = sum(each.communication for each in spent)
+        waiting = sum(each.memory for each in spent)
+        shares.append((scale * communication, scale * waiting, cycles))
+    noc, memory, together = map(fsum, zip(*shares, strict=True))
     return {
         "noc": _of(noc / together, service.options.level, service.origin["rtl_hash"]),
         "memory": _of(memory / together, "perf", None),
@@ -87,6 +91,10 @@ def _parts(service: Service, made: Made) -> list[tuple[Any, dict[Any, int]]]:
         (price, price.parts(cast(Any, counted)))
         for price, counted in zip(service.tiles, made.values(), strict=True)
     ]
+
+
+def _largest_first(taken: tuple[float, PartPrices, Part]) -> tuple[float, str]:
+    return -taken[0], str(taken[2])
 
 
 def _spent(place: Place, mapped: Mapped) -> Spent:

@@ -6,7 +6,19 @@ from pathlib import Path
 from typing import Annotated
 
 from tlm.errors import InputError, choose, hold_least
-from wafertlm.options import NAME_OR_FILE, SET, SET_HELP, Flag
+from wafertlm.options import (
+    COLLECTIVE_HELP,
+    GROUP_HELP,
+    NAME_OR_FILE,
+    SCHEDULE_HELP,
+    SET,
+    SET_HELP,
+    Flag,
+    parse_group,
+)
+from workloads.kernels.attention.flat_attention import SCHEDULES
+from workloads.kernels.catalogue import Choices
+from workloads.kernels.parts.collectives import METHODS
 from workloads.models import DTYPE_BYTES
 from workloads.serving.engine.engine import DEFAULT_MAX_SEQUENCES
 from workloads.serving.result.metrics import Slo
@@ -16,6 +28,8 @@ DISAGGREGATION = "pd-disaggregation"
 ALL_SCHEDULERS = tuple(sorted((*SCHEDULERS, DISAGGREGATION)))
 #: Levels that price iterations on tiles.
 LEVELS = ("perf", "lt")
+#: Options that choose variants of kernels on tiles.
+MAPPED = ("collective", "schedule", "group")
 # Options that are of use with another only.
 _NEEDS = {"arrival_cv": "workload", "acceptance": "draft_tokens", "attainment": "find_rate"}
 
@@ -69,6 +83,9 @@ class ServeOptions:
     acceptance: Annotated[float, "Of a drafted token."] = 0.7
     find_rate: Annotated[bool, "Find the highest rate that attains the SLOs."] = False
     attainment: Annotated[float, "Share that must."] = 0.9
+    collective: Annotated[str | None, COLLECTIVE_HELP] = None
+    schedule: Annotated[str | None, SCHEDULE_HELP] = None
+    group: Annotated[str | None, GROUP_HELP] = None
     rtl: Annotated[
         str | None, "A custom network, calibrated by its SPEC.toml.", Flag(metavar="SPEC")
     ] = None
@@ -83,6 +100,16 @@ class ServeOptions:
     def is_drawn(self) -> bool:
         """Whether anything is drawn from the seed: requests, or which drafts are right."""
         return self.workload is not None or self.draft_tokens is not None
+
+    @property
+    def choices(self) -> Choices:
+        """Variants of kernels on tiles.
+
+        Raises:
+            InputError: if rows and columns of a group are not numbers.
+        """
+        group = parse_group(self.group)
+        return Choices(self.collective, schedule=self.schedule, group=group)
 
     @property
     def slo(self) -> Slo:
@@ -100,6 +127,10 @@ class ServeOptions:
             raise InputError(f"--level: found '{self.level}'; allowed: {', '.join(LEVELS)}")
         if self.weights is not None:
             choose("weights", self.weights, tuple(DTYPE_BYTES))
+        if self.collective is not None:
+            choose("collective", self.collective, METHODS)
+        if self.schedule is not None:
+            choose("schedule", self.schedule, SCHEDULES)
         self._check_load()
         self._check_pools()
         self._check_use()

@@ -14,7 +14,7 @@ from tlm.chips.profile import CalibratedNoc
 from tlm.errors import InputError
 from wafertlm.options import contents, recorded
 from wafertlm.serving.measuring import lt_runs
-from wafertlm.serving.options import ServeOptions
+from wafertlm.serving.options import MAPPED, ServeOptions
 from workloads.kernels.catalogue import KERNELS
 from workloads.machine.network import Network
 from workloads.models import Dtype, Model, find_model
@@ -58,6 +58,7 @@ class Service:
         self._scheduler()  # refused before anything is loaded
         self.custom = None if options.rtl is None else self._custom_routers(options.rtl)
         network = None if self.custom is None else self._network(self.custom)
+        self._check_mapping()
         self._trace = None if options.trace is None else load_trace(options.trace)
         self._speculation = (
             None
@@ -77,6 +78,7 @@ class Service:
                 expert_parallel=options.expert_parallel,
                 kv_sram_tokens=options.kv_sram_tokens,
                 network=network,
+                choices=options.choices,
             )
         else:
             self._served = serving_model(
@@ -85,6 +87,7 @@ class Service:
                 expert_parallel=options.expert_parallel,
                 kv_sram_tokens=options.kv_sram_tokens,
                 network=network,
+                choices=options.choices,
             )
         if options.level == "lt":
             self._price_at_lt()
@@ -206,6 +209,9 @@ class Service:
         kept = recorded(options, model=self.model, chip=self.chip)
         if isinstance(self.chip, GpuBox):
             del kept["level"]  # there is one
+        for name in MAPPED:
+            if kept[name] is None:
+                del kept[name]
         if options.trace is not None and self._trace is not None:
             kept["trace"] = {"name": options.trace.name, "hash": self._trace.file_hash}
         if options.rtl is not None:
@@ -246,8 +252,15 @@ class Service:
             (planned,) = price.cost(_USUAL).made_of
             parts = price.parts({cast(Planned, planned): 1})
             return [mapped for part in parts for _, mapped in price.prices.plans(part)]
-        mapper = Mapper(price.place)
+        mapper = Mapper(price.place, self.options.choices)
         return [mapper.of(operator) for operator, _ in Iterations(self.shape).operators(_USUAL)]
+
+    def _check_mapping(self) -> None:
+        asked = [name for name in MAPPED if getattr(self.options, name) is not None]
+        if asked and isinstance(self.chip, GpuBox):
+            raise InputError(
+                f"--{asked[0]}: found with '{self.chip.name}'; allowed: with chips of tiles"
+            )
 
     def _scheduler(self) -> Scheduler:
         options = self.options

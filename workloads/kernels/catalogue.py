@@ -9,13 +9,13 @@ from tlm.errors import InputError, choose
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Program
 from workloads.kernels.attention import flash_attention, flat_attention
-from workloads.kernels.attention.core import AttentionShape
 from workloads.kernels.attention.flash_closed_form import flash_attention_cycles
 from workloads.kernels.attention.flash_plan import FlashPlan
 from workloads.kernels.attention.flash_search import plan_alone, plan_decode, plan_flash
 from workloads.kernels.attention.flat_attention import FlatPlan
 from workloads.kernels.attention.flat_closed_form import flat_attention_cycles
 from workloads.kernels.attention.flat_search import plan_flats
+from workloads.kernels.attention.shape import AttentionShape
 from workloads.kernels.gemm.allgather_gemm import allgather_gemm
 from workloads.kernels.gemm.cannon import cannon
 from workloads.kernels.gemm.closed_form import (
@@ -77,6 +77,8 @@ HEADS = Form("M,N,D", "64,64,16")
 SUMS = Form("M,N,K", "64,64,8")
 GROUPS = Form("G,M,N,K", "4,64,64,64")
 ATTENTION = Form("B,Hq,Hkv,Sq,Skv,Dqk,Dv", "1,4,4,64,64,16,16")
+#: The same on a latent cache: one head of keys, which are values in their first elements.
+LATENT = Form(ATTENTION.text, "1,4,1,64,64,24,16")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,7 @@ class Choices:
         receive_buffers: Of SUMMA: of a tile for panels of each matrix, 1 or 2.
         serial: Of SUMMA: whether panels of B wait for those of A.
         at_root: Of products of a vector: whether sums stay at the roots.
+        causal: Of attention: no row sees the keys of tokens after its own.
     """
 
     collective: str | None = None
@@ -109,19 +112,11 @@ class Choices:
     receive_buffers: int | None = None
     serial: bool | None = None
     at_root: bool | None = None
+    causal: bool | None = None
 
-    @property
-    def variant(self) -> str:
-        """What comparisons of levels know it by, beside the kernel; empty: the kernel's own."""
-        schedule = self.schedule if self.schedule != "async" else None
-        resident = "resident" if self.resident else None
-        skewed = "skewed" if self.skewed else None
-        groups = f"groups of {self.groups}" if self.groups else None
-        buffers = "one buffer" if self.receive_buffers == 1 else None
-        serial = "serial" if self.serial else None
-        at_root = "at the root" if self.at_root else None
-        parts = schedule, self.collective, groups, resident, skewed, buffers, serial, at_root
-        return ", ".join(part for part in parts if part is not None)
+
+#: Kernels as they are by themselves.
+KERNELS_OWN = Choices()
 
 
 class Plan(Protocol):
@@ -168,7 +163,7 @@ class Kernel:
 
     Attributes:
         form: What its sizes mean.
-        macs: Multiply-accumulates of a problem, without padding.
+        macs: Multiply-accumulates of a problem, without padding and what a mask leaves out.
         plan: Cuts a problem over tiles.
         program: Builds its program.
         closed_form: Its cycles at level `perf`.
@@ -176,18 +171,41 @@ class Kernel:
         without_memory: The same plan with what lies in off-chip memory there when asked for.
         search: Plans, with their cycles, of problems that differ in one size alone: the first, or
             of attention the keys.
+        collective: What it does without a choice of one.
     """
 
     form: Form
-    macs: Callable[[Sizes], int]
+    macs: Callable[[Sizes, Choices], int]
     plan: Callable[[Sizes, Place, Choices], Any]
     program: Callable[[Any], Program]
     closed_form: Callable[[Any, NocTiming], int]
     choices: tuple[str, ...] = ()
     without_memory: Callable[[Any], Any] = lambda plan: plan
     search: Callable[[Sequence[Sizes], Place, Choices], list[Found[Any]]] | None = None
+    collective: Callable[[Place], str] = lambda place: place.method(None)
 
-    def planned(self, sizes: Sizes, place: Place, choices: Choices = Choices()) -> Plan:
+    def known(self, choices: Choices) -> Choices:
+        """Those of some choices that the kernel has."""
+        return Choices(**{name: getattr(choices, name) for name in self.choices})
+
+    def variant(self, choices: Choices, place: Place) -> str:
+        """What comparisons of levels know choices by, beside the kernel; empty: its own."""
+        known = self.known(choices)
+        own = self.collective(place)
+        parts = (
+            known.schedule if known.schedule != "async" else None,
+            known.collective if known.collective != own else None,
+            f"groups of {known.groups}" if known.groups else None,
+            "resident" if known.resident else None,
+            "skewed" if known.skewed else None,
+            "one buffer" if known.receive_buffers == 1 else None,
+            "serial" if known.serial else None,
+            "at the root" if known.at_root else None,
+            "causal" if known.causal else None,
+        )
+        return ", ".join(part for part in parts if part is not None)
+
+    def planned(self, sizes: Sizes, place: Place, choices: Choices = KERNELS_OWN) -> Plan:
         """A plan for some sizes.
 
         Raises:
@@ -206,13 +224,30 @@ class Kernel:
         return plan
 
     def found(
-        self, problems: Sequence[Sizes], place: Place, choices: Choices = Choices()
+        self, problems: Sequence[Sizes], place: Place, choices: Choices = KERNELS_OWN
     ) -> list[Found[Any]]:
         """`planned`, with the cycles, of problems as `search` takes them."""
         if self.search is not None:
             return self.search(problems, place, choices)
         plans = [self.planned(sizes, place, choices) for sizes in problems]
         return [Found(plan, self.closed_form(plan, place.timing)) for plan in plans]
+
+
+def _by_network(_: Place) -> str:
+    """Operands go by the network, whatever combines sums there."""
+    return "network"
+
+
+def _product_macs(sizes: Sizes, _: Choices) -> int:
+    return math.prod(sizes)
+
+
+def _attention_macs(sizes: Sizes, choices: Choices) -> int:
+    return _attention(sizes, choices).macs
+
+
+def _no_macs(_: Sizes, __: Choices) -> int:
+    return 0
 
 
 def _option(name: str) -> str:
@@ -226,7 +261,7 @@ def _gemm(
 ) -> Kernel:
     return Kernel(
         GEMM,
-        lambda sizes: sizes[0] * sizes[1] * sizes[2],
+        _product_macs,
         lambda sizes, place, _: plan(sizes, place),
         program,
         form,
@@ -250,7 +285,8 @@ def _panels(
             serial=bool(choices.serial),
         )
 
-    return replace(_gemm(plan_gemm, program, form), plan=plan, choices=("collective", *choices))
+    kernel = _gemm(plan_gemm, program, form)
+    return replace(kernel, plan=plan, choices=("collective", *choices), collective=_by_network)
 
 
 def _compute_shift(program: Callable[..., Program], rings: Callable[[int, int], Rings]) -> Kernel:
@@ -285,7 +321,7 @@ def _gemv(
     form: Callable[[Any, NocTiming], int] = gemv_cycles,
     choices: tuple[str, ...] = (),
 ) -> Kernel:
-    return Kernel(GEMM, lambda sizes: sizes[0] * sizes[1] * sizes[2], plan, program, form, choices)
+    return Kernel(GEMM, _product_macs, plan, program, form, choices)
 
 
 def _plan_row_sum(sizes: Sizes, place: Place, choices: Choices) -> RowSumPlan:
@@ -304,7 +340,7 @@ def _stream(form: Form) -> Kernel:
 
     return Kernel(
         form,
-        math.prod,
+        _product_macs,
         plan,
         stream_gemm,
         stream_gemm_cycles,
@@ -328,10 +364,10 @@ def _without_memory(plan: _Streaming) -> _Streaming:
     return replace(plan, place=replace(plan.place, offchip=None))
 
 
-def _attention(sizes: Sizes, choices: Choices = Choices()) -> AttentionShape:
+def _attention(sizes: Sizes, choices: Choices) -> AttentionShape:
     batch, q_heads, kv_heads, rows, keys, qk_depth, v_depth = sizes
-    latent = bool(choices.latent)
-    return AttentionShape(batch, q_heads, kv_heads, rows, keys, qk_depth, v_depth, latent)
+    flags = bool(choices.latent), bool(choices.causal)
+    return AttentionShape(batch, q_heads, kv_heads, rows, keys, qk_depth, v_depth, *flags)
 
 
 def _find_flat(problems: Sequence[Sizes], place: Place, choices: Choices) -> list[Found[FlatPlan]]:
@@ -353,8 +389,8 @@ def _apart(
         return planned(_attention(sizes, choices), place, choices)
 
     return Kernel(
-        ATTENTION,
-        lambda sizes: _attention(sizes).macs,
+        LATENT if latent else ATTENTION,
+        _attention_macs,
         plan,
         flash_attention.flash_attention,
         flash_attention_cycles,
@@ -379,7 +415,7 @@ def _rows(
     search = search or found
     return Kernel(
         form,
-        lambda _: 0,
+        _no_macs,
         lambda sizes, place, choices: search([sizes], place, choices)[0].plan,
         rows,
         rows_cycles,
@@ -392,7 +428,7 @@ def _rows(
 def _relayout(*, to_blocks: bool) -> Kernel:
     return Kernel(
         ROWS,
-        lambda _: 0,
+        _no_macs,
         lambda sizes, place, _: plan_relayout((sizes[0], sizes[1]), place, to_blocks=to_blocks),
         relayout,
         relayout_cycles,
@@ -427,12 +463,15 @@ KERNELS = {
     "allgather-gemm": _panels(allgather_gemm, allgather_cycles),
     "stream-gemm": _stream(GEMM),
     "grouped-gemm": _stream(GROUPS),
-    "mesh-gemv": _gemv(
-        lambda sizes, place, choices: replace(
-            mesh_gemv.plan_mesh_gemv(sizes, place, choices.groups, choices.collective),
-            at_root=bool(choices.at_root),
+    "mesh-gemv": replace(
+        _gemv(
+            lambda sizes, place, choices: replace(
+                mesh_gemv.plan_mesh_gemv(sizes, place, choices.groups, choices.collective),
+                at_root=bool(choices.at_root),
+            ),
+            choices=("collective", "groups", "at_root"),
         ),
-        choices=("collective", "groups", "at_root"),
+        collective=mesh_gemv.own_method,
     ),
     "pipeline-gemv": _gemv(
         lambda sizes, place, choices: replace(
@@ -449,7 +488,7 @@ KERNELS = {
     "blocks-to-rows": _relayout(to_blocks=False),
     "softmax": Kernel(
         ROWS,
-        lambda _: 0,
+        _no_macs,
         lambda sizes, place, choices: softmax.plan_softmax(
             (sizes[0], sizes[1]), place, place.method(choices.collective)
         ),
@@ -457,17 +496,15 @@ KERNELS = {
         softmax_cycles,
         ("collective",),
     ),
-    "row-sum": Kernel(
-        ROWS, lambda _: 0, _plan_row_sum, gemv, gemv_cycles, ("collective", "groups")
-    ),
+    "row-sum": Kernel(ROWS, _no_macs, _plan_row_sum, gemv, gemv_cycles, ("collective", "groups")),
     "rms-norm": _rows(recipes.rms_norm()),
     "rotary": _rows(ROTARY, HEADS, _find_rotary),
     "residual": _rows(recipes.residual()),
     "gate": _rows(recipes.gate()),
     "kv-append": _rows(recipes.kv_append()),
     "weighted-sum": _rows(WEIGHTED_SUM, SUMS, _find_sum),
-    "flash-attention-2": _flash(1, "latent"),
-    "flash-attention-3": _flash(2, "latent"),
+    "flash-attention-2": _flash(1, "latent", "causal"),
+    "flash-attention-3": _flash(2, "latent", "causal"),
     "flash-mla": _flash(1, "latent", latent=True),
     "tile-attention": _apart(lambda shape, place, _: plan_alone(shape, place), "latent"),
     "decode-attention": _apart(
@@ -477,12 +514,13 @@ KERNELS = {
     ),
     "flat-attention": Kernel(
         ATTENTION,
-        lambda sizes: _attention(sizes).macs,
+        _attention_macs,
         lambda sizes, place, choices: _find_flat([sizes], place, choices)[0].plan,
         flat_attention.flat_attention,
         flat_attention_cycles,
         ("collective", "schedule", "group", "latent"),
         _without_memory,
         _find_flat,
+        collective=_by_network,
     ),
 }

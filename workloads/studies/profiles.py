@@ -13,16 +13,29 @@ from tlm.files import whole_file
 from workloads.studies.campaign import sources_hash
 
 PROFILES_FILE = Path(__file__).with_name("profiles.json")
-#: What decides the times of chips that were measured: machines of which no kernel is known.
-_SOURCES = (
-    "tlm/chips",
-    "tlm/compute",
-    "workloads/models",
-    "workloads/serving",
-    "workloads/studies/campaign.py",
-    "workloads/studies/layered_prefill",
-    "workloads/studies/rows.py",
-)
+#: What decides the times of chips that were measured, by study: of layered prefill machines of
+#: which no kernel is known, of WaferLLM kernels.
+_SOURCES = {
+    "layered-prefill": (
+        "tlm/chips",
+        "tlm/compute",
+        "workloads/models",
+        "workloads/serving",
+        "workloads/studies/campaign.py",
+        "workloads/studies/layered_prefill",
+        "workloads/studies/rows.py",
+    ),
+    "waferllm": (
+        "tlm/chips",
+        "tlm/compute",
+        "tlm/interconnect",
+        "workloads/kernels",
+        "workloads/machine",
+        "workloads/models",
+        "workloads/serving/price",
+        "workloads/studies/waferllm",
+    ),
+}
 
 
 class ProfileError(NamedTuple):
@@ -32,11 +45,15 @@ class ProfileError(NamedTuple):
     note: str
 
 
-def profile_error(chip: str, model: str) -> ProfileError:
+def profile_error(chip: str, model: str | None = None) -> ProfileError:
     """Mean absolute error over published times and throughput that the profile was not fitted to.
 
-    It is known of the models that those rows are of, as long as the sources that decide their
-    figures are those it was recorded with.
+    It is known as long as the sources that decide the figures are those it was recorded with. Of a
+    machine of which no kernel is known it is that of the models that those rows are of.
+
+    Args:
+        chip: A shipped chip.
+        model: What runs on it; None: a kernel by itself.
     """
     found = _stored().get(chip)
     if found is None:
@@ -44,11 +61,12 @@ def profile_error(chip: str, model: str) -> ProfileError:
             None, "this level of the model has not been checked against RTL or against a machine"
         )
     models = ", ".join(found["models"])
-    if model not in found["models"]:
+    of_kernels = found["study"] == "waferllm"
+    if not of_kernels and model not in found["models"]:
         return ProfileError(
             None, f"profile_pct is null: the published rows of this chip are of {models}"
         )
-    if found["sources"] != profile_sources():
+    if found["sources"] != profile_sources(found["study"]):
         return ProfileError(
             None,
             "profile_pct is null: the sources have changed since it was recorded; "
@@ -61,9 +79,9 @@ def profile_error(chip: str, model: str) -> ProfileError:
     )
 
 
-def profile_sources() -> str:
-    """Content of the sources that decide a profile's error."""
-    return sources_hash(_SOURCES)
+def profile_sources(study: str) -> str:
+    """Content of the sources that decide a profile's error, as a study found it."""
+    return sources_hash(_SOURCES[study])
 
 
 def record(study: str, errors_by_chip: Mapping[str, Mapping[str, Any]]) -> None:
@@ -72,7 +90,7 @@ def record(study: str, errors_by_chip: Mapping[str, Mapping[str, Any]]) -> None:
     Raises:
         InputError: if the file cannot be written.
     """
-    source = {"study": study, "sources": profile_sources()}
+    source = {"study": study, "sources": profile_sources(study)}
     new = {chip: source | dict(errors) for chip, errors in errors_by_chip.items()}
     merged = dict(sorted((_stored() | new).items()))
     with whole_file(PROFILES_FILE) as scratch:

@@ -89,7 +89,7 @@ def test_lt_is_near_at_in_every_variant_of_flat_attention() -> None:
         if point.kernel == "flat-attention" and point.at and point.case.startswith("8x8")
     ]
     variants = {point.variant for point in points}
-    assert variants == {"", "naive", "naive, tree", "naive, sequential"}
+    assert variants >= {"", "naive", "naive, tree", "naive, sequential"}
     for variant in variants:
         of_variant = [point for point in points if point.variant == variant]
         errors = spread(of_variant, attrgetter("lt_error_pct"))

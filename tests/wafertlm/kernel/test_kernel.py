@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from workloads.kernels.catalogue import ATTENTION, GEMM, GROUPS, HEADS, KERNELS, SUMS
+from workloads.kernels.catalogue import ATTENTION, GEMM, GROUPS, HEADS, KERNELS, LATENT, SUMS
 
 Run = Callable[..., dict[str, Any]]
 SHAPES = {
@@ -15,6 +15,7 @@ SHAPES = {
     HEADS: "32,64,16",
     SUMS: "32,64,4",
     ATTENTION: "1,4,4,32,32,8,8",
+    LATENT: "1,4,1,32,32,8,8",
 }
 
 
@@ -24,8 +25,6 @@ PLAN = ("group", "slice", "blocks", "tile_bytes", "engine_utilization")
 def shape_of(name: str) -> str:
     if name.endswith("gemv"):
         return "1,64,80"
-    if name == "flash-mla":
-        return "1,4,1,32,32,8,8"
     return SHAPES.get(KERNELS[name].form, "32,64")
 
 
@@ -54,7 +53,7 @@ def test_every_kernel_runs_at_every_level(kernel: Run, name: str) -> None:
         assert list(result["plan"]) == [*PLAN]
         assert result["plan"] == results["at"]["plan"]
         assert result["plan"]["slice"].keys() == result["plan"]["blocks"].keys()
-        multiplies = KERNELS[name].form in (GEMM, GROUPS, ATTENTION)
+        multiplies = KERNELS[name].form in (GEMM, GROUPS, ATTENTION, LATENT)
         assert (result["utilization"] > 0) == multiplies
     at, lt, perf = (result["cycles"] for result in results.values())
     assert 0.95 * at < lt < 1.05 * at

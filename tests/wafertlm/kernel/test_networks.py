@@ -17,7 +17,7 @@ from tlm.interconnect.zero_load import NocTiming
 from tlm.sealed import sealed, unsealed
 from tlm.trace import TransferSpan
 from wafertlm.kernel import Execution, KernelOptions, run_kernel
-from workloads.kernels.catalogue import ATTENTION, GEMM, GROUPS, HEADS, KERNELS, SUMS
+from workloads.kernels.catalogue import ATTENTION, GEMM, GROUPS, HEADS, KERNELS, LATENT, SUMS
 
 MASK = REPOSITORY / "docs" / "custom_rtl" / "mask_mesh"
 #: What `wafertlm calibrate --rtl` finds of the mask mesh.
@@ -46,14 +46,13 @@ def shape_of(name: str) -> str:
     """Small blocks."""
     if name.endswith("gemv"):
         return "1,48,36"
-    if name == "flash-mla":
-        return "1,4,1,24,48,8,8"
     shapes = {
         GEMM: "48,36,24",
         GROUPS: "2,24,36,24",
         HEADS: "24,48,16",
         SUMS: "24,48,4",
         ATTENTION: "1,4,4,24,24,8,8",
+        LATENT: "1,4,1,24,48,8,8",
     }
     return shapes.get(KERNELS[name].form, "24,48")
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tlm.program.harvest import Harvest, least_harvest
-from workloads.kernels.catalogue import ATTENTION, GEMM, GROUPS, HEADS, KERNELS, SUMS
+from workloads.kernels.catalogue import ATTENTION, GEMM, GROUPS, HEADS, KERNELS, LATENT, SUMS
 
 Run = Callable[..., dict[str, Any]]
 SHAPES = {
@@ -20,6 +20,7 @@ SHAPES = {
     HEADS: "32,64,16",
     SUMS: "32,64,4",
     ATTENTION: "1,4,4,32,32,8,8",
+    LATENT: "1,4,1,32,32,8,8",
 }
 
 
@@ -31,8 +32,6 @@ def kernel(wafertlm: Any, tmp_path: Path) -> Run:
         name: str, tiles: np.ndarray | None, *options: object, status: int = 0
     ) -> dict[str, Any]:
         shape = "1,64,80" if name.endswith("gemv") else SHAPES.get(KERNELS[name].form, "32,64")
-        if name == "flash-mla":
-            shape = "1,4,1,32,32,8,8"
         more: tuple[object, ...] = ()
         if tiles is not None:
             np.savetxt(tmp_path / "tiles.csv", tiles, fmt="%d", delimiter=",")

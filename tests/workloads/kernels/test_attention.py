@@ -20,12 +20,12 @@ from tlm.offchip.edge import Edge
 from tlm.program import Load, Program
 from tlm.program.arithmetic import Integers, vector
 from workloads.kernels.attention import flash_attention, flat_attention
-from workloads.kernels.attention.core import AttentionShape, Block
 from workloads.kernels.attention.flash_closed_form import flash_attention_cycles
 from workloads.kernels.attention.flash_plan import FlashPlan
 from workloads.kernels.attention.flash_search import plan_decode, plan_flash
 from workloads.kernels.attention.flat_attention import FlatPlan
 from workloads.kernels.attention.flat_search import plan_flat
+from workloads.kernels.attention.shape import AttentionShape, Block
 from workloads.kernels.catalogue import KERNELS, Choices, MovingPlan
 from workloads.kernels.parts.broadcast import BY_MESSAGES
 from workloads.kernels.parts.passes import Factor
@@ -243,7 +243,7 @@ def test_groups_work_side_by_side(group: tuple[int, int], schedule: str, memory:
             plan = plan_flat(shape, small, "network", schedule, UNIT, group=group)
             program = flat_attention.flat_attention(plan)
             assert program.tile_bytes == plan.tile_bytes <= tile_bytes
-            assert plan.loads == plan.core.items(plan.kv_blocks)[-1].load + 1
+            assert plan.loads == plan.core.items()[-1].load + 1
             if memory:
                 assert plan.moved == moved_by(program, tiles.timing.flit_bytes)
             q, k, v, output, totals = run(plan, tile_bytes)

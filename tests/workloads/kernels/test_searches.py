@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from tlm.chips import load_chip
 from tlm.chips.parts import noc_timing
 from tlm.errors import InputError
-from workloads.kernels.attention.core import AttentionShape
 from workloads.kernels.attention.flash_closed_form import flash_attention_cycles
 from workloads.kernels.attention.flash_plan import FlashPlan
 from workloads.kernels.attention.flash_search import (
@@ -19,6 +18,7 @@ from workloads.kernels.attention.flash_search import (
     plan_alone,
     plan_flash,
 )
+from workloads.kernels.attention.shape import AttentionShape
 from workloads.kernels.catalogue import KERNELS
 from workloads.kernels.gemm.stream_search import plan_streams
 from workloads.kernels.parts.found import Found

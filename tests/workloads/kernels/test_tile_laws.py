@@ -6,9 +6,9 @@ from tlm.chips import load_chip
 from tlm.chips.parts import noc_timing, own_tile
 from tlm.program.operations import Engine, Work
 from tlm.tiles.programs import on_tiles
-from workloads.kernels.attention.core import AttentionShape
 from workloads.kernels.attention.flash_attention import flash_attention
 from workloads.kernels.attention.flash_search import plan_flash
+from workloads.kernels.attention.shape import AttentionShape
 from workloads.machine.place import chip_place
 
 

@@ -106,11 +106,9 @@ def test_parts_that_are_alike_have_the_same_operators_but_for_one_size(part: Par
     assert all(each == named[0] for each in named)
 
 
-def test_usual_contexts_of_prompt_chunks_go_together() -> None:
-    usual = [part.context for part in alike(Prompt(512, 1024, None)) if isinstance(part, Prompt)]
-    assert usual == [0, *sorted({rounded(each, 5) for each in range(256, 4032)})]
-    beyond = [part.context for part in alike(Prompt(512, 4096, None)) if isinstance(part, Prompt)]
-    assert beyond == [*range(4096, 8192, 256)]
+def test_attention_of_a_prompt_chunk_is_planned_when_it_is_met() -> None:
+    assert alike(Prompt(512, 1024, None)) == [Prompt(512, 1024, None)]
+    assert len(alike(Decode(16, 1, 1024, None))) == 16
 
 
 def test_what_is_cached_beyond_a_window_makes_no_difference() -> None:

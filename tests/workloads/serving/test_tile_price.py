@@ -134,6 +134,14 @@ def test_a_stretch_of_decoding_costs_what_its_iterations_cost(model: str, chip: 
         assert (costs.seconds[place], costs.expert_bytes) == (alone.seconds, alone.expert_bytes)
 
 
+def test_a_stretch_is_counted_as_the_stages_of_its_iterations() -> None:
+    # Tuples of an iteration that only decodes and of its attention are equal: 16, 1, 1024, 0.
+    price = serving_model("llama3-8b", "flat32")
+    costs = price.decode_costs(16, np.array([16 * 1024, 16 * 1024 + 16]))
+    cost = price.cost(Batch((), 16, 16 * 1024, 16))
+    assert [(list(stages), times) for stages, times in costs.made_of] == [(list(cost.made_of), 2)]
+
+
 def test_layers_outside_the_group_compute_the_decoding_requests_alone() -> None:
     cost = TilePrice(load_model("qwen3-30b-a3b"), load_chip("flat32"))
     whole = Batch(((4096, 0),), 16, 16_000, 17)

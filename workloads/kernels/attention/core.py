@@ -14,7 +14,9 @@ attention. An exponential of one is 2^16 in the sums and the largest operand in 
 
 Keys that fill up a stream's last block are masked: a block that is zero, and far below any score
 where a key is padding, is added to the scores before their maxima are found. Such a key's
-exponential is zero.
+exponential is zero. A causal mask is the same in blocks that some rows see in part. Such masks are
+loaded, as the vector unit neither compares nor counts: made of its passes, one would take six over
+scores for one of adding it. One that the last masked block had, too, is there already.
 
 Values of a latent cache are the first elements of the keys (DeepSeek-V2 paper, section 2.1). Where
 blocks are packed, the product with V takes them from the block of keys, which is kept until then: a
@@ -28,15 +30,11 @@ next one while the vector engine has this one. Two streams then take turns, if t
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import product
 
-import numpy as np
-
-from tlm.compute.base import ceil_div
-from tlm.errors import InputError
 from tlm.interconnect.packets import TileSet
 from tlm.program import Buffer, Engine, Gemm, Operation, Token, Work
-from tlm.program.arithmetic import Integers
+from workloads.kernels.attention.items import Item, items
+from workloads.kernels.attention.shape import Block, offchip
 from workloads.kernels.parts.collectives import Reduction
 from workloads.kernels.parts.passes import Factor, Passes
 from workloads.kernels.vector.softmax import NEGATIVE
@@ -48,188 +46,6 @@ _SHARE = Factor(1, 2)
 """From an exponential to a factor of `multiply`, which has 15 bits beside its sign."""
 SHARED = Factor(1, 14)
 """From what was multiplied by that."""
-
-
-@dataclass(frozen=True, slots=True)
-class AttentionShape:
-    """Sizes of attention, in the order of ``--shape``.
-
-    Attributes:
-        batch: Sequences.
-        q_heads: Heads of Q, a multiple of ``kv_heads``.
-        kv_heads: Heads of K and V.
-        q_length: Rows of Q of a head.
-        kv_length: Rows of K and V of a head.
-        qk_depth: Columns of Q and K.
-        v_depth: Columns of V.
-        latent: V is the first columns of K.
-
-    Raises:
-        InputError: for a size below 1, heads that cannot share, or values that keys do not hold.
-    """
-
-    batch: int
-    q_heads: int
-    kv_heads: int
-    q_length: int
-    kv_length: int
-    qk_depth: int
-    v_depth: int
-    latent: bool = False
-
-    def __post_init__(self) -> None:
-        # As numbers: `dataclasses.astuple` copies deeply, which shows in a search.
-        lengths = self.q_length, self.kv_length, self.qk_depth, self.v_depth
-        sizes = self.batch, self.q_heads, self.kv_heads, *lengths
-        if min(sizes) < 1:
-            text = ",".join(map(str, sizes))
-            raise InputError(f"--shape: found {text}; allowed: sizes of 1 or more")
-        if self.q_heads % self.kv_heads:
-            raise InputError(
-                f"--shape: found {self.q_heads} heads of Q for {self.kv_heads} of K and V; "
-                "allowed: a multiple"
-            )
-        if self.latent and (self.kv_heads > 1 or self.v_depth > self.qk_depth):
-            raise InputError(
-                f"--latent: found {self.kv_heads} heads of K and V, values of {self.v_depth} "
-                f"elements in keys of {self.qk_depth}; allowed: one head, values no longer than "
-                "keys"
-            )
-
-    @property
-    def heads(self) -> int:
-        """Problems of their own: heads of K and V over the batch."""
-        return self.batch * self.kv_heads
-
-    @property
-    def rows(self) -> int:
-        """Rows of Q of each: those of the heads that share K and V, one after the other."""
-        return self.q_length * self.q_heads // self.kv_heads
-
-    @property
-    def macs(self) -> int:
-        """Multiply-accumulates."""
-        return self.heads * self.rows * self.kv_length * (self.qk_depth + self.v_depth)
-
-
-def filled_keys(place: Place, keys: int) -> int:
-    """Keys of a block, filled up to whole words where the vector engine writes rows of words."""
-    if not place.whole_lines:
-        return keys
-    word = max(1, 8 * place.timing.flit_bytes // place.element_bits)
-    return ceil_div(keys, word) * word
-
-
-def key_mask(real: Integers, block: "Block", bits: int) -> Integers:
-    """What is added to scores: 0, or a quarter of the lowest number where a key is padding.
-
-    No score of sums that do not wrap comes near it, and it leaves them room below.
-
-    Args:
-        real: Keys of each tile's last block that are no padding, shape (tiles).
-        block: What a tile works on.
-        bits: Width of sums.
-
-    Returns:
-        Shape (tiles, rows, keys).
-    """
-    padding = np.arange(block.keys) >= real[:, None]
-    mask = np.where(padding, -(1 << (bits - 2)), 0)
-    return np.repeat(mask[:, None], block.rows, axis=1)
-
-
-def row_blocks(matrix: Integers, tiles: int, blocks: int, height: int) -> Integers:
-    """Shape (blocks, tiles, height, columns): a head's rows, block by block, tile by tile."""
-    padded = np.zeros((blocks * tiles * height, matrix.shape[1]), dtype=np.int64)
-    padded[: len(matrix)] = matrix
-    return padded.reshape(blocks, tiles, height, -1)
-
-
-def offchip(name: str, buffer: Buffer, count: int) -> dict[str, Buffer]:
-    """Buffers ``NAME.0``, ``NAME.1``, ... in off-chip memory."""
-    return {f"{name}.{index}": replace(buffer, offchip=True) for index in range(count)}
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """What a tile works on at a time.
-
-    Attributes:
-        rows: Rows of Q.
-        keys: Rows of K and V.
-        qk_depth: Columns of Q and K.
-        v_depth: Columns of V.
-    """
-
-    rows: int
-    keys: int
-    qk_depth: int
-    v_depth: int
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """A block of keys for a stream.
-
-    Attributes:
-        stream: Number of the stream.
-        block: Number of the block of K and V among the stream's.
-        first: It is the stream's first.
-        last: It is the stream's last.
-        slot: Buffers of its scores.
-        state: Buffers of the stream.
-        load: Number of its keys and values among those that are brought.
-        held: Buffers of these.
-        brings: It is the first to use them.
-        frees: It is the last.
-    """
-
-    stream: int
-    block: int
-    first: bool
-    last: bool
-    slot: int
-    state: int
-    load: int
-    held: int
-    brings: bool
-    frees: bool
-
-
-def items(streams: int, blocks: int, depth: int, held: int, alike: int = 1) -> list[Item]:
-    """Blocks of streams in the order of work: up to ``depth`` streams take turns.
-
-    Args:
-        streams: How many there are.
-        blocks: Of each.
-        depth: Blocks under way at a time.
-        held: Brought keys and values that have buffers.
-        alike: Streams of one head, one after the other: those that take turns share what is
-            brought. Streams of several heads may take turns if they are 1.
-    """
-    order: list[Item] = []
-    states, load = min(depth, streams), 0
-    for head in range(0, streams, alike if alike > 1 else streams):
-        end = head + alike if alike > 1 else streams
-        for first in range(head, end, states):
-            turns = range(first, min(first + states, end))
-            for block, stream in product(range(blocks), turns):
-                brings = alike == 1 or stream == turns[0]
-                load += brings and bool(order)
-                item = Item(
-                    stream=stream,
-                    block=block,
-                    first=block == 0,
-                    last=block == blocks - 1,
-                    slot=len(order) % depth,
-                    state=stream % states,
-                    load=load,
-                    held=load % held,
-                    brings=brings,
-                    frees=alike == 1 or stream == turns[-1],
-                )
-                order.append(item)
-    return order
 
 
 class Bringing(ABC):
@@ -275,11 +91,11 @@ class Core:
         place: The grid.
         block: What a tile works on at a time.
         depth: Blocks under way at a time: 1 or 2.
-        streams: Number of streams.
+        blocks: Blocks of keys of each stream.
         exponent: From scores to exponents of two.
         held: Blocks of keys, and of values, that a tile has room for.
         shared: Whether values are taken from the blocks of keys.
-        padded: Whether a stream's last block has keys that are padding.
+        masks: Of each stream the numbers of the masks of its last blocks; empty: none has any.
         maximum: How maxima of rows come together over tiles, in each part of the grid that has
             lines of its own; none if a tile has whole rows.
         total: The same of sums.
@@ -290,14 +106,24 @@ class Core:
     place: Place
     block: Block
     depth: int
-    streams: int
+    blocks: tuple[int, ...]
     exponent: Factor
     held: int
     shared: bool
-    padded: bool = False
+    masks: tuple[tuple[int, ...], ...] = ()
     maximum: tuple[Reduction, ...] = ()
     total: tuple[Reduction, ...] = ()
     alike: int = 1
+
+    @property
+    def streams(self) -> int:
+        """Number of streams."""
+        return len(self.blocks)
+
+    @property
+    def padded(self) -> bool:
+        """Whether blocks are masked."""
+        return bool(self.masks)
 
     @property
     def in_place(self) -> bool:
@@ -323,7 +149,7 @@ class Core:
 
     @property
     def mask_cycles(self) -> int:
-        """Cycles of the pass that masks padding in a stream's last block."""
+        """Cycles of the pass that masks a block."""
         block = self.block
         return self.place.vector.pass_cycles(block.rows, block.keys) if self.padded else 0
 
@@ -343,7 +169,8 @@ class Core:
         sums = Buffer(block.rows, block.keys, place.sum_bits)
         buffers = dict.fromkeys(("top", "sum", "negative", "share"), column)
         if self.padded:
-            buffers |= {"mask.0": sums} | offchip("mask.own", sums, 1)
+            count = 1 + max(max(each, default=0) for each in self.masks)
+            buffers |= {"mask.0": sums} | offchip("mask.own", sums, count)
         for index in range(self.held):
             keys = Buffer(block.qk_depth, block.keys, place.element_bits)
             values = replace(keys, rows=block.keys, columns=block.v_depth)
@@ -387,35 +214,48 @@ class Core:
             tokens |= reduction.tokens()
         return tokens
 
-    def items(self, blocks: int) -> list[Item]:
-        """Blocks of keys of all streams, each of which has so many, in the order of work."""
-        return items(self.streams, blocks, self.depth, self.held, self.alike)
+    def items(self) -> list[Item]:
+        """Blocks of keys of all streams in the order of work."""
+        return items(self.blocks, self.depth, self.held, self.alike, self.masks or None)
 
-    def operations(self, bringing: Bringing, blocks: int) -> Iterator[Operation]:
-        """All streams, each of which has so many blocks of keys."""
-        order = self.items(blocks)
+    def steps(self, bringing: Bringing) -> Iterator[Iterator[Operation]]:
+        """Operations of all items, and of the last one's end, one after the other."""
+        order = self.items()
         passes = Passes(self.tiles, self.place, self.buffers(), "softmax")
-        if self.depth == 1:
-            for item in order:
-                yield from bringing.alone(item)
-                yield self._scores(item)
-                yield from self._softmax(item, passes)
-                yield self._output(item)
-                if item.last:
-                    yield from bringing.finish(item)
-            return
-        yield from bringing.begin(order[0])
-        yield self._scores(order[0])
         for before, item, after in zip([None, *order], order, [*order[1:], None], strict=False):
-            if after is not None:
-                yield from bringing.keys(after)
-                yield self._scores(after)
-            yield from self._softmax(item, passes, bringing)
-            yield from bringing.behind(before, after)
-            if before is not None and before.last:
-                yield from bringing.finish(before)
-            yield self._output(item)
-        yield from bringing.finish(order[-1])
+            if self.depth == 1:
+                yield self._alone(before, item, passes, bringing)
+            else:
+                yield self._overlapped(before, item, after, passes, bringing)
+        yield bringing.finish(order[-1])
+
+    def _alone(
+        self, before: Item | None, item: Item, passes: Passes, bringing: Bringing
+    ) -> Iterator[Operation]:
+        """An item behind the one before."""
+        if before is not None and before.last:
+            yield from bringing.finish(before)
+        yield from bringing.alone(item)
+        yield self._scores(item)
+        yield from self._softmax(item, passes)
+        yield self._output(item)
+
+    def _overlapped(
+        self, before: Item | None, item: Item, after: Item | None, passes: Passes,
+        bringing: Bringing,
+    ) -> Iterator[Operation]:  # fmt: skip
+        """An item whose softmax is beside the scores of the next."""
+        if before is None:
+            yield from bringing.begin(item)
+            yield self._scores(item)
+        if after is not None:
+            yield from bringing.keys(after)
+            yield self._scores(after)
+        yield from self._softmax(item, passes, bringing)
+        yield from bringing.behind(before, after)
+        if before is not None and before.last:
+            yield from bringing.finish(before)
+        yield self._output(item)
 
     def _scores(self, item: Item) -> Work:
         slot, held = item.slot, item.held
@@ -448,9 +288,10 @@ class Core:
         s, maximum = f"s.{slot}", f"maximum.{state}"
         give = ("top.there",) if self.maximum else ()
         take: tuple[str, ...] = (f"s.there.{slot}",)
-        if self.padded and item.last:
-            mask = ("mask.there.0",)
-            yield passes("add", s, s, "mask.0", takes=(*take, *mask), gives=mask)
+        if item.masked:
+            there = ("mask.there.0",)
+            gives = ("mask.free.0",) if item.drops else there
+            yield passes("add", s, s, "mask.0", takes=(*take, *there), gives=gives)
             take = ()
         if item.first:
             yield passes("row-maximum", s, "top", takes=take, gives=give)

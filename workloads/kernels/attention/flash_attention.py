@@ -15,24 +15,27 @@ for when its buffer is free. Else a tile sends a block to itself, as if it lay i
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain, zip_longest
 
 import numpy as np
 
+from tlm.interconnect.packets import TileSet
 from tlm.program import Load, Operation, Program, Send, Store, Token
 from tlm.program.arithmetic import Integers
 from tlm.program.data import Buffer
 from tlm.program.functional import TileBlocks
-from workloads.kernels.attention.core import (
-    SHARED,
-    Bringing,
-    Item,
-    growth,
+from workloads.kernels.attention.core import SHARED, Bringing, growth
+from workloads.kernels.attention.flash_plan import FlashPlan
+from workloads.kernels.attention.items import Item
+from workloads.kernels.attention.shape import (
+    head_by_head,
     key_mask,
     offchip,
+    pattern_mask,
     row_blocks,
+    token_by_token,
 )
-from workloads.kernels.attention.flash_plan import FlashPlan
 from workloads.kernels.parts.collectives import Reduction
 from workloads.kernels.parts.inlets import outlet_tokens, staging, store_totals
 from workloads.kernels.parts.passes import Passes
@@ -41,13 +44,15 @@ from workloads.kernels.vector.softmax import NEGATIVE
 
 def flash_attention(plan: FlashPlan) -> Program:
     """Program of all heads; stream i's output is in ``o.out.i``, its sums in ``total.out.i``."""
-    core, place = plan.core, plan.place
-    buffers = _buffers(plan)
+    core, place, buffers = plan.core, plan.place, _buffers(plan)
     tokens = core.tokens() | (_joining_tokens(plan) if plan.run > 1 else {})
     tokens |= outlet_tokens() if place.offchip is not None and plan.run == 1 else {}
 
     def operations() -> Iterator[Operation]:
-        return core.operations(_Bringing(plan, buffers), plan.kv_blocks)
+        # Tiles that know nothing of each other go on side by side, as they do in time.
+        every = [core.steps(_Bringing(plan, core.tiles, buffers)) for core in plan.cores]
+        for steps in zip_longest(*every, fillvalue=()):
+            yield from chain.from_iterable(steps)
 
     return Program(place.rows, place.cols, tokens, operations, buffers)
 
@@ -57,6 +62,7 @@ class _Bringing(Bringing):
     """Each tile brings its own blocks, when there is room for them."""
 
     plan: FlashPlan
+    tiles: TileSet
     buffers: dict[str, Buffer]
 
     def alone(self, item: Item) -> Iterator[Operation]:
@@ -79,7 +85,7 @@ class _Bringing(Bringing):
 
     def finish(self, item: Item) -> Iterator[Operation]:
         """The output is stored, or what the tiles of a run found comes together before."""
-        plan, tiles = self.plan, self.plan.tiles
+        plan, tiles = self.plan, self.tiles
         if plan.run > 1:
             yield from _join(plan, item, self.buffers)
             return
@@ -99,12 +105,12 @@ class _Bringing(Bringing):
     def _values(self, item: Item) -> Iterator[Operation]:
         if not self.plan.shared:
             yield self._bring("v", item.stream * self.plan.kv_blocks + item.block, item.held)
-        if self.plan.core.padded and item.stream == item.block == 0:
-            yield self._bring("mask", 0, 0)
+        if item.mask is not None:
+            yield self._bring("mask", item.mask, 0)
 
     def _bring(self, name: str, number: int, index: int) -> Operation:
         """The ``number``-th block of its kind comes into a buffer."""
-        plan, tiles, flits = self.plan, self.plan.tiles, self.plan.flits(name)
+        plan, tiles, flits = self.plan, self.tiles, self.plan.flits(name)
         free, there = (f"{name}.free.{index}",), (f"{name}.there.{index}",)
         source, to = f"{name}.own.{number}", f"{name}.{index}"
         if plan.place.offchip is not None:
@@ -120,6 +126,8 @@ class _Bringing(Bringing):
 
 def _buffers(plan: FlashPlan) -> dict[str, Buffer]:
     buffers = plan.core.buffers()
+    if plan.shape.causal:
+        buffers |= offchip("mask.own", buffers["mask.0"], len(plan.patterns))
     if plan.place.offchip is not None:
         buffers |= staging(buffers, {})
     if plan.run > 1:
@@ -129,10 +137,19 @@ def _buffers(plan: FlashPlan) -> dict[str, Buffer]:
             maximum, total, output = (each[0] for each in plan.reductions(state))
             buffers |= maximum.buffers(column) | total.buffers(column)
             buffers |= output.buffers(buffers[f"o.{state}"])
-    blocks = plan.streams * plan.kv_blocks
     buffers |= offchip("q.own", buffers["q.0"], plan.streams)
-    buffers |= offchip("k.own", buffers["k.0"], blocks)
-    return buffers if plan.shared else buffers | offchip("v.own", buffers["v.0"], blocks)
+    for name in ("k",) if plan.shared else ("k", "v"):
+        block = replace(buffers[f"{name}.0"], offchip=True)
+        buffers |= {f"{name}.own.{number}": block for number in _brought(plan)}
+    return buffers
+
+
+def _brought(plan: FlashPlan) -> list[int]:
+    """Numbers of the blocks of keys that tiles bring."""
+    most = [0] * plan.streams
+    for core in plan.cores:
+        most[: core.streams] = map(max, most, core.blocks)
+    return [stream * plan.kv_blocks + block for stream, n in enumerate(most) for block in range(n)]
 
 
 def _joining_tokens(plan: FlashPlan) -> dict[str, Token]:
@@ -199,39 +216,43 @@ def put(plan: FlashPlan, memory: TileBlocks, q: Integers, k: Integers, v: Intege
     """
     height, blocks, run = plan.block.rows, plan.kv_blocks, plan.run
     for stream, (row, col), head, block in plan.places():
-        rows = q[head, block * height : (block + 1) * height]
+        rows = token_by_token(plan.shape, q[head])[block * height : (block + 1) * height]
         keys, values = (row_blocks(matrix[head], run, blocks, plan.block.keys) for matrix in (k, v))
         for place in range(run):
             tile = row, col + place
             memory[f"q.own.{stream}"][tile] = 0
             memory[f"q.own.{stream}"][tile][: len(rows)] = rows
-            for number in range(blocks):
+            for number in range(plan.extents[block][0] if plan.shape.causal else blocks):
                 memory[f"k.own.{stream * blocks + number}"][tile] = keys[number, place].T
                 if not plan.shared:
                     memory[f"v.own.{stream * blocks + number}"][tile] = values[number, place]
-    if plan.core.padded:
+    if plan.shape.causal:
+        for pattern, number in plan.patterns.items():
+            mask = pattern_mask(pattern, plan.shape, plan.block, plan.place.sum_bits)
+            memory[f"mask.own.{number}"][:] = mask
+    elif plan.core.padded:
         first = ((blocks - 1) * run + np.arange(run)) * plan.block.keys
         real = np.clip(plan.shape.kv_length - first, 0, plan.block.keys)
-        masks = key_mask(real, plan.block, plan.place.sum_bits)
+        masks = key_mask(real[:, None], plan.block, plan.place.sum_bits)
         cols = np.arange(plan.place.cols)
         memory["mask.own.0"][:] = masks[cols % run]
 
 
 def result(plan: FlashPlan, memory: TileBlocks) -> tuple[Integers, Integers]:
     """Output, shape (heads, rows, depth of V), and sums of rows, shape (heads, rows)."""
-    outputs, totals = (
-        np.stack(
-            [
-                memory[f"{name}.out.{stream}"][row, col + plan.root]
-                for stream, (row, col), *_ in plan.places()
-            ]
-        )
-        for name in ("o", "total")
-    )
-    return _heads(plan, outputs), _heads(plan, totals)[:, :, 0]
+    outputs, totals = (_heads(plan, memory, name) for name in ("o", "total"))
+    return outputs, totals[:, :, 0]
 
 
-def _heads(plan: FlashPlan, parts: Integers) -> Integers:
-    """From (streams, rows, columns) to (heads, rows, columns)."""
-    whole: Integers = parts.reshape(plan.shape.heads, -1, parts.shape[-1])
-    return whole[:, : plan.shape.rows]
+def _heads(plan: FlashPlan, memory: TileBlocks, name: str) -> Integers:
+    """Results of a kind, shape (heads, rows, columns)."""
+    shape = plan.shape
+    parts = {
+        (head, block): memory[f"{name}.out.{stream}"][row, col + plan.root]
+        for stream, (row, col), head, block in plan.places()
+    }
+    heads = [
+        np.concatenate([parts[head, block] for block in range(plan.q_blocks)])[: shape.rows]
+        for head in range(shape.heads)
+    ]
+    return np.stack([head_by_head(shape, rows) for rows in heads])

@@ -33,7 +33,7 @@ _JOINING_COLUMNS = 7
 def flash_attention_cycles(plan: FlashPlan, timing: NocTiming) -> int:
     """Cycles of a plan."""
     cut = Cut(*(np.array([[each]]) for each in plan.cut))
-    return round(float(candidate_cycles(plan, cut, timing)[0, 0]))
+    return round(float(_cycles(plan, cut, plan.counted(cut), timing)[0, 0]))
 
 
 def candidate_cycles(problem: FlashPlan, cut: Cut, timing: NocTiming) -> Any:
@@ -42,7 +42,11 @@ def candidate_cycles(problem: FlashPlan, cut: Cut, timing: NocTiming) -> Any:
     The columns of a cut are broadcast: rows along the last axis but one, keys and runs along the
     last. What depends on one of them is worked out once for each.
     """
-    place, number = problem.place, counts(problem, cut)
+    return _cycles(problem, cut, counts(problem, cut), timing)
+
+
+def _cycles(problem: FlashPlan, cut: Cut, number: Counts, timing: NocTiming) -> Any:
+    place = problem.place
     work = _work(problem, cut, number)
     joined = _joined(problem, cut, timing)
     if place.offchip is None:
@@ -51,7 +55,7 @@ def candidate_cycles(problem: FlashPlan, cut: Cut, timing: NocTiming) -> Any:
     else:
         blocks = _blocks_in_memory(problem, cut, number, timing, place.offchip)
         written, values = work.column, 0 * work.column
-    items, streams = number.streams * cut.kv_blocks, number.streams
+    items, streams = number.streams * number.blocks, number.streams
     scores, output, softmax = work.scores, work.output, work.softmax
     # One block under way: the next stream's loads stand behind the stores of this one.
     waits = np.where(blocks.turn > 0, blocks.turn, np.maximum(0, values - scores))
@@ -60,8 +64,8 @@ def candidate_cycles(problem: FlashPlan, cut: Cut, timing: NocTiming) -> Any:
     late = np.maximum(0, joined.maxima - output) + joined.rest
     # Two: the matrix engine waits for the first softmax and for the last, the vector engine for the
     # first scores.
-    last = softmax + work.mask * (1 - 1 / cut.kv_blocks)
-    first = np.where(cut.kv_blocks > 1, last - work.mask, last)
+    last = softmax + work.mask * (1 - number.masks / number.blocks)
+    first = np.where(number.blocks > number.masks, last - work.mask, last)
     waits = np.maximum(np.where(items > 1, blocks.second, 0), first) - scores
     waits = np.maximum(0, waits) + np.maximum(0, last - output)
     between = np.where(cut.kv_blocks > 1, streams - 1, np.maximum(streams - 2, 0))
@@ -122,7 +126,7 @@ class _Work(NamedTuple):
     scores: Any  # of an item
     output: Any
     softmax: Any  # the mean of an item's passes, those of the mask among them
-    mask: Any  # for a stream's last block
+    mask: Any  # for one that has a mask
     column: Any  # of a pass over one element a row
     written: Any  # of the passes that put a stream's results where they belong
 
@@ -140,7 +144,7 @@ def _work(problem: FlashPlan, cut: Cut, number: Counts) -> _Work:
     return _Work(
         scores=place.matrix.gemm_cycles_over(cut.rows, depth, cut.keys),
         output=after.gemm_cycles_over(cut.rows, cut.keys, v_depth),
-        softmax=(first + (cut.kv_blocks - 1) * later + mask) / cut.kv_blocks,
+        softmax=(first + (number.blocks - 1) * later + mask * number.masks) / number.blocks,
         mask=mask,
         column=column,
         written=column + values,
@@ -206,6 +210,7 @@ def _blocks_at_hand(problem: FlashPlan, cut: Cut, number: Counts, timing: NocTim
     """Blocks that a tile sends to itself."""
     q, k, v, mask = (flits(problem, name, cut.rows, cut.keys) for name in ("q", "k", "v", "mask"))
     mask = np.where(number.padded, mask, 0)
+    masks = mask * number.mask_loads
     keys: Any = arrival_cycles(timing, 0, k)
     values: Any = arrival_cycles(timing, 0, v)
     last = keys - k if problem.shared else values - v
@@ -213,8 +218,8 @@ def _blocks_at_hand(problem: FlashPlan, cut: Cut, number: Counts, timing: NocTim
         keys=keys,
         values=values,
         begin=q + keys,
-        masked=np.where(number.padded & (cut.kv_blocks == 1), v + mask, 0),
-        brought=number.streams * (q + cut.kv_blocks * (k + v)) + mask + last,
+        masked=np.where(number.padded & (number.blocks <= number.masks), v + mask, 0),
+        brought=number.streams * (q + number.blocks * (k + v)) + masks + last,
         second=v + mask + k + np.where(number.second, q, 0),
         between=v,
         idle=np.zeros_like(q),
@@ -244,12 +249,13 @@ def _blocks_in_memory(
     again = v.served_cycles + k.served_cycles
     last = keys - k.served_cycles if problem.shared else values - v.served_cycles
     first = q.served_cycles + k.served_cycles
-    loaded = q.served_cycles + cut.kv_blocks * (k.served_cycles + v.served_cycles)
+    loaded = q.served_cycles + number.carried * (k.served_cycles + v.served_cycles)
     # The last stream's results go after all.
     masked = sharers * np.where(number.padded, mask.served_cycles, 0)
-    served = sharers * number.streams * loaded + storing * (number.streams - 1) * stored + masked
+    served = sharers * number.streams * loaded + storing * (number.streams - 1) * stored
+    served = served + masked * number.mask_loads
     column = problem.place.vector.pass_cycles_over(cut.rows, 1)
-    only = number.padded & (cut.kv_blocks == 1)
+    only = number.padded & (number.blocks <= number.masks)
     # Tiles that begin one after the other store one after the other, if that is as fast.
     late = (storing - 1) * np.maximum(0, stored - k.served_cycles)
     # The tiles of runs ask for the next stream's blocks at the same time.

@@ -3,19 +3,30 @@
 A **stream** is a block of rows of a head. The tiles of a run share a stream: each has some of its
 keys and values, and the run adds up what they found. Runs lie along rows of the grid; where streams
 are few, tiles are left out.
+
+With a causal mask a stream ends with the last block of keys that one of its rows sees. Streams are
+dealt out by length, to the tiles in turn and back: tiles with two or more have about as much to do.
+No tile waits for another. The shorter ones come first: of two that take turns the first ends first,
+as what takes its buffers comes next but one.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tlm.compute.base import ceil_div
 from tlm.interconnect.packets import TileSet
-from workloads.kernels.attention.core import AttentionShape, Block, Core, in_place
+from workloads.kernels.attention.core import Core, in_place
+from workloads.kernels.attention.items import masks_brought
 from workloads.kernels.attention.plan import AttentionPlan, Cut, held
+from workloads.kernels.attention.shape import AttentionShape, Block, Pattern, extent
+from workloads.kernels.parts.channels import sharing
 from workloads.kernels.parts.collectives import (
     Reduction,
     all_reduce_messages,
@@ -38,7 +49,23 @@ class Counts(NamedTuple):
     second: Any  # whether the second item is of another stream
     rows: Any  # of the tiles in use
     cols: Any
-    padded: Any  # whether a stream's last blocks have keys that are padding
+    padded: Any  # whether blocks of a stream are masked
+    blocks: Any  # of keys, that a stream goes through: the mean of the tile with the most
+    masks: Any  # of these, masked ones
+    mask_loads: Any  # masks that a tile loads
+    carried: Any  # blocks of a stream: the mean of the tiles of the channel that serves the most
+
+
+class Lot(NamedTuple):
+    """Tiles that work on the same blocks of rows, each of heads of its own.
+
+    Attributes:
+        tiles: The tiles.
+        row_blocks: Of each stream.
+    """
+
+    tiles: TileSet
+    row_blocks: tuple[int, ...]
 
 
 @dataclass(frozen=True)  # without slots: what it comes to is kept
@@ -75,8 +102,32 @@ class FlashPlan(AttentionPlan):
 
     @cached_property
     def counts(self) -> Counts:
-        """What the cut comes to."""
+        """What the cut comes to, of streams that see all keys."""
         return counts(self, self.cut)
+
+    def counted(self, cut: Cut) -> Counts:
+        """What the cut comes to, written as numbers or as arrays of one."""
+        number = counts(self, cut)
+        if not self.shape.causal:
+            return number
+        most = self.core
+        return number._replace(
+            blocks=self.items / most.streams,
+            masks=sum(map(len, most.masks)) / most.streams,
+            mask_loads=_brought(most),
+            carried=self._carried / most.streams,
+        )
+
+    @property
+    def _carried(self) -> float:
+        """Blocks of keys of a tile: the mean of those of the channel that serves the most."""
+        edge, tiles, found = self.place.offchip, self.tiles, Counter[int]()
+        if edge is None or edge.at_tiles:
+            return self.items
+        for core in self.cores:
+            for tile in core.tiles:
+                found[edge.channel(tile)] += sum(core.blocks)
+        return max(found.values()) / int(sharing(edge, len(tiles.rows), len(tiles.cols)).most)
 
     @property
     def streams(self) -> int:
@@ -96,19 +147,86 @@ class FlashPlan(AttentionPlan):
         return int(self.counts.depth)
 
     @property
+    def items(self) -> int:
+        """See `AttentionPlan`."""
+        if self.shape.causal:
+            return max(map(self._items, self.lots))
+        return self.streams * self.kv_blocks
+
+    @property
     def core(self) -> Core:
-        """The work of a tile."""
+        """The work of a tile; of the one with the most."""
+        if self.shape.causal:
+            return max(self.cores, key=lambda core: sum(core.blocks))
+        streams = self.streams
+        masks = ((0,),) * streams if self.counts.padded else ()
+        return self._core(self.tiles, (self.kv_blocks,) * streams, masks)
+
+    @cached_property
+    def cores(self) -> list[Core]:
+        """The work of all tiles, those apart that have other blocks of keys than others."""
+        if not self.shape.causal:
+            return [self.core]
+        found = []
+        for lot in self.lots:
+            extents = [self.extents[block] for block in lot.row_blocks]
+            masks = tuple(tuple(self.patterns[one] for one in each) for _, each in extents)
+            found.append(self._core(lot.tiles, tuple(blocks for blocks, _ in extents), masks))
+        return found
+
+    def _core(
+        self, tiles: TileSet, blocks: tuple[int, ...], masks: tuple[tuple[int, ...], ...]
+    ) -> Core:
         return Core(
-            tiles=self.tiles,
+            tiles=tiles,
             place=self.place,
             block=self.block,
             depth=self.depth,
-            streams=self.streams,
+            blocks=blocks,
             exponent=self.exponent,
             held=self.held,
             shared=self.shared,
-            padded=bool(self.counts.padded),
+            masks=masks,
         )
+
+    @cached_property
+    def extents(self) -> list[tuple[int, list[Pattern]]]:
+        """Of each block of rows of a head the blocks of keys that it sees, and their masks."""
+        rows, keys = self.block.rows, self.block.keys
+        return [extent(self.shape, at * rows, rows, keys) for at in range(self.q_blocks)]
+
+    @cached_property
+    def patterns(self) -> dict[Pattern, int]:
+        """All masks, and the number of each."""
+        found = sorted({pattern for _, patterns in self.extents for pattern in patterns})
+        return {pattern: number for number, pattern in enumerate(found)}
+
+    def _items(self, lot: Lot) -> int:
+        return sum(self.extents[block][0] for block in lot.row_blocks)
+
+    @cached_property
+    def _dealt(self) -> NDArray[np.int64]:
+        """Numbers of the streams of each tile, shape (streams, tiles); below 0: it has one less.
+
+        They count the heads of the first block of rows, then those of the next.
+        """
+        shape = self.streams, len(self.tiles)
+        missing = shape[0] * shape[1] - self.shape.heads * self.q_blocks
+        numbers = np.arange(shape[0] * shape[1]).reshape(shape) - missing
+        back = numbers[-2::-2]
+        back[:] = back[:, ::-1].copy()
+        return numbers
+
+    @cached_property
+    def lots(self) -> list[Lot]:
+        """Tiles by their blocks of rows, with a causal mask."""
+        blocks = np.maximum(self._dealt // self.shape.heads, -1)
+        ends = np.flatnonzero((np.diff(blocks) != 0).any(axis=0)) + 1
+        found = []
+        for first, end in pairwise([0, *ends.tolist(), blocks.shape[1]]):
+            own = tuple(block for block in blocks[:, first].tolist() if block >= 0)
+            found += [Lot(tiles, own) for tiles in _rectangles(self.tiles, first, end) if own]
+        return found
 
     @property
     def balance(self) -> float:
@@ -135,17 +253,19 @@ class FlashPlan(AttentionPlan):
     @property
     def moved(self) -> Moved:
         """Bytes that the program moves, as it has whole flits."""
-        loaded = self.flits("q") + self.kv_blocks * (self.flits("k") + self.flits("v"))
-        loaded = self.streams * loaded + (self.flits("mask") if self.counts.padded else 0)
-        stored = self.streams * (self.flits("o") + self.flits("total"))
-        taken, tiles, unit = 0, len(self.tiles), self.place.timing.flit_bytes
-        runs = tiles // self.run
+        keys, result = self.flits("k") + self.flits("v"), self.flits("o") + self.flits("total")
+        read = written = taken = 0
+        for core in self.cores:
+            loaded = core.streams * self.flits("q") + sum(core.blocks) * keys
+            loaded += _brought(core) * self.flits("mask")
+            read += len(core.tiles) * loaded
+            written += len(core.tiles) // self.run * core.streams * result
+        runs, unit = len(self.tiles) // self.run, self.place.timing.flit_bytes
         if self.run > 1:
             maximum, total, output = self._reductions(0, 0)
             taken = all_reduce_messages(maximum) * maximum.flits
             taken += reduce_messages(total) * total.flits + reduce_messages(output) * output.flits
-        read = tiles * loaded
-        return Moved(read * unit, runs * stored * unit, (read + runs * self.streams * taken) * unit)
+        return Moved(read * unit, written * unit, (read + runs * self.streams * taken) * unit)
 
     def reductions(self, state: int) -> tuple[list[Reduction], list[Reduction], list[Reduction]]:
         """How maxima ``top``, sums ``total.to`` and the output of a state come together."""
@@ -171,11 +291,41 @@ class FlashPlan(AttentionPlan):
 
     def places(self) -> Iterator[tuple[int, tuple[int, int], int, int]]:
         """Of every stream its number in its tiles, the first tile, its head, its block of rows."""
+        if self.shape.causal:
+            yield from self._causal_places()
+            return
         runs, first = len(self.tiles.cols) // self.run, self.tiles.rows.start
         for number in range(self.shape.heads * self.q_blocks):
             at, stream = divmod(number, self.streams)
             row, col = divmod(at, runs)
             yield stream, (first + row, col * self.run), *divmod(number, self.q_blocks)
+
+    def _causal_places(self) -> Iterator[tuple[int, tuple[int, int], int, int]]:
+        tiles, fewer = list(self.tiles), self._dealt[0] < 0
+        for (stream, at), number in np.ndenumerate(self._dealt):
+            if number >= 0:
+                block, head = divmod(int(number), self.shape.heads)
+                yield stream - int(fewer[at]), tiles[at], head, block
+
+
+def _brought(core: Core) -> int:
+    """Masks that a tile loads."""
+    return masks_brought(core.blocks, core.masks, core.states)
+
+
+def _rectangles(tiles: TileSet, first: int, end: int) -> Iterator[TileSet]:
+    """The tiles of some places, which count those of the first row, then those of the next."""
+    rows, cols = tiles.rows, tiles.cols
+    (top, left), (bottom, right) = divmod(first, len(cols)), divmod(end, len(cols))
+    if top == bottom:
+        yield TileSet(rows[top : top + 1], cols[left:right])
+        return
+    if left:
+        yield TileSet(rows[top : top + 1], cols[left:])
+    if top + bool(left) < bottom:
+        yield TileSet(rows[top + bool(left) : bottom], cols)
+    if right:
+        yield TileSet(rows[bottom : bottom + 1], cols[:right])
 
 
 def counts(problem: FlashPlan, cut: Cut) -> Counts:
@@ -186,6 +336,8 @@ def counts(problem: FlashPlan, cut: Cut) -> Counts:
     streams = ceil_div(every, runs)
     needed = ceil_div(every, streams) * cut.run
     depth = np.minimum(cut.turns, streams * cut.kv_blocks)
+    padded = (cut.keys * cut.kv_blocks * cut.run > cut.length) | shape.causal
+    masks = np.where(padded, 1, 0)
     return Counts(
         streams=streams,
         depth=depth,
@@ -194,7 +346,11 @@ def counts(problem: FlashPlan, cut: Cut) -> Counts:
         second=(np.minimum(depth, streams) > 1) | (cut.kv_blocks == 1),
         rows=ceil_div(needed, place.cols),
         cols=np.minimum(needed, place.cols),
-        padded=cut.keys * cut.kv_blocks * cut.run > cut.length,
+        padded=padded,
+        blocks=cut.kv_blocks,
+        masks=masks,
+        mask_loads=masks,
+        carried=cut.kv_blocks,
     )
 
 

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from tlm.compute.base import ceil_div
 from tlm.errors import InputError
-from workloads.kernels.attention.core import AttentionShape, Block, filled_keys
 from workloads.kernels.attention.flash_closed_form import (
     candidate_cycles,
     flash_attention_cycles,
@@ -25,6 +24,7 @@ from workloads.kernels.attention.flash_closed_form import (
 )
 from workloads.kernels.attention.flash_plan import FlashPlan, needed_bytes
 from workloads.kernels.attention.plan import Cut
+from workloads.kernels.attention.shape import AttentionShape, Block, filled_keys
 from workloads.kernels.parts.found import Found
 from workloads.kernels.parts.passes import Factor
 from workloads.machine.place import Place

@@ -29,18 +29,10 @@ from tlm.interconnect.packets import TileSet
 from tlm.program import Buffer, Load, Operation, Program, Store, Token
 from tlm.program.arithmetic import Integers
 from tlm.program.functional import TileBlocks
-from workloads.kernels.attention.core import (
-    AttentionShape,
-    Block,
-    Bringing,
-    Core,
-    Item,
-    in_place,
-    key_mask,
-    offchip,
-    row_blocks,
-)
+from workloads.kernels.attention.core import Bringing, Core, in_place
+from workloads.kernels.attention.items import Item
 from workloads.kernels.attention.plan import AttentionPlan, Cut, held
+from workloads.kernels.attention.shape import AttentionShape, Block, key_mask, offchip, row_blocks
 from workloads.kernels.parts.broadcast import BY_MESSAGES, Broadcast
 from workloads.kernels.parts.collectives import (
     Reduction,
@@ -157,11 +149,11 @@ class FlatPlan(AttentionPlan):
             place=self.place,
             block=self.block,
             depth=self.depth,
-            streams=self.streams,
+            blocks=(self.kv_blocks,) * self.streams,
             exponent=self.exponent,
             held=self.held,
             shared=self.shared,
-            padded=self.padded,
+            masks=((0,),) * self.streams if self.padded else (),
             maximum=self._all_reductions("top", "maximum"),
             total=self._all_reductions("sum", "sum"),
             alike=self.alike,
@@ -334,7 +326,7 @@ def flat_attention(plan: FlatPlan) -> Program:
             tokens |= {f"{name}.in.{index}": Token()}
 
     def operations() -> Iterator[Operation]:
-        return core.operations(_Bringing(plan, buffers), plan.kv_blocks)
+        return chain.from_iterable(core.steps(_Bringing(plan, buffers)))
 
     return Program(place.rows, place.cols, tokens, operations, buffers)
 
@@ -472,7 +464,7 @@ class _Bringing(Bringing):
     def _numbers(self) -> list[int]:
         """Of each load the number of its block of keys among those that a group has."""
         plan = self.plan
-        order = plan.core.items(plan.kv_blocks)
+        order = plan.core.items()
         brought = (item for item in order if item.brings)
         return [item.stream // plan.alike * plan.kv_blocks + item.block for item in brought]
 
@@ -500,7 +492,7 @@ def put(plan: FlatPlan, memory: TileBlocks, q: Integers, k: Integers, v: Integer
     if plan.padded:
         filled = ((plan.kv_blocks - 1) * across + np.arange(across)) * height
         real = np.clip(plan.shape.kv_length - filled, 0, height)
-        masks = key_mask(real, plan.block, plan.place.sum_bits)
+        masks = key_mask(real[:, None], plan.block, plan.place.sum_bits)
         memory["mask.own.0"][:] = masks[np.arange(plan.place.cols) % across]
 
 

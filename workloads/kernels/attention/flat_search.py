@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from tlm.compute.base import Sizes, ceil_div
 from tlm.errors import InputError, choose
-from workloads.kernels.attention.core import AttentionShape, Block, filled_keys
 from workloads.kernels.attention.flat_attention import SCHEDULES, FlatPlan, needed_bytes
 from workloads.kernels.attention.flat_closed_form import flat_attention_cycles
 from workloads.kernels.attention.plan import Cut
+from workloads.kernels.attention.shape import AttentionShape, Block, filled_keys
 from workloads.kernels.parts.found import Found
 from workloads.kernels.parts.passes import Factor
 from workloads.machine.place import Place
@@ -76,11 +76,7 @@ def plan_flat(
     how = method, schedule, exponent, operands
     if group is None:
         group = _group(FlatPlan(place, shape, one, 1, 1, (1, 1), *how))
-    elif place.rows % group[0] or place.cols % group[1]:
-        raise InputError(
-            f"--group: found {group[0]}x{group[1]}; allowed: auto, or rows and columns of which "
-            f"the grid's {place.rows}x{place.cols} are whole numbers"
-        )
+    check_group(group, place)
     down, across = group
     problem = FlatPlan(place, shape, one, 1, 1, group, *how)
     blocks = _blocks_of_keys(shape, place, across)
@@ -95,6 +91,19 @@ def plan_flat(
     return replace(
         problem, block=block, q_blocks=int(q_blocks[row, 0]), kv_blocks=int(kv_blocks[col])
     )
+
+
+def check_group(group: tuple[int, int], place: Place) -> None:
+    """Hold that a grid has a whole number of groups.
+
+    Raises:
+        InputError: if it has not.
+    """
+    if place.rows % group[0] or place.cols % group[1]:
+        raise InputError(
+            f"--group: found {group[0]}x{group[1]}; allowed: auto, or rows and columns of which "
+            f"the grid's {place.rows}x{place.cols} are whole numbers"
+        )
 
 
 def _busy(

@@ -256,24 +256,16 @@ def _bring_keys(
 
 
 @inlined
-def _ask_keys(
-    at: Numbers[tuple[int, int]], load: int, loads: int, order: Order, costs: Costs, now: _Free
-) -> _Free:
-    """Ask for the keys of a load, if there is such."""
+def _ask_block(
+    at: Numbers[tuple[int, int]], values: bool, load: int, loads: int, order: Order, costs: Costs,
+    now: _Free,
+) -> _Free:  # fmt: skip
+    """Ask for the keys or the values of a load, if there are such."""
     held = load % order.held
-    if load < loads:
-        now = _ask(at, _K_IN, held, at[_K_FREE, held], costs.k, costs.ask, now)
-    return now
-
-
-@inlined
-def _ask_values(
-    at: Numbers[tuple[int, int]], load: int, loads: int, order: Order, costs: Costs, now: _Free
-) -> _Free:
-    """Ask for the values of a load, if there is such."""
-    held = load % order.held
-    if load < loads and not order.shared:
-        now = _ask(at, _V_IN, held, at[_V_FREE, held], costs.v, costs.ask, now)
+    if load < loads and not (values and order.shared):
+        into, free = (_V_IN, _V_FREE) if values else (_K_IN, _K_FREE)
+        cost = costs.v if values else costs.k
+        now = _ask(at, into, held, at[free, held], cost, costs.ask, now)
     return now
 
 
@@ -345,16 +337,16 @@ def timeline(at: Numbers[tuple[int, int]], order: Order, costs: Costs) -> int:
     now = _Free(0, 0, 0, 0, 0)
     if order.depth > 1:
         now = _ask_queries(at, 0, order, costs, now)
-        now = _ask_keys(at, 0, loads, order, costs, now)
+        now = _ask_block(at, False, 0, loads, order, costs, now)
         if order.padded:
             now = _ask(at, _M_IN, 0, 0, costs.mask, costs.ask, now)
-        now = _ask_values(at, 0, loads, order, costs, now)
+        now = _ask_block(at, True, 0, loads, order, costs, now)
         for stream in range(1, states):
             now = _ask_queries(at, stream, order, costs, now)
         for load in range(1, order.held):
-            now = _ask_keys(at, load, loads, order, costs, now)
+            now = _ask_block(at, False, load, loads, order, costs, now)
         for load in range(1, order.held):
-            now = _ask_values(at, load, loads, order, costs, now)
+            now = _ask_block(at, True, load, loads, order, costs, now)
     masked = 0
     for number in range(items):
         item = _item(order, number)
@@ -362,7 +354,7 @@ def timeline(at: Numbers[tuple[int, int]], order: Order, costs: Costs) -> int:
             if item.block == 0:
                 now = _ask_queries(at, item.stream, order, costs, now)
             if item.brings:
-                now = _ask_keys(at, item.load, loads, order, costs, now)
+                now = _ask_block(at, False, item.load, loads, order, costs, now)
             if number == 0 and order.padded:
                 now = _ask(at, _M_IN, 0, 0, costs.mask, costs.ask, now)
         if order.depth == 1 or number == 0:
@@ -372,7 +364,7 @@ def timeline(at: Numbers[tuple[int, int]], order: Order, costs: Costs) -> int:
                 masked = at[_M_IN, 1]
             if order.depth == 1:
                 if item.brings:
-                    now = _ask_values(at, item.load, loads, order, costs, now)
+                    now = _ask_block(at, True, item.load, loads, order, costs, now)
                 now = _bring_values(at, item, order, costs, now)
             now = _scores(at, item, number, order, costs, now)
         if order.depth > 1 and number + 1 < items:
@@ -391,7 +383,7 @@ def timeline(at: Numbers[tuple[int, int]], order: Order, costs: Costs) -> int:
             if last:
                 now = _ask_queries(at, item.stream + states, order, costs, now)
             if item.frees and not order.shared:
-                now = _ask_keys(at, item.load + order.held, loads, order, costs, now)
+                now = _ask_block(at, False, item.load + order.held, loads, order, costs, now)
         vector = now.vector + 4 * costs.wide + (2 if first else 6) * costs.column
         now = _meet(vector, costs.rows, now)
         vector = now.vector + costs.column
@@ -403,10 +395,9 @@ def timeline(at: Numbers[tuple[int, int]], order: Order, costs: Costs) -> int:
         now = _Free(now.matrix, vector, now.transfer, now.channel, now.ahead)
         if order.depth > 1 and number > 0:
             before = _item(order, number - 1)
-            if before.frees and order.shared:
-                now = _ask_keys(at, before.load + order.held, loads, order, costs, now)
-            elif before.frees:
-                now = _ask_values(at, before.load + order.held, loads, order, costs, now)
+            if before.frees:
+                values = not order.shared
+                now = _ask_block(at, values, before.load + order.held, loads, order, costs, now)
             if before.block == order.blocks - 1:
                 now = _finish(at, before.stream % states, costs, now)
         now = _output(at, item, number, order, costs, now)

@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from workloads.kernels.attention.core import AttentionShape, Block, Core
+from workloads.kernels.attention.core import Core
+from workloads.kernels.attention.shape import AttentionShape, Block
 from workloads.machine.place import Place
 
 
@@ -61,6 +62,11 @@ class AttentionPlan(ABC):
     @property
     def loads(self) -> int:
         """Blocks of keys that are brought to a tile, one after the other."""
+        return self.items
+
+    @property
+    def items(self) -> int:
+        """Blocks of keys that a tile works on, of all its streams; of the tile with the most."""
         return self.streams * self.kv_blocks
 
     @property
@@ -73,20 +79,21 @@ class AttentionPlan(ABC):
         """Multiply-accumulates of a tile, those of padding among them."""
         block = self.block
         each = block.rows * block.keys * (block.qk_depth + block.v_depth)
-        return each * self.streams * self.kv_blocks
+        return each * self.items
 
     @property
     def tile_matrix_cycles(self) -> int:
         """Cycles of a tile's products."""
         cycles = self.core.scores_cycles + self.core.output_cycles
-        return cycles * self.streams * self.kv_blocks
+        return cycles * self.items
 
     @property
     def tile_vector_cycles(self) -> int:
         """Cycles of the passes that every tile makes, reductions and results apart."""
         core = self.core
-        later = (self.kv_blocks - 1) * core.softmax_cycles(first=False)
-        return (core.softmax_cycles(first=True) + later + core.mask_cycles) * self.streams
+        first, later = (core.softmax_cycles(first=first) for first in (True, False))
+        masked = sum(map(len, core.masks)) * core.mask_cycles
+        return core.streams * first + (self.items - core.streams) * later + masked
 
     def flits(self, name: str) -> int:
         """Flits of a block of ``q``, ``k``, ``v``, ``mask``, the output ``o``, its ``total``.

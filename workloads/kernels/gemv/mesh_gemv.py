@@ -36,7 +36,7 @@ def plan_mesh_gemv(
         InputError: if the shape, the groups or the method do not fit.
     """
     plan = plan_gemv(shape, place)
-    method = method or ("k-tree" if place.relay_cycles is None else "stream-tree")
+    method = method or own_method(place)
     if method == "stream":
         return streamed(plan, place, whole_line(plan.rows, plan.rows // 2))
     if method == "stream-tree":
@@ -46,6 +46,11 @@ def plan_mesh_gemv(
     groups = default_groups(plan.rows) if groups is None else groups
     root = k_tree(plan.rows, groups)[-1].roots[0]
     return replace(plan, method=method, root=root, groups=groups)
+
+
+def own_method(place: Place) -> str:
+    """How sums come together without a choice: by streams where cores stream them."""
+    return "k-tree" if place.relay_cycles is None else "stream-tree"
 
 
 def _tree(length: int, place: Place, groups: tuple[int, ...] | None) -> Tree:

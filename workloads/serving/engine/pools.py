@@ -3,6 +3,7 @@
 from tlm.chips import AnyChip, Chip
 from tlm.chips.gpu import GpuBox
 from tlm.errors import InputError
+from workloads.kernels.catalogue import KERNELS_OWN, Choices
 from workloads.machine.network import Network, chip_network
 from workloads.machine.side_by_side import Lot, hops_between, links_between, side_by_side
 from workloads.models import Model, find_model
@@ -22,6 +23,7 @@ def make_pools(
     expert_parallel: int = 1,
     kv_sram_tokens: int | None = None,
     network: Network | None = None,
+    choices: Choices = KERNELS_OWN,
 ) -> Pools:
     """Cut a chip into a prefill and a decode pool.
 
@@ -36,6 +38,7 @@ def make_pools(
         expert_parallel: Groups of GPUs in each pool that experts are dealt out to.
         kv_sram_tokens: Tokens whose keys and values have room set aside in the SRAM of each pool.
         network: What stands in for the network of a chip of tiles; None: nothing.
+        choices: Variants of kernels on tiles.
 
     Raises:
         InputError: if there are not as many units, or a pool cannot hold the model.
@@ -71,6 +74,7 @@ def make_pools(
             expert_parallel=expert_parallel,
             kv_sram_tokens=kv_sram_tokens,
             network=network,
+            choices=choices,
             prompts_only=prompts_only,
         )
         for pool, prompts_only in ((pools[0], True), (pools[1], False))

@@ -146,14 +146,14 @@ class IterationCost(NamedTuple):
 class DecodeCosts(NamedTuple):
     """Prices of a stretch of iterations that only decode, one entry an iteration.
 
-    ``expert_bytes`` are those of each: they compute as many tokens. ``made_of`` is what they are
-    counted as, and how many one after the other.
+    ``expert_bytes`` are those of each: they compute as many tokens. ``made_of`` is what each of
+    them is counted as, and how many one after the other are.
     """
 
     seconds: Float64s
     energy_j: Float64s | None
     expert_bytes: float
-    made_of: Sequence[tuple[Hashable, int]] = ()
+    made_of: Sequence[tuple[Sequence[Hashable], int]] = ()
 
 
 class ServingModel(Protocol):

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from workloads.kernels.catalogue import KERNELS, Choices
+from workloads.kernels.catalogue import KERNELS, KERNELS_OWN, Choices
 from workloads.machine.place import Place
 from workloads.models import Model
 from workloads.serving.price.grid_layer import GridOperator, grid_operators
 from workloads.serving.price.iteration import Part
-from workloads.serving.price.mapping import KERNELS_OWN, Mapped
+from workloads.serving.price.mapping import Mapped
 
 
 class GridMapping:
@@ -40,6 +40,11 @@ class GridMapping:
         side = self.place.square_side()
         for operator in grid_operators(self._model, part, side, self._gemv):
             yield operator, self._mapped(operator)
+
+    def variant(self, mapped: Mapped) -> str:
+        """What comparisons of levels know a kernel's choices by."""
+        choices = replace(self._asked, skewed=mapped.choices.skewed)
+        return KERNELS[mapped.kernel].variant(choices, self.place)
 
     def cycles(self, part: Part) -> int:
         """Cycles of a part by the closed forms of its kernels, one after another."""

@@ -8,7 +8,6 @@ that a run meets few different ones.
 from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import chain
 from typing import NamedTuple, TypeVar
 
 from workloads.models import Model
@@ -27,9 +26,6 @@ from workloads.serving.price.experts import distinct_experts
 _BITS = 6
 _PROMPT_BITS = 5
 _ALIKE = 16
-# Contexts of most prompt chunks, octave by octave: prompts of some thousand tokens, cut to budgets
-# of some hundred.
-_USUAL = tuple(1 << bits for bits in range(8, 12))
 _NONE = range(0)
 
 
@@ -133,8 +129,6 @@ class DecodingOnly(NamedTuple):
 
 #: What an iteration is made of, whose parts are the same each time.
 Stage = Passed | Attended | Decoded | Head
-#: What it is counted as.
-MadeOf = Stage | DecodingOnly
 
 
 class Iterations:
@@ -247,30 +241,23 @@ def needed(model: Model, tokens: int) -> int:
 def alike(part: Part) -> list[Part]:
     """Parts that differ from one, which is among them, in how much there is to do alone.
 
-    A run that meets one soon meets others.
+    A run that meets one soon meets others. Of attention of prompt chunks it meets one in four, and
+    plans of several are no cheaper together: that is by itself.
     """
     if isinstance(part, Layer):
         return [part._replace(tokens=tokens) for tokens in _beside(part.tokens)]
     if isinstance(part, Head):
         return [Head(rows) for rows in _beside(part.rows)]
-    if part.window is not None:
+    if isinstance(part, Prompt) or part.window is not None:
         return [part]
-    beside = _contexts if isinstance(part, Prompt) else _beside
-    return [part._replace(context=context) for context in beside(part.context) or [0]]
+    return [part._replace(context=context) for context in _beside(part.context) or [0]]
 
 
-def _beside(number: int, bits: int = _BITS) -> list[int]:
+def _beside(number: int) -> list[int]:
     """Numbers that `rounded` gives, this and some next to it; of 0 none."""
-    unit = _unit(number, bits)
+    unit = _unit(number, _BITS)
     first = number // unit // _ALIKE * _ALIKE
     return [each * unit for each in range(first, first + _ALIKE) if each] if number else []
-
-
-def _contexts(context: int) -> list[int]:
-    """The same of contexts of prompt chunks; none of them, and usual ones, go together."""
-    if context and not _USUAL[0] <= context < 2 * _USUAL[-1]:
-        return _beside(context, _PROMPT_BITS)
-    return [0, *chain.from_iterable(_beside(first, _PROMPT_BITS) for first in _USUAL)]
 
 
 @lru_cache(1 << 16)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from tlm.calibrated import REPOSITORY, combined_hash, source_hashes
 from tlm.files import whole_file
-from workloads.kernels.catalogue import KERNELS
+from workloads.kernels.catalogue import KERNELS, Choices
 from workloads.machine.place import Place
 from workloads.models.operators import Operator
 from workloads.serving.price.mapping import Mapped
@@ -55,6 +55,7 @@ class LtRuns:
         what: str,
         place: Place,
         operators: Sequence[Operator],
+        choices: Choices,
         planned: Callable[[], Sequence[tuple[Place, Mapped]]],
         *,
         kept: bool,
@@ -65,10 +66,12 @@ class LtRuns:
             what: What they are, for people.
             place: Where they run.
             operators: The operators.
+            choices: Variants of kernels.
             planned: Plans them, each on its place.
             kept: Whether keys and values lie in the tiles.
         """
         content = {"place": repr(place), "operators": list(map(repr, operators)), "kept": kept}
+        content |= {"choices": repr(choices)}
         text = json.dumps({"sources": _sources()} | content)
         path = self._folder / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"
         if (known := _read(path)) is not None:

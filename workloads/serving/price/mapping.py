@@ -5,22 +5,20 @@ memory (FlatAttention paper, section III-E).
 """
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import NamedTuple, cast
 
-from workloads.kernels.attention.core import AttentionShape
 from workloads.kernels.attention.flash_plan import FlashPlan
 from workloads.kernels.attention.flash_search import alone_within, in_runs
+from workloads.kernels.attention.flat_search import check_group
 from workloads.kernels.attention.plan import AttentionPlan
-from workloads.kernels.catalogue import KERNELS, Choices, Kernel, Plan, Sizes
+from workloads.kernels.attention.shape import AttentionShape
+from workloads.kernels.catalogue import KERNELS, KERNELS_OWN, Choices, Plan, Sizes
 from workloads.kernels.gemm.plan import GemmPlan
 from workloads.kernels.gemm.stream_search import plan_streams
 from workloads.kernels.parts.found import Found
 from workloads.machine.place import Place
 from workloads.models.operators import Attention, Operator, Product, Rows
-
-#: Kernels as they are by themselves.
-KERNELS_OWN = Choices()
 
 
 class Mapped(NamedTuple):
@@ -39,14 +37,14 @@ class Mapped(NamedTuple):
     cycles: int
 
     @property
-    def latent(self) -> bool:
-        """Whether it is attention whose values are the first elements of the keys."""
-        return isinstance(self.plan, AttentionPlan) and self.plan.shape.latent
-
-    @property
-    def skewed(self) -> bool:
-        """Whether it is a product by compute and shift whose A comes aligned."""
-        return isinstance(self.plan, GemmPlan) and self.plan.skewed
+    def choices(self) -> Choices:
+        """What the problem has of the choices of attention and of products by blocks."""
+        if isinstance(self.plan, AttentionPlan):
+            shape = self.plan.shape
+            return Choices(latent=shape.latent or None, causal=shape.causal or None)
+        if isinstance(self.plan, GemmPlan):
+            return Choices(skewed=self.plan.skewed or None)
+        return KERNELS_OWN
 
 
 class Mapping:
@@ -56,6 +54,9 @@ class Mapping:
         place: Where they run, with its share of off-chip memory.
         choices: Variants of kernels: each gets those that it has.
         kept: Whether keys and values of decoding requests lie in the tiles that use them.
+
+    Raises:
+        InputError: for a choice that the place does not have.
     """
 
     def __init__(
@@ -65,9 +66,12 @@ class Mapping:
         *,
         kept: bool = False,
     ) -> None:
+        place.method(choices.collective)
+        if choices.group is not None:
+            check_group(choices.group, place)
         self.place = place
+        self.choices = choices
         self._kept = kept
-        self._asked = choices
 
     def of(self, operator: Operator) -> Mapped:
         """The fastest plan of an operator.
@@ -99,7 +103,7 @@ class Mapping:
             [(each.rows, each.groups) for each in products],
             (first.columns, first.depth),
             place,
-            place.method(self._asked.collective),
+            place.method(self.choices.collective),
             None if bits == place.element_bits else bits,
         )
         if first.groups == 1:
@@ -116,7 +120,7 @@ class Mapping:
         together: list[Mapped] = []
         if first.causal or (shapes[0].heads < place.rows and not self._kept):
             flat = KERNELS["flat-attention"]
-            choices = replace(self._choices(flat), latent=first.latent or None)
+            choices = replace(flat.known(self.choices), latent=first.latent or None)
             found = flat.found(sizes, place, choices)
             together = [
                 Mapped("flat-attention", size, *one) for size, one in zip(sizes, found, strict=True)
@@ -125,7 +129,7 @@ class Mapping:
         if first.causal:
             apart = alone_within(shapes, place, [each.cycles for each in together])
         else:
-            apart = in_runs(shapes, place, place.method(self._asked.collective), whole=self._kept)
+            apart = in_runs(shapes, place, place.method(self.choices.collective), whole=self._kept)
         fastest = []
         for number, (size, one) in enumerate(zip(sizes, apart, strict=True)):
             tried = together[number : number + 1]
@@ -141,10 +145,5 @@ class Mapping:
         third = {"rotary": first.head_dim, "weighted-sum": first.operands}
         more = (third[first.kind],) if first.kind in third else ()
         sizes = [(each.rows, each.columns, *more) for each in rows]
-        found = kernel.found(sizes, self.place, self._choices(kernel))
+        found = kernel.found(sizes, self.place, kernel.known(self.choices))
         return [Mapped(first.kind, size, *one) for size, one in zip(sizes, found, strict=True)]
-
-    def _choices(self, kernel: Kernel) -> Choices:
-        """The mapping's variants that a kernel has."""
-        known = (field.name for field in fields(Choices) if field.name in kernel.choices)
-        return Choices(**{name: getattr(self._asked, name) for name in known})

@@ -5,6 +5,7 @@ from functools import cache
 from tlm.chips import AnyChip, Chip, chip_names, find_chip, load_chip
 from tlm.chips.gpu import GpuBox, gpu_box_names
 from tlm.errors import InputError
+from workloads.kernels.catalogue import KERNELS_OWN, Choices
 from workloads.machine.dtypes import has_activations
 from workloads.machine.network import Network
 from workloads.machine.side_by_side import Lot, side_by_side
@@ -58,6 +59,7 @@ def serving_model(
     expert_parallel: int = 1,
     kv_sram_tokens: int | None = None,
     network: Network | None = None,
+    choices: Choices = KERNELS_OWN,
     prompts_only: bool = False,
 ) -> ServingModel:
     """A model on a chip, or on a pool of ``units`` of its GPUs or tiles.
@@ -70,6 +72,7 @@ def serving_model(
             each expert. Tile chips run every expert on all tiles.
         kv_sram_tokens: tokens whose keys and values have room set aside in the tiles' SRAM.
         network: what stands in for the network of a chip of tiles; None, and of GPUs: nothing.
+        choices: variants of kernels on tiles.
         prompts_only: whether it never decodes, as a pool for prompts.
 
     Raises:
@@ -100,9 +103,11 @@ def serving_model(
                 f"--kv-sram-tokens: found {kv_sram_tokens}; allowed on '{chip.name}': none, all "
                 "keys and values are in the tiles"
             )
-        return WaferPrice(shape, chip, lot=lot, network=network, prompts_only=prompts_only)
+        return WaferPrice(
+            shape, chip, lot=lot, network=network, prompts_only=prompts_only, choices=choices
+        )
     sram = kv_sram_tokens or 0
-    return TilePrice(shape, chip, lot=lot, kv_sram_tokens=sram, network=network)
+    return TilePrice(shape, chip, lot=lot, kv_sram_tokens=sram, network=network, choices=choices)
 
 
 def missing_parts(chip: Chip) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tlm.chips import Chip
-from tlm.level_errors import EXACT, Between, LevelStep, between, chip_steps
+from tlm.level_errors import EXACT, Between, LevelStep, Steps, between, chip_steps
 from workloads.kernels.catalogue import KERNELS
 from workloads.machine.place import Place
 from workloads.models import Model
@@ -75,14 +75,12 @@ class PartPrices:
     @property
     def not_compared(self) -> list[str]:
         """Kernels that were priced, of whose closed forms no error is known."""
-        if self._lt is not None:
-            return []
         used = [each for plans in self._used.values() for each in plans]
         return sorted(
             {
-                mapped.kernel
+                f"{mapped.kernel} {_variant(mapping, mapped)}".strip()
                 for mapping, mapped in used
-                if self._between(mapping, mapped, mapped.cycles) is None
+                if self._steps(mapping, mapped, "perf") is None
             }
         )
 
@@ -111,7 +109,7 @@ class PartPrices:
     def _price(self, part: Part) -> Price:
         joules = 0.0
         for mapping, mapped in self.plans(part):
-            macs = KERNELS[mapped.kernel].macs(mapped.sizes)
+            macs = KERNELS[mapped.kernel].macs(mapped.sizes, mapped.choices)
             joules += plan_energy_j(self._chip, mapping.place, mapped.plan, macs) or 0.0
         cycles = sum(self._cycles(part))
         self._prices[part] = Price(cycles, joules, self._expert_bytes(part))
@@ -137,7 +135,11 @@ class PartPrices:
         """Between what `at` may be by the comparisons, as a part of the cycles."""
         level = "perf" if self._lt is None else "lt"
         of = self._compared_as, self._network_pct, level
-        return between_at(*of, mapping.place, mapped, cycles)
+        return between_at(*of, mapping.place, _variant(mapping, mapped), mapped, cycles)
+
+    def _steps(self, mapping: Mapping, mapped: Mapped, level: str) -> Steps | None:
+        memory, variant = mapping.place.offchip is not None, _variant(mapping, mapped)
+        return chip_steps(self._compared_as, mapped.kernel, level, memory=memory, variant=variant)
 
     def _interpolated(self, part: Part) -> list[float]:
         """Ratio of `lt` to `perf` of a part's operators."""
@@ -176,7 +178,9 @@ class PartPrices:
 
         operators = list(part_operators(self._model, part))
         kept = _is_kept(part)
-        return self._lt.ran(str(part), self._mapping.place, operators, planned, kept=kept)
+        return self._lt.ran(
+            str(part), self._mapping.place, operators, self._mapping.choices, planned, kept=kept
+        )
 
     def _find(self, parts: Sequence[Part]) -> None:
         """Plans of parts that differ in how much there is to do alone."""
@@ -198,11 +202,17 @@ class PartPrices:
         return needed(self._model, part.tokens) * self._model.expert_bytes
 
 
+def _variant(mapping: Mapping, mapped: Mapped) -> str:
+    """What comparisons of levels know a kernel's choices by."""
+    return KERNELS[mapped.kernel].variant(mapping.choices, mapping.place)
+
+
 def between_at(
     compared_as: str | None,
     network_pct: float,
     level: str,
     place: Place,
+    variant: str,
     mapped: Mapped,
     cycles: float,
 ) -> Between | None:
@@ -210,7 +220,7 @@ def between_at(
 
     None if it was not compared, or the comparison is not of its variant.
     """
-    memory, variant = place.offchip is not None, "skewed" if mapped.skewed else ""
+    memory = place.offchip is not None
     steps = chip_steps(compared_as, mapped.kernel, level, memory=memory, variant=variant)
     if steps is None:
         return None

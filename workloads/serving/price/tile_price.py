@@ -22,6 +22,7 @@ import numpy as np
 from tlm.chips import Chip
 from tlm.chips.find import shipped_as
 from tlm.errors import InputError
+from workloads.kernels.catalogue import KERNELS_OWN, Choices
 from workloads.machine.dtypes import DTYPE_BITS, activation_dtype
 from workloads.machine.kv_levels import BLOCK_TOKENS, KvLevels
 from workloads.machine.network import Network, chip_network
@@ -42,7 +43,6 @@ from workloads.serving.price.iteration import (
     Head,
     Iterations,
     Layer,
-    MadeOf,
     Part,
     Prompt,
     Stage,
@@ -63,7 +63,7 @@ _ENDS: tuple[End, End] = ("low", "high")
 class TilePrice:
     """``ServingModel`` of a model on a tile chip, or on some of its tiles (``lot``).
 
-    ``network`` stands in for the chip's own, if there is one.
+    ``network`` stands in for the chip's own, if there is one. ``choices`` are variants of kernels.
 
     Where all tiles share the memory, pools of one chip share the weights, and a pool has its share
     of what they leave; else each pool holds weights of its own.
@@ -84,11 +84,13 @@ class TilePrice:
         lot: Lot | None = None,
         kv_sram_tokens: int = 0,
         network: Network | None = None,
+        choices: Choices = KERNELS_OWN,
     ) -> None:
         dtype = activation_dtype(chip)
         # Comparisons are with a shipped chip's own constants.
         compared_as = None if network is not None else shipped_as(chip)
         self._end: End | None = None
+        self._choices = choices
         self._model, self._chip = model, chip.for_dtype(dtype)
         self._parts = Iterations(model)
         tiles, channels = lot or whole(chip)
@@ -97,8 +99,8 @@ class TilePrice:
         timing, combines, network_pct = network or chip_network(chip)
         place = chip_place(self._chip, tiles, timing, *bits, memory=True, share=channels)
         self._place = self._keeping(replace(place, in_network=combines), kv_sram_tokens)
-        in_sram = Mapper(replace(self._place, offchip=None), kept=True)
-        mappings = Mapper(self._place), in_sram
+        in_sram = Mapper(replace(self._place, offchip=None), choices, kept=True)
+        mappings = Mapper(self._place, choices), in_sram
         self._prices = PartPrices(model, self._chip, mappings, compared_as, network_pct)
         self._stages: dict[Stage, Price] = {}
         self._decoded: dict[DecodingOnly, Price] = {}
@@ -128,14 +130,12 @@ class TilePrice:
         """Kernels that were priced, of whose closed forms no error is known."""
         return self._prices.not_compared
 
-    def parts(self, made_of: Mapping[MadeOf, int]) -> dict[Part, int]:
+    def parts(self, made_of: Mapping[Stage, int]) -> dict[Part, int]:
         """Parts of iterations, and how often each ran, from what they were made of."""
         found: Counter[Part] = Counter()
-        for each, times in made_of.items():
-            stages = self._parts.decoding(each) if isinstance(each, DecodingOnly) else [each]
-            for stage in stages:
-                for part, count in self._parts.parts(stage):
-                    found[part] += times * count
+        for stage, times in made_of.items():
+            for part, count in self._parts.parts(stage):
+                found[part] += times * count
         return found
 
     @property
@@ -206,19 +206,20 @@ class TilePrice:
             price = self._decoding(key)
             seconds = np.full(there, price.cycles / self._chip.clock_hz)
             energy = None if self._chip.energy is None else np.full(there, price.joules)
-            return DecodeCosts(seconds, energy, price.expert_bytes, ((key, there),))
+            made_of = [(self._parts.decoding(key), there)]
+            return DecodeCosts(seconds, energy, price.expert_bytes, made_of)
         contexts = [rounded(each) for each in (-(-context_tokens // sequences)).tolist()]
         kept = [0] * len(contexts)
         if spilled_tokens is not None:
             in_sram = np.maximum(0, context_tokens - spilled_tokens)
             share = in_sram / np.maximum(1, context_tokens)
             kept = np.rint(self.layers * share).astype(np.int64).tolist()
-        made_of = [
-            (DecodingOnly(sequences, width, *pair), len(list(alike)))
-            for pair, alike in groupby(zip(contexts, kept, strict=True))
-        ]
-        prices = [self._decoding(key) for key, _ in made_of]
-        times = [count for _, count in made_of]
+        keys, times = [], []
+        for pair, alike in groupby(zip(contexts, kept, strict=True)):
+            keys.append(DecodingOnly(sequences, width, *pair))
+            times.append(len(list(alike)))
+        prices = [self._decoding(key) for key in keys]
+        made_of = [*zip(map(self._parts.decoding, keys), times, strict=True)]
         seconds = np.repeat([price.cycles for price in prices], times) / self._chip.clock_hz
         joules = np.repeat([price.joules for price in prices], times)
         read = prices[0].expert_bytes
@@ -301,7 +302,7 @@ class TilePrice:
 
     def _has_room(self, place: Place) -> bool:
         """Whether each kernel finds a plan."""
-        mapping = Mapper(place)
+        mapping = Mapper(place, self._choices)
         parts: list[Part] = [*_LEAST, *([Layer(1, True)] if self._model.experts else [])]
         try:
             for part in parts:

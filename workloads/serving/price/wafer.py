@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from tlm.chips import Chip
-from workloads.kernels.catalogue import Choices
+from workloads.kernels.catalogue import KERNELS_OWN, Choices
 from workloads.machine.dtypes import DTYPE_BITS, activation_dtype
 from workloads.machine.network import Network, chip_network
 from workloads.machine.place import chip_place
@@ -19,7 +19,6 @@ from workloads.serving.price.cost import Batch
 from workloads.serving.price.grid_layer import check_grid_model
 from workloads.serving.price.grid_mapping import GridMapping
 from workloads.serving.price.iteration import Decode, Head, Layer, Part, Prompt, rounded
-from workloads.serving.price.mapping import KERNELS_OWN
 from workloads.serving.price.regions import Regions, regions_of, reshuffle_cycles
 
 #: Sides of regions that are tried are multiples of this, as in the published tables.

@@ -17,7 +17,7 @@ from tlm.chips import Chip
 from tlm.chips.find import shipped_as
 from tlm.errors import InputError
 from tlm.level_errors import EXACT, Between
-from workloads.kernels.catalogue import KERNELS
+from workloads.kernels.catalogue import KERNELS, KERNELS_OWN, Choices
 from workloads.machine.network import Network
 from workloads.machine.side_by_side import Lot
 from workloads.models import Model, SlidingWindow
@@ -74,7 +74,7 @@ class GridPrices:
         if placed not in self._prices:
             cycles = joules = 0.0
             for grid, mapped in self.plans(placed):
-                macs = KERNELS[mapped.kernel].macs(mapped.sizes)
+                macs = KERNELS[mapped.kernel].macs(mapped.sizes, mapped.choices)
                 cycles += mapped.cycles
                 joules += plan_energy_j(self._wafer.chip, grid.place, mapped.plan, macs) or 0.0
             self._prices[placed] = Price(cycles, joules)
@@ -100,7 +100,7 @@ class GridPrices:
         return [(grid, mapped) for _, mapped in grid.of(placed.part)]
 
     def _between(self, grid: GridMapping, mapped: Mapped) -> Between | None:
-        return between_at(*self._compared, grid.place, mapped, mapped.cycles)
+        return between_at(*self._compared, grid.place, grid.variant(mapped), mapped, mapped.cycles)
 
 
 class WaferPrice:
@@ -125,9 +125,10 @@ class WaferPrice:
         lot: Lot | None = None,
         network: Network | None = None,
         prompts_only: bool = False,
+        choices: Choices = KERNELS_OWN,
     ) -> None:
         tiles = None if lot is None else (lot.tiles.rows, lot.tiles.cols)
-        self._wafer = Wafer(model, chip, tiles=tiles, network=network)
+        self._wafer = Wafer(model, chip, choices=choices, tiles=tiles, network=network)
         prefill = self._wafer.prefill_side(_USUAL_TOKENS)
         decode = prefill if prompts_only else self._wafer.decode_side(_USUAL_TOKENS)
         self._sides = prefill, decode

@@ -88,10 +88,11 @@ class Usage:
         self._add(steps, self._work(batch, steps), batch.decode_sequences * steps, duration_ps)
         self.expert_bytes += round(costs.expert_bytes) * steps
         left = steps
-        for part, there in costs.made_of:
+        for parts, there in costs.made_of:
             if left <= 0:
                 break
-            self._counted[part] += min(there, left)
+            for part in parts:
+                self._counted[part] += min(there, left)
             left -= there
         if costs.energy_j is None:
             self.energy_pj = None

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from workloads.studies.campaign import Figures, Progress, run_tasks
-from workloads.studies.waferllm.cases import Case, KernelCase, simulate
+from workloads.studies.waferllm.cases import CHIP, Case, KernelCase, LayerCase, simulate
 from workloads.studies.waferllm.facts import (
     FITTED,
     GEMM_SIDES,
@@ -49,7 +49,19 @@ def run_study(
         "rows": rows,
         "summary": summary(rows) | {"orderings": kept | {"doubtful_kept": 0, "doubtful_of": 0}},
         "targets": [*_targets(rows), *orderings],
+        "errors_by_chip": {CHIP: {"models": _predicted_models(every), **summary(rows)[PREDICTED]}},
     }
+
+
+def _predicted_models(every: Sequence[Fact]) -> list[str]:
+    """Models of rows that have a published value which nothing was fitted to."""
+    return sorted(
+        {
+            fact.case.model
+            for fact in every
+            if fact.fit == PREDICTED and fact.paper is not None and isinstance(fact.case, LayerCase)
+        }
+    )
 
 
 def _row(fact: Fact, found: Mapping[str, Figures]) -> dict[str, Any]:

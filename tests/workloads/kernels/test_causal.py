@@ -1,0 +1,216 @@
+"""Attention with a causal mask: right results, blocks that are left out, bytes and cycles."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from tests.workloads.kernels.products import computed, place
+from tlm.chips import load_chip
+from tlm.chips.parts import noc_timing, own_tile
+from tlm.engines.lt import run_lt
+from tlm.errors import InputError
+from tlm.memory.bandwidth_latency import ChannelTiming
+from tlm.offchip.edge import Edge
+from tlm.program import Engine, Load, Program, Work
+from tlm.program.arithmetic import Integers, vector
+from tlm.tiles.programs import on_tiles
+from workloads.kernels.attention import flash_attention
+from workloads.kernels.attention.flash_plan import FlashPlan
+from workloads.kernels.attention.flash_search import plan_flash
+from workloads.kernels.attention.shape import AttentionShape, Block, extent, head_by_head
+from workloads.kernels.catalogue import KERNELS, Choices
+from workloads.kernels.parts.passes import Factor
+from workloads.kernels.tile_jobs import on_own_tiles
+from workloads.machine.moved import moved_by
+from workloads.machine.place import Place, chip_place
+
+UNIT = 1 / 4096
+Plan = FlashPlan
+
+
+def seen(shape: AttentionShape) -> Integers:
+    """Keys that each row sees, rows head after head."""
+    rows = np.arange(shape.q_length) + shape.kv_length - shape.q_length + 1
+    return np.tile(rows, shape.q_heads // shape.kv_heads)
+
+
+def masked(plan: Plan, q: Integers, k: Integers, v: Integers) -> Integers:
+    """Output and, in a last column, sums of a head's rows; keys that a row does not see are none.
+
+    Every column of a group has its own slice of a block, and all share maxima and sums.
+    """
+    cols = 1
+    step, wide, factor = plan.block.keys, plan.place.sum_bits, plan.exponent
+    scale = {"multiplier": factor.multiplier, "shift": factor.shift}
+    visible = np.arange(len(k)) < seen(plan.shape)[:, None]
+    top = np.full((len(q), 1), -(1 << 62))
+    total = np.zeros_like(top)
+    outputs = np.zeros((cols, len(q), v.shape[1]), dtype=np.int64)
+    for start in range(0, len(k), step * cols):
+        here = slice(start, start + step * cols)
+        scores = np.where(visible[:, here], q @ k[here].T, -(1 << 40))
+        before, top = top, np.maximum(top, scores.max(axis=1, keepdims=True))
+        if start:
+            share = vector("scale", before - top, None, wide, **scale)
+            share = vector("exp", share, None, wide) >> 2
+            total = vector("multiply", total, share, wide, shift=14)
+            outputs = (outputs * share) >> 14
+        powers = vector("exp", vector("scale", scores - top, None, wide, **scale), None, wide)
+        total = total + powers.sum(axis=1, keepdims=True)
+        parts = vector("quantize", powers, None, 8, multiplier=127, shift=16)
+        for col in range(cols):
+            own = slice(col * step, (col + 1) * step)
+            outputs[col] += parts[:, own] @ v[here][own]
+    return np.hstack([outputs.sum(axis=0), total])
+
+
+def build(plan: Plan) -> Program:
+    return flash_attention.flash_attention(plan)
+
+
+def check(plan: Plan, seeds: int = 2) -> None:
+    """Hold that a plan's program finds what rows see, to the bit, and in any order."""
+    kernel: ModuleType = flash_attention
+    program, shape, rng = build(plan), plan.shape, np.random.default_rng(5)
+    q = rng.integers(-90, 90, (shape.heads, shape.rows, shape.qk_depth))
+    k = rng.integers(-90, 90, (shape.heads, shape.kv_length, shape.qk_depth))
+    v = rng.integers(-128, 128, (shape.heads, shape.kv_length, shape.v_depth))
+    v = k[:, :, : shape.v_depth] if shape.latent else v
+    for seed in range(seeds):
+        memory = computed(program, lambda at: kernel.put(plan, at, q, k, v), seed)
+        output, totals = kernel.result(plan, memory)
+        for head in range(shape.heads):
+            found = np.hstack([output[head], totals[head][:, None]])
+            assert (found == masked(plan, q[head], k[head], v[head])).all(), (plan.block, seed)
+
+
+def tiles(grid: tuple[int, int], *, memory: bool) -> Place:
+    edge = Edge(*grid, grid[1], 8, 32, 1 << 28, ChannelTiming(30, 16, 16))
+    return replace(place(*grid), offchip=edge if memory else None)
+
+
+#: Sequences, heads of Q and of K, rows, keys, depth, depth of V: whole prompts, chunks of one with
+#: tokens before it, drafted tokens, and a row alone.
+SIZES = [
+    (1, 3, 3, 16, 16, 8, 5), (1, 4, 2, 9, 9, 8, 6), (2, 2, 2, 12, 29, 8, 8), (1, 6, 2, 4, 33, 8, 8),
+    (1, 4, 2, 1, 11, 8, 8),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("memory", [False, True])
+@pytest.mark.parametrize("grid", [(1, 1), (2, 3)])
+@pytest.mark.parametrize("sizes", SIZES)
+def test_flash_attention(sizes: tuple[int, ...], grid: tuple[int, int], memory: bool) -> None:
+    at, shape = tiles(grid, memory=memory), AttentionShape(*sizes, causal=True)
+    factor = Factor.of_exponent(UNIT)
+    plans = [plan_flash(shape, at, turns, UNIT) for turns in (1, 2)]
+    for turns, (rows, keys) in product((1, 2), ((4, 4), (2, 3), (3, 8))):
+        blocks = -(-shape.rows // rows), -(-shape.kv_length // keys)
+        block = Block(rows, keys, shape.qk_depth, shape.v_depth)
+        plans.append(FlashPlan(at, shape, block, *blocks, turns, factor))
+    for plan in plans:
+        check(plan)
+        program = flash_attention.flash_attention(plan)
+        assert program.tile_bytes == plan.tile_bytes
+        if memory:
+            assert plan.moved == moved_by(program, at.timing.flit_bytes)
+        for each in plan.cores:
+            assert sum(each.blocks) == len(each.items())
+
+
+def test_a_latent_cache_and_drafted_tokens() -> None:
+    shape = AttentionShape(2, 6, 1, 3, 37, 12, 8, latent=True, causal=True)
+    for memory, turns in product((False, True), (1, 2)):
+        plan = plan_flash(shape, tiles((2, 2), memory=memory), turns, UNIT)
+        check(plan)
+        check(replace(plan, block=replace(plan.block, keys=5), kv_blocks=8))
+
+
+def test_rows_see_the_keys_up_to_their_own() -> None:
+    shape = AttentionShape(1, 4, 2, 6, 10, 8, 8, causal=True)
+    by_row = np.array([shape.seen(row) for row in range(shape.rows)])
+    assert (head_by_head(shape, by_row[:, None])[:, 0] == seen(shape)).all()
+    assert shape.macs == 2 * seen(shape).sum() * 16
+    assert extent(shape, 0, 4, 4) == (2, [(1, 0)])  # two tokens see five and six keys
+    assert extent(shape, 8, 4, 4) == (3, [(1, 0)])  # nine and ten
+    assert extent(shape, 2, 1, 6) == (1, [])  # six of six
+    with pytest.raises(InputError, match="--causal: found 11 rows of Q on 10 keys; allowed: no mo"):
+        AttentionShape(1, 4, 2, 11, 10, 8, 8, causal=True)
+
+
+def test_blocks_behind_the_diagonal_are_left_out() -> None:
+    at = tiles((4, 4), memory=True)
+    shape = AttentionShape(1, 16, 16, 64, 64, 8, 8)
+    factor = Factor.of_exponent(UNIT)
+    whole = FlashPlan(at, shape, Block(8, 8, 8, 8), 8, 8, 2, factor)
+    plan = replace(whole, shape=replace(shape, causal=True))
+    # Of 64 blocks of a head 36 are on the diagonal or before it; a tile has a head.
+    assert (whole.items, plan.items) == (64, 36)
+    assert plan.tile_matrix_cycles / whole.tile_matrix_cycles == 36 / 64
+    assert plan.shape.macs / shape.macs == (64 * 65 / 2) / 64**2
+    program = flash_attention.flash_attention(plan)
+    loads, work = Counter[str](), Counter[str]()
+    for operation in program.build():
+        if isinstance(operation, Load):
+            loads[operation.label] += len(operation.tiles)
+        if isinstance(operation, Work) and operation.engine is Engine.MATRIX:
+            work[operation.label] += len(operation.tiles)
+    # Each diagonal block is masked alike: a tile loads one mask.
+    assert loads == {"q": 16 * 8, "k": 16 * 36, "v": 16 * 36, "mask": 16}
+    assert work == {"scores": 16 * 36, "output": 16 * 36}
+
+
+def test_long_and_short_streams_are_dealt_out_evenly() -> None:
+    shape = AttentionShape(1, 4, 4, 64, 64, 8, 8, causal=True)
+    factor = Factor.of_exponent(UNIT)
+    # 32 blocks of rows on 16 tiles: the longest with the shortest.
+    plan = FlashPlan(tiles((4, 4), memory=True), shape, Block(8, 8, 8, 8), 8, 8, 2, factor)
+    assert {sum(core.blocks) for core in plan.cores} == {9}
+    assert sum(len(core.tiles) for core in plan.cores) == 16
+    # One each: a tile takes no more than its own rows see.
+    plan = replace(plan, place=tiles((4, 8), memory=True))
+    assert sorted(core.blocks for core in plan.cores) == [(n,) for n in range(1, 9)]
+
+
+#: Grid, sizes: whole prompts, chunks with tokens before them, drafted tokens. On the project's own
+#: tiles rows, keys and depths are a sixth.
+CASES = [
+    ((4, 4), (1, 8, 8, 512, 512, 128, 128)), ((8, 8), (1, 32, 8, 300, 1100, 64, 64)),
+    ((4, 6), (2, 6, 6, 700, 700, 64, 64)), ((8, 8), (1, 8, 2, 1000, 1000, 128, 128)),
+    ((4, 4), (4, 16, 4, 5, 2000, 128, 128)),
+]  # fmt: skip
+
+
+def error_pct(
+    name: str, kernel: str, grid: tuple[int, int], sizes: Sequence[int], memory: bool
+) -> float:
+    """How far the closed form is from `lt`, at the constants of a chip."""
+    own = name == "rtl"
+    chip = load_chip(f"rtl-{grid[0]}x{grid[1]}" if own else name)
+    chip = chip.for_dtype("int8" if own else "fp16")
+    timing, tile, found = noc_timing(chip), own_tile(chip), KERNELS[kernel]
+    at = chip_place(chip, grid, timing, *((8, 32) if own else (16, 16)), memory=memory)
+    lengths = [-(-size // 6) if own else size for size in sizes[3:]]
+    plan = found.planned((*sizes[:3], *lengths), at, Choices(causal=True))
+    program = found.program(plan)
+    if tile is None:
+        lt = run_lt(program, timing, offchip=at.offchip).cycles
+        return 100 * (found.closed_form(plan, timing) / lt - 1)
+    lt = run_lt(on_tiles(program, tile), timing, queues=tile.queues, offchip=at.offchip).cycles
+    return 100 * (found.closed_form(*on_own_tiles(plan, program, timing, tile)) / lt - 1)
+
+
+@pytest.mark.parametrize("name", ["flat32", "npusim-large", "npusim-small", "rtl"])
+def test_the_closed_form_is_near_lt(name: str) -> None:
+    kernels = "flash-attention-2", "flash-attention-3"
+    errors = {
+        (kernel, case, memory): error_pct(name, kernel, *case, memory)
+        for kernel, case, memory in product(kernels, CASES, (False, True))
+    }
+    assert np.mean(np.abs(list(errors.values()))) < 3, errors
+    assert max(map(abs, errors.values())) < 10, errors

@@ -1,0 +1,122 @@
+"""The order in which a tile takes up blocks of keys, and what it brings and keeps for each."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A block of keys for a stream.
+
+    Attributes:
+        stream: Number of the stream.
+        block: Number of the block of K and V among the stream's.
+        first: It is the stream's first.
+        last: It is the stream's last.
+        slot: Buffers of its scores.
+        state: Buffers of the stream.
+        load: Number of its keys and values among those that are brought.
+        held: Buffers of these.
+        brings: It is the first to use them.
+        frees: It is the last.
+        masked: A mask is added to its scores.
+        mask: Number of a mask that is brought with it; None: none.
+        drops: It is the last to use the mask that is there.
+    """
+
+    stream: int
+    block: int
+    first: bool
+    last: bool
+    slot: int
+    state: int
+    load: int
+    held: int
+    brings: bool
+    frees: bool
+    masked: bool = False
+    mask: int | None = None
+    drops: bool = False
+
+
+def items(
+    blocks: Sequence[int],
+    depth: int,
+    held: int,
+    alike: int = 1,
+    masks: Sequence[Sequence[int]] | None = None,
+) -> list[Item]:
+    """Blocks of streams in the order of work: up to ``depth`` streams take turns.
+
+    Args:
+        blocks: Of each stream.
+        depth: Blocks under way at a time.
+        held: Brought keys and values that have buffers.
+        alike: Streams of one head, one after the other: those that take turns share what is
+            brought. Streams of several heads may take turns if they are 1.
+        masks: Of each stream the numbers of the masks of its last blocks; None: no stream has any.
+    """
+    order: list[Item] = []
+    streams = len(blocks)
+    states, load = min(depth, streams), 0
+    for head in range(0, streams, alike if alike > 1 else streams):
+        end = head + alike if alike > 1 else streams
+        for first in range(head, end, states):
+            turns = range(first, min(first + states, end))
+            for block in range(max(blocks[stream] for stream in turns)):
+                here = [stream for stream in turns if block < blocks[stream]]
+                for stream in here:
+                    brings = alike == 1 or stream == here[0]
+                    load += brings and bool(order)
+                    item = Item(
+                        stream=stream,
+                        block=block,
+                        first=block == 0,
+                        last=block == blocks[stream] - 1,
+                        slot=len(order) % depth,
+                        state=stream % states,
+                        load=load,
+                        held=load % held,
+                        brings=brings,
+                        frees=alike == 1 or stream == here[-1],
+                    )
+                    order.append(item)
+    return order if masks is None else _masked(order, blocks, masks)
+
+
+def _masked(order: list[Item], blocks: Sequence[int], masks: Sequence[Sequence[int]]) -> list[Item]:
+    """Items with their masks: the first is brought with the first item, others when needed."""
+
+    def number(item: Item) -> int | None:
+        place = item.block - blocks[item.stream] + len(masks[item.stream])
+        return masks[item.stream][place] if place >= 0 else None
+
+    numbers = [number(item) for item in order]
+    uses = [at for at, each in enumerate(numbers) if each is not None]
+    masked = set(uses)
+    brought = {0: numbers[uses[0]]} if uses else {}
+    drops = set()
+    for before, at in pairwise(uses):
+        if numbers[at] != numbers[before]:
+            brought[at] = numbers[at]
+            drops.add(before)
+    return [
+        replace(item, masked=at in masked, mask=brought.get(at), drops=at in drops)
+        for at, item in enumerate(order)
+    ]
+
+
+def masks_brought(blocks: Sequence[int], masks: Sequence[Sequence[int]], turns: int) -> int:
+    """Masks that items bring, of streams of several heads of which some take turns."""
+    used = []
+    for first in range(0, len(masks), turns):
+        pair = range(first, min(first + turns, len(masks)))
+        ends = [(blocks[stream] - len(masks[stream]), stream) for stream in pair]
+        placed = [
+            (start + place, stream, mask)
+            for start, stream in ends
+            for place, mask in enumerate(masks[stream])
+        ]
+        used += [mask for *_, mask in sorted(placed)]
+    return bool(used) + sum(mask != before for before, mask in pairwise(used))
