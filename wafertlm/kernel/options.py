@@ -18,7 +18,7 @@ from wafertlm.options import (
     parse_grid,
     parse_group,
 )
-from workloads.kernels.attention.flat_attention import SCHEDULES
+from workloads.kernels.attention.flat_plan import SCHEDULES
 from workloads.kernels.catalogue import KERNELS, Choices, Sizes
 from workloads.kernels.parts.collectives import METHODS
 from workloads.machine.dtypes import DTYPE_BITS
@@ -81,6 +81,9 @@ class KernelOptions:
     ] = None
     schedule: Annotated[str | None, SCHEDULE_HELP] = None
     group: Annotated[str | None, GROUP_HELP] = None
+    heads_per_group: Annotated[
+        int | None, "Of flat-attention: heads, or blocks of rows, that a group has under way: 1, 2."
+    ] = None
     weight_bits: Annotated[
         float | None, "Of stream-gemm and grouped-gemm: bits of a weight in memory, if others."
     ] = None
@@ -120,7 +123,15 @@ class KernelOptions:
             None if self.groups is None else _whole_numbers("--groups", self.groups, "21 or 100,10")
         )
         flags = self.resident or None, self.latent or None, self.causal or None
-        return Choices(self.collective, groups, self.schedule, group, self.weight_bits, *flags)
+        return Choices(
+            self.collective,
+            groups,
+            self.schedule,
+            group,
+            self.weight_bits,
+            *flags,
+            self.heads_per_group,
+        )
 
 
 def known_names() -> dict[str, list[str]]:

@@ -12,8 +12,8 @@ from workloads.kernels.attention import flash_attention, flat_attention
 from workloads.kernels.attention.flash_closed_form import flash_attention_cycles
 from workloads.kernels.attention.flash_plan import FlashPlan
 from workloads.kernels.attention.flash_search import plan_alone, plan_decode, plan_flash
-from workloads.kernels.attention.flat_attention import FlatPlan
 from workloads.kernels.attention.flat_closed_form import flat_attention_cycles
+from workloads.kernels.attention.flat_plan import FlatPlan
 from workloads.kernels.attention.flat_search import plan_flats
 from workloads.kernels.attention.shape import AttentionShape
 from workloads.kernels.gemm.allgather_gemm import allgather_gemm
@@ -94,6 +94,7 @@ class Choices:
         resident: Whether B lies in the tiles that use it.
         latent: Of attention: values are the first elements of the keys.
         causal: Of attention: no row sees the keys of tokens after its own.
+        heads_per_group: Of FlatAttention: streams that a group has under way.
     """
 
     collective: str | None = None
@@ -104,6 +105,7 @@ class Choices:
     resident: bool | None = None
     latent: bool | None = None
     causal: bool | None = None
+    heads_per_group: int | None = None
 
 
 #: Kernels as they are by themselves.
@@ -184,6 +186,7 @@ class Kernel:
             f"groups of {known.groups}" if known.groups else None,
             "resident" if known.resident else None,
             "causal" if known.causal else None,
+            "1 head a group" if known.heads_per_group == 1 and known.schedule != "naive" else None,
         )
         return ", ".join(part for part in parts if part is not None)
 
@@ -323,7 +326,8 @@ def _find_flat(problems: Sequence[Sizes], place: Place, choices: Choices) -> lis
     method, schedule = place.method(choices.collective), choices.schedule or "async"
     shapes = [_attention(sizes, choices) for sizes in problems]
     operands = choices.collective or "network"
-    return plan_flats(shapes, place, method, schedule, operands, choices.group)
+    heads = choices.heads_per_group
+    return plan_flats(shapes, place, method, schedule, operands, choices.group, heads)
 
 
 def _apart(
@@ -460,7 +464,7 @@ KERNELS = {
         lambda sizes, place, choices: _find_flat([sizes], place, choices)[0].plan,
         flat_attention.flat_attention,
         flat_attention_cycles,
-        ("collective", "schedule", "group", "latent"),
+        ("collective", "schedule", "group", "heads_per_group", "latent"),
         _without_memory,
         _find_flat,
         collective="network",
