@@ -16,7 +16,7 @@ from wafertlm.options import (
     SET_HELP,
     Flag,
 )
-from workloads.kernels.attention.flat_attention import SCHEDULES
+from workloads.kernels.attention.flat_plan import SCHEDULES
 from workloads.kernels.parts.collectives import METHODS
 from workloads.models import model_names
 from workloads.serving.price.cost import Batch

@@ -18,7 +18,7 @@ from wafertlm.options import (
     parse_grid,
     parse_group,
 )
-from workloads.kernels.attention.flat_attention import SCHEDULES
+from workloads.kernels.attention.flat_plan import SCHEDULES
 from workloads.kernels.catalogue import KERNELS, Choices, Sizes
 from workloads.kernels.parts.collectives import METHODS
 from workloads.machine.dtypes import DTYPE_BITS
@@ -81,6 +81,9 @@ class KernelOptions:
     ] = None
     schedule: Annotated[str | None, SCHEDULE_HELP] = None
     group: Annotated[str | None, GROUP_HELP] = None
+    heads_per_group: Annotated[
+        int | None, "Of flat-attention: heads, or blocks of rows, that a group has under way: 1, 2."
+    ] = None
     weight_bits: Annotated[
         float | None, "Of stream-gemm and grouped-gemm: bits of a weight in memory, if others."
     ] = None
@@ -142,6 +145,7 @@ class KernelOptions:
             receive_buffers=self.receive_buffers,
             serial=self.serial or None,
             at_root=self.at_root or None,
+            heads_per_group=self.heads_per_group,
         )
 
 

@@ -182,7 +182,8 @@ class KernelResult:
         setup, options, levels = self.setup, self.setup.options, self.setup.levels
         if levels.whole_tiles:
             return []
-        others = replace(options.choices, collective=None, schedule=None, group=None)
+        named = dict.fromkeys(("collective", "schedule", "group", "heads_per_group"))
+        others = replace(options.choices, **named)
         if self._variant or others != KERNELS_OWN:
             return None
         if levels.memory == "perf" or setup.unequal is not None:

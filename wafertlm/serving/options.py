@@ -16,7 +16,7 @@ from wafertlm.options import (
     Flag,
     parse_group,
 )
-from workloads.kernels.attention.flat_attention import SCHEDULES
+from workloads.kernels.attention.flat_plan import SCHEDULES
 from workloads.kernels.catalogue import Choices
 from workloads.kernels.parts.collectives import METHODS
 from workloads.models import DTYPE_BYTES

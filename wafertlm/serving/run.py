@@ -14,7 +14,7 @@ from wafertlm.serving.error import level_error, rests_on
 from wafertlm.serving.interval import Interval, interval
 from wafertlm.serving.options import ALL_SCHEDULERS, LEVELS, ServeOptions
 from wafertlm.serving.service import Service, rate_of
-from workloads.kernels.attention.flat_attention import SCHEDULES
+from workloads.kernels.attention.flat_plan import SCHEDULES
 from workloads.kernels.parts.collectives import METHODS
 from workloads.models import DTYPE_BYTES, model_names
 from workloads.models.find import shipped_as as shipped_model

@@ -12,8 +12,8 @@ from workloads.kernels.attention import flash_attention, flat_attention
 from workloads.kernels.attention.flash_closed_form import flash_attention_cycles
 from workloads.kernels.attention.flash_plan import FlashPlan
 from workloads.kernels.attention.flash_search import plan_alone, plan_decode, plan_flash
-from workloads.kernels.attention.flat_attention import FlatPlan
 from workloads.kernels.attention.flat_closed_form import flat_attention_cycles
+from workloads.kernels.attention.flat_plan import FlatPlan
 from workloads.kernels.attention.flat_search import plan_flats
 from workloads.kernels.attention.shape import AttentionShape
 from workloads.kernels.gemm.allgather_gemm import allgather_gemm
@@ -99,6 +99,7 @@ class Choices:
         serial: Of SUMMA: whether panels of B wait for those of A.
         at_root: Of products of a vector: whether sums stay at the roots.
         causal: Of attention: no row sees the keys of tokens after its own.
+        heads_per_group: Of FlatAttention: streams that a group has under way.
     """
 
     collective: str | None = None
@@ -113,6 +114,7 @@ class Choices:
     serial: bool | None = None
     at_root: bool | None = None
     causal: bool | None = None
+    heads_per_group: int | None = None
 
 
 #: Kernels as they are by themselves.
@@ -202,6 +204,7 @@ class Kernel:
             "serial" if known.serial else None,
             "at the root" if known.at_root else None,
             "causal" if known.causal else None,
+            "1 head a group" if known.heads_per_group == 1 and known.schedule != "naive" else None,
         )
         return ", ".join(part for part in parts if part is not None)
 
@@ -374,7 +377,8 @@ def _find_flat(problems: Sequence[Sizes], place: Place, choices: Choices) -> lis
     method, schedule = place.method(choices.collective), choices.schedule or "async"
     shapes = [_attention(sizes, choices) for sizes in problems]
     operands = choices.collective or "network"
-    return plan_flats(shapes, place, method, schedule, operands, choices.group)
+    heads = choices.heads_per_group
+    return plan_flats(shapes, place, method, schedule, operands, choices.group, heads)
 
 
 def _apart(
@@ -518,7 +522,7 @@ KERNELS = {
         lambda sizes, place, choices: _find_flat([sizes], place, choices)[0].plan,
         flat_attention.flat_attention,
         flat_attention_cycles,
-        ("collective", "schedule", "group", "latent"),
+        ("collective", "schedule", "group", "heads_per_group", "latent"),
         _without_memory,
         _find_flat,
         collective=_by_network,

@@ -23,7 +23,8 @@ from workloads.kernels.attention import flash_attention, flat_attention
 from workloads.kernels.attention.flash_closed_form import flash_attention_cycles
 from workloads.kernels.attention.flash_plan import FlashPlan
 from workloads.kernels.attention.flash_search import plan_decode, plan_flash
-from workloads.kernels.attention.flat_attention import FlatPlan
+from workloads.kernels.attention.flat_closed_form import flat_attention_cycles
+from workloads.kernels.attention.flat_plan import SCHEDULES, FlatPlan
 from workloads.kernels.attention.flat_search import plan_flat
 from workloads.kernels.attention.shape import AttentionShape, Block
 from workloads.kernels.catalogue import KERNELS, Choices, MovingPlan
@@ -211,7 +212,7 @@ def test_padding_keys_do_not_count(grid: tuple[int, int], keys: int, memory: boo
     at = replace(place(*grid), offchip=edge if memory else None)
     shape = AttentionShape(1, 4, 2, 5, keys, 8, 6)
     plans: list[FlatPlan | FlashPlan] = []
-    for schedule in flat_attention.SCHEDULES:
+    for schedule in SCHEDULES:
         flat = plan_flat(shape, at, "network", schedule, UNIT, group=grid)
         assert flat.core.padded == (keys % grid[1] > 0)
         plans.append(flat)
@@ -232,7 +233,7 @@ def test_padding_keys_do_not_count(grid: tuple[int, int], keys: int, memory: boo
 
 
 @pytest.mark.parametrize("memory", [False, True])
-@pytest.mark.parametrize("schedule", flat_attention.SCHEDULES)
+@pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("group", [(1, 1), (2, 2), (4, 2), (1, 4), (2, 1)])
 def test_groups_work_side_by_side(group: tuple[int, int], schedule: str, memory: bool) -> None:
     edge = Edge(4, 4, 2, 8, 32, 1 << 28, ChannelTiming(30, 16, 16))
@@ -250,6 +251,45 @@ def test_groups_work_side_by_side(group: tuple[int, int], schedule: str, memory:
             for head in range(shape.heads):
                 found = np.hstack([output[head], totals[head][:, None]])
                 assert (found == unpadded(plan, q[head], k[head], v[head])).all()
+
+
+@pytest.mark.parametrize("memory", [False, True])
+@pytest.mark.parametrize("group", [(1, 1), (2, 2), (1, 4)])
+def test_groups_with_one_head_under_way(group: tuple[int, int], memory: bool) -> None:
+    edge = Edge(4, 4, 2, 8, 32, 1 << 28, ChannelTiming(30, 16, 16))
+    tiles = replace(place(4, 4), offchip=edge if memory else None)
+    for sizes in ((2, 24, 12, 5, 16, 8, 6), (2, 20, 10, 9, 21, 8, 6)):
+        shape = AttentionShape(*sizes)
+        for tile_bytes in (2**20, 520):
+            small = replace(tiles, tile_bytes=tile_bytes)
+            plan = plan_flat(shape, small, "network", "async", UNIT, group=group, heads=1)
+            assert (plan.depth, plan.core.states) == (min(2, plan.streams * plan.kv_blocks), 1)
+            program = flat_attention.flat_attention(plan)
+            assert program.tile_bytes == plan.tile_bytes <= tile_bytes
+            if memory:
+                assert plan.moved == moved_by(program, tiles.timing.flit_bytes)
+            q, k, v, output, totals = run(plan, tile_bytes)
+            for head in range(shape.heads):
+                found = np.hstack([output[head], totals[head][:, None]])
+                assert (found == unpadded(plan, q[head], k[head], v[head])).all()
+
+
+def test_two_heads_hide_more_than_one_and_take_more_room() -> None:
+    chip = load_chip("flat32").for_dtype("fp16")
+    tiles = chip_place(chip, (8, 8), noc_timing(chip), 16, 16, memory=True)
+    shape = AttentionShape(1, 8, 8, 1024, 1024, 128, 128)
+    one, two = (plan_flat(shape, tiles, group=(8, 8), heads=heads) for heads in (1, 2))
+    assert two == plan_flat(shape, tiles, group=(8, 8))
+    times = [flat_attention_cycles(plan, tiles.timing) for plan in (one, two)]
+    assert times[0] > 1.05 * times[1]
+    alike = replace(one, block=two.block, q_blocks=two.q_blocks, kv_blocks=two.kv_blocks)
+    assert alike.tile_bytes < two.tile_bytes
+    naive = plan_flat(shape, tiles, schedule="naive", group=(8, 8), heads=1)
+    assert naive == plan_flat(shape, tiles, schedule="naive", group=(8, 8))
+    with pytest.raises(InputError, match="--heads-per-group: found 2 with --schedule naive; allow"):
+        plan_flat(shape, tiles, schedule="naive", heads=2)
+    with pytest.raises(InputError, match="found 3 with --schedule async; allowed: 1 or 2"):
+        plan_flat(shape, tiles, heads=3)
 
 
 def test_blocks_of_rows_of_a_head_share_its_keys() -> None:
@@ -337,10 +377,9 @@ def test_blocks_from_offchip_memory(grid: tuple[int, int], tile_bytes: int) -> N
     plain = replace(place(*grid), tile_bytes=tile_bytes)
     edge = Edge(*grid, grid[1], 8, 32, 1 << 28, ChannelTiming(30, 16, 16))
     loading = replace(plain, offchip=edge)
-    plans = [
-        plan_flat(shape, loading, "network", schedule, UNIT)
-        for schedule in flat_attention.SCHEDULES
-    ] + [plan_flash(shape, loading, turns, UNIT) for turns in (1, 2)]
+    plans = [plan_flat(shape, loading, "network", schedule, UNIT) for schedule in SCHEDULES] + [
+        plan_flash(shape, loading, turns, UNIT) for turns in (1, 2)
+    ]
     for plan in plans:
         found, _ = attention(replace(plan, place=plain))
         for seed in range(2):
@@ -466,10 +505,7 @@ def latent_plans(place_: Place) -> list[FlatPlan | FlashPlan]:
         tiles = replace(place_, tile_bytes=small)
         plans += [plan_flash(LATENT, tiles, turns, UNIT) for turns in (1, 2)]
         plans += [plan_decode(LATENT, tiles, method, UNIT) for method in METHODS]
-        plans += [
-            plan_flat(LATENT, tiles, "network", schedule, UNIT)
-            for schedule in flat_attention.SCHEDULES
-        ]
+        plans += [plan_flat(LATENT, tiles, "network", schedule, UNIT) for schedule in SCHEDULES]
     cut = Factor.of_exponent(UNIT)
     for turns, run_ in product((1, 2), (1, 2)):
         plans.append(

@@ -73,7 +73,7 @@ def build(plan: Plan) -> Program:
     return flash_attention.flash_attention(plan)
 
 
-def check(plan: Plan, seeds: int = 2) -> None:
+def check(plan: Plan, seeds: Sequence[int] = (0, 1)) -> None:
     """Hold that a plan's program finds what rows see, to the bit, and in any order."""
     kernel: ModuleType = flash_attention
     program, shape, rng = build(plan), plan.shape, np.random.default_rng(5)
@@ -81,7 +81,7 @@ def check(plan: Plan, seeds: int = 2) -> None:
     k = rng.integers(-90, 90, (shape.heads, shape.kv_length, shape.qk_depth))
     v = rng.integers(-128, 128, (shape.heads, shape.kv_length, shape.v_depth))
     v = k[:, :, : shape.v_depth] if shape.latent else v
-    for seed in range(seeds):
+    for seed in seeds:
         memory = computed(program, lambda at: kernel.put(plan, at, q, k, v), seed)
         output, totals = kernel.result(plan, memory)
         for head in range(shape.heads):
@@ -103,18 +103,17 @@ SIZES = [
 
 
 @pytest.mark.parametrize("memory", [False, True])
-@pytest.mark.parametrize("grid", [(1, 1), (2, 3)])
 @pytest.mark.parametrize("sizes", SIZES)
-def test_flash_attention(sizes: tuple[int, ...], grid: tuple[int, int], memory: bool) -> None:
-    at, shape = tiles(grid, memory=memory), AttentionShape(*sizes, causal=True)
+def test_flash_attention(sizes: tuple[int, ...], memory: bool) -> None:
+    at, shape = tiles((2, 3), memory=memory), AttentionShape(*sizes, causal=True)
     factor = Factor.of_exponent(UNIT)
     plans = [plan_flash(shape, at, turns, UNIT) for turns in (1, 2)]
-    for turns, (rows, keys) in product((1, 2), ((4, 4), (2, 3), (3, 8))):
+    for turns, (rows, keys) in product((1, 2), ((4, 4), (2, 3))):
         blocks = -(-shape.rows // rows), -(-shape.kv_length // keys)
         block = Block(rows, keys, shape.qk_depth, shape.v_depth)
         plans.append(FlashPlan(at, shape, block, *blocks, turns, factor))
-    for plan in plans:
-        check(plan)
+    for seed, plan in enumerate(plans):
+        check(plan, [seed])
         program = flash_attention.flash_attention(plan)
         assert program.tile_bytes == plan.tile_bytes
         if memory:

@@ -24,7 +24,8 @@ tile has one more of these. The project's own tiles load values apart: words of 
 several keys, words of V several of one, and the array reads whole words.
 
 The steps of consecutive blocks overlap if the depth is 2: the matrix engine has the scores of the
-next one while the vector engine has this one. Two streams then take turns, if there are two.
+next one while the vector engine has this one. Two streams then take turns, if they may and there
+are two.
 """
 
 from abc import ABC, abstractmethod
@@ -100,6 +101,7 @@ class Core:
             lines of its own; none if a tile has whole rows.
         total: The same of sums.
         alike: Streams of one head, one after the other, that share keys and values.
+        turns: Streams that may take turns.
     """
 
     tiles: TileSet
@@ -114,6 +116,7 @@ class Core:
     maximum: tuple[Reduction, ...] = ()
     total: tuple[Reduction, ...] = ()
     alike: int = 1
+    turns: int = 2
 
     @property
     def streams(self) -> int:
@@ -133,7 +136,7 @@ class Core:
     @property
     def states(self) -> int:
         """Streams under way at a time."""
-        return min(self.depth, self.streams)
+        return min(self.depth, self.turns, self.streams)
 
     @property
     def scores_cycles(self) -> int:
@@ -216,7 +219,8 @@ class Core:
 
     def items(self) -> list[Item]:
         """Blocks of keys of all streams in the order of work."""
-        return items(self.blocks, self.depth, self.held, self.alike, self.masks or None)
+        masks = self.masks or None
+        return items(self.blocks, self.depth, self.held, self.alike, masks, states=self.states)
 
     def steps(self, bringing: Bringing) -> Iterator[Iterator[Operation]]:
         """Operations of all items, and of the last one's end, one after the other."""
@@ -251,9 +255,13 @@ class Core:
         if after is not None:
             yield from bringing.keys(after)
             yield self._scores(after)
+        # A stream alone leaves its buffers before the next one takes them.
+        ends = before is not None and before.last
+        if before is not None and ends and before.state == item.state:
+            yield from bringing.finish(before)
         yield from self._softmax(item, passes, bringing)
         yield from bringing.behind(before, after)
-        if before is not None and before.last:
+        if before is not None and ends and before.state != item.state:
             yield from bringing.finish(before)
         yield self._output(item)
 

@@ -11,7 +11,7 @@ from tlm.interconnect.transfer_times import arrival_cycles, hold_cycles, multica
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.edge import Edge
 from tlm.offchip.times import load_law, store_law
-from workloads.kernels.attention.flat_attention import FlatPlan
+from workloads.kernels.attention.flat_plan import FlatPlan
 from workloads.kernels.attention.flat_timeline import (
     SCRATCH_SHAPE,
     Costs,
@@ -32,8 +32,9 @@ from workloads.kernels.parts.closed_form import (
 def flat_attention_cycles(plan: FlatPlan, timing: NocTiming) -> int:
     """Cycles of a plan."""
     order = Order(
-        plan.streams, plan.kv_blocks, plan.depth, plan.held, plan.alike, plan.padded, plan.shared
-    )
+        plan.streams, plan.kv_blocks, plan.depth, plan.core.states, plan.held, plan.alike,
+        plan.padded, plan.shared,
+    )  # fmt: skip
     scratch = np.zeros(SCRATCH_SHAPE, dtype=np.int64)
     return int(timeline(scratch, order, _costs(plan, timing)))
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from tlm.compute.base import Sizes, ceil_div
 from tlm.errors import InputError, choose
-from workloads.kernels.attention.flat_attention import SCHEDULES, FlatPlan, needed_bytes
 from workloads.kernels.attention.flat_closed_form import flat_attention_cycles
+from workloads.kernels.attention.flat_plan import SCHEDULES, FlatPlan, needed_bytes
 from workloads.kernels.attention.plan import Cut
 from workloads.kernels.attention.shape import AttentionShape, Block, filled_keys
 from workloads.kernels.parts.found import Found
@@ -36,10 +36,11 @@ def plan_flats(
     schedule: str = "async",
     operands: str = "network",
     group: tuple[int, int] | None = None,
+    heads: int | None = None,
 ) -> list[Found[FlatPlan]]:
     """`plan_flat`, with the cycles, of problems that differ in their keys alone."""
     plans = [
-        plan_flat(shape, place, method, schedule, operands=operands, group=group)
+        plan_flat(shape, place, method, schedule, operands=operands, group=group, heads=heads)
         for shape in shapes
     ]
     return [Found(plan, flat_attention_cycles(plan, place.timing)) for plan in plans]
@@ -53,6 +54,7 @@ def plan_flat(
     unit: float | None = None,
     operands: str = "network",
     group: tuple[int, int] | None = None,
+    heads: int | None = None,
 ) -> FlatPlan:
     """Plan attention: the largest group of the best slices, and blocks that a tile has room for.
 
@@ -64,16 +66,23 @@ def plan_flat(
         unit: Of a score; by default one over the root of the depth, by 16.
         operands: How slices are sent to many.
         group: Rows and columns of a group; None: as the slice says.
+        heads: Streams that a group has under way; None: as many as the schedule may.
 
     Raises:
-        InputError: for an unknown name, a group that the grid has no whole number of, or if no
-            block fits.
+        InputError: for an unknown name, a group that the grid has no whole number of, more streams
+            under way than the schedule has, or if no block fits.
     """
     choose("schedule", schedule, SCHEDULES)
+    most = 2 if schedule == "async" else 1
+    if heads is not None and not 1 <= heads <= most:
+        raise InputError(
+            f"--heads-per-group: found {heads} with --schedule {schedule}; allowed: "
+            f"{'1 or 2' if most > 1 else '1, as one has to end before the next one begins'}"
+        )
     unit = shape.qk_depth**-0.5 / 16 if unit is None else unit
     exponent = Factor.of_exponent(unit)
     one = Block(1, 1, shape.qk_depth, shape.v_depth)
-    how = method, schedule, exponent, operands
+    how = method, schedule, exponent, operands, heads or most
     if group is None:
         group = _group(FlatPlan(place, shape, one, 1, 1, (1, 1), *how))
     check_group(group, place)
@@ -84,7 +93,7 @@ def plan_flat(
     q_blocks = 1 << np.arange((ceil_div(shape.rows, down) - 1).bit_length() + 1)[:, None]
     rows = ceil_div(ceil_div(shape.rows, down), q_blocks)
     busy = _busy(problem, rows, keys, q_blocks, kv_blocks)
-    enough = busy & (ceil_div(shape.heads * q_blocks, problem.most_groups) >= problem.cut.turns)
+    enough = busy & (ceil_div(shape.heads * q_blocks, problem.most_groups) >= problem.heads)
     # Of busy ones that with the most rows reads least.
     row, col = np.argwhere(enough if enough.any() else busy)[0]
     block = Block(int(rows[row, 0]), int(keys[col]), shape.qk_depth, shape.v_depth)
@@ -147,7 +156,7 @@ def _group(problem: FlatPlan) -> tuple[int, int]:
             ceil_div(*each) for each in zip((shape.rows, shape.kv_length), group, strict=True)
         )
         groups = place.rows // group[0] * (place.cols // group[1])
-        if problem.cut.turns * groups <= shape.heads * ceil_div(rows, most_rows):
+        if problem.heads * groups <= shape.heads * ceil_div(rows, most_rows):
             break
         wide = group[1] < place.cols and (keys >= rows or group[0] == place.rows)
         larger, at = (across, 1) if wide else (down, 0)

@@ -114,6 +114,7 @@ class Order(NamedTuple):
         streams: Of a group.
         blocks: Of keys, of each.
         depth: Items under way at a time.
+        states: Streams under way at a time.
         held: Brought keys and values that have buffers.
         alike: Streams of a head.
         padded: Whether a stream's last blocks are masked.
@@ -123,6 +124,7 @@ class Order(NamedTuple):
     streams: int
     blocks: int
     depth: int
+    states: int
     held: int
     alike: int
     padded: bool
@@ -153,7 +155,7 @@ class _Free(NamedTuple):
 @inlined
 def _item(order: Order, number: int) -> _Item:
     """The ``number``-th of all."""
-    states = min(order.depth, order.streams)
+    states = order.states
     alike = order.alike if order.alike > 1 else order.streams
     head, rest = divmod(number, alike * order.blocks)
     pair = rest // (states * order.blocks)
@@ -219,8 +221,7 @@ def _scores(
     at: Numbers[tuple[int, int]], item: _Item, number: int, order: Order, costs: Costs, now: _Free
 ) -> _Free:
     """The product of Q and K."""
-    states = min(order.depth, order.streams)
-    slot, held, state = number % order.depth, item.load % order.held, item.stream % states
+    slot, held, state = number % order.depth, item.load % order.held, item.stream % order.states
     start = max(now.matrix, at[_S_FREE, slot], at[_K_THERE, held], at[_Q_THERE, state])
     end = start + costs.scores
     at[_SCORED, slot] = end
@@ -243,11 +244,24 @@ def _bring_values(
 
 
 @inlined
+def _ask_queries(
+    at: Numbers[tuple[int, int]], stream: int, order: Order, costs: Costs, now: _Free
+) -> _Free:
+    """Ask for the rows of a stream, if there is such."""
+    state = stream % order.states
+    if stream < order.streams:
+        now = _ask(at, _Q_IN, state, at[_Q_FREE, state], costs.q, costs.ask, now)
+    return now
+
+
+@inlined
 def _bring_keys(
     at: Numbers[tuple[int, int]], item: _Item, order: Order, costs: Costs, now: _Free
 ) -> _Free:
     """Send an item's keys on, at a stream's first block behind Q."""
-    state, held = item.stream % min(order.depth, order.streams), item.load % order.held
+    state, held = item.stream % order.states, item.load % order.held
+    if item.block == 0 and item.stream and order.states < order.depth:
+        now = _ask_queries(at, item.stream, order, costs, now)
     if item.block == 0:
         now = _send(at, _Q_THERE, state, at[_Q_IN, state], at[_Q_FREE, state], costs.q, now)
     if item.brings:
@@ -270,23 +284,11 @@ def _ask_block(
 
 
 @inlined
-def _ask_queries(
-    at: Numbers[tuple[int, int]], stream: int, order: Order, costs: Costs, now: _Free
-) -> _Free:
-    """Ask for the rows of a stream, if there is such."""
-    state = stream % min(order.depth, order.streams)
-    if stream < order.streams:
-        now = _ask(at, _Q_IN, state, at[_Q_FREE, state], costs.q, costs.ask, now)
-    return now
-
-
-@inlined
 def _output(
     at: Numbers[tuple[int, int]], item: _Item, number: int, order: Order, costs: Costs, now: _Free
 ) -> _Free:
     """The product with V."""
-    states = min(order.depth, order.streams)
-    slot, held, state = number % order.depth, item.load % order.held, item.stream % states
+    slot, held, state = number % order.depth, item.load % order.held, item.stream % order.states
     values = at[_K_THERE, held] if order.shared else at[_V_THERE, held]
     start = max(now.matrix, at[_P_THERE, slot], values)
     if item.block == 0:
@@ -332,7 +334,7 @@ def timeline(at: Numbers[tuple[int, int]], order: Order, costs: Costs) -> int:
         order: What is done in which order.
         costs: Cycles of its parts.
     """
-    states, items = min(order.depth, order.streams), order.streams * order.blocks
+    states, items = order.states, order.streams * order.blocks
     loads = _item(order, items - 1).load + 1
     now = _Free(0, 0, 0, 0, 0)
     if order.depth > 1:
@@ -372,6 +374,9 @@ def timeline(at: Numbers[tuple[int, int]], order: Order, costs: Costs) -> int:
             now = _bring_keys(at, after, order, costs, now)
             now = _scores(at, after, number + 1, order, costs, now)
         first, last = item.block == 0, item.block == order.blocks - 1
+        ended = order.depth > 1 and number > 0 and number % order.blocks == 0
+        if ended and states == 1:
+            now = _finish(at, 0, costs, now)
         # Passes up to the maxima, and on to the sums.
         vector = max(now.vector, at[_SCORED, number % order.depth])
         if order.padded and last:
@@ -380,7 +385,7 @@ def timeline(at: Numbers[tuple[int, int]], order: Order, costs: Costs) -> int:
         now = _meet(vector, costs.rows, now)
         if order.depth > 1:
             now = _bring_values(at, item, order, costs, now)
-            if last:
+            if last and states > 1:
                 now = _ask_queries(at, item.stream + states, order, costs, now)
             if item.frees and not order.shared:
                 now = _ask_block(at, False, item.load + order.held, loads, order, costs, now)
@@ -398,7 +403,7 @@ def timeline(at: Numbers[tuple[int, int]], order: Order, costs: Costs) -> int:
             if before.frees:
                 values = not order.shared
                 now = _ask_block(at, values, before.load + order.held, loads, order, costs, now)
-            if before.block == order.blocks - 1:
+            if before.block == order.blocks - 1 and states > 1:
                 now = _finish(at, before.stream % states, costs, now)
         now = _output(at, item, number, order, costs, now)
         if last and (order.depth == 1 or number == items - 1):

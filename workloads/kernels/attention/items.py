@@ -46,8 +46,10 @@ def items(
     held: int,
     alike: int = 1,
     masks: Sequence[Sequence[int]] | None = None,
+    *,
+    states: int,
 ) -> list[Item]:
-    """Blocks of streams in the order of work: up to ``depth`` streams take turns.
+    """Blocks of streams in the order of work: some streams take turns.
 
     Args:
         blocks: Of each stream.
@@ -56,10 +58,10 @@ def items(
         alike: Streams of one head, one after the other: those that take turns share what is
             brought. Streams of several heads may take turns if they are 1.
         masks: Of each stream the numbers of the masks of its last blocks; None: no stream has any.
+        states: Streams that take turns.
     """
     order: list[Item] = []
-    streams = len(blocks)
-    states, load = min(depth, streams), 0
+    streams, load = len(blocks), 0
     for head in range(0, streams, alike if alike > 1 else streams):
         end = head + alike if alike > 1 else streams
         for first in range(head, end, states):
