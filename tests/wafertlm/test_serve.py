@@ -61,6 +61,17 @@ def test_every_scheduler_serves_all(scheduler: str) -> None:
     assert result["output_tokens"] / result["span_s"] == pytest.approx(result["throughput_tok_s"])
 
 
+@pytest.mark.parametrize("scheduler", ["continuous", "layered"])
+def test_a_wafer_without_off_chip_memory_serves_with_an_interval(scheduler: str) -> None:
+    result = serve_result(
+        ServeOptions(**_GENERATED | {"chip": "wse2", "scheduler": scheduler, "requests": 10})
+    )
+    assert result["completed"] == 10
+    assert 0 < result["error"]["level_pct"] < 5
+    mean, ends = result["ttft_s"]["mean"], result["interval"]["ttft_s"]
+    assert ends["low"] <= mean <= ends["high"]
+
+
 @pytest.mark.parametrize(
     ("chip", "bytes_per_s"), [("flat32", 32 * 128 * 965e6), ("h100x2", 450e9 * 0.75)]
 )

@@ -34,7 +34,7 @@ def test_a_stretch_of_decoding_is_its_iterations() -> None:
     costs = PRICE.decode_costs(8, contexts)
     each = [PRICE.cost(Batch((), 8, int(context), 8)) for context in contexts]
     assert costs.seconds.tolist() == [one.seconds for one in each]
-    made = [planned for planned, times in costs.made_of for _ in range(times)]
+    made = [planned for (planned,), times in costs.made_of for _ in range(times)]
     assert made == [one.made_of[0] for one in each]
 
 

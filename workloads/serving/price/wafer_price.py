@@ -227,12 +227,12 @@ class WaferPrice:
         """Prices of iterations that only decode."""
         contexts = [rounded(each) for each in (-(-context_tokens // sequences)).tolist()]
         made_of = [
-            (self._decoding(sequences, context, width), len(list(alike)))
+            ((self._decoding(sequences, context, width),), len(list(alike)))
             for context, alike in groupby(contexts)
         ]
         times = [count for _, count in made_of]
-        seconds = np.repeat([self._seconds(planned) for planned, _ in made_of], times)
-        joules = [self._joules(planned) for planned, _ in made_of]
+        seconds = np.repeat([self._seconds(planned) for (planned,), _ in made_of], times)
+        joules = [self._joules(planned) for (planned,), _ in made_of]
         energy = None if joules[0] is None else np.repeat(np.array(joules, np.float64), times)
         return DecodeCosts(seconds, energy, 0.0, made_of)
 
