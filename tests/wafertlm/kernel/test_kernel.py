@@ -121,7 +121,8 @@ def test_foreign_chips(kernel: Run) -> None:
     for name in ("mesh-gemv", "pipeline-gemv", "ring-gemv"):
         result = kernel(name, *wafer, "--shape", "1,4096,4096")
         assert 0 <= result["error"]["nearest_pct"] <= result["error"]["level_pct"] < 10
-        assert result["error"]["profile_pct"] is None
+        of_profile = result["error"]["profile_pct"]
+        assert of_profile is None or 0 < of_profile < 5  # None where sources have changed since
     # Its routers do not combine operands: reductions are trees in software.
     software = kernel("softmax", *wafer, "--shape", "256,256")
     assert (
@@ -148,7 +149,7 @@ def test_foreign_chips(kernel: Run) -> None:
             ("--shape", "8,8,8"),
             "--shape: found M = 8; a vector times a matrix has M = 1",
         ),
-        ("cannon", ("--groups", "2"), "--groups: this kernel has other choices: none"),
+        ("cannon", ("--groups", "2"), "--groups: this kernel has other choices: --skewed"),
         (
             "softmax",
             ("--schedule", "naive"),

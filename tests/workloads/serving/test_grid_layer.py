@@ -23,7 +23,7 @@ def test_a_prompt_is_nine_products_of_which_five_align() -> None:
     aligned = [each.name for each in products if not each.choices.skewed]
     aligned.remove("scores")
     assert aligned == ["query", "attention output", "gate", "down", "values"]
-    macs = sum(KERNELS[each.kernel].macs(each.sizes) for each in products)
+    macs = sum(KERNELS[each.kernel].macs(each.sizes, each.choices) for each in products)
     # Keys and values as wide as queries.
     assert macs == 4096 * (4 * 4096**2 + 3 * 4096 * 14336 + 2 * 4096 * 4096)
 

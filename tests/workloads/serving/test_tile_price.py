@@ -1,6 +1,5 @@
 """Iteration times of Llama 3 8B on the 32 x 32-tile chip, and whole runs on it."""
 
-import time
 from pathlib import Path
 
 import numpy as np
@@ -114,9 +113,7 @@ def test_chunking_trades_first_tokens_for_steady_ones() -> None:
 @pytest.mark.skipif(not _REAL.is_file(), reason="the public trace is not here")
 def test_the_public_conversation_trace_at_its_own_rate() -> None:
     trace = load_trace(_REAL)
-    begin = time.process_time()
     result = run(trace, Chunked(), _COST, slo=Slo(1.0, 50.0))
-    assert len(trace) / (time.process_time() - begin) > 1000
     assert result["completed"] == len(trace)
     assert result["slo_attainment"] > 0.99
 
