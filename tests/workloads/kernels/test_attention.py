@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.workloads.kernels.attended import attended
 from tests.workloads.kernels.products import computed, place
 from tlm.chips import load_chip
 from tlm.chips.parts import noc_timing
@@ -18,7 +19,7 @@ from tlm.interconnect.packets import TileSet
 from tlm.memory.bandwidth_latency import ChannelTiming
 from tlm.offchip.edge import Edge
 from tlm.program import Load, Program
-from tlm.program.arithmetic import Integers, vector
+from tlm.program.arithmetic import Integers
 from workloads.kernels.attention import flash_attention, flat_attention
 from workloads.kernels.attention.flash_closed_form import flash_attention_cycles
 from workloads.kernels.attention.flash_plan import FlashPlan
@@ -176,34 +177,6 @@ def test_flash_attention_shares_no_loads() -> None:
     assert loaded == 8 * 64 * 16 * (1 + 2 * plan.q_blocks)
 
 
-def unpadded(plan: FlatPlan | FlashPlan, q: Integers, k: Integers, v: Integers) -> Integers:
-    """Output and, in a last column, sums of a head's rows: blocks of keys are cut off, not filled.
-
-    Every column of a group has its own slice of a block, and all share maxima and sums.
-    """
-    cols = plan.group[1] if isinstance(plan, FlatPlan) else 1
-    step, wide, factor = plan.block.keys, plan.place.sum_bits, plan.exponent
-    scale = {"multiplier": factor.multiplier, "shift": factor.shift}
-    top = np.full((len(q), 1), -(1 << 62))
-    total = np.zeros_like(top)
-    outputs = np.zeros((cols, len(q), v.shape[1]), dtype=np.int64)
-    for start in range(0, len(k), step * cols):
-        scores = q @ k[start : start + step * cols].T
-        before, top = top, np.maximum(top, scores.max(axis=1, keepdims=True))
-        if start:
-            share = vector("scale", before - top, None, wide, **scale)
-            share = vector("exp", share, None, wide) >> 2
-            total = vector("multiply", total, share, wide, shift=14)
-            outputs = (outputs * share) >> 14
-        powers = vector("exp", vector("scale", scores - top, None, wide, **scale), None, wide)
-        total = total + powers.sum(axis=1, keepdims=True)
-        parts = vector("quantize", powers, None, 8, multiplier=127, shift=16)
-        for col in range(cols):
-            own = slice(col * step, (col + 1) * step)
-            outputs[col] += parts[:, own] @ v[start : start + step * cols][own]
-    return np.hstack([outputs.sum(axis=0), total])
-
-
 @pytest.mark.parametrize("memory", [False, True])
 @pytest.mark.parametrize("keys", [1, 7, 11, 16, 29])
 @pytest.mark.parametrize("grid", [(1, 1), (2, 3), (4, 4)])
@@ -229,7 +202,7 @@ def test_padding_keys_do_not_count(grid: tuple[int, int], keys: int, memory: boo
         q, k, v, output, totals = run(plan, seed)
         for head in range(shape.heads):
             found = np.hstack([output[head], totals[head][:, None]])
-            assert (found == unpadded(plan, q[head], k[head], v[head])).all()
+            assert (found == attended(plan, q[head], k[head], v[head])).all()
 
 
 @pytest.mark.parametrize("memory", [False, True])
@@ -250,7 +223,7 @@ def test_groups_work_side_by_side(group: tuple[int, int], schedule: str, memory:
             q, k, v, output, totals = run(plan, tile_bytes)
             for head in range(shape.heads):
                 found = np.hstack([output[head], totals[head][:, None]])
-                assert (found == unpadded(plan, q[head], k[head], v[head])).all()
+                assert (found == attended(plan, q[head], k[head], v[head])).all()
 
 
 @pytest.mark.parametrize("memory", [False, True])
@@ -271,7 +244,7 @@ def test_groups_with_one_head_under_way(group: tuple[int, int], memory: bool) ->
             q, k, v, output, totals = run(plan, tile_bytes)
             for head in range(shape.heads):
                 found = np.hstack([output[head], totals[head][:, None]])
-                assert (found == unpadded(plan, q[head], k[head], v[head])).all()
+                assert (found == attended(plan, q[head], k[head], v[head])).all()
 
 
 def test_two_heads_hide_more_than_one_and_take_more_room() -> None:

@@ -9,6 +9,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from tests.workloads.kernels.attended import attended, seen
 from tests.workloads.kernels.products import computed, place
 from tlm.chips import load_chip
 from tlm.chips.parts import noc_timing, own_tile
@@ -17,7 +18,6 @@ from tlm.errors import InputError
 from tlm.memory.bandwidth_latency import ChannelTiming
 from tlm.offchip.edge import Edge
 from tlm.program import Engine, Load, Program, Work
-from tlm.program.arithmetic import Integers, vector
 from tlm.tiles.programs import on_tiles
 from workloads.kernels.attention import flash_attention
 from workloads.kernels.attention.flash_plan import FlashPlan
@@ -31,42 +31,6 @@ from workloads.machine.place import Place, chip_place
 
 UNIT = 1 / 4096
 Plan = FlashPlan
-
-
-def seen(shape: AttentionShape) -> Integers:
-    """Keys that each row sees, rows head after head."""
-    rows = np.arange(shape.q_length) + shape.kv_length - shape.q_length + 1
-    return np.tile(rows, shape.q_heads // shape.kv_heads)
-
-
-def masked(plan: Plan, q: Integers, k: Integers, v: Integers) -> Integers:
-    """Output and, in a last column, sums of a head's rows; keys that a row does not see are none.
-
-    Every column of a group has its own slice of a block, and all share maxima and sums.
-    """
-    cols = 1
-    step, wide, factor = plan.block.keys, plan.place.sum_bits, plan.exponent
-    scale = {"multiplier": factor.multiplier, "shift": factor.shift}
-    visible = np.arange(len(k)) < seen(plan.shape)[:, None]
-    top = np.full((len(q), 1), -(1 << 62))
-    total = np.zeros_like(top)
-    outputs = np.zeros((cols, len(q), v.shape[1]), dtype=np.int64)
-    for start in range(0, len(k), step * cols):
-        here = slice(start, start + step * cols)
-        scores = np.where(visible[:, here], q @ k[here].T, -(1 << 40))
-        before, top = top, np.maximum(top, scores.max(axis=1, keepdims=True))
-        if start:
-            share = vector("scale", before - top, None, wide, **scale)
-            share = vector("exp", share, None, wide) >> 2
-            total = vector("multiply", total, share, wide, shift=14)
-            outputs = (outputs * share) >> 14
-        powers = vector("exp", vector("scale", scores - top, None, wide, **scale), None, wide)
-        total = total + powers.sum(axis=1, keepdims=True)
-        parts = vector("quantize", powers, None, 8, multiplier=127, shift=16)
-        for col in range(cols):
-            own = slice(col * step, (col + 1) * step)
-            outputs[col] += parts[:, own] @ v[here][own]
-    return np.hstack([outputs.sum(axis=0), total])
 
 
 def build(plan: Plan) -> Program:
@@ -86,7 +50,7 @@ def check(plan: Plan, seeds: Sequence[int] = (0, 1)) -> None:
         output, totals = kernel.result(plan, memory)
         for head in range(shape.heads):
             found = np.hstack([output[head], totals[head][:, None]])
-            assert (found == masked(plan, q[head], k[head], v[head])).all(), (plan.block, seed)
+            assert (found == attended(plan, q[head], k[head], v[head])).all(), (plan.block, seed)
 
 
 def tiles(grid: tuple[int, int], *, memory: bool) -> Place:
