@@ -6,6 +6,7 @@ program's jobs, for each engine.
 """
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -14,13 +15,17 @@ import numpy as np
 from tlm.compute.base import Compute, Sizes
 from tlm.compute.vector_unit import VectorUnit
 from tlm.interconnect.zero_load import Launching, NocTiming
-from tlm.program import Engine, Program, Work
+from tlm.program import Engine, Program, Transfer, Vector, Work
 from tlm.tiles.programs import on_tiles
 from tlm.tiles.timing import TileTiming
 from workloads.kernels.gemm.plan import GemmPlan
 from workloads.kernels.gemv.plan import GemvPlan
 
 P = TypeVar("P")
+Kind = TypeVar("Kind", Engine, str)
+
+#: The kind of all transfers.
+_FLITS = "flits"
 
 
 def on_own_tiles(
@@ -41,15 +46,13 @@ def with_jobs(plan: P, program: Program, tile: TileTiming) -> P:
     Raises:
         InputError: for buffers that such tiles cannot hold.
     """
-    planned, taken = _cycles(program), _cycles(on_tiles(program, tile))
-    longer = {engine: taken[engine] / cycles for engine, cycles in planned.items() if cycles}
-    matrix, vector = longer.get(Engine.MATRIX, 1.0), longer.get(Engine.VECTOR, 1.0)
     own: Any = plan
+    if isinstance(own, GemvPlan):
+        return _gemv_with_jobs(own, program, tile)  # type: ignore[no-any-return]  # the plan's own type, which `replace` keeps
+    longer = _longer(program, tile, lambda work: work.engine)
+    matrix, vector = longer.get(Engine.MATRIX, 1.0), longer.get(Engine.VECTOR, 1.0)
     if isinstance(own, GemmPlan):
         changed: Any = replace(own, step_cycles=round(own.step_cycles * matrix))
-    elif isinstance(own, GemvPlan):
-        product, combine = own.product_cycles * matrix, own.combine_cycles * vector
-        changed = replace(own, product_cycles=round(product), combine_cycles=round(combine))
     else:
         place = own.place
         engines = {
@@ -60,12 +63,45 @@ def with_jobs(plan: P, program: Program, tile: TileTiming) -> P:
     return changed  # type: ignore[no-any-return]  # the plan's own type, which `replace` keeps
 
 
-def _cycles(program: Program) -> Counter[Engine]:
-    """Cycles of each engine's operations."""
-    found: Counter[Engine] = Counter()
+def _gemv_with_jobs(plan: GemvPlan, program: Program, tile: TileTiming) -> Any:
+    """The product may be a pass of the engine that adds the parts, too, but of another length.
+
+    Where parts of a ring stay in their buffers, the one whose additions take longest is the last.
+    """
+    stay = 1 < plan.parts < plan.rows
+
+    def kind(work: Work) -> str:
+        return work.task.out if stay and isinstance(work.task, Vector) else work.label
+
+    longer = _longer(program, tile, kind)
+    product, flits = longer.pop("C", 1.0), longer.pop(_FLITS, 1.0)
+    combine = max(longer.values(), default=1.0)
+    return replace(
+        plan,
+        product_cycles=round(plan.product_cycles * product),
+        combine_cycles=round(plan.combine_cycles * combine),
+        c_flits=round(plan.c_flits * flits),
+    )
+
+
+def _longer(
+    program: Program, tile: TileTiming, of: Callable[[Work], Kind]
+) -> dict[Kind | str, float]:
+    """How many times as long a program's operations are on such tiles as they were planned.
+
+    Of work of each kind in cycles, of transfers in flits.
+    """
+    planned, taken = _amounts(program, of), _amounts(on_tiles(program, tile), of)
+    return {kind: taken[kind] / amount for kind, amount in planned.items() if amount}
+
+
+def _amounts(program: Program, of: Callable[[Work], Kind]) -> Counter[Kind | str]:
+    found: Counter[Kind | str] = Counter()
     for operation in program.operations():
         if isinstance(operation, Work):
-            found[operation.engine] += int(np.max(operation.cycles))
+            found[of(operation)] += int(np.max(operation.cycles))
+        elif isinstance(operation, Transfer):
+            found[_FLITS] += operation.flits
     return found
 
 

@@ -21,7 +21,6 @@ AT_MISSES = {"flat-attention", "grouped-gemm"}
 #: packets, and streams share a tile's banks.
 MISSES = {
     "grouped-gemm": "with K cut, blocks that come meet partial sums, with memory results of others",
-    "row-sum": "5 to 20 % short on the project's own tiles, not explained",
 }
 
 
