@@ -15,7 +15,7 @@ from tlm.engines.lt import run_lt
 from tlm.level_errors import LevelPoint
 from tlm.tiles.mesh import TiledMesh
 from tlm.tiles.programs import on_tiles
-from workloads.kernels.catalogue import ATTENTION, GEMM, GROUPS, KERNELS, Kernel, Sizes
+from workloads.kernels.catalogue import ATTENTION, GEMM, GROUPS, KERNELS, LATENT, Kernel, Sizes
 from workloads.kernels.tile_jobs import on_own_tiles
 
 _SQUARE: tuple[Grid, ...] = ((3, 3), (4, 4), (8, 8))
@@ -51,7 +51,7 @@ def level_points(kernels: dict[str, Kernel]) -> Iterator[LevelPoint]:
 
 
 def _grids(name: str, kernel: Kernel) -> tuple[Grid, ...]:
-    if kernel.form == ATTENTION:  # long runs
+    if kernel.form in (ATTENTION, LATENT):  # long runs
         return _FEW
     products = not name.endswith("gemv") and kernel.form in (GEMM, GROUPS)
     return _SQUARE if products else _ANY

@@ -38,6 +38,7 @@ from workloads.kernels.catalogue import (
     ATTENTION,
     HEADS,
     KERNELS,
+    LATENT,
     ROWS,
     SUMS,
     Choices,
@@ -180,7 +181,7 @@ def cases(tiles: Tiles) -> Iterator[TileCase]:
 
 def _loads(name: str, kernel: Kernel) -> bool:
     """Whether a kernel's blocks lie in off-chip memory: those of attention, or rows."""
-    return kernel.form == ATTENTION or (kernel.form in (ROWS, HEADS, SUMS) and name != "softmax")
+    return kernel.form in (ATTENTION, LATENT, ROWS, HEADS, SUMS) and name != "softmax"
 
 
 def _choices(name: str) -> tuple[Choices, ...]:

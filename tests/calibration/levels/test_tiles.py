@@ -12,7 +12,7 @@ from calibration.tables import tile_table
 from cosim.tiles.machine import TileMachine
 from cosim.tiles.model import tile_model
 from tlm.level_errors import TilePoint
-from workloads.kernels.catalogue import ATTENTION, KERNELS, Choices
+from workloads.kernels.catalogue import ATTENTION, KERNELS, LATENT, Choices
 
 NARROW, WIDE, WITH_MEMORY = Tiles((2, 2)), Tiles((2, 2), "int16"), Tiles((2, 2), memory=True)
 
@@ -128,7 +128,7 @@ def test_every_kernel_is_compared_on_a_square_grid() -> None:
     assert len({(case.kernel, case.variant, case.label) for case in compared}) == len(compared)
     assert not {"mesh-gemm", "cannon"} & {case.kernel for case in cases(Tiles((3, 5)))}
     with_memory = {case.kernel for case in cases(WITH_MEMORY)}
-    attention = {name for name, each in KERNELS.items() if each.form == ATTENTION}
+    attention = {name for name, each in KERNELS.items() if each.form in (ATTENTION, LATENT)}
     rows = {"rms-norm", "rotary", "residual", "gate", "kv-append", "weighted-sum", "row-sum"}
     moved = {"rows-to-blocks", "blocks-to-rows"}  # they have nothing there, and change nothing
     assert with_memory == attention | rows | moved
