@@ -3,7 +3,9 @@
 The laws take a length, or an array of lengths: then every figure that depends on it is an array.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache, wraps
 from typing import Any
 
 import numpy as np
@@ -52,6 +54,21 @@ class OffChipLaw:
         return paced
 
 
+_Law = Callable[[NocTiming, Edge, Any], OffChipLaw]
+
+
+def _once(law: _Law) -> _Law:
+    """The same, found once for each length that is a number: plans have few of them."""
+    known = lru_cache(4096)(law)
+
+    @wraps(law)
+    def found(timing: NocTiming, edge: Edge, flits: Any) -> OffChipLaw:
+        return (known if isinstance(flits, int) else law)(timing, edge, flits)
+
+    return found
+
+
+@_once
 def load_law(timing: NocTiming, edge: Edge, flits: int) -> OffChipLaw:
     """Of a load of so many flits."""
     units = edge.units(flits)
@@ -71,6 +88,7 @@ def load_law(timing: NocTiming, edge: Edge, flits: int) -> OffChipLaw:
     )
 
 
+@_once
 def store_law(timing: NocTiming, edge: Edge, flits: int) -> OffChipLaw:
     """Of a store of so many flits."""
     units = edge.units(flits)

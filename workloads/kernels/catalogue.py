@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeGuard
 
 from tlm.errors import InputError, choose
 from tlm.interconnect.zero_load import NocTiming
@@ -145,7 +145,6 @@ class Plan(Protocol):
         """Cycles of the vector passes that every tile makes."""
 
 
-@runtime_checkable
 class MovingPlan(Plan, Protocol):
     """The plan of a kernel whose operands lie in off-chip memory."""
 
@@ -154,9 +153,14 @@ class MovingPlan(Plan, Protocol):
         """Bytes that the program moves."""
 
 
+def moves(plan: Plan) -> TypeGuard[MovingPlan]:
+    """Whether a kernel's operands lie in off-chip memory."""
+    return hasattr(type(plan), "moved")
+
+
 def moved_of(plan: Plan) -> Moved:
     """Bytes that a program moves; none of a kernel whose operands lie in the tiles."""
-    return plan.moved if isinstance(plan, MovingPlan) else Moved()
+    return plan.moved if moves(plan) else Moved()
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,9 +56,12 @@ def all_reduce_cycles(reduction: Reduction, timing: NocTiming) -> int:
         return come + (last if length > 1 else 0)
     if length == 1:
         return come + arrival_cycles(timing, 0, flits)
-    many: Any = np.atleast_1d(flits)
-    spread: Any = multicast_cycles_over(timing, np.full_like(many, _farthest(reduction)), many)
-    cycles: int = come + (spread if np.ndim(flits) else int(spread[0]))
+    hops = _farthest(reduction)
+    if isinstance(flits, int):
+        return come + arrival_cycles(timing, hops, flits, multicast=True)
+    many: Any = flits
+    spread: Any = multicast_cycles_over(timing, np.full_like(many, hops), many)
+    cycles: int = come + spread
     return cycles
 
 
@@ -110,9 +113,12 @@ def _farthest(reduction: Reduction) -> int:
 
 
 def _network_cycles(reduction: Reduction, timing: NocTiming) -> int:
-    many: Any = np.atleast_1d(reduction.flits)
-    cycles: Any = reduction_cycles_over(timing, np.full_like(many, _farthest(reduction)), many)
-    whole: int = cycles if np.ndim(reduction.flits) else int(cycles[0])
+    hops, flits = _farthest(reduction), reduction.flits
+    if isinstance(flits, int):
+        return timing.launch_cycles + timing.reduction_cycles(hops, flits) + 1
+    many: Any = flits
+    cycles: Any = reduction_cycles_over(timing, np.full_like(many, hops), many)
+    whole: int = cycles
     return whole
 
 

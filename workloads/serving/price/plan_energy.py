@@ -6,7 +6,7 @@ import numpy as np
 
 from tlm.chips import Chip
 from tlm.offchip.edge import Edge
-from workloads.kernels.catalogue import MovingPlan, Plan, moved_of
+from workloads.kernels.catalogue import Plan, moved_of, moves
 from workloads.machine.place import Place
 from workloads.serving.price.energy import TileTraffic, kernel_energy_j
 
@@ -29,7 +29,7 @@ def plan_energy_j(chip: Chip, place: Place, plan: Plan, macs: int) -> float | No
     """
     if chip.energy is None:
         return None
-    if chip.energy.hop_byte_pj and not isinstance(plan, MovingPlan):
+    if chip.energy.hop_byte_pj and not moves(plan):
         return None
     grains, moved = chip.tile.matrix.grains, moved_of(plan)
     reads = 0.0 if grains is None else 1 / grains.rows + 1 / grains.columns
