@@ -11,7 +11,7 @@ from calibration.routers.meetings import MEETING, meeting_pairs
 from calibration.routers.scenes import Scene, Send, Size, about, model, span
 from cosim.errors import HangError
 from tlm.interconnect.handshake import DeadlockError
-from tlm.interconnect.packets import Packets, ReductionGoal, TileSet
+from tlm.interconnect.packets import Deliveries, Packets, ReductionGoal, TileSet
 
 _MULTICASTS_A_MESH, _OTHERS_A_MESH = 15, 8
 _LONGEST_FLITS, _LATEST_CYCLES = 24, 20
@@ -46,25 +46,23 @@ class Hang(SceneExperiment):
 
     def measure(self, cases: Sequence[Scene]) -> list[float]:
         """What becomes of the pairs on RTL."""
-        return [self._of_rtl(case) for case in cases]
+        runs = [(case.size, Packets.of(case.sends)) for case in cases]
+        return [*map(self._judged, cases, self.mesh.outcomes(runs))]
 
     def predict(self, parameters: Parameters, cases: Sequence[Scene]) -> list[float]:
         """What becomes of the pairs on the model."""
         return [self._of_model(case) for case in cases]
 
-    def _of_rtl(self, case: Scene) -> float:
-        packets = Packets.of(case.sends)
-        try:
-            self.mesh.simulate(case.size, packets)
-        except HangError as error:
-            # One that the model says is a figure like others.
-            if self.mesh.findings is not None and self._of_model(case) == _DELIVERED:
-                self.mesh.failed(case.label, case.size, packets, error)
-            return _HUNG
-        except self.mesh.failures as error:
-            self.mesh.failed(case.label, case.size, packets, error)
-            return nan
-        return _DELIVERED
+    def _judged(self, case: Scene, outcome: Deliveries | Exception) -> float:
+        if not isinstance(outcome, Exception):
+            return _DELIVERED
+        hung = isinstance(outcome, HangError)
+        if not (hung or isinstance(outcome, self.mesh.failures)):
+            raise outcome
+        # A hang that the model says is a figure like others.
+        if self.mesh.findings is not None and not (hung and self._of_model(case) == _HUNG):
+            self.mesh.failed(case.label, case.size, Packets.of(case.sends), outcome)
+        return _HUNG if hung else nan
 
     def _of_model(self, case: Scene) -> float:
         packets = Packets.of(case.sends)

@@ -54,12 +54,13 @@ class LoadExperiment(RouterExperiment, ABC):
 
     def measure(self, cases: Sequence[LoadCase]) -> list[float]:
         """Mean latency on RTL; NaN of a load that goes wrong."""
-        means = []
-        for case in cases:
-            packets = self.packets(case)
-            deliveries = self.mesh.delivered(case.label, case.size, _on(case, packets))
-            means.append(nan if deliveries is None else _mean_latency(packets, deliveries))
-        return means
+        loads = [self.packets(case) for case in cases]
+        runs = [(case.size, _on(case, load)) for case, load in zip(cases, loads, strict=True)]
+        found = self.mesh.delivered([case.label for case in cases], runs)
+        return [
+            nan if deliveries is None else _mean_latency(load, deliveries)
+            for load, deliveries in zip(loads, found, strict=True)
+        ]
 
     def predict(self, parameters: Parameters, cases: Sequence[LoadCase]) -> list[float]:
         """Mean latency on the handshake model, the same packets; NaN if they wait for ever."""

@@ -1,7 +1,9 @@
 """Packets through the meshes of a subject, on RTL and on the model, and what goes wrong there."""
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from calibration.benches.mesh_bench import Log
 from calibration.routers.findings import Findings
@@ -58,17 +60,41 @@ class Runs(ABC):
         _ = self.loopback  # if this is to be tried, then not as a part of some scene
         return play_apart(scenes, self.simulate, self.failures, _OnRtl(self))
 
-    def delivered(self, label: str, size: Size, packets: Packets) -> Deliveries | None:
-        """Deliveries of a run of its own; None if it goes wrong."""
+    def outcomes(
+        self, runs: Sequence[tuple[Size, Packets]]
+    ) -> list[Deliveries | HangError | SimulationError]:
+        """Deliveries of runs of their own, or how they fail; as many at a time as there are CPUs.
+
+        Most of a short run is its simulator's start, for which nothing else has to wait.
+        """
         _ = self.loopback
-        if self.findings is not None and not self.findings.room:
-            self.findings.unplayed += 1
-            return None
-        try:
-            return self.simulate(size, packets)
-        except self.failures as error:
-            self.failed(label, size, packets, error)
-            return None
+
+        def outcome(run: tuple[Size, Packets]) -> Deliveries | HangError | SimulationError:
+            try:
+                return self.simulate(*run)
+            except (HangError, SimulationError) as error:
+                return error
+
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            return list(pool.map(outcome, runs))
+
+    def delivered(
+        self, labels: Sequence[str], runs: Sequence[tuple[Size, Packets]]
+    ) -> list[Deliveries | None]:
+        """Deliveries of runs of their own; None of one that goes wrong."""
+        found: list[Deliveries | None] = []
+        for label, run, outcome in zip(labels, runs, self.outcomes(runs), strict=True):
+            if self.findings is not None and not self.findings.room:
+                self.findings.unplayed += 1
+                found.append(None)
+            elif isinstance(outcome, Exception):
+                if not isinstance(outcome, self.failures):
+                    raise outcome
+                self.failed(label, *run, outcome)
+                found.append(None)
+            else:
+                found.append(outcome)
+        return found
 
     def failed(self, label: str, size: Size, packets: Packets, error: Exception) -> None:
         """Keep a run that goes wrong, unless so many others have."""

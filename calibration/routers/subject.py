@@ -53,6 +53,7 @@ class Subject(Runs):
         self.not_represented: list[str] = []
         self.mesh_type = mesh_type
         self.read: list[Path] = []
+        self._layouts: dict[Size, FlitLayout] = {}
 
     @property
     def timing(self) -> NocTiming:
@@ -269,7 +270,9 @@ class Subject(Runs):
 
     def can_name(self, size: Size, goal: Goal) -> bool:
         """Whether headers can name a set or a reduction."""
-        return FlitLayout(self.spec, *size).names(goal)
+        if size not in self._layouts:
+            self._layouts[size] = FlitLayout(self.spec, *size)
+        return self._layouts[size].names(goal)
 
     def any_set(self, size: Size, rng: np.random.Generator, corner: Size | None = None) -> TileSet:
         """Tiles, of a mesh or a corner of it, that headers can name: one, rectangles, strided."""
