@@ -19,6 +19,7 @@ from tlm.tiles.programs import on_tiles
 from tlm.tiles.timing import TileTiming
 from workloads.kernels.gemm.plan import GemmPlan
 from workloads.kernels.gemv.plan import GemvPlan
+from workloads.kernels.parts.relayed import RelayedParts
 
 P = TypeVar("P")
 
@@ -46,10 +47,12 @@ def with_jobs(plan: P, program: Program, tile: TileTiming) -> P:
     matrix, vector = longer.get(Engine.MATRIX, 1.0), longer.get(Engine.VECTOR, 1.0)
     own: Any = plan
     if isinstance(own, GemmPlan):
-        changed: Any = replace(own, step_cycles=round(own.step_cycles * matrix))
+        steps, relayed = round(own.step_cycles * matrix), _relayed(own.relayed, vector)
+        changed: Any = replace(own, step_cycles=steps, relayed=relayed)
     elif isinstance(own, GemvPlan):
         product, combine = own.product_cycles * matrix, own.combine_cycles * vector
         changed = replace(own, product_cycles=round(product), combine_cycles=round(combine))
+        changed = replace(changed, relayed=_relayed(own.relayed, vector))
     else:
         place = own.place
         engines = {
@@ -58,6 +61,12 @@ def with_jobs(plan: P, program: Program, tile: TileTiming) -> P:
         }
         changed = replace(own, place=replace(place, **engines))
     return changed  # type: ignore[no-any-return]  # the plan's own type, which `replace` keeps
+
+
+def _relayed(parts: RelayedParts | None, longer: float) -> RelayedParts | None:
+    if parts is None:
+        return None
+    return replace(parts, add_cycles=round(parts.add_cycles * longer))
 
 
 def _cycles(program: Program) -> Counter[Engine]:

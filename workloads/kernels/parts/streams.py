@@ -22,6 +22,7 @@ from tlm.interconnect.transfer_times import arrival_cycles
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Buffer, Engine, Operation, Relay, Token, Work
 from workloads.kernels.parts.line import Lines
+from workloads.kernels.parts.relayed import RelayedParts
 
 
 class Chain(NamedTuple):
@@ -129,6 +130,7 @@ class StreamedSum:
         flits: Length of a part.
         stage_cycles: From a word's arrival at a tile to its leaving.
         fixed_cycles: Of an all-reduction, beside its streams.
+        parts: How parts go on tiles that store before they pass on; None: word by word.
     """
 
     lines: Lines
@@ -139,6 +141,7 @@ class StreamedSum:
     flits: int
     stage_cycles: int
     fixed_cycles: int = 0
+    parts: RelayedParts | None = None
 
     def tokens(self) -> dict[str, Token]:
         """Tokens that the program needs for it, beside ``there``."""
@@ -217,18 +220,46 @@ def streamed_all_reduce_cycles(streamed: StreamedSum, timing: NocTiming) -> int:
 
 def _chain_cycles(streamed: StreamedSum, chain: Chain, begin: list[int], timing: NocTiming) -> int:
     """When the root of a chain has added the last words; its members begin at some times."""
+    if streamed.parts is not None:
+        return _chain_of_parts_cycles(streamed.parts, chain, begin, timing)
     word, flits = arrival_cycles(timing, chain.segment.step, 1), streamed.flits
-    before, after = chain.sides
+    before, _ = chain.sides
     comes = []
-    for side in (range(before + 1), range(before + after, before - 1, -1)):
+    for side in _inwards(chain):
         leaves = begin[side[0]]
         for place in side[1:-1]:
             leaves = max(begin[place], leaves + word + streamed.stage_cycles)
-        if len(side) > 1:
-            comes.append(leaves + word)
+        comes.append(leaves + word)
     if not comes:
         return begin[before] + flits - 1
     first = min(comes)
     # Both sides share the root's port: a word a cycle.
     first = max(max(comes), first + flits) if len(comes) > 1 else first
     return max(begin[before], first + streamed.stage_cycles) + flits - 1
+
+
+def _chain_of_parts_cycles(
+    parts: RelayedParts, chain: Chain, begin: list[int], timing: NocTiming
+) -> int:
+    """The same of parts that are stored at every tile: the first one's way, then one by one."""
+    hops, sides = chain.segment.step, _inwards(chain)
+    way = arrival_cycles(timing, hops, parts.flits)
+    comes = []
+    for side in sides:
+        leaves = begin[side[0]]
+        for place in side[1:-1]:
+            leaves = max(begin[place], leaves + way) + parts.add_cycles
+        comes.append(leaves + way)
+    done = begin[chain.sides[0]]
+    if not sides:
+        return done
+    for come in sorted(comes):
+        done = max(done, come) + parts.add_cycles
+    return done + (parts.count - 1) * parts.pace_cycles(timing, hops, len(sides))
+
+
+def _inwards(chain: Chain) -> list[range]:
+    """Members of either side by their numbers, from the outermost to the root."""
+    before, after = chain.sides
+    sides = range(before + 1), range(before + after, before - 1, -1)
+    return [side for side in sides if len(side) > 1]
