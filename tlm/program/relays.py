@@ -128,8 +128,9 @@ class _Chains:
         """Part by part, from the outermost tiles inwards."""
         members = self.relay.segment
         middle = members.index(self.root)
-        sides = {"rising": members[: middle + 1], "falling": members[middle:][::-1]}
-        sides = {side: chain for side, chain in sides.items() if len(chain) > 1}
+        # The root adds what the shorter side brings first.
+        pairs = zip(_SIDES, (members[: middle + 1], members[middle:][::-1]), strict=True)
+        sides = dict(sorted((pair for pair in pairs if len(pair[1]) > 1), key=_length))
         if not sides:
             yield self._alone()
             return
@@ -220,6 +221,10 @@ class _Chains:
     def _numbers(self, place: int) -> tuple[Indices, Indices]:
         rows, cols = self.relay.on_grid(np.array(self.lines), np.array([place]))
         return rows, cols
+
+
+def _length(side: tuple[str, range]) -> int:
+    return len(side[1])
 
 
 def _even(lines: Indices) -> Iterator[range]:

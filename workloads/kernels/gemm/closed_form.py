@@ -15,11 +15,11 @@ from tlm.interconnect.transfer_times import arrival_cycles, credit_cycles
 from tlm.interconnect.zero_load import NocTiming
 from workloads.kernels.gemm.compute_shift import alignment
 from workloads.kernels.gemm.plan import GemmPlan
+from workloads.kernels.gemm.relayed_sums import relayed_gemm_t_cycles
 from workloads.kernels.gemm.ring import Rings
 from workloads.kernels.gemm.summa_closed_form import multicast_summa_cycles
 from workloads.kernels.parts.broadcast import BY_MESSAGES
 from workloads.kernels.parts.closed_form import broadcast_cycles
-from workloads.kernels.parts.relayed import RelayedParts
 
 _TOGETHER = 4
 """Lines whose second blocks in an all-gather go at the same times (measured at lt)."""
@@ -125,7 +125,7 @@ def _early_panels(panels: int, ratio: float) -> float:
 def mesh_gemm_t_cycles(plan: GemmPlan, timing: NocTiming) -> int:
     """Cycles of transposed MeshGEMM: moves of B, and at the end the last sum of a row."""
     if plan.relayed is not None:
-        return _relayed_gemm_t_cycles(plan, plan.relayed, timing)
+        return relayed_gemm_t_cycles(plan, plan.relayed, timing)
     if plan.relay_cycles is not None:
         return _streamed_gemm_t_cycles(plan, plan.relay_cycles, timing)
     side, longest = plan.side, min(2, plan.side - 1)
@@ -150,16 +150,6 @@ def _streamed_gemm_t_cycles(plan: GemmPlan, relay_cycles: int, timing: NocTiming
     behind = stage * (side - 1) + flits - 1
     against = stage * (3 * side - 5) - 2 * step + 3 * (flits - 1)
     return side * step + max(behind, against)
-
-
-def _relayed_gemm_t_cycles(plan: GemmPlan, parts: RelayedParts, timing: NocTiming) -> int:
-    """The same where the sums go part by part: the root of a step adds what both sides bring."""
-    side = plan.side
-    stage = arrival_cycles(timing, 1, parts.flits) + parts.add_cycles
-    adding = parts.count * parts.pace_cycles(timing, 1, 1)
-    step = max(plan.step_cycles, plan.b_flits + 2 * plan.c_flits, adding)
-    last = stage * (side - 1) + parts.count * parts.pace_cycles(timing, 1, min(2, side - 1))
-    return (side - 1) * step + plan.step_cycles + last
 
 
 def _align_cycles(plan: GemmPlan, rings: Rings, timing: NocTiming) -> float:

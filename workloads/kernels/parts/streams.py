@@ -245,7 +245,7 @@ def _chain_of_parts_cycles(
     hops, sides = chain.segment.step, _inwards(chain)
     way = arrival_cycles(timing, hops, parts.flits)
     comes = []
-    for side in sides:
+    for side in sorted(sides, key=len):  # the root adds what the shorter side brings first
         leaves = begin[side[0]]
         for place in side[1:-1]:
             leaves = max(begin[place], leaves + way) + parts.add_cycles
@@ -253,7 +253,7 @@ def _chain_of_parts_cycles(
     done = begin[chain.sides[0]]
     if not sides:
         return done
-    for come in sorted(comes):
+    for come in comes:
         done = max(done, come) + parts.add_cycles
     return done + (parts.count - 1) * parts.pace_cycles(timing, hops, len(sides))
 
