@@ -39,11 +39,14 @@ def relays_as_messages(program: Program, part: int, add_cycles: int) -> Program:
     parts = _Parts(program.buffers, relays, part)
 
     def operations() -> Iterator[Operation]:
+        before = 0  # parts of earlier relays: the next one begins with the buffer behind theirs
         for operation in program.build():
             if isinstance(operation, Relay):
                 for place, lines in operation.roots_by_place():
                     for some in _even(lines):
-                        yield from _Chains(operation, some, place, parts, add_cycles).operations()
+                        chains = _Chains(operation, some, place, parts, before, add_cycles)
+                        yield from chains.operations()
+                before += len(parts.sizes)
             else:
                 yield operation
 
@@ -108,9 +111,8 @@ class _Parts:
         """A part of a block."""
         return name if self._whole else f"{name}.part.{number}"
 
-    def received(self, side: str, number: int) -> str:
-        """Where a part lies that came from a side."""
-        name = f"relay.{side}.{number % RECEIVE_BUFFERS}"
+    def received(self, name: str, number: int) -> str:
+        """Where a part lies that came into a receive buffer."""
         return name if self._cuts[number][1] == self._cuts[0][1] else f"{name}.rest"
 
 
@@ -122,6 +124,7 @@ class _Chains:
     lines: range
     root: int
     parts: _Parts
+    before: int
     add_cycles: int
 
     def operations(self) -> Iterator[Operation]:
@@ -142,8 +145,9 @@ class _Chains:
 
     def _to_root(self, number: int, side: str, chain: range) -> Iterator[Operation]:
         first, last = number == 0, number + 1 == len(self.parts.sizes)
-        received, free = self.parts.received(side, number), self._token(side, number, "free")
-        there, added = self._token(side, number, "there"), f"relay.{side}.added"
+        buffer, added = self._buffer(side, number), f"relay.{side}.added"
+        received = self.parts.received(buffer, number)
+        there, free = f"{buffer}.there", f"{buffer}.free"
         flits = self._flits(number)
         for index, (place, inner) in enumerate(zip(chain, chain[1:], strict=False)):
             outermost = index == 0
@@ -172,9 +176,10 @@ class _Chains:
         for side in sides:
             takes = (*relay.takes, *relay.slots) if number == 0 and side == sides[0] else ()
             gives = (*relay.gives, *relay.arrivals) if last and side == sides[-1] else ()
-            received, free = self.parts.received(side, number), self._token(side, number, "free")
-            there = self._token(side, number, "there")
-            yield self._add(self.root, own, received, target, (*takes, there), (*gives, free))
+            buffer = self._buffer(side, number)
+            received = self.parts.received(buffer, number)
+            takes, gives = (*takes, f"{buffer}.there"), (*gives, f"{buffer}.free")
+            yield self._add(self.root, own, received, target, takes, gives)
             own = target
 
     def _alone(self) -> Work:
@@ -209,8 +214,8 @@ class _Chains:
     def _own(self, number: int) -> str:
         return self.parts.of(self.relay.source or "", number)
 
-    def _token(self, side: str, number: int, name: str) -> str:
-        return f"relay.{side}.{number % RECEIVE_BUFFERS}.{name}"
+    def _buffer(self, side: str, number: int) -> str:
+        return f"relay.{side}.{(self.before + number) % RECEIVE_BUFFERS}"
 
     def _flits(self, number: int) -> int:
         return max(1, round(self.relay.flits * self.parts.sizes[number]))

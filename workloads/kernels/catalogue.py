@@ -322,6 +322,9 @@ def _plan_transposed(sizes: Any, place: Place, choices: Choices) -> GemmPlan:
     if place.relay_cycles is not None:
         return replace(plan, relay_cycles=place.relay_cycles)
 
+    whole = place.cols * place.word_columns(plan.block[2])
+    plan = plan_square_gemm((sizes[0], whole, sizes[2]), place, summed)
+
     def cycles(parts: RelayedParts) -> int:
         return mesh_gemm_t_cycles(replace(plan, relayed=parts), place.timing)
 

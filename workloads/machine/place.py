@@ -144,6 +144,11 @@ class Place:
             )
         return chosen
 
+    def word_columns(self, columns: int) -> int:
+        """Sums of a row, those of padding among them where rows are whole flits."""
+        word = 8 * self.timing.flit_bytes // self.sum_bits
+        return ceil_div(columns, word) * word
+
     def flits(self, lines: int, elements: int, bits: int) -> int:
         """Flits of a block of some lines of some elements."""
         flit_bits = 8 * self.timing.flit_bytes

@@ -14,6 +14,8 @@ blocks of B, two for products on their way.
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from tlm.interconnect.packets import TileSet
 from tlm.program import Engine, Gemm, Operation, Program, Reduce, Relay, Roots, Send, Token, Work
 from tlm.program.arithmetic import Integers
@@ -50,7 +52,8 @@ def mesh_gemm_t(plan: GemmPlan) -> Program:
 def put(plan: GemmPlan, memory: TileBlocks, a: Integers, b: Integers) -> None:
     """Put A (M, K) and B (N, K) where the program expects them."""
     memory["a"][:] = cut(a, plan.side, plan.side)
-    memory["b.0"][:] = cut(b, plan.side, plan.side).swapaxes(2, 3)
+    padding = max(0, plan.side * plan.block[2] - len(b))  # where rows of C are whole words
+    memory["b.0"][:] = cut(np.pad(b, ((0, padding), (0, 0))), plan.side, plan.side).swapaxes(2, 3)
 
 
 def _operations(plan: GemmPlan) -> Iterator[Operation]:

@@ -207,8 +207,8 @@ def streamed(plan: GemvPlan, place: Place, tree: Tree) -> GemvPlan:
 def in_parts(plan: P, place: Place) -> P:
     """The same with streams that go part by part; a row of sums is padded to whole words."""
     if plan.buffers["c"].rows == 1:
-        (k, n), word = plan.block, 8 * place.timing.flit_bytes // place.sum_bits
-        plan = replace(plan, block=(k, ceil_div(n, word) * word))
+        k, n = plan.block
+        plan = replace(plan, block=(k, place.word_columns(n)))
 
     def cycles(parts: RelayedParts) -> int:
         reduction = replace(plan, relayed=parts).reduction
