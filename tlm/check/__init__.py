@@ -1,6 +1,7 @@
 """Static checks of programs: tokens, orders, and the four properties of PLMR (docs/check.md)."""
 
 from tlm.check.check import check_program
+from tlm.check.plmr import Verdict, verdicts
 from tlm.check.report import Finding, Report, TileLimits, chip_limits
 
-__all__ = ["Finding", "TileLimits", "Report", "check_program", "chip_limits"]
+__all__ = ["Finding", "Report", "TileLimits", "Verdict", "check_program", "chip_limits", "verdicts"]
