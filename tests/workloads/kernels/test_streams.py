@@ -76,6 +76,16 @@ def test_the_best_tree_is_about_the_square_root_and_weighs_hops_against_stages()
     assert best_tree(400, 1, 100).hops(400) <= best_tree(400, 100, 1).hops(400)
 
 
+@pytest.mark.parametrize("weights", [(16, 1), (1, 1), (3, 7)])
+def test_the_best_tree_is_the_best_of_all(weights: tuple[int, int]) -> None:
+    beta, alpha = weights
+    for length in range(1, 50):
+        trees = [tree_of(length, size) for size in range(length, 0, -1)]
+        latencies = [tree.hops(length) * alpha + tree.stages * beta for tree in trees]
+        best = trees[latencies.index(min(latencies))]
+        assert best_tree(length, beta, alpha) == best
+
+
 def test_a_number_of_groups_that_evenly_spaced_ones_cannot_have() -> None:
     with pytest.raises(InputError, match="^--groups: found 7 evenly spaced groups of 10 tiles; "):
         tree_of_groups(10, 7)

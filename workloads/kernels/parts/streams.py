@@ -108,8 +108,16 @@ def best_tree(length: int, beta: int, alpha: int) -> Tree:
 
     Of equals that with the larger groups, which needs fewer roots.
     """
-    trees = [tree_of(length, size) for size in range(length, 0, -1)]
-    return min(trees, key=lambda tree: tree.hops(length) * alpha + tree.stages * beta)
+
+    def latency(size: int) -> int:
+        """That of `tree_of`, without the tree: its last group is the longest, its root farthest."""
+        count, middle = _count(length, size), size // 2
+        last = length - max(count - 1, 0) * size
+        stages = max(middle, last - 1 - middle) + (count // 2 if count > 1 else 0)
+        root = middle + count // 2 * size if count > 1 else middle
+        return 2 * max(root, length - 1 - root) * alpha + stages * beta
+
+    return tree_of(length, min(range(length, 0, -1), key=latency))
 
 
 def _count(length: int, size: int) -> int:
