@@ -207,12 +207,14 @@ class StreamedSum:
 
 def streamed_reduce_cycles(streamed: StreamedSum, timing: NocTiming) -> int:
     """Cycles until the sum is at the root, all parts being there at the same time."""
-    groups, alike = streamed.tree.groups, {}
-    for chain in groups:
-        if chain.sides not in alike:
-            begin = [0] * len(chain.segment)
-            alike[chain.sides] = _chain_cycles(streamed, chain, begin, timing)
-    ends = [alike[chain.sides] for chain in groups]
+    groups = streamed.tree.groups
+    sides = [chain.sides for chain in groups]
+    alike = dict(zip(sides, groups, strict=True))
+    cycles = {
+        key: _chain_cycles(streamed, chain, [0] * len(chain.segment), timing)
+        for key, chain in alike.items()
+    }
+    ends = [cycles[key] for key in sides]
     if streamed.tree.roots is None:
         return ends[0]
     return _chain_cycles(streamed, streamed.tree.roots, ends, timing)
