@@ -19,6 +19,8 @@ Grid = tuple[int, int]
 Blocks = Mapping[str, tuple[Sizes, ...]]
 #: Products of a grouped one.
 _GROUPS = 3
+#: Ways to stream sums, of kernels that have others where the network sums.
+STREAMED = {"mesh-gemv": ("stream", "stream-tree"), "mesh-gemm-t": ("stream",)}
 #: The third size of kernels of rows: elements of a head, and rows that come to one.
 _THIRD = {HEADS: (16,), SUMS: (4,)}
 

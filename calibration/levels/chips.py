@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from calibration.levels.cases import Grid
+from calibration.levels.cases import STREAMED, Grid
 from calibration.store import save_chips
 from tlm.chips import Chip, load_chip
 from tlm.chips.parts import chip_router, noc_timing, own_tile
@@ -153,7 +153,7 @@ def chip_points(
 
 
 def _runs(grid: Grid) -> Iterator[tuple[str, Choices]]:
-    """Kernels by themselves, skewed, those of serving by messages, and causal attention.
+    """Kernels by themselves, skewed, those of serving by messages, by streams, causal attention.
 
     FlatAttention also with all tiles in a group, each way.
     """
@@ -163,8 +163,10 @@ def _runs(grid: Grid) -> Iterator[tuple[str, Choices]]:
             yield name, Choices(skewed=True)
         if name in _SERVING and grid[0] * grid[1] <= _VARIANT_TILES:
             yield from ((name, Choices(collective=collective)) for collective in BY_MESSAGES)
-        if "causal" in KERNELS[name].choices and grid[0] * grid[1] <= _VARIANT_TILES:
-            yield name, Choices(causal=True)
+        if grid[0] * grid[1] <= _VARIANT_TILES:
+            yield from ((name, Choices(collective=each)) for each in STREAMED.get(name, ()))
+            if "causal" in kernel.choices:
+                yield name, Choices(causal=True)
     if grid[0] * grid[1] <= _AT_TILES:
         yield "flat-attention", Choices(group=grid)
         for collective in (None, *BY_MESSAGES):

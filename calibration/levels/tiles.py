@@ -13,7 +13,7 @@ from itertools import islice
 
 import numpy as np
 
-from calibration.levels.cases import Blocks, Tiles, problems
+from calibration.levels.cases import STREAMED, Blocks, Tiles, problems
 from calibration.store import save_tiles
 from cosim.tiles.functional import held_equal
 from cosim.tiles.lowering import lower
@@ -189,7 +189,7 @@ def _choices(name: str) -> tuple[Choices, ...]:
         return tuple(Choices(each) for each in (None, "chain", "tree", "sequential"))
     if name == "flat-attention":
         return (Choices(), Choices(schedule="naive"))
-    return (Choices(),)
+    return (Choices(), *(Choices(each) for each in STREAMED.get(name, ())))
 
 
 def _sizes(name: str, kernel: Kernel, tiles: Tiles) -> Iterator[Sizes]:

@@ -252,7 +252,7 @@ class _Jobs:
         if step.root is not None and not isinstance(operation, Reduce):
             raise InputError(
                 f"{operation.called(step.number)}: allowed on tiles in Verilog: Send, Multicast, "
-                "Reduce, Load, Store and Work"
+                "Reduce, Load, Store, Work, and relays as messages (tlm.program.relays)"
             )
         if isinstance(operation, Reduce):
             if operation.neutral:

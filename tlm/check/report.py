@@ -54,11 +54,13 @@ class Parallelism:
         tiles: Tiles of the grid.
         busy_share: Share of them whose matrix or vector engine works at all.
         balance: Mean over greatest number of cycles that a tile's two engines work; 0 if none does.
+        products: Most operations of a tile's matrix engine.
     """
 
     tiles: int
     busy_share: float
     balance: float
+    products: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from tlm.program import Program
-from tlm.program.operations import Along, Operation, Trees, Unicasts
+from tlm.program.operations import Along, Operation, Relay, Trees, Unicasts
 
 _Counts = NDArray[np.int32]
 _Indices = NDArray[np.int64]
@@ -29,10 +29,14 @@ class Routes:
         self._targets = np.full((2, *self._shape), -1, dtype=np.int32)
         self._seen: set[tuple[object, ...]] = set()
         self._trees: dict[tuple[object, ...], tuple[Along, tuple[int, int], NDArray[np.bool_]]] = {}
+        self._relays: dict[tuple[Along, range], _Indices] = {}
         self.at_least = False
 
     def add(self, operation: Operation) -> None:
         """Take note of the routes that an operation uses."""
+        if isinstance(operation, Relay):
+            self._add_relay(operation)
+            return
         for move in operation.moves():
             if isinstance(move, Trees):
                 self._add_trees(move)
@@ -41,6 +45,8 @@ class Routes:
 
     def paths(self) -> NDArray[np.int64]:
         """Routes through each tile, shape (rows, columns)."""
+        for (along, segment), ends in self._relays.items():
+            self._add_streams(along, segment, ends)
         rows, cols = self._shape
         by_row = np.zeros((rows, cols + 1), dtype=np.int64)
         by_column = np.zeros((rows + 1, cols), dtype=np.int64)
@@ -56,6 +62,32 @@ class Routes:
         counted = np.cumsum(by_row, axis=1)[:, :cols]
         counted += np.cumsum(by_column, axis=0)[:rows]
         return counted
+
+    def _add_relay(self, relay: Relay) -> None:
+        """Of each line the outermost roots on either side say who sends inwards which way."""
+        lines, places = relay.root_lines
+        key = relay.along, relay.segment
+        if key not in self._relays:
+            count = self._shape[0 if relay.by_row else 1]
+            self._relays[key] = np.repeat([[self._shape[0] + self._shape[1]], [-1]], count, axis=1)
+        first, last = self._relays[key]
+        numbers = np.array(lines)
+        first[numbers] = np.minimum(first[numbers], places)
+        last[numbers] = np.maximum(last[numbers], places)
+
+    def _add_streams(self, along: Along, segment: range, ends: _Indices) -> None:
+        members = np.array(segment)
+        for line in np.flatnonzero(ends[1] >= 0):
+            first, last = ends[:, line]
+            sources = (
+                (members[members < last], segment.step),
+                (members[members > first], -segment.step),
+            )
+            for some, step in sources:
+                here, there = (np.array([line]), some), (np.array([line]), some + step)
+                if along == "column":
+                    here, there = here[::-1], there[::-1]
+                self._add_unicasts(Unicasts(*here, *there))
 
     def _add_unicasts(self, ways: Unicasts) -> None:
         sources, targets = (ways.rows, ways.cols), (ways.to_rows, ways.to_cols)

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from tlm.check.report import Parallelism
 from tlm.program import Program
-from tlm.program.operations import COMPUTING, Ends, Operation, Work
+from tlm.program.operations import COMPUTING, Ends, Engine, Operation, Work
 
 
 class Usage:
@@ -18,6 +18,7 @@ class Usage:
         self._program = program
         self._shape = (program.rows, program.cols)
         self._busy_cycles = np.zeros(self._shape, dtype=np.int64)
+        self._products = np.zeros(self._shape, dtype=np.int64)
         self._touched: dict[str, NDArray[np.bool_]] = {}
         self._seen: set[tuple[object, ...]] = set()
 
@@ -25,6 +26,8 @@ class Usage:
         """Take note of an operation."""
         if isinstance(operation, Work) and operation.engine in COMPUTING:
             self._busy_cycles[operation.near.part] += operation.cycles
+            if operation.engine is Engine.MATRIX:
+                self._products[operation.near.part] += 1
         for name, where in operation.touched:
             self._touch(name, where)
 
@@ -36,6 +39,7 @@ class Usage:
             tiles=busy.size,
             busy_share=float(np.count_nonzero(busy) / busy.size),
             balance=float(busy.mean()) / most if most else 0.0,
+            products=int(self._products.max()),
         )
 
     def bytes_used(self) -> NDArray[np.int64]:

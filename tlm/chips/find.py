@@ -81,6 +81,7 @@ def shipped_as(chip: AnyChip) -> str | None:
     names = [name for name in all_chip_names() if is_chip(name) or name in gpu_box_names()]
     if isinstance(chip, Chip) and is_chip(own := f"rtl-{chip.grid.rows}x{chip.grid.cols}"):
         names.append(own)
+    names.sort(key=lambda name: name != chip.name)  # most chips are what they are called
     return next((name for name in names if find_chip(name).same_figures(chip)), None)
 
 

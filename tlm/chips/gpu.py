@@ -89,6 +89,7 @@ class GpuBox(Gpu):
     count: Count
 
 
+@cache
 def gpu_box_names() -> tuple[str, ...]:
     """Names of the shipped servers."""
     kinds = sorted(path.stem for path in _FOLDER.glob("*.toml"))

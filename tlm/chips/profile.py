@@ -224,6 +224,7 @@ def _first_other(found: Any, wanted: Any, field: str) -> tuple[str, Any, Any] | 
     return next(other for other in others if other is not None)
 
 
+@cache
 def chip_names() -> tuple[str, ...]:
     """Names of the shipped profiles, and the form of the family that is exactly the RTL."""
     return (*sorted(path.stem for path in _FOLDER.glob("*.toml") if path.stem != _RTL), "rtl-RxC")

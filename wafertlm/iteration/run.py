@@ -1,7 +1,7 @@
 """One iteration of a model on a chip, kernel by kernel, each run as ``wafertlm kernel`` runs it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from tlm.calibrated import stale_allowed
@@ -75,6 +75,7 @@ class IterationResult:
         ground: Where it ran.
         kernels: Its kernels, in the order in which a layer first meets them.
         wafer: How regions work side by side, on a chip without off-chip memory.
+        cycles: Of all kernels, one after another but for what regions do side by side.
     """
 
     options: IterationOptions
@@ -82,15 +83,15 @@ class IterationResult:
     ground: Ground
     kernels: list[Ran]
     wafer: WaferIteration | None = None
+    cycles: int = field(init=False)
 
-    @property
-    def cycles(self) -> int:
-        """Cycles of all kernels, one after another but for what regions do side by side."""
-        if self.wafer is None:
-            return self._one_by_one
-        ran = zip(self.wafer.kernels(), self.kernels, strict=True)
-        of = {(side, operator): each.result.cycles for (side, operator, *_), each in ran}
-        return self.wafer.cycles(lambda *key: of[key])
+    def __post_init__(self) -> None:
+        cycles = self._one_by_one
+        if self.wafer is not None:
+            ran = zip(self.wafer.kernels(), self.kernels, strict=True)
+            of = {(side, operator): each.result.cycles for (side, operator, *_), each in ran}
+            cycles = self.wafer.cycles(lambda *key: of[key])
+        object.__setattr__(self, "cycles", cycles)
 
     @property
     def _one_by_one(self) -> int:
@@ -118,10 +119,13 @@ class IterationResult:
     @property
     def level_pct(self) -> float | None:
         """Error of the level, in per cent of the time; None if a kernel was not compared."""
+        return self._level_pct(self.seconds_between)
+
+    def _level_pct(self, between: tuple[float, float] | None) -> float | None:
         errors = [ran.result.error["level_pct"] for ran in self.kernels]
-        if self.seconds_between is None or None in errors:
+        if between is None or None in errors:
             return None
-        low, high = self.seconds_between
+        low, high = between
         return 100 * max(self.seconds - low, high - self.seconds) / self.seconds
 
     @property
@@ -147,7 +151,8 @@ class IterationResult:
         Args:
             times: What it cost: ``Stopwatch.times``.
         """
-        low, high = self.seconds_between or (None, None)
+        between = self.seconds_between
+        low, high = between or (None, None)
         calibration, rtl_hash = self.ground.origin()
         profile = profile_error(self.ground.compared_as or "").pct
         figures = {
@@ -157,7 +162,7 @@ class IterationResult:
             "seconds_low": low,
             "seconds_high": high,
             "energy_j": self.energy_j,
-            "error": {"level_pct": self.level_pct, "profile_pct": profile},
+            "error": {"level_pct": self._level_pct(between), "profile_pct": profile},
             **({} if self.wafer is None else self.wafer.record()),
         }
         known = {"model": self.model, "chip": self.ground.chip}

@@ -40,6 +40,7 @@ from workloads.kernels.gemv.row_sum import RowSumPlan, plan_row_sum
 from workloads.kernels.parts.broadcast import BY_MESSAGES
 from workloads.kernels.parts.found import Found
 from workloads.kernels.parts.pieces import Pieces
+from workloads.kernels.parts.relayed import RelayedParts, best_parts
 from workloads.kernels.vector import recipes, softmax
 from workloads.kernels.vector.closed_form import rows_cycles, softmax_cycles
 from workloads.kernels.vector.recipe import Recipe
@@ -310,16 +311,33 @@ def _compute_shift(program: Callable[..., Program], rings: Callable[[int, int], 
     return replace(whole, plan=plan, choices=("skewed",))
 
 
-def _plan_transposed(sizes: Any, place: Place) -> GemmPlan:
+def _plan_transposed(sizes: Any, place: Place, choices: Choices) -> GemmPlan:
+    method = choices.collective or _moving_sum(place)
+    choose("collective", method, ["network", "stream"])
     plan = plan_square_gemm(sizes, place, summed)
-    if place.in_network:
+    if method == "network":
+        place.method(method)
         return plan
-    if place.relay_cycles is None:
+    if not place.streams:
         raise InputError(
             "kernel: mesh-gemm-t sums in the network or by streams, and this chip's profile has "
             "neither noc.reduce_cycles nor software.stage_cycles"
         )
-    return replace(plan, relay_cycles=place.relay_cycles)
+    if place.relay_cycles is not None:
+        return replace(plan, relay_cycles=place.relay_cycles)
+
+    whole = place.cols * place.word_columns(plan.block[2])
+    plan = plan_square_gemm((sizes[0], whole, sizes[2]), place, summed)
+
+    def cycles(parts: RelayedParts) -> int:
+        return mesh_gemm_t_cycles(replace(plan, relayed=parts), place.timing)
+
+    return replace(plan, relayed=best_parts(place, (plan.block[0], plan.block[2]), cycles))
+
+
+def _moving_sum(place: Place) -> str:
+    """How sums come together whose root is another tile in each step."""
+    return "network" if place.in_network else "stream"
 
 
 def _gemv(
@@ -465,7 +483,12 @@ def _find_sum(problems: Sequence[Sizes], place: Place, _: Choices) -> list[Found
 ROTARY, WEIGHTED_SUM = recipes.rotary(), recipes.weighted_sum()
 KERNELS = {
     "mesh-gemm": _compute_shift(mesh_gemm, Rings.interleaved),
-    "mesh-gemm-t": _gemm(_plan_transposed, mesh_gemm_t, mesh_gemm_t_cycles),
+    "mesh-gemm-t": replace(
+        _gemm(plan_gemm, mesh_gemm_t, mesh_gemm_t_cycles),
+        plan=_plan_transposed,
+        choices=("collective",),
+        collective=_moving_sum,
+    ),
     "cannon": _compute_shift(cannon, Rings.natural),
     "summa": _panels(summa, summa_cycles, "receive_buffers", "serial"),
     "allgather-gemm": _panels(allgather_gemm, allgather_cycles),

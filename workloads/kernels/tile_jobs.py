@@ -20,6 +20,7 @@ from tlm.tiles.programs import on_tiles
 from tlm.tiles.timing import TileTiming
 from workloads.kernels.gemm.plan import GemmPlan
 from workloads.kernels.gemv.plan import GemvPlan
+from workloads.kernels.parts.relayed import RelayedParts
 
 P = TypeVar("P")
 Kind = TypeVar("Kind", Engine, str)
@@ -48,11 +49,13 @@ def with_jobs(plan: P, program: Program, tile: TileTiming) -> P:
     """
     own: Any = plan
     if isinstance(own, GemvPlan):
-        return _gemv_with_jobs(own, program, tile)  # type: ignore[no-any-return]  # the plan's own type, which `replace` keeps
+        of_gemv: Any = _gemv_with_jobs(own, program, tile)
+        return of_gemv  # type: ignore[no-any-return]  # the plan's own type, which `replace` keeps
     longer = _longer(program, tile, lambda work: work.engine)
     matrix, vector = longer.get(Engine.MATRIX, 1.0), longer.get(Engine.VECTOR, 1.0)
     if isinstance(own, GemmPlan):
-        changed: Any = replace(own, step_cycles=round(own.step_cycles * matrix))
+        steps, relayed = round(own.step_cycles * matrix), _relayed(own.relayed, vector)
+        changed: Any = replace(own, step_cycles=steps, relayed=relayed)
     else:
         place = own.place
         engines = {
@@ -81,7 +84,15 @@ def _gemv_with_jobs(plan: GemvPlan, program: Program, tile: TileTiming) -> Any:
         product_cycles=round(plan.product_cycles * product),
         combine_cycles=round(plan.combine_cycles * combine),
         c_flits=round(plan.c_flits * flits),
+        relayed=_relayed(plan.relayed, combine, flits),
     )
+
+
+def _relayed(parts: RelayedParts | None, add: float, flits: float = 1.0) -> RelayedParts | None:
+    if parts is None:
+        return None
+    longer = {"add_cycles": round(parts.add_cycles * add), "flits": round(parts.flits * flits)}
+    return replace(parts, **longer)
 
 
 def _longer(

@@ -118,6 +118,11 @@ class Place:
             return None
         return max(1, self.software.stage_cycles - arrival_cycles(self.timing, 0, 1))
 
+    @property
+    def streams(self) -> bool:
+        """Whether tiles stream sums: word by word, or the project's own part by part."""
+        return self.relay_cycles is not None or self.whole_lines
+
     def method(self, chosen: str | None) -> str:
         """How parts of a reduction come together: as chosen, else in the network or by a tree.
 
@@ -138,6 +143,11 @@ class Place:
                 "choose chain, tree or sequential"
             )
         return chosen
+
+    def word_columns(self, columns: int) -> int:
+        """Sums of a row, those of padding among them where rows are whole flits."""
+        word = 8 * self.timing.flit_bytes // self.sum_bits
+        return ceil_div(columns, word) * word
 
     def flits(self, lines: int, elements: int, bits: int) -> int:
         """Flits of a block of some lines of some elements."""

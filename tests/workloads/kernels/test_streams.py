@@ -13,6 +13,7 @@ from workloads.kernels.gemm import mesh_gemm_t
 from workloads.kernels.gemm.plan import GemmPlan
 from workloads.kernels.gemv.plan import GemvPlan, gemv, put
 from workloads.kernels.parts.blocks import join
+from workloads.kernels.parts.relayed import RelayedParts
 from workloads.kernels.parts.streams import best_tree, tree_of, tree_of_groups, whole_line
 from workloads.machine.place import Place
 
@@ -24,6 +25,11 @@ def cores(rows: int, cols: int, beta: int = BETA, fixed: int = 50) -> Place:
     """Tiles whose cores stream sums, and whose network combines nothing."""
     software = ChipSoftware(stage_cycles=beta, all_reduce_cycles=fixed)
     return replace(place(rows, cols), software=software, in_network=False)
+
+
+def own_tiles(rows: int, cols: int) -> Place:
+    """The project's own tiles, which store a part of a sum before they pass it on."""
+    return replace(place(rows, cols), whole_lines=True)
 
 
 def gemv_plan(name: str, shape: tuple[int, int, int], at: Place, choices: Choices) -> GemvPlan:
@@ -68,6 +74,16 @@ def test_the_best_tree_is_about_the_square_root_and_weighs_hops_against_stages()
     assert abs(len(best_tree(400, 16, 1).groups) - 20) <= 2
     assert best_tree(400, 100, 1).stages < best_tree(400, 1, 1).stages + 1
     assert best_tree(400, 1, 100).hops(400) <= best_tree(400, 100, 1).hops(400)
+
+
+@pytest.mark.parametrize("weights", [(16, 1), (1, 1), (3, 7)])
+def test_the_best_tree_is_the_best_of_all(weights: tuple[int, int]) -> None:
+    beta, alpha = weights
+    for length in range(1, 50):
+        trees = [tree_of(length, size) for size in range(length, 0, -1)]
+        latencies = [tree.hops(length) * alpha + tree.stages * beta for tree in trees]
+        best = trees[latencies.index(min(latencies))]
+        assert best_tree(length, beta, alpha) == best
 
 
 def test_a_number_of_groups_that_evenly_spaced_ones_cannot_have() -> None:
@@ -169,3 +185,75 @@ def test_closed_form_of_transposed_mesh_gemm(side: int, block: tuple[int, int, i
     plan = kernel.planned((m, n, k), at)
     lt = run_lt(kernel.program(plan), at.timing).cycles
     assert kernel.closed_form(plan, at.timing) == pytest.approx(lt, rel=0.01)
+
+
+# Part by part
+
+
+@pytest.mark.parametrize("grid", [(1, 1), (2, 2), (4, 3), (9, 2), (12, 1)])
+@pytest.mark.parametrize("method", ["stream", "stream-tree"])
+@pytest.mark.parametrize("columns", [1, 9, 80])
+def test_own_tiles_sum_part_by_part(method: str, columns: int, grid: tuple[int, int]) -> None:
+    shape = (1, columns, 11)
+    plan = gemv_plan("mesh-gemv", shape, own_tiles(*grid), Choices(collective=method))
+    assert plan.relayed is not None
+    a, b = operands((1, 11), (11, columns))
+    for seed in range(2):
+        memory = computed(gemv(plan), lambda at: put(plan, at, a, b), seed)
+        for row in memory["c"].reshape(plan.rows, -1):
+            assert row[:columns].tolist() == (a @ b)[0].tolist()
+
+
+@pytest.mark.parametrize("side", [1, 2, 3, 5])
+@pytest.mark.parametrize("shape", [(1, 1, 1), (7, 5, 9), (16, 3, 20)])
+def test_own_tiles_sum_to_a_root_that_moves(side: int, shape: tuple[int, int, int]) -> None:
+    size_m, size_n, size_k = shape
+    choices = Choices(collective="stream")
+    plan = KERNELS["mesh-gemm-t"].planned(shape, own_tiles(side, side), choices)
+    assert isinstance(plan, GemmPlan) and plan.relayed is not None
+    a, b = operands((size_m, size_k), (size_k, size_n))
+    for seed in range(2):
+        program = mesh_gemm_t.mesh_gemm_t(plan)
+        memory = computed(program, lambda at: mesh_gemm_t.put(plan, at, a, b.T), seed)
+        assert join(memory["c"], (size_m, size_n)).tolist() == (a @ b).tolist()
+
+
+@pytest.mark.parametrize("length", [2, 5, 8, 13])
+@pytest.mark.parametrize("columns", [2, 40, 400])
+@pytest.mark.parametrize("method", ["stream", "stream-tree"])
+def test_closed_form_of_parts(method: str, columns: int, length: int) -> None:
+    at, kernel = own_tiles(length, 1), KERNELS["mesh-gemv"]
+    plan = kernel.planned((1, columns, length), at, Choices(collective=method))
+    lt = run_lt(kernel.program(plan), at.timing).cycles
+    assert kernel.closed_form(plan, at.timing) == pytest.approx(lt, rel=0.03)
+
+
+@pytest.mark.parametrize("side", [2, 4, 8])
+@pytest.mark.parametrize("block", [(6, 6, 6), (9, 9, 30), (20, 4, 2)])
+def test_closed_form_of_parts_to_a_root_that_moves(side: int, block: tuple[int, int, int]) -> None:
+    at, kernel = own_tiles(side, side), KERNELS["mesh-gemm-t"]
+    m, n, k = (side * size for size in block)
+    plan = kernel.planned((m, n, k), at, Choices(collective="stream"))
+    lt = run_lt(kernel.program(plan), at.timing).cycles
+    assert kernel.closed_form(plan, at.timing) == pytest.approx(lt, rel=0.10)
+
+
+def test_the_cut_is_the_one_of_the_fewest_cycles() -> None:
+    at = own_tiles(8, 1)
+    plan = gemv_plan("mesh-gemv", (1, 200, 8), at, Choices(collective="stream"))
+    assert plan.relayed is not None and 1 < plan.relayed.count < 100
+    kernel = KERNELS["mesh-gemv"]
+
+    def cycles(part: int) -> int:
+        vector = at.vector.pass_cycles(1, part)
+        cut = RelayedParts(part, -(-200 // part), part // 2, vector)
+        return run_lt(kernel.program(replace(plan, relayed=cut)), at.timing).cycles
+
+    best = run_lt(kernel.program(plan), at.timing).cycles
+    assert best < min(cycles(2), cycles(200))
+
+
+def test_a_way_that_a_moving_root_does_not_have() -> None:
+    with pytest.raises(InputError) as error:
+        KERNELS["mesh-gemm-t"].planned((8, 8, 8), own_tiles(2, 2), Choices(collective="tree"))
+    assert str(error.value) == "unknown collective 'tree'; known: network, stream"

@@ -219,7 +219,9 @@ class _Processes:
         if isinstance(step.operation, Relay):
             if self._tiles is not None:
                 called = step.operation.called(step.number)
-                raise InputError(f"{called}: tiles whose banks count do not run relays")
+                raise InputError(
+                    f"{called}: tiles whose banks count run relays as messages (tlm.program.relays)"
+                )
             return partial(self._relays.start, step, [*arrivals.values()])
         if isinstance(step.operation, OffChip):
             assert self._offchip is not None

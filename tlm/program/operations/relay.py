@@ -49,6 +49,11 @@ class Relay(Collective):
                 inwards = sources + np.sign(place - sources) * self.segment.step
                 yield self.unicasts(lines, sources, inwards)
 
+    @property
+    def longest_hops(self) -> int:
+        """See `Operation`."""
+        return self.segment.step if len(self.segment) > 1 else 0
+
     def on_lines(self, lines: Placement) -> Iterator[tuple[Operation, list[TileSet]]]:
         """See `Operation`; the next member has to be as far as before everywhere."""
         for piece, passed in Collective.on_lines(self, lines):

@@ -15,6 +15,7 @@ from tlm.interconnect.transfer_times import arrival_cycles, credit_cycles
 from tlm.interconnect.zero_load import NocTiming
 from workloads.kernels.gemm.compute_shift import alignment
 from workloads.kernels.gemm.plan import GemmPlan
+from workloads.kernels.gemm.relayed_sums import relayed_gemm_t_cycles
 from workloads.kernels.gemm.ring import Rings
 from workloads.kernels.gemm.summa_closed_form import multicast_summa_cycles
 from workloads.kernels.parts.broadcast import BY_MESSAGES
@@ -123,6 +124,8 @@ def _early_panels(panels: int, ratio: float) -> float:
 
 def mesh_gemm_t_cycles(plan: GemmPlan, timing: NocTiming) -> int:
     """Cycles of transposed MeshGEMM: moves of B, and at the end the last sum of a row."""
+    if plan.relayed is not None:
+        return relayed_gemm_t_cycles(plan, plan.relayed, timing)
     if plan.relay_cycles is not None:
         return _streamed_gemm_t_cycles(plan, plan.relay_cycles, timing)
     side, longest = plan.side, min(2, plan.side - 1)

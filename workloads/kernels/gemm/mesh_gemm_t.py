@@ -4,7 +4,8 @@ A[M, K] and B[N, K] lie in the tiles' own order. In each of P steps every tile m
 of A with the block of B that it holds, while B moves one place along the interleaved rings of the
 columns; the products of a row are summed into the tile of that block of C. All tiles of a row hold
 the same block row of B, so the root is another tile of the row in every step. The network sums, or
-the cores do: words stream inwards from both ends of the row, and the next step's follow them.
+the cores do: words stream inwards from both ends of the row, and the next step's follow them. The
+project's own tiles stream part by part.
 
 Within a tile a block of B lies transposed, K by N, as the matrix engine reads it. Two buffers for
 blocks of B, two for products on their way.
@@ -13,10 +14,13 @@ blocks of B, two for products on their way.
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from tlm.interconnect.packets import TileSet
 from tlm.program import Engine, Gemm, Operation, Program, Reduce, Relay, Roots, Send, Token, Work
 from tlm.program.arithmetic import Integers
 from tlm.program.functional import TileBlocks
+from tlm.program.relays import relays_as_messages
 from workloads.kernels.gemm.plan import GemmPlan
 from workloads.kernels.gemm.ring import Ring
 from workloads.kernels.parts.blocks import cut
@@ -39,13 +43,17 @@ def mesh_gemm_t(plan: GemmPlan) -> Program:
         "part.free": Token(initial=2, depth=2),
     }
     buffers = plan.buffers(("a",), ("b.0", "b.1"), ("part.0", "part.1", "c"))
-    return Program(plan.side, plan.side, tokens, lambda: _operations(plan), buffers)
+    program = Program(plan.side, plan.side, tokens, lambda: _operations(plan), buffers)
+    if plan.relayed is None:
+        return program
+    return relays_as_messages(program, plan.relayed.size, plan.relayed.add_cycles)
 
 
 def put(plan: GemmPlan, memory: TileBlocks, a: Integers, b: Integers) -> None:
     """Put A (M, K) and B (N, K) where the program expects them."""
     memory["a"][:] = cut(a, plan.side, plan.side)
-    memory["b.0"][:] = cut(b, plan.side, plan.side).swapaxes(2, 3)
+    padding = max(0, plan.side * plan.block[2] - len(b))  # where rows of C are whole words
+    memory["b.0"][:] = cut(np.pad(b, ((0, padding), (0, 0))), plan.side, plan.side).swapaxes(2, 3)
 
 
 def _operations(plan: GemmPlan) -> Iterator[Operation]:
@@ -92,6 +100,6 @@ def _sum(plan: GemmPlan, roots: Roots, source: str) -> Operation:
         "label": "C",
     }
     along = range(plan.side)
-    if plan.relay_cycles is None:
+    if plan.relay_cycles is None and plan.relayed is None:
         return Reduce(roots, "row", along, plan.c_flits, **names)
-    return Relay(roots, "row", along, plan.c_flits, stage_cycles=plan.relay_cycles, **names)
+    return Relay(roots, "row", along, plan.c_flits, stage_cycles=plan.relay_cycles or 1, **names)

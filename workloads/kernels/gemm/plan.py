@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tlm.compute.base import ceil_div, check_shape
 from tlm.program import Buffer
 from workloads.kernels.parts.pieces import Pieces
+from workloads.kernels.parts.relayed import RelayedParts
 from workloads.machine.place import Place
 
 Shape = tuple[int, int, int]
@@ -53,6 +54,7 @@ class GemmPlan:
         receive_buffers: Of SUMMA: of a tile for panels of each matrix.
         serial: Of SUMMA: whether a panel of B is sent when that of A has come to its roots.
         relay_cycles: Where cores stream sums of C, from a word's arrival at one to its leaving.
+        relayed: Parts in which the project's own tiles stream sums of C; None: none do.
         skewed: Whether A comes skewed, as a product of the same A before left it; else it is
             aligned first, where the kernel aligns.
     """
@@ -70,6 +72,7 @@ class GemmPlan:
     receive_buffers: int = 2
     serial: bool = False
     relay_cycles: int | None = None
+    relayed: RelayedParts | None = None
     align_cycles: int = 0
     skewed: bool = False
 

@@ -15,7 +15,15 @@ from tlm.errors import InputError
 from workloads.kernels.gemm.plan import Shape
 from workloads.kernels.gemv.plan import GemvPlan, plan_gemv, streamed
 from workloads.kernels.parts.line import default_groups, k_tree
-from workloads.kernels.parts.streams import Tree, best_tree, tree_of_groups, whole_line
+from workloads.kernels.parts.streams import (
+    StreamedSum,
+    Tree,
+    best_tree,
+    streamed_all_reduce_cycles,
+    tree_of,
+    tree_of_groups,
+    whole_line,
+)
 from workloads.machine.place import Place
 
 
@@ -40,7 +48,9 @@ def plan_mesh_gemv(
     if method == "stream":
         return streamed(plan, place, whole_line(plan.rows, plan.rows // 2))
     if method == "stream-tree":
-        return streamed(plan, place, _tree(plan.rows, place, groups))
+        trees = _trees(plan.rows, place, groups)
+        plans = [streamed(plan, place, tree) for tree in trees]
+        return plans[0] if len(plans) == 1 else min(plans, key=lambda each: _cycles(each, place))
     if method != "k-tree":
         return replace(plan, method=place.method(method), root=plan.rows // 2)
     groups = default_groups(plan.rows) if groups is None else groups
@@ -53,10 +63,22 @@ def own_method(place: Place) -> str:
     return "k-tree" if place.relay_cycles is None else "stream-tree"
 
 
-def _tree(length: int, place: Place, groups: tuple[int, ...] | None) -> Tree:
+def _trees(length: int, place: Place, groups: tuple[int, ...] | None) -> list[Tree]:
+    """That of some groups; else that of the least latency, where a stage's does not depend on it.
+
+    Else those among which whole sums decide.
+    """
+    if groups is None and place.software.stage_cycles is None:
+        return [tree_of(length, size) for size in range(length, 0, -1)]
     if groups is None:
-        return best_tree(length, place.software.stage_cycles or 0, place.timing.hop_cycles)
+        return [best_tree(length, place.software.stage_cycles or 0, place.timing.hop_cycles)]
     if len(groups) > 1:
         found = ",".join(map(str, groups))
         raise InputError(f"--groups: found {found}; allowed of streamed sums: one number")
-    return tree_of_groups(length, *groups or (1,))
+    return [tree_of_groups(length, *groups or (1,))]
+
+
+def _cycles(plan: GemvPlan, place: Place) -> int:
+    reduction = plan.reduction
+    assert isinstance(reduction, StreamedSum)
+    return streamed_all_reduce_cycles(reduction, place.timing)

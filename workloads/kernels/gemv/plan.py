@@ -7,6 +7,7 @@ column gets the sum, so that the next product can begin (WaferLLM, section 6.2).
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from tlm.compute.base import ceil_div, check_shape
 from tlm.errors import InputError
@@ -14,13 +15,17 @@ from tlm.interconnect.packets import TileSet
 from tlm.program import Buffer, Engine, Gemm, Operation, Program, Token, Work
 from tlm.program.arithmetic import Integers
 from tlm.program.functional import TileBlocks
+from tlm.program.relays import relays_as_messages
 from workloads.kernels.gemm.plan import Shape
 from workloads.kernels.parts.blocks import cut
 from workloads.kernels.parts.collectives import Reduction
 from workloads.kernels.parts.line import Lines
 from workloads.kernels.parts.pieces import Pieces
-from workloads.kernels.parts.streams import StreamedSum, Tree
+from workloads.kernels.parts.relayed import RelayedParts, best_parts
+from workloads.kernels.parts.streams import StreamedSum, Tree, streamed_all_reduce_cycles
 from workloads.machine.place import Place
+
+P = TypeVar("P", bound="GemvPlan")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,7 @@ class GemvPlan:
         tree: How chains lie that stream the sums; None: they go by messages or in the network.
         relay_cycles: Of a stream, from a word's arrival at a tile to its leaving.
         all_reduce_cycles: Fixed, of a streamed all-reduction.
+        relayed: Parts in which the project's own tiles stream; None: word by word.
         at_root: Whether the sums stay at the roots.
     """
 
@@ -63,6 +69,7 @@ class GemvPlan:
     tree: Tree | None = None
     relay_cycles: int = 1
     all_reduce_cycles: int = 0
+    relayed: RelayedParts | None = None
     at_root: bool = False
 
     @property
@@ -104,6 +111,7 @@ class GemvPlan:
                 self.c_flits,
                 self.relay_cycles,
                 self.all_reduce_cycles,
+                self.relayed,
             )
         return Reduction(
             self.columns,
@@ -184,19 +192,30 @@ def streamed(plan: GemvPlan, place: Place, tree: Tree) -> GemvPlan:
     Raises:
         InputError: if the chip's cores do not stream sums.
     """
-    if place.relay_cycles is None:
+    if not place.streams:
         raise InputError(
             "--collective: found a stream; this chip's profile has no software.stage_cycles: "
             "choose k-tree, chain, tree or sequential"
         )
+    plan = replace(plan, tree=tree, root=tree.root)
+    if place.relay_cycles is None:
+        return in_parts(plan, place)
     fixed = place.software.all_reduce_cycles
-    return replace(
-        plan,
-        tree=tree,
-        root=tree.root,
-        relay_cycles=place.relay_cycles,
-        all_reduce_cycles=fixed,
-    )
+    return replace(plan, relay_cycles=place.relay_cycles, all_reduce_cycles=fixed)
+
+
+def in_parts(plan: P, place: Place) -> P:
+    """The same with streams that go part by part; a row of sums is padded to whole words."""
+    if plan.buffers["c"].rows == 1:
+        k, n = plan.block
+        plan = replace(plan, block=(k, place.word_columns(n)))
+
+    def cycles(parts: RelayedParts) -> int:
+        reduction = replace(plan, relayed=parts).reduction
+        assert isinstance(reduction, StreamedSum)
+        return streamed_all_reduce_cycles(reduction, place.timing)
+
+    return replace(plan, relayed=best_parts(place, plan.buffers["c"].shape, cycles))
 
 
 def gemv(plan: GemvPlan) -> Program:
@@ -212,7 +231,10 @@ def gemv(plan: GemvPlan) -> Program:
 
     tokens = {"c.there": Token()} | reduction.tokens()
     buffers = plan.buffers | reduction.buffers(plan.buffers["c"])
-    return Program(plan.rows, plan.cols, tokens, operations, buffers)
+    program = Program(plan.rows, plan.cols, tokens, operations, buffers)
+    if plan.relayed is None:
+        return program
+    return relays_as_messages(program, plan.relayed.size, plan.relayed.add_cycles)
 
 
 def put(plan: GemvPlan, memory: TileBlocks, a: Integers, b: Integers) -> None:

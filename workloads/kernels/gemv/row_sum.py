@@ -7,13 +7,14 @@ of a vector and a matrix. Norms and softmax need it on operands that lie as prod
 
 from dataclasses import dataclass, fields
 
+from tlm.compute.base import ceil_div
 from tlm.program import Buffer, Engine, Work
 from tlm.program.arithmetic import Integers
 from tlm.program.data import Vector
 from tlm.program.functional import TileBlocks
 from workloads.kernels.gemv.mesh_gemv import plan_mesh_gemv
 from workloads.kernels.gemv.pipeline_gemv import plan_pipeline_gemv
-from workloads.kernels.gemv.plan import GemvPlan
+from workloads.kernels.gemv.plan import GemvPlan, in_parts
 from workloads.kernels.parts.blocks import cut
 from workloads.machine.place import Place
 
@@ -77,8 +78,10 @@ def plan_row_sum(
     else:
         plan = plan_mesh_gemv((1, *shape), place, groups, method)
     known = {field.name: getattr(plan, field.name) for field in fields(plan)}
-    k, n = plan.block
-    return RowSumPlan(**known | {"product_cycles": place.vector.pass_cycles(n, k)})
+    k, n = plan.block[0], ceil_div(shape[0], place.cols)
+    own = {"block": (k, n), "product_cycles": place.vector.pass_cycles(n, k)}
+    sums = RowSumPlan(**known | own)
+    return sums if plan.relayed is None else in_parts(sums, place)
 
 
 def put(plan: RowSumPlan, memory: TileBlocks, x: Integers) -> None:

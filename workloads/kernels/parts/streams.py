@@ -22,6 +22,7 @@ from tlm.interconnect.transfer_times import arrival_cycles
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Buffer, Engine, Operation, Relay, Token, Work
 from workloads.kernels.parts.line import Lines
+from workloads.kernels.parts.relayed import RelayedParts
 
 
 class Chain(NamedTuple):
@@ -107,8 +108,16 @@ def best_tree(length: int, beta: int, alpha: int) -> Tree:
 
     Of equals that with the larger groups, which needs fewer roots.
     """
-    trees = [tree_of(length, size) for size in range(length, 0, -1)]
-    return min(trees, key=lambda tree: tree.hops(length) * alpha + tree.stages * beta)
+
+    def latency(size: int) -> int:
+        """That of `tree_of`, without the tree: its last group is the longest, its root farthest."""
+        count, middle = _count(length, size), size // 2
+        last = length - max(count - 1, 0) * size
+        stages = max(middle, last - 1 - middle) + (count // 2 if count > 1 else 0)
+        root = middle + count // 2 * size if count > 1 else middle
+        return 2 * max(root, length - 1 - root) * alpha + stages * beta
+
+    return tree_of(length, min(range(length, 0, -1), key=latency))
 
 
 def _count(length: int, size: int) -> int:
@@ -129,6 +138,7 @@ class StreamedSum:
         flits: Length of a part.
         stage_cycles: From a word's arrival at a tile to its leaving.
         fixed_cycles: Of an all-reduction, beside its streams.
+        parts: How parts go on tiles that store before they pass on; None: word by word.
     """
 
     lines: Lines
@@ -139,6 +149,7 @@ class StreamedSum:
     flits: int
     stage_cycles: int
     fixed_cycles: int = 0
+    parts: RelayedParts | None = None
 
     def tokens(self) -> dict[str, Token]:
         """Tokens that the program needs for it, beside ``there``."""
@@ -196,12 +207,14 @@ class StreamedSum:
 
 def streamed_reduce_cycles(streamed: StreamedSum, timing: NocTiming) -> int:
     """Cycles until the sum is at the root, all parts being there at the same time."""
-    groups, alike = streamed.tree.groups, {}
-    for chain in groups:
-        if chain.sides not in alike:
-            begin = [0] * len(chain.segment)
-            alike[chain.sides] = _chain_cycles(streamed, chain, begin, timing)
-    ends = [alike[chain.sides] for chain in groups]
+    groups = streamed.tree.groups
+    sides = [chain.sides for chain in groups]
+    alike = dict(zip(sides, groups, strict=True))
+    cycles = {
+        key: _chain_cycles(streamed, chain, [0] * len(chain.segment), timing)
+        for key, chain in alike.items()
+    }
+    ends = [cycles[key] for key in sides]
     if streamed.tree.roots is None:
         return ends[0]
     return _chain_cycles(streamed, streamed.tree.roots, ends, timing)
@@ -217,18 +230,46 @@ def streamed_all_reduce_cycles(streamed: StreamedSum, timing: NocTiming) -> int:
 
 def _chain_cycles(streamed: StreamedSum, chain: Chain, begin: list[int], timing: NocTiming) -> int:
     """When the root of a chain has added the last words; its members begin at some times."""
+    if streamed.parts is not None:
+        return _chain_of_parts_cycles(streamed.parts, chain, begin, timing)
     word, flits = arrival_cycles(timing, chain.segment.step, 1), streamed.flits
-    before, after = chain.sides
+    before, _ = chain.sides
     comes = []
-    for side in (range(before + 1), range(before + after, before - 1, -1)):
+    for side in _inwards(chain):
         leaves = begin[side[0]]
         for place in side[1:-1]:
             leaves = max(begin[place], leaves + word + streamed.stage_cycles)
-        if len(side) > 1:
-            comes.append(leaves + word)
+        comes.append(leaves + word)
     if not comes:
         return begin[before] + flits - 1
     first = min(comes)
     # Both sides share the root's port: a word a cycle.
     first = max(max(comes), first + flits) if len(comes) > 1 else first
     return max(begin[before], first + streamed.stage_cycles) + flits - 1
+
+
+def _chain_of_parts_cycles(
+    parts: RelayedParts, chain: Chain, begin: list[int], timing: NocTiming
+) -> int:
+    """The same of parts that are stored at every tile: the first one's way, then one by one."""
+    hops, sides = chain.segment.step, _inwards(chain)
+    way = arrival_cycles(timing, hops, parts.flits)
+    comes = []
+    for side in sorted(sides, key=len):  # the root adds what the shorter side brings first
+        leaves = begin[side[0]]
+        for place in side[1:-1]:
+            leaves = max(begin[place], leaves + way) + parts.add_cycles
+        comes.append(leaves + way)
+    done = begin[chain.sides[0]]
+    if not sides:
+        return done
+    for come in comes:
+        done = max(done, come) + parts.add_cycles
+    return done + (parts.count - 1) * parts.pace_cycles(timing, hops, len(sides))
+
+
+def _inwards(chain: Chain) -> list[range]:
+    """Members of either side by their numbers, from the outermost to the root."""
+    before, after = chain.sides
+    sides = range(before + 1), range(before + after, before - 1, -1)
+    return [side for side in sides if len(side) > 1]

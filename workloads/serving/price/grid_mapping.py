@@ -10,6 +10,8 @@ from workloads.serving.price.grid_layer import GridOperator, grid_operators
 from workloads.serving.price.iteration import Part
 from workloads.serving.price.mapping import Mapped
 
+_MOVING_ROOT, _TO_MOVING_ROOTS = "mesh-gemm-t", ("network", "stream")
+
 
 class GridMapping:
     """Plans parts of iterations on a square place, each kernel once.
@@ -43,7 +45,8 @@ class GridMapping:
 
     def variant(self, mapped: Mapped) -> str:
         """What comparisons of levels know a kernel's choices by."""
-        choices = replace(self._asked, skewed=mapped.choices.skewed)
+        collective = self._collective(mapped.kernel)
+        choices = replace(self._asked, skewed=mapped.choices.skewed, collective=collective)
         return KERNELS[mapped.kernel].variant(choices, self.place)
 
     def cycles(self, part: Part) -> int:
@@ -54,9 +57,16 @@ class GridMapping:
         key = operator._replace(name="")
         if key not in self._plans:
             kernel = KERNELS[operator.kernel]
-            choices = operator.choices
-            if self._asked.collective is not None and "collective" in kernel.choices:
-                choices = replace(choices, collective=self._asked.collective)
+            choices, collective = operator.choices, self._collective(operator.kernel)
+            if collective is not None:
+                choices = replace(choices, collective=collective)
             (found,) = kernel.found([operator.sizes], self.place, choices)
             self._plans[key] = Mapped(operator.kernel, operator.sizes, *found)
         return self._plans[key]
+
+    def _collective(self, kernel: str) -> str | None:
+        """What was asked for, where a kernel has it: to a root that moves no trees lead."""
+        asked = self._asked.collective
+        if kernel == _MOVING_ROOT and asked not in _TO_MOVING_ROOTS:
+            return None
+        return asked if "collective" in KERNELS[kernel].choices else None
