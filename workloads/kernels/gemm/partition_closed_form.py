@@ -1,10 +1,14 @@
 """The partitioned product as a performance model: its operations one by one, on a free network.
 
 A max-plus step over the cores for each operation: engines, tokens and credits as the program has
-them, ways of their real lengths. That messages share links and ports is left out. Where channels
-are locked a message is a request, an acknowledge and data (`zero_load.NocTiming.head_cycles`), none
+them, ways of their real lengths. Messages that share links do not wait for each other here; but all
+takes no less than what the busiest link carries. Where channels are locked a
+message is a request, an acknowledge and data (`zero_load.NocTiming.head_cycles`), none
 of which waits: this is the formula mode beside the router at level `at`.
 """
+
+from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +17,7 @@ from tlm.interconnect.transfer_times import arrival_cycles, credit_cycles
 from tlm.interconnect.zero_load import NocTiming
 from workloads.kernels.gemm.partition_gemm import neighbours
 from workloads.kernels.gemm.partition_plan import PartitionPlan
+from workloads.machine.order import Tile
 
 _Times = NDArray[np.int64]
 _BEFORE = -(2**40)
@@ -82,4 +87,27 @@ def partition_cycles(plan: PartitionPlan, timing: NocTiming) -> int:
         for passed in [] if plan.scattered else sent:
             transfer, ready = across.send(transfer, ready, passed)
         done = np.maximum(done, ready)
-    return int(max(matrix.max(), done.max(), transfer.max()))
+    busiest = _busiest_link(plan) * timing.link_interval_cycles
+    return int(max(matrix.max(), done.max(), transfer.max(), busiest))
+
+
+def _busiest_link(plan: PartitionPlan) -> int:
+    """Flits over the link that carries most; packets go along rows first."""
+    loads: Counter[tuple[Tile, Tile]] = Counter()
+    moves = (
+        ((1, 0), (plan.rounds - 1) * plan.parts * plan.b_flits),
+        ((0, 1), plan.sums_sent * plan.c_flits),
+    )
+    for step, flits in moves:
+        for tile, taker in zip(plan.order, neighbours(plan, step), strict=True):
+            for link in pairwise(_way(tile, plan.order[taker])):
+                loads[link] += flits
+    return max(loads.values(), default=0)
+
+
+def _way(tile: Tile, taker: Tile) -> list[Tile]:
+    """The tiles whose routers a message passes."""
+    (row, col), (to_row, to_col) = tile, taker
+    east, south = (1 if to_col > col else -1), (1 if to_row > row else -1)
+    way = [(row, place) for place in range(col, to_col, east)]
+    return [*way, *((place, to_col) for place in range(row, to_row, south)), taker]

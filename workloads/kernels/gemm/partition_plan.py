@@ -134,9 +134,10 @@ class PartitionPlan:
 
     @property
     def pieces(self) -> Pieces:
-        """The cores share the product; each goes through chunks of B."""
+        """The cores share the product; each goes through the parts of its chunks of B."""
         m, k, n = self.block
-        return Pieces(self.cores, {"m": m, "n": n, "k": k}, {"rounds": self.rounds})
+        blocks = {"m": 1, "n": self.rounds * self.parts, "k": 1}
+        return Pieces(self.cores, {"m": m, "n": n, "k": k}, blocks)
 
 
 def plan_partition(
@@ -155,18 +156,21 @@ def plan_partition(
     size_m, size_n, size_k = shape
     check_shape(size_m, size_k, size_n)
     whole_b = partition == "input"
-    n = size_n if whole_b else ceil_div(size_n, len(place.order))
+    n = size_n if whole_b else ceil_div(size_n, place.rows * place.cols)
     block = ceil_div(size_m, cores[0]), ceil_div(size_k, cores[1]), n
     return PartitionPlan(place, cores, block, whole_b, scattered)
 
 
-def cores_of(partition: str, tiles: int) -> list[tuple[int, int]]:
-    """The R x C that a partition may have on a number of tiles.
+def cores_of(partition: str, place: Place) -> list[tuple[int, int]]:
+    """The R x C that a partition may have on some tiles; a mesh has its own rows and columns.
 
     Raises:
         InputError: for an unknown partition.
     """
     choose("partition", partition, PARTITIONS[:-1])
+    tiles = place.rows * place.cols
     if partition == "2d":
+        if place.placement == "mesh" and min(place.rows, place.cols) > 1:
+            return [(place.rows, place.cols)]
         return [(rows, tiles // rows) for rows in range(2, tiles) if tiles % rows == 0]
     return [(1, tiles) if partition == "k" else (tiles, 1)]

@@ -25,16 +25,16 @@ def find_partition(
             product, or if ``auto`` finds none.
     """
     choose("partition", partition, PARTITIONS)
-    auto, tiles = partition == "auto", len(place.order)
+    auto = partition == "auto"
     plans = [
         plan_partition(shape, place, name, cores, scattered=scattered)
         for name in (PARTITIONS[:-1] if auto else (partition,))
-        for cores in cores_of(name, tiles)
+        for cores in cores_of(name, place)
     ]
     if not plans:
         raise InputError(
-            f"--partition: found {partition} on {tiles} tiles; allowed: on a number of tiles that "
-            "is a product of two above 1"
+            f"--partition: found {partition} on {place.rows * place.cols} tiles; allowed: on a "
+            "number of tiles that is a product of two above 1"
         )
     if auto:
         needed = [partition_gemm(plan).tile_bytes for plan in plans]
