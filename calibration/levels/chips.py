@@ -153,7 +153,7 @@ def chip_points(
 
 
 def _runs(grid: Grid) -> Iterator[tuple[str, Choices]]:
-    """Kernels by themselves, skewed, those of serving by messages, and causal attention.
+    """Kernels by themselves, skewed, those of serving by messages, partitions, causal attention.
 
     FlatAttention also with all tiles in a group, each way.
     """
@@ -165,6 +165,8 @@ def _runs(grid: Grid) -> Iterator[tuple[str, Choices]]:
             yield from ((name, Choices(collective=collective)) for collective in BY_MESSAGES)
         if "causal" in KERNELS[name].choices and grid[0] * grid[1] <= _VARIANT_TILES:
             yield name, Choices(causal=True)
+        if "partition" in kernel.choices and grid[0] * grid[1] <= _VARIANT_TILES:
+            yield from ((name, Choices(partition=partition)) for partition in ("mn", "k", "2d"))
     if grid[0] * grid[1] <= _AT_TILES:
         yield "flat-attention", Choices(group=grid)
         for collective in (None, *BY_MESSAGES):

@@ -145,29 +145,31 @@ def test_memory_of_a_core() -> None:
 @pytest.mark.parametrize("grid", GRIDS)
 @pytest.mark.parametrize("shape", [(13, 22, 17), (96, 96, 8)])
 def test_levels_agree(grid: Grid, shape: tuple[int, int, int]) -> None:
-    """`perf` is `lt`, which knows nothing of sends of several operations that share links, or more.
+    """`perf` is `lt`, and that `at`, but for messages of a 2-D partition that share links.
 
-    It is never above `at`.
+    `lt` knows of those of one send, and `perf` of no less than the busiest link carries.
     """
     for plan in plans(grid, shape):
         program = partition_gemm(plan)
         lt = run_lt(program, TIMING).cycles
         at = run_at(program, TIMING, HandshakeMesh(*grid, TIMING)).cycles
-        assert lt <= partition_cycles(plan, TIMING) <= at
-        if 1 in plan.cores:  # one ring, whose messages share no link
-            assert lt == at
+        perf = partition_cycles(plan, TIMING)
+        assert lt == pytest.approx(at, rel=0.03)
+        assert 0.95 * at <= perf <= at
+        if 1 in plan.cores:  # one ring
+            assert perf == lt == at
 
 
 @pytest.mark.parametrize("placement", ["linear", "interleave"])
 def test_the_busiest_link_bounds_a_product(placement: str) -> None:
-    """Cores of a column two tiles apart: their messages share links, which `lt` does not know."""
+    """Cores of a column lie two tiles apart: their messages share links."""
     engine = Systolic(32, 32, "weight-stationary", FoldTiming(0, 0, 0))
     tiles = replace(place(1, 4), placement=placement, matrix=engine)
     plan = find_partition((8, 512, 512), tiles, "2d")
     program = partition_gemm(plan)
     at = run_at(program, TIMING, HandshakeMesh(1, 4, TIMING)).cycles
     assert partition_cycles(plan, TIMING) == pytest.approx(at, rel=0.15)
-    assert run_lt(program, TIMING).cycles < 0.8 * at
+    assert run_lt(program, TIMING).cycles == pytest.approx(at, rel=0.01)
 
 
 def test_auto_is_the_fastest_that_fits() -> None:

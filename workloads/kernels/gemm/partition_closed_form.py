@@ -34,7 +34,7 @@ class _Ring:
     def __init__(
         self, plan: PartitionPlan, step: tuple[int, int], flits: int, timing: NocTiming
     ) -> None:
-        self.taker = np.array(neighbours(plan, step))
+        self.taker = np.array(neighbours(plan.cores, step))
         tiles = np.array(plan.order)
         hops = np.abs(tiles - tiles[self.taker]).sum(axis=1)
         self._flits = flits
@@ -99,7 +99,7 @@ def _busiest_link(plan: PartitionPlan) -> int:
         ((0, 1), plan.sums_sent * plan.c_flits),
     )
     for step, flits in moves:
-        for tile, taker in zip(plan.order, neighbours(plan, step), strict=True):
+        for tile, taker in zip(plan.order, neighbours(plan.cores, step), strict=True):
             for link in pairwise(_way(tile, plan.order[taker])):
                 loads[link] += flits
     return max(loads.values(), default=0)

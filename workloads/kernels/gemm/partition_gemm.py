@@ -13,15 +13,19 @@ clusters of workstations", 2009.
 """
 
 from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from tlm.interconnect.packets import TileSet
-from tlm.program import Buffer, Engine, Gemm, Operation, Program, Send, Token, Vector, Work
+from tlm.program import Buffer, Engine, Gemm, Indices, Operation, Program, Send, Token, Vector, Work
 from tlm.program.arithmetic import Integers
 from tlm.program.functional import TileBlocks
 from workloads.kernels.gemm.partition_plan import PartitionPlan
 from workloads.kernels.parts.blocks import cut
+from workloads.kernels.parts.line import even_runs
+from workloads.machine.order import Order
 
 
 def partition_gemm(plan: PartitionPlan) -> Program:
@@ -31,7 +35,7 @@ def partition_gemm(plan: PartitionPlan) -> Program:
     """
     parts = plan.parts
     tokens = {"b.work": Token(initial=parts, depth=parts)}
-    # Of what is handed on a core may have the next before its own send, as these stand one by one.
+    # Of what is handed on a core may have the next before its own send, as these stand in turn.
     if plan.rounds > 1:
         tokens["b.send"] = Token(initial=parts, depth=parts + 1)
         for index in range(2):
@@ -185,17 +189,37 @@ def _all_gather(plan: PartitionPlan, turn: int) -> Iterator[Operation]:
 
 
 def _sends(
-    plan: PartitionPlan, step: tuple[int, int], flits: int, **names: object
+    plan: PartitionPlan, step: tuple[int, int], flits: int, **names: Any
 ) -> Iterator[Operation]:
     """Every core sends to the one some rows and columns of cores further, around the end."""
-    for tile, taker in zip(plan.order, neighbours(plan, step), strict=True):
-        row, col = plan.order[taker]
-        yield Send(TileSet.tile(*tile), np.array([row]), np.array([col]), flits, **names)  # type: ignore[arg-type]
+    for tiles, to_rows, to_cols in _moves(plan.order, plan.cores, step):
+        yield Send(tiles, to_rows, to_cols, flits, **names)
 
 
-def neighbours(plan: PartitionPlan, step: tuple[int, int]) -> list[int]:
+@lru_cache(64)  # loops send the same way again and again
+def _moves(
+    order: Order, cores: tuple[int, int], step: tuple[int, int]
+) -> list[tuple[TileSet, Indices, Indices]]:
+    """Sources, and rows and columns of their takers, of as few sends as name them all."""
+    by_rows: dict[tuple[int, int], dict[int, int]] = {}
+    for (row, col), taker in zip(order, neighbours(cores, step), strict=True):
+        to_row, to_col = order[taker]
+        by_rows.setdefault((row, to_row), {})[col] = to_col
+    alike: dict[tuple[range, tuple[int, ...]], dict[int, int]] = {}
+    for (row, to_row), to_cols in sorted(by_rows.items()):
+        for cols in even_runs(sorted(to_cols)):
+            key = cols, tuple(to_cols[col] for col in cols)
+            alike.setdefault(key, {})[row] = to_row
+    return [
+        (TileSet(rows, cols), np.array([to_rows[row] for row in rows]), np.array(takers))
+        for (cols, takers), to_rows in alike.items()
+        for rows in even_runs(sorted(to_rows))
+    ]
+
+
+def neighbours(cores: tuple[int, int], step: tuple[int, int]) -> list[int]:
     """Of each core in the order, the one some rows and columns of cores further."""
-    rows, cols = plan.cores
+    rows, cols = cores
     return [
         (i + step[0]) % rows * cols + (j + step[1]) % cols for i in range(rows) for j in range(cols)
     ]
