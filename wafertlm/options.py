@@ -53,6 +53,8 @@ NAME_OR_FILE = Flag(metavar="NAME|FILE")
 #: Variants of kernels, of every command that runs some.
 COLLECTIVE_HELP = "How reductions are made, if another way; see --list."
 SCHEDULE_HELP = "Of flat-attention: naive or async (default)."
+PARTITION_HELP = "Of partitioned-gemm: input, mn, k, 2d or auto (default)."
+PLACEMENT_HELP = "Of partitioned-gemm: linear (default), interleave, ring or mesh."
 GROUP_HELP = "Of flat-attention: GYxGX tiles of a group, or auto (default)."
 
 

@@ -153,7 +153,7 @@ def chip_points(
 
 
 def _runs(grid: Grid) -> Iterator[tuple[str, Choices]]:
-    """Kernels by themselves, skewed, those of serving by messages, by streams, causal attention.
+    """Kernels by themselves, skewed, by messages, by streams, in partitions, causal attention.
 
     FlatAttention also with all tiles in a group, each way.
     """
@@ -167,6 +167,8 @@ def _runs(grid: Grid) -> Iterator[tuple[str, Choices]]:
             yield from ((name, Choices(collective=each)) for each in STREAMED.get(name, ()))
             if "causal" in kernel.choices:
                 yield name, Choices(causal=True)
+            if "partition" in kernel.choices:
+                yield from ((name, Choices(partition=each)) for each in ("mn", "k", "2d"))
     if grid[0] * grid[1] <= _AT_TILES:
         yield "flat-attention", Choices(group=grid)
         for collective in (None, *BY_MESSAGES):

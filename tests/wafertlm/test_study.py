@@ -91,17 +91,17 @@ def test_errors_of_chips_are_recorded(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_names_are_listed() -> None:
     outcome = CliRunner().invoke(command, ["--list", "--json"])
     assert json.loads(outcome.stdout) == {
-        "studies": ["flatattention", "layered-prefill", "waferllm"]
+        "studies": ["flatattention", "layered-prefill", "npusim", "waferllm"]
     }
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "study: not given; known: flatattention, layered-prefill, waferllm"),
+        ([], "study: not given; known: flatattention, layered-prefill, npusim, waferllm"),
         (
             ["waferllm-2"],
-            "unknown study 'waferllm-2'; known: flatattention, layered-prefill, waferllm",
+            "unknown study 'waferllm-2'; known: flatattention, layered-prefill, npusim, waferllm",
         ),
         (
             ["layered-prefill", "--quick", "--record"],

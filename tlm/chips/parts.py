@@ -40,6 +40,10 @@ def noc_timing(chip: Chip) -> NocTiming:
         multicast_gap_cycles=0,
         flit_bytes=chip.noc.flit_bytes,
         reduce_cycles=chip.noc.reduce_cycles or 1,
+        channel=chip.noc.channel,
+        request_cycles=chip.noc.request_cycles,
+        acknowledge_cycles=chip.noc.acknowledge_cycles,
+        data_cycles=chip.noc.data_cycles,
     )
 
 

@@ -82,10 +82,13 @@ class ForeignNoc(Table):
     """The mesh network of a foreign chip; multicasts stream through it without a gap.
 
     ``reduce_cycles``: from the meeting of operands in a router to their result; None if the network
-    combines nothing. Level `at` alone knows ``buffer_flits``, what a router holds at an input;
-    ``packet_flits``, the longest packet of a multicast or a reduction; ``cut_through``, whether
-    these wait for room for all of a packet; and ``arbiter``, who gets an output. What a profile
-    does not say of them is assumed.
+    combines nothing. ``channel`` "output" or "receiver": a message goes by request, acknowledge and
+    data, and locks its way (`tlm.interconnect.zero_load.NocTiming`), with the cycles of the three
+    at its ends; then there are no multicasts and reductions, and levels are `at` and `perf`, which
+    knows no waits for locks. Level `at` alone knows ``buffer_flits``, what a router holds at an
+    input; ``packet_flits``, the longest packet of a multicast or a reduction; ``cut_through``,
+    whether these wait for room for all of a packet; and ``arbiter``, who gets an output. What a
+    profile does not say of them is assumed.
     """
 
     kind: Literal["foreign"]
@@ -97,6 +100,19 @@ class ForeignNoc(Table):
     packet_flits: Count = 16
     cut_through: bool = True
     arbiter: Literal["round-robin", "fixed", "tree"] = "round-robin"
+    channel: Literal["none", "output", "receiver"] = "none"
+    request_cycles: Count = 1
+    acknowledge_cycles: Count = 1
+    data_cycles: Count = 1
+
+    @model_validator(mode="after")
+    def _locks_without_reductions(self) -> Self:
+        if self.channel != "none" and self.reduce_cycles is not None:
+            raise ValueError(
+                f"channel: found {self.channel} with reduce_cycles; allowed: none, as locked "
+                "channels carry messages from one tile to another alone"
+            )
+        return self
 
 
 class ChipSoftware(Table):

@@ -19,6 +19,7 @@ from workloads.studies.campaign import default_workers
 from workloads.studies.flatattention import study as flatattention
 from workloads.studies.layered_prefill import study as layered_prefill
 from workloads.studies.layered_prefill.study import FULL_SEEDS, QUICK_SEEDS
+from workloads.studies.npusim import study as npusim
 from workloads.studies.profiles import record
 from workloads.studies.waferllm import study as waferllm
 
@@ -52,6 +53,7 @@ STUDIES = {
         seeds=True,
         chips=True,
     ),
+    "npusim": Study(npusim.run_study, "workloads.studies.npusim.plots", seeds=False, chips=False),
     "waferllm": Study(
         waferllm.run_study, "workloads.studies.waferllm.plots", seeds=False, chips=True
     ),

@@ -3,10 +3,13 @@
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from tlm.engines.at import run_at
 from tlm.engines.lt import run_lt
 from tlm.engines.outcome import Outcome
 from tlm.interconnect.handshake import DeadlockError, HandshakeMesh
+from tlm.interconnect.lines import MeshPort
 from tlm.program import Program
 from tlm.tiles.mesh import TiledMesh
 from wafertlm.kernel.memory import NO_MEMORY, KernelMemory, memory_at
@@ -32,7 +35,7 @@ class Timed(NamedTuple):
 def simulate(
     setup: Setup, timed: Timed, noc: str, memory: KernelMemory, execution: Execution
 ) -> tuple[Outcome, dict[str, Any] | None]:
-    """What came of a program, and of a network in Verilog which one that was.
+    """What came of a program; of a network in Verilog which one that was; of a model its waits.
 
     Args:
         setup: Whose network.
@@ -73,7 +76,18 @@ def simulate(
         outcome = run_at(program, cut, mesh, recorder, setup.queues, memory.channels)
     except DeadlockError as error:
         raise CheckFailedError(f"deadlock: {error}") from error
-    return outcome, None
+    return outcome, waits(mesh) if tile is None else None
+
+
+def waits(mesh: HandshakeMesh) -> dict[str, Any]:
+    """Cycles that packets stood in line for outputs: of all, and of the one with most of them."""
+    waited = mesh.waited_cycles
+    row, col, port = (int(each) for each in np.unravel_index(waited.argmax(), waited.shape))
+    return {
+        "waited_cycles": int(waited.sum()),
+        "most_waited": f"{row},{col} {MeshPort(port).name.lower()}",
+        "most_waited_cycles": int(waited[row, col, port]),
+    }
 
 
 def without_memory(setup: Setup, timed: Timed, threads: int | None = None) -> int:

@@ -11,6 +11,8 @@ from wafertlm.options import (
     COLLECTIVE_HELP,
     GROUP_HELP,
     NAME_OR_FILE,
+    PARTITION_HELP,
+    PLACEMENT_HELP,
     SCHEDULE_HELP,
     SET,
     SET_HELP,
@@ -20,8 +22,10 @@ from wafertlm.options import (
 )
 from workloads.kernels.attention.flat_plan import SCHEDULES
 from workloads.kernels.catalogue import KERNELS, Choices, Sizes
+from workloads.kernels.gemm.partition_plan import PARTITIONS
 from workloads.kernels.parts.collectives import METHODS
 from workloads.machine.dtypes import DTYPE_BITS
+from workloads.machine.order import PLACEMENTS
 
 RTL = "rtl"
 LEVELS = (RTL, "at", "lt", "perf")
@@ -99,11 +103,15 @@ class KernelOptions:
     ] = None
     serial: Annotated[bool, "Of summa: panels of B are sent when those of A have come."] = False
     at_root: Annotated[
-        bool, "Of mesh-gemv and pipeline-gemv: sums stay at the root of a column."
+        bool,
+        "Of mesh-gemv and pipeline-gemv: sums stay at the root of a column; of partitioned-gemm: "
+        "each tile keeps its part of them.",
     ] = False
     causal: Annotated[
         bool, "Of attention: no row sees the keys of tokens after its own; rows are the last."
     ] = False
+    partition: Annotated[str | None, PARTITION_HELP] = None
+    placement: Annotated[str | None, PLACEMENT_HELP] = None
     tiles: Annotated[
         str | None,
         "CSV table of the chip's tiles: per cent of the cycles of work, 0 for a disabled tile.",
@@ -146,6 +154,8 @@ class KernelOptions:
             serial=self.serial or None,
             at_root=self.at_root or None,
             heads_per_group=self.heads_per_group,
+            partition=self.partition,
+            placement=self.placement,
         )
 
 
@@ -161,6 +171,8 @@ def known_names() -> dict[str, list[str]]:
         "dtypes": list(DTYPE_BITS),
         "collectives": list(METHODS),
         "schedules": list(SCHEDULES),
+        "partitions": list(PARTITIONS),
+        "placements": list(PLACEMENTS),
     }
 
 

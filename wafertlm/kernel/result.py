@@ -20,7 +20,7 @@ from tlm.level_errors import (
 from wafertlm.kernel.options import RTL
 from wafertlm.kernel.setup import Setup
 from wafertlm.output import complete
-from workloads.kernels.catalogue import KERNELS_OWN
+from workloads.kernels.catalogue import KERNELS_OWN, moves
 from workloads.machine.spent import Spent
 from workloads.studies.profiles import profile_error
 
@@ -33,7 +33,8 @@ class KernelResult:
         setup: What ran.
         spent: What the tile that ends last did.
         alone: Whether jobs took as long as by themselves.
-        network: Which network in Verilog it was; None of others.
+        network: Which network in Verilog it was; of a model at level `at` whose tiles' banks do
+            not count, how long packets stood in line for outputs; None of others.
         memory: What off-chip memory did; None if its time was not counted.
         maps: Arrays over the tiles, shape (rows, columns); empty at level `perf`. With a table of
             tiles from the first tile that is used to the last; those out of use have no times.
@@ -108,8 +109,17 @@ class KernelResult:
             "slice": pieces.slice,
             "blocks": pieces.blocks,
             "tile_bytes": self.setup.program.tile_bytes,
+            "received_bytes": self._received_bytes,
             "engine_utilization": self._engine_utilization,
         }
+
+    @property
+    def _received_bytes(self) -> float | None:
+        """What a tile takes in from the network, on average; None where plans do not count it."""
+        plan, place = self.setup.plan, self.setup.place
+        if not moves(plan):
+            return None
+        return plan.moved.delivered / (place.rows * place.cols)
 
     @property
     def _engine_utilization(self) -> float | None:

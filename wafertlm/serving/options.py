@@ -49,7 +49,9 @@ class ServeOptions:
     ] = None
     expert_parallel: Annotated[int, "Groups of GPUs that whole experts are dealt out to."] = 1
     trace: Annotated[Path | None, "CSV or .jsonl file of requests."] = None
-    workload: Annotated[str | None, "Generated requests with the lengths of a data set."] = None
+    workload: Annotated[
+        str | None, "Generated requests with the lengths of a data set, or all alike: fixed:IN:OUT."
+    ] = None
     rate_rps: Annotated[
         float | None, "Generated requests a second; inf: offline.", Flag("--rate")
     ] = None

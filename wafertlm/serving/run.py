@@ -126,7 +126,7 @@ def known_names() -> dict[str, list[str]]:
         "chips": sorted(serving_chips()),
         "schedulers": list(ALL_SCHEDULERS),
         "levels": list(LEVELS),
-        "workloads": sorted(WORKLOADS),
+        "workloads": [*sorted(WORKLOADS), "fixed:IN:OUT"],
         "weights": list(DTYPE_BYTES),
         "collectives": list(METHODS),
         "schedules": list(SCHEDULES),

@@ -26,6 +26,10 @@ from workloads.kernels.gemm.closed_form import (
 )
 from workloads.kernels.gemm.mesh_gemm import mesh_gemm
 from workloads.kernels.gemm.mesh_gemm_t import mesh_gemm_t
+from workloads.kernels.gemm.partition_closed_form import partition_cycles
+from workloads.kernels.gemm.partition_gemm import partition_gemm
+from workloads.kernels.gemm.partition_plan import PartitionPlan
+from workloads.kernels.gemm.partition_search import find_partition
 from workloads.kernels.gemm.plan import GemmPlan, plan_gemm, plan_square_gemm, shifted, summed
 from workloads.kernels.gemm.ring import Rings
 from workloads.kernels.gemm.stream_closed_form import stream_gemm_cycles
@@ -98,9 +102,12 @@ class Choices:
         skewed: Of products by compute and shift: A comes skewed, as one before left it.
         receive_buffers: Of SUMMA: of a tile for panels of each matrix, 1 or 2.
         serial: Of SUMMA: whether panels of B wait for those of A.
-        at_root: Of products of a vector: whether sums stay at the roots.
+        at_root: Of products of a vector: whether sums stay at the roots. Of partitioned ones:
+            whether each tile keeps the part that comes together there.
         causal: Of attention: no row sees the keys of tokens after its own.
         heads_per_group: Of FlatAttention: streams that a group has under way.
+        partition: Of partitioned products (`workloads.kernels.gemm.partition_plan`).
+        placement: Of the same: the order of the tiles (`workloads.machine.order`).
     """
 
     collective: str | None = None
@@ -116,6 +123,8 @@ class Choices:
     at_root: bool | None = None
     causal: bool | None = None
     heads_per_group: int | None = None
+    partition: str | None = None
+    placement: str | None = None
 
 
 #: Kernels as they are by themselves.
@@ -209,6 +218,8 @@ class Kernel:
             "serial" if known.serial else None,
             "at the root" if known.at_root else None,
             "causal" if known.causal else None,
+            known.partition if known.partition != "auto" else None,
+            known.placement if known.placement != "linear" else None,
             "1 head a group" if known.heads_per_group == 1 and known.schedule != "naive" else None,
         )
         return ", ".join(part for part in parts if part is not None)
@@ -338,6 +349,12 @@ def _plan_transposed(sizes: Any, place: Place, choices: Choices) -> GemmPlan:
 def _moving_sum(place: Place) -> str:
     """How sums come together whose root is another tile in each step."""
     return "network" if place.in_network else "stream"
+
+
+def _partitioned(sizes: Any, place: Place, choices: Choices) -> PartitionPlan:
+    place = replace(place, placement=choices.placement or place.placement)
+    partition = choices.partition or "auto"
+    return find_partition(sizes, place, partition, scattered=bool(choices.at_root))
 
 
 def _gemv(
@@ -492,6 +509,14 @@ KERNELS = {
     "cannon": _compute_shift(cannon, Rings.natural),
     "summa": _panels(summa, summa_cycles, "receive_buffers", "serial"),
     "allgather-gemm": _panels(allgather_gemm, allgather_cycles),
+    "partitioned-gemm": Kernel(
+        GEMM,
+        _product_macs,
+        _partitioned,
+        partition_gemm,
+        partition_cycles,
+        ("partition", "placement", "at_root"),
+    ),
     "stream-gemm": _stream(GEMM),
     "grouped-gemm": _stream(GROUPS),
     "mesh-gemv": replace(

@@ -14,6 +14,7 @@ from tlm.interconnect.transfer_times import arrival_cycles
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.edge import Edge
 from workloads.machine.kv_levels import KvLevels
+from workloads.machine.order import Order, tile_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,7 @@ class Place:
         origin: Row and column of the chip where the rectangle begins.
         kv: What keys and values have of its memory beside.
         software: What cores do in software at the ends of transfers.
+        placement: How a ring lies on the tiles (`workloads.machine.order`).
     """
 
     rows: int
@@ -88,6 +90,7 @@ class Place:
     origin: tuple[int, int] = (0, 0)
     kv: KvLevels = KvLevels()
     software: ChipSoftware = ChipSoftware()
+    placement: str = "linear"
 
     def __post_init__(self) -> None:
         if self.rows < 1 or self.cols < 1:
@@ -102,6 +105,15 @@ class Place:
         if self.rows != self.cols:
             raise InputError(f"grid {self.rows}x{self.cols}: this kernel runs on square grids")
         return self.rows
+
+    @property
+    def order(self) -> Order:
+        """The tiles as a ring passes them, each by its row and column of the rectangle.
+
+        Raises:
+            InputError: for an unknown placement, or a ring on a rectangle that has none.
+        """
+        return tile_order(self.placement, self.rows, self.cols)
 
     def keeping(self, kv: KvLevels) -> "Place":
         """The same with memory set aside for keys and values, an equal share of every tile's."""

@@ -195,3 +195,14 @@ def test_tiles_do_not_stand_at_locked_channels() -> None:
     with pytest.raises(InputError) as error:
         TiledMesh(2, 2, BY_OUTPUT, tile=None)  # type: ignore[arg-type]  # whichever
     assert str(error.value) == "channel: found output; allowed with tiles: none"
+
+
+@BOTH
+def test_waits_are_counted_at_the_output_that_is_locked(timing: NocTiming) -> None:
+    """A request of 1,1 meets a message of 100 flits that goes east through its router."""
+    long, short = (0, 4, TileSet.tile(1, 3), 100), (30, 5, TileSet.tile(1, 2), 1)
+    mesh = HandshakeMesh(3, 4, timing)
+    seen = mesh.simulate(Packets.of([long, short]))
+    waited = mesh.waited_cycles
+    assert waited[1, 1, MeshPort.EAST] == waited.sum() > 0
+    assert seen.latency_cycles()[1] == timing.unicast_cycles(1, 1) + waited.sum()

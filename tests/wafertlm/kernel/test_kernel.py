@@ -19,7 +19,7 @@ SHAPES = {
 }
 
 
-PLAN = ("group", "slice", "blocks", "tile_bytes", "engine_utilization")
+PLAN = ("group", "slice", "blocks", "tile_bytes", "received_bytes", "engine_utilization")
 
 
 def shape_of(name: str) -> str:
@@ -74,6 +74,7 @@ def test_the_plan_says_how_the_problem_is_cut(kernel: Run) -> None:
         "slice": {"m": 12, "n": 8, "k": 10},
         "blocks": {"m": 1, "n": 1, "k": 4},
         "tile_bytes": 3 * (12 * 10 + 10 * 8) + 4 * 12 * 8,
+        "received_bytes": None,
         "engine_utilization": pytest.approx(0.163, abs=5e-4),
     }
     attention = kernel("decode-attention", "--level", "perf")["plan"]

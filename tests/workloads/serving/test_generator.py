@@ -29,6 +29,21 @@ def test_samples_achieve_them(lengths: Lengths) -> None:
     assert drawn.min() >= 1
 
 
+def test_requests_that_are_all_alike() -> None:
+    """At once, as a batch is served offline."""
+    trace = generate("fixed:100:200", 7, float("inf"), 1.0, 3)
+    assert trace.prompt_tokens.tolist() == [100] * 7
+    assert trace.output_tokens.tolist() == [200] * 7
+    assert not trace.arrival_ps.any()
+    for name in ("fixed", "fixed:0:4", "fixed:4", "fixed:4:x"):
+        with pytest.raises(InputError) as error:
+            generate(name, 7, 1.0, 1.0, 3)
+        assert str(error.value) == (
+            f"workload: found '{name}'; write fixed:IN:OUT, tokens of every prompt and output, "
+            "such as fixed:100:200"
+        )
+
+
 def test_statistics_that_no_distribution_has_are_refused() -> None:
     with pytest.raises(InputError, match="no beta distribution"):
         fit(Lengths(mean=100, p90=50_000, std=10))
@@ -57,7 +72,7 @@ def test_the_seed_decides_and_the_rate_does_not_change_lengths() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"workload": "books"}, "unknown workload 'books'; known: arxiv, sharegpt"),
+        ({"workload": "books"}, "unknown workload 'books'; known: arxiv, fixed:IN:OUT, sharegpt"),
         ({"requests": 0}, "requests: found 0; allowed: 1 to 10000000"),
         ({"rate_rps": 0.0}, "rate: found 0.0; allowed: positive, or inf"),
         ({"rate_rps": float("nan")}, "rate: found nan"),

@@ -76,5 +76,6 @@ def ask_now(m: Records, output: Address, requester: int) -> None:
     """Stand in line at an output from this cycle on."""
     if m[output + Output.ASKING] == 0 and m[Mesh.CLOCK] < m[output + Output.FREE_FROM] < NEVER:
         schedule(m, m[output + Output.FREE_FROM], What.NOBODY, output)
+    m[output + Output.WAITED] -= m[Mesh.CLOCK]
     m[output + Output.ASKING] |= 1 << m[Mesh.PLACE_OF + requester]
     mark(m, output)

@@ -36,6 +36,7 @@ def grant(m: Records, output: Address) -> None:
     m[output + Output.PREFERRED] = preferred_after(arbiter, preferred, asking, place)
     winner = m[Mesh.AT_PLACE + place]
     m[output + Output.ASKING] &= ~(1 << place)
+    m[output + Output.WAITED] += m[Mesh.CLOCK]
     m[output + Output.OWNER] = winner
     m[output + Output.FREE_FROM] = NEVER
     slot, port = RESULT if winner == PORTS else winner, m[output + Output.PORT]

@@ -16,6 +16,7 @@ from tlm.interconnect.handshake.records import (
     Delivery,
     Int32s,
     Mesh,
+    Output,
     Packet,
     What,
 )
@@ -24,6 +25,7 @@ from tlm.interconnect.handshake.state import (
     aligned_zeros,
     new_mesh,
     node_addresses,
+    output_column,
     set_controls,
 )
 from tlm.interconnect.packets import (
@@ -84,6 +86,15 @@ class HandshakeMesh:
     def idle(self) -> bool:
         """Nothing moves: no packet is on its way, or those that are wait for operands."""
         return int(self._mesh[Mesh.PENDING]) == 0
+
+    @property
+    def waited_cycles(self) -> Int32s:
+        """Cycles that packets have stood in line for each output; shape (rows, columns, 5).
+
+        Outputs are in the order of `MeshPort`. It counts once nothing is on its way.
+        """
+        waited = output_column(self._mesh, Output.WAITED)
+        return waited.reshape(self._rows, self._cols, PORTS)
 
     def inject(self, cycle: int, source: int, goal: TileSet | ReductionGoal, flits: int) -> int:
         """Queue a packet at a node's interface; returns its number (see `Interconnect`).

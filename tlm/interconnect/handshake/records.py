@@ -208,6 +208,7 @@ class Output(IntEnum):
     ROOM_AT = 43  # cycle in which it is looked at again for a first flit's room
     OPEN = 44  # messages that have begun and not ended, where they share it
     RECEIVER = 45  # their receiver: row, column
+    WAITED = 46  # cycles that packets stood in line for it, where none does now
 
 
 class FlitBuffer(IntEnum):

@@ -10,6 +10,7 @@ Arrivals: gamma-distributed gaps of a given mean and coefficient of variation; 1
 """
 
 import math
+import re
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from tlm.errors import InputError, choose
 from workloads.serving.load.traces import MAX_SPAN_S, PS_PER_S, Trace
 
 MAX_REQUESTS = 10_000_000
+_FIXED = re.compile(r"fixed:([1-9]\d{0,6}):([1-9]\d{0,6})")
 
 
 class Lengths(NamedTuple):
@@ -31,10 +33,10 @@ class Lengths(NamedTuple):
 
 
 class Workload(NamedTuple):
-    """Length statistics of the requests of one data set."""
+    """Length statistics of the requests of one data set, or the one length of all of them."""
 
-    prompt: Lengths
-    output: Lengths
+    prompt: Lengths | int
+    output: Lengths | int
 
 
 # Table 4 of the layered-prefill paper.
@@ -48,7 +50,7 @@ def generate(workload: str, requests: int, rate_rps: float, cv: float, seed: int
     """Make ``requests`` requests of a named workload.
 
     Args:
-        workload: a key of ``WORKLOADS``.
+        workload: a key of ``WORKLOADS``; or ``fixed:IN:OUT``, all alike.
         requests: how many, 1 to ``MAX_REQUESTS``.
         rate_rps: arrivals a second; infinity makes all arrive at once (offline).
         cv: coefficient of variation of the gaps between arrivals.
@@ -57,7 +59,7 @@ def generate(workload: str, requests: int, rate_rps: float, cv: float, seed: int
     Raises:
         InputError: for an unknown workload or a figure out of range.
     """
-    lengths = WORKLOADS[choose("workload", workload, tuple(WORKLOADS))]
+    lengths = _workload(workload)
     if not 1 <= requests <= MAX_REQUESTS:
         raise InputError(f"requests: found {requests}; allowed: 1 to {MAX_REQUESTS}")
     streams = [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(3)]
@@ -66,6 +68,18 @@ def generate(workload: str, requests: int, rate_rps: float, cv: float, seed: int
         sample(lengths.prompt, requests, streams[1]),
         sample(lengths.output, requests, streams[2]),
     )
+
+
+def _workload(name: str) -> Workload:
+    if not name.startswith("fixed"):
+        return WORKLOADS[choose("workload", name, (*WORKLOADS, "fixed:IN:OUT"))]
+    found = _FIXED.fullmatch(name)
+    if found is None:
+        raise InputError(
+            f"workload: found '{name}'; write fixed:IN:OUT, tokens of every prompt and output, "
+            "such as fixed:100:200"
+        )
+    return Workload(int(found[1]), int(found[2]))
 
 
 def arrivals_ps(
@@ -90,8 +104,10 @@ def arrivals_ps(
     return np.rint(arrival_s * PS_PER_S).astype(np.int64)
 
 
-def sample(lengths: Lengths, requests: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def sample(lengths: Lengths | int, requests: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Draw token counts, each 1 or more."""
+    if isinstance(lengths, int):
+        return np.full(requests, lengths, dtype=np.int64)
     drawn: NDArray[np.float64] = fit(lengths).rvs(size=requests, random_state=rng)
     return np.maximum(np.rint(drawn), 1).astype(np.int64)
 

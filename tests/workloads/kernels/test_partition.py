@@ -1,0 +1,239 @@
+"""Partitioned products: what a core sends, what comes out bit for bit, times of all levels."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.workloads.kernels.products import TIMING, computed, operands, place
+from tlm.compute.systolic import FoldTiming, Systolic
+from tlm.engines.at import run_at
+from tlm.engines.lt import run_lt
+from tlm.errors import InputError
+from tlm.interconnect.handshake import HandshakeMesh
+from tlm.program import Program, Send
+from tlm.program.arithmetic import Integers
+from wafertlm.kernel import KernelOptions, run_kernel
+from workloads.kernels.catalogue import KERNELS, Choices
+from workloads.kernels.gemm.partition_closed_form import partition_cycles
+from workloads.kernels.gemm.partition_gemm import partition_gemm, put, result
+from workloads.kernels.gemm.partition_plan import PARTITIONS, PartitionPlan, cores_of
+from workloads.kernels.gemm.partition_search import find_partition
+from workloads.machine.moved import moved_by
+from workloads.machine.order import PLACEMENTS
+
+Grid = tuple[int, int]
+GRIDS: tuple[Grid, ...] = ((1, 1), (2, 2), (1, 4), (2, 3), (4, 4))
+FIXED = PARTITIONS[:-1]
+
+
+def plans(
+    grid: Grid, shape: tuple[int, int, int], *, scattered: bool = False
+) -> list[PartitionPlan]:
+    """Of all partitions and placements that a grid has."""
+    found = []
+    for partition in FIXED:
+        for placement in PLACEMENTS:
+            try:
+                tiles = replace(place(*grid), placement=placement)
+                found.append(find_partition(shape, tiles, partition, scattered=scattered))
+            except InputError as error:
+                assert "ring" in str(error) or "2d" in str(error)
+    return found
+
+
+def multiplied(
+    plan: PartitionPlan, program: Program, a: Integers, b: Integers, seed: int
+) -> Integers:
+    """Shape (C, padded M, padded N): the product as each column of cores has it."""
+    found = result(plan, computed(program, lambda at: put(plan, at, a, b), seed))
+    return found.swapaxes(0, 1).reshape(plan.cores[1], -1, found.shape[-1])
+
+
+@pytest.mark.parametrize("scattered", [False, True])
+@pytest.mark.parametrize("shape", [(13, 22, 17), (1, 5, 3)])
+@pytest.mark.parametrize("grid", GRIDS)
+def test_the_product(grid: Grid, shape: tuple[int, int, int], scattered: bool) -> None:
+    """All cores of a row have the same rows of C; of scattered sums each a part of them."""
+    size_m, size_n, size_k = shape
+    a, b = operands((size_m, size_k), (size_k, size_n))
+    for plan in plans(grid, shape, scattered=scattered):
+        for seed in range(2):
+            found = multiplied(plan, partition_gemm(plan), a, b, seed)
+            for c in [found.sum(axis=0)] if scattered else found:
+                assert (c[:size_m, :size_n] == a @ b).all()
+                assert c.sum() == (a @ b).sum()
+
+
+@pytest.mark.parametrize("partition", ["mn", "k"])
+def test_blocks_overwrite_each_other_without_credits(partition: str) -> None:
+    a, b = operands((6, 12), (12, 6))
+    plan = find_partition((6, 6, 12), place(2, 3), partition)
+    built = partition_gemm(plan)
+    careless = replace(
+        built,
+        build=lambda: [
+            replace(operation, slots=()) if isinstance(operation, Send) else operation
+            for operation in built.build()
+        ],
+    )
+    assert not all((multiplied(plan, careless, a, b, seed) == a @ b).all() for seed in range(20))
+
+
+# Table 2 ------------------------------------------------------------------------------------------
+
+
+@given(
+    st.sampled_from([(2, 2), (2, 4), (4, 4), (1, 6), (3, 4)]),
+    st.tuples(*[st.integers(1, 5)] * 3),
+    st.booleans(),
+)
+@settings(deadline=None)
+def test_what_a_core_sends(grid: Grid, units: tuple[int, int, int], scattered: bool) -> None:
+    """The closed forms of table 2, in elements; of scattered sums half as many."""
+    tiles = grid[0] * grid[1]
+    m, n, k = (tiles * unit for unit in units)
+    turns = 1 if scattered else 2
+    forms = {
+        "input": lambda rows, cols: Fraction(0),
+        "mn": lambda rows, cols: Fraction(tiles - 1, tiles) * k * n,
+        "k": lambda rows, cols: turns * Fraction(tiles - 1, tiles) * m * n,
+        # Derived: R rounds of all-reductions of M/R x N/R, and R - 1 moves of K/C x N/R.
+        "2d": lambda rows, cols: (
+            turns * Fraction(cols - 1, cols) * m * n / rows
+            + (rows - 1) * Fraction(k * n, cols * rows)
+        ),
+    }
+    for plan in plans(grid, (m, n, k), scattered=scattered):
+        name = "input" if plan.whole_b else "2d"
+        assert plan.sent_elements == forms[name](*plan.cores)
+        for same in ("mn", "k"):  # the ends of the 2-D form
+            if plan.cores == cores_of(same, plan.place)[0] and not plan.whole_b:
+                assert plan.sent_elements == forms[same](*plan.cores)
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+def test_the_program_sends_what_the_plan_says(grid: Grid) -> None:
+    for scattered in (False, True):
+        for plan in plans(grid, (13, 22, 17), scattered=scattered):
+            moved = moved_by(partition_gemm(plan), TIMING.flit_bytes)
+            assert moved == plan.moved
+            assert moved.delivered == grid[0] * grid[1] * plan.sent_bytes
+
+
+def test_memory_of_a_core() -> None:
+    """Table 2's operands, with a second chunk of B and two received parts of sums."""
+    m, n, k, tiles = 16, 32, 64, place(2, 2)
+    needed = {
+        partition: partition_gemm(find_partition((m, n, k), tiles, partition)).tile_bytes
+        for partition in FIXED
+    }
+    a, b, c, part = m * k // 4, k * n // 4, m * n // 4 * 4, m * n // 4 * 4
+    assert needed == {
+        "input": a + 4 * b + c,
+        "mn": a + 2 * b + c,
+        "k": a + b + 4 * c + 2 * part,  # all of C, not a quarter
+        "2d": a + 2 * b + 2 * c + 2 * part // 2,
+    }
+
+
+# Times --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize("shape", [(13, 22, 17), (96, 96, 8)])
+def test_levels_agree(grid: Grid, shape: tuple[int, int, int]) -> None:
+    """`perf` is `lt`, and that `at`, but for messages of a 2-D partition that share links.
+
+    `lt` knows of those of one send, and `perf` of no less than the busiest link carries.
+    """
+    for plan in plans(grid, shape):
+        program = partition_gemm(plan)
+        lt = run_lt(program, TIMING).cycles
+        at = run_at(program, TIMING, HandshakeMesh(*grid, TIMING)).cycles
+        perf = partition_cycles(plan, TIMING)
+        assert lt == pytest.approx(at, rel=0.03)
+        assert 0.95 * at <= perf <= at
+        if 1 in plan.cores:  # one ring
+            assert perf == lt == at
+
+
+@pytest.mark.parametrize("placement", ["linear", "interleave"])
+def test_the_busiest_link_bounds_a_product(placement: str) -> None:
+    """Cores of a column lie two tiles apart: their messages share links."""
+    engine = Systolic(32, 32, "weight-stationary", FoldTiming(0, 0, 0))
+    tiles = replace(place(1, 4), placement=placement, matrix=engine)
+    plan = find_partition((8, 512, 512), tiles, "2d")
+    program = partition_gemm(plan)
+    at = run_at(program, TIMING, HandshakeMesh(1, 4, TIMING)).cycles
+    assert partition_cycles(plan, TIMING) == pytest.approx(at, rel=0.15)
+    assert run_lt(program, TIMING).cycles == pytest.approx(at, rel=0.01)
+
+
+def test_auto_is_the_fastest_that_fits() -> None:
+    tiles, shape = place(2, 2), (64, 64, 64)
+    needed = partition_gemm(find_partition(shape, tiles, "input")).tile_bytes
+    assert find_partition(shape, tiles).whole_b
+    small = replace(tiles, tile_bytes=needed - 1)
+    cycles = {
+        partition: partition_cycles(find_partition(shape, tiles, partition), TIMING)
+        for partition in FIXED[1:]
+    }
+    fits = [
+        partition
+        for partition in cycles
+        if partition_gemm(find_partition(shape, tiles, partition)).tile_bytes < needed
+    ]
+    assert fits
+    assert partition_cycles(find_partition(shape, small), TIMING) == min(map(cycles.get, fits))
+
+
+def test_bad_input() -> None:
+    with pytest.raises(InputError) as error:
+        find_partition((4, 4, 4), place(1, 3), "2d")
+    assert str(error.value) == (
+        "--partition: found 2d on 3 tiles; allowed: on a number of tiles that is a product of two "
+        "above 1"
+    )
+    with pytest.raises(InputError) as error:
+        find_partition((4, 4, 4), place(1, 3), "rows")
+    assert str(error.value) == "unknown partition 'rows'; known: 2d, auto, input, k, mn"
+    with pytest.raises(InputError, match="^--shape: every partition takes [0-9]+ bytes of a tile"):
+        find_partition((64, 64, 64), replace(place(2, 2), tile_bytes=100))
+    with pytest.raises(InputError, match="^--partition: this kernel has other choices"):
+        KERNELS["summa"].planned((4, 4, 4), place(2, 2), Choices(partition="k"))
+
+
+# Verilog ------------------------------------------------------------------------------------------
+
+
+def check_on_rtl(side: int, dtype: str, partition: str, placement: str) -> None:
+    """Tiles in Verilog take the cycles of level `at` within 2 %."""
+    options = KernelOptions(
+        kernel="partitioned-gemm",
+        chip=f"rtl-{side}x{side}",
+        grid=f"{side}x{side}",
+        shape="20,32,24",
+        dtype=dtype,
+        partition=partition,
+        placement=placement,
+    )
+    found = [run_kernel(replace(options, level=level)).cycles for level in ("at", "rtl")]
+    assert found[0] == pytest.approx(found[1], rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("partition", "placement"), [("mn", "linear"), ("k", "interleave"), ("2d", "mesh")]
+)
+def test_tiles_in_verilog(partition: str, placement: str) -> None:
+    check_on_rtl(4, "int8", partition, placement)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("placement", PLACEMENTS)
+@pytest.mark.parametrize("partition", FIXED)
+@pytest.mark.parametrize(("side", "dtype"), [(4, "int8"), (4, "int16"), (8, "int8")])
+def test_more_tiles_in_verilog(side: int, dtype: str, partition: str, placement: str) -> None:
+    check_on_rtl(side, dtype, partition, placement)

@@ -1,0 +1,229 @@
+"""The partitioned product as a program: B moves along columns of cores, sums around their rows.
+
+In each round a core makes a product of each part of its chunk of B. The part that it makes first
+goes around the row at once, and every core adds what it has made of it meanwhile. After C - 1 moves
+a core has one part of the row's sums; C - 1 more bring all of them to all. So products, sums and
+the next chunk of B are under way together.
+
+The host puts parts of B in place so that part q of the core in column j is part q + j of a chunk;
+part q of its sums is the same one.
+
+Source of the all-reduction: P. Patarasuk and X. Yuan, "Bandwidth optimal all-reduce algorithms for
+clusters of workstations", 2009.
+"""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from tlm.interconnect.packets import TileSet
+from tlm.program import Buffer, Engine, Gemm, Indices, Operation, Program, Send, Token, Vector, Work
+from tlm.program.arithmetic import Integers
+from tlm.program.functional import TileBlocks
+from workloads.kernels.gemm.partition_plan import PartitionPlan
+from workloads.kernels.parts.blocks import cut
+from workloads.kernels.parts.line import even_runs
+from workloads.machine.order import Order
+
+
+def partition_gemm(plan: PartitionPlan) -> Program:
+    """Program of the product; what each core has of it says `result`.
+
+    Labels: ``B`` moves a chunk, ``C`` is a product, ``sum`` adds parts of sums or moves one.
+    """
+    parts = plan.parts
+    tokens = {"b.work": Token(initial=parts, depth=parts)}
+    # Of what is handed on a core may have the next before its own send, as these stand in turn.
+    if plan.rounds > 1:
+        tokens["b.send"] = Token(initial=parts, depth=parts + 1)
+        for index in range(2):
+            free = Token(initial=index * parts, depth=parts)
+            tokens |= {f"b.worked.{index}": free, f"b.sent.{index}": free}
+    if parts > 1:
+        tokens |= {"ready": Token(depth=2), "own": Token(depth=parts - 1)}
+        for index in range(2):
+            tokens |= {f"in.there.{index}": Token(), f"in.free.{index}": Token(initial=1)}
+        if not plan.scattered:
+            tokens["sent"] = Token(depth=parts - 1)
+    rows, cols = plan.place.rows, plan.place.cols
+    return Program(rows, cols, tokens, lambda: _operations(plan), _buffers(plan))
+
+
+def put(plan: PartitionPlan, memory: TileBlocks, a: Integers, b: Integers) -> None:
+    """Put A (M, K) and B (K, N) where the program expects them."""
+    rows, parts = plan.cores
+    _, k, n = plan.block
+    blocks_a = cut(a, rows, parts)
+    blocks_b = cut(b, parts, plan.rounds * parts, width=n)
+    for number, tile in enumerate(plan.order):
+        i, j = divmod(number, parts)
+        memory["a"][tile] = blocks_a[i, j]
+        chunk = i % plan.rounds * parts
+        for part in range(parts):
+            memory[f"b.0.{part}"][tile] = blocks_b[j, chunk + (j + part) % parts]
+
+
+def result(plan: PartitionPlan, memory: TileBlocks) -> Integers:
+    """Shape (R, C, padded M / R, padded N): the rows of C as each core has them.
+
+    Of scattered sums a core has one part of each chunk; the others are zeros.
+    """
+    rows, parts = plan.cores
+    m, _, n = plan.block
+    found = np.zeros((rows, parts, m, plan.rounds * parts * n), dtype=np.int64)
+    for number, tile in enumerate(plan.order):
+        i, j = divmod(number, parts)
+        for turn in range(plan.rounds):
+            chunk = (i - turn) % plan.rounds * parts
+            for part in [1 % parts] if plan.scattered else range(parts):
+                first = n * (chunk + (j + part) % parts)
+                found[i, j, :, first : first + n] = memory[f"c.{turn}.{part}"][tile]
+    return found
+
+
+def _buffers(plan: PartitionPlan) -> dict[str, Buffer]:
+    m, k, n = plan.block
+    bits, sum_bits, parts = plan.place.element_bits, plan.place.sum_bits, plan.parts
+    buffers = {"a": Buffer(m, k, bits)}
+    for index in range(min(2, plan.rounds)):
+        buffers |= {f"b.{index}.{part}": Buffer(k, n, bits) for part in range(parts)}
+    names = [f"c.{turn}.{part}" for turn in range(plan.rounds) for part in range(parts)]
+    received = ["in.0", "in.1"] if parts > 1 else []
+    return buffers | {name: Buffer(m, n, sum_bits) for name in (*names, *received)}
+
+
+def _operations(plan: PartitionPlan) -> Iterator[Operation]:
+    for turn in range(plan.rounds):
+        yield from _products(plan, turn)
+        if turn + 1 < plan.rounds:
+            yield from _move_b(plan, turn)
+        if plan.parts > 1:
+            yield from _reduce_scatter(plan, turn)
+            if not plan.scattered:
+                yield from _all_gather(plan, turn)
+
+
+def _products(plan: PartitionPlan, turn: int) -> Iterator[Operation]:
+    here, parts = turn % 2, plan.parts
+    for step in range(parts):
+        gives = (f"b.worked.{here}",) if plan.rounds > 1 else ()
+        if parts > 1:
+            gives = (*gives, "own" if step else "ready")
+        part = -step % parts
+        yield Work(
+            Engine.MATRIX,
+            _everywhere(plan),
+            plan.product_cycles,
+            takes=("b.work",),
+            gives=gives,
+            task=Gemm("a", f"b.{here}.{part}", f"c.{turn}.{part}"),
+            label="C",
+        )
+
+
+def _move_b(plan: PartitionPlan, turn: int) -> Iterator[Operation]:
+    """Every core sends its chunk to the next one of its column, in the order of its products."""
+    here, there = turn % 2, (turn + 1) % 2
+    for step in range(plan.parts):
+        part = -step % plan.parts
+        yield from _sends(
+            plan,
+            (1, 0),
+            plan.b_flits,
+            takes=("b.send",),
+            slots=(f"b.worked.{there}", f"b.sent.{there}"),
+            gives=(f"b.sent.{here}",),
+            arrivals=("b.work", "b.send"),
+            source=f"b.{here}.{part}",
+            target=f"b.{there}.{part}",
+            label="B",
+        )
+
+
+def _reduce_scatter(plan: PartitionPlan, turn: int) -> Iterator[Operation]:
+    """A part goes around the row, and grows."""
+    parts = plan.parts
+    for step in range(parts - 1):
+        index, part, following = step % 2, -step % parts, -(step + 1) % parts
+        yield from _sends(
+            plan,
+            (0, 1),
+            plan.c_flits,
+            takes=("ready",),
+            slots=(f"in.free.{index}",),
+            gives=() if plan.scattered else ("sent",),
+            arrivals=(f"in.there.{index}",),
+            source=f"c.{turn}.{part}",
+            target=f"in.{index}",
+            label="sum",
+        )
+        last = plan.scattered and step == parts - 2
+        yield Work(
+            Engine.VECTOR,
+            _everywhere(plan),
+            plan.combine_cycles,
+            takes=(f"in.there.{index}", "own"),
+            gives=(f"in.free.{index}",) if last else (f"in.free.{index}", "ready"),
+            task=Vector("add", f"c.{turn}.{following}", f"c.{turn}.{following}", b=f"in.{index}"),
+            label="sum",
+        )
+
+
+def _all_gather(plan: PartitionPlan, turn: int) -> Iterator[Operation]:
+    """Whole parts go around the row, each over what the core has passed on of it before."""
+    parts = plan.parts
+    for step in range(parts - 1):
+        yield from _sends(
+            plan,
+            (0, 1),
+            plan.c_flits,
+            takes=("ready",),
+            slots=("sent",),
+            arrivals=("ready",) if step < parts - 2 else (),
+            source=f"c.{turn}.{(1 - step) % parts}",
+            target=f"c.{turn}.{-step % parts}",
+            label="sum",
+        )
+
+
+def _sends(
+    plan: PartitionPlan, step: tuple[int, int], flits: int, **names: Any
+) -> Iterator[Operation]:
+    """Every core sends to the one some rows and columns of cores further, around the end."""
+    for tiles, to_rows, to_cols in _moves(plan.order, plan.cores, step):
+        yield Send(tiles, to_rows, to_cols, flits, **names)
+
+
+@lru_cache(64)  # loops send the same way again and again
+def _moves(
+    order: Order, cores: tuple[int, int], step: tuple[int, int]
+) -> list[tuple[TileSet, Indices, Indices]]:
+    """Sources, and rows and columns of their takers, of as few sends as name them all."""
+    by_rows: dict[tuple[int, int], dict[int, int]] = {}
+    for (row, col), taker in zip(order, neighbours(cores, step), strict=True):
+        to_row, to_col = order[taker]
+        by_rows.setdefault((row, to_row), {})[col] = to_col
+    alike: dict[tuple[range, tuple[int, ...]], dict[int, int]] = {}
+    for (row, to_row), to_cols in sorted(by_rows.items()):
+        for cols in even_runs(sorted(to_cols)):
+            key = cols, tuple(to_cols[col] for col in cols)
+            alike.setdefault(key, {})[row] = to_row
+    return [
+        (TileSet(rows, cols), np.array([to_rows[row] for row in rows]), np.array(takers))
+        for (cols, takers), to_rows in alike.items()
+        for rows in even_runs(sorted(to_rows))
+    ]
+
+
+def neighbours(cores: tuple[int, int], step: tuple[int, int]) -> list[int]:
+    """Of each core in the order, the one some rows and columns of cores further."""
+    rows, cols = cores
+    return [
+        (i + step[0]) % rows * cols + (j + step[1]) % cols for i in range(rows) for j in range(cols)
+    ]
+
+
+def _everywhere(plan: PartitionPlan) -> TileSet:
+    return TileSet(range(plan.place.rows), range(plan.place.cols))

@@ -1,0 +1,55 @@
+"""The study as a whole: cases run, rows and targets judged."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from workloads.studies.campaign import Figures, Progress, run_tasks
+from workloads.studies.npusim.cases import PromptCase, prompt_figures
+from workloads.studies.npusim.figure_9 import figure_9, figure_9_cases, figure_9_targets
+from workloads.studies.npusim.figure_10 import figure_10, figure_10_cases, figure_10_targets
+from workloads.studies.npusim.tables import table_2, table_3
+from workloads.studies.rows import summarise
+
+
+def simulate(case: PromptCase, _: int) -> Figures:
+    """Figures of a case; nothing in it is random."""
+    return prompt_figures(case)
+
+
+def run_study(
+    *,
+    quick: bool = False,
+    workers: int = 1,
+    store: Path | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Run all cases and return rows, summary and targets.
+
+    Args:
+        quick: Links of 8 GB/s alone.
+        workers: Processes.
+        store: Folder in which finished runs are kept, and found again.
+        progress: Called with finished and all runs.
+    """
+    wanted = [*figure_9_cases(quick=quick), *figure_10_cases(quick=quick)]
+    cases = {repr(case): case for case in wanted}
+    seeds = dict.fromkeys(cases, [0])
+    results = run_tasks(cases, seeds, simulate, workers=workers, store=store, progress=progress)
+    found: Mapping[str, Figures] = {key: runs[0] for key, runs in results.items()}
+    rows = [
+        *figure_9(found, quick=quick),
+        *figure_10(found, quick=quick),
+        *table_2(),
+        *table_3(),
+    ]
+    targets = [*figure_9_targets(rows, quick=quick), *figure_10_targets(rows, quick=quick)]
+    judged = [each["held"] for each in rows if each["held"] is not None]
+    kept = {"kept": sum(each["met"] for each in targets), "of": len(targets)}
+    return {
+        "study": "npusim",
+        "rows": rows,
+        "summary": summarise(rows) | {"orderings": kept | {"doubtful_kept": 0, "doubtful_of": 0}},
+        "held": {"rows": sum(judged), "of": len(judged)},
+        "targets": targets,
+    }
