@@ -16,6 +16,7 @@ from wafertlm.kernel.run import hold_cost, run_setup
 from wafertlm.kernel.setup import PLAIN, Execution, Ground, Setup, grounded
 from wafertlm.options import contents, recorded
 from wafertlm.output import complete
+from wafertlm.plmr import plmr_warnings
 from workloads.kernels.catalogue import KERNELS
 from workloads.kernels.gemm.stream_plan import StreamPlan
 from workloads.machine.dtypes import activation_dtype
@@ -103,6 +104,11 @@ class IterationResult:
         return self.cycles / self.ground.chip.clock_hz
 
     @property
+    def warnings(self) -> list[str]:
+        """Properties of PLMR that kernels break."""
+        return plmr_warnings(self.ground.chip, (ran.result.setup.told for ran in self.kernels))
+
+    @property
     def energy_j(self) -> float | None:
         """Energy of the operations, and what the chip draws beside; None if it is not known."""
         energy, total = self.ground.chip.energy, 0.0
@@ -164,6 +170,7 @@ class IterationResult:
             "energy_j": self.energy_j,
             "error": {"level_pct": self._level_pct(between), "profile_pct": profile},
             **({} if self.wafer is None else self.wafer.record()),
+            "warnings": self.warnings,
         }
         known = {"model": self.model, "chip": self.ground.chip}
         return complete(
