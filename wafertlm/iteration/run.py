@@ -199,30 +199,17 @@ def run_iteration(
             stale measurements, unless they are allowed.
         CheckFailedError: if the network hangs.
     """
-    batch, model = options.batch, find_model(options.model)
+    model = find_model(options.model)
     with stale_allowed(options.allow_stale):
-        asked = _kernel_options(options)
-        wafer = None if asked.memory else WaferIteration.of(asked, model, batch)
-        if wafer is None:
-            ground = grounded(asked)
-            mapper = Mapper(ground.place, asked.choices)
-            planned = [
-                _Planned(operator, mapper.of(operator), count, ground)
-                for operator, count in Iterations(model).operators(batch)
-            ]
-        else:
-            planned = [
-                _Planned(operator, mapped, count, wafer.grounds[side])
-                for side, operator, mapped, count in wafer.kernels()
-            ]
-            ground = planned[0].ground
+        planned, wafer = plan_iteration(options, model)
         kernels = _run(planned, progress, execution)
+    ground = planned[0].ground
     return IterationResult(
         options=options, model=model, ground=ground, kernels=kernels, wafer=wafer
     )
 
 
-class _Planned(NamedTuple):
+class PlannedKernel(NamedTuple):
     """A kernel that is to run: see `Ran`."""
 
     operator: Operator | GridOperator
@@ -230,9 +217,37 @@ class _Planned(NamedTuple):
     times: int
     ground: Ground
 
+    def setup(self) -> Setup:
+        """It on its tiles, ready to run."""
+        return _setup(self.ground, self.mapped)
 
-def _run(planned: Sequence[_Planned], progress: Progress | None, execution: Execution) -> list[Ran]:
-    setups = [_setup(each.ground, each.mapped) for each in planned]
+
+def plan_iteration(
+    options: IterationOptions, model: Model
+) -> tuple[list[PlannedKernel], WaferIteration | None]:
+    """The kernels of an iteration, and how regions work, on a chip without off-chip memory.
+
+    Raises:
+        InputError: as `run_iteration`.
+    """
+    asked, batch = _kernel_options(options), options.batch
+    wafer = None if asked.memory else WaferIteration.of(asked, model, batch)
+    if wafer is not None:
+        of_regions = [
+            PlannedKernel(operator, mapped, count, wafer.grounds[side])
+            for side, operator, mapped, count in wafer.kernels()
+        ]
+        return of_regions, wafer
+    ground = grounded(asked)
+    mapper = Mapper(ground.place, asked.choices)
+    operators = Iterations(model).operators(batch)
+    return [PlannedKernel(each, mapper.of(each), count, ground) for each, count in operators], None
+
+
+def _run(
+    planned: Sequence[PlannedKernel], progress: Progress | None, execution: Execution
+) -> list[Ran]:
+    setups = [each.setup() for each in planned]
     costs = sum((setup.cost for setup in setups), Cost())
     hold_cost(costs, planned[0].ground.levels.noc, execution)
     execution, kernels = replace(execution, cost=None), []
