@@ -40,8 +40,8 @@ def test_gates_are_the_difference_of_the_counted_routers(
 
 
 def test_schedulers_serve_the_same_requests(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(beyond, "REQUESTS", 12)
-    monkeypatch.setattr(beyond, "RATE_RPS", 0.5)
+    monkeypatch.setattr(beyond, "REQUESTS", 40)
+    monkeypatch.setattr(beyond, "RATE_RPS", 2.0)
     with stale_allowed(True):
         continuous, layered = (
             served(ServeCase("llama3-8b", name)) for name in ("continuous", "layered")
