@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
@@ -144,6 +144,12 @@ def console() -> Console:
 def log(message: str) -> None:
     """A line of what is going on, on stderr."""
     Console(stderr=True, highlight=False, soft_wrap=True).print(message)
+
+
+def warn(lines: Iterable[str]) -> None:
+    """What a user should know of a result that is given all the same, on stderr."""
+    for line in lines:
+        log(f"warning: {line}")
 
 
 @contextmanager

@@ -32,7 +32,7 @@ def program_figures(kernel: str, **choices: str) -> dict[str, Any]:
         **choices,
     )
     limits = TileLimits(tile_bytes=64 * 1024, routing_paths=32)
-    return report_figures(check_program(resolve(options).program, limits))
+    return report_figures(check_program(resolve(options).program, limits), (4, 4))
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -78,6 +78,10 @@ def test_limits_of_the_chip_decide_the_exit_status(capsys: pytest.CaptureFixture
     assert result["plmr"]["routing"] == {
         "most_paths": 34, "at_least": False, "tile": [0, 0], "limit_paths": 32
     }  # fmt: skip
+    found = {each["property"]: each for each in result["verdicts"]}
+    assert list(found) == ["P", "L", "M", "R"]
+    assert [found[letter]["holds"] for letter in found] == [True, False, True, False]
+    assert (found["R"]["found"], found["R"]["bound"], found["L"]["bound"]) == (34, 32, 2)
     assert result["findings"] == [
         {
             "rule": "routing",
@@ -98,9 +102,102 @@ def test_an_over_full_tile_is_a_finding_and_not_bad_input(
     assert "buffers take 655360 bytes; a tile has 49152" in capsys.readouterr().err
 
 
+def verdicts_of(each: dict[str, Any]) -> str:
+    """Letters of what is missed."""
+    return "".join(v["property"] for v in each["verdicts"] if not v["holds"])
+
+
+@pytest.mark.parametrize(
+    ("shape", "missed"),
+    [
+        (
+            "4096,4096,4096",
+            {"allgather-gemm": "LMR", "summa": "LMR", "cannon": "L", "mesh-gemm": ""},
+        ),
+        ("1,4096,4096", {"pipeline-gemv": "L", "ring-gemv": "L", "mesh-gemv": ""}),
+    ],
+)
+def test_methods_side_by_side(
+    shape: str, missed: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The tables of WaferLLM's sections 5.1 and 6.1; a comparison does not fail."""
+    sizes = ("--grid", "64x64", "--shape", shape, "--dtype", "fp16")
+    assert cli.run(["check", "--methods", "--chip", "wse2", *sizes, "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert {each["kernel"]: verdicts_of(each) for each in result["kernels"]} == missed
+    assert cli.run(["check", "--methods", "--chip", "wse2", *sizes]) == 0
+    assert "63 !" in capsys.readouterr().out
+
+
+def test_a_layer_has_a_verdict_of_each_letter(capsys: pytest.CaptureFixture[str]) -> None:
+    layer = ("check", "--model", "llama3-8b", "--chip", "wse2", "--phase", "decode")
+    assert cli.run([*layer, "--grid", "60x60", "--json"]) == 1
+    read = capsys.readouterr()
+    assert "gate and up: buffers take 67058 bytes; a tile has 49152" in read.err
+    result = json.loads(read.out)
+    assert [each["property"] for each in result["verdicts"]] == ["P", "L", "M", "R"]
+    names = {each["operator"] for each in result["kernels"]}
+    assert {"query, key and value", "softmax maximum", "down"} <= names
+    memory = result["verdicts"][2]
+    assert (memory["operator"], memory["holds"], memory["bound"]) == ("head", False, 48 * 1024)
+    assert cli.run([*layer, "--tokens", "512"]) == 0
+    assert "R holds: routes of the busiest router, 5 of 32" in capsys.readouterr().out
+
+
+def test_a_layer_on_a_chip_with_offchip_memory(capsys: pytest.CaptureFixture[str]) -> None:
+    layer = ("check", "--model", "qwen3-1.7b", "--chip", "flat32", "--phase", "decode")
+    assert cli.run([*layer, "--tokens", "256", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert {each["kernel"] for each in result["kernels"]} > {"stream-gemm", "decode-attention"}
+    assert result["verdicts"][3]["bound"] is None
+
+
+def test_a_run_warns_of_what_a_program_breaks(capsys: pytest.CaptureFixture[str]) -> None:
+    sizes = ("--grid", "17x17", "--shape", "64,64,64", "--dtype", "fp16", "--level", "perf")
+    chip = ("--chip", "wse2", "--allow-stale", "--json")
+    warnings = [
+        "summa on 17x17 breaks L (latency): hops of a step's longest transfer: found 16; allowed: "
+        "2",
+        "summa on 17x17 breaks R (routing): routes of the busiest router: found 34; allowed: 32",
+    ]
+    assert cli.run(["kernel", "summa", *chip, *sizes]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["warnings"] == warnings
+    assert err.splitlines() == [f"warning: {line}" for line in warnings]
+    assert cli.run(["kernel", "mesh-gemm", *chip, *sizes]) == 0
+    out, err = capsys.readouterr()
+    assert (json.loads(out)["warnings"], err) == ([], "")
+    # Routers that look at each header have no routes to run out of.
+    assert cli.run(["kernel", "summa", "--chip", "flat32", *chip[2:], *sizes]) == 0
+    assert json.loads(capsys.readouterr().out)["warnings"] == []
+
+
+def test_an_iteration_warns_too(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ("--model", "llama3-8b", "--chip", "wse2", "--decode", "1@4096", "--allow-stale")
+    few = ("--set", "limits.routing_paths=4")
+    assert cli.run(["iteration", *asked, *few, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["warnings"]
+    assert found and all("breaks R (routing)" in line for line in found)
+    assert cli.run(["iteration", *asked, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["warnings"] == []
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (("check", "--phase", "decode"), "check: found --phase or --tokens without --model"),
+        (
+            ("check", "summa", "--model", "llama3-8b"),
+            "check: found kernel with --model; allowed: a layer by itself",
+        ),
+        (
+            ("check", "--model", "llama3-8b", "--chip", "wse2", "--phase", "both"),
+            "unknown phase 'both'; known: decode, prefill",
+        ),
+        (
+            ("check", "summa", "--methods"),
+            "check: found kernel 'summa' with --methods; allowed: none",
+        ),
         (("check",), "check: kernel not given; see --help and --list"),
         ((*_SUMMA, "--grid", "1000x2"), "--grid: chip 'wse2' has 921x921 tiles, found 1000x2"),
         (("check", "sort", *_SUMMA[2:], "--grid", "2x2"), "unknown kernel 'sort'; known: "),

@@ -48,12 +48,11 @@ def verdicts(report: Report, grid: tuple[int, int]) -> tuple[Verdict, Verdict, V
 def of_transfers(program: Program, limits: TileLimits) -> list[Verdict]:
     """The verdicts that transfers alone tell: on L where a program works in steps, and on R.
 
-    Raises:
-        InputError: if an operation does not fit the program.
+    Operations are taken to fit the program.
     """
     routes, hops = Routes(program), 0
     products, steps = np.zeros((program.rows, program.cols), dtype=np.int8), False
-    for operation in program.within_tiles():
+    for operation in (each.within_tiles() for each in program.build()):
         routes.add(operation)
         hops = max(hops, operation.longest_hops if operation.transfers else 0)
         if operation.engine is Engine.MATRIX and not steps:

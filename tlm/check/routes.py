@@ -76,15 +76,12 @@ class Routes:
         last[numbers] = np.maximum(last[numbers], places)
 
     def _add_streams(self, along: Along, segment: range, ends: _Indices) -> None:
-        members = np.array(segment)
-        for line in np.flatnonzero(ends[1] >= 0):
-            first, last = ends[:, line]
-            sources = (
-                (members[members < last], segment.step),
-                (members[members > first], -segment.step),
-            )
-            for some, step in sources:
-                here, there = (np.array([line]), some), (np.array([line]), some + step)
+        members, used = np.array(segment), np.flatnonzero(ends[1] >= 0)
+        for first, last in np.unique(ends[:, used], axis=1).T:
+            lines = used[(ends[0, used] == first) & (ends[1, used] == last)]
+            rising, falling = members[members < last], members[members > first]
+            for some, step in ((rising, segment.step), (falling, -segment.step)):
+                here, there = (lines, some), (lines, some + step)
                 if along == "column":
                     here, there = here[::-1], there[::-1]
                 self._add_unicasts(Unicasts(*here, *there))

@@ -1,5 +1,6 @@
-"""``wafertlm check``: a kernel's program on a chip, checked without running it."""
+"""``wafertlm check``: programs on a chip, checked without running them."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -9,19 +10,32 @@ from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from tlm.check import Report, check_program, chip_limits
+from tlm.check import Report, check_program, chip_limits, verdicts
+from tlm.errors import InputError, choose
+from wafertlm.checked import (
+    GEMM_METHODS,
+    GEMV_METHODS,
+    CheckedKernel,
+    ToCheck,
+    check_kernels,
+    of_layer,
+    verdict_record,
+)
+from wafertlm.checked_layer import PHASES, TOKENS, layer_kernels
 from wafertlm.commands.common import options_of, output_options, required
-from wafertlm.kernel import KernelOptions, resolve
+from wafertlm.kernel import KernelOptions, Setup, resolve
 from wafertlm.kernel.options import known_names
 from wafertlm.options import chip_told
 from wafertlm.output import CheckFailedError, Result, complete, emit, progress
 from wafertlm.stopwatch import stopwatch
+from workloads.models import model_names
 
 _REQUIRED = ("kernel", "chip", "grid", "shape", "dtype")
+_OF_METHODS, _OF_LAYER = _REQUIRED[1:], ("chip", "model", "phase")
 _OPTIONS = (*_REQUIRED, "collective", "groups", "schedule", "set")
 
 
-def report_figures(report: Report) -> dict[str, Any]:
+def report_figures(report: Report, grid: tuple[int, int]) -> dict[str, Any]:
     """A report as the command's own fields."""
     return {
         "holds": report.holds,
@@ -32,6 +46,7 @@ def report_figures(report: Report) -> dict[str, Any]:
             "memory": asdict(report.memory),
             "routing": asdict(report.routing),
         },
+        "verdicts": [verdict_record(each) for each in verdicts(report, grid)],
         "findings": [asdict(finding) for finding in report.findings],
         "more_findings": report.more,
     }
@@ -59,7 +74,39 @@ def _render(result: Result) -> RenderableType:
     ]
     if result["more_findings"]:
         lines.append(f"and {result['more_findings']:,} operations with faults of the same tokens")
+    lines += map(_verdict_line, result["verdicts"])
     return Group(table, *lines, "holds" if result["holds"] else "does not hold")
+
+
+def _render_many(result: Result) -> RenderableType:
+    options = result["options"]
+    what = f"{options['model']}, {options['phase']}," if "model" in options else "methods"
+    table = Table(title=escape(f"{what} on {chip_told(options)}"))
+    for name in ("operator", "kernel", "shape", "place"):
+        table.add_column(name)
+    for letter in "PLMR":
+        table.add_column(letter, justify="right")
+    for each in result["kernels"]:
+        marks = (_mark(verdict) for verdict in each["verdicts"])
+        table.add_row(each["operator"], each["kernel"], each["shape"], each["place"], *marks)
+    table.caption = "what was found; ! where it is past the bound"
+    return Group(table, *map(_verdict_line, result.get("verdicts", ())))
+
+
+def _mark(verdict: Result) -> str:
+    return _found(verdict) + ("" if verdict["holds"] else " !")
+
+
+def _found(verdict: Result) -> str:
+    found = verdict["found"]
+    return f"{found:.0%}" if verdict["property"] == "P" else f"{found:,}"
+
+
+def _verdict_line(verdict: Result) -> str:
+    word, bound = "holds" if verdict["holds"] else "does not hold", verdict["bound"]
+    of = "" if bound is None else f" of {bound:.0%}" if bound == 1.0 else f" of {bound:,}"
+    who = f" ({verdict['operator']})" if "operator" in verdict else ""
+    return escape(f"{verdict['property']} {word}: {verdict['measure']}, {_found(verdict)}{of}{who}")
 
 
 def _limit(value: int | None) -> str:
@@ -74,34 +121,117 @@ def _where(found: dict[str, Any]) -> str:
 
 def _known_names() -> dict[str, list[str]]:
     kinds = ("kernels", "chips", "dtypes", "collectives", "schedules")
-    return {kind: known for kind, known in known_names().items() if kind in kinds}
+    known = {kind: known for kind, known in known_names().items() if kind in kinds}
+    return known | {"models": list(model_names()), "phases": list(PHASES)}
 
 
 @click.command("check")
 @click.argument("kernel", required=False)
 @options_of(KernelOptions, _OPTIONS)
+@click.option("--methods", is_flag=True, help="All methods of a product, side by side.")
+@click.option("--model", help="A layer of a model, in place of a kernel.")
+@click.option("--phase", help="Of --model: prefill or decode.")
+@click.option("--tokens", type=int, help="Of --model: new tokens, or those cached; 4096 if none.")
 @click.option("--out", type=click.Path(path_type=Path), help="Store the result (JSON).")
 @output_options(_known_names)
-def command(out: Path | None, as_json: bool, **given: Any) -> None:
-    """Check a kernel's program without running it.
+def command(
+    out: Path | None,
+    as_json: bool,
+    methods: bool,
+    model: str | None,
+    phase: str | None,
+    tokens: int | None,
+    **given: Any,
+) -> None:
+    """Check programs without running them: a kernel, the methods of a product, or a layer.
 
     Tokens, cyclic waits, the order of reductions, and P, L, M and R: parallelism, latency, memory
-    and routing, against the limits of the chip's profile.
+    and routing, each with a verdict against its bound.
     """
+    if model is None and not (phase is None and tokens is None):
+        raise InputError("check: found --phase or --tokens without --model")
+    if model is not None:
+        _check_layer(given, methods)
+        layer = {"model": model, "phase": phase, "tokens": TOKENS if tokens is None else tokens}
+        _layer(given | layer, as_json, out)
+    elif methods:
+        _methods(given, as_json, out)
+    else:
+        _kernel(given, as_json, out)
+
+
+def _kernel(given: dict[str, Any], as_json: bool, out: Path | None) -> None:
     required("check", given, _REQUIRED)
     # As for level `lt`; what does not fit a tile's memory is a finding.
     setup = resolve(KernelOptions(**given))
     with stopwatch() as watch, progress("operations") as show:
         report = check_program(setup.program, chip_limits(setup.chip), show)
-    kept = setup.recorded_options()
-    result = complete(
-        "check",
-        {name: kept[name] for name in _OPTIONS if name in kept},
-        report_figures(report),
-        watch.times,
-        calibration=setup.chip.calibration,
-        contents=setup.contents(),
-    )
+    figures = report_figures(report, (setup.place.rows, setup.place.cols))
+    result = _complete(_kept(setup, _OPTIONS), figures, setup, watch.times)
     emit(result, as_json, _render, out)
     if not report.holds:
         raise CheckFailedError("; ".join(found.message for found in report.findings))
+
+
+def _methods(given: dict[str, Any], as_json: bool, out: Path | None) -> None:
+    """A comparison: it is no failure that some do not hold."""
+    if given["kernel"] is not None:
+        raise InputError(f"check: found kernel '{given['kernel']}' with --methods; allowed: none")
+    required("check", given, _OF_METHODS)
+    names = GEMV_METHODS if given["shape"].startswith("1,") else GEMM_METHODS
+    with stopwatch() as watch, progress("methods") as show:
+        setups = [resolve(KernelOptions(**given | {"kernel": name})) for name in names]
+        checked = check_kernels([ToCheck(s.options.kernel, 1, s, s.options) for s in setups], show)
+    options = _kept(setups[0], _OPTIONS[1:]) | {"methods": True}
+    result = _complete(options, _many(checked), setups[0], watch.times)
+    emit(result, as_json, _render_many, out)
+
+
+def _check_layer(given: dict[str, Any], methods: bool) -> None:
+    others = [name for name in ("kernel", "shape", "dtype", "groups") if given[name] is not None]
+    if methods or others:
+        found = "--methods" if methods else others[0]
+        raise InputError(f"check: found {found} with --model; allowed: a layer by itself")
+
+
+def _layer(given: dict[str, Any], as_json: bool, out: Path | None) -> None:
+    required("check", given, _OF_LAYER)
+    choose("phase", given["phase"], PHASES)
+    with stopwatch() as watch, progress("kernels") as show:
+        kernels, weights = layer_kernels(given)
+        checked = check_kernels(kernels, show)
+    setup = kernels[0].setup
+    options = _kept(setup, ("chip", "collective", "schedule", "set"))
+    options |= {name: given[name] for name in ("model", "phase", "tokens", "grid")}
+    figures = {"verdicts": of_layer(checked, weights)} | _many(checked)
+    emit(_complete(options, figures, setup, watch.times), as_json, _render_many, out)
+    faults = [
+        f"{each.what.operator}: {found.message}" for each in checked for found in each.findings
+    ]
+    if faults:
+        raise CheckFailedError("; ".join(faults))
+
+
+def _kept(setup: Setup, names: Sequence[str]) -> dict[str, Any]:
+    options = setup.recorded_options()
+    return {name: options[name] for name in names if name in options}
+
+
+def _many(checked: Sequence[CheckedKernel]) -> dict[str, Any]:
+    return {
+        "holds": not any(each.findings for each in checked),
+        "kernels": [each.record() for each in checked],
+    }
+
+
+def _complete(
+    options: dict[str, Any], figures: dict[str, Any], setup: Setup, times: dict[str, float]
+) -> dict[str, Any]:
+    return complete(
+        "check",
+        options,
+        figures,
+        times,
+        calibration=setup.chip.calibration,
+        contents=setup.contents(),
+    )

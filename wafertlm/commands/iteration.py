@@ -13,7 +13,7 @@ from wafertlm.iteration import IterationOptions, run_iteration
 from wafertlm.iteration.options import known_names
 from wafertlm.kernel import Execution
 from wafertlm.options import chip_told
-from wafertlm.output import Result, emit, log, progress
+from wafertlm.output import Result, emit, log, progress, warn
 from wafertlm.stopwatch import stopwatch
 
 _COLUMNS = ("operator", "kernel", "shape", "count", "cycles of one", "share", "bound by")
@@ -57,4 +57,5 @@ def command(out: Path | None, as_json: bool, **given: Any) -> None:
     with stopwatch() as watch, progress("kernels") as told:
         execution = Execution(cost=lambda cost: log(f"level at: {cost}"))
         ran = run_iteration(options, told, execution)
+        warn(ran.warnings)
     emit(ran.record(watch.times), as_json, _render, out)

@@ -15,7 +15,7 @@ from wafertlm.commands.common import options_of, output_options, required
 from wafertlm.kernel import Execution, KernelOptions, Setup, resolve, run_setup
 from wafertlm.kernel.options import known_names
 from wafertlm.options import chip_told
-from wafertlm.output import Result, emit, log, progress
+from wafertlm.output import Result, emit, log, progress, warn
 from wafertlm.stopwatch import stopwatch
 
 _SHOWN_SIDE = 8
@@ -95,6 +95,7 @@ def command(
             cost=lambda cost: log(f"level at: {cost}"),
         )
         ran = run_setup(setup, execution)
+        warn(ran.warnings)
     if map_path is not None:
         ran.store_maps(map_path)
     if timeline is not None and shown is not None:

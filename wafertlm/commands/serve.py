@@ -12,7 +12,7 @@ from rich.table import Table
 from tlm.errors import InputError
 from wafertlm.commands.common import options_of, output_options
 from wafertlm.options import chip_told
-from wafertlm.output import TIMES, Result, emit, progress, store
+from wafertlm.output import TIMES, Result, emit, progress, store, warn
 from wafertlm.serving import ServeOptions, complete_serve, serve_result
 from wafertlm.serving.run import known_names
 from wafertlm.stopwatch import stopwatch
@@ -100,6 +100,7 @@ def command(
         _check_plot(plot, options)
     with stopwatch() as watch, progress("requests") as bar:
         figures = serve_result(options, bar, requests_csv, checkpoint, checkpoint_every)
+        warn(figures["warnings"])
     result = complete_serve(options, figures, watch.times)
     if out is not None:
         store(result, out)

@@ -16,6 +16,7 @@ from wafertlm.kernel.run import hold_cost, run_setup
 from wafertlm.kernel.setup import PLAIN, Execution, Ground, Setup, grounded
 from wafertlm.options import contents, recorded
 from wafertlm.output import complete
+from wafertlm.plmr import plmr_warnings
 from workloads.kernels.catalogue import KERNELS
 from workloads.kernels.gemm.stream_plan import StreamPlan
 from workloads.machine.dtypes import activation_dtype
@@ -103,6 +104,11 @@ class IterationResult:
         return self.cycles / self.ground.chip.clock_hz
 
     @property
+    def warnings(self) -> list[str]:
+        """Properties of PLMR that kernels break."""
+        return plmr_warnings(self.ground.chip, (ran.result.setup.told for ran in self.kernels))
+
+    @property
     def energy_j(self) -> float | None:
         """Energy of the operations, and what the chip draws beside; None if it is not known."""
         energy, total = self.ground.chip.energy, 0.0
@@ -164,6 +170,7 @@ class IterationResult:
             "energy_j": self.energy_j,
             "error": {"level_pct": self._level_pct(between), "profile_pct": profile},
             **({} if self.wafer is None else self.wafer.record()),
+            "warnings": self.warnings,
         }
         known = {"model": self.model, "chip": self.ground.chip}
         return complete(
@@ -192,30 +199,17 @@ def run_iteration(
             stale measurements, unless they are allowed.
         CheckFailedError: if the network hangs.
     """
-    batch, model = options.batch, find_model(options.model)
+    model = find_model(options.model)
     with stale_allowed(options.allow_stale):
-        asked = _kernel_options(options)
-        wafer = None if asked.memory else WaferIteration.of(asked, model, batch)
-        if wafer is None:
-            ground = grounded(asked)
-            mapper = Mapper(ground.place, asked.choices)
-            planned = [
-                _Planned(operator, mapper.of(operator), count, ground)
-                for operator, count in Iterations(model).operators(batch)
-            ]
-        else:
-            planned = [
-                _Planned(operator, mapped, count, wafer.grounds[side])
-                for side, operator, mapped, count in wafer.kernels()
-            ]
-            ground = planned[0].ground
+        planned, wafer = plan_iteration(options, model)
         kernels = _run(planned, progress, execution)
+    ground = planned[0].ground
     return IterationResult(
         options=options, model=model, ground=ground, kernels=kernels, wafer=wafer
     )
 
 
-class _Planned(NamedTuple):
+class PlannedKernel(NamedTuple):
     """A kernel that is to run: see `Ran`."""
 
     operator: Operator | GridOperator
@@ -223,9 +217,37 @@ class _Planned(NamedTuple):
     times: int
     ground: Ground
 
+    def setup(self) -> Setup:
+        """It on its tiles, ready to run."""
+        return _setup(self.ground, self.mapped)
 
-def _run(planned: Sequence[_Planned], progress: Progress | None, execution: Execution) -> list[Ran]:
-    setups = [_setup(each.ground, each.mapped) for each in planned]
+
+def plan_iteration(
+    options: IterationOptions, model: Model
+) -> tuple[list[PlannedKernel], WaferIteration | None]:
+    """The kernels of an iteration, and how regions work, on a chip without off-chip memory.
+
+    Raises:
+        InputError: as `run_iteration`.
+    """
+    asked, batch = _kernel_options(options), options.batch
+    wafer = None if asked.memory else WaferIteration.of(asked, model, batch)
+    if wafer is not None:
+        of_regions = [
+            PlannedKernel(operator, mapped, count, wafer.grounds[side])
+            for side, operator, mapped, count in wafer.kernels()
+        ]
+        return of_regions, wafer
+    ground = grounded(asked)
+    mapper = Mapper(ground.place, asked.choices)
+    operators = Iterations(model).operators(batch)
+    return [PlannedKernel(each, mapper.of(each), count, ground) for each, count in operators], None
+
+
+def _run(
+    planned: Sequence[PlannedKernel], progress: Progress | None, execution: Execution
+) -> list[Ran]:
+    setups = [each.setup() for each in planned]
     costs = sum((setup.cost for setup in setups), Cost())
     hold_cost(costs, planned[0].ground.levels.noc, execution)
     execution, kernels = replace(execution, cost=None), []

@@ -20,6 +20,7 @@ from tlm.level_errors import (
 from wafertlm.kernel.options import RTL
 from wafertlm.kernel.setup import Setup
 from wafertlm.output import complete
+from wafertlm.plmr import plmr_warnings
 from workloads.kernels.catalogue import KERNELS_OWN, moves
 from workloads.machine.spent import Spent
 from workloads.studies.profiles import profile_error
@@ -145,6 +146,11 @@ class KernelResult:
             "overhead": spent.matrix - ideal,
         }
 
+    @property
+    def warnings(self) -> list[str]:
+        """Properties of PLMR that the program breaks."""
+        return plmr_warnings(self.setup.chip, [self.setup.told])
+
     def record(self, times: Mapping[str, float]) -> dict[str, Any]:
         """The result as ``wafertlm kernel --json`` prints it.
 
@@ -157,6 +163,7 @@ class KernelResult:
         tiles = None if setup.unequal is None else setup.unequal.figures()
         parts = {"network": self.network, "memory": self.memory, "tiles": tiles}
         figures |= {name: part for name, part in parts.items() if part is not None}
+        figures["warnings"] = self.warnings
         options, (calibration, rtl_hash) = setup.recorded_options(), setup.origin()
         return complete(
             "kernel",

@@ -29,6 +29,7 @@ from wafertlm.kernel.options import (
 )
 from wafertlm.kernel.table import UnequalTiles, unequal_tiles
 from wafertlm.options import contents, recorded
+from wafertlm.plmr import RunKernel
 from wafertlm.stopwatch import Building
 from workloads.kernels.catalogue import KERNELS, Kernel, Plan, moved_of
 from workloads.machine.dtypes import DTYPE_BITS
@@ -225,6 +226,12 @@ class Setup(Ground):
     def moved(self) -> Moved:
         """Bytes that the program moves; none of a kernel whose operands lie in the tiles."""
         return moved_of(self.plan)
+
+    @property
+    def told(self) -> RunKernel:
+        """The same for warnings."""
+        grid, options = (self.place.rows, self.place.cols), self.options
+        return RunKernel(options.kernel, grid, options.choices, self.program)
 
     def check_size(self) -> None:
         """Refuse what is too large for a tile's memory or for the level of the network.

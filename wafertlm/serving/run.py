@@ -104,6 +104,7 @@ def serve_result(
             "profile_pct": profile.pct,
             "rests_on": rests_on(service, made),
         },
+        "warnings": service.warnings,
         "notes": [f"error: {profile.note}", *between.notes, *_notes(merged)],
     }
 

@@ -13,10 +13,12 @@ from tlm.chips.gpu import GpuBox
 from tlm.chips.profile import CalibratedNoc
 from tlm.errors import InputError
 from wafertlm.options import contents, recorded
+from wafertlm.plmr import RunKernel, plmr_warnings
 from wafertlm.serving.measuring import lt_runs
 from wafertlm.serving.options import MAPPED, ServeOptions
 from workloads.kernels.catalogue import KERNELS
 from workloads.machine.network import Network
+from workloads.machine.place import Place
 from workloads.models import Dtype, Model, find_model
 from workloads.serving.engine.pools import make_pools
 from workloads.serving.engine.run import Limits, Pools, Watch, run, run_disaggregated
@@ -144,6 +146,25 @@ class Service:
         is_whole = options.expert_parallel == 1 and options.draft_tokens is None
         return is_whole and self.shape == self.model
 
+    @property
+    def warnings(self) -> list[str]:
+        """Properties of PLMR that kernels break, on tiles whose routers hold few routes."""
+        if isinstance(self.chip, GpuBox) or self.chip.limits.routing_paths is None:
+            return []
+        return plmr_warnings(
+            self.chip,
+            (
+                RunKernel(
+                    mapped.kernel,
+                    (place.rows, place.cols),
+                    (self.options.choices, mapped.choices),
+                    KERNELS[mapped.kernel].program(mapped.plan),
+                )
+                for price in self.tiles
+                for place, mapped in self._usual_plans(price)
+            ),
+        )
+
     def contents(self) -> dict[str, str]:
         """Hashes of what options that are files hold, but for those that the options keep."""
         return contents(self.options, model=self.model, chip=self.chip)
@@ -242,18 +263,20 @@ class Service:
         """Hold that custom routers can carry what kernels of an iteration send."""
         for price in self.tiles if self.custom is not None else []:
             assert self.custom is not None
-            for mapped in self._usual_plans(price):
+            for _, mapped in self._usual_plans(price):
                 program = KERNELS[mapped.kernel].program(mapped.plan)
                 self.custom.check_program(program, headers=False)
 
-    def _usual_plans(self, price: TilePrice | WaferPrice) -> list[Mapped]:
-        """A plan of every kernel that runs."""
+    def _usual_plans(self, price: TilePrice | WaferPrice) -> list[tuple[Place, Mapped]]:
+        """A plan of every kernel that runs, and where."""
         if isinstance(price, WaferPrice):
             (planned,) = price.cost(_USUAL).made_of
             parts = price.parts({cast(Planned, planned): 1})
-            return [mapped for part in parts for _, mapped in price.prices.plans(part)]
+            plans = [each for part in parts for each in price.prices.plans(part)]
+            return [(grid.place, mapped) for grid, mapped in plans]
         mapper = Mapper(price.place, self.options.choices)
-        return [mapper.of(operator) for operator, _ in Iterations(self.shape).operators(_USUAL)]
+        operators = Iterations(self.shape).operators(_USUAL)
+        return [(price.place, mapper.of(operator)) for operator, _ in operators]
 
     def _check_mapping(self) -> None:
         asked = [name for name in MAPPED if getattr(self.options, name) is not None]

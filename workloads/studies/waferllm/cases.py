@@ -15,12 +15,18 @@ from workloads.serving.price.grid_mapping import GridMapping
 from workloads.serving.price.iteration import Decode, Layer, Part, Prompt
 from workloads.serving.price.regions import regions_of
 from workloads.studies.campaign import Figures
+from workloads.studies.waferllm.beyond import RouterCase, ServeCase, router_gates, served
 
 CHIP, DTYPE = "wse2", "fp16"
 #: Of an A100, as the printed ratios of energies have it.
 GPU_W = 400.0
 #: Kernels of products of a vector: WaferLLM's own, and what T10 is said to be bound by.
 GEMVS = {"WaferLLM": "mesh-gemv", "T10": "pipeline-gemv"}
+#: Routers that combine operands, and whether an all-reduction keeps its cycles in software.
+COMBINES, KEPT = "combines", "combines, calls kept"
+_COMBINES = "noc.reduce_cycles=1"
+#: Kernels of a decoding token that end in an all-reduction.
+_SUMS = ("mesh-gemv", "row-sum")
 
 
 class LayerCase(NamedTuple):
@@ -32,6 +38,8 @@ class LayerCase(NamedTuple):
         side: Tiles along each edge of the grid.
         tokens: Of the prompt, or in the cache.
         system: Whose way of summing vectors.
+        network: ``combines``: routers combine operands; ``combines, calls kept``: and an
+            all-reduction still takes its fixed cycles in software; empty: cores add.
     """
 
     model: str
@@ -39,6 +47,7 @@ class LayerCase(NamedTuple):
     side: int
     tokens: int
     system: str = "WaferLLM"
+    network: str = ""
 
 
 class RequestCase(NamedTuple):
@@ -101,13 +110,17 @@ class EnergyCase(NamedTuple):
     time_ratio: float
 
 
-Case = LayerCase | RequestCase | KernelCase | RoomCase | EnergyCase
+Case = LayerCase | RequestCase | KernelCase | RoomCase | EnergyCase | ServeCase | RouterCase
 
 
 def simulate(case: Case, _: int) -> Figures:
     """Figures of a case; nothing in it is random."""
     if isinstance(case, LayerCase | RequestCase):
         return timed(case)
+    if isinstance(case, ServeCase):
+        return served(case)
+    if isinstance(case, RouterCase):
+        return router_gates(case)
     if isinstance(case, RoomCase):
         found = regions_of(load_model(case.model), load_chip(CHIP), case.side)
         return {
@@ -130,8 +143,13 @@ def _layer(case: LayerCase, changes: tuple[str, ...]) -> Figures:
     new = 1
     if case.phase == "prefill":
         parts, new = [Layer(case.tokens, False), Prompt(case.tokens, 0, None)], case.tokens
-    grid = _grid(case.model, case.side, GEMVS[case.system], changes)
+    method = "network" if case.network else None
+    changes = (*changes, _COMBINES) if case.network else changes
+    grid = _grid(case.model, case.side, GEMVS[case.system], changes, method)
     cycles = sum(grid.cycles(part) for part in parts)
+    if case.network == KEPT:
+        kernels = [operator.kernel for part in parts for operator, _ in grid.of(part)]
+        cycles += sum(map(kernels.count, _SUMS)) * grid.place.software.all_reduce_cycles
     seconds = cycles * load_model(case.model).layers / load_chip(CHIP).clock_hz
     return {"layer_cycles": float(cycles), "tokens_per_s": new / seconds}
 
@@ -166,8 +184,11 @@ def _kernel(case: KernelCase) -> Figures:
 
 
 @cache
-def _grid(model: str, side: int, gemv: str, changes: tuple[str, ...]) -> GridMapping:
-    return GridMapping(load_model(model), _place(side, changes), gemv)
+def _grid(
+    model: str, side: int, gemv: str, changes: tuple[str, ...], method: str | None
+) -> GridMapping:
+    choices = Choices(collective=method)
+    return GridMapping(load_model(model), _place(side, changes), gemv, choices)
 
 
 @cache

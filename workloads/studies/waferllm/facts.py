@@ -25,7 +25,7 @@ MODELS = {
 }
 FITTED, PREDICTED, NOT_SCORED = "fitted", "predicted", "not scored"
 _NOT_AT_HAND = "no published figure at hand"
-_CONTEXT = 4096
+CONTEXT = 4096
 
 
 class Fact(NamedTuple):
@@ -96,7 +96,7 @@ def _no_mechanism(system: str) -> str:
 
 # Table 3 -----------------------------------------------------------------------------------------
 
-_PREFILL_SIDES, _DECODE_SIDES = (480, 600, 720), (420, 540, 660)
+_PREFILL_SIDES, DECODE_SIDES = (480, 600, 720), (420, 540, 660)
 _PREFILL = {
     "LLaMA3-8B": (20320.6, 25037.2, 27686.5),
     "LLaMA2-13B": (13685.1, 16854.2, 17498.3),
@@ -120,7 +120,7 @@ def _layers(
     for model, name in MODELS.items():
         values: Sequence[float | None] = published.get(model) or (None,) * len(sides)
         for side, value in zip(sides, values, strict=True):
-            case = LayerCase(name, phase, side, _CONTEXT)
+            case = LayerCase(name, phase, side, CONTEXT)
             fit = FITTED if model == "LLaMA3-8B" else PREDICTED
             note = "" if value is not None else _NOT_AT_HAND
             row = f"{table}/{model}/{side}x{side}/{phase}"
@@ -156,16 +156,16 @@ _LADDER = {
 
 
 def _decodes() -> Iterator[Fact]:
-    yield from _layers("T4", "decode", _DECODE_SIDES, _DECODE)
+    yield from _layers("T4", "decode", DECODE_SIDES, _DECODE)
     for model, name in MODELS.items():
-        values: Sequence[float | None] = _T10.get(model) or (None,) * len(_DECODE_SIDES)
-        for side, value in zip(_DECODE_SIDES, values, strict=True):
-            case = LayerCase(name, "decode", side, _CONTEXT, "T10")
+        values: Sequence[float | None] = _T10.get(model) or (None,) * len(DECODE_SIDES)
+        for side, value in zip(DECODE_SIDES, values, strict=True):
+            case = LayerCase(name, "decode", side, CONTEXT, "T10")
             note = "ten all-reductions to the end of a line, tile by tile"
             row = f"T4/{model}/{side}x{side}/T10_decode"
             fit = FITTED if model == "LLaMA3-8B" else PREDICTED
             yield Fact(row, "token/s", case, "tokens_per_s", value, fit, note)
-    yield from _unmodelled("T4", "decode", _DECODE_SIDES, _LADDER)
+    yield from _unmodelled("T4", "decode", DECODE_SIDES, _LADDER)
 
 
 # Table 5 -----------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from workloads.studies.campaign import Figures, Progress, run_tasks
+from workloads.studies.waferllm.beyond_facts import beyond_facts
 from workloads.studies.waferllm.cases import CHIP, Case, KernelCase, LayerCase, simulate
 from workloads.studies.waferllm.facts import (
     FITTED,
@@ -37,7 +38,7 @@ def run_study(
         store: Folder in which finished runs are kept, and found again.
         progress: Called with finished and all runs.
     """
-    every = facts(quick=quick)
+    every = [*facts(quick=quick), *beyond_facts()]
     cases = {repr(fact.case): fact.case for fact in every if fact.case is not None}
     seeds = dict.fromkeys(cases, [0])
     results = run_tasks(cases, seeds, simulate, workers=workers, store=store, progress=progress)
@@ -78,9 +79,19 @@ def _row(fact: Fact, found: Mapping[str, Figures]) -> dict[str, Any]:
         "fit": fact.fit,
         "unit": fact.unit,
         "ci95": None,
+        "interval": None if fact.case is None else _interval(fact, found[repr(fact.case)]),
         "level": _level(fact.case),
         "note": fact.note,
     }
+
+
+def _interval(fact: Fact, figures: Figures) -> list[float] | None:
+    """The ends of a figure by the error of its level, where they are known."""
+    low, high = (figures.get(f"{fact.figure}_{end}") for end in ("low", "high"))
+    value = figures[fact.figure]
+    if low is None or high is None or value is None:
+        return None
+    return [min(low, high, value), max(low, high, value)]
 
 
 def _level(case: Case | None) -> str | None:
