@@ -36,6 +36,8 @@ def _render(result: Result) -> RenderableType:
         sizes = ", ".join(f"{dimension} {size:,}" for dimension, size in plan[name].items())
         table.add_row(f"plan: {name}", sizes)
     table.add_row("plan: tile_bytes", f"{plan['tile_bytes']:,}")
+    if plan["received_bytes"] is not None:
+        table.add_row("plan: received_bytes", f"{plan['received_bytes']:,.0f}")
     if plan["engine_utilization"] is not None:
         table.add_row("plan: engine_utilization", f"{plan['engine_utilization']:.2%}")
     for kind, error in result["error"].items():

@@ -109,7 +109,7 @@ def _rows(result: Result) -> Table:
             f"{_number(row['model'])} {row['unit']}",
             _interval(row["ci95"]),
             "-" if error is None else f"{error:+.1f} {unit}",
-            _fit(row["fit"]),
+            _held(row["held"]) if "held" in row else _fit(row["fit"]),
         )
     return table
 
@@ -117,6 +117,11 @@ def _rows(result: Result) -> Table:
 def _fit(fit: bool | str) -> str:
     """Whether the row was fitted, or what it is."""
     return ("fitted" if fit else "") if isinstance(fit, bool) else fit
+
+
+def _held(held: bool | None) -> str:
+    """Whether what the paper says of the row holds."""
+    return {None: "", True: "held", False: "NOT HELD"}[held]
 
 
 def _targets(result: Result) -> Table:
@@ -175,7 +180,8 @@ def _interval(ends: list[float] | None) -> str:
 @click.option(
     "--quick",
     is_flag=True,
-    help=f"{QUICK_SEEDS} seeds instead of {FULL_SEEDS}; kernels in closed form where many are run.",
+    help=f"{QUICK_SEEDS} seeds instead of {FULL_SEEDS}; kernels in closed form where many are run; "
+    "fewer readings.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="The first seed.")
 @click.option(

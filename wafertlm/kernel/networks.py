@@ -85,7 +85,7 @@ def waits(mesh: HandshakeMesh) -> dict[str, Any]:
     row, col, port = (int(each) for each in np.unravel_index(waited.argmax(), waited.shape))
     return {
         "waited_cycles": int(waited.sum()),
-        "most_waited": f"{row},{col} {MeshPort(port).name.lower()}",
+        "most_waited": f"{row},{col} {MeshPort(port).name.lower()}" if waited.any() else None,
         "most_waited_cycles": int(waited[row, col, port]),
     }
 

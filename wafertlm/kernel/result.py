@@ -199,7 +199,8 @@ class KernelResult:
         setup, options, levels = self.setup, self.setup.options, self.setup.levels
         if levels.whole_tiles:
             return []
-        named = dict.fromkeys(("collective", "schedule", "group", "heads_per_group"))
+        told = ("collective", "schedule", "group", "heads_per_group", "partition", "placement")
+        named = dict.fromkeys(told)
         others = replace(options.choices, **named)
         if self._variant or others != KERNELS_OWN:
             return None

@@ -231,6 +231,16 @@ def test_tiles_in_verilog(partition: str, placement: str) -> None:
     check_on_rtl(4, "int8", partition, placement)
 
 
+@pytest.mark.parametrize("partition", ["mn", "k", "2d"])
+def test_few_columns_on_tiles_of_whole_words(partition: str) -> None:
+    """Rows of sums are whole words of two: columns are padded where sums move."""
+    tiles = replace(place(4, 4), whole_lines=True)
+    plan = find_partition((8, 16, 32), tiles, partition)
+    assert plan.block[2] == (1 if partition == "mn" else 2)
+    a, b = operands((8, 32), (32, 16))
+    assert (multiplied(plan, partition_gemm(plan), a, b, 0)[:, :8, :16] == a @ b).all()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("placement", PLACEMENTS)
 @pytest.mark.parametrize("partition", FIXED)

@@ -157,6 +157,9 @@ def plan_partition(
     check_shape(size_m, size_k, size_n)
     whole_b = partition == "input"
     n = size_n if whole_b else ceil_div(size_n, place.rows * place.cols)
+    if place.whole_lines and cores[1] > 1:  # rows of sums are whole words there
+        word = max(1, 8 * place.timing.flit_bytes // place.sum_bits)
+        n = ceil_div(n, word) * word
     block = ceil_div(size_m, cores[0]), ceil_div(size_k, cores[1]), n
     return PartitionPlan(place, cores, block, whole_b, scattered)
 

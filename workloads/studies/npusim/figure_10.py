@@ -12,6 +12,8 @@ from workloads.studies.npusim.judge import row, target
 
 #: Placements differ by less where nothing is locked.
 _ALIKE = 1.01
+#: A ratio holds so near to what is plotted.
+_NEAR = 0.05
 _CHANNELS = ("output", "none")
 
 
@@ -45,7 +47,8 @@ def _faster(
     if channel == "none":
         return row(f"{name}/faster", value, None, "x", "at", "no output is locked")
     note = f"{low:g} to {high:g} plotted; partition, links and prompt are not published"
-    return row(f"{name}/faster", value, (low + high) / 2, "x", "at", note)
+    held = value is not None and low - _NEAR <= value <= high + _NEAR
+    return row(f"{name}/faster", value, (low + high) / 2, "x", "at", note, held=held)
 
 
 def _output(figures: Figures) -> str:

@@ -18,7 +18,7 @@ from workloads.studies.npusim.facts import (
 )
 from workloads.studies.npusim.judge import row, target, within_factor
 
-#: The issue of a claim: a ratio, and where two curves cross, hold within this factor.
+#: A ratio, and the length at which two curves cross, hold within this factor.
 FACTOR = 1.5
 
 

@@ -20,9 +20,9 @@ def draw(result: Mapping[str, Any], folder: Path) -> list[Path]:
 
 
 def _partitions(found: Mapping[str, Any]) -> Any:
-    """Figure 9: a curve for each partition over its value at the shortest prompt of K."""
+    """Figure 9: as plotted, and under each reading."""
     readings = sorted({name.split("/")[2] for name in found if name.startswith("F9/")})
-    figure, axes = _figure(len(MODELS), len(readings) + 1, 3 * (len(readings) + 1), 6)
+    figure, axes = _figure(len(MODELS), len(readings) + 1, 3.5 * (len(readings) + 1), 6)
     for line, model in zip(axes, MODELS, strict=True):
         for axis, reading in zip(line, ("paper", *readings), strict=True):
             source = readings[0] if reading == "paper" else reading
@@ -33,7 +33,7 @@ def _partitions(found: Mapping[str, Any]) -> Any:
             }
             for partition, seconds in rows.items():
                 axis.plot(LENGTHS, seconds, "o-", label=partition)
-            axis.set(title=f"{model}\n{reading}", xlabel="tokens", ylabel="s", xscale="log")
+            axis.set(title=f"{model}\n{reading}", xlabel="tokens", ylabel="s", xticks=LENGTHS)
     axes[0][0].legend()
     return figure
 

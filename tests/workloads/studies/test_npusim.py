@@ -1,0 +1,136 @@
+"""The NpuSim study: its tables, its cases by hand, and how rows and targets are judged."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tlm.interconnect.lines import MeshPort
+from workloads.studies.campaign import Figures
+from workloads.studies.npusim import study
+from workloads.studies.npusim.cases import PromptCase, product_plan, prompt_figures
+from workloads.studies.npusim.facts import LENGTHS, SECONDS, printed_elements
+from workloads.studies.npusim.figure_9 import crossing
+from workloads.studies.npusim.judge import row, within_factor
+from workloads.studies.npusim.plots import draw
+from workloads.studies.npusim.study import run_study
+from workloads.studies.npusim.tables import table_2, table_3
+
+SMALL = PromptCase("qwen3-1.7b", 256, 4, "mn", "ring", 16)
+
+
+def invented(case: PromptCase) -> Figures:
+    """The published seconds; where outputs are locked a line is slow, and waits."""
+    name = {"k": "K", "mn": "MN", "2d": "MNK"}[case.partition]
+    seconds = SECONDS[case.model, name][LENGTHS.index(case.tokens)]
+    waits = case.channel == "output" and case.placement == "interleave"
+    return {
+        "seconds": seconds * (1.175 if waits else 1.0),
+        "waited_pct": 20.0 if waits else 0.0,
+        "waited_row": 1.0,
+        "waited_col": 2.0,
+        "waited_port": float(MeshPort.WEST),
+    }
+
+
+@pytest.fixture
+def published(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    monkeypatch.setattr(study, "prompt_figures", invented)
+    return run_study(quick=True)
+
+
+def test_rows_and_targets(published: dict[str, Any], tmp_path: Path) -> None:
+    rows = {each["id"]: each for each in published["rows"]}
+    assert len(rows) == len(published["rows"])
+    assert all(name.count("/") == 3 for name in rows)
+    nine = [each for name, each in rows.items() if name.startswith("F9/")]
+    assert {each["error_pct"] for each in nine} == {0.0}
+    assert all(each["held"] for each in nine)
+    ratio = rows["F9/qwen3-1.7b/noc8-all-reduce/MN_over_K"]
+    assert ratio["model"] == pytest.approx(3.17 / 0.53)
+    faster = rows["F10/TP4-64cores-K-noc8/ring-locked/faster"]
+    assert (faster["model"], faster["paper"]) == pytest.approx((1.175, 1.175))
+    assert rows["F10/TP4-64cores-K-noc8/ring-unlocked/faster"]["paper"] is None
+    waited = rows["F10/TP4-64cores-K-noc8/interleave-locked/waited"]
+    assert waited["note"] == "most at output west of the core in row 1, column 2 of the group"
+    met = {each["target"]: each["met"] for each in published["targets"]}
+    assert all(met.values()), [text for text, holds in met.items() if not holds]
+    assert sorted(path.name for path in draw(published, tmp_path)) == [
+        "partitions.png",
+        "placements.png",
+    ]
+
+
+def test_claims_that_do_not_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All placements and partitions alike, and waits that stay without a lock."""
+
+    def alike(case: PromptCase) -> Figures:
+        figures = invented(case)
+        waits = case.placement == "interleave"
+        return figures | {"seconds": float(case.tokens), "waited_pct": 20.0 if waits else 0.0}
+
+    monkeypatch.setattr(study, "prompt_figures", alike)
+    result = run_study(quick=True)
+    met = {each["target"]: each["met"] for each in result["targets"]}
+    for claim in ("MN_over_K within", "crossing within"):
+        assert not any(holds for text, holds in met.items() if claim in text)
+    rows = {each["id"]: each for each in result["rows"]}
+    assert rows["F9/qwen3-1.7b/noc8-all-reduce/crossing"]["model"] is None
+    assert not rows["F10/TP4-64cores-K-noc8/ring-locked/faster"]["held"]
+
+
+def test_where_curves_cross() -> None:
+    assert crossing([1, 2, 3, 6], [4, 4, 4, 4]) == pytest.approx(1024 + 1024 / 3)
+    assert crossing([1, 2, 3, 4], [6, 6, 6, 6]) == pytest.approx(2048 + 2 * 1024)  # past the last
+    assert crossing([5, 6, 7, 8], [4, 4, 4, 4]) == pytest.approx(0)  # before the first
+    assert crossing([1, 1, 1, 1], [2, 2, 2, 2]) is None
+    assert crossing([1, None, 1, 1], [2, 2, 2, 2]) is None
+
+
+def test_what_holds() -> None:
+    assert row("a", 1.1, 1.0, "s", "at", "")["held"]
+    assert not row("a", 1.2, 1.0, "s", "at", "")["held"]
+    assert row("a", 0.0, 0.0, "elements", "plan", "")["held"]
+    assert row("a", 1.0, None, "s", "at", "")["held"] is None
+    assert not row("a", None, 1.0, "s", "at", "", held=False)["held"]
+    assert within_factor(3.0, 2.0, 1.5)
+    assert not within_factor(1.3, 2.0, 1.5)
+    assert not within_factor(None, 2.0, 1.5)
+
+
+def test_table_2() -> None:
+    """The one-dimensional partitions are exactly as printed; the printed 2-D form is not."""
+    rows = {each["id"]: each for each in table_2()}
+    for name, each in rows.items():
+        if name.endswith("sent_elements"):
+            assert each["held"] == ("2d" not in name), name
+    assert printed_elements("2d", (64, 64, 64), (1, 4)) == 0
+    assert printed_elements("k", (64, 64, 64), (1, 4)) == 2 * 3 / 4 * 64 * 64
+    assert rows["T2/16cores/ring/max_hop"]["model"] == 1
+    assert rows["T2/16cores/interleave/max_hop"]["held"]
+    assert not rows["T2/16cores/linear/max_hop"]["held"]
+
+
+def test_table_3() -> None:
+    assert all(each["held"] for each in table_3())
+
+
+def test_a_prompt() -> None:
+    """Bytes are those of all weights, three quarters of which every core gets from the others."""
+    figures = prompt_figures(SMALL)
+    weights = 28 * (2048 * (2 * 2048 + 2 * 1024) + 3 * 2048 * 6144)
+    assert figures["sent_bytes"] == pytest.approx(0.75 * 2 * weights, rel=1e-3)
+    least = 0.75 * 2 * weights / 8e9
+    assert figures["products_s"] is not None
+    assert least < figures["products_s"] < 1.1 * least
+    assert figures["waited_pct"] == 0
+    half = prompt_figures(SMALL._replace(partition="k", scattered=True))
+    whole = prompt_figures(SMALL._replace(partition="k"))
+    assert half["sent_bytes"] == pytest.approx(whole["sent_bytes"] / 2)  # type: ignore[operator]
+    assert product_plan((256, 2048, 2048), SMALL).cores == (4, 1)
+
+
+def test_rows_that_do_not_fit_go_in_parts() -> None:
+    case = PromptCase("qwen3-4b", 2048, 4, "k", "ring", 320)
+    assert prompt_figures(case)["parts"] == 2
+    assert prompt_figures(case._replace(tokens=512))["parts"] == 1
