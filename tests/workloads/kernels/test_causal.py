@@ -1,7 +1,7 @@
 """Attention with a causal mask: right results, blocks that are left out, bytes and cycles."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 from types import ModuleType
@@ -19,9 +19,11 @@ from tlm.memory.bandwidth_latency import ChannelTiming
 from tlm.offchip.edge import Edge
 from tlm.program import Engine, Load, Program, Work
 from tlm.tiles.programs import on_tiles
-from workloads.kernels.attention import flash_attention
+from workloads.kernels.attention import flash_attention, flat_attention
 from workloads.kernels.attention.flash_plan import FlashPlan
 from workloads.kernels.attention.flash_search import plan_flash
+from workloads.kernels.attention.flat_plan import SCHEDULES, FlatPlan
+from workloads.kernels.attention.flat_search import plan_flat
 from workloads.kernels.attention.shape import AttentionShape, Block, extent, head_by_head
 from workloads.kernels.catalogue import KERNELS, Choices
 from workloads.kernels.parts.passes import Factor
@@ -30,16 +32,18 @@ from workloads.machine.moved import moved_by
 from workloads.machine.place import Place, chip_place
 
 UNIT = 1 / 4096
-Plan = FlashPlan
+Plan = FlashPlan | FlatPlan
 
 
 def build(plan: Plan) -> Program:
+    if isinstance(plan, FlatPlan):
+        return flat_attention.flat_attention(plan)
     return flash_attention.flash_attention(plan)
 
 
 def check(plan: Plan, seeds: Sequence[int] = (0, 1)) -> None:
     """Hold that a plan's program finds what rows see, to the bit, and in any order."""
-    kernel: ModuleType = flash_attention
+    kernel: ModuleType = flat_attention if isinstance(plan, FlatPlan) else flash_attention
     program, shape, rng = build(plan), plan.shape, np.random.default_rng(5)
     q = rng.integers(-90, 90, (shape.heads, shape.rows, shape.qk_depth))
     k = rng.integers(-90, 90, (shape.heads, shape.kv_length, shape.qk_depth))
@@ -57,6 +61,8 @@ def tiles(grid: tuple[int, int], *, memory: bool) -> Place:
     edge = Edge(*grid, grid[1], 8, 32, 1 << 28, ChannelTiming(30, 16, 16))
     return replace(place(*grid), offchip=edge if memory else None)
 
+
+GROUPS = ((1, 1), (1, 2), (2, 1), (2, 2), (2, 4))
 
 #: Sequences, heads of Q and of K, rows, keys, depth, depth of V: whole prompts, chunks of one with
 #: tokens before it, drafted tokens, and a row alone.
@@ -84,6 +90,33 @@ def test_flash_attention(sizes: tuple[int, ...], memory: bool) -> None:
             assert plan.moved == moved_by(program, at.timing.flit_bytes)
         for each in plan.cores:
             assert sum(each.blocks) == len(each.items())
+
+
+def flat_plans(shape: AttentionShape, at: Place, cuts: Sequence[tuple[int, int]]) -> Iterator[Plan]:
+    """Plans of groups, schedules and blocks of some rows and keys a tile."""
+    factor = Factor.of_exponent(UNIT)
+    for group, schedule, heads in product(GROUPS, SCHEDULES, (1, 2)):
+        if schedule == "naive" and heads == 2:
+            continue
+        for rows, keys in cuts:
+            blocks = -(-shape.rows // (rows * group[0])), -(-shape.kv_length // (keys * group[1]))
+            block = Block(rows, keys, shape.qk_depth, shape.v_depth)
+            how = "network", schedule, factor, "network", heads
+            yield FlatPlan(at, shape, block, *blocks, group, *how)
+
+
+@pytest.mark.parametrize("memory", [False, True])
+@pytest.mark.parametrize("sizes", SIZES)
+def test_flat_attention(sizes: tuple[int, ...], memory: bool) -> None:
+    at, shape = tiles((2, 4), memory=memory), AttentionShape(*sizes, causal=True)
+    plans = [plan_flat(shape, at, "network", schedule, UNIT) for schedule in SCHEDULES]
+    plans += flat_plans(shape, at, ((2, 2), (1, 3)))
+    for seed, plan in enumerate(plans):
+        check(plan, [seed])
+        program = build(plan)
+        assert program.tile_bytes == plan.tile_bytes
+        if memory:
+            assert plan.moved == moved_by(program, at.timing.flit_bytes)
 
 
 def test_a_latent_cache_and_drafted_tokens() -> None:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from functools import lru_cache
-from itertools import chain, product
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -41,7 +41,11 @@ def flat_attention_cycles(plan: FlatPlan, timing: NocTiming) -> int:
 
 def _costs(plan: FlatPlan, timing: NocTiming) -> Costs:
     core, block, vector = plan.core, plan.block, plan.place.vector
-    maximum, output, memory = core.maximum[0], plan.outputs(0)[0], plan.place.offchip is not None
+    maximum, output, memory = (
+        core.maximum[0],
+        plan.outputs(plan.groups, 0)[0],
+        plan.place.offchip is not None,
+    )
     # The diagonal sends the result out as soon as it has come.
     gathered, port = reduce_cycles(maximum, timing), hold_cycles(timing, maximum.flits)
     if maximum.method in BY_MESSAGES:
@@ -73,10 +77,10 @@ def _costs(plan: FlatPlan, timing: NocTiming) -> Costs:
 
 
 def _slices(plan: FlatPlan, name: str, timing: NocTiming) -> Slices:
-    flits, edge, length = plan.flits(name), plan.place.offchip, plan.lines(name)[0].length
+    flits, edge, length = plan.flits(name), plan.place.offchip, plan.groups.lines(name)[0].length
     if plan.operands in BY_MESSAGES:
         own = edge is None  # without memory a root sends a copy to itself
-        roots = set(chain.from_iterable(plan.diagonals(name)))
+        roots = set(plan.groups.line_roots(name))
         port = (own + _messages(plan.operands, length)) * flits
         there = max(
             broadcast_cycles(timing, plan.operands, length, root, flits, own=own) for root in roots
@@ -124,8 +128,10 @@ class _Ways(NamedTuple):
 
 
 def _ways(edge: Edge, plan: FlatPlan, name: str) -> _Ways:
-    diagonals = tuple(map(tuple, plan.diagonals(name)))
-    return _ways_of(edge, plan.group, plan.groups, diagonals, name == "q")
+    diagonals = tuple(map(tuple, plan.groups.diagonals(name)))
+    down, across = plan.groups.down, plan.groups.across
+    groups = len(down), len(across)
+    return _ways_of(edge, plan.group, groups, diagonals, name == "q")
 
 
 @lru_cache(256)
