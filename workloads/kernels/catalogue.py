@@ -522,7 +522,7 @@ KERNELS = {
         lambda sizes, place, choices: _find_flat([sizes], place, choices)[0].plan,
         flat_attention.flat_attention,
         flat_attention_cycles,
-        ("collective", "schedule", "group", "heads_per_group", "latent"),
+        ("collective", "schedule", "group", "heads_per_group", "latent", "causal"),
         _without_memory,
         _find_flat,
         collective=_by_network,

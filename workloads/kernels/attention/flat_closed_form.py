@@ -2,7 +2,7 @@
 
 from collections import Counter
 from functools import lru_cache
-from itertools import product
+from itertools import chain, product
 from typing import NamedTuple
 
 import numpy as np
@@ -11,16 +11,12 @@ from tlm.interconnect.transfer_times import arrival_cycles, hold_cycles, multica
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.edge import Edge
 from tlm.offchip.times import load_law, store_law
+from workloads.kernels.attention.core import Core
+from workloads.kernels.attention.flat_costs import Costs, Slices, Stored, Together
+from workloads.kernels.attention.flat_order import BLOCKS, MASK, WHOLE, Order
 from workloads.kernels.attention.flat_plan import FlatPlan
-from workloads.kernels.attention.flat_timeline import (
-    SCRATCH_SHAPE,
-    Costs,
-    Order,
-    Slices,
-    Stored,
-    Together,
-    timeline,
-)
+from workloads.kernels.attention.flat_timeline import SCRATCH_SHAPE, timeline
+from workloads.kernels.attention.items import blocks_brought
 from workloads.kernels.parts.broadcast import BY_MESSAGES
 from workloads.kernels.parts.closed_form import (
     all_reduce_cycles,
@@ -31,12 +27,24 @@ from workloads.kernels.parts.closed_form import (
 
 def flat_attention_cycles(plan: FlatPlan, timing: NocTiming) -> int:
     """Cycles of a plan."""
+    core, scratch = plan.core, np.zeros(SCRATCH_SHAPE, dtype=np.int64)
+    masked = core.masks or ((),) * core.streams
+    work = np.empty((core.streams, 3), dtype=np.int64)
+    work[:, BLOCKS] = core.blocks
+    number = np.array([len(each) for each in masked])
+    work[:, WHOLE] = work[:, BLOCKS] - number
+    work[:, MASK] = number.cumsum() - number
+    masks = np.array([*chain.from_iterable(masked)], dtype=np.int64)
+    causal = plan.shape.causal and len(masks) > 0
     order = Order(
-        plan.streams, plan.kv_blocks, plan.depth, plan.core.states, plan.held, plan.alike,
-        plan.padded, plan.shared,
+        core.streams, sum(core.blocks), _loads(core), plan.depth, core.states, plan.held,
+        plan.alike, plan.padded, causal, plan.shared,
     )  # fmt: skip
-    scratch = np.zeros(SCRATCH_SHAPE, dtype=np.int64)
-    return int(timeline(scratch, order, _costs(plan, timing)))
+    return int(timeline(scratch, work, masks, order, _costs(plan, timing)))
+
+
+def _loads(core: Core) -> int:
+    return blocks_brought(core.blocks, core.alike, core.states)
 
 
 def _costs(plan: FlatPlan, timing: NocTiming) -> Costs:
@@ -77,6 +85,8 @@ def _costs(plan: FlatPlan, timing: NocTiming) -> Costs:
 
 
 def _slices(plan: FlatPlan, name: str, timing: NocTiming) -> Slices:
+    if name == "mask" and plan.shape.causal:
+        return _own_masks(plan, timing)
     flits, edge, length = plan.flits(name), plan.place.offchip, plan.groups.lines(name)[0].length
     if plan.operands in BY_MESSAGES:
         own = edge is None  # without memory a root sends a copy to itself
@@ -94,7 +104,30 @@ def _slices(plan: FlatPlan, name: str, timing: NocTiming) -> Slices:
         return Slices(port, there, 0, 0, 0)
     law, way = load_law(timing, edge, flits), _ways(edge, plan, name)
     served, asked = law.served_cycles, law.alone_cycles(way.hops) - law.served_cycles
-    return Slices(port, there, asked, way.most * served, way.others * served)
+    # Groups that have fewer blocks of keys ask for fewer.
+    part = _part_of_loads(plan) if name != "q" else 1.0
+    return Slices(
+        port, there, asked, round(part * way.most * served), round(part * way.others * served)
+    )
+
+
+def _part_of_loads(plan: FlatPlan) -> float:
+    """Blocks of keys that a group brings, the mean of all, over those of the one with the most."""
+    if len(plan.cores) == 1:
+        return 1.0
+    number = [len(groups.down) * len(groups.across) for groups, _ in plan.cores]
+    loads = np.average([_loads(core) for _, core in plan.cores], weights=number)
+    return float(loads) / _loads(plan.core)
+
+
+def _own_masks(plan: FlatPlan, timing: NocTiming) -> Slices:
+    """Of masks that every tile brings."""
+    flits, edge = plan.flits("mask"), plan.place.offchip
+    if edge is None:
+        return Slices(hold_cycles(timing, flits), arrival_cycles(timing, 0, flits), 0, 0, 0)
+    law, way = load_law(timing, edge, flits), _ways(edge, plan, None)
+    served, asked = law.served_cycles, law.alone_cycles(way.hops) - law.served_cycles
+    return Slices(0, 0, asked, way.most * served, way.others * served)
 
 
 def _messages(method: str, length: int) -> int:
@@ -127,11 +160,19 @@ class _Ways(NamedTuple):
     others: int  # of these, those of other groups than the last one's
 
 
-def _ways(edge: Edge, plan: FlatPlan, name: str) -> _Ways:
-    diagonals = tuple(map(tuple, plan.groups.diagonals(name)))
+def _ways(edge: Edge, plan: FlatPlan, name: str | None) -> _Ways:
+    """Of the tiles that load slices of a kind; None: of all tiles."""
     down, across = plan.groups.down, plan.groups.across
-    groups = len(down), len(across)
-    return _ways_of(edge, plan.group, groups, diagonals, name == "q")
+    rows, cols = plan.group
+    if name is None:
+        own = tuple((row, col) for row in range(rows) for col in range(cols))
+        return _ways_of(edge, plan.group, (len(down), len(across)), (own,))
+    by_rows = name == "q"
+    tiles = tuple(
+        tuple((line, place) if by_rows else (place, line) for line, place in enumerate(places))
+        for places in plan.groups.diagonals(name)[: None if by_rows else 1]
+    )
+    return _ways_of(edge, plan.group, (len(down), len(across)), tiles)
 
 
 @lru_cache(256)
@@ -139,20 +180,19 @@ def _ways_of(
     edge: Edge,
     group: tuple[int, int],
     groups: tuple[int, int],
-    diagonals: tuple[tuple[int, ...], ...],
-    by_rows: bool,
+    tiles: tuple[tuple[tuple[int, int], ...], ...],
 ) -> _Ways:
+    """Of some tiles of each group, in each row of groups, or in all."""
     first = edge.rows - groups[0] * group[0]
-    hops, tiles = 0, Counter[int]()
+    hops, found = 0, Counter[int]()
     own = 0
     for down, across in product(range(groups[0]), range(groups[1])):
         one = Counter[int]()
-        for line, place in enumerate(diagonals[down if by_rows else across]):
-            row, col = (line, place) if by_rows else (place, line)
+        for row, col in tiles[down % len(tiles)]:
             tile = first + down * group[0] + row, across * group[1] + col
             hops = max(hops, edge.hops(tile))
             one[edge.channel(tile)] += 1
         own = max(own, *one.values())
-        tiles += one
-    most = max(tiles.values())
+        found += one
+    most = max(found.values())
     return _Ways(hops, most, most - own)

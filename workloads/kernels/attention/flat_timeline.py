@@ -7,136 +7,16 @@ along rows keep all tiles of a group in step with it.
 from typing import NamedTuple
 
 from tlm.compiled import Numbers, compiled, inlined
+from workloads.kernels.attention.flat_costs import Costs, Slices, Stored, Together
+from workloads.kernels.attention.flat_order import Item, Order, begin, following, mask_of
 
 #: Rows of the scratch: what is known of each of two buffers.
-_ROWS = 16
+_ROWS = 17
 (
     _SCORED, _OUT, _S_FREE, _P_THERE, _O_LEFT, _Q_FREE, _K_FREE, _V_FREE,
-    _Q_IN, _K_IN, _V_IN, _Q_THERE, _K_THERE, _V_THERE, _M_IN, _TOTAL_FREE,
+    _Q_IN, _K_IN, _V_IN, _Q_THERE, _K_THERE, _V_THERE, _MASK, _M_FREE, _TOTAL_FREE,
 ) = range(_ROWS)  # fmt: skip
 SCRATCH_SHAPE = _ROWS, 2
-
-
-class Slices(NamedTuple):
-    """Cycles of slices of one kind.
-
-    Attributes:
-        port: For which the tile's transfer engine sends one.
-        there: From then to its arrival everywhere.
-        asked: From asking for one to its arrival, less those for which a channel is busy with it.
-        served: For which the channel is busy with those of all its tiles.
-        ahead: Of these, those of tiles of other groups, which go on before the last one does.
-    """
-
-    port: int
-    there: int
-    asked: int
-    served: int
-    ahead: int
-
-
-class Stored(NamedTuple):
-    """Cycles of results of one kind.
-
-    Attributes:
-        port: For which the tile's transfer engine sends one.
-        served: For which the channel is busy with those of all its tiles.
-        ahead: Of these, those of tiles of other groups.
-        written: From then to the tile's knowing of it.
-    """
-
-    port: int
-    served: int
-    ahead: int
-    written: int
-
-
-class Together(NamedTuple):
-    """Cycles of what comes together along a row.
-
-    Attributes:
-        gathered: From the parts to the result at the diagonal.
-        port: For which the tile's transfer engine then sends it out.
-        spread: From then to its arrival everywhere.
-        sends: Whether the diagonal sends its part, too.
-    """
-
-    gathered: int
-    port: int
-    spread: int
-    sends: bool
-
-
-class Costs(NamedTuple):
-    """Cycles of a plan's parts.
-
-    Attributes:
-        scores: The product of Q and K.
-        output: The product with V.
-        wide: A pass over scores.
-        column: One over an element a row.
-        deep: One over an output.
-        ask: For which the transfer engine asks for a slice; 0 without off-chip memory.
-        sent: For which it sends a part of an output; 0 if it only takes in those of others.
-        rows: What comes together twice an item.
-        summed: Outputs, of which the diagonal alone gets the result.
-        added: Whether the vector engine adds them up.
-        q: Slices.
-        k: Slices.
-        v: Slices.
-        mask: Slices.
-        total: Results.
-        o: Results.
-    """
-
-    scores: int
-    output: int
-    wide: int
-    column: int
-    deep: int
-    ask: int
-    sent: int
-    rows: Together
-    summed: int
-    added: bool
-    q: Slices
-    k: Slices
-    v: Slices
-    mask: Slices
-    total: Stored
-    o: Stored
-
-
-class Order(NamedTuple):
-    """What is done in which order (`workloads.kernels.attention.core.items`).
-
-    Attributes:
-        streams: Of a group.
-        blocks: Of keys, of each.
-        depth: Items under way at a time.
-        states: Streams under way at a time.
-        held: Brought keys and values that have buffers.
-        alike: Streams of a head.
-        padded: Whether a stream's last blocks are masked.
-        shared: Whether values are keys.
-    """
-
-    streams: int
-    blocks: int
-    depth: int
-    states: int
-    held: int
-    alike: int
-    padded: bool
-    shared: bool
-
-
-class _Item(NamedTuple):
-    stream: int
-    block: int
-    load: int
-    brings: bool
-    frees: bool
 
 
 class _Free(NamedTuple):
@@ -150,22 +30,6 @@ class _Free(NamedTuple):
     transfer: int
     channel: int
     ahead: int
-
-
-@inlined
-def _item(order: Order, number: int) -> _Item:
-    """The ``number``-th of all."""
-    states = order.states
-    alike = order.alike if order.alike > 1 else order.streams
-    head, rest = divmod(number, alike * order.blocks)
-    pair = rest // (states * order.blocks)
-    width = min(states, alike - pair * states)
-    block, turn = divmod(rest - pair * states * order.blocks, width)
-    stream = head * alike + pair * states + turn
-    if order.alike == 1:
-        return _Item(stream, block, number, True, True)
-    load = (head * -(-alike // states) + pair) * order.blocks + block
-    return _Item(stream, block, load, turn == 0, turn == width - 1)
 
 
 @inlined
@@ -218,7 +82,7 @@ def _store(made: int, cost: Stored, now: _Free) -> _Free:
 
 @inlined
 def _scores(
-    at: Numbers[tuple[int, int]], item: _Item, number: int, order: Order, costs: Costs, now: _Free
+    at: Numbers[tuple[int, int]], item: Item, number: int, order: Order, costs: Costs, now: _Free
 ) -> _Free:
     """The product of Q and K."""
     slot, held, state = number % order.depth, item.load % order.held, item.stream % order.states
@@ -227,14 +91,14 @@ def _scores(
     at[_SCORED, slot] = end
     if item.frees and not order.shared:
         at[_K_FREE, held] = end
-    if item.block == order.blocks - 1:
+    if item.last:
         at[_Q_FREE, state] = end
     return _Free(end, now.vector, now.transfer, now.channel, now.ahead)
 
 
 @inlined
 def _bring_values(
-    at: Numbers[tuple[int, int]], item: _Item, order: Order, costs: Costs, now: _Free
+    at: Numbers[tuple[int, int]], item: Item, order: Order, costs: Costs, now: _Free
 ) -> _Free:
     """Send an item's values on."""
     held = item.load % order.held
@@ -256,7 +120,7 @@ def _ask_queries(
 
 @inlined
 def _bring_keys(
-    at: Numbers[tuple[int, int]], item: _Item, order: Order, costs: Costs, now: _Free
+    at: Numbers[tuple[int, int]], item: Item, order: Order, costs: Costs, now: _Free
 ) -> _Free:
     """Send an item's keys on, at a stream's first block behind Q."""
     state, held = item.stream % order.states, item.load % order.held
@@ -285,7 +149,7 @@ def _ask_block(
 
 @inlined
 def _output(
-    at: Numbers[tuple[int, int]], item: _Item, number: int, order: Order, costs: Costs, now: _Free
+    at: Numbers[tuple[int, int]], item: Item, number: int, order: Order, costs: Costs, now: _Free
 ) -> _Free:
     """The product with V."""
     slot, held, state = number % order.depth, item.load % order.held, item.stream % order.states
@@ -325,23 +189,45 @@ def _finish(at: Numbers[tuple[int, int]], state: int, costs: Costs, now: _Free) 
     return now
 
 
+@inlined
+def _ask_mask(
+    at: Numbers[tuple[int, int]], mask: int, known: int, costs: Costs, now: _Free
+) -> _Free:
+    """Every tile brings a mask of its own, if it is another one than that which it has."""
+    if mask < 0 or known < 0 or mask == known:
+        return now
+    return _bring_mask(at, costs, now)
+
+
+@inlined
+def _bring_mask(at: Numbers[tuple[int, int]], costs: Costs, now: _Free) -> _Free:
+    free = at[_M_FREE, 0]
+    if costs.ask == 0:
+        return _send(at, _MASK, 0, 0, free, costs.mask, now)
+    return _ask(at, _MASK, 0, free, costs.mask, costs.ask, now)
+
+
 @compiled
-def timeline(at: Numbers[tuple[int, int]], order: Order, costs: Costs) -> int:
+def timeline(
+    at: Numbers[tuple[int, int]], work: Numbers[tuple[int, int]], masks: Numbers[int],
+    order: Order, costs: Costs,
+) -> int:  # fmt: skip
     """Cycles of a program.
 
     Args:
         at: Scratch of zeros, shape `SCRATCH_SHAPE`.
-        order: What is done in which order.
-        costs: Cycles of its parts.
+        work: Of each stream what `flat_order` says, shape (streams, 3).
+        masks: Numbers of the masks of all streams, one after the other.
+        order: How streams take turns.
+        costs: Cycles of the parts.
     """
-    states, items = order.states, order.streams * order.blocks
-    loads = _item(order, items - 1).load + 1
+    states, items, loads = order.states, order.items, order.loads
     now = _Free(0, 0, 0, 0, 0)
     if order.depth > 1:
         now = _ask_queries(at, 0, order, costs, now)
         now = _ask_block(at, False, 0, loads, order, costs, now)
         if order.padded:
-            now = _ask(at, _M_IN, 0, 0, costs.mask, costs.ask, now)
+            now = _ask(at, _MASK, 0, 0, costs.mask, costs.ask, now)
         now = _ask_block(at, True, 0, loads, order, costs, now)
         for stream in range(1, states):
             now = _ask_queries(at, stream, order, costs, now)
@@ -349,43 +235,51 @@ def timeline(at: Numbers[tuple[int, int]], order: Order, costs: Costs) -> int:
             now = _ask_block(at, False, load, loads, order, costs, now)
         for load in range(1, order.held):
             now = _ask_block(at, True, load, loads, order, costs, now)
-    masked = 0
+    item = begin(work, order)
+    before, known = item, -1  # the first mask is there before it is known which one it is
     for number in range(items):
-        item = _item(order, number)
+        mask = mask_of(work, masks, item)
         if order.depth == 1:
             if item.block == 0:
                 now = _ask_queries(at, item.stream, order, costs, now)
             if item.brings:
                 now = _ask_block(at, False, item.load, loads, order, costs, now)
             if number == 0 and order.padded:
-                now = _ask(at, _M_IN, 0, 0, costs.mask, costs.ask, now)
+                now = _ask(at, _MASK, 0, 0, costs.mask, costs.ask, now)
         if order.depth == 1 or number == 0:
             now = _bring_keys(at, item, order, costs, now)
             if number == 0 and order.padded:
-                now = _send(at, _M_IN, 1, at[_M_IN, 0], 0, costs.mask, now)
-                masked = at[_M_IN, 1]
+                now = _send(at, _MASK, 0, at[_MASK, 0], 0, costs.mask, now)
             if order.depth == 1:
                 if item.brings:
                     now = _ask_block(at, True, item.load, loads, order, costs, now)
                 now = _bring_values(at, item, order, costs, now)
+            if number == 0 and order.causal:
+                now = _bring_mask(at, costs, now)
+            elif order.causal:
+                now = _ask_mask(at, mask, known, costs, now)
             now = _scores(at, item, number, order, costs, now)
+        known = mask if mask >= 0 else known
+        after = item
+        if number + 1 < items:
+            after = following(work, order, item)
         if order.depth > 1 and number + 1 < items:
-            after = _item(order, number + 1)
             now = _bring_keys(at, after, order, costs, now)
             now = _scores(at, after, number + 1, order, costs, now)
-        first, last = item.block == 0, item.block == order.blocks - 1
-        ended = order.depth > 1 and number > 0 and number % order.blocks == 0
-        if ended and states == 1:
-            now = _finish(at, 0, costs, now)
+        ended = order.depth > 1 and number > 0 and before.last
+        if ended and before.stream % states == item.stream % states:
+            now = _finish(at, before.stream % states, costs, now)
+        first = item.block == 0
         # Passes up to the maxima, and on to the sums.
         vector = max(now.vector, at[_SCORED, number % order.depth])
-        if order.padded and last:
-            vector = max(vector, masked) + costs.wide
+        if mask >= 0:
+            vector = max(vector, at[_MASK, 0]) + costs.wide
+            at[_M_FREE, 0] = vector
         vector += costs.wide + (0 if first else costs.column)
         now = _meet(vector, costs.rows, now)
         if order.depth > 1:
             now = _bring_values(at, item, order, costs, now)
-            if last and states > 1:
+            if item.last and states > 1:
                 now = _ask_queries(at, item.stream + states, order, costs, now)
             if item.frees and not order.shared:
                 now = _ask_block(at, False, item.load + order.held, loads, order, costs, now)
@@ -398,16 +292,17 @@ def timeline(at: Numbers[tuple[int, int]], order: Order, costs: Costs) -> int:
         vector += costs.wide
         at[_P_THERE, number % order.depth] = vector
         now = _Free(now.matrix, vector, now.transfer, now.channel, now.ahead)
-        if order.depth > 1 and number > 0:
-            before = _item(order, number - 1)
-            if before.frees:
-                values = not order.shared
-                now = _ask_block(at, values, before.load + order.held, loads, order, costs, now)
-            if before.block == order.blocks - 1 and states > 1:
-                now = _finish(at, before.stream % states, costs, now)
+        if order.depth > 1 and number > 0 and before.frees:
+            values = not order.shared
+            now = _ask_block(at, values, before.load + order.held, loads, order, costs, now)
+        if order.depth > 1 and order.causal and number + 1 < items:
+            now = _ask_mask(at, mask_of(work, masks, after), known, costs, now)
+        if ended and before.stream % states != item.stream % states:
+            now = _finish(at, before.stream % states, costs, now)
         now = _output(at, item, number, order, costs, now)
-        if last and (order.depth == 1 or number == items - 1):
+        if item.last and (order.depth == 1 or number == items - 1):
             now = _finish(at, item.stream % states, costs, now)
+        before, item = item, after
     if costs.ask == 0:
         return now.vector
     return now.channel + costs.o.written
