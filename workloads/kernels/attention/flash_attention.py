@@ -108,8 +108,8 @@ class _Bringing(Bringing):
             yield self.plan.brings(
                 self.tiles, "v", item.stream * self.plan.kv_blocks + item.block, item.held
             )
-        if item.mask is not None:
-            yield self.plan.brings(self.tiles, "mask", item.mask, 0)
+        if item.brought is not None:
+            yield self.plan.brings(self.tiles, "mask", item.brought, 0)
 
 
 def _buffers(plan: FlashPlan) -> dict[str, Buffer]:

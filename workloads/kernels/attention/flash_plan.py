@@ -293,7 +293,7 @@ class FlashPlan(AttentionPlan):
 
 def _brought(core: Core) -> int:
     """Masks that a tile loads."""
-    return masks_brought(core.blocks, core.masks, core.alike, core.states)
+    return len(masks_brought(core.blocks, core.masks, core.alike, core.states))
 
 
 def counts(problem: FlashPlan, cut: Cut) -> Counts:

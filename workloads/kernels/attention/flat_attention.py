@@ -20,12 +20,11 @@ from which the tile sends them on and uses its own. ``naive`` asks for a slice w
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain, product, zip_longest
+from itertools import product, zip_longest
 from typing import Any
 
 import numpy as np
 
-from tlm.compute.base import ceil_div
 from tlm.program import Buffer, Load, Operation, Program, Store, Token
 from tlm.program.arithmetic import Integers
 from tlm.program.functional import TileBlocks
@@ -50,15 +49,17 @@ def flat_attention(plan: FlatPlan) -> Program:
         buffers |= output.buffers(buffers[f"o.{state}"])
     buffers |= offchip("q.own", buffers["q.0"], plan.streams)
     for name in plan.kept:
-        blocks = ceil_div(plan.streams, plan.alike) * plan.kv_blocks
-        buffers |= offchip(f"{name}.own", buffers[f"{name}.0"], blocks)
+        block = replace(buffers[f"{name}.0"], offchip=True)
+        brought = {one for _, each in plan.cores for one in _brought(plan, each)}
+        buffers |= {f"{name}.own.{number}": block for number in sorted(brought)}
     if place.offchip is not None:
         tokens |= outlet_tokens()
         buffers |= {"total.to": buffers["total.0"]}
     for name in ("total", "o"):
         buffers |= offchip(f"{name}.out", buffers[f"{name}.0"], plan.streams)
     if plan.shape.causal:
-        buffers |= offchip("mask.own", buffers["mask.0"], len(plan.patterns))
+        for name in core.mask_names:
+            buffers |= offchip(f"{name}.own", buffers[f"{name}.0"], len(plan.patterns))
     for name in plan.multicasts:
         slots = {"q": core.states, "mask": 1}.get(name, plan.held)
         for index in range(slots):
@@ -69,7 +70,8 @@ def flat_attention(plan: FlatPlan) -> Program:
         # Groups that know nothing of each other go on side by side, as they do in time.
         every = [own.steps(_Bringing(plan, groups, own, buffers)) for groups, own in plan.cores]
         for steps in zip_longest(*every, fillvalue=()):
-            yield from chain.from_iterable(steps)
+            for beside in zip_longest(*steps):
+                yield from (each for each in beside if each is not None)
 
     return Program(place.rows, place.cols, tokens, operations, buffers)
 
@@ -165,8 +167,13 @@ class _Bringing(Bringing):
 
     def _own_mask(self, item: Item) -> Iterator[Operation]:
         """Tiles of a group have causal masks of their own."""
-        if self.plan.shape.causal and item.mask is not None:
-            yield self.plan.brings(self.core.tiles, "mask", item.mask, 0)
+        core, number = self.core, item.brought
+        if not self.plan.shape.causal or number is None:
+            return
+        if core.parts:
+            yield self.plan.brings(core.tiles, "unseen", number, 0)
+        for tiles in core.parts[number] if core.parts else (core.tiles,):
+            yield self.plan.brings(tiles, "mask", number, 0)
 
     def _ask_queries(self, stream: int) -> Iterator[Operation]:
         if stream < self.core.streams:
@@ -218,11 +225,13 @@ class _Bringing(Bringing):
 
     @cached_property
     def _numbers(self) -> list[int]:
-        """Of each load the number of its block of keys among those that a group has."""
-        plan = self.plan
-        order = self.core.items()
-        brought = (item for item in order if item.brings)
-        return [item.stream // plan.alike * plan.kv_blocks + item.block for item in brought]
+        return _brought(self.plan, self.core)
+
+
+def _brought(plan: FlatPlan, core: Core) -> list[int]:
+    """Of each load the number of its block of keys among those that a group has."""
+    brought = (item for item in core.items() if item.brings)
+    return [item.stream // plan.alike * plan.kv_blocks + item.block for item in brought]
 
 
 def put(plan: FlatPlan, memory: TileBlocks, q: Integers, k: Integers, v: Integers) -> None:
@@ -243,7 +252,8 @@ def put(plan: FlatPlan, memory: TileBlocks, q: Integers, k: Integers, v: Integer
         for name in plan.kept:
             slices = row_blocks((k if name == "k" else v)[head], across, plan.kv_blocks, height)
             first = stream // plan.alike * plan.kv_blocks
-            for number, each in enumerate(slices):
+            seen = plan.extents[block][0] if plan.shape.causal else plan.kv_blocks
+            for number, each in enumerate(slices[:seen]):
                 each = each.swapaxes(1, 2) if name == "k" else each
                 memory[f"{name}.own.{first + number}"][rows, cols] = each[None]
     put_masks(plan, memory)

@@ -13,9 +13,11 @@ from tlm.offchip.edge import Edge
 from tlm.offchip.times import load_law, store_law
 from workloads.kernels.attention.core import Core
 from workloads.kernels.attention.flat_costs import Costs, Slices, Stored, Together
+from workloads.kernels.attention.flat_masks import mask_loads, masks_of
 from workloads.kernels.attention.flat_order import BLOCKS, MASK, WHOLE, Order
 from workloads.kernels.attention.flat_plan import FlatPlan
 from workloads.kernels.attention.flat_timeline import SCRATCH_SHAPE, timeline
+from workloads.kernels.attention.groups import Groups
 from workloads.kernels.attention.items import blocks_brought
 from workloads.kernels.parts.broadcast import BY_MESSAGES
 from workloads.kernels.parts.closed_form import (
@@ -23,6 +25,14 @@ from workloads.kernels.parts.closed_form import (
     broadcast_cycles,
     reduce_cycles,
 )
+
+
+class _Ways(NamedTuple):
+    """Between the tiles that load and their channels."""
+
+    hops: int  # of the farthest
+    most: int  # tiles of one channel
+    others: int  # of these, those of other groups than the last one's
 
 
 def flat_attention_cycles(plan: FlatPlan, timing: NocTiming) -> int:
@@ -35,12 +45,15 @@ def flat_attention_cycles(plan: FlatPlan, timing: NocTiming) -> int:
     work[:, WHOLE] = work[:, BLOCKS] - number
     work[:, MASK] = number.cumsum() - number
     masks = np.array([*chain.from_iterable(masked)], dtype=np.int64)
-    causal = plan.shape.causal and len(masks) > 0
+    brought = masks_of(core) if plan.shape.causal else []
     order = Order(
         core.streams, sum(core.blocks), _loads(core), plan.depth, core.states, plan.held,
-        plan.alike, plan.padded, causal, plan.shared,
+        plan.alike, plan.padded, brought[0] if brought else -1,
+        bool(core.parts), plan.shared,
     )  # fmt: skip
-    return int(timeline(scratch, work, masks, order, _costs(plan, timing)))
+    return int(
+        timeline(scratch, work, masks, mask_loads(plan, timing), order, _costs(plan, timing))
+    )
 
 
 def _loads(core: Core) -> int:
@@ -79,6 +92,7 @@ def _costs(plan: FlatPlan, timing: NocTiming) -> Costs:
         k=_slices(plan, "k", timing),
         v=_slices(plan, "k" if plan.shared else "v", timing),
         mask=_slices(plan, "mask", timing),
+        unseen=_own(plan, "unseen", timing) if core.parts else Slices(0, 0, 0, 0, 0),
         total=_stored(plan, "total", timing),
         o=_stored(plan, "o", timing),
     )
@@ -86,7 +100,7 @@ def _costs(plan: FlatPlan, timing: NocTiming) -> Costs:
 
 def _slices(plan: FlatPlan, name: str, timing: NocTiming) -> Slices:
     if name == "mask" and plan.shape.causal:
-        return _own_masks(plan, timing)
+        return _own(plan, name, timing)
     flits, edge, length = plan.flits(name), plan.place.offchip, plan.groups.lines(name)[0].length
     if plan.operands in BY_MESSAGES:
         own = edge is None  # without memory a root sends a copy to itself
@@ -120,14 +134,19 @@ def _part_of_loads(plan: FlatPlan) -> float:
     return float(loads) / _loads(plan.core)
 
 
-def _own_masks(plan: FlatPlan, timing: NocTiming) -> Slices:
-    """Of masks that every tile brings."""
-    flits, edge = plan.flits("mask"), plan.place.offchip
+def _own(plan: FlatPlan, name: str, timing: NocTiming) -> Slices:
+    """Of what every tile brings for itself."""
+    flits, edge = plan.flits(name), plan.place.offchip
     if edge is None:
         return Slices(hold_cycles(timing, flits), arrival_cycles(timing, 0, flits), 0, 0, 0)
-    law, way = load_law(timing, edge, flits), _ways(edge, plan, None)
+    law, way = load_law(timing, edge, flits), _every(edge, plan)
     served, asked = law.served_cycles, law.alone_cycles(way.hops) - law.served_cycles
     return Slices(0, 0, asked, way.most * served, way.others * served)
+
+
+def _every(edge: Edge, plan: FlatPlan) -> _Ways:
+    rows, cols = map(range, plan.group)
+    return _ways_of(edge, plan.groups, (tuple(product(rows, cols)),))
 
 
 def _messages(method: str, length: int) -> int:
@@ -152,47 +171,28 @@ def _stored(plan: FlatPlan, name: str, timing: NocTiming) -> Stored:
     return Stored(port, way.most * law.paced_cycles, way.others * law.paced_cycles, written)
 
 
-class _Ways(NamedTuple):
-    """Between the tiles that load and their channels."""
-
-    hops: int  # of the farthest
-    most: int  # tiles of one channel
-    others: int  # of these, those of other groups than the last one's
-
-
-def _ways(edge: Edge, plan: FlatPlan, name: str | None) -> _Ways:
-    """Of the tiles that load slices of a kind; None: of all tiles."""
-    down, across = plan.groups.down, plan.groups.across
-    rows, cols = plan.group
-    if name is None:
-        own = tuple((row, col) for row in range(rows) for col in range(cols))
-        return _ways_of(edge, plan.group, (len(down), len(across)), (own,))
+def _ways(edge: Edge, plan: FlatPlan, name: str) -> _Ways:
+    """Of the tiles that load slices of a kind."""
     by_rows = name == "q"
     tiles = tuple(
         tuple((line, place) if by_rows else (place, line) for line, place in enumerate(places))
         for places in plan.groups.diagonals(name)[: None if by_rows else 1]
     )
-    return _ways_of(edge, plan.group, (len(down), len(across)), tiles)
+    return _ways_of(edge, plan.groups, tiles)
 
 
 @lru_cache(256)
-def _ways_of(
-    edge: Edge,
-    group: tuple[int, int],
-    groups: tuple[int, int],
-    tiles: tuple[tuple[tuple[int, int], ...], ...],
-) -> _Ways:
+def _ways_of(edge: Edge, groups: Groups, tiles: tuple[tuple[tuple[int, int], ...], ...]) -> _Ways:
     """Of some tiles of each group, in each row of groups, or in all."""
-    first = edge.rows - groups[0] * group[0]
-    hops, found = 0, Counter[int]()
-    own = 0
-    for down, across in product(range(groups[0]), range(groups[1])):
+    rows, cols = groups.size
+    hops, found, own = 0, Counter[int](), 0
+    for (at, down), across in product(enumerate(groups.down), groups.across):
         one = Counter[int]()
-        for row, col in tiles[down % len(tiles)]:
-            tile = first + down * group[0] + row, across * group[1] + col
+        for row, col in tiles[at % len(tiles)]:
+            tile = down * rows + row, across * cols + col
             hops = max(hops, edge.hops(tile))
             one[edge.channel(tile)] += 1
-        own = max(own, *one.values())
+        own = max(own, *one.values(), 0)
         found += one
-    most = max(found.values())
+    most = max(found.values(), default=0)
     return _Ways(hops, most, most - own)

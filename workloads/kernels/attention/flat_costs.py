@@ -70,7 +70,8 @@ class Costs(NamedTuple):
         q: Slices.
         k: Slices.
         v: Slices.
-        mask: Slices, or of a causal mask what every tile brings.
+        mask: Slices, or of a causal mask what tiles of their own bring.
+        unseen: What all tiles bring beside it, if tiles have parts of masks.
         total: Results.
         o: Results.
     """
@@ -89,5 +90,6 @@ class Costs(NamedTuple):
     k: Slices
     v: Slices
     mask: Slices
+    unseen: Slices
     total: Stored
     o: Stored

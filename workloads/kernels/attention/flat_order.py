@@ -17,7 +17,8 @@ class Order(NamedTuple):
         held: Brought keys and values that have buffers.
         alike: Streams of a head.
         padded: Whether all streams have one mask, that is multicast.
-        causal: Whether they have masks that every tile brings.
+        mask: Number of the first of the masks that tiles bring for themselves; below 0: of none.
+        parts: Whether it is some tiles that bring one, and all a column beside it.
         shared: Whether values are keys.
     """
 
@@ -29,7 +30,8 @@ class Order(NamedTuple):
     held: int
     alike: int
     padded: bool
-    causal: bool
+    mask: int
+    parts: bool
     shared: bool
 
 

@@ -192,6 +192,15 @@ class FlatPlan(AttentionPlan):
             total=self._all_reductions(groups, "sum", "sum"),
             alike=self.alike,
             turns=self.heads,
+            parts=self._parts(groups),
+        )
+
+    def _parts(self, groups: Groups) -> tuple[tuple[TileSet, ...], ...]:
+        """Of each causal mask the tiles that bring one; all do if they work alone."""
+        if not self.shape.causal or self.group == (1, 1):
+            return ()
+        return tuple(
+            tuple(groups.at(*tile) for tile in self.partly(each)) for each in self.patterns
         )
 
     @cached_property
@@ -230,8 +239,11 @@ class FlatPlan(AttentionPlan):
         for each in (core.maximum[0], core.total[0]):
             taken += rows * sum(core.blocks) * all_reduce_messages(each) * each.flits
         if self.shape.causal:
+            every = rows * cols
+            partly = [len(self.partly(each)) if core.parts else every for each in self.patterns]
             masks = masks_brought(core.blocks, core.masks, *turns)
-            read += rows * cols * masks * flits("mask")
+            read += sum(partly[each] for each in masks) * flits("mask")
+            read += bool(core.parts) * every * len(masks) * flits("unseen")
         return number * read, number * written, number * taken
 
     def broadcasts(self, groups: Groups, name: str, index: int) -> list[Broadcast]:
@@ -318,4 +330,6 @@ def needed_bytes(problem: FlatPlan, cut: Cut) -> Any:
     kept = held(problem, depth, _loads(cut, streams, states)) * kv
     items = states * (q + output + 2 * column) + depth * (scores + powers) + kept
     copied = column if place.offchip is not None else 0
+    if shape.causal and problem.group != (1, 1):
+        mask = mask + column
     return (4 + 2 * parts) * column + parts * output + mask + items + copied

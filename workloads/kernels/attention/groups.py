@@ -32,6 +32,11 @@ class Groups(NamedTuple):
             range(across.start * cols, across.stop * cols),
         )
 
+    def at(self, row: int, col: int) -> TileSet:
+        """The tile at a place of each of them."""
+        tiles, (rows, cols) = self.tiles, self.size
+        return TileSet(tiles.rows[row::rows], tiles.cols[col::cols])
+
     def lines(self, name: str) -> list[Lines]:
         """Rows of tiles along which slices of ``q`` go, or columns of others; each of a group."""
         tiles, (down, across) = self.tiles, self.size
@@ -59,8 +64,7 @@ class Groups(NamedTuple):
         """Tiles that multicast slices of ``q``, ``k``, ``v`` or the ``mask``: one of each group."""
         tiles, (rows, cols) = self.tiles, self.size
         if name != "q":
-            places = enumerate(self.diagonals(name)[0])
-            return [TileSet(tiles.rows[row::rows], tiles.cols[col::cols]) for col, row in places]
+            return [self.at(row, col) for col, row in enumerate(self.diagonals(name)[0])]
         # Groups whose roots are in other columns.
         alike = min(self._apart, len(self.down))
         return [

@@ -20,8 +20,8 @@ class Item:
         held: Buffers of these.
         brings: It is the first to use them.
         frees: It is the last.
-        masked: A mask is added to its scores.
-        mask: Number of a mask that is brought with it; None: none.
+        mask: Number of the mask that is added to its scores; None: none is.
+        brought: Number of a mask that is brought with it; None: none.
         drops: It is the last to use the mask that is there.
     """
 
@@ -35,8 +35,8 @@ class Item:
     held: int
     brings: bool
     frees: bool
-    masked: bool = False
     mask: int | None = None
+    brought: int | None = None
     drops: bool = False
 
 
@@ -108,7 +108,6 @@ def _masked(order: list[Item], blocks: Sequence[int], masks: Sequence[Sequence[i
 
     numbers = [number(item) for item in order]
     uses = [at for at, each in enumerate(numbers) if each is not None]
-    masked = set(uses)
     brought = {0: numbers[uses[0]]} if uses else {}
     drops = set()
     for before, at in pairwise(uses):
@@ -116,16 +115,16 @@ def _masked(order: list[Item], blocks: Sequence[int], masks: Sequence[Sequence[i
             brought[at] = numbers[at]
             drops.add(before)
     return [
-        replace(item, masked=at in masked, mask=brought.get(at), drops=at in drops)
+        replace(item, mask=numbers[at], brought=brought.get(at), drops=at in drops)
         for at, item in enumerate(order)
     ]
 
 
 def masks_brought(
     blocks: Sequence[int], masks: Sequence[Sequence[int]], alike: int, states: int
-) -> int:
-    """Masks that `items` bring."""
-    used = []
+) -> list[int]:
+    """Numbers of the masks that `items` bring."""
+    used: list[int] = []
     for pair in turns(len(masks), alike, states):
         ends = [(blocks[stream] - len(masks[stream]), stream) for stream in pair]
         placed = [
@@ -134,7 +133,7 @@ def masks_brought(
             for place, mask in enumerate(masks[stream])
         ]
         used += [mask for *_, mask in sorted(placed)]
-    return bool(used) + sum(mask != before for before, mask in pairwise(used))
+    return used[:1] + [mask for before, mask in pairwise(used) if mask != before]
 
 
 def blocks_brought(blocks: Sequence[int], alike: int, states: int) -> int:

@@ -17,6 +17,8 @@ from workloads.kernels.attention.shape import (
     extent,
     key_mask,
     pattern_mask,
+    seen_of_tiles,
+    unseen_score,
 )
 from workloads.machine.place import Place
 
@@ -91,6 +93,11 @@ class AttentionPlan(ABC):
         extents = (self.extents[block] for block in row_blocks)
         return tuple(tuple(self.patterns[one] for one in patterns) for _, patterns in extents)
 
+    def partly(self, pattern: Pattern) -> list[tuple[int, int]]:
+        """Which tiles of a team see some of their keys alone, as a mask has it."""
+        first, last = seen_of_tiles(pattern, self.shape, self.team, self.block)
+        return [*zip(*np.nonzero((first < self.block.keys) & (last > 0)), strict=True)]
+
     def brings(self, tiles: TileSet, name: str, number: int, index: int) -> Operation:
         """Each of some tiles brings the ``number``-th block of its kind into a buffer."""
         free, there = (f"{name}.free.{index}",), (f"{name}.there.{index}",)
@@ -149,7 +156,7 @@ class AttentionPlan(ABC):
         return core.streams * first + (self.items - core.streams) * later + masked
 
     def flits(self, name: str) -> int:
-        """Flits of a block of ``q``, ``k``, ``v``, ``mask``, the output ``o``, its ``total``.
+        """Flits of a block of ``q``, ``k``, ``v``, of a mask, the output ``o``, its ``total``.
 
         Of ``v`` none if it is taken from ``k``.
         """
@@ -176,8 +183,9 @@ def flits(problem: AttentionPlan, name: str, rows: Any, keys: Any) -> Any:
         "o": (rows, shape.v_depth),
         "total": (rows, 1),
         "mask": (rows, keys),
+        "unseen": (rows, 1),
     }[name]
-    bits = place.sum_bits if name in ("o", "total", "mask") else place.element_bits
+    bits = place.sum_bits if name in ("o", "total", "mask", "unseen") else place.element_bits
     return place.flits(lines, elements, bits)
 
 
@@ -190,6 +198,10 @@ def put_masks(plan: AttentionPlan, memory: TileBlocks) -> None:
             mask = pattern_mask(pattern, plan.shape, plan.span, place.sum_bits)
             parts = mask.reshape(down, block.rows, across, block.keys).swapaxes(1, 2)
             memory[f"mask.own.{number}"][:] = parts[rows[:, None], cols]
+            if plan.core.parts:
+                _, last = seen_of_tiles(pattern, plan.shape, plan.team, block)
+                unseen = np.where(last > 0, 0, unseen_score(place.sum_bits))[rows[:, None], cols]
+                memory[f"unseen.own.{number}"][:] = unseen[:, :, None, None]
     elif plan.core.padded:
         first = ((plan.kv_blocks - 1) * across + np.arange(across)) * block.keys
         real = np.clip(plan.shape.kv_length - first, 0, block.keys)

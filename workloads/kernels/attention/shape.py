@@ -148,10 +148,35 @@ def filled_keys(place: Place, keys: int) -> int:
     return ceil_div(keys, word) * word
 
 
-def key_mask(seen: Integers, block: Block, bits: int) -> Integers:
-    """What is added to scores: 0, or a quarter of the lowest number where a key does not count.
+def unseen_score(bits: int) -> int:
+    """What is added to the score of a key that does not count: a quarter of the lowest number.
 
     No score of sums that do not wrap comes near it, and it leaves them room below.
+
+    Args:
+        bits: Width of sums.
+    """
+    return -(1 << (bits - 2))
+
+
+def seen_of_tiles(
+    pattern: Pattern, shape: AttentionShape, team: tuple[int, int], block: Block
+) -> tuple[Integers, Integers]:
+    """Of its keys those that the first and the last row of each tile see, of the shape of a team.
+
+    Args:
+        pattern: Of the rows and keys of all of them.
+        shape: The problem.
+        team: Rows and columns of tiles.
+        block: What a tile works on.
+    """
+    rows = pattern.phase + block.rows * np.arange(team[0])[:, None]
+    keys = pattern.seen - block.keys * np.arange(team[1])
+    return rows // shape.sharers + keys, (rows + block.rows - 1) // shape.sharers + keys
+
+
+def key_mask(seen: Integers, block: Block, bits: int) -> Integers:
+    """What is added to scores: 0, or `unseen_score` where a key does not count.
 
     Args:
         seen: Keys of the block that count, the first ones: shape (tiles, rows), or (tiles, 1).
@@ -162,7 +187,7 @@ def key_mask(seen: Integers, block: Block, bits: int) -> Integers:
         Shape (tiles, rows, keys).
     """
     unseen = np.arange(block.keys) >= seen[:, :, None]
-    mask = np.where(unseen, -(1 << (bits - 2)), 0)
+    mask = np.where(unseen, unseen_score(bits), 0)
     whole: Integers = np.broadcast_to(mask, (len(seen), block.rows, block.keys))
     return whole
 
