@@ -510,7 +510,7 @@ KERNELS = {
     "flash-attention-2": _flash(1, "latent", "causal"),
     "flash-attention-3": _flash(2, "latent", "causal"),
     "flash-mla": _flash(1, "latent", latent=True),
-    "tile-attention": _apart(lambda shape, place, _: plan_alone(shape, place), "latent"),
+    "tile-attention": _apart(lambda shape, place, _: plan_alone(shape, place), "latent", "causal"),
     "decode-attention": _apart(
         lambda shape, place, choices: plan_decode(shape, place, place.method(choices.collective)),
         "collective",

@@ -18,15 +18,13 @@ from tlm.offchip.times import load_law
 from workloads.kernels.attention.flat_closed_form import flat_attention_cycles
 from workloads.kernels.attention.flat_plan import FlatPlan, needed_bytes
 from workloads.kernels.attention.plan import Cut, flits
-from workloads.kernels.attention.shape import AttentionShape, Block
+from workloads.kernels.attention.shape import Block, seen_blocks
 from workloads.kernels.parts.found import Found
 
 #: Plans of which the closed form decides.
 _TRIED = 4
 #: By what rows and columns of the largest group are divided.
 _SMALLER = 1, 2, 4
-#: Blocks of rows, evenly over all of a head, that stand for the others.
-_SAMPLES = 32
 #: Passes over a block of scores, and by a mask.
 _PASSES, _MASKING = 6, 2
 
@@ -83,7 +81,7 @@ def _least_cycles(problem: FlatPlan, cut: Cut) -> Any:
     """For which the engines of a tile are busy, or the channels if all are equally."""
     place, shape, (down, across) = problem.place, problem.shape, problem.group
     streams = ceil_div(shape.heads * cut.q_blocks, problem.most_groups)
-    seen = _seen_blocks(shape, down * cut.rows, across * cut.keys, cut.q_blocks)
+    seen = seen_blocks(shape, down * cut.rows, across * cut.keys, cut.q_blocks, cut.length)
     masked = np.minimum(seen, down * cut.rows / (shape.sharers * across * cut.keys) + 1)
     after, depth, v_depth = place.after_vector or place.matrix, shape.qk_depth, shape.v_depth
     matrix = place.matrix.gemm_cycles_over(cut.rows, np.array(depth), cut.keys)
@@ -102,11 +100,3 @@ def _least_cycles(problem: FlatPlan, cut: Cut) -> Any:
     )
     served = streams * (seen * across * (k + v) + down * (q + o))
     return np.maximum(worked, served * problem.most_groups / edge.channels)
-
-
-def _seen_blocks(shape: AttentionShape, rows: Any, keys: Any, q_blocks: Any) -> Any:
-    """Blocks of keys that a block of rows sees, the mean."""
-    at = np.floor(np.linspace(0, 1, _SAMPLES) * (q_blocks - 1))[:, :, None]
-    last = np.minimum((at + 1) * rows[:, :, None], shape.rows) - 1
-    seen = shape.kv_length - shape.q_length + 1 + last // shape.sharers
-    return np.ceil(seen / keys).mean(axis=1)

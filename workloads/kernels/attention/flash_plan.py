@@ -25,7 +25,7 @@ from workloads.kernels.attention.core import Core, in_place
 from workloads.kernels.attention.dealing import alike, dealt
 from workloads.kernels.attention.items import masks_brought
 from workloads.kernels.attention.plan import AttentionPlan, Cut, held
-from workloads.kernels.attention.shape import AttentionShape, Block
+from workloads.kernels.attention.shape import AttentionShape, Block, seen_blocks
 from workloads.kernels.parts.channels import sharing
 from workloads.kernels.parts.collectives import (
     Reduction,
@@ -306,7 +306,7 @@ def counts(problem: FlashPlan, cut: Cut) -> Counts:
     depth = np.minimum(cut.turns, streams * cut.kv_blocks)
     padded = (cut.keys * cut.kv_blocks * cut.run > cut.length) | shape.causal
     masks = np.where(padded, 1, 0)
-    return Counts(
+    number = Counts(
         streams=streams,
         depth=depth,
         held=held(problem, depth, streams * cut.kv_blocks),
@@ -319,6 +319,27 @@ def counts(problem: FlashPlan, cut: Cut) -> Counts:
         masks=masks,
         mask_loads=masks,
         carried=cut.kv_blocks,
+    )
+    return _causal(problem, cut, number) if shape.causal and np.ndim(cut.rows) == 2 else number
+
+
+def _causal(problem: FlashPlan, cut: Cut, number: Counts) -> Counts:
+    """About what cuts come to with a causal mask: streams are dealt out evenly.
+
+    Where their number is odd, the tile with the most has one of the longest more.
+    """
+    shape = problem.shape
+    mean = seen_blocks(shape, cut.rows, cut.keys, cut.q_blocks, cut.length)
+    most = ceil_div(cut.length, cut.keys)
+    blocks = mean + (most - mean) * (number.streams % 2) / number.streams**2
+    tokens = cut.rows / shape.sharers
+    masks = np.minimum(blocks, np.ceil(tokens / cut.keys) + 1)
+    alike = (tokens == cut.keys) & ((cut.length - shape.q_length) % cut.keys == 0)
+    return number._replace(
+        blocks=blocks,
+        masks=np.where(alike, 1, masks),
+        mask_loads=np.where(alike, 1, masks * number.streams),
+        carried=mean,
     )
 
 

@@ -1,7 +1,7 @@
 """Shapes of attention, how rows and keys are cut into blocks, and which keys a row sees."""
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,6 +10,9 @@ from tlm.errors import InputError
 from tlm.program import Buffer
 from tlm.program.arithmetic import Integers
 from workloads.machine.place import Place
+
+#: Blocks of rows, evenly over all of a head, that stand for the others in an estimate.
+_SAMPLES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +141,22 @@ def extent(shape: AttentionShape, first: int, rows: int, keys: int) -> tuple[int
     seen = shape.kv_length - shape.q_length + 1 + token
     whole = min(shape.seen(first) // keys, blocks)
     return blocks, [Pattern(seen - at * keys, phase) for at in range(whole, blocks)]
+
+
+def seen_blocks(shape: AttentionShape, rows: Any, keys: Any, q_blocks: Any, length: Any) -> Any:
+    """Blocks of so many keys that a block of rows sees with a causal mask, the mean of a head's.
+
+    Args:
+        shape: The problem; its keys do not matter.
+        rows: Rows of a block, shape (cuts, 1).
+        keys: Keys of a block, of any shape that broadcasts to (cuts, lengths).
+        q_blocks: Blocks of rows, shape (cuts, 1).
+        length: Keys of a head, like ``keys``.
+    """
+    at = np.floor(np.linspace(0, 1, _SAMPLES) * (q_blocks - 1))
+    last = np.minimum((at + 1) * rows, shape.rows) - 1
+    seen = length - shape.q_length + 1 + (last // shape.sharers)[:, :, None]
+    return np.ceil(seen / keys).mean(axis=1)
 
 
 def filled_keys(place: Place, keys: int) -> int:
