@@ -16,7 +16,7 @@ for when its buffer is free. Else a tile sends a block to itself, as if it lay i
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import chain, zip_longest
+from itertools import zip_longest
 
 import numpy as np
 
@@ -51,7 +51,8 @@ def flash_attention(plan: FlashPlan) -> Program:
         # Tiles that know nothing of each other go on side by side, as they do in time.
         every = [core.steps(_Bringing(plan, core.tiles, buffers)) for core in plan.cores]
         for steps in zip_longest(*every, fillvalue=()):
-            yield from chain.from_iterable(steps)
+            for beside in zip_longest(*steps):
+                yield from (each for each in beside if each is not None)
 
     return Program(place.rows, place.cols, tokens, operations, buffers)
 
