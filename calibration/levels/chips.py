@@ -161,15 +161,19 @@ def _runs(grid: Grid) -> Iterator[tuple[str, Choices]]:
         yield name, Choices()
         if "skewed" in kernel.choices:
             yield name, Choices(skewed=True)
-        if name in _SERVING and grid[0] * grid[1] <= _VARIANT_TILES:
-            yield from ((name, Choices(collective=collective)) for collective in BY_MESSAGES)
-        if "causal" in KERNELS[name].choices and grid[0] * grid[1] <= _VARIANT_TILES:
-            yield name, Choices(causal=True)
+        if grid[0] * grid[1] > _VARIANT_TILES:
+            continue
+        collectives = BY_MESSAGES if name in _SERVING else ()
+        yield from ((name, Choices(collective=collective)) for collective in collectives)
+        if "causal" in kernel.choices:
+            for each in (None, *collectives):
+                yield name, Choices(collective=each, causal=True)
     if grid[0] * grid[1] <= _AT_TILES:
         yield "flat-attention", Choices(group=grid)
         for collective in (None, *BY_MESSAGES):
             choices = Choices(collective=collective, schedule="naive", group=grid)
             yield "flat-attention", choices
+        yield "flat-attention", Choices(causal=True, schedule="naive", group=grid)
 
 
 def _points(

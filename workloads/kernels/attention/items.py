@@ -49,7 +49,7 @@ def turns(streams: int, alike: int, states: int) -> Iterator[range]:
             heads may take turns if they are 1.
         states: Streams that take turns.
     """
-    own = alike if alike > 1 else streams
+    own = alike if alike > 1 else max(streams, 1)
     for head in range(0, streams, own):
         for first in range(head, head + own, states):
             yield range(first, min(first + states, head + own))
