@@ -54,6 +54,8 @@ def send(
 @inlined
 def meet(parts: int, rows: Together, now: Free) -> Free:
     """Parts of rows come together, and the result goes out: the vector engine waits for it."""
+    if not rows.sends and rows.spread == 0:  # a tile has whole rows
+        return Free(now.matrix, parts, now.transfer, now.channel, now.ahead)
     start = max(now.transfer, parts) if rows.sends else parts
     start = max(start + rows.gathered, now.transfer)
     return Free(now.matrix, start + rows.spread, start + rows.port, now.channel, now.ahead)

@@ -205,9 +205,12 @@ class FlatPlan(AttentionPlan):
 
     @cached_property
     def core(self) -> Core:
-        """The work of a tile; of one with the most."""
-        cores = (core for _, core in self.cores)
-        return max(cores, key=lambda core: (sum(core.blocks), core.streams))
+        """The work of a tile; of one with the most, of these one that brings the most."""
+
+        def work(core: Core) -> tuple[int, int]:
+            return sum(core.blocks), blocks_brought(core.blocks, core.alike, core.states)
+
+        return max((core for _, core in self.cores), key=work)
 
     @property
     def tile_bytes(self) -> int:

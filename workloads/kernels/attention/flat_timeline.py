@@ -4,7 +4,7 @@ It follows one tile of a group's diagonal, which loads slices and sends them on.
 along rows keep all tiles of a group in step with it.
 """
 
-from tlm.compiled import Numbers, compiled, inlined
+from tlm.compiled import Numbers, compiled, forget_stale, inlined
 from workloads.kernels.attention.flat_costs import Costs, Slices
 from workloads.kernels.attention.flat_engines import Free, ask, meet, send, store
 from workloads.kernels.attention.flat_order import Item, Order, begin, following, mask_of
@@ -255,3 +255,6 @@ def timeline(
     if costs.ask == 0:
         return now.vector
     return now.channel + costs.o.written
+
+
+forget_stale(timeline)
