@@ -161,19 +161,22 @@ def _runs(grid: Grid) -> Iterator[tuple[str, Choices]]:
         yield name, Choices()
         if "skewed" in kernel.choices:
             yield name, Choices(skewed=True)
-        if name in _SERVING and grid[0] * grid[1] <= _VARIANT_TILES:
-            yield from ((name, Choices(collective=collective)) for collective in BY_MESSAGES)
-        if grid[0] * grid[1] <= _VARIANT_TILES:
-            yield from ((name, Choices(collective=each)) for each in STREAMED.get(name, ()))
-            if "causal" in kernel.choices:
-                yield name, Choices(causal=True)
-            if "partition" in kernel.choices:
-                yield from ((name, Choices(partition=each)) for each in ("mn", "k", "2d"))
+        if grid[0] * grid[1] > _VARIANT_TILES:
+            continue
+        collectives = BY_MESSAGES if name in _SERVING else ()
+        others = (*collectives, *STREAMED.get(name, ()))
+        yield from ((name, Choices(collective=each)) for each in others)
+        if "causal" in kernel.choices:
+            for collective in (None, *collectives):
+                yield name, Choices(collective=collective, causal=True)
+        if "partition" in kernel.choices:
+            yield from ((name, Choices(partition=each)) for each in ("mn", "k", "2d"))
     if grid[0] * grid[1] <= _AT_TILES:
         yield "flat-attention", Choices(group=grid)
         for collective in (None, *BY_MESSAGES):
             choices = Choices(collective=collective, schedule="naive", group=grid)
             yield "flat-attention", choices
+        yield "flat-attention", Choices(causal=True, schedule="naive", group=grid)
 
 
 def _points(

@@ -15,7 +15,16 @@ from tlm.engines.lt import run_lt
 from tlm.level_errors import LevelPoint
 from tlm.tiles.mesh import TiledMesh
 from tlm.tiles.programs import on_tiles
-from workloads.kernels.catalogue import ATTENTION, GEMM, GROUPS, KERNELS, LATENT, Kernel, Sizes
+from workloads.kernels.catalogue import (
+    ATTENTION,
+    GEMM,
+    GROUPS,
+    KERNELS,
+    LATENT,
+    Choices,
+    Kernel,
+    Sizes,
+)
 from workloads.kernels.tile_jobs import on_own_tiles
 
 _SQUARE: tuple[Grid, ...] = ((3, 3), (4, 4), (8, 8))
@@ -47,7 +56,9 @@ def level_points(kernels: dict[str, Kernel]) -> Iterator[LevelPoint]:
             # The one or the other line of tiles shares the keys.
             sharers = math.lcm(*tiles.grid)
             for sizes in problems(name, kernel, tiles.grid, _BLOCKS, unit=1, sharers=sharers):
-                yield _point(name, kernel, tiles, sizes)
+                yield _point(name, kernel, tiles, sizes, Choices())
+                if "causal" in kernel.choices:
+                    yield _point(name, kernel, tiles, sizes, Choices(causal=True))
 
 
 def _grids(name: str, kernel: Kernel) -> tuple[Grid, ...]:
@@ -57,15 +68,15 @@ def _grids(name: str, kernel: Kernel) -> tuple[Grid, ...]:
     return _SQUARE if products else _ANY
 
 
-def _point(name: str, kernel: Kernel, tiles: Tiles, sizes: Sizes) -> LevelPoint:
+def _point(name: str, kernel: Kernel, tiles: Tiles, sizes: Sizes, choices: Choices) -> LevelPoint:
     timing, tile = tiles.timing, tiles.tile
-    plan = kernel.planned(sizes, tiles.place)
+    plan = kernel.planned(sizes, tiles.place, choices)
     planned = kernel.program(plan)
     program = on_tiles(planned, tile)
     mesh = TiledMesh(*tiles.grid, timing, tile)
     form = kernel.closed_form(*on_own_tiles(plan, planned, timing, tile))
     return LevelPoint(
-        kernel=name,
+        kernel=f"{name} {kernel.variant(choices, tiles.place)}".rstrip(),
         case=tiles.label(kernel, sizes),
         dtype=tiles.dtype,
         balance=plan.balance,

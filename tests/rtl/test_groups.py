@@ -25,3 +25,19 @@ def test_groups_of_4x4_on_8x8_tiles(dtype: str, memory: bool) -> None:
                 choices = Choices(schedule=schedule, group=(4, 4))
                 ran = point(TileCase("flat-attention", tiles, shape, choices), up)
                 assert ran.at == pytest.approx(ran.rtl, rel=0.02), (shape, schedule)
+
+
+#: A prompt, a chunk of one with tokens before it, and heads that share keys.
+CAUSAL = ((1, 4, 4, 32, 32, 16, 16), (1, 4, 2, 16, 48, 16, 16))
+
+
+@pytest.mark.slow  # tiles of 4x4 take a minute to build
+@pytest.mark.parametrize(("dtype", "memory"), [("int8", True), ("int16", True)])
+def test_causal_groups_of_2x2_on_4x4_tiles(dtype: str, memory: bool) -> None:
+    tiles = Tiles((4, 4), dtype, memory)
+    with stale_allowed(True), TileMachine(tile_model(tiles.chip, tiles.grid, memory=memory)) as up:
+        for shape in CAUSAL:
+            for schedule in ("naive", "async"):
+                choices = Choices(schedule=schedule, group=(2, 2), causal=True)
+                ran = point(TileCase("flat-attention", tiles, shape, choices), up)
+                assert ran.at == pytest.approx(ran.rtl, rel=0.02), (shape, schedule)

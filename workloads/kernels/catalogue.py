@@ -562,7 +562,7 @@ KERNELS = {
     "flash-attention-2": _flash(1, "latent", "causal"),
     "flash-attention-3": _flash(2, "latent", "causal"),
     "flash-mla": _flash(1, "latent", latent=True),
-    "tile-attention": _apart(lambda shape, place, _: plan_alone(shape, place), "latent"),
+    "tile-attention": _apart(lambda shape, place, _: plan_alone(shape, place), "latent", "causal"),
     "decode-attention": _apart(
         lambda shape, place, choices: plan_decode(shape, place, place.method(choices.collective)),
         "collective",
@@ -574,7 +574,7 @@ KERNELS = {
         lambda sizes, place, choices: _find_flat([sizes], place, choices)[0].plan,
         flat_attention.flat_attention,
         flat_attention_cycles,
-        ("collective", "schedule", "group", "heads_per_group", "latent"),
+        ("collective", "schedule", "group", "heads_per_group", "latent", "causal"),
         _without_memory,
         _find_flat,
         collective=_by_network,

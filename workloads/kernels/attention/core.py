@@ -16,7 +16,9 @@ Keys that fill up a stream's last block are masked: a block that is zero, and fa
 where a key is padding, is added to the scores before their maxima are found. Such a key's
 exponential is zero. A causal mask is the same in blocks that some rows see in part. Such masks are
 loaded, as the vector unit neither compares nor counts: made of its passes, one would take six over
-scores for one of adding it. One that the last masked block had, too, is there already.
+scores for one of adding it. One that the last masked block had, too, is there already. Of tiles
+that share a block each needs a part of the mask; most of these parts are the same everywhere, and
+then a column is added instead, which says whether the tile's keys count.
 
 Values of a latent cache are the first elements of the keys (DeepSeek-V2 paper, section 2.1). Where
 blocks are packed, the product with V takes them from the block of keys, which is kept until then: a
@@ -102,6 +104,8 @@ class Core:
         total: The same of sums.
         alike: Streams of one head, one after the other, that share keys and values.
         turns: Streams that may take turns.
+        parts: Of each mask the tiles that see some of their keys alone; empty: that is true of all.
+            Others see all of them or none, as a column ``unseen`` says.
     """
 
     tiles: TileSet
@@ -117,6 +121,7 @@ class Core:
     total: tuple[Reduction, ...] = ()
     alike: int = 1
     turns: int = 2
+    parts: tuple[tuple[TileSet, ...], ...] = ()
 
     @property
     def streams(self) -> int:
@@ -127,6 +132,11 @@ class Core:
     def padded(self) -> bool:
         """Whether blocks are masked."""
         return bool(self.masks)
+
+    @property
+    def mask_names(self) -> tuple[str, ...]:
+        """What is brought for a mask."""
+        return ("unseen",) * bool(self.parts) + ("mask",) * self.padded
 
     @property
     def in_place(self) -> bool:
@@ -152,9 +162,9 @@ class Core:
 
     @property
     def mask_cycles(self) -> int:
-        """Cycles of the pass that masks a block."""
-        block = self.block
-        return self.place.vector.pass_cycles(block.rows, block.keys) if self.padded else 0
+        """Cycles of the passes that mask a block."""
+        block, passes = self.block, len(self.mask_names)
+        return passes * self.place.vector.pass_cycles(block.rows, block.keys)
 
     def softmax_cycles(self, *, first: bool) -> int:
         """Cycles of the passes over an item, reductions and the mask apart."""
@@ -174,6 +184,8 @@ class Core:
         if self.padded:
             count = 1 + max(max(each, default=0) for each in self.masks)
             buffers |= {"mask.0": sums} | offchip("mask.own", sums, count)
+        if self.parts:
+            buffers |= {"unseen.0": column} | offchip("unseen.own", column, len(self.parts))
         for index in range(self.held):
             keys = Buffer(block.qk_depth, block.keys, place.element_bits)
             values = replace(keys, rows=block.keys, columns=block.v_depth)
@@ -204,8 +216,8 @@ class Core:
         The mask, if there is one, is brought once, and gives ``mask.there.0``.
         """
         tokens = {"top.there": Token(), "sum.there": Token()}
-        if self.padded:
-            tokens |= {"mask.there.0": Token(), "mask.free.0": Token(initial=1)}
+        for name in self.mask_names:
+            tokens |= {f"{name}.there.0": Token(), f"{name}.free.0": Token(initial=1)}
         for name in ("k",) if self.shared else ("k", "v"):
             tokens |= {f"{name}.there.{index}": Token() for index in range(self.held)}
             tokens |= {f"{name}.free.{index}": Token(initial=1) for index in range(self.held)}
@@ -296,10 +308,8 @@ class Core:
         s, maximum = f"s.{slot}", f"maximum.{state}"
         give = ("top.there",) if self.maximum else ()
         take: tuple[str, ...] = (f"s.there.{slot}",)
-        if item.masked:
-            there = ("mask.there.0",)
-            gives = ("mask.free.0",) if item.drops else there
-            yield passes("add", s, s, "mask.0", takes=(*take, *there), gives=gives)
+        if item.mask is not None:
+            yield from self._mask(item, passes, take)
             take = ()
         if item.first:
             yield passes("row-maximum", s, "top", takes=take, gives=give)
@@ -331,6 +341,19 @@ class Core:
             takes=() if self.in_place else (f"p.free.{slot}",),
             gives=(f"p.there.{slot}", *(() if self.in_place else (f"s.free.{slot}",))),
         )
+
+    def _mask(self, item: Item, passes: Passes, take: tuple[str, ...]) -> Iterator[Operation]:
+        """What is added to scores of keys that do not count."""
+        s, state = f"s.{item.slot}", "free" if item.drops else "there"
+        for name in self.mask_names:
+            there, gives = f"{name}.there.0", (f"{name}.{state}.0",)
+            parts: tuple[TileSet, ...] = (self.tiles,)
+            if name == "mask" and self.parts and item.mask is not None:
+                parts = self.parts[item.mask]
+            for tiles in parts:
+                on = replace(passes, tiles=tiles)
+                yield on("add", s, s, f"{name}.0", takes=(*take, there), gives=gives)
+            take = ()
 
     def _correct(self, item: Item, passes: Passes, take: tuple[str, ...]) -> Iterator[Operation]:
         """Sums and output of earlier blocks by the growth of the maxima."""

@@ -16,23 +16,22 @@ for when its buffer is free. Else a tile sends a block to itself, as if it lay i
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import chain, zip_longest
+from itertools import zip_longest
 
 import numpy as np
 
 from tlm.interconnect.packets import TileSet
-from tlm.program import Load, Operation, Program, Send, Store, Token
+from tlm.program import Operation, Program, Store, Token
 from tlm.program.arithmetic import Integers
 from tlm.program.data import Buffer
 from tlm.program.functional import TileBlocks
 from workloads.kernels.attention.core import SHARED, Bringing, growth
 from workloads.kernels.attention.flash_plan import FlashPlan
 from workloads.kernels.attention.items import Item
+from workloads.kernels.attention.plan import put_masks
 from workloads.kernels.attention.shape import (
     head_by_head,
-    key_mask,
     offchip,
-    pattern_mask,
     row_blocks,
     token_by_token,
 )
@@ -52,7 +51,8 @@ def flash_attention(plan: FlashPlan) -> Program:
         # Tiles that know nothing of each other go on side by side, as they do in time.
         every = [core.steps(_Bringing(plan, core.tiles, buffers)) for core in plan.cores]
         for steps in zip_longest(*every, fillvalue=()):
-            yield from chain.from_iterable(steps)
+            for beside in zip_longest(*steps):
+                yield from (each for each in beside if each is not None)
 
     return Program(place.rows, place.cols, tokens, operations, buffers)
 
@@ -75,8 +75,10 @@ class _Bringing(Bringing):
     def keys(self, item: Item) -> Iterator[Operation]:
         """At a stream's first block behind Q."""
         if item.first:
-            yield self._bring("q", item.stream, item.state)
-        yield self._bring("k", item.stream * self.plan.kv_blocks + item.block, item.held)
+            yield self.plan.brings(self.tiles, "q", item.stream, item.state)
+        yield self.plan.brings(
+            self.tiles, "k", item.stream * self.plan.kv_blocks + item.block, item.held
+        )
 
     def behind(self, before: Item | None, after: Item | None) -> Iterator[Operation]:
         """The values of the item after it."""
@@ -104,24 +106,11 @@ class _Bringing(Bringing):
 
     def _values(self, item: Item) -> Iterator[Operation]:
         if not self.plan.shared:
-            yield self._bring("v", item.stream * self.plan.kv_blocks + item.block, item.held)
-        if item.mask is not None:
-            yield self._bring("mask", item.mask, 0)
-
-    def _bring(self, name: str, number: int, index: int) -> Operation:
-        """The ``number``-th block of its kind comes into a buffer."""
-        plan, tiles, flits = self.plan, self.tiles, self.plan.flits(name)
-        free, there = (f"{name}.free.{index}",), (f"{name}.there.{index}",)
-        source, to = f"{name}.own.{number}", f"{name}.{index}"
-        if plan.place.offchip is not None:
-            return Load(
-                tiles, flits, takes=free, arrivals=there, source=source, target=to, label=name
+            yield self.plan.brings(
+                self.tiles, "v", item.stream * self.plan.kv_blocks + item.block, item.held
             )
-        rows, cols = np.array(tiles.rows), np.array(tiles.cols)
-        return Send(
-            tiles, rows, cols, flits, slots=free, arrivals=there, source=source, target=to,
-            label=name,
-        )  # fmt: skip
+        if item.brought is not None:
+            yield self.plan.brings(self.tiles, "mask", item.brought, 0)
 
 
 def _buffers(plan: FlashPlan) -> dict[str, Buffer]:
@@ -226,16 +215,7 @@ def put(plan: FlashPlan, memory: TileBlocks, q: Integers, k: Integers, v: Intege
                 memory[f"k.own.{stream * blocks + number}"][tile] = keys[number, place].T
                 if not plan.shared:
                     memory[f"v.own.{stream * blocks + number}"][tile] = values[number, place]
-    if plan.shape.causal:
-        for pattern, number in plan.patterns.items():
-            mask = pattern_mask(pattern, plan.shape, plan.block, plan.place.sum_bits)
-            memory[f"mask.own.{number}"][:] = mask
-    elif plan.core.padded:
-        first = ((blocks - 1) * run + np.arange(run)) * plan.block.keys
-        real = np.clip(plan.shape.kv_length - first, 0, plan.block.keys)
-        masks = key_mask(real[:, None], plan.block, plan.place.sum_bits)
-        cols = np.arange(plan.place.cols)
-        memory["mask.own.0"][:] = masks[cols % run]
+    put_masks(plan, memory)
 
 
 def result(plan: FlashPlan, memory: TileBlocks) -> tuple[Integers, Integers]:

@@ -108,8 +108,12 @@ def least_cycles(problem: FlashPlan, cut: Cut, timing: NocTiming) -> Any:
     is least of a cut with all keys in a block. Rows of Q come on top: not less than the last unit
     that a channel fills up, which its tile need not wait for.
     """
-    place, number = problem.place, counts(problem, cut)
-    least = _PASSES * number.streams * place.vector.pass_cycles_over(cut.rows, cut.keys)
+    place, shape, number = problem.place, problem.shape, counts(problem, cut)
+    part = 1.0
+    if shape.causal:
+        every = number.streams * number.rows * number.cols
+        part = shape.heads * cut.q_blocks / every * (1 - (shape.q_length - 1) / (2 * cut.length))
+    least = part * _PASSES * number.streams * place.vector.pass_cycles_over(cut.rows, cut.keys)
     if place.offchip is None:
         return least
     served = sum(
@@ -117,7 +121,7 @@ def least_cycles(problem: FlashPlan, cut: Cut, timing: NocTiming) -> Any:
         for name in ("k", "v")
     )
     sharers = sharing(place.offchip, number.rows, number.cols).most
-    return np.maximum(least, sharers * number.streams * served)
+    return np.maximum(least, part * sharers * number.streams * served)
 
 
 class _Work(NamedTuple):

@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,9 +22,10 @@ from numpy.typing import NDArray
 from tlm.compute.base import ceil_div
 from tlm.interconnect.packets import TileSet
 from workloads.kernels.attention.core import Core, in_place
+from workloads.kernels.attention.dealing import alike, dealt
 from workloads.kernels.attention.items import masks_brought
 from workloads.kernels.attention.plan import AttentionPlan, Cut, held
-from workloads.kernels.attention.shape import AttentionShape, Block, Pattern, extent
+from workloads.kernels.attention.shape import AttentionShape, Block, seen_blocks
 from workloads.kernels.parts.channels import sharing
 from workloads.kernels.parts.collectives import (
     Reduction,
@@ -93,6 +93,11 @@ class FlashPlan(AttentionPlan):
     exponent: Factor
     run: int = 1
     method: str = "network"
+
+    @property
+    def team(self) -> tuple[int, int]:
+        """See `AttentionPlan`: the tiles of a run share a block of rows."""
+        return 1, self.run
 
     @property
     def cut(self) -> Cut:
@@ -169,9 +174,8 @@ class FlashPlan(AttentionPlan):
             return [self.core]
         found = []
         for lot in self.lots:
-            extents = [self.extents[block] for block in lot.row_blocks]
-            masks = tuple(tuple(self.patterns[one] for one in each) for _, each in extents)
-            found.append(self._core(lot.tiles, tuple(blocks for blocks, _ in extents), masks))
+            blocks = tuple(self.extents[block][0] for block in lot.row_blocks)
+            found.append(self._core(lot.tiles, blocks, self.masks(lot.row_blocks)))
         return found
 
     def _core(
@@ -189,44 +193,23 @@ class FlashPlan(AttentionPlan):
             masks=masks,
         )
 
-    @cached_property
-    def extents(self) -> list[tuple[int, list[Pattern]]]:
-        """Of each block of rows of a head the blocks of keys that it sees, and their masks."""
-        rows, keys = self.block.rows, self.block.keys
-        return [extent(self.shape, at * rows, rows, keys) for at in range(self.q_blocks)]
-
-    @cached_property
-    def patterns(self) -> dict[Pattern, int]:
-        """All masks, and the number of each."""
-        found = sorted({pattern for _, patterns in self.extents for pattern in patterns})
-        return {pattern: number for number, pattern in enumerate(found)}
-
     def _items(self, lot: Lot) -> int:
         return sum(self.extents[block][0] for block in lot.row_blocks)
 
     @cached_property
     def _dealt(self) -> NDArray[np.int64]:
-        """Numbers of the streams of each tile, shape (streams, tiles); below 0: it has one less.
+        """Numbers of the streams of each tile: see `dealt`.
 
         They count the heads of the first block of rows, then those of the next.
         """
-        shape = self.streams, len(self.tiles)
-        missing = shape[0] * shape[1] - self.shape.heads * self.q_blocks
-        numbers = np.arange(shape[0] * shape[1]).reshape(shape) - missing
-        back = numbers[-2::-2]
-        back[:] = back[:, ::-1].copy()
-        return numbers
+        return dealt(self.streams, len(self.tiles), self.shape.heads * self.q_blocks)
 
     @cached_property
     def lots(self) -> list[Lot]:
         """Tiles by their blocks of rows, with a causal mask."""
-        blocks = np.maximum(self._dealt // self.shape.heads, -1)
-        ends = np.flatnonzero((np.diff(blocks) != 0).any(axis=0)) + 1
-        found = []
-        for first, end in pairwise([0, *ends.tolist(), blocks.shape[1]]):
-            own = tuple(block for block in blocks[:, first].tolist() if block >= 0)
-            found += [Lot(tiles, own) for tiles in _rectangles(self.tiles, first, end) if own]
-        return found
+        blocks = np.maximum(self._dealt // self.shape.heads, -1).T.tolist()
+        work = [tuple(block for block in own if block >= 0) for own in blocks]
+        return [Lot(*each) for each in alike(work, self.tiles)]
 
     @property
     def balance(self) -> float:
@@ -236,9 +219,9 @@ class FlashPlan(AttentionPlan):
 
     @property
     def pieces(self) -> Pieces:
-        """The tiles of a run share a block of rows."""
+        """Blocks of the tiles of a run."""
         size = {"rows": self.block.rows, "keys": self.block.keys}
-        return Pieces((1, self.run), size, {"rows": self.streams, "keys": self.kv_blocks})
+        return Pieces(self.team, size, {"rows": self.streams, "keys": self.kv_blocks})
 
     @property
     def tile_bytes(self) -> int:
@@ -310,22 +293,7 @@ class FlashPlan(AttentionPlan):
 
 def _brought(core: Core) -> int:
     """Masks that a tile loads."""
-    return masks_brought(core.blocks, core.masks, core.states)
-
-
-def _rectangles(tiles: TileSet, first: int, end: int) -> Iterator[TileSet]:
-    """The tiles of some places, which count those of the first row, then those of the next."""
-    rows, cols = tiles.rows, tiles.cols
-    (top, left), (bottom, right) = divmod(first, len(cols)), divmod(end, len(cols))
-    if top == bottom:
-        yield TileSet(rows[top : top + 1], cols[left:right])
-        return
-    if left:
-        yield TileSet(rows[top : top + 1], cols[left:])
-    if top + bool(left) < bottom:
-        yield TileSet(rows[top + bool(left) : bottom], cols)
-    if right:
-        yield TileSet(rows[bottom : bottom + 1], cols[:right])
+    return len(masks_brought(core.blocks, core.masks, core.alike, core.states))
 
 
 def counts(problem: FlashPlan, cut: Cut) -> Counts:
@@ -338,7 +306,7 @@ def counts(problem: FlashPlan, cut: Cut) -> Counts:
     depth = np.minimum(cut.turns, streams * cut.kv_blocks)
     padded = (cut.keys * cut.kv_blocks * cut.run > cut.length) | shape.causal
     masks = np.where(padded, 1, 0)
-    return Counts(
+    number = Counts(
         streams=streams,
         depth=depth,
         held=held(problem, depth, streams * cut.kv_blocks),
@@ -351,6 +319,27 @@ def counts(problem: FlashPlan, cut: Cut) -> Counts:
         masks=masks,
         mask_loads=masks,
         carried=cut.kv_blocks,
+    )
+    return _causal(problem, cut, number) if shape.causal and np.ndim(cut.rows) == 2 else number
+
+
+def _causal(problem: FlashPlan, cut: Cut, number: Counts) -> Counts:
+    """About what cuts come to with a causal mask: streams are dealt out evenly.
+
+    Where their number is odd, the tile with the most has one of the longest more.
+    """
+    shape = problem.shape
+    mean = seen_blocks(shape, cut.rows, cut.keys, cut.q_blocks, cut.length)
+    most = ceil_div(cut.length, cut.keys)
+    blocks = mean + (most - mean) * (number.streams % 2) / number.streams**2
+    tokens = cut.rows / shape.sharers
+    masks = np.minimum(blocks, np.ceil(tokens / cut.keys) + 1)
+    alike = (tokens == cut.keys) & ((cut.length - shape.q_length) % cut.keys == 0)
+    return number._replace(
+        blocks=blocks,
+        masks=np.where(alike, 1, masks),
+        mask_loads=np.where(alike, 1, masks * number.streams),
+        carried=mean,
     )
 
 

@@ -20,19 +20,20 @@ from which the tile sends them on and uses its own. ``naive`` asks for a slice w
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
+from itertools import product, zip_longest
 from typing import Any
 
 import numpy as np
 
-from tlm.compute.base import ceil_div
 from tlm.program import Buffer, Load, Operation, Program, Store, Token
 from tlm.program.arithmetic import Integers
 from tlm.program.functional import TileBlocks
-from workloads.kernels.attention.core import Bringing
+from workloads.kernels.attention.core import Bringing, Core
 from workloads.kernels.attention.flat_plan import FlatPlan
+from workloads.kernels.attention.groups import Groups
 from workloads.kernels.attention.items import Item
-from workloads.kernels.attention.shape import key_mask, offchip, row_blocks
+from workloads.kernels.attention.plan import put_masks
+from workloads.kernels.attention.shape import head_by_head, offchip, row_blocks, token_by_token
 from workloads.kernels.parts.broadcast import BY_MESSAGES
 from workloads.kernels.parts.inlets import outlet_tokens, store_totals
 from workloads.kernels.parts.passes import Passes
@@ -43,24 +44,34 @@ def flat_attention(plan: FlatPlan) -> Program:
     place, core = plan.place, plan.core
     tokens, buffers = core.tokens(), core.buffers()
     for state in range(core.states):
-        output = plan.outputs(state)[0]
+        output = plan.outputs(plan.groups, state)[0]
         tokens |= output.tokens() | {f"o.{state}.left": Token(initial=1)}
         buffers |= output.buffers(buffers[f"o.{state}"])
     buffers |= offchip("q.own", buffers["q.0"], plan.streams)
     for name in plan.kept:
-        blocks = ceil_div(plan.streams, plan.alike) * plan.kv_blocks
-        buffers |= offchip(f"{name}.own", buffers[f"{name}.0"], blocks)
+        block = replace(buffers[f"{name}.0"], offchip=True)
+        brought = {one for _, each in plan.cores for one in _brought(plan, each)}
+        buffers |= {f"{name}.own.{number}": block for number in sorted(brought)}
     if place.offchip is not None:
         tokens |= outlet_tokens()
         buffers |= {"total.to": buffers["total.0"]}
+    for name in ("total", "o"):
+        buffers |= offchip(f"{name}.out", buffers[f"{name}.0"], plan.streams)
+    if plan.shape.causal:
+        for name in core.mask_names:
+            buffers |= offchip(f"{name}.own", buffers[f"{name}.0"], len(plan.patterns))
     for name in plan.multicasts:
         slots = {"q": core.states, "mask": 1}.get(name, plan.held)
         for index in range(slots):
-            tokens |= plan.broadcasts(name, index)[0].tokens()
+            tokens |= plan.broadcasts(plan.groups, name, index)[0].tokens()
             tokens |= {f"{name}.in.{index}": Token()}
 
     def operations() -> Iterator[Operation]:
-        return chain.from_iterable(core.steps(_Bringing(plan, buffers)))
+        # Groups that know nothing of each other go on side by side, as they do in time.
+        every = [own.steps(_Bringing(plan, groups, own, buffers)) for groups, own in plan.cores]
+        for steps in zip_longest(*every, fillvalue=()):
+            for beside in zip_longest(*steps):
+                yield from (each for each in beside if each is not None)
 
     return Program(place.rows, place.cols, tokens, operations, buffers)
 
@@ -70,6 +81,8 @@ class _Bringing(Bringing):
     """Tiles of the diagonal load slices, and send them on."""
 
     plan: FlatPlan
+    groups: Groups
+    core: Core
     buffers: dict[str, Buffer]
 
     def alone(self, item: Item) -> Iterator[Operation]:
@@ -84,25 +97,26 @@ class _Bringing(Bringing):
         if item.brings:
             yield from self._ask("v", item.load)
         yield from self._send_values(item)
+        yield from self._own_mask(item)
 
     def begin(self, item: Item) -> Iterator[Operation]:
         """All for which there is room is asked for; the first keys are sent on."""
-        plan = self.plan
         yield from self._ask_queries(0)
         yield from self._ask("k", 0)
         yield from self._ask("mask", 0)
         yield from self._ask("v", 0)
-        for stream in range(1, plan.core.states):
+        for stream in range(1, self.core.states):
             yield from self._ask_queries(stream)
-        for load in range(1, plan.held):
+        for load in range(1, self.plan.held):
             yield from self._ask("k", load)
-        for load in range(1, plan.held):
+        for load in range(1, self.plan.held):
             yield from self._ask("v", load)
         yield from self.keys(item)
+        yield from self._own_mask(item)
 
     def keys(self, item: Item) -> Iterator[Operation]:
         """At a stream's first block behind Q; the mask behind the first."""
-        core = self.plan.core
+        core = self.core
         if item.first and item.stream and core.states < core.depth:
             yield from self._ask_queries(item.stream)  # its room was that of the stream before
         if item.first:
@@ -115,8 +129,8 @@ class _Bringing(Bringing):
     def within(self, item: Item) -> Iterator[Operation]:
         """Values, and what has room since the item's scores."""
         yield from self._send_values(item)
-        if item.last and self.plan.core.states > 1:
-            yield from self._ask_queries(item.stream + self.plan.core.states)
+        if item.last and self.core.states > 1:
+            yield from self._ask_queries(item.stream + self.core.states)
         if item.frees and not self.plan.shared:
             yield from self._ask("k", item.load + self.plan.held)
 
@@ -125,20 +139,22 @@ class _Bringing(Bringing):
         if before is not None and before.frees:
             name = "k" if self.plan.shared else "v"
             yield from self._ask(name, before.load + self.plan.held)
+        if after is not None:
+            yield from self._own_mask(after)
 
     def finish(self, item: Item) -> Iterator[Operation]:
         """The output comes together at the diagonal, which puts it where it belongs."""
         plan, buffers = self.plan, self.buffers
-        outputs = plan.outputs(item.state)
+        outputs = plan.outputs(self.groups, item.state)
         for each in outputs:
             yield from each.reduce()
-        everywhere = Passes(plan.tiles, plan.place, buffers, "output")
+        everywhere = Passes(self.core.tiles, plan.place, buffers, "output")
         total, out = f"total.out.{item.stream}", f"o.out.{item.stream}"
         there, free = (f"{outputs[0].name}.total",), (outputs[0].released,)
         memory, source = plan.place.offchip is not None, outputs[0].result
         if not memory:
             yield everywhere("scale", f"total.{item.state}", total)
-        for root in plan.roots("q"):
+        for root in self.groups.roots("q"):
             passes = replace(everywhere, tiles=root)
             if not memory:
                 yield passes("scale", source, out, takes=there, gives=free)
@@ -149,9 +165,19 @@ class _Bringing(Bringing):
                 label=passes.label,
             )  # fmt: skip
 
+    def _own_mask(self, item: Item) -> Iterator[Operation]:
+        """Tiles of a group have causal masks of their own."""
+        core, number = self.core, item.brought
+        if not self.plan.shape.causal or number is None:
+            return
+        if core.parts:
+            yield self.plan.brings(core.tiles, "unseen", number, 0)
+        for tiles in core.parts[number] if core.parts else (core.tiles,):
+            yield self.plan.brings(tiles, "mask", number, 0)
+
     def _ask_queries(self, stream: int) -> Iterator[Operation]:
-        if stream < self.plan.streams:
-            yield from self._load("q", stream, stream % self.plan.core.states)
+        if stream < self.core.streams:
+            yield from self._load("q", stream, stream % self.core.states)
 
     def _ask(self, name: str, load: int) -> Iterator[Operation]:
         """Load slices of ``k``, ``v`` or the ``mask``; nothing if there are none."""
@@ -170,7 +196,7 @@ class _Bringing(Bringing):
         there = [f"{name}.in.{index}", free]
         if plan.operands in BY_MESSAGES:
             there = [f"{name}.{'there' if plan.operands == 'tree' else 'in'}.{index}"]
-        for root in plan.roots(name):
+        for root in self.groups.roots(name):
             yield Load(
                 root,
                 plan.flits(name),
@@ -194,16 +220,18 @@ class _Bringing(Bringing):
             how = {"source": f"{name}.{index}"}
             if plan.operands != "tree":
                 how["takes"] = (f"{name}.in.{index}",)
-        for each in plan.broadcasts(name, index):
+        for each in plan.broadcasts(self.groups, name, index):
             yield from replace(each, **how).operations()
 
     @cached_property
     def _numbers(self) -> list[int]:
-        """Of each load the number of its block of keys among those that a group has."""
-        plan = self.plan
-        order = plan.core.items()
-        brought = (item for item in order if item.brings)
-        return [item.stream // plan.alike * plan.kv_blocks + item.block for item in brought]
+        return _brought(self.plan, self.core)
+
+
+def _brought(plan: FlatPlan, core: Core) -> list[int]:
+    """Of each load the number of its block of keys among those that a group has."""
+    brought = (item for item in core.items() if item.brings)
+    return [item.stream // plan.alike * plan.kv_blocks + item.block for item in brought]
 
 
 def put(plan: FlatPlan, memory: TileBlocks, q: Integers, k: Integers, v: Integers) -> None:
@@ -218,44 +246,48 @@ def put(plan: FlatPlan, memory: TileBlocks, q: Integers, k: Integers, v: Integer
     """
     height, (down, across) = plan.block.keys, plan.group
     for stream, (rows, cols), head, block in _places(plan):
-        parts = row_blocks(q[head], down, plan.q_blocks, plan.block.rows)
+        own = token_by_token(plan.shape, q[head])
+        parts = row_blocks(own, down, plan.q_blocks, plan.block.rows)
         memory[f"q.own.{stream}"][rows, cols] = parts[block][:, None]
         for name in plan.kept:
             slices = row_blocks((k if name == "k" else v)[head], across, plan.kv_blocks, height)
             first = stream // plan.alike * plan.kv_blocks
-            for number, each in enumerate(slices):
+            seen = plan.extents[block][0] if plan.shape.causal else plan.kv_blocks
+            for number, each in enumerate(slices[:seen]):
                 each = each.swapaxes(1, 2) if name == "k" else each
                 memory[f"{name}.own.{first + number}"][rows, cols] = each[None]
-    if plan.padded:
-        filled = ((plan.kv_blocks - 1) * across + np.arange(across)) * height
-        real = np.clip(plan.shape.kv_length - filled, 0, height)
-        masks = key_mask(real[:, None], plan.block, plan.place.sum_bits)
-        memory["mask.own.0"][:] = masks[np.arange(plan.place.cols) % across]
+    put_masks(plan, memory)
 
 
 def result(plan: FlatPlan, memory: TileBlocks) -> tuple[Integers, Integers]:
     """Output, shape (heads, rows, depth of V), and sums of rows, shape (heads, rows)."""
-    roots, first = np.array(plan.diagonals("q")), plan.tiles.rows.start
+    roots, first = np.array(plan.groups.diagonals("q")), plan.tiles.rows.start
+    shape = plan.shape
 
     def part(name: str, stream: int, rows: slice, cols: slice) -> Integers:
         own = cols.start + roots[(rows.start - first) // plan.group[0]]
         found: Integers = memory[f"{name}.out.{stream}"][np.arange(rows.start, rows.stop), own]
-        return found
+        return found.reshape(-1, found.shape[-1])
 
     def heads(name: str) -> Integers:
-        parts = [part(name, stream, *tiles) for stream, tiles, *_ in _places(plan)]
-        whole: Integers = np.stack(parts).reshape(plan.shape.heads, -1, parts[0].shape[-1])
-        return whole[:, : plan.shape.rows]
+        parts = {
+            (head, block): part(name, stream, *tiles)
+            for stream, tiles, head, block in _places(plan)
+        }
+        every = [
+            np.concatenate([parts[head, block] for block in range(plan.q_blocks)])[: shape.rows]
+            for head in range(shape.heads)
+        ]
+        return np.stack([head_by_head(shape, rows) for rows in every])
 
     return heads("o"), heads("total")[:, :, 0]
 
 
 def _places(plan: FlatPlan) -> Iterator[tuple[int, tuple[slice, slice], int, int]]:
     """Of every stream its number in its group, that group, its head and its block of rows."""
-    (rows, cols), across, first = plan.group, plan.groups[1], plan.tiles.rows.start
-    for number in range(plan.shape.heads * plan.q_blocks):
-        at, stream = divmod(number, plan.streams)
-        down, right = divmod(at, across)
-        row, col = first + down * rows, right * cols
+    (rows, cols), groups = plan.group, plan.groups
+    for (down, right), own in zip(product(groups.down, groups.across), plan.dealt, strict=True):
+        row, col = down * rows, right * cols
         tiles = slice(row, row + rows), slice(col, col + cols)
-        yield stream, tiles, *divmod(number, plan.q_blocks)
+        for stream, (head, block) in enumerate(own):
+            yield stream, tiles, head, block

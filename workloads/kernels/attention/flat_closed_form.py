@@ -11,16 +11,14 @@ from tlm.interconnect.transfer_times import arrival_cycles, hold_cycles, multica
 from tlm.interconnect.zero_load import NocTiming
 from tlm.offchip.edge import Edge
 from tlm.offchip.times import load_law, store_law
+from workloads.kernels.attention.core import Core
+from workloads.kernels.attention.flat_costs import Costs, Slices, Stored, Together
+from workloads.kernels.attention.flat_masks import mask_loads, masks_of
+from workloads.kernels.attention.flat_order import BLOCKS, MASK, WHOLE, Order
 from workloads.kernels.attention.flat_plan import FlatPlan
-from workloads.kernels.attention.flat_timeline import (
-    SCRATCH_SHAPE,
-    Costs,
-    Order,
-    Slices,
-    Stored,
-    Together,
-    timeline,
-)
+from workloads.kernels.attention.flat_timeline import SCRATCH_SHAPE, timeline
+from workloads.kernels.attention.groups import Groups
+from workloads.kernels.attention.items import blocks_brought
 from workloads.kernels.parts.broadcast import BY_MESSAGES
 from workloads.kernels.parts.closed_form import (
     all_reduce_cycles,
@@ -29,19 +27,46 @@ from workloads.kernels.parts.closed_form import (
 )
 
 
+class _Ways(NamedTuple):
+    """Between the tiles that load and their channels."""
+
+    hops: int  # of the farthest
+    most: int  # tiles of one channel
+    others: int  # of these, those of other groups than the last one's
+
+
 def flat_attention_cycles(plan: FlatPlan, timing: NocTiming) -> int:
     """Cycles of a plan."""
+    core, scratch = plan.core, np.zeros(SCRATCH_SHAPE, dtype=np.int64)
+    masked = core.masks or ((),) * core.streams
+    work = np.empty((core.streams, 3), dtype=np.int64)
+    work[:, BLOCKS] = core.blocks
+    number = np.array([len(each) for each in masked])
+    work[:, WHOLE] = work[:, BLOCKS] - number
+    work[:, MASK] = number.cumsum() - number
+    masks = np.array([*chain.from_iterable(masked)], dtype=np.int64)
+    brought = masks_of(core) if plan.shape.causal else []
     order = Order(
-        plan.streams, plan.kv_blocks, plan.depth, plan.core.states, plan.held, plan.alike,
-        plan.padded, plan.shared,
+        core.streams, sum(core.blocks), _loads(core), plan.depth, core.states, plan.held,
+        plan.alike, plan.padded, brought[0] if brought else -1,
+        bool(core.parts), plan.shared,
     )  # fmt: skip
-    scratch = np.zeros(SCRATCH_SHAPE, dtype=np.int64)
-    return int(timeline(scratch, order, _costs(plan, timing)))
+    return int(
+        timeline(scratch, work, masks, mask_loads(plan, timing), order, _costs(plan, timing))
+    )
+
+
+def _loads(core: Core) -> int:
+    return blocks_brought(core.blocks, core.alike, core.states)
 
 
 def _costs(plan: FlatPlan, timing: NocTiming) -> Costs:
     core, block, vector = plan.core, plan.block, plan.place.vector
-    maximum, output, memory = core.maximum[0], plan.outputs(0)[0], plan.place.offchip is not None
+    maximum, output, memory = (
+        core.maximum[0],
+        plan.outputs(plan.groups, 0)[0],
+        plan.place.offchip is not None,
+    )
     # The diagonal sends the result out as soon as it has come.
     gathered, port = reduce_cycles(maximum, timing), hold_cycles(timing, maximum.flits)
     if maximum.method in BY_MESSAGES:
@@ -67,16 +92,19 @@ def _costs(plan: FlatPlan, timing: NocTiming) -> Costs:
         k=_slices(plan, "k", timing),
         v=_slices(plan, "k" if plan.shared else "v", timing),
         mask=_slices(plan, "mask", timing),
+        unseen=_own(plan, "unseen", timing) if core.parts else Slices(0, 0, 0, 0, 0),
         total=_stored(plan, "total", timing),
         o=_stored(plan, "o", timing),
     )
 
 
 def _slices(plan: FlatPlan, name: str, timing: NocTiming) -> Slices:
-    flits, edge, length = plan.flits(name), plan.place.offchip, plan.lines(name)[0].length
+    if name == "mask" and plan.shape.causal:
+        return _own(plan, name, timing)
+    flits, edge, length = plan.flits(name), plan.place.offchip, plan.groups.lines(name)[0].length
     if plan.operands in BY_MESSAGES:
         own = edge is None  # without memory a root sends a copy to itself
-        roots = set(chain.from_iterable(plan.diagonals(name)))
+        roots = set(plan.groups.line_roots(name))
         port = (own + _messages(plan.operands, length)) * flits
         there = max(
             broadcast_cycles(timing, plan.operands, length, root, flits, own=own) for root in roots
@@ -90,7 +118,35 @@ def _slices(plan: FlatPlan, name: str, timing: NocTiming) -> Slices:
         return Slices(port, there, 0, 0, 0)
     law, way = load_law(timing, edge, flits), _ways(edge, plan, name)
     served, asked = law.served_cycles, law.alone_cycles(way.hops) - law.served_cycles
-    return Slices(port, there, asked, way.most * served, way.others * served)
+    # Groups that have fewer blocks of keys ask for fewer.
+    part = _part_of_loads(plan) if name != "q" else 1.0
+    return Slices(
+        port, there, asked, round(part * way.most * served), round(part * way.others * served)
+    )
+
+
+def _part_of_loads(plan: FlatPlan) -> float:
+    """Blocks of keys that a group brings, the mean of all, over those of the one with the most."""
+    if len(plan.cores) == 1:
+        return 1.0
+    number = [len(groups.down) * len(groups.across) for groups, _ in plan.cores]
+    loads = np.average([_loads(core) for _, core in plan.cores], weights=number)
+    return float(loads) / _loads(plan.core)
+
+
+def _own(plan: FlatPlan, name: str, timing: NocTiming) -> Slices:
+    """Of what every tile brings for itself."""
+    flits, edge = plan.flits(name), plan.place.offchip
+    if edge is None:
+        return Slices(hold_cycles(timing, flits), arrival_cycles(timing, 0, flits), 0, 0, 0)
+    law, way = load_law(timing, edge, flits), _every(edge, plan)
+    served, asked = law.served_cycles, law.alone_cycles(way.hops) - law.served_cycles
+    return Slices(0, 0, asked, way.most * served, way.others * served)
+
+
+def _every(edge: Edge, plan: FlatPlan) -> _Ways:
+    rows, cols = map(range, plan.group)
+    return _ways_of(edge, plan.groups, (tuple(product(rows, cols)),))
 
 
 def _messages(method: str, length: int) -> int:
@@ -115,38 +171,28 @@ def _stored(plan: FlatPlan, name: str, timing: NocTiming) -> Stored:
     return Stored(port, way.most * law.paced_cycles, way.others * law.paced_cycles, written)
 
 
-class _Ways(NamedTuple):
-    """Between the tiles that load and their channels."""
-
-    hops: int  # of the farthest
-    most: int  # tiles of one channel
-    others: int  # of these, those of other groups than the last one's
-
-
 def _ways(edge: Edge, plan: FlatPlan, name: str) -> _Ways:
-    diagonals = tuple(map(tuple, plan.diagonals(name)))
-    return _ways_of(edge, plan.group, plan.groups, diagonals, name == "q")
+    """Of the tiles that load slices of a kind."""
+    by_rows = name == "q"
+    tiles = tuple(
+        tuple((line, place) if by_rows else (place, line) for line, place in enumerate(places))
+        for places in plan.groups.diagonals(name)[: None if by_rows else 1]
+    )
+    return _ways_of(edge, plan.groups, tiles)
 
 
 @lru_cache(256)
-def _ways_of(
-    edge: Edge,
-    group: tuple[int, int],
-    groups: tuple[int, int],
-    diagonals: tuple[tuple[int, ...], ...],
-    by_rows: bool,
-) -> _Ways:
-    first = edge.rows - groups[0] * group[0]
-    hops, tiles = 0, Counter[int]()
-    own = 0
-    for down, across in product(range(groups[0]), range(groups[1])):
+def _ways_of(edge: Edge, groups: Groups, tiles: tuple[tuple[tuple[int, int], ...], ...]) -> _Ways:
+    """Of some tiles of each group, in each row of groups, or in all."""
+    rows, cols = groups.size
+    hops, found, own = 0, Counter[int](), 0
+    for (at, down), across in product(enumerate(groups.down), groups.across):
         one = Counter[int]()
-        for line, place in enumerate(diagonals[down if by_rows else across]):
-            row, col = (line, place) if by_rows else (place, line)
-            tile = first + down * group[0] + row, across * group[1] + col
+        for row, col in tiles[at % len(tiles)]:
+            tile = down * rows + row, across * cols + col
             hops = max(hops, edge.hops(tile))
             one[edge.channel(tile)] += 1
-        own = max(own, *one.values())
-        tiles += one
-    most = max(tiles.values())
+        own = max(own, *one.values(), 0)
+        found += one
+    most = max(found.values(), default=0)
     return _Ways(hops, most, most - own)

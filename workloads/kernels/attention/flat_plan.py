@@ -6,7 +6,6 @@ Tiles of the diagonal send slices on along their lines.
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -14,6 +13,9 @@ import numpy as np
 from tlm.compute.base import ceil_div
 from tlm.interconnect.packets import TileSet
 from workloads.kernels.attention.core import Core, in_place
+from workloads.kernels.attention.dealing import alike, dealt
+from workloads.kernels.attention.groups import Groups
+from workloads.kernels.attention.items import blocks_brought, masks_brought
 from workloads.kernels.attention.plan import AttentionPlan, Cut, held
 from workloads.kernels.attention.shape import AttentionShape, Block
 from workloads.kernels.parts.broadcast import BY_MESSAGES, Broadcast
@@ -22,10 +24,8 @@ from workloads.kernels.parts.collectives import (
     all_reduce_messages,
     reduce_messages,
 )
-from workloads.kernels.parts.line import Lines
 from workloads.kernels.parts.passes import Factor
 from workloads.kernels.parts.pieces import Pieces
-from workloads.kernels.vector.softmax import diagonal
 from workloads.machine.moved import Moved
 from workloads.machine.place import Place
 
@@ -76,12 +76,13 @@ class FlatPlan(AttentionPlan):
 
     @property
     def padded(self) -> bool:
-        """Whether a stream's last blocks have keys that are padding."""
-        return self.block.keys * self.kv_blocks * self.group[1] > self.shape.kv_length
+        """Whether a stream's last blocks have keys that are padding, and no causal mask."""
+        filled = self.block.keys * self.kv_blocks * self.group[1]
+        return filled > self.shape.kv_length and not self.shape.causal
 
     @cached_property
     def streams(self) -> int:
-        """Blocks of rows of Q that a group goes through, of one head after the other."""
+        """Blocks of rows of Q that a group goes through; of the group with the most."""
         return ceil_div(self.shape.heads * self.q_blocks, self.most_groups)
 
     @property
@@ -91,15 +92,26 @@ class FlatPlan(AttentionPlan):
 
     @property
     def loads(self) -> int:
-        """See `AttentionPlan`: streams of a head that take turns share what is brought."""
+        """See `AttentionPlan`: streams of a head that take turns share what is brought.
+
+        As many as that if every stream sees all keys.
+        """
         return int(_loads(self.cut, self.streams, min(self.depth, self.heads, self.streams)))
 
     @property
-    def groups(self) -> tuple[int, int]:
-        """Rows and columns of groups that have streams: the last of the grid."""
+    def items(self) -> int:
+        """See `AttentionPlan`."""
+        return sum(self.core.blocks)
+
+    @property
+    def groups(self) -> Groups:
+        """Groups that have streams: the last of the grid."""
+        (rows, cols), place = self.group, self.place
         needed = ceil_div(self.shape.heads * self.q_blocks, self.streams)
-        across = min(needed, self.place.cols // self.group[1])
-        return ceil_div(needed, across), across
+        across = min(needed, place.cols // cols)
+        end = place.rows // rows
+        first = end - ceil_div(needed, across)
+        return Groups(self.group, range(first, end), range(across), first)
 
     @property
     def most_groups(self) -> int:
@@ -108,9 +120,8 @@ class FlatPlan(AttentionPlan):
 
     @property
     def tiles(self) -> TileSet:
-        """Tiles of these groups."""
-        (down, across), (rows, cols) = self.groups, self.group
-        return TileSet(range(self.place.rows - down * rows, self.place.rows), range(across * cols))
+        """Tiles of the groups that have streams."""
+        return self.groups.tiles
 
     @property
     def balance(self) -> float:
@@ -121,28 +132,85 @@ class FlatPlan(AttentionPlan):
 
     @property
     def pieces(self) -> Pieces:
-        """The tiles of a group share a block of rows."""
+        """Blocks of the tiles of a group."""
         size = {"rows": self.block.rows, "keys": self.block.keys}
         return Pieces(self.group, size, {"rows": self.streams, "keys": self.kv_blocks})
 
+    @property
+    def team(self) -> tuple[int, int]:
+        """See `AttentionPlan`: the tiles of a group share a block of rows."""
+        return self.group
+
     @cached_property
-    def core(self) -> Core:
-        """The work of a tile."""
+    def dealt(self) -> list[list[tuple[int, int]]]:
+        """Of each group the heads and the blocks of rows of its streams, in their order.
+
+        Groups take whole heads or equal parts of one if they can, whose streams share keys and
+        values. With a causal mask early and late rows of a head go together, to and fro.
+        """
+        (_, down, across, _), streams, blocks = self.groups, self.streams, self.q_blocks
+        groups, heads = len(down) * len(across), self.shape.heads
+        if not self.shape.causal or streams % blocks == 0:
+            every = [divmod(number, blocks) for number in range(heads * blocks)]
+            return [every[at * streams : (at + 1) * streams] for at in range(groups)]
+        if blocks % streams == 0:
+            parts = dealt(streams, blocks // streams, blocks).T.tolist()
+            found = [[(head, block) for block in part] for part in parts for head in range(heads)]
+            return found + [[]] * (groups - len(found))
+        numbers = dealt(streams, groups, heads * blocks).T.tolist()
+        return [[divmod(one, heads)[::-1] for one in own if one >= 0] for own in numbers]
+
+    @cached_property
+    def cores(self) -> list[tuple[Groups, Core]]:
+        """The work of all tiles, by groups whose streams have as many blocks of keys as others'."""
+        every = self.groups
+        if not self.shape.causal:
+            masks = ((0,),) * self.streams if self.padded else ()
+            return [(every, self._core(every, (self.kv_blocks,) * self.streams, masks))]
+        work = [tuple(block for _, block in own) for own in self.dealt]
+        found = []
+        for places, row_blocks in alike(work, TileSet(every.down, every.across)):
+            groups = every._replace(down=places.rows, across=places.cols)
+            blocks = tuple(self.extents[block][0] for block in row_blocks)
+            found.append((groups, self._core(groups, blocks, self.masks(row_blocks))))
+        return found
+
+    def _core(
+        self, groups: Groups, blocks: tuple[int, ...], masks: tuple[tuple[int, ...], ...]
+    ) -> Core:
         return Core(
-            tiles=self.tiles,
+            tiles=groups.tiles,
             place=self.place,
             block=self.block,
             depth=self.depth,
-            blocks=(self.kv_blocks,) * self.streams,
+            blocks=blocks,
             exponent=self.exponent,
             held=self.held,
             shared=self.shared,
-            masks=((0,),) * self.streams if self.padded else (),
-            maximum=self._all_reductions("top", "maximum"),
-            total=self._all_reductions("sum", "sum"),
+            masks=masks,
+            maximum=self._all_reductions(groups, "top", "maximum"),
+            total=self._all_reductions(groups, "sum", "sum"),
             alike=self.alike,
             turns=self.heads,
+            parts=self._parts(groups),
         )
+
+    def _parts(self, groups: Groups) -> tuple[tuple[TileSet, ...], ...]:
+        """Of each causal mask the tiles that bring one; all do if they work alone."""
+        if not self.shape.causal or self.group == (1, 1):
+            return ()
+        return tuple(
+            tuple(groups.at(*tile) for tile in self.partly(each)) for each in self.patterns
+        )
+
+    @cached_property
+    def core(self) -> Core:
+        """The work of a tile; of one with the most, of these one that brings the most."""
+
+        def work(core: Core) -> tuple[int, int]:
+            return sum(core.blocks), blocks_brought(core.blocks, core.alike, core.states)
+
+        return max((core for _, core in self.cores), key=work)
 
     @property
     def tile_bytes(self) -> int:
@@ -152,65 +220,42 @@ class FlatPlan(AttentionPlan):
     @property
     def moved(self) -> Moved:
         """Bytes that the program moves, as it has whole flits."""
-        flits, (rows, cols) = self.flits, self.group
-        items, groups = self.streams * self.kv_blocks, self.groups[0] * self.groups[1]
-        mask = flits("mask") if self.padded else 0
-        kept = self.loads * (flits("k") + flits("v")) + mask
-        read = self.streams * rows * flits("q") + cols * kept
-        written = self.streams * rows * (flits("o") + flits("total"))
+        parts = [self._moved(*each) for each in self.cores]
+        read, written, taken = map(sum, zip(*parts, strict=True))
+        unit = self.place.timing.flit_bytes
+        return Moved(read * unit, written * unit, (read + taken) * unit)
+
+    def _moved(self, groups: Groups, core: Core) -> tuple[int, int, int]:
+        """Flits read, written, and taken in from other tiles by some groups."""
+        flits, (rows, cols), streams = self.flits, self.group, core.streams
+        number = len(groups.down) * len(groups.across)
+        turns = core.alike, core.states
+        kept = blocks_brought(core.blocks, *turns) * (flits("k") + flits("v"))
+        kept += flits("mask") if self.padded else 0
+        read = streams * rows * flits("q") + cols * kept
+        written = streams * rows * (flits("o") + flits("total"))
         # All tiles take in what is multicast, but for roots that send messages; rows what comes
         # together.
         own = self.operands in BY_MESSAGES and self.place.offchip is not None
-        taken = rows * (cols - own) * self.streams * flits("q") + cols * (rows - own) * kept
-        summed = rows * self.streams * reduce_messages(self.outputs(0)[0]) * flits("o")
-        for each in (self.core.maximum[0], self.core.total[0]):
-            summed += rows * items * all_reduce_messages(each) * each.flits
-        unit = groups * self.place.timing.flit_bytes
-        return Moved(read * unit, written * unit, (read + taken + summed) * unit)
+        taken = rows * (cols - own) * streams * flits("q") + cols * (rows - own) * kept
+        taken += rows * streams * reduce_messages(self.outputs(groups, 0)[0]) * flits("o")
+        for each in (core.maximum[0], core.total[0]):
+            taken += rows * sum(core.blocks) * all_reduce_messages(each) * each.flits
+        if self.shape.causal:
+            every = rows * cols
+            partly = [len(self.partly(each)) if core.parts else every for each in self.patterns]
+            masks = masks_brought(core.blocks, core.masks, *turns)
+            read += sum(partly[each] for each in masks) * flits("mask")
+            read += bool(core.parts) * every * len(masks) * flits("unseen")
+        return number * read, number * written, number * taken
 
-    def lines(self, name: str) -> list[Lines]:
-        """Rows of tiles along which slices of ``q`` go, or columns of others; each of a group."""
-        (rows, cols), (down, across) = (self.tiles.rows, self.tiles.cols), self.group
-        if name == "q":
-            return [Lines("row", rows, across, first) for first in cols[::across]]
-        return [Lines("column", cols, down, first) for first in rows[::down]]
-
-    def diagonals(self, name: str) -> list[list[int]]:
-        """Places of the roots on the lines of each group of a column of groups, or of a row.
-
-        Roots of ``q`` are in other columns of one group than of the next below where columns are
-        more than rows: each channel has as many of them as another.
-        """
-        (rows, cols), (down, across) = self.group, self.groups
-        if name != "q":
-            return [diagonal(cols, rows)] * across
-        apart, places = max(1, cols // rows), diagonal(rows, cols)
-        return [[place + number % apart for place in places] for number in range(down)]
-
-    def _roots(self, name: str) -> tuple[int, ...]:
-        """Their places on all lines, one after the other."""
-        return tuple(chain.from_iterable(self.diagonals(name)))
-
-    def roots(self, name: str) -> list[TileSet]:
-        """Tiles that multicast slices of ``q``, ``k``, ``v`` or the ``mask``: one of each group."""
-        tiles, (rows, cols) = self.tiles, self.group
-        if name != "q":
-            places = enumerate(self.diagonals(name)[0])
-            return [TileSet(tiles.rows[row::rows], tiles.cols[col::cols]) for col, row in places]
-        alike = min(max(1, cols // rows), self.groups[0])  # groups whose roots are in other columns
-        return [
-            TileSet(tiles.rows[number * rows + row :: alike * rows], tiles.cols[col::cols])
-            for number, places in enumerate(self.diagonals(name)[:alike])
-            for row, col in enumerate(places)
-        ]
-
-    def broadcasts(self, name: str, index: int) -> list[Broadcast]:
+    def broadcasts(self, groups: Groups, name: str, index: int) -> list[Broadcast]:
         """Of slices of ``q`` along rows, of others along columns, to the buffer of a number."""
         target, there = f"{name}.{index}", f"{name}.there.{index}"
         return [
             Broadcast(
                 lines,
-                self._roots(name),
+                groups.line_roots(name),
                 self.operands,
                 self.flits(name),
                 source="",
@@ -219,7 +264,7 @@ class FlatPlan(AttentionPlan):
                 there=there,
                 label=name,
             )
-            for lines in self.lines(name)
+            for lines in groups.lines(name)
         ]
 
     @property
@@ -232,21 +277,22 @@ class FlatPlan(AttentionPlan):
         """What is multicast for every block of keys."""
         return ("k",) if self.shared else ("k", "v")
 
-    def outputs(self, state: int) -> list[Reduction]:
+    def outputs(self, groups: Groups, state: int) -> list[Reduction]:
         """The reductions of a stream's output to the diagonal, in each column of groups."""
         output, passes = f"o.{state}", self.place.vector.pass_cycles
         cycles, there = passes(self.block.rows, self.block.v_depth), f"o.there.{state}"
-        how = self._roots("q"), self.method, "o.sum", output, there, self.flits("o"), cycles
-        return [Reduction(lines, *how, left=f"{output}.left") for lines in self.lines("q")]
+        roots, flits = groups.line_roots("q"), self.flits("o")
+        how = roots, self.method, "o.sum", output, there, flits, cycles
+        return [Reduction(lines, *how, left=f"{output}.left") for lines in groups.lines("q")]
 
     def _all_reductions(
-        self, name: str, operation: Literal["sum", "maximum"]
+        self, groups: Groups, name: str, operation: Literal["sum", "maximum"]
     ) -> tuple[Reduction, ...]:
         """Of ``top`` or ``sum`` along the rows of each column of groups."""
         flits = self.place.flits(self.block.rows, 1, self.place.sum_bits)
-        cycles = self.place.vector.pass_cycles(self.block.rows, 1)
-        how = self._roots("q"), self.method, name, name, f"{name}.there", flits, cycles, operation
-        return tuple(Reduction(lines, *how) for lines in self.lines("q"))
+        cycles, roots = self.place.vector.pass_cycles(self.block.rows, 1), groups.line_roots("q")
+        how = roots, self.method, name, name, f"{name}.there", flits, cycles, operation
+        return tuple(Reduction(lines, *how) for lines in groups.lines("q"))
 
 
 def _alike(streams: Any, q_blocks: Any) -> Any:
@@ -279,11 +325,14 @@ def needed_bytes(problem: FlatPlan, cut: Cut) -> Any:
         kv = kv + size(cut.keys, shape.v_depth, elements)
     scores = size(cut.rows, cut.keys, sums)
     powers = 0 if in_place(place) else size(cut.rows, cut.keys, elements)
-    mask = np.where(cut.keys * cut.kv_blocks * cut.run > cut.length, scores, 0)
+    padded = (cut.keys * cut.kv_blocks * cut.run > cut.length) | shape.causal
+    mask = np.where(padded, scores, 0)
     # What comes together: the sum, or two parts that come.
     parts = 1 if problem.method == "network" else 2
     states = np.minimum(np.minimum(depth, problem.heads), streams)
     kept = held(problem, depth, _loads(cut, streams, states)) * kv
     items = states * (q + output + 2 * column) + depth * (scores + powers) + kept
     copied = column if place.offchip is not None else 0
+    if shape.causal and problem.group != (1, 1):
+        mask = mask + column
     return (4 + 2 * parts) * column + parts * output + mask + items + copied

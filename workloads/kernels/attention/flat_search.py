@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from tlm.compute.base import Sizes, ceil_div
 from tlm.errors import InputError, choose
+from workloads.kernels.attention.causal_search import fastest_causal
 from workloads.kernels.attention.flat_closed_form import flat_attention_cycles
 from workloads.kernels.attention.flat_plan import SCHEDULES, FlatPlan, needed_bytes
 from workloads.kernels.attention.plan import Cut
@@ -39,11 +40,8 @@ def plan_flats(
     heads: int | None = None,
 ) -> list[Found[FlatPlan]]:
     """`plan_flat`, with the cycles, of problems that differ in their keys alone."""
-    plans = [
-        plan_flat(shape, place, method, schedule, operands=operands, group=group, heads=heads)
-        for shape in shapes
-    ]
-    return [Found(plan, flat_attention_cycles(plan, place.timing)) for plan in plans]
+    how: dict[str, Any] = {"operands": operands, "group": group, "heads": heads}
+    return [_found(shape, place, method, schedule, **how) for shape in shapes]
 
 
 def plan_flat(
@@ -72,6 +70,20 @@ def plan_flat(
         InputError: for an unknown name, a group that the grid has no whole number of, more streams
             under way than the schedule has, or if no block fits.
     """
+    return _found(shape, place, method, schedule, unit, operands, group, heads).plan
+
+
+def _found(
+    shape: AttentionShape,
+    place: Place,
+    method: str,
+    schedule: str,
+    unit: float | None = None,
+    operands: str = "network",
+    group: tuple[int, int] | None = None,
+    heads: int | None = None,
+) -> Found[FlatPlan]:
+    """`plan_flat`, with the cycles."""
     choose("schedule", schedule, SCHEDULES)
     most = 2 if schedule == "async" else 1
     if heads is not None and not 1 <= heads <= most:
@@ -83,23 +95,33 @@ def plan_flat(
     exponent = Factor.of_exponent(unit)
     one = Block(1, 1, shape.qk_depth, shape.v_depth)
     how = method, schedule, exponent, operands, heads or most
+    fixed = group is not None
     if group is None:
         group = _group(FlatPlan(place, shape, one, 1, 1, (1, 1), *how))
     check_group(group, place)
-    down, across = group
     problem = FlatPlan(place, shape, one, 1, 1, group, *how)
-    blocks = _blocks_of_keys(shape, place, across)
-    keys, kv_blocks = np.array(blocks).T
-    q_blocks = 1 << np.arange((ceil_div(shape.rows, down) - 1).bit_length() + 1)[:, None]
-    rows = ceil_div(ceil_div(shape.rows, down), q_blocks)
+    if shape.causal:
+        return fastest_causal(problem, _cuts, fixed=fixed)
+    cut = _cuts(problem)
+    rows, keys, q_blocks, kv_blocks = cut[:4]
     busy = _busy(problem, rows, keys, q_blocks, kv_blocks)
     enough = busy & (ceil_div(shape.heads * q_blocks, problem.most_groups) >= problem.heads)
     # Of busy ones that with the most rows reads least.
     row, col = np.argwhere(enough if enough.any() else busy)[0]
     block = Block(int(rows[row, 0]), int(keys[col]), shape.qk_depth, shape.v_depth)
-    return replace(
+    plan = replace(
         problem, block=block, q_blocks=int(q_blocks[row, 0]), kv_blocks=int(kv_blocks[col])
     )
+    return Found(plan, flat_attention_cycles(plan, place.timing))
+
+
+def _cuts(problem: FlatPlan) -> Cut:
+    """Blocks to try: rows along the first axis, keys along the second; falling."""
+    shape, (down, across) = problem.shape, problem.group
+    keys, kv_blocks = np.array(_blocks_of_keys(shape, problem.place, across)).T
+    q_blocks = 1 << np.arange((ceil_div(shape.rows, down) - 1).bit_length() + 1)[:, None]
+    rows = ceil_div(ceil_div(shape.rows, down), q_blocks)
+    return Cut(rows, keys, q_blocks, kv_blocks, across, problem.cut.turns, shape.kv_length)
 
 
 def check_group(group: tuple[int, int], place: Place) -> None:

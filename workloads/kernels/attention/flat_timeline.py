@@ -4,222 +4,24 @@ It follows one tile of a group's diagonal, which loads slices and sends them on.
 along rows keep all tiles of a group in step with it.
 """
 
-from typing import NamedTuple
-
-from tlm.compiled import Numbers, compiled, inlined
+from tlm.compiled import Numbers, compiled, forget_stale, inlined
+from workloads.kernels.attention.flat_costs import Costs, Slices
+from workloads.kernels.attention.flat_engines import Free, ask, meet, send, store
+from workloads.kernels.attention.flat_order import Item, Order, begin, following, mask_of
 
 #: Rows of the scratch: what is known of each of two buffers.
-_ROWS = 16
+_ROWS = 17
 (
     _SCORED, _OUT, _S_FREE, _P_THERE, _O_LEFT, _Q_FREE, _K_FREE, _V_FREE,
-    _Q_IN, _K_IN, _V_IN, _Q_THERE, _K_THERE, _V_THERE, _M_IN, _TOTAL_FREE,
+    _Q_IN, _K_IN, _V_IN, _Q_THERE, _K_THERE, _V_THERE, _MASK, _M_FREE, _TOTAL_FREE,
 ) = range(_ROWS)  # fmt: skip
 SCRATCH_SHAPE = _ROWS, 2
 
 
-class Slices(NamedTuple):
-    """Cycles of slices of one kind.
-
-    Attributes:
-        port: For which the tile's transfer engine sends one.
-        there: From then to its arrival everywhere.
-        asked: From asking for one to its arrival, less those for which a channel is busy with it.
-        served: For which the channel is busy with those of all its tiles.
-        ahead: Of these, those of tiles of other groups, which go on before the last one does.
-    """
-
-    port: int
-    there: int
-    asked: int
-    served: int
-    ahead: int
-
-
-class Stored(NamedTuple):
-    """Cycles of results of one kind.
-
-    Attributes:
-        port: For which the tile's transfer engine sends one.
-        served: For which the channel is busy with those of all its tiles.
-        ahead: Of these, those of tiles of other groups.
-        written: From then to the tile's knowing of it.
-    """
-
-    port: int
-    served: int
-    ahead: int
-    written: int
-
-
-class Together(NamedTuple):
-    """Cycles of what comes together along a row.
-
-    Attributes:
-        gathered: From the parts to the result at the diagonal.
-        port: For which the tile's transfer engine then sends it out.
-        spread: From then to its arrival everywhere.
-        sends: Whether the diagonal sends its part, too.
-    """
-
-    gathered: int
-    port: int
-    spread: int
-    sends: bool
-
-
-class Costs(NamedTuple):
-    """Cycles of a plan's parts.
-
-    Attributes:
-        scores: The product of Q and K.
-        output: The product with V.
-        wide: A pass over scores.
-        column: One over an element a row.
-        deep: One over an output.
-        ask: For which the transfer engine asks for a slice; 0 without off-chip memory.
-        sent: For which it sends a part of an output; 0 if it only takes in those of others.
-        rows: What comes together twice an item.
-        summed: Outputs, of which the diagonal alone gets the result.
-        added: Whether the vector engine adds them up.
-        q: Slices.
-        k: Slices.
-        v: Slices.
-        mask: Slices.
-        total: Results.
-        o: Results.
-    """
-
-    scores: int
-    output: int
-    wide: int
-    column: int
-    deep: int
-    ask: int
-    sent: int
-    rows: Together
-    summed: int
-    added: bool
-    q: Slices
-    k: Slices
-    v: Slices
-    mask: Slices
-    total: Stored
-    o: Stored
-
-
-class Order(NamedTuple):
-    """What is done in which order (`workloads.kernels.attention.core.items`).
-
-    Attributes:
-        streams: Of a group.
-        blocks: Of keys, of each.
-        depth: Items under way at a time.
-        states: Streams under way at a time.
-        held: Brought keys and values that have buffers.
-        alike: Streams of a head.
-        padded: Whether a stream's last blocks are masked.
-        shared: Whether values are keys.
-    """
-
-    streams: int
-    blocks: int
-    depth: int
-    states: int
-    held: int
-    alike: int
-    padded: bool
-    shared: bool
-
-
-class _Item(NamedTuple):
-    stream: int
-    block: int
-    load: int
-    brings: bool
-    frees: bool
-
-
-class _Free(NamedTuple):
-    """When the matrix, vector and transfer engines and the channel are free.
-
-    The tile is of the last group that its channel serves; the first one is ``ahead`` of it.
-    """
-
-    matrix: int
-    vector: int
-    transfer: int
-    channel: int
-    ahead: int
-
-
-@inlined
-def _item(order: Order, number: int) -> _Item:
-    """The ``number``-th of all."""
-    states = order.states
-    alike = order.alike if order.alike > 1 else order.streams
-    head, rest = divmod(number, alike * order.blocks)
-    pair = rest // (states * order.blocks)
-    width = min(states, alike - pair * states)
-    block, turn = divmod(rest - pair * states * order.blocks, width)
-    stream = head * alike + pair * states + turn
-    if order.alike == 1:
-        return _Item(stream, block, number, True, True)
-    load = (head * -(-alike // states) + pair) * order.blocks + block
-    return _Item(stream, block, load, turn == 0, turn == width - 1)
-
-
-@inlined
-def _ask(
-    at: Numbers[tuple[int, int]], into: int, slot: int, free: int, cost: Slices, ask: int,
-    now: _Free,
-) -> _Free:  # fmt: skip
-    """Ask for a slice when its buffer is free; without memory it is there."""
-    if ask == 0:
-        at[into, slot] = 0
-        return now
-    start = max(now.transfer, free)
-    served = _serve(start, cost.served, cost.ahead, now)
-    at[into, slot] = served + cost.asked
-    return _Free(now.matrix, now.vector, start + ask, served, max(now.ahead, cost.ahead))
-
-
-@inlined
-def _serve(asked: int, served: int, ahead: int, now: _Free) -> int:
-    """When a channel has served all that its tiles ask for, the last one at ``asked``."""
-    return max(max(now.channel, asked - now.ahead) + served, asked + served - ahead)
-
-
-@inlined
-def _send(
-    at: Numbers[tuple[int, int]], there: int, slot: int, come: int, free: int, cost: Slices,
-    now: _Free,
-) -> _Free:  # fmt: skip
-    """Send a slice on that has come, when all tiles have room for it."""
-    start = max(now.transfer, come, free)
-    at[there, slot] = start + cost.there
-    return _Free(now.matrix, now.vector, start + cost.port, now.channel, now.ahead)
-
-
-@inlined
-def _meet(parts: int, rows: Together, now: _Free) -> _Free:
-    """Parts of rows come together, and the result goes out: the vector engine waits for it."""
-    start = max(now.transfer, parts) if rows.sends else parts
-    start = max(start + rows.gathered, now.transfer)
-    return _Free(now.matrix, start + rows.spread, start + rows.port, now.channel, now.ahead)
-
-
-@inlined
-def _store(made: int, cost: Stored, now: _Free) -> _Free:
-    """Store a result that has been made."""
-    sent = max(now.transfer, made) + cost.port
-    served = _serve(sent, cost.served, cost.ahead, now)
-    return _Free(now.matrix, now.vector, sent, served, max(now.ahead, cost.ahead))
-
-
 @inlined
 def _scores(
-    at: Numbers[tuple[int, int]], item: _Item, number: int, order: Order, costs: Costs, now: _Free
-) -> _Free:
+    at: Numbers[tuple[int, int]], item: Item, number: int, order: Order, costs: Costs, now: Free
+) -> Free:
     """The product of Q and K."""
     slot, held, state = number % order.depth, item.load % order.held, item.stream % order.states
     start = max(now.matrix, at[_S_FREE, slot], at[_K_THERE, held], at[_Q_THERE, state])
@@ -227,66 +29,66 @@ def _scores(
     at[_SCORED, slot] = end
     if item.frees and not order.shared:
         at[_K_FREE, held] = end
-    if item.block == order.blocks - 1:
+    if item.last:
         at[_Q_FREE, state] = end
-    return _Free(end, now.vector, now.transfer, now.channel, now.ahead)
+    return Free(end, now.vector, now.transfer, now.channel, now.ahead)
 
 
 @inlined
 def _bring_values(
-    at: Numbers[tuple[int, int]], item: _Item, order: Order, costs: Costs, now: _Free
-) -> _Free:
+    at: Numbers[tuple[int, int]], item: Item, order: Order, costs: Costs, now: Free
+) -> Free:
     """Send an item's values on."""
     held = item.load % order.held
     if item.brings and not order.shared:
-        now = _send(at, _V_THERE, held, at[_V_IN, held], at[_V_FREE, held], costs.v, now)
+        now = send(at, _V_THERE, held, at[_V_IN, held], at[_V_FREE, held], costs.v, now)
     return now
 
 
 @inlined
 def _ask_queries(
-    at: Numbers[tuple[int, int]], stream: int, order: Order, costs: Costs, now: _Free
-) -> _Free:
+    at: Numbers[tuple[int, int]], stream: int, order: Order, costs: Costs, now: Free
+) -> Free:
     """Ask for the rows of a stream, if there is such."""
     state = stream % order.states
     if stream < order.streams:
-        now = _ask(at, _Q_IN, state, at[_Q_FREE, state], costs.q, costs.ask, now)
+        now = ask(at, _Q_IN, state, at[_Q_FREE, state], costs.q, costs.ask, now)
     return now
 
 
 @inlined
 def _bring_keys(
-    at: Numbers[tuple[int, int]], item: _Item, order: Order, costs: Costs, now: _Free
-) -> _Free:
+    at: Numbers[tuple[int, int]], item: Item, order: Order, costs: Costs, now: Free
+) -> Free:
     """Send an item's keys on, at a stream's first block behind Q."""
     state, held = item.stream % order.states, item.load % order.held
     if item.block == 0 and item.stream and order.states < order.depth:
         now = _ask_queries(at, item.stream, order, costs, now)
     if item.block == 0:
-        now = _send(at, _Q_THERE, state, at[_Q_IN, state], at[_Q_FREE, state], costs.q, now)
+        now = send(at, _Q_THERE, state, at[_Q_IN, state], at[_Q_FREE, state], costs.q, now)
     if item.brings:
-        now = _send(at, _K_THERE, held, at[_K_IN, held], at[_K_FREE, held], costs.k, now)
+        now = send(at, _K_THERE, held, at[_K_IN, held], at[_K_FREE, held], costs.k, now)
     return now
 
 
 @inlined
 def _ask_block(
     at: Numbers[tuple[int, int]], values: bool, load: int, loads: int, order: Order, costs: Costs,
-    now: _Free,
-) -> _Free:  # fmt: skip
+    now: Free,
+) -> Free:  # fmt: skip
     """Ask for the keys or the values of a load, if there are such."""
     held = load % order.held
     if load < loads and not (values and order.shared):
         into, free = (_V_IN, _V_FREE) if values else (_K_IN, _K_FREE)
         cost = costs.v if values else costs.k
-        now = _ask(at, into, held, at[free, held], cost, costs.ask, now)
+        now = ask(at, into, held, at[free, held], cost, costs.ask, now)
     return now
 
 
 @inlined
 def _output(
-    at: Numbers[tuple[int, int]], item: _Item, number: int, order: Order, costs: Costs, now: _Free
-) -> _Free:
+    at: Numbers[tuple[int, int]], item: Item, number: int, order: Order, costs: Costs, now: Free
+) -> Free:
     """The product with V."""
     slot, held, state = number % order.depth, item.load % order.held, item.stream % order.states
     values = at[_K_THERE, held] if order.shared else at[_V_THERE, held]
@@ -298,11 +100,11 @@ def _output(
     at[_S_FREE, slot] = end
     if item.frees:
         at[_K_FREE if order.shared else _V_FREE, held] = end
-    return _Free(end, now.vector, now.transfer, now.channel, now.ahead)
+    return Free(end, now.vector, now.transfer, now.channel, now.ahead)
 
 
 @inlined
-def _finish(at: Numbers[tuple[int, int]], state: int, costs: Costs, now: _Free) -> _Free:
+def _finish(at: Numbers[tuple[int, int]], state: int, costs: Costs, now: Free) -> Free:
     """A stream's output comes together, and is put where it belongs."""
     start, transfer = at[_OUT, state], now.transfer
     if costs.sent:
@@ -311,37 +113,66 @@ def _finish(at: Numbers[tuple[int, int]], state: int, costs: Costs, now: _Free) 
     summed = max(start, at[_TOTAL_FREE, 0]) + costs.summed
     at[_O_LEFT, state] = start + costs.sent
     vector = max(now.vector, summed) if costs.added else now.vector
-    now = _Free(now.matrix, vector, transfer, now.channel, now.ahead)
+    now = Free(now.matrix, vector, transfer, now.channel, now.ahead)
     if costs.ask == 0:
         vector = max(now.vector + costs.column, summed) + costs.deep
         at[_TOTAL_FREE, 0] = vector
-        return _Free(now.matrix, vector, now.transfer, now.channel, now.ahead)
+        return Free(now.matrix, vector, now.transfer, now.channel, now.ahead)
     vector = max(now.vector, at[_TOTAL_FREE, 1]) + costs.column
-    now = _Free(now.matrix, vector, now.transfer, now.channel, now.ahead)
-    now = _store(vector, costs.total, now)
+    now = Free(now.matrix, vector, now.transfer, now.channel, now.ahead)
+    now = store(vector, costs.total, now)
     at[_TOTAL_FREE, 1] = now.transfer
-    now = _store(summed, costs.o, now)
+    now = store(summed, costs.o, now)
     at[_TOTAL_FREE, 0] = now.transfer
     return now
 
 
+@inlined
+def _bring_mask(
+    at: Numbers[tuple[int, int]], mask: int, loads: Numbers[tuple[int, int]], order: Order,
+    costs: Costs, now: Free,
+) -> Free:  # fmt: skip
+    """Tiles bring a mask of their own."""
+    free, own = at[_M_FREE, 0], costs.mask
+    own = Slices(own.port, own.there, own.asked, loads[mask, 0], loads[mask, 1])
+    if order.parts:
+        now = _bring(at, 1, free, costs.unseen, costs, now)
+    if own.served:
+        now = _bring(at, 0, free, own, costs, now)
+    return now
+
+
+@inlined
+def _bring(
+    at: Numbers[tuple[int, int]], slot: int, free: int, cost: Slices, costs: Costs, now: Free
+) -> Free:
+    if costs.ask == 0:
+        return send(at, _MASK, slot, 0, free, cost, now)
+    return ask(at, _MASK, slot, free, cost, costs.ask, now)
+
+
 @compiled
-def timeline(at: Numbers[tuple[int, int]], order: Order, costs: Costs) -> int:
+def timeline(
+    at: Numbers[tuple[int, int]], work: Numbers[tuple[int, int]], masks: Numbers[int],
+    loads_of_masks: Numbers[tuple[int, int]], order: Order, costs: Costs,
+) -> int:  # fmt: skip
     """Cycles of a program.
 
     Args:
         at: Scratch of zeros, shape `SCRATCH_SHAPE`.
-        order: What is done in which order.
-        costs: Cycles of its parts.
+        work: Of each stream what `flat_order` says, shape (streams, 3).
+        masks: Numbers of the masks of all streams, one after the other.
+        loads_of_masks: Of each mask `Slices.served` and `Slices.ahead`; 0: no tile brings it.
+        order: How streams take turns.
+        costs: Cycles of the parts.
     """
-    states, items = order.states, order.streams * order.blocks
-    loads = _item(order, items - 1).load + 1
-    now = _Free(0, 0, 0, 0, 0)
+    states, items, loads = order.states, order.items, order.loads
+    now = Free(0, 0, 0, 0, 0)
     if order.depth > 1:
         now = _ask_queries(at, 0, order, costs, now)
         now = _ask_block(at, False, 0, loads, order, costs, now)
         if order.padded:
-            now = _ask(at, _M_IN, 0, 0, costs.mask, costs.ask, now)
+            now = ask(at, _MASK, 0, 0, costs.mask, costs.ask, now)
         now = _ask_block(at, True, 0, loads, order, costs, now)
         for stream in range(1, states):
             now = _ask_queries(at, stream, order, costs, now)
@@ -349,65 +180,81 @@ def timeline(at: Numbers[tuple[int, int]], order: Order, costs: Costs) -> int:
             now = _ask_block(at, False, load, loads, order, costs, now)
         for load in range(1, order.held):
             now = _ask_block(at, True, load, loads, order, costs, now)
-    masked = 0
+    item = begin(work, order)
+    before, known = item, order.mask
     for number in range(items):
-        item = _item(order, number)
+        mask = mask_of(work, masks, item)
         if order.depth == 1:
             if item.block == 0:
                 now = _ask_queries(at, item.stream, order, costs, now)
             if item.brings:
                 now = _ask_block(at, False, item.load, loads, order, costs, now)
             if number == 0 and order.padded:
-                now = _ask(at, _M_IN, 0, 0, costs.mask, costs.ask, now)
+                now = ask(at, _MASK, 0, 0, costs.mask, costs.ask, now)
         if order.depth == 1 or number == 0:
             now = _bring_keys(at, item, order, costs, now)
             if number == 0 and order.padded:
-                now = _send(at, _M_IN, 1, at[_M_IN, 0], 0, costs.mask, now)
-                masked = at[_M_IN, 1]
+                now = send(at, _MASK, 0, at[_MASK, 0], 0, costs.mask, now)
             if order.depth == 1:
                 if item.brings:
                     now = _ask_block(at, True, item.load, loads, order, costs, now)
                 now = _bring_values(at, item, order, costs, now)
+            new = known if number == 0 else mask
+            if order.mask >= 0 and new >= 0 and (number == 0 or new != known):
+                now = _bring_mask(at, new, loads_of_masks, order, costs, now)
             now = _scores(at, item, number, order, costs, now)
+        known = mask if mask >= 0 else known
+        after = item
+        if number + 1 < items:
+            after = following(work, order, item)
         if order.depth > 1 and number + 1 < items:
-            after = _item(order, number + 1)
             now = _bring_keys(at, after, order, costs, now)
             now = _scores(at, after, number + 1, order, costs, now)
-        first, last = item.block == 0, item.block == order.blocks - 1
-        ended = order.depth > 1 and number > 0 and number % order.blocks == 0
-        if ended and states == 1:
-            now = _finish(at, 0, costs, now)
+        ended = order.depth > 1 and number > 0 and before.last
+        if ended and before.stream % states == item.stream % states:
+            now = _finish(at, before.stream % states, costs, now)
+        first = item.block == 0
         # Passes up to the maxima, and on to the sums.
         vector = max(now.vector, at[_SCORED, number % order.depth])
-        if order.padded and last:
-            vector = max(vector, masked) + costs.wide
+        if mask >= 0:
+            if order.parts:
+                vector = max(vector, at[_MASK, 1]) + costs.wide
+            if not order.parts or loads_of_masks[mask, 0]:
+                vector = max(vector, at[_MASK, 0]) + costs.wide
+            at[_M_FREE, 0] = vector
         vector += costs.wide + (0 if first else costs.column)
-        now = _meet(vector, costs.rows, now)
+        now = meet(vector, costs.rows, now)
         if order.depth > 1:
             now = _bring_values(at, item, order, costs, now)
-            if last and states > 1:
+            if item.last and states > 1:
                 now = _ask_queries(at, item.stream + states, order, costs, now)
             if item.frees and not order.shared:
                 now = _ask_block(at, False, item.load + order.held, loads, order, costs, now)
         vector = now.vector + 4 * costs.wide + (2 if first else 6) * costs.column
-        now = _meet(vector, costs.rows, now)
+        now = meet(vector, costs.rows, now)
         vector = now.vector + costs.column
         if not first:
             state = item.stream % states
             vector = max(vector + costs.column, at[_OUT, state]) + costs.deep
         vector += costs.wide
         at[_P_THERE, number % order.depth] = vector
-        now = _Free(now.matrix, vector, now.transfer, now.channel, now.ahead)
-        if order.depth > 1 and number > 0:
-            before = _item(order, number - 1)
-            if before.frees:
-                values = not order.shared
-                now = _ask_block(at, values, before.load + order.held, loads, order, costs, now)
-            if before.block == order.blocks - 1 and states > 1:
-                now = _finish(at, before.stream % states, costs, now)
+        now = Free(now.matrix, vector, now.transfer, now.channel, now.ahead)
+        if order.depth > 1 and number > 0 and before.frees:
+            values = not order.shared
+            now = _ask_block(at, values, before.load + order.held, loads, order, costs, now)
+        if order.depth > 1 and order.mask >= 0 and number + 1 < items:
+            new = mask_of(work, masks, after)
+            if new >= 0 and new != known:
+                now = _bring_mask(at, new, loads_of_masks, order, costs, now)
+        if ended and before.stream % states != item.stream % states:
+            now = _finish(at, before.stream % states, costs, now)
         now = _output(at, item, number, order, costs, now)
-        if last and (order.depth == 1 or number == items - 1):
+        if item.last and (order.depth == 1 or number == items - 1):
             now = _finish(at, item.stream % states, costs, now)
+        before, item = item, after
     if costs.ask == 0:
         return now.vector
     return now.channel + costs.o.written
+
+
+forget_stale(timeline)

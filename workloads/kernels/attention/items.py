@@ -1,6 +1,6 @@
 """The order in which a tile takes up blocks of keys, and what it brings and keeps for each."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -20,8 +20,8 @@ class Item:
         held: Buffers of these.
         brings: It is the first to use them.
         frees: It is the last.
-        masked: A mask is added to its scores.
-        mask: Number of a mask that is brought with it; None: none.
+        mask: Number of the mask that is added to its scores; None: none is.
+        brought: Number of a mask that is brought with it; None: none.
         drops: It is the last to use the mask that is there.
     """
 
@@ -35,9 +35,24 @@ class Item:
     held: int
     brings: bool
     frees: bool
-    masked: bool = False
     mask: int | None = None
+    brought: int | None = None
     drops: bool = False
+
+
+def turns(streams: int, alike: int, states: int) -> Iterator[range]:
+    """Streams that take turns, one lot of them after the other.
+
+    Args:
+        streams: Of a tile.
+        alike: Streams of one head, one after the other: of these some take turns. Those of several
+            heads may take turns if they are 1.
+        states: Streams that take turns.
+    """
+    own = alike if alike > 1 else max(streams, 1)
+    for head in range(0, streams, own):
+        for first in range(head, head + own, states):
+            yield range(first, min(first + states, head + own))
 
 
 def items(
@@ -56,34 +71,31 @@ def items(
         depth: Blocks under way at a time.
         held: Brought keys and values that have buffers.
         alike: Streams of one head, one after the other: those that take turns share what is
-            brought. Streams of several heads may take turns if they are 1.
+            brought, if they are more than 1.
         masks: Of each stream the numbers of the masks of its last blocks; None: no stream has any.
         states: Streams that take turns.
     """
     order: list[Item] = []
-    streams, load = len(blocks), 0
-    for head in range(0, streams, alike if alike > 1 else streams):
-        end = head + alike if alike > 1 else streams
-        for first in range(head, end, states):
-            turns = range(first, min(first + states, end))
-            for block in range(max(blocks[stream] for stream in turns)):
-                here = [stream for stream in turns if block < blocks[stream]]
-                for stream in here:
-                    brings = alike == 1 or stream == here[0]
-                    load += brings and bool(order)
-                    item = Item(
-                        stream=stream,
-                        block=block,
-                        first=block == 0,
-                        last=block == blocks[stream] - 1,
-                        slot=len(order) % depth,
-                        state=stream % states,
-                        load=load,
-                        held=load % held,
-                        brings=brings,
-                        frees=alike == 1 or stream == here[-1],
-                    )
-                    order.append(item)
+    load = 0
+    for pair in turns(len(blocks), alike, states):
+        for block in range(max(blocks[stream] for stream in pair)):
+            here = [stream for stream in pair if block < blocks[stream]]
+            for stream in here:
+                brings = alike == 1 or stream == here[0]
+                load += brings and bool(order)
+                item = Item(
+                    stream=stream,
+                    block=block,
+                    first=block == 0,
+                    last=block == blocks[stream] - 1,
+                    slot=len(order) % depth,
+                    state=stream % states,
+                    load=load,
+                    held=load % held,
+                    brings=brings,
+                    frees=alike == 1 or stream == here[-1],
+                )
+                order.append(item)
     return order if masks is None else _masked(order, blocks, masks)
 
 
@@ -96,7 +108,6 @@ def _masked(order: list[Item], blocks: Sequence[int], masks: Sequence[Sequence[i
 
     numbers = [number(item) for item in order]
     uses = [at for at, each in enumerate(numbers) if each is not None]
-    masked = set(uses)
     brought = {0: numbers[uses[0]]} if uses else {}
     drops = set()
     for before, at in pairwise(uses):
@@ -104,16 +115,17 @@ def _masked(order: list[Item], blocks: Sequence[int], masks: Sequence[Sequence[i
             brought[at] = numbers[at]
             drops.add(before)
     return [
-        replace(item, masked=at in masked, mask=brought.get(at), drops=at in drops)
+        replace(item, mask=numbers[at], brought=brought.get(at), drops=at in drops)
         for at, item in enumerate(order)
     ]
 
 
-def masks_brought(blocks: Sequence[int], masks: Sequence[Sequence[int]], turns: int) -> int:
-    """Masks that items bring, of streams of several heads of which some take turns."""
-    used = []
-    for first in range(0, len(masks), turns):
-        pair = range(first, min(first + turns, len(masks)))
+def masks_brought(
+    blocks: Sequence[int], masks: Sequence[Sequence[int]], alike: int, states: int
+) -> list[int]:
+    """Numbers of the masks that `items` bring."""
+    used: list[int] = []
+    for pair in turns(len(masks), alike, states):
         ends = [(blocks[stream] - len(masks[stream]), stream) for stream in pair]
         placed = [
             (start + place, stream, mask)
@@ -121,4 +133,11 @@ def masks_brought(blocks: Sequence[int], masks: Sequence[Sequence[int]], turns: 
             for place, mask in enumerate(masks[stream])
         ]
         used += [mask for *_, mask in sorted(placed)]
-    return bool(used) + sum(mask != before for before, mask in pairwise(used))
+    return used[:1] + [mask for before, mask in pairwise(used) if mask != before]
+
+
+def blocks_brought(blocks: Sequence[int], alike: int, states: int) -> int:
+    """Blocks of keys that `items` bring."""
+    if alike == 1:
+        return sum(blocks)
+    return sum(max(blocks[each] for each in pair) for pair in turns(len(blocks), alike, states))

@@ -1,12 +1,25 @@
 """How attention is cut over tiles, whatever brings them their blocks."""
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from tlm.interconnect.packets import TileSet
+from tlm.program import Load, Operation, Send
+from tlm.program.functional import TileBlocks
 from workloads.kernels.attention.core import Core
-from workloads.kernels.attention.shape import AttentionShape, Block
+from workloads.kernels.attention.shape import (
+    AttentionShape,
+    Block,
+    Pattern,
+    extent,
+    key_mask,
+    pattern_mask,
+    seen_of_tiles,
+    unseen_score,
+)
 from workloads.machine.place import Place
 
 
@@ -29,6 +42,7 @@ class AttentionPlan(ABC):
         place: The grid.
         shape: The problem.
         block: What a tile works on at a time.
+        q_blocks: Blocks into which the rows of a head are cut.
         kv_blocks: Blocks of keys.
     """
 
@@ -37,6 +51,7 @@ class AttentionPlan(ABC):
     place: Place
     shape: AttentionShape
     block: Block
+    q_blocks: int
     kv_blocks: int
 
     @property
@@ -48,6 +63,51 @@ class AttentionPlan(ABC):
     @abstractmethod
     def core(self) -> Core:
         """The work of a tile."""
+
+    @property
+    @abstractmethod
+    def team(self) -> tuple[int, int]:
+        """Rows and columns of the tiles that work on a block of rows together."""
+
+    @property
+    def span(self) -> Block:
+        """What they work on at a time."""
+        rows, cols = self.team
+        block = self.block
+        return Block(rows * block.rows, cols * block.keys, block.qk_depth, block.v_depth)
+
+    @cached_property
+    def extents(self) -> list[tuple[int, list[Pattern]]]:
+        """Of each block of rows of a head the blocks of keys that it sees, and their masks."""
+        rows, keys = self.span.rows, self.span.keys
+        return [extent(self.shape, at * rows, rows, keys) for at in range(self.q_blocks)]
+
+    @cached_property
+    def patterns(self) -> dict[Pattern, int]:
+        """All masks of a causal plan, and the number of each."""
+        found = sorted({pattern for _, patterns in self.extents for pattern in patterns})
+        return {pattern: number for number, pattern in enumerate(found)}
+
+    def masks(self, row_blocks: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+        """Numbers of the masks of streams with a causal mask, as `Core` has them."""
+        extents = (self.extents[block] for block in row_blocks)
+        return tuple(tuple(self.patterns[one] for one in patterns) for _, patterns in extents)
+
+    def partly(self, pattern: Pattern) -> list[tuple[int, int]]:
+        """Which tiles of a team see some of their keys alone, as a mask has it."""
+        first, last = seen_of_tiles(pattern, self.shape, self.team, self.block)
+        return [*zip(*np.nonzero((first < self.block.keys) & (last > 0)), strict=True)]
+
+    def brings(self, tiles: TileSet, name: str, number: int, index: int) -> Operation:
+        """Each of some tiles brings the ``number``-th block of its kind into a buffer."""
+        free, there = (f"{name}.free.{index}",), (f"{name}.there.{index}",)
+        how: dict[str, Any] = {"source": f"{name}.own.{number}", "target": f"{name}.{index}"}
+        how |= {"arrivals": there, "label": name}
+        if self.place.offchip is not None:
+            return Load(tiles, self.flits(name), takes=free, **how)
+        # As if it lay in the tile.
+        rows, cols = np.array(tiles.rows), np.array(tiles.cols)
+        return Send(tiles, rows, cols, self.flits(name), slots=free, **how)
 
     @property
     def shared(self) -> bool:
@@ -96,7 +156,7 @@ class AttentionPlan(ABC):
         return core.streams * first + (self.items - core.streams) * later + masked
 
     def flits(self, name: str) -> int:
-        """Flits of a block of ``q``, ``k``, ``v``, ``mask``, the output ``o``, its ``total``.
+        """Flits of a block of ``q``, ``k``, ``v``, of a mask, the output ``o``, its ``total``.
 
         Of ``v`` none if it is taken from ``k``.
         """
@@ -123,6 +183,26 @@ def flits(problem: AttentionPlan, name: str, rows: Any, keys: Any) -> Any:
         "o": (rows, shape.v_depth),
         "total": (rows, 1),
         "mask": (rows, keys),
+        "unseen": (rows, 1),
     }[name]
-    bits = place.sum_bits if name in ("o", "total", "mask") else place.element_bits
+    bits = place.sum_bits if name in ("o", "total", "mask", "unseen") else place.element_bits
     return place.flits(lines, elements, bits)
+
+
+def put_masks(plan: AttentionPlan, memory: TileBlocks) -> None:
+    """Put the masks of a plan where its program expects them, if it has any."""
+    place, (down, across), block = plan.place, plan.team, plan.block
+    rows, cols = np.arange(place.rows) % down, np.arange(place.cols) % across
+    if plan.shape.causal:
+        for pattern, number in plan.patterns.items():
+            mask = pattern_mask(pattern, plan.shape, plan.span, place.sum_bits)
+            parts = mask.reshape(down, block.rows, across, block.keys).swapaxes(1, 2)
+            memory[f"mask.own.{number}"][:] = parts[rows[:, None], cols]
+            if plan.core.parts:
+                _, last = seen_of_tiles(pattern, plan.shape, plan.team, block)
+                unseen = np.where(last > 0, 0, unseen_score(place.sum_bits))[rows[:, None], cols]
+                memory[f"unseen.own.{number}"][:] = unseen[:, :, None, None]
+    elif plan.core.padded:
+        first = ((plan.kv_blocks - 1) * across + np.arange(across)) * block.keys
+        real = np.clip(plan.shape.kv_length - first, 0, block.keys)
+        memory["mask.own.0"][:] = key_mask(real[:, None], block, place.sum_bits)[cols]

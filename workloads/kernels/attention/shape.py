@@ -1,7 +1,7 @@
 """Shapes of attention, how rows and keys are cut into blocks, and which keys a row sees."""
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,6 +10,9 @@ from tlm.errors import InputError
 from tlm.program import Buffer
 from tlm.program.arithmetic import Integers
 from workloads.machine.place import Place
+
+#: Blocks of rows, evenly over all of a head, that stand for the others in an estimate.
+_SAMPLES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +143,22 @@ def extent(shape: AttentionShape, first: int, rows: int, keys: int) -> tuple[int
     return blocks, [Pattern(seen - at * keys, phase) for at in range(whole, blocks)]
 
 
+def seen_blocks(shape: AttentionShape, rows: Any, keys: Any, q_blocks: Any, length: Any) -> Any:
+    """Blocks of so many keys that a block of rows sees with a causal mask, the mean of a head's.
+
+    Args:
+        shape: The problem; its keys do not matter.
+        rows: Rows of a block, shape (cuts, 1).
+        keys: Keys of a block, of any shape that broadcasts to (cuts, lengths).
+        q_blocks: Blocks of rows, shape (cuts, 1).
+        length: Keys of a head, like ``keys``.
+    """
+    at = np.floor(np.linspace(0, 1, _SAMPLES) * (q_blocks - 1))
+    last = np.minimum((at + 1) * rows, shape.rows) - 1
+    seen = length - shape.q_length + 1 + (last // shape.sharers)[:, :, None]
+    return np.ceil(seen / keys).mean(axis=1)
+
+
 def filled_keys(place: Place, keys: int) -> int:
     """Keys of a block, filled up to whole words where the vector engine writes rows of words."""
     if not place.whole_lines:
@@ -148,10 +167,35 @@ def filled_keys(place: Place, keys: int) -> int:
     return ceil_div(keys, word) * word
 
 
-def key_mask(seen: Integers, block: Block, bits: int) -> Integers:
-    """What is added to scores: 0, or a quarter of the lowest number where a key does not count.
+def unseen_score(bits: int) -> int:
+    """What is added to the score of a key that does not count: a quarter of the lowest number.
 
     No score of sums that do not wrap comes near it, and it leaves them room below.
+
+    Args:
+        bits: Width of sums.
+    """
+    return -(1 << (bits - 2))
+
+
+def seen_of_tiles(
+    pattern: Pattern, shape: AttentionShape, team: tuple[int, int], block: Block
+) -> tuple[Integers, Integers]:
+    """Of its keys those that the first and the last row of each tile see, of the shape of a team.
+
+    Args:
+        pattern: Of the rows and keys of all of them.
+        shape: The problem.
+        team: Rows and columns of tiles.
+        block: What a tile works on.
+    """
+    rows = pattern.phase + block.rows * np.arange(team[0])[:, None]
+    keys = pattern.seen - block.keys * np.arange(team[1])
+    return rows // shape.sharers + keys, (rows + block.rows - 1) // shape.sharers + keys
+
+
+def key_mask(seen: Integers, block: Block, bits: int) -> Integers:
+    """What is added to scores: 0, or `unseen_score` where a key does not count.
 
     Args:
         seen: Keys of the block that count, the first ones: shape (tiles, rows), or (tiles, 1).
@@ -162,7 +206,7 @@ def key_mask(seen: Integers, block: Block, bits: int) -> Integers:
         Shape (tiles, rows, keys).
     """
     unseen = np.arange(block.keys) >= seen[:, :, None]
-    mask = np.where(unseen, -(1 << (bits - 2)), 0)
+    mask = np.where(unseen, unseen_score(bits), 0)
     whole: Integers = np.broadcast_to(mask, (len(seen), block.rows, block.keys))
     return whole
 

@@ -114,13 +114,15 @@ class Mapping:
     def _attentions(self, attentions: Sequence[Attention]) -> list[Mapped]:
         first, place = attentions[0], self.place
         sizes = [each[1:8] for each in attentions]
-        shapes = [AttentionShape(*each, latent=first.latent) for each in sizes]
+        flags = first.latent, first.causal
+        shapes = [AttentionShape(*each, *flags) for each in sizes]
         # All tiles work on a head together: worth it for many rows, or where heads are so few that
         # runs of tiles leave some idle.
         together: list[Mapped] = []
         if first.causal or (shapes[0].heads < place.rows and not self._kept):
             flat = KERNELS["flat-attention"]
-            choices = replace(flat.known(self.choices), latent=first.latent or None)
+            known = flat.known(self.choices)
+            choices = replace(known, latent=first.latent or None, causal=first.causal or None)
             found = flat.found(sizes, place, choices)
             together = [
                 Mapped("flat-attention", size, *one) for size, one in zip(sizes, found, strict=True)

@@ -1,0 +1,95 @@
+"""Cycles of FlatAttention's parts, as its timeline takes them."""
+
+from typing import NamedTuple
+
+
+class Slices(NamedTuple):
+    """Cycles of slices of one kind.
+
+    Attributes:
+        port: For which the tile's transfer engine sends one.
+        there: From then to its arrival everywhere.
+        asked: From asking for one to its arrival, less those for which a channel is busy with it.
+        served: For which the channel is busy with those of all its tiles.
+        ahead: Of these, those of tiles of other groups, which go on before the last one does.
+    """
+
+    port: int
+    there: int
+    asked: int
+    served: int
+    ahead: int
+
+
+class Stored(NamedTuple):
+    """Cycles of results of one kind.
+
+    Attributes:
+        port: For which the tile's transfer engine sends one.
+        served: For which the channel is busy with those of all its tiles.
+        ahead: Of these, those of tiles of other groups.
+        written: From then to the tile's knowing of it.
+    """
+
+    port: int
+    served: int
+    ahead: int
+    written: int
+
+
+class Together(NamedTuple):
+    """Cycles of what comes together along a row.
+
+    Attributes:
+        gathered: From the parts to the result at the diagonal.
+        port: For which the tile's transfer engine then sends it out.
+        spread: From then to its arrival everywhere.
+        sends: Whether the diagonal sends its part, too.
+    """
+
+    gathered: int
+    port: int
+    spread: int
+    sends: bool
+
+
+class Costs(NamedTuple):
+    """Cycles of a plan's parts.
+
+    Attributes:
+        scores: The product of Q and K.
+        output: The product with V.
+        wide: A pass over scores.
+        column: One over an element a row.
+        deep: One over an output.
+        ask: For which the transfer engine asks for a slice; 0 without off-chip memory.
+        sent: For which it sends a part of an output; 0 if it only takes in those of others.
+        rows: What comes together twice an item.
+        summed: Outputs, of which the diagonal alone gets the result.
+        added: Whether the vector engine adds them up.
+        q: Slices.
+        k: Slices.
+        v: Slices.
+        mask: Slices, or of a causal mask what tiles of their own bring.
+        unseen: What all tiles bring beside it, if tiles have parts of masks.
+        total: Results.
+        o: Results.
+    """
+
+    scores: int
+    output: int
+    wide: int
+    column: int
+    deep: int
+    ask: int
+    sent: int
+    rows: Together
+    summed: int
+    added: bool
+    q: Slices
+    k: Slices
+    v: Slices
+    mask: Slices
+    unseen: Slices
+    total: Stored
+    o: Stored

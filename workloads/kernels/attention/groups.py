@@ -1,0 +1,81 @@
+"""Groups of tiles side by side: their lines, and the tiles of their diagonals."""
+
+from itertools import chain
+from typing import NamedTuple
+
+from tlm.interconnect.packets import TileSet
+from workloads.kernels.parts.line import Lines
+from workloads.kernels.vector.softmax import diagonal
+
+
+class Groups(NamedTuple):
+    """A rectangle of the groups that a grid is cut into.
+
+    Attributes:
+        size: Rows and columns of tiles of a group.
+        down: Rows of groups, of the grid's.
+        across: Columns of groups.
+        first: The row of groups from which those are counted whose roots lie apart.
+    """
+
+    size: tuple[int, int]
+    down: range
+    across: range
+    first: int
+
+    @property
+    def tiles(self) -> TileSet:
+        """All tiles of these groups."""
+        (rows, cols), (down, across) = self.size, (self.down, self.across)
+        return TileSet(
+            range(down.start * rows, down.stop * rows),
+            range(across.start * cols, across.stop * cols),
+        )
+
+    def at(self, row: int, col: int) -> TileSet:
+        """The tile at a place of each of them."""
+        tiles, (rows, cols) = self.tiles, self.size
+        return TileSet(tiles.rows[row::rows], tiles.cols[col::cols])
+
+    def lines(self, name: str) -> list[Lines]:
+        """Rows of tiles along which slices of ``q`` go, or columns of others; each of a group."""
+        tiles, (down, across) = self.tiles, self.size
+        if name == "q":
+            return [Lines("row", tiles.rows, across, first) for first in tiles.cols[::across]]
+        return [Lines("column", tiles.cols, down, first) for first in tiles.rows[::down]]
+
+    def diagonals(self, name: str) -> list[list[int]]:
+        """Places of the roots on the lines of each group of a column of groups, or of a row.
+
+        Roots of ``q`` are in other columns of one group than of the next below where columns are
+        more than rows: each channel has as many of them as another.
+        """
+        rows, cols = self.size
+        if name != "q":
+            return [diagonal(cols, rows)] * len(self.across)
+        places = diagonal(rows, cols)
+        return [[place + self._aside(number) for place in places] for number in self.down]
+
+    def line_roots(self, name: str) -> tuple[int, ...]:
+        """Their places on all lines, one after the other."""
+        return tuple(chain.from_iterable(self.diagonals(name)))
+
+    def roots(self, name: str) -> list[TileSet]:
+        """Tiles that multicast slices of ``q``, ``k``, ``v`` or the ``mask``: one of each group."""
+        tiles, (rows, cols) = self.tiles, self.size
+        if name != "q":
+            return [self.at(row, col) for col, row in enumerate(self.diagonals(name)[0])]
+        # Groups whose roots are in other columns.
+        alike = min(self._apart, len(self.down))
+        return [
+            TileSet(tiles.rows[number * rows + row :: alike * rows], tiles.cols[col::cols])
+            for number, places in enumerate(self.diagonals(name)[:alike])
+            for row, col in enumerate(places)
+        ]
+
+    @property
+    def _apart(self) -> int:
+        return max(1, self.size[1] // self.size[0])
+
+    def _aside(self, number: int) -> int:
+        return (number - self.first) % self._apart
