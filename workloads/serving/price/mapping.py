@@ -115,10 +115,11 @@ class Mapping:
         first, place = attentions[0], self.place
         sizes = [each[1:8] for each in attentions]
         shapes = [AttentionShape(*each, latent=first.latent) for each in sizes]
-        # All tiles work on a head together: worth it for many rows, or where heads are so few that
-        # runs of tiles leave some idle.
+        # Groups of tiles work on a head together: worth it for many rows, as those of all heads on
+        # latent keys, or where heads are so few that runs of tiles leave some idle.
         together: list[Mapped] = []
-        if first.causal or (shapes[0].heads < place.rows and not self._kept):
+        worth = first.latent or shapes[0].heads < place.rows
+        if first.causal or (worth and not self._kept):
             flat = KERNELS["flat-attention"]
             choices = replace(flat.known(self.choices), latent=first.latent or None)
             found = flat.found(sizes, place, choices)
