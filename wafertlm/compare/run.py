@@ -246,7 +246,7 @@ def _iteration(options: IterationOptions, watch: Stopwatch) -> Ran:
     ran = run_iteration(options, execution=Execution(building=watch.compiling))
     sources = []
     for each in ran.kernels:
-        source = _of_kernel(each.result, each.count * each.result.cycles / ran.cycles)
+        source = _of_kernel(each.result, each.count * each.result.cycles / ran.one_by_one)
         ends = each.result.between
         if source.error_pct is None and ends is not None:
             off = max(1 - ends.low, ends.high - 1)

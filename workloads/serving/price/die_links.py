@@ -4,6 +4,7 @@ A token goes to the dies of its experts, a copy for each, and as much comes back
 paper, section IV). Where copies are merged, a die gets a token once, and sends one sum back.
 """
 
+from dataclasses import dataclass
 from math import comb
 from typing import NamedTuple
 
@@ -17,7 +18,8 @@ from workloads.models import Model
 from workloads.serving.price.experts import device_of, expected_loads
 
 
-class Exchange(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Exchange:
     """All-to-all of a group: tokens to their experts, or results back.
 
     Attributes:
@@ -36,7 +38,8 @@ class Exchange(NamedTuple):
         return "combine" if self.back else "dispatch"
 
 
-class HandOver(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class HandOver:
     """Hidden states on their way to the next group of a pipeline.
 
     Attributes:
@@ -134,10 +137,10 @@ class DieLinks:
 
     def lt_cycles(self, link: Link) -> float:
         """The same, packet by packet."""
-        name, size, shares = self._collective(link)
-        mesh, group = self._groups.mesh, self._groups.first
         if not self._is_sent(link):
             return 0.0
+        name, size, shares = self._collective(link)
+        mesh, group = self._groups.mesh, self._groups.first
         ticks = simulate(collective(name, mesh, group, size, shares), mesh).ticks
         return self._in_cycles(max(ticks, self._port_ticks(link)))
 

@@ -7,6 +7,7 @@ that a run meets few different ones.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
@@ -86,7 +87,8 @@ class Head(NamedTuple):
     rows: int
 
 
-class Before(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Before:
     """A layer with experts on a die of a wafer, up to the experts, but for attention.
 
     Attributes:
@@ -96,7 +98,8 @@ class Before(NamedTuple):
     tokens: int
 
 
-class Routed(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Routed:
     """The experts of a die, and the sum of what comes back for its tokens.
 
     Attributes:
@@ -110,7 +113,8 @@ class Routed(NamedTuple):
     copies: int
 
 
-class Draft(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Draft:
     """What comes before the layer of a module that drafts tokens.
 
     Attributes:
@@ -120,6 +124,7 @@ class Draft(NamedTuple):
     tokens: int
 
 
+#: Tuples that no others are equal to: they differ in length.
 Part = Layer | Prompt | Decode | Head
 #: With those of a die of a wafer.
 AnyPart = Part | Before | Routed | Draft
@@ -270,7 +275,7 @@ def part_operators(model: Model, part: AnyPart) -> Iterator[Operator]:
     if isinstance(part, Before):
         return before_experts(model, part.tokens)
     if isinstance(part, Routed):
-        return routed(model, *part)
+        return routed(model, part.tokens, part.needed, part.copies)
     if isinstance(part, Draft):
         return draft(model, part.tokens)
     return head(model, part.rows)
