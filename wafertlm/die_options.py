@@ -13,7 +13,8 @@ PP_HELP = "Groups of dies with some layers each, one behind another."
 ROUTING_HELP = "Of tokens to experts on dies: balanced (default), or popular."
 MERGE_HELP = "Send a token to a die once, whatever number of its experts it goes to."
 OVERLAP_HELP = "Let halves of a batch take turns on dies and links."
-_ONLY_DIES = ("pp", "routing", "merge_copies", "overlap")
+#: Options that only wafers of dies have.
+ON_DIES = ("pp", "routing", "merge_copies", "overlap")
 
 
 def die_mapping(options: Any, chip: AnyChip) -> DieMapping | None:
@@ -23,7 +24,7 @@ def die_mapping(options: Any, chip: AnyChip) -> DieMapping | None:
         InputError: for options of dies with another chip, and an unknown routing.
     """
     if isinstance(chip, GpuBox) or chip.dies is None:
-        for name in _ONLY_DIES:
+        for name in ON_DIES:
             if getattr(options, name):
                 raise InputError(
                     f"--{name.replace('_', '-')}: found with '{chip.name}'; allowed: with wafers "

@@ -8,7 +8,7 @@ from tlm.calibrated import stale_allowed
 from tlm.chips import Chip, find_tiles
 from tlm.engines.at.cost import Cost
 from tlm.errors import InputError
-from wafertlm.die_options import die_mapping
+from wafertlm.die_options import ON_DIES, die_mapping
 from wafertlm.iteration.dies import DieIteration
 from wafertlm.iteration.options import LEVELS, IterationOptions
 from wafertlm.iteration.wafer import WaferIteration
@@ -33,7 +33,7 @@ from workloads.studies.profiles import profile_error
 #: Variants of kernels that an iteration's options choose.
 _CHOICES = ("collective", "schedule", "group")
 #: Options that few iterations have.
-_OF_DIES = ("draft_tokens", "expert_parallel", "pp", "routing", "merge_copies", "overlap")
+_OF_DIES = ("draft_tokens", "expert_parallel", *ON_DIES)
 Progress = Callable[[int, int], None]
 
 

@@ -78,3 +78,20 @@ def die_groups(chip: Chip, expert_parallel: int | None, pipeline: int | None) ->
     # Of two equally far from a square the wide one.
     rows, cols = min(forms, key=lambda form: (max(form) / min(form), form[0]))
     return DieGroups(mesh, rows, cols)
+
+
+def rows_of_dies(chip: Chip, dies: int) -> Chip:
+    """A part of a wafer: whole rows of its dies.
+
+    Raises:
+        InputError: for a number of dies that is none of rows.
+    """
+    wafer = chip.dies
+    assert wafer is not None
+    if not 1 <= dies <= wafer.rows * wafer.cols or dies % wafer.cols:
+        raise InputError(
+            f"dies of a pool of '{chip.name}': found {dies}; allowed: whole rows, "
+            f"{wafer.cols} to {wafer.rows * wafer.cols}"
+        )
+    part = wafer.model_copy(update={"rows": dies // wafer.cols})
+    return chip.model_copy(update={"dies": part})

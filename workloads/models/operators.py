@@ -112,7 +112,8 @@ def projections(model: Model, tokens: int, *, experts: int | None) -> Iterator[O
     else:
         assert model.experts is not None
         yield from _for_all(model, tokens)
-        yield from routed(model, tokens, experts, tokens * model.experts.active)
+        yield from routed(model, experts, tokens * model.experts.active)
+        yield from after_experts(model, tokens)
 
 
 def before_experts(model: Model, tokens: int) -> Iterator[Operator]:
@@ -121,12 +122,11 @@ def before_experts(model: Model, tokens: int) -> Iterator[Operator]:
     yield from _for_all(model, tokens)
 
 
-def routed(model: Model, tokens: int, needed: int, copies: int) -> Iterator[Operator]:
-    """Experts, and the sum of what comes back of them.
+def routed(model: Model, needed: int, copies: int) -> Iterator[Operator]:
+    """Experts.
 
     Args:
         model: The model.
-        tokens: Tokens whose sums are made here.
         needed: Experts that get any, equal shares of the copies.
         copies: Tokens that experts get, each as often as it has experts.
     """
@@ -140,6 +140,12 @@ def routed(model: Model, tokens: int, needed: int, copies: int) -> Iterator[Oper
     yield up
     yield Rows("expert activation", "gate", copies, experts.width)
     yield down
+
+
+def after_experts(model: Model, tokens: int) -> Iterator[Operator]:
+    """The sum of what comes back of each token's experts, and the end of the layer."""
+    experts = model.experts
+    assert experts is not None
     operands = experts.active + bool(experts.shared)
     yield Rows("weighted sum of experts", "weighted-sum", tokens, model.hidden, operands)
     yield Rows("feed-forward residual", "residual", tokens, model.hidden)

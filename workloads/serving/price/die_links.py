@@ -16,6 +16,7 @@ from tlm.level_errors import Between
 from workloads.machine.die_groups import DieGroups
 from workloads.models import Model
 from workloads.serving.price.experts import device_of, expected_loads
+from workloads.serving.price.iteration import Routed, rounded
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +71,6 @@ class Routing(NamedTuple):
     merged: bool = False
 
 
-class Busiest(NamedTuple):
-    """The die of a group whose experts get the most copies.
-
-    Attributes:
-        needed: Its experts that get any.
-        copies: What they get.
-    """
-
-    needed: int
-    copies: int
-
-
 class DieLinks:
     """What a model's tokens ask of dies and links.
 
@@ -106,21 +95,21 @@ class DieLinks:
         self._hz = clock_hz
         self._cycles: dict[Link, float] = {}
 
-    def busiest(self, tokens: int) -> Busiest:
-        """The die that gets the most of a group's tokens."""
+    def busiest(self, tokens: int) -> Routed:
+        """The experts of the die that gets the most of a group's tokens."""
         experts, dies = self._model.experts, self._groups.dies
         assert experts is not None
         copies = tokens * experts.active
         if not self._routing.popular:
             needed = min(experts.count, copies)
             of_die = -(-needed // dies)
-            return Busiest(of_die, -(-copies * of_die // needed))
+            return Routed(of_die, max(of_die, rounded(-(-copies * of_die // needed))))
         chances, loads = expected_loads(experts.count, experts.active, tokens)
         places = device_of(experts.count, dies)
         found = [(loads[places == die].sum(), chances[places == die].sum()) for die in range(dies)]
         got, needed_there = max(found)
         count = max(1, round(needed_there))
-        return Busiest(count, max(count, round(got)))
+        return Routed(count, max(count, rounded(round(got))))
 
     def bytes_of(self, link: Link) -> int:
         """Of each message: from a die to another one, in the mean, or to the next group."""

@@ -17,6 +17,7 @@ from workloads.models import Model
 from workloads.serving.price.cost import Batch
 from workloads.serving.price.die_links import DieLinks, Exchange, HandOver, Link
 from workloads.serving.price.iteration import (
+    After,
     AnyPart,
     Before,
     Decode,
@@ -24,7 +25,6 @@ from workloads.serving.price.iteration import (
     Head,
     Layer,
     Prompt,
-    Routed,
     rounded,
 )
 
@@ -219,8 +219,9 @@ class DiePlanner:
                 for layers in beside:
                     blocks += self._layers(share, layers, prompts=False)
             if stretch.stop <= last:
-                most = self._tokens(share, prompts=last in filled)[1]
-                blocks.append(Block((Phase((), HandOver(rounded(most))),)))
+                most = self._tokens(share, prompts=stretch.stop - 1 in filled)[1]
+                handed = [HandOver(rounded(most))] if most else []
+                blocks += [Block((Phase((), link),)) for link in handed]
             else:
                 blocks += self._end(share, prompts=last in filled)
             found.append(tuple(blocks))
@@ -262,10 +263,14 @@ class DiePlanner:
         if not experts:
             return (Phase((Layer(of_die, False), *seen)),)
         tokens = rounded(everywhere)
-        routed = Routed(of_die, *self._links.busiest(tokens))
+        routed = self._links.busiest(tokens)
         ways = (Exchange(back, tokens, of_die) for back in (False, True))
         there, back = ways if self._groups.dies > 1 else (None, None)
-        return Phase((Before(of_die), *seen), there), Phase((routed,), back)
+        return (
+            Phase((Before(of_die), *seen), there),
+            Phase((routed,), back),
+            Phase((After(of_die),)),
+        )
 
     @staticmethod
     def _tokens(share: _Share, *, prompts: bool) -> tuple[int, int]:

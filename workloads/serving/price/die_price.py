@@ -191,6 +191,7 @@ class DiesPrice:
         mapping: How the model lies on it.
         network: What stands in for the network of its dies; None: nothing.
         choices: Variants of kernels.
+        part_of: The wafer of which this one is a part; None: it is whole.
 
     Raises:
         InputError: as `DiesOfModel`.
@@ -204,11 +205,12 @@ class DiesPrice:
         *,
         network: Network | None = None,
         choices: Choices = KERNELS_OWN,
+        part_of: Chip | None = None,
     ) -> None:
         self._dies = DiesOfModel(model, chip, mapping)
         self._model, self._chip = model, chip.for_dtype(self._dies.dtype)
         self._place = self._dies.place(network)
-        compared_as = None if network is not None else shipped_as(chip)
+        compared_as = None if network is not None else shipped_as(part_of or chip)
         network_pct = 0.0 if network is None else network.error_pct
         mapper = Mapper(self._place, choices)
         parts = PartPrices(model, self._chip, (mapper, mapper), compared_as, network_pct)

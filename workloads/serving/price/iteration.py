@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeVar
 from workloads.models import Model
 from workloads.models.operators import (
     Operator,
+    after_experts,
     before_experts,
     decode_attention,
     draft,
@@ -100,17 +101,26 @@ class Before:
 
 @dataclass(frozen=True, slots=True)
 class Routed:
-    """The experts of a die, and the sum of what comes back for its tokens.
+    """The experts of a die.
+
+    Attributes:
+        needed: Those that get any tokens.
+        copies: Tokens that they get.
+    """
+
+    needed: int
+    copies: int
+
+
+@dataclass(frozen=True, slots=True)
+class After:
+    """The rest of a layer with experts, when tokens of a die are back from them.
 
     Attributes:
         tokens: New tokens of the die.
-        needed: Its experts that get any.
-        copies: Tokens that those get.
     """
 
     tokens: int
-    needed: int
-    copies: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +137,7 @@ class Draft:
 #: Tuples that no others are equal to: they differ in length.
 Part = Layer | Prompt | Decode | Head
 #: With those of a die of a wafer.
-AnyPart = Part | Before | Routed | Draft
+AnyPart = Part | Before | Routed | After | Draft
 _Seen = TypeVar("_Seen", Prompt, Decode)
 
 
@@ -275,7 +285,9 @@ def part_operators(model: Model, part: AnyPart) -> Iterator[Operator]:
     if isinstance(part, Before):
         return before_experts(model, part.tokens)
     if isinstance(part, Routed):
-        return routed(model, part.tokens, part.needed, part.copies)
+        return routed(model, part.needed, part.copies)
+    if isinstance(part, After):
+        return after_experts(model, part.tokens)
     if isinstance(part, Draft):
         return draft(model, part.tokens)
     return head(model, part.rows)
@@ -298,6 +310,10 @@ def alike(part: AnyPart) -> Sequence[AnyPart]:
         return [part._replace(tokens=tokens) for tokens in _beside(part.tokens)]
     if isinstance(part, Head):
         return [Head(rows) for rows in _beside(part.rows)]
+    if isinstance(part, Before | After):
+        return [type(part)(tokens) for tokens in _beside(part.tokens)]
+    if isinstance(part, Routed):
+        return [Routed(part.needed, copies) for copies in _beside(part.copies)]
     if not isinstance(part, Decode) or part.window is not None:
         return [part]
     # On dies of a wafer it is what they see, with the new tokens, that is rounded.
