@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from tlm.chips import Chip, chip_names, find_tiles, load_chip
-from tlm.dies.closed_form import collective_ticks, link_loads
 from tlm.dies.collectives import COLLECTIVES, collective
 from tlm.dies.links import TICKS_PER_S, DieMesh, die_mesh
+from tlm.dies.perf import collective_ticks, link_loads
 from tlm.dies.schedule import DiePhase, in_turns, overlapped
 from tlm.dies.simulate import simulate
 from tlm.errors import InputError, check_range, choose

@@ -49,6 +49,7 @@ from workloads.machine.place import Place, Rectangle, chip_place
 CHIPS: dict[str, tuple[str, int]] = {
     "rtl": ("int8", 8),
     "flat32": ("fp16", 32),
+    "flat32-wafer": ("fp8", 32),
     "npusim-large": ("fp16", 64),
     "npusim-small": ("fp16", 32),
     "wse2": ("fp16", 4),

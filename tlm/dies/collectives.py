@@ -6,6 +6,8 @@ block. No link then carries more than the farthest die has to get.
 """
 
 from collections.abc import Callable
+from math import ceil
+from typing import NamedTuple
 
 from tlm.dies.links import DieMesh
 from tlm.dies.messages import MessagePlan, Messages
@@ -16,12 +18,32 @@ from tlm.interconnect.packets import TileSet
 _Got = dict[int, list[int]]
 
 
-def all_to_all(mesh: DieMesh, group: TileSet, size: int) -> Messages:
-    """Every die sends ``size`` to every other: first to the next one, last to the one before."""
+class Shares(NamedTuple):
+    """By how much messages of an all-to-all differ; none: they are equal.
+
+    Attributes:
+        sent: Of each die of the group, row by row, what it sends, over the mean.
+        got: The same of what it gets.
+    """
+
+    sent: tuple[float, ...] = ()
+    got: tuple[float, ...] = ()
+
+
+EVEN = Shares()
+
+
+def all_to_all(mesh: DieMesh, group: TileSet, size: int, shares: Shares = EVEN) -> Messages:
+    """Every die sends ``size`` to every other: first to the next one, last to the one before.
+
+    Where shares differ, ``size`` is that of dies of the mean, and others are rounded up.
+    """
     dies, plan = group.nodes(mesh.cols), MessagePlan()
+    sent, got = shares.sent or [1] * len(dies), shares.got or [1] * len(dies)
     for step in range(1, len(dies)):
         for place, source in enumerate(dies):
-            plan.send(source, dies[(place + step) % len(dies)], size)
+            target = (place + step) % len(dies)
+            plan.send(source, dies[target], max(1, ceil(size * sent[place] * got[target])))
     return plan.messages()
 
 
@@ -81,7 +103,9 @@ COLLECTIVES: dict[str, Callable[[DieMesh, TileSet, int], Messages]] = {
 }
 
 
-def collective(name: str, mesh: DieMesh, group: TileSet, size: int) -> Messages:
+def collective(
+    name: str, mesh: DieMesh, group: TileSet, size: int, shares: Shares = EVEN
+) -> Messages:
     """Messages of a collective of a group.
 
     Args:
@@ -90,22 +114,34 @@ def collective(name: str, mesh: DieMesh, group: TileSet, size: int) -> Messages:
         group: Those that take part; of a hand-over the first group.
         size: Units: of all-to-all each message, of all-gather each die's block, of all-reduce the
             whole, of a hand-over each die's.
+        shares: By how much messages of an all-to-all differ.
+
+    Raises:
+        InputError: as `check_collective`, and for a hand-over between groups that are none.
+    """
+    check_collective(name, mesh, group, size)
+    if shares != EVEN:
+        return all_to_all(mesh, group, size, shares)
+    return COLLECTIVES[name](mesh, group, size)
+
+
+def check_collective(name: str, mesh: DieMesh, group: TileSet, size: int) -> None:
+    """Hold that there is such a collective.
 
     Raises:
         InputError: for an unknown name, a size below 1 or so large that times leave 64 bits, or a
             group of one die.
     """
     choose("collective", name, list(COLLECTIVES))
-    largest = _largest_size(mesh)
+    largest = largest_size(mesh)
     hold_least("--bytes", size, 1)
     if size > largest:
         raise InputError(f"--bytes: found {size}; allowed: 1 to {largest}")
     if len(group) < 2 and name != "hand-over":
         raise InputError(f"--group: found {len(group)} die; {name} needs 2 or more")
-    return COLLECTIVES[name](mesh, group, size)
 
 
-def _largest_size(mesh: DieMesh) -> int:
+def largest_size(mesh: DieMesh) -> int:
     """Such that all messages, one behind the other at the slowest rate, take below 2**62 ticks.
 
     A die sends less than four times ``size`` for each die.

@@ -26,13 +26,6 @@ class Messages:
     before: Int64s
     after: Int64s
 
-    def part(self, chosen: NDArray[np.bool_]) -> "Messages":
-        """Some of the messages, without what they wait for."""
-        none = np.zeros(0, dtype=np.int64)
-        return Messages(
-            self.source[chosen], self.target[chosen], self.units[chosen], before=none, after=none
-        )
-
     def __len__(self) -> int:
         """Number of messages."""
         return len(self.source)

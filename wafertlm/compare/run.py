@@ -10,6 +10,7 @@ from tlm.errors import InputError
 from tlm.interconnect.traffic import PATTERNS
 from wafertlm.compare.routers import calibrate_if_need_be
 from wafertlm.compare.variants import Variant
+from wafertlm.die_options import ON_DIES
 from wafertlm.iteration import IterationOptions, run_iteration
 from wafertlm.kernel import KernelOptions
 from wafertlm.kernel.result import KernelResult
@@ -246,7 +247,7 @@ def _iteration(options: IterationOptions, watch: Stopwatch) -> Ran:
     ran = run_iteration(options, execution=Execution(building=watch.compiling))
     sources = []
     for each in ran.kernels:
-        source = _of_kernel(each.result, each.count * each.result.cycles / ran.cycles)
+        source = _of_kernel(each.result, each.count * each.result.cycles / ran.one_by_one)
         ends = each.result.between
         if source.error_pct is None and ends is not None:
             off = max(1 - ends.low, ends.high - 1)
@@ -265,6 +266,7 @@ def _serve(options: ServeOptions, watch: Stopwatch) -> Ran:
     model = find_model(options.model).model_dump() | {"name": None}
     mapped: tuple[Any, ...] = (options.level, options.weights, options.expert_parallel)
     mapped += (options.kv_sram_tokens, options.choices)
+    mapped += tuple(getattr(options, name) for name in ON_DIES)
     pools = (options.is_disaggregated, options.prefill_units, options.decode_units)
     timing = None
     if options.rtl is not None:

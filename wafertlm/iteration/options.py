@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Annotated, NoReturn
 
 from tlm.chips import chip_names
-from tlm.errors import InputError
+from tlm.errors import InputError, check_range
+from wafertlm.die_options import MERGE_HELP, OVERLAP_HELP, PP_HELP, ROUTING_HELP, ROUTINGS
 from wafertlm.kernel.options import COMPUTE_LEVELS, MEMORY_LEVELS
 from wafertlm.options import (
     COLLECTIVE_HELP,
@@ -19,6 +20,7 @@ from wafertlm.options import (
 from workloads.kernels.attention.flat_plan import SCHEDULES
 from workloads.kernels.parts.collectives import METHODS
 from workloads.models import model_names
+from workloads.serving.engine.speculation import MOST_DRAFTED
 from workloads.serving.price.cost import Batch
 
 LEVELS = ("perf", "lt", "at")
@@ -54,6 +56,14 @@ class IterationOptions:
     collective: Annotated[str | None, COLLECTIVE_HELP] = None
     schedule: Annotated[str | None, SCHEDULE_HELP] = None
     group: Annotated[str | None, GROUP_HELP] = None
+    draft_tokens: Annotated[
+        int | None, "Tokens drafted for each decoding request, which are verified too."
+    ] = None
+    expert_parallel: Annotated[int | None, "Dies that experts are dealt out to."] = None
+    pp: Annotated[int | None, PP_HELP] = None
+    routing: Annotated[str | None, ROUTING_HELP] = None
+    merge_copies: Annotated[bool, MERGE_HELP] = False
+    overlap: Annotated[bool, OVERLAP_HELP] = False
     allow_stale: Annotated[bool, "Use measurements that are out of date."] = False
     set: Annotated[tuple[str, ...], SET_HELP, SET] = ()
 
@@ -73,7 +83,12 @@ class IterationOptions:
             sequences, context = int(found[1]), int(found[2])
         if not prefills and not sequences:
             raise InputError("iteration: found no work; give --prefill, --decode or both")
-        return Batch(prefills, sequences, sequences * context, len(prefills) + sequences)
+        width = 1
+        if self.draft_tokens is not None:
+            check_range("--draft-tokens", self.draft_tokens, 1, MOST_DRAFTED)
+            width += self.draft_tokens
+        heads = len(prefills) + sequences * width
+        return Batch(prefills, sequences, sequences * context, heads, decode_width=width)
 
 
 def known_names() -> dict[str, list[str]]:
@@ -86,6 +101,7 @@ def known_names() -> dict[str, list[str]]:
         "compute": list(COMPUTE_LEVELS),
         "collectives": list(METHODS),
         "schedules": list(SCHEDULES),
+        "routings": list(ROUTINGS),
     }
 
 

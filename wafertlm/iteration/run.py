@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from tlm.calibrated import stale_allowed
-from tlm.chips import find_tiles
+from tlm.chips import Chip, find_tiles
 from tlm.engines.at.cost import Cost
 from tlm.errors import InputError
+from wafertlm.die_options import ON_DIES, die_mapping
+from wafertlm.iteration.dies import DieIteration
 from wafertlm.iteration.options import LEVELS, IterationOptions
 from wafertlm.iteration.wafer import WaferIteration
 from wafertlm.kernel.options import KernelOptions
@@ -19,7 +21,7 @@ from wafertlm.output import complete
 from wafertlm.plmr import plmr_warnings
 from workloads.kernels.catalogue import KERNELS
 from workloads.kernels.gemm.stream_plan import StreamPlan
-from workloads.machine.dtypes import activation_dtype
+from workloads.machine.dtypes import activation_dtype, computed_dtype
 from workloads.models import Model, find_model
 from workloads.models.operators import Operator
 from workloads.serving.price.grid_layer import GridOperator
@@ -31,6 +33,8 @@ from workloads.studies.profiles import profile_error
 
 #: Variants of kernels that an iteration's options choose.
 _CHOICES = ("collective", "schedule", "group")
+#: Options that few iterations have.
+_OF_DIES = ("draft_tokens", "expert_parallel", *ON_DIES)
 Progress = Callable[[int, int], None]
 
 
@@ -76,7 +80,8 @@ class IterationResult:
         ground: Where it ran.
         kernels: Its kernels, in the order in which a layer first meets them.
         wafer: How regions work side by side, on a chip without off-chip memory.
-        cycles: Of all kernels, one after another but for what regions do side by side.
+        dies: How dies do, on a wafer of them.
+        cycles: Of all kernels, one after another but for what regions and dies do side by side.
     """
 
     options: IterationOptions
@@ -84,19 +89,28 @@ class IterationResult:
     ground: Ground
     kernels: list[Ran]
     wafer: WaferIteration | None = None
+    dies: DieIteration | None = None
     cycles: int = field(init=False)
 
     def __post_init__(self) -> None:
-        cycles = self._one_by_one
-        if self.wafer is not None:
-            ran = zip(self.wafer.kernels(), self.kernels, strict=True)
-            of = {(side, operator): each.result.cycles for (side, operator, *_), each in ran}
-            cycles = self.wafer.cycles(lambda *key: of[key])
-        object.__setattr__(self, "cycles", cycles)
+        object.__setattr__(self, "cycles", self._cycles())
+
+    def _cycles(self) -> int:
+        if self.dies is not None:
+            known = {each.operator: each.result.cycles for each in self.kernels}
+            return self.dies.cycles(cast(dict[Operator, int], known))
+        if self.wafer is None:
+            return round(self.one_by_one)
+        ran = zip(self.wafer.kernels(), self.kernels, strict=True)
+        of = {(side, operator): each.result.cycles for (side, operator, *_), each in ran}
+        return self.wafer.cycles(lambda *key: of[key])
 
     @property
-    def _one_by_one(self) -> int:
-        return sum(ran.count * ran.result.cycles for ran in self.kernels)
+    def one_by_one(self) -> float:
+        """Cycles of all that the result lists, one after another."""
+        links = [] if self.dies is None else self.dies.links()
+        between = sum(count * cycles for _, count, cycles in links)
+        return sum(ran.count * ran.result.cycles for ran in self.kernels) + between
 
     @property
     def seconds(self) -> float:
@@ -140,15 +154,15 @@ class IterationResult:
 
         On chips that were never held against our RTL it is that against level `at`.
         """
-        low = high = 0.0
+        low, high = (0.0, 0.0) if self.dies is None else self.dies.links_between()
         for ran in self.kernels:
             between = ran.result.between
             if between is None:
                 return None
             low += ran.count * ran.result.cycles * between.low
             high += ran.count * ran.result.cycles * between.high
-        # Regions that work side by side shorten all alike.
-        hz = self.ground.chip.clock_hz * self._one_by_one / self.cycles
+        # Regions and dies that work side by side shorten all alike.
+        hz = self.ground.chip.clock_hz * self.one_by_one / self.cycles
         return low / hz, high / hz
 
     def record(self, times: Mapping[str, float]) -> dict[str, Any]:
@@ -162,7 +176,8 @@ class IterationResult:
         calibration, rtl_hash = self.ground.origin()
         profile = profile_error(self.ground.compared_as or "").pct
         figures = {
-            "kernels": [ran.record() for ran in self.kernels],
+            "kernels": [ran.record() for ran in self.kernels]
+            + ([] if self.dies is None else self.dies.link_records()),
             "cycles": self.cycles,
             "seconds": self.seconds,
             "seconds_low": low,
@@ -170,12 +185,13 @@ class IterationResult:
             "energy_j": self.energy_j,
             "error": {"level_pct": self._level_pct(between), "profile_pct": profile},
             **({} if self.wafer is None else self.wafer.record()),
+            **({} if self.dies is None else self.dies.record()),
             "warnings": self.warnings,
         }
         known = {"model": self.model, "chip": self.ground.chip}
         return complete(
             "iteration",
-            recorded(self.options, **known),
+            _recorded(self.options, **known),
             figures,
             times,
             rtl_hash=rtl_hash,
@@ -201,11 +217,11 @@ def run_iteration(
     """
     model = find_model(options.model)
     with stale_allowed(options.allow_stale):
-        planned, wafer = plan_iteration(options, model)
+        planned, wafer, dies = plan_iteration(options, model)
         kernels = _run(planned, progress, execution)
     ground = planned[0].ground
     return IterationResult(
-        options=options, model=model, ground=ground, kernels=kernels, wafer=wafer
+        options=options, model=model, ground=ground, kernels=kernels, wafer=wafer, dies=dies
     )
 
 
@@ -224,24 +240,33 @@ class PlannedKernel(NamedTuple):
 
 def plan_iteration(
     options: IterationOptions, model: Model
-) -> tuple[list[PlannedKernel], WaferIteration | None]:
-    """The kernels of an iteration, and how regions work, on a chip without off-chip memory.
+) -> tuple[list[PlannedKernel], WaferIteration | None, DieIteration | None]:
+    """The kernels of an iteration, and how regions of a wafer work, or its dies.
 
     Raises:
         InputError: as `run_iteration`.
     """
-    asked, batch = _kernel_options(options), options.batch
+    batch = options.batch
+    asked, chip = _kernel_options(options, model)
+    mapping, dies = die_mapping(options, chip), None
+    if mapping is None and options.expert_parallel is not None:
+        raise InputError(
+            f"--expert-parallel: found with '{chip.name}'; allowed: with wafers of dies"
+        )
     wafer = None if asked.memory else WaferIteration.of(asked, model, batch)
     if wafer is not None:
         of_regions = [
             PlannedKernel(operator, mapped, count, wafer.grounds[side])
             for side, operator, mapped, count in wafer.kernels()
         ]
-        return of_regions, wafer
+        return of_regions, wafer, None
     ground = grounded(asked)
     mapper = Mapper(ground.place, asked.choices)
-    operators = Iterations(model).operators(batch)
-    return [PlannedKernel(each, mapper.of(each), count, ground) for each, count in operators], None
+    if mapping is not None:
+        dies = DieIteration.of(ground, model, batch, mapping, options.level)
+    operators = Iterations(model).operators(batch) if dies is None else dies.operators()
+    planned = [PlannedKernel(each, mapper.of(each), count, ground) for each, count in operators]
+    return planned, None, dies
 
 
 def _run(
@@ -276,20 +301,30 @@ def _setup(ground: Ground, mapped: Mapped) -> Setup:
     return Setup.of(replace(ground, options=named), kernel, macs, mapped.plan)
 
 
-def _kernel_options(options: IterationOptions) -> KernelOptions:
-    """The options of its kernels, but for their names and shapes."""
+def _recorded(options: IterationOptions, **known: Any) -> dict[str, Any]:
+    """The options as a result keeps them: those of dies where they are given."""
+    kept = recorded(options, **known)
+    return {name: each for name, each in kept.items() if each or name not in _OF_DIES}
+
+
+def _kernel_options(options: IterationOptions, model: Model) -> tuple[KernelOptions, Chip]:
+    """The options of its kernels, but for their names and shapes, and the chip."""
     if options.level not in LEVELS:
         raise InputError(f"--level: found '{options.level}'; allowed: {', '.join(LEVELS)}")
     chip = find_tiles(options.chip, options.set)
     # Profiles of other chips say latency and bandwidth alone.
     modelled = (options.noc or options.level) == "at" and chip.calibration is not None
     memory = options.memory or ("at" if modelled else None if chip.memory is None else "perf")
-    return KernelOptions(
+    whole = f"{chip.grid.rows}x{chip.grid.cols}"
+    if chip.dies is not None and options.grid not in (None, whole):
+        raise InputError(f"--grid: found {options.grid}; allowed with dies: a whole one, {whole}")
+    plain = chip.dies is None
+    asked = KernelOptions(
         kernel="",
         chip=options.chip,
-        grid=options.grid or ("" if memory is None else f"{chip.grid.rows}x{chip.grid.cols}"),
+        grid=options.grid or ("" if memory is None else whole),
         shape="",
-        dtype=activation_dtype(chip),
+        dtype=activation_dtype(chip) if plain else computed_dtype(chip, model.weights),
         level=options.level,
         noc=options.noc,
         memory=memory,
@@ -299,3 +334,4 @@ def _kernel_options(options: IterationOptions) -> KernelOptions:
         set=options.set,
         **{name: getattr(options, name) for name in _CHOICES},
     )
+    return asked, chip

@@ -70,19 +70,25 @@ def rests_on(service: Service, made: Made) -> dict[str, dict[str, Any]] | None:
         for price, parts in _parts(service, made)
         for part, count in parts.items()
     ]
+    # What goes between dies has no kernels.
+    between = fsum(cycles for cycles, prices, part in taken if not prices.plans(part))
+    links = between / fsum(cycles for cycles, _, _ in taken)
     shares: list[tuple[float, float, float]] = []
-    for cycles, prices, part in sorted(taken, key=_largest_first)[:_MOST]:
+    on_tiles = [each for each in taken if each[1].plans(each[2])]
+    for cycles, prices, part in sorted(on_tiles, key=_largest_first)[:_MOST]:
         spent = [_spent(mapping.place, mapped) for mapping, mapped in prices.plans(part)]
         scale = cycles / sum(each.all for each in spent)
         communication = sum(each.communication for each in spent)
         waiting = sum(each.memory for each in spent)
         shares.append((scale * communication, scale * waiting, cycles))
     noc, memory, together = map(fsum, zip(*shares, strict=True))
-    return {
-        "noc": _of(noc / together, service.options.level, service.origin["rtl_hash"]),
-        "memory": _of(memory / together, "perf", None),
-        "compute": _of(1 - (noc + memory) / together, "at", None),
+    inside = 1 - links
+    found = {
+        "noc": _of(inside * noc / together, service.options.level, service.origin["rtl_hash"]),
+        "memory": _of(inside * memory / together, "perf", None),
+        "compute": _of(inside * (1 - (noc + memory) / together), "at", None),
     }
+    return found | ({"links": _of(links, "perf", None)} if links else {})
 
 
 def _parts(service: Service, made: Made) -> list[tuple[Any, dict[Any, int]]]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from tlm.errors import InputError, choose, hold_least
+from wafertlm.die_options import MERGE_HELP, OVERLAP_HELP, PP_HELP, ROUTING_HELP
 from wafertlm.options import (
     COLLECTIVE_HELP,
     GROUP_HELP,
@@ -47,7 +48,13 @@ class ServeOptions:
     weights: Annotated[
         str | None, f"Width of all weights: {', '.join(DTYPE_BYTES)}; default: as shipped."
     ] = None
-    expert_parallel: Annotated[int, "Groups of GPUs that whole experts are dealt out to."] = 1
+    expert_parallel: Annotated[
+        int | None, "Groups of GPUs, or dies of a group, that whole experts are dealt out to."
+    ] = None
+    pp: Annotated[int | None, PP_HELP] = None
+    routing: Annotated[str | None, ROUTING_HELP] = None
+    merge_copies: Annotated[bool, MERGE_HELP] = False
+    overlap: Annotated[bool, OVERLAP_HELP] = False
     trace: Annotated[Path | None, "CSV or .jsonl file of requests."] = None
     workload: Annotated[
         str | None, "Generated requests with the lengths of a data set, or all alike: fixed:IN:OUT."
@@ -74,8 +81,8 @@ class ServeOptions:
     prefill_scheduler: Annotated[
         str | None, "Of the prefill pool (pd-disaggregation): chunked."
     ] = None
-    prefill_units: Annotated[int | None, "GPUs or tiles of the prefill pool; default: half."] = None
-    decode_units: Annotated[int | None, "GPUs or tiles of the decode pool; default: rest."] = None
+    prefill_units: Annotated[int | None, "GPUs, tiles or dies for prefill; default: half."] = None
+    decode_units: Annotated[int | None, "GPUs, tiles or dies that decode; default: rest."] = None
     link_bytes_per_s: Annotated[float | None, "Bandwidth between the pools."] = None
     link_latency_s: Annotated[float | None, "Latency between the pools."] = None
     kv_tokens: Annotated[int | None, "Key-value memory, instead of what weights leave."] = None

@@ -9,6 +9,7 @@ from typing import Any
 from tlm.chips.find import shipped_as as shipped_chip
 from tlm.errors import InputError
 from wafertlm import __version__
+from wafertlm.die_options import ROUTINGS
 from wafertlm.output import Progress, complete, config_hash
 from wafertlm.serving.error import level_error, rests_on
 from wafertlm.serving.interval import Interval, interval
@@ -131,6 +132,7 @@ def known_names() -> dict[str, list[str]]:
         "weights": list(DTYPE_BYTES),
         "collectives": list(METHODS),
         "schedules": list(SCHEDULES),
+        "routings": list(ROUTINGS),
     }
 
 

@@ -12,6 +12,7 @@ from tlm.chips import find_chip
 from tlm.chips.gpu import GpuBox
 from tlm.chips.profile import CalibratedNoc
 from tlm.errors import InputError
+from wafertlm.die_options import ON_DIES, die_mapping
 from wafertlm.options import contents, recorded
 from wafertlm.plmr import RunKernel, plmr_warnings
 from wafertlm.serving.measuring import lt_runs
@@ -29,10 +30,8 @@ from workloads.serving.price.cost import Batch, ServingModel
 from workloads.serving.price.iteration import Iterations
 from workloads.serving.price.mapping import Mapped
 from workloads.serving.price.mapping import Mapping as Mapper
-from workloads.serving.price.models import serving_chip, serving_model
+from workloads.serving.price.models import OnTiles, serving_chip, serving_model
 from workloads.serving.price.tile_price import End, TilePrice
-from workloads.serving.price.wafer import Planned
-from workloads.serving.price.wafer_price import WaferPrice
 from workloads.serving.schedulers import Scheduler, SchedulerOptions, make_scheduler
 
 if TYPE_CHECKING:  # reading specifications takes a third of a second to import
@@ -69,6 +68,8 @@ class Service:
         )
         self._served: ServingModel | None = None
         self._pools: Pools | None = None
+        dies = die_mapping(options, self.chip)
+        groups = 1 if dies is not None else options.expert_parallel or 1
         if options.is_disaggregated:
             self._pools = make_pools(
                 self.shape,
@@ -77,29 +78,31 @@ class Service:
                 decode_units=options.decode_units,
                 link_bytes_per_s=options.link_bytes_per_s,
                 link_latency_s=options.link_latency_s,
-                expert_parallel=options.expert_parallel,
+                expert_parallel=groups,
                 kv_sram_tokens=options.kv_sram_tokens,
                 network=network,
                 choices=options.choices,
+                dies=dies,
             )
         else:
             self._served = serving_model(
                 self.shape,
                 self.chip,
-                expert_parallel=options.expert_parallel,
+                expert_parallel=groups,
                 kv_sram_tokens=options.kv_sram_tokens,
                 network=network,
                 choices=options.choices,
+                dies=dies,
             )
         if options.level == "lt":
             self._price_at_lt()
         self._check_custom()
 
     @property
-    def tiles(self) -> list[TilePrice | WaferPrice]:
+    def tiles(self) -> list[OnTiles]:
         """Prices of the pools, or of all tiles; none of GPUs."""
         pools = [self._served] if self._pools is None else [self._pools.prefill, self._pools.decode]
-        return [price for price in pools if isinstance(price, TilePrice | WaferPrice)]
+        return [price for price in pools if isinstance(price, OnTiles)]
 
     def at_end(self, end: End) -> Self:
         """The same on tiles, with prices as low or as high as their errors let them be."""
@@ -115,7 +118,7 @@ class Service:
         runs = lt_runs()
         self._price_by([price.at_lt(runs) for price in self.tiles])
 
-    def _price_by(self, prices: Sequence[TilePrice | WaferPrice]) -> None:
+    def _price_by(self, prices: Sequence[OnTiles]) -> None:
         """Take other prices: those of the pools, or of all tiles."""
         if self._pools is None:
             (self._served,) = prices
@@ -143,7 +146,7 @@ class Service:
     def is_as_published(self) -> bool:
         """Whether weights are the model's, every GPU has a part of each expert, no drafts made."""
         options = self.options
-        is_whole = options.expert_parallel == 1 and options.draft_tokens is None
+        is_whole = options.expert_parallel in (None, 1) and options.draft_tokens is None
         return is_whole and self.shape == self.model
 
     @property
@@ -230,8 +233,10 @@ class Service:
         kept = recorded(options, model=self.model, chip=self.chip)
         if isinstance(self.chip, GpuBox):
             del kept["level"]  # there is one
-        for name in MAPPED:
-            if kept[name] is None:
+        if isinstance(self.chip, GpuBox) or self.chip.dies is None:
+            kept["expert_parallel"] = options.expert_parallel or 1
+        for name in (*MAPPED, *ON_DIES):
+            if not kept[name]:
                 del kept[name]
         if options.trace is not None and self._trace is not None:
             kept["trace"] = {"name": options.trace.name, "hash": self._trace.file_hash}
@@ -267,16 +272,16 @@ class Service:
                 program = KERNELS[mapped.kernel].program(mapped.plan)
                 self.custom.check_program(program, headers=False)
 
-    def _usual_plans(self, price: TilePrice | WaferPrice) -> list[tuple[Place, Mapped]]:
+    def _usual_plans(self, price: OnTiles) -> list[tuple[Place, Mapped]]:
         """A plan of every kernel that runs, and where."""
-        if isinstance(price, WaferPrice):
-            (planned,) = price.cost(_USUAL).made_of
-            parts = price.parts({cast(Planned, planned): 1})
-            plans = [each for part in parts for each in price.prices.plans(part)]
-            return [(grid.place, mapped) for grid, mapped in plans]
-        mapper = Mapper(price.place, self.options.choices)
-        operators = Iterations(self.shape).operators(_USUAL)
-        return [(price.place, mapper.of(operator)) for operator, _ in operators]
+        if isinstance(price, TilePrice):
+            mapper = Mapper(price.place, self.options.choices)
+            operators = Iterations(self.shape).operators(_USUAL)
+            return [(price.place, mapper.of(operator)) for operator, _ in operators]
+        other: Any = price
+        (planned,) = other.cost(_USUAL).made_of
+        parts = other.parts({planned: 1})
+        return [(on.place, mapped) for part in parts for on, mapped in other.prices.plans(part)]
 
     def _check_mapping(self) -> None:
         asked = [name for name in MAPPED if getattr(self.options, name) is not None]

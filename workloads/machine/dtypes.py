@@ -34,3 +34,14 @@ def activation_dtype(chip: Chip) -> str:
             f"compute one of {', '.join(_ACTIVATIONS)}, as activations are of 2 bytes"
         )
     return found
+
+
+def computed_dtype(chip: Chip, weights: str) -> str:
+    """The type in which the dies of a wafer compute: fp8 with such weights, where they can.
+
+    Keys, values and what goes from die to die are of it, too.
+
+    Raises:
+        InputError: as `activation_dtype`.
+    """
+    return "fp8" if weights == "fp8" and "fp8" in chip.tile.dtypes else activation_dtype(chip)

@@ -274,6 +274,7 @@ class DeepSeekV3(_Decoder):
     )
     num_experts_per_tok: Count
     n_shared_experts: Natural | None = None
+    num_nextn_predict_layers: Natural = 0
     first_k_dense_replace: Natural
     moe_layer_freq: Literal[1] = 1
     q_lora_rank: Count
@@ -296,6 +297,7 @@ class DeepSeekV3(_Decoder):
                 first_layer=self.first_k_dense_replace,
                 weights=self.widths().experts,
             ),
+            "draft_layers": self.num_nextn_predict_layers,
             "latent_attention": LatentAttention(
                 query_rank=self.q_lora_rank,
                 kv_rank=self.kv_lora_rank,

@@ -118,7 +118,9 @@ class LatentAttention(Table):
 class Model(Table):
     """Shape of a model; ``source`` says where the figures were read.
 
-    Keys, values and activations are of 2 bytes.
+    Keys, values and activations are of 2 bytes, but where a chip computes them in the width of the
+    weights. ``draft_layers`` are those of a module that drafts the next token but one; they are not
+    among ``layers``.
     """
 
     name: str = Field(min_length=1)
@@ -136,6 +138,7 @@ class Model(Table):
     experts: Experts | None = None
     sliding_window: SlidingWindow | None = None
     latent_attention: LatentAttention | None = None
+    draft_layers: Natural = 0
     source: str
 
     @model_validator(mode="after")
@@ -304,11 +307,15 @@ class Model(Table):
         Windows are of constant size, a few megabytes a request, and are not counted. Where all
         layers have one, all count: exact for requests up to the window, too much for longer ones.
         """
+        return (self.full_layers or self.layers) * self.kept_elements * 2
+
+    @property
+    def kept_elements(self) -> int:
+        """Elements of the keys and values of a token in a layer."""
         latent = self.latent_attention
-        kept = 2 * self.kv_heads * self.head_dim
         if latent is not None:
-            kept = latent.kv_rank + latent.rope_dim
-        return (self.full_layers or self.layers) * kept * 2
+            return latent.kv_rank + latent.rope_dim
+        return 2 * self.kv_heads * self.head_dim
 
     def in_one_width(self, dtype: Dtype) -> "Model":
         """The same model with all its weights of one width."""

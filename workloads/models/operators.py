@@ -105,6 +105,65 @@ def projections(model: Model, tokens: int, *, experts: int | None) -> Iterator[O
         tokens: New tokens.
         experts: Of a layer with experts: how many the tokens need; None of a dense one.
     """
+    yield from _around_attention(model, tokens)
+    if experts is None:
+        yield from _gated(model, tokens, model.dense_linears)
+        yield Rows("feed-forward residual", "residual", tokens, model.hidden)
+    else:
+        assert model.experts is not None
+        yield from _for_all(model, tokens)
+        yield from routed(model, experts, tokens * model.experts.active)
+        yield from after_experts(model, tokens)
+
+
+def before_experts(model: Model, tokens: int) -> Iterator[Operator]:
+    """Of a layer with experts, what works on each new token before its experts do."""
+    yield from _around_attention(model, tokens)
+    yield from _for_all(model, tokens)
+
+
+def routed(model: Model, needed: int, copies: int) -> Iterator[Operator]:
+    """Experts.
+
+    Args:
+        model: The model.
+        needed: Experts that get any, equal shares of the copies.
+        copies: Tokens that experts get, each as often as it has experts.
+    """
+    experts = model.experts
+    assert experts is not None
+    each = -(-copies // needed)
+    up, down = (
+        Product(f"expert {part.name}", each, part.n, part.k, needed, model.expert_width_bytes)
+        for part in model.expert_linears
+    )
+    yield up
+    yield Rows("expert activation", "gate", copies, experts.width)
+    yield down
+
+
+def after_experts(model: Model, tokens: int) -> Iterator[Operator]:
+    """The sum of what comes back of each token's experts, and the end of the layer."""
+    experts = model.experts
+    assert experts is not None
+    operands = experts.active + bool(experts.shared)
+    yield Rows("weighted sum of experts", "weighted-sum", tokens, model.hidden, operands)
+    yield Rows("feed-forward residual", "residual", tokens, model.hidden)
+
+
+def draft(model: Model, tokens: int) -> Iterator[Operator]:
+    """What comes before the layer of a module that drafts: DeepSeek-V3 paper, section 2.2.
+
+    Hidden states and embeddings, each normed, are projected to one.
+    """
+    hidden = model.hidden
+    yield Rows("norm of hidden states", "rms-norm", tokens, hidden)
+    yield Rows("norm of embeddings", "rms-norm", tokens, hidden)
+    yield _product(model, Linear("draft projection", 2 * hidden, hidden), tokens)
+
+
+def _around_attention(model: Model, tokens: int) -> Iterator[Operator]:
+    """A layer up to its feed-forward network, but for attention."""
     hidden = model.hidden
     yield Rows("attention norm", "rms-norm", tokens, hidden)
     *before, after = model.attention_linears
@@ -123,11 +182,6 @@ def projections(model: Model, tokens: int, *, experts: int | None) -> Iterator[O
     yield _product(model, after, tokens)
     yield Rows("attention residual", "residual", tokens, hidden)
     yield Rows("feed-forward norm", "rms-norm", tokens, hidden)
-    if experts is None:
-        yield from _gated(model, tokens, model.dense_linears)
-    else:
-        yield from _routed(model, tokens, experts)
-    yield Rows("feed-forward residual", "residual", tokens, hidden)
 
 
 def prompt_attention(
@@ -215,25 +269,9 @@ def _gated(
     yield down._replace(name=kind + down.name)
 
 
-def _routed(model: Model, tokens: int, needed: int) -> Iterator[Operator]:
-    """Router, shared experts if there are any, and the experts that the tokens need.
-
-    Experts get equal shares of the tokens.
-    """
-    experts = model.experts
-    assert experts is not None
+def _for_all(model: Model, tokens: int) -> Iterator[Operator]:
+    """What every token passes beside its experts: the router, and the shared experts."""
     router, *shared = model.shared_linears
     yield _product(model, router, tokens)
     if shared:
         yield from _gated(model, tokens, shared, "shared ")
-    passed = tokens * experts.active
-    each = -(-passed // needed)
-    up, down = (
-        Product(f"expert {part.name}", each, part.n, part.k, needed, model.expert_width_bytes)
-        for part in model.expert_linears
-    )
-    yield up
-    yield Rows("expert activation", "gate", passed, experts.width)
-    yield down
-    operands = experts.active + bool(shared)
-    yield Rows("weighted sum of experts", "weighted-sum", tokens, model.hidden, operands)

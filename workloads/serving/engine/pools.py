@@ -8,6 +8,7 @@ from workloads.machine.network import Network, chip_network
 from workloads.machine.side_by_side import Lot, hops_between, links_between, side_by_side
 from workloads.models import Model, find_model
 from workloads.serving.engine.run import Pools
+from workloads.serving.price.die_price import DieMapping, DiesPrice
 from workloads.serving.price.energy import Traffic, carried_byte_j, traffic_energy_j
 from workloads.serving.price.models import serving_chip, serving_model, units_of
 
@@ -24,13 +25,15 @@ def make_pools(
     kv_sram_tokens: int | None = None,
     network: Network | None = None,
     choices: Choices = KERNELS_OWN,
+    dies: DieMapping | None = None,
 ) -> Pools:
     """Cut a chip into a prefill and a decode pool.
 
     Args:
         model: Name of a shipped model, a file of one, or a model.
         chip: Name of a shipped chip, a file of one, or a chip.
-        prefill_units: GPUs, or tiles of a rectangle, that compute prompts; None: the rest, or half.
+        prefill_units: GPUs, tiles of a rectangle, or dies of whole rows, that compute prompts;
+            None: the rest, or half.
         decode_units: Those that decode; None: the rest.
         link_bytes_per_s: Bandwidth between the pools; None: that of the links of the smaller pool's
             GPUs, or of the mesh between the two rectangles.
@@ -39,6 +42,7 @@ def make_pools(
         kv_sram_tokens: Tokens whose keys and values have room set aside in the SRAM of each pool.
         network: What stands in for the network of a chip of tiles; None: nothing.
         choices: Variants of kernels on tiles.
+        dies: How the model lies on the dies of each pool of a wafer.
 
     Raises:
         InputError: if there are not as many units, or a pool cannot hold the model.
@@ -59,6 +63,11 @@ def make_pools(
     if isinstance(chip, GpuBox):
         bandwidth, latency = _gpu_link(chip, min(prefill_units, decode_units))
         carried_byte_j, idle_unit_w = _gpu_energy(chip)
+    elif chip.dies is not None:
+        # Across the row of links between both, from the far side of one to that of the other.
+        bandwidth = chip.dies.cols * chip.dies.link_bytes_per_s
+        latency = (chip.dies.rows - 1) * chip.dies.link_latency_s
+        carried_byte_j, idle_unit_w = None, 0.0
     else:
         prompts, decoding = pools = side_by_side(chip, [prefill_units, decode_units])
         hops = hops_between(prompts.tiles, decoding.tiles)
@@ -76,6 +85,7 @@ def make_pools(
             network=network,
             choices=choices,
             prompts_only=prompts_only,
+            dies=dies,
         )
         for pool, prompts_only in ((pools[0], True), (pools[1], False))
     )
@@ -84,7 +94,7 @@ def make_pools(
         decode,
         prefill_units / units,
         decode_units / units,
-        shape.kv_bytes_per_token,
+        prefill.kv_bytes_per_token if isinstance(prefill, DiesPrice) else shape.kv_bytes_per_token,
         bandwidth if link_bytes_per_s is None else link_bytes_per_s,
         latency if link_latency_s is None else link_latency_s,
         carried_byte_j,
@@ -94,7 +104,7 @@ def make_pools(
 
 def _whole(chip: AnyChip, units: int) -> int:
     """Units in whole rows, where the units are tiles."""
-    row = 1 if isinstance(chip, GpuBox) else chip.grid.cols
+    row = 1 if isinstance(chip, GpuBox) else (chip.dies or chip.grid).cols
     return max(row, units // row * row)
 
 

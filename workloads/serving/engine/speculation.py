@@ -3,8 +3,9 @@
 A step computes, for each decoding request, its last token and a draft of the next ones. It emits
 the drafted tokens up to the first that is rejected, and the model's own token after them. Whether
 the draft of a token is right is drawn once for each token of each request, from a seed: it does not
-depend on the scheduler, so that schedulers can be compared. What making a draft costs is not
-modelled: a head of the model makes it along with the token before (multi-token prediction).
+depend on the scheduler, so that schedulers can be compared. What making a draft costs is priced on
+wafers of dies alone, of models that tell the layers that draft; elsewhere a head of the model makes
+it along with the token before (multi-token prediction), at no cost.
 """
 
 from collections.abc import Collection, Sequence
@@ -15,6 +16,9 @@ import numpy as np
 from tlm.errors import InputError
 from workloads.machine.kv_levels import blocks_of
 from workloads.serving.load.request import Request
+
+#: Tokens of a draft at most.
+MOST_DRAFTED = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +35,10 @@ class Speculation:
         Raises:
             InputError: naming the figure, what was found and what is allowed.
         """
-        if not 1 <= self.draft_tokens <= 64:
-            raise InputError(f"draft tokens: found {self.draft_tokens}; allowed: 1 to 64")
+        if not 1 <= self.draft_tokens <= MOST_DRAFTED:
+            raise InputError(
+                f"draft tokens: found {self.draft_tokens}; allowed: 1 to {MOST_DRAFTED}"
+            )
         if not 0 <= self.acceptance <= 1:
             raise InputError(f"acceptance: found {self.acceptance}; allowed: 0 to 1")
 

@@ -6,17 +6,22 @@ that a run meets few different ones.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 from workloads.models import Model
 from workloads.models.operators import (
     Operator,
+    after_experts,
+    before_experts,
     decode_attention,
+    draft,
     head,
     projections,
     prompt_attention,
+    routed,
 )
 from workloads.serving.price.cost import Batch
 from workloads.serving.price.experts import distinct_experts
@@ -83,7 +88,56 @@ class Head(NamedTuple):
     rows: int
 
 
+@dataclass(frozen=True, slots=True)
+class Before:
+    """A layer with experts on a die of a wafer, up to the experts, but for attention.
+
+    Attributes:
+        tokens: New tokens of the die.
+    """
+
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Routed:
+    """The experts of a die.
+
+    Attributes:
+        needed: Those that get any tokens.
+        copies: Tokens that they get.
+    """
+
+    needed: int
+    copies: int
+
+
+@dataclass(frozen=True, slots=True)
+class After:
+    """The rest of a layer with experts, when tokens of a die are back from them.
+
+    Attributes:
+        tokens: New tokens of the die.
+    """
+
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What comes before the layer of a module that drafts tokens.
+
+    Attributes:
+        tokens: New tokens.
+    """
+
+    tokens: int
+
+
+#: Tuples that no others are equal to: they differ in length.
 Part = Layer | Prompt | Decode | Head
+#: With those of a die of a wafer.
+AnyPart = Part | Before | Routed | After | Draft
 _Seen = TypeVar("_Seen", Prompt, Decode)
 
 
@@ -219,7 +273,7 @@ class Iterations:
         return found
 
 
-def part_operators(model: Model, part: Part) -> Iterator[Operator]:
+def part_operators(model: Model, part: AnyPart) -> Iterator[Operator]:
     """Operators of a part."""
     if isinstance(part, Layer):
         experts = needed(model, part.tokens) if part.experts else None
@@ -228,6 +282,14 @@ def part_operators(model: Model, part: Part) -> Iterator[Operator]:
         return prompt_attention(model, *part)
     if isinstance(part, Decode):
         return decode_attention(model, *part[:4])
+    if isinstance(part, Before):
+        return before_experts(model, part.tokens)
+    if isinstance(part, Routed):
+        return routed(model, part.needed, part.copies)
+    if isinstance(part, After):
+        return after_experts(model, part.tokens)
+    if isinstance(part, Draft):
+        return draft(model, part.tokens)
     return head(model, part.rows)
 
 
@@ -238,7 +300,7 @@ def needed(model: Model, tokens: int) -> int:
     return round(distinct_experts(experts.count, experts.active, tokens))
 
 
-def alike(part: Part) -> list[Part]:
+def alike(part: AnyPart) -> Sequence[AnyPart]:
     """Parts that differ from one, which is among them, in how much there is to do alone.
 
     A run that meets one soon meets others. Of attention of prompt chunks it meets one in four, and
@@ -248,9 +310,16 @@ def alike(part: Part) -> list[Part]:
         return [part._replace(tokens=tokens) for tokens in _beside(part.tokens)]
     if isinstance(part, Head):
         return [Head(rows) for rows in _beside(part.rows)]
-    if isinstance(part, Prompt) or part.window is not None:
+    if isinstance(part, Before | After):
+        return [type(part)(tokens) for tokens in _beside(part.tokens)]
+    if isinstance(part, Routed):
+        return [Routed(part.needed, copies) for copies in _beside(part.copies)]
+    if not isinstance(part, Decode) or part.window is not None:
         return [part]
-    return [part._replace(context=context) for context in _beside(part.context) or [0]]
+    # On dies of a wafer it is what they see, with the new tokens, that is rounded.
+    new = 0 if part.context == rounded(part.context) else part.width
+    contexts = [seen - new for seen in _beside(part.context + new) if seen > new] or [0]
+    return [part._replace(context=context) for context in contexts]
 
 
 def _beside(number: int) -> list[int]:

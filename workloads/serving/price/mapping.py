@@ -116,10 +116,11 @@ class Mapping:
         sizes = [each[1:8] for each in attentions]
         flags = first.latent, first.causal
         shapes = [AttentionShape(*each, *flags) for each in sizes]
-        # All tiles work on a head together: worth it for many rows, or where heads are so few that
-        # runs of tiles leave some idle.
+        # Groups of tiles work on a head together: worth it for many rows, as those of all heads on
+        # latent keys, or where heads are so few that runs of tiles leave some idle.
         together: list[Mapped] = []
-        if first.causal or (shapes[0].heads < place.rows and not self._kept):
+        worth = first.latent or shapes[0].heads < place.rows
+        if first.causal or (worth and not self._kept):
             flat = KERNELS["flat-attention"]
             known = flat.known(self.choices)
             choices = replace(known, latent=first.latent or None, causal=first.causal or None)

@@ -6,14 +6,19 @@ from tlm.chips import AnyChip, Chip, chip_names, find_chip, load_chip
 from tlm.chips.gpu import GpuBox, gpu_box_names
 from tlm.errors import InputError
 from workloads.kernels.catalogue import KERNELS_OWN, Choices
+from workloads.machine.die_groups import rows_of_dies
 from workloads.machine.dtypes import has_activations
 from workloads.machine.network import Network
 from workloads.machine.side_by_side import Lot, side_by_side
 from workloads.models import Model, find_model
 from workloads.serving.price.cost import ServingModel
+from workloads.serving.price.die_price import DieMapping, DiesPrice
 from workloads.serving.price.gpu_cost import GpuCost
 from workloads.serving.price.tile_price import TilePrice
 from workloads.serving.price.wafer_price import WaferPrice
+
+#: Prices of models on tiles.
+OnTiles = TilePrice | WaferPrice | DiesPrice
 
 
 @cache
@@ -42,13 +47,16 @@ def serving_chip(chip: str | AnyChip) -> AnyChip:
 
 
 def units_of(chip: str | AnyChip) -> int:
-    """Units of a chip that pools can be made of: GPUs, or tiles.
+    """Units of a chip that pools can be made of: GPUs, tiles, or dies of a wafer.
 
     Raises:
         InputError: for a chip that is not known, or not modelled.
     """
     chip = serving_chip(chip)
-    return chip.count if isinstance(chip, GpuBox) else chip.grid.rows * chip.grid.cols
+    if isinstance(chip, GpuBox):
+        return chip.count
+    units = chip.grid if chip.dies is None else chip.dies
+    return units.rows * units.cols
 
 
 def serving_model(
@@ -61,19 +69,21 @@ def serving_model(
     network: Network | None = None,
     choices: Choices = KERNELS_OWN,
     prompts_only: bool = False,
+    dies: DieMapping | None = None,
 ) -> ServingModel:
-    """A model on a chip, or on a pool of ``units`` of its GPUs or tiles.
+    """A model on a chip, or on a pool of ``units`` of its GPUs, tiles, or dies.
 
     Args:
         model: name of a shipped model, a file of one, or a model.
         chip: name of a shipped chip, a file of one, or a chip.
-        units: GPUs or tiles of the pool, or where its tiles lie; None: all.
+        units: GPUs, tiles, or dies in whole rows of the pool, or where its tiles lie; None: all.
         expert_parallel: groups of GPUs that experts are dealt out to; 1: every GPU has a part of
             each expert. Tile chips run every expert on all tiles.
         kv_sram_tokens: tokens whose keys and values have room set aside in the tiles' SRAM.
         network: what stands in for the network of a chip of tiles; None, and of GPUs: nothing.
         choices: variants of kernels on tiles.
         prompts_only: whether it never decodes, as a pool for prompts.
+        dies: how it lies on the dies of a wafer; None: experts on all of them.
 
     Raises:
         InputError: for an unknown name, a pool or groups that cannot be, or weights, or keys and
@@ -91,6 +101,15 @@ def serving_model(
                 "keep keys and values in memory"
             )
         return GpuCost(shape, chip, pool, expert_parallel=expert_parallel)
+    if chip.dies is not None:
+        mapping = dies or DieMapping()
+        if kv_sram_tokens is not None or isinstance(units, Lot):
+            raise InputError(
+                f"--kv-sram-tokens: found {kv_sram_tokens}; allowed on '{chip.name}': none, dies "
+                "keep keys and values in memory"
+            )
+        part = chip if units is None else rows_of_dies(chip, units)
+        return DiesPrice(shape, part, mapping, network=network, choices=choices, part_of=chip)
     if expert_parallel != 1:
         raise InputError(
             f"expert parallelism: found {expert_parallel}; allowed on '{chip.name}': 1, as all of "
@@ -112,17 +131,12 @@ def serving_model(
 
 def missing_parts(chip: Chip) -> list[str]:
     """What serving needs and a chip of tiles does not have."""
-    tile, dies = chip.tile, chip.dies
+    tile = chip.tile
     parts = {
         "tile.vector_flop_per_cycle, a vector engine": tile.matrix.vector_unit(
             tile.vector_flop_per_cycle
         ),
         "tile.dtypes of 2 bytes, as activations are": has_activations(chip),
+        "[memory], as dies have each": chip.dies is None or chip.memory is not None,
     }
-    lacks = [part for part, there in parts.items() if not there]
-    if dies is not None:
-        lacks.append(
-            f"kernels over several dies: allowed without [dies], a single die, found "
-            f"{dies.rows} x {dies.cols}"
-        )
-    return lacks
+    return [part for part, there in parts.items() if not there]

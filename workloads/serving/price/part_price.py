@@ -15,7 +15,16 @@ from workloads.kernels.catalogue import KERNELS
 from workloads.machine.place import Place
 from workloads.models import Model
 from workloads.models.operators import Attention
-from workloads.serving.price.iteration import Decode, Layer, Part, alike, needed, part_operators
+from workloads.serving.price.iteration import (
+    AnyPart,
+    Decode,
+    Layer,
+    Part,
+    Routed,
+    alike,
+    needed,
+    part_operators,
+)
 from workloads.serving.price.lt_grid import around, checks, kind
 from workloads.serving.price.lt_runs import LtRuns, Ran
 from workloads.serving.price.mapping import Mapped, Mapping
@@ -59,12 +68,12 @@ class PartPrices:
         self._mapping, self._kept = mappings
         self._compared_as, self._network_pct = compared_as, network_pct
         self._lt = lt
-        self._prices: dict[Part, Price] = {}
-        self._ends: dict[Part, tuple[float, float]] = {}
-        self._plans: dict[Part, list[Planned]] = {}  # of what has no price yet
-        self._used: dict[Part, list[Planned]] = {}  # of what has one
-        self._ratios: dict[Part, tuple[float, ...]] = {}
-        self._errors: dict[Part, float] = {}
+        self._prices: dict[AnyPart, Price] = {}
+        self._ends: dict[AnyPart, tuple[float, float]] = {}
+        self._plans: dict[AnyPart, list[Planned]] = {}  # of what has no price yet
+        self._used: dict[AnyPart, list[Planned]] = {}  # of what has one
+        self._ratios: dict[AnyPart, tuple[float, ...]] = {}
+        self._errors: dict[AnyPart, float] = {}
 
     def at_lt(self, lt: LtRuns) -> "PartPrices":
         """The same at level `lt`."""
@@ -84,11 +93,11 @@ class PartPrices:
             }
         )
 
-    def of(self, part: Part) -> Price:
+    def of(self, part: AnyPart) -> Price:
         """Price of a part."""
         return self._prices.get(part) or self._price(part)
 
-    def ends(self, part: Part) -> tuple[float, float]:
+    def ends(self, part: AnyPart) -> tuple[float, float]:
         """The least and the most cycles that a part may take at level `at`.
 
         Raises:
@@ -98,7 +107,7 @@ class PartPrices:
             self._ends[part] = self._bounds(part)
         return self._ends[part]
 
-    def plans(self, part: Part) -> list[Planned]:
+    def plans(self, part: AnyPart) -> list[Planned]:
         """Plans of a part's operators."""
         if part not in self._used:
             if part not in self._plans:
@@ -106,7 +115,7 @@ class PartPrices:
             self._used[part] = self._plans.pop(part)
         return self._used[part]
 
-    def _price(self, part: Part) -> Price:
+    def _price(self, part: AnyPart) -> Price:
         joules = 0.0
         for mapping, mapped in self.plans(part):
             macs = KERNELS[mapped.kernel].macs(mapped.sizes, mapped.choices)
@@ -115,14 +124,14 @@ class PartPrices:
         self._prices[part] = Price(cycles, joules, self._expert_bytes(part))
         return self._prices[part]
 
-    def _cycles(self, part: Part) -> list[float]:
+    def _cycles(self, part: AnyPart) -> list[float]:
         """Cycles of a part's operators."""
         perf = [mapped.cycles for _, mapped in self.plans(part)]
         if self._lt is None:
             return [*perf]
         return _scaled(perf, self._interpolated(part))
 
-    def _bounds(self, part: Part) -> tuple[float, float]:
+    def _bounds(self, part: AnyPart) -> tuple[float, float]:
         off = 0.0 if self._lt is None else self._error(part)
         low = high = 0.0
         for (mapping, mapped), cycles in zip(self.plans(part), self._cycles(part), strict=True):
@@ -141,8 +150,9 @@ class PartPrices:
         memory, variant = mapping.place.offchip is not None, _variant(mapping, mapped)
         return chip_steps(self._compared_as, mapped.kernel, level, memory=memory, variant=variant)
 
-    def _interpolated(self, part: Part) -> list[float]:
+    def _interpolated(self, part: AnyPart) -> list[float]:
         """Ratio of `lt` to `perf` of a part's operators."""
+        assert isinstance(part, Part)  # as dies of a wafer have no prices of level lt
         points = [(self._at(point), weight) for point, weight in around(part)]
         columns = zip(*(ratios for ratios, _ in points), strict=True)
         weights = [weight for _, weight in points]
@@ -157,8 +167,9 @@ class PartPrices:
             )
         return self._ratios[point]
 
-    def _error(self, part: Part) -> float:
+    def _error(self, part: AnyPart) -> float:
         """The largest error of interpolation in the checks of a part's kind, as a part of 1."""
+        assert isinstance(part, Part)
         of = kind(part)
         if of not in self._errors:
             errors = []
@@ -169,7 +180,7 @@ class PartPrices:
             self._errors[of] = max(errors)
         return self._errors[of]
 
-    def _ran(self, part: Part) -> Ran:
+    def _ran(self, part: AnyPart) -> Ran:
         """A part at level `lt`."""
         assert self._lt is not None
 
@@ -182,11 +193,11 @@ class PartPrices:
             str(part), self._mapping.place, operators, self._mapping.choices, planned, kept=kept
         )
 
-    def _find(self, parts: Sequence[Part]) -> None:
+    def _find(self, parts: Sequence[AnyPart]) -> None:
         """Plans of parts that differ in how much there is to do alone."""
         self._plans |= zip(parts, self._planned(parts), strict=True)
 
-    def _planned(self, parts: Sequence[Part]) -> list[list[Planned]]:
+    def _planned(self, parts: Sequence[AnyPart]) -> list[list[Planned]]:
         found: list[list[Planned]] = [[] for _ in parts]
         for operators in zip(*(part_operators(self._model, each) for each in parts), strict=True):
             kept = _is_kept(parts[0]) and isinstance(operators[0], Attention)
@@ -195,8 +206,10 @@ class PartPrices:
                 plans.append((mapping, mapped))
         return found
 
-    def _expert_bytes(self, part: Part) -> float:
+    def _expert_bytes(self, part: AnyPart) -> float:
         """Bytes of experts' weights that a part reads."""
+        if isinstance(part, Routed):
+            return part.needed * self._model.expert_bytes
         if not isinstance(part, Layer) or not part.experts:
             return 0.0
         return needed(self._model, part.tokens) * self._model.expert_bytes
@@ -228,7 +241,7 @@ def between_at(
     return between(steps, mapped.plan.balance, cycles)
 
 
-def _is_kept(part: Part) -> bool:
+def _is_kept(part: AnyPart) -> bool:
     """Whether keys and values are in the tiles' SRAM."""
     return isinstance(part, Decode) and part.in_sram
 

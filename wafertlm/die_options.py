@@ -1,0 +1,41 @@
+"""How a model lies on the dies of a wafer, as options of several commands say it."""
+
+from typing import Any
+
+from tlm.chips import AnyChip
+from tlm.chips.gpu import GpuBox
+from tlm.errors import InputError, choose
+from workloads.serving.price.die_links import Routing
+from workloads.serving.price.die_price import DieMapping
+
+ROUTINGS = ("balanced", "popular")
+PP_HELP = "Groups of dies with some layers each, one behind another."
+ROUTING_HELP = "Of tokens to experts on dies: balanced (default), or popular."
+MERGE_HELP = "Send a token to a die once, whatever number of its experts it goes to."
+OVERLAP_HELP = "Let halves of a batch take turns on dies and links."
+#: Options that only wafers of dies have.
+ON_DIES = ("pp", "routing", "merge_copies", "overlap")
+
+
+def die_mapping(options: Any, chip: AnyChip) -> DieMapping | None:
+    """What options of a command say of a chip's dies; None of a chip that is no wafer.
+
+    Raises:
+        InputError: for options of dies with another chip, and an unknown routing.
+    """
+    if isinstance(chip, GpuBox) or chip.dies is None:
+        for name in ON_DIES:
+            if getattr(options, name):
+                raise InputError(
+                    f"--{name.replace('_', '-')}: found with '{chip.name}'; allowed: with wafers "
+                    "of dies, such as flat32-wafer"
+                )
+        return None
+    routing = options.routing or ROUTINGS[0]
+    choose("routing", routing, ROUTINGS)
+    return DieMapping(
+        expert_parallel=options.expert_parallel,
+        pipeline=options.pp,
+        routing=Routing(routing == "popular", options.merge_copies),
+        overlap=options.overlap,
+    )

@@ -1,0 +1,150 @@
+"""One iteration on a wafer of dies: kernels of a die, and what goes between dies."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tlm.errors import InputError
+from wafertlm.kernel.setup import Ground
+from workloads.models import Model
+from workloads.models.operators import Operator
+from workloads.serving.price.cost import Batch
+from workloads.serving.price.die_links import Exchange, HandOver, Link
+from workloads.serving.price.die_plan import DiePlan
+from workloads.serving.price.die_price import DieMapping, DiesOfModel
+from workloads.serving.price.iteration import AnyPart, part_operators
+
+#: Cycles of an operator's kernel.
+Cycles = Mapping[Operator, int]
+
+
+@dataclass(frozen=True, slots=True)
+class DieIteration:
+    """An iteration on dies.
+
+    Attributes:
+        dies: The dies and who has which weights.
+        plan: What runs where.
+        level: That of the links.
+    """
+
+    dies: DiesOfModel
+    plan: DiePlan
+    level: str
+
+    @classmethod
+    def of(
+        cls, ground: Ground, model: Model, batch: Batch, mapping: DieMapping, level: str
+    ) -> "DieIteration":
+        """Plan an iteration.
+
+        Raises:
+            InputError: for a level that links do not have, keys and values that do not fit, and as
+                `DiesOfModel`.
+        """
+        if level == "at":
+            raise InputError("--level: found 'at' with dies; allowed: perf, lt, as links have")
+        dies = DiesOfModel(model, ground.chip, mapping)
+        tokens = batch.decode_context_tokens + sum(map(sum, batch.prefills)) + batch.decode_tokens
+        if tokens > dies.kv_tokens:
+            raise InputError(
+                f"--decode, --prefill: found {tokens} tokens; allowed: the {dies.kv_tokens} whose "
+                f"keys and values '{ground.chip.name}' holds beside the weights"
+            )
+        return cls(dies, dies.planner.planned(batch), level)
+
+    def operators(self) -> list[tuple[Operator, int]]:
+        """Operators of a die's kernels, and how often each runs; links are not among them."""
+        found: Counter[Operator] = Counter()
+        for part, count in self._counted().items():
+            if not isinstance(part, Exchange | HandOver):
+                for operator in part_operators(self.dies.model, part):
+                    found[operator] += count
+        return list(found.items())
+
+    def links(self) -> list[tuple[Link, int, float]]:
+        """What goes between dies, how often, and the cycles of each."""
+        return [
+            (part, count, self._link_cycles(part))
+            for part, count in self._counted().items()
+            if isinstance(part, Exchange | HandOver)
+        ]
+
+    def links_between(self) -> tuple[float, float]:
+        """The least and the most cycles of all that goes between dies."""
+        low = high = 0.0
+        for link, count, cycles in self.links():
+            ends = self.dies.links.between(link) if self.level == "perf" else None
+            low += count * cycles * (1.0 if ends is None else ends.low)
+            high += count * cycles * (1.0 if ends is None else ends.high)
+        return low, high
+
+    def cycles(self, of: Cycles) -> int:
+        """Cycles of the iteration, by those of its kernels."""
+        times: dict[AnyPart | Link, float] = {}
+
+        def cycles(part: AnyPart | Link) -> float:
+            if part not in times:
+                times[part] = self._part_cycles(part, of)
+            return times[part]
+
+        return round(self.plan.cycles(cycles))
+
+    def link_records(self) -> list[dict[str, Any]]:
+        """Lines of the result for what goes between dies; shapes are bytes of a message."""
+        found = []
+        for link, count, cycles in self.links():
+            ends = self.dies.links.between(link)
+            record: dict[str, Any] = {
+                "operator": link.operator,
+                "kernel": self.dies.links.name_of(link),
+                "shape": str(self.dies.links.bytes_of(link)),
+                "place": f"{self.dies.groups.label} dies",
+                "count": count,
+                "cycles": round(cycles),
+                "breakdown_cycles": {
+                    "compute": 0,
+                    "communication": round(cycles),
+                    "memory": 0,
+                    "overhead": 0,
+                },
+                "memory_bytes": {"read": 0, "written": 0},
+                "level_pct": 100 * (ends.high - 1) if self.level == "perf" else 0.0,
+            }
+            found.append(record)
+        return found
+
+    def record(self) -> dict[str, Any]:
+        """Where it ran, for the result."""
+        groups, stretches = self.dies.groups, self.dies.planner.stretches
+        weights = [self.dies.stage_bytes(number) for number in range(groups.count)]
+        return {
+            "dies": {
+                "group": groups.label,
+                "groups": groups.count,
+                "dtype": self.dies.dtype,
+                "layers": [len(stretch) for stretch in stretches],
+                "micro_batches": len(self.plan.runs),
+                "weight_bytes": weights,
+                "kv_capacity_tokens": self.dies.kv_tokens,
+            }
+        }
+
+    def _counted(self) -> Counter[AnyPart | Link]:
+        """Parts of all micro-batches, or of one if they are alike."""
+        found: Counter[AnyPart | Link] = Counter()
+        plan = self.plan
+        alike = len(set(plan.runs)) == 1
+        for part, count in plan._replace(runs=plan.runs[:1] if alike else plan.runs).counted():
+            found[part] += count
+        return found
+
+    def _part_cycles(self, part: AnyPart | Link, of: Cycles) -> float:
+        if isinstance(part, Exchange | HandOver):
+            return self._link_cycles(part)
+        return sum(of[operator] for operator in part_operators(self.dies.model, part))
+
+    def _link_cycles(self, link: Link) -> float:
+        links = self.dies.links
+        return links.lt_cycles(link) if self.level == "lt" else links.cycles(link)
