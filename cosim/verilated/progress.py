@@ -89,10 +89,10 @@ def _watch(shown: str, folder: Path, work: Work, begin: float, ended: threading.
 def _last(times: Path) -> dict[str, float]:
     """Seconds that models took, by what they are."""
     try:
-        known: dict[str, float] = json.loads(times.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        known = json.loads(times.read_text(encoding="utf-8"))
+        return {name: float(seconds) for name, seconds in known.items()}
+    except (OSError, ValueError, AttributeError, TypeError):
         return {}
-    return known
 
 
 def _say(line: str) -> None:

@@ -378,7 +378,7 @@ def test_a_name_cannot_break_the_page(results: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.json", "{", r"a\.json: not a readable JSON file"),
+        ("a.json", "{", r"a\.json: not JSON"),
         ("a.json", json.dumps(kernel_run(cycles="many")), r"a\.json: cycles: .*integer"),
         ("a.json", json.dumps(serve_run(ttft_s=None)), r"a\.json: ttft_s: "),
         ("chat.csv", "arrival_s\n1\n", r"chat\.csv: needs numbers in the columns ttft_s"),

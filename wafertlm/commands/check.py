@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from tlm.check import Report, check_program, chip_limits
-from wafertlm.commands.common import options_of, output_options, required
+from wafertlm.commands.common import OutputFile, options_of, output_options, required
 from wafertlm.kernel import KernelOptions, resolve
 from wafertlm.kernel.options import known_names
 from wafertlm.options import chip_told
@@ -80,7 +80,7 @@ def _known_names() -> dict[str, list[str]]:
 @click.command("check")
 @click.argument("kernel", required=False)
 @options_of(KernelOptions, _OPTIONS)
-@click.option("--out", type=click.Path(path_type=Path), help="Store the result (JSON).")
+@click.option("--out", type=OutputFile(), help="Store the result (JSON).")
 @output_options(_known_names)
 def command(out: Path | None, as_json: bool, **given: Any) -> None:
     """Check a kernel's program without running it.
