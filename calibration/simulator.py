@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 import signal
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ from cosim.verilated.plain_names import PlainNames, plain_names
 from cosim.verilated.toolchain import ended_badly, tool_versions, verilator_environment
 from tlm.calibrated import REPOSITORY, file_hash
 from tlm.children import run as run_tool
+from tlm.scratch import run_folder
 
 _MOST_ERROR_LINES = 15
 #: Some cycles of a mesh never take so long; Verilog that loops within one takes for ever.
@@ -75,7 +75,7 @@ class Simulation:
         from cocotb_tools.check_results import get_results
         from cocotb_tools.runner import get_runner
 
-        work = folder or Path(tempfile.mkdtemp(prefix="wafertlm-"))
+        work = folder or run_folder()
         (work / "plan.json").write_text(json.dumps(plan))
         environment = verilator_environment() | {
             "WAFERTLM_PLAN": str(work / "plan.json"),

@@ -3,6 +3,7 @@
 A run holds a lock on what it makes, which the system drops when the run ends, in whichever way.
 """
 
+import atexit
 import fcntl
 import os
 import shutil
@@ -12,22 +13,45 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _PREFIX = "wafertlm-run-"
+_KEPT = "kept"
+_of_runs: dict[Path, int] = {}
 
 
 @contextmanager
 def scratch_folder(place: Path | None = None) -> Iterator[Path]:
     """A folder of the system's temporary ones, or of another place; it is removed at the end."""
-    place = place or Path(tempfile.gettempdir())
-    swept(place, f"{_PREFIX}*")
-    lock = None
-    while lock is None:  # another run may sweep it before it is held
-        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=place))
-        lock = _lock(folder, os.O_RDONLY)
+    folder, lock = _new(place or Path(tempfile.gettempdir()))
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         os.close(lock)
+
+
+def run_folder() -> Path:
+    """A folder that the caller removes; if it does not, it stays for who looks for a fault."""
+    for removed in [folder for folder in _of_runs if not folder.exists()]:
+        os.close(_of_runs.pop(removed))
+    folder, lock = _new(Path(tempfile.gettempdir()))
+    _of_runs[folder] = lock
+    return folder
+
+
+@atexit.register
+def _keep() -> None:
+    """Mark what has not been removed. A run that is killed does not come here."""
+    for folder in _of_runs:
+        with suppress(OSError):
+            (folder / _KEPT).touch()
+
+
+def _new(place: Path) -> tuple[Path, int]:
+    """A new folder, and the lock by which it is held."""
+    swept(place, f"{_PREFIX}*")
+    while True:  # another run may sweep it before it is held
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=place))
+        if (lock := _lock(folder, os.O_RDONLY)) is not None:
+            return folder, lock
 
 
 @contextmanager
@@ -47,7 +71,7 @@ def swept(place: Path, pattern: str) -> None:
     """Remove what matches in a folder and no run holds any more; what is others' stays."""
     for path in place.glob(pattern):
         with suppress(OSError):
-            if path.lstat().st_uid == os.getuid():
+            if path.lstat().st_uid == os.getuid() and not (path / _KEPT).exists():
                 lock = _lock(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, must=True)
                 if lock is not None:
                     shutil.rmtree(path) if path.is_dir() else path.unlink()

@@ -41,6 +41,7 @@ class Table(BaseModel):
         Raises:
             InputError: naming that, the field, what was found and what is allowed.
         """
+        hold_flat(fields, told)
         fields = _with_tuples(fields)
         try:
             return cls.model_validate(fields, strict=True)
@@ -90,10 +91,10 @@ def hold_flat(value: Any, told: str) -> None:
     Raises:
         InputError: beginning with ``told``, if they are.
     """
-    level = [value] if isinstance(value, dict | list) else []
+    level = [value] if isinstance(value, Mapping | list) else []
     for _ in range(_DEEPEST):
-        inner = (each.values() if isinstance(each, dict) else each for each in level)
-        level = [one for each in inner for one in each if isinstance(one, dict | list)]
+        inner = (each.values() if isinstance(each, Mapping) else each for each in level)
+        level = [one for each in inner for one in each if isinstance(one, Mapping | list)]
         if not level:
             return
     raise InputError(f"{told}: found more than {_DEEPEST} tables or lists within each other")

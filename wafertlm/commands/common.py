@@ -16,6 +16,7 @@ from wafertlm.output import Result, emit
 
 _Command = Callable[..., None]
 _AS_THE_FIELD = Flag()
+_LONGEST_TEXT = 4000
 _DIGITS = re.compile(r"[+-]?[0-9]{1,18}")
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?inf|nan")
 
@@ -40,6 +41,16 @@ class Number(click.types.FloatParamType):
         return super().convert(value, param, ctx)
 
 
+class Text(click.types.StringParamType):
+    """A text of an option, so long at most that all that is made of it stays small."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The text."""
+        if len(value) > _LONGEST_TEXT:
+            self.fail(f"found {len(value)} characters; allowed: {_LONGEST_TEXT}", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 class OutputFile(click.Path):
     """A file to write, which is found before the work if it cannot be written."""
 
@@ -53,7 +64,12 @@ class OutputFile(click.Path):
         return path
 
 
-_TYPES: dict[Any, Any] = {int: WholeNumber(), float: Number(), Path: click.Path(path_type=Path)}
+_TYPES: dict[Any, Any] = {
+    int: WholeNumber(),
+    float: Number(),
+    str: Text(),
+    Path: click.Path(path_type=Path),
+}
 
 
 def options_of(record: type, names: Sequence[str] = ()) -> Callable[[_Command], _Command]:

@@ -38,7 +38,7 @@ def replay_result(
             figures = asdict(stored.replay(number, watch.compiling))
         except (SimulationError, HangError) as error:
             failure = CheckFailedError(str(error))
-            if scratch is None or not scratch.exists():
+            if scratch is None or not scratch.stat().st_size:
                 raise failure from error
     if failure is not None:
         raise failure
