@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 from numpy.lib.format import read_array
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from calibration.routers.stored import CustomCalibration, load_custom
 from cosim.spec.mesh import load_spec
@@ -29,6 +29,7 @@ REQUEST_COLUMNS = ("ttft_s", "e2e_s", "mean_tbt_ms")
 
 Values = NDArray[np.float64]
 _MOST_BYTES = 64 << 20
+_GREATEST = 1e18
 #: What reading a file that is no map may raise.
 _NO_MAP = (
     *(BadZipFile, EOFError, KeyError, MemoryError, NotImplementedError, OSError),
@@ -65,7 +66,7 @@ class Run(_Record):
     """A stored result of any command; not all tell an error."""
 
     command: str
-    options: Any
+    options: dict[str, Any] | _Record
     error: Error | None = None
     provenance: Provenance
 
@@ -76,7 +77,7 @@ class KernelOptions(_Record):
     kernel: str
     chip: str
     grid: str
-    shape: str
+    shape: Annotated[str, Field(pattern=r"^\d{1,18}(,\d{1,18}){0,9}$")]
     dtype: str
     level: str
     set: tuple[str, ...] = ()
@@ -91,7 +92,7 @@ class Kernel(Run):
     """A stored kernel run."""
 
     options: KernelOptions
-    cycles: int
+    cycles: Annotated[int, Field(gt=0)]
     seconds: float
     utilization: float
     breakdown_cycles: dict[str, float]
@@ -250,14 +251,24 @@ def _load_map(path: Path) -> dict[str, Values]:
     except _NO_MAP as error:
         raise InputError(f"{path}: needs the arrays {', '.join(MAP_ARRAYS)}: {error}") from error
     shapes = {array.shape for array in found.values()}
-    if len(shapes) != 1 or len(next(iter(shapes))) != 2:
-        raise InputError(f"{path}: arrays over rows and columns of one grid; found {shapes}")
+    if len(shapes) != 1 or len(next(iter(shapes))) != 2 or not all(map(_usual, found.values())):
+        raise InputError(
+            f"{path}: found arrays of shapes {shapes}; allowed: numbers of cycles over rows and "
+            "columns of one grid"
+        )
     return found
+
+
+def _usual(values: Values) -> bool:
+    """Whether there are numbers, all of which can be drawn."""
+    return values.size > 0 and bool((np.abs(values) < _GREATEST).all())
 
 
 def _array(arrays: ZipFile, name: str) -> Values:
     """An array of so many bytes as a map may have, whatever it says of its size."""
-    content = arrays.open(f"{name}.npy").read(_MOST_BYTES)
+    content = arrays.open(f"{name}.npy").read(_MOST_BYTES + 1)
+    if len(content) > _MOST_BYTES:
+        raise ValueError(f"{name} has more than {_MOST_BYTES} bytes")
     return np.asarray(read_array(BytesIO(content), allow_pickle=False), dtype=np.float64)
 
 
@@ -270,6 +281,8 @@ def _load_requests(path: Path) -> dict[str, Values]:
                 for name, values in found.items():
                     if row[name]:
                         values.append(float(row[name]))
+                        if not abs(values[-1]) < _GREATEST:
+                            raise ValueError(f"found {row[name]}")
     except (OSError, KeyError, TypeError, ValueError, csv.Error) as error:
         wanted = ", ".join(REQUEST_COLUMNS)
         raise InputError(f"{path}: needs numbers in the columns {wanted}: {error}") from error
