@@ -120,7 +120,9 @@ def _read(name: str, content: object, ask: Ask, include_folders: Sequence[Path])
     places = [str(Path.cwd()), *map(str, include_folders)]
     asked = _key([content, included_content(include_folders), places])
     file = cache_folder() / _ANSWERS / f"{name}-{asked}.json"
-    with suppress(OSError, ValueError, AttributeError, TypeError):  # there, and whole
+    with suppress(
+        OSError, ValueError, AttributeError, RecursionError, TypeError
+    ):  # there, and whole
         answer = {Path(path): old for path, old in json.loads(file.read_text()).items()}
         if all(file_hash(path) == old for path, old in answer.items()):
             return answer
