@@ -16,7 +16,7 @@ XDIST  := -n auto --maxprocesses 4 --dist
 export OBJCACHE := $(CURDIR)/.ci/object-cache
 
 .DEFAULT_GOAL := help
-.PHONY: help install tools demo picture test test-slow lint format gates proofs stress mutations accuracy bench pins record-slow clean
+.PHONY: help install tools demo picture test test-slow lint format gates proofs stress mutations accuracy kill bench pins record-slow clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -61,6 +61,9 @@ stress: $(TOOLS) ## press meshes of many forms with a million random packets
 
 accuracy: $(TOOLS) ## compare the models of network and memory with the Verilog, and store the tables
 	$(RUN) -m verification.accuracy --write
+
+kill: $(TOOLS) ## end commands at 100 random moments, begin them again, and compare what is left
+	$(RUN) -m tests.hostile.kill
 
 bench: $(TOOLS) ## measure how fast the models and the command are, against their targets
 	$(RUN) -m tests.bench

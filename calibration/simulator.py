@@ -8,8 +8,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +17,11 @@ import cocotb_tools.config
 
 from cosim.errors import SimulationError, UnfinishedError
 from cosim.verilated.cache import ask_verilator, cached
-from cosim.verilated.toolchain import tool_versions, verilator_environment
+from cosim.verilated.plain_names import PlainNames, plain_names
+from cosim.verilated.toolchain import ended_badly, tool_versions, verilator_environment
 from tlm.calibrated import REPOSITORY, file_hash
+from tlm.children import run as run_tool
+from tlm.scratch import run_folder
 
 _MOST_ERROR_LINES = 15
 #: Some cycles of a mesh never take so long; Verilog that loops within one takes for ever.
@@ -74,12 +75,16 @@ class Simulation:
         from cocotb_tools.check_results import get_results
         from cocotb_tools.runner import get_runner
 
-        work = folder or Path(tempfile.mkdtemp(prefix="wafertlm-"))
+        work = folder or run_folder()
         (work / "plan.json").write_text(json.dumps(plan))
         environment = verilator_environment() | {
             "WAFERTLM_PLAN": str(work / "plan.json"),
             "WAFERTLM_RESULT": str(work / "result.json"),
             "WAFERTLM_STALL_SECONDS": str(STALL_SECONDS),
+            # A model in a folder with a blank was not told where cocotb's libraries are.
+            "LD_LIBRARY_PATH": os.pathsep.join(
+                [str(cocotb_tools.config.libs_dir), os.environ.get("LD_LIBRARY_PATH", "")]
+            ).rstrip(os.pathsep),
             "PYTHONPATH": os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")]),
             # Else cocotb loads pytest's plugins, to show values of a failed assertion: 40 % of a
             # short run. Who looks for a fault in a bench sets it to "*.py".
@@ -175,7 +180,7 @@ def build(
     found = cached(
         top,
         content,
-        lambda folder: _verilate(write(folder), parameters, options),
+        lambda folder: _verilate(write(folder), parameters, flags, include_folders),
         shown=shown + " with waves" * waves,
         nodes=nodes,
         ask=ask,
@@ -184,13 +189,27 @@ def build(
     return model(found.folder, found.read)
 
 
-def _verilate(simulation: Simulation, parameters: Mapping[str, int], flags: Sequence[str]) -> None:
-    libraries = cocotb_tools.config.libs_dir
+def _verilate(
+    simulation: Simulation,
+    parameters: Mapping[str, int],
+    flags: Sequence[str],
+    include_folders: Sequence[Path],
+) -> None:
+    with plain_names() as names, names.building(simulation.folder) as folder:
+        places = [f"-I{names.of(place)}" for place in include_folders]
+        own = (*flags, *places, *_parameters(parameters))
+        if printed := _compiled(simulation, folder, own, names):
+            raise _failed(simulation.top, names.told(printed))
+
+
+def _compiled(simulation: Simulation, folder: str, flags: Sequence[str], names: PlainNames) -> str:
+    """Build a model; what the tools printed if they failed."""
+    libraries = names.of(cocotb_tools.config.libs_dir)
     main = cocotb_tools.config.share_dir / "lib" / "verilator" / "verilator.cpp"
     command = [
         "verilator", "--cc", "--exe", "--build", "-j", str(os.cpu_count()),
         "--vpi", "--public-depth", "1", "--assert", "--prefix", "Vtop",
-        "--top-module", simulation.top, "-Mdir", str(simulation.folder), "-o", simulation.top,
+        "--top-module", simulation.top, "-Mdir", folder, "-o", simulation.top,
         "--timescale", "1ns/1ps", "-O3", "--x-assign", "fast",
         # The packaged Verilator's precompiled headers are broken for models of several files.
         # Short functions at -O1: an 8x8 mesh compiles in one minute instead of five.
@@ -200,16 +219,15 @@ def _verilate(simulation: Simulation, parameters: Mapping[str, int], flags: Sequ
         "-LDFLAGS", f"-Wl,-rpath,{libraries} -L{libraries} -lcocotbvpi_verilator",
         *(["--trace"] if simulation.waves else []),
         *flags,
-        *_parameters(parameters),
-        *(str(path) for path in simulation.sources),
-        str(main),
+        *(names.of(path) for path in simulation.sources),
+        names.of(main),
     ]  # fmt: skip
-    outcome = _outcome(command)
-    if outcome.returncode and "V3Gate" in outcome.stderr:
+    environment = names.environment(verilator_environment())
+    outcome = run_tool(command, environment)
+    if outcome.returncode and "V3Gate" in outcome.stdout:
         # This Verilator's removal of gates breaks on some functions; the model is right without.
-        outcome = _outcome([*command, "-fno-gate"])
-    if outcome.returncode:
-        raise _failed(simulation.top, outcome.stdout + outcome.stderr)
+        outcome = run_tool([*command, "-fno-gate"], environment)
+    return ended_badly(outcome)
 
 
 def _parameters(values: Mapping[str, int]) -> list[str]:
@@ -219,12 +237,6 @@ def _parameters(values: Mapping[str, int]) -> list[str]:
 def _failed(top: str, output: str) -> SimulationError:
     first = _first_errors(output, _MOST_ERROR_LINES)
     return SimulationError(f"building {top} failed:\n{first}{output[-4000:]}")
-
-
-def _outcome(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command, env=verilator_environment(), capture_output=True, text=True, check=False
-    )
 
 
 def _first_errors(output: str, most: int) -> str:

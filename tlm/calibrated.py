@@ -11,11 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from tlm.errors import InputError
+from tlm.files import read_text
 from tlm.sealed import unsealed
 from tlm.tables import Table
 
@@ -49,7 +50,7 @@ class CheckPoint(Table):
     """A measurement the fit has not seen, and what the model says of it."""
 
     case: str
-    rtl: float
+    rtl: Annotated[float, Field(gt=0)]
     model: float
 
     @property
@@ -231,8 +232,8 @@ def read_stored(
             files that changed.
     """
     try:
-        stored = unsealed(path.read_text(encoding="utf-8"), kind)
-    except (OSError, ValueError) as error:
+        stored = unsealed(read_text(path, str(path)), kind)
+    except ValueError as error:
         fault = _first_fault(error) if isinstance(error, ValidationError) else error
         raise InputError(f"{path}: {fault}; run 'wafertlm calibrate'") from error
     changed = stored.changed_sources()

@@ -1,5 +1,9 @@
 """The one exception that a user's bad input raises, and what often raises it."""
 
+from textwrap import shorten
+
+_LONGEST_LIST = 240
+
 
 class InputError(Exception):
     """Input that cannot be used.
@@ -27,7 +31,8 @@ def choose(kind: str, name: str, known: dict[str, object] | list[str] | tuple[st
     """
     if name in known:
         return name
-    raise InputError(f"unknown {kind} '{name}'; known: {', '.join(sorted(known))}")
+    names = shorten(", ".join(sorted(known)), _LONGEST_LIST, placeholder=" ... (all: --list)")
+    raise InputError(f"unknown {kind} '{name}'; known: {names}")
 
 
 def hold_least(name: str, found: int, least: int) -> None:

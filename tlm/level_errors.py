@@ -3,10 +3,11 @@
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import product
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from tlm.calibrated import REPOSITORY, Comparison, read_stored
 from tlm.tables import Table
@@ -17,6 +18,10 @@ CHIPS_FILE = REPOSITORY / "calibration" / "chips.json"
 
 #: Logarithms that are not further apart are the same.
 _EQUAL = 1e-9
+
+#: What errors are counted against.
+Cycles = Annotated[int, Field(gt=0)]
+Balance = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class LevelPoint(Table):
@@ -29,10 +34,10 @@ class LevelPoint(Table):
     kernel: str
     case: str
     dtype: str
-    balance: float
-    at: int
-    lt: int
-    perf: int
+    balance: Balance
+    at: Cycles
+    lt: Cycles
+    perf: Cycles
 
     @property
     def lt_error_pct(self) -> float:
@@ -65,9 +70,9 @@ class TilePoint(Table):
     case: str
     dtype: str
     memory: bool
-    balance: float
-    rtl: int
-    at: int
+    balance: Balance
+    rtl: Cycles
+    at: Cycles
     alone: int
     busy: dict[str, tuple[int, int]]
 
@@ -101,10 +106,10 @@ class ChipPoint(Table):
     variant: str
     memory: bool
     case: str
-    balance: float
-    at: int | None
-    lt: int
-    perf: int
+    balance: Balance
+    at: Cycles | None
+    lt: Cycles
+    perf: Cycles
 
     @property
     def error_pct(self) -> float:

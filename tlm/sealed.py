@@ -31,7 +31,7 @@ def unsealed(text: str, kind: type[_Model]) -> _Model:
         return kind.model_validate_json(untouched)
     try:
         fields: Any = json.loads(text)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"Invalid JSON: {error}") from error
     digest = fields.pop(_FIELD, None) if isinstance(fields, dict) else None
     content = kind.model_validate_json(json.dumps(fields))

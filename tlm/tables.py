@@ -1,5 +1,6 @@
 """Tables of files: nothing unknown is in them, and a field that does not fit is named."""
 
+import json
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,6 +20,7 @@ Figure = Annotated[float, Field(gt=0, le=1e30, allow_inf_nan=False)]
 Duration = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
 
 _LONGEST_SHOWN = 60
+_DEEPEST = 50
 _TAG = "kind"
 _NO_FIGURES = {"name", "title", "source", "sources"}
 
@@ -39,6 +41,7 @@ class Table(BaseModel):
         Raises:
             InputError: naming that, the field, what was found and what is allowed.
         """
+        hold_flat(fields, told)
         fields = _with_tuples(fields)
         try:
             return cls.model_validate(fields, strict=True)
@@ -61,9 +64,40 @@ def toml_fields(path: Path, told: str) -> dict[str, Any]:
         InputError: naming the file, if it cannot be read or is no TOML.
     """
     try:
-        return tomllib.loads(read_text(path, told))
+        fields = tomllib.loads(read_text(path, told))
     except (ValueError, RecursionError) as error:
         raise InputError(f"{told}: not TOML: {error}") from error
+    hold_flat(fields, told)
+    return fields
+
+
+def json_value(path: Path, told: str) -> Any:
+    """What stands in a JSON file.
+
+    Raises:
+        InputError: naming the file, if it cannot be read or is no JSON.
+    """
+    try:
+        value = json.loads(read_text(path, told))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{told}: not JSON: {error}") from error
+    hold_flat(value, told)
+    return value
+
+
+def hold_flat(value: Any, told: str) -> None:
+    """Hold that tables and lists are not within each other without end: what reads them recurs.
+
+    Raises:
+        InputError: beginning with ``told``, if they are.
+    """
+    level = [value] if isinstance(value, Mapping | list) else []
+    for _ in range(_DEEPEST):
+        inner = (each.values() if isinstance(each, Mapping) else each for each in level)
+        level = [one for each in inner for one in each if isinstance(one, Mapping | list)]
+        if not level:
+            return
+    raise InputError(f"{told}: found more than {_DEEPEST} tables or lists within each other")
 
 
 def _with_tuples(value: Any) -> Any:

@@ -1,11 +1,16 @@
 """The command ``wafertlm``. A subcommand's module is imported when it is called, not before."""
 
+import os
+import re
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import NoReturn
 
 import click
 
+from tlm.children import end_all
 from tlm.errors import InputError
 from wafertlm import __version__
 from wafertlm.output import CheckFailedError
@@ -29,6 +34,9 @@ COMMANDS = {
 }
 
 _OK, _CHECK_FAILED, _BAD_INPUT, _INTERRUPTED = 0, 1, 2, 130
+_LONGEST_MESSAGE = 300
+_CUT = " ... "
+_FAULT = re.compile(r"%Error|%Fatal|\berror:")
 
 
 class _Commands(click.Group):
@@ -60,28 +68,71 @@ def cli() -> None:
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status; messages go to stderr."""
+    """Run the command and return its exit status; messages go to stderr, a line each."""
     try:
         outcome = cli.main(arguments, prog_name="wafertlm", standalone_mode=False)
+        sys.stdout.flush()
     except InputError as error:
-        click.echo(f"error: {error}", err=True)
-        return _BAD_INPUT
+        return _told(f"error: {error}", _BAD_INPUT)
     except CheckFailedError as error:
-        click.echo(f"check failed: {error}", err=True)
-        return _CHECK_FAILED
+        return _told(f"check failed: {error}", _CHECK_FAILED)
     except click.ClickException as error:
-        error.show()
-        return _BAD_INPUT
+        return _told(f"error: {error.format_message().rstrip('.')}{_help_of(error)}", _BAD_INPUT)
+    except OSError as error:  # of the machine, such as a full disk; files of options tell their own
+        return _told(f"error: {error.filename or 'output'}: {error.strerror}", _BAD_INPUT)
+    except MemoryError as error:
+        return _told(f"error: this machine has too little memory for it: {error}", _BAD_INPUT)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("interrupted", err=True)
-        return _INTERRUPTED
+        return _told("interrupted", _INTERRUPTED)
     # click hands back the status that a command asked for by `ctx.exit(status)`.
     return outcome if isinstance(outcome, int) else _OK
 
 
+def _told(message: str, status: int) -> int:
+    click.echo(one_line(message), err=True)
+    return status
+
+
+def one_line(message: str) -> str:
+    """A message as a line that can be read: of many lines the first, and the first with a fault.
+
+    What is too long loses its middle: it begins with what was found and ends with what is allowed.
+    """
+    first, *more = [line for line in message.splitlines() if line.strip()] or [""]
+    fault = next((line for line in more if _FAULT.search(line)), "")
+    whole = " ".join(f"{first} {fault}".split())
+    line = "".join(each if each.isprintable() else "?" for each in whole)
+    if len(line) <= _LONGEST_MESSAGE:
+        return line
+    half = (_LONGEST_MESSAGE - len(_CUT)) // 2
+    return f"{line[:half]}{_CUT}{line[-half:]}"
+
+
+def _help_of(error: click.ClickException) -> str:
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    return f"; see '{context.command_path} --help'" if context else ""
+
+
 def main() -> None:
     """Entry point of the console script."""
-    sys.exit(run())
+    owner = os.getpid()
+
+    def interrupted(number: int, frame: object) -> NoReturn:
+        if os.getpid() != owner:  # of a pool
+            os._exit(_INTERRUPTED)
+        end_all()
+        raise KeyboardInterrupt
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, interrupted)
+    if sys.stdout is None or sys.stderr is None:  # closed by who started it: nothing to write to
+        sys.exit(_BAD_INPUT)
+    status = run()
+    try:
+        sys.stdout.flush()
+    except OSError:  # told already; else Python tries again as it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(status)
 
 
 if __name__ == "__main__":

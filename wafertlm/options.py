@@ -10,7 +10,7 @@ from tlm.files import names_file
 from tlm.tables import Table
 from wafertlm.output import config_hash
 
-_GRID = re.compile(r"([1-9]\d*)x([1-9]\d*)")
+_GRID = re.compile(r"([1-9][0-9]{0,8})x([1-9][0-9]{0,8})")
 
 
 def parse_grid(option: str, text: str) -> tuple[int, int]:

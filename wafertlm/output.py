@@ -109,8 +109,14 @@ def emit(
 
     Before that it is stored in ``out``, if given.
     """
-    if out is not None:
-        store(result, out)
+    try:
+        if out is not None:
+            store(result, out)
+    finally:
+        _print(result, as_json, render)
+
+
+def _print(result: Result, as_json: bool, render: Callable[[Result], RenderableType]) -> None:
     if as_json:
         sys.stdout.write(_json(result))
     else:

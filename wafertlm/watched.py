@@ -5,7 +5,6 @@ in every cycle.
 """
 
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
@@ -21,6 +20,7 @@ from calibration.simulator import Simulation
 from calibration.tiles.systolic import RtlArray, SystolicCase, SystolicExperiment
 from tlm.errors import InputError
 from tlm.interconnect.packets import Deliveries, Packets
+from tlm.scratch import run_folder
 from wafertlm.noc.networks import Network
 
 
@@ -145,7 +145,7 @@ def _watched_simulation(simulation: Simulation, watch: Watch) -> Simulation:
 @contextmanager
 def _folder(watch: Watch) -> Iterator[Path]:
     """Where a run leaves its files; it stays if the run fails, whose message names it."""
-    folder = Path(tempfile.mkdtemp(prefix="wafertlm-"))
+    folder = run_folder()
     try:
         yield folder
     finally:

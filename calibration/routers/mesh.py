@@ -5,7 +5,6 @@ the bench that runs them is calibration/benches/blackbox_bench.py.
 """
 
 import shutil
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from cosim.spec.adapter import SizedMesh
 from cosim.spec.flits import Words
 from tlm.calibrated import REPOSITORY
 from tlm.interconnect.packets import Deliveries, Packets
+from tlm.scratch import run_folder
 
 _BENCH = REPOSITORY / "rtl" / "bench"
 _BENCH_SOURCES = tuple(
@@ -78,7 +78,7 @@ class BlackBoxMesh(SizedMesh):
             HangError: if the mesh stands still though flits are due.
             SimulationError: if the model cannot be built, or anything comes out wrong.
         """
-        folder = Path(tempfile.mkdtemp(prefix="wafertlm-"))
+        folder = run_folder()
         keep = False
         try:
             return self._deliveries(packets, loopback, folder)
@@ -134,7 +134,7 @@ class BlackBoxMesh(SizedMesh):
             SimulationError: if the model cannot be built, or an assertion in it fails.
         """
         words = self.layout().encode(packets)
-        folder = Path(tempfile.mkdtemp(prefix="wafertlm-"))
+        folder = run_folder()
         keep = False
         try:
             return self._run(packets, words, held, _OBSERVED_CYCLES, _UNBOUNDED, folder)[0]

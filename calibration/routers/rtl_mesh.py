@@ -7,7 +7,6 @@ rtl/bench/mesh_bench.sv; the bench that joins them is calibration/benches/mesh_b
 import os
 import re
 import shutil
-import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from cosim.verilog import NOC_SOURCES
 from tlm.calibrated import REPOSITORY
 from tlm.errors import InputError
 from tlm.interconnect.packets import Deliveries, Packets
+from tlm.scratch import run_folder
 
 _BENCH = REPOSITORY / "rtl" / "bench"
 #: A failed run's wave begins this long before the failure.
@@ -92,7 +92,7 @@ class RtlMesh(MeshParameters):
             HangError: if the mesh stands still.
             SimulationError: if the scoreboard finds anything wrong.
         """
-        sink, folder = sink or Sink(), Path(tempfile.mkdtemp(prefix="wafertlm-"))
+        sink, folder = sink or Sink(), run_folder()
         try:
             deliveries = self._run(packets, sink, folder, wave_from=0)
         except (HangError, SimulationError) as error:
@@ -128,7 +128,7 @@ class RtlMesh(MeshParameters):
 
     def _wave_of_failure(self, packets: Packets, sink: Sink, failure: str) -> str:
         """Repeat a run that failed and say where its wave is."""
-        folder = Path(tempfile.mkdtemp(prefix="wafertlm-wave-"))
+        folder = run_folder()
         first = max(0, cycle_of(failure) - WAVE_CYCLES)
         try:
             self._run(packets, sink, folder, wave_from=first)

@@ -4,7 +4,6 @@
 """
 
 import re
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
@@ -24,6 +23,8 @@ from pydantic import (
 from cosim.spec.data import DataLaw
 from cosim.spec.names import FLIT_COUNT, with_numbers
 from tlm.errors import InputError
+from tlm.files import is_file
+from tlm.tables import toml_fields
 
 #: How a header names several tiles.
 Masks = Literal["bitmask", "dont-care"]
@@ -39,6 +40,7 @@ _LEAST_FIT = (3, 4)
 _NARROWEST_MAXIMUM = 32
 _NARROWEST_RESULT = 32
 _WORD_BITS = 64
+_WIDEST_FIELD = 4096
 _LONGEST_RESET_CYCLES = 10_000
 
 
@@ -53,10 +55,10 @@ def _size(text: object) -> tuple[int, int]:
 
 def _bits(found: object) -> object:
     """A width as it stands: a number, or a name for one that follows the size of the mesh."""
-    number = isinstance(found, int) and not isinstance(found, bool) and found >= 1
+    number = isinstance(found, int) and not isinstance(found, bool) and 1 <= found <= _WIDEST_FIELD
     if not number and found not in _NAMED_WIDTHS:
         names = ", ".join((*_NAMED_WIDTHS, FLIT_COUNT))
-        raise ValueError(f"found {found!r}; allowed: 1 and more, or {names}")
+        raise ValueError(f"found {found!r}; allowed: 1 to {_WIDEST_FIELD}, or {names}")
     return found
 
 
@@ -405,19 +407,14 @@ def load_spec(path: Path) -> MeshSpec:
     Raises:
         InputError: naming the file, the field, what was found and what is allowed.
     """
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}; allowed: a specification in TOML") from error
-    except ValueError as error:
-        raise InputError(f"{path}: {error}; allowed: TOML") from error
+    table = toml_fields(path, str(path))
     try:
         spec = MeshSpec.model_validate(table)
     except ValidationError as error:
         raise InputError(f"{path.name}: {_first_problem(error)}") from error
     spec._file = path.resolve()
     for key, paths, there in (
-        ("sources", spec.source_files(), Path.is_file),
+        ("sources", spec.source_files(), is_file),
         ("include_folders", spec.include_folders(), Path.is_dir),
     ):
         for missing in (place for place in paths if not there(place)):

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from cosim.errors import SimulationError
 from cosim.verilated.cache import ask_verilator
+from tlm.scratch import scratch_folder
 
 _NUMBER = re.compile(r"(\d+)'(s?)h([0-9a-f]+)")
 _Tree = Mapping[str, Any]
@@ -43,7 +43,7 @@ def parts_of(top: str, arguments: Sequence[str], nodes: int) -> list[Part]:
     Raises:
         SimulationError: if there are errors in the Verilog, or a parameter is no whole number.
     """
-    with TemporaryDirectory(prefix="wafertlm-") as folder:
+    with scratch_folder() as folder:
         tree = Path(folder) / "tree.json"
         shown = ["--json-only-output", str(tree), "--json-only-meta-output", os.devnull]
         if problem := ask_verilator(Path(folder), top, [*arguments, *shown]):

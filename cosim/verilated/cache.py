@@ -10,20 +10,21 @@ import json
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from filelock import FileLock
 
 from cosim.errors import SimulationError
 from cosim.verilated.progress import BUILDING, Work, told
-from cosim.verilated.toolchain import verilator_environment
+from cosim.verilated.toolchain import ended_badly, verilator_environment
 from tlm.calibrated import REPOSITORY, file_hash
+from tlm.children import run
 from tlm.errors import InputError
 from tlm.files import whole_file
+from tlm.scratch import scratch_folder
 
 #: Beside a model; where it is, the model is whole.
 _WHOLE = "whole"
@@ -81,14 +82,15 @@ def cached(
         InputError: if the folder of built models cannot be written.
     """
     cache = cache_folder()
-    _hold_writable(cache)
     read = {} if ask is None else _read(name, content, ask, include_folders)
     # By name and content alone: the same Verilog may lie anywhere.
     unnamed = sorted((path.name, hashed) for path, hashed in read.items())
     folder = cache / f"{name}-{_key([content, unnamed])}"
-    with FileLock(f"{folder}.lock"):
-        if not (folder / _WHOLE).is_file():
-            _build(folder, make, shown, nodes, work)
+    if not (folder / _WHOLE).is_file():  # what is there needs no lock: others may have built it
+        _hold_writable(cache)
+        with FileLock(f"{folder}.lock"):
+            if not (folder / _WHOLE).is_file():
+                _build(folder, make, shown, nodes, work)
     return Built(folder, tuple(read))
 
 
@@ -118,14 +120,17 @@ def _read(name: str, content: object, ask: Ask, include_folders: Sequence[Path])
     places = [str(Path.cwd()), *map(str, include_folders)]
     asked = _key([content, included_content(include_folders), places])
     file = cache_folder() / _ANSWERS / f"{name}-{asked}.json"
-    if file.is_file():
+    with suppress(
+        OSError, ValueError, AttributeError, RecursionError, TypeError
+    ):  # there, and whole
         answer = {Path(path): old for path, old in json.loads(file.read_text()).items()}
         if all(file_hash(path) == old for path, old in answer.items()):
             return answer
+    _hold_writable(cache_folder())
     known = json.dumps(content)
-    with TemporaryDirectory(prefix="wafertlm-") as scratch:
-        ask(Path(scratch))
-        hashes = {path: file_hash(path) for path in _read_by_verilator(Path(scratch))}
+    with scratch_folder() as scratch:
+        ask(scratch)
+        hashes = {path: file_hash(path) for path in _read_by_verilator(scratch)}
     answer = {path: hashed for path, hashed in hashes.items() if hashed not in known}
     with whole_file(file) as whole:
         text = json.dumps({str(path): hashed for path, hashed in answer.items()}, indent=1)
@@ -149,10 +154,7 @@ def ask_verilator(folder: Path, top: str, arguments: Sequence[str]) -> str:
         "--json-only-meta-output", os.devnull, "--MMD", "-Wno-fatal", "-Mdir", str(folder),
         "--top-module", top, *arguments,
     ]  # fmt: skip
-    outcome = subprocess.run(
-        command, env=verilator_environment(), capture_output=True, text=True, check=False
-    )
-    return outcome.stdout + outcome.stderr if outcome.returncode else ""
+    return ended_badly(run(command, verilator_environment()))
 
 
 def _read_by_verilator(folder: Path) -> list[Path]:

@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,8 +12,10 @@ from typing import Any
 
 from cosim.errors import SimulationError
 from cosim.verilated.cache import ask_verilator, cached
-from cosim.verilated.toolchain import tool_versions, verilator_environment
+from cosim.verilated.plain_names import PlainNames, plain_names
+from cosim.verilated.toolchain import ended_badly, tool_versions, verilator_environment
 from tlm.calibrated import REPOSITORY, file_hash
+from tlm.children import run
 
 _FOLDER = Path(__file__).parent
 _FLAGS = (
@@ -88,7 +89,8 @@ class Library:
             (folder / f"{self.top}.sv").write_text(self.text)
             for path in own:
                 shutil.copy2(path, folder)
-            self._compile(folder, flags, cargs)
+            with plain_names() as names, names.building(folder) as plain:
+                self._compile(plain, flags, cargs, names)
 
         found = cached(
             self.top,
@@ -111,35 +113,33 @@ class Library:
     def _includes(self) -> list[str]:
         return [f"-I{place}" for place in self.include_folders]
 
-    def _compile(self, folder: Path, flags: list[str], cargs: str) -> None:
+    def _compile(self, folder: str, flags: list[str], cargs: str, names: PlainNames) -> None:
+        places = (f"-I{names.of(place)}" for place in self.include_folders)
         arguments: dict[str, Any] = {
+            "build_dir": folder,
             # pyverilator finds a module by the name of its file.
-            "top_verilog_file": str(folder / f"{self.top}.sv"),
-            "preceding_files": str(folder / self.driver.name),
-            "args": [*flags, *self._includes(), *map(str, self.sources)],
+            "top_verilog_file": f"{folder}/{self.top}.sv",
+            "preceding_files": f"{folder}/{self.driver.name}",
+            "args": [*flags, *places, *map(names.of, self.sources)],
             "cargs": cargs,
         }
-        problem = _compiled(folder, arguments)
+        environment = names.environment(verilator_environment())
+        problem = _compiled(folder, arguments, environment)
         if "V3Gate" in problem:
             # This Verilator's removal of gates breaks on some functions; without, all is right.
-            problem = _compiled(folder, {**arguments, "args": ["-fno-gate", *arguments["args"]]})
+            args = ["-fno-gate", *arguments["args"]]
+            problem = _compiled(folder, {**arguments, "args": args}, environment)
         if problem:
-            raise SimulationError(f"building {self.name} failed:\n{problem[-4000:]}")
+            told = names.told(problem)[-4000:]
+            raise SimulationError(f"building {self.name} failed:\n{told}")
 
 
-def _compiled(folder: Path, arguments: dict[str, Any]) -> str:
+def _compiled(folder: str, arguments: dict[str, Any], environment: dict[str, str]) -> str:
     """Build a model in a folder; what the tools said if they failed."""
-    (folder / "arguments.json").write_text(json.dumps(arguments))
-    environment = verilator_environment() | {
+    Path(folder, "arguments.json").write_text(json.dumps(arguments))
+    environment |= {
         "PYTHONPATH": os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")]),
         "MAKEFLAGS": _MAKE_FLAGS,
     }
-    outcome = subprocess.run(
-        [sys.executable, "-m", "cosim.verilated.pyverilator_fit", str(folder)],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    return outcome.stdout if outcome.returncode else ""
+    command = [sys.executable, "-m", "cosim.verilated.pyverilator_fit", folder]
+    return ended_badly(run(command, environment))

@@ -6,12 +6,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from filelock import FileLock
 
+from tlm.errors import InputError
 from tlm.files import whole_file
 
 #: So often it is said how far a build is.
@@ -75,7 +76,8 @@ def told(shown: str, folder: Path, nodes: int, work: Work = BUILDING) -> Iterato
         ended.set()
         watch.join()
     took = time.monotonic() - begin
-    with FileLock(f"{times}.lock"), whole_file(times) as scratch:
+    # Not when they are another user's: they are a guess.
+    with suppress(OSError, InputError), FileLock(f"{times}.lock"), whole_file(times) as scratch:
         known = {**_last(times), shown: round(took, 1)}
         scratch.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
     _say(f"{work.done} {shown} in {took:.0f} s")
@@ -89,10 +91,10 @@ def _watch(shown: str, folder: Path, work: Work, begin: float, ended: threading.
 def _last(times: Path) -> dict[str, float]:
     """Seconds that models took, by what they are."""
     try:
-        known: dict[str, float] = json.loads(times.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        known = json.loads(times.read_text(encoding="utf-8"))
+        return {name: float(seconds) for name, seconds in known.items()}
+    except (OSError, ValueError, AttributeError, RecursionError, TypeError):
         return {}
-    return known
 
 
 def _say(line: str) -> None:

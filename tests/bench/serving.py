@@ -1,6 +1,9 @@
 """Speed of the serving engine: requests served and iterations stepped in a CPU second."""
 
+import multiprocessing
+import resource
 import time
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -9,13 +12,23 @@ import numpy as np
 from tests.bench.measure import Row, cpu_seconds
 from tests.bench.network import Note
 from workloads.serving.engine.run import Limits, run
-from workloads.serving.load.generator import Lengths, arrivals_ps, sample
+from workloads.serving.load.generator import Lengths, arrivals_ps, generate, sample
 from workloads.serving.load.traces import Trace, load_trace
-from workloads.serving.price.cost import Batch, DecodeCosts, Int64s, IterationCost, Work
+from workloads.serving.price.cost import (
+    Batch,
+    DecodeCosts,
+    Int64s,
+    IterationCost,
+    ServingModel,
+    Work,
+)
 from workloads.serving.price.models import serving_model
 from workloads.serving.schedulers import Chunked
 
 _REQUESTS_PER_S, _STEPS_PER_S = 5000.0, 50_000.0
+_MOST_GB = 1.0
+# Of the million: they come no faster than the chip serves them.
+_RATE_OF_MANY, _TO_PRICE = 4.0, 20_000
 # What the public conversation trace of 2023 has: 5.53 requests a second, mean, 90th percentile and
 # deviation of their lengths.
 _RATE_RPS = 5.53
@@ -60,6 +73,41 @@ def like_conversations(requests: int) -> Trace:
         sample(_PROMPT, requests, streams[1]),
         sample(_OUTPUT, requests, streams[2]),
     )
+
+
+def many_rows(requests: int, done: Note) -> list[Row]:
+    """A million generated requests: how many a CPU second, generation included, and the memory.
+
+    In a process of its own, whose memory is that of the run alone. Prices are there, as after a
+    run of the same load; figures of the run are seen to be of all requests.
+    """
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=context) as pool:
+        rate, gigabytes = pool.submit(_many, requests).result()
+    done()
+    work = f"llama3-8b on flat32, chunked, {requests:,} generated"
+    return [
+        Row(work, "requests/CPU-s", (rate,), _REQUESTS_PER_S),
+        Row(work, "GB", (gigabytes,), _MOST_GB),
+    ]
+
+
+def _many(requests: int) -> tuple[float, float]:
+    """Requests a CPU second, and the most gigabytes of the process."""
+    model = serving_model("llama3-8b", "flat32")
+    _served(min(requests, _TO_PRICE), model)
+    begin = time.process_time()
+    completed = _served(requests, model)
+    seconds = time.process_time() - begin
+    if completed != requests:
+        raise RuntimeError(f"{completed} of {requests} requests completed")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return requests / seconds, peak * 1024 / 1e9
+
+
+def _served(requests: int, model: ServingModel) -> int:
+    trace = generate("sharegpt", requests, _RATE_OF_MANY, 1.0, seed=0)
+    return int(run(trace, Chunked(), model)["completed"])
 
 
 def serving_rows(requests: int, runs: int, trace_file: Path | None, done: Note) -> list[Row]:

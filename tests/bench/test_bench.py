@@ -166,6 +166,12 @@ def test_serving_is_measured(tmp_path: Path) -> None:
         assert all(rate > 0 for row in rows for rate in row.runs)
 
 
+def test_many_requests_are_generated_and_served() -> None:
+    rate, memory = bench.measure(["many"], replace(TINY, many=50), lambda part: None).rows
+    assert (rate.unit, rate.target, memory.unit, memory.target) == ("requests/CPU-s", 5000, "GB", 1)
+    assert rate.runs[0] > 0 and 0 < memory.runs[0] < 2
+
+
 def test_conversations_are_as_long_and_as_many_as_those_of_the_public_trace() -> None:
     trace = like_conversations(19_366)
     assert trace.prompt_tokens.mean() == pytest.approx(1155, rel=0.02)

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from calibration.routers.mesh import BlackBoxMesh
+from calibration.simulator import build
 from cosim.block import RtlBlock, block_model
 from cosim.errors import SimulationError
 from cosim.spec.mesh import MeshSpec, load_spec
-from cosim.verilated import progress
+from cosim.verilated import progress, toolchain
 from cosim.verilated.library import Library
 from tests.specifications import TOY
 
@@ -28,6 +29,7 @@ module counter (
   always_ff @(posedge clk_i) count_o <= rst_ni ? next : first[0];
 endmodule
 """
+_WIRE = "module wire_m (input a_i, output b_o); assign b_o = a_i; endmodule"
 _ADDER = """
 module adder (input logic [7:0] a_i, input logic [7:0] b_i, output logic [7:0] sum_o);
   assign sum_o = a_i + b_i;
@@ -146,3 +148,27 @@ def test_a_build_says_how_far_it_is_and_how_long_the_last_one_took(
         wait_for("building a mesh, 0 s the last time\n")
         raise SimulationError
     assert "built" not in capsys.readouterr().err
+
+
+@pytest.mark.rtl
+def test_a_folder_may_be_called_as_one_likes(
+    model: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Verilator has a shell run make: names with blanks broke builds, others ran as commands."""
+    tools = tmp_path / "my tools; touch ran"
+    tools.mkdir()
+    environment = toolchain.verilator_environment()
+    (tools / "verilator").symlink_to(environment["VERILATOR_ROOT"])
+    odd = environment | {"VERILATOR_ROOT": str(tools / "verilator")}
+    for module in ("cosim.verilated.library", "calibration.simulator"):
+        monkeypatch.setattr(f"{module}.verilator_environment", lambda: odd)
+    cache = tmp_path / "my cache; touch ran; $(touch ran) 'x"
+    monkeypatch.setenv("WAFERTLM_CACHE", str(cache))
+    monkeypatch.chdir(tmp_path)
+    assert counts(model) == (5, 6)
+    source = tmp_path / "my sources"
+    source.mkdir()
+    (source / "wire.sv").write_text(_WIRE)
+    built = build("wire_m", [source / "wire.sv"], {})
+    assert (built.folder / "wire_m").is_file()
+    assert not [*tmp_path.rglob("ran")]

@@ -128,6 +128,8 @@ def _waits(flows: list[Packets], rows: int, cols: int, cycles: int) -> NDArray[n
 def _met_flits(flows: list[Packets]) -> float:
     """Mean flits of what is met on a link: of packets alike, or of flows of different ones."""
     flits = np.concatenate([each.flits for each in flows])
+    if not len(flits):
+        return 0.0
     if len(flows) == 1:
         return float(flits.mean())
     return float((flits**2).sum() / flits.sum())

@@ -1,6 +1,7 @@
 """Synthetic traffic: who sends what to whom, the same packets at every level."""
 
 import csv
+import io
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlm.errors import InputError, choose, hold_least
+from tlm.files import bounded_lines, open_to_read
 from tlm.interconnect.ordering import check_reductions
 from tlm.interconnect.packets import (
     REDUCTIONS,
@@ -182,8 +184,8 @@ def read_packets(
             other.
     """
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file)
+        with io.TextIOWrapper(open_to_read(path), encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(bounded_lines(file))
             columns = [name for name in reader.fieldnames or () if name]
             lines = [(reader.line_num, line) for line in reader]
     except (OSError, UnicodeDecodeError, csv.Error) as error:

@@ -22,7 +22,7 @@ from wafertlm.checked import (
     verdict_record,
 )
 from wafertlm.checked_layer import PHASES, TOKENS, layer_kernels
-from wafertlm.commands.common import options_of, output_options, required
+from wafertlm.commands.common import OutputFile, options_of, output_options, required
 from wafertlm.kernel import KernelOptions, Setup, resolve
 from wafertlm.kernel.options import known_names
 from wafertlm.options import chip_told
@@ -132,7 +132,7 @@ def _known_names() -> dict[str, list[str]]:
 @click.option("--model", help="A layer of a model, in place of a kernel.")
 @click.option("--phase", help="Of --model: prefill or decode.")
 @click.option("--tokens", type=int, help="Of --model: new tokens, or those cached; 4096 if none.")
-@click.option("--out", type=click.Path(path_type=Path), help="Store the result (JSON).")
+@click.option("--out", type=OutputFile(), help="Store the result (JSON).")
 @output_options(_known_names)
 def command(
     out: Path | None,

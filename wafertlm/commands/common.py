@@ -1,5 +1,6 @@
 """What commands have in common: how records of options become theirs, and what all can do."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from functools import wraps
@@ -9,11 +10,66 @@ from typing import Any, get_args, get_origin, get_type_hints
 import click
 
 from tlm.errors import InputError
+from tlm.files import hold_writable
 from wafertlm.options import Flag
 from wafertlm.output import Result, emit
 
 _Command = Callable[..., None]
 _AS_THE_FIELD = Flag()
+_LONGEST_TEXT = 4000
+_DIGITS = re.compile(r"[+-]?[0-9]{1,18}")
+_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?inf|nan")
+
+
+class WholeNumber(click.types.IntParamType):
+    """A whole number in plain digits: Python also reads ``1_0``, blanks and other digits."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number, of at most 18 digits."""
+        if isinstance(value, str) and not _DIGITS.fullmatch(value):
+            self.fail(f"'{value}' is not a valid integer: write digits, 18 at most", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class Number(click.types.FloatParamType):
+    """A number as it is written everywhere, by the same rule."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number; also ``inf``."""
+        if isinstance(value, str) and not _NUMBER.fullmatch(value):
+            self.fail(f"'{value}' is not a valid float: write it as 1.5 or 2e-3", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class Text(click.types.StringParamType):
+    """A text of an option, so long at most that all that is made of it stays small."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The text."""
+        if len(value) > _LONGEST_TEXT:
+            self.fail(f"found {len(value)} characters; allowed: {_LONGEST_TEXT}", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class OutputFile(click.Path):
+    """A file to write, which is found before the work if it cannot be written."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path."""
+        path = super().convert(value, param, ctx)
+        hold_writable(Path(str(path)))
+        return path
+
+
+_TYPES: dict[Any, Any] = {
+    int: WholeNumber(),
+    float: Number(),
+    str: Text(),
+    Path: click.Path(path_type=Path),
+}
 
 
 def options_of(record: type, names: Sequence[str] = ()) -> Callable[[_Command], _Command]:
@@ -45,7 +101,7 @@ def _option(
     return click.option(
         flag.name or f"--{name.replace('_', '-')}",
         name,
-        type=click.Path(path_type=Path) if kind is Path else kind,
+        type=_TYPES.get(kind, kind),
         is_flag=kind is bool,
         multiple=many,
         default=default,

@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from tlm.errors import InputError
-from wafertlm.commands.common import output_options
+from wafertlm.commands.common import OutputFile, output_options
 from wafertlm.compare import gates_of, run_comparison, variants
 from wafertlm.compare.variants import OPTIONS, varied
 from wafertlm.output import Result, emit, progress
@@ -96,7 +96,7 @@ def _known_names() -> dict[str, list[str]]:
     default=True,
     help="Whether gates and toggles of routers in Verilog are counted: some minutes each, once.",
 )
-@click.option("--out", type=click.Path(path_type=Path), help="Store the result (JSON).")
+@click.option("--out", type=OutputFile(), help="Store the result (JSON).")
 @output_options(_known_names)
 def command(
     compared: str | None,

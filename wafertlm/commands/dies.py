@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from tlm.chips import find_tiles
-from wafertlm.commands.common import options_of, output_options, required
+from wafertlm.commands.common import OutputFile, options_of, output_options, required
 from wafertlm.dies import DiesOptions, known_names, run_dies
 from wafertlm.options import chip_told, contents, recorded
 from wafertlm.output import Result, complete, emit
@@ -35,7 +35,7 @@ def _render(result: Result) -> RenderableType:
 
 @click.command("dies")
 @options_of(DiesOptions)
-@click.option("--out", type=click.Path(path_type=Path), help="Store the result (JSON).")
+@click.option("--out", type=OutputFile(), help="Store the result (JSON).")
 @output_options(known_names)
 def command(out: Path | None, as_json: bool, **given: Any) -> None:
     """Run a collective between the dies of a wafer.

@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from wafertlm.commands.common import options_of, output_options, required
+from wafertlm.commands.common import OutputFile, options_of, output_options, required
 from wafertlm.iteration import IterationOptions, run_iteration
 from wafertlm.iteration.options import known_names
 from wafertlm.kernel import Execution
@@ -44,7 +44,7 @@ def _render(result: Result) -> RenderableType:
 
 @click.command("iteration")
 @options_of(IterationOptions)
-@click.option("--out", type=click.Path(path_type=Path), help="Store the result (JSON).")
+@click.option("--out", type=OutputFile(), help="Store the result (JSON).")
 @output_options(known_names)
 def command(out: Path | None, as_json: bool, **given: Any) -> None:
     """Run one iteration of a model on a chip, kernel by kernel.

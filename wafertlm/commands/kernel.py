@@ -11,7 +11,7 @@ from rich.table import Table
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.traffic import parse_rectangle
 from tlm.trace import Timeline
-from wafertlm.commands.common import options_of, output_options, required
+from wafertlm.commands.common import OutputFile, WholeNumber, options_of, output_options, required
 from wafertlm.kernel import Execution, KernelOptions, Setup, resolve, run_setup
 from wafertlm.kernel.options import known_names
 from wafertlm.options import chip_told
@@ -53,17 +53,15 @@ def _render(result: Result) -> RenderableType:
 @click.command("kernel")
 @click.argument("kernel", required=False)
 @options_of(KernelOptions)
-@click.option("--threads", type=int, help="Threads of level lt, which change no figure.")
-@click.option(
-    "--waves", type=click.Path(path_type=Path), help="Record what is Verilog at level rtl (VCD)."
-)
-@click.option("--out", type=click.Path(path_type=Path), help="Store the result (JSON).")
-@click.option("--map", "map_path", type=click.Path(path_type=Path), help="Store maps (npz).")
-@click.option(
-    "--timeline", type=click.Path(path_type=Path), help="Store a timeline for Perfetto (json.gz)."
-)
+@click.option("--threads", type=WholeNumber(), help="Threads of level lt, which change no figure.")
+@click.option("--waves", type=OutputFile(), help="Record what is Verilog at level rtl (VCD).")
+@click.option("--out", type=OutputFile(), help="Store the result (JSON).")
+@click.option("--map", "map_path", type=OutputFile(), help="Store maps (npz).")
+@click.option("--timeline", type=OutputFile(), help="Store a timeline for Perfetto (json.gz).")
 @click.option("--region", help="Tiles of the timeline: r0:r1,c0:c1; else the first 8x8.")
-@click.option("--every", type=int, default=1, show_default=True, help="Every n-th operation of it.")
+@click.option(
+    "--every", type=WholeNumber(), default=1, show_default=True, help="Every n-th operation of it."
+)
 @output_options(known_names)
 def command(
     waves: Path | None,

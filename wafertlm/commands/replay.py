@@ -13,7 +13,7 @@ from rich.table import Table
 from cosim.errors import HangError, SimulationError
 from tlm.errors import InputError
 from tlm.files import whole_file
-from wafertlm.commands.common import render_names
+from wafertlm.commands.common import OutputFile, WholeNumber, render_names
 from wafertlm.finding import Again, run_again
 from wafertlm.output import CheckFailedError, Result, complete, emit
 from wafertlm.replay import Stored, load, names
@@ -38,7 +38,7 @@ def replay_result(
             figures = asdict(stored.replay(number, watch.compiling))
         except (SimulationError, HangError) as error:
             failure = CheckFailedError(str(error))
-            if scratch is None or not scratch.exists():
+            if scratch is None or not scratch.stat().st_size:
                 raise failure from error
     if failure is not None:
         raise failure
@@ -118,7 +118,9 @@ def _listed(experiment: str | None, rtl: str | None) -> dict[str, list[str]]:
 
 @click.command("replay")
 @click.argument("experiment", required=False)
-@click.option("--case", "number", type=int, help="Number of a check case, from 0; see --list.")
+@click.option(
+    "--case", "number", type=WholeNumber(), help="Number of a check case, from 0; see --list."
+)
 @click.option("--worst", is_flag=True, help="The case of the largest error; also without --case.")
 @click.option("--rtl", metavar="SPEC", help="A custom mesh, calibrated by its SPEC.toml.")
 @click.option(
@@ -126,7 +128,7 @@ def _listed(experiment: str | None, rtl: str | None) -> dict[str, list[str]]:
     type=click.Path(dir_okay=False, path_type=Path),
     help="With --rtl: the file of a scene that went wrong; needs no calibration.",
 )
-@click.option("--wave", type=click.Path(dir_okay=False, path_type=Path), help="VCD to write.")
+@click.option("--wave", type=OutputFile(), help="VCD to write.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--list", "as_list", is_flag=True, help="Print experiments, or one's cases.")
 def command(

@@ -6,12 +6,13 @@ import click
 from rich.markup import escape
 
 from tlm.errors import InputError
+from wafertlm.commands.common import OutputFile
 from wafertlm.output import complete, emit
 from wafertlm.stopwatch import stopwatch
 
 _DEFAULT = click.core.ParameterSource.DEFAULT
 _FOLDER = click.Path(file_okay=False, path_type=Path)
-_FILE = click.Path(dir_okay=False, path_type=Path)
+_FILE = OutputFile()
 
 
 @click.command

@@ -10,9 +10,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from tlm.errors import InputError
-from wafertlm.commands.common import options_of, output_options
+from wafertlm.commands.common import Number, OutputFile, options_of, output_options
 from wafertlm.options import chip_told
-from wafertlm.output import TIMES, Result, emit, progress, store, warn
+from wafertlm.output import TIMES, Result, emit, progress, warn
 from wafertlm.serving import ServeOptions, complete_serve, serve_result
 from wafertlm.serving.run import known_names
 from wafertlm.stopwatch import stopwatch
@@ -61,7 +61,7 @@ def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:,.6g}"
 
 
-_FILE = click.Path(dir_okay=False, path_type=Path)
+_FILE = OutputFile()
 
 
 @click.command("serve")
@@ -72,7 +72,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--checkpoint", type=_FILE, help="Keep the run's state, to go on from if killed.")
 @click.option(
     "--checkpoint-every",
-    type=float,
+    type=Number(),
     default=CHECKPOINT_EVERY_S,
     show_default=True,
     help="Seconds.",
@@ -102,13 +102,11 @@ def command(
         figures = serve_result(options, bar, requests_csv, checkpoint, checkpoint_every)
         warn(figures["warnings"])
     result = complete_serve(options, figures, watch.times)
-    if out is not None:
-        store(result, out)
+    emit(result, as_json, _render, out)
     if plot is not None:
         from wafertlm.serving.plot import plot_serving  # matplotlib takes long to load
 
         plot_serving(result, plot)
-    emit(result, as_json, _render)
 
 
 def _check_plot(path: Path, options: ServeOptions) -> None:

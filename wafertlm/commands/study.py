@@ -11,8 +11,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from tlm.errors import InputError, choose, hold_least
-from wafertlm.commands.common import output_options
-from wafertlm.output import Progress, Result, complete, emit, progress, store
+from wafertlm.commands.common import OutputFile, WholeNumber, output_options
+from wafertlm.output import Progress, Result, complete, emit, progress
 from wafertlm.stopwatch import stopwatch
 from wafertlm.studied import kernel_figures
 from workloads.studies.campaign import default_workers
@@ -59,7 +59,7 @@ STUDIES = {
     ),
 }
 
-_FILE = click.Path(dir_okay=False, path_type=Path)
+_FILE = OutputFile()
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
@@ -183,9 +183,9 @@ def _interval(ends: list[float] | None) -> str:
     help=f"{QUICK_SEEDS} seeds instead of {FULL_SEEDS}; kernels in closed form where many are run; "
     "fewer readings.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="The first seed.")
+@click.option("--seed", type=WholeNumber(), default=0, show_default=True, help="The first seed.")
 @click.option(
-    "--workers", type=int, default=None, help="Processes; one for each core if not given."
+    "--workers", type=WholeNumber(), default=None, help="Processes; one for each core if not given."
 )
 @click.option(
     "--resume", "kept", type=_FOLDER, help="Folder of finished runs: kept and found again."
@@ -226,10 +226,8 @@ def command(
         )
     options = {"name": name, "quick": quick, "seed": seed}
     result = complete("study", options, figures, watch.times, seed=seed)
-    if out is not None:
-        store(result, out)
+    emit(result, as_json, _render, out)
     if recorded:
         record(name, result["errors_by_chip"])
     if plots is not None:
         import_module(STUDIES[name].plots).draw(result, plots)  # slow to import
-    emit(result, as_json, _render)

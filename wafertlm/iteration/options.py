@@ -24,8 +24,10 @@ from workloads.serving.engine.speculation import MOST_DRAFTED
 from workloads.serving.price.cost import Batch
 
 LEVELS = ("perf", "lt", "at")
-_PREFILL = re.compile(r"([1-9]\d*)(?:@(\d+))?")
-_DECODE = re.compile(r"([1-9]\d*)@([1-9]\d*)")
+#: More is no iteration that anybody runs, and takes long to plan.
+_MOST_NEW, _MOST_TOKENS = 1_000_000, 10_000_000
+_PREFILL = re.compile(r"([1-9][0-9]{0,18})(?:@([0-9]{1,18}))?")
+_DECODE = re.compile(r"([1-9][0-9]{0,18})@([1-9][0-9]{0,18})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +83,8 @@ class IterationOptions:
             if found is None:
                 _refuse("--decode", self.decode, "N@CONTEXT, such as 32@2048")
             sequences, context = int(found[1]), int(found[2])
+            check_range("--decode: requests", sequences, 0, _MOST_NEW)
+            check_range("--decode: tokens of each", context, 0, _MOST_TOKENS)
         if not prefills and not sequences:
             raise InputError("iteration: found no work; give --prefill, --decode or both")
         width = 1
@@ -109,7 +113,10 @@ def _prefill(text: str) -> tuple[int, int]:
     found = _PREFILL.fullmatch(text)
     if found is None:
         _refuse("--prefill", text, "NEW or NEW@CONTEXT, such as 512@1024")
-    return int(found[1]), int(found[2] or 0)
+    new, context = int(found[1]), int(found[2] or 0)
+    check_range("--prefill: new tokens", new, 1, _MOST_NEW)
+    check_range("--prefill: context", context, 0, _MOST_TOKENS)
+    return new, context
 
 
 def _refuse(option: str, text: str, form: str) -> NoReturn:

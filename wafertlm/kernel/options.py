@@ -1,5 +1,6 @@
 """What a user says of a kernel's run: what the options may name, and what goes together."""
 
+import re
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -31,6 +32,7 @@ RTL = "rtl"
 LEVELS = (RTL, "at", "lt", "perf")
 COMPUTE_LEVELS = MEMORY_LEVELS = (RTL, "at", "perf")
 #: Levels of memory that a network's level goes with.
+_NUMBERS = re.compile(r"-?[0-9]{1,18}(,-?[0-9]{1,18})*")
 _MEMORY_BESIDE = {RTL: MEMORY_LEVELS, "at": MEMORY_LEVELS, "lt": ("perf",), "perf": ("perf",)}
 _MIXES = (
     "level rtl alone or with --memory rtl; level at, lt or perf; --noc rtl|at|lt|perf with "
@@ -253,9 +255,6 @@ def chip_of_dtype(chip: Chip, dtype: str) -> Chip:
 
 def _whole_numbers(option: str, text: str, example: str) -> Sizes:
     """Numbers with commas between."""
-    try:
-        return tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise InputError(
-            f"{option}: found '{text}'; write whole numbers, such as {example}"
-        ) from None
+    if not _NUMBERS.fullmatch(text):
+        raise InputError(f"{option}: found '{text}'; write whole numbers, such as {example}")
+    return tuple(int(part) for part in text.split(","))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tlm.chips import Chip
 from tlm.engines.outcome import Outcome
 from tlm.errors import InputError
+from tlm.files import read_bytes
 from tlm.program import Program
 from tlm.program.harvest import Harvest, least_harvest
 from tlm.program.remap import on_lines
@@ -46,10 +47,7 @@ class UnequalTiles:
             InputError: if the table cannot be read, is larger than the chip, or has no room for
                 the grid beside the lines out of use.
         """
-        try:
-            content = Path(file).read_bytes()
-        except OSError as error:
-            raise InputError(f"{file}: cannot be read: {error}") from error
+        content = read_bytes(Path(file), file)
         percent = percent_table(content, file)
         rows, cols = percent.shape
         if rows > chip.grid.rows or cols > chip.grid.cols:

@@ -1,27 +1,40 @@
 """Stored results as the report reads them: only the fields it shows, each checked."""
 
 import csv
-import json
+import zlib
+from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
+from zipfile import BadZipFile, ZipFile
 
 import numpy as np
+from numpy.lib.format import read_array
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from calibration.routers.stored import CustomCalibration, load_custom
 from cosim.spec.mesh import load_spec
 from tlm.calibrated import CalibrationResult
 from tlm.errors import InputError
+from tlm.files import bounded_lines, open_to_read, read_bytes, read_text
 from tlm.level_errors import LevelComparison, LevelPoint, TileComparison, TilePoint
 from tlm.sealed import unsealed
+from tlm.tables import json_value
 
 MAP_ARRAYS = ("finish_cycle", "matrix_busy_cycles", "wait_cycles")
 REQUEST_COLUMNS = ("ttft_s", "e2e_s", "mean_tbt_ms")
 
 Values = NDArray[np.float64]
+_MOST_BYTES = 64 << 20
+_GREATEST = 1e18
+#: What reading a file that is no map may raise.
+_NO_MAP = (
+    *(BadZipFile, EOFError, KeyError, MemoryError, NotImplementedError, OSError),
+    *(RuntimeError, ValueError, zlib.error),
+)
 
 
 class _Record(BaseModel):
@@ -53,7 +66,7 @@ class Run(_Record):
     """A stored result of any command; not all tell an error."""
 
     command: str
-    options: Any
+    options: dict[str, Any] | _Record
     error: Error | None = None
     provenance: Provenance
 
@@ -64,7 +77,7 @@ class KernelOptions(_Record):
     kernel: str
     chip: str
     grid: str
-    shape: str
+    shape: Annotated[str, Field(pattern=r"^\d{1,18}(,\d{1,18}){0,9}$")]
     dtype: str
     level: str
     set: tuple[str, ...] = ()
@@ -79,7 +92,7 @@ class Kernel(Run):
     """A stored kernel run."""
 
     options: KernelOptions
-    cycles: int
+    cycles: Annotated[int, Field(gt=0)]
     seconds: float
     utilization: float
     breakdown_cycles: dict[str, float]
@@ -175,6 +188,8 @@ def _load_calibrations(results: Results, folder: Path) -> None:
     stored: list[tuple[str, CalibrationResult | LevelComparison | TileComparison]] = []
     for path in sorted(folder.glob("*.json")):
         calibration = _sealed(CalibrationResult, path)
+        if not calibration.check:
+            raise InputError(f"{path}: check: found no case; allowed: one or more")
         results.calibrations.append(calibration)
         stored.append((calibration.name, calibration))
     if (path := folder.parent / "levels.json").is_file():
@@ -202,16 +217,9 @@ _Model = TypeVar("_Model", bound=BaseModel)
 def _runs(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
     """The results of commands; other files of the folder are no business of the report."""
     for path in sorted(folder.rglob("*.json")):
-        table = _read(path)
+        table = json_value(path, str(path))
         if isinstance(table, dict) and "command" in table:
             yield path, table
-
-
-def _read(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise InputError(f"{path}: not a readable JSON file: {error}") from error
 
 
 def _parse(model: type[_Model], path: Path, table: Any) -> _Model:
@@ -223,10 +231,10 @@ def _parse(model: type[_Model], path: Path, table: Any) -> _Model:
 
 def _sealed(model: type[_Model], path: Path) -> _Model:
     try:
-        return unsealed(path.read_text(encoding="utf-8"), model)
+        return unsealed(read_text(path, str(path)), model)
     except ValidationError as error:
         raise _fault(path, error) from error
-    except (OSError, ValueError) as error:
+    except ValueError as error:
         raise InputError(f"{path}: not a readable calibration: {error}") from error
 
 
@@ -238,25 +246,44 @@ def _fault(path: Path, error: ValidationError) -> InputError:
 
 def _load_map(path: Path) -> dict[str, Values]:
     try:
-        with np.load(path) as arrays:
-            found = {name: np.asarray(arrays[name], dtype=np.float64) for name in MAP_ARRAYS}
-    except (OSError, ValueError, KeyError) as error:
+        with ZipFile(BytesIO(read_bytes(path, str(path)))) as arrays:
+            found = {name: _array(arrays, name) for name in MAP_ARRAYS}
+    except _NO_MAP as error:
         raise InputError(f"{path}: needs the arrays {', '.join(MAP_ARRAYS)}: {error}") from error
     shapes = {array.shape for array in found.values()}
-    if len(shapes) != 1 or len(next(iter(shapes))) != 2:
-        raise InputError(f"{path}: arrays over rows and columns of one grid; found {shapes}")
+    if len(shapes) != 1 or len(next(iter(shapes))) != 2 or not all(map(_usual, found.values())):
+        raise InputError(
+            f"{path}: found arrays of shapes {shapes}; allowed: numbers of cycles over rows and "
+            "columns of one grid"
+        )
     return found
+
+
+def _usual(values: Values) -> bool:
+    """Whether there are numbers, all of which can be drawn."""
+    return values.size > 0 and bool((np.abs(values) < _GREATEST).all())
+
+
+def _array(arrays: ZipFile, name: str) -> Values:
+    """An array of so many bytes as a map may have, whatever it says of its size."""
+    content = arrays.open(f"{name}.npy").read(_MOST_BYTES + 1)
+    if len(content) > _MOST_BYTES:
+        raise ValueError(f"{name} has more than {_MOST_BYTES} bytes")
+    return np.asarray(read_array(BytesIO(content), allow_pickle=False), dtype=np.float64)
 
 
 def _load_requests(path: Path) -> dict[str, Values]:
     """Columns of the request table, without their empty cells (one token has no interval)."""
-    with path.open(newline="", encoding="utf-8") as stream:
-        rows = list(csv.DictReader(stream))
+    found = {name: array("d") for name in REQUEST_COLUMNS}
     try:
-        return {
-            name: np.array([float(row[name]) for row in rows if row[name]], dtype=np.float64)
-            for name in REQUEST_COLUMNS
-        }
-    except (KeyError, TypeError, ValueError) as error:
+        with TextIOWrapper(open_to_read(path), newline="", encoding="utf-8") as stream:
+            for row in csv.DictReader(bounded_lines(stream)):
+                for name, values in found.items():
+                    if row[name]:
+                        values.append(float(row[name]))
+                        if not abs(values[-1]) < _GREATEST:
+                            raise ValueError(f"found {row[name]}")
+    except (OSError, KeyError, TypeError, ValueError, csv.Error) as error:
         wanted = ", ".join(REQUEST_COLUMNS)
         raise InputError(f"{path}: needs numbers in the columns {wanted}: {error}") from error
+    return {name: np.array(values) for name, values in found.items()}

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated
 
-from tlm.errors import InputError, choose, hold_least
+from tlm.errors import InputError, check_range, choose, hold_least
 from wafertlm.die_options import MERGE_HELP, OVERLAP_HELP, PP_HELP, ROUTING_HELP
 from wafertlm.options import (
     COLLECTIVE_HELP,
@@ -31,6 +31,8 @@ ALL_SCHEDULERS = tuple(sorted((*SCHEDULERS, DISAGGREGATION)))
 LEVELS = ("perf", "lt")
 #: Options that choose variants of kernels on tiles.
 MAPPED = ("collective", "schedule", "group")
+#: A run for each; a mean of more tells no more.
+_MOST_SEEDS = 1000
 # Options that are of use with another only.
 _NEEDS = {"arrival_cv": "workload", "acceptance": "draft_tokens", "attainment": "find_rate"}
 
@@ -164,7 +166,7 @@ class ServeOptions:
             raise InputError("--workload: needs --rate and --requests")
         _at_least("--requests", self.requests, 1)
         _at_least("--seed", self.seed, 0)
-        _at_least("--seeds", self.seeds, 1)
+        check_range("--seeds", self.seeds, 1, _MOST_SEEDS)
         if not 0 < self.rate_scale < math.inf:
             raise InputError(f"--rate-scale: found {self.rate_scale}; allowed: positive and finite")
 

@@ -6,7 +6,6 @@ embeddings, dropout, tokens, biases of projections (under 0.1 % of the weights) 
 multi-token prediction. What costs something that `Model` has no word for is refused.
 """
 
-import json
 import re
 from abc import abstractmethod
 from pathlib import Path
@@ -15,8 +14,7 @@ from typing import Any, Literal, NamedTuple, Self
 from pydantic import AliasChoices, ConfigDict, Field, ValidationError, model_validator
 
 from tlm.errors import InputError
-from tlm.files import read_text
-from tlm.tables import Count, Natural, Size, Table
+from tlm.tables import Count, Natural, Size, Table, json_value
 from workloads.models.model import Dtype, Experts, LatentAttention, Model, SlidingWindow
 
 _DTYPES: dict[str, Dtype] = {"bfloat16": "bf16", "float16": "fp16"}
@@ -326,10 +324,7 @@ def read_config(path: Path, told: str) -> Model:
     Raises:
         InputError: naming the file, the field, what was found and what is allowed.
     """
-    try:
-        fields = json.loads(read_text(path, told))
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{told}: not JSON: {error}") from error
+    fields = json_value(path, told)
     if not isinstance(fields, dict):
         raise InputError(f"{told}: found no JSON object; allowed: a {_NAME} of Hugging Face's")
     known, kind = ", ".join(ARCHITECTURES), fields.get("model_type")

@@ -89,7 +89,7 @@ def test_a_specification_is_a_key(mesh_spec: MeshSpec, changed_mesh: Changed) ->
         (
             'bits = "row_index"',
             'bits = "row"',
-            "flit.2.bits: found 'row'; allowed: 1 and more, or rows, cols, row_index, col_index, "
+            "flit.2.bits: found 'row'; allowed: 1 to 4096, or rows, cols, row_index, col_index, "
             "flit_count",
         ),
         (
@@ -226,14 +226,14 @@ def test_files_that_are_not_there(changed_mesh: Changed, tmp_path: Path) -> None
         changed_mesh(("noc/mesh.sv", "noc/mash.sv"))
     with pytest.raises(InputError, match=r"^spec.toml: rtl.include_folders: found no .*/headers;"):
         changed_mesh(("parameters = {", 'include_folders = ["headers"]\nparameters = {'))
-    with pytest.raises(InputError, match=r"none.toml: No such file or directory; allowed: a spec"):
+    with pytest.raises(InputError, match=r"none.toml: cannot be read: No such file or directory"):
         load_spec(tmp_path / "none.toml")
 
 
 def test_what_is_no_toml(tmp_path: Path) -> None:
     path = tmp_path / "bad.toml"
     path.write_text("name = ")
-    with pytest.raises(InputError, match=r"bad.toml: Invalid value .*; allowed: TOML$"):
+    with pytest.raises(InputError, match=r"bad.toml: not TOML: Invalid value"):
         load_spec(path)
 
 

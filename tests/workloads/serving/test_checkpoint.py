@@ -7,11 +7,15 @@ import signal
 import subprocess
 import sys
 import time
+import tracemalloc
+from array import array
+from collections import deque
 from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -103,6 +107,48 @@ def test_a_stopped_run_goes_on_to_the_same_figures_and_rows(
 
 def _damage(change: Callable[[bytes], bytes]) -> Callable[[Path], None]:
     return lambda path: path.write_bytes(change(path.read_bytes()))  # type: ignore[return-value]  # its count is unused
+
+
+class _Made:
+    """Is stored as a call, as a range or an array is."""
+
+    def __init__(self, kind: Any, *parts: Any) -> None:
+        self._call = kind, parts
+
+    def __reduce__(self) -> Any:
+        return self._call
+
+
+#: States of a few bytes that stand for gigabytes, or for code.
+_BOMBS = {
+    "a deque of a range": pickle.dumps(_Made(deque, range(3 * 10**9)), 5),
+    "a set of a range": pickle.dumps(_Made(set, range(3 * 10**9)), 5),
+    "numbers of a range": pickle.dumps(_Made(array, "q", range(3 * 10**9)), 5),
+    "an array of a size": pickle.dumps(_Made(np.ndarray, (3 * 10**9,)), 5),
+    "an empty array": pickle.dumps(
+        _Made(np._core.multiarray._reconstruct, np.ndarray, (3 * 10**9,), b"b"), 5
+    ),
+    "a place far away": b"\x80\x05Nr\xff\xff\xff\x7f.",
+    "a number of digits": b"\x80\x05L" + b"9" * 5000 + b"L\n.",
+    "lists in lists": b"\x80\x05" + b"]" * 10**5 + b"a" * (10**5 - 1) + b".",
+    "no state": b"\x80\x05.",
+    "no number": pickle.dumps({"now_ps": "x"}, 5),
+    "a program": pickle.dumps({"now_ps": subprocess.Popen}, 5),
+}
+
+
+@pytest.mark.parametrize("name", _BOMBS)
+def test_a_state_takes_no_more_room_than_its_file(tmp_path: Path, name: str) -> None:
+    path, digest = tmp_path / "state", hashlib.sha256(_BOMBS[name]).hexdigest().encode()
+    Checkpoint(path, "run").save({"now_ps": 1})
+    head = path.read_bytes().split(b"\n")[0]
+    path.write_bytes(head + b"\nrun\n" + digest + b"\n" + _BOMBS[name])
+    tracemalloc.start()
+    with pytest.raises(InputError, match="state: (holds what|is no whole)"):
+        _serve(trace_of((0, 4, 4)), Chunked(4), False, Watch(checkpoint=Checkpoint(path, "run")))
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 100 << 20
 
 
 def _hostile(path: Path) -> None:

@@ -1,8 +1,9 @@
 """One serving run."""
 
+import gc
 from collections import Counter
-from collections.abc import Callable, Hashable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +29,7 @@ from workloads.serving.schedulers import Scheduler
 Progress = Callable[[int, int], None]
 
 _EVENTS_BETWEEN = 1000
+_OBJECTS_BETWEEN = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,13 +148,14 @@ class Serving:
         for engine, _, _ in self._engines.values():
             self.env.process(engine.run())
         requests, told = len(self._trace), -1
-        while self.recorder.finished < requests:
-            self._advance()
-            if checkpoint and checkpoint.is_due and self.recorder.finished < requests:
-                checkpoint.save(self._copy())
-            if self._watch.progress and self.recorder.finished > told:
-                told = self.recorder.finished
-                self._watch.progress(told, requests)
+        with _seldom_collected():
+            while self.recorder.finished < requests:
+                self._advance()
+                if checkpoint and checkpoint.is_due and self.recorder.finished < requests:
+                    checkpoint.save(self._copy())
+                if self._watch.progress and self.recorder.finished > told:
+                    told = self.recorder.finished
+                    self._watch.progress(told, requests)
         if checkpoint:
             checkpoint.remove()
         for name, (engine, _, _) in self._engines.items():
@@ -316,6 +319,17 @@ def run_disaggregated(
     serving.add("prefill", prefill, pools.prefill, pools.prefill_share)
     serving.add("decode", decode, pools.decode, pools.decode_share)
     return serving.run()
+
+
+@contextmanager
+def _seldom_collected() -> Iterator[None]:
+    """Look for circles of objects seldom: an iteration makes many objects, and none in circles."""
+    before = gc.get_threshold()
+    gc.set_threshold(_OBJECTS_BETWEEN, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def _check_fits(trace: Trace, most_tokens: int) -> None:

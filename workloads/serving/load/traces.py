@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlm.errors import InputError
+from tlm.files import bounded_lines, open_to_read
 from workloads.serving.load.jsonl import read_jsonl
 
 PS_PER_S = 10**12
@@ -176,7 +177,7 @@ def load_trace(path: Path) -> Trace:
             column, value and what is allowed.
     """
     try:
-        with path.open("rb", buffering=0) as opened:
+        with open_to_read(path) as opened:
             hashed = _Hashed(opened)
             file = io.TextIOWrapper(io.BufferedReader(hashed), encoding="utf-8-sig", newline="")
             if path.suffix.lower() == ".jsonl":
@@ -193,7 +194,7 @@ def load_trace(path: Path) -> Trace:
 
 
 def _read(name: str, file: TextIO) -> Iterator[tuple[int, int, int]]:
-    reader = csv.reader(file)
+    reader = csv.reader(bounded_lines(file))
     form, places = _header(name, [cell.strip() for cell in next(reader, [])])
     width = max(places) + 1
     for row in reader:

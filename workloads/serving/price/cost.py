@@ -64,7 +64,10 @@ class Batch(NamedTuple):
     @property
     def prefill_tokens(self) -> int:
         """Prompt tokens computed."""
-        return sum([new for new, _ in self.prefills])
+        tokens = 0
+        for new, _ in self.prefills:
+            tokens += new
+        return tokens
 
     @property
     def decode_tokens(self) -> int:
@@ -96,8 +99,12 @@ class Batch(NamedTuple):
     def work(self, layers: int, window: SlidingWindow | None = None) -> Work:
         """What the batch is on a model of ``layers`` layers, some of which may have a window."""
         filled = layers if self.prefill_layers is None else len(self.prefill_layers)
-        tokens = self.prefill_tokens * filled + self.decode_tokens * layers
-        pairs = self.prefill_pairs * filled + self.decode_pairs * layers
+        prompt = pairs = 0
+        for new, context in self.prefills:  # in one go: every iteration asks
+            prompt += new
+            pairs += new * context + new * (new + 1) // 2
+        tokens = prompt * filled + self.decode_tokens * layers
+        pairs = pairs * filled + self.decode_pairs * layers
         if window is not None:
             passed = range(layers) if self.prefill_layers is None else self.prefill_layers
             pairs -= self._prefill_pairs_outside(window.tokens) * window.count(passed)

@@ -213,7 +213,7 @@ class Iterations:
         if batch.prefills:
             filled = everywhere if batch.prefill_layers is None else batch.prefill_layers
             found.append(Passed(rounded(batch.new_tokens), filled))
-        if sequences and len(filled) < len(everywhere):
+        if sequences and filled is not everywhere and len(filled) < len(everywhere):
             for beside in (range(filled.start), range(filled.stop, everywhere.stop)):
                 if beside:
                     found.append(Passed(rounded(batch.decode_tokens), beside))
@@ -332,8 +332,8 @@ def _beside(number: int) -> list[int]:
 @lru_cache(1 << 16)
 def rounded(tokens: int, bits: int = _BITS) -> int:
     """Tokens rounded to some significant bits."""
-    unit = _unit(tokens, bits)
-    return (tokens + unit // 2) // unit * unit
+    spare = tokens.bit_length() - bits
+    return tokens if spare <= 0 else (tokens + (1 << spare - 1)) >> spare << spare
 
 
 def _unit(number: int, bits: int) -> int:

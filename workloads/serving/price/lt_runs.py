@@ -98,7 +98,7 @@ def _read(path: Path) -> Ran | None:
     try:
         record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         return Ran(tuple(record["perf"]), tuple(record["lt"]))
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None
 
 

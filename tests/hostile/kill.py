@@ -1,0 +1,225 @@
+"""``python -m tests.hostile.kill``: end commands at random moments, and see what is left.
+
+Each runs in a copy of the sources, once undisturbed. Then it is ended by SIGKILL or SIGTERM,
+every other time while a program of its own runs or a file is being written, and begun again. It
+has to leave the same bytes as the undisturbed one, no process, and nothing in temporary folders.
+"""
+
+import hashlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+_REPOSITORY = Path(__file__).parents[2]
+_SOURCES = ("wafertlm", "tlm", "cosim", "calibration", "workloads", "rtl", "verification", "docs")
+_MARK = "WAFERTLM_KILLED"
+#: So long a process may take to be gone: the simulator of a killed campaign ends its run.
+_GONE_S = 60.0
+_LONGEST_S = 1800.0
+_SERVE = (
+    *("serve", "--model", "llama3-8b", "--chip", "flat32", "--scheduler", "chunked"),
+    *("--workload", "sharegpt", "--rate", "4", "--requests", "800", "--out", "out/s.json"),
+    *("--requests-csv", "out/s.csv", "--checkpoint", "out/state", "--checkpoint-every", "0.2"),
+)
+_MESH = "docs/custom_rtl/mask_mesh/mask_mesh.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A command that is killed.
+
+    Attributes:
+        commands: What runs, side by side.
+        left: Files and folders of which every byte counts.
+        removed: Files that are missing at the beginning.
+        is_cold: Nothing is built yet.
+    """
+
+    commands: tuple[tuple[str, ...], ...]
+    left: tuple[str, ...]
+    removed: tuple[str, ...] = ()
+    is_cold: bool = False
+
+
+_STORED = "calibration/results"
+_ONE = (f"{_STORED}/buffering.json", f"{_STORED}/systolic.json")
+SCENARIOS = {
+    "serve": Scenario((_SERVE,), ("out",)),
+    "report": Scenario((("report", "--out", "out/page.html"),), ("out",)),
+    "study": Scenario(
+        (("study", "flatattention", "--quick", "--resume", "kept", "--out", "out/f.json"),),
+        ("out",),
+    ),
+    "quick": Scenario((("calibrate", "--quick"),), (_STORED,)),
+    "quick-two-workers": Scenario((("calibrate", "--quick", "--workers", "2"),), (_STORED,)),
+    "store": Scenario((("calibrate",),), (_STORED,), _ONE),
+    "store-two-workers": Scenario((("calibrate", "--workers", "2"),), (_STORED,), _ONE),
+    "two-on-a-cold-cache": Scenario((("calibrate",),) * 2, (_STORED,), _ONE, is_cold=True),
+    "rtl": Scenario((("calibrate", "--rtl", _MESH, "--store-quick"),), (str(Path(_MESH).parent),)),
+}
+
+
+class Place:
+    """A copy of the sources, in which commands run and are ended."""
+
+    def __init__(self, folder: Path, scenario: Scenario) -> None:
+        self.folder, self.scenario = folder, scenario
+        self.sources, self.temporary = folder / "sources", folder / "temporary"
+        self.mark = f"{os.getpid()}-{folder.name}"
+        for name in _SOURCES:
+            ignored = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(_REPOSITORY / name, self.sources / name, ignore=ignored)
+        for name in scenario.removed:
+            (self.sources / name).unlink()
+        (self.sources / "out").mkdir()
+        (self.sources / "results").mkdir()
+        self.temporary.mkdir()
+        cache = folder / "cache" if scenario.is_cold else _REPOSITORY / "build"
+        self._environment = {
+            **os.environ,
+            "PYTHONPATH": str(self.sources),
+            "TMPDIR": str(self.temporary),
+            "WAFERTLM_CACHE": str(cache),
+            _MARK: self.mark,
+        }
+
+    def start(self) -> list[subprocess.Popen[bytes]]:
+        """Begin the commands."""
+        return [
+            subprocess.Popen(
+                [sys.executable, "-m", "wafertlm.cli", *command],
+                cwd=self.sources,
+                env=self._environment,
+                stdout=subprocess.DEVNULL,
+                stderr=(self.folder / "stderr").open("wb"),
+                start_new_session=True,
+            )
+            for command in self.scenario.commands
+        ]
+
+    def finish(self) -> float:
+        """Run the commands to their end; the seconds that they took."""
+        begin = time.monotonic()
+        for child in self.start():
+            assert child.wait(_LONGEST_S) == 0, (self.folder / "stderr").read_text()[-2000:]
+        return time.monotonic() - begin
+
+    def end(self, how: signal.Signals, after_s: float, *, at_work: bool) -> bool:
+        """Begin, and end after a time; or from then on when something is stored or a tool runs.
+
+        Returns:
+            Whether they ran still.
+        """
+        children = self.start()
+        time.sleep(after_s)
+        while at_work and any(c.poll() is None for c in children) and not self._at_work(children):
+            time.sleep(0.002)
+        ended = [child.poll() is None for child in children]
+        for child in children:
+            child.send_signal(how)
+        for child in children:
+            status = child.wait(_GONE_S)
+            assert how == signal.SIGKILL or status in (0, 130), f"status {status}"
+        return any(ended)
+
+    def _at_work(self, children: Sequence[subprocess.Popen[bytes]]) -> bool:
+        """Whether a program of the command's runs, or a file is begun."""
+        for child in children:
+            tasks = Path(f"/proc/{child.pid}/task").glob("*/children")
+            if any(_text(task).strip() for task in tasks):
+                return True
+        begun = (self.sources / folder for folder in ("out", "kept", *self.scenario.left))
+        return any(folder.is_dir() and any(folder.glob(".*.*")) for folder in begun)
+
+    def hold_gone(self) -> None:
+        """Hold that no process is left.
+
+        Raises:
+            AssertionError: naming those that are.
+        """
+        until = time.monotonic() + _GONE_S
+        while left := self._processes():
+            assert time.monotonic() < until, f"left running: {left}"
+            time.sleep(0.1)
+
+    def _processes(self) -> list[str]:
+        mark = f"{_MARK}={self.mark}"
+        found = (
+            path.parent for path in Path("/proc").glob("[0-9]*/environ") if mark in _text(path)
+        )
+        return [_text(process / "cmdline").replace("\0", " ") for process in found]
+
+    def bytes_left(self) -> dict[str, str]:
+        """Hash of every file that counts, and what lies in the temporary folder."""
+        found = {}
+        for name in self.scenario.left:
+            for path in sorted((self.sources / name).rglob("*")):
+                if path.is_file():
+                    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+                    found[str(path.relative_to(self.sources))] = digest
+        return found | {path.name: "temporary" for path in self.temporary.iterdir()}
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def killed(name: str, count: int, seed: int) -> Mapping[str, int]:
+    """End a scenario's commands so often; how often they ran still, and while at work.
+
+    Raises:
+        AssertionError: if anything is left, or other bytes than by an undisturbed run.
+    """
+    drawn = random.Random(f"{name} {seed}")
+    met = {"ended": 0, "at work": 0, "SIGKILL": 0, "SIGTERM": 0}
+    with tempfile.TemporaryDirectory() as folder:
+        undisturbed = Place(Path(folder) / "undisturbed", SCENARIOS[name])
+        took_s = undisturbed.finish()
+        wanted = undisturbed.bytes_left()
+        for number in range(count):
+            place = Place(Path(folder) / str(number), SCENARIOS[name])
+            how = (signal.SIGKILL, signal.SIGTERM)[number // 2 % 2]
+            at_work = number % 2 == 1
+            if place.end(how, drawn.uniform(0, took_s), at_work=at_work):
+                met["ended"] += 1
+                met["at work"] += at_work
+                met[how.name] += 1
+            place.hold_gone()
+            place.finish()
+            found = place.bytes_left()
+            changed = {name for name in wanted | found if wanted.get(name) != found.get(name)}
+            assert not changed, f"{name}, number {number}, {how.name}: {sorted(changed)}"
+            shutil.rmtree(place.folder)
+    return met
+
+
+@click.command
+@click.option("--count", type=click.IntRange(1), default=100, show_default=True, help="Of all.")
+@click.option("--scenario", "names", multiple=True, type=click.Choice(list(SCENARIOS)))
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the moments.")
+def main(count: int, names: tuple[str, ...], seed: int) -> None:
+    """End commands at random moments, begin them again, and compare what is left."""
+    names = names or tuple(SCENARIOS)
+    for place, name in enumerate(names):
+        share = count // len(names) + (place < count % len(names))
+        if share:
+            met = killed(name, share, seed)
+            click.echo(json.dumps({"scenario": name, "runs": share, **met}))
+
+
+if __name__ == "__main__":
+    main()

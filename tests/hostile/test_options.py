@@ -1,0 +1,38 @@
+"""Every command with options as nobody means them."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from tests.hostile.options import Line, command, lines
+from tests.hostile.rules import Judge
+from wafertlm import cli
+
+_FEW, _MANY = 1200, 30_000
+
+
+def attack(judge: Judge, cases: int) -> None:
+    """Hold so many lines to the rules."""
+    met: Counter[int] = Counter()
+
+    @settings(max_examples=cases, suppress_health_check=list(HealthCheck))
+    @given(line=lines())
+    def hold(line: Line) -> None:
+        met[judge.hold(line.arguments, line.outputs)] += 1
+
+    hold()
+    assert met[2] > cases / 3 and met[0] > cases / 50, met
+
+
+def test_every_command_is_attacked() -> None:
+    assert all(command(name).params for name in cli.COMMANDS)
+
+
+def test_options(judge: Judge) -> None:
+    attack(judge, _FEW)
+
+
+@pytest.mark.slow
+def test_many_options(judge: Judge) -> None:
+    attack(judge, _MANY)

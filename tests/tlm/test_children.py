@@ -1,0 +1,76 @@
+"""Programs that end with the process that started them."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from tlm import children
+
+_GRANDCHILD = ["sh", "-c", "sleep 60 & echo $! > pid; wait"]
+_PARENT = f"import os; from tlm.children import run; run({_GRANDCHILD!r}, os.environ)"
+
+
+def grandchild() -> int:
+    """Its number, once it is there."""
+    while not (text := Path("pid").read_text() if Path("pid").exists() else ""):
+        time.sleep(0.01)
+    return int(text)
+
+
+def lives(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def hold_gone(process: int) -> None:
+    for _ in range(500):
+        if not lives(process):
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"{process} runs still")
+
+
+def test_what_is_printed_and_the_status_come_back() -> None:
+    found = children.run(["sh", "-c", "echo out; echo err >&2; exit 3"], os.environ)
+    assert (found.returncode, found.stdout) == (3, "out\nerr\n")
+
+
+def test_all_end_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    raised: list[type[BaseException]] = []
+
+    def work() -> None:
+        try:
+            children.run(_GRANDCHILD, os.environ)
+        except KeyboardInterrupt:
+            raised.append(KeyboardInterrupt)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    process = grandchild()
+    children.end_all()
+    thread.join(5)
+    assert raised == [KeyboardInterrupt]
+    hold_gone(process)
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_they_end_with_a_process_that_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: signal.Signals
+) -> None:
+    environment = {**os.environ, "PYTHONPATH": os.getcwd()}
+    monkeypatch.chdir(tmp_path)
+    parent = subprocess.Popen([sys.executable, "-c", _PARENT], env=environment)
+    process = grandchild()
+    parent.send_signal(how)
+    parent.wait(5)
+    hold_gone(process)

@@ -1,0 +1,73 @@
+"""Programs that this process starts: they end when it does, and so do all that they start."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+# Kills a group of processes when its input ends without a line: when the process that holds the
+# other end is gone, however it ended.
+_WATCH = 'read -r ended || kill -9 "-$1"'
+
+_running: set[int] = set()
+_ended: set[int] = set()
+
+
+def run(
+    command: Sequence[str], environment: Mapping[str, str], folder: str | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end.
+
+    Args:
+        command: The program and its arguments.
+        environment: Its environment.
+        folder: Where it works; None: where this process does.
+
+    Returns:
+        Its status, and all that it printed as ``stdout``.
+
+    Raises:
+        KeyboardInterrupt: if `end_all` ended it.
+    """
+    child = subprocess.Popen(
+        command,
+        env=environment,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    _running.add(child.pid)
+    watch = subprocess.Popen(
+        ["sh", "-c", _WATCH, "sh", str(child.pid)], stdin=subprocess.PIPE, start_new_session=True
+    )
+    try:
+        printed, _ = child.communicate()
+    finally:
+        _end(child.pid)
+        _running.discard(child.pid)
+        with suppress(BrokenPipeError):
+            watch.communicate(b"ended\n")
+    if child.pid in _ended:
+        raise KeyboardInterrupt
+    return subprocess.CompletedProcess(command, child.returncode, printed)
+
+
+def end_all() -> None:
+    """End what runs, and the processes of pools, which end themselves only when their work does."""
+    for group in list(_running):
+        _ended.add(group)
+        _end(group)
+    if pools := sys.modules.get("multiprocessing"):
+        for process in pools.active_children():
+            process.kill()
+
+
+def _end(group: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signal.SIGKILL)
