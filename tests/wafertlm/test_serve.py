@@ -286,10 +286,15 @@ def test_a_trace_that_is_missing_is_refused_with_a_checkpoint_too(tmp_path: Path
         ({"model": "gpt"}, "unknown model 'gpt'; known: codellama-34b"),
         ({"chip": "cpu"}, "unknown chip 'cpu'; known: a100x1, a100x2"),
         (
-            {"chip": "flat32-wafer"},
-            r"--chip: nothing can be served on 'flat32-wafer': it lacks kernels over several dies: "
-            r"allowed without \[dies\], a single die, found 8 x 8. Shipped chips that serve: a100x",
+            {"chip": "flat32-wafer", "level": "lt"},
+            "--level: found 'lt' with 'flat32-wafer'; allowed: perf",
         ),
+        (
+            {"chip": "flat32-wafer", "expert_parallel": 3},
+            "--expert-parallel, --pp: found 3 and 21; allowed on 'flat32-wafer': groups that cut i",
+        ),
+        ({"pp": 2}, "--pp: found with '.*'; allowed: with wafers of dies, such as flat32-wafer"),
+        ({"chip": "flat32-wafer", "routing": "odd"}, "unknown routing 'odd'; known: balanced, pop"),
         ({"chip": "wse2", "level": "lt"}, "--level: found 'lt' with 'wse2'; allowed: perf"),
         ({"scheduler": "lifo"}, "unknown scheduler 'lifo'; known: chunked"),
         ({"workload": "web"}, "unknown workload 'web'; known: arxiv"),
