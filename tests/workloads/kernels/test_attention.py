@@ -307,7 +307,7 @@ def test_every_channel_has_as_many_roots_as_another(group: tuple[int, int]) -> N
     plan = plan_flat(AttentionShape(1024, 8, 1, 4, 64, 16, 16), tiles, group=group)
     assert tiles.offchip is not None
     for name in ("q", "k"):
-        found = [tile for roots in plan.roots(name) for tile in roots]
+        found = [tile for roots in plan.groups.roots(name) for tile in roots]
         assert len(set(found)) == len(found) == 1024 // group[name == "q"]
         assert len(set(Counter(map(tiles.offchip.channel, found)).values())) == 1
         # Each line of a group has one.
