@@ -244,6 +244,14 @@ def test_few_columns_on_tiles_of_whole_words(partition: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("placement", PLACEMENTS)
 @pytest.mark.parametrize("partition", FIXED)
-@pytest.mark.parametrize(("side", "dtype"), [(4, "int8"), (4, "int16"), (8, "int8")])
-def test_more_tiles_in_verilog(side: int, dtype: str, partition: str, placement: str) -> None:
-    check_on_rtl(side, dtype, partition, placement)
+@pytest.mark.parametrize("dtype", ["int8", "int16"])
+def test_more_tiles_in_verilog(dtype: str, partition: str, placement: str) -> None:
+    check_on_rtl(4, dtype, partition, placement)
+
+
+@pytest.mark.slow  # minutes each
+@pytest.mark.parametrize(
+    ("partition", "placement"), [("mn", "ring"), ("k", "linear"), ("2d", "mesh")]
+)
+def test_many_tiles_in_verilog(partition: str, placement: str) -> None:
+    check_on_rtl(8, "int8", partition, placement)
