@@ -471,12 +471,12 @@ def test_a_calibration_that_says_nothing_is_named(
 ) -> None:
     calibrations = unicast_alone(tmp_path, {})
     stored = json.loads((calibrations / "unicast.json").read_text())
-    stored["check"][0]["rtl"] = change.get("rtl", 1)
-    (calibrations / "unicast.json").write_text(
-        json.dumps({**stored, **change} if "check" in change else stored)
-        if "rtl" in change
-        else resealed({**stored, **change})
-    )
+    if "check" in change:
+        text = resealed(stored | change)
+    else:
+        stored["check"][0] |= change
+        text = json.dumps(stored)
+    (calibrations / "unicast.json").write_text(text)
     with pytest.raises(InputError, match=f"unicast.json: {fault}"):
         page_of(tmp_path / "results", calibrations)
 
