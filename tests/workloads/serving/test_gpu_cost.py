@@ -133,9 +133,7 @@ def test_what_does_not_fit_or_is_not_known_is_refused() -> None:
         serving_model("qwen3-235b-a22b", "h100x2")
     with pytest.raises(InputError, match="units of 'h100x2': found 3; allowed: 1 to 2"):
         serving_model("qwen3-8b", "h100x2", units=3)
-    with pytest.raises(
-        InputError, match="dies of a pool of 'flat32-wafer': found 7; allowed: wh"
-    ):
+    with pytest.raises(InputError, match="dies of a pool of 'flat32-wafer': found 7; allowed: wh"):
         serving_model("qwen3-8b", "flat32-wafer", units=7)
     with pytest.raises(InputError, match="'qwen2-72b' on chip 'wse2': weights take 1454"):
         serving_model("qwen2-72b", "wse2")
