@@ -147,9 +147,9 @@ def test_an_iteration_of_the_wafer_is_that_of_the_command() -> None:
         model="deepseek-v3-671b", chip="flat32-wafer", decode="1024@4094", draft_tokens=1,
         expert_parallel=32, pp=2, allow_stale=True,
     )  # fmt: skip
-    assert flat["iteration_ms"] == pytest.approx(1e3 * run_iteration(asked).seconds, rel=1e-9)
+    assert flat["iteration_ms"] == pytest.approx(1e3 * run_iteration(asked).seconds, rel=1e-7)
     more = [(flash[name] or 0) - (flat[name] or 0) for name in ("iteration_ms", "attention_ms")]
-    assert more[0] / more[1] in (pytest.approx(62, abs=0.1), pytest.approx(64, abs=2.1))
+    assert more[0] / more[1] == pytest.approx(62, abs=0.1)  # 31 layers of either group
     assert flat["links_ms"] == flash["links_ms"]
 
 
