@@ -229,6 +229,8 @@ def run_iteration(
             ]
             ground = planned[0].ground
         kernels = _run(planned, progress, execution)
+        if dies is not None:
+            dies.links()  # now, as they take time
     return IterationResult(
         options=options, model=model, ground=ground, kernels=kernels, wafer=wafer, dies=dies
     )
