@@ -174,8 +174,8 @@ def test_a_changed_profile_has_no_error_of_the_shipped_one(wafertlm: Any) -> Non
         (kernel("./flat32"), "error: ./flat32: cannot be read: No such file or directory"),
         (serve("config.json", "flat32"), "error: config.json: cannot be read: No such file"),
         (
-            serve("llama3-8b", "flat32-wafer"),
-            "error: --chip: nothing can be served on 'flat32-wafer'",
+            serve("gpt-oss-20b", "flat32-wafer"),
+            "error: model 'gpt-oss-20b' has sliding windows; allowed on 'flat32-wafer'",
         ),
         (kernel("h100x2"), "error: --chip: 'h100x2' is a server of GPUs, which lacks [grid]"),
         (

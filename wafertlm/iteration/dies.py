@@ -15,6 +15,8 @@ from workloads.serving.price.die_plan import DiePlan
 from workloads.serving.price.die_price import DieMapping, DiesOfModel
 from workloads.serving.price.iteration import AnyPart, part_operators
 
+#: Levels of the links.
+LEVELS = ("perf", "lt")
 #: Cycles of an operator's kernel.
 Cycles = Mapping[Operator, int]
 
@@ -43,8 +45,8 @@ class DieIteration:
             InputError: for a level that links do not have, keys and values that do not fit, and as
                 `DiesOfModel`.
         """
-        if level == "at":
-            raise InputError("--level: found 'at' with dies; allowed: perf, lt, as links have")
+        if level not in LEVELS:
+            raise InputError(f"--links: found '{level}'; allowed: {', '.join(LEVELS)}")
         dies = DiesOfModel(model, ground.chip, mapping)
         tokens = batch.decode_context_tokens + sum(map(sum, batch.prefills)) + batch.decode_tokens
         if tokens > dies.kv_tokens:

@@ -64,6 +64,7 @@ class IterationOptions:
     expert_parallel: Annotated[int | None, "Dies that experts are dealt out to."] = None
     pp: Annotated[int | None, PP_HELP] = None
     routing: Annotated[str | None, ROUTING_HELP] = None
+    links: Annotated[str | None, "Level between dies: perf (default) or lt."] = None
     merge_copies: Annotated[bool, MERGE_HELP] = False
     overlap: Annotated[bool, OVERLAP_HELP] = False
     allow_stale: Annotated[bool, "Use measurements that are out of date."] = False

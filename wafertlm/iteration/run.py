@@ -34,7 +34,7 @@ from workloads.studies.profiles import profile_error
 #: Variants of kernels that an iteration's options choose.
 _CHOICES = ("collective", "schedule", "group")
 #: Options that few iterations have.
-_OF_DIES = ("draft_tokens", "expert_parallel", *ON_DIES)
+_OF_DIES = ("draft_tokens", "expert_parallel", "links", *ON_DIES)
 Progress = Callable[[int, int], None]
 
 
@@ -219,6 +219,8 @@ def run_iteration(
     with stale_allowed(options.allow_stale):
         planned, wafer, dies = plan_iteration(options, model)
         kernels = _run(planned, progress, execution)
+        if dies is not None:
+            dies.links()  # now, as they take time
     ground = planned[0].ground
     return IterationResult(
         options=options, model=model, ground=ground, kernels=kernels, wafer=wafer, dies=dies
@@ -249,10 +251,11 @@ def plan_iteration(
     batch = options.batch
     asked, chip = _kernel_options(options, model)
     mapping, dies = die_mapping(options, chip), None
-    if mapping is None and options.expert_parallel is not None:
-        raise InputError(
-            f"--expert-parallel: found with '{chip.name}'; allowed: with wafers of dies"
-        )
+    for name in ("expert_parallel", "links"):
+        if mapping is None and getattr(options, name) is not None:
+            raise InputError(
+                f"--{name.replace('_', '-')}: found with '{chip.name}'; allowed: with wafers of dies"
+            )
     wafer = None if asked.memory else WaferIteration.of(asked, model, batch)
     if wafer is not None:
         of_regions = [
@@ -263,7 +266,7 @@ def plan_iteration(
     ground = grounded(asked)
     mapper = Mapper(ground.place, asked.choices)
     if mapping is not None:
-        dies = DieIteration.of(ground, model, batch, mapping, options.level)
+        dies = DieIteration.of(ground, model, batch, mapping, options.links or "perf")
     operators = Iterations(model).operators(batch) if dies is None else dies.operators()
     planned = [PlannedKernel(each, mapper.of(each), count, ground) for each, count in operators]
     return planned, None, dies

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from wafertlm.iteration import IterationOptions, run_iteration
 from wafertlm.kernel import run_kernel
 from wafertlm.studied import kernel_figures, options_of
 from workloads.studies.campaign import Figures
@@ -18,6 +19,13 @@ from workloads.studies.flatattention.cases import (
 from workloads.studies.flatattention.facts import VARIANTS, facts, prefill
 from workloads.studies.flatattention.plots import draw
 from workloads.studies.flatattention.study import run_study
+from workloads.studies.flatattention.wafer import (
+    WAFER_FIGURES,
+    ExpertsCase,
+    WaferCase,
+    experts_figures,
+    wafer_figures,
+)
 
 
 def invented(case: KernelCase) -> Figures:
@@ -32,6 +40,22 @@ def invented(case: KernelCase) -> Figures:
     }
 
 
+def invented_on_the_wafer(case: WaferCase) -> Figures:
+    """FlashMLA takes twice as long."""
+    slow = 2.0 if case.attention == "FlashMLA" else 1.0
+    figures = dict.fromkeys(WAFER_FIGURES, 50.0)
+    return figures | {"iteration_ms": slow, "attention_ms": slow, "layer_ms": slow}
+
+
+@pytest.fixture
+def wafer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The wafer's iterations take seconds; a test of their own runs one."""
+    monkeypatch.setattr(
+        "workloads.studies.flatattention.study.wafer_figures", invented_on_the_wafer
+    )
+
+
+@pytest.mark.usefixtures("wafer")
 def test_rows_targets_and_plots(tmp_path: Path) -> None:
     result = run_study(invented, quick=True)
     rows = {row["id"]: row for row in result["rows"]}
@@ -51,11 +75,17 @@ def test_rows_targets_and_plots(tmp_path: Path) -> None:
     assert not met["F8/D128-S4096/FlatAsync/speedup_over_FA-3: within 12 %"]
     assert not met["F8: FlatTC communicates for more than 65 %, in all"]
     assert result["summary"]["orderings"]["kept"] == 3
+    assert rows["F13a/EP32-PP2/b64/speedup_over_FlashMLA"]["model"] == 2.0
+    assert met["F13a: the best speed-up over FlashMLA within 20 % of 2.1"]
+    assert not met["F13b/layer-b256/FlatMLA/attention_use: within 6 points of 83 %"]
+    published = rows["TII/DS-Prof/b128/throughput"]
+    assert (published["paper"], published["model"], published["level"]) == (2325, None, "published")
     assert sorted(path.name for path in draw(result, tmp_path)) == [
         "collectives.png", "groups.png", "shapes.png", "slices.png", "variants.png",
     ]  # fmt: skip
 
 
+@pytest.mark.usefixtures("wafer")
 def test_a_figure_that_is_not_there_is_none() -> None:
     result = run_study(lambda case: dict.fromkeys(KERNEL_FIGURES), quick=True)  # type: ignore[arg-type]  # all None
     rows = {row["id"]: row for row in result["rows"]}
@@ -107,6 +137,27 @@ def test_attentions_share_by_hand() -> None:
     assert (more[0]["attention_pct"] or 0) < (more[1]["attention_pct"] or 0)
 
 
+def test_an_iteration_of_the_wafer_is_that_of_the_command() -> None:
+    """Its kernels in turns; FlashMLA takes longer by what its kernel does in all layers."""
+    flat, flash = (
+        wafer_figures(WaferCase(batch=16, attention=name)) for name in ("FlatMLA", "FlashMLA")
+    )
+    assert set(flat) == {*WAFER_FIGURES, "level_pct"}
+    asked = IterationOptions(
+        model="deepseek-v3-671b", chip="flat32-wafer", decode="1024@4094", draft_tokens=1,
+        expert_parallel=32, pp=2, allow_stale=True,
+    )  # fmt: skip
+    assert flat["iteration_ms"] == pytest.approx(1e3 * run_iteration(asked).seconds, rel=1e-7)
+    more = [(flash[name] or 0) - (flat[name] or 0) for name in ("iteration_ms", "attention_ms")]
+    assert more[0] / more[1] == pytest.approx(62, abs=0.1)  # 31 layers of either group
+    assert flat["links_ms"] == flash["links_ms"]
+
+
+def test_experts_are_active_by_the_copies_of_a_group() -> None:
+    active = [experts_figures(ExpertsCase(16, requests))["active"] for requests in (1, 8, 16, 64)]
+    assert active == [16, 128, 256, 256]
+
+
 def test_figure_12_and_appendix_d_are_at_lt_unless_quick() -> None:
     for quick, level in ((True, "perf"), (False, "lt")):
         late = [fact.case for fact in facts(quick=quick) if fact.name.startswith(("F12", "D/"))]
@@ -125,4 +176,5 @@ MISSED = {
     "F8/D128-S4096/FlatAsync/speedup_over_FA-3: within 12 %",
     "F8: HBM use of FA-2 and FA-3 of 70 to 85 %, in all",
     "F8: FlatTC communicates for more than 65 %, in all",
+    "F13b/layer-b256/FlatMLA/attention_use: within 6 points of 83 %",
 }

@@ -94,6 +94,7 @@ class DieLinks:
         self._token_bytes = model.hidden * element_bytes
         self._hz = clock_hz
         self._cycles: dict[Link, float] = {}
+        self._lt_cycles: dict[Link, float] = {}
 
     def busiest(self, tokens: int) -> Routed:
         """The experts of the die that gets the most of a group's tokens."""
@@ -119,19 +120,16 @@ class DieLinks:
         return max(1, round(link.tokens * self._copies * self._token_bytes / pairs))
 
     def cycles(self, link: Link) -> float:
-        """Cycles of a link's messages at level `perf`; of none between no dies."""
+        """Cycles of a link's messages at level `perf`; 0 of a single die or group."""
         if link not in self._cycles:
             self._cycles[link] = self._at_perf(link)
         return self._cycles[link]
 
     def lt_cycles(self, link: Link) -> float:
         """The same, packet by packet."""
-        if not self._is_sent(link):
-            return 0.0
-        name, size, shares = self._collective(link)
-        mesh, group = self._groups.mesh, self._groups.first
-        ticks = simulate(collective(name, mesh, group, size, shares), mesh).ticks
-        return self._in_cycles(max(ticks, self._port_ticks(link)))
+        if link not in self._lt_cycles:
+            self._lt_cycles[link] = self._at_lt(link)
+        return self._lt_cycles[link]
 
     def between(self, link: Link) -> Between:
         """Between what they may lie at level `lt`, as parts of their cycles at `perf`."""
@@ -163,6 +161,14 @@ class DieLinks:
         name, size, shares = self._collective(link)
         mesh, group = self._groups.mesh, self._groups.first
         ticks = collective_ticks(name, mesh, group, size, shares)
+        return self._in_cycles(max(ticks, self._port_ticks(link)))
+
+    def _at_lt(self, link: Link) -> float:
+        if not self._is_sent(link):
+            return 0.0
+        name, size, shares = self._collective(link)
+        mesh, group = self._groups.mesh, self._groups.first
+        ticks = simulate(collective(name, mesh, group, size, shares), mesh).ticks
         return self._in_cycles(max(ticks, self._port_ticks(link)))
 
     def _collective(self, link: Link) -> tuple[str, int, Shares]:

@@ -238,6 +238,11 @@ class DiesPrice:
         return self._prices.not_compared
 
     @property
+    def dies(self) -> DiesOfModel:
+        """The dies, and what lies on which."""
+        return self._dies
+
+    @property
     def prices(self) -> DiePrices:
         """Prices of the parts of its iterations."""
         return self._prices

@@ -23,14 +23,30 @@ from workloads.studies.flatattention.facts import (
     Fact,
     facts,
 )
+from workloads.studies.flatattention.wafer import (
+    ExpertsCase,
+    WaferCase,
+    WaferFact,
+    experts_figures,
+    published_rows,
+    wafer_facts,
+    wafer_figures,
+    wafer_targets,
+)
 from workloads.studies.rows import summarise
+
+AnyCase = Case | WaferCase | ExpertsCase
 
 #: Runs a kernel; it is of the package that has the commands, which knows this one.
 KernelRun = Callable[[KernelCase], Figures]
 
 
-def simulate(kernel: KernelRun, case: Case, _: int) -> Figures:
+def simulate(kernel: KernelRun, case: AnyCase, _: int) -> Figures:
     """Figures of a case; nothing in it is random."""
+    if isinstance(case, WaferCase):
+        return wafer_figures(case)
+    if isinstance(case, ExpertsCase):
+        return experts_figures(case)
     if isinstance(case, KernelCase):
         return kernel(case)
     return line_figures(case) if isinstance(case, LineCase) else share_figures(case)
@@ -53,7 +69,7 @@ def run_study(
         store: Folder in which finished runs are kept, and found again.
         progress: Called with finished and all runs.
     """
-    every = facts(quick=quick)
+    every: list[Fact | WaferFact] = [*facts(quick=quick), *wafer_facts()]
     cases = {repr(case): case for fact in every for case in (fact.case, fact.over) if case}
     seeds = dict.fromkeys(cases, [0])
     run = partial(simulate, kernel)
@@ -61,6 +77,10 @@ def run_study(
     found = {key: runs[0] for key, runs in results.items()}
     rows = [_row(fact, found) for fact in every]
     rows += list(_over_all(rows))
+    rows += [
+        _judged(name, unit, None, said, "published", None, note)
+        for name, unit, said, note in published_rows()
+    ]
     return {
         "study": "flatattention",
         "rows": rows,
@@ -69,7 +89,7 @@ def run_study(
     }
 
 
-def _row(fact: Fact, found: Mapping[str, Figures]) -> dict[str, Any]:
+def _row(fact: Fact | WaferFact, found: Mapping[str, Figures]) -> dict[str, Any]:
     here, over = found[repr(fact.case)], None if fact.over is None else found[repr(fact.over)]
     model = here[fact.figure]
     level_pct = 0.0 if fact.figure in PLANNED else here.get("level_pct")
@@ -111,7 +131,9 @@ def _with(
     return None if one is None or other is None else join(one, other)
 
 
-def _level(case: Case) -> str:
+def _level(case: AnyCase) -> str:
+    if isinstance(case, WaferCase | ExpertsCase):
+        return "perf"
     if isinstance(case, KernelCase):
         return case.level
     return "at" if isinstance(case, LineCase) else "operators"
@@ -190,6 +212,10 @@ def _targets(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     ):
         text = f"{name}: within {points} points of {said:g} %"
         found.append(_target(text, model[name] - said, points, within=True))
+    ours = "TII/Ours1/EP32-PP2-b256/"
+    off = {name: errors[ours + name] for name in ("throughput", "tpot")}
+    for text, away, most in wafer_targets(off, model.named("F13", "")):
+        found.append(_target(text, away, most, within=True))
     return found
 
 
