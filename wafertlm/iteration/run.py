@@ -253,9 +253,8 @@ def plan_iteration(
     mapping, dies = die_mapping(options, chip), None
     for name in ("expert_parallel", "links"):
         if mapping is None and getattr(options, name) is not None:
-            raise InputError(
-                f"--{name.replace('_', '-')}: found with '{chip.name}'; allowed: with wafers of dies"
-            )
+            option = f"--{name.replace('_', '-')}"
+            raise InputError(f"{option}: found with '{chip.name}'; allowed: with wafers of dies")
     wafer = None if asked.memory else WaferIteration.of(asked, model, batch)
     if wafer is not None:
         of_regions = [
