@@ -56,6 +56,16 @@ class DieIteration:
             )
         return cls(dies, dies.planner.planned(batch), level)
 
+    @property
+    def count(self) -> int:
+        """Dies of the wafer."""
+        return self.dies.groups.mesh.dies
+
+    @property
+    def runs(self) -> int:
+        """Dies and micro-batches for which what is listed stands."""
+        return self.dies.groups.dies * (len(self.plan.runs) if self._alike else 1)
+
     def operators(self) -> list[tuple[Operator, int]]:
         """Operators of a die's kernels, and how often each runs; links are not among them."""
         found: Counter[Operator] = Counter()
@@ -136,11 +146,14 @@ class DieIteration:
     def _counted(self) -> Counter[AnyPart | Link]:
         """Parts of all micro-batches, or of one if they are alike."""
         found: Counter[AnyPart | Link] = Counter()
-        plan = self.plan
-        alike = len(set(plan.runs)) == 1
-        for part, count in plan._replace(runs=plan.runs[:1] if alike else plan.runs).counted():
+        runs = self.plan.runs[:1] if self._alike else self.plan.runs
+        for part, count in self.plan._replace(runs=runs).counted():
             found[part] += count
         return found
+
+    @property
+    def _alike(self) -> bool:
+        return len(set(self.plan.runs)) == 1
 
     def _part_cycles(self, part: AnyPart | Link, of: Cycles) -> float:
         if isinstance(part, Exchange | HandOver):

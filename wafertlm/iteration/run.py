@@ -134,7 +134,8 @@ class IterationResult:
             if each is None:
                 return None
             total += ran.count * each
-        return total + energy.idle_w * self.seconds
+        runs, chips = (1, 1) if self.dies is None else (self.dies.runs, self.dies.count)
+        return total * runs + energy.idle_w * chips * self.seconds
 
     @property
     def level_pct(self) -> float | None:

@@ -14,11 +14,16 @@ from tlm.errors import InputError
 from wafertlm.iteration import IterationOptions, run_iteration
 from workloads.machine.die_groups import die_groups
 from workloads.models import load_model
+from workloads.serving.engine.pools import make_pools
+from workloads.serving.engine.run import run, run_disaggregated
+from workloads.serving.engine.speculation import Speculation
+from workloads.serving.load.generator import generate
 from workloads.serving.price.cost import Batch
 from workloads.serving.price.die_links import DieLinks, Exchange, HandOver, Routing
 from workloads.serving.price.die_plan import DiePlanner
 from workloads.serving.price.die_price import DieMapping, DiesPrice
 from workloads.serving.price.iteration import After, Before, Decode, Head, Layer, Prompt, Routed
+from workloads.serving.schedulers import SCHEDULERS, SchedulerOptions, make_scheduler
 
 WAFER, MODEL = load_chip("flat32-wafer"), load_model("deepseek-v3-671b")
 PRICE = DiesPrice(MODEL, WAFER, DieMapping(expert_parallel=32, pipeline=2))
@@ -236,3 +241,49 @@ def test_groups_that_do_not_cut_the_wafer_are_refused() -> None:
         DiesPrice(load_model("gpt-oss-20b"), WAFER, DieMapping())
     with pytest.raises(InputError, match="--pp: found 64; allowed for 'llama3-8b': 1 to its 32 la"):
         DiesPrice(load_model("llama3-8b"), WAFER, DieMapping(pipeline=64))
+
+
+_LOAD = generate("sharegpt", 5, 20.0, 1.0, 3)
+
+
+@pytest.mark.parametrize("scheduler", sorted(SCHEDULERS))
+def test_schedulers_serve_on_a_wafer(scheduler: str) -> None:
+    """Drafts too: each request emits its tokens in fewer iterations."""
+    plain, drafted = (
+        run(_LOAD, make_scheduler(scheduler, SchedulerOptions()), PRICE, speculation=speculation)
+        for speculation in (None, Speculation(1, 0.7))
+    )
+    assert plain["completed"] == drafted["completed"] == len(_LOAD)
+    assert drafted["iterations"] < plain["iterations"]
+    assert plain["energy_j"] is None
+
+
+def test_dies_apart_for_prompts() -> None:
+    """Whole rows; keys and values of 576 bytes a layer cross 8 links between them."""
+    pools = make_pools(MODEL, WAFER, prefill_units=32, dies=DieMapping(expert_parallel=32))
+    assert (pools.prefill_share, pools.decode_share) == (0.5, 0.5)
+    assert pools.kv_bytes_per_token == 61 * 576
+    assert pools.link_bytes_per_s == 8e12
+    figures = run_disaggregated(_LOAD, make_scheduler("chunked", SchedulerOptions()), pools)
+    assert figures["completed"] == len(_LOAD)
+    with pytest.raises(InputError, match="dies of a pool of 'flat32-wafer': found 12; allowed: wh"):
+        make_pools(MODEL, WAFER, prefill_units=12)
+
+
+def test_a_stretch_has_the_energy_of_its_iterations() -> None:
+    energy = load_chip("flat32").energy
+    assert energy is not None
+    chip = WAFER.model_copy(update={"energy": energy})
+    price = DiesPrice(MODEL, chip, DieMapping(expert_parallel=32))
+    costs = price.decode_costs(64, np.array([64 * 100, 64 * 300]))
+    each = [price.cost(Batch((), 64, 64 * context, 64)).energy_j for context in (100, 300)]
+    assert costs.energy_j is not None
+    assert costs.energy_j.tolist() == each
+    assert price.static_power_w == 64 * energy.idle_w
+    changes = tuple(f"energy.{name}={value}" for name, value in energy.model_dump().items())
+    asked = IterationOptions(
+        model="deepseek-v3-671b", chip="flat32-wafer", allow_stale=True, decode="64@100",
+        expert_parallel=32, set=changes,
+    )  # fmt: skip
+    ran = run_iteration(asked)
+    assert ran.energy_j == pytest.approx((each[0] or 0) + 64 * energy.idle_w * ran.seconds)

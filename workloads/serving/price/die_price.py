@@ -311,8 +311,8 @@ class DiesPrice:
         (plan,), _ = made_of[0]
         energy = None
         if self._chip.energy is not None:
-            of_each = [(self._joules(plan), times) for (plan,), times in made_of]
-            energy = np.repeat(*np.array(of_each, np.float64).T.astype(object))
+            joules = [self._joules(plan) or 0.0 for (plan,), _ in made_of]
+            energy = np.repeat(joules, [times for _, times in made_of])
         told = made_of if self._end is None else ()
         return DecodeCosts(np.concatenate(seconds), energy, self._expert_bytes(plan), told)
 
