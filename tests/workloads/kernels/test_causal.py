@@ -283,7 +283,7 @@ def error_pct(
     ("kernels", "mean_pct", "worst_pct"),
     [
         (("flash-attention-2", "flash-attention-3"), 3, 10),
-        (("tile-attention",), 5, 15),
+        (("tile-attention",), 6, 15),
         (("flat-attention naive", "flat-attention async"), 3, 10),
     ],
 )
