@@ -11,10 +11,12 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Lock
 
 _PREFIX = "wafertlm-run-"
 _KEPT = "kept"
 _of_runs: dict[Path, int] = {}
+_one_at_a_time = Lock()  # runs go side by side
 
 
 @contextmanager
@@ -30,10 +32,11 @@ def scratch_folder(place: Path | None = None) -> Iterator[Path]:
 
 def run_folder() -> Path:
     """A folder that the caller removes; if it does not, it stays for who looks for a fault."""
-    for removed in [folder for folder in _of_runs if not folder.exists()]:
-        os.close(_of_runs.pop(removed))
-    folder, lock = _new(Path(tempfile.gettempdir()))
-    _of_runs[folder] = lock
+    with _one_at_a_time:
+        for removed in [folder for folder in _of_runs if not folder.exists()]:
+            os.close(_of_runs.pop(removed))
+        folder, lock = _new(Path(tempfile.gettempdir()))
+        _of_runs[folder] = lock
     return folder
 
 

@@ -15,6 +15,7 @@ from tlm.level_errors import (
     between,
     level_error,
     load_levels,
+    load_tiles,
     rtl_steps,
 )
 
@@ -93,9 +94,16 @@ def test_errors_of_adjacent_levels_multiply_up_with_their_signs() -> None:
 
 
 def test_a_stored_case_claims_its_own_error_at_every_level() -> None:
-    """Its place among the cases is by its cycles at the level that is checked."""
+    """Its place among the cases is by its cycles at the level that is checked.
+
+    Those of a variant that was not compared with Verilog claim nothing.
+    """
+    in_verilog = {point.kernel for point in load_tiles().points}
     for point in load_levels().points:
         of = (point.kernel, point.dtype)
+        if point.kernel not in in_verilog:
+            assert rtl_steps(*of, "perf", "at") is None
+            continue
         lt, perf = (
             claimed(*of, level, point.balance, getattr(point, level)) for level in ("lt", "perf")
         )

@@ -40,7 +40,7 @@ def test_each_kernel_is_the_one_that_kernel_runs(level: str) -> None:
         alone = run_kernel(
             KernelOptions(
                 kernel=each["kernel"], chip="flat32", grid="8x8", shape=each["shape"],
-                dtype="fp16", level=level, memory="perf", allow_stale=True,
+                dtype="fp16", level=level, memory="perf", allow_stale=True, **each["choices"],
             )
         )  # fmt: skip
         assert alone.cycles == each["cycles"], each["operator"]

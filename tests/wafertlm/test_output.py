@@ -75,7 +75,7 @@ def test_stored_results_leave_out_what_they_cost(tmp_path: Path) -> None:
 
 def test_what_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(InputError, match=r"file/run\.json: cannot be written: File exists"):
+    with pytest.raises(InputError, match=r"file/run\.json: cannot be written: Not a directory"):
         store(_result(), tmp_path / "file" / "run.json")
     with pytest.raises(InputError, match="cannot be written"):
         store(_result(), tmp_path)

@@ -92,7 +92,7 @@ def test_the_worst_case_has_the_largest_error_either_way() -> None:
         (("unicast", "--case", "-1"), "--case: found -1; allowed: 0 to 119\n"),
         (("unicast", "--case", "1", "--worst"), "found --case and --worst; allowed: one of them\n"),
         (("unicast", "--wave", "/dev/null/x.vcd"), "/dev/null/x.vcd: cannot be written"),
-        (("unicast", "--rtl", "no.toml"), "no.toml: No such file"),
+        (("unicast", "--rtl", "no.toml"), "no.toml: cannot be read: No such file"),
         (("traffic", "--rtl", str(MASK_MESH / "mask_mesh.toml")), "no calibration of 'mask-mesh'"),
     ],
 )

@@ -33,6 +33,8 @@ from workloads.studies.profiles import profile_error
 
 #: Variants of kernels that an iteration's options choose.
 _CHOICES = ("collective", "schedule", "group")
+#: What of the model a kernel's options say.
+_FLAGS = ("latent", "causal", "skewed")
 #: Options that few iterations have.
 _OF_DIES = ("draft_tokens", "expert_parallel", "links", *ON_DIES)
 Progress = Callable[[int, int], None]
@@ -61,6 +63,7 @@ class Ran:
             "operator": self.operator.name,
             "kernel": self.mapped.kernel,
             "shape": ",".join(map(str, self.mapped.sizes)),
+            "choices": {name: True for name in _FLAGS if getattr(self.mapped.choices, name)},
             "place": self.result.setup.options.grid,
             "count": self.count,
             "cycles": self.result.cycles,
@@ -298,7 +301,7 @@ def _setup(ground: Ground, mapped: Mapped) -> Setup:
     if isinstance(mapped.plan, StreamPlan):
         chosen["weight_bits"] = mapped.plan.weight_bits
     known = mapped.choices
-    chosen |= {name: bool(getattr(known, name)) for name in ("latent", "causal", "skewed")}
+    chosen |= {name: bool(getattr(known, name)) for name in _FLAGS}
     named = replace(ground.options, kernel=mapped.kernel, shape=shape, **chosen)
     macs = kernel.macs(mapped.sizes, known)
     return Setup.of(replace(ground, options=named), kernel, macs, mapped.plan)

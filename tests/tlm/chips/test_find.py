@@ -76,7 +76,7 @@ def test_gpus_are_changed_too() -> None:
 
 _NOC = (
     "kind, flit_bytes, hop_cycles, ejection_cycles, reduce_cycles, buffer_flits, packet_flits, "
-    "cut_through, arbiter"
+    "cut_through, arbiter, channel, request_cycles, acknowledge_cycles, data_cycles"
 )
 
 

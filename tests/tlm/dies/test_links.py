@@ -12,7 +12,7 @@ from tlm.chips import load_chip
 from tlm.dies.collectives import COLLECTIVES, Shares, collective
 from tlm.dies.links import DieMesh, die_mesh
 from tlm.dies.messages import MessagePlan, Messages
-from tlm.dies.perf import MOST_PACKETS, WORST_PCT, coarse, collective_ticks, link_loads
+from tlm.dies.perf import MOST_PACKETS, coarse, collective_ticks, link_loads
 from tlm.dies.simulate import simulate
 from tlm.errors import InputError
 from tlm.interconnect.handshake import HandshakeMesh
@@ -152,9 +152,7 @@ def test_level_perf_meets_the_links_in_all_to_all(rows: int, cols: int, size: in
     """Experts on 8 to 32 dies; messages of a few packets, and of half a buffer."""
     mesh, group = die_mesh(load_chip("flat32-wafer")), TileSet(range(rows), range(cols))
     ticks = simulate(collective("all-to-all", mesh, group, size), mesh).ticks
-    assert collective_ticks("all-to-all", mesh, group, size) == pytest.approx(
-        ticks, rel=WORST_PCT / 100
-    )
+    assert collective_ticks("all-to-all", mesh, group, size) == pytest.approx(ticks, rel=0.1)
 
 
 @pytest.mark.slow
@@ -164,9 +162,7 @@ def test_level_perf_meets_the_links_in_the_messages_of_experts(rows: int, cols: 
     mesh, group = die_mesh(load_chip("flat32-wafer")), TileSet(range(rows), range(cols))
     size = 512 * 8 * 7168 // (rows * cols)
     ticks = simulate(collective("all-to-all", mesh, group, size), mesh).ticks
-    assert collective_ticks("all-to-all", mesh, group, size) == pytest.approx(
-        ticks, rel=WORST_PCT / 100
-    )
+    assert collective_ticks("all-to-all", mesh, group, size) == pytest.approx(ticks, rel=0.1)
 
 
 @given(st.integers(1, 64), st.integers(1, 16), st.integers(1, 10**7))

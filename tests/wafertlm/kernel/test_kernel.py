@@ -157,11 +157,6 @@ def test_foreign_chips(kernel: Run) -> None:
             "--schedule: this kernel has other choices: --collective",
         ),
         ("mesh-gemv", ("--groups", "9"), "--groups: found 9 groups of 4; allowed: 1 to 4"),
-        (
-            "mesh-gemv",
-            ("--collective", "stream"),
-            "--collective: found a stream; this chip's profile has no software.stage_cycles",
-        ),
         ("softmax", ("--collective", "magic"), "unknown collective 'magic'; known: chain, k-tree"),
         ("flat-attention", ("--schedule", "now"), "unknown schedule 'now'; known: async, naive"),
         (

@@ -305,7 +305,7 @@ def test_packets_are_as_long_as_they_like_where_no_limit_was_found(
             "the router of 'wse2' is not in Verilog",
         ),
         (("--waves", "a.vcd"), "--waves: found network at level at; allowed: --noc rtl"),
-        (("--rtl", "no.toml"), "no.toml: No such file"),
+        (("--rtl", "no.toml"), "no.toml: cannot be read: No such file"),
         (("--noc", "fast"), "--noc: 'fast' does not run kernels"),
         (("--level", "rtl", "--chip", "wse2", "--dtype", "fp16"), "'wse2' are not in Verilog"),
         (("--level", "fast"), "--level: 'fast' does not run kernels"),
