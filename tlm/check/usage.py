@@ -51,6 +51,8 @@ class Usage:
 
     def _touch(self, name: str, where: Ends) -> None:
         whole = self._program.buffers[name].within or name  # a part counts as what it is of
+        if self._program.buffers[whole].offchip:
+            return
         rows, cols = (
             each if isinstance(each, range) else each.tobytes() for each in (where.rows, where.cols)
         )
