@@ -48,7 +48,8 @@ def test_a_configuration_is_shown_as_the_file_it_becomes(wafertlm: Any, tmp_path
     assert wafertlm("show", "model", folder / "config.json").stdout == (
         'name = "tiny"\ntitle = "tiny"\nlayers = 2\nhidden = 64\nquery_heads = 4\nkv_heads = 2\n'
         "head_dim = 16\nffn_hidden = 128\nvocabulary = 256\ntied_embeddings = false\n"
-        'weights = "bf16"\nsource = "config.json of tiny"\n\n[sliding_window]\ntokens = 32\n'
+        'weights = "bf16"\ndraft_layers = 0\n'
+        'source = "config.json of tiny"\n\n[sliding_window]\ntokens = 32\n'
     )
 
 

@@ -7,6 +7,7 @@ may be off from `at` by the errors of other cases, at either.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from tlm.chips import Chip
@@ -217,7 +218,8 @@ class PartPrices:
 
 def _variant(mapping: Mapping, mapped: Mapped) -> str:
     """What comparisons of levels know a kernel's choices by."""
-    return KERNELS[mapped.kernel].variant(mapping.choices, mapping.place)
+    choices = replace(mapping.choices, causal=mapped.choices.causal)
+    return KERNELS[mapped.kernel].variant(choices, mapping.place)
 
 
 def between_at(
