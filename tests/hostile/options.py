@@ -91,4 +91,6 @@ def lines(draw: st.DrawFn, names: Sequence[str] = tuple(cli.COMMANDS)) -> Line:
             continue
         arguments.append(value := draw(values(name, parameter)))
         outputs += [value] if isinstance(parameter.type, OutputFile) else []
+        # The page of a report lies in the folder of its results, if nothing else is said.
+        outputs += [f"{value}/report.html".lstrip("/")] if parameter.name == "folder" else []
     return Line(tuple(arguments), tuple(outputs))
