@@ -9,7 +9,7 @@ from tests.hostile.options import Line, command, lines
 from tests.hostile.rules import Judge
 from wafertlm import cli
 
-_FEW, _MANY = 1200, 10_000
+_FEW, _MANY = 1200, 4_000
 
 
 def attack(judge: Judge, cases: int) -> None:
