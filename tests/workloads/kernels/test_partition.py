@@ -121,6 +121,7 @@ def test_the_program_sends_what_the_plan_says(grid: Grid) -> None:
         for plan in plans(grid, (13, 22, 17), scattered=scattered):
             moved = moved_by(partition_gemm(plan), TIMING.flit_bytes)
             assert moved == plan.moved
+            assert partition_gemm(plan).tile_bytes == plan.tile_bytes
             assert moved.delivered == grid[0] * grid[1] * plan.sent_bytes
 
 

@@ -107,6 +107,19 @@ class PartitionPlan:
         return flits * self.place.timing.flit_bytes
 
     @property
+    def tile_bytes(self) -> int:
+        """Memory of a tile that the program takes."""
+        m, k, n = self.block
+        element_bits, sum_bits = self.place.element_bits, self.place.sum_bits
+        chunks = min(2, self.rounds) * self.parts
+        received = 2 if self.parts > 1 else 0
+        return (
+            ceil_div(m * k * element_bits, 8)
+            + chunks * ceil_div(k * n * element_bits, 8)
+            + (self.rounds * self.parts + received) * ceil_div(m * n * sum_bits, 8)
+        )
+
+    @property
     def loaded_flits(self) -> int:
         """Flits of B that a core loads from off-chip memory, if it does not lie in the tiles."""
         return 0 if self.place.offchip is None else self.parts * self.b_flits
