@@ -36,8 +36,8 @@ from tlm.program.arithmetic import Integers
 from tlm.program.functional import TileBlocks
 from workloads.kernels.gemm.partition_plan import PartitionPlan
 from workloads.kernels.parts.blocks import cut
-from workloads.kernels.parts.routes import Moves, sends_of
-from workloads.machine.order import Order
+from workloads.kernels.parts.routes import sends_of
+from workloads.machine.order import Moves, Order
 
 
 def partition_gemm(plan: PartitionPlan) -> Program:

@@ -10,10 +10,8 @@ import numpy as np
 from tlm.interconnect.packets import TileSet
 from tlm.program import Indices
 from workloads.kernels.parts.line import even_runs
-from workloads.machine.order import Tile
+from workloads.machine.order import Moves, Tile
 
-#: Who sends to whom: each tile sends and takes one message at most.
-Moves = tuple[tuple[Tile, Tile], ...]
 #: Who sends, and the rows and columns of the takers, as a send of a program has them.
 Sent = tuple[TileSet, Indices, Indices]
 #: A link, by the tiles whose routers it joins.

@@ -19,9 +19,9 @@ from tlm.interconnect.transfer_times import arrival_cycles
 from tlm.interconnect.zero_load import NocTiming
 from tlm.program import Buffer, Operation, Program, Send
 from workloads.kernels.parts.pieces import Pieces
-from workloads.kernels.parts.routes import Moves, link_flits, sends_of
+from workloads.kernels.parts.routes import link_flits, sends_of
 from workloads.machine.moved import Moved
-from workloads.machine.order import Order
+from workloads.machine.order import Moves, Order
 from workloads.machine.place import Place
 
 #: More tiles are no group that anybody shares a layer among, and take long to plan.
