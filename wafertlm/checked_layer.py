@@ -34,7 +34,7 @@ def layer_kernels(given: Mapping[str, Any]) -> tuple[list[ToCheck], list[Verdict
         prefill=(str(tokens),) if prefill else (),
         decode=None if prefill else f"1@{tokens}",
     )
-    planned, wafer, _ = plan_iteration(options, find_model(options.model))
+    planned, wafer, *_ = plan_iteration(options, find_model(options.model))
     kernels = []
     for each in planned:
         setup = each.setup()

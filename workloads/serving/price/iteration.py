@@ -29,7 +29,7 @@ from workloads.serving.price.experts import distinct_experts
 # Rounded to the nearest, too many as often as too few: tokens, and contexts of decoding requests,
 # are 1.6 % off at most, tokens and contexts of prompt chunks 3.2 % where attention sees them.
 _BITS = 6
-_PROMPT_BITS = 5
+PROMPT_BITS = 5
 _ALIKE = 16
 _NONE = range(0)
 
@@ -134,10 +134,21 @@ class Draft:
     tokens: int
 
 
+@dataclass(frozen=True, slots=True)
+class StageHandOver:
+    """Tokens that the tiles of a stage of a pipeline pass on to those of the next one.
+
+    Attributes:
+        tokens: How many.
+    """
+
+    tokens: int
+
+
 #: Tuples that no others are equal to: they differ in length.
 Part = Layer | Prompt | Decode | Head
-#: With those of a die of a wafer.
-AnyPart = Part | Before | Routed | After | Draft
+#: With those of a die of a wafer, and of a pipeline.
+AnyPart = Part | Before | Routed | After | Draft | StageHandOver
 _Seen = TypeVar("_Seen", Prompt, Decode)
 
 
@@ -218,9 +229,7 @@ class Iterations:
                 if beside:
                     found.append(Passed(rounded(batch.decode_tokens), beside))
         for new, context in batch.prefills:
-            found.append(
-                Attended(rounded(new, _PROMPT_BITS), rounded(context, _PROMPT_BITS), filled)
-            )
+            found.append(Attended(rounded(new, PROMPT_BITS), rounded(context, PROMPT_BITS), filled))
         if sequences:
             tokens, there = batch.decode_context_tokens, batch.decode_sram_tokens
             kept = round(len(everywhere) * (there / tokens)) if there else 0
@@ -243,7 +252,7 @@ class Iterations:
             kinds = ((Layer(stage.tokens, False), dense), (Layer(stage.tokens, True), experts))
             return [(part, count) for part, count in kinds if count]
         if isinstance(stage, Attended):
-            return [*self._seen(Prompt(stage.new, stage.context, None), stage.layers)]
+            return [*self.seen(Prompt(stage.new, stage.context, None), stage.layers)]
         if isinstance(stage, Decoded):
             return self._decoded(stage)
         return [(stage, 1)]
@@ -251,7 +260,7 @@ class Iterations:
     def _decoded(self, stage: Decoded) -> list[tuple[Part, int]]:
         """Attention of decoding requests, of whose kinds each has its share of the layers kept."""
         sequences, width, context, kept = stage
-        seen = self._seen(Decode(sequences, width, context, None), self._everywhere)
+        seen = self.seen(Decode(sequences, width, context, None), self._everywhere)
         if not kept:
             return [*seen]
         found: list[tuple[Part, int]] = []
@@ -261,7 +270,7 @@ class Iterations:
             found += [(part._replace(in_sram=True), here)] if here else []
         return found
 
-    def _seen(self, part: _Seen, layers: range) -> list[tuple[_Seen, int]]:
+    def seen(self, part: _Seen, layers: range) -> list[tuple[_Seen, int]]:
         """Attention in some layers, by what they see."""
         counts, window = self._model.count(layers), self._model.sliding_window
         found = [(part, counts.full)] if counts.full else []
@@ -290,6 +299,8 @@ def part_operators(model: Model, part: AnyPart) -> Iterator[Operator]:
         return after_experts(model, part.tokens)
     if isinstance(part, Draft):
         return draft(model, part.tokens)
+    if isinstance(part, StageHandOver):
+        return iter(())
     return head(model, part.rows)
 
 
