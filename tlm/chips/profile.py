@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from tlm.chips.engines import MatrixTable, SystolicEngine
+from tlm.chips.engines import MatrixTable, SystolicEngine, TiledSystolicEngine
 from tlm.errors import InputError
 from tlm.tables import Count, Duration, Figure, Natural, Size, Table, toml_fields
 
@@ -59,6 +59,19 @@ class ChipTile(Table):
                 f"found {', '.join(unknown)}; allowed, of dtypes: {', '.join(allowed)}"
             )
         return engines
+
+    @model_validator(mode="after")
+    def _lanes_are_there(self) -> Self:
+        for engine in (self.matrix, *self.matrix_of.values()):
+            if not isinstance(engine, TiledSystolicEngine) or not engine.lane_alus:
+                continue
+            if not engine.lanes(self.vector_flop_per_cycle):
+                raise ValueError(
+                    f"matrix.lane_alus: found {engine.lane_alus}, with vector_flop_per_cycle "
+                    f"{self.vector_flop_per_cycle or 'not given'}; allowed: 0, or a lane at least: "
+                    f"{2 * engine.lane_alus} operations a cycle"
+                )
+        return self
 
 
 class CalibratedNoc(Table):

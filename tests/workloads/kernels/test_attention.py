@@ -557,5 +557,6 @@ def test_the_closed_form_of_flat_attention(name: str) -> None:
     if name == "wse2":  # whose tiles have 48 KiB
         shapes = [(1, 4, 4, 36, 39, 8, 8), (1, 8, 2, 1, 176, 8, 8)]
     errors = lt_errors(name, ["flat-attention"], shapes, latent=False)
-    assert errors.mean() < 3
-    assert errors.max() < 10
+    multiplies = name.startswith("npusim")  # the vector engine, too
+    assert errors.mean() < (3.5 if multiplies else 3)
+    assert errors.max() < (14 if multiplies else 10)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tlm.compute.base import ceil_div, check_shape
+from tlm.compute.vector_product import Faster
 from tlm.errors import InputError
 from workloads.kernels.gemm.plan import Shape
 from workloads.kernels.gemm.stream_closed_form import candidate_cycles
@@ -81,7 +82,11 @@ def plan_streams(
         problem = StreamPlan(
             place, (rows, *others), groups, cuts[0], (1, 1, 1), method, weight_bits, resident
         )
-        kept = np.argsort(_least_cycles(problem, columns), kind="stable")[:_KEPT_CUTS]
+        ranked = [
+            np.argsort(_least_cycles(each, columns), kind="stable")[:_KEPT_CUTS]
+            for each in _as_ranked(problem)
+        ]
+        kept = dict.fromkeys(np.concatenate(ranked).tolist())
         problems.append(problem)
         tried.append(_likely(problem, [cuts[index] for index in kept]))
     counts = [len(which.m) for which in tried]
@@ -100,6 +105,17 @@ def plan_streams(
         plan = replace(problem, cut=cut, block=block)
         found.append(Found(plan, round(float(cycles[best]))))
     return found
+
+
+def _as_ranked(problem: StreamPlan) -> list[StreamPlan]:
+    """A problem as its candidates are ranked: of two engines also as if the first had all of it.
+
+    So a second engine adds candidates, and takes none away.
+    """
+    place = problem.place
+    if not isinstance(place.matrix, Faster):
+        return [problem]
+    return [replace(problem, place=replace(place, matrix=place.matrix.one)), problem]
 
 
 @lru_cache(64)
@@ -177,8 +193,10 @@ def _likely(problem: StreamPlan, cuts: list[GridCut]) -> Candidates:
             f"allowed: {place.tile_bytes}"
         )
     if len(at) > _KEPT_BLOCKS:
-        least = _roughly(problem, Candidates(figures, *sides)).ravel()[at]
-        at = at[np.sort(np.argpartition(least, _KEPT_BLOCKS)[:_KEPT_BLOCKS])]
+        which = Candidates(figures, *sides)
+        ranked = [_roughly(each, which).ravel()[at] for each in _as_ranked(problem)]
+        best = [np.argpartition(least, _KEPT_BLOCKS)[:_KEPT_BLOCKS] for least in ranked]
+        at = at[np.unique(np.concatenate(best))]
     cut, *places = np.unravel_index(at, needed.shape)
     blocks = (side[cut, place] for side, place in zip((high, wide, deep), places, strict=True))
     return Candidates(CutFigures(*columns[:, cut]), *blocks)
