@@ -154,7 +154,9 @@ def chip_points(
 
 
 def _runs(grid: Grid) -> Iterator[tuple[str, Choices]]:
-    """Kernels by themselves, skewed, by messages, by streams, in partitions, causal attention.
+    """Kernels by themselves and in variants: skewed, by messages, by streams, in partitions.
+
+    Causal attention and weights that lie in the tiles are two more.
 
     FlatAttention also with all tiles in a group, each way.
     """
@@ -170,6 +172,8 @@ def _runs(grid: Grid) -> Iterator[tuple[str, Choices]]:
         if "causal" in kernel.choices:
             for collective in (None, *collectives):
                 yield name, Choices(collective=collective, causal=True)
+        if "resident" in kernel.choices:
+            yield name, Choices(resident=True)
         if "partition" in kernel.choices:
             yield from ((name, Choices(partition=each)) for each in ("mn", "k", "2d"))
     if grid[0] * grid[1] <= _AT_TILES:

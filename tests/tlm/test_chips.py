@@ -83,3 +83,36 @@ def test_the_vector_engine_reads_what_local_memory_gives() -> None:
     engine = matrix_engine(load_chip("npusim-large"), 16)
     assert isinstance(engine, Faster)
     assert engine.other == VectorProduct(64, 64, 512.0)
+
+
+@pytest.mark.parametrize(
+    ("chip", "change", "fault"),
+    [
+        (
+            "npusim-large",
+            "residency.buffer_kib=32000",
+            "residency: buffer_kib and activation_kib: found 34048 together; allowed: at most "
+            "tile.sram_kib, 32768",
+        ),
+        (
+            "wse2",
+            "residency={buffer_kib=1, activation_kib=1}",
+            "residency: found on a chip of dies or without memory; allowed: with [memory] and "
+            "without [dies]",
+        ),
+        (
+            "npusim-large",
+            "area.array_elements=[4096, 1024]",
+            "area: array_elements: found [4096, 1024]; allowed: values that rise",
+        ),
+        (
+            "npusim-large",
+            "area.core_mm2=[[1.0, 2.0]]",
+            "area: core_mm2: found rows of [2] figures; allowed: [5, 5]",
+        ),
+    ],
+)
+def test_what_a_profile_keeps_and_measures(chip: str, change: str, fault: str) -> None:
+    with pytest.raises(InputError) as error:
+        find_tiles(chip, (change,))
+    assert str(error.value) == f"--set: chip '{chip}': {fault}"

@@ -71,14 +71,18 @@ def plan_streams(
     weight_bits: float | None = None,
     *,
     resident: bool = False,
+    cut: GridCut | None = None,
 ) -> list[Found[StreamPlan]]:
-    """`plan_stream` of problems, given by their M and groups, with the same N and K."""
+    """`plan_stream` of problems, given by their M and groups, with the same N and K.
+
+    Where B lies in the tiles a ``cut`` says which parts of it: then no other is tried.
+    """
     problems, tried = [], []
     for rows, groups in rows_groups:
         check_shape(rows, others[1], others[0])
         if groups < 1:
             raise InputError(f"groups: found {groups}; allowed: 1 or more")
-        cuts, columns = _grid_cuts(place.rows, place.cols)
+        cuts, columns = _grid_cuts(place.rows, place.cols) if cut is None else _one_cut(cut)
         problem = StreamPlan(
             place, (rows, *others), groups, cuts[0], (1, 1, 1), method, weight_bits, resident
         )
@@ -128,6 +132,17 @@ def _grid_cuts(rows: int, cols: int) -> tuple[list[GridCut], GridCut]:
     ]
     columns: Any = GridCut(*np.array(cuts).T)
     return cuts, columns
+
+
+def _one_cut(cut: GridCut) -> tuple[list[GridCut], GridCut]:
+    """A cut alone, and it as columns."""
+    columns: Any = GridCut(*np.array([cut]).T)
+    return [cut], columns
+
+
+def whole_weight_cuts(rows: int, cols: int) -> list[GridCut]:
+    """Cuts of a grid that give each tile a part of B of its own."""
+    return [cut for cut in _grid_cuts(rows, cols)[0] if cut.parts[0] == 1]
 
 
 def _factors(side: int) -> list[tuple[int, int, int]]:
