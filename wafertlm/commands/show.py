@@ -5,7 +5,9 @@ from typing import Any
 
 import click
 
+from tlm.chips import Chip
 from tlm.chips import find as chips
+from tlm.chips.area import core_mm2
 from tlm.errors import InputError, choose
 from tlm.files import names_file
 from tlm.tables import Table
@@ -33,11 +35,15 @@ def known_names() -> dict[str, list[str]]:
 def show_figures(kind: str, asked: str) -> dict[str, Any]:
     """A chip or a model: ``toml``, its file, and under its kind what is read there.
 
+    Of a chip with areas also ``core_mm2``, that of one of its cores; None beyond its points.
+
     Raises:
         InputError: for a name that is not known, and a file at fault.
     """
     find, text_of = _KINDS[choose("kind", kind, tuple(_KINDS))]
-    return {"toml": text_of(asked), kind: find(asked).model_dump()}
+    found = find(asked)
+    area = {"core_mm2": core_mm2(found)} if isinstance(found, Chip) and found.area else {}
+    return {"toml": text_of(asked), kind: found.model_dump(), **area}
 
 
 def _render(result: Result) -> str:

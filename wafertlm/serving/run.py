@@ -6,6 +6,8 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from tlm.chips import Chip
+from tlm.chips.area import core_mm2
 from tlm.chips.find import shipped_as as shipped_chip
 from tlm.errors import InputError
 from wafertlm import __version__
@@ -98,6 +100,7 @@ def serve_result(
         "origin": service.origin,
         **({"contents": held} if held else {}),
         **merged,
+        **_per_area(service, merged),
         "capacity": None if capacity is None else _plain(capacity, times),
         "interval": between.figures,
         "error": {
@@ -106,8 +109,20 @@ def serve_result(
             "rests_on": rests_on(service, made),
         },
         "warnings": service.warnings,
-        "notes": [f"error: {profile.note}", *between.notes, *_notes(merged)],
+        "notes": [f"error: {profile.note}", *between.notes, *_notes(merged), *_area_notes(service)],
     }
+
+
+def _per_area(service: Service, figures: Mapping[str, Any]) -> dict[str, Any]:
+    """Area of the chip's cores and throughput by it, of a chip that has areas."""
+    chip = service.chip
+    if not isinstance(chip, Chip) or chip.area is None:
+        return {}
+    core = core_mm2(chip)
+    if core is None:
+        return {"area_mm2": None, "throughput_tok_s_mm2": None}
+    area = core * chip.grid.rows * chip.grid.cols
+    return {"area_mm2": area, "throughput_tok_s_mm2": figures["throughput_tok_s"] / area}
 
 
 def _profile_error(service: Service) -> ProfileError:
@@ -176,6 +191,13 @@ def _notes(figures: Mapping[str, Any]) -> list[str]:
             "yet to start when the last came, so times depend on how many there were"
         )
     return notes
+
+
+def _area_notes(service: Service) -> list[str]:
+    chip = service.chip
+    if not isinstance(chip, Chip) or chip.area is None or core_mm2(chip) is not None:
+        return []
+    return ["area: the chip's array and memory are beyond the points of its profile's [area]"]
 
 
 def _run_name(service: Service, has_rows: bool) -> str:
