@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from cosim.spec.mesh import load_spec
 from tlm.chips.find import AnyChip, all_chip_names, find_chip
 from workloads.models import find_model, load_model, model_names
 
@@ -53,12 +54,27 @@ def test_a_configuration_is_shown_as_the_file_it_becomes(wafertlm: Any, tmp_path
     )
 
 
+def test_a_router_is_copied_with_its_verilog(wafertlm: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "mine"
+    assert wafertlm("show", "router", "mask_mesh", "--into", folder).status == 0
+    assert load_spec(folder / "mask_mesh.toml").name == "mask-mesh"
+    shown = json.loads(wafertlm("show", "router", "mask_mesh", "--json").stdout)
+    assert shown["router"]["files"] == sorted(path.name for path in folder.iterdir())
+    assert shown["toml"] == (folder / "mask_mesh.toml").read_text()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ((), "show: write 'show chip NAME' or 'show model NAME'; see --list for names"),
         (("chip",), "show: write 'show chip NAME' or 'show model NAME'; see --list for names"),
-        (("router", "own"), "unknown kind 'router'; known: chip, model"),
+        (("wafer", "own"), "unknown kind 'wafer'; known: chip, model, router"),
+        (("router", "own"), "unknown router 'own'; known: locked_mesh, mask_mesh"),
+        (
+            ("chip", "flat32", "--into", "x"),
+            "--into: found with a chip, which is one file; allowed: with a router",
+        ),
+        (("router", "mask_mesh", "--into", "/"), "--into: /: File exists; allowed: a new folder"),
         (("chip", "moon"), "unknown chip 'moon'; known: a100x1, a100x2"),
         (("model", "gpt"), "unknown model 'gpt'; known: codellama-34b"),
         (("chip", "./moon"), "./moon: cannot be read: No such file or directory"),

@@ -28,6 +28,7 @@ from tlm.interconnect.handshake import DeadlockError
 from tlm.level_errors import ChipPoint, LevelPoint, TilePoint
 from tlm.memory.dram.streams import StreamComparison
 from tlm.spread import by_kernel, spread
+from wafertlm.commands.grouped import GroupedCommand
 from wafertlm.output import CheckFailedError, Result, complete, emit, log
 from wafertlm.stopwatch import Stopwatch, stopwatch
 from wafertlm.verilog import failing_checks
@@ -292,7 +293,7 @@ def _failed(figures: Result) -> Iterator[str]:
         yield f"{each['experiment']}: {each['why']}"
 
 
-@click.command("calibrate")
+@click.command("calibrate", cls=GroupedCommand)
 @click.option("--quick", is_flag=True, help="Fewer check cases and models; stores nothing.")
 @click.option("--rtl", metavar="SPEC", help="A custom mesh, as its SPEC.toml says.")
 @click.option(

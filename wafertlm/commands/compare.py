@@ -10,6 +10,7 @@ from rich.table import Table
 
 from tlm.errors import InputError
 from wafertlm.commands.common import OutputFile, output_options
+from wafertlm.commands.grouped import GroupedCommand
 from wafertlm.compare import gates_of, run_comparison, variants
 from wafertlm.compare.variants import OPTIONS, varied
 from wafertlm.output import Result, emit, progress
@@ -81,7 +82,7 @@ def _known_names() -> dict[str, list[str]]:
     return {"commands": list(OPTIONS)}
 
 
-@click.command("compare", context_settings={"ignore_unknown_options": True})
+@click.command("compare", cls=GroupedCommand, context_settings={"ignore_unknown_options": True})
 @click.argument("compared", metavar="COMMAND", required=False)
 @click.argument("given", metavar="[ITS OPTIONS]", nargs=-1, type=click.UNPROCESSED)
 @click.option(

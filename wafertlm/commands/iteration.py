@@ -9,6 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from wafertlm.commands.common import OutputFile, options_of, output_options, required
+from wafertlm.commands.grouped import GroupedCommand
 from wafertlm.iteration import IterationOptions, run_iteration
 from wafertlm.iteration.options import known_names
 from wafertlm.kernel import Execution
@@ -42,7 +43,7 @@ def _render(result: Result) -> RenderableType:
     return table
 
 
-@click.command("iteration")
+@click.command("iteration", cls=GroupedCommand)
 @options_of(IterationOptions)
 @click.option("--out", type=OutputFile(), help="Store the result (JSON).")
 @output_options(known_names)

@@ -12,6 +12,7 @@ from tlm.interconnect.packets import TileSet
 from tlm.interconnect.traffic import parse_rectangle
 from tlm.trace import Timeline
 from wafertlm.commands.common import OutputFile, WholeNumber, options_of, output_options, required
+from wafertlm.commands.grouped import GroupedCommand
 from wafertlm.kernel import Execution, KernelOptions, Setup, resolve, run_setup
 from wafertlm.kernel.options import known_names
 from wafertlm.options import chip_told
@@ -50,7 +51,7 @@ def _render(result: Result) -> RenderableType:
     return table
 
 
-@click.command("kernel")
+@click.command("kernel", cls=GroupedCommand)
 @click.argument("kernel", required=False)
 @options_of(KernelOptions)
 @click.option("--threads", type=WholeNumber(), help="Threads of level lt, which change no figure.")
@@ -79,7 +80,7 @@ def command(
     Matrices lie in the tiles' memories before and after; those of attention come from off-chip
     memory, whose time is counted with --memory.
     """
-    required("kernel", given, ("kernel", "chip", "grid", "shape", "dtype"))
+    required("kernel", given, ("kernel", "chip", "grid", "shape"))
     options, shown = KernelOptions(**given), None
     with stopwatch() as watch, progress(f"{options.kernel}: operations") as told:
         setup = resolve(options)

@@ -8,6 +8,7 @@ from rich.table import Table
 
 from tlm.errors import InputError
 from wafertlm.commands.common import options_of, output_options
+from wafertlm.commands.grouped import GroupedCommand
 from wafertlm.noc import NocOptions, run_noc
 from wafertlm.noc.run import known_names
 from wafertlm.output import TIMES, CheckFailedError, Result, emit
@@ -27,7 +28,7 @@ def _render(result: Result) -> RenderableType:
     return Group(table)
 
 
-@click.command("noc")
+@click.command("noc", cls=GroupedCommand)
 @options_of(NocOptions)
 @output_options(known_names)
 def command(as_json: bool, **given: Any) -> None:

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from tlm.errors import InputError
 from wafertlm.commands.common import Number, OutputFile, options_of, output_options
+from wafertlm.commands.grouped import GroupedCommand
 from wafertlm.options import chip_told
 from wafertlm.output import TIMES, Result, emit, progress, warn
 from wafertlm.serving import ServeOptions, complete_serve, serve_result
@@ -64,7 +65,7 @@ def _number(value: float | None) -> str:
 _FILE = OutputFile()
 
 
-@click.command("serve")
+@click.command("serve", cls=GroupedCommand)
 @options_of(ServeOptions)
 @click.option("--out", type=_FILE, help="Store the result (JSON).")
 @click.option("--plot", type=_FILE, help="Draw tokens over time, and by rate (PNG, SVG or PDF).")

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from tlm.errors import InputError, choose, hold_least
 from wafertlm.commands.common import OutputFile, WholeNumber, output_options
+from wafertlm.commands.grouped import GroupedCommand
 from wafertlm.output import Progress, Result, complete, emit, progress
 from wafertlm.stopwatch import stopwatch
 from wafertlm.studied import kernel_figures
@@ -175,7 +176,7 @@ def _interval(ends: list[float] | None) -> str:
     return "-" if ends is None else f"{ends[0]:,.4g} to {ends[1]:,.4g}"
 
 
-@click.command("study")
+@click.command("study", cls=GroupedCommand)
 @click.argument("name", required=False)
 @click.option(
     "--quick",
