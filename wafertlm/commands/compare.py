@@ -12,7 +12,8 @@ from tlm.errors import InputError
 from wafertlm.commands.common import OutputFile, output_options
 from wafertlm.commands.grouped import GroupedCommand
 from wafertlm.compare import gates_of, run_comparison, variants
-from wafertlm.compare.variants import OPTIONS, varied
+from wafertlm.command_words import OPTIONS
+from wafertlm.compare.variants import varied
 from wafertlm.output import Result, emit, progress
 from wafertlm.stopwatch import stopwatch
 
