@@ -94,11 +94,18 @@ EXAMPLES = {
             "--vary set:noc.hop_cycles=1,2",
         ),
     ),
+    "gates": (
+        Example("Gates of a router with deeper buffers", "wafertlm gates mesh --set FifoDepth=8"),
+        Example(
+            "A router of your own, with what it switches",
+            "wafertlm gates my_router/mask_mesh.toml --toggles",
+        ),
+    ),
     "show": (
         Example("A chip's file, to change", "wafertlm show chip flat32"),
         Example(
             "A router's Verilog, to change",
-            "wafertlm show router mask_mesh --into my_router",
+            "wafertlm show router mask-mesh --out my_router",
         ),
     ),
     "study": (

@@ -16,7 +16,7 @@ _GROUPS = {
     "Model": "model weights draft_tokens acceptance",
     "Chip": """
         chip mesh rtl fifo_depth stages unprotected set tiles device policy map@memory channels
-        interleave_bytes decode_chip
+        interleave_bytes decode_chip router changes payload_bits liberty
         """,
     "Levels": "level noc memory compute links allow_stale",
     "Mapping": """
@@ -28,11 +28,11 @@ _GROUPS = {
     "Scheduler": """
         scheduler prefill_scheduler token_budget layer_groups budget_units chunk_units max_sequences
         """,
-    "Campaign": "quick store_quick force number worst finding record recorded has_gates",
+    "Campaign": "quick store_quick force number worst finding recorded has_gates toggles",
     "Run": "threads workers kept checkpoint checkpoint_every config print_config",
     "Output": """
-        out plot plots requests_csv wave waves map_path timeline region every into folder as_json
-        as_list
+        out copied_to plot plots requests_csv wave waves map_path timeline region every folder
+        as_json as_list
         """,
 }
 _OTHERS = "Other options"

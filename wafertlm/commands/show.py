@@ -6,14 +6,15 @@ from typing import Any
 
 import click
 
+from cosim.spec.mesh import load_spec
 from tlm.chips import find as chips
 from tlm.errors import InputError, choose
 from tlm.files import names_file
 from tlm.tables import Table
 from wafertlm.commands.common import output_options
 from wafertlm.commands.grouped import GroupedCommand
-from wafertlm.example_routers import copy_router, router_files, router_names, router_text
 from wafertlm.output import Result, complete, config_hash, emit
+from wafertlm.routers import copy_router, router_names, specification
 from wafertlm.stopwatch import stopwatch
 from workloads.models import find as models
 from workloads.models import model_names
@@ -31,20 +32,19 @@ def known_names() -> dict[str, list[str]]:
         "kinds": [*_KINDS, _ROUTER],
         "chips": list(chips.all_chip_names()),
         "models": list(model_names()),
-        "routers": list(router_names()),
+        "routers": router_names(),
     }
 
 
 def show_figures(kind: str, asked: str) -> dict[str, Any]:
-    """``toml``, a file, and under its kind what is read there: of a router its files' names.
+    """A chip, a model or a router: ``toml``, its file, and under its kind what is read there.
 
     Raises:
         InputError: for a name that is not known, and a file at fault.
     """
-    choose("kind", kind, (*_KINDS, _ROUTER))
-    if kind == _ROUTER:
-        files = [path.name for path in router_files(asked)]
-        return {"toml": router_text(asked), kind: {"name": asked, "files": files}}
+    if choose("kind", kind, (*_KINDS, _ROUTER)) == _ROUTER:
+        spec = load_spec(specification(asked))
+        return {"toml": spec.file.read_text(encoding="utf-8"), kind: spec.model_dump()}
     find, text_of = _KINDS[kind]
     return {"toml": text_of(asked), kind: find(asked).model_dump()}
 
@@ -57,28 +57,34 @@ def _render(result: Result) -> str:
 @click.argument("kind", required=False, metavar="chip|model|router")
 @click.argument("name", required=False, metavar="NAME|FILE")
 @click.option(
-    "--into",
-    type=click.Path(file_okay=False, path_type=Path),
+    "--out",
+    "copied_to",
+    type=click.Path(path_type=Path),
     metavar="FOLDER",
-    help="Of a router: copy its TOML file and its Verilog into a new folder.",
+    help="Of a router: copy the specification and its Verilog into a new folder.",
 )
 @output_options(known_names)
-def command(kind: str | None, name: str | None, into: Path | None, as_json: bool) -> None:
-    """Print the TOML file of a chip, a model or a router, to change and give to a command.
+def command(kind: str | None, name: str | None, copied_to: Path | None, as_json: bool) -> None:
+    """Print the TOML file of a chip, a model or a router, to change and give to an option.
 
-    A config.json in Hugging Face's format is shown as the TOML that it becomes.
+    These are --chip, --model and --rtl. A config.json in Hugging Face's format is shown as the TOML
+    that it becomes. A router also has Verilog: --out copies all of it.
     """
     if kind is None or name is None:
-        raise InputError("show: write 'show chip NAME' or 'show model NAME'; see --list for names")
-    if into is not None and kind != _ROUTER:
-        raise InputError(f"--into: found with a {kind}, which is one file; allowed: with a router")
+        kinds = " or ".join(f"'show {each} NAME'" for each in (*_KINDS, _ROUTER))
+        raise InputError(f"show: write {kinds}; see --list for names")
+    if copied_to is not None and kind != _ROUTER:
+        raise InputError(f"--out: found it with '{kind}'; allowed: with router")
     with stopwatch() as watch:
         figures = show_figures(kind, name)
-        if into is not None:
-            copy_router(name, into)
+        if copied_to is not None:
+            figures["files"] = copy_router(name, copied_to)
+    if not as_json and copied_to is not None:
+        first, *others = figures["files"]
+        click.echo(f"{copied_to / first}, with {len(others)} files of Verilog")
+        return
     if not as_json:  # as it stands, to be written to a file
-        told = figures["toml"] if into is None else f"{into / name}.toml\n"
-        click.echo(told, nl=False)
+        click.echo(figures["toml"], nl=False)
         return
     options = {"kind": kind, "name": figures[kind]["name"]}
     held = {"name": config_hash(figures[kind])} if names_file(name) else None

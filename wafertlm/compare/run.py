@@ -126,6 +126,8 @@ def run_comparison(
     variants: Sequence[Variant],
     watch: Stopwatch,
     progress: Callable[[int, int], None] = lambda done, total: None,
+    *,
+    quick: bool = False,
 ) -> Comparison:
     """Run all variants, with the same seeds and requests. Custom routers are calibrated if need be.
 
@@ -134,6 +136,7 @@ def run_comparison(
         variants: The variants.
         watch: Measures what it costs.
         progress: Hears of variants done, and of how many.
+        quick: Routers without a calibration get a quick one.
 
     Raises:
         InputError: for options of a variant that do not fit together.
@@ -143,7 +146,7 @@ def run_comparison(
     for done, variant in enumerate(variants):
         progress(done, len(variants))
         if (spec_file := getattr(variant.options, "rtl", None)) is not None:
-            calibrate_if_need_be(spec_file, watch)
+            calibrate_if_need_be(spec_file, watch, quick=quick)
         runs.append(run_variant(command, _comparable(variant.options), watch))
     return Comparison(command=command, variants=variants, runs=runs)
 
