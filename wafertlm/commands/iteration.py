@@ -12,6 +12,7 @@ from wafertlm.commands.common import OutputFile, options_of, output_options, req
 from wafertlm.iteration import IterationOptions, run_iteration
 from wafertlm.iteration.options import known_names
 from wafertlm.kernel import Execution
+from wafertlm.kernel.binding import PART_NAMES
 from wafertlm.options import chip_told
 from wafertlm.output import Result, emit, log, progress, warn
 from wafertlm.stopwatch import stopwatch
@@ -36,7 +37,7 @@ def _render(result: Result) -> RenderableType:
             f"{ran['count']:,}",
             f"{ran['cycles']:,}",
             f"{ran['count'] * ran['cycles'] / result['cycles']:.1%}",
-            max(parts, key=lambda part: parts[part]),
+            PART_NAMES[max(parts, key=lambda part: parts[part])],
         )
     table.caption = f"{result['cycles']:,} cycles, {1e3 * result['seconds']:.4g} ms"
     return table
