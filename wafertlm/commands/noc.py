@@ -46,7 +46,8 @@ def _render(result: Result) -> RenderableType:
         elif name == "latency_cycles":
             for told, cycles in _latencies(result):
                 table.add_row(told, f"{cycles:,.6g}", "cycles")
-    note = _NOTES.get(result.get("saturated"))
+    saturated = result.get("saturated")
+    note = None if saturated is None else _NOTES[saturated]
     return table if note is None else Group(table, note)
 
 
