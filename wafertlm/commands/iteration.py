@@ -13,6 +13,7 @@ from wafertlm.commands.grouped import GroupedCommand
 from wafertlm.iteration import IterationOptions, run_iteration
 from wafertlm.iteration.options import known_names
 from wafertlm.kernel import Execution
+from wafertlm.kernel.binding import PART_NAMES
 from wafertlm.options import chip_told
 from wafertlm.output import Result, emit, log, progress, warn
 from wafertlm.stopwatch import stopwatch
@@ -37,7 +38,7 @@ def _render(result: Result) -> RenderableType:
             f"{ran['count']:,}",
             f"{ran['cycles']:,}",
             f"{ran['count'] * ran['cycles'] / result['cycles']:.1%}",
-            max(parts, key=lambda part: parts[part]),
+            PART_NAMES[max(parts, key=lambda part: parts[part])],
         )
     table.caption = f"{result['cycles']:,} cycles, {1e3 * result['seconds']:.4g} ms"
     return table

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
@@ -14,6 +14,7 @@ from tlm.trace import Timeline
 from wafertlm.commands.common import OutputFile, WholeNumber, options_of, output_options, required
 from wafertlm.commands.grouped import GroupedCommand
 from wafertlm.kernel import Execution, KernelOptions, Setup, resolve, run_setup
+from wafertlm.kernel.binding import PART_NAMES, binding
 from wafertlm.kernel.options import known_names
 from wafertlm.options import chip_told
 from wafertlm.output import Result, emit, log, progress, warn
@@ -30,7 +31,7 @@ def _render(result: Result) -> RenderableType:
     table.add_row("seconds", f"{result['seconds']:.4g}")
     table.add_row("utilization", f"{result['utilization']:.2%}")
     for part, cycles in result["breakdown_cycles"].items():
-        table.add_row(f"cycles: {part}", f"{cycles:,}")
+        table.add_row(f"cycles: {PART_NAMES[part]}", f"{cycles:,}")
     plan = result["plan"]
     table.add_row("plan: group", plan["group"])
     for name in ("slice", "blocks"):
@@ -48,7 +49,7 @@ def _render(result: Result) -> RenderableType:
             shown = f"{value:,}" if isinstance(value, int) else str(value)
             if name != "table":
                 table.add_row(f"{part} {name}", shown)
-    return table
+    return Group(table, escape(binding(result).told))
 
 
 @click.command("kernel", cls=GroupedCommand)

@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from tlm.errors import InputError
+from tlm.plotting import FORMATS
 from wafertlm.commands.common import Number, OutputFile, options_of, output_options
 from wafertlm.commands.grouped import GroupedCommand
 from wafertlm.options import chip_told
@@ -20,7 +21,6 @@ from wafertlm.stopwatch import stopwatch
 from workloads.serving.engine.checkpoint import CHECKPOINT_EVERY_S
 
 _DISTRIBUTION = ("mean", "p50", "p90", "p95", "p99", "p99_9")
-_PLOT_FORMATS = (".png", ".svg", ".pdf")
 _TIMES = ("ttft_s", "tbt_ms", "e2e_s", "queue_s")
 
 
@@ -37,8 +37,11 @@ def _render(result: Result) -> RenderableType:
     }
     for name, value in (shown | kv).items():
         figures.add_row(name, _number(value))
-    if result["capacity"] is not None:
-        figures.add_row("highest rate, requests/s", _number(result["capacity"]["rate_rps"]))
+    if (capacity := result["capacity"]) is not None:
+        burst = " (overload)" if capacity["burst"] else ""
+        figures.add_row("highest rate, requests/s", _number(capacity["rate_rps"]) + burst)
+        if capacity["rate_scale"] is not None:
+            figures.add_row("highest rate, --rate-scale", _number(capacity["rate_scale"]))
     parts: list[RenderableType] = [times, figures]
     if result["interval"] is not None:
         parts.append(_intervals(result["interval"]))
@@ -111,9 +114,7 @@ def command(
 
 
 def _check_plot(path: Path, options: ServeOptions) -> None:
-    if path.suffix not in _PLOT_FORMATS:
-        raise InputError(
-            f"--plot: found '{path}'; allowed: an ending of {', '.join(_PLOT_FORMATS)}"
-        )
+    if path.suffix not in FORMATS:
+        raise InputError(f"--plot: found '{path}'; allowed: an ending of {', '.join(FORMATS)}")
     if options.seeds > 1:
         raise InputError("--plot: shows a single run; leave out --seeds")
