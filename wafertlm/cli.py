@@ -12,10 +12,10 @@ import click
 
 from tlm.children import end_all
 from tlm.errors import InputError
-from wafertlm import __version__
 from wafertlm.commands.examples import FIRST
 from wafertlm.commands.grouped import write_examples
 from wafertlm.output import CheckFailedError
+from wafertlm.version import __version__
 
 # Name and help line; the module is wafertlm.commands.NAME and holds the click command `command`.
 COMMANDS = {

@@ -14,7 +14,7 @@ from typing import Any
 from rich.console import Console, RenderableType
 
 from tlm.files import whole_file
-from wafertlm import __version__
+from wafertlm.version import __version__
 
 TIMES = ("cpu_s", "wall_s", "compile_s")
 

@@ -50,13 +50,13 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "results").mkdir()
     monkeypatch.chdir(tmp_path)
     stored = [load_result(experiment.name) for experiment in EXPERIMENTS]
-    monkeypatch.setattr("wafertlm.commands.calibrate.calibrate", lambda **options: stored)
+    monkeypatch.setattr("wafertlm.api.calibration_run.campaign.calibrate", lambda **options: stored)
     points = load_levels().points
-    monkeypatch.setattr("wafertlm.commands.calibrate.compare_levels", lambda: points)
+    monkeypatch.setattr("wafertlm.api.calibration_run.compare_levels", lambda: points)
     tiles = load_tiles().points
-    monkeypatch.setattr("wafertlm.commands.calibrate.compare_tiles", lambda force: tiles)
+    monkeypatch.setattr("wafertlm.api.calibration_run.compare_tiles", lambda force: tiles)
     chips = load_chips().points
-    monkeypatch.setattr("wafertlm.commands.calibrate.compare_chips", lambda: chips)
+    monkeypatch.setattr("wafertlm.api.calibration_run.compare_chips", lambda: chips)
     return tmp_path
 
 

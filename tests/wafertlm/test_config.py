@@ -1,13 +1,16 @@
 """A run in a file: what is printed is what repeats it, to the byte."""
 
 import json
+import re
 import shlex
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.conftest import Wafertlm
+from tlm.calibrated import REPOSITORY
 from wafertlm.output import TIMES
 
 _RUNS = (
@@ -108,6 +111,19 @@ def test_a_fault_names_file_and_field(
     ran = wafertlm(command, "--config", file)
     assert (ran.status, ran.stdout) == (2, "")
     assert ran.stderr.startswith(f"error: {file}: {message}")
+
+
+def test_files_of_the_document_are_read(wafertlm: Wafertlm, tmp_path: Path) -> None:
+    text = (REPOSITORY / "docs" / "config.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```toml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 2
+    for block in blocks:
+        (tmp_path / "run.toml").write_text(block)
+        command = tomllib.loads(block)["command"]
+        ran = wafertlm(command, "--config", tmp_path / "run.toml", "--print-config")
+        assert tomllib.loads(ran.stdout) == tomllib.loads(block)
+    (line,) = re.findall(r"^    wafertlm (.*--print-config)$", text, re.MULTILINE)
+    assert 'command = "serve"' in wafertlm(*shlex.split(line)).stdout
 
 
 @pytest.mark.parametrize(

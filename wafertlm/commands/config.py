@@ -4,7 +4,7 @@ A file is TOML with a field for each option, called as on the command line, or a
 Options on the command line take the place of those in the file; paths are as they are there.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -112,7 +112,32 @@ def _read(context: click.Context, option: click.Parameter, file: Path | None) ->
     if words is not None:
         found[words] = _as_words(found, told)
     configured.file = file
-    context.default_map = dict(_values(context.command, found, told))
+    context.default_map = dict(option_values(context.command, found, told))
+
+
+def option_values(
+    command: click.Command, found: Mapping[str, Any], told: str, names: Container[str] | None = None
+) -> Iterator[tuple[str, Any]]:
+    """Values by the names of parameters, in the words of a command line.
+
+    Args:
+        command: Whose options they are.
+        found: Values by the options, or by the fields that results name.
+        told: Where they stand, for messages.
+        names: Parameters that are allowed; None: all that have to do with the run.
+
+    Raises:
+        InputError: for an unknown option, or a value of another kind.
+    """
+    allowed = [each for each in command.params if each.name not in _BESIDE]
+    allowed = [each for each in allowed if names is None or each.name in names]
+    known = {_key(each): each for each in allowed}
+    named = {each.name: each for each in allowed}
+    for key, value in found.items():
+        option = known.get(key) or known.get(key.replace("_", "-")) or named.get(key)
+        if option is None:
+            raise InputError(f"{told}: unknown field '{key}'; known: {', '.join(sorted(known))}")
+        yield str(option.name), _worded(option, value, f"{told}: {key}")
 
 
 def _given(context: click.Context) -> dict[str, Any]:
@@ -148,9 +173,16 @@ def _as_words(found: dict[str, Any], told: str) -> list[str]:
     if compared not in (known := _comparable()):
         allowed = ", ".join(known)
         raise InputError(f"{told}: compared: found '{compared}'; allowed: {allowed}")
-    command, arguments, words = _command(compared), [], []
+    return words_of(_command(compared), inner, f"{told}: {_OPTIONS}")
+
+
+def words_of(
+    command: click.Command, found: Mapping[str, Any], told: str, names: Container[str] | None = None
+) -> list[str]:
+    """Options as words behind a command's name; all else as `option_values`."""
+    arguments, words = [], []
     options = {each.name: each for each in command.params}
-    for name, value in _values(command, inner, f"{told}: {_OPTIONS}"):
+    for name, value in option_values(command, found, told, names):
         for each in value if isinstance(value, list) else [value]:
             if isinstance(options[name], click.Argument):
                 arguments.append(each)
@@ -158,20 +190,6 @@ def _as_words(found: dict[str, Any], told: str) -> list[str]:
                 flag = options[name].opts[0]
                 words += [flag] if each is True else [flag, each]
     return arguments + words
-
-
-def _values(
-    command: click.Command, found: Mapping[str, Any], told: str
-) -> Iterator[tuple[str, Any]]:
-    """Values by the names of parameters, in the words of a command line."""
-    known = {_key(each): each for each in command.params if each.name not in _BESIDE}
-    named = {each.name: each for each in known.values()}
-    for key, value in found.items():
-        option = known.get(key) or named.get(key)
-        if option is None:
-            names = sorted(known)
-            raise InputError(f"{told}: unknown field '{key}'; known: {', '.join(names)}")
-        yield str(option.name), _worded(option, value, f"{told}: {key}")
 
 
 def _worded(option: click.Parameter, value: Any, told: str) -> Any:

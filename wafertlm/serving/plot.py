@@ -1,7 +1,6 @@
 """A serving result as a picture: tokens over time, its times, and what a search has found."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import matplotlib
@@ -9,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from tlm.plotting import COLOURS, STYLE, Curve, direct_labels, plain_ticks, save
+from tlm.plotting import COLOURS, STYLE, Curve, direct_labels, plain_ticks
 from wafertlm.options import chip_told
 from wafertlm.output import Result
 
@@ -18,15 +17,11 @@ _GREY = "0.35"
 _INK = "black"
 
 
-def plot_serving(result: Result, path: Path) -> None:
+def serving_picture(result: Result) -> Figure:
     """Draw a result of ``wafertlm serve`` of a single seed.
 
     Args:
         result: The command's object.
-        path: A file that ends in .png, .svg or .pdf.
-
-    Raises:
-        InputError: if the file cannot be written.
     """
     capacity, options = result["capacity"], result["options"]
     with matplotlib.rc_context(STYLE):
@@ -41,7 +36,7 @@ def plot_serving(result: Result, path: Path) -> None:
             attainment_by_rate(first, capacity, options["attainment"])
             frontier(second, capacity, slo_ttft_s, slo_tbt_ms)
         tokens_over_time(third, result["timeline"])
-        save(figure, path)
+    return figure
 
 
 def serving_title(result: Result) -> str:

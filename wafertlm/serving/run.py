@@ -8,7 +8,6 @@ from typing import Any
 
 from tlm.chips.find import shipped_as as shipped_chip
 from tlm.errors import InputError
-from wafertlm import __version__
 from wafertlm.die_options import ROUTINGS
 from wafertlm.output import Progress, complete, config_hash
 from wafertlm.serving.error import level_error, rests_on
@@ -17,6 +16,7 @@ from wafertlm.serving.interval import Interval, interval
 from wafertlm.serving.objectives import missed
 from wafertlm.serving.options import ALL_SCHEDULERS, LEVELS, ServeOptions
 from wafertlm.serving.service import Service
+from wafertlm.version import __version__
 from workloads.kernels.attention.flat_plan import SCHEDULES
 from workloads.kernels.parts.collectives import METHODS
 from workloads.models import DTYPE_BYTES, model_names
