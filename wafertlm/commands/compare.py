@@ -9,9 +9,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from tlm.errors import InputError
+from wafertlm.command_words import OPTIONS
 from wafertlm.commands.common import OutputFile, output_options
 from wafertlm.compare import gates_of, run_comparison, variants
-from wafertlm.command_words import OPTIONS
 from wafertlm.compare.variants import varied
 from wafertlm.output import Result, emit, progress
 from wafertlm.stopwatch import stopwatch
