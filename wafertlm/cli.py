@@ -29,6 +29,7 @@ COMMANDS = {
     "iteration": "Run one iteration of a language model on a chip, kernel by kernel.",
     "serve": "Serve a language model's requests on a chip.",
     "compare": "Run a command with some options varied, and see what changes.",
+    "explore": "Find the best options, chips, models or routers, by many runs of a command.",
     "gates": "Count the gates of a router in Verilog.",
     "show": "Print the file of a chip, a model or a router.",
     "study": "Reproduce a published study row by row.",
