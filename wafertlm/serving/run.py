@@ -101,6 +101,7 @@ def serve_result(
         **({"contents": held} if held else {}),
         **merged,
         **_per_area(service, merged),
+        **service.residency,
         "capacity": None if capacity is None else _plain(capacity, times),
         "interval": between.figures,
         "error": {
