@@ -91,6 +91,7 @@ def serve_result(
         **({"contents": held} if held else {}),
         **merged,
         **_per_area(service, merged),
+        **service.residency,
         "capacity": None if highest is None else highest.record(merged),
         "interval": between.figures,
         "error": {
