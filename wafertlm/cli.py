@@ -30,6 +30,7 @@ COMMANDS = {
     "serve": "Serve a language model's requests on a chip.",
     "compare": "Run a command with some options varied, and see what changes.",
     "gates": "Count the gates of a router in Verilog.",
+    "explore": "Find the best options, chips, models or routers, by many runs of a command.",
     "show": "Print the file of a chip, a model or a router.",
     "study": "Reproduce a published study row by row.",
     "replay": "Run a check case of a stored calibration again, with a wave.",
