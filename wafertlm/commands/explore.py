@@ -11,6 +11,7 @@ from rich.table import Table
 from tlm.errors import InputError, hold_least
 from wafertlm.command_words import OPTIONS
 from wafertlm.commands.common import OutputFile, WholeNumber, output_options
+from wafertlm.commands.grouped import GroupedCommand
 from wafertlm.explore.explored import explored
 from wafertlm.explore.file import Kind
 from wafertlm.explore.result import first_problem
@@ -78,7 +79,7 @@ def _known_names() -> dict[str, list[str]]:
     return {"commands": list(OPTIONS), "samplers": list(get_args(Kind))}
 
 
-@click.command("explore")
+@click.command("explore", cls=GroupedCommand)
 @click.argument("file", metavar="FILE.toml", type=click.Path(path_type=Path), required=False)
 @click.option(
     "--storage",
