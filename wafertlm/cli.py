@@ -12,8 +12,10 @@ import click
 
 from tlm.children import end_all
 from tlm.errors import InputError
-from wafertlm import __version__
+from wafertlm.commands.examples import FIRST
+from wafertlm.commands.grouped import write_examples
 from wafertlm.output import CheckFailedError
+from wafertlm.version import __version__
 
 # Name and help line; the module is wafertlm.commands.NAME and holds the click command `command`.
 COMMANDS = {
@@ -27,7 +29,9 @@ COMMANDS = {
     "iteration": "Run one iteration of a language model on a chip, kernel by kernel.",
     "serve": "Serve a language model's requests on a chip.",
     "compare": "Run a command with some options varied, and see what changes.",
-    "show": "Print the file of a chip or a model.",
+    "gates": "Count the gates of a router in Verilog.",
+    "explore": "Find the best options, chips, models or routers, by many runs of a command.",
+    "show": "Print the file of a chip, a model or a router.",
     "study": "Reproduce a published study row by row.",
     "replay": "Run a check case of a stored calibration again, with a wave.",
     "report": "Write stored results into one HTML page.",
@@ -56,15 +60,25 @@ class _Commands(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        write_examples(FIRST, formatter)
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+
+@click.group(
+    cls=_Commands,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(__version__, prog_name="wafertlm")
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context) -> None:
     """Write a kernel once, run it at any level, and know the error of each level.
 
     Every command takes --json and --list; --help tells the rest.
     Exit status: 0 done, 1 a check did not hold, 2 bad input.
     """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

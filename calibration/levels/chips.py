@@ -159,9 +159,10 @@ def chip_points(
 
 
 def _runs(grid: Grid) -> Iterator[tuple[str, Choices]]:
-    """Kernels by themselves, skewed, by messages, by streams, in partitions, causal attention.
+    """Kernels by themselves and in variants: skewed, by messages, by streams, in partitions.
 
-    FlatAttention also with all tiles in a group, each way.
+    Causal attention and weights that lie in the tiles are two more. FlatAttention runs also with
+    all tiles in a group, each way.
     """
     for name, kernel in KERNELS.items():
         yield from ((name, each) for each in _placed(kernel, grid))
@@ -178,6 +179,8 @@ def _runs(grid: Grid) -> Iterator[tuple[str, Choices]]:
         if "causal" in kernel.choices:
             for collective in (None, *collectives):
                 yield name, Choices(collective=collective, causal=True)
+        if "resident" in kernel.choices:
+            yield name, Choices(resident=True)
     if grid == _GROUP:
         return
     if grid[0] * grid[1] <= _AT_TILES:

@@ -4,7 +4,7 @@
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
@@ -401,13 +401,20 @@ def index_bits(size: int) -> int:
     return max(1, (size - 1).bit_length())
 
 
-def load_spec(path: Path) -> MeshSpec:
+def load_spec(path: Path, parameters: Mapping[str, int] | None = None) -> MeshSpec:
     """Read a specification; its sources must be there.
+
+    Args:
+        path: The file.
+        parameters: Values that take the place of those of ``rtl.parameters``.
 
     Raises:
         InputError: naming the file, the field, what was found and what is allowed.
     """
     table = toml_fields(path, str(path))
+    if parameters and isinstance(rtl := table.get("rtl"), dict):
+        given = rtl.get("parameters")
+        rtl["parameters"] = (given if isinstance(given, dict) else {}) | dict(parameters)
     try:
         spec = MeshSpec.model_validate(table)
     except ValidationError as error:

@@ -6,7 +6,7 @@ have in the mesh; nothing is simplified from one to another, or at the edge.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +41,7 @@ class RouterGates(BaseModel):
         nand2: The logic gates in NAND2 equivalents.
         flip_flops: The flip-flops.
         longest_path_cells: Gates on the longest path from flip-flop or port to flip-flop or port.
+        area_um2: Area of a library's cells; None without one.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -49,6 +50,7 @@ class RouterGates(BaseModel):
     nand2: int
     flip_flops: int
     longest_path_cells: int
+    area_um2: float | None = None
 
 
 class MeshGates(BaseModel):
@@ -71,7 +73,9 @@ class MeshGates(BaseModel):
     cols: int
 
 
-def mesh_gates(spec: MeshSpec, rows: int, cols: int, payload_bits: int) -> MeshGates:
+def mesh_gates(
+    spec: MeshSpec, rows: int, cols: int, payload_bits: int, liberty: Path | None = None
+) -> MeshGates:
     """Gates of the routers of a mesh, from the cache if they are there.
 
     Args:
@@ -79,6 +83,7 @@ def mesh_gates(spec: MeshSpec, rows: int, cols: int, payload_bits: int) -> MeshG
         rows: Rows. Where the mesh cannot be built so large, its routers are those of the fit's.
         cols: Columns.
         payload_bits: Bits of a payload.
+        liberty: A library of cells, for areas.
 
     Raises:
         SimulationError: if Verilator finds errors in the Verilog.
@@ -97,10 +102,11 @@ def mesh_gates(spec: MeshSpec, rows: int, cols: int, payload_bits: int) -> MeshG
         payload_bits,
         [file_hash(path) for path in (*spec.source_files(), *own)],
         {**tool_versions(), "yosys": yosys_version()},
+        *([] if liberty is None else [file_hash(liberty)]),
     ]
 
     def make(folder: Path) -> None:
-        routers = _synthesise(meshes, folder)
+        routers = _synthesise(meshes, folder, liberty)
         found = MeshGates(
             router=routers[0] if len(routers) == 1 else _extended(routers, payload_bits),
             payload_bits=payload_bits,
@@ -181,9 +187,16 @@ class _Mesh:
             _Module(read, top, 1 / (fit[0] * fit[1]), names),
         ]
 
-    def synthesised(self, module: _Module, scratch: Path) -> Synthesised:
+    def synthesised(self, module: _Module, scratch: Path, liberty: Path | None) -> Synthesised:
         """One of the modules, made of gates."""
-        return synthesised(module.read, module.name, scratch, user=self._user, beside=module.beside)
+        return synthesised(
+            module.read,
+            module.name,
+            scratch,
+            user=self._user,
+            beside=module.beside,
+            liberty=liberty,
+        )
 
     @property
     def _user(self) -> Path:
@@ -227,7 +240,7 @@ def _can_be_built(spec: MeshSpec, rows: int, cols: int) -> bool:
     return max(rows, cols) <= _LARGEST_SIDE
 
 
-def _synthesise(meshes: Sequence[_Mesh], folder: Path) -> list[RouterGates]:
+def _synthesise(meshes: Sequence[_Mesh], folder: Path, liberty: Path | None) -> list[RouterGates]:
     """A router of each of the meshes."""
     jobs = []
     for number, mesh in enumerate(meshes):
@@ -242,7 +255,7 @@ def _synthesise(meshes: Sequence[_Mesh], folder: Path) -> list[RouterGates]:
         found = [
             one
             for some in (jobs[:around], jobs[around:])
-            for one in pool.map(lambda job: job[1].synthesised(job[2], job[3]), some)
+            for one in pool.map(lambda job: job[1].synthesised(job[2], job[3], liberty), some)
         ]
     made = [(job[0], job[2].each_node, one) for job, one in zip(jobs, found, strict=True)]
     return [
@@ -258,7 +271,15 @@ def _router(modules: Sequence[tuple[float, Synthesised]]) -> RouterGates:
         nand2=round(sum(share * each.cost.nand2 for share, each in modules)),
         flip_flops=round(sum(share * each.cost.flip_flops for share, each in modules)),
         longest_path_cells=max(each.longest_path_cells for _, each in modules),
+        area_um2=_summed((share, each.area_um2) for share, each in modules),
     )
+
+
+def _summed(parts: Iterable[tuple[float, float | None]]) -> float | None:
+    """Areas of shares; None if one is not known."""
+    areas = [None if area is None else share * area for share, area in parts]
+    known = [area for area in areas if area is not None]
+    return sum(known) if len(known) == len(areas) else None
 
 
 def _extended(routers: Sequence[RouterGates], payload_bits: int) -> RouterGates:
@@ -269,7 +290,10 @@ def _extended(routers: Sequence[RouterGates], payload_bits: int) -> RouterGates:
         name: round(narrow[name] + steps * (wide[name] - narrow[name]))
         for name in ("cells", "nand2", "flip_flops")
     }
-    return RouterGates(**wide | sizes)
+    area_um2 = None
+    if wide["area_um2"] is not None:
+        area_um2 = narrow["area_um2"] + steps * (wide["area_um2"] - narrow["area_um2"])
+    return RouterGates(**wide | sizes | {"area_um2": area_um2})
 
 
 def _how_far(folder: Path) -> str:

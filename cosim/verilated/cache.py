@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from filelock import FileLock
+from platformdirs import user_cache_path
 
 from cosim.errors import SimulationError
 from cosim.verilated.progress import BUILDING, Work, told
@@ -50,8 +51,15 @@ class Built:
 
 
 def cache_folder() -> Path:
-    """Folder of built models: ``$WAFERTLM_CACHE``, else ``build/`` beside the sources."""
-    return Path(os.environ.get("WAFERTLM_CACHE", REPOSITORY / "build"))
+    """Folder of built models.
+
+    ``$WAFERTLM_CACHE``; else ``build/`` in a checkout, and of an installed package a folder among
+    the user's caches.
+    """
+    if given := os.environ.get("WAFERTLM_CACHE"):
+        return Path(given)
+    checkout = (REPOSITORY / "pyproject.toml").is_file()
+    return REPOSITORY / "build" if checkout else user_cache_path("wafertlm")
 
 
 def cached(

@@ -9,13 +9,14 @@ import pytest
 
 from cosim.errors import HangError
 from cosim.spec.mesh import MeshSpec
-from cosim.synthesis import mesh, switching, yosys
+from cosim.synthesis import yosys
 from cosim.synthesis.mesh import MeshGates, RouterGates
 from cosim.synthesis.switching import MeshToggles
 from tests.conftest import Wafertlm
 from tests.wafertlm.test_compare import ITERATION, SERVE, SUMMA, calibrated, compared
 from tlm.calibrated import REPOSITORY
 from tlm.interconnect.calibration import rtl_timing
+from wafertlm import gates
 
 TRAFFIC = ("noc", "--mesh", "5x6", "--traffic", "uniform", "--rate", "0.05", "--cycles", "200")
 _SMALL = "Multicast = 0, Reduction = 0"
@@ -31,7 +32,7 @@ def _none_runs(monkeypatch: pytest.MonkeyPatch) -> None:
             raise HangError("it stands still")
         return MeshToggles(control=1000.4, payload_bit=10.5, operations=("unicast", "sum"))
 
-    monkeypatch.setattr(switching, "mesh_toggles", counted)
+    monkeypatch.setattr(gates, "mesh_toggles", counted)
 
 
 def routers(folder: Path, name: str, *changes: tuple[str, str]) -> Path:
@@ -95,21 +96,24 @@ def test_gates_are_those_of_the_chip(
 ) -> None:
     asked = []
 
-    def counted(spec: MeshSpec, rows: int, cols: int, payload_bits: int) -> MeshGates:
+    def counted(
+        spec: MeshSpec, rows: int, cols: int, payload_bits: int, liberty: Path | None
+    ) -> MeshGates:
         asked.append((spec.name, rows, cols, payload_bits))
         return MeshGates(
             router=_ROUTER, payload_bits=payload_bits, synthesised_bits=(64,), rows=4, cols=5
         )
 
-    monkeypatch.setattr(mesh, "mesh_gates", counted)
+    monkeypatch.setattr(gates, "mesh_gates", counted)
     paths = [routers(tmp_path, name) for name in ("one", "two")]
     first, second = compared(wafertlm, *command, "--vary", f"rtl={paths[0]},{paths[1]}")["gates"]
     assert asked == [("one", *size), ("two", *size)]
     nodes, toggles = size[0] * size[1], round(1000.4 + 10.5 * size[2])
-    beside = {"area_um2": None, "longest_path_cells": 12, "toggles": toggles}
+    beside = {"area_um2": None, "longest_path_cells": 12}
     assert first == second | {"rtl": str(paths[0])}
     assert first["traffic"] == ["unicast", "sum"]
-    assert first["router"] == {"cells": 100, "nand2": 150, "flip_flops": 20} | beside
+    counts = {"cells": 100, "nand2": 150, "flip_flops": 20, "toggles": toggles}
+    assert first["router"] == counts | beside
     assert first["chip"] == beside | {
         name: nodes * count
         for name, count in (

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from cosim.spec.mesh import load_spec
 from tlm.chips.find import AnyChip, all_chip_names, find_chip
+from wafertlm.routers import router_names, specification
 from workloads.models import find_model, load_model, model_names
 
 _CHIPS = [name for name in all_chip_names() if name != "rtl-RxC"] + ["rtl-4x4"]
@@ -53,12 +55,37 @@ def test_a_configuration_is_shown_as_the_file_it_becomes(wafertlm: Any, tmp_path
     )
 
 
+@pytest.mark.parametrize("name", router_names())
+def test_a_router_that_is_copied_is_whole(wafertlm: Any, tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "own" / "router"
+    ran = wafertlm("show", "router", name, "--out", folder)
+    assert (ran.status, ran.stderr) == (0, "")
+    shipped, [file] = load_spec(specification(name)), folder.glob("*.toml")
+    spec = load_spec(file)
+    beside = {"rtl": {"sources"}}
+    assert spec.model_dump(exclude=beside) == shipped.model_dump(exclude=beside)
+    for own, its in zip(spec.source_files(), shipped.source_files(), strict=True):
+        assert own.parent == folder
+        assert own.read_bytes() == its.read_bytes()
+    again = wafertlm("show", "router", name, "--out", folder)
+    assert (again.status, again.stdout) == (2, "")
+    assert again.stderr.startswith(f"error: --out: {folder}: found a folder with files")
+
+
+def test_a_router_is_shown_as_its_file(wafertlm: Any) -> None:
+    assert wafertlm("show", "router", "mesh").stdout == specification("mesh").read_text()
+    result = json.loads(wafertlm("show", "router", "mesh", "--json").stdout)
+    assert result["router"]["limits"]["multicast_flits"] == 4
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "show: write 'show chip NAME' or 'show model NAME'; see --list for names"),
-        (("chip",), "show: write 'show chip NAME' or 'show model NAME'; see --list for names"),
-        (("router", "own"), "unknown kind 'router'; known: chip, model"),
+        ((), "show: write 'show chip NAME' or 'show model NAME' or 'show router NAME'"),
+        (("chip",), "show: write 'show chip NAME' or 'show model NAME' or 'show router NAME'"),
+        (("core", "own"), "unknown kind 'core'; known: chip, model, router"),
+        (("router", "own"), "unknown router 'own'; known: locked-mesh, mask-mesh, mesh"),
+        (("chip", "wse2", "--out", "x"), "--out: found it with 'chip'; allowed: with router"),
         (("chip", "moon"), "unknown chip 'moon'; known: a100x1, a100x2"),
         (("model", "gpt"), "unknown model 'gpt'; known: codellama-34b"),
         (("chip", "./moon"), "./moon: cannot be read: No such file or directory"),

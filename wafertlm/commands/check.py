@@ -23,6 +23,7 @@ from wafertlm.checked import (
 )
 from wafertlm.checked_layer import PHASES, TOKENS, layer_kernels
 from wafertlm.commands.common import OutputFile, options_of, output_options, required
+from wafertlm.commands.grouped import GroupedCommand
 from wafertlm.kernel import KernelOptions, Setup, resolve
 from wafertlm.kernel.options import known_names
 from wafertlm.options import chip_told
@@ -30,9 +31,9 @@ from wafertlm.output import CheckFailedError, Result, complete, emit, progress
 from wafertlm.stopwatch import stopwatch
 from workloads.models import model_names
 
-_REQUIRED = ("kernel", "chip", "grid", "shape", "dtype")
+_REQUIRED = ("kernel", "chip", "grid", "shape")
 _OF_METHODS, _OF_LAYER = _REQUIRED[1:], ("chip", "model", "phase")
-_OPTIONS = (*_REQUIRED, "collective", "groups", "schedule", "set")
+_OPTIONS = (*_REQUIRED, "dtype", "collective", "groups", "schedule", "set")
 
 
 def report_figures(report: Report, grid: tuple[int, int]) -> dict[str, Any]:
@@ -125,7 +126,7 @@ def _known_names() -> dict[str, list[str]]:
     return known | {"models": list(model_names()), "phases": list(PHASES)}
 
 
-@click.command("check")
+@click.command("check", cls=GroupedCommand)
 @click.argument("kernel", required=False)
 @options_of(KernelOptions, _OPTIONS)
 @click.option("--methods", is_flag=True, help="All methods of a product, side by side.")

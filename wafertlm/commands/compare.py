@@ -1,19 +1,18 @@
 """``wafertlm compare``: a command run with some options varied, and what changes."""
 
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from tlm.errors import InputError
+from wafertlm.api.comparison_run import comparison_run
+from wafertlm.command_words import OPTIONS
 from wafertlm.commands.common import OutputFile, output_options
-from wafertlm.compare import gates_of, run_comparison, variants
-from wafertlm.compare.variants import OPTIONS, varied
+from wafertlm.commands.grouped import GroupedCommand
+from wafertlm.compare.gates import FIGURES
 from wafertlm.output import Result, emit, progress
-from wafertlm.stopwatch import stopwatch
 
 
 def _render(result: Result) -> RenderableType:
@@ -34,26 +33,33 @@ def _render(result: Result) -> RenderableType:
 
 
 def _gates(found: list[Result]) -> Table:
-    table = Table(title="gates")
-    table.add_column("router")
-    for name in ("payload bits", "cells", "NAND2 equivalents", "flip-flops", "longest path",
-                 "toggles", "cells of the chip"):  # fmt: skip
-        table.add_column(name, justify="right")
+    """A column a router; what it has more of than the first is told in per cent."""
+    first = found[0]["router"]
+    table = Table(title="gates of a router")
+    table.add_column("figure")
     for each in found:
-        name, router = escape(Path(each["rtl"]).name), each["router"]
-        if router is None:
-            table.add_row(name, *("-",) * 7)
-            continue
-        counts = (router["cells"], router["nand2"], router["flip_flops"])
-        table.add_row(
-            name,
-            str(each["payload_bits"]),
-            *(f"{count:,}" for count in counts),
-            str(router["longest_path_cells"]),
-            "-" if router["toggles"] is None else f"{router['toggles']:,}",
-            f"{each['grid']}: {each['chip']['cells']:,}",
-        )
+        table.add_column(escape(each["rtl"]), justify="right")
+    for name, told in FIGURES.items():
+        routers = [each["router"] for each in found]
+        if any(router is not None and router[name] is not None for router in routers):
+            table.add_row(told, *(_counted(router, first, name) for router in routers))
+    table.add_row("cells of the chip", *(_of_chip(each) for each in found))
     return table
+
+
+def _counted(router: Result | None, first: Result | None, name: str) -> str:
+    if router is None or router[name] is None:
+        return "-"
+    more = ""
+    if router is not first and first is not None and first[name]:
+        more = f" ({100 * (router[name] / first[name] - 1) + 0.0:+.0f} %)"
+    return f"{router[name]:,.0f}{more}"
+
+
+def _of_chip(each: Result) -> str:
+    if each["chip"] is None:
+        return "-"
+    return f"{each['chip']['cells']:,} on {each['grid']}, {each['payload_bits']} bits"
 
 
 def _row(change: Result) -> list[str]:
@@ -81,7 +87,7 @@ def _known_names() -> dict[str, list[str]]:
     return {"commands": list(OPTIONS)}
 
 
-@click.command("compare", context_settings={"ignore_unknown_options": True})
+@click.command("compare", cls=GroupedCommand, context_settings={"ignore_unknown_options": True})
 @click.argument("compared", metavar="COMMAND", required=False)
 @click.argument("given", metavar="[ITS OPTIONS]", nargs=-1, type=click.UNPROCESSED)
 @click.option(
@@ -96,6 +102,16 @@ def _known_names() -> dict[str, list[str]]:
     default=True,
     help="Whether gates and toggles of routers in Verilog are counted: some minutes each, once.",
 )
+@click.option(
+    "--liberty",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="A library of cells in Liberty's format, for the routers' areas.",
+)
+@click.option(
+    "--quick",
+    is_flag=True,
+    help="Routers without a calibration get a quick one, on the size of the fit alone.",
+)
 @click.option("--out", type=OutputFile(), help="Store the result (JSON).")
 @output_options(_known_names)
 def command(
@@ -103,6 +119,8 @@ def command(
     given: tuple[str, ...],
     vary: tuple[str, ...],
     has_gates: bool,
+    liberty: Path | None,
+    quick: bool,
     out: Path | None,
     as_json: bool,
 ) -> None:
@@ -111,11 +129,8 @@ def command(
     Seeds and requests are the same in all runs. A change is significant if it is larger than what
     the errors of the levels let it be. Errors of what is equal in two runs cancel.
     """
-    if compared is None:
-        raise InputError(f"compare: no command given; known: {', '.join(OPTIONS)}")
-    asked = variants(compared, given, vary)
-    with stopwatch() as watch, progress("variants") as bar:
-        found = run_comparison(compared, asked, watch, bar)
-        gates = gates_of(asked, watch) if has_gates else None
-    result: dict[str, Any] = found.record(varied(vary), watch.times, gates)
-    emit(result, as_json, _render, out)
+    with progress("variants") as bar:
+        run = comparison_run(
+            compared or "", given, vary, bar, has_gates=has_gates, liberty=liberty, quick=quick
+        )
+    emit(run.result, as_json, _render, out)

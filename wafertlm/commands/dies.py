@@ -10,6 +10,7 @@ from rich.table import Table
 
 from tlm.chips import find_tiles
 from wafertlm.commands.common import OutputFile, options_of, output_options, required
+from wafertlm.commands.grouped import GroupedCommand
 from wafertlm.dies import DiesOptions, known_names, run_dies
 from wafertlm.options import chip_told, contents, recorded
 from wafertlm.output import Result, complete, emit
@@ -33,7 +34,7 @@ def _render(result: Result) -> RenderableType:
     return table
 
 
-@click.command("dies")
+@click.command("dies", cls=GroupedCommand)
 @options_of(DiesOptions)
 @click.option("--out", type=OutputFile(), help="Store the result (JSON).")
 @output_options(known_names)

@@ -16,6 +16,7 @@ from rich.console import RenderableType
 from rich.markup import escape
 from rich.table import Table
 
+from wafertlm.commands.grouped import GroupedCommand
 from wafertlm.output import CheckFailedError, Result, complete, emit
 from wafertlm.stopwatch import stopwatch
 
@@ -142,7 +143,7 @@ CHECKS: dict[str, Callable[[], Check]] = {
 }
 
 
-@click.command
+@click.command("doctor", cls=GroupedCommand)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--list", "as_list", is_flag=True, help="Print the names of the checks.")
 def command(as_json: bool, as_list: bool) -> None:

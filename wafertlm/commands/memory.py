@@ -8,6 +8,7 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from wafertlm.commands.common import options_of, output_options
+from wafertlm.commands.grouped import GroupedCommand
 from wafertlm.memory import MemoryOptions, known_names, run_memory
 from wafertlm.output import Result, complete, emit
 from wafertlm.stopwatch import stopwatch
@@ -24,7 +25,7 @@ def _render(result: Result) -> RenderableType:
     return table
 
 
-@click.command("memory")
+@click.command("memory", cls=GroupedCommand)
 @options_of(MemoryOptions)
 @output_options(known_names)
 def command(as_json: bool, **given: Any) -> None:

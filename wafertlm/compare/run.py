@@ -127,6 +127,8 @@ def run_comparison(
     variants: Sequence[Variant],
     watch: Stopwatch,
     progress: Callable[[int, int], None] = lambda done, total: None,
+    *,
+    quick: bool = False,
 ) -> Comparison:
     """Run all variants, with the same seeds and requests. Custom routers are calibrated if need be.
 
@@ -135,6 +137,7 @@ def run_comparison(
         variants: The variants.
         watch: Measures what it costs.
         progress: Hears of variants done, and of how many.
+        quick: Routers without a calibration get a quick one.
 
     Raises:
         InputError: for options of a variant that do not fit together.
@@ -144,9 +147,42 @@ def run_comparison(
     for done, variant in enumerate(variants):
         progress(done, len(variants))
         if (spec_file := getattr(variant.options, "rtl", None)) is not None:
-            calibrate_if_need_be(spec_file, watch)
-        runs.append(_RUNS[command](variant.options, watch))
+            calibrate_if_need_be(spec_file, watch, quick=quick)
+        runs.append(run_variant(command, _comparable(variant.options), watch))
     return Comparison(command=command, variants=variants, runs=runs)
+
+
+def run_variant(command: str, options: Any, watch: Stopwatch) -> Ran:
+    """Run a command in this process.
+
+    Args:
+        command: The command.
+        options: The record of its options; custom routers have been calibrated.
+        watch: Measures what it costs.
+
+    Raises:
+        InputError: for options that do not fit together.
+        CheckFailedError: if a network hangs, or its Verilog is at fault.
+    """
+    return _RUNS[command](options, watch)
+
+
+def _comparable(options: Any) -> Any:
+    """Options of a run that is held against others.
+
+    Raises:
+        InputError: if its load is not that of the others.
+    """
+    if isinstance(options, NocOptions):
+        # Of a pattern also what load it carries: on the RTL only if asked for, as many runs take
+        # long.
+        find = options.traffic in PATTERNS and options.level != "rtl"
+        return replace(options, saturation=options.saturation or find)
+    if isinstance(options, ServeOptions) and options.find_rate:
+        raise InputError(
+            "--find-rate: found with compare; allowed: a --rate, so that all variants have one load"
+        )
+    return options
 
 
 def change(metric: str, first: Ran, other: Ran) -> dict[str, Any]:
@@ -216,9 +252,7 @@ def _flat(result: Mapping[str, Any], inside: str = "") -> Iterator[tuple[str, fl
 
 
 def _noc(options: NocOptions, watch: Stopwatch) -> Ran:
-    # Of a pattern also what load it carries: on the RTL only if asked for, as many runs take long.
-    find = options.traffic in PATTERNS and options.level != "rtl"
-    ran = run_noc(replace(options, saturation=options.saturation or find), watch.compiling)
+    ran = run_noc(options, watch.compiling)
     network, level = ran.network, options.level
     if level == "at" and network.custom is not None:
         error = network.custom.worst_error_pct
@@ -258,15 +292,11 @@ def _iteration(options: IterationOptions, watch: Stopwatch) -> Ran:
 
 
 def _serve(options: ServeOptions, watch: Stopwatch) -> Ran:
-    if options.find_rate:
-        raise InputError(
-            "--find-rate: found with compare; allowed: a --rate, so that all variants have one load"
-        )
     result = complete_serve(options, serve_result(options), {})
     chip = find_chip(options.chip, options.set).model_dump() | {"name": None}
     model = find_model(options.model).model_dump() | {"name": None}
     mapped: tuple[Any, ...] = (options.level, options.weights, options.expert_parallel)
-    mapped += (options.kv_sram_tokens, options.choices)
+    mapped += (options.kv_sram_tokens, options.choices, repr(result.get("residency")))
     mapped += tuple(getattr(options, name) for name in (*ON_DIES, *ON_GROUPS, *ON_POOLS))
     pools = (options.is_disaggregated, options.prefill_units, options.decode_units)
     timing = None

@@ -1,30 +1,11 @@
 """Command lines that differ in some options, each read as its command reads it."""
 
 from collections.abc import Sequence
-from dataclasses import MISSING, fields
-from importlib import import_module
 from itertools import product
 from typing import Any, NamedTuple
 
-import click
-from click.core import ParameterSource
-
 from tlm.errors import InputError, choose
-from wafertlm.commands.common import required
-from wafertlm.iteration import IterationOptions
-from wafertlm.kernel import KernelOptions
-from wafertlm.noc import NocOptions
-from wafertlm.serving import ServeOptions
-
-#: Commands whose runs can be compared, and what their options are.
-OPTIONS: dict[str, type[Any]] = {
-    "noc": NocOptions,
-    "kernel": KernelOptions,
-    "iteration": IterationOptions,
-    "serve": ServeOptions,
-}
-_SET = "set:"
-_FLAG = {"on": True, "off": False}
+from wafertlm.command_words import OPTIONS, CommandWords
 
 
 class Variant(NamedTuple):
@@ -55,13 +36,13 @@ def variants(command: str, given: Sequence[str], vary: Sequence[str]) -> list[Va
     choose("command", command, list(OPTIONS))
     if not vary:
         raise InputError("--vary: not given; write OPTION=V1,V2, such as rtl=A.toml,B.toml")
-    reader: click.Command = import_module(f"wafertlm.commands.{command}").command
+    varied_words, all_words = CommandWords(command, "--vary"), CommandWords(command, "compare")
     axes = [_axis(each) for each in vary]
     found = []
     for chosen in product(*(values for _, values in axes)):
         values = dict(zip((name for name, _ in axes), chosen, strict=True))
-        more = [word for pair in values.items() for word in _words(reader, command, *pair)]
-        found.append(Variant(values, _read(reader, command, [*given, *more])))
+        more = [word for pair in values.items() for word in varied_words.words(*pair)]
+        found.append(Variant(values, all_words.read([*given, *more])))
     return found
 
 
@@ -76,50 +57,3 @@ def _axis(text: str) -> tuple[str, list[str]]:
     if not name or len(values) < 2 or not all(values):
         raise InputError(f"--vary: found '{text}'; write OPTION=V1,V2, such as rtl=A.toml,B.toml")
     return name.removeprefix("--"), values
-
-
-def _words(reader: click.Command, command: str, name: str, value: str) -> list[str]:
-    """What a value is on the command line."""
-    known = {field.name for field in fields(OPTIONS[command])}
-    if name.startswith(_SET) and "set" in known:
-        return ["--set", f"{name.removeprefix(_SET)}={value}"]
-    allowed = {
-        option.lstrip("-"): parameter
-        for parameter in reader.params
-        for option in parameter.opts
-        if parameter.name in known - {"set"}
-    }
-    if name not in allowed:
-        figures = ["set:TABLE.FIELD"] if "set" in known else []
-        raise InputError(
-            f"--vary: found '{name}'; allowed for {command}: {', '.join([*allowed, *figures])}"
-        )
-    parameter = allowed[name]
-    if isinstance(parameter, click.Argument):
-        return [value]
-    if not getattr(parameter, "is_flag", False):
-        return [f"--{name}", value]
-    if value not in _FLAG:
-        raise InputError(f"--vary: {name}: found '{value}'; allowed: {', '.join(_FLAG)}")
-    return [f"--{name}"] if _FLAG[value] else []
-
-
-def _read(reader: click.Command, command: str, words: list[str]) -> Any:
-    """The options that a command line is.
-
-    Raises:
-        InputError: if one is missing, or is there that has nothing to do with figures.
-    """
-    record = OPTIONS[command]
-    known = {field.name: field for field in fields(record)}
-    with reader.make_context(command, words) as context:
-        for name in context.params:
-            if name in known or context.get_parameter_source(name) != ParameterSource.COMMANDLINE:
-                continue
-            raise InputError(
-                f"--{name.replace('_', '-')}: found with compare; allowed: options of {command} "
-                "on which figures depend"
-            )
-        given = {name: value for name, value in context.params.items() if name in known}
-    required(command, given, [f.name for f in known.values() if f.default is MISSING])
-    return record(**given)

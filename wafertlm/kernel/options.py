@@ -69,7 +69,7 @@ class KernelOptions:
         "M,N,K of C[M,N] = A[M,K] B[K,N]; M,N of rows; B,Hq,Hkv,Sq,Skv,Dqk,Dv of attention; "
         "docs/kernels.md lists the others.",
     ]
-    dtype: Annotated[str, "Type of the elements."]
+    dtype: Annotated[str | None, "Type of the elements, if the chip computes several."] = None
     level: Annotated[str, "rtl, at, lt or perf."] = "lt"
     noc: Annotated[str | None, "Level of the network, if another: rtl, at, lt or perf."] = None
     memory: Annotated[
@@ -238,6 +238,21 @@ def chip_grid(text: str, chip: Chip) -> tuple[int, int]:
             f"--grid: chip '{chip.name}' has {chip.grid.rows}x{chip.grid.cols} tiles, found {text}"
         )
     return rows, cols
+
+
+def dtype_on(chip: Chip, dtype: str | None) -> str:
+    """Type of the elements: of a chip that computes one alone, that.
+
+    Raises:
+        InputError: if it is not given and the chip computes several.
+    """
+    if dtype is not None:
+        return dtype
+    only, *others = chip.tile.dtypes
+    if others:
+        known = ", ".join(chip.tile.dtypes)
+        raise InputError(f"--dtype: not given; chip '{chip.name}' computes {known}")
+    return only
 
 
 def chip_of_dtype(chip: Chip, dtype: str) -> Chip:

@@ -208,7 +208,7 @@ class KernelResult:
             return None
         if setup.custom is not None and levels.noc not in (RTL, "at"):
             return None
-        of = (options.kernel, options.dtype, levels.noc, levels.compute)
+        of = (options.kernel, setup.dtype, levels.noc, levels.compute)
         memory = levels.memory is not None
         return self._with_routers(rtl_steps(*of, alone=self.alone, memory=memory))
 

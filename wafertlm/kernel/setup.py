@@ -25,6 +25,7 @@ from wafertlm.kernel.options import (
     Levels,
     chip_grid,
     chip_of_dtype,
+    dtype_on,
     part_levels,
 )
 from wafertlm.kernel.table import UnequalTiles, unequal_tiles
@@ -90,7 +91,7 @@ class Ground:
     """Tiles of a chip at some levels, ready for any kernel.
 
     Attributes:
-        options: What was asked for.
+        options: What was asked for, with the type of the elements.
         chip: The chip, with the matrix engine of the elements.
         levels: Of the parts.
         custom: The custom routers, if the network is of such.
@@ -112,6 +113,19 @@ class Ground:
     tile: TileTiming | None
     place: Place
     compared_as: str | None
+
+    def on(self, place: Place) -> "Ground":
+        """The same tiles as a plan has them: with a part of their memory, or without off-chip's."""
+        if place.offchip is not None or self.levels.memory is None:
+            return replace(self, place=place)
+        options = replace(self.options, memory=None)
+        return replace(self, place=place, options=options, levels=replace(self.levels, memory=None))
+
+    @property
+    def dtype(self) -> str:
+        """Type of the elements."""
+        assert self.options.dtype is not None  # filled in as the options were looked up
+        return self.options.dtype
 
     @property
     def span(self) -> tuple[int, int]:
@@ -281,12 +295,14 @@ def grounded(options: KernelOptions) -> Ground:
         chip = find_tiles(options.chip, options.set)
         compared_as = None if options.rtl is not None else shipped_as(chip)
         levels = part_levels(options, chip)
-        custom, chip = _custom_routers(options, levels), chip_of_dtype(chip, options.dtype)
+        dtype = dtype_on(chip, options.dtype)
+        options = replace(options, dtype=dtype)
+        custom, chip = _custom_routers(options, levels), chip_of_dtype(chip, dtype)
         timing = noc_timing(chip) if custom is None else custom.timing_on(chip)
         cut = timing if custom is None else custom.cut(timing)
         grid = chip_grid(options.grid, chip)
         unequal = unequal_tiles(options, levels, chip, grid)
-        bits, memory = DTYPE_BITS[options.dtype], levels.memory is not None
+        bits, memory = DTYPE_BITS[dtype], levels.memory is not None
         place = chip_place(chip, grid, cut, *bits, memory=memory)
         if levels.compute == "perf":
             roofline = Roofline(place.matrix.macs_per_cycle, element_bytes=place.element_bits // 8)

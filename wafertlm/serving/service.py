@@ -20,6 +20,7 @@ from wafertlm.serving.measuring import lt_runs
 from wafertlm.serving.options import MAPPED, ServeOptions
 from workloads.kernels.catalogue import KERNELS
 from workloads.machine.groups import PD_PLACEMENTS, Parallel
+from workloads.machine.kv_levels import BLOCK_TOKENS
 from workloads.machine.network import Network
 from workloads.machine.place import Place
 from workloads.models import Dtype, Model, find_model
@@ -79,6 +80,7 @@ class Service:
         self._pools: Pools | None = None
         dies = die_mapping(options, self.chip)
         groups = 1 if dies is not None else options.expert_parallel or 1
+        wanted = self._wanted_tokens()
         parallel = self._parallel()
         if parallel is not None:
             assert isinstance(self.chip, Chip)  # as checked
@@ -99,6 +101,7 @@ class Service:
                 link_latency_s=options.link_latency_s,
                 expert_parallel=groups,
                 kv_sram_tokens=options.kv_sram_tokens,
+                kv_wanted_tokens=wanted,
                 network=network,
                 choices=options.choices,
                 dies=dies,
@@ -109,6 +112,7 @@ class Service:
                 self.chip,
                 expert_parallel=groups,
                 kv_sram_tokens=options.kv_sram_tokens,
+                kv_wanted_tokens=wanted,
                 network=network,
                 choices=options.choices,
                 dies=dies,
@@ -118,10 +122,27 @@ class Service:
         self._check_custom()
 
     @property
+    def pools(self) -> list[ServingModel]:
+        """Prices of who computes prompts and of who decodes, or of the one that does both."""
+        if self._pools is not None:
+            return [self._pools.prefill, self._pools.decode]
+        assert self._served is not None  # one of the two is there
+        return [self._served]
+
+    @property
+    def residency(self) -> dict[str, Any]:
+        """What tiles keep, by pool where there are two; nothing of others."""
+        kept = [price.residency for price in self.tiles if isinstance(price, TilePrice)]
+        records = [each.record() for each in kept if each is not None]
+        if not records:
+            return {}
+        pools = dict(zip(("prefill", "decode"), records, strict=False))
+        return {"residency": records[0] if self._pools is None else pools}
+
+    @property
     def tiles(self) -> list[OnTiles]:
         """Prices of the pools, or of all tiles; none of GPUs."""
-        pools = [self._served] if self._pools is None else [self._pools.prefill, self._pools.decode]
-        return [price for price in pools if isinstance(price, OnTiles)]
+        return [price for price in self.pools if isinstance(price, OnTiles)]
 
     def at_end(self, end: End) -> Self:
         """The same on tiles, with prices as low or as high as their errors let them be."""
@@ -190,6 +211,19 @@ class Service:
     def contents(self) -> dict[str, str]:
         """Hashes of what options that are files hold, but for those that the options keep."""
         return contents(self.options, model=self.model, chip=self.chip)
+
+    def _wanted_tokens(self) -> int:
+        """Tokens that running requests have at most, on tiles that keep keys and values."""
+        options, trace = self.options, self._trace
+        if isinstance(self.chip, GpuBox) or self.chip.residency is None:
+            return 0
+        if trace is None:
+            assert options.workload is not None  # as checked
+            assert options.requests is not None
+            trace = generate(options.workload, options.requests, 1.0, 1.0, options.seed)
+        elif options.requests is not None:
+            trace = trace.head(options.requests)
+        return trace.most_tokens(options.max_sequences, BLOCK_TOKENS)
 
     def load(self, seed: int, rate: float | None = None) -> Trace:
         """The requests of a seed, at the options' rate or at another.

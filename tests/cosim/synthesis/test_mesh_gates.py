@@ -65,6 +65,24 @@ eject_flit = "q"
 """
 
 
+#: Five cells with areas in um2; less than these ABC does not take.
+_LIBERTY = """
+library(tiny) {
+  cell(BUF) { area: 6; pin(A) { direction: input; }
+    pin(Y) { direction: output; function: "A"; } }
+  cell(NOT) { area: 3; pin(A) { direction: input; }
+    pin(Y) { direction: output; function: "A'"; } }
+  cell(NAND) { area: 4; pin(A) { direction: input; } pin(B) { direction: input; }
+    pin(Y) { direction: output; function: "(A*B)'"; } }
+  cell(NOR) { area: 4; pin(A) { direction: input; } pin(B) { direction: input; }
+    pin(Y) { direction: output; function: "(A+B)'"; } }
+  cell(DFF) { area: 18; ff("IQ", "IQN") { clocked_on: C; next_state: D; }
+    pin(C) { direction: input; clock: true; } pin(D) { direction: input; }
+    pin(Q) { direction: output; function: "IQ"; } }
+}
+"""
+
+
 def outer(folder: Path, *changes: tuple[str, str]) -> MeshSpec:
     text, spec = _VERILOG, _SPEC
     for old, new in changes:
@@ -154,6 +172,26 @@ def test_what_cannot_be_counted_is_told(
 ) -> None:
     with pytest.raises(error, match=message):
         mesh_gates(outer(tmp_path, change), 3, 4, 64)
+
+
+def test_a_library_gives_areas(tmp_path: Path) -> None:
+    (tmp_path / "tiny.lib").write_text(_LIBERTY)
+    spec = outer(tmp_path, (" or negedge rst_n", ""))
+    without = mesh_gates(spec, 3, 4, 64).router
+    found = mesh_gates(spec, 3, 4, 64, tmp_path / "tiny.lib").router
+    # A bit is two registers, and a NAND and an inverter for the reset of one of them.
+    bit_um2 = 2 * 18 + 4 + 3
+    assert found.area_um2 == pytest.approx(72 * bit_um2, rel=1e-3)
+    assert without.area_um2 is None
+    assert found.model_copy(update={"area_um2": None}) == without
+    wide = mesh_gates(spec, 3, 4, 1024, tmp_path / "tiny.lib").router
+    assert wide.area_um2 == pytest.approx((1024 + 8) * bit_um2, rel=1e-3)
+
+
+def test_a_library_without_a_cell_that_is_needed_is_told(tmp_path: Path) -> None:
+    (tmp_path / "tiny.lib").write_text(_LIBERTY)
+    with pytest.raises(ToolError, match=r"\$_DFF_PN0_\) cannot be legalized"):
+        mesh_gates(outer(tmp_path), 3, 4, 64, tmp_path / "tiny.lib")
 
 
 @pytest.mark.slow

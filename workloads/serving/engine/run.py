@@ -41,7 +41,7 @@ class Limits:
         kv_capacity_tokens: Key-value memory (of each pool), instead of the model's own.
         max_sequences: Most requests admitted at a time (in each pool).
         kv_sram_tokens: Key-value memory in SRAM before it, which then is a ring for what spills;
-            None: all is one level.
+            None: what the model has set aside, and without any all is one level.
         jump: Whether to take alike iterations in one stretch; the figures are the same.
     """
 
@@ -71,6 +71,7 @@ class Limits:
                 f"keys and values in SRAM: found {sram} tokens; allowed: the {most or 0} that the "
                 "model on its chip has set aside"
             )
+        sram = most or None if sram is None else sram
         capacity = model.kv_capacity_tokens if own is None else own
         return BlockPool(capacity) if sram is None else SpillingPool(sram, capacity)
 

@@ -21,11 +21,11 @@ from workloads.serving.price.die_plan import (
 )
 from workloads.serving.price.iteration import (
     PROMPT_BITS,
+    AnyPart,
     Attended,
     Decode,
     Head,
     Iterations,
-    Part,
     Passed,
     StageHandOver,
     rounded,
@@ -120,7 +120,7 @@ class GroupPlanner:
 
     def _layers(
         self, share: _MicroBatch, layers: range, *, prompts: bool
-    ) -> list[tuple[Part, int]]:
+    ) -> list[tuple[AnyPart, int]]:
         """Parts of some layers, and how often each runs."""
         tokens = share.tokens(prompts=prompts)
         if not tokens:

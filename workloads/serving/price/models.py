@@ -68,6 +68,7 @@ def serving_model(
     units: int | Lot | None = None,
     expert_parallel: int = 1,
     kv_sram_tokens: int | None = None,
+    kv_wanted_tokens: int = 0,
     network: Network | None = None,
     choices: Choices = KERNELS_OWN,
     prompts_only: bool = False,
@@ -82,6 +83,8 @@ def serving_model(
         expert_parallel: groups of GPUs that experts are dealt out to; 1: every GPU has a part of
             each expert. Tile chips run every expert on all tiles.
         kv_sram_tokens: tokens whose keys and values have room set aside in the tiles' SRAM.
+        kv_wanted_tokens: tokens that running requests have at most, of which tiles that keep what
+            there is room for keep as many.
         network: what stands in for the network of a chip of tiles; None, and of GPUs: nothing.
         choices: variants of kernels on tiles.
         prompts_only: whether it never decodes, as a pool for prompts.
@@ -127,8 +130,15 @@ def serving_model(
         return WaferPrice(
             shape, chip, lot=lot, network=network, prompts_only=prompts_only, choices=choices
         )
-    sram = kv_sram_tokens or 0
-    return TilePrice(shape, chip, lot=lot, kv_sram_tokens=sram, network=network, choices=choices)
+    return TilePrice(
+        shape,
+        chip,
+        lot=lot,
+        kv_sram_tokens=kv_sram_tokens,
+        kv_wanted_tokens=kv_wanted_tokens,
+        network=network,
+        choices=choices,
+    )
 
 
 def replicated_model(
