@@ -7,7 +7,14 @@ from typing import Annotated
 
 from tlm.errors import InputError, check_range, choose, hold_least
 from wafertlm.die_options import MERGE_HELP, OVERLAP_HELP, PP_HELP, ROUTING_HELP
-from wafertlm.group_options import DP_HELP, ON_POOLS, PARTITION_HELP, PLACEMENT_HELP, TP_HELP
+from wafertlm.group_options import (
+    DP_HELP,
+    MICRO_BATCH_HELP,
+    ON_POOLS,
+    PARTITION_HELP,
+    PLACEMENT_HELP,
+    TP_HELP,
+)
 from wafertlm.options import (
     COLLECTIVE_HELP,
     GROUP_HELP,
@@ -57,6 +64,7 @@ class ServeOptions:
     tp: Annotated[int | None, TP_HELP] = None
     pp: Annotated[int | None, PP_HELP] = None
     dp: Annotated[int | None, DP_HELP] = None
+    micro_batch: Annotated[int | None, MICRO_BATCH_HELP] = None
     partition: Annotated[str | None, PARTITION_HELP] = None
     placement: Annotated[str | None, PLACEMENT_HELP] = None
     prefill_tp: Annotated[int | None, "Of the prefill pool, if others: --tp."] = None

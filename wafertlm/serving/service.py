@@ -398,11 +398,14 @@ class Service:
         told = SchedulerOptions(
             options.token_budget, options.layer_groups, options.budget_units, options.chunk_units
         )
+        parallel = self._parallel()
+        micro_batches = 1 if parallel is None else parallel.pipeline
         if not options.is_disaggregated:
-            return make_scheduler(options.scheduler, told)
+            return make_scheduler(options.scheduler, told, micro_batches)
         if options.prefill_scheduler is None and told.token_budget is None:
             told = replace(told, token_budget=_PREFILL_POOL_TOKENS)
-        return make_scheduler(options.prefill_scheduler or _PREFILL_POOL_SCHEDULER, told)
+        name = options.prefill_scheduler or _PREFILL_POOL_SCHEDULER
+        return make_scheduler(name, told, micro_batches)
 
 
 def rate_of(trace: Trace) -> float:

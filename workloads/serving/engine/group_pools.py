@@ -42,6 +42,7 @@ def make_group_pools(
     *,
     network: Network | None = None,
     choices: Choices = KERNELS_OWN,
+    priced: type[GroupsPrice] = GroupsPrice,
 ) -> Pools:
     """Cut a chip into pipelines for prompts and pipelines that decode.
 
@@ -53,6 +54,7 @@ def make_group_pools(
         asked: How the pools lie.
         network: What stands in for the chip's network; None: nothing.
         choices: Variants of kernels.
+        priced: What prices a pool.
 
     Raises:
         InputError: if there are not as many tiles, a pool cannot hold the model, or cores that
@@ -65,9 +67,7 @@ def make_group_pools(
     if other is not None:
         _check_cores(chip, other)
     prefill, decode = (
-        GroupsPrice(
-            model, groups, parallel, pool=pool, chip=cores, network=network, choices=choices
-        )
+        priced(model, groups, parallel, pool=pool, chip=cores, network=network, choices=choices)
         for pool, (parallel, cores) in enumerate(((asked.prefill, None), (asked.decode, other)))
     )
     prompts, decoding = groups.pipelines

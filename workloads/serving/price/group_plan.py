@@ -1,8 +1,9 @@
 """An iteration on a pipeline of tensor-parallel groups.
 
-Requests are cut into as many micro-batches as there are groups, which pass all of them, one behind
-another. So a token of a decoding request passes all stages before its next one begins, while other
-micro-batches are in the other stages (`workloads.serving.price.die_plan.DiePlan`).
+Requests are cut into as many micro-batches as there are groups, or into more of a given size, which
+pass all of them, one behind another. So a token of a decoding request passes all stages before its
+next one begins, while other micro-batches are in the other stages
+(`workloads.serving.price.die_plan.DiePlan`).
 """
 
 from typing import NamedTuple
@@ -55,10 +56,16 @@ class _MicroBatch(NamedTuple):
 
 
 class GroupPlanner:
-    """Plans iterations of a model on a pipeline of some stages."""
+    """Plans iterations of a model on a pipeline of some stages.
 
-    def __init__(self, model: Model, stages: int) -> None:
-        self._model, self._parts = model, Iterations(model)
+    Args:
+        model: The model.
+        stages: How many.
+        micro_batch: Most decoding requests of a micro-batch; None: as many as there are.
+    """
+
+    def __init__(self, model: Model, stages: int, micro_batch: int | None = None) -> None:
+        self._model, self._parts, self._micro_batch = model, Iterations(model), micro_batch
         self.stretches = stretches_of(model.layers, stages)
 
     def planned(self, batch: Batch) -> DiePlan:
@@ -70,13 +77,15 @@ class GroupPlanner:
 
     def _shares(self, batch: Batch) -> list[_MicroBatch]:
         """Micro-batches that have any work."""
-        most, sequences, width = len(self.stretches), batch.decode_sequences, batch.decode_width
-        decoding = min(most, sequences)
+        stages, sequences, width = len(self.stretches), batch.decode_sequences, batch.decode_width
+        decoding = min(stages, sequences)
+        if self._micro_batch is not None:
+            decoding = max(decoding, ceil_div(sequences, self._micro_batch))
         each, more = divmod(sequences, max(1, decoding))
         seen = rounded(ceil_div(batch.decode_context_tokens, max(1, sequences)) + width)
         ended = batch.logit_rows - batch.decode_tokens
         found = []
-        for number, (chunks,) in enumerate(dealt_prompts(batch.prefills, most, 1)):
+        for number, (chunks,) in enumerate(dealt_prompts(batch.prefills, max(stages, decoding), 1)):
             here = each + (number < more) if number < decoding else 0
             if here or chunks:
                 gave = min(len(chunks), ended)

@@ -252,7 +252,7 @@ class GroupsPrice(PlannedPrice):
         fitted = chip.for_dtype(activation_dtype(chip))
         kernels = GroupKernels(model, fitted, self.pipelines, parallel, own, choices)
         self.kernels, self.parallel = kernels, parallel
-        planner = GroupPlanner(model, parallel.pipeline)
+        planner = GroupPlanner(model, parallel.pipeline, parallel.micro_batch)
         pct = 0.0 if network is None else own.error_pct
         super().__init__(
             model, fitted, planner, GroupPrices(model, fitted, kernels, compared_as, pct)
