@@ -1,13 +1,14 @@
 """Schedulers by name, with their options."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from tlm.errors import InputError, choose
 from workloads.serving.schedulers.base import Scheduler
 from workloads.serving.schedulers.chunked import Chunked
 from workloads.serving.schedulers.continuous import Continuous
+from workloads.serving.schedulers.custom import custom_scheduler, is_custom
 from workloads.serving.schedulers.layered import Layered
 from workloads.serving.schedulers.pd_fusion import PdFusion
 from workloads.serving.schedulers.static import Static
@@ -50,11 +51,14 @@ SCHEDULERS = tuple(_MAKERS)
 
 
 def make_scheduler(name: str, options: SchedulerOptions | None = None) -> Scheduler:
-    """A scheduler by name.
+    """A scheduler by name, or of a user's file: ``FILE.py:CLASS``.
 
     Raises:
-        InputError: for an unknown name, an option out of range, or one that has no use.
+        InputError: for an unknown name, a file at fault, an option out of range, or one that has no
+            use.
     """
+    if is_custom(name):
+        return custom_scheduler(name, asdict(options or SchedulerOptions()))
     make, names = _MAKERS[choose("scheduler", name, SCHEDULERS)]
     arguments: dict[str, Any] = {}
     for option in fields(options) if options else ():
