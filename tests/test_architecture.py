@@ -19,6 +19,7 @@ ALLOWED = {
 #: What of the product measures: the campaign, the part of it that the demo repeats, and the replay
 #: of a measured case. What runs for a user otherwise never goes through an experiment or a bench.
 MEASURES = {
+    "wafertlm.api.calibration_run",
     "wafertlm.commands.calibrate",
     "wafertlm.compare.routers",
     "wafertlm.demo",

@@ -12,10 +12,10 @@ import click
 
 from tlm.children import end_all
 from tlm.errors import InputError
-from wafertlm import __version__
 from wafertlm.commands.examples import FIRST
 from wafertlm.commands.grouped import write_examples
 from wafertlm.output import CheckFailedError
+from wafertlm.version import __version__
 
 # Name and help line; the module is wafertlm.commands.NAME and holds the click command `command`.
 COMMANDS = {
@@ -30,6 +30,7 @@ COMMANDS = {
     "serve": "Serve a language model's requests on a chip.",
     "compare": "Run a command with some options varied, and see what changes.",
     "gates": "Count the gates of a router in Verilog.",
+    "explore": "Find the best options, chips, models or routers, by many runs of a command.",
     "show": "Print the file of a chip, a model or a router.",
     "study": "Reproduce a published study row by row.",
     "replay": "Run a check case of a stored calibration again, with a wave.",

@@ -6,6 +6,7 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 from rich.console import Console, RenderableType
 
 from tlm.files import whole_file
-from wafertlm import __version__
+from wafertlm.version import __version__
 
 TIMES = ("cpu_s", "wall_s", "compile_s")
 
@@ -22,6 +23,8 @@ _PIPED_WIDTH = 120
 
 Result = Mapping[str, Any]
 Progress = Callable[[int, int], None]
+
+_hearer: ContextVar[Callable[[Result], None] | None] = ContextVar("hearer", default=None)
 
 
 class CheckFailedError(Exception):
@@ -109,11 +112,23 @@ def emit(
 
     Before that it is stored in ``out``, if given.
     """
+    if (hear := _hearer.get()) is not None:
+        hear(result)
     try:
         if out is not None:
             store(result, out)
     finally:
         _print(result, as_json, render)
+
+
+@contextmanager
+def told_of(hear: Callable[[Result], None]) -> Iterator[None]:
+    """Who hears of results before they are printed, within the block."""
+    token = _hearer.set(hear)
+    try:
+        yield
+    finally:
+        _hearer.reset(token)
 
 
 def _print(result: Result, as_json: bool, render: Callable[[Result], RenderableType]) -> None:

@@ -60,6 +60,15 @@ class Stopwatch:
             spent = _spent(self._compiling_since)
             self._compiled = (self._compiled[0] + spent[0], self._compiled[1] + spent[1])
 
+    @property
+    def compiled(self) -> tuple[float, float]:
+        """Processor's seconds and wall time that went into compiling."""
+        return self._compiled
+
+    def count_compiled(self, cpu_s: float, wall_s: float) -> None:
+        """Count what another process compiled, whose work is part of this one's."""
+        self._compiled = (self._compiled[0] + cpu_s, self._compiled[1] + wall_s)
+
     def stop(self) -> None:
         """The work is done."""
         self._total = _spent(self._since)

@@ -201,12 +201,14 @@ def test_a_missed_target_is_status_1_of_the_command(
 ) -> None:
     results = [load_result(experiment.name) for experiment in EXPERIMENTS]
     points = load_levels().points
-    monkeypatch.setattr("wafertlm.commands.calibrate.compare_levels", lambda: points)
+    monkeypatch.setattr("wafertlm.api.calibration_run.compare_levels", lambda: points)
     tiles = load_tiles().points
-    monkeypatch.setattr("wafertlm.commands.calibrate.compare_tiles", lambda force: tiles)
+    monkeypatch.setattr("wafertlm.api.calibration_run.compare_tiles", lambda force: tiles)
     chips = load_chips().points
-    monkeypatch.setattr("wafertlm.commands.calibrate.compare_chips", lambda: chips)
-    monkeypatch.setattr("wafertlm.commands.calibrate.calibrate", lambda **options: results)
+    monkeypatch.setattr("wafertlm.api.calibration_run.compare_chips", lambda: chips)
+    monkeypatch.setattr(
+        "wafertlm.api.calibration_run.campaign.calibrate", lambda **options: results
+    )
     assert wafertlm("calibrate").status == 0
     off = {"max_abs_error_pct": 1.5, "worst_case": "case 7"}
     (number,) = (at for at, result in enumerate(results) if result.name == "unicast")

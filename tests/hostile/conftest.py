@@ -24,7 +24,7 @@ def judge(wafertlm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Jud
     monkeypatch.setattr("cosim.verilated.cache._build", no_build)
     monkeypatch.setattr("cosim.verilated.cache._read", no_build)
     monkeypatch.setattr("cosim.synthesis.yosys.run_yosys", no_build)
-    monkeypatch.setattr("wafertlm.commands.study.study_result", no_campaign)
-    for name in ("calibrate", "compare_levels", "compare_tiles", "compare_chips"):
-        monkeypatch.setattr(f"wafertlm.commands.calibrate.{name}", no_campaign)
+    monkeypatch.setattr("wafertlm.api.study_run.study_result", no_campaign)
+    for name in ("campaign.calibrate", "compare_levels", "compare_tiles", "compare_chips"):
+        monkeypatch.setattr(f"wafertlm.api.calibration_run.{name}", no_campaign)
     return Judge(wafertlm, tmp_path)

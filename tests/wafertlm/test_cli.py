@@ -50,13 +50,13 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "results").mkdir()
     monkeypatch.chdir(tmp_path)
     stored = [load_result(experiment.name) for experiment in EXPERIMENTS]
-    monkeypatch.setattr("wafertlm.commands.calibrate.calibrate", lambda **options: stored)
+    monkeypatch.setattr("wafertlm.api.calibration_run.campaign.calibrate", lambda **options: stored)
     points = load_levels().points
-    monkeypatch.setattr("wafertlm.commands.calibrate.compare_levels", lambda: points)
+    monkeypatch.setattr("wafertlm.api.calibration_run.compare_levels", lambda: points)
     tiles = load_tiles().points
-    monkeypatch.setattr("wafertlm.commands.calibrate.compare_tiles", lambda force: tiles)
+    monkeypatch.setattr("wafertlm.api.calibration_run.compare_tiles", lambda force: tiles)
     chips = load_chips().points
-    monkeypatch.setattr("wafertlm.commands.calibrate.compare_chips", lambda: chips)
+    monkeypatch.setattr("wafertlm.api.calibration_run.compare_chips", lambda: chips)
     return tmp_path
 
 
@@ -170,7 +170,7 @@ def test_the_version(wafertlm: Any) -> None:
         (
             ("fly",),
             "unknown command 'fly'; known: doctor, calibrate, noc, memory, kernel, check, dies, "
-            "iteration, serve, compare, gates, show, study, replay, report",
+            "iteration, serve, compare, gates, explore, show, study, replay, report",
         ),
         (("doctor", "--fast"), "No such option"),
         (("noc",), "error: --mesh: not given; write ROWSxCOLS, such as 4x4\n"),

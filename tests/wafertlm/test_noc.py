@@ -466,3 +466,25 @@ def test_only_patterns_have_a_saturation(
     ran = wafertlm("noc", "--mesh", "1x2", *load, "--saturation")
     assert ran.status == 2
     assert "--saturation: found with" in ran.stderr
+
+
+def test_the_table_says_units_queue_and_saturation(wafertlm: Wafertlm, tmp_path: Path) -> None:
+    asked = ("noc", "--mesh", "4x4", "--traffic", "uniform", "--cycles", "2000", "--rate")
+    out = tmp_path / "noc.json"
+    shown = wafertlm(*asked, "0.2", "--out", out).stdout
+    stored = json.loads(out.read_text())
+    rows = {
+        name: (value, unit)
+        for name, value, unit in (
+            [cell.strip() for cell in line.split("│")[1:4]]
+            for line in shown.splitlines()
+            if line.startswith("│")
+        )
+    }
+    for name in ("offered", "accepted"):
+        assert rows[name] == (f"{stored[name]:.6g}", "flits a node a cycle")
+    mean, queue = stored["latency_cycles"]["mean"], stored["source_queue_cycles"]
+    assert rows["latency in the network, mean"] == (f"{mean:.6g}", "cycles")
+    assert rows["latency with the source's queue, mean"] == (f"{mean + queue:.6g}", "cycles")
+    assert "not saturated: at least 98 %" in shown
+    assert "\nsaturated: less than 98 %" in wafertlm(*asked, "1").stdout

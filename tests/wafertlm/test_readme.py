@@ -46,12 +46,15 @@ def test_commands_run(line: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out
 
 
-def test_a_run_in_python_prints_what_the_document_says(capsys: pytest.CaptureFixture[str]) -> None:
-    text = (README.parent / "docs" / "kernels.md").read_text()
+@pytest.mark.parametrize(("document", "blocks"), [("kernels.md", 2), ("python.md", 7)])
+def test_a_run_in_python_prints_what_the_document_says(
+    document: str, blocks: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (README.parent / "docs" / document).read_text()
     examples = re.findall(r"```python\n([^`]*)```\n\n((?:    .*\n)+)", text)
-    assert len(examples) == 2
+    assert len(examples) == text.count("```python\n") == blocks
     for code, shown in examples:
-        exec(compile(code, "docs/kernels.md", "exec"), {})
+        exec(compile(code, document, "exec"), {})
         assert capsys.readouterr().out == "".join(line[4:] + "\n" for line in shown.splitlines())
 
 

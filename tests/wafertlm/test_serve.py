@@ -152,8 +152,10 @@ def test_the_profiles_error_is_that_of_runs_like_the_published(
     options = _GENERATED | {"model": "qwen3-30b-a3b", "chip": "h100x2", "requests": 2}
     result = serve_result(ServeOptions(**options | given))
     assert result["error"]["profile_pct"] == (20.0 if is_published else None)
-    note = "known" if is_published else "profile_pct is null: published rows are of the models'"
-    assert result["notes"][0].startswith(f"error: {note}")
+    note = (
+        "known" if is_published else "not checked: profile_pct is null: published rows are of the"
+    )
+    assert result["notes"][0].startswith(f"accuracy: {note}")
 
 
 def test_overload_is_told() -> None:

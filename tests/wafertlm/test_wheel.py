@@ -94,7 +94,9 @@ def test_every_command_of_the_readme_runs(installed: Installed) -> None:
     (installed.work / "results").mkdir()  # of the report
     for line in _commands():
         ran = installed.run(line)
-        assert ran.returncode == 0, f"{line}\n{ran.stderr[-2000:]}"
+        # A check may find what it looks for, and then says so.
+        allowed = (0, 1) if line.startswith("wafertlm check ") else (0,)
+        assert ran.returncode in allowed, f"{line}\n{ran.stderr[-2000:]}"
         assert ran.stdout, line
 
 

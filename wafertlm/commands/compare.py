@@ -1,22 +1,18 @@
 """``wafertlm compare``: a command run with some options varied, and what changes."""
 
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from tlm.errors import InputError
+from wafertlm.api.comparison_run import comparison_run
 from wafertlm.command_words import OPTIONS
 from wafertlm.commands.common import OutputFile, output_options
 from wafertlm.commands.grouped import GroupedCommand
-from wafertlm.compare import gates_of, run_comparison, variants
 from wafertlm.compare.gates import FIGURES
-from wafertlm.compare.variants import varied
 from wafertlm.output import Result, emit, progress
-from wafertlm.stopwatch import stopwatch
 
 
 def _render(result: Result) -> RenderableType:
@@ -160,13 +156,15 @@ def command(
     Seeds and requests are the same in all runs. A change is significant if it is larger than what
     the errors of the levels let it be. Errors of what is equal in two runs cancel.
     """
-    if compared is None:
-        raise InputError(f"compare: no command given; known: {', '.join(OPTIONS)}")
-    asked = variants(compared, given, vary)
-    with stopwatch() as watch, progress("variants") as bar:
-        found = run_comparison(compared, asked, watch, bar, quick=quick)
-        gates = None
-        if has_gates:
-            gates = gates_of(asked, watch, has_toggles=has_toggles, liberty=liberty)
-    result: dict[str, Any] = found.record(varied(vary), watch.times, gates)
-    emit(result, as_json, _render, out)
+    with progress("variants") as bar:
+        run = comparison_run(
+            compared or "",
+            given,
+            vary,
+            bar,
+            has_gates=has_gates,
+            has_toggles=has_toggles,
+            liberty=liberty,
+            quick=quick,
+        )
+    emit(run.result, as_json, _render, out)

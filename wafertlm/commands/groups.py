@@ -31,7 +31,10 @@ _GROUPS = {
     "Campaign": """
         quick store_quick force number worst finding recorded has_gates has_toggles toggles
         """,
-    "Run": "threads workers kept checkpoint checkpoint_every config print_config",
+    "Run": """
+        storage trials seed@explore threads workers kept checkpoint checkpoint_every config
+        print_config
+        """,
     "Output": """
         out copied_to plot plots requests_csv wave waves map_path timeline region every folder
         as_json as_list

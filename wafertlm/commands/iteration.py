@@ -8,14 +8,14 @@ from rich.console import RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from wafertlm.commands.common import OutputFile, options_of, output_options, required
+from wafertlm.api.iteration_run import iteration_options, iteration_run
+from wafertlm.commands.common import OutputFile, options_of, output_options
 from wafertlm.commands.grouped import GroupedCommand
-from wafertlm.iteration import IterationOptions, run_iteration
+from wafertlm.iteration import IterationOptions
 from wafertlm.iteration.options import known_names
-from wafertlm.kernel import Execution
+from wafertlm.kernel.binding import PART_NAMES
 from wafertlm.options import chip_told
 from wafertlm.output import Result, emit, log, progress, warn
-from wafertlm.stopwatch import stopwatch
 
 _COLUMNS = ("operator", "kernel", "shape", "count", "cycles of one", "share", "bound by")
 
@@ -37,7 +37,7 @@ def _render(result: Result) -> RenderableType:
             f"{ran['count']:,}",
             f"{ran['cycles']:,}",
             f"{ran['count'] * ran['cycles'] / result['cycles']:.1%}",
-            max(parts, key=lambda part: parts[part]),
+            PART_NAMES[max(parts, key=lambda part: parts[part])],
         )
     table.caption = f"{result['cycles']:,} cycles, {1e3 * result['seconds']:.4g} ms"
     return table
@@ -53,10 +53,8 @@ def command(out: Path | None, as_json: bool, **given: Any) -> None:
     Kernels run one after another, each over all tiles, with operands in off-chip memory. On a chip
     without such a memory all stays in the tiles, in square regions with some layers each.
     """
-    required("iteration", given, ("model", "chip"))
-    options = IterationOptions(**given)
-    with stopwatch() as watch, progress("kernels") as told:
-        execution = Execution(cost=lambda cost: log(f"level at: {cost}"))
-        ran = run_iteration(options, told, execution)
-        warn(ran.warnings)
-    emit(ran.record(watch.times), as_json, _render, out)
+    options = iteration_options(given)
+    with progress("kernels") as told:
+        run = iteration_run(options, told, lambda cost: log(f"level at: {cost}"))
+    warn(run.warnings)
+    emit(run.result, as_json, _render, out)

@@ -4,20 +4,22 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
 from tlm.interconnect.packets import TileSet
 from tlm.interconnect.traffic import parse_rectangle
 from tlm.trace import Timeline
-from wafertlm.commands.common import OutputFile, WholeNumber, options_of, output_options, required
+from wafertlm.api.kernel_run import kernel_options, kernel_run
+from wafertlm.commands.common import OutputFile, WholeNumber, options_of, output_options
 from wafertlm.commands.grouped import GroupedCommand
-from wafertlm.kernel import Execution, KernelOptions, Setup, resolve, run_setup
+from wafertlm.kernel import Execution, KernelOptions, Setup
+from wafertlm.kernel.binding import PART_NAMES, binding
 from wafertlm.kernel.options import known_names
 from wafertlm.options import chip_told
 from wafertlm.output import Result, emit, log, progress, warn
-from wafertlm.stopwatch import stopwatch
+from wafertlm.stopwatch import Stopwatch
 
 _SHOWN_SIDE = 8
 
@@ -30,7 +32,7 @@ def _render(result: Result) -> RenderableType:
     table.add_row("seconds", f"{result['seconds']:.4g}")
     table.add_row("utilization", f"{result['utilization']:.2%}")
     for part, cycles in result["breakdown_cycles"].items():
-        table.add_row(f"cycles: {part}", f"{cycles:,}")
+        table.add_row(f"cycles: {PART_NAMES[part]}", f"{cycles:,}")
     plan = result["plan"]
     table.add_row("plan: group", plan["group"])
     for name in ("slice", "blocks"):
@@ -48,7 +50,7 @@ def _render(result: Result) -> RenderableType:
             shown = f"{value:,}" if isinstance(value, int) else str(value)
             if name != "table":
                 table.add_row(f"{part} {name}", shown)
-    return table
+    return Group(table, escape(binding(result).told))
 
 
 @click.command("kernel", cls=GroupedCommand)
@@ -80,33 +82,40 @@ def command(
     Matrices lie in the tiles' memories before and after; those of attention come from off-chip
     memory, whose time is counted with --memory.
     """
-    required("kernel", given, ("kernel", "chip", "grid", "shape"))
-    options, shown = KernelOptions(**given), None
-    with stopwatch() as watch, progress(f"{options.kernel}: operations") as told:
-        setup = resolve(options)
-        if timeline is not None:
-            shown = _timeline(setup, region, every)
-        execution = Execution(
-            waves=waves,
-            recorder=shown,
-            links=map_path is not None,
-            progress=told,
-            threads=threads,
-            building=watch.compiling,
-            cost=lambda cost: log(f"level at: {cost}"),
-        )
-        ran = run_setup(setup, execution)
-        warn(ran.warnings)
-    if map_path is not None:
-        ran.store_maps(map_path)
-    if timeline is not None and shown is not None:
-        shown.write(timeline)
-        if shown.dropped or shown.dropped_transfers:
-            log(
-                f"timeline: no room for {shown.dropped:,} spans and {shown.dropped_transfers:,} "
-                "transfers; show fewer by --region or --every"
+    options = kernel_options(given)
+    shown: Timeline | None = None
+    with progress(f"{options.kernel}: operations") as told:
+
+        def execute(setup: Setup, watch: Stopwatch) -> Execution:
+            nonlocal shown
+            if timeline is not None:
+                shown = _timeline(setup, region, every)
+            return Execution(
+                waves=waves,
+                recorder=shown,
+                links=map_path is not None,
+                progress=told,
+                threads=threads,
+                building=watch.compiling,
+                cost=lambda cost: log(f"level at: {cost}"),
             )
-    emit(ran.record(watch.times), as_json, _render, out)
+
+        run = kernel_run(options, execute)
+    warn(run.warnings)
+    if map_path is not None:
+        run.ran.store_maps(map_path)
+    if timeline is not None and shown is not None:
+        _store_timeline(shown, timeline)
+    emit(run.result, as_json, _render, out)
+
+
+def _store_timeline(shown: Timeline, path: Path) -> None:
+    shown.write(path)
+    if shown.dropped or shown.dropped_transfers:
+        log(
+            f"timeline: no room for {shown.dropped:,} spans and {shown.dropped_transfers:,} "
+            "transfers; show fewer by --region or --every"
+        )
 
 
 def _timeline(setup: Setup, region: str | None, every: int) -> Timeline:

@@ -10,17 +10,17 @@ from rich.markup import escape
 from rich.table import Table
 
 from tlm.errors import InputError
+from tlm.plotting import FORMATS, save
+from wafertlm.api.serving_run import hold_drawable, serving_options, serving_run
 from wafertlm.commands.common import Number, OutputFile, options_of, output_options
 from wafertlm.commands.grouped import GroupedCommand
 from wafertlm.options import chip_told
 from wafertlm.output import TIMES, Result, emit, progress, warn
-from wafertlm.serving import ServeOptions, complete_serve, serve_result
+from wafertlm.serving import ServeOptions
 from wafertlm.serving.run import known_names
-from wafertlm.stopwatch import stopwatch
 from workloads.serving.engine.checkpoint import CHECKPOINT_EVERY_S
 
 _DISTRIBUTION = ("mean", "p50", "p90", "p95", "p99", "p99_9")
-_PLOT_FORMATS = (".png", ".svg", ".pdf")
 _TIMES = ("ttft_s", "tbt_ms", "e2e_s", "queue_s")
 
 
@@ -37,8 +37,11 @@ def _render(result: Result) -> RenderableType:
     }
     for name, value in (shown | kv).items():
         figures.add_row(name, _number(value))
-    if result["capacity"] is not None:
-        figures.add_row("highest rate, requests/s", _number(result["capacity"]["rate_rps"]))
+    if (capacity := result["capacity"]) is not None:
+        burst = " (overload)" if capacity["burst"] else ""
+        figures.add_row("highest rate, requests/s", _number(capacity["rate_rps"]) + burst)
+        if capacity["rate_scale"] is not None:
+            figures.add_row("highest rate, --rate-scale", _number(capacity["rate_scale"]))
     parts: list[RenderableType] = [times, figures]
     if result["interval"] is not None:
         parts.append(_intervals(result["interval"]))
@@ -92,28 +95,18 @@ def command(
 
     The load is a --trace or a --workload with --rate and --requests.
     """
-    for name in ("model", "chip", "scheduler"):
-        if given[name] is None:
-            known = ", ".join(known_names()[f"{name}s"])
-            raise InputError(f"--{name}: not given; known: {known}")
-    options = ServeOptions(**given)
+    options = serving_options(given)
     if plot is not None:
         _check_plot(plot, options)
-    with stopwatch() as watch, progress("requests") as bar:
-        figures = serve_result(options, bar, requests_csv, checkpoint, checkpoint_every)
-        warn(figures["warnings"])
-    result = complete_serve(options, figures, watch.times)
-    emit(result, as_json, _render, out)
+    with progress("requests") as bar:
+        run = serving_run(options, bar, requests_csv, checkpoint, checkpoint_every)
+    warn(run.warnings)
+    emit(run.result, as_json, _render, out)
     if plot is not None:
-        from wafertlm.serving.plot import plot_serving  # matplotlib takes long to load
-
-        plot_serving(result, plot)
+        save(run.plot(), plot)
 
 
 def _check_plot(path: Path, options: ServeOptions) -> None:
-    if path.suffix not in _PLOT_FORMATS:
-        raise InputError(
-            f"--plot: found '{path}'; allowed: an ending of {', '.join(_PLOT_FORMATS)}"
-        )
-    if options.seeds > 1:
-        raise InputError("--plot: shows a single run; leave out --seeds")
+    if path.suffix not in FORMATS:
+        raise InputError(f"--plot: found '{path}'; allowed: an ending of {', '.join(FORMATS)}")
+    hold_drawable(options.seeds)

@@ -1,93 +1,22 @@
 """``wafertlm study``: published results reproduced row by row."""
 
-from collections.abc import Callable
-from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import click
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from tlm.errors import InputError, choose, hold_least
+from tlm.errors import InputError, choose
+from wafertlm.api.study_run import STUDIES, study
 from wafertlm.commands.common import OutputFile, WholeNumber, output_options
 from wafertlm.commands.grouped import GroupedCommand
-from wafertlm.output import Progress, Result, complete, emit, progress
-from wafertlm.stopwatch import stopwatch
-from wafertlm.studied import kernel_figures
-from workloads.studies.campaign import default_workers
-from workloads.studies.flatattention import study as flatattention
-from workloads.studies.layered_prefill import study as layered_prefill
+from wafertlm.output import Result, emit, progress
 from workloads.studies.layered_prefill.study import FULL_SEEDS, QUICK_SEEDS
-from workloads.studies.npusim import study as npusim
 from workloads.studies.profiles import record
-from workloads.studies.waferllm import study as waferllm
-
-
-class Study(NamedTuple):
-    """A study.
-
-    Attributes:
-        run: Runs it.
-        plots: Module that draws its plots.
-        seeds: Whether something in it is random.
-        chips: Whether it tells how far off chips are.
-    """
-
-    run: Callable[..., dict[str, Any]]
-    plots: str
-    seeds: bool
-    chips: bool
-
-
-STUDIES = {
-    "flatattention": Study(
-        partial(flatattention.run_study, kernel_figures),
-        "workloads.studies.flatattention.plots",
-        seeds=False,
-        chips=False,
-    ),
-    "layered-prefill": Study(
-        layered_prefill.run_study,
-        "workloads.studies.layered_prefill.plots",
-        seeds=True,
-        chips=True,
-    ),
-    "npusim": Study(npusim.run_study, "workloads.studies.npusim.plots", seeds=False, chips=False),
-    "waferllm": Study(
-        waferllm.run_study, "workloads.studies.waferllm.plots", seeds=False, chips=True
-    ),
-}
 
 _FILE = OutputFile()
 _FOLDER = click.Path(file_okay=False, path_type=Path)
-
-
-def study_result(
-    name: str,
-    *,
-    quick: bool = False,
-    seed: int = 0,
-    workers: int = 1,
-    kept: Path | None = None,
-    progress: Progress | None = None,
-) -> dict[str, Any]:
-    """Run a study and return its figures; those of a run do not depend on ``workers``.
-
-    Raises:
-        InputError: for an unknown study, or an option out of range.
-    """
-    choose("study", name, tuple(STUDIES))
-    for option, value, least in (("--seed", seed, 0), ("--workers", workers, 1)):
-        hold_least(option, value, least)
-    study = STUDIES[name]
-    how: dict[str, Any] = {"quick": quick, "workers": workers, "store": kept}
-    if study.seeds:
-        how["seed"] = seed
-    elif seed:
-        raise InputError(f"--seed: found {seed}; nothing in study '{name}' is random: leave it out")
-    return study.run(progress=progress, **how)
 
 
 def _render(result: Result) -> RenderableType:
@@ -214,19 +143,11 @@ def command(
     if name is None:
         raise InputError(f"study: not given; known: {', '.join(STUDIES)}")
     if recorded and (quick or not STUDIES[choose("study", name, tuple(STUDIES))].chips):
-        known = " and ".join(each for each, study in STUDIES.items() if study.chips)
+        known = " and ".join(each for each, about in STUDIES.items() if about.chips)
         raise InputError(f"--record: allowed with {known}, without --quick")
-    with stopwatch() as watch, progress("runs") as bar:
-        figures = study_result(
-            name,
-            quick=quick,
-            seed=seed,
-            workers=default_workers() if workers is None else workers,
-            kept=kept,
-            progress=bar,
-        )
-    options = {"name": name, "quick": quick, "seed": seed}
-    result = complete("study", options, figures, watch.times, seed=seed)
+    with progress("runs") as bar:
+        ran = study(name, quick=quick, seed=seed, workers=workers, resume=kept, progress=bar)
+    result = ran.result
     emit(result, as_json, _render, out)
     if recorded:
         record(name, result["errors_by_chip"])

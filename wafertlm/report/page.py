@@ -12,12 +12,12 @@ import calibration
 from tlm.calibrated import CalibrationResult
 from tlm.files import whole_file
 from tlm.spread import by_kernel, spread
-from wafertlm import __version__
 from wafertlm.replay import worst
 from wafertlm.report import figures
 from wafertlm.report.asked import findings
 from wafertlm.report.stored import Results, load_results
 from wafertlm.report.wording import count, figure
+from wafertlm.version import __version__
 
 CALIBRATION_FOLDER = Path(calibration.__file__).parent / "results"
 

@@ -8,31 +8,27 @@ from typing import Any
 
 from tlm.chips.find import shipped_as as shipped_chip
 from tlm.errors import InputError
-from wafertlm import __version__
 from wafertlm.die_options import ROUTINGS
 from wafertlm.output import Progress, complete, config_hash
 from wafertlm.serving.error import level_error, rests_on
+from wafertlm.serving.highest import highest_rate
 from wafertlm.serving.interval import Interval, interval
+from wafertlm.serving.objectives import missed
 from wafertlm.serving.options import ALL_SCHEDULERS, LEVELS, ServeOptions
-from wafertlm.serving.service import Service, rate_of
+from wafertlm.serving.service import Service
+from wafertlm.version import __version__
 from workloads.kernels.attention.flat_plan import SCHEDULES
 from workloads.kernels.parts.collectives import METHODS
 from workloads.models import DTYPE_BYTES, model_names
 from workloads.models.find import shipped_as as shipped_model
 from workloads.serving.engine.checkpoint import CHECKPOINT_EVERY_S, Checkpoint
 from workloads.serving.engine.run import Watch
-from workloads.serving.load.capacity import Capacity, find_rate
 from workloads.serving.load.generator import WORKLOADS
-from workloads.serving.load.traces import MAX_SPAN_S, PS_PER_S
 from workloads.serving.price.models import serving_chips
 from workloads.serving.result.rows import RowWriter, row_file
 from workloads.serving.result.seeds import mean_of
 from workloads.studies.campaign import sources_hash
 from workloads.studies.profiles import ProfileError, profile_error
-
-_FRONTIER = ("ttft_s", "tbt_ms")
-
-Times = dict[str, float | None]
 
 
 def serve_result(
@@ -71,14 +67,8 @@ def serve_result(
     if checkpoint is not None:
         run = _run_name(service, requests_csv is not None)
         kept = Checkpoint(checkpoint, run, checkpoint_every_s)
-    times: dict[float, Times] = {}
-    capacity = _capacity(service, progress, times) if options.find_rate else None
-    if capacity is not None and capacity.rate is None:
-        raise InputError(
-            f"--find-rate: found no rate at which {options.attainment:.0%} of the requests attain "
-            f"the objectives; the lowest tried: {capacity.trials[-1].rate:.3g} a second"
-        )
-    rate = None if capacity is None else capacity.rate
+    highest = highest_rate(service, progress) if options.find_rate else None
+    rate = None if highest is None else highest.rate
     results: list[dict[str, Any]] = []
     made: dict[str, Counter[Hashable]] = {}
     seeds = range(options.seed, options.seed + options.seeds)
@@ -98,7 +88,7 @@ def serve_result(
         "origin": service.origin,
         **({"contents": held} if held else {}),
         **merged,
-        "capacity": None if capacity is None else _plain(capacity, times),
+        "capacity": None if highest is None else highest.record(merged),
         "interval": between.figures,
         "error": {
             "level_pct": level.pct,
@@ -106,7 +96,13 @@ def serve_result(
             "rests_on": rests_on(service, made),
         },
         "warnings": service.warnings,
-        "notes": [f"error: {profile.note}", *between.notes, *_notes(merged)],
+        "notes": [
+            f"accuracy: {profile.told}",
+            *between.notes,
+            *_notes(merged),
+            *missed(service, merged),
+            *([] if highest is None else highest.notes(merged)),
+        ],
     }
 
 
@@ -134,36 +130,6 @@ def known_names() -> dict[str, list[str]]:
         "schedules": list(SCHEDULES),
         "routings": list(ROUTINGS),
     }
-
-
-def _capacity(service: Service, progress: Progress | None, times: dict[float, Times]) -> Capacity:
-    """The highest rate; puts the mean times of each rate that was tried into ``times``."""
-    options = service.options
-    seeds = range(options.seed, options.seed + options.seeds)
-
-    def attainment_at(rate: float) -> float:
-        runs = [service.run(seed, rate, Watch(progress)) for seed in seeds]
-        times[rate] = {name: _mean([run[name]["mean"] for run in runs]) for name in _FRONTIER}
-        return float(sum(run["slo_attainment"] for run in runs)) / len(runs)
-
-    given = options.rate_rps
-    start = rate_of(service.load(options.seed)) if given is None else given
-    start *= options.rate_scale
-    longest_ps = max(int(service.load(seed, start).arrival_ps[-1]) for seed in seeds)
-    lowest = start * longest_ps / (MAX_SPAN_S * PS_PER_S)
-    return find_rate(attainment_at, start, options.attainment, lowest)
-
-
-def _plain(capacity: Capacity, times: Mapping[float, Times]) -> dict[str, Any]:
-    return {
-        "rate_rps": capacity.rate,
-        "trials": [trial._asdict() | times[trial.rate] for trial in capacity.trials],
-    }
-
-
-def _mean(values: list[float | None]) -> float | None:
-    known = [value for value in values if value is not None]  # a single token has no interval
-    return sum(known) / len(known) if known else None
 
 
 def _notes(figures: Mapping[str, Any]) -> list[str]:

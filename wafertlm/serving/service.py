@@ -99,10 +99,17 @@ class Service:
         self._check_custom()
 
     @property
+    def pools(self) -> list[ServingModel]:
+        """Prices of who computes prompts and of who decodes, or of the one that does both."""
+        if self._pools is not None:
+            return [self._pools.prefill, self._pools.decode]
+        assert self._served is not None  # one of the two is there
+        return [self._served]
+
+    @property
     def tiles(self) -> list[OnTiles]:
         """Prices of the pools, or of all tiles; none of GPUs."""
-        pools = [self._served] if self._pools is None else [self._pools.prefill, self._pools.decode]
-        return [price for price in pools if isinstance(price, OnTiles)]
+        return [price for price in self.pools if isinstance(price, OnTiles)]
 
     def at_end(self, end: End) -> Self:
         """The same on tiles, with prices as low or as high as their errors let them be."""

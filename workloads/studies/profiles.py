@@ -44,6 +44,11 @@ class ProfileError(NamedTuple):
     pct: float | None
     note: str
 
+    @property
+    def told(self) -> str:
+        """The note, which begins with whether anything was checked."""
+        return self.note if self.pct is not None else f"not checked: {self.note}"
+
 
 def profile_error(chip: str, model: str | None = None) -> ProfileError:
     """Mean absolute error over published times and throughput that the profile was not fitted to.

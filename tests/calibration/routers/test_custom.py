@@ -201,7 +201,7 @@ def test_a_folder_that_cannot_be_written_is_found_before_the_measurements(
 def test_a_mesh_that_cannot_be_found_out_fails_the_check(
     error: Exception, message: str, wafertlm: Any, stored: MeshSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wafertlm.commands.calibrate.calibrate_custom", raising(error))
+    monkeypatch.setattr("wafertlm.api.calibration_run.calibrate_custom", raising(error))
     ran = wafertlm("calibrate", "--rtl", stored.file)
     assert (ran.status, ran.stderr.startswith(f"check failed: {message}")) == (1, True)
 
@@ -216,7 +216,7 @@ def test_a_mesh_that_cannot_be_found_out_fails_the_check(
 def test_a_project_mesh_that_cannot_be_found_out_fails_the_check(
     error: Exception, message: str, wafertlm: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wafertlm.commands.calibrate.calibrate", raising(error))
+    monkeypatch.setattr("wafertlm.api.calibration_run.campaign.calibrate", raising(error))
     ran = wafertlm("calibrate")
     assert (ran.status, ran.stderr) == (1, f"check failed: {message}\n")
 

@@ -1,0 +1,90 @@
+"""Pictures: labels beside lines that do not overlap, numbers as one writes them, equal bytes."""
+
+import re
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib.figure import Figure
+
+from tlm.plotting import COLOURS, STYLE, Curve, direct_labels, plain_number, plain_ticks, save
+
+
+def labelled(curves: list[Curve]) -> tuple[Figure, list[matplotlib.transforms.Bbox]]:
+    """A picture of curves, and the boxes of their labels."""
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(4, 3))
+        axes = figure.subplots()
+        for curve in curves:
+            axes.plot(curve.x, curve.y, color=curve.colour)
+        direct_labels(axes, curves)
+        figure.draw_without_rendering()
+        return figure, [text.get_window_extent() for text in axes.texts]
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.lists(
+        st.lists(st.floats(0, 100), min_size=3, max_size=9),
+        min_size=1,
+        max_size=5,
+    )
+)
+def test_labels_of_any_curves_neither_overlap_nor_leave_the_picture(
+    values: list[list[float]],
+) -> None:
+    curves = [
+        Curve(np.arange(len(each)), each, f"series {number}", COLOURS[number])
+        for number, each in enumerate(values)
+    ]
+    figure, boxes = labelled(curves)
+    assert len(boxes) == len(values)
+    for number, box in enumerate(boxes):
+        assert not any(box.overlaps(other) for other in boxes[:number])
+        assert box.x0 >= 0 and box.x1 <= figure.bbox.x1
+
+
+def test_a_label_leaves_lines_free_where_there_is_room() -> None:
+    curves = [
+        Curve([0, 1], [0, 10], "up", COLOURS[0]),
+        Curve([0, 1], [10, 0], "down", COLOURS[1]),
+    ]
+    figure, boxes = labelled(curves)
+    axes = figure.axes[0]
+    places = np.linspace(0, 1, 300)
+    for values in (10 * places, 10 - 10 * places):
+        points = axes.transData.transform(np.c_[places, values])
+        assert not any(box.contains(*point) for box in boxes for point in points)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.6, "0.6"), (60000, "60\u202f000"), (-2.5, "\u22122.5"), (1e12, "1e+12"), (0, "0")],
+)
+def test_numbers_have_no_exponent_where_digits_will_do(value: float, text: str) -> None:
+    assert plain_number(value) == text
+
+
+@pytest.mark.parametrize("ends", [(0.45, 0.8), (0.06, 700.0), (1.0, 30.0)])
+def test_logarithmic_axes_have_plain_ticks(ends: tuple[float, float]) -> None:
+    figure = Figure()
+    axes = figure.subplots()
+    axes.set(xscale="log", xlim=ends)
+    plain_ticks(axes.xaxis)
+    figure.draw_without_rendering()
+    texts = [tick.get_text() for tick in axes.get_xticklabels(which="both") if tick.get_text()]
+    assert texts
+    assert all(re.fullmatch(r"[\d.\u202f]+", text) for text in texts)
+
+
+def test_equal_pictures_are_equal_files_and_their_text_is_text(tmp_path: Path) -> None:
+    for name in ("a.svg", "b.svg", "a.pdf", "b.pdf", "a.png", "b.png"):
+        figure, _ = labelled([Curve([0, 1], [0, 1], "rising", COLOURS[0])])
+        save(figure, tmp_path / name)
+    for ending in ("svg", "pdf", "png"):
+        first, second = (tmp_path / f"{name}.{ending}" for name in "ab")
+        assert first.read_bytes() == second.read_bytes()
+    assert ">rising</text>" in (tmp_path / "a.svg").read_text()

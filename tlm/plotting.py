@@ -1,0 +1,178 @@
+"""How the project's pictures look: colours, ticks, labels beside what they name, and files.
+
+A picture is fit for a paper: vectors with their text as text, told apart without colours, and
+numbers as one writes them. matplotlib is imported where something is drawn, as it takes long.
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlm.files import whole_file
+
+#: Okabe and Ito's colours, told apart under the common colour deficiencies; lines say it again.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#8A6D00", "#56B4E9")
+MARKERS = ("o", "s", "^", "D", "v", "P")
+LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1)))
+#: Endings of files that a picture can be stored in.
+FORMATS = (".png", ".svg", ".pdf")
+
+STYLE: dict[Any, Any] = {
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": "medium",
+    "axes.titlelocation": "left",
+    "figure.constrained_layout.use": True,
+    "font.size": 9.0,
+    "grid.alpha": 0.15,
+    "legend.frameon": False,
+    "pdf.fonttype": 42,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "wafertlm",
+}
+# Without the dates and random names that pictures carry: equal results, equal bytes.
+_METADATA: dict[str, dict[str, Any]] = {
+    ".png": {"Software": None},
+    ".svg": {"Date": None},
+    ".pdf": {"CreationDate": None},
+}
+# Where along a curve a label may stand, and how far from it in points.
+_PLACES = 25
+_APART = 4.0
+# What a label may cover, worst first: another label, what is outside the axes, a curve.
+_ON_LABEL, _OUTSIDE, _ON_CURVE = 1e6, 1e3, 1.0
+
+
+_Box = tuple[float, float, float, float]
+
+
+class Curve(NamedTuple):
+    """A line, or points, that have a label beside them.
+
+    Attributes:
+        x: Its places, in data coordinates.
+        y: Its values.
+        text: The label.
+        colour: Its colour.
+    """
+
+    x: Sequence[float] | NDArray[Any]
+    y: Sequence[float] | NDArray[Any]
+    text: str
+    colour: str
+
+
+def look(index: int) -> dict[str, Any]:
+    """Colour and line of a series."""
+    return {"color": COLOURS[index % len(COLOURS)], "linestyle": LINES[index % len(LINES)]}
+
+
+def plain_ticks(axis: Any) -> None:
+    """Numbers without exponents, on a logarithmic axis up to three a decade."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    if axis.get_scale() == "log":
+        low, high = axis.get_view_interval()
+        decades = np.log10(high / low) if low > 0 else 1.0
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if decades < 2.5 else (1,)))
+        axis.set_minor_formatter(NullFormatter())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: plain_number(value)))
+
+
+def plain_number(value: float) -> str:
+    """A tick's number: never with an exponent where digits will do."""
+    if abs(value) >= 1e9 or 0 < abs(value) < 1e-6:
+        return f"{value:g}"
+    whole = f"{value:,.6f}".rstrip("0").rstrip(".")
+    return whole.replace(",", "\N{NARROW NO-BREAK SPACE}").replace("-", "\N{MINUS SIGN}")
+
+
+def direct_labels(axes: Any, curves: Iterable[Curve], halo: str = "white") -> None:
+    """Write each curve's label beside it, where it covers no other label and few lines.
+
+    Call it last: limits and layout have to be those of the finished picture.
+
+    Args:
+        axes: Where the curves are.
+        curves: Them.
+        halo: Colour behind the letters, so that a line below them does not disturb.
+    """
+    curves = list(curves)
+    axes.figure.draw_without_rendering()
+    drawn = [np.asarray(axes.transData.transform(np.c_[curve.x, curve.y])) for curve in curves]
+    others = [
+        axes.transData.transform(np.asarray(line.get_xydata(), dtype=float))
+        for line in axes.get_lines()
+        if line.get_transform().contains_branch(axes.transData)
+    ]
+    points = np.concatenate([_dense(each) for each in [*drawn, *others]] or [np.empty((0, 2))])
+    frame = axes.get_window_extent()
+    taken: list[_Box] = []
+    for curve, line in zip(curves, drawn, strict=True):
+        text = axes.text(0, 0, curve.text, color=curve.colour, fontsize="small", clip_on=False)
+        text.set_bbox({"facecolor": halo, "edgecolor": "none", "alpha": 0.75, "pad": 0.5})
+        text.set_in_layout(False)
+        box = text.get_window_extent()
+        places = _places(line, (box.width, box.height), axes.figure.dpi)
+        left, bottom, *_ = best = min(places, key=lambda at: _cost(at, taken, points, frame))
+        taken.append(best)
+        # In place at other resolutions, too.
+        text.set(verticalalignment="bottom", transform=axes.transAxes)
+        text.set_position(axes.transAxes.inverted().transform((left, bottom)))
+
+
+def save(figure: Any, path: Path, **how: Any) -> None:
+    """Store a picture whole, in the format that its file's ending says.
+
+    Raises:
+        InputError: if the file cannot be written.
+    """
+    import matplotlib
+
+    with whole_file(path) as scratch, matplotlib.rc_context(STYLE):
+        figure.savefig(scratch, metadata=_METADATA[path.suffix] | how.pop("metadata", {}), **how)
+
+
+def _dense(line: NDArray[Any]) -> NDArray[Any]:
+    """A line as points, some between those that it goes through."""
+    if len(line) < 2:
+        return line
+    steps = np.linspace(0, len(line) - 1, 200)
+    along = np.arange(len(line))
+    return np.column_stack([np.interp(steps, along, part) for part in line.T])
+
+
+def _places(line: NDArray[Any], size: tuple[float, float], dpi: float) -> list[_Box]:
+    """Boxes beside a line: left, bottom, right and top in pixels, the best-looking first."""
+    (wide, high), apart = size, _APART * dpi / 72
+    steps = np.linspace(len(line) - 1, 0, min(_PLACES, 4 * len(line)))
+    found = []
+    for step in steps:
+        x, y = (float(np.interp(step, np.arange(len(line)), part)) for part in line.T)
+        for left, bottom in (
+            (x + apart, y - high / 2),
+            (x - wide / 2, y + apart),
+            (x - wide - apart, y - high / 2),
+            (x - wide / 2, y - apart - high),
+            (x + apart, y + apart),
+            (x + apart, y - apart - high),
+            (x - wide - apart, y + apart),
+        ):
+            found.append((left, bottom, left + wide, bottom + high))
+    return found
+
+
+def _cost(place: _Box, taken: Iterable[_Box], points: NDArray[Any], frame: Any) -> float:
+    """How bad a place for a label is."""
+    left, bottom, right, top = place
+    cost = 0.0
+    for a, b, c, d in taken:
+        if left < c and a < right and bottom < d and b < top:
+            cost += _ON_LABEL
+    outside = max(0.0, frame.x0 - left) + max(0.0, right - frame.x1)
+    outside += max(0.0, frame.y0 - bottom) + max(0.0, top - frame.y1)
+    inside = (points >= (left, bottom)).all(axis=1) & (points <= (right, top)).all(axis=1)
+    return cost + (_OUTSIDE + outside if outside > 0.5 else 0.0) + _ON_CURVE * float(inside.sum())

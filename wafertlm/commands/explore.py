@@ -1,0 +1,142 @@
+"""``wafertlm explore``: which options, chips, models or routers are best, found by many runs."""
+
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+
+from tlm.errors import InputError, hold_least
+from wafertlm.command_words import OPTIONS
+from wafertlm.commands.common import OutputFile, WholeNumber, output_options
+from wafertlm.commands.grouped import GroupedCommand
+from wafertlm.explore.explored import explored
+from wafertlm.explore.file import Kind
+from wafertlm.explore.result import first_problem
+from wafertlm.output import CheckFailedError, Result, emit, progress
+from wafertlm.stopwatch import stopwatch
+from workloads.studies.campaign import default_workers
+
+_PLOT_FORMATS = (".pdf", ".svg", ".png")
+_SHOWN = 20
+
+
+def _render(result: Result) -> RenderableType:
+    best = result["pareto"] if "pareto" in result else [result["best"]]
+    best = [each for each in best if each is not None]
+    asked = result["options"]
+    what = "Pareto front" if "pareto" in result else "best"
+    table = Table(title=escape(f"{asked['study']}: {what} of {result['trials']} trials"))
+    table.add_column("trial", justify="right")
+    for name in asked["parameters"]:
+        table.add_column(escape(name), justify="right")
+    paths = [
+        *asked["objectives"],
+        *(p for p in asked["constraints"] if p not in asked["objectives"]),
+    ]
+    for path in paths:
+        table.add_column(escape(path), justify="right")
+    levels = [each["confirmed"]["level"] for each in best if each["confirmed"]]
+    if levels:
+        for path in asked["objectives"]:
+            table.add_column(escape(f"{path} at {levels[0]}"), justify="right")
+    for each in best[:_SHOWN]:
+        figures = each["objectives"] | each["constraints"]
+        cells = [str(each["trial"]), *(escape(_shown(v)) for v in each["parameters"].values())]
+        cells += [_shown(figures[path]) for path in paths]
+        table.add_row(*cells, *_confirmed(each["confirmed"], asked["objectives"]))
+    told = [f"{result[name]} {name.replace('_', ' ')}" for name in
+            ("failed", "pruned", "out_of_bounds", "copies")]  # fmt: skip
+    lines = [f"trials: {result['trials']}, of these {', '.join(told)}"]
+    if len(best) > _SHOWN:
+        lines.append(f"{len(best) - _SHOWN} more in the result: --json, --out")
+    lines += [f"trial {best[0]['trial']} again: {escape(best[0]['command_line'])}"] if best else []
+    return Group(table, *lines)
+
+
+def _confirmed(found: Result | None, objectives: Result) -> list[str]:
+    if found is None:
+        return []
+    if found["problem"] is not None:
+        return ["does not run", *("" for _ in list(objectives)[1:])]
+    told = []
+    for path in objectives:
+        change = found["change_pct"][path]
+        more = "" if change is None else f" ({change:+.1f} %)"
+        told.append(f"{_shown(found['objectives'][path])}{more}")
+    return told
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,.6g}" if isinstance(value, float) else str(value)
+
+
+def _known_names() -> dict[str, list[str]]:
+    return {"commands": list(OPTIONS), "samplers": list(get_args(Kind))}
+
+
+@click.command("explore", cls=GroupedCommand)
+@click.argument("file", metavar="FILE.toml", type=click.Path(path_type=Path), required=False)
+@click.option(
+    "--storage",
+    metavar="URL",
+    help="Database of the study: sqlite:///FILE (default: in FILE.explored), or of many machines "
+    "postgresql://USER@HOST/DATABASE.",
+)
+@click.option("--trials", type=WholeNumber(), help="Trials in all, instead of the file's.")
+@click.option("--workers", type=WholeNumber(), help="Processes; one for each core if not given.")
+@click.option("--seed", type=WholeNumber(), help="Seed of the sampler, instead of the file's.")
+@click.option("--out", type=OutputFile(), help="Store the result (JSON).")
+@click.option("--plot", type=OutputFile(), help="Draw the trials (PDF, SVG or PNG).")
+@output_options(_known_names)
+def command(
+    file: Path | None,
+    storage: str | None,
+    trials: int | None,
+    workers: int | None,
+    seed: int | None,
+    out: Path | None,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    """Find the best options, chips, models or routers, by many runs of a command.
+
+    FILE.toml says what runs, what varies and what is wanted. A run that was stopped goes on.
+    """
+    if file is None:
+        raise InputError("explore: FILE.toml not given; docs/explore.md shows one")
+    for option, value, least in (
+        ("--trials", trials, 1),
+        ("--workers", workers, 1),
+        ("--seed", seed, 0),
+    ):
+        if value is not None:
+            hold_least(option, value, least)
+    if plot is not None and plot.suffix not in _PLOT_FORMATS:
+        raise InputError(
+            f"--plot: found '{plot}'; allowed: an ending of {', '.join(_PLOT_FORMATS)}"
+        )
+    with stopwatch() as watch, progress("trials") as bar:
+        found = explored(
+            file,
+            watch,
+            storage=storage,
+            trials=trials,
+            workers=default_workers() if workers is None else workers,
+            seed=seed,
+            progress=bar,
+        )
+    result = found | watch.times
+    emit(result, as_json, _render, out)
+    if plot is not None:
+        from wafertlm.explore.plot import plot_exploration  # matplotlib takes long to load
+
+        plot_exploration(result, plot)
+    if not result.get("pareto", result.get("best")):
+        raise CheckFailedError(
+            f"none of {result['trials']} trials is feasible: {first_problem(result['rows'])}"
+        )

@@ -1,0 +1,1 @@
+"""Explorations: many runs of a command, each chosen by what others found, kept in a database."""
