@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -183,7 +184,7 @@ class Serving:
                 step()
         except simpy.core.EmptySchedule:
             if left := len(self._trace) - self.recorder.finished:
-                raise InputError(_forgotten(left, self._engines.values())) from None
+                raise InputError(_forgotten(left, chain(*self._engines.values()))) from None
 
     def _copy(self) -> dict[str, Any]:
         """The state, in one piece: what the parts share stays shared."""
