@@ -90,6 +90,12 @@ def plain_number(value: float) -> str:
     return whole.replace(",", "\N{NARROW NO-BREAK SPACE}").replace("-", "\N{MINUS SIGN}")
 
 
+def short_label(text: str, most: int = 28) -> str:
+    """A label of so many letters at most: what is more is left out in its middle."""
+    half = (most - 1) // 2
+    return text if len(text) <= most else f"{text[:half]}\N{HORIZONTAL ELLIPSIS}{text[-half:]}"
+
+
 def direct_labels(axes: Any, curves: Iterable[Curve], halo: str = "white") -> None:
     """Write each curve's label beside it, where it covers no other label and few lines.
 
@@ -112,7 +118,8 @@ def direct_labels(axes: Any, curves: Iterable[Curve], halo: str = "white") -> No
     frame = axes.get_window_extent()
     taken: list[_Box] = []
     for curve, line in zip(curves, drawn, strict=True):
-        text = axes.text(0, 0, curve.text, color=curve.colour, fontsize="small", clip_on=False)
+        shown = short_label(curve.text)
+        text = axes.text(0, 0, shown, color=curve.colour, fontsize="small", clip_on=False)
         text.set_bbox({"facecolor": halo, "edgecolor": "none", "alpha": 0.75, "pad": 0.5})
         text.set_in_layout(False)
         box = text.get_window_extent()

@@ -40,7 +40,11 @@ class _Asked(NamedTuple):
 
 
 def gates_of(
-    variants: Sequence[Variant], watch: Stopwatch, liberty: Path | None = None
+    variants: Sequence[Variant],
+    watch: Stopwatch,
+    *,
+    has_toggles: bool = True,
+    liberty: Path | None = None,
 ) -> list[dict[str, Any]] | None:
     """Gates and toggles of each custom router among variants, a record for each chip that it is on.
 
@@ -49,6 +53,7 @@ def gates_of(
     Args:
         variants: The variants.
         watch: Measures what it costs: synthesis counts as compilation.
+        has_toggles: Whether toggles are counted, too.
         liberty: A library of cells, for areas.
 
     Returns:
@@ -73,7 +78,12 @@ def gates_of(
         return [
             {"rtl": each.rtl}
             | router_gates(
-                load_spec(Path(each.rtl)), each.rows, each.cols, each.flit_bits, liberty=liberty
+                load_spec(Path(each.rtl)),
+                each.rows,
+                each.cols,
+                each.flit_bits,
+                has_toggles=has_toggles,
+                liberty=liberty,
             )
             for each in asked
         ]

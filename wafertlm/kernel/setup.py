@@ -115,6 +115,13 @@ class Ground:
     place: Place
     compared_as: str | None
 
+    def on(self, place: Place) -> "Ground":
+        """The same tiles as a plan has them: with a part of their memory, or without off-chip's."""
+        if place.offchip is not None or self.levels.memory is None:
+            return replace(self, place=place)
+        options = replace(self.options, memory=None)
+        return replace(self, place=place, options=options, levels=replace(self.levels, memory=None))
+
     @property
     def dtype(self) -> str:
         """Type of the elements."""

@@ -7,6 +7,14 @@ from typing import Annotated
 
 from tlm.errors import InputError, check_range, choose, hold_least
 from wafertlm.die_options import MERGE_HELP, OVERLAP_HELP, PP_HELP, ROUTING_HELP
+from wafertlm.group_options import (
+    DP_HELP,
+    MICRO_BATCH_HELP,
+    ON_POOLS,
+    PARTITION_HELP,
+    PLACEMENT_HELP,
+    TP_HELP,
+)
 from wafertlm.options import (
     COLLECTIVE_HELP,
     GROUP_HELP,
@@ -57,7 +65,24 @@ class ServeOptions:
     expert_parallel: Annotated[
         int | None, "Groups of GPUs, or dies of a group, that whole experts are dealt out to."
     ] = None
+    tp: Annotated[int | None, TP_HELP] = None
     pp: Annotated[int | None, PP_HELP] = None
+    dp: Annotated[int | None, DP_HELP] = None
+    micro_batch: Annotated[int | None, MICRO_BATCH_HELP] = None
+    partition: Annotated[str | None, PARTITION_HELP] = None
+    placement: Annotated[str | None, PLACEMENT_HELP] = None
+    prefill_tp: Annotated[int | None, "Of the prefill pool, if others: --tp."] = None
+    prefill_pp: Annotated[int | None, "The same: --pp."] = None
+    prefill_dp: Annotated[int | None, "The same: --dp."] = None
+    decode_tp: Annotated[int | None, "Of the decode pool, if others: --tp."] = None
+    decode_pp: Annotated[int | None, "The same: --pp."] = None
+    decode_dp: Annotated[int | None, "The same: --dp."] = None
+    pd_placement: Annotated[
+        str | None, "Pipelines of the pools: pp-first (default), dp-first or sides."
+    ] = None
+    decode_chip: Annotated[
+        str | None, "Chip whose cores decode, on the same network.", NAME_OR_FILE
+    ] = None
     routing: Annotated[str | None, ROUTING_HELP] = None
     merge_copies: Annotated[bool, MERGE_HELP] = False
     overlap: Annotated[bool, OVERLAP_HELP] = False
@@ -190,6 +215,7 @@ class ServeOptions:
             "decode_units",
             "link_bytes_per_s",
             "link_latency_s",
+            *ON_POOLS,
         ):
             if (value := getattr(self, name)) is not None:
                 raise InputError(f"{_option(name)}: found {value}; only {DISAGGREGATION} has pools")

@@ -285,18 +285,18 @@ class WatchingRecorder(Recorder):
         super().first_token(request, now_ps)
         self.token_ps[request.index].append(now_ps)
 
-    def joined(self, request: Request) -> None:
-        super().joined(request)
+    def joined(self, request: Request, replica: int = 0) -> None:
+        super().joined(request, replica)
         self._members.add(request.index)
 
-    def decoded(self, now_ps: int, members: int, tokens: int) -> None:
-        super().decoded(now_ps, members, tokens)
+    def decoded(self, now_ps: int, members: int, tokens: int, replica: int = 0) -> None:
+        super().decoded(now_ps, members, tokens, replica)
         assert members == tokens == len(self._members)
         for index in self._members:
             self.token_ps[index].append(now_ps)
 
-    def left(self, request: Request) -> None:
-        super().left(request)
+    def left(self, request: Request, replica: int = 0) -> None:
+        super().left(request, replica)
         self._members.remove(request.index)
 
 

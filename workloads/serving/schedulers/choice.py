@@ -48,10 +48,19 @@ _MAKERS: dict[str, tuple[Callable[..., Scheduler], dict[str, str]]] = {
     "static": (Static, {}),
 }
 SCHEDULERS = tuple(_MAKERS)
+#: Those whose budget is that of a micro-batch.
+_BY_MICRO_BATCH = ("chunked", "pd-fusion")
 
 
-def make_scheduler(name: str, options: SchedulerOptions | None = None) -> Scheduler:
+def make_scheduler(
+    name: str, options: SchedulerOptions | None = None, micro_batches: int = 1
+) -> Scheduler:
     """A scheduler by name, or of a user's file: ``FILE.py:CLASS``.
+
+    Args:
+        name: Its name.
+        options: What it is told.
+        micro_batches: That pass a pipeline in an iteration, of which budgets then are.
 
     Raises:
         InputError: for an unknown name, a file at fault, an option out of range, or one that has no
@@ -69,4 +78,6 @@ def make_scheduler(name: str, options: SchedulerOptions | None = None) -> Schedu
             shown = option.name.replace("_", " ")
             raise InputError(f"{shown}: found {value}; scheduler '{name}' has none")
         arguments[names[option.name]] = value
+    if micro_batches > 1 and name in _BY_MICRO_BATCH:
+        arguments["micro_batches"] = micro_batches
     return make(**arguments)
