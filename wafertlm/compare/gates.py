@@ -35,7 +35,9 @@ class _Asked(NamedTuple):
     flit_bits: int | None
 
 
-def gates_of(variants: Sequence[Variant], watch: Stopwatch) -> list[dict[str, Any]] | None:
+def gates_of(
+    variants: Sequence[Variant], watch: Stopwatch, *, has_toggles: bool = True
+) -> list[dict[str, Any]] | None:
     """Gates and toggles of each custom router among variants, a record for each chip that it is on.
 
     Verilog that cannot be synthesised is told in the record's ``finding``.
@@ -43,6 +45,7 @@ def gates_of(variants: Sequence[Variant], watch: Stopwatch) -> list[dict[str, An
     Args:
         variants: The variants.
         watch: Measures what it costs: synthesis counts as compilation.
+        has_toggles: Whether toggles are counted, too, on a model that is built for it.
 
     Returns:
         The records; None without a custom router, or without Yosys.
@@ -61,7 +64,7 @@ def gates_of(variants: Sequence[Variant], watch: Stopwatch) -> list[dict[str, An
         log(f"gates are not counted: {error}")
         return None
     with watch.compiling():
-        return [_record(each) for each in asked]
+        return [_record(each, has_toggles) for each in asked]
 
 
 def _asked(options: Any) -> _Asked:
@@ -73,7 +76,7 @@ def _asked(options: Any) -> _Asked:
     return _Asked(options.rtl, chip.grid.rows, chip.grid.cols, flit_bits)
 
 
-def _record(asked: _Asked) -> dict[str, Any]:
+def _record(asked: _Asked, has_toggles: bool) -> dict[str, Any]:
     # Slow to import: only for custom routers.
     from cosim.errors import SimulationError
     from cosim.spec.mesh import load_spec
@@ -91,7 +94,7 @@ def _record(asked: _Asked) -> dict[str, Any]:
     router = found.router.model_dump()
     path = router.pop("longest_path_cells")
     beside = {"area_um2": None, "longest_path_cells": path}
-    switched = _switched(spec)
+    switched = _switched(spec) if has_toggles else None
     toggles = None if switched is None else switched.router(found.payload_bits)
     nodes = asked.rows * asked.cols
     return told | {
