@@ -89,10 +89,15 @@ class Service:
             assert isinstance(self.chip, Chip)  # as checked
             self._check_groups()
             if options.is_disaggregated:
-                self._pools = self._group_pools(self.chip, network)
+                self._pools = self._group_pools(self.chip, network, wanted)
             else:
                 self._served = replicated_model(
-                    self.shape, self.chip, parallel, network=network, choices=options.choices
+                    self.shape,
+                    self.chip,
+                    parallel,
+                    network=network,
+                    choices=options.choices,
+                    kv_wanted_tokens=wanted,
                 )
         elif options.is_disaggregated:
             self._pools = make_pools(
@@ -135,8 +140,12 @@ class Service:
     @property
     def residency(self) -> dict[str, Any]:
         """What tiles keep, by pool where there are two; nothing of others."""
-        kept = [price.residency for price in self.tiles if isinstance(price, TilePrice)]
-        records = [each.record() for each in kept if each is not None]
+        records = []
+        for price in self.tiles:
+            if isinstance(price, TilePrice) and price.residency is not None:
+                records.append(price.residency.record())
+            if isinstance(price, GroupsPrice) and price.residency is not None:
+                records.append(price.residency)
         if not records:
             return {}
         pools = dict(zip(("prefill", "decode"), records, strict=False))
@@ -377,7 +386,7 @@ class Service:
                     f"--{name.replace('_', '-')}: found {found} with groups of tiles; allowed: none"
                 )
 
-    def _group_pools(self, chip: Chip, network: Network | None) -> Pools:
+    def _group_pools(self, chip: Chip, network: Network | None, wanted: int) -> Pools:
         options = self.options
         prefill, decode = (
             group_parallel(options, chip, pool) or Parallel() for pool in ("prefill", "decode")
@@ -396,7 +405,14 @@ class Service:
             placement=options.pd_placement or PD_PLACEMENTS[0],
             decode_chip=other,
         )
-        return make_group_pools(self.shape, chip, asked, network=network, choices=options.choices)
+        return make_group_pools(
+            self.shape,
+            chip,
+            asked,
+            network=network,
+            choices=options.choices,
+            kv_wanted_tokens=wanted,
+        )
 
     @property
     def _beside(self) -> list[Scheduler]:
