@@ -241,7 +241,7 @@ def test_an_exploration_of_one_objective_has_one_best(tmp_path: Path) -> None:
     }
     run["best"] = best | {"confirmed": confirmed, "command_line": "wafertlm serve --model m"}
     (answer,) = answers(tmp_path / "results", explored=run)
-    assert answer.interval == "at level lt: time to first token (s), mean 0.42"
+    assert answer.interval == "at level lt: time to first token, mean (s) 0.42"
     assert answer.trust.endswith("where they moved by +5\xa0% at most.")
     assert cells(answer.grids[1]) == [["wafertlm serve --model m"]]
     none = answers(tmp_path / "none", explored=run | {"best": None, "rows": []})[0]
