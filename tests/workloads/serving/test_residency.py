@@ -1,18 +1,23 @@
 """What tiles keep of a model: the order, what fits, and that it is not read from memory again."""
 
+from collections import Counter
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tlm.chips import find_tiles, load_chip
 from tlm.engines.lt import run_lt
 from tlm.errors import InputError
 from workloads.kernels.catalogue import KERNELS, moved_of
+from workloads.machine.groups import Parallel, groups_on
 from workloads.models import load_model
+from workloads.models.operators import Product
 from workloads.serving.engine.run import run
 from workloads.serving.load.generator import generate
 from workloads.serving.price.cost import Batch
 from workloads.serving.price.experts import chosen, distinct_experts
+from workloads.serving.price.group_price import GroupsPrice
 from workloads.serving.price.iteration import (
     Head,
     Iterations,
@@ -216,3 +221,62 @@ def test_serving_by_what_tiles_keep() -> None:
     assert results[128]["kv"]["spilled_bytes"] == 0
     few = price(SMALL, 5, kv_wanted_tokens=wanted)
     assert run(trace, make_scheduler("continuous"), few)["kv"]["spilled_bytes"] > 0
+
+
+def groups(mib: float, *, wanted: int = 0, model: Any = DENSE, **parallel: Any) -> GroupsPrice:
+    """Pipelines of groups of the large-core chip with so much memory a tile."""
+    chip = find_tiles("npusim-large", (f"tile.sram_kib={mib * MIB}",))
+    named = Parallel(**parallel)
+    return GroupsPrice(model, groups_on(chip, named), named, kv_wanted_tokens=wanted)
+
+
+def test_stages_of_a_pipeline_keep_layers_of_their_own() -> None:
+    of = groups(128, wanted=512, tensor=4, pipeline=16)
+    kept_by = of.kernels.residencies
+    stretches = of.planner.stretches
+    assert [each.first for each in kept_by] == [each.start for each in stretches]
+    for each, layers in zip(kept_by, stretches, strict=True):
+        assert each.buffers + each.activations + each.kv + each.weights == 128 * 2**20
+        # Four tiles have a layer's 201,850,880 bytes between them: two fit.
+        assert each.layers == min(2, len(layers))
+        assert each.kv_tokens == 512
+        bytes_of_four = 512 * len(layers) * DENSE.kv_bytes_per_token / DENSE.layers
+        assert each.kv == pytest.approx(bytes_of_four / 4, abs=1)
+    assert of.kv_sram_tokens == 512
+    counted = Counter[str]()
+    for part, count in of.planner.planned(Batch((), 1, 100, 1)).counted():
+        counted[type(part).__name__] += count
+    assert (counted["Kept"], counted["Layer"]) == (32, 4)
+
+
+@pytest.mark.parametrize("tensor", [1, 4])
+def test_groups_read_no_weights_that_they_keep(tensor: int) -> None:
+    of = groups(2048 / tensor, tensor=tensor, pipeline=16)
+    assert all(each.weight_share == 1 for each in of.kernels.residencies)
+    kernels, streamed = (of.kernels.of(part) for part in (Kept(Layer(8, False)), Layer(8, False)))
+    names = [each.operator.name for each in kernels if isinstance(each.operator, Product)]
+    assert len(names) == 4
+    for each in kernels:
+        if isinstance(each.operator, Product):
+            assert each.ground.place.offchip is None
+    assert sum(each.cycles for each in kernels) < 0.7 * sum(each.cycles for each in streamed)
+    decoding = [decode(groups(mib, tensor=tensor, pipeline=16)) for mib in (16, 128, 512)]
+    assert decoding == sorted(decoding, reverse=True)
+    assert decoding[-1] < decoding[0]
+
+
+def test_decoding_requests_of_groups_find_their_tokens_in_sram() -> None:
+    of = groups(64, wanted=16 * 1024, tensor=4, pipeline=16)
+    assert of.kv_sram_tokens is not None and of.kv_sram_tokens > 1024
+    assert decode(of, in_sram=16 * 1024) < decode(of)
+    contexts = np.array([16 * 1024, 16 * 1024])
+    for spilled, in_sram in ((None, 0), (0, 16 * 1024), (8 * 1024, 8 * 1024)):
+        costs = of.decode_costs(16, contexts, 1, spilled)
+        assert costs.seconds[0] == decode(of, in_sram=in_sram)
+
+
+def test_groups_keep_no_layers_with_experts_and_none_where_all_tiles_had_all() -> None:
+    experts = groups(128, model=EXPERTS, tensor=4, pipeline=16)
+    assert [each.layers for each in experts.kernels.residencies] == [0] * 16
+    whole = groups(512, tensor=4, pipeline=16, partition="input")
+    assert [each.weights for each in whole.kernels.residencies] == [0] * 16

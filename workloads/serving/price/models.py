@@ -4,6 +4,7 @@ from functools import cache
 
 from tlm.chips import AnyChip, Chip, chip_names, find_chip, load_chip
 from tlm.chips.gpu import GpuBox, gpu_box_names
+from tlm.compute.base import ceil_div
 from tlm.errors import InputError
 from workloads.kernels.catalogue import KERNELS_OWN, Choices
 from workloads.machine.die_groups import rows_of_dies
@@ -148,6 +149,7 @@ def replicated_model(
     *,
     network: Network | None = None,
     choices: Choices = KERNELS_OWN,
+    kv_wanted_tokens: int = 0,
 ) -> GroupsPrice:
     """A model on one of as many pipelines of tensor-parallel groups as a chip of tiles has.
 
@@ -157,6 +159,7 @@ def replicated_model(
         parallel: how the model is dealt out.
         network: what stands in for the chip's network; None: nothing.
         choices: variants of kernels.
+        kv_wanted_tokens: tokens that running requests have at most; a pipeline has its share.
 
     Raises:
         InputError: for another kind of chip, and as `GroupsPrice`.
@@ -168,7 +171,14 @@ def replicated_model(
             f"{parallel.of}tp: found with '{chip.name}'; allowed: with one die of tiles"
         )
     groups = groups_on(chip, parallel)
-    return GroupsPrice(shape, groups, parallel, network=network, choices=choices)
+    return GroupsPrice(
+        shape,
+        groups,
+        parallel,
+        network=network,
+        choices=choices,
+        kv_wanted_tokens=ceil_div(kv_wanted_tokens, len(groups.pipelines[0])),
+    )
 
 
 def missing_parts(chip: Chip) -> list[str]:

@@ -38,6 +38,8 @@ from workloads.serving.price.iteration import Keeping
 #: Rows for which the cut of a product's weights is the fastest: decoding requests of a batch.
 _ROWS = 16
 _KIB = 1024
+#: Of a tile that has all of a matrix; what tiles of a group have their partition says.
+_ONE_TILE = GridCut(1, 1, 1, 1, 1, 1)
 
 
 class Matrix(NamedTuple):
@@ -76,13 +78,13 @@ class Residency:
     """What every tile of a place keeps. Bytes are of one tile.
 
     Attributes:
-        place_tiles: Tiles of the place.
+        first: The first of the layers that they may keep.
         buffers: Bytes for blocks and messages, those that nothing else has among them.
         activations: Bytes for activations.
         kv: Bytes for keys and values.
         kv_tokens: Tokens whose keys and values they are.
         weights: Bytes of weights.
-        layers: Layers that are kept, from the first on, but for routed experts.
+        layers: Layers that are kept, from that one on, but for routed experts.
         head: Whether the output head is.
         experts: Experts of each layer that has any.
         hottest: Whether they are those that most tokens go to.
@@ -93,7 +95,7 @@ class Residency:
         held: Where weights of a product lie.
     """
 
-    place_tiles: int
+    first: int
     buffers: int
     activations: int
     kv: int
@@ -113,7 +115,7 @@ class Residency:
     def keeping(self) -> Keeping:
         """What of the weights."""
         ahead = self.fetched, self.fetched_from
-        return Keeping(self.layers, self.head, self.experts, self.hottest, *ahead)
+        return Keeping(self.first + self.layers, self.head, self.experts, self.hottest, *ahead)
 
     def record(self) -> dict[str, Any]:
         """As results have it."""
@@ -151,11 +153,7 @@ def residency_of(
     Raises:
         InputError: if the tokens asked for do not fit.
     """
-    rules = chip.residency
-    assert rules is not None  # or nobody asks
-    tiles = place.rows * place.cols
-    buffers, activations = (int(_KIB * x) for x in (rules.buffer_kib, rules.activation_kib))
-    room = place.tile_bytes - buffers - activations
+    tiles, room = place.rows * place.cols, _room(chip, place)
     most = room * tiles // model.kv_bytes_per_token // BLOCK_TOKENS * BLOCK_TOKENS
     if kv_tokens is not None and not 0 <= kv_tokens <= most:
         raise InputError(
@@ -164,26 +162,89 @@ def residency_of(
         )
     kept_tokens = min(most, wanted_kv_tokens) if kv_tokens is None else kv_tokens
     kv = ceil_div(kept_tokens * model.kv_bytes_per_token, tiles) if kept_tokens else 0
-    left = room - kv
     held = dict(_held(model, place, room))
-    fetched_from = _fetched_from(model, place, held, left) if rules.prefetch != "none" else 0
+    return _shared_out(model, chip, place, range(model.layers), held, (kept_tokens, kv))
+
+
+def stage_residencies(
+    model: Model,
+    chip: Chip,
+    tile: Place,
+    tensor: int,
+    stretches: Sequence[tuple[range, int]],
+    wanted_kv_tokens: int,
+    *,
+    weights: bool,
+) -> list[Residency]:
+    """What the tiles of each stage of a pipeline keep of its layers.
+
+    Tiles of a group have parts of a product's weights by K. Layers with experts are not kept.
+
+    Args:
+        model: The model.
+        chip: The chip.
+        tile: A tile, without anything set aside.
+        tensor: Tiles of a group.
+        stretches: Of each stage its layers, and bytes of a token's keys and values in its tiles.
+        wanted_kv_tokens: Tokens that running requests of the pipeline have at most.
+        weights: Whether weights are kept at all.
+    """
+    room = _room(chip, tile)
+    most = min((room * tensor // of_token for _, of_token in stretches), default=0)
+    tokens = min(most // BLOCK_TOKENS * BLOCK_TOKENS, wanted_kv_tokens)
+    held = {
+        matrix: Held(_ONE_TILE, _group_bytes(matrix, tensor))
+        for matrix in _matrices(model)
+        if weights
+    }
+    group = replace(tile, rows=1, cols=tensor)
+    return [
+        _shared_out(model, chip, group, layers, held, (tokens, ceil_div(tokens * of_token, tensor)))
+        for layers, of_token in stretches
+    ]
+
+
+def _room(chip: Chip, place: Place) -> int:
+    """Bytes of a tile beside buffers and activations."""
+    rules = chip.residency
+    assert rules is not None  # or nobody asks
+    return place.tile_bytes - int(_KIB * rules.buffer_kib) - int(_KIB * rules.activation_kib)
+
+
+def _shared_out(
+    model: Model,
+    chip: Chip,
+    place: Place,
+    stretch: range,
+    held: dict[Matrix, Held],
+    kept: tuple[int, int],
+) -> Residency:
+    """What tiles keep of some layers beside tokens, and the bytes of a tile that those take."""
+    rules, whole = chip.residency, len(stretch) == model.layers
+    assert rules is not None
+    tiles, (kept_tokens, kv) = place.rows * place.cols, kept
+    left = _room(chip, place) - kv
+    ahead = rules.prefetch != "none" and whole
+    fetched_from = _fetched_from(model, place, held, left) if ahead else 0
     if fetched_from:
         left -= _tile_bytes(held, list(routed(model, 1, 1))) or 0
     weights = layers = 0
-    for number in range(model.layers):
+    for number in stretch:
         own = _tile_bytes(held, _layer(model, number))
-        if own is None or own > left - weights:
+        routes = model.count(range(number, number + 1)).experts and not whole
+        if routes or own is None or own > left - weights:
             break
         weights, layers = weights + own, layers + 1
-    own = _tile_bytes(held, list(head(model, 1)))
-    has_head = layers == model.layers and own is not None and own <= left - weights
+    own = _tile_bytes(held, list(head(model, 1))) if stretch.stop == model.layers else None
+    has_head = layers == len(stretch) and own is not None and own <= left - weights
     weights += own or 0 if has_head else 0
     experts, of_experts = (0, 0)
-    if has_head and rules.experts != "none":
+    if has_head and whole and rules.experts != "none":
         experts, of_experts = _experts(model, held, left - weights)
     weights += of_experts
+    activations = int(_KIB * rules.activation_kib)
     return Residency(
-        place_tiles=tiles,
+        first=stretch.start,
         buffers=place.tile_bytes - activations - kv - weights,
         activations=activations,
         kv=kv,
@@ -196,7 +257,7 @@ def residency_of(
         fetched=rules.prefetch if fetched_from else "none",
         fetched_from=fetched_from,
         activation_tokens=activations * tiles // _activation_bytes(model),
-        weight_share=_weight_share(model, layers, has_head, experts),
+        weight_share=_weight_share(model, stretch, layers, has_head, experts),
         held=held,
     )
 
@@ -204,7 +265,7 @@ def residency_of(
 def _held(model: Model, place: Place, room: int) -> Iterator[tuple[Matrix, Held]]:
     """Cuts of products whose weights may be kept, each the fastest for a batch that decodes."""
     alone = replace(place, offchip=None)
-    for matrix in dict.fromkeys(Matrix.of(each) for each in _products_of(list(_kinds(model)))):
+    for matrix in _matrices(model):
         tried = []
         for cut in whole_weight_cuts(place.rows, place.cols):
             held = Held(cut, _part_bytes(matrix, cut))
@@ -223,6 +284,17 @@ def _kept_plans(
     weight_bits = None if bits == place.element_bits else bits
     method = place.method(None)
     return plan_streams(rows, matrix[:2], place, method, weight_bits, resident=True, cut=held.cut)
+
+
+def _matrices(model: Model) -> list[Matrix]:
+    """Those of all products whose weights may be kept."""
+    return list(dict.fromkeys(map(Matrix.of, _products_of(list(_kinds(model))))))
+
+
+def _group_bytes(matrix: Matrix, tensor: int) -> int:
+    """Bytes of a tile's part by K of a group of tiles, padding among them."""
+    elements = tensor * ceil_div(matrix.columns, tensor) * ceil_div(matrix.depth, tensor)
+    return ceil(elements * matrix.weight_bytes)
 
 
 def _part_bytes(matrix: Matrix, cut: GridCut) -> int:
@@ -303,18 +375,20 @@ def _activation_bytes(model: Model) -> int:
     return 2 * (2 * model.hidden + heads + model.query_heads * model.head_dim + 3 * inner)
 
 
-def _weight_share(model: Model, layers: int, has_head: bool, experts: int) -> float:
-    """Part of a model's weights that is kept."""
+def _weight_share(model: Model, stretch: range, layers: int, has_head: bool, experts: int) -> float:
+    """Part of the weights of some layers, and of the head behind the last one, that is kept."""
     counted = kept = 0.0
-    for number in range(model.layers):
+    for number in stretch:
         own = sum(_bytes(each) for each in _products_of(_layer(model, number)))
-        counted, kept = counted + own, kept + own * (number < layers)
+        counted, kept = counted + own, kept + own * (number < stretch.start + layers)
         if model.experts is not None and model.count(range(number, number + 1)).experts:
             expert = sum(_bytes(each) for each in _products_of(list(routed(model, 1, 1))))
             counted += model.experts.count * expert
             kept += experts * expert
-    own_head = sum(_bytes(each) for each in _products_of(list(head(model, 1))))
-    return (kept + own_head * has_head) / (counted + own_head)
+    if stretch.stop == model.layers:
+        own = sum(_bytes(each) for each in _products_of(list(head(model, 1))))
+        counted, kept = counted + own, kept + own * has_head
+    return kept / counted
 
 
 def _products_of(operators: Sequence[Operator]) -> list[Product]:

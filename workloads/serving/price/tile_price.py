@@ -35,6 +35,7 @@ from workloads.serving.price.cost import (
     Int64s,
     IterationCost,
     Work,
+    layers_in_sram,
     macs_of,
 )
 from workloads.serving.price.iteration import (
@@ -247,11 +248,7 @@ class TilePrice:
             made_of = [(self._parts.decoding(key), there)]
             return DecodeCosts(seconds, energy, price.expert_bytes, made_of)
         contexts = [rounded(each) for each in (-(-context_tokens // sequences)).tolist()]
-        kept = [0] * len(contexts)
-        if spilled_tokens is not None:
-            in_sram = np.maximum(0, context_tokens - spilled_tokens)
-            share = in_sram / np.maximum(1, context_tokens)
-            kept = np.rint(self.layers * share).astype(np.int64).tolist()
+        kept = layers_in_sram(self.layers, context_tokens, spilled_tokens)
         keys, times = [], []
         for pair, alike in groupby(zip(contexts, kept, strict=True)):
             keys.append(DecodingOnly(sequences, width, *pair))

@@ -1,13 +1,14 @@
 """Schedulers by name, with their options."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from tlm.errors import InputError, choose
 from workloads.serving.schedulers.base import Scheduler
 from workloads.serving.schedulers.chunked import Chunked
 from workloads.serving.schedulers.continuous import Continuous
+from workloads.serving.schedulers.custom import custom_scheduler, is_custom
 from workloads.serving.schedulers.layered import Layered
 from workloads.serving.schedulers.pd_fusion import PdFusion
 from workloads.serving.schedulers.static import Static
@@ -54,7 +55,7 @@ _BY_MICRO_BATCH = ("chunked", "pd-fusion")
 def make_scheduler(
     name: str, options: SchedulerOptions | None = None, micro_batches: int = 1
 ) -> Scheduler:
-    """A scheduler by name.
+    """A scheduler by name, or of a user's file: ``FILE.py:CLASS``.
 
     Args:
         name: Its name.
@@ -62,8 +63,11 @@ def make_scheduler(
         micro_batches: That pass a pipeline in an iteration, of which budgets then are.
 
     Raises:
-        InputError: for an unknown name, an option out of range, or one that has no use.
+        InputError: for an unknown name, a file at fault, an option out of range, or one that has no
+            use.
     """
+    if is_custom(name):
+        return custom_scheduler(name, asdict(options or SchedulerOptions()))
     make, names = _MAKERS[choose("scheduler", name, SCHEDULERS)]
     arguments: dict[str, Any] = {}
     for option in fields(options) if options else ():
