@@ -149,12 +149,11 @@ def pools_on(
         first = tiles // 2 if second is None else tiles - second
     if second is None:
         second = tiles - first
-    for name, found in (("prefill", first), ("decode", second)):
-        if found < 1 or first + second > tiles:
-            raise InputError(
-                f"--{name}-units: found {first} tiles for prefill and {second} for decoding; "
-                f"allowed on '{chip.name}': 1 or more each, {tiles} together"
-            )
+    if min(first, second) < 1 or first + second > tiles:
+        raise InputError(
+            f"--prefill-units, --decode-units: found {first} and {second} tiles; allowed on "
+            f"'{chip.name}': 1 or more each, {tiles} together"
+        )
     counts = [_count(chip, prefill, first), _count(chip, decode, second)]
     return _laid(chip, [*zip((prefill, decode), counts, strict=True)], placement)
 
