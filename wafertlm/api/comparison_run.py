@@ -54,6 +54,7 @@ def comparison_run(
     progress: Progress = lambda done, total: None,
     *,
     has_gates: bool = True,
+    has_toggles: bool = True,
     liberty: Path | None = None,
     quick: bool = False,
 ) -> ComparisonRun:
@@ -65,6 +66,7 @@ def comparison_run(
         vary: What varies: ``OPTION=V1,V2``.
         progress: Hears of variants done, and of how many.
         has_gates: Whether gates of routers are counted.
+        has_toggles: Whether toggles are counted with them.
         liberty: A library of cells for areas.
         quick: Routers without a calibration get a quick one.
 
@@ -77,7 +79,9 @@ def comparison_run(
     asked = variants(command, given, vary)
     with stopwatch() as watch:
         found = run_comparison(command, asked, watch, progress, quick=quick)
-        gates = gates_of(asked, watch, liberty) if has_gates else None
+        gates = None
+        if has_gates:
+            gates = gates_of(asked, watch, has_toggles=has_toggles, liberty=liberty)
     return ComparisonRun(result=found.record(varied(vary), watch.times, gates))
 
 

@@ -28,7 +28,9 @@ _GROUPS = {
     "Scheduler": """
         scheduler prefill_scheduler token_budget layer_groups budget_units chunk_units max_sequences
         """,
-    "Campaign": "quick store_quick force number worst finding recorded has_gates toggles",
+    "Campaign": """
+        quick store_quick force number worst finding recorded has_gates has_toggles toggles
+        """,
     "Run": """
         storage trials seed@explore threads workers kept checkpoint checkpoint_every config
         print_config

@@ -12,6 +12,7 @@ from tlm.chips import Chip, find_chip
 from tlm.chips.gpu import GpuBox
 from tlm.chips.profile import CalibratedNoc
 from tlm.errors import InputError
+from tlm.python_files import PythonName
 from wafertlm.die_options import ON_DIES, die_mapping
 from wafertlm.group_options import ON_GROUPS, ON_POOLS, group_parallel
 from wafertlm.options import contents, recorded
@@ -42,13 +43,15 @@ from workloads.serving.price.models import (
     serving_model,
 )
 from workloads.serving.price.tile_price import End, TilePrice
-from workloads.serving.schedulers import Scheduler, SchedulerOptions, make_scheduler
+from workloads.serving.schedulers import Scheduler, SchedulerOptions, is_custom, make_scheduler
 
 if TYPE_CHECKING:  # reading specifications takes a third of a second to import
     from wafertlm.custom import CustomRouters
 
 #: Work of which every kernel that a service runs has some.
 _USUAL = Batch(((512, 1024),), 16, 16 * 1024, 17)
+#: Options that name a scheduler.
+_SCHEDULERS = ("scheduler", "prefill_scheduler")
 _PREFILL_POOL_SCHEDULER = "chunked"
 _PREFILL_POOL_TOKENS = 2048
 
@@ -219,7 +222,18 @@ class Service:
 
     def contents(self) -> dict[str, str]:
         """Hashes of what options that are files hold, but for those that the options keep."""
-        return contents(self.options, model=self.model, chip=self.chip)
+        held = contents(self.options, model=self.model, chip=self.chip)
+        return held | {option: named.content_hash for option, named in self._policies.items()}
+
+    @property
+    def _policies(self) -> dict[str, PythonName]:
+        """Schedulers that are of a user's files, by the options that name them."""
+        asked = {name: getattr(self.options, name) for name in _SCHEDULERS}
+        return {
+            name: PythonName.of(each, f"--{name.replace('_', '-')}")
+            for name, each in asked.items()
+            if each is not None and is_custom(each)
+        }
 
     def _wanted_tokens(self) -> int:
         """Tokens that running requests have at most, on tiles that keep keys and values."""
@@ -299,6 +313,7 @@ class Service:
         """The options as a result keeps them: a trace by its content, an infinite rate as text."""
         options = self.options
         kept = recorded(options, model=self.model, chip=self.chip)
+        kept |= {option: named.told for option, named in self._policies.items()}
         if isinstance(self.chip, GpuBox):
             del kept["level"]  # there is one
         if isinstance(self.chip, GpuBox) or self.chip.dies is None:
@@ -414,11 +429,14 @@ class Service:
         told = SchedulerOptions(
             options.token_budget, options.layer_groups, options.budget_units, options.chunk_units
         )
+        parallel = self._parallel()
+        micro_batches = 1 if parallel is None else parallel.pipeline
         if not options.is_disaggregated:
-            return make_scheduler(options.scheduler, told)
+            return make_scheduler(options.scheduler, told, micro_batches)
         if options.prefill_scheduler is None and told.token_budget is None:
             told = replace(told, token_budget=_PREFILL_POOL_TOKENS)
-        return make_scheduler(options.prefill_scheduler or _PREFILL_POOL_SCHEDULER, told)
+        name = options.prefill_scheduler or _PREFILL_POOL_SCHEDULER
+        return make_scheduler(name, told, micro_batches)
 
 
 def rate_of(trace: Trace) -> float:

@@ -44,6 +44,7 @@ def make_group_pools(
     network: Network | None = None,
     choices: Choices = KERNELS_OWN,
     kv_wanted_tokens: int = 0,
+    priced: type[GroupsPrice] = GroupsPrice,
 ) -> Pools:
     """Cut a chip into pipelines for prompts and pipelines that decode.
 
@@ -56,6 +57,7 @@ def make_group_pools(
         network: What stands in for the chip's network; None: nothing.
         choices: Variants of kernels.
         kv_wanted_tokens: Tokens that running requests have at most; a pipeline has its share.
+        priced: What prices a pool.
 
     Raises:
         InputError: if there are not as many tiles, a pool cannot hold the model, or cores that
@@ -68,7 +70,7 @@ def make_group_pools(
     if other is not None:
         _check_cores(chip, other)
     prefill, decode = (
-        GroupsPrice(
+        priced(
             model,
             groups,
             parallel,

@@ -2,9 +2,10 @@
 
 import gc
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -141,8 +142,8 @@ class Serving:
         """Let the clock run until every request has finished, and return the figures.
 
         Raises:
-            InputError: if the checkpoint's state is not that of such a run.
-            RuntimeError: if nothing happens any more before: a policy never admits a request.
+            InputError: if the checkpoint's state is not that of such a run, or if nothing happens
+                any more before the end: the scheduler forgets requests.
         """
         checkpoint, rows = self._watch.checkpoint, self._watch.rows
         with self._resuming():
@@ -183,7 +184,7 @@ class Serving:
                 step()
         except simpy.core.EmptySchedule:
             if left := len(self._trace) - self.recorder.finished:
-                raise RuntimeError(f"{left} requests are never served") from None
+                raise InputError(_forgotten(left, chain(*self._engines.values()))) from None
 
     def _copy(self) -> dict[str, Any]:
         """The state, in one piece: what the parts share stays shared."""
@@ -370,6 +371,21 @@ def _seldom_collected() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*before)
+
+
+def _forgotten(left: int, engines: Iterable[tuple[Engine, ServingModel, float]]) -> str:
+    """Which requests a scheduler has forgotten, and what its plan lacks."""
+    never = "1 request is never served" if left == 1 else f"{left} requests are never served"
+    under_way = [request for engine, _, _ in engines for request in engine.prefilling]
+    if not under_way:
+        why = "the scheduler admits none, though nothing runs; a plan calls queue.admit()"
+        return f"{never}: {why}"
+    first = under_way[0]
+    return (
+        f"{never}: the scheduler forgets cut prompts, such as that of request {first.index + 1}, "
+        f"of which {first.left_to_prefill:,} of {first.to_prefill:,} tokens are left to compute; "
+        "a plan goes on with those of queue.prefilling"
+    )
 
 
 def _check_fits(trace: Trace, most_tokens: int) -> None:

@@ -1,8 +1,9 @@
 """An iteration on a pipeline of tensor-parallel groups.
 
-Requests are cut into as many micro-batches as there are groups, which pass all of them, one behind
-another. So a token of a decoding request passes all stages before its next one begins, while other
-micro-batches are in the other stages (`workloads.serving.price.die_plan.DiePlan`).
+Requests are cut into as many micro-batches as there are groups, or into more of a given size, which
+pass all of them, one behind another. So a token of a decoding request passes all stages before its
+next one begins, while other micro-batches are in the other stages
+(`workloads.serving.price.die_plan.DiePlan`).
 """
 
 from collections.abc import Sequence
@@ -64,11 +65,18 @@ class GroupPlanner:
     Args:
         model: The model.
         stages: How many.
+        micro_batch: Most decoding requests of a micro-batch; None: as many as there are.
         keepings: What the tiles of each stage keep; none: nothing.
     """
 
-    def __init__(self, model: Model, stages: int, keepings: Sequence[Keeping] = ()) -> None:
-        self._model = model
+    def __init__(
+        self,
+        model: Model,
+        stages: int,
+        micro_batch: int | None = None,
+        keepings: Sequence[Keeping] = (),
+    ) -> None:
+        self._model, self._micro_batch = model, micro_batch
         self.stretches = stretches_of(model.layers, stages)
         kept = keepings or [Keeping()] * stages
         self._parts = [Iterations(model, each) for each in kept]
@@ -82,15 +90,17 @@ class GroupPlanner:
 
     def _shares(self, batch: Batch) -> list[_MicroBatch]:
         """Micro-batches that have any work."""
-        most, sequences, width = len(self.stretches), batch.decode_sequences, batch.decode_width
-        decoding = min(most, sequences)
+        stages, sequences, width = len(self.stretches), batch.decode_sequences, batch.decode_width
+        decoding = min(stages, sequences)
+        if self._micro_batch is not None:
+            decoding = max(decoding, ceil_div(sequences, self._micro_batch))
         each, more = divmod(sequences, max(1, decoding))
         seen = rounded(ceil_div(batch.decode_context_tokens, max(1, sequences)) + width)
         ended = batch.logit_rows - batch.decode_tokens
         in_sram = batch.decode_sram_tokens / max(1, batch.decode_context_tokens)
         kept = round(self._model.layers * in_sram)
         found = []
-        for number, (chunks,) in enumerate(dealt_prompts(batch.prefills, most, 1)):
+        for number, (chunks,) in enumerate(dealt_prompts(batch.prefills, max(stages, decoding), 1)):
             here = each + (number < more) if number < decoding else 0
             if here or chunks:
                 gave = min(len(chunks), ended)

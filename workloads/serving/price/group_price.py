@@ -296,7 +296,7 @@ class GroupsPrice(PlannedPrice):
         )
         self.kernels = kernels
         keepings = [each.keeping for each in kernels.residencies]
-        planner = GroupPlanner(model, parallel.pipeline, keepings=keepings)
+        planner = GroupPlanner(model, parallel.pipeline, parallel.micro_batch, keepings)
         pct = 0.0 if network is None else own.error_pct
         super().__init__(
             model, fitted, planner, GroupPrices(model, fitted, kernels, compared_as, pct)
