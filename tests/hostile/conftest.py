@@ -25,6 +25,7 @@ def judge(wafertlm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Jud
     monkeypatch.setattr("cosim.verilated.cache._read", no_build)
     monkeypatch.setattr("cosim.synthesis.yosys.run_yosys", no_build)
     monkeypatch.setattr("wafertlm.commands.study.study_result", no_campaign)
+    monkeypatch.setattr("wafertlm.explore.explored.workers_at", no_campaign)
     for name in ("calibrate", "compare_levels", "compare_tiles", "compare_chips"):
         monkeypatch.setattr(f"wafertlm.commands.calibrate.{name}", no_campaign)
     return Judge(wafertlm, tmp_path)
