@@ -11,6 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from tlm.errors import InputError, choose, hold_least
+from tlm.plotting import STYLE
 from wafertlm.commands.common import OutputFile, WholeNumber, output_options
 from wafertlm.output import Progress, Result, complete, emit, progress
 from wafertlm.stopwatch import stopwatch
@@ -230,4 +231,7 @@ def command(
     if recorded:
         record(name, result["errors_by_chip"])
     if plots is not None:
-        import_module(STUDIES[name].plots).draw(result, plots)  # slow to import
+        from matplotlib import rc_context  # slow to import
+
+        with rc_context(STYLE):
+            import_module(STUDIES[name].plots).draw(result, plots)
