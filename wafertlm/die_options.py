@@ -9,11 +9,11 @@ from workloads.serving.price.die_links import Routing
 from workloads.serving.price.die_price import DieMapping
 
 ROUTINGS = ("balanced", "popular")
-PP_HELP = "Groups of dies with some layers each, one behind another."
+PP_HELP = "Groups of tiles, or of dies, with some layers each, one behind another."
 ROUTING_HELP = "Of tokens to experts on dies: balanced (default), or popular."
 MERGE_HELP = "Send a token to a die once, whatever number of its experts it goes to."
 OVERLAP_HELP = "Let halves of a batch take turns on dies and links."
-#: Options that only wafers of dies have.
+#: Options of wafers of dies; groups of tiles have ``pp``, too.
 ON_DIES = ("pp", "routing", "merge_copies", "overlap")
 
 
@@ -25,7 +25,8 @@ def die_mapping(options: Any, chip: AnyChip) -> DieMapping | None:
     """
     if isinstance(chip, GpuBox) or chip.dies is None:
         for name in ON_DIES:
-            if getattr(options, name):
+            of_tiles = name == "pp" and not isinstance(chip, GpuBox)
+            if getattr(options, name) and not of_tiles:
                 raise InputError(
                     f"--{name.replace('_', '-')}: found with '{chip.name}'; allowed: with wafers "
                     "of dies, such as flat32-wafer"

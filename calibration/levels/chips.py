@@ -1,8 +1,9 @@
 """Closed forms against `lt` at the constants of the shipped chips, with off-chip memory or without.
 
-Cases are drawn: grids from 4x4 to 32x32, ragged sizes, from bound by transfers or memory to bound
-by computation. No closed form is fitted to them. Those of foreign chips that cost little run at
-level `at`, too; the project's own chips have a comparison to themselves (models.py).
+Cases are drawn: grids from 4x4 to 32x32, and groups of four tiles, ragged sizes, from bound by
+transfers or memory to bound by computation. No closed form is fitted to them. Those of foreign
+chips that cost little run at level `at`, too; the project's own chips have a comparison to
+themselves (models.py).
 """
 
 from collections.abc import Iterator, Sequence
@@ -40,9 +41,11 @@ from workloads.kernels.catalogue import (
     Plan,
     Sizes,
 )
+from workloads.kernels.gemm.partition_plan import PARTITIONS
 from workloads.kernels.parts.broadcast import BY_MESSAGES
 from workloads.kernels.tile_jobs import on_own_tiles
 from workloads.machine.dtypes import DTYPE_BITS
+from workloads.machine.order import PLACEMENTS
 from workloads.machine.place import Place, Rectangle, chip_place
 
 #: Chips by name, with the elements that kernels compute there, and about a tile's side of a block.
@@ -54,7 +57,9 @@ CHIPS: dict[str, tuple[str, int]] = {
     "npusim-small": ("fp16", 32),
     "wse2": ("fp16", 4),
 }
-GRIDS: tuple[Grid, ...] = ((4, 4), (8, 8), (16, 16), (32, 32))
+GRIDS: tuple[Grid, ...] = ((2, 2), (4, 4), (8, 8), (16, 16), (32, 32))
+#: The first is a group of tiles: only what runs in groups. Placements vary up to so many tiles.
+_GROUP, _PLACED_TILES = (2, 2), 4 * 4
 _SEED = 7
 #: Of products: sides m, n, k of a tile's block in units; of one row: k and n.
 _BLOCKS = ((1, 1, 1), (2, 2, 2), (4, 4, 4), (1, 1, 4), (4, 4, 1))
@@ -154,11 +159,15 @@ def chip_points(
 
 
 def _runs(grid: Grid) -> Iterator[tuple[str, Choices]]:
-    """Kernels by themselves, skewed, by messages, by streams, in partitions, causal attention.
+    """Kernels by themselves and in variants: skewed, by messages, by streams, in partitions.
 
-    FlatAttention also with all tiles in a group, each way.
+    Causal attention and weights that lie in the tiles are two more. FlatAttention runs also with
+    all tiles in a group, each way.
     """
     for name, kernel in KERNELS.items():
+        yield from ((name, each) for each in _placed(kernel, grid))
+        if grid == _GROUP:
+            continue
         yield name, Choices()
         if "skewed" in kernel.choices:
             yield name, Choices(skewed=True)
@@ -170,14 +179,29 @@ def _runs(grid: Grid) -> Iterator[tuple[str, Choices]]:
         if "causal" in kernel.choices:
             for collective in (None, *collectives):
                 yield name, Choices(collective=collective, causal=True)
-        if "partition" in kernel.choices:
-            yield from ((name, Choices(partition=each)) for each in ("mn", "k", "2d"))
+        if "resident" in kernel.choices:
+            yield name, Choices(resident=True)
+    if grid == _GROUP:
+        return
     if grid[0] * grid[1] <= _AT_TILES:
         yield "flat-attention", Choices(group=grid)
         for collective in (None, *BY_MESSAGES):
             choices = Choices(collective=collective, schedule="naive", group=grid)
             yield "flat-attention", choices
         yield "flat-attention", Choices(causal=True, schedule="naive", group=grid)
+
+
+def _placed(kernel: Kernel, grid: Grid) -> Iterator[Choices]:
+    """Partitions of a group, and the placements of small ones."""
+    tiles = grid[0] * grid[1]
+    if tiles > _VARIANT_TILES or "placement" not in kernel.choices:
+        return
+    partitions = PARTITIONS[:-1] if "partition" in kernel.choices else (None,)
+    for placement in PLACEMENTS if tiles <= _PLACED_TILES else PLACEMENTS[:1]:
+        for partition in partitions:
+            choices = Choices(partition=partition, placement=placement)
+            if grid == _GROUP or choices != Choices(placement=PLACEMENTS[0]):
+                yield choices
 
 
 def _points(

@@ -5,8 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tlm.chips import chip_names, load_chip
+from tlm.chips import chip_names, find_tiles, load_chip
 from tlm.chips import profile as chip_profile
+from tlm.chips.parts import matrix_engine
+from tlm.compute.tiled_systolic import TiledSystolic
+from tlm.compute.vector_product import Faster, VectorProduct
 from tlm.errors import InputError
 
 RTL = (Path(chip_profile.__file__).parent / "rtl.toml").read_text(encoding="utf-8")
@@ -62,3 +65,54 @@ def test_a_type_of_elements_chooses_the_matrix_engine(folder: Path) -> None:
     chip = load_chip("rtl-4x4")
     sizes = {dtype: chip.for_dtype(dtype).tile.matrix.rows for dtype in chip.tile.dtypes}
     assert sizes == {"int8": 8, "int16": 4}
+
+
+def test_lanes_that_multiply_are_lanes_of_the_vector_engine() -> None:
+    with pytest.raises(InputError) as error:
+        find_tiles("npusim-large", ("tile.vector_flop_per_cycle=127",))
+    assert str(error.value) == (
+        "--set: chip 'npusim-large': tile: matrix.lane_alus: found 64, with vector_flop_per_cycle "
+        "127; allowed: 0, or a lane at least: 128 operations a cycle"
+    )
+    alone = ("tile.vector_flop_per_cycle=127", "tile.matrix.lane_alus=0")
+    engine = matrix_engine(find_tiles("npusim-large", alone), 16)
+    assert engine == TiledSystolic(128, 128, "stream-drain")
+
+
+def test_the_vector_engine_reads_what_local_memory_gives() -> None:
+    engine = matrix_engine(load_chip("npusim-large"), 16)
+    assert isinstance(engine, Faster)
+    assert engine.other == VectorProduct(64, 64, 512.0)
+
+
+@pytest.mark.parametrize(
+    ("chip", "change", "fault"),
+    [
+        (
+            "npusim-large",
+            "residency.buffer_kib=32000",
+            "residency: buffer_kib and activation_kib: found 34048 together; allowed: at most "
+            "tile.sram_kib, 32768",
+        ),
+        (
+            "wse2",
+            "residency={buffer_kib=1, activation_kib=1}",
+            "residency: found on a chip of dies or without memory; allowed: with [memory] and "
+            "without [dies]",
+        ),
+        (
+            "npusim-large",
+            "area.array_elements=[4096, 1024]",
+            "area: array_elements: found [4096, 1024]; allowed: values that rise",
+        ),
+        (
+            "npusim-large",
+            "area.core_mm2=[[1.0, 2.0]]",
+            "area: core_mm2: found rows of [2] figures; allowed: [5, 5]",
+        ),
+    ],
+)
+def test_what_a_profile_keeps_and_measures(chip: str, change: str, fault: str) -> None:
+    with pytest.raises(InputError) as error:
+        find_tiles(chip, (change,))
+    assert str(error.value) == f"--set: chip '{chip}': {fault}"

@@ -12,7 +12,9 @@ from tlm.compute.base import Compute
 from tlm.compute.redmule import RedMule
 from tlm.compute.roofline import Roofline
 from tlm.compute.systolic import Dataflow, FoldTiming, Systolic
+from tlm.compute.tiled_systolic import TiledSystolic, TileTurn
 from tlm.compute.vector_mac import VectorMac
+from tlm.compute.vector_product import Faster, VectorProduct
 from tlm.errors import InputError
 
 # As measured on the array in Verilog (tests/rtl/test_systolic.py).
@@ -30,7 +32,17 @@ arrays = st.builds(
     st.integers(2, 16),
     st.sampled_from(["weight-stationary", "output-stationary"]),
 )
-engines = st.one_of(arrays, st.just(REDMULE), st.just(Roofline(64.0, 32.0)))
+TURNS: tuple[TileTurn, ...] = ("overlapped", "stream-drain", "load-stream-drain")
+tiled = st.builds(TiledSystolic, st.integers(2, 16), st.integers(2, 16), st.sampled_from(TURNS))
+lanes = st.builds(VectorProduct, st.integers(1, 8), st.integers(1, 8), st.sampled_from([None, 5.5]))
+engines = st.one_of(
+    arrays,
+    tiled,
+    lanes,
+    st.builds(Faster, tiled, lanes),
+    st.just(REDMULE),
+    st.just(Roofline(64.0, 32.0)),
+)
 
 
 def scale_sim_cycles(array: Systolic, m: int, k: int, n: int) -> int:
@@ -58,6 +70,47 @@ def test_vectors_of_a_column_each_in_every_iteration_over_k() -> None:
     assert core.gemm_cycles(1, 3, 4) == 12 * 1.5 + 3 * 40 + 3 * 7
     m = np.array([1, 2])
     assert core.gemm_cycles_over(m, np.array([3]), np.array([4])).tolist() == [159, 537]
+
+
+@pytest.mark.parametrize(
+    ("turn", "a_tile"),
+    [("overlapped", 128), ("stream-drain", 255), ("load-stream-drain", 383)],
+)
+def test_tiles_of_weights_by_what_they_share(turn: TileTurn, a_tile: int) -> None:
+    """Of one row a tile of 128 x 128 loads 128 cycles, streams 1 and drains 254."""
+    array = TiledSystolic(128, 128, turn)
+    assert array.gemm_cycles(1, 128, 128) == 128 + 1 + 254
+    assert array.gemm_cycles(1, 129, 1000) == 15 * a_tile + 383
+
+
+def test_the_formula_of_npusim_is_tiles_times_cycles_and_an_injection() -> None:
+    assert TiledSystolic(64, 32, "stream-drain").gemm_cycles(100, 128, 64) == 4 * (100 + 94) + 64
+
+
+@given(array=tiled, m=sizes, k=sizes, n=sizes)
+def test_what_overlaps_more_is_no_slower(array: TiledSystolic, m: int, k: int, n: int) -> None:
+    cycles = [TiledSystolic(array.rows, array.cols, t).gemm_cycles(m, k, n) for t in TURNS]
+    assert cycles == sorted(cycles)
+    same = Systolic(array.rows, array.cols, "weight-stationary", FoldTiming(0, 0, 0))
+    assert cycles[0] == same.gemm_cycles(m, k, n)
+
+
+def test_lanes_read_their_weights_once() -> None:
+    vector = VectorProduct(64, 64, 512.0)
+    assert vector.gemm_cycles(1, 1024, 1024) == 1024 * 1024 // 512
+    assert vector.gemm_cycles(64, 1024, 1024) == 64 * 16 * 16
+    assert VectorProduct(64, 64).gemm_cycles(2, 65, 1) == 2 * 2
+
+
+@given(one=tiled, other=lanes, m=sizes, k=sizes, n=sizes)
+def test_the_faster_engine_has_a_product(
+    one: TiledSystolic, other: VectorProduct, m: int, k: int, n: int
+) -> None:
+    both = Faster(one, other)
+    fewest = min(one.gemm_cycles(m, k, n), other.gemm_cycles(m, k, n))
+    assert both.gemm_cycles(m, k, n) == fewest
+    over = both.gemm_cycles_over(*(np.array([size]) for size in (m, k, n)))
+    assert over.tolist() == [fewest]
 
 
 def test_roofline_takes_the_lower_roof() -> None:

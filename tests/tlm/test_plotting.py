@@ -10,7 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
-from tlm.plotting import COLOURS, STYLE, Curve, direct_labels, plain_number, plain_ticks, save
+from tlm.plotting import (
+    COLOURS,
+    STYLE,
+    Curve,
+    direct_labels,
+    plain_number,
+    plain_ticks,
+    save,
+    short_label,
+)
 
 
 def labelled(curves: list[Curve]) -> tuple[Figure, list[matplotlib.transforms.Bbox]]:
@@ -88,3 +97,18 @@ def test_equal_pictures_are_equal_files_and_their_text_is_text(tmp_path: Path) -
         first, second = (tmp_path / f"{name}.{ending}" for name in "ab")
         assert first.read_bytes() == second.read_bytes()
     assert ">rising</text>" in (tmp_path / "a.svg").read_text()
+
+
+def test_points_that_lie_too_close_are_not_all_labelled() -> None:
+    curves = [Curve([1.0], [1.0], f"point {number}", COLOURS[0]) for number in range(20)]
+    _, boxes = labelled(curves)
+    assert 1 <= len(boxes) < 20
+    for number, box in enumerate(boxes):
+        assert not any(box.overlaps(other) for other in boxes[:number])
+
+
+def test_long_labels_are_shortened_in_their_middle() -> None:
+    assert short_label("short") == "short"
+    long = short_label("the beginning of a name and its end")
+    assert len(long) <= 28
+    assert long.startswith("the beginning") and long.endswith("and its end")

@@ -38,9 +38,11 @@ def program_figures(kernel: str, **choices: str) -> dict[str, Any]:
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_every_kernel_passes(kernel: str) -> None:
     figures = program_figures(kernel)
-    assert figures["findings"] == []
-    assert figures["holds"]
-    works = kernel not in ("rows-to-blocks", "blocks-to-rows")
+    # Each tile of an exchange sends to each, over more routes than a router of a wafer holds.
+    broken = {each["rule"] for each in figures["findings"]}
+    assert broken == ({"routing"} if kernel == "exchange" else set())
+    assert figures["holds"] == (not broken)
+    works = kernel not in ("rows-to-blocks", "blocks-to-rows", "exchange", "hand-over")
     assert figures["plmr"]["parallelism"]["busy_share"] == works
     in_tiles = kernel not in ("residual", "kv-append")  # theirs are blocks of off-chip memory
     assert (figures["plmr"]["memory"]["peak_bytes"] > 0) == in_tiles

@@ -7,11 +7,13 @@ from pydantic import Field
 
 from tlm.compute.base import Compute
 from tlm.compute.redmule import RedMule
-from tlm.compute.systolic import Dataflow, FoldTiming, Systolic
+from tlm.compute.systolic import Dataflow
 from tlm.compute.tile_engines import MatrixEngine, rtl_engine_timing
+from tlm.compute.tiled_systolic import TiledSystolic, TileTurn
 from tlm.compute.vector_mac import VectorMac
+from tlm.compute.vector_product import Faster, VectorProduct
 from tlm.compute.vector_unit import VectorUnit
-from tlm.tables import Count, Duration, Figure, Table
+from tlm.tables import Count, Duration, Figure, Natural, Table
 from tlm.tiles.layout import SUM_BITS, WORD_BITS
 from tlm.tiles.timing import TileTiming, rtl_tile
 
@@ -30,6 +32,15 @@ class _EngineTable(Table):
     @abstractmethod
     def compute(self) -> Compute:
         """Shape-aware model of it."""
+
+    def products(self, flop_per_cycle: int | None, elements_per_cycle: float | None) -> Compute:
+        """Model of all in a tile that multiplies matrices.
+
+        Args:
+            flop_per_cycle: Of the vector engine beside it, if that has a figure.
+            elements_per_cycle: What local memory gives, if that has one.
+        """
+        return self.compute()
 
     def vector_unit(self, flop_per_cycle: int | None) -> VectorUnit | None:
         """The vector engine beside it, which may be given: a multiply-add counts as two."""
@@ -105,15 +116,33 @@ class VectorMacEngine(_EngineTable):
 
 
 class TiledSystolicEngine(_EngineTable):
-    """A foreign weight-stationary systolic array that loads the next weights while it computes."""
+    """A foreign weight-stationary systolic array (`tlm.compute.tiled_systolic`).
+
+    ``tiles`` says what a tile of weights shares with the next one. ``lane_alus`` are the units of a
+    lane of the vector engine, which then has the products that it is faster at; 0: the array has
+    all.
+    """
 
     kind: Literal["tiled-systolic"]
     rows: Count
     cols: Count
+    tiles: TileTurn = "overlapped"
+    lane_alus: Natural = 0
 
-    def compute(self) -> Systolic:
-        """See `_EngineTable`; NpuSim section 3.1: tiles of weights follow without a bubble."""
-        return Systolic(self.rows, self.cols, "weight-stationary", FoldTiming(0, 0, 0))
+    def compute(self) -> TiledSystolic:
+        """See `_EngineTable`."""
+        return TiledSystolic(self.rows, self.cols, self.tiles)
+
+    def products(self, flop_per_cycle: int | None, elements_per_cycle: float | None) -> Compute:
+        """See `_EngineTable`: the array, or the vector engine where that is faster."""
+        lanes = self.lanes(flop_per_cycle)
+        if not lanes:
+            return self.compute()
+        return Faster(self.compute(), VectorProduct(lanes, self.lane_alus, elements_per_cycle))
+
+    def lanes(self, flop_per_cycle: int | None) -> int:
+        """Lanes of the vector engine that multiply matrices; 0 if it does not."""
+        return (flop_per_cycle or 0) // (2 * self.lane_alus) if self.lane_alus else 0
 
     @property
     def grains(self) -> Grains:

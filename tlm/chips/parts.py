@@ -5,6 +5,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from tlm.chips.profile import CalibratedNoc, Chip
+from tlm.compute.base import Compute
 from tlm.compute.vector_unit import VectorUnit
 from tlm.errors import InputError
 from tlm.interconnect.calibration import rtl_timing
@@ -187,6 +188,13 @@ def own_tile(chip: Chip) -> TileTiming | None:
         InputError: if the calibration is missing or stale.
     """
     return chip.tile.matrix.own_tile(chip.tile.sram_banks)
+
+
+def matrix_engine(chip: Chip, element_bits: int) -> Compute:
+    """What multiplies matrices in a tile, of elements of some bits."""
+    tile, rate = chip.tile, chip.tile.sram_bytes_per_cycle
+    elements = None if rate is None else 8 * rate / element_bits
+    return tile.matrix.products(tile.vector_flop_per_cycle, elements)
 
 
 def vector_engine(chip: Chip) -> VectorUnit:

@@ -10,9 +10,16 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationInfo,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
-from tlm.chips.engines import MatrixTable, SystolicEngine
+from tlm.chips.engines import MatrixTable, SystolicEngine, TiledSystolicEngine
 from tlm.errors import InputError
 from tlm.tables import Count, Duration, Figure, Natural, Size, Table, toml_fields
 
@@ -59,6 +66,19 @@ class ChipTile(Table):
                 f"found {', '.join(unknown)}; allowed, of dtypes: {', '.join(allowed)}"
             )
         return engines
+
+    @model_validator(mode="after")
+    def _lanes_are_there(self) -> Self:
+        for engine in (self.matrix, *self.matrix_of.values()):
+            if not isinstance(engine, TiledSystolicEngine) or not engine.lane_alus:
+                continue
+            if not engine.lanes(self.vector_flop_per_cycle):
+                raise ValueError(
+                    f"matrix.lane_alus: found {engine.lane_alus}, with vector_flop_per_cycle "
+                    f"{self.vector_flop_per_cycle or 'not given'}; allowed: 0, or a lane at least: "
+                    f"{2 * engine.lane_alus} operations a cycle"
+                )
+        return self
 
 
 class CalibratedNoc(Table):
@@ -131,6 +151,44 @@ class ChipSoftware(Table):
     all_reduce_cycles: Natural = 0
 
 
+class ChipResidency(Table):
+    """What tiles keep of a model beside buffers, as NpuSim has it (section 4.2), in this order.
+
+    ``buffer_kib`` of a tile are for blocks of operands and messages on their way, and
+    ``activation_kib`` for activations; keys and values have what running requests need of the rest,
+    and weights have what is left, layer by layer. ``experts`` says which experts have what then is
+    left, and ``prefetch`` which one of a layer is loaded while its attention and gate are computed.
+    """
+
+    buffer_kib: Figure
+    activation_kib: Figure
+    experts: Literal["none", "hottest", "random"] = "none"
+    prefetch: Literal["none", "hottest", "random"] = "none"
+
+
+class ChipArea(Table):
+    """Area of a core in square millimetres, at some elements of its array and memory bandwidths.
+
+    ``core_mm2`` has a row for each of ``array_elements`` and in it a figure for each of
+    ``memory_bytes_per_s``, of a core; both rise. Between them area is linear in each.
+    """
+
+    array_elements: tuple[Count, ...] = Field(min_length=2)
+    memory_bytes_per_s: tuple[Figure, ...] = Field(min_length=2)
+    core_mm2: tuple[tuple[Figure, ...], ...]
+
+    @model_validator(mode="after")
+    def _has_all_points(self) -> Self:
+        for name in ("array_elements", "memory_bytes_per_s"):
+            values = getattr(self, name)
+            if sorted(set(values)) != list(values):
+                raise ValueError(f"{name}: found {list(values)}; allowed: values that rise")
+        wanted = [len(self.memory_bytes_per_s)] * len(self.array_elements)
+        if (found := [len(row) for row in self.core_mm2]) != wanted:
+            raise ValueError(f"core_mm2: found rows of {found} figures; allowed: {wanted}")
+        return self
+
+
 class ChipMemory(Table):
     """Off-chip memory of the whole chip; ``per_tile``: each tile has an equal part of its own."""
 
@@ -195,8 +253,27 @@ class Chip(Table):
     limits: ChipLimits = ChipLimits()
     dies: Dies | None = None
     energy: TileEnergy | None = None
+    residency: ChipResidency | None = None
+    area: ChipArea | None = None
     calibration: Literal["rtl"] | None = None
     sources: dict[str, str] = {}
+
+    @model_validator(mode="after")
+    def _keeps_what_memory_has(self) -> Self:
+        if self.residency is None:
+            return self
+        if self.memory is None or self.dies is not None:
+            raise ValueError(
+                "residency: found on a chip of dies or without memory; allowed: with [memory] and "
+                "without [dies]"
+            )
+        kept = self.residency.buffer_kib + self.residency.activation_kib
+        if kept > self.tile.sram_kib:
+            raise ValueError(
+                f"residency: buffer_kib and activation_kib: found {kept:g} together; allowed: at "
+                f"most tile.sram_kib, {self.tile.sram_kib:g}"
+            )
+        return self
 
     @model_validator(mode="after")
     def _says_nothing_that_rtl_decides(self) -> Self:
@@ -215,6 +292,13 @@ class Chip(Table):
         if other := _first_other(self.tile.model_dump(), own.model_dump(), "tile"):
             raise ValueError(_decided(*other))
         return self
+
+    @model_serializer(mode="wrap")
+    def _without_what_few_have(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """So that the hash of another chip is the same as before there were such tables."""
+        fields: dict[str, Any] = handler(self)
+        few = ("residency", "area")
+        return {name: each for name, each in fields.items() if name not in few or each is not None}
 
     def for_dtype(self, dtype: str) -> "Chip":
         """The chip with the matrix engine that it has for elements of a type."""

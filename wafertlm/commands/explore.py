@@ -14,7 +14,6 @@ from wafertlm.commands.common import OutputFile, WholeNumber, output_options
 from wafertlm.commands.grouped import GroupedCommand
 from wafertlm.explore.explored import explored
 from wafertlm.explore.file import Kind
-from wafertlm.explore.result import first_problem
 from wafertlm.output import CheckFailedError, Result, emit, progress
 from wafertlm.stopwatch import stopwatch
 from workloads.studies.campaign import default_workers
@@ -131,12 +130,18 @@ def command(
             progress=bar,
         )
     result = found | watch.times
+    if result["failed"] == result["trials"]:
+        raise InputError(
+            f"{file}: all {result['trials']} trials failed: {result['rows'][0]['why']}"
+        )
     emit(result, as_json, _render, out)
     if plot is not None:
         from wafertlm.explore.plot import plot_exploration  # matplotlib takes long to load
 
         plot_exploration(result, plot)
-    if not result.get("pareto", result.get("best")):
-        raise CheckFailedError(
-            f"none of {result['trials']} trials is feasible: {first_problem(result['rows'])}"
+    if result["failed"] == result["trials"]:
+        raise InputError(
+            f"{file}: all {result['trials']} trials failed: {result['rows'][0]['why']}"
         )
+    if not result.get("pareto", result.get("best")):
+        raise CheckFailedError(f"none of {result['trials']} trials is within the constraints")

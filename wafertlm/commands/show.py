@@ -7,7 +7,9 @@ from typing import Any
 import click
 
 from cosim.spec.mesh import load_spec
+from tlm.chips import Chip
 from tlm.chips import find as chips
+from tlm.chips.area import core_mm2
 from tlm.errors import InputError, choose
 from tlm.files import names_file
 from tlm.tables import Table
@@ -39,6 +41,8 @@ def known_names() -> dict[str, list[str]]:
 def show_figures(kind: str, asked: str) -> dict[str, Any]:
     """A chip, a model or a router: ``toml``, its file, and under its kind what is read there.
 
+    Of a chip with areas also ``core_mm2``, that of one of its cores; None beyond its points.
+
     Raises:
         InputError: for a name that is not known, and a file at fault.
     """
@@ -46,7 +50,9 @@ def show_figures(kind: str, asked: str) -> dict[str, Any]:
         spec = load_spec(specification(asked))
         return {"toml": spec.file.read_text(encoding="utf-8"), kind: spec.model_dump()}
     find, text_of = _KINDS[kind]
-    return {"toml": text_of(asked), kind: find(asked).model_dump()}
+    found = find(asked)
+    area = {"core_mm2": core_mm2(found)} if isinstance(found, Chip) and found.area else {}
+    return {"toml": text_of(asked), kind: found.model_dump(), **area}
 
 
 def _render(result: Result) -> str:

@@ -11,6 +11,7 @@ from tlm.interconnect.traffic import PATTERNS
 from wafertlm.compare.routers import calibrate_if_need_be
 from wafertlm.compare.variants import Variant
 from wafertlm.die_options import ON_DIES
+from wafertlm.group_options import ON_GROUPS, ON_POOLS
 from wafertlm.iteration import IterationOptions, run_iteration
 from wafertlm.kernel import KernelOptions
 from wafertlm.kernel.result import KernelResult
@@ -295,8 +296,8 @@ def _serve(options: ServeOptions, watch: Stopwatch) -> Ran:
     chip = find_chip(options.chip, options.set).model_dump() | {"name": None}
     model = find_model(options.model).model_dump() | {"name": None}
     mapped: tuple[Any, ...] = (options.level, options.weights, options.expert_parallel)
-    mapped += (options.kv_sram_tokens, options.choices)
-    mapped += tuple(getattr(options, name) for name in ON_DIES)
+    mapped += (options.kv_sram_tokens, options.choices, repr(result.get("residency")))
+    mapped += tuple(getattr(options, name) for name in (*ON_DIES, *ON_GROUPS, *ON_POOLS))
     pools = (options.is_disaggregated, options.prefill_units, options.decode_units)
     timing = None
     if options.rtl is not None:

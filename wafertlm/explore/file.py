@@ -78,7 +78,9 @@ class Parameter(Table):
                 raise ValueError("found choices that are none, or not all different")
             return self
         if None in ends:
-            raise ValueError("found neither; allowed: choices = [...], or low and high")
+            raise ValueError(
+                "found no choices, nor low and high; allowed: choices = [...], or both ends"
+            )
         if not self.low < self.high:
             raise ValueError(f"found low = {self.low}, high = {self.high}; allowed: low < high")
         if self.step is not None and (self.log or not 0 < self.step <= self.high - self.low):
@@ -158,10 +160,9 @@ class ExploreFile(Table):
         """Paths of all figures that it needs."""
         return [*self.objectives, *self.constraints]
 
-    @property
-    def needs_gates(self) -> bool:
-        """Whether gates of routers are among these."""
-        return any(is_of_gates(path) for path in self.asked_figures)
+    def needs(self, begin: str, end: str = "") -> bool:
+        """Whether some of these begin and end so."""
+        return any(path.startswith(begin) and path.endswith(end) for path in self.asked_figures)
 
     @property
     def batch(self) -> int:

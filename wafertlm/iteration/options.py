@@ -7,6 +7,13 @@ from typing import Annotated, NoReturn
 from tlm.chips import chip_names
 from tlm.errors import InputError, check_range
 from wafertlm.die_options import MERGE_HELP, OVERLAP_HELP, PP_HELP, ROUTING_HELP, ROUTINGS
+from wafertlm.group_options import (
+    DP_HELP,
+    MICRO_BATCH_HELP,
+    PARTITION_HELP,
+    PLACEMENT_HELP,
+    TP_HELP,
+)
 from wafertlm.kernel.options import COMPUTE_LEVELS, MEMORY_LEVELS
 from wafertlm.options import (
     COLLECTIVE_HELP,
@@ -18,7 +25,9 @@ from wafertlm.options import (
     Flag,
 )
 from workloads.kernels.attention.flat_plan import SCHEDULES
+from workloads.kernels.gemm.partition_plan import PARTITIONS
 from workloads.kernels.parts.collectives import METHODS
+from workloads.machine.order import PLACEMENTS
 from workloads.models import model_names
 from workloads.serving.engine.speculation import MOST_DRAFTED
 from workloads.serving.price.cost import Batch
@@ -62,7 +71,12 @@ class IterationOptions:
         int | None, "Tokens drafted for each decoding request, which are verified too."
     ] = None
     expert_parallel: Annotated[int | None, "Dies that experts are dealt out to."] = None
+    tp: Annotated[int | None, TP_HELP] = None
     pp: Annotated[int | None, PP_HELP] = None
+    dp: Annotated[int | None, DP_HELP] = None
+    micro_batch: Annotated[int | None, MICRO_BATCH_HELP] = None
+    partition: Annotated[str | None, PARTITION_HELP] = None
+    placement: Annotated[str | None, PLACEMENT_HELP] = None
     routing: Annotated[str | None, ROUTING_HELP] = None
     links: Annotated[str | None, "Level between dies: perf (default) or lt."] = None
     merge_copies: Annotated[bool, MERGE_HELP] = False
@@ -107,6 +121,8 @@ def known_names() -> dict[str, list[str]]:
         "collectives": list(METHODS),
         "schedules": list(SCHEDULES),
         "routings": list(ROUTINGS),
+        "partitions": list(PARTITIONS),
+        "placements": list(PLACEMENTS),
     }
 
 

@@ -9,7 +9,9 @@ from tlm.chips import Chip, find_tiles
 from tlm.engines.at.cost import Cost
 from tlm.errors import InputError
 from wafertlm.die_options import ON_DIES, die_mapping
+from wafertlm.group_options import ON_GROUPS, group_parallel
 from wafertlm.iteration.dies import DieIteration
+from wafertlm.iteration.groups import GroupIteration
 from wafertlm.iteration.options import LEVELS, IterationOptions
 from wafertlm.iteration.wafer import WaferIteration
 from wafertlm.kernel.options import KernelOptions
@@ -22,21 +24,27 @@ from wafertlm.plmr import plmr_warnings
 from workloads.kernels.catalogue import KERNELS
 from workloads.kernels.gemm.stream_plan import StreamPlan
 from workloads.machine.dtypes import activation_dtype, computed_dtype
+from workloads.machine.moved import Moved
+from workloads.machine.place import Place
 from workloads.models import Model, find_model
 from workloads.models.operators import Operator
+from workloads.serving.price.cost import Batch
 from workloads.serving.price.grid_layer import GridOperator
-from workloads.serving.price.iteration import Iterations
+from workloads.serving.price.group_mapping import Relayout
+from workloads.serving.price.iteration import Iterations, part_operators
 from workloads.serving.price.mapping import Mapped
 from workloads.serving.price.mapping import Mapping as Mapper
+from workloads.serving.price.part_price import PartPrices, Residents
 from workloads.serving.price.plan_energy import plan_energy_j
+from workloads.serving.price.residency import Residency, residency_of
 from workloads.studies.profiles import profile_error
 
 #: Variants of kernels that an iteration's options choose.
 _CHOICES = ("collective", "schedule", "group")
 #: What of the model a kernel's options say.
-_FLAGS = ("latent", "causal", "skewed")
+_FLAGS = ("latent", "causal", "skewed", "resident")
 #: Options that few iterations have.
-_OF_DIES = ("draft_tokens", "expert_parallel", "links", *ON_DIES)
+_SELDOM = ("draft_tokens", "expert_parallel", "links", *ON_DIES, *ON_GROUPS)
 Progress = Callable[[int, int], None]
 
 
@@ -49,16 +57,24 @@ class Ran:
         mapped: How.
         count: How often it runs.
         result: What came of one run.
+        tiles: Tiles of a group that each run it side by side; None: it is of no group.
     """
 
-    operator: Operator | GridOperator
+    operator: Operator | GridOperator | Relayout
     mapped: Mapped
     count: int
     result: KernelResult
+    tiles: int | None = None
 
     def record(self) -> dict[str, Any]:
         """Its line in the result."""
-        moved = self.result.setup.moved
+        setup, tiles = self.result.setup, self.tiles or 1
+        # What tiles keep of a model in off-chip memory is not read from there, nor what lies in the
+        # tiles of a group.
+        here = setup.place.offchip is None and (
+            self.tiles is not None or setup.chip.memory is not None
+        )
+        moved = Moved() if here else setup.moved
         return {
             "operator": self.operator.name,
             "kernel": self.mapped.kernel,
@@ -68,7 +84,7 @@ class Ran:
             "count": self.count,
             "cycles": self.result.cycles,
             "breakdown_cycles": self.result.breakdown_cycles,
-            "memory_bytes": {"read": moved.read, "written": moved.written},
+            "memory_bytes": {"read": tiles * moved.read, "written": tiles * moved.written},
             "level_pct": self.result.error["level_pct"],
         }
 
@@ -84,6 +100,8 @@ class IterationResult:
         kernels: Its kernels, in the order in which a layer first meets them.
         wafer: How regions work side by side, on a chip without off-chip memory.
         dies: How dies do, on a wafer of them.
+        groups: How stages of a pipeline do, on groups of tiles.
+        residency: What tiles keep, of a chip whose profile asks for it.
         cycles: Of all kernels, one after another but for what regions and dies do side by side.
     """
 
@@ -93,6 +111,8 @@ class IterationResult:
     kernels: list[Ran]
     wafer: WaferIteration | None = None
     dies: DieIteration | None = None
+    groups: GroupIteration | None = None
+    residency: Residency | None = None
     cycles: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -102,6 +122,9 @@ class IterationResult:
         if self.dies is not None:
             known = {each.operator: each.result.cycles for each in self.kernels}
             return self.dies.cycles(cast(dict[Operator, int], known))
+        if self.groups is not None:
+            alike = {ran.mapped: ran.result.cycles for ran in self.kernels}
+            return self.groups.cycles(lambda mapped: alike[mapped])
         if self.wafer is None:
             return round(self.one_by_one)
         ran = zip(self.wafer.kernels(), self.kernels, strict=True)
@@ -136,8 +159,10 @@ class IterationResult:
             each = plan_energy_j(setup.chip, setup.place, ran.mapped.plan, setup.macs)
             if each is None:
                 return None
-            total += ran.count * each
-        runs, chips = (1, 1) if self.dies is None else (self.dies.runs, self.dies.count)
+            total += ran.count * each * (ran.tiles or 1)
+        runs, chips = (1, 1.0) if self.dies is None else (self.dies.runs, self.dies.count)
+        if self.groups is not None:
+            chips = self.groups.price.share
         return total * runs + energy.idle_w * chips * self.seconds
 
     @property
@@ -190,6 +215,8 @@ class IterationResult:
             "error": {"level_pct": self._level_pct(between), "profile_pct": profile},
             **({} if self.wafer is None else self.wafer.record()),
             **({} if self.dies is None else self.dies.record()),
+            **({} if self.groups is None else self.groups.record()),
+            **({} if self.residency is None else {"residency": self.residency.record()}),
             "warnings": self.warnings,
         }
         known = {"model": self.model, "chip": self.ground.chip}
@@ -221,33 +248,56 @@ def run_iteration(
     """
     model = find_model(options.model)
     with stale_allowed(options.allow_stale):
-        planned, wafer, dies = plan_iteration(options, model)
-        kernels = _run(planned, progress, execution)
-        if dies is not None:
-            dies.links()  # now, as they take time
-    ground = planned[0].ground
+        planned = plan_iteration(options, model)
+        kernels = _run(planned.kernels, progress, execution)
+        if planned.dies is not None:
+            planned.dies.links()  # now, as they take time
     return IterationResult(
-        options=options, model=model, ground=ground, kernels=kernels, wafer=wafer, dies=dies
+        options=options,
+        model=model,
+        ground=planned.kernels[0].ground,
+        kernels=kernels,
+        wafer=planned.wafer,
+        dies=planned.dies,
+        groups=planned.groups,
+        residency=planned.residency,
     )
 
 
 class PlannedKernel(NamedTuple):
     """A kernel that is to run: see `Ran`."""
 
-    operator: Operator | GridOperator
+    operator: Operator | GridOperator | Relayout
     mapped: Mapped
     times: int
     ground: Ground
+    tiles: int | None = None
 
     def setup(self) -> Setup:
         """It on its tiles, ready to run."""
         return _setup(self.ground, self.mapped)
 
 
-def plan_iteration(
-    options: IterationOptions, model: Model
-) -> tuple[list[PlannedKernel], WaferIteration | None, DieIteration | None]:
-    """The kernels of an iteration, and how regions of a wafer work, or its dies.
+class PlannedIteration(NamedTuple):
+    """The kernels of an iteration, and how it lies on a chip.
+
+    Attributes:
+        kernels: In the order in which a layer first meets them.
+        wafer: How regions of a wafer work.
+        dies: How its dies do.
+        groups: How stages of a pipeline do, on groups of tiles.
+        residency: What tiles keep, of a chip whose profile asks for it.
+    """
+
+    kernels: list[PlannedKernel]
+    wafer: WaferIteration | None = None
+    dies: DieIteration | None = None
+    groups: GroupIteration | None = None
+    residency: Residency | None = None
+
+
+def plan_iteration(options: IterationOptions, model: Model) -> PlannedIteration:
+    """Plan an iteration.
 
     Raises:
         InputError: as `run_iteration`.
@@ -255,6 +305,7 @@ def plan_iteration(
     batch = options.batch
     asked, chip = _kernel_options(options, model)
     mapping, dies = die_mapping(options, chip), None
+    parallel = group_parallel(options, chip)
     for name in ("expert_parallel", "links"):
         if mapping is None and getattr(options, name) is not None:
             option = f"--{name.replace('_', '-')}"
@@ -265,14 +316,50 @@ def plan_iteration(
             PlannedKernel(operator, mapped, count, wafer.grounds[side])
             for side, operator, mapped, count in wafer.kernels()
         ]
-        return of_regions, wafer, None
+        return PlannedIteration(of_regions, wafer=wafer)
     ground = grounded(asked)
+    if parallel is not None:
+        groups = GroupIteration.of(ground, model, batch, parallel)
+        of_groups = [
+            PlannedKernel(each.operator, each.mapped, times, on, each.ground.tiles)
+            for each, times, on in groups.kernels()
+        ]
+        return PlannedIteration(of_groups, groups=groups)
+    if ground.chip.residency is not None:
+        return _beside_kept(ground, model, batch)
     mapper = Mapper(ground.place, asked.choices)
     if mapping is not None:
         dies = DieIteration.of(ground, model, batch, mapping, options.links or "perf")
     operators = Iterations(model).operators(batch) if dies is None else dies.operators()
     planned = [PlannedKernel(each, mapper.of(each), count, ground) for each, count in operators]
-    return planned, None, dies
+    return PlannedIteration(planned, dies=dies)
+
+
+def _beside_kept(ground: Ground, model: Model, batch: Batch) -> PlannedIteration:
+    """Kernels on tiles that keep what has room of keys and values and weights."""
+    cached = sum(map(sum, batch.prefills)) + batch.decode_context_tokens + batch.decode_tokens
+    residency = residency_of(model, ground.chip, ground.place, None, cached)
+    place, choices = replace(ground.place, tile_bytes=residency.buffers), ground.options.choices
+    in_sram = Mapper(replace(place, offchip=None), choices, kept=True)
+    prices = PartPrices(
+        model,
+        ground.chip,
+        (Mapper(place, choices), in_sram),
+        ground.compared_as,
+        residents=Residents.of(place, choices, residency),
+    )
+    decoded = min(batch.decode_context_tokens, residency.kv_tokens)
+    iterations = Iterations(model, residency.keeping)
+    found: dict[tuple[Operator, Place], PlannedKernel] = {}
+    for part, count in iterations.counted(batch._replace(decode_sram_tokens=decoded)):
+        for operator, (_, mapped) in zip(
+            part_operators(model, part), prices.plans(part), strict=True
+        ):
+            there = ground.on(cast(Any, mapped.plan).place)
+            known = found.get((operator, there.place))
+            times = count if known is None else count + known.times
+            found[operator, there.place] = PlannedKernel(operator, mapped, times, there)
+    return PlannedIteration(list(found.values()), residency=residency)
 
 
 def _run(
@@ -286,10 +373,10 @@ def _run(
     for done, (each, setup) in enumerate(zip(planned, setups, strict=True)):
         if progress is not None:
             progress(done, len(planned))
-        key = setup.options, setup.place.rows
+        key = setup.options, setup.place, each.mapped.plan
         if key not in alike:
             alike[key] = run_setup(setup, execution)
-        kernels.append(Ran(each.operator, each.mapped, each.times, alike[key]))
+        kernels.append(Ran(each.operator, each.mapped, each.times, alike[key], each.tiles))
     return kernels
 
 
@@ -308,9 +395,9 @@ def _setup(ground: Ground, mapped: Mapped) -> Setup:
 
 
 def _recorded(options: IterationOptions, **known: Any) -> dict[str, Any]:
-    """The options as a result keeps them: those of dies where they are given."""
+    """The options as a result keeps them: those of dies and groups where they are given."""
     kept = recorded(options, **known)
-    return {name: each for name, each in kept.items() if each or name not in _OF_DIES}
+    return {name: each for name, each in kept.items() if each or name not in _SELDOM}
 
 
 def _kernel_options(options: IterationOptions, model: Model) -> tuple[KernelOptions, Chip]:

@@ -68,7 +68,7 @@ def _figures(part: str, result: Mapping[str, Any]) -> list[str]:
     """What the result says of it, in a sentence."""
     plan: Mapping[str, Any] = result.get("plan") or {}
     reached = plan.get("engine_utilization")
-    if part == "overhead" and reached is not None:
+    if part == "overhead" and reached is not None and plan["slice"]:
         sizes = ", ".join(f"{name} {size:,}" for name, size in plan["slice"].items())
         return [f"Slices of {sizes} let a busy engine reach {reached:.0%} of its peak."]
     used = result.get("memory_utilization")

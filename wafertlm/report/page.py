@@ -1,35 +1,44 @@
 """The page: results in, one HTML file out."""
 
-import shlex
 from collections.abc import Iterator, Sequence
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 import calibration
-from tlm.calibrated import CalibrationResult
 from tlm.files import whole_file
-from tlm.spread import by_kernel, spread
-from wafertlm.replay import worst
-from wafertlm.report import figures
-from wafertlm.report.asked import findings
+from wafertlm.report.campaigns import campaigns
+from wafertlm.report.comparisons import comparison_answers
+from wafertlm.report.every import every_figure
+from wafertlm.report.explorations import exploration_answers
+from wafertlm.report.iterations import iteration_answers
+from wafertlm.report.kernels import kernel_answers, parts_key
+from wafertlm.report.maps import map_parts, palette
+from wafertlm.report.others import other_answers
+from wafertlm.report.serving import serving_answers
 from wafertlm.report.stored import Results, load_results
-from wafertlm.report.wording import count, figure
+from wafertlm.report.story import Answer, Column, Section
+from wafertlm.report.studies import study_answers
+from wafertlm.report.timeline import timeline_part
 from wafertlm.version import __version__
 
 CALIBRATION_FOLDER = Path(calibration.__file__).parent / "results"
 
-# What the figures of experiments count; those of all others are cycles.
-UNITS = {
-    "buffering": "flits",
-    "hang": "2: hangs",
-    "memory-bandwidth": "requests a cycle",
+#: So many answers of a section have room in one page, and so many are told at its beginning.
+_MOST_ANSWERS, _MOST_SHORT = 40, 3
+_MOST_TIMELINES = 4
+#: Commands that fill a part of the page, by what there is none of.
+_MISSING = {
+    "kernels": "wafertlm kernel mesh-gemm --chip wse2 --grid 720x720 --shape 2048,2048,2048 "
+    "--dtype fp16 --out results/mesh-gemm.json --map results/mesh-gemm.npz",
+    "serves": "wafertlm serve --model llama3-8b --chip flat32 --scheduler chunked --workload "
+    "sharegpt --rate 4 --requests 300 --out results/serve.json --requests-csv results/serve.csv",
+    "comparisons": "wafertlm compare noc --mesh 8x8 --traffic uniform --rate 0.3 --vary "
+    "fifo-depth=4,8 --out results/compare.json",
+    "calibrations": "wafertlm calibrate",
 }
-
-# Whole wafers side by side stay legible up to here.
-_MAX_MAPS = 4
 
 
 def write_report(
@@ -55,6 +64,10 @@ def write_report(
         "own_experiments": len(results.custom.found.results) if results.custom else 0,
         "kernels": len(results.kernels),
         "servings": len(results.serves),
+        "comparisons": len(results.comparisons),
+        "explorations": len(results.explorations),
+        "iterations": len(results.iterations),
+        "studies": len(results.studies),
         "others": len(results.others),
     }
 
@@ -68,70 +81,66 @@ def render_page(results: Results) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(count=count, figure=figure, heat=_heat)
-    maps = dict(list(results.maps.items())[:_MAX_MAPS])
+    environment.filters["heat"] = _heat
+    asked = [*sections(results)]
     return environment.get_template("page.html").render(
         version=__version__,
-        results=results,
-        findings=findings(results),
-        campaigns=list(_campaigns(results)),
-        levels=list(_level_rows(results)),
-        wafer=figures.wafer(maps) if maps else None,
-        latencies=figures.latencies(results.requests) if results.requests else None,
+        stale=results.stale,
+        sections=asked,
+        short=[(section, section.answers[:_MOST_SHORT]) for section in asked],
+        campaigns=[*campaigns(results)],
+        missing=[line for name, line in _MISSING.items() if not getattr(results, name)],
+        every=every_figure(results),
+        origins=[*_origins(results)],
+        origin_columns=[Column(name, text=True) for name in _ORIGIN],
+        parts=parts_key(),
+        palette=["#{:02x}{:02x}{:02x}".format(*each) for each in palette()],
     )
 
 
-def _campaigns(results: Results) -> Iterator[dict[str, Any]]:
-    """The project's experiments, then those of the custom mesh."""
-    if results.calibrations:
-        yield _campaign("Models against RTL", results.calibrations, None)
-    if custom := results.custom:
-        found = custom.found
-        campaign = _campaign(f"Mesh {custom.name} against RTL", found.results, custom.spec_file)
-        yield campaign | {
-            "not_represented": found.not_represented,
-            "findings": found.findings,
-            "not_made": found.not_made,
-        }
+def sections(results: Results) -> Iterator[Section]:
+    """What the user ran, the largest questions first."""
+    parts: dict[str, list[Markup]] = {stem: [*drawn] for stem, drawn in map_parts(results.maps)}
+    for stem, spans in [*results.timelines.items()][:_MOST_TIMELINES]:
+        parts.setdefault(stem, []).append(timeline_part(stem, spans))
+    lone = [
+        Answer(f"What does the map {stem} show?", [], parts=parts[stem], stems=[stem])
+        for stem in results.maps
+        if stem not in results.kernels and stem in parts
+    ]
+    for name, title, answers in (
+        ("comparisons", "Comparisons", [*comparison_answers(results)]),
+        ("explorations", "Explorations", [*exploration_answers(results)]),
+        ("serving", "Serving", [*serving_answers(results)]),
+        ("iterations", "Iterations, kernel by kernel", [*iteration_answers(results)]),
+        ("kernels", "Kernels", [*kernel_answers(results, parts), *lone]),
+        ("others", "Networks, memories and checks", [*other_answers(results)]),
+        ("studies", "Studies", [*study_answers(results)]),
+    ):
+        if answers:
+            left = max(0, len(answers) - _MOST_ANSWERS)
+            yield Section(name, title, answers[:_MOST_ANSWERS], left)
 
 
-def _campaign(
-    title: str, calibrations: Sequence[CalibrationResult], spec_file: str | None
-) -> dict[str, Any]:
-    """Experiments as rows; those that are not exact with a figure, of the others the first case."""
-    exact = [one for one in calibrations if not one.max_abs_error_pct]
-    return {
-        "title": title,
-        "rows": [(one, one.check[worst(one.check)].case) for one in calibrations],
-        "worst": max(calibrations, key=attrgetter("max_abs_error_pct")),
-        "cases": sum(len(one.check) for one in calibrations),
-        "exact": exact,
-        "again": _replay(exact[0], spec_file) if exact else None,
-        "off": [
-            (one, figures.against_rtl(one, UNITS.get(one.name, "cycles")), _replay(one, spec_file))
-            for one in calibrations
-            if one.max_abs_error_pct
-        ],
-        "custom": spec_file is not None,
-    }
+_ORIGIN = ("result", "command", "version", "configuration", "RTL", "calibration", "seed")
 
 
-def _replay(calibration: CalibrationResult, spec_file: str | None) -> str:
-    """The command that runs an experiment's worst case on RTL with a wave."""
-    number, name = worst(calibration.check), calibration.name
-    words = ["wafertlm", "replay", name, *(["--rtl", spec_file] if spec_file else [])]
-    return shlex.join([*words, "--case", str(number), "--wave", f"{name}.vcd"])
-
-
-def _level_rows(results: Results) -> Iterator[dict[str, Any]]:
-    """Each kernel's errors of a level against the one below it, from `at` against Verilog up."""
-    tiles, levels = by_kernel(results.tiles), by_kernel(results.levels)
-    for kernel in {**tiles, **levels}:
-        of, above = tiles.get(kernel), levels.get(kernel)
-        at = spread(of, attrgetter("error_pct")) if of else None
-        lt = spread(above, attrgetter("lt_error_pct")) if above else None
-        perf = spread(above, attrgetter("perf_error_pct")) if above else None
-        yield {"kernel": kernel, "steps": [at, lt, perf]}
+def _origins(results: Results) -> Iterator[Sequence[str]]:
+    """Where the numbers come from, a row a result."""
+    for one in results.calibrations:
+        tools = ", ".join(f"{tool} {version}" for tool, version in one.tools.items())
+        yield [one.name, "calibrate", tools, "–", one.rtl_hash or "–", one.name, str(one.seed)]
+    for stem, run in results.runs.items():
+        origin = run.provenance
+        yield [
+            stem,
+            run.command,
+            f"wafertlm {origin.version}",
+            origin.config_hash,
+            origin.rtl_hash or "–",
+            origin.calibration or "–",
+            "–" if origin.seed is None else str(origin.seed),
+        ]
 
 
 def _heat(error_pct: float | None) -> str:

@@ -15,14 +15,18 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import matplotlib
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
 
 from tlm.calibrated import REPOSITORY
 from tlm.files import whole_file
+from tlm.plotting import STYLE, look
 from tlm.spread import by_kernel, spread
 from wafertlm.cli import run
-from wafertlm.report import figures
+from wafertlm.report.beside import MAP_ARRAYS, Values
+from wafertlm.report.figures import look as marks
 from wafertlm.report.page import CALIBRATION_FOLDER
 from wafertlm.report.stored import Results, load_results
 
@@ -54,7 +58,10 @@ def digest(results: Results) -> str:
         [[one.name, [[p.rtl, p.model] for p in one.check]] for one in results.calibrations],
         [[p.kernel, p.error_pct] for p in results.tiles],
         [[p.kernel, p.lt_error_pct, p.perf_error_pct] for p in results.levels],
-        [[stem, _plain(arrays)] for stem, arrays in results.maps.items()],
+        [
+            [stem, _plain({name: arrays[name] for name in MAP_ARRAYS})]
+            for stem, arrays in results.maps.items()
+        ],
         [[stem, _plain(columns)] for stem, columns in results.requests.items()],
         [[stem, run.tbt_ms.p99] for stem, run in results.serves.items()],
     ]
@@ -64,7 +71,7 @@ def digest(results: Results) -> str:
 
 def draw(results: Results, out: Path) -> None:
     """Three panels: errors of the levels, a wafer's waiting, times to the first token."""
-    with matplotlib.rc_context(figures.STYLE):
+    with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(12.0, 4.4))
         errors, wafer, latency = figure.subplots(1, 3)
         _errors(errors, results)
@@ -98,7 +105,7 @@ def _errors(axes: Axes, results: Results) -> None:
     for index, (label, points, name) in enumerate(steps):
         error: Callable[[Any], float] = attrgetter(name)
         worst = {k: spread(p, error).max_abs_pct for k, p in by_kernel(list(points)).items()}
-        axes.plot(list(worst.values()), list(worst), label=label, **figures.look(index))
+        axes.plot(list(worst.values()), list(worst), label=label, **marks(index))
     exact = sum(not one.max_abs_error_pct for one in results.calibrations)
     cases = sum(len(one.check) for one in results.calibrations)
     largest = max(one.max_abs_error_pct for one in results.calibrations)
@@ -119,14 +126,14 @@ def _wafer(axes: Axes, results: Results) -> None:
     options = kernel.options
     asked = f"{options.kernel} on {options.grid} tiles, level {options.level}"
     title = f"Where does a wafer wait?\n{asked}\nmatrix engine waiting (%)"
-    figures.tiles(axes, waiting, title, (0, waiting.max()))
+    _tiles(axes, waiting, title, (0, waiting.max()))
 
 
 def _latency(axes: Axes, results: Results) -> None:
     for index, name in enumerate(_SCHEDULERS):
         p99 = results.serves[name].tbt_ms.p99
         label = f"{name}: {p99:.3g} ms between tokens (p99)"
-        figures.distribution(axes, results.requests[name]["ttft_s"], index, label)
+        _distribution(axes, results.requests[name]["ttft_s"], index, label)
     options = results.serves[_SCHEDULERS[0]].options
     count = results.serves[_SCHEDULERS[0]].requests
     axes.set_title(
@@ -136,6 +143,33 @@ def _latency(axes: Axes, results: Results) -> None:
     axes.set(xlabel="time to first token (s)", ylabel="requests (%)")
     axes.set_xlim(left=0)
     axes.legend(**_BELOW)
+
+
+def _distribution(axes: Axes, values: Values, index: int, label: str | None) -> None:
+    """Share of requests, in per cent, that have at most a value."""
+    share = 100 * np.arange(1, len(values) + 1) / max(len(values), 1)
+    axes.step(np.sort(values), share, where="post", label=label, **look(index))
+    axes.set(ylim=(0, 101))
+    axes.grid(True)
+
+
+def _tiles(axes: Axes, values: Values, title: str, span: tuple[float, float]) -> None:
+    """A map of the tiles, with the least and the greatest value in its title."""
+    low, high = span
+    image = axes.imshow(values, cmap="cividis", vmin=low, vmax=high if high > low else low + 1)
+    axes.set_title(f"{title}: {_span(values)}", loc="left")
+    axes.set(xlabel="column of tiles", ylabel="row of tiles")
+    assert axes.figure is not None
+    bar = axes.figure.colorbar(image, ax=axes, fraction=0.046, pad=0.03)
+    bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+
+
+def _span(values: Values) -> str:
+    """The least and the greatest value; a map of one colour says no more than this."""
+    least, greatest = (f"{value:,.4g}" if value < 1e3 else f"{value:,.0f}" for value in (
+        values.min(), values.max()
+    ))  # fmt: skip
+    return least if least == greatest else f"{least} to {greatest}"
 
 
 def _plain(columns: Any) -> dict[str, Any]:

@@ -6,6 +6,8 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from tlm.chips import Chip
+from tlm.chips.area import core_mm2
 from tlm.chips.find import shipped_as as shipped_chip
 from tlm.errors import InputError
 from wafertlm.die_options import ROUTINGS
@@ -27,6 +29,7 @@ from workloads.serving.load.generator import WORKLOADS
 from workloads.serving.price.models import serving_chips
 from workloads.serving.result.rows import RowWriter, row_file
 from workloads.serving.result.seeds import mean_of
+from workloads.serving.schedulers import is_custom
 from workloads.studies.campaign import sources_hash
 from workloads.studies.profiles import ProfileError, profile_error
 
@@ -63,6 +66,11 @@ def serve_result(
     if checkpoint is not None and (options.seeds > 1 or options.find_rate):
         raise InputError("--checkpoint: holds one run; leave out --seeds and --find-rate")
     service = Service(options)
+    if checkpoint is not None and is_custom(options.scheduler):
+        raise InputError(
+            f"--checkpoint: found with {options.scheduler}, whose state it does not keep; "
+            "allowed: with a shipped scheduler"
+        )
     kept = None
     if checkpoint is not None:
         run = _run_name(service, requests_csv is not None)
@@ -88,6 +96,8 @@ def serve_result(
         "origin": service.origin,
         **({"contents": held} if held else {}),
         **merged,
+        **_per_area(service, merged),
+        **service.residency,
         "capacity": None if highest is None else highest.record(merged),
         "interval": between.figures,
         "error": {
@@ -102,8 +112,21 @@ def serve_result(
             *_notes(merged),
             *missed(service, merged),
             *([] if highest is None else highest.notes(merged)),
+            *_area_notes(service),
         ],
     }
+
+
+def _per_area(service: Service, figures: Mapping[str, Any]) -> dict[str, Any]:
+    """Area of the chip's cores and throughput by it, of a chip that has areas."""
+    chip = service.chip
+    if not isinstance(chip, Chip) or chip.area is None:
+        return {}
+    core = core_mm2(chip)
+    if core is None:
+        return {"area_mm2": None, "throughput_tok_s_mm2": None}
+    area = core * chip.grid.rows * chip.grid.cols
+    return {"area_mm2": area, "throughput_tok_s_mm2": figures["throughput_tok_s"] / area}
 
 
 def _profile_error(service: Service) -> ProfileError:
@@ -142,6 +165,13 @@ def _notes(figures: Mapping[str, Any]) -> list[str]:
             "yet to start when the last came, so times depend on how many there were"
         )
     return notes
+
+
+def _area_notes(service: Service) -> list[str]:
+    chip = service.chip
+    if not isinstance(chip, Chip) or chip.area is None or core_mm2(chip) is not None:
+        return []
+    return ["area: the chip's array and memory are beyond the points of its profile's [area]"]
 
 
 def _run_name(service: Service, has_rows: bool) -> str:

@@ -8,37 +8,50 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from tlm.calibrated import measured_rtl_hash
-from tlm.chips import find_chip
+from tlm.chips import Chip, find_chip
 from tlm.chips.gpu import GpuBox
 from tlm.chips.profile import CalibratedNoc
 from tlm.errors import InputError
+from tlm.python_files import PythonName
 from wafertlm.die_options import ON_DIES, die_mapping
+from wafertlm.group_options import ON_GROUPS, ON_POOLS, group_parallel
 from wafertlm.options import contents, recorded
 from wafertlm.plmr import RunKernel, plmr_warnings
 from wafertlm.serving.measuring import lt_runs
 from wafertlm.serving.options import MAPPED, ServeOptions
 from workloads.kernels.catalogue import KERNELS
+from workloads.machine.groups import PD_PLACEMENTS, Parallel
+from workloads.machine.kv_levels import BLOCK_TOKENS
 from workloads.machine.network import Network
 from workloads.machine.place import Place
 from workloads.models import Dtype, Model, find_model
+from workloads.serving.engine.group_pools import GroupPools, make_group_pools
 from workloads.serving.engine.pools import make_pools
 from workloads.serving.engine.run import Limits, Pools, Watch, run, run_disaggregated
 from workloads.serving.engine.speculation import Speculation
 from workloads.serving.load.generator import generate
 from workloads.serving.load.traces import PS_PER_S, Trace, load_trace
 from workloads.serving.price.cost import Batch, ServingModel
+from workloads.serving.price.group_price import GroupsPrice
 from workloads.serving.price.iteration import Iterations
 from workloads.serving.price.mapping import Mapped
 from workloads.serving.price.mapping import Mapping as Mapper
-from workloads.serving.price.models import OnTiles, serving_chip, serving_model
+from workloads.serving.price.models import (
+    OnTiles,
+    replicated_model,
+    serving_chip,
+    serving_model,
+)
 from workloads.serving.price.tile_price import End, TilePrice
-from workloads.serving.schedulers import Scheduler, SchedulerOptions, make_scheduler
+from workloads.serving.schedulers import Scheduler, SchedulerOptions, is_custom, make_scheduler
 
 if TYPE_CHECKING:  # reading specifications takes a third of a second to import
     from wafertlm.custom import CustomRouters
 
 #: Work of which every kernel that a service runs has some.
 _USUAL = Batch(((512, 1024),), 16, 16 * 1024, 17)
+#: Options that name a scheduler.
+_SCHEDULERS = ("scheduler", "prefill_scheduler")
 _PREFILL_POOL_SCHEDULER = "chunked"
 _PREFILL_POOL_TOKENS = 2048
 
@@ -70,7 +83,23 @@ class Service:
         self._pools: Pools | None = None
         dies = die_mapping(options, self.chip)
         groups = 1 if dies is not None else options.expert_parallel or 1
-        if options.is_disaggregated:
+        wanted = self._wanted_tokens()
+        parallel = self._parallel()
+        if parallel is not None:
+            assert isinstance(self.chip, Chip)  # as checked
+            self._check_groups()
+            if options.is_disaggregated:
+                self._pools = self._group_pools(self.chip, network, wanted)
+            else:
+                self._served = replicated_model(
+                    self.shape,
+                    self.chip,
+                    parallel,
+                    network=network,
+                    choices=options.choices,
+                    kv_wanted_tokens=wanted,
+                )
+        elif options.is_disaggregated:
             self._pools = make_pools(
                 self.shape,
                 self.chip,
@@ -80,6 +109,7 @@ class Service:
                 link_latency_s=options.link_latency_s,
                 expert_parallel=groups,
                 kv_sram_tokens=options.kv_sram_tokens,
+                kv_wanted_tokens=wanted,
                 network=network,
                 choices=options.choices,
                 dies=dies,
@@ -90,6 +120,7 @@ class Service:
                 self.chip,
                 expert_parallel=groups,
                 kv_sram_tokens=options.kv_sram_tokens,
+                kv_wanted_tokens=wanted,
                 network=network,
                 choices=options.choices,
                 dies=dies,
@@ -105,6 +136,20 @@ class Service:
             return [self._pools.prefill, self._pools.decode]
         assert self._served is not None  # one of the two is there
         return [self._served]
+
+    @property
+    def residency(self) -> dict[str, Any]:
+        """What tiles keep, by pool where there are two; nothing of others."""
+        records = []
+        for price in self.tiles:
+            if isinstance(price, TilePrice) and price.residency is not None:
+                records.append(price.residency.record())
+            if isinstance(price, GroupsPrice) and price.residency is not None:
+                records.append(price.residency)
+        if not records:
+            return {}
+        pools = dict(zip(("prefill", "decode"), records, strict=False))
+        return {"residency": records[0] if self._pools is None else pools}
 
     @property
     def tiles(self) -> list[OnTiles]:
@@ -177,7 +222,31 @@ class Service:
 
     def contents(self) -> dict[str, str]:
         """Hashes of what options that are files hold, but for those that the options keep."""
-        return contents(self.options, model=self.model, chip=self.chip)
+        held = contents(self.options, model=self.model, chip=self.chip)
+        return held | {option: named.content_hash for option, named in self._policies.items()}
+
+    @property
+    def _policies(self) -> dict[str, PythonName]:
+        """Schedulers that are of a user's files, by the options that name them."""
+        asked = {name: getattr(self.options, name) for name in _SCHEDULERS}
+        return {
+            name: PythonName.of(each, f"--{name.replace('_', '-')}")
+            for name, each in asked.items()
+            if each is not None and is_custom(each)
+        }
+
+    def _wanted_tokens(self) -> int:
+        """Tokens that running requests have at most, on tiles that keep keys and values."""
+        options, trace = self.options, self._trace
+        if isinstance(self.chip, GpuBox) or self.chip.residency is None:
+            return 0
+        if trace is None:
+            assert options.workload is not None  # as checked
+            assert options.requests is not None
+            trace = generate(options.workload, options.requests, 1.0, 1.0, options.seed)
+        elif options.requests is not None:
+            trace = trace.head(options.requests)
+        return trace.most_tokens(options.max_sequences, BLOCK_TOKENS)
 
     def load(self, seed: int, rate: float | None = None) -> Trace:
         """The requests of a seed, at the options' rate or at another.
@@ -222,27 +291,34 @@ class Service:
                 limits=limits,
                 speculation=speculation,
                 watch=watch,
+                beside=self._beside,
             )
         assert self._served is not None
+        served, part = self._served, {}
+        if isinstance(served, GroupsPrice):
+            part = {"share": served.share, "idle_w": served.idle_w}
         return run(
             trace,
             scheduler,
-            self._served,
+            served,
             slo=options.slo,
             limits=limits,
             speculation=speculation,
             watch=watch,
+            beside=self._beside,
+            **part,
         )
 
     def recorded(self) -> dict[str, Any]:
         """The options as a result keeps them: a trace by its content, an infinite rate as text."""
         options = self.options
         kept = recorded(options, model=self.model, chip=self.chip)
+        kept |= {option: named.told for option, named in self._policies.items()}
         if isinstance(self.chip, GpuBox):
             del kept["level"]  # there is one
         if isinstance(self.chip, GpuBox) or self.chip.dies is None:
             kept["expert_parallel"] = options.expert_parallel or 1
-        for name in (*MAPPED, *ON_DIES):
+        for name in (*MAPPED, *ON_DIES, *ON_GROUPS, *ON_POOLS):
             if not kept[name]:
                 del kept[name]
         if options.trace is not None and self._trace is not None:
@@ -297,16 +373,70 @@ class Service:
                 f"--{asked[0]}: found with '{self.chip.name}'; allowed: with chips of tiles"
             )
 
+    def _parallel(self) -> Parallel | None:
+        """How the model, or the prefill pool's, is dealt out to groups of tiles, if it is."""
+        pool = "prefill" if self.options.is_disaggregated else ""
+        return group_parallel(self.options, self.chip, pool)
+
+    def _check_groups(self) -> None:
+        """Hold that nothing is asked for that groups of tiles do not have."""
+        for name in ("kv_sram_tokens", "expert_parallel", "link_bytes_per_s", "link_latency_s"):
+            if (found := getattr(self.options, name)) is not None:
+                raise InputError(
+                    f"--{name.replace('_', '-')}: found {found} with groups of tiles; allowed: none"
+                )
+
+    def _group_pools(self, chip: Chip, network: Network | None, wanted: int) -> Pools:
+        options = self.options
+        prefill, decode = (
+            group_parallel(options, chip, pool) or Parallel() for pool in ("prefill", "decode")
+        )
+        other = None
+        if options.decode_chip is not None:
+            found = serving_chip(find_chip(options.decode_chip))
+            if isinstance(found, GpuBox):
+                raise InputError(f"--decode-chip: found '{found.name}'; allowed: chips of tiles")
+            other = found
+        asked = GroupPools(
+            prefill=prefill,
+            decode=decode,
+            prefill_units=options.prefill_units,
+            decode_units=options.decode_units,
+            placement=options.pd_placement or PD_PLACEMENTS[0],
+            decode_chip=other,
+        )
+        return make_group_pools(
+            self.shape,
+            chip,
+            asked,
+            network=network,
+            choices=options.choices,
+            kv_wanted_tokens=wanted,
+        )
+
+    @property
+    def _beside(self) -> list[Scheduler]:
+        """Schedulers of further replicas."""
+        if self._pools is not None:
+            count = self._pools.replicas[0]
+        else:
+            served = self._served
+            count = len(served.pipelines) if isinstance(served, GroupsPrice) else 1
+        return [self._scheduler() for _ in range(count - 1)]
+
     def _scheduler(self) -> Scheduler:
         options = self.options
         told = SchedulerOptions(
             options.token_budget, options.layer_groups, options.budget_units, options.chunk_units
         )
+        parallel = self._parallel()
+        micro_batches = 1 if parallel is None else parallel.pipeline
         if not options.is_disaggregated:
-            return make_scheduler(options.scheduler, told)
+            return make_scheduler(options.scheduler, told, micro_batches)
         if options.prefill_scheduler is None and told.token_budget is None:
             told = replace(told, token_budget=_PREFILL_POOL_TOKENS)
-        return make_scheduler(options.prefill_scheduler or _PREFILL_POOL_SCHEDULER, told)
+        name = options.prefill_scheduler or _PREFILL_POOL_SCHEDULER
+        return make_scheduler(name, told, micro_batches)
 
 
 def rate_of(trace: Trace) -> float:

@@ -47,6 +47,13 @@ from workloads.kernels.parts.pieces import Pieces
 from workloads.kernels.parts.relayed import RelayedParts, best_parts
 from workloads.kernels.vector import recipes, softmax
 from workloads.kernels.vector.closed_form import rows_cycles, softmax_cycles
+from workloads.kernels.vector.exchange import (
+    ExchangePlan,
+    exchange,
+    exchange_cycles,
+    plan_halves,
+    plan_rows_to_columns,
+)
 from workloads.kernels.vector.recipe import Recipe
 from workloads.kernels.vector.relayout import plan_relayout, relayout, relayout_cycles
 from workloads.kernels.vector.rows import rows
@@ -399,7 +406,7 @@ def _check_weights(bits: float | None, place: Place) -> None:
         raise InputError(f"--weight-bits: found {bits:g}; allowed here: {allowed}")
 
 
-_Streaming = FlatPlan | FlashPlan | StreamPlan | RowsPlan
+_Streaming = FlatPlan | FlashPlan | StreamPlan | RowsPlan | PartitionPlan
 
 
 def _without_memory(plan: _Streaming) -> _Streaming:
@@ -478,6 +485,19 @@ def _relayout(*, to_blocks: bool) -> Kernel:
     )
 
 
+def _moved(plan: Callable[[tuple[int, int], Place], ExchangePlan]) -> Kernel:
+    """Messages among the tiles, in the order of a placement."""
+    return Kernel(
+        ROWS,
+        _no_macs,
+        lambda sizes, place, choices: plan(
+            (sizes[0], sizes[1]), replace(place, placement=choices.placement or place.placement)
+        ),
+        exchange,
+        exchange_cycles,
+    )
+
+
 def _first(problems: Sequence[Sizes]) -> list[int]:
     return [sizes[0] for sizes in problems]
 
@@ -516,6 +536,7 @@ KERNELS = {
         partition_gemm,
         partition_cycles,
         ("partition", "placement", "at_root"),
+        _without_memory,
     ),
     "stream-gemm": _stream(GEMM),
     "grouped-gemm": _stream(GROUPS),
@@ -542,6 +563,8 @@ KERNELS = {
     ),
     "rows-to-blocks": _relayout(to_blocks=True),
     "blocks-to-rows": _relayout(to_blocks=False),
+    "exchange": replace(_moved(plan_rows_to_columns), choices=("placement",)),
+    "hand-over": _moved(plan_halves),
     "softmax": Kernel(
         ROWS,
         _no_macs,

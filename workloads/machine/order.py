@@ -23,6 +23,8 @@ from tlm.interconnect.lines import hops
 
 Tile = tuple[int, int]
 Order = tuple[Tile, ...]
+#: Who sends to whom: each tile sends and takes one message at most.
+Moves = tuple[tuple[Tile, Tile], ...]
 
 
 @lru_cache(64)  # programs ask again and again

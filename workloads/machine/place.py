@@ -4,7 +4,12 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from tlm.chips import Chip
-from tlm.chips.parts import combines_in_network, offchip_channels, vector_engine
+from tlm.chips.parts import (
+    combines_in_network,
+    matrix_engine,
+    offchip_channels,
+    vector_engine,
+)
 from tlm.chips.profile import ChipSoftware
 from tlm.compute.base import Compute, ceil_div
 from tlm.compute.tile_engines import MatrixEngine
@@ -199,7 +204,7 @@ def chip_place(
     else:
         rows, cols = tiles
         tiles = Rectangle(max(0, chip.grid.rows - rows), 0, rows, cols)
-    matrix, after_vector = chip.tile.matrix.compute(), None
+    matrix, after_vector = matrix_engine(chip, element_bits), None
     if isinstance(matrix, MatrixEngine):
         # Results of passes lie row by row, and so pass by weights at rest (rtl/tile/README.md).
         after_vector = replace(matrix, dataflow="weight-stationary")

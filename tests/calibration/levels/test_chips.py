@@ -18,13 +18,15 @@ AT_MEAN_PCT, AT_WORST_PCT = 3.0, 12.0
 #: case of npusim-large whose slices lie in the tiles, and 16 % with buffers of 4,096 flits: buffers
 #: are a small part of it, and the rest is not explained. One case of rotary embeddings is 14 % long
 #: on flat32-wafer: `lt` serves a channel in the program's order.
-AT_MISSES = {"flat-attention", "grouped-gemm", "rotary"}
+#: Messages of an exchange meet at routers all over a group, of which `lt` knows a part.
+AT_MISSES = {"flat-attention", "grouped-gemm", "rotary", "exchange"}
 #: Variants of FlatAttention of which `lt` is further from `at` than 5 % in the mean: 5.2 %.
 AT_VARIANT_MISSES = {"sequential, causal"}
 #: Kernels that miss a bound on some chip, most on the project's own: its multicasts are many
 #: packets, and streams share a tile's banks.
 MISSES = {
     "grouped-gemm": "with K cut, blocks that come meet partial sums, with memory results of others",
+    "exchange": "the closed form has the busiest link, lt the messages of one send that meet",
     "partitioned-gemm": "34 to 36 % short in rings of 1,024 of the own tiles, not explained",
 }
 
@@ -76,7 +78,7 @@ def test_cases_that_were_drawn_later_are_as_near(
 def test_lt_is_near_at_on_foreign_chips() -> None:
     points = [point for point in load_chips().points if point.at is not None]
     assert {point.chip for point in points} == set(CHIPS) - {"rtl"}
-    assert {point.case.split(":")[0] for point in points} == {"4x4", "8x8", "16x16"}
+    assert {point.case.split(":")[0] for point in points} == {"2x2", "4x4", "8x8", "16x16"}
     # Of every kernel, and of those that have it with off-chip memory.
     whole = {(point.kernel, point.memory) for point in load_chips().points}
     assert {(point.kernel, point.memory) for point in points} == whole

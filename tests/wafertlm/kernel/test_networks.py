@@ -39,7 +39,10 @@ MASK_TIMING = NocTiming(
 )
 Run = Callable[..., dict[str, Any]]
 _SENDING_NOTHING = ("rotary", "residual", "gate", "kv-append", "weighted-sum")
-_ENDING_WITH_TRANSFERS = ("rows-to-blocks", "blocks-to-rows", "row-sum")
+_ENDING_WITH_TRANSFERS = (
+    *("rows-to-blocks", "blocks-to-rows", "exchange", "hand-over"),
+    "row-sum",
+)
 
 
 def shape_of(name: str) -> str:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from calibration.levels.chips import Ground
 from tests.workloads.kernels.products import TIMING, computed, operands, place
 from tlm.compute.systolic import FoldTiming, Systolic
 from tlm.engines.at import run_at
@@ -120,6 +121,7 @@ def test_the_program_sends_what_the_plan_says(grid: Grid) -> None:
         for plan in plans(grid, (13, 22, 17), scattered=scattered):
             moved = moved_by(partition_gemm(plan), TIMING.flit_bytes)
             assert moved == plan.moved
+            assert partition_gemm(plan).tile_bytes == plan.tile_bytes
             assert moved.delivered == grid[0] * grid[1] * plan.sent_bytes
 
 
@@ -170,6 +172,26 @@ def test_the_busiest_link_bounds_a_product(placement: str) -> None:
     at = run_at(program, TIMING, HandshakeMesh(1, 4, TIMING)).cycles
     assert partition_cycles(plan, TIMING) == pytest.approx(at, rel=0.15)
     assert run_lt(program, TIMING).cycles == pytest.approx(at, rel=0.01)
+
+
+@pytest.mark.parametrize("partition", FIXED)
+@pytest.mark.parametrize(("chip", "grid"), [("npusim-large", (2, 2)), ("flat32", (2, 4))])
+def test_weights_from_memory(chip: str, grid: Grid, partition: str) -> None:
+    """The product is the same, each core loads its part of B, and the levels agree."""
+    ground = Ground.of(chip, grid, memory=True)
+    shape = size_m, size_n, size_k = 13, 48, 40
+    plan = find_partition(shape, ground.place, partition)
+    program, edge = partition_gemm(plan), ground.place.offchip
+    assert moved_by(program, ground.timing.flit_bytes) == plan.moved
+    assert plan.moved.read >= size_n * size_k * 2
+    a, b = (each % 8 for each in operands((size_m, size_k), (size_k, size_n)))  # sums of 16 bits
+    for c in multiplied(plan, program, a, b, 0):
+        assert (c[:size_m, :size_n] == a @ b).all()
+    at, perf = ground.at(program), partition_cycles(plan, ground.timing)
+    assert run_lt(program, ground.timing, offchip=edge).cycles == pytest.approx(at, rel=0.02)
+    assert perf == pytest.approx(at, rel=0.02)
+    without = replace(plan, place=replace(plan.place, offchip=None))
+    assert partition_cycles(without, ground.timing) < perf
 
 
 def test_auto_is_the_fastest_that_fits() -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tlm.chips import load_chip
 from tlm.chips.parts import noc_timing
+from tlm.compute.vector_product import Faster
 from tlm.errors import InputError
 from workloads.kernels.attention.flash_closed_form import flash_attention_cycles
 from workloads.kernels.attention.flash_plan import FlashPlan
@@ -20,7 +21,7 @@ from workloads.kernels.attention.flash_search import (
 )
 from workloads.kernels.attention.shape import AttentionShape
 from workloads.kernels.catalogue import KERNELS
-from workloads.kernels.gemm.stream_search import plan_streams
+from workloads.kernels.gemm.stream_search import plan_streams, whole_weight_cuts
 from workloads.kernels.parts.found import Found
 from workloads.machine.place import Place, chip_place
 
@@ -63,6 +64,36 @@ def test_streamed_products(place: Place, lengths: list[int], groups: int) -> Non
     for problem, one in zip(problems, found, strict=True):
         assert [one] == plan_streams([problem], (192, 320), place, place.method(None))
         assert one.cycles == kernel.closed_form(one.plan, place.timing)
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.sampled_from(_PLACES), _LENGTHS)
+def test_weights_that_lie_in_the_tiles_stay_where_they_are(
+    place: Place, lengths: list[int]
+) -> None:
+    """Of all numbers of rows: with a cut given no other is taken, and each tile has its own."""
+    sizes, method = (192, 320), place.method(None)
+    place = replace(place, offchip=None)
+    for cut in whole_weight_cuts(place.rows, place.cols):
+        rows = [(length, 1) for length in lengths]
+        found = plan_streams(rows, sizes, place, method, resident=True, cut=cut)
+        assert {each.plan.cut for each in found} == {cut}
+        assert cut.parts[1] * cut.parts[2] == place.rows * place.cols
+        free = plan_streams(rows, sizes, place, method, resident=True)
+        if any(each.plan.cut == cut for each in free):
+            assert any(one.cycles == other.cycles for one, other in zip(found, free, strict=True))
+
+
+@pytest.mark.parametrize("chip", ["npusim-large", "npusim-small"])
+def test_a_second_engine_makes_no_product_slower(chip: str) -> None:
+    """Cuts and blocks that the array alone is best with are still among those that are tried."""
+    both = _place(chip, 8, 8)
+    assert isinstance(both.matrix, Faster)
+    alone = replace(both, matrix=both.matrix.one)
+    rows = [(tokens, 1) for tokens in (1, 16, 64, 128, 512)]
+    for sizes in ((2560, 4096), (19456, 2560), (2560, 9728)):
+        found = [plan_streams(rows, sizes, each, each.method(None)) for each in (both, alone)]
+        assert all(one.cycles <= other.cycles for one, other in zip(*found, strict=True))
 
 
 @settings(max_examples=15, deadline=None)

@@ -3,35 +3,33 @@
 The largest group and the largest blocks, which are right where all keys are seen, leave little out:
 blocks of keys have to be smaller than what the rows of a block see. Smaller groups read more. So
 groups are tried down to a quarter of their rows and columns, and all blocks that fit. Of those
-whose engines and channels would be done first the closed form says which is the fastest.
+that look fastest (`workloads.kernels.attention.causal_estimate`) the closed form tells which is.
+
+All of them are in one table, as serving looks for a plan of every length that it meets.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from tlm.compute.base import ceil_div
 from tlm.errors import InputError
-from tlm.offchip.times import load_law
+from workloads.kernels.attention.causal_estimate import Tried, rough_cycles
 from workloads.kernels.attention.flat_closed_form import flat_attention_cycles
 from workloads.kernels.attention.flat_plan import FlatPlan, needed_bytes
-from workloads.kernels.attention.plan import Cut, flits
+from workloads.kernels.attention.plan import Cut
 from workloads.kernels.attention.shape import Block, seen_blocks
 from workloads.kernels.parts.found import Found
 
 #: Plans of which the closed form decides.
-_TRIED = 4
+_TOLD = 4
 #: By what rows and columns of the largest group are divided.
 _SMALLER = 1, 2, 4
-#: Passes over a block of scores, and by a mask.
-_PASSES, _MASKING = 6, 2
+
+_Cuts = Callable[[FlatPlan, tuple[int, int]], Cut]
 
 
-def fastest_causal(
-    problem: FlatPlan, cuts: Callable[[FlatPlan], Cut], *, fixed: bool
-) -> Found[FlatPlan]:
+def fastest_causal(problem: FlatPlan, cuts: _Cuts, *, fixed: bool) -> Found[FlatPlan]:
     """The fastest plan of a problem, whose own cut does not matter.
 
     Args:
@@ -42,61 +40,44 @@ def fastest_causal(
     Raises:
         InputError: if no block fits.
     """
-    tried: list[tuple[float, int, FlatPlan]] = []
-    smallest, room = 2**62, problem.place.tile_bytes
-    for one in _groups(problem, fixed=fixed):
-        cut = cuts(one)
-        needed = needed_bytes(one, cut)
-        smallest = min(smallest, int(needed.min()))
-        least = np.where(needed <= room, _least_cycles(one, cut), np.inf)
-        for at in np.argsort(least, axis=None, kind="stable")[:_TRIED].tolist():
-            row, col = divmod(at, least.shape[1])
-            if least[row, col] < np.inf:
-                tried.append((float(least[row, col]), len(tried), _cut(one, cut, row, col)))
-    if not tried:
+    tried, room = _tried(problem, cuts, fixed=fixed), problem.place.tile_bytes
+    needed = needed_bytes(problem, tried.cut, tried.group)
+    fits = needed <= room
+    if not fits.any():
         raise InputError(
-            f"--shape: a single row takes {smallest} bytes of a tile's memory; allowed: {room}"
+            f"--shape: a single row takes {needed.min()} bytes of a tile's memory; allowed: {room}"
         )
-    plans = [plan for *_, plan in sorted(tried, key=lambda each: each[:2])[:_TRIED]]
+    rough = np.where(fits, rough_cycles(problem, tried), np.inf)
+    best = np.argsort(rough, kind="stable")[: min(_TOLD, int(fits.sum()))]
+    plans = [_plan(problem, tried, at) for at in best.tolist()]
     found = [Found(plan, flat_attention_cycles(plan, plan.place.timing)) for plan in plans]
     return min(found, key=lambda each: each.cycles)
 
 
-def _groups(problem: FlatPlan, *, fixed: bool) -> Iterator[FlatPlan]:
+def _tried(problem: FlatPlan, cuts: _Cuts, *, fixed: bool) -> Tried:
     (rows, cols), smaller = problem.group, (1,) if fixed else _SMALLER
-    for down in smaller:
-        for across in smaller:
-            if rows % down == 0 and cols % across == 0:
-                yield replace(problem, group=(rows // down, cols // across))
+    parts = []
+    for down in (rows // part for part in smaller if rows % part == 0):
+        for across in (cols // part for part in smaller if cols % part == 0):
+            cut = cuts(problem, (down, across))
+            span = down * cut.rows, across * cut.keys
+            seen = seen_blocks(problem.shape, *span, cut.q_blocks, cut.length)
+            figures = *seen, cut.rows, cut.keys, cut.q_blocks, cut.kv_blocks, down, across
+            part = np.empty((len(figures), len(cut.rows), len(cut.keys)))
+            for at, figure in enumerate(figures):
+                part[at] = figure
+            parts.append(part.reshape(len(figures), -1))
+    columns = np.concatenate(parts, axis=1)
+    high, keys, q_blocks, kv_blocks, down, across = columns[2:].astype(np.int64)
+    more = across, problem.cut.turns, problem.shape.kv_length
+    return Tried(Cut(high, keys, q_blocks, kv_blocks, *more), (down, across), *columns[:2])
 
 
-def _cut(problem: FlatPlan, cut: Cut, row: int, col: int) -> FlatPlan:
+def _plan(problem: FlatPlan, tried: Tried, at: int) -> FlatPlan:
     shape = problem.shape
-    block = Block(int(cut.rows[row, 0]), int(cut.keys[col]), shape.qk_depth, shape.v_depth)
-    blocks = int(cut.q_blocks[row, 0]), int(cut.kv_blocks[col])
-    return replace(problem, block=block, q_blocks=blocks[0], kv_blocks=blocks[1])
-
-
-def _least_cycles(problem: FlatPlan, cut: Cut) -> Any:
-    """For which the engines of a tile are busy, or the channels if all are equally."""
-    place, shape, (down, across) = problem.place, problem.shape, problem.group
-    streams = ceil_div(shape.heads * cut.q_blocks, problem.most_groups)
-    seen = seen_blocks(shape, down * cut.rows, across * cut.keys, cut.q_blocks, cut.length)
-    masked = np.minimum(seen, down * cut.rows / (shape.sharers * across * cut.keys) + 1)
-    after, depth, v_depth = place.after_vector or place.matrix, shape.qk_depth, shape.v_depth
-    matrix = place.matrix.gemm_cycles_over(cut.rows, np.array(depth), cut.keys)
-    matrix = matrix + after.gemm_cycles_over(cut.rows, cut.keys, np.array(v_depth))
-    wide = place.vector.pass_cycles_over(cut.rows, cut.keys)
-    vector = _PASSES * wide + place.vector.pass_cycles_over(cut.rows, np.array(v_depth))
-    vector = seen * vector + _MASKING * masked * wide
-    both = np.maximum if cut.turns > 1 else np.add
-    worked = streams * both(seen * matrix, vector)
-    edge = place.offchip
-    if edge is None:
-        return worked
-    q, k, v, o = (
-        load_law(place.timing, edge, flits(problem, name, cut.rows, cut.keys)).served_cycles
-        for name in ("q", "k", "v", "o")
+    rows, keys, q_blocks, kv_blocks = (int(each[at]) for each in tried.cut[:4])
+    down, across = (int(each[at]) for each in tried.group)
+    block = Block(rows, keys, shape.qk_depth, shape.v_depth)
+    return replace(
+        problem, block=block, q_blocks=q_blocks, kv_blocks=kv_blocks, group=(down, across)
     )
-    served = streams * (seen * across * (k + v) + down * (q + o))
-    return np.maximum(worked, served * problem.most_groups / edge.channels)

@@ -31,11 +31,12 @@ are two.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from tlm.interconnect.packets import TileSet
 from tlm.program import Buffer, Engine, Gemm, Operation, Token, Work
+from workloads.kernels.attention.groups import PartlySeen
 from workloads.kernels.attention.items import Item, items
 from workloads.kernels.attention.shape import Block, offchip
 from workloads.kernels.parts.collectives import Reduction
@@ -104,7 +105,7 @@ class Core:
         total: The same of sums.
         alike: Streams of one head, one after the other, that share keys and values.
         turns: Streams that may take turns.
-        parts: Of each mask the tiles that see some of their keys alone; empty: that is true of all.
+        parts: Of each mask the tiles that see some of their keys alone; None: that is true of all.
             Others see all of them or none, as a column ``unseen`` says.
     """
 
@@ -121,7 +122,7 @@ class Core:
     total: tuple[Reduction, ...] = ()
     alike: int = 1
     turns: int = 2
-    parts: tuple[tuple[TileSet, ...], ...] = ()
+    parts: PartlySeen | None = None
 
     @property
     def streams(self) -> int:
@@ -185,7 +186,7 @@ class Core:
             count = 1 + max(max(each, default=0) for each in self.masks)
             buffers |= {"mask.0": sums} | offchip("mask.own", sums, count)
         if self.parts:
-            buffers |= {"unseen.0": column} | offchip("unseen.own", column, len(self.parts))
+            buffers |= {"unseen.0": column} | offchip("unseen.own", column, len(self.parts.places))
         for index in range(self.held):
             keys = Buffer(block.qk_depth, block.keys, place.element_bits)
             values = replace(keys, rows=block.keys, columns=block.v_depth)
@@ -347,9 +348,9 @@ class Core:
         s, state = f"s.{item.slot}", "free" if item.drops else "there"
         for name in self.mask_names:
             there, gives = f"{name}.there.0", (f"{name}.{state}.0",)
-            parts: tuple[TileSet, ...] = (self.tiles,)
+            parts: Iterable[TileSet] = (self.tiles,)
             if name == "mask" and self.parts and item.mask is not None:
-                parts = self.parts[item.mask]
+                parts = self.parts.of(item.mask)
             for tiles in parts:
                 on = replace(passes, tiles=tiles)
                 yield on("add", s, s, f"{name}.0", takes=(*take, there), gives=gives)

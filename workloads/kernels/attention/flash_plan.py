@@ -329,7 +329,7 @@ def _causal(problem: FlashPlan, cut: Cut, number: Counts) -> Counts:
     Where their number is odd, the tile with the most has one of the longest more.
     """
     shape = problem.shape
-    mean = seen_blocks(shape, cut.rows, cut.keys, cut.q_blocks, cut.length)
+    mean = seen_blocks(shape, cut.rows, cut.keys, cut.q_blocks, cut.length).mean
     most = ceil_div(cut.length, cut.keys)
     blocks = mean + (most - mean) * (number.streams % 2) / number.streams**2
     tokens = cut.rows / shape.sharers

@@ -172,7 +172,7 @@ class _Bringing(Bringing):
             return
         if core.parts:
             yield self.plan.brings(core.tiles, "unseen", number, 0)
-        for tiles in core.parts[number] if core.parts else (core.tiles,):
+        for tiles in core.parts.of(number) if core.parts else (core.tiles,):
             yield self.plan.brings(tiles, "mask", number, 0)
 
     def _ask_queries(self, stream: int) -> Iterator[Operation]:

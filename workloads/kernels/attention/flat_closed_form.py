@@ -2,7 +2,7 @@
 
 from collections import Counter
 from functools import lru_cache
-from itertools import chain, product
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -37,7 +37,12 @@ class _Ways(NamedTuple):
 
 def flat_attention_cycles(plan: FlatPlan, timing: NocTiming) -> int:
     """Cycles of a plan."""
-    core, scratch = plan.core, np.zeros(SCRATCH_SHAPE, dtype=np.int64)
+    costs = _costs(plan, timing)
+    return max(_core_cycles(plan, core, timing, costs) for core in plan.longest)
+
+
+def _core_cycles(plan: FlatPlan, core: Core, timing: NocTiming, costs: Costs) -> int:
+    scratch = np.zeros(SCRATCH_SHAPE, dtype=np.int64)
     masked = core.masks or ((),) * core.streams
     work = np.empty((core.streams, 3), dtype=np.int64)
     work[:, BLOCKS] = core.blocks
@@ -51,9 +56,7 @@ def flat_attention_cycles(plan: FlatPlan, timing: NocTiming) -> int:
         plan.alike, plan.padded, brought[0] if brought else -1,
         bool(core.parts), plan.shared,
     )  # fmt: skip
-    return int(
-        timeline(scratch, work, masks, mask_loads(plan, timing), order, _costs(plan, timing))
-    )
+    return int(timeline(scratch, work, masks, mask_loads(plan, core, timing), order, costs))
 
 
 def _loads(core: Core) -> int:
@@ -116,7 +119,7 @@ def _slices(plan: FlatPlan, name: str, timing: NocTiming) -> Slices:
         )
     if edge is None:
         return Slices(port, there, 0, 0, 0)
-    law, way = load_law(timing, edge, flits), _ways(edge, plan, name)
+    law, way = load_law(timing, edge, flits), _ways(edge, plan.groups, name)
     served, asked = law.served_cycles, law.alone_cycles(way.hops) - law.served_cycles
     # Groups that have fewer blocks of keys ask for fewer.
     part = _part_of_loads(plan) if name != "q" else 1.0
@@ -139,14 +142,9 @@ def _own(plan: FlatPlan, name: str, timing: NocTiming) -> Slices:
     flits, edge = plan.flits(name), plan.place.offchip
     if edge is None:
         return Slices(hold_cycles(timing, flits), arrival_cycles(timing, 0, flits), 0, 0, 0)
-    law, way = load_law(timing, edge, flits), _every(edge, plan)
+    law, way = load_law(timing, edge, flits), _ways(edge, plan.groups, "")
     served, asked = law.served_cycles, law.alone_cycles(way.hops) - law.served_cycles
     return Slices(0, 0, asked, way.most * served, way.others * served)
-
-
-def _every(edge: Edge, plan: FlatPlan) -> _Ways:
-    rows, cols = map(range, plan.group)
-    return _ways_of(edge, plan.groups, (tuple(product(rows, cols)),))
 
 
 def _messages(method: str, length: int) -> int:
@@ -165,34 +163,35 @@ def _stored(plan: FlatPlan, name: str, timing: NocTiming) -> Stored:
     edge = plan.place.offchip
     if edge is None:
         return Stored(0, 0, 0, 0)
-    law, way = store_law(timing, edge, plan.flits(name)), _ways(edge, plan, "q")
+    law, way = store_law(timing, edge, plan.flits(name)), _ways(edge, plan.groups, "q")
     port = timing.launch_cycles + law.sent_flits
     written = law.alone_cycles(way.hops) - port - law.served_cycles
     return Stored(port, way.most * law.paced_cycles, way.others * law.paced_cycles, written)
 
 
-def _ways(edge: Edge, plan: FlatPlan, name: str) -> _Ways:
-    """Of the tiles that load slices of a kind."""
-    by_rows = name == "q"
-    tiles = tuple(
-        tuple((line, place) if by_rows else (place, line) for line, place in enumerate(places))
-        for places in plan.groups.diagonals(name)[: None if by_rows else 1]
-    )
-    return _ways_of(edge, plan.groups, tiles)
-
-
-@lru_cache(256)
-def _ways_of(edge: Edge, groups: Groups, tiles: tuple[tuple[tuple[int, int], ...], ...]) -> _Ways:
-    """Of some tiles of each group, in each row of groups, or in all."""
+@lru_cache(1 << 10)
+def _ways(edge: Edge, groups: Groups, name: str) -> _Ways:
+    """Of the tiles of each group that load slices of a kind; of no name of all."""
     rows, cols = groups.size
     hops, found, own = 0, Counter[int](), 0
-    for (at, down), across in product(enumerate(groups.down), groups.across):
-        one = Counter[int]()
-        for row, col in tiles[at % len(tiles)]:
-            tile = down * rows + row, across * cols + col
-            hops = max(hops, edge.hops(tile))
-            one[edge.channel(tile)] += 1
-        own = max(own, *one.values(), 0)
-        found += one
+    for at, down in enumerate(groups.down):
+        tiles = _loading(groups, name, at)
+        for across in groups.across:
+            one = Counter[int]()
+            for row, col in tiles:
+                tile = down * rows + row, across * cols + col
+                hops = max(hops, edge.hops(tile))
+                one[edge.channel(tile)] += 1
+            own = max(own, *one.values(), 0)
+            found += one
     most = max(found.values(), default=0)
     return _Ways(hops, most, most - own)
+
+
+def _loading(groups: Groups, name: str, number: int) -> list[tuple[int, int]]:
+    """Places in a group of a row of groups."""
+    if not name:
+        return [*groups.places]
+    if name == "q":
+        return [*enumerate(groups.diagonals(name)[number])]
+    return [(row, col) for col, row in enumerate(groups.diagonals(name)[0])]

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from functools import lru_cache
-from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,32 +20,33 @@ def masks_of(core: Core) -> list[int]:
     return masks_brought(core.blocks, core.masks, core.alike, core.states)
 
 
-def mask_loads(plan: FlatPlan, timing: NocTiming) -> NDArray[np.int64]:
+def mask_loads(plan: FlatPlan, core: Core, timing: NocTiming) -> NDArray[np.int64]:
     """Cycles for which a channel is busy with a mask of all its tiles, and with other groups'.
 
-    Other groups bring masks when the one with the most work does, each time as many as the mean.
+    Other groups bring masks when that of ``core`` does, each time as many as the mean.
 
     Returns:
         Shape (masks, 2); 0 of a mask that no tile brings. Without off-chip memory the first is 1.
     """
     if not plan.shape.causal:
         return np.zeros((1, 2), dtype=np.int64)
-    rows, cols = map(range, plan.group)
-    every = [*product(rows, cols)]
-    tiles = [plan.partly(each) if plan.core.parts else every for each in plan.patterns]
+    tiles = plan.partly
+    if not plan.core.parts:
+        tiles = [[*plan.groups.places]] * len(plan.patterns)
     found, edge = np.zeros((len(tiles), 2)), plan.place.offchip
     found[:, 0] = [len(each) > 0 for each in tiles]
     if edge is None:
         return found.astype(np.int64)
     cycles = load_law(timing, edge, plan.flits("mask")).served_cycles
     if not edge.at_tiles:
-        _add_others(plan, edge, tiles, found)
+        _add_others(plan, core, edge, tiles, found)
     return np.rint(cycles * found).astype(np.int64)
 
 
 def _add_others(
-    plan: FlatPlan, edge: Edge, tiles: list[list[tuple[int, int]]], found: NDArray[np.float64]
-) -> None:
+    plan: FlatPlan, core: Core, edge: Edge, tiles: list[list[tuple[int, int]]],
+    found: NDArray[np.float64],
+) -> None:  # fmt: skip
     """Of each mask what its busiest channel serves at a time, and of this what is of others."""
     channels, columns = _channels(edge), [np.array([col for _, col in each]) for each in tiles]
 
@@ -55,12 +55,12 @@ def _add_others(
         at = channels[(first + columns[mask]).ravel()] if len(columns[mask]) else []
         return len(groups.down) * np.bincount(at, minlength=edge.channels)
 
-    number = masks_of(plan.core)
+    number = masks_of(core)
     others = np.zeros(edge.channels)
-    for groups, core in plan.cores:
-        for mask, count in Counter(masks_of(core)).items():
+    for groups, each in plan.cores:
+        for mask, count in Counter(masks_of(each)).items():
             others += count * served(groups, mask)
-    busiest = next(groups for groups, core in plan.cores if core is plan.core)
+    busiest = next(groups for groups, each in plan.cores if each is core)
     one = busiest._replace(down=busiest.down[:1], across=busiest.across[:1])
     own = {mask: served(one, mask) for mask in {*number}}
     for mask in number:

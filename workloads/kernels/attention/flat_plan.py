@@ -14,7 +14,7 @@ from tlm.compute.base import ceil_div
 from tlm.interconnect.packets import TileSet
 from workloads.kernels.attention.core import Core, in_place
 from workloads.kernels.attention.dealing import alike, dealt
-from workloads.kernels.attention.groups import Groups
+from workloads.kernels.attention.groups import Groups, PartlySeen
 from workloads.kernels.attention.items import blocks_brought, masks_brought
 from workloads.kernels.attention.plan import AttentionPlan, Cut, held
 from workloads.kernels.attention.shape import AttentionShape, Block
@@ -85,7 +85,7 @@ class FlatPlan(AttentionPlan):
         """Blocks of rows of Q that a group goes through; of the group with the most."""
         return ceil_div(self.shape.heads * self.q_blocks, self.most_groups)
 
-    @property
+    @cached_property
     def alike(self) -> int:
         """Streams of one head, one after the other, in every group."""
         return int(_alike(self.streams, self.q_blocks))
@@ -96,14 +96,16 @@ class FlatPlan(AttentionPlan):
 
         As many as that if every stream sees all keys.
         """
-        return int(_loads(self.cut, self.streams, min(self.depth, self.heads, self.streams)))
+        return int(
+            brought_blocks(self.cut, self.streams, min(self.depth, self.heads, self.streams))
+        )
 
     @property
     def items(self) -> int:
         """See `AttentionPlan`."""
         return sum(self.core.blocks)
 
-    @property
+    @cached_property
     def groups(self) -> Groups:
         """Groups that have streams: the last of the grid."""
         (rows, cols), place = self.group, self.place
@@ -116,7 +118,7 @@ class FlatPlan(AttentionPlan):
     @property
     def most_groups(self) -> int:
         """Groups that the grid has."""
-        return (self.place.rows // self.group[0]) * (self.place.cols // self.group[1])
+        return int(most_groups(self.place, self.group))
 
     @property
     def tiles(self) -> TileSet:
@@ -195,27 +197,42 @@ class FlatPlan(AttentionPlan):
             parts=self._parts(groups),
         )
 
-    def _parts(self, groups: Groups) -> tuple[tuple[TileSet, ...], ...]:
+    def _parts(self, groups: Groups) -> PartlySeen | None:
         """Of each causal mask the tiles that bring one; all do if they work alone."""
         if not self.shape.causal or self.group == (1, 1):
-            return ()
-        return tuple(
-            tuple(groups.at(*tile) for tile in self.partly(each)) for each in self.patterns
-        )
+            return None
+        return PartlySeen(groups, self.partly)
 
     @cached_property
     def core(self) -> Core:
         """The work of a tile; of one with the most, of these one that brings the most."""
+        return self.longest[0]
+
+    @cached_property
+    def longest(self) -> list[Core]:
+        """Work of tiles of which one ends last: with the most, and with the longest stream.
+
+        While a stream has no other one beside it, its products and its softmax wait for each other.
+        """
 
         def work(core: Core) -> tuple[int, int]:
             return sum(core.blocks), blocks_brought(core.blocks, core.alike, core.states)
 
-        return max((core for _, core in self.cores), key=work)
+        def alone(core: Core) -> tuple[int, int]:
+            return 2 * max(core.blocks) - sum(core.blocks), sum(core.blocks)
+
+        # Cores of as many masked blocks in each stream take as long.
+        cores = {(core.blocks, *map(len, core.masks)): core for _, core in reversed(self.cores)}
+        every = [*reversed(cores.values())]
+        most = max(map(work, every))
+        found = [core for core in every if work(core) == most]
+        longest = max(every, key=alone)
+        return found if work(longest) == most else [*found, longest]
 
     @property
     def tile_bytes(self) -> int:
         """Memory of a tile that the program takes, whose results lie elsewhere."""
-        return int(needed_bytes(self, self.cut))
+        return int(needed_bytes(self, self.cut, self.group))
 
     @property
     def moved(self) -> Moved:
@@ -243,7 +260,7 @@ class FlatPlan(AttentionPlan):
             taken += rows * sum(core.blocks) * all_reduce_messages(each) * each.flits
         if self.shape.causal:
             every = rows * cols
-            partly = [len(self.partly(each)) if core.parts else every for each in self.patterns]
+            partly = [len(each) if core.parts else every for each in self.partly]
             masks = masks_brought(core.blocks, core.masks, *turns)
             read += sum(partly[each] for each in masks) * flits("mask")
             read += bool(core.parts) * every * len(masks) * flits("unseen")
@@ -301,22 +318,27 @@ def _alike(streams: Any, q_blocks: Any) -> Any:
     return np.where(streams % q_blocks == 0, q_blocks, part)
 
 
-def _loads(cut: Cut, streams: Any, states: Any) -> Any:
+def brought_blocks(cut: Cut, streams: Any, states: Any) -> Any:
     """`FlatPlan.loads` of so many streams, some of which are under way at a time."""
     alike = _alike(streams, cut.q_blocks)
     turns = np.where(alike > 1, streams // alike * ceil_div(alike, states), streams)
     return turns * cut.kv_blocks
 
 
-def needed_bytes(problem: FlatPlan, cut: Cut) -> Any:
-    """`FlatPlan.tile_bytes` of cuts of a problem, whose own does not matter."""
+def most_groups(place: Place, group: tuple[Any, Any]) -> Any:
+    """Groups of so many rows and columns that a grid has."""
+    return (place.rows // group[0]) * (place.cols // group[1])
+
+
+def needed_bytes(problem: FlatPlan, cut: Cut, group: tuple[Any, Any]) -> Any:
+    """`FlatPlan.tile_bytes` of cuts and groups of a problem, whose own do not matter."""
     place, shape = problem.place, problem.shape
     sums, elements = place.sum_bits, place.element_bits
 
     def size(rows: Any, columns: Any, bits: int) -> Any:
         return ceil_div(rows * columns * bits, 8)
 
-    streams = ceil_div(shape.heads * cut.q_blocks, problem.most_groups)
+    streams = ceil_div(shape.heads * cut.q_blocks, most_groups(place, group))
     depth = np.minimum(cut.turns, streams * cut.kv_blocks)
     column, output = size(cut.rows, 1, sums), size(cut.rows, shape.v_depth, sums)
     q = size(cut.rows, shape.qk_depth, elements)
@@ -330,9 +352,9 @@ def needed_bytes(problem: FlatPlan, cut: Cut) -> Any:
     # What comes together: the sum, or two parts that come.
     parts = 1 if problem.method == "network" else 2
     states = np.minimum(np.minimum(depth, problem.heads), streams)
-    kept = held(problem, depth, _loads(cut, streams, states)) * kv
+    kept = held(problem, depth, brought_blocks(cut, streams, states)) * kv
     items = states * (q + output + 2 * column) + depth * (scores + powers) + kept
     copied = column if place.offchip is not None else 0
-    if shape.causal and problem.group != (1, 1):
-        mask = mask + column
+    if shape.causal:
+        mask = mask + np.where(group[0] * group[1] > 1, column, 0)
     return (4 + 2 * parts) * column + parts * output + mask + items + copied

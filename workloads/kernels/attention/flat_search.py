@@ -102,7 +102,7 @@ def _found(
     problem = FlatPlan(place, shape, one, 1, 1, group, *how)
     if shape.causal:
         return fastest_causal(problem, _cuts, fixed=fixed)
-    cut = _cuts(problem)
+    cut = _cuts(problem, group)
     rows, keys, q_blocks, kv_blocks = cut[:4]
     busy = _busy(problem, rows, keys, q_blocks, kv_blocks)
     enough = busy & (ceil_div(shape.heads * q_blocks, problem.most_groups) >= problem.heads)
@@ -115,10 +115,10 @@ def _found(
     return Found(plan, flat_attention_cycles(plan, place.timing))
 
 
-def _cuts(problem: FlatPlan) -> Cut:
-    """Blocks to try: rows along the first axis, keys along the second; falling."""
-    shape, (down, across) = problem.shape, problem.group
-    keys, kv_blocks = np.array(_blocks_of_keys(shape, problem.place, across)).T
+def _cuts(problem: FlatPlan, group: tuple[int, int]) -> Cut:
+    """Blocks to try in a group: rows along the first axis, keys along the second; falling."""
+    shape, (down, across) = problem.shape, group
+    keys, kv_blocks = _blocks_of_keys(shape.kv_length, filled_keys(problem.place, 1), across)
     q_blocks = 1 << np.arange((ceil_div(shape.rows, down) - 1).bit_length() + 1)[:, None]
     rows = ceil_div(ceil_div(shape.rows, down), q_blocks)
     return Cut(rows, keys, q_blocks, kv_blocks, across, problem.cut.turns, shape.kv_length)
@@ -148,7 +148,7 @@ def _busy(
     place, shape = problem.place, problem.shape
     turns, run = problem.cut.turns, problem.group[1]
     cut = Cut(rows, keys, q_blocks, kv_blocks, run, turns, shape.kv_length)
-    needed = needed_bytes(problem, cut)
+    needed = needed_bytes(problem, cut, problem.group)
     fits = needed <= place.tile_bytes
     if not fits.any():
         raise InputError(
@@ -203,25 +203,35 @@ def _divisors(count: int) -> tuple[int, ...]:
     return tuple(n for n in range(1, count + 1) if count % n == 0)
 
 
-def _blocks_of_keys(shape: AttentionShape, place: Place, across: int) -> list[tuple[int, int]]:
-    """Keys of a block and how many there are, from the largest blocks to those of a key."""
-    keys, cut, found = ceil_div(shape.kv_length, across), 1, []
+@lru_cache(1 << 10)
+def _blocks_of_keys(length: int, word: int, across: int) -> NDArray[np.int64]:
+    """Keys of a block and how many there are, from the largest blocks to those of a key.
+
+    Args:
+        length: Keys of a head.
+        word: Keys that are filled up to a multiple of this.
+        across: Columns of a group.
+
+    Returns:
+        Shape (2, cuts).
+    """
+    keys, cut, found = ceil_div(length, across), 1, []
     while True:
-        block = _keys_of_a_block(shape, place, across, ceil_div(keys, cut))
-        found.append((block, ceil_div(shape.kv_length, block * across)))
+        block = _keys_of_a_block(length, word, across, ceil_div(keys, cut))
+        found.append((block, ceil_div(length, block * across)))
         if cut >= keys:
-            return found
-        cut = _next_cut(shape, across, keys, cut)
+            return np.array(found).T
+        cut = _next_cut(length, across, keys, cut)
 
 
-def _keys_of_a_block(shape: AttentionShape, place: Place, cols: int, keys: int) -> int:
+def _keys_of_a_block(length: int, word: int, cols: int, keys: int) -> int:
     """Whole words of them, but for a few that need no padding: a mask would cost more."""
-    filled = filled_keys(place, keys)
-    few = filled % keys == 0 and shape.kv_length % (keys * cols) == 0
+    filled = ceil_div(keys, word) * word
+    few = filled % keys == 0 and length % (keys * cols) == 0
     return keys if few else filled
 
 
-def _next_cut(shape: AttentionShape, cols: int, keys: int, cut: int) -> int:
+def _next_cut(length: int, cols: int, keys: int, cut: int) -> int:
     """More blocks of keys of a column: without padding, if up to three times as many allow it.
 
     Else at least twice as many. No block is padding alone.
@@ -231,5 +241,5 @@ def _next_cut(shape: AttentionShape, cols: int, keys: int, cut: int) -> int:
         numbers = range(least, most + 1)
         return (n for n in numbers if ceil_div(keys, ceil_div(keys, n)) == n)
 
-    whole = (n for n in more(cut + 1, min(3 * cut, keys)) if shape.kv_length % (n * cols) == 0)
+    whole = (n for n in more(cut + 1, min(3 * cut, keys)) if length % (n * cols) == 0)
     return next(whole, None) or next(more(min(2 * cut, keys), keys))

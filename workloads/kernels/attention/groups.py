@@ -1,6 +1,8 @@
 """Groups of tiles side by side: their lines, and the tiles of their diagonals."""
 
-from itertools import chain
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import chain, product
 from typing import NamedTuple
 
 from tlm.interconnect.packets import TileSet
@@ -32,10 +34,19 @@ class Groups(NamedTuple):
             range(across.start * cols, across.stop * cols),
         )
 
+    @property
+    def places(self) -> Iterator[tuple[int, int]]:
+        """Rows and columns of the tiles of a group."""
+        rows, cols = map(range, self.size)
+        return product(rows, cols)
+
     def at(self, row: int, col: int) -> TileSet:
         """The tile at a place of each of them."""
-        tiles, (rows, cols) = self.tiles, self.size
-        return TileSet(tiles.rows[row::rows], tiles.cols[col::cols])
+        (rows, cols), (down, across) = self.size, (self.down, self.across)
+        return TileSet(
+            range(down.start * rows + row, down.stop * rows, rows),
+            range(across.start * cols + col, across.stop * cols, cols),
+        )
 
     def lines(self, name: str) -> list[Lines]:
         """Rows of tiles along which slices of ``q`` go, or columns of others; each of a group."""
@@ -53,12 +64,13 @@ class Groups(NamedTuple):
         rows, cols = self.size
         if name != "q":
             return [diagonal(cols, rows)] * len(self.across)
-        places = diagonal(rows, cols)
-        return [[place + self._aside(number) for place in places] for number in self.down]
+        places, apart = diagonal(rows, cols), self._apart
+        asides = [(number - self.first) % apart for number in self.down]
+        return [[place + aside for place in places] for aside in asides]
 
     def line_roots(self, name: str) -> tuple[int, ...]:
         """Their places on all lines, one after the other."""
-        return tuple(chain.from_iterable(self.diagonals(name)))
+        return _line_roots(self, name)
 
     def roots(self, name: str) -> list[TileSet]:
         """Tiles that multicast slices of ``q``, ``k``, ``v`` or the ``mask``: one of each group."""
@@ -77,5 +89,23 @@ class Groups(NamedTuple):
     def _apart(self) -> int:
         return max(1, self.size[1] // self.size[0])
 
-    def _aside(self, number: int) -> int:
-        return (number - self.first) % self._apart
+
+class PartlySeen(NamedTuple):
+    """Tiles that see some of the keys of their block alone, as a mask has it.
+
+    Attributes:
+        groups: Where they are.
+        places: Of a group's tiles, for each mask.
+    """
+
+    groups: Groups
+    places: list[list[tuple[int, int]]]
+
+    def of(self, mask: int) -> Iterator[TileSet]:
+        """Those of a mask: each place in all groups."""
+        return (self.groups.at(*place) for place in self.places[mask])
+
+
+@lru_cache(1 << 10)  # as plans with the same groups differ in blocks
+def _line_roots(groups: Groups, name: str) -> tuple[int, ...]:
+    return tuple(chain.from_iterable(groups.diagonals(name)))

@@ -93,10 +93,15 @@ class AttentionPlan(ABC):
         extents = (self.extents[block] for block in row_blocks)
         return tuple(tuple(self.patterns[one] for one in patterns) for _, patterns in extents)
 
-    def partly(self, pattern: Pattern) -> list[tuple[int, int]]:
-        """Which tiles of a team see some of their keys alone, as a mask has it."""
-        first, last = seen_of_tiles(pattern, self.shape, self.team, self.block)
-        return [*zip(*np.nonzero((first < self.block.keys) & (last > 0)), strict=True)]
+    @cached_property
+    def partly(self) -> list[list[tuple[int, int]]]:
+        """Of each mask the tiles of a team that see some of their keys alone."""
+        found = []
+        for pattern in self.patterns:
+            first, last = seen_of_tiles(pattern, self.shape, self.team, self.block)
+            rows, cols = np.nonzero((first < self.block.keys) & (last > 0))
+            found.append([*zip(rows.tolist(), cols.tolist(), strict=True)])
+        return found
 
     def brings(self, tiles: TileSet, name: str, number: int, index: int) -> Operation:
         """Each of some tiles brings the ``number``-th block of its kind into a buffer."""

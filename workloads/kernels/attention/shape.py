@@ -143,8 +143,20 @@ def extent(shape: AttentionShape, first: int, rows: int, keys: int) -> tuple[int
     return blocks, [Pattern(seen - at * keys, phase) for at in range(whole, blocks)]
 
 
-def seen_blocks(shape: AttentionShape, rows: Any, keys: Any, q_blocks: Any, length: Any) -> Any:
-    """Blocks of so many keys that a block of rows sees with a causal mask, the mean of a head's.
+class Seen(NamedTuple):
+    """Blocks of keys that a head's blocks of rows see.
+
+    Attributes:
+        mean: Of one.
+        paired: Of two, as far from the head's begin as from its end; the most.
+    """
+
+    mean: Any
+    paired: Any
+
+
+def seen_blocks(shape: AttentionShape, rows: Any, keys: Any, q_blocks: Any, length: Any) -> Seen:
+    """How many blocks of so many keys blocks of rows see with a causal mask, by a sample.
 
     Args:
         shape: The problem; its keys do not matter.
@@ -156,7 +168,8 @@ def seen_blocks(shape: AttentionShape, rows: Any, keys: Any, q_blocks: Any, leng
     at = np.floor(np.linspace(0, 1, _SAMPLES) * (q_blocks - 1))
     last = np.minimum((at + 1) * rows, shape.rows) - 1
     seen = length - shape.q_length + 1 + (last // shape.sharers)[:, :, None]
-    return np.ceil(seen / keys).mean(axis=1)
+    blocks = np.ceil(seen / keys)
+    return Seen(blocks.mean(axis=1), (blocks + blocks[:, ::-1]).max(axis=1))
 
 
 def filled_keys(place: Place, keys: int) -> int:

@@ -7,17 +7,17 @@ message is a request, an acknowledge and data (`zero_load.NocTiming.head_cycles`
 of which waits: this is the formula mode beside the router at level `at`.
 """
 
-from collections import Counter
-from itertools import pairwise
-
 import numpy as np
 from numpy.typing import NDArray
 
 from tlm.interconnect.transfer_times import arrival_cycles, credit_cycles
 from tlm.interconnect.zero_load import NocTiming
-from workloads.kernels.gemm.partition_gemm import neighbours
+from tlm.offchip.edge import Edge
+from tlm.offchip.times import load_law
+from workloads.kernels.gemm.partition_gemm import moves_of, neighbours
 from workloads.kernels.gemm.partition_plan import PartitionPlan
-from workloads.machine.order import Tile
+from workloads.kernels.parts.channels import sharing
+from workloads.kernels.parts.routes import link_flits
 
 _Times = NDArray[np.int64]
 _BEFORE = -(2**40)
@@ -62,6 +62,9 @@ def partition_cycles(plan: PartitionPlan, timing: NocTiming) -> int:
     transfer, vector, done = matrix.copy(), matrix.copy(), matrix.copy()
     before = np.full_like(matrix, _BEFORE)
     b_there, b_free = [matrix] * parts, [[before] * parts] * 2
+    if plan.place.offchip is not None:
+        b_there = [matrix + each for each in _loaded(plan, plan.place.offchip, timing)]
+        transfer += parts  # a request each
     in_free = [before, before]
     down = _Ring(plan, (1, 0), plan.b_flits, timing)
     across = _Ring(plan, (0, 1), plan.c_flits, timing)
@@ -91,23 +94,19 @@ def partition_cycles(plan: PartitionPlan, timing: NocTiming) -> int:
     return int(max(matrix.max(), done.max(), transfer.max(), busiest))
 
 
+def _loaded(plan: PartitionPlan, edge: Edge, timing: NocTiming) -> list[int]:
+    """When each part of B is in the core that gets it last: all cores ask for all at once."""
+    law, place = load_law(timing, edge, plan.b_flits), plan.place
+    tiles = sharing(edge, place.rows, place.cols)
+    alone, served = law.alone_cycles(int(tiles.farthest)), int(law.served_cycles)
+    return [alone + ((part + 1) * int(tiles.most) - 1) * served for part in range(plan.parts)]
+
+
 def _busiest_link(plan: PartitionPlan) -> int:
-    """Flits over the link that carries most; packets go along rows first."""
-    loads: Counter[tuple[Tile, Tile]] = Counter()
-    moves = (
+    """Flits over the link that carries most."""
+    sent = (
         ((1, 0), (plan.rounds - 1) * plan.parts * plan.b_flits),
         ((0, 1), plan.sums_sent * plan.c_flits),
     )
-    for step, flits in moves:
-        for tile, taker in zip(plan.order, neighbours(plan.cores, step), strict=True):
-            for link in pairwise(_way(tile, plan.order[taker])):
-                loads[link] += flits
+    loads = link_flits((moves_of(plan.order, plan.cores, step), flits) for step, flits in sent)
     return max(loads.values(), default=0)
-
-
-def _way(tile: Tile, taker: Tile) -> list[Tile]:
-    """The tiles whose routers a message passes."""
-    (row, col), (to_row, to_col) = tile, taker
-    east, south = (1 if to_col > col else -1), (1 if to_row > row else -1)
-    way = [(row, place) for place in range(col, to_col, east)]
-    return [*way, *((place, to_col) for place in range(row, to_row, south)), taker]

@@ -6,7 +6,8 @@ a core has one part of the row's sums; C - 1 more bring all of them to all. So p
 the next chunk of B are under way together.
 
 The host puts parts of B in place so that part q of the core in column j is part q + j of a chunk;
-part q of its sums is the same one.
+part q of its sums is the same one. In off-chip memory they lie in the order of the core's products,
+which begin with the part that comes first.
 
 Source of the all-reduction: P. Patarasuk and X. Yuan, "Bandwidth optimal all-reduce algorithms for
 clusters of workstations", 2009.
@@ -19,25 +20,37 @@ from typing import Any
 import numpy as np
 
 from tlm.interconnect.packets import TileSet
-from tlm.program import Buffer, Engine, Gemm, Indices, Operation, Program, Send, Token, Vector, Work
+from tlm.program import (
+    Buffer,
+    Engine,
+    Gemm,
+    Load,
+    Operation,
+    Program,
+    Send,
+    Token,
+    Vector,
+    Work,
+)
 from tlm.program.arithmetic import Integers
 from tlm.program.functional import TileBlocks
 from workloads.kernels.gemm.partition_plan import PartitionPlan
 from workloads.kernels.parts.blocks import cut
-from workloads.kernels.parts.line import even_runs
-from workloads.machine.order import Order
+from workloads.kernels.parts.routes import sends_of
+from workloads.machine.order import Moves, Order
 
 
 def partition_gemm(plan: PartitionPlan) -> Program:
     """Program of the product; what each core has of it says `result`.
 
-    Labels: ``B`` moves a chunk, ``C`` is a product, ``sum`` adds parts of sums or moves one.
+    Labels: ``B`` loads a chunk or moves it, ``C`` is a product, ``sum`` adds parts or moves one.
     """
     parts = plan.parts
-    tokens = {"b.work": Token(initial=parts, depth=parts)}
+    there = 0 if plan.place.offchip is not None else parts
+    tokens = {"b.work": Token(initial=there, depth=parts)}
     # Of what is handed on a core may have the next before its own send, as these stand in turn.
     if plan.rounds > 1:
-        tokens["b.send"] = Token(initial=parts, depth=parts + 1)
+        tokens["b.send"] = Token(initial=there, depth=parts + 1)
         for index in range(2):
             free = Token(initial=index * parts, depth=parts)
             tokens |= {f"b.worked.{index}": free, f"b.sent.{index}": free}
@@ -57,12 +70,13 @@ def put(plan: PartitionPlan, memory: TileBlocks, a: Integers, b: Integers) -> No
     _, k, n = plan.block
     blocks_a = cut(a, rows, parts)
     blocks_b = cut(b, parts, plan.rounds * parts, width=n)
+    first = "b.0" if plan.place.offchip is None else "b.own"
     for number, tile in enumerate(plan.order):
         i, j = divmod(number, parts)
         memory["a"][tile] = blocks_a[i, j]
         chunk = i % plan.rounds * parts
         for part in range(parts):
-            memory[f"b.0.{part}"][tile] = blocks_b[j, chunk + (j + part) % parts]
+            memory[f"{first}.{part}"][tile] = blocks_b[j, chunk + (j + part) % parts]
 
 
 def result(plan: PartitionPlan, memory: TileBlocks) -> Integers:
@@ -89,12 +103,17 @@ def _buffers(plan: PartitionPlan) -> dict[str, Buffer]:
     buffers = {"a": Buffer(m, k, bits)}
     for index in range(min(2, plan.rounds)):
         buffers |= {f"b.{index}.{part}": Buffer(k, n, bits) for part in range(parts)}
+    if plan.place.offchip is not None:
+        own = Buffer(k, n, bits, offchip=True)
+        buffers |= {f"b.own.{part}": own for part in range(parts)}
     names = [f"c.{turn}.{part}" for turn in range(plan.rounds) for part in range(parts)]
     received = ["in.0", "in.1"] if parts > 1 else []
     return buffers | {name: Buffer(m, n, sum_bits) for name in (*names, *received)}
 
 
 def _operations(plan: PartitionPlan) -> Iterator[Operation]:
+    if plan.place.offchip is not None:
+        yield from _load_b(plan)
     for turn in range(plan.rounds):
         yield from _products(plan, turn)
         if turn + 1 < plan.rounds:
@@ -103,6 +122,20 @@ def _operations(plan: PartitionPlan) -> Iterator[Operation]:
             yield from _reduce_scatter(plan, turn)
             if not plan.scattered:
                 yield from _all_gather(plan, turn)
+
+
+def _load_b(plan: PartitionPlan) -> Iterator[Operation]:
+    """Every core loads its chunk, part by part in the order of its products."""
+    for step in range(plan.parts):
+        part = -step % plan.parts
+        yield Load(
+            _everywhere(plan),
+            plan.b_flits,
+            arrivals=("b.work", "b.send") if plan.rounds > 1 else ("b.work",),
+            source=f"b.own.{part}",
+            target=f"b.0.{part}",
+            label="B",
+        )
 
 
 def _products(plan: PartitionPlan, turn: int) -> Iterator[Operation]:
@@ -192,29 +225,15 @@ def _sends(
     plan: PartitionPlan, step: tuple[int, int], flits: int, **names: Any
 ) -> Iterator[Operation]:
     """Every core sends to the one some rows and columns of cores further, around the end."""
-    for tiles, to_rows, to_cols in _moves(plan.order, plan.cores, step):
+    for tiles, to_rows, to_cols in sends_of(moves_of(plan.order, plan.cores, step)):
         yield Send(tiles, to_rows, to_cols, flits, **names)
 
 
 @lru_cache(64)  # loops send the same way again and again
-def _moves(
-    order: Order, cores: tuple[int, int], step: tuple[int, int]
-) -> list[tuple[TileSet, Indices, Indices]]:
-    """Sources, and rows and columns of their takers, of as few sends as name them all."""
-    by_rows: dict[tuple[int, int], dict[int, int]] = {}
-    for (row, col), taker in zip(order, neighbours(cores, step), strict=True):
-        to_row, to_col = order[taker]
-        by_rows.setdefault((row, to_row), {})[col] = to_col
-    alike: dict[tuple[range, tuple[int, ...]], dict[int, int]] = {}
-    for (row, to_row), to_cols in sorted(by_rows.items()):
-        for cols in even_runs(sorted(to_cols)):
-            key = cols, tuple(to_cols[col] for col in cols)
-            alike.setdefault(key, {})[row] = to_row
-    return [
-        (TileSet(rows, cols), np.array([to_rows[row] for row in rows]), np.array(takers))
-        for (cols, takers), to_rows in alike.items()
-        for rows in even_runs(sorted(to_rows))
-    ]
+def moves_of(order: Order, cores: tuple[int, int], step: tuple[int, int]) -> Moves:
+    """Every core and the one some rows and columns of cores further, around the end."""
+    takers = neighbours(cores, step)
+    return tuple((tile, order[taker]) for tile, taker in zip(order, takers, strict=True))
 
 
 def neighbours(cores: tuple[int, int], step: tuple[int, int]) -> list[int]:

@@ -10,7 +10,8 @@ i C + j: M and N are cut into R parts, K into C. What each core holds and sends,
     2d          R x C    M/R, K/C     K/C, N/R     M/R, N       (R-1) K N/(C R) + 2 (C-1)/C M N/R
 
 The others are ends of the last one: in R rounds a core multiplies what it has of B, while B moves
-along the column; cores of a row hold partial sums, which they all-reduce.
+along the column; cores of a row hold partial sums, which they all-reduce. A lies in the cores. So
+does B, unless the place has off-chip memory: then a core first loads its part from its channel.
 
 Source: NpuSim (arXiv 2510.05632), section 4.1, figure 3 and table 2. The table's row of the 2-D
 partition is at odds with that mechanism; this one is derived from it.
@@ -106,14 +107,34 @@ class PartitionPlan:
         return flits * self.place.timing.flit_bytes
 
     @property
+    def tile_bytes(self) -> int:
+        """Memory of a tile that the program takes."""
+        m, k, n = self.block
+        element_bits, sum_bits = self.place.element_bits, self.place.sum_bits
+        chunks = min(2, self.rounds) * self.parts
+        received = 2 if self.parts > 1 else 0
+        return (
+            ceil_div(m * k * element_bits, 8)
+            + chunks * ceil_div(k * n * element_bits, 8)
+            + (self.rounds * self.parts + received) * ceil_div(m * n * sum_bits, 8)
+        )
+
+    @property
+    def loaded_flits(self) -> int:
+        """Flits of B that a core loads from off-chip memory, if it does not lie in the tiles."""
+        return 0 if self.place.offchip is None else self.parts * self.b_flits
+
+    @property
     def moved(self) -> Moved:
         """Bytes that the program moves."""
-        return Moved(delivered=len(self.order) * self.sent_bytes)
+        tiles = len(self.order)
+        read = tiles * self.loaded_flits * self.place.timing.flit_bytes
+        return Moved(read=read, delivered=read + tiles * self.sent_bytes)
 
     @property
     def balance(self) -> float:
-        """Cycles of a core's products over the flits that it sends."""
-        flits = self.sent_bytes // self.place.timing.flit_bytes
+        """Cycles of a core's products over the flits that it sends and loads."""
+        flits = self.sent_bytes // self.place.timing.flit_bytes + self.loaded_flits
         return self.tile_matrix_cycles / max(1, flits)
 
     @property

@@ -2,7 +2,6 @@
 
 from tlm.errors import InputError, choose
 from workloads.kernels.gemm.partition_closed_form import partition_cycles
-from workloads.kernels.gemm.partition_gemm import partition_gemm
 from workloads.kernels.gemm.partition_plan import (
     PARTITIONS,
     PartitionPlan,
@@ -37,7 +36,7 @@ def find_partition(
             "number of tiles that is a product of two above 1"
         )
     if auto:
-        needed = [partition_gemm(plan).tile_bytes for plan in plans]
+        needed = [plan.tile_bytes for plan in plans]
         plans = [plan for plan, size in zip(plans, needed, strict=True) if size <= place.tile_bytes]
         if not plans:
             raise InputError(

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tlm.compute.base import ceil_div, check_shape
+from tlm.compute.vector_product import Faster
 from tlm.errors import InputError
 from workloads.kernels.gemm.plan import Shape
 from workloads.kernels.gemm.stream_closed_form import candidate_cycles
@@ -70,18 +71,26 @@ def plan_streams(
     weight_bits: float | None = None,
     *,
     resident: bool = False,
+    cut: GridCut | None = None,
 ) -> list[Found[StreamPlan]]:
-    """`plan_stream` of problems, given by their M and groups, with the same N and K."""
+    """`plan_stream` of problems, given by their M and groups, with the same N and K.
+
+    Where B lies in the tiles a ``cut`` says which parts of it: then no other is tried.
+    """
     problems, tried = [], []
     for rows, groups in rows_groups:
         check_shape(rows, others[1], others[0])
         if groups < 1:
             raise InputError(f"groups: found {groups}; allowed: 1 or more")
-        cuts, columns = _grid_cuts(place.rows, place.cols)
+        cuts, columns = _grid_cuts(place.rows, place.cols) if cut is None else _one_cut(cut)
         problem = StreamPlan(
             place, (rows, *others), groups, cuts[0], (1, 1, 1), method, weight_bits, resident
         )
-        kept = np.argsort(_least_cycles(problem, columns), kind="stable")[:_KEPT_CUTS]
+        ranked = [
+            np.argsort(_least_cycles(each, columns), kind="stable")[:_KEPT_CUTS]
+            for each in _as_ranked(problem)
+        ]
+        kept = dict.fromkeys(np.concatenate(ranked).tolist())
         problems.append(problem)
         tried.append(_likely(problem, [cuts[index] for index in kept]))
     counts = [len(which.m) for which in tried]
@@ -102,6 +111,17 @@ def plan_streams(
     return found
 
 
+def _as_ranked(problem: StreamPlan) -> list[StreamPlan]:
+    """A problem as its candidates are ranked: of two engines also as if the first had all of it.
+
+    So a second engine adds candidates, and takes none away.
+    """
+    place = problem.place
+    if not isinstance(place.matrix, Faster):
+        return [problem]
+    return [replace(problem, place=replace(place, matrix=place.matrix.one)), problem]
+
+
 @lru_cache(64)
 def _grid_cuts(rows: int, cols: int) -> tuple[list[GridCut], GridCut]:
     """All cuts that use all tiles, and their columns as arrays; K is cut along one line only."""
@@ -112,6 +132,17 @@ def _grid_cuts(rows: int, cols: int) -> tuple[list[GridCut], GridCut]:
     ]
     columns: Any = GridCut(*np.array(cuts).T)
     return cuts, columns
+
+
+def _one_cut(cut: GridCut) -> tuple[list[GridCut], GridCut]:
+    """A cut alone, and it as columns."""
+    columns: Any = GridCut(*np.array([cut]).T)
+    return [cut], columns
+
+
+def whole_weight_cuts(rows: int, cols: int) -> list[GridCut]:
+    """Cuts of a grid that give each tile a part of B of its own."""
+    return [cut for cut in _grid_cuts(rows, cols)[0] if cut.parts[0] == 1]
 
 
 def _factors(side: int) -> list[tuple[int, int, int]]:
@@ -177,8 +208,10 @@ def _likely(problem: StreamPlan, cuts: list[GridCut]) -> Candidates:
             f"allowed: {place.tile_bytes}"
         )
     if len(at) > _KEPT_BLOCKS:
-        least = _roughly(problem, Candidates(figures, *sides)).ravel()[at]
-        at = at[np.sort(np.argpartition(least, _KEPT_BLOCKS)[:_KEPT_BLOCKS])]
+        which = Candidates(figures, *sides)
+        ranked = [_roughly(each, which).ravel()[at] for each in _as_ranked(problem)]
+        best = [np.argpartition(least, _KEPT_BLOCKS)[:_KEPT_BLOCKS] for least in ranked]
+        at = at[np.unique(np.concatenate(best))]
     cut, *places = np.unravel_index(at, needed.shape)
     blocks = (side[cut, place] for side, place in zip((high, wide, deep), places, strict=True))
     return Candidates(CutFigures(*columns[:, cut]), *blocks)

@@ -109,7 +109,8 @@ def _roots(reduction: Reduction) -> tuple[int, ...]:
 
 
 def _farthest(reduction: Reduction) -> int:
-    return max(max(root, reduction.lines.length - 1 - root) for root in _roots(reduction))
+    roots = _roots(reduction)
+    return max(max(roots), reduction.lines.length - 1 - min(roots))
 
 
 def _network_cycles(reduction: Reduction, timing: NocTiming) -> int:

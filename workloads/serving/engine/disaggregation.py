@@ -7,18 +7,21 @@ the link. When the last byte has arrived the prefill pool's blocks are free, and
 from the next iteration on. A request that the decode pool preempts goes back to the front of the
 prefill pool's queue.
 
+A pool may have replicas, which get requests in turns, by their numbers.
+
 A word from one pool reaches the other a picosecond later. So whatever is due at a time has been
 announced before it, and the order in which two pools act at the same time does not matter.
 """
 
-from collections import deque
+from collections.abc import Sequence
+from heapq import heappop, heappush
 from typing import Any
 
 import simpy
 
 from workloads.machine.kv_levels import blocks_of
 from workloads.serving.engine.engine import Engine, Iteration, Stretch, until
-from workloads.serving.engine.link import Link
+from workloads.serving.engine.link import Carrier
 from workloads.serving.load.request import Request
 from workloads.serving.schedulers.base import Plan, Queue
 
@@ -59,15 +62,15 @@ class Pool(Engine):
 class PrefillPool(Pool):
     """Computes prompts and hands the requests on."""
 
-    decode: "DecodePool"
+    decode: Sequence["DecodePool"]
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._releases: deque[tuple[int, Request, int]] = deque()
+        self._releases: list[tuple[int, int, Request, int]] = []
 
     def release_at(self, time_ps: int, request: Request, blocks: int) -> None:
-        """A request's keys and values will have left; times come in order."""
-        self._releases.append((time_ps, request, blocks))
+        """A request's keys and values will have left."""
+        heappush(self._releases, (time_ps, request.index, request, blocks))
         self.notify(time_ps)
 
     def take_back(self, request: Request, time_ps: int) -> None:
@@ -77,7 +80,7 @@ class PrefillPool(Pool):
 
     def _begin(self) -> Iteration | Stretch | None:
         while self._releases and self._releases[0][0] <= self._now_ps:
-            _, request, blocks = self._releases.popleft()
+            *_, request, blocks = heappop(self._releases)
             self.kv.release(request, blocks)
         return super()._begin()
 
@@ -85,7 +88,7 @@ class PrefillPool(Pool):
         return _earliest(super()._arrival_ps(), self._releases[0][0] if self._releases else None)
 
     def _decode_on(self, request: Request) -> None:
-        self.decode.offer(request, self._now_ps + 1)
+        self.decode[request.index % len(self.decode)].offer(request, self._now_ps + 1)
 
 
 class DecodePool(Pool):
@@ -93,7 +96,7 @@ class DecodePool(Pool):
 
     Args:
         link: What they come over.
-        prefill: Where they come from.
+        prefill: Where they come from: replicas, which have requests in turns.
         kv_bytes_per_token: Size of the keys and values of a token.
         args: Of an ``Engine``.
         options: Of an ``Engine``.
@@ -101,8 +104,8 @@ class DecodePool(Pool):
 
     def __init__(
         self,
-        link: Link,
-        prefill: PrefillPool,
+        link: Carrier,
+        prefill: Sequence[PrefillPool],
         kv_bytes_per_token: int,
         *args: Any,
         **options: Any,
@@ -111,8 +114,7 @@ class DecodePool(Pool):
         self.link = link
         self._prefill = prefill
         self._kv_bytes_per_token = kv_bytes_per_token
-        self._coming: deque[tuple[int, Request]] = deque()
-        prefill.decode = self
+        self._coming: list[tuple[int, int, Request]] = []
 
     def offer(self, request: Request, time_ps: int) -> None:
         """A request is ready to be taken over from a time on."""
@@ -121,9 +123,9 @@ class DecodePool(Pool):
 
     def _begin(self) -> Iteration | Stretch | None:
         while self._coming and self._coming[0][0] <= self._now_ps:
-            _, request = self._coming.popleft()
+            *_, request = heappop(self._coming)
             self._decoders.join(request)
-            self._recorder.joined(request)
+            self._recorder.joined(request, self._replica)
         self._secure_blocks()
         self._take_over()
         return super()._begin()
@@ -137,15 +139,18 @@ class DecodePool(Pool):
             if not self.kv.admit(request, self._decoders, spare=running > 0):
                 return
             self.waiting.take(request)
-            arrival = self.link.send(request.to_prefill * self._kv_bytes_per_token, now)
-            self._coming.append((arrival, request))
-            self._prefill.release_at(arrival, request, blocks_of(request.to_prefill))
+            prefill = request.index % len(self._prefill)
+            size_bytes = request.to_prefill * self._kv_bytes_per_token
+            arrival = self.link.send(size_bytes, now, (prefill, self._replica))
+            heappush(self._coming, (arrival, request.index, request))
+            self._prefill[prefill].release_at(arrival, request, blocks_of(request.to_prefill))
 
     def _arrival_ps(self) -> int | None:
         return _earliest(super()._arrival_ps(), self._coming[0][0] if self._coming else None)
 
     def _give_back(self, request: Request) -> None:
-        self._prefill.take_back(request, self._now_ps + 1)
+        prefill = self._prefill[request.index % len(self._prefill)]
+        prefill.take_back(request, self._now_ps + 1)
 
 
 def _earliest(*times_ps: int | None) -> int | None:

@@ -86,6 +86,7 @@ class Engine:
         max_sequences: Most requests admitted at a time.
         speculation: Drafts for the decoding requests; None: a token a step.
         jump: Whether to take alike iterations in one stretch.
+        replica: Its number among engines whose requests are counted together.
     """
 
     def __init__(
@@ -100,6 +101,7 @@ class Engine:
         max_sequences: int = DEFAULT_MAX_SEQUENCES,
         speculation: Speculation | None = None,
         jump: bool = True,
+        replica: int = 0,
     ) -> None:
         self.kv = kv
         self.prefilling: deque[Request] = deque()
@@ -112,6 +114,7 @@ class Engine:
         self._recorder = recorder
         self._max_sequences = max_sequences
         self._jump = jump
+        self._replica = replica
         self._decoders = DecodingSet() if speculation is None else SpeculativeSet(speculation)
         self._under_way: Iteration | Stretch | None = None
         self._now_ps = 0
@@ -251,13 +254,14 @@ class Engine:
             steps = len(done.ends_ps)
             self.usage.stretch(done.batch, done.costs, steps, done.end_ps - done.begin_ps)
             self.kv.grow(self._decoders, steps)
-            self._recorder.decoded_all(done.ends_ps, len(self._decoders))
+            self._recorder.decoded_all(done.ends_ps, len(self._decoders), self._replica)
             self._advance(steps)
             return
         self.usage.iteration(done.batch, done.cost, done.end_ps - done.begin_ps)
         if done.batch.decode_sequences:
             decoders = self._decoders
-            self._recorder.decoded(self._now_ps, len(decoders), decoders.tokens_due)
+            members, tokens = len(decoders), decoders.tokens_due
+            self._recorder.decoded(self._now_ps, members, tokens, self._replica)
             self._advance(1)
         layers = done.plan.layers
         if layers is None or layers.stop == self.layers:
@@ -265,7 +269,7 @@ class Engine:
 
     def _advance(self, steps: int) -> None:
         for request, blocks in self._decoders.advance(steps):
-            self._recorder.left(request)
+            self._recorder.left(request, self._replica)
             self._finish(request, blocks)
 
     def _prefilled(self, done: Iteration) -> None:
@@ -288,7 +292,7 @@ class Engine:
 
     def _decode_on(self, request: Request) -> None:
         self._decoders.join(request)
-        self._recorder.joined(request)
+        self._recorder.joined(request, self._replica)
 
     def _preempt_last(self) -> None:
         """Prompts under way were admitted after all that decode, so the last of them goes first."""
@@ -298,7 +302,7 @@ class Engine:
         else:
             request = self._decoders.last
             blocks = self._decoders.leave(request)
-            self._recorder.left(request)
+            self._recorder.left(request, self._replica)
         self.kv.release(request, blocks)
         self._recorder.preemptions += 1
         request.restart()

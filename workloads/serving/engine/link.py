@@ -1,9 +1,34 @@
 """The link over which keys and values go from one pool to another."""
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from tlm.errors import InputError
 from workloads.serving.load.traces import MAX_SPAN_S, PS_PER_S, within_time
+
+
+class Carrier(Protocol):
+    """What keys and values go over."""
+
+    @property
+    def busy_ps(self) -> int:
+        """Time in which it, or its busiest part, carried anything."""
+        ...
+
+    @property
+    def carried_bytes(self) -> int:
+        """What it carried."""
+        ...
+
+    def send(self, size_bytes: int, now_ps: int, way: tuple[int, int]) -> int:
+        """Start a transfer; returns when its last byte arrives.
+
+        Args:
+            size_bytes: Of the keys and values.
+            now_ps: From when on.
+            way: Numbers of the replicas for prompts and for decoding.
+        """
+        ...
 
 
 @dataclass(slots=True)
@@ -40,8 +65,10 @@ class Link:
                 f"allowed: 0 to {MAX_SPAN_S:,.0f} (100 days)"
             )
 
-    def send(self, size_bytes: int, now_ps: int) -> int:
+    def send(self, size_bytes: int, now_ps: int, way: tuple[int, int] = (0, 0)) -> int:
         """Start a transfer as soon as the link is free; returns when its last byte arrives.
+
+        All replicas of pools, which ``way`` tells apart, share the link.
 
         Raises:
             InputError: if that is past all simulated time.

@@ -2,9 +2,10 @@
 
 import gc
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ from workloads.serving.engine.checkpoint import Checkpoint
 from workloads.serving.engine.disaggregation import DecodeOnly, DecodePool, PrefillPool
 from workloads.serving.engine.engine import DEFAULT_MAX_SEQUENCES, Engine
 from workloads.serving.engine.kv import BlockPool, KvCache
-from workloads.serving.engine.link import Link
+from workloads.serving.engine.kv_routes import KvRoutes, RoutedLinks
+from workloads.serving.engine.link import Carrier, Link
 from workloads.serving.engine.speculation import Speculation
 from workloads.serving.engine.spill import SpillingPool
 from workloads.serving.engine.summary import Between, summary
@@ -40,7 +42,7 @@ class Limits:
         kv_capacity_tokens: Key-value memory (of each pool), instead of the model's own.
         max_sequences: Most requests admitted at a time (in each pool).
         kv_sram_tokens: Key-value memory in SRAM before it, which then is a ring for what spills;
-            None: all is one level.
+            None: what the model has set aside, and without any all is one level.
         jump: Whether to take alike iterations in one stretch; the figures are the same.
     """
 
@@ -70,6 +72,7 @@ class Limits:
                 f"keys and values in SRAM: found {sram} tokens; allowed: the {most or 0} that the "
                 "model on its chip has set aside"
             )
+        sram = most or None if sram is None else sram
         capacity = model.kv_capacity_tokens if own is None else own
         return BlockPool(capacity) if sram is None else SpillingPool(sram, capacity)
 
@@ -100,6 +103,7 @@ class Serving:
         watch: Who is told of the run.
         link: Between the pools, if there are two.
         pools: Those pools.
+        idle_w: Power of the units of the chip that serve nothing.
 
     Raises:
         InputError: if there is a checkpoint that cannot be used.
@@ -110,42 +114,43 @@ class Serving:
         trace: Trace,
         slo: Slo | None,
         watch: Watch,
-        link: Link | None = None,
+        link: Carrier | None = None,
         pools: "Pools | None" = None,
+        idle_w: float = 0.0,
     ) -> None:
         self.recorder = Recorder(slo, int(trace.arrival_ps[-1]))
         self._trace = trace
         self._watch = watch
         self._link = link
-        self._pools = pools
-        self._engines: dict[str, tuple[Engine, ServingModel, float]] = {}
+        self._pools, self._idle_w = pools, idle_w
+        self._engines: dict[str, list[tuple[Engine, ServingModel, float]]] = {}
         self._state = None if watch.checkpoint is None else watch.checkpoint.load()
         with self._resuming():
             now_ps = 0 if self._state is None else int(self._state["now_ps"])
         self.env = simpy.Environment(initial_time=now_ps)
 
     def add(self, name: str, engine: Engine, model: ServingModel, share: float = 1.0) -> None:
-        """Add an engine, which has its share of the chip.
+        """Add an engine, which has its share of the chip; those of a name are replicas.
 
         Raises:
             InputError: if a request can never fit its memory.
         """
         _check_fits(self._trace, engine.kv.most_tokens())
-        self._engines[name] = engine, model, share
+        self._engines.setdefault(name, []).append((engine, model, share))
 
     def run(self) -> dict[str, Any]:
         """Let the clock run until every request has finished, and return the figures.
 
         Raises:
-            InputError: if the checkpoint's state is not that of such a run.
-            RuntimeError: if nothing happens any more before: a policy never admits a request.
+            InputError: if the checkpoint's state is not that of such a run, or if nothing happens
+                any more before the end: the scheduler forgets requests.
         """
         checkpoint, rows = self._watch.checkpoint, self._watch.rows
         with self._resuming():
             if self._state is not None:
                 self._resume(self._state)
             self.recorder.row = None if rows is None else rows.add
-        for engine, _, _ in self._engines.values():
+        for _, engine in self._numbered():
             self.env.process(engine.run())
         requests, told = len(self._trace), -1
         with _seldom_collected():
@@ -158,12 +163,19 @@ class Serving:
                     self._watch.progress(told, requests)
         if checkpoint:
             checkpoint.remove()
-        for name, (engine, _, _) in self._engines.items():
-            self._watch.made_of.setdefault(name, Counter()).update(engine.usage.made_of)
+        for name, replicas in self._engines.items():
+            for engine, *_ in replicas:
+                self._watch.made_of.setdefault(name, Counter()).update(engine.usage.made_of)
         if self._link is None or self._pools is None:
-            return summary(self.recorder, self._engines)
-        between = Between(self._link, self._pools.carried_byte_j, self._pools.idle_w)
-        return summary(self.recorder, self._engines, between)
+            return summary(self.recorder, self._engines, None, self._idle_w)
+        between = Between(self._link, self._pools.carried_byte_j)
+        return summary(self.recorder, self._engines, between, self._pools.idle_w)
+
+    def _numbered(self) -> Iterator[tuple[str, Engine]]:
+        """All engines, by names of their own."""
+        for name, replicas in self._engines.items():
+            for number, (engine, *_) in enumerate(replicas):
+                yield (f"{name} {number}" if number else name), engine
 
     def _advance(self) -> None:
         try:
@@ -172,7 +184,7 @@ class Serving:
                 step()
         except simpy.core.EmptySchedule:
             if left := len(self._trace) - self.recorder.finished:
-                raise RuntimeError(f"{left} requests are never served") from None
+                raise InputError(_forgotten(left, chain(*self._engines.values()))) from None
 
     def _copy(self) -> dict[str, Any]:
         """The state, in one piece: what the parts share stays shared."""
@@ -180,7 +192,7 @@ class Serving:
         return {
             "now_ps": int(self.env.now),
             "recorder": self.recorder,
-            "engines": {name: engine.state() for name, (engine, _, _) in self._engines.items()},
+            "engines": {name: engine.state() for name, engine in self._numbered()},
             "link": self._link,
             "rows": None if rows is None else rows.state(),
         }
@@ -191,7 +203,7 @@ class Serving:
 
     def _resume(self, state: dict[str, Any]) -> None:
         self.recorder, self._link = state["recorder"], state["link"]
-        for name, (engine, _, _) in self._engines.items():
+        for name, engine in self._numbered():
             engine.resume(state["engines"][name], self._trace)
         if self._watch.rows is not None:
             self._watch.rows.resume(state["rows"])
@@ -206,35 +218,44 @@ def run(
     limits: Limits | None = None,
     speculation: Speculation | None = None,
     watch: Watch | None = None,
+    beside: Sequence[Scheduler] = (),
+    share: float = 1.0,
+    idle_w: float = 0.0,
 ) -> dict[str, Any]:
     """Serve a trace to the end and return its figures (see ``summary``).
 
     Args:
-        trace: The requests.
+        trace: The requests, which replicas get in turns.
         scheduler: Plans the iterations.
-        model: The model on its chip.
+        model: The model on its chip, or on a part of it for each replica.
         slo: What requests should attain.
         limits: What bounds the run.
         speculation: Drafts for the decoding requests; None: a token a step.
         watch: Who is told of the run.
+        beside: Schedulers of further replicas.
+        share: Part of the chip that a replica is.
+        idle_w: Power of what is in no replica.
 
     Raises:
         InputError: if a request can never fit.
     """
     limits = limits or Limits()
-    serving = Serving(trace, slo, watch or Watch())
-    engine = Engine(
-        serving.env,
-        Waiting(trace),
-        scheduler,
-        model,
-        serving.recorder,
-        kv=limits.kv_cache(model),
-        max_sequences=limits.max_sequences,
-        speculation=speculation,
-        jump=limits.jump,
-    )
-    serving.add("all", engine, model)
+    serving = Serving(trace, slo, watch or Watch(), idle_w=idle_w)
+    schedulers = scheduler, *beside
+    for number, own in enumerate(schedulers):
+        engine = Engine(
+            serving.env,
+            Waiting(trace, number, len(schedulers)),
+            own,
+            model,
+            serving.recorder,
+            kv=limits.kv_cache(model),
+            max_sequences=limits.max_sequences,
+            speculation=speculation,
+            jump=limits.jump,
+            replica=number,
+        )
+        serving.add("all", engine, model, share)
     return serving.run()
 
 
@@ -253,6 +274,8 @@ class Pools:
         link_latency_s: Its latency.
         carried_byte_j: Energy of a byte that crosses it, read and written; None: no figures.
         idle_w: Power of the units in neither pool.
+        replicas: Of each pool, that its share is of.
+        routes: What keys and values cross instead of a link: links of the chip.
     """
 
     prefill: ServingModel
@@ -264,6 +287,8 @@ class Pools:
     link_latency_s: float = 0.0
     carried_byte_j: float | None = 0.0
     idle_w: float = 0.0
+    replicas: tuple[int, int] = (1, 1)
+    routes: KvRoutes | None = None
 
 
 def run_disaggregated(
@@ -275,6 +300,7 @@ def run_disaggregated(
     limits: Limits | None = None,
     speculation: Speculation | None = None,
     watch: Watch | None = None,
+    beside: Sequence[Scheduler] = (),
 ) -> dict[str, Any]:
     """Serve a trace with prefill and decoding in pools of their own, otherwise as ``run`` does.
 
@@ -286,38 +312,53 @@ def run_disaggregated(
         limits: What bounds each pool.
         speculation: Drafts for the decoding requests; None: a token a step.
         watch: Who is told of the run.
+        beside: Schedulers of further replicas of the prefill pool.
 
     Raises:
         InputError: if a request can never fit, or the link cannot be.
     """
     limits = limits or Limits()
-    link = Link(pools.link_bytes_per_s, pools.link_latency_s)
+    link: Carrier = Link(pools.link_bytes_per_s, pools.link_latency_s)
+    if pools.routes is not None:
+        link = RoutedLinks(pools.routes)
     serving = Serving(trace, slo, watch or Watch(), link, pools)
-    prefill = PrefillPool(
-        serving.env,
-        Waiting(trace),
-        scheduler,
-        pools.prefill,
-        serving.recorder,
-        kv=limits.kv_cache(pools.prefill),
-        max_sequences=limits.max_sequences,
-    )
-    decode = DecodePool(
-        link,
-        prefill,
-        pools.kv_bytes_per_token,
-        serving.env,
-        Waiting(),
-        DecodeOnly(),
-        pools.decode,
-        serving.recorder,
-        kv=limits.kv_cache(pools.decode),
-        max_sequences=limits.max_sequences,
-        speculation=speculation,
-        jump=limits.jump,
-    )
-    serving.add("prefill", prefill, pools.prefill, pools.prefill_share)
-    serving.add("decode", decode, pools.decode, pools.decode_share)
+    schedulers = scheduler, *beside
+    prefill = [
+        PrefillPool(
+            serving.env,
+            Waiting(trace, number, len(schedulers)),
+            own,
+            pools.prefill,
+            serving.recorder,
+            kv=limits.kv_cache(pools.prefill),
+            max_sequences=limits.max_sequences,
+            replica=number,
+        )
+        for number, own in enumerate(schedulers)
+    ]
+    decode = [
+        DecodePool(
+            link,
+            prefill,
+            pools.kv_bytes_per_token,
+            serving.env,
+            Waiting(),
+            DecodeOnly(),
+            pools.decode,
+            serving.recorder,
+            kv=limits.kv_cache(pools.decode),
+            max_sequences=limits.max_sequences,
+            speculation=speculation,
+            jump=limits.jump,
+            replica=number,
+        )
+        for number in range(pools.replicas[1])
+    ]
+    for each in prefill:
+        each.decode = decode
+        serving.add("prefill", each, pools.prefill, pools.prefill_share / len(prefill))
+    for other in decode:
+        serving.add("decode", other, pools.decode, pools.decode_share / len(decode))
     return serving.run()
 
 
@@ -330,6 +371,21 @@ def _seldom_collected() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*before)
+
+
+def _forgotten(left: int, engines: Iterable[tuple[Engine, ServingModel, float]]) -> str:
+    """Which requests a scheduler has forgotten, and what its plan lacks."""
+    never = "1 request is never served" if left == 1 else f"{left} requests are never served"
+    under_way = [request for engine, _, _ in engines for request in engine.prefilling]
+    if not under_way:
+        why = "the scheduler admits none, though nothing runs; a plan calls queue.admit()"
+        return f"{never}: {why}"
+    first = under_way[0]
+    return (
+        f"{never}: the scheduler forgets cut prompts, such as that of request {first.index + 1}, "
+        f"of which {first.left_to_prefill:,} of {first.to_prefill:,} tokens are left to compute; "
+        "a plan goes on with those of queue.prefilling"
+    )
 
 
 def _check_fits(trace: Trace, most_tokens: int) -> None:

@@ -1,15 +1,17 @@
 """The figures of a finished run, of the whole and of each of its engines."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from workloads.serving.engine.engine import Engine
-from workloads.serving.engine.link import Link
+from workloads.serving.engine.link import Carrier
 from workloads.serving.load.traces import PS_PER_S
 from workloads.serving.price.cost import ServingModel
 from workloads.serving.result.metrics import PJ_PER_J, Recorder
 
-Engines = Mapping[str, tuple[Engine, ServingModel, float]]
+#: Replicas of a pool, each with its model and its share of the chip.
+Replicas = Sequence[tuple[Engine, ServingModel, float]]
+Engines = Mapping[str, Replicas]
 
 
 class Between(NamedTuple):
@@ -18,12 +20,10 @@ class Between(NamedTuple):
     Attributes:
         link: Between them.
         carried_byte_j: Energy of a byte that it carried; None where there are no figures.
-        idle_w: Power of the units in neither pool.
     """
 
-    link: Link
+    link: Carrier
     carried_byte_j: float | None
-    idle_w: float
 
     def energy_j(self) -> float | None:
         """Energy of what the link carried."""
@@ -31,7 +31,9 @@ class Between(NamedTuple):
         return None if each is None else self.link.carried_bytes * each
 
 
-def summary(recorder: Recorder, engines: Engines, between: Between | None = None) -> dict[str, Any]:
+def summary(
+    recorder: Recorder, engines: Engines, between: Between | None = None, idle_w: float = 0.0
+) -> dict[str, Any]:
     """Figures of a run in which every request has finished.
 
     Beside those of ``Recorder.summary``:
@@ -47,19 +49,22 @@ def summary(recorder: Recorder, engines: Engines, between: Between | None = None
     """
     figures = recorder.summary()
     span_s = figures["span_s"]
-    parts = {name: _part(*served, span_s) for name, served in engines.items()}
-    decode = list(engines.values())[-1][0].usage
+    parts = {name: _pool(replicas, span_s) for name, replicas in engines.items()}
+    decode = [engine.usage for engine, *_ in list(engines.values())[-1]]
+    decoded, iterations = (
+        sum(getattr(usage, name) for usage in decode) for name in ("decoded", "decode_iterations")
+    )
     energies = [part["energy_j"] for part in parts.values()]
     if between is not None:
-        energies += [between.energy_j(), between.idle_w * span_s]
+        energies.append(between.energy_j())
+    if between is not None or idle_w:
+        energies.append(idle_w * span_s)
     joules = _sum_or_none(energies)
     tokens = figures["prompt_tokens"] + figures["output_tokens"]
     return {
         **figures,
         "iterations": sum(part["iterations"] for part in parts.values()),
-        "mean_decode_batch": decode.decoded / decode.decode_iterations
-        if decode.decode_iterations
-        else None,
+        "mean_decode_batch": decoded / iterations if iterations else None,
         "energy_j": joules,
         "energy_mj_per_output_token": _per(joules, figures["output_tokens"]),
         "energy_mj_per_token": _per(joules, tokens),
@@ -68,12 +73,23 @@ def summary(recorder: Recorder, engines: Engines, between: Between | None = None
             **_kv_sums(parts),
             "preemptions": recorder.preemptions,
         },
-        "utilization": sum(
-            part["utilization"] * share
-            for part, (_, _, share) in zip(parts.values(), engines.values(), strict=True)
-        ),
+        "utilization": sum(part["utilization"] * part["share"] for part in parts.values()),
         "pools": None if between is None else parts | {"link": _link(between, span_s)},
     }
+
+
+def _pool(replicas: Replicas, span_s: float) -> dict[str, Any]:
+    """Figures of a pool: sums over its replicas, or means of parts of the time."""
+    parts = [_part(*each, span_s) for each in replicas]
+    first, count = parts[0], len(parts)
+    if count == 1:
+        return first
+    summed = ("share", "iterations", "energy_j", "expert_load_bytes")
+    found = {name: _sum_or_none([part[name] for part in parts]) for name in summed}
+    means = ("busy_fraction", "utilization")
+    found |= {name: sum(part[name] for part in parts) / count for name in means}
+    kv = {name: sum(part["kv"][name] for part in parts) for name in first["kv"]}
+    return {name: (found | {"kv": kv, "replicas": count})[name] for name in [*first, "replicas"]}
 
 
 def _part(engine: Engine, model: ServingModel, share: float, span_s: float) -> dict[str, Any]:

@@ -16,12 +16,14 @@ class Waiting:
 
     Args:
         trace: The requests, in order of arrival; None where all are put here by others.
+        replica: Which of them wait here: of as many as there are replicas the one in this place.
+        replicas: How many there are.
     """
 
-    def __init__(self, trace: Trace | None = None) -> None:
+    def __init__(self, trace: Trace | None = None, replica: int = 0, replicas: int = 1) -> None:
         self._trace = trace
         self._total = 0 if trace is None else len(trace)
-        self._taken = 0
+        self._taken, self._step = replica, replicas
         self._rows: list[tuple[int, int, int]] = []
         self._first_row = 0
         self._returned: deque[tuple[int, Request]] = deque()
@@ -63,7 +65,7 @@ class Waiting:
         if self._returned and self._returned[0][1] is request:
             self._returned.popleft()
         else:
-            self._taken += 1
+            self._taken += self._step
 
     def put_first(self, request: Request, from_ps: int) -> None:
         """A request is back, before all others, and can be taken from a time on."""

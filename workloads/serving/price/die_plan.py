@@ -75,7 +75,12 @@ class DiePlan(NamedTuple):
         Each group computes all micro-batches one behind another; no micro-batch is there again
         before it has passed all groups.
         """
-        times = [[self._stage_cycles(stage, of) for stage in run] for run in self.runs]
+        alike = {id(run): run for run in self.runs}  # told apart by what costs nothing
+        known = {
+            number: [self._stage_cycles(stage, of) for stage in run]
+            for number, run in alike.items()
+        }
+        times = [known[id(run)] for run in self.runs]
         return max(sum(map(max, times)), *map(sum, times))
 
     def passing_cycles(self, of: Cycles) -> float:
@@ -161,10 +166,8 @@ class DiePlanner:
 
     @property
     def stretches(self) -> list[range]:
-        """Layers of each group: equally many, or one more in the first ones."""
-        each, more = divmod(self._model.layers, self._groups.count)
-        ends = [number * each + min(number, more) for number in range(self._groups.count + 1)]
-        return [range(*pair) for pair in zip(ends[:-1], ends[1:], strict=True)]
+        """Layers of each group."""
+        return stretches_of(self._model.layers, self._groups.count)
 
     def planned(self, batch: Batch) -> DiePlan:
         """An iteration."""
@@ -182,7 +185,7 @@ class DiePlanner:
         decoding = min(most, sequences)
         of_each = ceil(sequences / max(1, decoding))
         keys = rounded(ceil(batch.decode_context_tokens / max(1, sequences)) + width)
-        dealt = _dealt(batch.prefills, most, dies)
+        dealt = dealt_prompts(batch.prefills, most, dies)
         ended = batch.logit_rows - batch.decode_tokens
         shares = []
         for number, chunks in enumerate(dealt):
@@ -282,7 +285,14 @@ class DiePlanner:
         return share.decoding + share.prompt_tokens, of_die + most
 
 
-def _dealt(
+def stretches_of(layers: int, groups: int) -> list[range]:
+    """Layers of each of some groups: equally many, or one more in the first ones."""
+    each, more = divmod(layers, groups)
+    ends = [number * each + min(number, more) for number in range(groups + 1)]
+    return [range(*pair) for pair in zip(ends[:-1], ends[1:], strict=True)]
+
+
+def dealt_prompts(
     prompts: Sequence[tuple[int, int]], batches: int, dies: int
 ) -> list[list[list[tuple[int, int]]]]:
     """Prompt chunks by micro-batch and die: the longest first, to the die with the fewest tokens.

@@ -4,15 +4,9 @@ Kernels of a die are priced as on any chip of tiles (`workloads.serving.price.pa
 by `tlm.dies`. What ``wafertlm iteration`` prints is added up here.
 """
 
-from collections import Counter
-from collections.abc import Mapping
-from copy import copy
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 from math import ceil
-from typing import Self
-
-import numpy as np
 
 from tlm.chips import Chip
 from tlm.chips.find import shipped_as
@@ -23,24 +17,19 @@ from workloads.machine.dtypes import DTYPE_BITS, computed_dtype
 from workloads.machine.kv_levels import BLOCK_TOKENS
 from workloads.machine.network import Network, chip_network
 from workloads.machine.place import Place, chip_place
-from workloads.models import Model, SlidingWindow
+from workloads.models import Model
 from workloads.models.model import Linear
 from workloads.serving.price.cost import (
-    Batch,
-    DecodeCosts,
-    Int64s,
-    IterationCost,
     Work,
     macs_of,
 )
 from workloads.serving.price.die_links import DieLinks, Exchange, HandOver, Link, Routing
 from workloads.serving.price.die_plan import DiePlan, DiePlanner
-from workloads.serving.price.iteration import AnyPart, Routed, rounded
-from workloads.serving.price.lt_runs import LtRuns
+from workloads.serving.price.iteration import AnyPart, Routed
 from workloads.serving.price.mapping import Mapping as Mapper
 from workloads.serving.price.part_price import PartPrices, Price
 from workloads.serving.price.part_price import Planned as PlannedKernel
-from workloads.serving.price.tile_price import End
+from workloads.serving.price.planned_price import PlannedPrice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,27 +104,9 @@ class DiesOfModel:
         return min(found) * self.groups.dies
 
     def stage_bytes(self, number: int) -> int:
-        """Bytes of the weights in a die of a group; a draft module's are with the last layers."""
-        model, stretch = self.model, self.planner.stretches[number]
-        first, last = number == 0, number == self.groups.count - 1
-        dense, with_experts, *_ = model.count(stretch)
-        plain, of_experts = 0, with_experts
-        if last and model.draft_layers:
-            if model.experts is None:
-                dense += model.draft_layers
-            else:
-                of_experts += model.draft_layers
-            plain += 2 * model.hidden**2 * model.draft_layers
-        plain += (dense + of_experts) * _weights(model.attention_linears)
-        plain += dense * _weights(model.dense_linears)
-        plain += of_experts * _weights(model.shared_linears)
-        experts = 0 if model.experts is None else ceil(model.experts.count / self.groups.dies)
-        heads = (first or (last and model.tied_embeddings)) + (last and not model.tied_embeddings)
-        return round(
-            plain * model.weight_width_bytes
-            + of_experts * experts * model.expert_bytes
-            + heads * model.head.weights * model.head_width_bytes
-        )
+        """Bytes of the weights in a die of a group."""
+        stretches, dies = self.planner.stretches, self.groups.dies
+        return stage_weight_bytes(self.model, stretches, number, dies)
 
     def place(self, network: Network | None = None) -> Place:
         """The tiles of a die."""
@@ -162,10 +133,6 @@ class DiePrices:
             return Price(self._links.cycles(part))
         return self._parts.of(part)
 
-    def cycles(self, part: AnyPart | Link) -> float:
-        """Cycles of a part."""
-        return self.of(part).cycles
-
     def ends(self, part: AnyPart | Link) -> tuple[float, float]:
         """The least and the most cycles that a part may take: at level `at`, links at `lt`.
 
@@ -182,7 +149,7 @@ class DiePrices:
         return [] if isinstance(part, Exchange | HandOver) else self._parts.plans(part)
 
 
-class DiesPrice:
+class DiesPrice(PlannedPrice):
     """``ServingModel`` of a model on a wafer of dies.
 
     Args:
@@ -214,56 +181,13 @@ class DiesPrice:
         network_pct = 0.0 if network is None else network.error_pct
         mapper = Mapper(self._place, choices)
         parts = PartPrices(model, self._chip, (mapper, mapper), compared_as, network_pct)
-        self._prices = DiePrices(parts, self._dies.links)
-        self._end: End | None = None
-        self._decoded: dict[tuple[int, int, int], tuple[DiePlan, float]] = {}
-
-    def at_end(self, end: End) -> Self:
-        """The same, with times as low or as high as the errors of the prices let them be."""
-        other = copy(self)
-        other._end, other._decoded = end, {}
-        return other
-
-    def at_lt(self, _: LtRuns) -> Self:
-        """Refused: links have no grid of sizes at level lt.
-
-        Raises:
-            InputError: always.
-        """
-        raise InputError(f"--level: found 'lt' with '{self._chip.name}'; allowed: perf")
-
-    @property
-    def not_compared(self) -> list[str]:
-        """Kernels that were priced, of whose closed forms no error is known."""
-        return self._prices.not_compared
+        prices = DiePrices(parts, self._dies.links)
+        super().__init__(model, self._chip, self._dies.planner, prices)
 
     @property
     def dies(self) -> DiesOfModel:
         """The dies, and what lies on which."""
         return self._dies
-
-    @property
-    def prices(self) -> DiePrices:
-        """Prices of the parts of its iterations."""
-        return self._prices
-
-    def parts(self, made_of: Mapping[DiePlan, int]) -> dict[AnyPart | Link, int]:
-        """Parts of iterations, and how often each ran, from what they were made of."""
-        found: Counter[AnyPart | Link] = Counter()
-        for plan, times in made_of.items():
-            for part, count in plan.counted():
-                found[part] += times * count
-        return found
-
-    @property
-    def layers(self) -> int:
-        """Layers of the model."""
-        return self._model.layers
-
-    @property
-    def sliding_window(self) -> SlidingWindow | None:
-        """None has one."""
-        return None
 
     @property
     def kv_bytes_per_token(self) -> int:
@@ -286,56 +210,11 @@ class DiesPrice:
         energy = self._chip.energy
         return None if energy is None else energy.idle_w * self._dies.groups.mesh.dies
 
-    def cost(self, batch: Batch) -> IterationCost:
-        """Price of an iteration."""
-        plan = self._dies.planner.planned(batch)
-        made_of = (plan,) if self._end is None else ()
-        seconds = plan.cycles(self._cycles) / self._chip.clock_hz
-        return IterationCost(seconds, self._joules(plan), self._expert_bytes(plan), made_of)
-
-    def decode_costs(
-        self,
-        sequences: int,
-        context_tokens: Int64s,
-        width: int = 1,
-        spilled_tokens: int | None = None,
-    ) -> DecodeCosts:
-        """Prices of iterations that only decode."""
-        keys = [rounded(each + width) for each in (-(-context_tokens // sequences)).tolist()]
-        made_of, seconds = [], []
-        for seen, alike in groupby(keys):
-            plan, of_one = self._decoding(sequences, seen - width, width)
-            times = len(list(alike))
-            made_of.append(((plan,), times))
-            seconds.append(np.full(times, of_one))
-        (plan,), _ = made_of[0]
-        energy = None
-        if self._chip.energy is not None:
-            joules = [self._joules(plan) or 0.0 for (plan,), _ in made_of]
-            energy = np.repeat(joules, [times for _, times in made_of])
-        told = made_of if self._end is None else ()
-        return DecodeCosts(np.concatenate(seconds), energy, self._expert_bytes(plan), told)
-
     def utilization(self, work: Work, span_s: float) -> float:
         """Unpadded multiply-accumulates of ``work`` over the dies' peak in ``span_s``."""
         place, dies = self._place, self._dies.groups.mesh.dies
         of_die = place.rows * place.cols * place.matrix.macs_per_cycle * self._chip.clock_hz
         return macs_of(work, self._model) / (dies * of_die * span_s)
-
-    def _decoding(self, sequences: int, context: int, width: int) -> tuple[DiePlan, float]:
-        """Plan and seconds of an iteration that only decodes, once for each of these."""
-        key = sequences, context, width
-        if key not in self._decoded:
-            batch = Batch((), sequences, sequences * context, sequences * width, decode_width=width)
-            plan = self._dies.planner.planned(batch)
-            self._decoded[key] = plan, plan.cycles(self._cycles) / self._chip.clock_hz
-        return self._decoded[key]
-
-    def _cycles(self, part: AnyPart | Link) -> float:
-        if self._end is None:
-            return self._prices.cycles(part)
-        low, high = self._prices.ends(part)
-        return low if self._end == "low" else high
 
     def _joules(self, plan: DiePlan) -> float | None:
         """Of all dies, links not counted; None without figures."""
@@ -356,3 +235,33 @@ class DiesPrice:
 
 def _weights(linears: tuple[Linear, ...]) -> int:
     return sum(linear.weights for linear in linears)
+
+
+def stage_weight_bytes(model: Model, stretches: Sequence[range], number: int, dies: int = 1) -> int:
+    """Bytes of the weights of a stage of a pipeline; a draft module's are with the last layers.
+
+    Args:
+        model: The model.
+        stretches: Layers of each stage.
+        number: Which stage.
+        dies: Of a stage, to which experts are dealt out, while each has all else.
+    """
+    stretch, first, last = stretches[number], number == 0, number == len(stretches) - 1
+    dense, with_experts, *_ = model.count(stretch)
+    plain, of_experts = 0, with_experts
+    if last and model.draft_layers:
+        if model.experts is None:
+            dense += model.draft_layers
+        else:
+            of_experts += model.draft_layers
+        plain += 2 * model.hidden**2 * model.draft_layers
+    plain += (dense + of_experts) * _weights(model.attention_linears)
+    plain += dense * _weights(model.dense_linears)
+    plain += of_experts * _weights(model.shared_linears)
+    experts = 0 if model.experts is None else ceil(model.experts.count / dies)
+    heads = (first or (last and model.tied_embeddings)) + (last and not model.tied_embeddings)
+    return round(
+        plain * model.weight_width_bytes
+        + of_experts * experts * model.expert_bytes
+        + heads * model.head.weights * model.head_width_bytes
+    )

@@ -6,6 +6,7 @@ request leaves behind is its row. So memory does not grow with the run.
 
 from collections import Counter
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -142,6 +143,23 @@ def _whole(values: np.ndarray[Any, np.dtype[np.float64]]) -> int:
     return sum(map(int, np.rint(values).tolist()))
 
 
+@dataclass(slots=True)
+class _DecodingSet:
+    """Requests that decode together.
+
+    Attributes:
+        last_ps: When they emitted tokens last.
+        steps: How often they did.
+        last_late_step: In which step they last did so too late.
+        fresh: Those that have not done so yet.
+    """
+
+    last_ps: int = 0
+    steps: int = 0
+    last_late_step: int = -1
+    fresh: dict[int, Request] = field(default_factory=dict)
+
+
 class Recorder:
     """Collects one run.
 
@@ -164,10 +182,7 @@ class Recorder:
         self.finished = 0
         self.row: RowSink | None = None
         self._tbt_limit_ps = None if self.slo.tbt_ms is None else self.slo.tbt_ms * _PS_PER_MS
-        self._last_decode_ps = 0
-        self._steps = 0
-        self._last_late_step = -1
-        self._fresh: dict[int, Request] = {}
+        self._sets: dict[int, _DecodingSet] = {}
         self._ttft, self._tbt, self._e2e, self._queue = Sample(), Sample(), Sample(), Sample()
         self._last_ps = 0
         self._prompt_tokens = 0
@@ -193,46 +208,48 @@ class Recorder:
         request.last_token_ps = now_ps
         self._timeline.output(now_ps, 1)
 
-    def joined(self, request: Request) -> None:
-        """A request has joined the decoding set."""
-        self._fresh[request.index] = request
+    def joined(self, request: Request, replica: int = 0) -> None:
+        """A request has joined a decoding set: that of a replica, if there are several."""
+        self._set(replica).fresh[request.index] = request
 
-    def decoded(self, now_ps: int, members: int, tokens: int) -> None:
+    def decoded(self, now_ps: int, members: int, tokens: int, replica: int = 0) -> None:
         """Every member of the decoding set has emitted a token or more, ``tokens`` in all."""
-        established = members - len(self._fresh)
-        if established and self._interval(now_ps - self._last_decode_ps, established):
-            self._last_late_step = self._steps
-        for request in self._fresh.values():
+        own = self._set(replica)
+        established = members - len(own.fresh)
+        if established and self._interval(now_ps - own.last_ps, established):
+            own.last_late_step = own.steps
+        for request in own.fresh.values():
             request.late_token |= self._interval(now_ps - request.last_token_ps, 1)
-        self._fresh.clear()
+        own.fresh.clear()
         if tokens > members:  # those that come together have no time between them
             self._tbt.add(0, tokens - members)
-        self._last_decode_ps = now_ps
-        self._steps += 1
+        own.last_ps = now_ps
+        own.steps += 1
         self._timeline.output(now_ps, tokens)
 
-    def decoded_all(self, ends_ps: Int64s, members: int) -> None:
+    def decoded_all(self, ends_ps: Int64s, members: int, replica: int = 0) -> None:
         """Every member has emitted a token at each of these times."""
-        self.decoded(int(ends_ps[0]), members, members)
+        self.decoded(int(ends_ps[0]), members, members, replica)
         if len(ends_ps) == 1:
             return
-        intervals = ends_ps[1:] - ends_ps[:-1]
+        own, intervals = self._set(replica), ends_ps[1:] - ends_ps[:-1]
         self._tbt.add_all(intervals, members)
         if self._tbt_limit_ps is not None:
             late = np.flatnonzero(intervals > self._tbt_limit_ps)
             if len(late):
-                self._last_late_step = self._steps + int(late[-1])
-        self._last_decode_ps = int(ends_ps[-1])
-        self._steps += len(intervals)
+                own.last_late_step = own.steps + int(late[-1])
+        own.last_ps = int(ends_ps[-1])
+        own.steps += len(intervals)
         self._timeline.outputs(ends_ps[1:], members)
 
-    def left(self, request: Request) -> None:
+    def left(self, request: Request, replica: int = 0) -> None:
         """A member has left the decoding set, finished or preempted."""
-        if self._fresh.pop(request.index, None) is not None:
+        own = self._set(replica)
+        if own.fresh.pop(request.index, None) is not None:
             return
-        request.last_token_ps = self._last_decode_ps
+        request.last_token_ps = own.last_ps
         # Step ``joined_step`` was its first, with an interval of its own.
-        request.late_token |= self._last_late_step > request.joined_step
+        request.late_token |= own.last_late_step > request.joined_step
 
     def done(self, request: Request) -> None:
         """A request has emitted its last token."""
@@ -295,6 +312,11 @@ class Recorder:
             "span_s": span_s,
             "timeline": self._timeline.summary(),
         }
+
+    def _set(self, replica: int) -> _DecodingSet:
+        if replica not in self._sets:
+            self._sets[replica] = _DecodingSet()
+        return self._sets[replica]
 
     def _interval(self, interval_ps: int, count: int) -> bool:
         """Keep an interval; tells whether it is longer than the objective."""

@@ -21,6 +21,8 @@ class PdFusion:
         chunk_tokens: Tokens of a chunk; the last of a prompt is shorter and costs as much.
         budget_units: Budget of an iteration.
         chunk_units: Price of a chunk.
+        micro_batches: That pass a pipeline in an iteration, each with that budget: a prompt gets no
+            more chunks than one of them has room for.
     """
 
     keeps_prompts = False
@@ -30,6 +32,7 @@ class PdFusion:
         chunk_tokens: int = DEFAULT_CHUNK_TOKENS,
         budget_units: int = DEFAULT_BUDGET_UNITS,
         chunk_units: int = DEFAULT_CHUNK_UNITS,
+        micro_batches: int = 1,
     ) -> None:
         if chunk_tokens < 1:
             raise InputError(f"token budget: found {chunk_tokens}; allowed: 1 or more")
@@ -40,14 +43,17 @@ class PdFusion:
         self._chunk_tokens = chunk_tokens
         self._budget_units = budget_units
         self._chunk_units = chunk_units
+        self._micro_batches = micro_batches
 
     def plan(self, queue: Queue) -> Plan:
         """Chunks for what the decoding requests leave of the budget."""
-        left = (self._budget_units - queue.decoding) // self._chunk_units
+        budget = self._budget_units * self._micro_batches
+        left = (budget - queue.decoding) // self._chunk_units
+        most = self._budget_units // self._chunk_units
         chunks = []
         started = iter(tuple(queue.prefilling))
         while left > 0 and (request := next(started, None) or queue.admit()) is not None:
-            pieces = min(left, -(-request.left_to_prefill // self._chunk_tokens))
+            pieces = min(left, most, -(-request.left_to_prefill // self._chunk_tokens))
             tokens = min(request.left_to_prefill, pieces * self._chunk_tokens)
             chunks.append(Chunk(request, tokens))
             left -= pieces

@@ -79,7 +79,7 @@ def wafer_figures(case: WaferCase) -> Figures:
 
     def cycles(part: AnyPart | Link) -> float:
         replaced = flash and isinstance(part, Decode)
-        return price.prices.cycles(part) + (_flash_more(price, part) if replaced else 0.0)
+        return price.prices.of(part).cycles + (_flash_more(price, part) if replaced else 0.0)
 
     hz = _chip(case.link_gb_s).clock_hz
     seconds = plan.cycles(cycles) / hz

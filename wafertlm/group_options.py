@@ -1,0 +1,76 @@
+"""How a model is dealt out to groups of a chip's tiles, as options of several commands say it."""
+
+from typing import Any
+
+from tlm.chips import AnyChip, Chip
+from tlm.chips.gpu import GpuBox
+from tlm.errors import InputError, choose
+from workloads.kernels.gemm.partition_plan import PARTITIONS
+from workloads.machine.groups import Parallel
+from workloads.machine.order import PLACEMENTS
+
+TP_HELP = "Tiles of a group, which share each product."
+DP_HELP = "Pipelines of groups that serve requests apart; default: as many as there is room for."
+MICRO_BATCH_HELP = (
+    "Most decoding requests that pass the stages together; default: a share of all a stage."
+)
+PARTITION_HELP = "Of products in a group: input, mn, k, 2d or auto (default)."
+PLACEMENT_HELP = "Order of a group's tiles: linear (default), interleave, ring or mesh."
+#: Options of tiles in groups; ``pp`` is one of dies of a wafer, too.
+ON_GROUPS = ("tp", "dp", "micro_batch", "partition", "placement")
+#: Options of pools of tiles in groups.
+ON_POOLS = (
+    *("prefill_tp", "prefill_pp", "prefill_dp", "decode_tp", "decode_pp", "decode_dp"),
+    *("pd_placement", "decode_chip"),
+)
+_NUMBERS = ("tp", "pp", "dp")
+
+
+def group_parallel(options: Any, chip: AnyChip, pool: str = "") -> Parallel | None:
+    """What options of a command say of groups of tiles; None if they say nothing.
+
+    Args:
+        options: A record of options.
+        chip: Of which chip.
+        pool: First part of the names of the options of a pool, which come before those of all.
+
+    Raises:
+        InputError: for another kind of chip, and unknown names.
+    """
+    own = {name: getattr(options, f"{pool}_{name}") if pool else None for name in _NUMBERS}
+    found = {name: getattr(options, name) if each is None else each for name, each in own.items()}
+    of_pools = {name: getattr(options, name, None) for name in ON_POOLS}
+    of_all = {name: getattr(options, name) for name in ON_GROUPS}
+    if isinstance(chip, GpuBox) or chip.dies is not None:
+        for name, given in (of_all | of_pools).items():
+            if given is not None:
+                raise InputError(
+                    f"--{name.replace('_', '-')}: found with '{chip.name}'; allowed: with one die "
+                    "of tiles, such as npusim-large"
+                )
+        return None
+    if all(each is None for each in (*found.values(), *of_all.values(), *of_pools.values())):
+        return None
+    partition, placement = options.partition, options.placement
+    _hold_memory(chip)
+    partition, placement = partition or "auto", placement or PLACEMENTS[0]
+    choose("partition", partition, PARTITIONS)
+    choose("placement", placement, PLACEMENTS)
+    tensor, pipeline, replicas = found["tp"], found["pp"], found["dp"]
+    return Parallel(
+        tensor=1 if tensor is None else tensor,
+        pipeline=1 if pipeline is None else pipeline,
+        replicas=replicas,
+        micro_batch=options.micro_batch,
+        partition=partition,
+        placement=placement,
+        of=f"--{pool}-" if any(own.values()) else "--",
+    )
+
+
+def _hold_memory(chip: Chip) -> None:
+    if chip.memory is None:
+        raise InputError(
+            f"--tp, --pp, --dp: found with '{chip.name}'; allowed: with tiles that have off-chip "
+            "memory, such as npusim-large"
+        )

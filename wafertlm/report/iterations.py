@@ -1,0 +1,81 @@
+"""Iterations of a model, kernel by kernel."""
+
+from collections.abc import Iterator
+
+from wafertlm.kernel.binding import PART_NAMES
+from wafertlm.report.records import Iteration, KernelOfIteration
+from wafertlm.report.stored import Results
+from wafertlm.report.story import Answer, Bar, Cell, Column, Grid, error_cell
+from wafertlm.report.wording import between, count, figure, plain, seconds, trust
+
+_MOST_BARS = 12
+_COLUMNS = (
+    Column("operator", text=True),
+    Column("kernel", text=True),
+    Column("shape", text=True),
+    Column("runs"),
+    Column("cycles of one"),
+    Column("share", "%"),
+    Column("bound by", text=True),
+    Column("level error", "%"),
+)
+
+
+def iteration_answers(results: Results) -> Iterator[Answer]:
+    """An answer for each iteration."""
+    for stem, run in sorted(results.iterations.items()):
+        yield _answer(stem, run)
+
+
+def _answer(stem: str, run: Iteration) -> Answer:
+    options = run.model_dump()["options"]
+    work = [f"prefill {text}" for text in options.get("prefill") or ()]
+    work += [f"decode {options['decode']}"] if options.get("decode") else []
+    kernels = sorted(run.kernels, key=_cycles, reverse=True)
+    whole = sum(map(_cycles, kernels)) or 1.0
+    first = kernels[0]
+    part = max(first.breakdown_cycles, key=lambda name: first.breakdown_cycles[name])
+    return Answer(
+        question=f"What does an iteration of {plain(options.get('model'))} on "
+        f"{plain(options.get('chip'))} ({', '.join(work) or 'no work'}) spend its time on?",
+        figures=[
+            (seconds(run.seconds), "an iteration"),
+            (f"{100 * _cycles(first) / whole:.0f} %", f"of it {first.operator}"),
+            (count(run.cycles), f"cycles at level {plain(options.get('level'))}"),
+        ],
+        interval=between(run.seconds_low, run.seconds_high, seconds),
+        binds=f"bound by {first.operator} ({first.kernel}), and that by "
+        f"{PART_NAMES.get(part, part)}. Next: wafertlm kernel {first.kernel} --shape "
+        f"{first.shape}, by itself; another mapping with compare iteration --vary.",
+        trust=trust(run.error),
+        stems=[stem],
+        bars=[_bar(each, whole) for each in kernels[:_MOST_BARS]],
+        grids=[Grid(_COLUMNS, [_row(each, whole) for each in kernels], "All kernels", folded=True)],
+    )
+
+
+def _cycles(kernel: KernelOfIteration) -> float:
+    """Of all its runs."""
+    return kernel.count * kernel.cycles
+
+
+def _bar(kernel: KernelOfIteration, whole: float) -> Bar:
+    share = 100 * _cycles(kernel) / whole
+    parts = sum(kernel.breakdown_cycles.values()) or 1.0
+    shares = {name: share * part / parts for name, part in kernel.breakdown_cycles.items()}
+    return Bar(f"{kernel.operator} ({kernel.kernel})", shares, f"{share:.1f} %")
+
+
+def _row(kernel: KernelOfIteration, whole: float) -> list[str | Cell]:
+    parts = kernel.breakdown_cycles
+    part = max(parts, key=lambda name: parts[name])
+    return [
+        kernel.operator,
+        kernel.kernel,
+        kernel.shape,
+        count(kernel.count),
+        count(kernel.cycles),
+        figure(100 * _cycles(kernel) / whole),
+        PART_NAMES.get(part, part),
+        error_cell(kernel.level_pct),
+    ]

@@ -1,0 +1,175 @@
+"""Models whose iterations pass groups of units in micro-batches: plans, and what they cost."""
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from copy import copy
+from itertools import groupby
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from tlm.chips import Chip
+from tlm.errors import InputError
+from workloads.models import Model, SlidingWindow
+from workloads.serving.price.cost import (
+    Batch,
+    DecodeCosts,
+    Int64s,
+    IterationCost,
+    layers_in_sram,
+)
+from workloads.serving.price.die_plan import DiePlan
+from workloads.serving.price.iteration import rounded
+from workloads.serving.price.lt_runs import LtRuns
+from workloads.serving.price.part_price import Price
+from workloads.serving.price.tile_price import End
+
+
+class Planner(Protocol):
+    """Says what runs where."""
+
+    def planned(self, batch: Batch) -> DiePlan:
+        """An iteration."""
+        ...
+
+
+class Prices(Protocol):
+    """Of parts of iterations, and of what goes between groups."""
+
+    @property
+    def not_compared(self) -> list[str]:
+        """Kernels that were priced, of whose closed forms no error is known."""
+        ...
+
+    def of(self, part: Any) -> Price:
+        """Price of a part."""
+        ...
+
+    def ends(self, part: Any) -> tuple[float, float]:
+        """The least and the most cycles that a part may take."""
+        ...
+
+    def plans(self, part: Any) -> Sequence[tuple[Any, Any]]:
+        """Plans of a part's kernels, each behind what has its place."""
+        ...
+
+
+class PlannedPrice:
+    """What is common to such models (`workloads.serving.price.cost.ServingModel`).
+
+    Args:
+        model: The model.
+        chip: The chip, with the engines of its elements.
+        planner: Plans iterations.
+        prices: Prices their parts.
+    """
+
+    def __init__(self, model: Model, chip: Chip, planner: Planner, prices: Prices) -> None:
+        self._model, self._chip = model, chip
+        self._planner, self._prices = planner, prices
+        self._end: End | None = None
+        self._decoded: dict[tuple[int, int, int, int], tuple[DiePlan, float]] = {}
+
+    def at_end(self, end: End) -> Self:
+        """The same, with times as low or as high as the errors of the prices let them be."""
+        other = copy(self)
+        other._end, other._decoded = end, {}
+        return other
+
+    def at_lt(self, _: LtRuns) -> Self:
+        """Refused: what goes between groups has no grid of sizes at level lt.
+
+        Raises:
+            InputError: always.
+        """
+        raise InputError(f"--level: found 'lt' with '{self._chip.name}'; allowed: perf")
+
+    @property
+    def not_compared(self) -> list[str]:
+        """Kernels that were priced, of whose closed forms no error is known."""
+        return self._prices.not_compared
+
+    @property
+    def prices(self) -> Prices:
+        """Prices of the parts of its iterations."""
+        return self._prices
+
+    def parts(self, made_of: Mapping[DiePlan, int]) -> dict[Any, int]:
+        """Parts of iterations, and how often each ran, from what they were made of."""
+        found: Counter[Hashable] = Counter()
+        for plan, times in made_of.items():
+            for part, count in plan.counted():
+                found[part] += times * count
+        return found
+
+    @property
+    def layers(self) -> int:
+        """Layers of the model."""
+        return self._model.layers
+
+    @property
+    def sliding_window(self) -> SlidingWindow | None:
+        """The window that some of its layers see."""
+        return self._model.sliding_window
+
+    def cost(self, batch: Batch) -> IterationCost:
+        """Price of an iteration."""
+        plan = self._planner.planned(batch)
+        made_of = (plan,) if self._end is None else ()
+        seconds = plan.cycles(self._cycles) / self._chip.clock_hz
+        return IterationCost(seconds, self._joules(plan), self._expert_bytes(plan), made_of)
+
+    def decode_costs(
+        self,
+        sequences: int,
+        context_tokens: Int64s,
+        width: int = 1,
+        spilled_tokens: int | None = None,
+    ) -> DecodeCosts:
+        """Prices of iterations that only decode."""
+        seen_by_each = (-(-context_tokens // sequences)).tolist()
+        kept = layers_in_sram(self.layers, context_tokens, spilled_tokens)
+        keys = zip((rounded(each + width) for each in seen_by_each), kept, strict=True)
+        made_of, seconds = [], []
+        for (seen, in_sram), alike in groupby(keys):
+            plan, of_one = self._decoding(sequences, seen - width, width, in_sram)
+            times = len(list(alike))
+            made_of.append(((plan,), times))
+            seconds.append(np.full(times, of_one))
+        (plan,), _ = made_of[0]
+        energy = None
+        if self._chip.energy is not None:
+            joules = [self._joules(plan) or 0.0 for (plan,), _ in made_of]
+            energy = np.repeat(joules, [times for _, times in made_of])
+        told = made_of if self._end is None else ()
+        return DecodeCosts(np.concatenate(seconds), energy, self._expert_bytes(plan), told)
+
+    def _decoding(
+        self, sequences: int, context: int, width: int, kept: int
+    ) -> tuple[DiePlan, float]:
+        """Plan and seconds of an iteration that only decodes, once for each of these.
+
+        Of the layers so many find the tokens of the cache in SRAM.
+        """
+        key = sequences, context, width, kept
+        if key not in self._decoded:
+            cached = sequences * context
+            in_sram = round(cached * kept / self.layers)
+            batch = Batch((), sequences, cached, sequences * width, None, width, in_sram)
+            plan = self._planner.planned(batch)
+            self._decoded[key] = plan, plan.cycles(self._cycles) / self._chip.clock_hz
+        return self._decoded[key]
+
+    def _cycles(self, part: Any) -> float:
+        if self._end is None:
+            return self._prices.of(part).cycles
+        low, high = self._prices.ends(part)
+        return low if self._end == "low" else high
+
+    def _joules(self, plan: DiePlan) -> float | None:
+        """Of all units; None without figures."""
+        raise NotImplementedError
+
+    def _expert_bytes(self, plan: DiePlan) -> float:
+        """Bytes of experts' weights that all units read."""
+        raise NotImplementedError
