@@ -1,5 +1,7 @@
 """Chunked prefill."""
 
+from heapq import heapreplace
+
 from tlm.errors import InputError
 from workloads.serving.schedulers.base import Chunk, Plan, Queue
 
@@ -9,8 +11,9 @@ DEFAULT_TOKEN_BUDGET = 512
 class Chunked:
     """Stall-free batching as in Sarathi-Serve (OSDI 2024, algorithm 3).
 
-    An iteration has a budget of tokens. Decoding requests come first, one token each or a draft and
-    one more; prompts fill the rest, a started one before new ones, the last cut to what is left.
+    An iteration has a budget of tokens, which is that of each rank. Decoding requests come first,
+    one token each or a draft and one more; prompts fill the rest, a started one before new ones,
+    the last cut to what is left.
     """
 
     keeps_prompts = False
@@ -22,16 +25,19 @@ class Chunked:
 
     def plan(self, queue: Queue) -> Plan:
         """Prompt chunks within what the decoding requests leave of the budget."""
-        left = self.token_budget - queue.decode_tokens
+        left = self.token_budget - -(-queue.decode_tokens // queue.ranks)
         return Plan(fill(queue, left)) if left > 0 else Plan()
 
 
 def fill(queue: Queue, tokens: int) -> list[Chunk]:
-    """Chunks of started and then of new prompts, ``tokens`` in all if there are as many."""
-    chunks = []
+    """Chunks of started and then of new prompts, ``tokens`` on each rank if there are as many.
+
+    A prompt goes to the rank with the fewest tokens, and is cut to what is left there.
+    """
+    chunks, loads = [], [0] * queue.ranks
     started = iter(tuple(queue.prefilling))
-    while tokens > 0 and (request := next(started, None) or queue.admit()) is not None:
-        chunk = Chunk(request, min(request.left_to_prefill, tokens))
+    while loads[0] < tokens and (request := next(started, None) or queue.admit()) is not None:
+        chunk = Chunk(request, min(request.left_to_prefill, tokens - loads[0]))
         chunks.append(chunk)
-        tokens -= chunk.tokens
+        heapreplace(loads, loads[0] + chunk.tokens)
     return chunks
