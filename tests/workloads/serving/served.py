@@ -39,7 +39,6 @@ class LoggedModel:
 
     ranks = 1
     kv_capacity_tokens = 1 << 20
-    kv_sram_tokens = 1 << 20
     kv_bytes_per_token = 8
     static_power_w = 10.0
 
@@ -48,8 +47,10 @@ class LoggedModel:
         seconds: Callable[[Batch], float] = lambda batch: 1.0,
         layers: int = 1,
         window: SlidingWindow | None = None,
+        kv_sram_tokens: int = 0,
     ) -> None:
         self._seconds = seconds
+        self.kv_sram_tokens = kv_sram_tokens
         self.layers = layers
         self.sliding_window = window
         self.batches: list[Batch] = []

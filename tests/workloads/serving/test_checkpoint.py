@@ -54,7 +54,7 @@ def _uneven(batch: Batch) -> float:
 
 
 def _serve(trace: Trace, scheduler: Scheduler, pools: bool, watch: Watch) -> dict[str, Any]:
-    model = LoggedModel(_uneven, layers=5)
+    model = LoggedModel(_uneven, layers=5, kv_sram_tokens=100)
     limits = Limits(300, 4, kv_sram_tokens=100)
     if not pools:
         return run(trace, scheduler, model, slo=Slo(2.0, 300.0), limits=limits, watch=watch)

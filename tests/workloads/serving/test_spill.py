@@ -57,7 +57,12 @@ def test_who_finds_no_room_for_a_buffer_waits() -> None:
 def test_spilled_bytes_are_reported_and_more_sram_spills_less() -> None:
     trace = trace_of(*[(0, 100, 50)] * 8)
     spilled = [
-        run(trace, Chunked(64), LoggedModel(), limits=Limits(4000, kv_sram_tokens=sram))["kv"]
+        run(
+            trace,
+            Chunked(64),
+            LoggedModel(kv_sram_tokens=sram),
+            limits=Limits(4000, kv_sram_tokens=sram),
+        )["kv"]
         for sram in (0, 300, 600, 1200)
     ]
     assert [kv["capacity_tokens"] for kv in spilled] == [4000, 4288, 4592, 5200]
@@ -104,7 +109,12 @@ def test_sram_reads_are_priced_by_its_bandwidth() -> None:
 
 def test_a_request_that_fits_neither_level_is_refused() -> None:
     with pytest.raises(InputError, match="found 100 prompt and 50 output tokens; allowed: 129"):
-        run(trace_of((0, 100, 50)), Continuous(), LoggedModel(), limits=Limits(130, 4, 64))
+        run(
+            trace_of((0, 100, 50)),
+            Continuous(),
+            LoggedModel(kv_sram_tokens=64),
+            limits=Limits(130, 4, 64),
+        )
 
 
 @settings(max_examples=150, deadline=None)

@@ -99,7 +99,8 @@ def _meeting(problem: FlatPlan, tried: Tried, column: Any) -> Any:
 def _channel(problem: FlatPlan, tried: Tried, work: _Work) -> tuple[Any, Any, Any]:
     """For which a channel is busy: in all, before the first block is there, and with the results.
 
-    All channels are equally, but for masks: the busiest counts.
+    All at the edge are equally, but for masks: the busiest counts. Of those at tiles it is that of
+    a tile that loads keys.
     """
     edge, timing, (down, across) = problem.place.offchip, problem.place.timing, tried.group
     if edge is None:
@@ -109,10 +110,12 @@ def _channel(problem: FlatPlan, tried: Tried, work: _Work) -> tuple[Any, Any, An
         for name in ("q", "k", "v", "o", "mask", "unseen")
     )
     share = work.groups / edge.channels
-    masks = _mask_tiles(problem, tried) * mask + share * down * across * unseen
-    streams = work.streams * down * (q + o)
-    served = share * (work.loads * across * (k + v) + streams) + work.masks * masks
-    return served, share * (down * q + across * k) + masks, share * down * o
+    rows, cols, every = share * down, share * across, share * down * across
+    if edge.at_tiles:
+        rows = cols = every = 1
+    masks = _mask_tiles(problem, tried) * mask + every * unseen
+    served = work.loads * cols * (k + v) + work.streams * rows * (q + o) + work.masks * masks
+    return served, rows * q + cols * k + masks, rows * o
 
 
 def _mask_tiles(problem: FlatPlan, tried: Tried) -> Any:
