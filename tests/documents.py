@@ -37,6 +37,11 @@ def console_blocks(text: str) -> list[str]:
     return _CONSOLE.findall(text)
 
 
+def indented(text: str) -> list[str]:
+    """Commands of a document without their outputs."""
+    return re.findall(r"^ {4}(wafertlm .*)$", text, re.MULTILINE)
+
+
 def commands(block: str) -> Iterator[Shown]:
     """The commands of a block with their outputs."""
     for line, output in _COMMAND.findall(block):

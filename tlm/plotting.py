@@ -21,6 +21,8 @@ LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1)))
 FORMATS = (".png", ".svg", ".pdf")
 
 STYLE: dict[Any, Any] = {
+    # Numbers on logarithmic axes have exponents from here on: 0.6, not 6 times a power of ten.
+    "axes.formatter.min_exponent": 6,
     "axes.spines.right": False,
     "axes.spines.top": False,
     "axes.titlesize": "medium",

@@ -38,6 +38,7 @@ _PROMPT, _OUTPUT = Lengths(1155, 2734, 1109), Lengths(211, 424, 163)
 class Fixed:
     """A model whose iterations all take 10 ms: what is left is the engine's own time."""
 
+    ranks = 1
     kv_capacity_tokens = 1 << 20
     kv_sram_tokens = None
     kv_bytes_per_token = 1

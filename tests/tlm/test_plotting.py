@@ -89,6 +89,17 @@ def test_logarithmic_axes_have_plain_ticks(ends: tuple[float, float]) -> None:
     assert all(re.fullmatch(r"[\d.\u202f]+", text) for text in texts)
 
 
+def test_logarithmic_axes_of_the_style_have_no_powers_of_ten() -> None:
+    with matplotlib.rc_context(STYLE):
+        figure = Figure()
+        axes = figure.subplots()
+        axes.set(xscale="log", xlim=(0.45, 90.0))
+        figure.draw_without_rendering()
+        texts = [tick.get_text() for tick in axes.get_xticklabels(which="both")]
+    assert any(texts)
+    assert not any("^" in text for text in texts)
+
+
 def test_equal_pictures_are_equal_files_and_their_text_is_text(tmp_path: Path) -> None:
     for name in ("a.svg", "b.svg", "a.pdf", "b.pdf", "a.png", "b.png"):
         figure, _ = labelled([Curve([0, 1], [0, 1], "rising", COLOURS[0])])

@@ -90,6 +90,8 @@ def compare(
     *,
     vary: Mapping[str, Iterable[object]],
     gates: bool = True,
+    toggles: bool = True,
+    liberty: str | Path | None = None,
     quick: bool = False,
     progress: Progress = lambda done, total: None,
     **options: Any,
@@ -101,6 +103,8 @@ def compare(
         vary: Values by options, such as ``{"fifo_depth": [4, 8]}``; of a chip's figures
             ``{"set:noc.hop_cycles": [1, 2]}``. All combinations run.
         gates: Whether gates of routers in Verilog are counted, which takes minutes, once.
+        toggles: Whether toggles are counted with them.
+        liberty: A library of cells, in Liberty's format, for the routers' areas.
         quick: Routers without a calibration get a quick one.
         progress: Hears of variants done, and of how many.
         options: The command's options, the same for all.
@@ -111,7 +115,16 @@ def compare(
     """
     axes = [f"{_option(name)}={_joined(values)}" for name, values in vary.items()]
     words = option_words(command, OPTIONS, options)
-    return comparison_run(command, words, axes, progress, has_gates=gates, quick=quick)
+    return comparison_run(
+        command,
+        words,
+        axes,
+        progress,
+        has_gates=gates,
+        has_toggles=toggles,
+        liberty=None if liberty is None else Path(liberty),
+        quick=quick,
+    )
 
 
 def _option(name: str) -> str:

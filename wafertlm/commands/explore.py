@@ -8,18 +8,19 @@ from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from tlm.errors import InputError, hold_least
+from tlm.errors import InputError, check_range
 from wafertlm.command_words import OPTIONS
 from wafertlm.commands.common import OutputFile, WholeNumber, output_options
 from wafertlm.commands.grouped import GroupedCommand
 from wafertlm.explore.explored import explored
-from wafertlm.explore.file import Kind
+from wafertlm.explore.file import MOST_TRIALS, Kind
 from wafertlm.output import CheckFailedError, Result, emit, progress
 from wafertlm.stopwatch import stopwatch
 from workloads.studies.campaign import default_workers
 
 _PLOT_FORMATS = (".pdf", ".svg", ".png")
 _SHOWN = 20
+_MOST_WORKERS = 1000
 
 
 def _render(result: Result) -> RenderableType:
@@ -108,13 +109,13 @@ def command(
     """
     if file is None:
         raise InputError("explore: FILE.toml not given; docs/explore.md shows one")
-    for option, value, least in (
-        ("--trials", trials, 1),
-        ("--workers", workers, 1),
-        ("--seed", seed, 0),
+    for option, value, least, most in (
+        ("--trials", trials, 1, MOST_TRIALS),
+        ("--workers", workers, 1, _MOST_WORKERS),
+        ("--seed", seed, 0, MOST_TRIALS),
     ):
         if value is not None:
-            hold_least(option, value, least)
+            check_range(option, value, least, most)
     if plot is not None and plot.suffix not in _PLOT_FORMATS:
         raise InputError(
             f"--plot: found '{plot}'; allowed: an ending of {', '.join(_PLOT_FORMATS)}"

@@ -31,6 +31,7 @@ _KNOWN: dict[str, Sequence[str]] = {
 #: As a level of the confirmation: there is none.
 NONE = "none"
 _VERILOG = "rtl"  # is built, which takes minutes: only if asked for
+MOST_TRIALS = 10**6
 _DEFAULT_TRIALS = 100
 _LARGEST = 2**53  # beyond it numbers are not told apart by a sampler
 
@@ -87,6 +88,8 @@ class Parameter(Table):
             raise ValueError(
                 f"found step = {self.step}; allowed: up to high - low, and not with log"
             )
+        if self.step is not None and (self.high - self.low) / _LARGEST > self.step:
+            raise ValueError(f"found step = {self.step}; allowed: fewer than {_LARGEST} steps")
         if self.step is not None and self.is_whole and not isinstance(self.step, int):
             raise ValueError(f"found step = {self.step}; allowed: a whole number, as low and high")
         if self.log and self.low <= 0:
@@ -143,7 +146,7 @@ class ExploreFile(Table):
     """
 
     command: str
-    trials: Annotated[int, Field(ge=1, le=10**6)] | None = None
+    trials: Annotated[int, Field(ge=1, le=MOST_TRIALS)] | None = None
     options: dict[str, Any] = {}
     parameters: Annotated[dict[str, Parameter], Field(min_length=1)]
     objectives: Annotated[

@@ -118,7 +118,9 @@ class ServeOptions:
     link_latency_s: Annotated[float | None, "Latency between the pools."] = None
     kv_tokens: Annotated[int | None, "Key-value memory, instead of what weights leave."] = None
     kv_sram_tokens: Annotated[int | None, "Key-value memory in SRAM, which spills to that."] = None
-    max_sequences: Annotated[int, "Running at once."] = DEFAULT_MAX_SEQUENCES
+    max_sequences: Annotated[int, "Running at once; on a wafer of each die."] = (
+        DEFAULT_MAX_SEQUENCES
+    )
     draft_tokens: Annotated[int | None, "Speculative decoding with drafts so long."] = None
     acceptance: Annotated[float, "Of a drafted token."] = 0.7
     find_rate: Annotated[bool, "Find the highest rate that attains the SLOs."] = False

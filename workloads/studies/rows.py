@@ -86,6 +86,15 @@ def interval(values: "np.ndarray[Any, np.dtype[np.float64]]") -> list[float] | N
     return [float(np.mean(values)) - margin, float(np.mean(values)) + margin]
 
 
+def interval_of(figures: Mapping[str, float | None], name: str) -> list[float] | None:
+    """The ends of a figure by the error of its level, ``NAME_low`` and ``NAME_high``, if known."""
+    low, high = (figures.get(f"{name}_{end}") for end in ("low", "high"))
+    value = figures[name]
+    if low is None or high is None or value is None:
+        return None
+    return [min(low, high, value), max(low, high, value)]
+
+
 def summarise(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Mean and worst absolute error of fitted and of predicted rows with a published value.
 

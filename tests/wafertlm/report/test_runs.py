@@ -188,6 +188,17 @@ def test_an_iteration_is_broken_down_by_kernel(tmp_path: Path) -> None:
     assert answer.binds.startswith("bound by up (stream-gemm), and that by compute.")
 
 
+def test_serving_shows_what_an_iteration_of_it_spends_its_time_on(tmp_path: Path) -> None:
+    quick = dict.fromkeys(("mean", "p50", "p90", "p99"), 0.1)
+    served = serve("chunked", {"model": "m", "chip": "c"}, queue_s=quick)
+    answer, _ = answers(tmp_path / "results", layer=iteration_run(), chat=served)
+    assert answer.binds.endswith("The one of layer spends 80 % on up: its kernels are the bars.")
+    assert [bar.label for bar in answer.bars] == ["up (stream-gemm)", "qkv (stream-gemm)"]
+    answer, _ = answers(tmp_path / "results", chat=serve("chunked", queue_s=quick))
+    assert "Next: wafertlm iteration" in answer.binds
+    assert not answer.bars
+
+
 def test_changes_have_intervals_and_gates_stand_beside(tmp_path: Path) -> None:
     (answer,) = answers(tmp_path / "results", compared=comparison_run())
     assert answer.question == (

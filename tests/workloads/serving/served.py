@@ -37,6 +37,7 @@ def trace_of(*requests: tuple[float, int, int]) -> Trace:
 class LoggedModel:
     """Seconds by a function of the batch (1 by default); keeps the batches."""
 
+    ranks = 1
     kv_capacity_tokens = 1 << 20
     kv_sram_tokens = 1 << 20
     kv_bytes_per_token = 8

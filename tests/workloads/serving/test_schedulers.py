@@ -9,6 +9,7 @@ from workloads.serving.price.cost import Batch
 from workloads.serving.schedulers import (
     Chunk,
     Chunked,
+    Continuous,
     Layered,
     PdFusion,
     Plan,
@@ -85,6 +86,44 @@ def test_layered_takes_its_groups_from_the_merged_tokens(tokens: int, groups: in
     assert [layer for batch in model.batches for layer in batch.prefill_layers or ()] == [
         *range(48)
     ]
+
+
+def on_two_ranks(layers: int = 1) -> LoggedModel:
+    model = LoggedModel(layers=layers)
+    model.ranks = 2
+    return model
+
+
+def test_a_token_budget_is_that_of_each_rank() -> None:
+    model = on_two_ranks()
+    # 8 tokens each: a prompt is on one of the two, and shorter ones fill up the other.
+    serve(trace_of((0, 20, 2), (0, 3, 2), (0, 9, 2)), Chunked(8), model)
+    assert model.batches == [
+        Batch(((8, 0), (3, 0), (5, 0)), 0, 0, 1),
+        Batch(((7, 8), (4, 5)), 1, 3, 2),  # a decoding request takes one token of its rank
+        Batch(((5, 15),), 1, 9, 2),
+        Batch((), 1, 20, 1),
+    ]
+
+
+def test_layered_takes_its_groups_from_the_fullest_rank() -> None:
+    for prompts, groups in (((512, 512), 1), ((600, 100), 2), ((400, 400, 400, 400), 2)):
+        model = on_two_ranks(layers=4)
+        serve(trace_of(*((0, tokens, 1) for tokens in prompts)), Layered(), model)
+        assert len(model.batches) == groups
+
+
+def test_units_and_places_are_those_of_each_rank() -> None:
+    model = on_two_ranks()
+    # Budget 5 of each: a decoding request takes 1, a chunk of 4 tokens 2.
+    serve(trace_of((0, 10, 1), (0, 9, 1), (0, 1, 1)), PdFusion(4, 5, 2), model)
+    assert [batch.prefills for batch in model.batches] == [
+        ((8, 0), (8, 0)),
+        ((2, 8), (1, 8), (1, 0)),
+    ]
+    model = on_two_ranks()
+    serve(trace_of(*[(0, 1, 3)] * 5), Continuous(), model, max_sequences=2)
+    assert model.batches[0].prefills == ((1, 0),) * 4
 
 
 def test_layers_are_split_as_evenly_as_they_can_be() -> None:

@@ -6,8 +6,11 @@ import pytest
 
 from wafertlm.iteration import IterationOptions, run_iteration
 from wafertlm.kernel import run_kernel
+from wafertlm.serving import ServeOptions, serve_result
 from wafertlm.studied import kernel_figures, options_of
+from workloads.serving.result.metrics import Slo
 from workloads.studies.campaign import Figures
+from workloads.studies.flatattention import served
 from workloads.studies.flatattention.cases import (
     KERNEL_FIGURES,
     KernelCase,
@@ -18,6 +21,12 @@ from workloads.studies.flatattention.cases import (
 )
 from workloads.studies.flatattention.facts import VARIANTS, facts, prefill
 from workloads.studies.flatattention.plots import draw
+from workloads.studies.flatattention.served import (
+    APART,
+    SERVED,
+    WaferServeCase,
+    served_figures,
+)
 from workloads.studies.flatattention.study import run_study
 from workloads.studies.flatattention.wafer import (
     WAFER_FIGURES,
@@ -26,6 +35,7 @@ from workloads.studies.flatattention.wafer import (
     experts_figures,
     wafer_figures,
 )
+from workloads.studies.rows import interval_of
 
 
 def invented(case: KernelCase) -> Figures:
@@ -47,9 +57,16 @@ def invented_on_the_wafer(case: WaferCase) -> Figures:
     return figures | {"iteration_ms": slow, "attention_ms": slow, "layer_ms": slow}
 
 
+def invented_service(case: WaferServeCase) -> Figures:
+    """Half of the requests attain their objectives; at twice the error all but a tenth."""
+    figures: Figures = dict.fromkeys(SERVED, case.rate_rps / 2)
+    return figures | {"goodput_rps_low": case.rate_rps * 0.9, "goodput_rps_high": 1.0}
+
+
 @pytest.fixture
 def wafer(monkeypatch: pytest.MonkeyPatch) -> None:
     """The wafer's iterations take seconds; a test of their own runs one."""
+    monkeypatch.setattr("workloads.studies.flatattention.study.served_figures", invented_service)
     monkeypatch.setattr(
         "workloads.studies.flatattention.study.wafer_figures", invented_on_the_wafer
     )
@@ -78,6 +95,9 @@ def test_rows_targets_and_plots(tmp_path: Path) -> None:
     assert rows["F13a/EP32-PP2/b64/speedup_over_FlashMLA"]["model"] == 2.0
     assert met["F13a: the best speed-up over FlashMLA within 20 % of 2.1"]
     assert not met["F13b/layer-b256/FlatMLA/attention_use: within 6 points of 83 %"]
+    goodput = rows["S1/layered-FlatAttention/100rps/goodput_rps"]
+    assert (goodput["model"], goodput["interval"], goodput["paper"]) == (50.0, [1.0, 90.0], None)
+    assert rows["S1/layered-FlatAttention/100rps/ttft_s"]["interval"] is None  # ends not known
     published = rows["TII/DS-Prof/b128/throughput"]
     assert (published["paper"], published["model"], published["level"]) == (2325, None, "published")
     assert sorted(path.name for path in draw(result, tmp_path)) == [
@@ -151,6 +171,27 @@ def test_an_iteration_of_the_wafer_is_that_of_the_command() -> None:
     more = [(flash[name] or 0) - (flat[name] or 0) for name in ("iteration_ms", "attention_ms")]
     assert more[0] / more[1] == pytest.approx(62, abs=0.1)  # 31 layers of either group
     assert flat["links_ms"] == flash["links_ms"]
+
+
+@pytest.mark.parametrize("scheduler", ["layered", APART])
+def test_a_service_is_that_of_the_command(scheduler: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(served, "REQUESTS", 6)
+    monkeypatch.setattr(served, "SLO", Slo(0.2, 25.0))  # which some of them attain
+    figures = served_figures(WaferServeCase(scheduler, "no-groups", 40.0))
+    asked = ServeOptions(
+        model="deepseek-v3-671b", chip="flat32-wafer", scheduler=scheduler, expert_parallel=32,
+        draft_tokens=1, workload="sharegpt", rate_rps=40.0, requests=6, slo_ttft_s=0.2,
+        slo_tbt_ms=25.0, group="1x1",
+    )  # fmt: skip
+    result = serve_result(asked)
+    assert figures["goodput_rps"] == 40 * result["slo_attainment"]
+    assert (figures["ttft_s"], figures["tbt_ms"]) == tuple(
+        result[name]["mean"] for name in ("ttft_s", "tbt_ms")
+    )
+    between = result["interval"]
+    for name in ("ttft_s", "tbt_ms"):
+        ends = interval_of(figures, name)
+        assert ends == (None if between is None else [between[name]["low"], between[name]["high"]])
 
 
 def test_experts_are_active_by_the_copies_of_a_group() -> None:

@@ -7,9 +7,9 @@ Rules, in the order in which an iteration applies them:
    there are not enough free blocks, the request admitted last is preempted: its blocks are freed
    and it starts over from the front of the queue, recomputing what it had emitted (the rule of
    vLLM, SOSP 2023, section 4.5). A scheduler may keep prompts under way from it.
-3. The scheduler plans prompt chunks. A waiting request is admitted if fewer than
-   ``max_sequences`` are running and its whole prompt has free blocks, with 1 % of all blocks left
-   over unless nothing runs (vLLM's watermark, against preempting what was just admitted).
+3. The scheduler plans prompt chunks. A waiting request is admitted if fewer than ``max_sequences``
+   a rank are running and its whole prompt has free blocks, with 1 % of all blocks left over unless
+   nothing runs (vLLM's watermark, against preempting what was just admitted).
 4. The iteration takes the time its model says. Then the decoding requests have emitted a token; so
    has every completed prompt, which joins them.
 
@@ -83,7 +83,7 @@ class Engine:
         model: Prices them.
         recorder: Told of every token and every finished request.
         kv: The key-value memory.
-        max_sequences: Most requests admitted at a time.
+        max_sequences: Most requests admitted at a time to each of the model's ranks.
         speculation: Drafts for the decoding requests; None: a token a step.
         jump: Whether to take alike iterations in one stretch.
         replica: Its number among engines whose requests are counted together.
@@ -107,12 +107,12 @@ class Engine:
         self.prefilling: deque[Request] = deque()
         self.waiting = waiting
         self.usage = Usage(model.layers, model.sliding_window)
-        self.layers = model.layers
+        self.layers, self.ranks = model.layers, model.ranks
         self._env = env
         self._scheduler = scheduler
         self._model = model
         self._recorder = recorder
-        self._max_sequences = max_sequences
+        self._max_sequences = max_sequences * model.ranks
         self._jump = jump
         self._replica = replica
         self._decoders = DecodingSet() if speculation is None else SpeculativeSet(speculation)

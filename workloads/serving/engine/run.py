@@ -40,7 +40,7 @@ class Limits:
 
     Attributes:
         kv_capacity_tokens: Key-value memory (of each pool), instead of the model's own.
-        max_sequences: Most requests admitted at a time (in each pool).
+        max_sequences: Most requests admitted at a time (in each pool, to each of its ranks).
         kv_sram_tokens: Key-value memory in SRAM before it, which then is a ring for what spills;
             None: what the model has set aside, and without any all is one level.
         jump: Whether to take alike iterations in one stretch; the figures are the same.

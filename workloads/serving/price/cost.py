@@ -191,6 +191,11 @@ class ServingModel(Protocol):
         ...
 
     @property
+    def ranks(self) -> int:
+        """Places that requests are dealt out to, each with a scheduler's budgets: dies, or 1."""
+        ...
+
+    @property
     def layers(self) -> int:
         """Layers of the model."""
         ...

@@ -190,6 +190,11 @@ class DiesPrice(PlannedPrice):
         return self._dies
 
     @property
+    def ranks(self) -> int:
+        """Each die has requests of its own, of all micro-batches together."""
+        return self._dies.groups.mesh.dies
+
+    @property
     def kv_bytes_per_token(self) -> int:
         """Bytes of the keys and values of a token, in the width that dies compute in."""
         return self._model.kv_bytes_per_token * self._dies.element_bytes // 2

@@ -68,6 +68,11 @@ class GpuCost:
         self._all = range(model.layers)
 
     @property
+    def ranks(self) -> int:
+        """All requests are in one place."""
+        return 1
+
+    @property
     def layers(self) -> int:
         """Layers of the model."""
         return self._model.layers

@@ -103,6 +103,11 @@ class PlannedPrice:
         return found
 
     @property
+    def ranks(self) -> int:
+        """All requests are in one place."""
+        return 1
+
+    @property
     def layers(self) -> int:
         """Layers of the model."""
         return self._model.layers

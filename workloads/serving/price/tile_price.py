@@ -188,6 +188,11 @@ class TilePrice:
         return self._place
 
     @property
+    def ranks(self) -> int:
+        """All requests are in one place."""
+        return 1
+
+    @property
     def layers(self) -> int:
         """Layers of the model."""
         return self._model.layers

@@ -180,6 +180,11 @@ class WaferPrice:
         return found
 
     @property
+    def ranks(self) -> int:
+        """All requests are in one place."""
+        return 1
+
+    @property
     def layers(self) -> int:
         """Layers of the model."""
         return self._wafer.model.layers

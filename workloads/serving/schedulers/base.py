@@ -41,6 +41,11 @@ class Queue(Protocol):
         ...
 
     @property
+    def ranks(self) -> int:
+        """Places that requests are dealt out to, each with all budgets: dies of a wafer, or 1."""
+        ...
+
+    @property
     def decoding(self) -> int:
         """Requests whose prompt is complete and that emit a token, or more, an iteration."""
         ...

@@ -1,5 +1,7 @@
 """Chunked prefill."""
 
+from heapq import heapreplace
+
 from tlm.errors import InputError
 from workloads.serving.schedulers.base import Chunk, Plan, Queue
 
@@ -9,12 +11,13 @@ DEFAULT_TOKEN_BUDGET = 512
 class Chunked:
     """Stall-free batching as in Sarathi-Serve (OSDI 2024, algorithm 3).
 
-    An iteration has a budget of tokens. Decoding requests come first, one token each or a draft and
-    one more; prompts fill the rest, a started one before new ones, the last cut to what is left.
+    An iteration has a budget of tokens, which is that of each rank and of each micro-batch there.
+    Decoding requests come first, one token each or a draft and one more; prompts fill the rest, a
+    started one before new ones, the last cut to what is left.
 
     Args:
-        token_budget: Tokens of an iteration, or of each micro-batch of one.
-        micro_batches: That pass a pipeline in an iteration; no chunk is longer than one of them.
+        token_budget: Tokens of an iteration, on a rank or of a micro-batch.
+        micro_batches: That pass a pipeline in an iteration.
     """
 
     keeps_prompts = False
@@ -26,16 +29,20 @@ class Chunked:
 
     def plan(self, queue: Queue) -> Plan:
         """Prompt chunks within what the decoding requests leave of the budget."""
-        left = self.token_budget * self._micro_batches - queue.decode_tokens
-        return Plan(fill(queue, left, self.token_budget)) if left > 0 else Plan()
+        lots = queue.ranks * self._micro_batches
+        left = self.token_budget - -(-queue.decode_tokens // lots)
+        return Plan(fill(queue, left, lots)) if left > 0 else Plan()
 
 
-def fill(queue: Queue, tokens: int, longest: int | None = None) -> list[Chunk]:
-    """Chunks of started and then of new prompts, ``tokens`` in all if there are as many."""
-    chunks, longest = [], longest or tokens
+def fill(queue: Queue, tokens: int, lots: int) -> list[Chunk]:
+    """Chunks of started and then of new prompts, ``tokens`` in each lot if there are as many.
+
+    A prompt goes to the lot with the fewest tokens, and is cut to what is left there.
+    """
+    chunks, loads = [], [0] * lots
     started = iter(tuple(queue.prefilling))
-    while tokens > 0 and (request := next(started, None) or queue.admit()) is not None:
-        chunk = Chunk(request, min(request.left_to_prefill, tokens, longest))
+    while loads[0] < tokens and (request := next(started, None) or queue.admit()) is not None:
+        chunk = Chunk(request, min(request.left_to_prefill, tokens - loads[0]))
         chunks.append(chunk)
-        tokens -= chunk.tokens
+        heapreplace(loads, loads[0] + chunk.tokens)
     return chunks

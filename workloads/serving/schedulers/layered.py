@@ -15,16 +15,17 @@ class Layered:
     The prompts under way are a wavefront. While it moves nothing is admitted, and all decoding
     requests emit a token in every iteration, beside the wavefront in its group of layers and alone
     in the others. When it has passed the last group the next is formed, first come first served,
-    of the rest of a prompt that was cut and then of new ones, up to ``wavefront_tokens``; the last
-    may be cut, which makes a hybrid with chunked prefill. Decoding requests take nothing of it.
+    of the rest of a prompt that was cut and then of new ones, up to ``wavefront_tokens`` on each
+    rank; the last may be cut, which makes a hybrid with chunked prefill. Decoding requests take
+    nothing of it.
 
     The rules, preemption of decoding requests only among them, are those of the authors' public
     engine; its groups are the paper's one in 512 tokens, rounded up to a power of 2.
 
     Args:
         groups: Groups of layers; None: 1 up to 512 tokens, 2 up to 1024, 4 up to 2048, 8 up to
-            4096, else 16. There are never more than layers.
-        wavefront_tokens: Most tokens that move together.
+            4096, else 16. Tokens are those of the fullest rank. There are never more than layers.
+        wavefront_tokens: Most tokens of a rank that move together.
     """
 
     keeps_prompts = True
@@ -45,8 +46,8 @@ class Layered:
     def plan(self, queue: Queue) -> Plan:
         """The wavefront in its next group of layers."""
         if self._next_group == self._groups:
-            self._chunks = fill(queue, self._wavefront_tokens)
-            self._groups = self._groups_of(queue.layers)
+            self._chunks = fill(queue, self._wavefront_tokens, queue.ranks)
+            self._groups = self._groups_of(queue)
             self._next_group = 0
         if not self._chunks:
             return Plan()
@@ -57,9 +58,10 @@ class Layered:
         self._next_group += 1
         return Plan(self._chunks, range(first, end))
 
-    def _groups_of(self, layers: int) -> int:
-        tokens = sum(chunk.tokens for chunk in self._chunks)
-        if not tokens:
+    def _groups_of(self, queue: Queue) -> int:
+        if not self._chunks:
             return 0
+        lengths = [chunk.tokens for chunk in self._chunks]
+        tokens = max(*lengths, -(-sum(lengths) // queue.ranks))
         by_length = (groups for most, groups in _MOST_TOKENS_OF if tokens <= most)
-        return min(layers, self._fixed_groups or next(by_length, _MOST_GROUPS))
+        return min(queue.layers, self._fixed_groups or next(by_length, _MOST_GROUPS))

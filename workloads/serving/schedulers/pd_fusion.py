@@ -1,5 +1,7 @@
 """Prefill and decoding fused by a budget."""
 
+from heapq import heapreplace
+
 from tlm.errors import InputError
 from workloads.serving.schedulers.base import Chunk, Plan, Queue
 
@@ -15,7 +17,8 @@ class PdFusion:
     counted in requests, as the paper knows no drafts. A prompt chunk of fixed size takes
     ``chunk_units``. Decoding requests come first; all of them run even if they exceed the
     budget, and then no prompt does. What they leave goes to chunks, first come first served; a
-    prompt may get several. The paper gives no figures: the defaults are this project's.
+    prompt may get several. Each rank has such a budget. The paper gives no figures: the defaults
+    are this project's.
 
     Args:
         chunk_tokens: Tokens of a chunk; the last of a prompt is shorter and costs as much.
@@ -47,14 +50,13 @@ class PdFusion:
 
     def plan(self, queue: Queue) -> Plan:
         """Chunks for what the decoding requests leave of the budget."""
-        budget = self._budget_units * self._micro_batches
-        left = (budget - queue.decoding) // self._chunk_units
-        most = self._budget_units // self._chunk_units
-        chunks = []
+        lots = queue.ranks * self._micro_batches
+        most = (self._budget_units - -(-queue.decoding // lots)) // self._chunk_units
+        chunks, loads = [], [0] * lots
         started = iter(tuple(queue.prefilling))
-        while left > 0 and (request := next(started, None) or queue.admit()) is not None:
-            pieces = min(left, most, -(-request.left_to_prefill // self._chunk_tokens))
+        while loads[0] < most and (request := next(started, None) or queue.admit()) is not None:
+            pieces = min(most - loads[0], -(-request.left_to_prefill // self._chunk_tokens))
             tokens = min(request.left_to_prefill, pieces * self._chunk_tokens)
             chunks.append(Chunk(request, tokens))
-            left -= pieces
+            heapreplace(loads, loads[0] + pieces)
         return Plan(chunks)

@@ -23,6 +23,12 @@ from workloads.studies.flatattention.facts import (
     Fact,
     facts,
 )
+from workloads.studies.flatattention.served import (
+    ServedFact,
+    WaferServeCase,
+    served_facts,
+    served_figures,
+)
 from workloads.studies.flatattention.wafer import (
     ExpertsCase,
     WaferCase,
@@ -33,9 +39,10 @@ from workloads.studies.flatattention.wafer import (
     wafer_figures,
     wafer_targets,
 )
-from workloads.studies.rows import summarise
+from workloads.studies.rows import interval_of, summarise
 
-AnyCase = Case | WaferCase | ExpertsCase
+AnyCase = Case | WaferCase | ExpertsCase | WaferServeCase
+AnyFact = Fact | WaferFact | ServedFact
 
 #: Runs a kernel; it is of the package that has the commands, which knows this one.
 KernelRun = Callable[[KernelCase], Figures]
@@ -47,6 +54,8 @@ def simulate(kernel: KernelRun, case: AnyCase, _: int) -> Figures:
         return wafer_figures(case)
     if isinstance(case, ExpertsCase):
         return experts_figures(case)
+    if isinstance(case, WaferServeCase):
+        return served_figures(case)
     if isinstance(case, KernelCase):
         return kernel(case)
     return line_figures(case) if isinstance(case, LineCase) else share_figures(case)
@@ -69,7 +78,7 @@ def run_study(
         store: Folder in which finished runs are kept, and found again.
         progress: Called with finished and all runs.
     """
-    every: list[Fact | WaferFact] = [*facts(quick=quick), *wafer_facts()]
+    every: list[AnyFact] = [*facts(quick=quick), *wafer_facts(), *served_facts()]
     cases = {repr(case): case for fact in every for case in (fact.case, fact.over) if case}
     seeds = dict.fromkeys(cases, [0])
     run = partial(simulate, kernel)
@@ -89,7 +98,7 @@ def run_study(
     }
 
 
-def _row(fact: Fact | WaferFact, found: Mapping[str, Figures]) -> dict[str, Any]:
+def _row(fact: AnyFact, found: Mapping[str, Figures]) -> dict[str, Any]:
     here, over = found[repr(fact.case)], None if fact.over is None else found[repr(fact.over)]
     model = here[fact.figure]
     level_pct = 0.0 if fact.figure in PLANNED else here.get("level_pct")
@@ -98,7 +107,8 @@ def _row(fact: Fact | WaferFact, found: Mapping[str, Figures]) -> dict[str, Any]
         if fact.figure not in PLANNED:
             level_pct = _with(over.get("level_pct"), level_pct, lambda there, own: there + own)
     told = fact.name, fact.unit, model, fact.paper
-    return _judged(*told, _level(fact.case), level_pct, fact.note)
+    row = _judged(*told, _level(fact.case), level_pct, fact.note)
+    return row | {"interval": interval_of(here, fact.figure)}
 
 
 def _judged(
@@ -119,6 +129,7 @@ def _judged(
         "fit": False,
         "unit": unit,
         "ci95": None,
+        "interval": None,
         "level": level,
         "level_pct": level_pct,
         "note": note,
@@ -132,7 +143,7 @@ def _with(
 
 
 def _level(case: AnyCase) -> str:
-    if isinstance(case, WaferCase | ExpertsCase):
+    if isinstance(case, WaferCase | ExpertsCase | WaferServeCase):
         return "perf"
     if isinstance(case, KernelCase):
         return case.level

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from workloads.studies.campaign import Figures, Progress, run_tasks
+from workloads.studies.rows import interval_of
 from workloads.studies.waferllm.beyond_facts import beyond_facts
 from workloads.studies.waferllm.cases import CHIP, Case, KernelCase, LayerCase, simulate
 from workloads.studies.waferllm.facts import (
@@ -79,19 +80,10 @@ def _row(fact: Fact, found: Mapping[str, Figures]) -> dict[str, Any]:
         "fit": fact.fit,
         "unit": fact.unit,
         "ci95": None,
-        "interval": None if fact.case is None else _interval(fact, found[repr(fact.case)]),
+        "interval": None if fact.case is None else interval_of(found[repr(fact.case)], fact.figure),
         "level": _level(fact.case),
         "note": fact.note,
     }
-
-
-def _interval(fact: Fact, figures: Figures) -> list[float] | None:
-    """The ends of a figure by the error of its level, where they are known."""
-    low, high = (figures.get(f"{fact.figure}_{end}") for end in ("low", "high"))
-    value = figures[fact.figure]
-    if low is None or high is None or value is None:
-        return None
-    return [min(low, high, value), max(low, high, value)]
 
 
 def _level(case: Case | None) -> str | None:

@@ -1,0 +1,135 @@
+"""Beyond the paper: requests on the wafer, by scheduler and by how tiles share attention.
+
+Layered prefill, dies apart for prompts, and FlatAttention together. Nothing of it is published. A
+run is that of ``wafertlm serve`` at level `perf`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from typing import Any, NamedTuple, cast
+
+from tlm.errors import InputError
+from workloads.kernels.catalogue import Choices
+from workloads.models import load_model
+from workloads.serving.engine.pools import make_pools
+from workloads.serving.engine.run import Pools, run, run_disaggregated
+from workloads.serving.engine.speculation import Speculation
+from workloads.serving.load.generator import generate
+from workloads.serving.price.die_price import DieMapping, DiesPrice
+from workloads.serving.price.models import serving_model
+from workloads.serving.price.tile_price import End
+from workloads.serving.result.metrics import Slo
+from workloads.serving.schedulers import SchedulerOptions, make_scheduler
+from workloads.studies.campaign import Figures
+from workloads.studies.flatattention.wafer import CHIP, MODEL, TOKENS
+
+WORKLOAD, REQUESTS, SEED, ACCEPTANCE = "sharegpt", 1000, 0, 0.7
+#: First token: what the layered-prefill paper asks for with these lengths. Time between tokens: an
+#: iteration gives 1.7 of them, 50 ms each at most (FlatAttention paper, section V-C).
+SLO = Slo(5.0, 85.0)
+APART = "pd-disaggregation"
+SCHEDULERS = ("continuous", "chunked", "layered", APART)
+RATES_RPS = (50.0, 100.0, 200.0)
+#: Groups of tiles on a head: by FlatAttention's rule, or tiles that do not exchange keys.
+GROUPS: dict[str, tuple[int, int] | None] = {"FlatAttention": None, "no-groups": (1, 1)}
+#: Dies of a group, and of the pool for prompts; tokens of one of its chunks, as `serve` has them.
+_DIES, _CHUNK_TOKENS = 32, 2048
+_ENDS: tuple[End, End] = ("low", "high")
+#: Figures by unit.
+SERVED = {"goodput_rps": "request/s", "ttft_s": "s", "tbt_ms": "ms"}
+
+
+class WaferServeCase(NamedTuple):
+    """Requests on the wafer.
+
+    Attributes:
+        scheduler: Who plans iterations, or `APART`: half of the dies computes prompts.
+        attention: A name of `GROUPS`.
+        rate_rps: Arrivals a second.
+    """
+
+    scheduler: str
+    attention: str
+    rate_rps: float
+
+
+class ServedFact(NamedTuple):
+    """A row: its name, case, figure, unit and note; nothing is published, or set against it."""
+
+    name: str
+    case: WaferServeCase
+    figure: str
+    unit: str
+    note: str
+    paper: None = None
+    over: None = None
+
+
+def served_facts() -> Iterator[ServedFact]:
+    """Rows of all schedulers, with and without groups of tiles, at all rates."""
+    note = (
+        f"beyond the paper: {REQUESTS} requests of {WORKLOAD}; objectives: first token within "
+        f"{SLO.ttft_s:g} s, each interval within {SLO.tbt_ms:g} ms"
+    )
+    for scheduler in SCHEDULERS:
+        for attention in GROUPS:
+            for rate in RATES_RPS:
+                case = WaferServeCase(scheduler, attention, rate)
+                for figure, unit in SERVED.items():
+                    name = f"S1/{scheduler}-{attention}/{rate:g}rps/{figure}"
+                    yield ServedFact(name, case, figure, unit, note)
+
+
+def served_figures(case: WaferServeCase) -> Figures:
+    """Requests a second that attain both objectives, of those that come, and means of the times.
+
+    ``FIGURE_low`` and ``FIGURE_high`` are those of runs at both ends of the prices' error: None of
+    a run that is overloaded, as its figures depend on how many requests came, and where levels were
+    not compared. ``overloaded`` is 1 or 0.
+    """
+    prices = _prices(case.scheduler == APART, GROUPS[case.attention])
+    figures = _served(case, prices)
+    ends: Figures = {}
+    for end in _ENDS:
+        try:
+            found = _served(case, tuple(price.at_end(end) for price in prices))
+        except InputError:  # comparisons are missing or stale
+            found = dict.fromkeys(figures, None)
+        known = found["overloaded"] == 0.0 and not any(price.not_compared for price in prices)
+        ends |= {f"{name}_{end}": found[name] if known else None for name in SERVED}
+    return figures | ends
+
+
+@cache
+def _prices(apart: bool, group: tuple[int, int] | None) -> tuple[DiesPrice, ...]:
+    """Of the pools, or of the whole wafer; they remember what they have priced."""
+    model, choices = load_model(MODEL), Choices(group=group)
+    mapping = DieMapping(expert_parallel=_DIES)
+    if apart:
+        pools = make_pools(model, CHIP, prefill_units=_DIES, choices=choices, dies=mapping)
+        return cast(DiesPrice, pools.prefill), cast(DiesPrice, pools.decode)
+    return (cast(DiesPrice, serving_model(model, CHIP, choices=choices, dies=mapping)),)
+
+
+def _served(case: WaferServeCase, prices: tuple[DiesPrice, ...]) -> Figures:
+    trace = generate(WORKLOAD, REQUESTS, case.rate_rps, 1.0, SEED)
+    how: dict[str, Any] = {"slo": SLO, "speculation": Speculation(TOKENS - 1, ACCEPTANCE, SEED)}
+    if case.scheduler == APART:
+        chunks = make_scheduler("chunked", SchedulerOptions(token_budget=_CHUNK_TOKENS))
+        result = run_disaggregated(trace, chunks, _pools(prices), **how)
+    else:
+        result = run(trace, make_scheduler(case.scheduler), prices[0], **how)
+    return {
+        "goodput_rps": case.rate_rps * result["slo_attainment"],
+        "ttft_s": result["ttft_s"]["mean"],
+        "tbt_ms": result["tbt_ms"]["mean"],
+        "overloaded": float(bool(result["overloaded"])),
+    }
+
+
+def _pools(prices: tuple[DiesPrice, ...]) -> Pools:
+    """Pools with given prices."""
+    made = make_pools(MODEL, CHIP, prefill_units=_DIES, dies=DieMapping(expert_parallel=_DIES))
+    prefill, decode = prices
+    return replace(made, prefill=prefill, decode=decode)
