@@ -8,10 +8,12 @@ import pytest
 
 from tests.conftest import Wafertlm
 from tlm.calibrated import stale_allowed
+from tlm.chips import load_chip
 from wafertlm.iteration import IterationOptions, run_iteration
 from wafertlm.serving import ServeOptions, serve_result
-from workloads.machine.groups import Parallel
-from workloads.serving.price.models import replicated_model
+from workloads.machine.groups import Parallel, groups_on
+from workloads.models import find_model
+from workloads.serving.price.group_price import GroupsPrice
 
 _MODEL, _CHIP = "qwen3-4b", "npusim-large"
 _LOAD: dict[str, Any] = {
@@ -41,8 +43,13 @@ def test_serving_pays_what_an_iterations_kernels_take(groups: dict[str, Any]) ->
     ran = run_iteration(options)
     names = {"tp": "tensor", "pp": "pipeline"}
     parallel = Parallel(**{names.get(name, name): each for name, each in groups.items()})
-    price = replicated_model(_MODEL, _CHIP, parallel)
-    cost = price.cost(options.batch)
+    batch = options.batch
+    cached = sum(map(sum, batch.prefills)) + batch.decode_context_tokens + batch.decode_tokens
+    # An iteration by itself has as much room for keys and values as it needs, if there is any.
+    groups_there = groups_on(load_chip(_CHIP), parallel)
+    price = GroupsPrice(find_model(_MODEL), groups_there, parallel, kv_wanted_tokens=cached)
+    kept = min(batch.decode_context_tokens, price.kv_sram_tokens or 0)
+    cost = price.cost(batch._replace(decode_sram_tokens=kept))
     assert ran.cycles == round(cost.seconds * 5e8)
     assert price.static_power_w is not None and cost.energy_j is not None
     idle_j = price.static_power_w * ran.seconds
@@ -74,10 +81,11 @@ def test_replicas_serve_requests_apart() -> None:
     one, two = (served(scheduler="chunked", tp=4, pp=4, dp=number) for number in (1, 2))
     assert one["completed"] == two["completed"] == 40
     assert two["e2e_s"]["mean"] < 0.9 * one["e2e_s"]["mean"]
-    assert two["kv"]["capacity_tokens"] == 2 * one["kv"]["capacity_tokens"]
+    room = one["kv"]["capacity_tokens"]  # that in SRAM is by what a replica is to hold
+    assert two["kv"]["capacity_tokens"] == pytest.approx(2 * room, rel=0.01)
     assert one["options"]["tp"] == 4 and "partition" not in one["options"]
     all_of_them = served(scheduler="chunked", tp=4, pp=4)
-    assert all_of_them["kv"]["capacity_tokens"] == 4 * one["kv"]["capacity_tokens"]
+    assert all_of_them["kv"]["capacity_tokens"] == pytest.approx(4 * room, rel=0.01)
 
 
 def test_pools_of_any_number_of_tiles() -> None:
@@ -86,6 +94,9 @@ def test_pools_of_any_number_of_tiles() -> None:
     pools = found["pools"]
     assert (pools["prefill"]["replicas"], pools["prefill"]["share"]) == (3, 45 / 64)
     assert pools["decode"]["share"] == 16 / 64
+    groups = found["groups"]
+    assert [groups[pool]["idle_tiles"] for pool in ("prefill", "decode")] == [3, 3]
+    assert (groups["prefill"]["pp"], groups["decode"]["group"]) == (15, "1x4")
     assert pools["link"]["carried_bytes"] == 40 * 100 * 147456
     assert found["completed"] == 40
 

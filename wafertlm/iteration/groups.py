@@ -98,18 +98,7 @@ class GroupIteration:
     def record(self) -> dict[str, Any]:
         """Where it ran, and what tiles keep, for the result."""
         kept = self.price.residency
-        parallel, group = self.price.parallel, self.price.pipelines[0].stages[0]
         return {
-            "groups": {
-                "tp": parallel.tensor,
-                "pp": parallel.pipeline,
-                "dp": len(self.price.pipelines),
-                "group": f"{group.rows}x{group.cols}",
-                "idle_tiles": self.groups.idle_tiles,
-                "layers": [len(stretch) for stretch in self.price.planner.stretches],
-                "micro_batches": len(self.plan.runs),
-                "weight_bytes": self.price.stage_bytes(),
-                "kv_capacity_tokens": self.price.kv_capacity_tokens,
-            },
+            "groups": self.price.record() | {"micro_batches": len(self.plan.runs)},
             **({} if kept is None else {"residency": kept}),
         }

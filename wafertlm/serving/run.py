@@ -98,6 +98,7 @@ def serve_result(
         **merged,
         **_per_area(service, merged),
         **service.residency,
+        **service.groups,
         "capacity": None if highest is None else highest.record(merged),
         "interval": between.figures,
         "error": {

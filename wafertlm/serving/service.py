@@ -138,6 +138,15 @@ class Service:
         return [self._served]
 
     @property
+    def groups(self) -> dict[str, Any]:
+        """How groups of tiles lie, by pool where there are two; nothing of others."""
+        records = [price.record() for price in self.tiles if isinstance(price, GroupsPrice)]
+        if not records:
+            return {}
+        pools = dict(zip(("prefill", "decode"), records, strict=False))
+        return {"groups": records[0] if self._pools is None else pools}
+
+    @property
     def residency(self) -> dict[str, Any]:
         """What tiles keep, by pool where there are two; nothing of others."""
         records = []

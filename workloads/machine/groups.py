@@ -106,18 +106,14 @@ class Groups:
         return self.tiles - sum(each.tiles for pool in self.pipelines for each in pool)
 
 
-def groups_on(chip: Chip, parallel: Parallel, *, units: int | None = None) -> Groups:
+def groups_on(chip: Chip, parallel: Parallel) -> Groups:
     """Replicas on a chip.
-
-    Args:
-        chip: The chip.
-        parallel: How the model is dealt out.
-        units: Tiles that there are for it, the first ones of the walk; None: all.
 
     Raises:
         InputError: if there are not as many tiles, or a group has no such placement.
     """
-    return _laid(chip, [(parallel, _count(chip, parallel, units))], "pp-first")
+    count = _count(chip, parallel, chip.grid.rows * chip.grid.cols)
+    return _laid(chip, [(parallel, count)], PD_PLACEMENTS[0])
 
 
 def pools_on(
@@ -168,13 +164,12 @@ def hand_over_moves(pipelines: Sequence[Pipeline], stage: int) -> Moves:
     return tuple(moves)
 
 
-def _count(chip: Chip, parallel: Parallel, units: int | None) -> int:
-    """Pipelines that there are tiles for, or as many as were asked for.
+def _count(chip: Chip, parallel: Parallel, there: int) -> int:
+    """Pipelines that a number of tiles is enough for, or as many as were asked for.
 
     Raises:
         InputError: if there are fewer.
     """
-    there = chip.grid.rows * chip.grid.cols if units is None else units
     each = parallel.tensor * parallel.pipeline
     wanted = parallel.replicas or 1
     if each * wanted > there:

@@ -47,3 +47,15 @@ def test_long_traces_are_read_in_pieces() -> None:
         waiting.take(request)
     assert waiting.first(10_000 * _S) is None
     assert waiting.next_ps(0) is None
+
+
+def test_replicas_get_requests_in_turns() -> None:
+    trace = trace_of(*[(0, 10 + number, 1) for number in range(5)])
+    for replica, expected in ((0, [0, 2, 4]), (1, [1, 3])):
+        waiting, taken = Waiting(trace, replica, 2), []
+        while (request := waiting.first(0)) is not None:
+            waiting.take(request)
+            taken.append(request.index)
+            assert request.prompt_tokens == 10 + request.index
+        assert taken == expected
+        assert waiting.next_ps(0) is None

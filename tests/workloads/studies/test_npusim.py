@@ -7,10 +7,11 @@ import pytest
 
 from tlm.interconnect.lines import MeshPort
 from workloads.studies.campaign import Figures
-from workloads.studies.npusim import figure_11, figure_14, study
+from workloads.studies.npusim import figure_11, figure_13, figure_14, study
 from workloads.studies.npusim.cases import PromptCase, product_plan, prompt_figures
 from workloads.studies.npusim.facts import LENGTHS, SECONDS, printed_elements
 from workloads.studies.npusim.figure_9 import crossing
+from workloads.studies.npusim.figure_13 import StagedCase, staged_figures
 from workloads.studies.npusim.judge import row, within_factor
 from workloads.studies.npusim.plots import draw
 from workloads.studies.npusim.served import Core, ServedCase, served_figures
@@ -51,10 +52,18 @@ def invented_served(case: ServedCase) -> Figures:
     return figures
 
 
+def invented_stages(case: StagedCase) -> Figures:
+    """As the text has it: 36 stages are 1.5 times as fast, and three times the memory 3 times."""
+    sizes = next(each for each in figure_13.SRAM_MB.values() if case.sram_mb in each)
+    ahead = 1.5 if case.stages == 36 else 1.0
+    return {"seconds": 3.0 / ahead if case.sram_mb == sizes[0] else 1.0 / ahead}
+
+
 @pytest.fixture
 def published(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     monkeypatch.setattr(study, "prompt_figures", invented)
     monkeypatch.setattr(study, "served_figures", invented_served)
+    monkeypatch.setattr(study, "staged_figures", invented_stages)
     return run_study(quick=True)
 
 
@@ -94,9 +103,10 @@ def test_claims_that_do_not_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(study, "prompt_figures", alike)
     same = dict.fromkeys((*figure_11.PLOTTED, "least_tbt_s", "throughput_tok_s"), 1.0)
     monkeypatch.setattr(study, "served_figures", lambda case: same)
+    monkeypatch.setattr(study, "staged_figures", lambda case: {"seconds": 1.0})
     result = run_study(quick=True)
     met = {each["target"]: each["met"] for each in result["targets"]}
-    claims = ("MN_over_K within", "crossing within", "F11/A64H60", "F14")
+    claims = ("MN_over_K within", "crossing within", "F11/A64H60", "F13", "F14")
     changes = {text: holds for text, holds in met.items() if "+13 %" not in text}
     for claim in claims:
         assert not any(holds for text, holds in changes.items() if claim in text)
@@ -174,3 +184,13 @@ def test_requests_are_served() -> None:
     slower = served_figures(ServedCase(100, 20, Core(128, 120), 160, 28, 28, Core(128, 30)))
     assert slower["tbt_s"] > 2 * apart[1]["tbt_s"]  # type: ignore[operator]
     assert slower["ttft_s"] == apart[1]["ttft_s"]
+
+
+def test_a_prompt_on_stages() -> None:
+    """What tiles keep is not loaded: of one layer a stage all, of two half."""
+    least, more = (
+        {stages: staged_figures(StagedCase(stages, size))["seconds"] for stages in (36, 18)}
+        for size in (64, 128)
+    )
+    assert least[36] == pytest.approx(least[18], rel=0.02)  # no layer fits
+    assert more[36] < more[18] < least[18]  # type: ignore[operator]

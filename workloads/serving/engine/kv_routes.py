@@ -29,7 +29,8 @@ class Route(NamedTuple):
 
     Attributes:
         links: Numbers of the links that carry any, and of the tiles' interfaces.
-        shares: What part of all bytes each carries.
+        shares: What each carries, as parts of a request's keys and values: what several tiles
+            that decode have is sent to each of them.
         latency_s: Of the longest way.
         byte_hops: Links that a byte goes over, on average.
     """
@@ -106,7 +107,7 @@ def kv_routes(
     """
     numbers: dict[object, int] = {}
     routes = {
-        (first, second): _route(_moves(model, source, target), timing, clock_hz, numbers)
+        (first, second): _route(model, source, target, timing, clock_hz, numbers)
         for first, source in enumerate(prefill)
         for second, target in enumerate(decode)
     }
@@ -116,7 +117,7 @@ def kv_routes(
 
 def _moves(model: Model, source: Pipeline, target: Pipeline) -> Counter[tuple[Tile, Tile]]:
     """Heads and layers that go from a tile to another one, of all."""
-    kv_heads = 1 if model.latent_attention is not None else model.kv_heads
+    kv_heads = _heads(model)
     stages = [
         [stage for stage, layers in enumerate(_stretches(model, each)) for _ in layers]
         for each in (source, target)
@@ -133,6 +134,11 @@ def _moves(model: Model, source: Pipeline, target: Pipeline) -> Counter[tuple[Ti
     return found
 
 
+def _heads(model: Model) -> int:
+    """Heads of keys and values that tiles may have apart."""
+    return 1 if model.latent_attention is not None else model.kv_heads
+
+
 def _stretches(model: Model, pipeline: Pipeline) -> list[range]:
     return stretches_of(model.layers, len(pipeline.stages))
 
@@ -147,19 +153,22 @@ def _tiles_of(head: int, heads: int, tiles: Sequence[Tile]) -> Sequence[Tile]:
 
 
 def _route(
-    moves: Counter[tuple[Tile, Tile]],
+    model: Model,
+    source: Pipeline,
+    target: Pipeline,
     timing: NocTiming,
     clock_hz: float,
     numbers: dict[object, int],
 ) -> Route:
     """A way, whose links get the next numbers if they have none."""
-    loads: Counter[object] = Counter()
-    for (source, target), parts in moves.items():
-        loads["sends", source] += parts
-        loads["takes", target] += parts
+    moves, loads = _moves(model, source, target), Counter[object]()
+    for (sender, taker), parts in moves.items():
+        loads["sends", sender] += parts
+        loads["takes", taker] += parts
     loads.update(link_flits(((move,), parts) for move, parts in moves.items()))
     links = [numbers.setdefault(link, len(numbers)) for link in loads]
-    everything = sum(moves.values())
+    copies = max(1, len(target.order(0)) // _heads(model))
+    everything = sum(moves.values()) // copies
     far = max(hops(*move) for move in moves)
     latency_s = arrival_cycles(timing, far, 1) / clock_hz
     byte_hops = sum(hops(*move) * parts for move, parts in moves.items()) / everything

@@ -344,6 +344,20 @@ class GroupsPrice(PlannedPrice):
         """Tokens whose keys and values have room in the tiles' SRAM; None: of none they have."""
         return min((each.kv_tokens for each in self.kernels.residencies), default=None)
 
+    def record(self) -> dict[str, Any]:
+        """Where it lies, for a result."""
+        parallel, group = self.parallel, self.pipelines[0].stages[0]
+        return {
+            "tp": parallel.tensor,
+            "pp": parallel.pipeline,
+            "dp": len(self.pipelines),
+            "group": f"{group.rows}x{group.cols}",
+            "idle_tiles": self.idle_tiles,
+            "layers": [len(stretch) for stretch in self.planner.stretches],
+            "weight_bytes": self.stage_bytes(),
+            "kv_capacity_tokens": self.kv_capacity_tokens,
+        }
+
     @property
     def residency(self) -> dict[str, Any] | None:
         """What the tiles of each stage keep; None of a chip whose profile does not ask for it."""

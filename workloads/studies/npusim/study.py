@@ -9,14 +9,23 @@ from workloads.studies.npusim.cases import PromptCase, prompt_figures
 from workloads.studies.npusim.figure_9 import figure_9, figure_9_cases, figure_9_targets
 from workloads.studies.npusim.figure_10 import figure_10, figure_10_cases, figure_10_targets
 from workloads.studies.npusim.figure_11 import figure_11, figure_11_cases, figure_11_targets
+from workloads.studies.npusim.figure_13 import (
+    StagedCase,
+    figure_13,
+    figure_13_cases,
+    figure_13_targets,
+    staged_figures,
+)
 from workloads.studies.npusim.figure_14 import figure_14, figure_14_cases, figure_14_targets
 from workloads.studies.npusim.served import ServedCase, served_figures
 from workloads.studies.npusim.tables import table_2, table_3
 from workloads.studies.rows import summarise
 
 
-def simulate(case: PromptCase | ServedCase, _: int) -> Figures:
+def simulate(case: PromptCase | ServedCase | StagedCase, _: int) -> Figures:
     """Figures of a case; nothing in it is random."""
+    if isinstance(case, StagedCase):
+        return staged_figures(case)
     return served_figures(case) if isinstance(case, ServedCase) else prompt_figures(case)
 
 
@@ -39,6 +48,7 @@ def run_study(
         *figure_9_cases(quick=quick),
         *figure_10_cases(quick=quick),
         *figure_11_cases(quick=quick),
+        *figure_13_cases(),
         *figure_14_cases(),
     ]
     cases = {repr(case): case for case in wanted}
@@ -49,6 +59,7 @@ def run_study(
         *figure_9(found, quick=quick),
         *figure_10(found, quick=quick),
         *figure_11(found, quick=quick),
+        *figure_13(found),
         *figure_14(found),
         *table_2(),
         *table_3(),
@@ -57,6 +68,7 @@ def run_study(
         *figure_9_targets(rows, quick=quick),
         *figure_10_targets(rows, quick=quick),
         *figure_11_targets(rows),
+        *figure_13_targets(rows),
         *figure_14_targets(rows),
     ]
     judged = [each["held"] for each in rows if each["held"] is not None]
