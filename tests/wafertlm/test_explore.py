@@ -11,9 +11,12 @@ from typing import Any
 import pytest
 
 from tests.conftest import Wafertlm
+from tlm.calibrated import REPOSITORY
 from wafertlm.cli import run
 from wafertlm.explore import answer as answering
-from wafertlm.explore.space import Axis
+from wafertlm.explore.file import read_explore_file
+from wafertlm.explore.question import Question
+from wafertlm.explore.space import Axis, Space
 
 SUMMA = """
 command = "kernel"
@@ -303,6 +306,23 @@ def test_pictures_of_equal_results_are_equal(wafertlm: Wafertlm, tmp_path: Path)
     assert plots[0].read_bytes() == plots[1].read_bytes()
     ran = wafertlm("explore", file, "--workers", 1, "--plot", tmp_path / "a.txt")
     assert (ran.status, "allowed: an ending of" in ran.stderr) == (2, True)
+
+
+def test_files_of_the_document_are_read(tmp_path: Path) -> None:
+    text = (REPOSITORY / "docs" / "explore.md").read_text()
+    shown = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    whole = [each for each in shown if "command =" in each]
+    pruning = [each for each in shown if "[pruning]" in each]
+    assert (len(whole), len(pruning)) == (2, 1)
+    mesh = (REPOSITORY / "docs" / "custom_rtl" / "mesh.toml").read_text()
+    (tmp_path / "mesh.toml").write_text(mesh.replace("../../rtl", str(REPOSITORY / "rtl")))
+    added = pruning[0].replace('[options]\nlevel = "lt"', "")
+    for text in [*whole, whole[0].replace("[options]", '[options]\nlevel = "lt"') + added]:
+        file = tmp_path / "file.toml"
+        file.write_text(text)
+        asked = read_explore_file(file, None, None)
+        space = Space.of(asked.parameters, asked.sampler.kind, 0, "file.toml")
+        Question(asked, file, tmp_path).hold(space)
 
 
 def test_other_commands_start_without_optuna() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import pytest
 from tests.wafertlm.test_explore import SUMMA, written
 from tlm.calibrated import REPOSITORY
 
-LEARNING = (('"grid"', '"tpe"'), ("batch = 4", "batch = 6"))
+LEARNING = (('"grid"', '"tpe"'), ("batch = 4", "batch = 6"), ("trials = 14", "trials = 50"))
 
 
 def begun(file: Path, *more: str) -> subprocess.Popen[str]:
@@ -35,17 +36,15 @@ def outcome(file: Path, *more: str) -> str:
     return out.read_text()
 
 
-@pytest.fixture
-def alone(tmp_path: Path) -> str:
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The result of a run that nothing happens to."""
-    folder = tmp_path / "alone"
-    folder.mkdir()
-    return outcome(written(folder, SUMMA, *LEARNING, ("trials = 14", "trials = 90")))
+    return outcome(written(tmp_path_factory.mktemp("alone"), SUMMA, *LEARNING))
 
 
 @pytest.mark.slow
 def test_fifty_kills_lose_nothing(tmp_path: Path, alone: str) -> None:
-    file = written(tmp_path, SUMMA, *LEARNING, ("trials = 14", "trials = 90"))
+    file = written(tmp_path, SUMMA, *LEARNING)
     moments, amid = random.Random(0), 0
     for _ in range(50):
         running = begun(file, "--workers", "2")
@@ -54,7 +53,7 @@ def test_fifty_kills_lose_nothing(tmp_path: Path, alone: str) -> None:
         time.sleep(moments.uniform(0, 0.4))
         running.send_signal(signal.SIGKILL)
         running.wait()
-        amid += "90 of 90" not in line
+        amid += "50 of 50" not in line
     assert amid >= 5, "this machine is faster than the moments are long"
     assert outcome(file, "--workers", "2") == alone
 
@@ -82,7 +81,7 @@ def test_two_machines_share_a_study_and_do_nothing_twice(
     for name in ("one", "other"):
         folder = tmp_path / name
         folder.mkdir()
-        files.append(written(folder, SUMMA, *LEARNING, ("trials = 14", "trials = 90")))
+        files.append(written(folder, SUMMA, *LEARNING))
     outs = [file.with_suffix(".json") for file in files]
     shared = ("--storage", server, "--workers", "1")
     running = [begun(f, "--out", str(out), *shared) for f, out in zip(files, outs, strict=True)]
@@ -102,7 +101,7 @@ def test_what_a_machine_that_died_had_begun_another_runs(
     for name in ("dies", "stays"):
         folder = tmp_path / name
         folder.mkdir()
-        files.append(written(folder, SUMMA, *LEARNING, ("trials = 14", "trials = 90")))
+        files.append(written(folder, SUMMA, *LEARNING))
     dying = begun(files[0], "--storage", server, "--workers", "2")
     assert dying.stderr is not None
     dying.stderr.readline()
@@ -110,6 +109,18 @@ def test_what_a_machine_that_died_had_begun_another_runs(
     dying.send_signal(signal.SIGKILL)
     dying.wait()
     assert outcome(files[1], "--storage", server, "--workers", "1") == alone
+
+
+@pytest.mark.slow
+def test_the_example_of_the_document(tmp_path: Path) -> None:
+    text = (REPOSITORY / "docs" / "explore.md").read_text()
+    (asked,) = re.findall(r"```toml\n# budget.toml\n(.*?)```", text, re.DOTALL)
+    (tmp_path / "budget.toml").write_text(asked)
+    (shown,) = re.findall(r"--plot budget.pdf\n```\n\n((?:    .*\n)+)", text)
+    command = [sys.executable, "-m", "wafertlm.cli", "explore", str(tmp_path / "budget.toml")]
+    ran = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    lines = [line.rstrip() for line in ran.stdout.splitlines()[:-1]]
+    assert [line[4:].rstrip() for line in shown.splitlines()] == lines
 
 
 @pytest.mark.slow

@@ -28,20 +28,20 @@ def _render(result: Result) -> RenderableType:
     best = [each for each in best if each is not None]
     asked = result["options"]
     what = "Pareto front" if "pareto" in result else "best"
-    table = Table(title=escape(f"{asked['study']}: {what} of {result['trials']} trials"))
+    table = Table(title=f"{asked['command']}: {what} of {result['trials']} trials")
     table.add_column("trial", justify="right")
     for name in asked["parameters"]:
-        table.add_column(escape(name), justify="right")
+        table.add_column(escape(name), justify="right", overflow="fold")
     paths = [
         *asked["objectives"],
         *(p for p in asked["constraints"] if p not in asked["objectives"]),
     ]
     for path in paths:
-        table.add_column(escape(path), justify="right")
+        table.add_column(escape(path), justify="right", overflow="fold")
     levels = [each["confirmed"]["level"] for each in best if each["confirmed"]]
     if levels:
         for path in asked["objectives"]:
-            table.add_column(escape(f"{path} at {levels[0]}"), justify="right")
+            table.add_column(escape(f"{path} at {levels[0]}"), justify="right", overflow="fold")
     for each in best[:_SHOWN]:
         figures = each["objectives"] | each["constraints"]
         cells = [str(each["trial"]), *(escape(_shown(v)) for v in each["parameters"].values())]
@@ -61,18 +61,14 @@ def _confirmed(found: Result | None, objectives: Result) -> list[str]:
         return []
     if found["problem"] is not None:
         return ["does not run", *("" for _ in list(objectives)[1:])]
-    told = []
-    for path in objectives:
-        change = found["change_pct"][path]
-        more = "" if change is None else f" ({change:+.1f} %)"
-        told.append(f"{_shown(found['objectives'][path])}{more}")
-    return told
+    changes = (found["change_pct"][path] for path in objectives)
+    return ["-" if change is None else f"{change:+.1f} %" for change in changes]
 
 
 def _shown(value: Any) -> str:
     if value is None:
         return "-"
-    return f"{value:,.6g}" if isinstance(value, float) else str(value)
+    return f"{value:,.5g}" if isinstance(value, float) else str(value)
 
 
 def _known_names() -> dict[str, list[str]]:

@@ -66,7 +66,7 @@ def explored(
 def _content(question: Question, space: Space) -> str:
     """Hash of all that decides a study's trials: another file, or product, is another study."""
     counted = question.asked.model_dump(mode="json", exclude={"trials", "confirm"})
-    ends = [space.first | {axis.name: end} for axis in space.axes for end in axis.ends]
-    ends = ends if not any(n.startswith("model:") for n in question.asked.parameters) else []
-    keys = [question.job(point).key for point in [space.first, *ends]]
+    others = [axis for axis in space.axes if not axis.name.startswith("model:")]
+    ends = [space.first | {axis.name: end} for axis in others for end in axis.ends]
+    keys = [question.job(point).key for point in (space.first, *ends)]
     return config_hash({"asked": counted, "keys": keys})

@@ -1,6 +1,7 @@
 """The file of an exploration: what is run, what varies, what is wanted; read and checked here."""
 
 import difflib
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -37,8 +38,9 @@ _LARGEST = 2**53  # beyond it numbers are not told apart by a sampler
 
 
 def _choice(found: Any) -> Choice:
-    if not isinstance(found, bool | int | float | str):
-        raise ValueError(f"found {found!r}; allowed: a text, a number, true or false")
+    is_finite = not isinstance(found, float) or math.isfinite(found)
+    if not isinstance(found, bool | int | float | str) or not is_finite:
+        raise ValueError(f"found {found!r}; allowed: a text, a finite number, true or false")
     return found
 
 

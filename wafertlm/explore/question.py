@@ -163,8 +163,15 @@ class Question:
 
     def _hold_names(self) -> None:
         given, folder = self.asked.options, self.file.parent
-        for name in given.keys() - {SET}:
-            CommandWords(self.asked.command, f"{self.file}: options").hold_option(name)
+        for name in given:
+            if name != SET:
+                CommandWords(self.asked.command, f"{self.file}: options").hold_option(name)
+        changes = given.get(SET, ())
+        if not isinstance(changes, tuple) or not all(isinstance(each, str) for each in changes):
+            raise InputError(
+                f"{self.file}: options.{SET}: found {changes!r}; allowed: texts, as "
+                '["noc.hop_cycles=2"]'
+            )
         for name in self.asked.parameters:
             field = f"{self.file}: parameters.{name}"
             kind = next((each for each in (_MODEL, _RTL) if name.startswith(each)), None)
@@ -194,7 +201,8 @@ class Question:
         words: list[str] = []
         for name, value in options.items():
             for one in value if isinstance(value, list | tuple) else (value,):
-                if isinstance(one, Mapping) or (one is not value and not self._repeats(name)):
+                is_one = isinstance(one, bool | int | float | str)
+                if not is_one or (one is not value and not self._repeats(name)):
                     raise InputError(f"{name}: found {value!r}; allowed: one value")
                 words += (
                     ["--set", str(one)] if name == SET else self._reader.words(name, _word(one))
@@ -241,15 +249,14 @@ class Question:
         return path
 
 
-def figure_of(figures: Mapping[str, float | None], path: str, told: str) -> float | None:
-    """A figure by its path.
+def hold_figure(figures: Mapping[str, float | None], path: str, told: str) -> None:
+    """Hold that there is a figure of a path.
 
     Raises:
-        InputError: if there is none of that name.
+        InputError: with those that are like it.
     """
     if path not in figures:
         raise InputError(f"{told}: found '{path}'; allowed: {near(path, figures)}")
-    return figures[path]
 
 
 def _derived(name: str, changes: Mapping[str, Any]) -> str:

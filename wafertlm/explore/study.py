@@ -4,18 +4,20 @@ A trial runs at each level in turn. What it gave is an attribute of the trial as
 there, so what is next follows from the study alone: by whom, and after which death, is all one.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import optuna
 from optuna.storages import RDBStorage
 from optuna.trial import FrozenTrial, TrialState
 
+from tlm.errors import InputError
 from wafertlm.explore.answer import Answer
 from wafertlm.explore.file import NONE, ExploreFile
 from wafertlm.explore.pareto import Figures, front, is_pruned
-from wafertlm.explore.question import Question, figure_of
+from wafertlm.explore.question import Question, hold_figure
 from wafertlm.explore.samplers import learns, sampler_of
 from wafertlm.explore.space import Space
 from wafertlm.explore.store import Claims
@@ -70,13 +72,13 @@ class Known:
     copied_from: int | None
 
     @classmethod
-    def of(cls, trial: FrozenTrial, values: int) -> "Known":
+    def of(cls, trial: FrozenTrial, names: Sequence[str]) -> "Known":
         """What the study says of a trial."""
         kept = trial.user_attrs
         return cls(
             number=trial.number,
-            point=trial.params,
-            is_torn=len(trial.params) < values,
+            point={name: trial.params[name] for name in names if name in trial.params},
+            is_torn=len(trial.params) < len(names),
             state=trial.state,
             answers={
                 name.removeprefix(_ANSWER): Answer.model_validate(each)
@@ -92,7 +94,7 @@ class Known:
         """Whether nothing is left to do."""
         return bool(self.state.is_finished())
 
-    @property
+    @cached_property
     def place(self) -> str:
         """Its point, the same for copies."""
         return repr(sorted(self.point.items()))
@@ -143,7 +145,7 @@ class Exploration:
         found = []
         for trial in self._study.get_trials(deepcopy=False)[: self._trials]:
             if (known := self._finished.get(trial.number)) is None:
-                known = Known.of(trial, len(self._space.axes))
+                known = Known.of(trial, list(self.asked.parameters))
                 if known.is_finished:
                     self._finished[trial.number] = known
             found.append(known)
@@ -180,7 +182,7 @@ class Exploration:
             if trial.is_finished:
                 continue
             if first is trial:
-                yield from self._next(trial, list(firsts.values()))
+                yield from self._next(trial, firsts.values())
             elif first.is_finished:
                 yield Due(trial.number, None, first.state, first.why, first.number)
         if self._are_finished(known):
@@ -207,15 +209,23 @@ class Exploration:
         Raises:
             InputError: if a figure that the file names is none of the command's.
         """
-        if answer.problem is None:
-            for table in ("objectives", "constraints"):
-                for path in getattr(self.asked, table):
-                    figure_of(answer.figures, path, f"{self.question.file}: {table}")
+        try:
+            self._hold_figures(answer)
+        except InputError as error:
+            if not due.confirms:
+                raise
+            answer = Answer(problem=str(error))
         if due.confirms:
             self._study.set_user_attr(f"{self._confirmed}{due.number}", answer.model_dump())
         else:
             name = f"{_ANSWER}{due.level}"
             self._trial(due.number).set_user_attr(name, answer.model_dump())
+
+    def _hold_figures(self, answer: Answer) -> None:
+        if answer.problem is None:
+            for table in ("objectives", "constraints"):
+                for path in getattr(self.asked, table):
+                    hold_figure(answer.figures, path, f"{self.question.file}: {table}")
 
     def finish(self, due: Due, known: Sequence[Known]) -> None:
         """Note how a trial ended."""
@@ -242,11 +252,11 @@ class Exploration:
             if name.startswith(self._confirmed)
         }
 
-    def _next(self, trial: Known, firsts: Sequence[Known]) -> Iterator[Due]:
+    def _next(self, trial: Known, firsts: Iterable[Known]) -> Iterator[Due]:
         """The next level of a trial, or its end; nothing while it waits for others."""
-        rivals = [each for each in firsts if each.number < self._batch_end(trial.number)]
         for number, level in enumerate(self._levels):
             if number and (before := self._levels[number - 1]):
+                rivals = [each for each in firsts if each.number < self._batch_end(trial.number)]
                 if not all(each.is_finished or before in each.answers for each in rivals):
                     return
                 there = [e.answers[before] for e in rivals if before in e.answers]
