@@ -41,7 +41,7 @@ def plot_serving(result: Result, path: Path) -> None:
             attainment_by_rate(first, capacity, options["attainment"])
             frontier(second, capacity, slo_ttft_s, slo_tbt_ms)
         tokens_over_time(third, result["timeline"])
-        save(figure, path)
+        save(figure, path, dpi=140)
 
 
 def serving_title(result: Result) -> str:
