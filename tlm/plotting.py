@@ -46,8 +46,11 @@ _PLACES = 25
 _APART = 4.0
 # Room for letters of another font, which shows the text of an SVG.
 _WIDER = 1.15
-# What a label may cover, worst first: another label, what is outside the axes, a curve.
-_ON_LABEL, _OUTSIDE, _ON_CURVE = 1e6, 1e3, 1.0
+# Points around a label in which another curve makes it doubtful whose it is.
+_NEAR = 14.0
+# What a label may cover, worst first: another label, what is outside the axes, a curve; and what
+# it may be near to.
+_ON_LABEL, _OUTSIDE, _ON_CURVE, _BY_CURVE = 1e6, 1e3, 1.0, 0.3
 
 
 _Box = tuple[float, float, float, float]
@@ -121,6 +124,7 @@ def direct_labels(axes: Any, curves: Iterable[Curve], halo: str = "white") -> No
     ]
     points = np.concatenate([_dense(each) for each in [*drawn, *others]] or [np.empty((0, 2))])
     frame = axes.get_window_extent()
+    near = _NEAR * axes.figure.dpi / 72
     taken: list[_Box] = []
     for curve, line in zip(curves, drawn, strict=True):
         shown = short_label(curve.text)
@@ -129,7 +133,12 @@ def direct_labels(axes: Any, curves: Iterable[Curve], halo: str = "white") -> No
         text.set_in_layout(False)
         box = text.get_window_extent()
         places = _places(line, (_WIDER * box.width, box.height), axes.figure.dpi)
-        costs = [_cost(place, taken, points, frame) for place in places]
+        strange = [_dense(other) for other in drawn if other is not line]
+        others_of = np.concatenate(strange or [np.empty((0, 2))])
+        costs = [
+            _cost(place, taken, points, frame) + _nearness(place, others_of, near)
+            for place in places
+        ]
         if len(line) == 1 and min(costs) >= _ON_LABEL:
             text.remove()
             continue
@@ -190,5 +199,17 @@ def _cost(place: _Box, taken: Iterable[_Box], points: NDArray[Any], frame: Any) 
             cost += _ON_LABEL
     outside = max(0.0, frame.x0 - left) + max(0.0, right - frame.x1)
     outside += max(0.0, frame.y0 - bottom) + max(0.0, top - frame.y1)
-    inside = (points >= (left, bottom)).all(axis=1) & (points <= (right, top)).all(axis=1)
-    return cost + (_OUTSIDE + outside if outside > 0.5 else 0.0) + _ON_CURVE * float(inside.sum())
+    cost += _OUTSIDE + outside if outside > 0.5 else 0.0
+    return cost + _ON_CURVE * _inside(place, points)
+
+
+def _nearness(place: _Box, points: NDArray[Any], near: float) -> float:
+    """How doubtful it is whose label it is, by other curves around it."""
+    left, bottom, right, top = place
+    return _BY_CURVE * _inside((left - near, bottom - near, right + near, top + near), points)
+
+
+def _inside(box: _Box, points: NDArray[Any]) -> float:
+    """How many points lie in a box."""
+    found = (points >= box[:2]).all(axis=1) & (points <= box[2:]).all(axis=1)
+    return float(found.sum())

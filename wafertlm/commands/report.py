@@ -41,7 +41,8 @@ def command(folder: Path, out: Path | None, rtl: str | None, as_list: bool, as_j
         custom = [c.name for c in results.custom.found.results] if results.custom else []
         found = {"experiments": names, "own_experiments": custom}
         found |= {"kernels": [*results.kernels], "servings": [*results.serves]}
-        found |= {"others": [*results.others]}
+        kinds = ("comparisons", "explorations", "iterations", "studies", "others")
+        found |= {kind: [*getattr(results, kind)] for kind in kinds}
         emit(found, as_json, lambda r: "\n".join(f"{k}: {', '.join(v)}" for k, v in r.items()))
         return
     # A custom mesh has something to report without any stored run.

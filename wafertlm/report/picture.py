@@ -22,7 +22,7 @@ from matplotlib.ticker import FuncFormatter
 
 from tlm.calibrated import REPOSITORY
 from tlm.files import whole_file
-from tlm.plotting import STYLE, look
+from tlm.plotting import STYLE, Curve, direct_labels, look, plain_ticks
 from tlm.spread import by_kernel, spread
 from wafertlm.cli import run
 from wafertlm.report.beside import MAP_ARRAYS, Values
@@ -72,7 +72,7 @@ def digest(results: Results) -> str:
 def draw(results: Results, out: Path) -> None:
     """Three panels: errors of the levels, a wafer's waiting, times to the first token."""
     with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(12.0, 4.4))
+        figure = Figure(figsize=(12.0, 5.0))
         errors, wafer, latency = figure.subplots(1, 3)
         _errors(errors, results)
         _wafer(wafer, results)
@@ -116,6 +116,7 @@ def _errors(axes: Axes, results: Results) -> None:
     )
     axes.set(xlabel="worst error of a whole kernel (%)")
     axes.invert_yaxis()
+    axes.tick_params(axis="y", labelsize=6.5)
     axes.grid(True)
     axes.legend(**_BELOW, ncols=3, columnspacing=0.8, handletextpad=0.1)
 
@@ -130,27 +131,26 @@ def _wafer(axes: Axes, results: Results) -> None:
 
 
 def _latency(axes: Axes, results: Results) -> None:
+    curves = []
     for index, name in enumerate(_SCHEDULERS):
         p99 = results.serves[name].tbt_ms.p99
-        label = f"{name}: {p99:.3g} ms between tokens (p99)"
-        _distribution(axes, results.requests[name]["ttft_s"], index, label)
+        times = np.sort(results.requests[name]["ttft_s"])
+        share = 100 * np.arange(1, len(times) + 1) / max(len(times), 1)
+        axes.step(times, share, where="post", **look(index))
+        colour = look(index)["color"]
+        curves.append(Curve(times, share, f"{name} ({p99:.3g} ms)", colour))
     options = results.serves[_SCHEDULERS[0]].options
     count = results.serves[_SCHEDULERS[0]].requests
     axes.set_title(
-        f"Which scheduler serves best?\n{options.model} on {options.chip}, {count} requests\n",
+        f"Which scheduler serves best?\n{options.model} on {options.chip}, {count} requests;\n"
+        "beside it p99 between tokens",
         loc="left",
     )
-    axes.set(xlabel="time to first token (s)", ylabel="requests (%)")
+    axes.set(xlabel="time to first token (s)", ylabel="requests (%)", ylim=(0, 101))
     axes.set_xlim(left=0)
-    axes.legend(**_BELOW)
-
-
-def _distribution(axes: Axes, values: Values, index: int, label: str | None) -> None:
-    """Share of requests, in per cent, that have at most a value."""
-    share = 100 * np.arange(1, len(values) + 1) / max(len(values), 1)
-    axes.step(np.sort(values), share, where="post", label=label, **look(index))
-    axes.set(ylim=(0, 101))
     axes.grid(True)
+    plain_ticks(axes.xaxis)
+    direct_labels(axes, curves)
 
 
 def _tiles(axes: Axes, values: Values, title: str, span: tuple[float, float]) -> None:

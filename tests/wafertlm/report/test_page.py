@@ -198,4 +198,4 @@ def test_the_command_reads_what_the_commands_store(wafertlm: Any, tmp_path: Path
     assert all(f"<summary>{name}: model against RTL" in page for name in off)
     assert CALIBRATION_FOLDER.is_dir()
     listed = json.loads(wafertlm("report", "--results", made, "--list", "--json").stdout)
-    assert listed["kernels"] == ["k"]
+    assert (listed["kernels"], listed["iterations"], listed["comparisons"]) == (["k"], ["i"], ["c"])
