@@ -50,7 +50,7 @@ def test_pages_show_what_is_printed(
         (tmp_path / name).write_text(content)
     for block in console_blocks(text):
         for shown in commands(block):
-            run_shown(shown, wafertlm)
+            run_shown(shown, wafertlm, near="first_kernel" in page)
 
 
 def test_two_multicasts_of_a_page_hang_without_protection(
