@@ -14,6 +14,10 @@ _CONSOLE = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 _COST = re.compile(r"^[\d.e-]+ CPU-s, .* s of it compiling\n", re.MULTILINE)
 
+_BOXES = re.compile(r"[┏┓┗┛┣┫┳┻╇┡┩┴┬└┘├┤┼━─]+")
+_NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]\d+)?(?: %)?(?!\w)")
+_NEAR, _NEAR_POINTS = 0.02, 15
+
 
 class Shown(NamedTuple):
     """A command, and what it prints.
@@ -48,8 +52,15 @@ def commands(block: str) -> Iterator[Shown]:
         yield Shown(line, output)
 
 
-def run_shown(shown: Shown, wafertlm: Wafertlm) -> None:
-    """Run a command in the working folder, and hold that it prints what is shown."""
+def run_shown(shown: Shown, wafertlm: Wafertlm, *, near: bool = False) -> None:
+    """Run a command in the working folder, and hold that it prints what is shown.
+
+    Args:
+        shown: The command.
+        wafertlm: The fixture.
+        near: Numbers are near those that are shown. Intervals rest on stored comparisons, which
+            are measured anew whenever a kernel changes.
+    """
     line, _, file = shown.line.partition(" > ")
     words = shlex.split(line)
     if words[0] != "wafertlm":
@@ -62,8 +73,30 @@ def run_shown(shown: Shown, wafertlm: Wafertlm) -> None:
     expected = shown.output.rstrip("\n")
     printed = ran.stderr if expected.startswith("error") else ran.stdout
     plain = "\n".join(each.rstrip() for each in _COST.sub("", printed).splitlines())
-    assert re.fullmatch(_pattern(expected), plain.rstrip("\n"), re.DOTALL), (shown.line, printed)
+    if near:
+        assert_near(plain, expected)
+    else:
+        found = re.fullmatch(_pattern(expected), plain.rstrip("\n"), re.DOTALL)
+        assert found, (shown.line, printed)
     assert ran.status == (2 if expected.startswith("error") else 0), (shown.line, ran.stderr)
+
+
+def assert_near(printed: str, shown: str) -> None:
+    """Hold that a text is what is shown, its numbers nearly: per cents are told to some points.
+
+    Args:
+        printed: The text.
+        shown: What is shown; three dots stand for anything.
+    """
+    printed, shown = (" ".join(_BOXES.sub(" ", text).split()) for text in (printed, shown))
+    pattern = _NUMBER.sub("\0", shown)
+    pattern = ".*".join(re.escape(part) for part in pattern.split("..."))
+    found = re.fullmatch(pattern.replace(re.escape("\0"), f"({_NUMBER.pattern})"), printed)
+    assert found, (shown, printed)
+    for wanted, got in zip(_NUMBER.findall(shown), found.groups(), strict=True):
+        here, there = (float(text.replace(",", "").rstrip(" %")) for text in (got, wanted))
+        off = _NEAR_POINTS if wanted.endswith("%") else _NEAR * abs(there)
+        assert abs(here - there) <= off, (wanted, got)
 
 
 def _pattern(shown: str) -> str:

@@ -9,6 +9,8 @@ import pytest
 from PIL import Image
 
 from calibration.tables import stored_tables, table_in
+from tests.documents import commands as commands_of
+from tests.documents import console_blocks, text_of
 from wafertlm.cli import run
 from wafertlm.report.picture import DIGEST, PICTURE, digest, picture_results
 
@@ -34,10 +36,24 @@ def commands() -> list[object]:
     # The largest and those that write are run by the demo.
     left_out = ("720x720", "wafertlm report", "wafertlm calibrate", "wafertlm replay", "--noc rtl")
     return [
-        pytest.param(line, marks=pytest.mark.slow) if line.startswith("wafertlm study") else line
+        pytest.param(line, marks=pytest.mark.slow)
+        if line.startswith(("wafertlm study", "wafertlm gates"))
+        else line
         for line in lines
         if line.startswith("wafertlm ") and not any(part in line for part in left_out)
     ]
+
+
+def test_the_worked_example_prints_what_the_tutorial_shows() -> None:
+    """A slow test runs the tutorial; the README compares two of its routers."""
+    tutorial = text_of("tutorials/router_to_tokens.md")
+    [example] = [
+        block for block in console_blocks(README.read_text("utf-8")) if "compare serve" in block
+    ]
+    figures = [line for _, output in commands_of(example) for line in output.splitlines()]
+    assert len(figures) > 4
+    for line in figures:
+        assert line == "..." or line.rstrip(" │") in tutorial
 
 
 @pytest.mark.parametrize("line", commands())

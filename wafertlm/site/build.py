@@ -136,13 +136,13 @@ def configuration(source: Path, site: Path, known: Iterable[str]) -> dict[str, A
         "site_name": "wafertlm",
         "docs_dir": str(source),
         "site_dir": str(site),
-        "use_directory_urls": False,  # it can be read from the disk
+        "use_directory_urls": False,
         "theme": {
             "name": "material",
             "font": False,  # nothing comes from elsewhere
             "features": ["navigation.tabs", "navigation.top", "toc.follow", "content.code.copy"],
         },
-        "plugins": ["search"],
+        "plugins": ["search"],  # there where the site is served
         "markdown_extensions": [
             {"toc": {"permalink": True}},
             "tables",
